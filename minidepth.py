@@ -1,0 +1,1226 @@
+"""minidepth: does depth help a Transformer reason, and how would you know?
+
+One file: the model, its data, the training loop, sampling. Read it top to bottom; each
+section uses only what stands above it.
+
+    python train.py --n_layers 12                            laptop or GPU, chosen by itself
+    python train.py --preset report --n_layers 12            the published run, made for 2 x T4
+    python train.py --preset report --n_layers 12 --dry_run  its facts; needs no GPU, no network
+    torchrun --nproc_per_node 2 train.py --n_layers 12       under DistributedDataParallel
+
+Sections: 1 this page, 2 configuration, 3 model, 4 data, 6 sampling and answer accuracy,
+7 training, 9 export
+
+Dimensions, in comments as (B, T, C)                     example: the report's 12 layers
+    B  sequences in a batch                              16
+    T  tokens in a sequence, S keys it can look at       512
+    C  d_model, the width of the residual stream         384
+    H  attention heads in a layer, D = C / H their size  8, 48
+    V  words in the vocabulary, rows of the embedding    151,665
+    L  layers                                            12
+    N  tokens that carry a loss, all sequences together  up to B * T = 8,192
+"""
+
+import contextlib
+import dataclasses
+import importlib.metadata
+import json
+import math
+import os
+import platform
+import random
+import re
+import socket
+import subprocess
+import time
+import zlib
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+# ---------------------------------------------------------------------------------------------
+# 2. configuration
+# ---------------------------------------------------------------------------------------------
+
+
+def option(default, help, low=None, high=math.inf, choices=None):
+    """A field with its help text and limits: flags, checks and the docs derive from it."""
+    return field(default=default, metadata=dict(help=help, low=low, high=high, choices=choices))
+
+
+def check_fields(config):
+    """Raise ValueError for a field outside its limits, naming the value and the limit."""
+    for f in dataclasses.fields(config):
+        value, low, high = getattr(config, f.name), f.metadata["low"], f.metadata["high"]
+        if f.metadata["choices"] and value not in f.metadata["choices"]:
+            known = ", ".join(f.metadata["choices"])
+            raise ValueError(f"{f.name} {value!r} is unknown; choose from {known}")
+        if low is None or (value is None and f.default is None):
+            continue
+        whole = f.type is not float
+        for v in value if isinstance(value, tuple) else (value,):
+            if not isinstance(v, int if whole else (int, float)) or not low <= v <= high:
+                limit = f"at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
+                kind = "a whole number" if whole else "a number"
+                raise ValueError(f"{f.name} {v} does not work; give {kind} {limit}")
+
+
+@dataclass
+class ModelConfig:
+    """The architecture. The defaults are the published report's."""
+
+    vocab_size: int = option(0, "rows of the embedding; 0: as many as the tokenizer has words", 0)
+    block_size: int = option(512, "tokens in a training sequence", 1)
+    n_layers: int = option(12, "layers of weights", 1)
+    n_heads: int | tuple = option(8, "attention heads, one number or one a layer: 8,4,2", 1)
+    d_model: int = option(384, "width of the residual stream", 1)
+    d_ff: int = option(1536, "width inside the feed-forward part; 0: attention only", 0)
+    dropout: float = option(0.1, "on embeddings, attention weights and attention output", 0, 0.99)
+    ffn_dropout: float = option(None, "on the feed-forward output; unset: as --dropout", 0, 0.99)
+    tie_weights: bool = option(True, "the output head shares the token embedding")
+    position: str = option("learned", "how order is known", choices=("learned", "rotary", "none"))
+    n_loops: int = option(1, "times the stack of layers is applied, with the same weights", 1)
+    attn_scale: float = option(None, "factor on attention logits; unset: 1/sqrt(head size)", 0)
+    init_std: float = option(0.02, "standard deviation of the initial weights", 1e-9)
+
+    @property
+    def heads(self):
+        """Heads of each layer, a tuple of n_layers numbers."""
+        n = self.n_heads
+        return n if isinstance(n, tuple) else (n,) * self.n_layers
+
+    def validate(self):
+        """Return self; raise ValueError for what cannot be built."""
+        check_fields(self)
+        C, heads = self.d_model, self.heads
+        if len(heads) != self.n_layers:
+            raise ValueError(
+                f"n_heads has {len(heads)} numbers but n_layers is {self.n_layers}; "
+                "give one number, or one a layer"
+            )
+        for n in heads:
+            if C % n:
+                divisors = sorted(
+                    (d for d in range(1, C + 1) if C % d == 0), key=lambda d: abs(d - n)
+                )
+                near = ", ".join(map(str, sorted(divisors[:4])))
+                raise ValueError(f"n_heads {n} does not divide d_model {C}; near it {near} do")
+            if self.position == "rotary" and C // n % 2:
+                raise ValueError(
+                    f"rotary turns pairs, but head size {C // n} is odd; change n_heads"
+                )
+        return self
+
+
+@dataclass
+class TrainConfig:
+    """The data and the training. The defaults are the published report's."""
+
+    data: tuple = option(
+        ("wop/XXXXXL-chain-of-thought",),
+        "'embedded', a .jsonl .json .parquet .txt file, or a hub id; several are mixed",
+    )
+    tokenizer: str = option(
+        "Qwen/Qwen2.5-0.5B", "hub id, folder, or 'embedded': made from the data"
+    )
+    tokenizer_size: int = option(2048, "most words of an embedded tokenizer", 300)
+    problem_steps: tuple = option((1, 2, 3, 4), "steps of the embedded problems: 2,3,4", 1, 9)
+    max_rows: int = option(20_000, "most rows taken from each source; 0: all", 0)
+    val_fraction: float = option(0.05, "share of a source's rows held out", 0.001, 0.9)
+    packing: str = option("pack", "rows end to end, or each padded", choices=("pack", "pad"))
+    loss_on: str = option("all", "tokens that carry a loss", choices=("all", "assistant"))
+    steps: int = option(500, "optimizer steps", 1)
+    batch_size: int = option(16, "sequences in one forward pass, all GPUs together", 1)
+    grad_accum: int = option(1, "forward passes in one optimizer step", 1)
+    lr: float = option(3e-4, "peak learning rate", 0)
+    lr_floor: float = option(0.1, "share of the peak at which the cosine ends", 0, 1)
+    warmup_steps: int = option(50, "steps in which the learning rate rises from 0", 0)
+    weight_decay: float = option(0.1, "AdamW's, on matrices and embeddings, not on norms", 0)
+    beta1: float = option(0.9, "AdamW's memory of the gradient", 0, 0.999999)
+    beta2: float = option(0.95, "AdamW's memory of its square", 0, 0.999999)
+    grad_clip: float = option(1.0, "longest gradient, as a norm over all weights", 1e-9)
+    device: str = option("auto", "where to train", choices=("auto", "cuda", "mps", "cpu"))
+    precision: str = option(
+        "auto", "auto: fp16 on CUDA, else fp32", choices=("auto", "fp32", "fp16", "bf16")
+    )
+    seed: int = option(0, "of the weights, the dropout and the order of the batches", 0, 2**31)
+    eval_every: int = option(25, "steps from one evaluation to the next", 1)
+    eval_blocks: int = option(64, "validation blocks measured, always the same ones", 1)
+    eval_problems: int = option(200, "held-out problems answered at the end", 0)
+    save_every: int = option(100, "steps from one checkpoint to the next", 1)
+    out_dir: str = option("runs", "folder of all runs")
+    name: str = option("", "this run's folder in it; empty: made from the settings")
+
+    def validate(self):
+        """Return self; raise ValueError for what cannot be run."""
+        check_fields(self)
+        if self.warmup_steps >= self.steps > 1:
+            raise ValueError(
+                f"warmup_steps {self.warmup_steps} leaves none of {self.steps} steps; "
+                f"give at most {self.steps - 1}"
+            )
+        return self
+
+
+# a preset is what differs from the defaults above
+PRESETS = {
+    "report": dict(vocab_size=151_665),
+    "laptop": dict(
+        block_size=80, n_heads=4, d_model=64, d_ff=256, dropout=0.0, init_std=0.1,
+        data=("embedded",), tokenizer="embedded", packing="pad", loss_on="assistant",
+        steps=1000, lr=2e-3, eval_every=50,
+    ),
+}  # fmt: skip
+
+
+def configs(preset="laptop", **changes):
+    """(ModelConfig, TrainConfig) of a preset, changed; ValueError for what is unknown."""
+    if preset not in PRESETS:
+        raise ValueError(f"preset {preset!r} is unknown; choose from {', '.join(PRESETS)}")
+    values, made = PRESETS[preset] | changes, []
+    for kind in (ModelConfig, TrainConfig):
+        names = {f.name for f in dataclasses.fields(kind)} & values.keys()
+        made.append(kind(**{name: values.pop(name) for name in names}).validate())
+    if values:
+        raise ValueError(f"setting {', '.join(values)} is unknown; see python train.py --help")
+    return tuple(made)
+
+
+# ---------------------------------------------------------------------------------------------
+# 3. model: a pre-norm GPT without biases; GPT-2 of `transformers` with zero biases is its twin
+# ---------------------------------------------------------------------------------------------
+
+
+def dropout(x, p, training=True):
+    """Zero each element with probability p and scale the others by 1/(1 - p); any shape."""
+    if not training or p == 0:
+        return x
+    if x.device.type != "cpu":
+        return F.dropout(x, p)
+    # PyTorch draws CPU masks one number at a time, which was a third of a training step. One
+    # 64-bit draw holds four 16-bit numbers; a threshold on them keeps p exact to 1.5e-5
+    words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    keep = words.view(torch.int16)[: x.numel()].view(x.shape) >= round(p * 65536) - 32768
+    return (x * keep).mul_(1 / (1 - p))
+
+
+def readable_attention(q, k, v, scale, p=0.0):
+    """Causal attention as its formula says: softmax(scale * q k^T) v, no later keys.
+
+    q (B, H, T, D), k and v (B, H, S, D), the queries being the last T of the S positions.
+    Returns the output (B, H, T, D) and the weights (B, H, T, S) before their dropout p.
+    """
+    T, S = q.size(2), k.size(2)
+    later = torch.full((T, S), -math.inf, dtype=q.dtype, device=q.device).triu(S - T + 1)
+    scores = (q * scale) @ k.transpose(2, 3)  # (B, H, T, S)
+    scores += later
+    weights = scores.softmax(-1)
+    return dropout(weights, p) @ v, weights
+
+
+def rotate(x, start=0):
+    """Rotary positions (Su et al. 2021, eq. 34): turn pairs of x (B, H, T, D) by position."""
+    half = x.size(-1) // 2
+    position = torch.arange(start, start + x.size(2), device=x.device, dtype=torch.float32)
+    angle = torch.arange(half, device=x.device, dtype=torch.float32) / half
+    angle = position[:, None] * 10_000**-angle  # (T, D/2)
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    a, b = x[..., :half], x[..., half:]
+    return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
+
+
+class Attention(nn.Module):
+    def __init__(self, config, n_heads):
+        super().__init__()
+        C = config.d_model
+        self.n_heads, self.p, self.rotary = n_heads, config.dropout, config.position == "rotary"
+        self.scale = (C // n_heads) ** -0.5 if config.attn_scale is None else config.attn_scale
+        self.qkv = nn.Linear(C, 3 * C, bias=False)  # one matrix product for all three
+        self.out = nn.Linear(C, C, bias=False)
+
+    def project(self, x, start=0):
+        """x (B, T, C), whose first token has position `start` → q, k, v, each (B, H, T, D)."""
+        B, T, _ = x.shape
+        q, k, v = self.qkv(x).view(B, T, 3, self.n_heads, -1).permute(2, 0, 3, 1, 4)
+        return (rotate(q, start), rotate(k, start), v) if self.rotary else (q, k, v)
+
+    def forward(self, x, cache=None):
+        p = self.p if self.training else 0.0
+        q, k, v = self.project(x, cache[0].size(2) if cache else 0)
+        if cache:  # the keys and values of the tokens before x
+            k, v = torch.cat((cache[0], k), 2), torch.cat((cache[1], v), 2)
+        if cache is not None:
+            cache[:] = [k, v]
+        if p and x.device.type == "cpu":  # with dropout the fused kernel is the slower one here
+            y, _ = readable_attention(q, k, v, self.scale, p)
+        else:  # the same from a fused kernel, which never stores the (T, S) weights.
+            causal = x.size(1) > 1  # a single token, the last, may look at every key
+            y = F.scaled_dot_product_attention(
+                q, k, v, dropout_p=p, is_causal=causal, scale=self.scale
+            )
+        y = y.transpose(1, 2).reshape(x.shape)  # (B, H, T, D) → heads side by side
+        return dropout(self.out(y), self.p, self.training)
+
+
+class MLP(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.p = config.dropout if config.ffn_dropout is None else config.ffn_dropout
+        self.up = nn.Linear(config.d_model, config.d_ff, bias=False)
+        self.out = nn.Linear(config.d_ff, config.d_model, bias=False)
+
+    def forward(self, x):
+        return dropout(self.out(F.gelu(self.up(x))), self.p, self.training)
+
+
+class Block(nn.Module):
+    def __init__(self, config, n_heads):
+        super().__init__()
+        self.norm1, self.attn = nn.LayerNorm(config.d_model), Attention(config, n_heads)
+        self.has_mlp = config.d_ff > 0
+        if self.has_mlp:
+            self.norm2, self.mlp = nn.LayerNorm(config.d_model), MLP(config)
+
+    def forward(self, x, cache=None):
+        x = x + self.attn(self.norm1(x), cache)
+        return x + self.mlp(self.norm2(x)) if self.has_mlp else x
+
+
+def chunked_loss(h, weight, targets, token_weights=None, grads=True):
+    """Cross-entropy of h @ weight^T with its gradients, a few rows at a time.
+
+    h (N, C), weight (V, C), targets (N,) → nll (N,), dh (N, C), dweight (V, C): the gradients of
+    sum(token_weights * nll), or of sum(nll). All (N, V) logits at once would be 5 GB at the
+    report's size. Here `rows` of them live at a time, and as their gradient is formed while they
+    do, the backward pass needs no second matrix product for them.
+    """
+    N, V = len(h), len(weight)
+    exact = torch.promote_types(h.dtype, torch.float32)  # a softmax in half precision would round
+    rows = max(64, min(N, 2**26 // V))
+    nll, dh, dweight = torch.empty(N, dtype=exact, device=h.device), None, None
+    if grads:
+        dh, dweight = torch.empty_like(h), torch.zeros_like(weight, dtype=exact)
+    for i in range(0, N, rows):
+        x, target = h[i : i + rows], targets[i : i + rows, None]
+        logits = (x @ weight.T).to(exact)  # (rows, V)
+        lse = logits.logsumexp(1, keepdim=True)
+        nll[i : i + rows] = (lse - logits.gather(1, target)).squeeze(1)
+        if not grads:
+            continue
+        d = logits.sub_(lse).exp_()  # the softmax, in place, and then its gradient p - one-hot
+        d.scatter_add_(1, target, d.new_full(target.shape, -1.0))
+        if token_weights is not None:
+            d *= token_weights[i : i + rows, None]
+        d = d.to(h.dtype)  # entries of at most 1: no overflow before the loss scale comes in
+        torch.mm(d, weight, out=dh[i : i + rows])
+        if d.dtype == exact:
+            dweight.addmm_(d.T, x)
+        else:
+            dweight += d.T @ x  # products in half precision, their sum in single
+    return nll, dh, dweight
+
+
+class HeadLoss(torch.autograd.Function):
+    """chunked_loss in `dtype`, differentiable: (h, weight, targets, dtype, grads) → nll (N,)."""
+
+    @staticmethod
+    def forward(ctx, h, weight, targets, dtype, grads):
+        nll, *ctx.ready = chunked_loss(h.to(dtype), weight.to(dtype), targets, grads=grads)
+        ctx.save_for_backward(h, weight, targets)
+        ctx.dtype = dtype
+        return nll
+
+    @staticmethod
+    def backward(ctx, g):
+        h, weight, targets = ctx.saved_tensors
+        # what is ready holds for equal token weights, all that training asks for: g is then the
+        # loss scale over the token count, multiplied in at full precision
+        if not ctx.ready or not (g == g[0]).all():
+            half_h, half_weight = h.to(ctx.dtype), weight.to(ctx.dtype)
+            _, *ctx.ready = chunked_loss(half_h, half_weight, targets, g)
+            g = g.new_ones(1)
+        dh, dweight = ctx.ready
+        ctx.ready = None  # scaled in place below, so good for one time
+        return dh.to(h.dtype).mul_(g[0]), dweight.to(weight.dtype).mul_(g[0]), None, None, None
+
+
+class GPT(nn.Module):
+    """tokens (B, T) int64 → logits (B, T, V); with targets (B, T) → loss_sum, n_tokens (B,)."""
+
+    def __init__(self, config):
+        super().__init__()
+        c = self.config = config.validate()
+        if not c.vocab_size:
+            raise ValueError("vocab_size 0 is filled in by train(); give the number of words")
+        self.token_embedding = nn.Embedding(c.vocab_size, c.d_model)
+        if c.position == "learned":
+            self.position_embedding = nn.Embedding(c.block_size, c.d_model)
+        self.blocks = nn.ModuleList(Block(c, n) for n in c.heads)
+        self.norm = nn.LayerNorm(c.d_model)
+        if not c.tie_weights:
+            self.head = nn.Linear(c.d_model, c.vocab_size, bias=False)
+        self.half = None  # autocast dtype, set by train()
+        self.n_words = c.vocab_size  # ids from here on belong to no word and are never sampled
+        self.init_weights()
+
+    @torch.no_grad()
+    def init_weights(self):
+        """GPT-2's table (Radford et al. 2019), with init_std 0.02:
+
+        embeddings, qkv, up, head   normal, init_std
+        attn.out, mlp.out           normal, init_std / sqrt(additions to the residual stream)
+        norms                       weight 1, bias 0
+        """
+        c = self.config
+        additions = c.n_layers * c.n_loops * (2 if c.d_ff else 1)
+        for name, w in self.named_parameters():
+            if "norm" in name:
+                w.fill_(name.endswith("weight"))
+            else:
+                w.normal_(0, c.init_std / (additions**0.5 if name.endswith("out.weight") else 1))
+
+    def num_params(self):
+        """Parameters by part; `head` is 0 when tied, `final_norm` closes the sum to `total`."""
+        parts = dict(embedding="token_embedding", position="position_embedding")
+        parts |= dict(blocks="blocks", head="head", final_norm="norm")
+        named = list(self.named_parameters())
+        n = {k: sum(p.numel() for a, p in named if a.split(".")[0] == v) for k, v in parts.items()}
+        return dict(total=sum(n.values()), **n)
+
+    @property
+    def head_weight(self):
+        """(V, C)"""
+        return (self.token_embedding if self.config.tie_weights else self.head).weight
+
+    def hidden(self, tokens, cache=None):
+        """The residual stream after the last norm, (B, T, C).
+
+        `cache` is one list for each time a layer is applied, empty at first; keys and values
+        gather in it, and the next call goes on where the tokens of this one end.
+        """
+        c, T = self.config, tokens.size(1)
+        start = cache[0][0].size(2) if cache and cache[0] else 0
+        x = self.token_embedding(tokens)
+        if c.position == "learned":
+            if start + T > c.block_size:
+                raise ValueError(f"{start + T} tokens do not fit block_size {c.block_size}")
+            x = x + self.position_embedding.weight[start : start + T]
+        x = dropout(x, c.dropout, self.training)
+        for i in range(c.n_loops * c.n_layers):  # looped: the same weights again (2502.17416)
+            x = self.blocks[i % c.n_layers](x, cache[i] if cache else None)
+        return self.norm(x)
+
+    def forward(self, tokens, targets=None, cache=None):
+        # DataParallel's threads inherit "autocast on" but not its dtype: so it is entered here
+        with torch.autocast(tokens.device.type, self.half, enabled=self.half is not None):
+            x = self.hidden(tokens, cache)  # (B, T, C)
+            if targets is None:
+                return F.linear(x, self.head_weight)
+        # sums and counts leave, no means: so 1, 2 or uneven shards give the same gradient.
+        # tokens without a target are left out before the head, the dearest part
+        n_tokens = (targets != -100).sum(1)  # (B,)
+        learned = (targets != -100).flatten().nonzero().squeeze(1)  # (N,)
+        h, dtype = x.flatten(0, 1)[learned], self.half or x.dtype
+        chosen = targets.flatten()[learned]
+        nll = HeadLoss.apply(h, self.head_weight, chosen, dtype, torch.is_grad_enabled())
+        sequence = torch.arange(len(tokens), device=x.device).repeat_interleave(n_tokens)
+        loss_sum = nll.new_zeros(len(tokens)).index_add(0, sequence, nll)
+        return loss_sum.float(), n_tokens.float()
+
+
+# ---------------------------------------------------------------------------------------------
+# 4. data: rows from anywhere → text whose learnable parts are marked → blocks of tokens
+# ---------------------------------------------------------------------------------------------
+
+SYSTEM = "Think step by step."  # the constant system turn of the embedded data
+
+
+def embedded_problem(below, family, steps):
+    """(question, worked steps, answer, number of possible answers) of a problem of `steps` steps.
+
+    chain   a digit to which digits are added, modulo 10; guessing finds 1 in 10
+    lookup  a ring of six or more letters in mixed order, followed `steps` times; 1 in (ring - 1)
+    order   steps + 1 letters, neighbours compared in mixed order; which is k-th: 1 in (steps + 1)
+
+    `below(n)` draws a number from 0 … n - 1.
+    """
+
+    def shuffled(items):
+        items = list(items)
+        for i in range(len(items) - 1, 0, -1):
+            j = below(i + 1)
+            items[i], items[j] = items[j], items[i]
+        return items
+
+    if family == "chain":
+        value = below(10)
+        question, work = f"Start at {value}", f"{value}"
+        for _ in range(steps):
+            add = below(9) + 1
+            value, before = (value + add) % 10, value
+            question += f", add {add}"
+            work += f", {before} + {add} = {value}"
+        return f"{question}, modulo 10. Result ?", work, str(value), 10
+    letters = shuffled("abcdefghij")
+    if family == "lookup":
+        ring = letters[: max(6, steps + 1)]
+        pairs = shuffled(f"{a} {b}" for a, b in zip(ring, ring[1:] + ring[:1]))
+        question = f"Follow {', '.join(pairs)}. Go {steps} from {ring[0]} ?"
+        return question, " ".join(ring[: steps + 1]), ring[steps], len(ring) - 1
+    line, k = letters[: steps + 1], below(steps + 1)
+    pairs = shuffled(f"{a} {b}" for a, b in zip(line, line[1:]))
+    return f"Sort {', '.join(pairs)}. Number {k + 1} ?", " ".join(line), line[k], len(line)
+
+
+def embedded_rows(n, held_out=False, steps=(1, 2, 3, 4), seed=0):
+    """n generated conversations in the published row format, families and step counts in turn.
+
+    A problem is held out if the CRC-32 of its question is a multiple of 8, and trained on if not,
+    so the two sets cannot meet. Only random.random() is drawn from, whose numbers Python keeps
+    the same in every version and on every platform: the same seed gives the same bytes.
+    """
+    rng, rows = random.Random(2 * seed + held_out), []
+    while len(rows) < n:
+        family = ("chain", "lookup", "order")[len(rows) % 3]
+        k = steps[len(rows) // 3 % len(steps)]
+        question, work, answer, candidates = embedded_problem(
+            lambda n: int(rng.random() * n), family, k
+        )
+        if (zlib.crc32(question.encode()) % 8 == 0) == held_out:
+            says = f"<think>\nSo {work}\n</think>\n\n {answer}"
+            turns = [("system", SYSTEM), ("user", question), ("assistant", says)]
+            messages = [dict(role=role, content=content) for role, content in turns]
+            rows.append(dict(messages=messages, family=family, steps=k, guess=1 / candidates))
+    return rows
+
+
+FILES = (".jsonl", ".json", ".parquet", ".txt")
+
+
+def read_file(path):
+    """Rows of a .jsonl, .json, .parquet or .txt file; ValueError says what is wrong with it."""
+    if not os.path.isfile(path) or not path.endswith(FILES):
+        raise ValueError(f"data {path} is not a file that ends in one of {' '.join(FILES)}")
+    number = 1
+    try:
+        if path.endswith(".parquet"):
+            import pyarrow.parquet
+
+            return pyarrow.parquet.read_table(path).to_pylist()
+        with open(path, encoding="utf-8-sig") as f:
+            text = f.read()
+        if path.endswith(".txt"):  # a row is a paragraph, or a line where there is only one
+            parts = [part for part in re.split(r"\n\s*\n", text) if part.strip()]
+            return [{"text": p + "\n"} for p in (parts if len(parts) > 1 else text.splitlines())]
+        if path.endswith(".json"):
+            return json.loads(text or "[]")
+        rows = []
+        for line in text.split("\n"):
+            rows += [json.loads(line)] if line.strip() else []
+            number += 1
+        return rows
+    except json.JSONDecodeError as error:
+        line = number + error.lineno - 1
+        raise ValueError(f"data {path}, line {line} is not JSON: {error.msg}") from None
+    except ValueError as error:  # of Unicode, or of pyarrow
+        raise ValueError(f"data {path} cannot be read: {error}") from None
+
+
+def from_hub(name, what, instead, load):
+    """load() with what is cached and no network call; if that fails, with the network.
+
+    Where the hub does not answer in three seconds, ValueError says what to do `instead`; the
+    libraries' own retries take up to a minute to fail.
+    """
+    import datasets.config
+    import huggingface_hub.constants as hub
+
+    before = hub.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE  # read from the environment once
+    host = urlsplit(hub.ENDPOINT)
+    try:
+        hub.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
+        with contextlib.suppress(OSError, ValueError):
+            return load()
+        hub.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE = before
+        if any(before):
+            raise OSError("HF_HUB_OFFLINE is set")
+        socket.create_connection((host.hostname, host.port or 443), timeout=3).close()
+        return load()
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise ValueError(
+            f"{what} {name!r} is neither a local file or folder, nor in the cache, nor to be had "
+            f"from {host.hostname} ({reason}); on Kaggle turn Internet on, or give {instead}"
+        ) from None
+    finally:
+        hub.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE = before
+
+
+def read_source(source, config):
+    """(rows to train on, rows held out) of one source of `data`, lists of dicts.
+
+    The split does not depend on the seed: every run is measured on the same rows.
+    """
+    most = config.max_rows or None
+    if source == "embedded":
+        sizes = ((most or 20_000, False), (600, True))
+        return [embedded_rows(n, held_out, config.problem_steps) for n, held_out in sizes]
+    if source.endswith(FILES) or os.path.exists(source):
+        rows = read_file(source)
+    else:
+        from datasets import load_dataset
+
+        instead = "--data FILE or --data embedded"
+        rows = from_hub(source, "data", instead, lambda: load_dataset(source, split="train"))
+        rows = list(rows.select(range(min(len(rows), most or len(rows)))))
+    if not isinstance(rows, list) or len(rows) < 2:
+        n = len(rows) if isinstance(rows, list) else "no list of"
+        raise ValueError(f"data {source} has {n} rows; it needs at least 2, one to hold out")
+    rows = rows[:most]
+    rows = [rows[i] for i in torch.randperm(len(rows), generator=generator(0)).tolist()]
+    cut = math.ceil(len(rows) * config.val_fraction)
+    return rows[cut:], rows[:cut]
+
+
+def generator(*numbers):
+    """A random generator that is a function of the numbers, whatever was drawn elsewhere."""
+    return torch.Generator().manual_seed(zlib.crc32(repr(numbers).encode()))
+
+
+def turns_of(row):
+    """[(role, content), …] of a row with `messages` or `question` + `answer`, else None."""
+    row = row if isinstance(row, dict) else {}
+    turns = [("user", row.get("question")), ("assistant", row.get("answer"))]
+    if isinstance(row.get("messages"), list) and row["messages"]:
+        turns = [m if isinstance(m, dict) else {} for m in row["messages"]]
+        turns = [(m.get("role"), m.get("content")) for m in turns]
+    return turns if all(isinstance(text, str) for turn in turns for text in turn) else None
+
+
+def turn_end(tokenizer):
+    """What ends a turn: ChatML's token where the tokenizer has it, else its end of text."""
+    return "<|im_end|>" if "<|im_end|>" in tokenizer.get_vocab() else tokenizer.eos_token
+
+
+def segments(row, end="", eos=""):
+    """[(text, the assistant says it), …] of a row in ChatML or as plain text; [] if unusable."""
+    parts = []
+    for role, content in turns_of(row) or ():
+        parts += [(f"<|im_start|>{role}\n", False), (content + end, role == "assistant")]
+        parts += [("\n", False)]
+    if not parts and isinstance(row, dict) and isinstance(row.get("text"), str):
+        parts = [(row["text"] + (eos or ""), True)]
+    return parts
+
+
+def encode(rows, tokenizer, loss_on="all"):
+    """segments() of many rows → [(ids, learn), …]: token ids, and for each whether it is learned.
+
+    Each segment is encoded by itself, so a prompt is the same tokens in training and sampling.
+    """
+    texts = list({text: None for parts in rows for text, _ in parts})
+    ids = dict(zip(texts, tokenizer(texts, add_special_tokens=False).input_ids)) if texts else {}
+    pairs = [
+        [(i, loss_on == "all" or said) for text, said in row for i in ids[text]] for row in rows
+    ]
+    return [tuple(zip(*row)) or ((), ()) for row in pairs]
+
+
+def blocks(encoded, T, packing):
+    """encode()'s rows → (tokens, targets), each (N, T) int32; -100 is no target.
+
+    pack: all rows end to end, cut every T tokens; the rest, less than a block, is left out.
+    pad:  each row from the start of a block, cut every T tokens, its last block filled up.
+    """
+    if packing == "pack":
+        encoded = [[[x for row in part for x in row] for part in zip(*encoded)]]
+    tokens, targets = [], []
+    for ids, learn in encoded:
+        following = [i if s else -100 for i, s in zip(ids[1:], learn[1:])]
+        for start in range(0, len(following), T):
+            y = following[start : start + T]
+            missing = T - len(y)
+            if not missing or packing == "pad":
+                tokens.append([*ids[start : start + len(y)], *[0] * missing])
+                targets.append(y + [-100] * missing)
+    return tuple(torch.tensor(t, dtype=torch.int32).view(-1, T) for t in (tokens, targets))
+
+
+def load_tokenizer(name, texts=(), size=2048):
+    """The tokenizer of a folder or hub id; 'embedded' makes a byte-level BPE from `texts`."""
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+    if name == "embedded":
+        from tokenizers import ByteLevelBPETokenizer
+
+        special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>"]
+        bpe = ByteLevelBPETokenizer()
+        bpe.train_from_iterator(texts, size, special_tokens=special, show_progress=False)
+        return PreTrainedTokenizerFast(tokenizer_object=bpe._tokenizer, eos_token=special[0])
+    if not os.path.isdir(name):
+        instead = "--tokenizer DIR or --tokenizer embedded"
+        return from_hub(name, "tokenizer", instead, lambda: AutoTokenizer.from_pretrained(name))
+    try:
+        return AutoTokenizer.from_pretrained(name, local_files_only=True)
+    except Exception as error:  # the library raises whatever its parsers do
+        raise ValueError(f"tokenizer folder {name} cannot be read: {error!r:.150}") from None
+
+
+def final_answer(text):
+    """What a text answers: all after its last ####, else after </think>; None without either."""
+    mark = "####" if "####" in text else "</think>"
+    return text.rsplit(mark, 1)[1].strip() if mark in text else None
+
+
+def problem_of(row):
+    """A row as a held-out problem, {messages, answer, solution, …}; None if it is not checkable.
+
+    Checkable: the last turn is the assistant's, its final_answer() one line of at most 40
+    characters. `messages` are the turns before, `solution` the last.
+    """
+    *asked, (role, solution) = turns_of(row) or [("", "")]
+    answer = final_answer(solution)
+    if role != "assistant" or not answer or len(answer) > 40 or "\n" in answer:
+        return None
+    extra = {key: row[key] for key in ("family", "steps", "guess") if key in row}
+    messages = [dict(role=role, content=content) for role, content in asked]
+    return dict(messages=messages, answer=answer, solution=solution, **extra)
+
+
+CHAT = (  # ChatML for who uses the saved tokenizer elsewhere; training goes through segments()
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+@dataclass
+class Data:
+    """What load_data() makes. `train` and `val` are (tokens, targets), each (N, T) int32."""
+
+    train: tuple
+    val: tuple
+    tokenizer: object
+    problems: list  # of problem_of()
+    facts: dict  # rows and tokens of each part (train_rows, val_tokens, …), and unusable_rows
+
+
+def load_data(config, block_size=512, tokenizer=None):
+    """Read, split, tokenize and pack the sources of a TrainConfig → Data.
+
+    Raises ValueError for anything that keeps it from giving one block to each part.
+    """
+    sources, parts = ", ".join(config.data), ([], [])
+    for source in config.data:
+        for part, rows in zip(parts, read_source(source, config)):
+            part += rows
+    rows = parts[0] + parts[1]
+    parts = [[row for row in part if segments(row)] for part in parts]
+    if not all(parts):
+        columns = ", ".join(sorted({str(k) for row in rows if isinstance(row, dict) for k in row}))
+        raise ValueError(
+            f"data {sources}: a row needs messages, question + answer, or text; "
+            f"found {columns or 'no columns'}"
+        )
+    if tokenizer is None:
+        texts = ("".join(text for text, _ in segments(row)) for part in parts for row in part)
+        tokenizer = load_tokenizer(config.tokenizer, texts, config.tokenizer_size)
+    tokenizer.chat_template = CHAT
+    facts, made, end = dict(unusable_rows=len(rows) - sum(map(len, parts))), [], turn_end(tokenizer)
+    for name, part in zip(("train", "val"), parts):
+        texts = [segments(row, end, tokenizer.eos_token) for row in part]
+        encoded = encode(texts, tokenizer, config.loss_on)
+        n = sum(len(ids) for ids, _ in encoded)
+        facts |= {f"{name}_rows": len(part), f"{name}_tokens": n}
+        made.append(blocks(encoded, block_size, config.packing))
+        if not (made[-1][1] != -100).any():
+            raise ValueError(
+                f"data {sources}: {n} tokens for {name} do not fill a block of {block_size} to "
+                "learn from; give more text, a smaller --block_size, or --packing pad"
+            )
+    problems = [problem for row in parts[1] if (problem := problem_of(row))]
+    return Data(*made, tokenizer, problems, facts)
+
+
+def batch_rows(step, batch_size, n, seed):
+    """Which of n blocks the 0-based step takes, each epoch in a new order, all from the arguments:
+
+    there is no sampler to save, and every process of a job knows every other's batch.
+    """
+    rows = []
+    for position in range(step * batch_size, (step + 1) * batch_size):
+        epoch, i = divmod(position, n)
+        if not rows or i == 0:
+            order = torch.randperm(n, generator=generator(seed, epoch)).tolist()
+        rows.append(order[i])
+    return torch.tensor(rows)
+
+
+# ---------------------------------------------------------------------------------------------
+# 6. sampling and answer accuracy
+# ---------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def generate(
+    model, tokens, max_new_tokens, temperature=1.0, top_k=None, seed=None, eos=None, cached=True
+):
+    """Continue tokens (B, T) int64 by up to max_new_tokens → (B, at most T + max_new_tokens).
+
+    temperature 0 takes the likeliest word; top_k keeps the k likeliest. A row that has drawn
+    `eos` is filled with it; the call ends when every row has. Ids that belong to no word
+    (model.n_words and above) are never drawn. `cached` keeps the keys and values of earlier
+    tokens until the text outgrows block_size; from there on each word reads the last block_size
+    tokens anew, because every position has moved.
+    """
+    if not temperature >= 0 or (top_k is not None and top_k < 1):
+        raise ValueError(f"temperature {temperature} must be at least 0, top_k {top_k} at least 1")
+    was_training, c = model.training, model.config
+    model.eval()
+    draw = torch.Generator()
+    draw.seed() if seed is None else draw.manual_seed(seed)
+    cache = [[] for _ in range(c.n_loops * c.n_layers)]
+    done = torch.zeros(len(tokens), 1, dtype=torch.bool, device=tokens.device)
+    for _ in range(max_new_tokens):
+        if not cached or tokens.size(1) > c.block_size:
+            logits = model(tokens[:, -c.block_size :])
+        else:
+            logits = model(tokens[:, -1:] if cache[0] else tokens, cache=cache)
+        logits = logits[:, -1, : model.n_words].float()  # (B, words)
+        if top_k is not None:
+            least = logits.topk(min(top_k, logits.size(-1))).values[:, -1:]
+            logits = logits.masked_fill(logits < least, -math.inf)
+        if temperature == 0:
+            new = logits.argmax(-1, keepdim=True)  # (B, 1)
+        else:  # drawn on the CPU, so that a seed means the same text everywhere
+            p = (logits / temperature).softmax(-1).cpu()
+            new = torch.multinomial(p, 1, generator=draw).to(tokens.device)
+        if eos is not None:
+            new = new.masked_fill(done, eos)
+            done |= new == eos
+        tokens = torch.cat((tokens, new), 1)
+        if done.all():
+            break
+    model.train(was_training)
+    return tokens
+
+
+def prompt_ids(tokenizer, messages):
+    """A conversation as token ids, up to where the assistant begins to speak."""
+    parts = segments(dict(messages=messages), turn_end(tokenizer))
+    return encode([[*parts, ("<|im_start|>assistant\n", False)]], tokenizer)[0][0]
+
+
+def answer_texts(model, tokenizer, problems, max_new_tokens=256, **sampling):
+    """What the model says to each of load_data().problems, the likeliest word each time.
+
+    Prompts of one length run together, so that no padding can disturb them. An answer ends
+    where the block does at the latest. `sampling` goes to generate().
+    """
+    prompts = [prompt_ids(tokenizer, problem["messages"]) for problem in problems]
+    eos = tokenizer.convert_tokens_to_ids(turn_end(tokenizer))
+    device, texts = next(model.parameters()).device, [""] * len(problems)
+    for length in {len(ids) for ids in prompts}:
+        which = [i for i, ids in enumerate(prompts) if len(ids) == length]
+        room = max(0, min(max_new_tokens, model.config.block_size - length))
+        tokens = torch.tensor([prompts[i] for i in which], device=device)
+        tokens = generate(model, tokens, room, eos=eos, **dict(temperature=0) | sampling)
+        for i, ids in zip(which, tokens[:, length:].tolist()):
+            texts[i] = tokenizer.decode(ids[: ids.index(eos)] if eos in ids else ids)
+    return texts
+
+
+def answer_accuracy(model, tokenizer, problems, **sampling):
+    """Share of the problems, from 0 to 1, whose final_answer() is exactly the right one."""
+    texts = answer_texts(model, tokenizer, problems, **sampling)
+    right = [final_answer(text) == p["answer"] for text, p in zip(texts, problems)]
+    return sum(right) / max(1, len(right))
+
+
+# ---------------------------------------------------------------------------------------------
+# 7. training
+# ---------------------------------------------------------------------------------------------
+
+
+def lr_at(step, config):
+    """Learning rate of the 0-based step: a line from 0 to the peak, half a cosine to the floor.
+
+    A pure function of the step: skipped steps and resumed runs change nothing.
+    """
+    if step < config.warmup_steps:
+        return config.lr * step / config.warmup_steps
+    floor = config.lr * config.lr_floor
+    done = (step - config.warmup_steps) / max(1, config.steps - config.warmup_steps)
+    return floor + 0.5 * (1 + math.cos(math.pi * done)) * (config.lr - floor)
+
+
+def pick_device(name):
+    """`device` of a TrainConfig → torch.device; ValueError if it is not there or does not run."""
+    there = dict(cuda=torch.cuda.is_available(), mps=torch.backends.mps.is_available(), cpu=True)
+    if name == "auto":
+        name = next(kind for kind, found in there.items() if found)
+    if not there[name]:
+        raise ValueError(f"device {name} was asked for but PyTorch finds none; use --device cpu")
+    device = torch.device(name, int(os.environ.get("LOCAL_RANK", 0)) if name == "cuda" else None)
+    try:
+        torch.ones(1, device=device).add_(1)  # a GPU can be found and still have no kernels
+    except RuntimeError as error:
+        raise ValueError(
+            f"device {device} is there but this PyTorch {torch.__version__} cannot use it "
+            f"({str(error).splitlines()[0]}); on Kaggle choose GPU T4 x2, or use --device cpu"
+        ) from None
+    return device
+
+
+def pick_precision(name, device):
+    """`precision` of a TrainConfig → (autocast dtype, or None for fp32; why, in words)."""
+    if name == "auto":
+        if device.type == "cuda":
+            return torch.float16, "fp16 with a GradScaler, the default on CUDA"
+        return None, f"fp32, the default on {device.type}"
+    # is_bf16_supported() says yes on a T4, which only emulates it
+    if name == "bf16" and device.type == "cuda" and torch.cuda.get_device_capability() < (8, 0):
+        raise ValueError("precision bf16 needs an Ampere GPU or newer; use --precision fp16")
+    dtype = dict(fp32=None, fp16=torch.float16, bf16=torch.bfloat16)[name]
+    return dtype, f"{name}, as asked"
+
+
+def parallel(model, device, say=print):
+    """The model as it is, or wrapped for several GPUs or for the processes of torchrun."""
+    world = int(os.environ.get("WORLD_SIZE", 1))
+    if world > 1:
+        if device.type == "cuda":
+            torch.cuda.set_device(device)
+        if not torch.distributed.is_initialized():
+            torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        say(f"Wrapping model with DistributedDataParallel over {world} processes")
+        return nn.parallel.DistributedDataParallel(model)
+    if device.type == "cuda" and torch.cuda.device_count() > 1:
+        say(f"Wrapping model with DataParallel over {torch.cuda.device_count()} GPUs")
+        return nn.DataParallel(model)
+    return model
+
+
+def make_optimizer(model, config):
+    """AdamW in its fused form; weight decay on matrices and embeddings, not on norms."""
+    matrices = [p for p in model.parameters() if p.dim() > 1]
+    norms = [p for p in model.parameters() if p.dim() < 2]
+    groups = [dict(params=matrices, weight_decay=config.weight_decay)]
+    groups += [dict(params=norms, weight_decay=0.0)]
+    return torch.optim.AdamW(groups, lr=config.lr, betas=(config.beta1, config.beta2), fused=True)
+
+
+def train_step(wrapped, optimizer, scaler, tokens, targets, lr, config):
+    """One optimizer step on tokens and targets (grad_accum * batch_size, T), on the CPU.
+
+    Returns the mean loss a token of this process's share, and whether the step was skipped
+    because a gradient was infinite or NaN.
+    """
+    rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    device, loss = next(wrapped.parameters()).device, 0.0
+    # loss sums are divided by the count of the whole step, which every process can see: so
+    # accumulation, DataParallel's uneven shards and processes all give the full batch's gradient
+    n_targets = max(1, int((targets != -100).sum()))
+    for group in optimizer.param_groups:
+        group["lr"] = lr
+    optimizer.zero_grad(set_to_none=True)
+    for x, y in zip(tokens.split(config.batch_size), targets.split(config.batch_size)):
+        x, y = x[rank::world].to(device), y[rank::world].to(device)
+        loss_sum, _ = wrapped(x, y)  # (B,), gathered from all GPUs
+        part = loss_sum.sum() / n_targets
+        scaler.scale(part * world).backward()  # DistributedDataParallel averages: hence `world`
+        loss += part.item()
+    scaler.unscale_(optimizer)  # before clipping, which is about the true gradient
+    norm = nn.utils.clip_grad_norm_(wrapped.parameters(), config.grad_clip)
+    scale, skipped = scaler.get_scale(), not norm.isfinite()
+    if scaler.is_enabled() or not skipped:
+        scaler.step(optimizer)  # does nothing after an infinite gradient in FP16
+    scaler.update()
+    return loss, skipped or scaler.get_scale() < scale
+
+
+@torch.no_grad()
+def mean_loss(model, part, n_blocks, batch_size):
+    """Mean loss a token, dropout off, of the first n_blocks of (tokens, targets)."""
+    was_training, device = model.training, next(model.parameters()).device
+    model.eval()
+    total = count = 0.0
+    for x, y in zip(*(t[:n_blocks].long().split(batch_size) for t in part)):
+        loss_sum, n_tokens = model(x.to(device), y.to(device))
+        total, count = total + loss_sum.sum().item(), count + n_tokens.sum().item()
+    model.train(was_training)
+    return total / max(1, count)
+
+
+def write_file(path, content):
+    """Put bytes, text, or what a function writes into a file that is whole or not there."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "wb") as f:
+            if callable(content):
+                content(f)
+            else:
+                f.write(content.encode() if isinstance(content, str) else content)
+            f.flush()
+            os.fsync(f.fileno())
+        os.replace(temporary, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(temporary)
+
+
+@contextlib.contextmanager
+def blame(path, problem):
+    """Any error of the block becomes a ValueError: parsers of broken files raise all kinds."""
+    try:
+        yield
+    except Exception as error:
+        reason = " ".join(str(error).split())[:150]
+        raise ValueError(f"{path} {problem}: {reason or type(error).__name__}") from None
+
+
+def read_config(run_dir):
+    """(ModelConfig, TrainConfig) of a run folder; ValueError if it is none."""
+    path = os.path.join(run_dir, "config.json")
+    with blame(path, "is not the configuration of a run"):
+        with open(path, encoding="utf-8") as f:
+            saved = json.load(f)
+        for part in (saved["model"], saved["train"]):
+            part |= {key: tuple(value) for key, value in part.items() if isinstance(value, list)}
+        return ModelConfig(**saved["model"]).validate(), TrainConfig(**saved["train"]).validate()
+
+
+def load(run_dir):
+    """(model, tokenizer) of a run folder, the model on the CPU and in eval mode.
+
+    ValueError if the folder is no run, has no checkpoint yet, or a broken or foreign one.
+    """
+    from safetensors.torch import load_file
+
+    model, path = GPT(read_config(run_dir)[0]), os.path.join(run_dir, "model.safetensors")
+    with blame(path, "is not a checkpoint of this model"):
+        model.load_state_dict(load_file(path))
+    tokenizer = load_tokenizer(os.path.join(run_dir, "tokenizer"))
+    model.n_words = len(tokenizer)
+    return model.eval(), tokenizer
+
+
+def load_state(run_dir):
+    """(state.pt, log.jsonl up to its step); (None, []) if the run has no checkpoint yet."""
+    path = os.path.join(run_dir, "state.pt")
+    if not os.path.exists(path):
+        return None, []
+    with blame(path, "is not a checkpoint to resume from"):
+        # weights_only: nothing in the file is executed
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        with open(os.path.join(run_dir, "log.jsonl"), encoding="utf-8") as f:
+            log = [json.loads(line) for line in f]
+        return state, [row for row in log if row["step"] <= state["now"]["step"]]
+
+
+def provenance(device):
+    """What is needed to make a figure again: versions, device, commit (+ if changed since)."""
+    names = ("torch", "transformers", "datasets")
+    versions = {name: importlib.metadata.version(name) for name in names}
+    versions |= dict(python=platform.python_version())
+    here, name = os.path.dirname(os.path.abspath(__file__)), f"{platform.machine()} CPU"
+    name += f", {torch.get_num_threads()} threads"
+    if device.type == "cuda":
+        name = f"{torch.cuda.device_count()} x {torch.cuda.get_device_name()}, {name}"
+    commit = None
+    with contextlib.suppress(OSError):  # no git here
+        git = ["git", "-C", here, "describe", "--always", "--dirty=+", "--abbrev=40"]
+        commit = subprocess.run(git, capture_output=True, text=True).stdout.strip() or None
+    return dict(versions=versions, device=name, commit=commit)
+
+
+class Diverged(RuntimeError):
+    """The gradient stayed infinite or NaN; the message says what to change."""
+
+
+MOST_SKIPPED = 25  # in a row: GradScaler starts at 2^16, so 16 halvings are no accident
+
+
+@dataclass
+class Run:
+    """What train() leaves. `log` is log.jsonl as a list of dicts, one an evaluation."""
+
+    dir: str
+    model: GPT
+    tokenizer: object
+    log: list
+    finished: bool = True
+
+
+def train(model_config, train_config, data=None, resume=False, command=None, stop=lambda: False):
+    """Train one model and write its run folder → Run.
+
+    `data`, from load_data(), is loaded if not given. `resume` goes on from the folder's
+    checkpoint: on the CPU to the same losses, bit for bit, as if it had never stopped. stop() is
+    asked after each step; if true the run is saved and returned. Under torchrun every process
+    calls this alike. Raises ValueError for settings that cannot work and for a folder that
+    exists, Diverged when the gradient stays infinite.
+    """
+    from safetensors.torch import save
+    from tqdm import tqdm
+
+    m, t = model_config.validate(), train_config.validate()
+    rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    say = (lambda line: None) if rank else tqdm.write  # a print that spares the progress bar
+    device = pick_device(t.device)
+    half, _ = pick_precision(t.precision, device)
+    if t.batch_size % world:
+        raise ValueError(f"batch_size {t.batch_size} does not divide among {world} processes")
+    folder = os.path.join(t.out_dir, t.name or f"{m.n_layers}-layers-seed-{t.seed}")
+    files = ("config.json", "tokenizer", "log.jsonl", "state.pt", "model.safetensors")
+    path = {name: os.path.join(folder, name) for name in files}
+    state, log = load_state(folder) if resume else (None, [])
+    if not resume and os.path.exists(path["config.json"]):
+        raise ValueError(f"{folder} exists; go on with --resume {folder}, or give another --name")
+    if state and state["now"]["step"] >= t.steps:
+        raise ValueError(f"{folder} is finished: {t.steps} of {t.steps} steps are done")
+
+    saved = load_tokenizer(path["tokenizer"]) if resume and data is None else None
+    data = data or load_data(t, m.block_size, saved)
+    m = dataclasses.replace(m, vocab_size=m.vocab_size or len(data.tokenizer))
+    if len(data.tokenizer) > m.vocab_size:
+        raise ValueError(
+            f"vocab_size {m.vocab_size} is less than the tokenizer's {len(data.tokenizer)} words; "
+            "give at least that, or 0"
+        )
+    torch.manual_seed(t.seed)
+    model = GPT(m)
+    model.n_words, model.half = len(data.tokenizer), half
+    wrapped = parallel(model.to(device).train(), device, say)
+    optimizer = make_optimizer(model, t)
+    # multiplies the loss, so that gradients below fp16's smallest number are not lost
+    scaler = torch.amp.GradScaler(device.type, enabled=half == torch.float16)
+    now = dict(step=0, skipped=0, in_a_row=0, seconds=0.0)
+    now["fingerprint"] = zlib.crc32(data.train[0].numpy().tobytes())
+    if state:
+        if state["now"]["fingerprint"] != now["fingerprint"]:
+            raise ValueError(f"the data of {folder} is not what its checkpoint was trained on")
+        now = state["now"]
+        for name, part in (("model", model), ("optimizer", optimizer), ("scaler", scaler)):
+            part.load_state_dict(state[name])
+    if rank == 0:
+        os.makedirs(folder, exist_ok=True)
+        data.tokenizer.save_pretrained(path["tokenizer"])
+        about = dict(model=dataclasses.asdict(m), train=dataclasses.asdict(t), command=command)
+        about |= provenance(device)
+        write_file(path["config.json"], json.dumps(about, indent=1) + "\n")
+
+    def checkpoint():
+        """All that a resume needs goes into one file, so that it cannot be torn in two."""
+        if rank == 0:
+            parts = dict(model=model, optimizer=optimizer, scaler=scaler)
+            parts = {name: part.state_dict() for name, part in parts.items()}
+            write_file(path["state.pt"], lambda f: torch.save(parts | dict(now=now), f))
+            write_file(path["model.safetensors"], save(parts["model"]))
+
+    per_step, n_train = t.batch_size * t.grad_accum, len(data.train[0])
+    began, training, tokens_seen = time.perf_counter() - now["seconds"], 0.0, 0
+    with tqdm(total=t.steps, initial=now["step"], disable=None) as bar:
+        for step in range(now["step"], t.steps):
+            # everything random in a step is a function of (seed, step): nothing to store
+            torch.manual_seed(generator(t.seed, step, rank).initial_seed())
+            rows = batch_rows(step, per_step, n_train, t.seed)
+            tokens, targets = (part[rows].long() for part in data.train)
+            step_began = time.perf_counter()
+            lr = lr_at(step, t)
+            loss, skipped = train_step(wrapped, optimizer, scaler, tokens, targets, lr, t)
+            training += time.perf_counter() - step_began
+            tokens_seen += tokens.numel()
+            stopping = stop()
+            if world > 1:  # every process learns the whole loss, and stops at the same step
+                sums = torch.tensor([loss, stopping], device=device)
+                torch.distributed.all_reduce(sums)
+                loss, stopping = sums[0].item(), sums[1].item() > 0
+            now["step"], now["skipped"] = step + 1, now["skipped"] + skipped
+            now["in_a_row"] = now["in_a_row"] + 1 if skipped else 0
+            if now["in_a_row"] >= MOST_SKIPPED:
+                raise Diverged(
+                    f"the gradient was infinite or NaN for {MOST_SKIPPED} steps, up to step "
+                    f"{step + 1}; lower --lr, raise --warmup_steps, or use --precision fp32"
+                )
+            last = now["step"] == t.steps
+            if last or now["step"] == 1 or now["step"] % t.eval_every == 0:
+                row = dict(step=step + 1, epoch=step * per_step // n_train + 1, lr=lr)
+                row |= dict(train_loss=loss, val_loss=None)
+                if rank == 0:
+                    sizes = (t.eval_blocks, t.batch_size)
+                    row["val_loss"] = mean_loss(model, data.val, *sizes)
+                    if last:  # the batch's loss is noisy and has dropout on; this has neither
+                        row["train_loss_eval"] = mean_loss(model, data.train, *sizes)
+                    if last and (problems := data.problems[: t.eval_problems]):
+                        row["accuracy"] = answer_accuracy(model, data.tokenizer, problems)
+                now["seconds"] = time.perf_counter() - began
+                row |= dict(seconds=round(now["seconds"], 2), skipped_steps=now["skipped"])
+                log.append(row | dict(tokens_per_second=round(tokens_seen / training)))
+                training, tokens_seen = 0.0, 0
+                if rank == 0:
+                    write_file(path["log.jsonl"], "".join(json.dumps(row) + "\n" for row in log))
+                    say(
+                        f"epoch {row['epoch']} step {row['step']}/{t.steps} lr {lr:.2e} train "
+                        f"{loss:.4f} val {row['val_loss']:.4f} ({row['seconds']:.0f}s)"
+                    )
+            now["seconds"] = time.perf_counter() - began
+            bar.update()
+            if last or stopping or now["step"] % t.save_every == 0:
+                checkpoint()
+            if stopping and not last:
+                say(f"Stopped after step {step + 1}; go on with: python train.py --resume {folder}")
+                return Run(folder, model.eval(), data.tokenizer, log, finished=False)
+    say(f"Done. Final train loss: {log[-1]['train_loss']:.4f} | total time {now['seconds']:.0f}s")
+    return Run(folder, model.eval(), data.tokenizer, log)
+
+
+# ---------------------------------------------------------------------------------------------
+# 9. export
+# ---------------------------------------------------------------------------------------------
+
+
+def to_gpt2(model):
+    """The same model as a GPT2LMHeadModel of `transformers`, with its biases at 0.
+
+    GPT-2 has one head count, learned positions, an MLP, no loops and the usual logit scale:
+    ValueError for a model with anything else.
+    """
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    c = model.config
+    plain = dict(n_heads=c.heads[0], position="learned", n_loops=1, attn_scale=None)
+    plain |= dict(d_ff=c.d_ff or "0", ffn_dropout=None)
+    for name, value in plain.items():
+        if getattr(c, name) not in (value, (value,) * c.n_layers):
+            raise ValueError(f"GPT-2 cannot express {name} {getattr(c, name)}; it has {value}")
+    p = c.dropout
+    config = GPT2Config(
+        vocab_size=c.vocab_size, n_positions=c.block_size, n_embd=c.d_model, n_inner=c.d_ff,
+        n_layer=c.n_layers, n_head=c.heads[0], activation_function="gelu",
+        layer_norm_epsilon=1e-5, resid_pdrop=p, embd_pdrop=p, attn_pdrop=p,
+        tie_word_embeddings=c.tie_weights, bos_token_id=None, eos_token_id=None,
+    )  # fmt: skip
+    gpt2 = GPT2LMHeadModel(config)
+    names = {"token_embedding": "wte", "position_embedding": "wpe", "blocks": "h", "norm": "ln_f"}
+    names |= {"norm1": "ln_1", "norm2": "ln_2", "qkv": "c_attn", "up": "c_fc", "out": "c_proj"}
+    weights = {k: torch.zeros_like(v) for k, v in gpt2.state_dict().items()}
+    for key, value in model.state_dict().items():
+        theirs = "transformer." + ".".join(names.get(part, part) for part in key.split("."))
+        linear = "attn" in key or "mlp" in key  # stored transposed there
+        weights[theirs] = value.T if linear else value
+    weights.pop("transformer.head.weight", None)
+    weights["lm_head.weight"] = model.head_weight
+    gpt2.load_state_dict(weights)
+    return gpt2.eval()
+
+
+def export_hf(run_dir, out_dir):
+    """Write a folder that `transformers` loads as GPT-2, tokenizer and all, without our code."""
+    model, tokenizer = load(run_dir)
+    if os.path.exists(out_dir) and os.listdir(out_dir):
+        raise ValueError(f"{out_dir} is not empty; choose another folder for the export")
+    to_gpt2(model).save_pretrained(out_dir)
+    tokenizer.save_pretrained(out_dir)
