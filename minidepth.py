@@ -289,6 +289,9 @@ class Block(nn.Module):
         return x + self.mlp(self.norm2(x)) if self.has_mlp else x
 
 
+LOGITS_AT_ONCE = 2**26  # in float32 256 MB
+
+
 def chunked_loss(h, weight, targets, token_weights=None, grads=True):
     """Cross-entropy of h @ weight^T with its gradients, a few rows at a time.
 
@@ -299,7 +302,7 @@ def chunked_loss(h, weight, targets, token_weights=None, grads=True):
     """
     N, V = len(h), len(weight)
     exact = torch.promote_types(h.dtype, torch.float32)  # a softmax in half precision would round
-    rows = max(64, min(N, 2**26 // V))
+    rows = max(64, min(N, LOGITS_AT_ONCE // V))
     nll, dh, dweight = torch.empty(N, dtype=exact, device=h.device), None, None
     if grads:
         dh, dweight = torch.empty_like(h), torch.zeros_like(weight, dtype=exact)
@@ -338,7 +341,7 @@ class HeadLoss(torch.autograd.Function):
         h, weight, targets = ctx.saved_tensors
         # what is ready holds for equal token weights, all that training asks for: g is then the
         # loss scale over the token count, multiplied in at full precision
-        if not ctx.ready or not (g == g[0]).all():
+        if not ctx.ready or not len(g) or not (g == g[0]).all():
             half_h, half_weight = h.to(ctx.dtype), weight.to(ctx.dtype)
             _, *ctx.ready = chunked_loss(half_h, half_weight, targets, g)
             g = g.new_ones(1)

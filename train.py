@@ -174,7 +174,7 @@ def show_answers(run, t, problems):
     problems = problems[: t.eval_problems]
     if not problems:
         return
-    p = problems[0]
+    p = max(problems, key=lambda p: p.get("steps", 0))
     text = md.answer_texts(run.model, run.tokenizer, [p])[0]
     print(f"\nheld-out problem: {p['messages'][-1]['content']}\nmodel: {text.strip()}")
     print(f"right answer: {p['answer']}\n")
@@ -273,8 +273,8 @@ def sample(run_dir, prompt, temperature, max_new_tokens, seed):
     print(md.answer_texts(model, tokenizer, [problem], **sampling)[0].strip())
 
 
-def main(arguments=None):
-    sys.stdout.reconfigure(line_buffering=True)
+def run_command(arguments):
+    """Do what the flags say; the exit code, None for 0."""
     a = vars(make_parser().parse_args(arguments))
     changes = {f.name: a[f.name] for f in FIELDS if f.name in a}
     if "data" in changes:
@@ -310,25 +310,30 @@ def main(arguments=None):
             preset,
             *(f"{k}-{v}" for k, v in changes.items() if k not in ("out_dir", "device")),
         ]
-        t.name = "_".join(re_safe(part) for part in parts)
+        t.name = "_".join(file_safe(part) for part in parts)
     return run_training(m, t)
 
 
-def re_safe(text):
+def file_safe(text):
     """A text as part of a folder's name."""
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in str(text))[-60:].strip("-")
 
 
-if __name__ == "__main__":
+def main(arguments=None):
+    """The exit code: 2 with one line on stderr for what a user can put right, 1 for divergence."""
+    with contextlib.suppress(AttributeError):  # not a real stream in a notebook
+        sys.stdout.reconfigure(line_buffering=True)
     try:
-        code = main()
+        return run_command(arguments) or 0
     except ValueError as error:
-        print(f"train.py: {error}", file=sys.stderr)
-        code = 2
+        message, code = error, 2
     except OSError as error:  # a full disk, a folder that may not be written
-        print(f"train.py: {error.strerror or error}: {error.filename or ''}", file=sys.stderr)
-        code = 2
+        message, code = f"{error.strerror or error}: {error.filename or 'while writing'}", 2
     except md.Diverged as error:
-        print(f"train.py: {error}", file=sys.stderr)
-        code = 1
-    sys.exit(code)
+        message, code = error, 1
+    print(f"train.py: {message}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""Shared pieces: one tiny run of the real command's code path, and configs small enough to build."""
+
+import json
+import os
+import pathlib
+
+import pytest
+import torch
+
+import minidepth as md
+
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+SHARED = pathlib.Path(__file__).resolve().parents[2] / "shared"
+
+TINY_MODEL = dict(n_layers=2, n_heads=2, d_model=16, d_ff=32, block_size=80, dropout=0.1)
+TINY_TRAIN = dict(steps=12, warmup_steps=2, batch_size=4, eval_every=5, eval_blocks=8, max_rows=300)
+
+
+@pytest.fixture
+def model():
+    """Builds a GPT in eval mode whose weights are large enough for differences to show."""
+
+    def build(**changes):
+        torch.manual_seed(0)
+        config = md.ModelConfig(
+            **dict(vocab_size=61, block_size=24, n_layers=3, n_heads=4, d_model=32, d_ff=64) | changes
+        )
+        gpt = md.GPT(config).eval()
+        with torch.no_grad():
+            for name, p in gpt.named_parameters():
+                p.add_(torch.randn_like(p) * (0.02 if "norm" in name else 0.2))
+        return gpt
+
+    return build
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """(ModelConfig, TrainConfig) of a run of a second, in a folder of its own."""
+
+    def build(**changes):
+        values = TINY_MODEL | TINY_TRAIN | dict(out_dir=str(tmp_path), name="run") | changes
+        return md.configs("laptop", **values)
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    """The folder of a finished tiny run; tests must not change it."""
+    out = str(tmp_path_factory.mktemp("runs"))
+    values = TINY_MODEL | TINY_TRAIN | dict(out_dir=out, name="finished", eval_problems=12)
+    return md.train(*md.configs("laptop", **values)).dir
+
+
+@pytest.fixture(scope="session")
+def data():
+    """load_data() of a small embedded set, block 80, padded, loss on the assistant."""
+    return md.load_data(md.configs("laptop", **TINY_TRAIN)[1], 80)
+
+
+@pytest.fixture
+def jsonl(tmp_path):
+    """Writes rows to a .jsonl file and gives its path."""
+
+    def write(rows, name="rows.jsonl"):
+        path = tmp_path / name
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return str(path)
+
+    return write

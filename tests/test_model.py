@@ -1,0 +1,310 @@
+"""The model against float64, transformers' GPT-2, autograd and its own table."""
+
+import math
+import threading
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import minidepth as md
+
+
+def tokens(model, B=2, T=16):
+    return torch.randint(model.config.vocab_size, (B, T), generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_logits_equal_gpt2_of_transformers(model, tied):
+    gpt = model(tie_weights=tied)
+    x = tokens(gpt)
+    with torch.no_grad():
+        torch.testing.assert_close(gpt(x), md.to_gpt2(gpt)(x).logits, atol=1e-4, rtol=0)
+
+
+def slow_attention(q, k, v, scale):
+    """One query, one head, one sequence at a time, in float64."""
+    q, k, v = q.double(), k.double(), v.double()
+    y = torch.zeros_like(q)
+    for b in range(q.size(0)):
+        for h in range(q.size(1)):
+            for i in range(q.size(2)):
+                last = k.size(2) - q.size(2) + i + 1
+                scores = torch.stack([q[b, h, i] @ k[b, h, j] * scale for j in range(last)])
+                e = (scores - scores.max()).exp()
+                y[b, h, i] = sum(e[j] / e.sum() * v[b, h, j] for j in range(last))
+    return y
+
+
+@pytest.mark.parametrize("T, S", [(7, 7), (1, 7), (3, 7)])
+def test_readable_attention_equals_float64(T, S):
+    torch.manual_seed(0)
+    q, k, v = torch.randn(2, 3, T, 4), torch.randn(2, 3, S, 4), torch.randn(2, 3, S, 4)
+    y, weights = md.readable_attention(q, k, v, 0.7)
+    torch.testing.assert_close(y.double(), slow_attention(q, k, v, 0.7), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, T))
+
+
+@pytest.mark.parametrize("attn_scale", [None, 1.0])
+def test_the_fused_and_the_readable_form_agree(model, attn_scale, monkeypatch):
+    gpt = model(attn_scale=attn_scale)
+    x = tokens(gpt)
+    fused = gpt(x)
+
+    def readable(q, k, v, dropout_p, is_causal, scale):
+        assert scale == (1.0 if attn_scale else 8**-0.5)
+        return md.readable_attention(q, k, v, scale)[0]
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", readable)
+    torch.testing.assert_close(gpt(x), fused, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("position", ["learned", "rotary", "none"])
+def test_no_token_sees_a_later_one(model, position):
+    gpt = model(position=position)
+    x = tokens(gpt)
+    changed = x.clone()
+    changed[:, 9] = (changed[:, 9] + 1) % 61
+    difference = (gpt(x) - gpt(changed)).abs().amax(-1)
+    assert (difference[:, :9] == 0).all()
+    assert (difference[:, 9:] > 1e-6).all()
+
+
+def test_rotary_equals_complex_rotation_and_knows_only_distance():
+    torch.manual_seed(0)
+    x, D = torch.randn(2, 3, 9, 8, dtype=torch.float64), 8
+    z = torch.complex(x[..., : D // 2], x[..., D // 2 :])
+    theta = torch.tensor([10_000 ** (-2 * i / D) for i in range(D // 2)], dtype=torch.float64)
+    turned = z * torch.exp(1j * torch.arange(9)[:, None] * theta)
+    expected = torch.cat((turned.real, turned.imag), -1)
+    torch.testing.assert_close(md.rotate(x), expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(md.rotate(x[:, :, 4:], 4), expected[:, :, 4:], atol=1e-5, rtol=1e-5)
+
+
+def test_a_looped_layer_is_that_many_layers_with_its_weights(model):
+    looped = model(n_layers=2, n_loops=3)
+    stacked = md.GPT(md.ModelConfig(**vars(looped.config) | dict(n_layers=6, n_loops=1)))
+    weights = looped.state_dict()
+    for i in range(6):
+        for key, value in looped.blocks[i % 2].state_dict().items():
+            weights[f"blocks.{i}.{key}"] = value
+    stacked.load_state_dict(weights)
+    x = tokens(looped)
+    torch.testing.assert_close(looped(x), stacked.eval()(x))
+    assert looped.num_params()["blocks"] * 3 == stacked.num_params()["blocks"]
+
+
+def test_heads_may_differ_by_layer(model):
+    gpt = model(n_heads=(8, 4, 1))
+    assert [block.attn.n_heads for block in gpt.blocks] == [8, 4, 1]
+    assert [block.attn.scale for block in gpt.blocks] == [0.5, 8**-0.5, 32**-0.5]
+    assert not torch.equal(gpt(tokens(gpt)), model(n_heads=4)(tokens(gpt)))
+
+
+def test_d_ff_0_is_attention_only(model):
+    gpt = model(d_ff=0)
+    assert not any("mlp" in name or "norm2" in name for name, _ in gpt.named_parameters())
+    assert gpt(tokens(gpt)).shape == (2, 16, 61)
+
+
+@pytest.mark.parametrize("n_layers, total", [(1, 60_207_744), (12, 79_688_832)])
+def test_published_parameter_counts(n_layers, total):
+    with torch.device("meta"):
+        n = md.GPT(md.configs("report", n_layers=n_layers)[0]).num_params()
+    assert n["total"] == total
+    assert n["embedding"] == 151_665 * 384 and n["position"] == 512 * 384 and n["head"] == 0
+    assert n["blocks"] == n_layers * (12 * 384 * 384 + 4 * 384) and n["final_norm"] == 768
+    assert n["total"] == sum(n.values()) - n["total"]
+
+
+def test_num_params_counts_an_untied_head(model):
+    gpt = model(tie_weights=False)
+    assert gpt.num_params()["head"] == 61 * 32
+    assert gpt.num_params()["total"] == sum(p.numel() for p in gpt.parameters())
+
+
+def test_a_fresh_report_model_knows_nothing():
+    torch.manual_seed(0)
+    gpt = md.GPT(md.configs("report", n_layers=1)[0]).eval()
+    x = torch.randint(151_665, (2, 64))
+    with torch.no_grad():
+        loss_sum, n = gpt(x[:, :-1], x[:, 1:])
+    assert abs((loss_sum.sum() / n.sum()).item() - math.log(151_665)) < 0.1
+
+
+@pytest.mark.parametrize("d_ff, n_loops, additions", [(256, 1, 12), (0, 1, 6), (256, 2, 24)])
+def test_initialisation_table(d_ff, n_loops, additions):
+    torch.manual_seed(0)
+    config = md.ModelConfig(
+        vocab_size=500, n_layers=6, d_model=128, d_ff=d_ff, n_loops=n_loops, tie_weights=False
+    )
+    for name, p in md.GPT(config).named_parameters():
+        if "norm" in name:
+            assert (p == (1 if name.endswith("weight") else 0)).all(), name
+        else:
+            std = 0.02 / math.sqrt(additions) if name.endswith("out.weight") else 0.02
+            assert p.std().item() == pytest.approx(std, rel=0.03), name
+            assert abs(p.mean().item()) < 0.02 * std * 3, name
+
+
+@pytest.mark.parametrize("at_once", [1, 64 * 61 * 2, 2**26])
+def test_loss_and_gradients_equal_plain_cross_entropy(model, at_once, monkeypatch):
+    monkeypatch.setattr(md, "LOGITS_AT_ONCE", at_once)  # rows at a time: 64, 128, all
+    gpt = model(block_size=100).double()
+    x, y = tokens(gpt, 3, 100), tokens(gpt, 3, 100).roll(-1, 1)
+    y[0, :70] = -100
+    loss_sum, n = gpt(x, y)
+    (loss_sum.sum() / n.sum()).backward()
+    ours = {name: p.grad.clone() for name, p in gpt.named_parameters()}
+    gpt.zero_grad()
+    plain = F.cross_entropy(gpt(x).flatten(0, 1), y.flatten())
+    plain.backward()
+    assert loss_sum.shape == n.shape == (3,) and loss_sum.dtype == n.dtype == torch.float32
+    assert n.tolist() == [30, 100, 100]
+    assert (loss_sum.sum() / n.sum()).item() == pytest.approx(plain.item(), rel=1e-6)
+    for name, p in gpt.named_parameters():
+        torch.testing.assert_close(ours[name], p.grad, atol=1e-8, rtol=1e-6, msg=name)
+
+
+def test_sequences_may_be_weighted_differently(model):
+    gpt = model().double()
+    x, y = tokens(gpt, 3), tokens(gpt, 3).roll(-1, 1)
+    weights = torch.tensor([1.0, 5.0, 0.25])
+    (gpt(x, y)[0] * weights).sum().backward()
+    ours = {name: p.grad.clone() for name, p in gpt.named_parameters()}
+    gpt.zero_grad()
+    plain = F.cross_entropy(gpt(x).transpose(1, 2), y, reduction="none").sum(1)
+    (plain * weights).sum().backward()
+    for name, p in gpt.named_parameters():
+        torch.testing.assert_close(ours[name], p.grad, atol=1e-6, rtol=1e-6, msg=name)
+
+
+def test_a_second_backward_gives_the_same_gradient(model):
+    gpt = model()
+    x = tokens(gpt)
+    loss = gpt(x, x)[0].sum() / 7
+    loss.backward(retain_graph=True)
+    once = gpt.token_embedding.weight.grad.clone()
+    gpt.zero_grad()
+    loss.backward()
+    torch.testing.assert_close(gpt.token_embedding.weight.grad, once, atol=1e-5, rtol=1e-4)
+
+
+def test_a_batch_without_targets_has_no_loss_and_a_zero_gradient(model):
+    gpt = model()
+    x = tokens(gpt)
+    loss_sum, n = gpt(x, torch.full_like(x, -100))
+    loss_sum.sum().backward()
+    assert loss_sum.tolist() == n.tolist() == [0, 0]
+    assert all((p.grad is None) or (p.grad == 0).all() for p in gpt.parameters())
+
+
+def test_all_logits_are_never_held_at_once(model, monkeypatch):
+    monkeypatch.setattr(md, "LOGITS_AT_ONCE", 64 * 61)
+    gpt = model(block_size=400)
+    sizes, mm = [], torch.logsumexp
+    monkeypatch.setattr(torch.Tensor, "logsumexp", lambda x, *a, **k: sizes.append(len(x)) or mm(x, *a, **k))
+    x = tokens(gpt, 2, 400)
+    gpt(x, x)
+    assert max(sizes) == 64 and sum(sizes) == 800
+
+
+def test_the_head_is_safe_in_fp16_under_the_loss_scale():
+    torch.manual_seed(0)
+    h = torch.randn(600, 32) * 3  # as after a LayerNorm whose weight has grown
+    weight, targets = torch.randn(97, 32) * 0.1, torch.randint(97, (600,))
+    targets[:500] = 5  # one word carries most of the gradient, as commas do
+    grads = {}
+    for dtype in (torch.float32, torch.float16):
+        a, b = h.clone().requires_grad_(), weight.clone().requires_grad_()
+        nll = md.HeadLoss.apply(a, b, targets, dtype, True)
+        (nll.sum() / 600 * 65536).backward()
+        grads[dtype] = (nll.detach(), a.grad / 65536, b.grad / 65536)
+    assert all(g.isfinite().all() and g.dtype == torch.float32 for g in grads[torch.float16])
+    for exact, half in zip(*grads.values()):
+        assert (half - exact).norm() < 2e-3 * exact.norm()
+
+
+def test_evaluation_forms_no_gradient(model):
+    gpt = model()
+    x = tokens(gpt)
+    seen, real = [], md.chunked_loss
+    md.chunked_loss, restore = (lambda *a, **k: seen.append(k["grads"]) or real(*a, **k)), real
+    try:
+        with torch.no_grad():
+            quiet = gpt(x, x)[0]
+        torch.testing.assert_close(gpt(x, x)[0].detach(), quiet)
+    finally:
+        md.chunked_loss = restore
+    assert seen == [False, True]
+
+
+def test_dropout_keeps_the_mean_and_the_rate():
+    torch.manual_seed(0)
+    x = torch.ones(1001, 333, requires_grad=True)
+    y = md.dropout(x, 0.3)
+    y.sum().backward()
+    assert (y == 0).float().mean().item() == pytest.approx(0.3, abs=3e-3)
+    assert y.detach().unique().tolist() == pytest.approx([0, 1 / 0.7])
+    assert torch.equal(x.grad, y.detach())  # the same mask on the way back
+    columns = (y == 0).float().mean(0)
+    assert columns.std().item() == pytest.approx(math.sqrt(0.21 / 1001), rel=0.15)  # independent
+    assert md.dropout(x, 0.3, training=False) is x and md.dropout(x, 0.0) is x
+
+
+def test_dropout_acts_where_the_config_says(model):
+    x = tokens(model())
+    plain = model()(x)
+    for changes, differs in ((dict(dropout=0.5, ffn_dropout=0.0), True), (dict(dropout=0.0), False)):
+        gpt = model(**changes).train()
+        torch.manual_seed(0)
+        assert torch.equal(gpt(x), plain) != differs
+    gpt = model(dropout=0.0, ffn_dropout=0.5).train()
+    assert not torch.equal(gpt(x), plain)
+    torch.testing.assert_close(gpt.eval()(x), plain)
+
+
+def test_attention_dropout_is_unbiased(model):
+    """Over many masks the readable CPU path averages to attention without dropout."""
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(1, 2, 6, 4) for _ in range(3))
+    exact = md.readable_attention(q, k, v, 0.5)[0]
+    many = md.readable_attention(*(t.expand(20_000, -1, -1, -1) for t in (q, k, v)), 0.5, 0.2)[0]
+    torch.testing.assert_close(many.mean(0, keepdim=True), exact, atol=0.02, rtol=0.02)
+
+
+def test_autocast_is_entered_inside_forward(model):
+    """As in DataParallel's threads, which know that autocast is on but not its dtype."""
+    gpt, got = model(), []
+    gpt.half = torch.bfloat16
+    x = tokens(gpt)
+    thread = threading.Thread(target=lambda: got.append(gpt(x)))
+    thread.start()
+    thread.join()
+    assert got[0].dtype == torch.bfloat16
+    assert gpt(x, x)[0].dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        (dict(n_heads=5), "n_heads 5 does not divide d_model 32; near it 1, 2, 4, 8 do"),
+        (dict(n_heads=(4, 4)), "n_heads has 2 numbers but n_layers is 3"),
+        (dict(n_layers=0), "n_layers 0 does not work; give a whole number at least 1"),
+        (dict(n_layers=1.5), "n_layers 1.5"),
+        (dict(dropout=float("nan")), "dropout nan"),
+        (dict(dropout=1.0), "from 0 to 0.99"),
+        (dict(position="absolute"), "position 'absolute' is unknown; choose from learned, rotary"),
+        (dict(position="rotary", n_heads=32), "head size 1 is odd"),
+        (dict(vocab_size=0), "vocab_size 0"),
+    ],
+)
+def test_a_model_that_cannot_be_built_says_why(model, changes, words):
+    with pytest.raises(ValueError, match=words.replace("(", r"\(")):
+        model(**changes)
+
+
+def test_too_long_a_text_says_so(model):
+    gpt = model()
+    with pytest.raises(ValueError, match="25 tokens do not fit block_size 24"):
+        gpt(torch.zeros(1, 25, dtype=torch.long))
