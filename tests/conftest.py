@@ -23,7 +23,8 @@ def model():
     def build(**changes):
         torch.manual_seed(0)
         config = md.ModelConfig(
-            **dict(vocab_size=61, block_size=24, n_layers=3, n_heads=4, d_model=32, d_ff=64) | changes
+            **dict(vocab_size=61, block_size=24, n_layers=3, n_heads=4, d_model=32, d_ff=64)
+            | changes
         )
         gpt = md.GPT(config).eval()
         with torch.no_grad():

@@ -120,7 +120,11 @@ def test_text_files_give_paragraphs_or_else_lines(tmp_path):
     (tmp_path / "a.txt").write_text("one\ntwo\n\n \nthree")
     (tmp_path / "b.txt").write_text("one\ntwo\nthree")
     assert [r["text"] for r in md.read_file(str(tmp_path / "a.txt"))] == ["one\ntwo\n", "three\n"]
-    assert [r["text"] for r in md.read_file(str(tmp_path / "b.txt"))] == ["one\n", "two\n", "three\n"]
+    assert [r["text"] for r in md.read_file(str(tmp_path / "b.txt"))] == [
+        "one\n",
+        "two\n",
+        "three\n",
+    ]
 
 
 def test_all_kinds_of_rows_mix_and_unusable_ones_are_counted(jsonl):
@@ -324,7 +328,9 @@ def test_loss_falls_on_the_assistant_alone_or_on_all(data):
         f"<|im_start|>system\nThink step by step.<|im_end|>\n<|im_start|>user\n{text_of(row)[0]}"
         f"<|im_end|>\n<|im_start|>assistant\n{text_of(row)[1]}<|im_end|>\n"
     )
-    (ids, learn), (_, learn_all) = (md.encode([parts], tokenizer, on)[0] for on in ("assistant", "all"))
+    (ids, learn), (_, learn_all) = (
+        md.encode([parts], tokenizer, on)[0] for on in ("assistant", "all")
+    )
     said = tokenizer.decode([i for i, s in zip(ids, learn) if s])
     assert said == text_of(row)[1] + "<|im_end|>" and all(learn_all)
     assert md.segments(dict(text="plain"), "<|im_end|>", "<|endoftext|>") == [

@@ -11,7 +11,9 @@ import minidepth as md
 
 
 def tokens(model, B=2, T=16):
-    return torch.randint(model.config.vocab_size, (B, T), generator=torch.Generator().manual_seed(1))
+    return torch.randint(
+        model.config.vocab_size, (B, T), generator=torch.Generator().manual_seed(1)
+    )
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -203,7 +205,9 @@ def test_all_logits_are_never_held_at_once(model, monkeypatch):
     monkeypatch.setattr(md, "LOGITS_AT_ONCE", 64 * 61)
     gpt = model(block_size=400)
     sizes, mm = [], torch.logsumexp
-    monkeypatch.setattr(torch.Tensor, "logsumexp", lambda x, *a, **k: sizes.append(len(x)) or mm(x, *a, **k))
+    monkeypatch.setattr(
+        torch.Tensor, "logsumexp", lambda x, *a, **k: sizes.append(len(x)) or mm(x, *a, **k)
+    )
     x = tokens(gpt, 2, 400)
     gpt(x, x)
     assert max(sizes) == 64 and sum(sizes) == 800
@@ -255,7 +259,10 @@ def test_dropout_keeps_the_mean_and_the_rate():
 def test_dropout_acts_where_the_config_says(model):
     x = tokens(model())
     plain = model()(x)
-    for changes, differs in ((dict(dropout=0.5, ffn_dropout=0.0), True), (dict(dropout=0.0), False)):
+    for changes, differs in (
+        (dict(dropout=0.5, ffn_dropout=0.0), True),
+        (dict(dropout=0.0), False),
+    ):
         gpt = model(**changes).train()
         torch.manual_seed(0)
         assert torch.equal(gpt(x), plain) != differs

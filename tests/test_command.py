@@ -1,0 +1,217 @@
+"""python train.py, as a user runs it."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import train
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+TINY = "--n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --steps 12 --warmup_steps 2 --eval_every 5"
+TINY += " --batch_size 4 --eval_blocks 8 --max_rows 300 --eval_problems 12"
+
+
+def run(arguments, **options):
+    command = [sys.executable, str(ROOT / "train.py"), *arguments.split()]
+    return subprocess.run(command, capture_output=True, text=True, **options)
+
+
+def call(arguments, capsys):
+    """(exit code, stdout, stderr) of the command, in this process."""
+    try:
+        code = train.main(arguments.split())
+    except SystemExit as stop:
+        code = stop.code
+    return code, *capsys.readouterr()
+
+
+LINE = r"epoch \d+ step (\d+)/12 lr \d\.\d\de[-+]\d\d train \d+\.\d{4} val \d+\.\d{4} \(\d+s\)"
+
+
+def test_the_main_job(tmp_path):
+    done = run(TINY, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert re.match("preset laptop: no CUDA GPU found|preset report", lines[0])
+    facts = "\n".join(lines[1:7])
+    for words in ("device ", "fp32, the default on cpu", "parameters ", "blocks ", "tokens; 12 steps",
+                  "300 rows, 600 held out", "of positions filled", "GiB for weights"):  # fmt: skip
+        assert words in facts
+    logged = [re.fullmatch(LINE, line) for line in lines if line.startswith("epoch")]
+    assert [m[1] for m in logged] == ["1", "5", "10", "12"]
+    last = [
+        i
+        for i, line in enumerate(lines)
+        if re.fullmatch(r"Done\. Final train loss: \d+\.\d{4} \| total time \d+s", line)
+    ]
+    rest = "\n".join(lines[last[0] + 1 :])
+    assert "held-out problem: " in rest and "right answer: " in rest
+    assert re.search(r"answer accuracy \d\.\d{3} on 12 held-out problems, guessing 0\.\d{3}", rest)
+    folder = next((tmp_path / "runs").iterdir())
+    names = {"config.json", "log.jsonl", "model.safetensors", "state.pt", "tokenizer", "curve.png"}
+    assert names == set(os.listdir(folder))
+    assert (folder / "curve.png").read_bytes()[:4] == b"\x89PNG"
+    config = json.loads((folder / "config.json").read_text())
+    assert "train.py --n_layers 1 --d_model 16" in config["command"]
+    assert "it/s" not in done.stderr  # no progress bar into a file
+    again = run(TINY, cwd=tmp_path)
+    assert again.returncode == 2 and "exists; go on with --resume" in again.stderr
+    other = run(TINY + " --seed 1 --dry_run", cwd=tmp_path)
+    assert other.returncode == 0 and len(list((tmp_path / "runs").iterdir())) == 1
+    said = run(f"--sample {folder} --prompt Sort", cwd=tmp_path)
+    assert said.returncode == 0 and said.stderr == ""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGINT") or os.name != "posix", reason="POSIX signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_saves_and_the_run_goes_on(tmp_path, number):
+    flags = TINY.replace("--steps 12", "--steps 400").replace("--eval_every 5", "--eval_every 40")
+    command = [sys.executable, str(ROOT / "train.py"), *flags.split(), "--out_dir", str(tmp_path)]
+    process = subprocess.Popen([*command, "--name", "cut"], stdout=subprocess.PIPE, text=True)
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if " step 40/400 " in line:
+            process.send_signal(number)
+    assert process.wait() == 130
+    advice = re.fullmatch(r"Stopped after step (\d+); go on with: python (.*)\n", lines[-1])
+    assert 40 <= int(advice[1]) < 400
+    assert (tmp_path / "cut" / "curve.png").exists()
+    done = run(advice[2].removeprefix("train.py "))
+    assert done.returncode == 0, done.stderr
+    whole = subprocess.run([*command, "--name", "whole"], capture_output=True)
+    assert whole.returncode == 0
+    cut, whole = (
+        [json.loads(line)["val_loss"] for line in open(tmp_path / name / "log.jsonl")]
+        for name in ("cut", "whole")
+    )
+    assert cut == whole and len(cut) == 11
+
+
+@pytest.mark.parametrize(
+    "n_layers, total, blocks", [(1, "60,207,744", "1,771,008"), (12, "79,688,832", "21,252,096")]
+)
+def test_dry_run_prints_the_published_facts(capsys, n_layers, total, blocks):
+    code, out, err = call(f"--preset report --n_layers {n_layers} --dry_run", capsys)
+    assert code == 0 and err == ""
+    for words in ("preset report: as asked", f"parameters {total}: embedding 58,239,360", blocks,
+                  "151,665 words", "16 x 1 x 512 = 8,192 tokens; 500 steps",
+                  "learning rate up to 0.0003 in 50, down to 3e-05",
+                  "wop/XXXXXL-chain-of-thought, tokenizer Qwen/Qwen2.5-0.5B"):  # fmt: skip
+        assert words in out
+
+
+def test_the_preset_follows_the_machine(capsys, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert train.pick_preset("auto") == ("report", "2 CUDA GPU found")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert train.pick_preset("auto") == ("laptop", "no CUDA GPU found")
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        ("--n_heads 7", "n_heads 7 does not divide d_model 64"),
+        ("--n_layers 3 --n_heads 4,4", "n_heads has 2 numbers but n_layers is 3"),
+        ("--preset nothing", "preset 'nothing' is unknown; choose from report, laptop"),
+        ("--n_layer 3", "unrecognized arguments: --n_layer 3"),
+        ("--n_layers many", "argument --n_layers: invalid int value: 'many'"),
+        ("--n_layers -1", "n_layers -1 does not work; give a whole number at least 1"),
+        ("--lr nan", "lr nan does not work; give a number at least 0"),
+        ("--lr -1", "lr -1.0 does not work"),
+        ("--device cuda", "device cuda was asked for but PyTorch finds none; use --device cpu"),
+        ("--data nowhere.jsonl", "data nowhere.jsonl is not a file"),
+        ("--data {empty}", "has 0 rows; it needs at least 2"),
+        ("--data {broken}", "line 2 is not JSON"),
+        ("--data {columns}", "found body, title"),
+        ("--data {short}", "do not fill a block of 64 to learn from"),
+        ("--sample {tmp} --prompt x", "is not the configuration of a run"),
+        ("--sample {tmp}", "--sample needs --prompt TEXT"),
+        ("--resume {tmp}", "is not the configuration of a run"),
+        ("--resume {tmp}/corrupt", "is not the configuration of a run"),
+        ("--export_hf {tmp} {tmp}/out", "is not the configuration of a run"),
+        ("--out_dir {empty}/x --max_rows 50", "Not a directory"),
+    ],
+)
+def test_a_mistake_gets_one_line_and_exit_code_2(arguments, words, tmp_path, capsys):
+    if "cuda" in arguments and torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    files = dict(empty="", broken='{"text": "a"}\nnot JSON', short='{"text": "a"}\n{"text": "b"}',
+                 columns='{"title": 1}\n{"body": 2}')  # fmt: skip
+    for name, content in files.items():
+        (tmp_path / f"{name}.jsonl").write_text(content)
+    paths = {name: tmp_path / f"{name}.jsonl" for name in files} | dict(tmp=tmp_path)
+    (tmp_path / "corrupt").mkdir()
+    (tmp_path / "corrupt" / "config.json").write_text('{"model": {')
+    arguments = arguments.format(**paths)
+    if "short" in arguments:
+        arguments += " --packing pack --tokenizer_size 300"
+    if "--out_dir" not in arguments:
+        arguments += f" --out_dir {tmp_path / 'runs'}" * (
+            not re.search("sample|resume|export", arguments)
+        )
+    code, _, err = call(arguments, capsys)
+    assert code == 2 and words in err and "Traceback" not in err
+    assert err.startswith("train.py: ") and err.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_resume_keeps_the_settings(finished, capsys):
+    code, _, err = call(f"--resume {finished} --lr 1", capsys)
+    assert code == 2 and "--resume keeps the run's settings; leave out --lr" in err
+    code, _, err = call(f"--resume {finished}", capsys)
+    assert code == 2 and "is finished: 12 of 12 steps are done" in err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits the size of files as POSIX does")
+def test_a_full_disk_gets_one_line_and_leaves_no_half_file(tmp_path):
+    """A limit on file size stands in for the disk: the weights do not fit, config.json does."""
+    import resource
+
+    done = run(
+        TINY + " --out_dir runs --name full --d_model 64", cwd=tmp_path,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000)),
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1 and "File too large" in done.stderr
+    left = os.listdir(tmp_path / "runs" / "full")
+    assert "state.pt" not in left and not [name for name in left if name.endswith(".tmp")]
+
+
+def test_bench_prints_time_and_memory(capsys):
+    code, out, _ = call(
+        "--bench --n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --batch_size 2", capsys
+    )
+    assert code == 0
+    assert re.search(r"median [\d.]+ ms a step over 10 steps .* [\d,]+ tokens a second", out)
+    assert re.search(r"peak memory \d+\.\d\d GiB", out)
+
+
+def test_own_data_trains_with_one_flag(tmp_path, jsonl):
+    rows = [dict(question=f"What is {i} plus 1?", answer=f"#### {i + 1}") for i in range(99)]
+    done = run(f"--data {jsonl(rows)} {TINY} --loss_on all", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "94 rows, 5 held out" in done.stdout and "held-out problem: What is" in done.stdout
+
+
+def test_help_lists_every_setting_with_its_default(capsys):
+    code, out, _ = call("--help", capsys)
+    assert code == 0
+    for field in train.FIELDS:
+        assert f"--{field.name} " in out
+    assert "peak learning rate (0.0003 [0.002])" in out
+
+
+def test_importing_minidepth_needs_torch_alone():
+    code = "import sys, minidepth; print([m for m in sys.modules if m in "
+    code += "('transformers', 'datasets', 'matplotlib', 'tqdm', 'safetensors', 'pyarrow')])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "[]\n"

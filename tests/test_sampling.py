@@ -1,0 +1,198 @@
+"""Sampling with and without the cache, answers, and the export."""
+
+import json
+import os
+
+import pytest
+import torch
+
+import minidepth as md
+
+
+def prompt(model, B=3, T=5):
+    return torch.randint(
+        model.config.vocab_size, (B, T), generator=torch.Generator().manual_seed(2)
+    )
+
+
+VARIANTS = [
+    dict(),
+    dict(position="rotary", n_heads=(2, 4, 8)),
+    dict(position="none", d_ff=0),
+    dict(n_loops=2, attn_scale=0.5),
+]
+
+
+@pytest.mark.parametrize("changes", VARIANTS)
+@pytest.mark.parametrize("temperature", [0, 1.0])
+def test_cached_equals_uncached_token_for_token_also_past_the_block(model, changes, temperature):
+    gpt = model(**changes)
+    x = prompt(gpt)
+    with_cache, without = (
+        md.generate(gpt, x, 30, temperature, top_k=20, seed=4, cached=cached)
+        for cached in (True, False)
+    )
+    assert with_cache.shape == (3, 35)  # the block is 24
+    assert torch.equal(with_cache, without) and torch.equal(with_cache[:, :5], x)
+
+
+def test_the_cache_is_used(model, monkeypatch):
+    gpt, lengths = model(), []
+    real = gpt.hidden
+    monkeypatch.setattr(
+        gpt, "hidden", lambda x, cache=None: lengths.append(x.size(1)) or real(x, cache)
+    )
+    md.generate(gpt, prompt(gpt), 21, seed=0)
+    assert lengths == [5] + [1] * 19 + [24]
+
+
+def test_greedy_is_the_likeliest_word_and_top_1_the_same(model):
+    gpt = model()
+    x = prompt(gpt)
+    out = md.generate(gpt, x, 6, temperature=0)
+    for t in range(5, 11):
+        assert torch.equal(out[:, t], gpt(out[:, :t])[:, -1].argmax(-1))
+    assert torch.equal(md.generate(gpt, x, 6, top_k=1), out)
+
+
+def test_samples_follow_the_softmax(model):
+    gpt = model()
+    x = prompt(gpt, 1).expand(20_000, -1)
+    drawn = md.generate(gpt, x, 1, temperature=2.0, seed=0)[:, -1].bincount(minlength=61) / 20_000
+    expected = (gpt(x[:1])[0, -1] / 2).softmax(-1)
+    assert (drawn - expected).abs().max() < 0.012
+    top = md.generate(gpt, x[:500], 1, top_k=3, seed=0)[:, -1].unique()
+    assert set(top.tolist()) == set(gpt(x[:1])[0, -1].topk(3).indices.tolist())
+
+
+def test_ids_without_a_word_are_never_drawn(model):
+    gpt = model()
+    gpt.n_words = 10
+    out = md.generate(gpt, prompt(gpt), 40, temperature=5.0, seed=0)
+    assert out[:, 5:].max() < 10
+
+
+def test_the_seed_decides_and_global_state_does_not(model):
+    gpt = model()
+    x = prompt(gpt)
+    torch.manual_seed(1)
+    a = md.generate(gpt, x, 10, seed=3)
+    state = torch.get_rng_state()
+    assert torch.equal(md.generate(gpt, x, 10, seed=3), a)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not torch.equal(md.generate(gpt, x, 10, seed=5), a)
+    assert not torch.equal(md.generate(gpt, x, 10), md.generate(gpt, x, 10))
+
+
+def test_eos_ends_rows_one_by_one(model):
+    gpt = model()
+    x = prompt(gpt)
+    free = md.generate(gpt, x, 15, temperature=0)
+    eos = free[0, 7].item()
+    out = md.generate(gpt, x, 15, temperature=0, eos=eos)
+    for row, plain in zip(out, free):
+        at = (plain[5:] == eos).nonzero()
+        end = 5 + at[0].item() + 1 if len(at) else 20
+        assert torch.equal(row[:end], plain[:end][: len(row)]) and (row[end:] == eos).all()
+    one = md.generate(gpt, x[:1], 15, temperature=0, eos=eos)
+    assert one.size(1) == 6 + (free[0, 5:] == eos).nonzero()[0].item()
+
+
+def test_a_training_model_is_sampled_without_dropout_and_given_back(model):
+    gpt = model(dropout=0.9).train()
+    x = prompt(gpt)
+    assert torch.equal(md.generate(gpt, x, 5, 0), md.generate(gpt, x, 5, 0)) and gpt.training
+
+
+@pytest.mark.parametrize(
+    "bad", [dict(temperature=-1), dict(temperature=float("nan")), dict(top_k=0)]
+)
+def test_bad_sampling_settings_say_why(model, bad):
+    gpt = model()
+    with pytest.raises(ValueError, match="temperature .* must be at least 0"):
+        md.generate(gpt, prompt(gpt), 3, **bad)
+
+
+# --- answers
+
+
+@pytest.fixture(scope="module")
+def expert(data, tmp_path_factory):
+    """A model that knows twelve held-out problems by heart, made by training on nothing else."""
+    rows = [
+        dict(messages=[*p["messages"], dict(role="assistant", content=p["solution"])])
+        for p in data.problems[:12]
+    ]
+    encoded = md.encode([md.segments(r, "<|im_end|>") for r in rows], data.tokenizer, "assistant")
+    part = md.blocks(encoded, 80, "pad")
+    known = md.Data(part, part, data.tokenizer, data.problems[:12], data.facts)
+    m, t = md.configs(
+        "laptop", n_layers=2, d_model=48, block_size=80, batch_size=12, steps=150, lr=4e-3,
+        out_dir=str(tmp_path_factory.mktemp("expert")), eval_every=150, eval_problems=12,
+    )  # fmt: skip
+    return md.train(m, t, data=known), known
+
+
+def test_accuracy_is_the_share_answered_exactly(expert, data):
+    run, known = expert
+    assert md.answer_accuracy(run.model, run.tokenizer, known.problems) == 1.0
+    assert run.log[-1]["accuracy"] == 1.0
+    wrong = [
+        dict(p, answer=p["answer"] + "0") if i < 3 else p for i, p in enumerate(known.problems)
+    ]
+    assert md.answer_accuracy(run.model, run.tokenizer, wrong) == 0.75
+    assert md.answer_accuracy(run.model, run.tokenizer, []) == 0.0
+    texts = md.answer_texts(run.model, run.tokenizer, known.problems)
+    assert texts == [p["solution"] for p in known.problems]  # each text with its own problem
+
+
+def test_an_answer_that_has_no_room_is_empty(expert, data):
+    run, known = expert
+    long = dict(messages=[dict(role="user", content="a b " * 60)], answer="1")
+    texts = md.answer_texts(run.model, run.tokenizer, [long, known.problems[0]])
+    assert texts == ["", known.problems[0]["solution"]]
+    assert md.answer_texts(run.model, run.tokenizer, known.problems[:1], max_new_tokens=1) == [
+        "<think>"
+    ]
+
+
+# --- export
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_transformers_loads_the_export_and_says_the_same(tiny, data, tmp_path, tied):
+    from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
+
+    run = md.train(*tiny(tie_weights=tied), data=data)
+    out = str(tmp_path / "export")
+    md.export_hf(run.dir, out)
+    with open(os.path.join(out, "config.json")) as f:
+        assert json.load(f)["model_type"] == "gpt2"
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(out), AutoTokenizer.from_pretrained(out)
+    x = torch.tensor([md.prompt_ids(tokenizer, data.problems[0]["messages"])])
+    torch.testing.assert_close(model(x).logits, run.model(x), atol=1e-4, rtol=0)
+    assert tokenizer.get_vocab() == data.tokenizer.get_vocab()
+    ours = md.generate(run.model, x, 10, temperature=0)
+    theirs = model.generate(x, max_new_tokens=10, do_sample=False, pad_token_id=0)
+    assert torch.equal(ours, theirs)
+    with pytest.raises(ValueError, match="is not empty"):
+        md.export_hf(run.dir, out)
+    text = pipeline("text-generation", model=out, tokenizer=out)("Go", max_new_tokens=2)
+    assert text[0]["generated_text"].startswith("Go")
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        (dict(n_heads=(2, 4, 4)), "n_heads"),
+        (dict(d_ff=0), "d_ff 0"),
+        (dict(position="rotary"), "position rotary; it has learned"),
+        (dict(n_loops=2), "n_loops 2"),
+        (dict(attn_scale=1.0), "attn_scale 1.0"),
+        (dict(ffn_dropout=0.3), "ffn_dropout 0.3"),
+    ],
+)
+def test_what_gpt2_cannot_express_is_refused(model, changes, words):
+    with pytest.raises(ValueError, match=f"GPT-2 cannot express {words}"):
+        md.to_gpt2(model(**changes))
+    assert md.to_gpt2(model(n_heads=(4, 4, 4)))

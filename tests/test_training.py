@@ -1,0 +1,494 @@
+"""The loop: learning rates, gradients over shards, FP16, resume, checkpoints."""
+
+import csv
+import json
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import minidepth as md
+from conftest import SHARED
+
+PUBLISHED = SHARED / "published"
+
+
+@pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published logs are not here")
+@pytest.mark.parametrize("n_layers", [1, 12])
+def test_published_learning_rates_from_the_logs(n_layers):
+    config = md.configs("report")[1]
+    with open(PUBLISHED / f"report_log_{n_layers}_layers.csv") as f:
+        rows = list(csv.DictReader(f))
+    assert len(rows) == 21
+    assert [f"{md.lr_at(int(r['step']) - 1, config):.2e}" for r in rows] == [r["lr"] for r in rows]
+
+
+def test_published_learning_rates():
+    config = md.configs("report")[1]
+    published = {1: 0, 25: 1.44e-4, 50: 2.94e-4, 75: 2.98e-4, 250: 1.89e-4, 350: 9.83e-5, 500: 3e-5}
+    for step, lr in published.items():
+        assert md.lr_at(step - 1, config) == pytest.approx(lr, rel=3e-3)
+    assert md.lr_at(50, config) == pytest.approx(3e-4) and md.lr_at(500, config) == pytest.approx(
+        3e-5
+    )
+
+
+def gradients(model):
+    return {name: p.grad.clone() for name, p in model.named_parameters()}
+
+
+def batch(B=5, T=12, vocab=61, seed=0):
+    g = torch.Generator().manual_seed(seed)
+    x = torch.randint(vocab, (B, T + 1), generator=g)
+    tokens, targets = x[:, :-1], x[:, 1:].clone()
+    for i in range(B):  # uneven numbers of targets, as padding gives
+        targets[i, 2 + 2 * i :] = -100
+    return tokens, targets
+
+
+@pytest.mark.parametrize("shards", [2, 3])
+def test_real_replicas_give_the_full_batchs_gradient(model, shards, monkeypatch):
+    """DataParallel's own replicate, parallel_apply and gather on the CPU, with uneven shards."""
+    from torch.nn.parallel import gather, parallel_apply, replicate
+
+    module = sys.modules["torch.nn.parallel.replicate"]
+    names = ("_broadcast_coalesced_reshape", "_get_device_index")
+    if not all(hasattr(module, name) for name in names):
+        pytest.skip("this PyTorch has renamed what is replaced here")
+    gpt = model(n_loops=2, n_heads=(4, 2, 8), position="rotary").double()
+    tokens, targets = batch()
+    loss_sum, n = gpt(tokens, targets)
+    (loss_sum.sum() / n.sum()).backward()
+    full, full_loss = gradients(gpt), (loss_sum.sum() / n.sum()).item()
+    gpt.zero_grad()
+
+    def copies(tensors, devices, detach=False):
+        return [[t.detach() if detach else t.clone() for t in tensors] for _ in devices]
+
+    monkeypatch.setattr(module, names[0], copies)
+    monkeypatch.setattr(module, names[1], lambda device, optional=False: device)
+    replicas = replicate(gpt, list(range(shards)))
+    assert all(not list(replica.parameters()) for replica in replicas)
+    parts = list(zip(tokens.chunk(shards), targets.chunk(shards)))
+    assert [len(x) for x, _ in parts] == ([3, 2] if shards == 2 else [2, 2, 1])
+    outputs = [replica(x, y) for replica, (x, y) in zip(replicas, parts)]
+    loss_sum, n = (torch.cat(part) for part in zip(*outputs))
+    assert loss_sum.shape == n.shape == (5,)
+    loss = loss_sum.sum() / n.sum()
+    loss.backward()
+    assert loss.item() == pytest.approx(full_loss, rel=1e-6)
+    for name, gradient in gradients(gpt).items():
+        error = (gradient - full[name]).norm() / full[name].norm()
+        assert error < 1e-6, name
+    assert parallel_apply and gather  # what DataParallel runs these replicas with
+
+
+def test_mean_of_means_would_have_been_wrong(model):
+    """Why sums and counts leave forward: the test above can fail."""
+    gpt = model()
+    tokens, targets = batch()
+    loss_sum, n = gpt(tokens, targets)
+    means = [loss_sum[:3].sum() / n[:3].sum(), loss_sum[3:].sum() / n[3:].sum()]
+    assert abs(sum(means) / 2 - loss_sum.sum() / n.sum()) > 1e-2
+
+
+def step_config(**changes):
+    return md.configs("laptop", **dict(batch_size=6, grad_clip=1e9) | changes)[1]
+
+
+def test_accumulation_equals_the_large_batch(model):
+    tokens, targets = batch(6)
+    results = []
+    for changes in (dict(batch_size=6), dict(batch_size=2, grad_accum=3)):
+        gpt, config = model().train(), step_config(**changes)
+        optimizer = torch.optim.SGD(gpt.parameters(), lr=0.0)
+        scaler = torch.amp.GradScaler("cpu", enabled=False)
+        gpt.config.dropout = 0.0
+        for module in gpt.modules():
+            module.p = 0.0
+        loss, skipped = md.train_step(gpt, optimizer, scaler, tokens, targets, 0.0, config)
+        assert not skipped
+        results.append((loss, gradients(gpt)))
+    (loss, large), (other_loss, accumulated) = results
+    assert loss == pytest.approx(other_loss, rel=1e-6)
+    for name in large:
+        torch.testing.assert_close(accumulated[name], large[name], atol=1e-7, rtol=1e-5)
+
+
+def test_a_step_scales_unscales_clips_steps_and_updates_in_this_order(model, monkeypatch):
+    calls, gpt = [], model().train()
+    optimizer = torch.optim.SGD(gpt.parameters(), lr=0.5)
+    real_clip = torch.nn.utils.clip_grad_norm_
+    norms = []
+
+    def clip(parameters, most):
+        calls.append("clip")
+        norms.append(real_clip(list(parameters), most))
+        return norms[-1]
+
+    class Scaler(torch.amp.GradScaler):
+        def scale(self, loss):
+            calls.append("scale")
+            return super().scale(loss)
+
+        def unscale_(self, optimizer):
+            calls.append("unscale")
+            super().unscale_(optimizer)
+
+        def step(self, optimizer):
+            calls.append("step")
+            return super().step(optimizer)
+
+        def update(self):
+            calls.append("update")
+            super().update()
+
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", clip)
+    tokens, targets = batch(6)
+    scaler = Scaler("cpu", init_scale=1024.0)
+    md.train_step(gpt, optimizer, scaler, tokens, targets, 0.25, step_config(grad_clip=0.1))
+    assert calls == ["scale", "unscale", "clip", "step", "update"]
+    norm = torch.stack([p.grad.norm() for p in gpt.parameters()]).norm().item()
+    assert norms[0] > 0.2 and norm == pytest.approx(0.1, rel=1e-3)  # unscaled, then clipped
+    assert optimizer.param_groups[0]["lr"] == 0.25
+
+
+@pytest.mark.parametrize("fp16", [True, False])
+def test_an_infinite_gradient_skips_the_step(model, fp16):
+    gpt, (tokens, targets) = model().train(), batch(6)
+    optimizer = md.make_optimizer(gpt, step_config())
+    scaler = torch.amp.GradScaler("cpu", enabled=fp16)
+    with torch.no_grad():
+        gpt.norm.weight[0] = math.inf
+    before = [p.clone() for p in gpt.parameters()]
+    _, skipped = md.train_step(gpt, optimizer, scaler, tokens, targets, 0.1, step_config())
+    assert skipped and all(torch.equal(a, b) for a, b in zip(before, gpt.parameters()))
+    if fp16:
+        assert scaler.get_scale() == 2**15
+    with torch.no_grad():
+        gpt.norm.weight[0] = 1.0
+    _, skipped = md.train_step(gpt, optimizer, scaler, tokens, targets, 0.1, step_config())
+    assert not skipped and not torch.equal(before[0], next(gpt.parameters()))
+
+
+def test_many_skipped_steps_end_the_run_with_advice(tiny, data, monkeypatch):
+    real = md.GPT.init_weights
+
+    def broken(self):
+        real(self)
+        with torch.no_grad():
+            self.norm.weight[0] = math.nan
+
+    monkeypatch.setattr(md.GPT, "init_weights", broken)
+    with pytest.raises(md.Diverged, match="25 steps, up to step 25; lower --lr"):
+        md.train(*tiny(steps=40), data=data)
+
+
+def test_skipped_steps_are_counted_and_logged(tiny, data, monkeypatch):
+    real = torch.amp.GradScaler
+    monkeypatch.setattr(
+        torch.amp,
+        "GradScaler",
+        lambda kind, enabled: real(kind, enabled=enabled, init_scale=2.0**40),
+    )
+    log = md.train(*tiny(precision="fp16", steps=30, lr=1e-3), data=data).log
+    assert 5 < log[-1]["skipped_steps"] < 30 and math.isfinite(log[-1]["train_loss"])
+    assert log[0]["skipped_steps"] == 1
+
+
+def test_fp16_with_its_scaler_trains_like_fp32(tiny, data):
+    """On the CPU: autocast, chunked half-precision head, GradScaler, the same loop as on a T4."""
+    runs = {
+        p: md.train(*tiny(precision=p, name=p, steps=30, dropout=0.0), data=data)
+        for p in ("fp16", "fp32")
+    }
+    a, b = (run.log[-1]["val_loss"] for run in runs.values())
+    assert a == pytest.approx(b, abs=0.02) and a < runs["fp32"].log[0]["val_loss"] - 1
+    assert runs["fp16"].model.half == torch.float16
+    assert all(p.dtype == torch.float32 for p in runs["fp16"].model.parameters())
+
+
+def test_one_batch_is_learned_by_heart(model):
+    gpt, (tokens, targets) = model(dropout=0.0).train(), batch(6)
+    config = step_config(weight_decay=0.0)
+    optimizer, scaler = md.make_optimizer(gpt, config), torch.amp.GradScaler("cpu", enabled=False)
+    losses = [
+        md.train_step(gpt, optimizer, scaler, tokens, targets, 3e-3, config)[0] for _ in range(120)
+    ]
+    assert losses[0] > 3 and losses[-1] < 0.02
+    chosen = targets != -100
+    assert (gpt(tokens).argmax(-1)[chosen] == targets[chosen]).all()
+
+
+def test_weight_decay_falls_on_matrices_alone(model):
+    gpt = model()
+    decayed, spared = md.make_optimizer(gpt, step_config(weight_decay=0.3)).param_groups
+    assert decayed["weight_decay"] == 0.3 and spared["weight_decay"] == 0
+    assert {p.dim() for p in decayed["params"]} == {2} and {p.dim() for p in spared["params"]} == {
+        1
+    }
+    assert len(decayed["params"]) + len(spared["params"]) == len(list(gpt.parameters()))
+    assert decayed["fused"] and decayed["betas"] == (0.9, 0.95)
+
+
+# --- a run and its folder
+
+
+def losses(log):
+    return [(r["step"], r["train_loss"], r["val_loss"], r["lr"], r["epoch"]) for r in log]
+
+
+class Crash(Exception):
+    pass
+
+
+@pytest.mark.parametrize("how", ["stopped", "killed", "killed early"])
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_a_resumed_run_equals_one_that_never_stopped(tiny, data, how, precision):
+    settings = dict(precision=precision, save_every=4, grad_accum=2)
+    whole = md.train(*tiny(name="whole", **settings), data=data)
+    at, asked = dict(stopped=7, killed=7).get(how, 2), []
+
+    def stop():
+        asked.append(1)
+        if len(asked) == at and how != "stopped":
+            raise Crash
+        return len(asked) == at
+
+    m, t = tiny(name="cut", **settings)
+    if how == "stopped":
+        part = md.train(m, t, data=data, stop=stop)
+        assert not part.finished and part.log[-1]["step"] == 5
+    else:
+        with pytest.raises(Crash):
+            md.train(m, t, data=data, stop=stop)
+    rest = md.train(*md.read_config(os.path.join(t.out_dir, "cut")), resume=True)
+    assert losses(rest.log) == losses(whole.log)
+    for key, weight in whole.model.state_dict().items():
+        assert torch.equal(weight, rest.model.state_dict()[key]), key
+    with open(os.path.join(rest.dir, "log.jsonl")) as f:
+        assert losses(map(json.loads, f)) == losses(whole.log)
+
+
+def test_evaluation_and_sampling_do_not_disturb_training(tiny, data):
+    often = md.train(*tiny(name="often", eval_every=1), data=data)
+    rarely = md.train(*tiny(name="rarely", eval_every=12, eval_problems=0), data=data)
+    assert often.log[-1]["train_loss"] == rarely.log[-1]["train_loss"]
+    assert "accuracy" not in rarely.log[-1] and "accuracy" in often.log[-1]
+
+
+def test_the_seed_decides_weights_order_and_dropout(tiny, data):
+    a, b, c = (
+        md.train(*tiny(name=name, seed=seed), data=data).log[-1]["train_loss"]
+        for name, seed in (("a", 0), ("b", 0), ("c", 1))
+    )
+    assert a == b != c
+
+
+def test_the_folder_of_a_run(finished):
+    assert {"config.json", "log.jsonl", "model.safetensors", "state.pt", "tokenizer"} <= set(
+        os.listdir(finished)
+    )
+    with open(os.path.join(finished, "config.json")) as f:
+        config = json.load(f)
+    assert set(config) == {"model", "train", "command", "versions", "device", "commit"}
+    assert set(config["versions"]) == {"python", "torch", "transformers", "datasets"}
+    with open(os.path.join(finished, "log.jsonl")) as f:
+        log = [json.loads(line) for line in f]
+    assert [row["step"] for row in log] == [1, 5, 10, 12]
+    keys = "step epoch lr train_loss val_loss seconds tokens_per_second skipped_steps".split()
+    assert all(set(keys) <= set(row) for row in log)
+    assert 0 <= log[-1]["accuracy"] <= 1 and log[-1]["train_loss_eval"] > 0
+    assert log[0]["lr"] == 0 and log[-1]["seconds"] > log[0]["seconds"]
+    assert not [name for name in os.listdir(finished) if name.endswith(".tmp")]
+
+
+def test_epochs_count_passes_over_the_data(tiny, jsonl):
+    path = jsonl([dict(text=f"row {i} of some text") for i in range(30)])
+    changes = dict(data=(path,), packing="pad", batch_size=8, steps=9, warmup_steps=1, eval_every=1)
+    log = md.train(*tiny(**changes, loss_on="all", val_fraction=0.2)).log
+    assert [row["epoch"] for row in log] == [1, 1, 1, 2, 2, 2, 3, 3, 3]  # 24 rows, 8 a step
+
+
+def test_load_gives_back_the_model(finished):
+    model, tokenizer = md.load(finished)
+    state = torch.load(os.path.join(finished, "state.pt"), weights_only=True)
+    assert all(torch.equal(w, state["model"][k]) for k, w in model.state_dict().items())
+    assert not model.training and model.n_words == len(tokenizer) == model.config.vocab_size
+    assert "head.weight" not in model.state_dict()  # tied: stored once
+
+
+def test_validation_loss_is_the_plain_mean_over_fixed_blocks(finished, data):
+    model, _ = md.load(finished)
+    x, y = (part[:8].long() for part in data.val)
+    with torch.no_grad():
+        expected = F.cross_entropy(model(x).flatten(0, 1), y.flatten()).item()
+    assert md.mean_loss(model, data.val, 8, 3) == pytest.approx(expected, rel=1e-5)
+    assert md.mean_loss(model.train(), data.val, 8, 3) == pytest.approx(expected, rel=1e-5)
+    assert model.training
+
+
+def test_a_finished_run_is_neither_overwritten_nor_resumed(tiny, data):
+    m, t = tiny()
+    md.train(m, t, data=data)
+    before = os.stat(os.path.join(t.out_dir, "run", "model.safetensors")).st_mtime_ns
+    with pytest.raises(
+        ValueError, match="exists; go on with --resume .*run, or give another --name"
+    ):
+        md.train(m, t, data=data)
+    with pytest.raises(ValueError, match="is finished: 12 of 12 steps are done"):
+        md.train(m, t, data=data, resume=True)
+    assert os.stat(os.path.join(t.out_dir, "run", "model.safetensors")).st_mtime_ns == before
+
+
+def test_changed_data_is_noticed_on_resume(tiny, data):
+    m, t = tiny()
+    md.train(m, t, data=data, stop=lambda: True)
+    other = md.load_data(tiny(problem_steps=(2,))[1], 80)
+    other.tokenizer = data.tokenizer
+    with pytest.raises(ValueError, match="not what its checkpoint was trained on"):
+        md.train(m, t, data=other, resume=True)
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "state.pt", "config.json"])
+@pytest.mark.parametrize("damage", ["cut", "foreign", "gone"])
+def test_a_broken_checkpoint_says_which_file(tiny, data, file, damage):
+    m, t = tiny()
+    run = md.train(m, t, data=data, stop=lambda: True).dir
+    path = os.path.join(run, file)
+    content = open(path, "rb").read()
+    os.remove(path)
+    if damage != "gone":
+        with open(path, "wb") as f:
+            f.write(content[: len(content) // 2] if damage == "cut" else b'{"a": 1}')
+    if file == "state.pt" and damage == "gone":  # as before the first checkpoint: from the start
+        assert md.train(*md.read_config(run), data=data, resume=True).finished
+        return
+    with pytest.raises(ValueError, match=file) as error:
+        if file == "state.pt":
+            md.train(*md.read_config(run), data=data, resume=True)
+        else:
+            md.load(run)
+    assert "\n" not in str(error.value)
+
+
+def test_a_checkpoint_of_another_shape_is_refused(finished, tmp_path):
+    import shutil
+
+    run = shutil.copytree(finished, tmp_path / "copy")
+    config = json.loads((run / "config.json").read_text())
+    config["model"]["d_ff"] = 48
+    (run / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match="not a checkpoint of this model.*size mismatch"):
+        md.load(run)
+
+
+def test_nothing_in_a_checkpoint_is_executed(tiny, data, tmp_path):
+    class Bomb:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "exploded"), "w"))
+
+    m, t = tiny()
+    run = md.train(m, t, data=data, stop=lambda: True).dir
+    torch.save(dict(now=dict(step=1), bomb=Bomb()), os.path.join(run, "state.pt"))
+    with pytest.raises(ValueError, match="not a checkpoint"):
+        md.train(m, t, data=data, resume=True)
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "file"
+    md.write_file(path, "old")
+
+    def full(f):
+        f.write(b"half of it")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError):
+        md.write_file(path, full)
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["file"]
+    md.write_file(path, b"new")
+    assert path.read_text() == "new"
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        (dict(vocab_size=100), "vocab_size 100 is less than the tokenizer's"),
+        (dict(device="cuda"), "device cuda was asked for"),
+        (dict(warmup_steps=12), "warmup_steps 12 leaves none of 12 steps; give at most 11"),
+        (dict(lr=-1.0), "lr -1.0"),
+        (dict(lr=math.inf * 0), "lr nan"),
+        (dict(steps=0), "steps 0"),
+        (dict(packing="half"), "packing 'half' is unknown; choose from pack, pad"),
+        (
+            dict(problem_steps=(0,)),
+            "problem_steps 0 does not work; give a whole number from 1 to 9",
+        ),
+        (dict(colour=3), "setting colour is unknown"),
+    ],
+)
+def test_settings_that_cannot_work_say_why(tiny, data, changes, words):
+    if "cuda" in words and torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(ValueError, match=words):
+        md.train(*tiny(**changes), data=data)
+    with pytest.raises(ValueError, match="preset 'lap' is unknown; choose from report, laptop"):
+        md.configs("lap")
+
+
+def test_precision_follows_the_device():
+    cpu, cuda = torch.device("cpu"), torch.device("cuda")
+    assert md.pick_precision("auto", cpu)[0] is None
+    assert md.pick_precision("auto", cuda)[0] is torch.float16
+    assert md.pick_precision("bf16", cpu)[0] is torch.bfloat16
+
+
+def test_bf16_is_refused_where_it_is_only_emulated(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *a: (7, 5))
+    with pytest.raises(ValueError, match="needs an Ampere GPU or newer; use --precision fp16"):
+        md.pick_precision("bf16", torch.device("cuda"))
+
+
+def test_two_gpus_are_wrapped_with_the_reports_words(model, monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.nn, "DataParallel", lambda module: ("wrapped", module))
+    gpt = model()
+    assert md.parallel(gpt, torch.device("cuda")) == ("wrapped", gpt)
+    assert capsys.readouterr().out == "Wrapping model with DataParallel over 2 GPUs\n"
+    assert md.parallel(gpt, torch.device("cpu")) is gpt
+
+
+def test_two_processes_of_torchrun_equal_one(tmp_path, jsonl):
+    """DistributedDataParallel over gloo, with uneven shares of targets, through the command."""
+    path = jsonl([dict(text="word " * (1 + i % 7)) for i in range(60)])
+    flags = f"--data {path} --n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --block_size 16"
+    flags += (
+        " --loss_on all --steps 6 --warmup_steps 1 --eval_every 2 --batch_size 4 --grad_accum 2"
+    )
+    flags += f" --out_dir {tmp_path}"
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"]
+    for name, start in (("one", [sys.executable]), ("two", torchrun)):
+        command = [*start, "train.py", *flags.split(), "--name", name]
+        done = subprocess.run(
+            command,
+            cwd=root,
+            capture_output=True,
+            text=True,
+            env=os.environ | dict(OMP_NUM_THREADS="1"),
+        )
+        assert done.returncode == 0, done.stderr
+        words = "Wrapping model with DistributedDataParallel over 2 processes"
+        assert done.stdout.count(words) == (name == "two")
+    logs = [
+        [json.loads(line) for line in open(tmp_path / name / "log.jsonl")]
+        for name in ("one", "two")
+    ]
+    for one, two in zip(*logs):
+        assert two["train_loss"] == pytest.approx(one["train_loss"], rel=1e-4)
+        assert two["val_loss"] == pytest.approx(one["val_loss"], rel=1e-4)
