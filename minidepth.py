@@ -969,6 +969,9 @@ def write_file(path, content):
             f.flush()
             os.fsync(f.fileno())
         os.replace(temporary, path)
+    except (OSError, RuntimeError) as error:  # torch.save hides a full disk in a RuntimeError
+        cause = error if isinstance(error, OSError) else error.__context__
+        raise OSError(cause.errno, cause.strerror, path) if isinstance(cause, OSError) else error
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.remove(temporary)

@@ -328,7 +328,8 @@ def main(arguments=None):
     except ValueError as error:
         message, code = error, 2
     except OSError as error:  # a full disk, a folder that may not be written
-        message, code = f"{error.strerror or error}: {error.filename or 'while writing'}", 2
+        where = f"{error.filename}: " if error.filename else ""
+        message, code = f"{where}{error.strerror or error}; what was saved before is whole", 2
     except md.Diverged as error:
         message, code = error, 1
     print(f"train.py: {message}", file=sys.stderr)

@@ -212,6 +212,6 @@ def test_help_lists_every_setting_with_its_default(capsys):
 
 def test_importing_minidepth_needs_torch_alone():
     code = "import sys, minidepth; print([m for m in sys.modules if m in "
-    code += "('transformers', 'datasets', 'matplotlib', 'tqdm', 'safetensors', 'pyarrow')])"
+    code += "('transformers', 'datasets', 'matplotlib', 'safetensors', 'pyarrow')])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout == "[]\n"
