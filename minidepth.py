@@ -115,17 +115,16 @@ class ModelConfig:
         return self
 
 
+REPORT_DATA = "wop/XXXXXL-chain-of-thought"
+PRECISIONS = ("auto", "fp32", "fp16", "bf16")
+
+
 @dataclass
 class TrainConfig:
     """The data and the training. The defaults are the published report's."""
 
-    data: tuple = option(
-        ("wop/XXXXXL-chain-of-thought",),
-        "'embedded', a .jsonl .json .parquet .txt file, or a hub id; several are mixed",
-    )
-    tokenizer: str = option(
-        "Qwen/Qwen2.5-0.5B", "hub id, folder, or 'embedded': made from the data"
-    )
+    data: tuple = option((REPORT_DATA,), "'embedded', files (.jsonl .json .parquet .txt), hub ids")
+    tokenizer: str = option("Qwen/Qwen2.5-0.5B", "hub id, folder, or 'embedded': made from data")
     tokenizer_size: int = option(2048, "most words of an embedded tokenizer", 300)
     problem_steps: tuple = option((1, 2, 3), "steps of the embedded problems: 2,3,4", 1, 9)
     max_rows: int = option(20_000, "most rows taken from each source; 0: all", 0)
@@ -143,9 +142,7 @@ class TrainConfig:
     beta2: float = option(0.95, "AdamW's memory of its square", 0, 0.999999)
     grad_clip: float = option(1.0, "longest gradient, as a norm over all weights", 1e-9)
     device: str = option("auto", "where to train", choices=("auto", "cuda", "mps", "cpu"))
-    precision: str = option(
-        "auto", "auto: fp16 on CUDA, else fp32", choices=("auto", "fp32", "fp16", "bf16")
-    )
+    precision: str = option("auto", "fp16 on CUDA, else fp32", choices=PRECISIONS)
     seed: int = option(0, "of the weights, the dropout and the order of the batches", 0, 2**31)
     eval_every: int = option(25, "steps from one evaluation to the next", 1)
     eval_blocks: int = option(64, "validation blocks measured, always the same ones", 1)
@@ -441,41 +438,35 @@ class GPT(nn.Module):
 SYSTEM = "Think step by step."  # the constant system turn of the embedded data
 
 
-def embedded_problem(below, family, steps):
+def embedded_problem(draw, family, steps):
     """(question, worked steps, answer, number of possible answers) of a problem of `steps` steps.
 
     chain   a digit to which digits are added, modulo 10; guessing finds 1 in 10
     lookup  a ring of six or more letters in mixed order, followed `steps` times; 1 in (ring - 1)
     order   steps + 1 letters, neighbours compared in mixed order; which is k-th: 1 in (steps + 1)
 
-    `below(n)` draws a number from 0 … n - 1.
+    `draw()` gives a number from 0 to 1, 1 excluded.
     """
-
-    def shuffled(items):
-        items = list(items)
-        for i in range(len(items) - 1, 0, -1):
-            j = below(i + 1)
-            items[i], items[j] = items[j], items[i]
-        return items
-
     if family == "chain":
-        value = below(10)
+        value = int(10 * draw())
         question, work = f"Start at {value}", f"{value}"
         for _ in range(steps):
-            add = below(9) + 1
+            add = 1 + int(9 * draw())
             value, before = (value + add) % 10, value
             question += f", add {add}"
             work += f", {before} + {add} = {value}"
         return f"{question}, modulo 10. Result ?", work, str(value), 10
-    letters = shuffled("abcdefghij")
+    letters = sorted("abcdefghij", key=lambda _: draw())
     if family == "lookup":
         ring = letters[: max(6, steps + 1)]
-        pairs = shuffled(f"{a} {b}" for a, b in zip(ring, ring[1:] + ring[:1]))
-        question = f"Follow {', '.join(pairs)}. Go {steps} from {ring[0]} ?"
+        pairs = [f"{a} {b}" for a, b in zip(ring, ring[1:] + ring[:1])]
+        pairs = ", ".join(sorted(pairs, key=lambda _: draw()))
+        question = f"Follow {pairs}. Go {steps} from {ring[0]} ?"
         return question, " ".join(ring[: steps + 1]), ring[steps], len(ring) - 1
-    line, k = letters[: steps + 1], below(steps + 1)
-    pairs = shuffled(f"{a} {b}" for a, b in zip(line, line[1:]))
-    return f"Sort {', '.join(pairs)}. Number {k + 1} ?", " ".join(line), line[k], len(line)
+    line, k = letters[: steps + 1], int((steps + 1) * draw())
+    pairs = [f"{a} {b}" for a, b in zip(line, line[1:])]
+    pairs = ", ".join(sorted(pairs, key=lambda _: draw()))
+    return f"Sort {pairs}. Number {k + 1} ?", " ".join(line), line[k], len(line)
 
 
 def embedded_rows(n, held_out=False, steps=(1, 2, 3), seed=0):
@@ -485,13 +476,10 @@ def embedded_rows(n, held_out=False, steps=(1, 2, 3), seed=0):
     so the two sets cannot meet. Only random.random() is drawn from, whose numbers Python keeps
     the same in every version and on every platform: the same seed gives the same bytes.
     """
-    rng, rows = random.Random(2 * seed + held_out), []
+    draw, rows = random.Random(2 * seed + held_out).random, []
     while len(rows) < n:
-        family = ("chain", "lookup", "order")[len(rows) % 3]
-        k = steps[len(rows) // 3 % len(steps)]
-        question, work, answer, candidates = embedded_problem(
-            lambda n: int(rng.random() * n), family, k
-        )
+        family, k = ("chain", "lookup", "order")[len(rows) % 3], steps[len(rows) // 3 % len(steps)]
+        question, work, answer, candidates = embedded_problem(draw, family, k)
         if (zlib.crc32(question.encode()) % 8 == 0) == held_out:
             says = f"<think>\nSo {work}\n</think>\n\n {answer}"
             turns = [("system", SYSTEM), ("user", question), ("assistant", says)]
@@ -693,7 +681,7 @@ def problem_of(row):
     return dict(messages=messages, answer=answer, solution=solution, **extra)
 
 
-CHAT = (  # ChatML for who uses the saved tokenizer elsewhere; training goes through segments()
+CHAT = (  # ChatML, kept with the tokenizer of a model trained on chats; segments() says the same
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
@@ -730,7 +718,8 @@ def load_data(config, block_size=512, tokenizer=None):
     if tokenizer is None:
         texts = ("".join(text for text, _ in segments(row)) for part in parts for row in part)
         tokenizer = load_tokenizer(config.tokenizer, texts, config.tokenizer_size)
-    tokenizer.chat_template = CHAT
+    if any(turns_of(row) for part in parts for row in part):
+        tokenizer.chat_template = CHAT
     facts, made, end = dict(unusable_rows=len(rows) - sum(map(len, parts))), [], turn_end(tokenizer)
     for name, part in zip(("train", "val"), parts):
         texts = [segments(row, end, tokenizer.eos_token) for row in part]
@@ -767,16 +756,12 @@ def batch_rows(step, batch_size, n, seed):
 
 
 @torch.no_grad()
-def generate(
-    model, tokens, max_new_tokens, temperature=1.0, top_k=None, seed=None, eos=None, cached=True
-):
+def generate(model, tokens, max_new_tokens, temperature=1.0, top_k=None, seed=None, eos=None):
     """Continue tokens (B, T) int64 by up to max_new_tokens → (B, at most T + max_new_tokens).
 
     temperature 0 takes the likeliest word; top_k keeps the k likeliest. A row that has drawn
-    `eos` is filled with it; the call ends when every row has. Ids that belong to no word
-    (model.n_words and above) are never drawn. `cached` keeps the keys and values of earlier
-    tokens until the text outgrows block_size; from there on each word reads the last block_size
-    tokens anew, because every position has moved.
+    `eos` is filled with it; the call ends when every row has, and with learned positions where
+    the block does. Ids that belong to no word (model.n_words and above) are never drawn.
     """
     if not temperature >= 0 or (top_k is not None and top_k < 1):
         raise ValueError(f"temperature {temperature} must be at least 0, top_k {top_k} at least 1")
@@ -784,13 +769,14 @@ def generate(
     model.eval()
     draw = torch.Generator()
     draw.seed() if seed is None else draw.manual_seed(seed)
-    cache = [[] for _ in range(c.n_loops * c.n_layers)]
+    cache = [
+        [] for _ in range(c.n_loops * c.n_layers)
+    ]  # keys and values of all tokens but the last
     done = torch.zeros(len(tokens), 1, dtype=torch.bool, device=tokens.device)
+    if c.position == "learned":
+        max_new_tokens = min(max_new_tokens, c.block_size - tokens.size(1))
     for _ in range(max_new_tokens):
-        if not cached or tokens.size(1) > c.block_size:
-            logits = model(tokens[:, -c.block_size :])
-        else:
-            logits = model(tokens[:, -1:] if cache[0] else tokens, cache=cache)
+        logits = model(tokens[:, -1:] if cache[0] else tokens, cache=cache)
         logits = logits[:, -1, : model.n_words].float()  # (B, words)
         if top_k is not None:
             least = logits.topk(min(top_k, logits.size(-1))).values[:, -1:]
@@ -819,17 +805,17 @@ def prompt_ids(tokenizer, messages):
 def answer_texts(model, tokenizer, problems, max_new_tokens=256, **sampling):
     """What the model says to each of load_data().problems, the likeliest word each time.
 
-    Prompts of one length run together, so that no padding can disturb them. An answer ends
-    where the block does at the latest. `sampling` goes to generate().
+    Prompts of one length run together, so that no padding can disturb them. `sampling` goes to
+    generate().
     """
     prompts = [prompt_ids(tokenizer, problem["messages"]) for problem in problems]
     eos = tokenizer.convert_tokens_to_ids(turn_end(tokenizer))
     device, texts = next(model.parameters()).device, [""] * len(problems)
     for length in {len(ids) for ids in prompts}:
         which = [i for i, ids in enumerate(prompts) if len(ids) == length]
-        room = max(0, min(max_new_tokens, model.config.block_size - length))
         tokens = torch.tensor([prompts[i] for i in which], device=device)
-        tokens = generate(model, tokens, room, eos=eos, **dict(temperature=0) | sampling)
+        options = dict(temperature=0, eos=eos) | sampling
+        tokens = generate(model, tokens, max_new_tokens, **options)
         for i, ids in zip(which, tokens[:, length:].tolist()):
             texts[i] = tokenizer.decode(ids[: ids.index(eos)] if eos in ids else ids)
     return texts
@@ -871,8 +857,8 @@ def pick_device(name):
         torch.ones(1, device=device).add_(1)  # a GPU can be found and still have no kernels
     except RuntimeError as error:
         raise ValueError(
-            f"device {device} is there but this PyTorch {torch.__version__} cannot use it "
-            f"({str(error).splitlines()[0]}); on Kaggle choose GPU T4 x2, or use --device cpu"
+            f"device {device} cannot be used by PyTorch {torch.__version__} ({error!s:.60}); "
+            "on Kaggle choose GPU T4 x2, or use --device cpu"
         ) from None
     return device
 
@@ -957,21 +943,20 @@ def mean_loss(model, part, n_blocks, batch_size):
     return total / max(1, count)
 
 
-def write_file(path, content):
-    """Put bytes, text, or what a function writes into a file that is whole or not there."""
+def write_file(path, write):
+    """Call write(file) on a temporary file and move it to `path`: it is whole or not there."""
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
         with open(temporary, "wb") as f:
-            if callable(content):
-                content(f)
-            else:
-                f.write(content.encode() if isinstance(content, str) else content)
+            write(f)
             f.flush()
             os.fsync(f.fileno())
         os.replace(temporary, path)
     except (OSError, RuntimeError) as error:  # torch.save hides a full disk in a RuntimeError
         cause = error if isinstance(error, OSError) else error.__context__
-        raise OSError(cause.errno, cause.strerror, path) if isinstance(cause, OSError) else error
+        if isinstance(cause, OSError):
+            raise OSError(cause.errno, cause.strerror, path) from None
+        raise
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.remove(temporary)
@@ -1116,7 +1101,7 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
         data.tokenizer.save_pretrained(path["tokenizer"])
         about = dict(model=dataclasses.asdict(m), train=dataclasses.asdict(t), command=command)
         about |= provenance(device)
-        write_file(path["config.json"], json.dumps(about, indent=1) + "\n")
+        write_file(path["config.json"], lambda f: f.write(json.dumps(about, indent=1).encode()))
 
     def checkpoint():
         """All that a resume needs goes into one file, so that it cannot be torn in two."""
@@ -1124,7 +1109,7 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
             parts = dict(model=model, optimizer=optimizer, scaler=scaler)
             parts = {name: part.state_dict() for name, part in parts.items()}
             write_file(path["state.pt"], lambda f: torch.save(parts | dict(now=now), f))
-            write_file(path["model.safetensors"], save(parts["model"]))
+            write_file(path["model.safetensors"], lambda f: f.write(save(parts["model"])))
 
     per_step, n_train = t.batch_size * t.grad_accum, len(data.train[0])
     began, training, tokens_seen = time.perf_counter() - now["seconds"], 0.0, 0
@@ -1167,7 +1152,8 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
                 log.append(row | dict(tokens_per_second=round(tokens_seen / training)))
                 training, tokens_seen = 0.0, 0
                 if rank == 0:
-                    write_file(path["log.jsonl"], "".join(json.dumps(row) + "\n" for row in log))
+                    lines = [json.dumps(row).encode() + b"\n" for row in log]
+                    write_file(path["log.jsonl"], lambda f: f.writelines(lines))
                     say(
                         f"epoch {row['epoch']} step {row['step']}/{t.steps} lr {lr:.2e} train "
                         f"{loss:.4f} val {row['val_loss']:.4f} ({row['seconds']:.0f}s)"

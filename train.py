@@ -262,15 +262,19 @@ def bench(m, t, steps=10):
 
 
 def sample(run_dir, prompt, temperature, max_new_tokens, seed):
-    """Print what a trained model says to a prompt, as the user's turn."""
+    """Print what a model answers to the prompt, or how it goes on if trained on plain text."""
     if not prompt:
         raise ValueError("--sample needs --prompt TEXT")
     model, tokenizer = md.load(run_dir)
-    _, t = md.read_config(run_dir)
-    messages = [dict(role="system", content=md.SYSTEM)] if t.data == ("embedded",) else []
-    problem = dict(messages=[*messages, dict(role="user", content=prompt)])
     sampling = dict(temperature=temperature, max_new_tokens=max_new_tokens, seed=seed)
-    print(md.answer_texts(model, tokenizer, [problem], **sampling)[0].strip())
+    if tokenizer.chat_template:  # trained on conversations
+        _, t = md.read_config(run_dir)
+        messages = [dict(role="system", content=md.SYSTEM)] if t.data == ("embedded",) else []
+        problem = dict(messages=[*messages, dict(role="user", content=prompt)])
+        return print(md.answer_texts(model, tokenizer, [problem], **sampling)[0].strip())
+    tokens = torch.tensor([tokenizer(prompt, add_special_tokens=False).input_ids])
+    tokens = md.generate(model, tokens, eos=tokenizer.eos_token_id, **sampling)
+    print(tokenizer.decode(tokens[0], skip_special_tokens=True))
 
 
 def run_command(arguments):
@@ -306,10 +310,10 @@ def run_command(arguments):
     if a["dry_run"]:
         return print("\n".join(facts(m, t)))
     if not t.name:  # from the preset and whatever was changed, so that no two runs meet
-        parts = [
-            preset,
-            *(f"{k}-{v}" for k, v in changes.items() if k not in ("out_dir", "device")),
-        ]
+        parts = [preset]
+        for key, value in changes.items():
+            value = "+".join(map(str, value)) if isinstance(value, tuple) else value
+            parts += [f"{key}-{value}"] if key not in ("out_dir", "device") else []
         t.name = "_".join(file_safe(part) for part in parts)
     return run_training(m, t)
 
@@ -332,6 +336,8 @@ def main(arguments=None):
         message, code = f"{where}{error.strerror or error}; what was saved before is whole", 2
     except md.Diverged as error:
         message, code = error, 1
+    except KeyboardInterrupt:
+        message, code = "interrupted", 130
     print(f"train.py: {message}", file=sys.stderr)
     return code
 

@@ -1,4 +1,4 @@
-"""Shared pieces: one tiny run of the real command's code path, and configs small enough to build."""
+"""Shared pieces: a tiny finished run, tiny configs, a model whose weights are large."""
 
 import json
 import os

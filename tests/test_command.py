@@ -41,7 +41,7 @@ def test_the_main_job(tmp_path):
     lines = done.stdout.splitlines()
     assert re.match("preset laptop: no CUDA GPU found|preset report", lines[0])
     facts = "\n".join(lines[1:7])
-    for words in ("device ", "fp32, the default on cpu", "parameters ", "blocks ", "tokens; 12 steps",
+    for words in ("device ", "fp32, the default on cpu", "parameters ", "blocks ", "12 steps",
                   "300 rows, 600 held out", "of positions filled", "GiB for weights"):  # fmt: skip
         assert words in facts
     logged = [re.fullmatch(LINE, line) for line in lines if line.startswith("epoch")]
@@ -193,6 +193,14 @@ def test_bench_prints_time_and_memory(capsys):
     assert code == 0
     assert re.search(r"median [\d.]+ ms a step over 10 steps .* [\d,]+ tokens a second", out)
     assert re.search(r"peak memory \d+\.\d\d GiB", out)
+
+
+def test_a_model_of_plain_text_goes_on_with_the_prompt(tmp_path, jsonl, capsys):
+    path = jsonl([dict(text="one two three four") for _ in range(99)])
+    flags = f"--data {path} --n_layers 1 --loss_on all --block_size 16 --steps 60 --batch_size 16"
+    assert call(f"{flags} --out_dir {tmp_path} --name text", capsys)[0] == 0
+    code, out, _ = call(f"--sample {tmp_path}/text --prompt one", capsys)
+    assert code == 0 and out == "one two three four\n"
 
 
 def test_own_data_trains_with_one_flag(tmp_path, jsonl):

@@ -10,9 +10,9 @@ import sys
 import pytest
 import torch
 import torch.nn.functional as F
+from conftest import SHARED
 
 import minidepth as md
-from conftest import SHARED
 
 PUBLISHED = SHARED / "published"
 
@@ -402,7 +402,7 @@ def test_nothing_in_a_checkpoint_is_executed(tiny, data, tmp_path):
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     path = tmp_path / "file"
-    md.write_file(path, "old")
+    md.write_file(path, lambda f: f.write(b"old"))
 
     def full(f):
         f.write(b"half of it")
@@ -411,7 +411,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     with pytest.raises(OSError):
         md.write_file(path, full)
     assert path.read_text() == "old" and os.listdir(tmp_path) == ["file"]
-    md.write_file(path, b"new")
+    md.write_file(path, lambda f: f.write(b"new"))
     assert path.read_text() == "new"
 
 
