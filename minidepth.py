@@ -46,7 +46,7 @@ from torch import nn
 # ---------------------------------------------------------------------------------------------
 
 
-def option(default, help, low=None, high=math.inf, choices=None):
+def option(default, help, low=None, high=math.inf, choices=()):
     """A field with its help text and limits: flags, checks and the docs derive from it."""
     return field(default=default, metadata=dict(help=help, low=low, high=high, choices=choices))
 
@@ -54,10 +54,9 @@ def option(default, help, low=None, high=math.inf, choices=None):
 def check_fields(config):
     """Raise ValueError for a field outside its limits, naming the value and the limit."""
     for f in dataclasses.fields(config):
-        value, low, high = getattr(config, f.name), f.metadata["low"], f.metadata["high"]
-        if f.metadata["choices"] and value not in f.metadata["choices"]:
-            known = ", ".join(f.metadata["choices"])
-            raise ValueError(f"{f.name} {value!r} is unknown; choose from {known}")
+        value, (_, low, high, choices) = getattr(config, f.name), f.metadata.values()
+        if choices and value not in choices:
+            raise ValueError(f"{f.name} {value!r} is unknown; choose from {', '.join(choices)}")
         if low is None or (value is None and f.default is None):
             continue
         whole = f.type is not float
@@ -89,8 +88,7 @@ class ModelConfig:
     @property
     def heads(self):
         """Heads of each layer, a tuple of n_layers numbers."""
-        n = self.n_heads
-        return n if isinstance(n, tuple) else (n,) * self.n_layers
+        return self.n_heads if isinstance(self.n_heads, tuple) else (self.n_heads,) * self.n_layers
 
     def validate(self):
         """Return self; raise ValueError for what cannot be built."""
@@ -293,9 +291,8 @@ def chunked_loss(h, weight, targets, token_weights=None, grads=True):
     """Cross-entropy of h @ weight^T with its gradients, a few rows at a time.
 
     h (N, C), weight (V, C), targets (N,) → nll (N,), dh (N, C), dweight (V, C): the gradients of
-    sum(token_weights * nll), or of sum(nll). All (N, V) logits at once would be 5 GB at the
-    report's size. Here `rows` of them live at a time, and as their gradient is formed while they
-    do, the backward pass needs no second matrix product for them.
+    sum(token_weights * nll), or of sum(nll). All (N, V) logits would be 5 GB at the report's size;
+    here `rows` of them live at a time, and give their gradient before they go.
     """
     N, V = len(h), len(weight)
     exact = torch.promote_types(h.dtype, torch.float32)  # a softmax in half precision would round
@@ -398,8 +395,8 @@ class GPT(nn.Module):
     def hidden(self, tokens, cache=None):
         """The residual stream after the last norm, (B, T, C).
 
-        `cache` is one list for each time a layer is applied, empty at first; keys and values
-        gather in it, and the next call goes on where the tokens of this one end.
+        `cache` is a list for each time a layer is applied, empty at first, in which keys and values
+        gather: the next call goes on where this one ends.
         """
         c, T = self.config, tokens.size(1)
         start = cache[0][0].size(2) if cache and cache[0] else 0
@@ -488,6 +485,16 @@ def embedded_rows(n, held_out=False, steps=(1, 2, 3), seed=0):
     return rows
 
 
+@contextlib.contextmanager
+def blame(path, problem):
+    """Make any error a ValueError: parsers raise all kinds on a broken file."""
+    try:
+        yield
+    except Exception as error:
+        reason = " ".join(str(error).split())[:150]
+        raise ValueError(f"{path} {problem}: {reason or type(error).__name__}") from None
+
+
 FILES = (".jsonl", ".json", ".parquet", ".txt")
 
 
@@ -495,36 +502,32 @@ def read_file(path):
     """Rows of a .jsonl, .json, .parquet or .txt file; ValueError says what is wrong with it."""
     if not os.path.isfile(path) or not path.endswith(FILES):
         raise ValueError(f"data {path} is not a file that ends in one of {' '.join(FILES)}")
-    number = 1
-    try:
-        if path.endswith(".parquet"):
-            import pyarrow.parquet
+    if path.endswith(".parquet"):
+        import pyarrow.parquet
 
+        with blame(f"data {path}", "cannot be read"):
             return pyarrow.parquet.read_table(path).to_pylist()
-        with open(path, encoding="utf-8-sig") as f:
-            text = f.read()
-        if path.endswith(".txt"):  # a row is a paragraph, or a line where there is only one
-            parts = [part for part in re.split(r"\n\s*\n", text) if part.strip()]
-            return [{"text": p + "\n"} for p in (parts if len(parts) > 1 else text.splitlines())]
-        if path.endswith(".json"):
-            return json.loads(text or "[]")
-        rows = []
-        for line in text.split("\n"):
+    with blame(f"data {path}", "cannot be read"), open(path, encoding="utf-8-sig") as f:
+        text = f.read()
+    if path.endswith(".txt"):  # a row is a paragraph, or a line where there is only one
+        parts = [part for part in re.split(r"\n\s*\n", text) if part.strip()]
+        return [{"text": p + "\n"} for p in (parts if len(parts) > 1 else text.splitlines())]
+    rows = []
+    lines = text.split("\n") if path.endswith(".jsonl") else [text]
+    for number, line in enumerate(lines, 1):
+        try:
             rows += [json.loads(line)] if line.strip() else []
-            number += 1
-        return rows
-    except json.JSONDecodeError as error:
-        line = number + error.lineno - 1
-        raise ValueError(f"data {path}, line {line} is not JSON: {error.msg}") from None
-    except ValueError as error:  # of Unicode, or of pyarrow
-        raise ValueError(f"data {path} cannot be read: {error}") from None
+        except json.JSONDecodeError as error:
+            number += error.lineno - 1
+            raise ValueError(f"data {path}, line {number} is not JSON: {error.msg}") from None
+    return rows if path.endswith(".jsonl") else (rows or [[]])[0]
 
 
 def from_hub(name, what, instead, load):
     """load() with what is cached and no network call; if that fails, with the network.
 
-    Where the hub does not answer in three seconds, ValueError says what to do `instead`; the
-    libraries' own retries take up to a minute to fail.
+    A hub silent for three seconds is a ValueError that says what to do `instead`; the libraries'
+    own retries take up to a minute.
     """
     import datasets.config
     import huggingface_hub.constants as hub
@@ -582,28 +585,33 @@ def generator(*numbers):
 
 
 def turns_of(row):
-    """[(role, content), …] of a row with `messages` or `question` + `answer`, else None."""
-    row = row if isinstance(row, dict) else {}
-    turns = [("user", row.get("question")), ("assistant", row.get("answer"))]
-    if isinstance(row.get("messages"), list) and row["messages"]:
-        turns = [m if isinstance(m, dict) else {} for m in row["messages"]]
-        turns = [(m.get("role"), m.get("content")) for m in turns]
-    return turns if all(isinstance(text, str) for turn in turns for text in turn) else None
+    """[(role, content), …] of a row; its `text` has the role "text"; [] if it is unusable."""
+    row, turns = row if isinstance(row, dict) else {}, [("", None)]
+    if isinstance(row.get("messages"), list):
+        messages = [m if isinstance(m, dict) else {} for m in row["messages"]]
+        turns = [(m.get("role"), m.get("content")) for m in messages]
+    elif "question" in row:
+        turns = [("user", row["question"]), ("assistant", row.get("answer"))]
+    elif "text" in row:
+        turns = [("text", row["text"])]
+    return turns if all(isinstance(part, str) for turn in turns for part in turn) else []
 
 
 def turn_end(tokenizer):
     """What ends a turn: ChatML's token where the tokenizer has it, else its end of text."""
-    return "<|im_end|>" if "<|im_end|>" in tokenizer.get_vocab() else tokenizer.eos_token
+    return "<|im_end|>" if "<|im_end|>" in tokenizer.get_vocab() else tokenizer.eos_token or ""
 
 
-def segments(row, end="", eos=""):
-    """[(text, the assistant says it), …] of a row in ChatML or as plain text; [] if unusable."""
+def segments(row, tokenizer=None):
+    """[(text, whether the assistant says it), …] of a usable row, in ChatML or as plain text."""
+    end, eos = (turn_end(tokenizer), tokenizer.eos_token or "") if tokenizer else ("", "")
     parts = []
-    for role, content in turns_of(row) or ():
-        parts += [(f"<|im_start|>{role}\n", False), (content + end, role == "assistant")]
-        parts += [("\n", False)]
-    if not parts and isinstance(row, dict) and isinstance(row.get("text"), str):
-        parts = [(row["text"] + (eos or ""), True)]
+    for role, content in turns_of(row):
+        if role == "text":
+            parts += [(content + eos, True)]
+        else:
+            parts += [(f"<|im_start|>{role}\n", False), (content + end, role == "assistant")]
+            parts += [("\n", False)]
     return parts
 
 
@@ -613,11 +621,10 @@ def encode(rows, tokenizer, loss_on="all"):
     Each segment is encoded by itself, so a prompt is the same tokens in training and sampling.
     """
     texts = list({text: None for parts in rows for text, _ in parts})
-    ids = dict(zip(texts, tokenizer(texts, add_special_tokens=False).input_ids)) if texts else {}
-    pairs = [
-        [(i, loss_on == "all" or said) for text, said in row for i in ids[text]] for row in rows
-    ]
-    return [tuple(zip(*row)) or ((), ()) for row in pairs]
+    ids = dict(zip(texts, tokenizer(texts, add_special_tokens=False).input_ids))
+    everything = loss_on == "all"
+    rows = [[(i, everything or said) for text, said in row for i in ids[text]] for row in rows]
+    return [tuple(zip(*row)) or ((), ()) for row in rows]
 
 
 def blocks(encoded, T, packing):
@@ -654,10 +661,8 @@ def load_tokenizer(name, texts=(), size=2048):
     if not os.path.isdir(name):
         instead = "--tokenizer DIR or --tokenizer embedded"
         return from_hub(name, "tokenizer", instead, lambda: AutoTokenizer.from_pretrained(name))
-    try:
+    with blame(f"tokenizer folder {name}", "cannot be read"):
         return AutoTokenizer.from_pretrained(name, local_files_only=True)
-    except Exception as error:  # the library raises whatever its parsers do
-        raise ValueError(f"tokenizer folder {name} cannot be read: {error!r:.150}") from None
 
 
 def final_answer(text):
@@ -667,18 +672,18 @@ def final_answer(text):
 
 
 def problem_of(row):
-    """A row as a held-out problem, {messages, answer, solution, …}; None if it is not checkable.
+    """A row as a held-out problem, {messages, solution, answer, …}; None if it is not checkable.
 
     Checkable: the last turn is the assistant's, its final_answer() one line of at most 40
     characters. `messages` are the turns before, `solution` the last.
     """
-    *asked, (role, solution) = turns_of(row) or [("", "")]
+    *asked, (role, solution) = turns_of(row)
     answer = final_answer(solution)
     if role != "assistant" or not answer or len(answer) > 40 or "\n" in answer:
         return None
-    extra = {key: row[key] for key in ("family", "steps", "guess") if key in row}
+    known = {key: row[key] for key in ("family", "steps", "guess") if key in row}
     messages = [dict(role=role, content=content) for role, content in asked]
-    return dict(messages=messages, answer=answer, solution=solution, **extra)
+    return dict(messages=messages, solution=solution, answer=answer) | known
 
 
 CHAT = (  # ChatML, kept with the tokenizer of a model trained on chats; segments() says the same
@@ -708,7 +713,7 @@ def load_data(config, block_size=512, tokenizer=None):
         for part, rows in zip(parts, read_source(source, config)):
             part += rows
     rows = parts[0] + parts[1]
-    parts = [[row for row in part if segments(row)] for part in parts]
+    parts = [[row for row in part if turns_of(row)] for part in parts]
     if not all(parts):
         columns = ", ".join(sorted({str(k) for row in rows if isinstance(row, dict) for k in row}))
         raise ValueError(
@@ -716,14 +721,13 @@ def load_data(config, block_size=512, tokenizer=None):
             f"found {columns or 'no columns'}"
         )
     if tokenizer is None:
-        texts = ("".join(text for text, _ in segments(row)) for part in parts for row in part)
+        texts = ("".join(text for text, _ in segments(row)) for row in parts[0] + parts[1])
         tokenizer = load_tokenizer(config.tokenizer, texts, config.tokenizer_size)
-    if any(turns_of(row) for part in parts for row in part):
+    if any("text" not in row for row in parts[0]):
         tokenizer.chat_template = CHAT
-    facts, made, end = dict(unusable_rows=len(rows) - sum(map(len, parts))), [], turn_end(tokenizer)
+    facts, made = dict(unusable_rows=len(rows) - len(parts[0]) - len(parts[1])), []
     for name, part in zip(("train", "val"), parts):
-        texts = [segments(row, end, tokenizer.eos_token) for row in part]
-        encoded = encode(texts, tokenizer, config.loss_on)
+        encoded = encode([segments(row, tokenizer) for row in part], tokenizer, config.loss_on)
         n = sum(len(ids) for ids, _ in encoded)
         facts |= {f"{name}_rows": len(part), f"{name}_tokens": n}
         made.append(blocks(encoded, block_size, config.packing))
@@ -737,10 +741,8 @@ def load_data(config, block_size=512, tokenizer=None):
 
 
 def batch_rows(step, batch_size, n, seed):
-    """Which of n blocks the 0-based step takes, each epoch in a new order, all from the arguments:
-
-    there is no sampler to save, and every process of a job knows every other's batch.
-    """
+    """Which of n blocks the 0-based step takes, each epoch in a new order: nothing to save, and
+    every process of a job knows the whole batch."""
     rows = []
     for position in range(step * batch_size, (step + 1) * batch_size):
         epoch, i = divmod(position, n)
@@ -765,9 +767,8 @@ def generate(model, tokens, max_new_tokens, temperature=1.0, top_k=None, seed=No
     """
     if not temperature >= 0 or (top_k is not None and top_k < 1):
         raise ValueError(f"temperature {temperature} must be at least 0, top_k {top_k} at least 1")
-    was_training, c = model.training, model.config
+    was_training, c, draw = model.training, model.config, torch.Generator()
     model.eval()
-    draw = torch.Generator()
     draw.seed() if seed is None else draw.manual_seed(seed)
     cache = [
         [] for _ in range(c.n_loops * c.n_layers)
@@ -798,7 +799,7 @@ def generate(model, tokens, max_new_tokens, temperature=1.0, top_k=None, seed=No
 
 def prompt_ids(tokenizer, messages):
     """A conversation as token ids, up to where the assistant begins to speak."""
-    parts = segments(dict(messages=messages), turn_end(tokenizer))
+    parts = segments(dict(messages=messages), tokenizer)
     return encode([[*parts, ("<|im_start|>assistant\n", False)]], tokenizer)[0][0]
 
 
@@ -866,9 +867,8 @@ def pick_device(name):
 def pick_precision(name, device):
     """`precision` of a TrainConfig → (autocast dtype, or None for fp32; why, in words)."""
     if name == "auto":
-        if device.type == "cuda":
-            return torch.float16, "fp16 with a GradScaler, the default on CUDA"
-        return None, f"fp32, the default on {device.type}"
+        half = torch.float16 if device.type == "cuda" else None
+        return half, f"{'fp16' if half else 'fp32'}, the default on {device.type}"
     # is_bf16_supported() says yes on a T4, which only emulates it
     if name == "bf16" and device.type == "cuda" and torch.cuda.get_device_capability() < (8, 0):
         raise ValueError("precision bf16 needs an Ampere GPU or newer; use --precision fp16")
@@ -877,7 +877,7 @@ def pick_precision(name, device):
 
 
 def parallel(model, device, say=print):
-    """The model as it is, or wrapped for several GPUs or for the processes of torchrun."""
+    """The model itself, or wrapped for several GPUs or the processes of torchrun."""
     world = int(os.environ.get("WORLD_SIZE", 1))
     if world > 1:
         if device.type == "cuda":
@@ -894,10 +894,10 @@ def parallel(model, device, say=print):
 
 def make_optimizer(model, config):
     """AdamW in its fused form; weight decay on matrices and embeddings, not on norms."""
-    matrices = [p for p in model.parameters() if p.dim() > 1]
-    norms = [p for p in model.parameters() if p.dim() < 2]
-    groups = [dict(params=matrices, weight_decay=config.weight_decay)]
-    groups += [dict(params=norms, weight_decay=0.0)]
+    groups = [
+        dict(params=[p for p in model.parameters() if (p.dim() > 1) == matrix], weight_decay=decay)
+        for matrix, decay in ((True, config.weight_decay), (False, 0.0))
+    ]
     return torch.optim.AdamW(groups, lr=config.lr, betas=(config.beta1, config.beta2), fused=True)
 
 
@@ -932,7 +932,7 @@ def train_step(wrapped, optimizer, scaler, tokens, targets, lr, config):
 
 @torch.no_grad()
 def mean_loss(model, part, n_blocks, batch_size):
-    """Mean loss a token, dropout off, of the first n_blocks of (tokens, targets)."""
+    """Mean loss a token, without dropout, of the first n_blocks of (tokens, targets)."""
     was_training, device = model.training, next(model.parameters()).device
     model.eval()
     total = count = 0.0
@@ -962,16 +962,6 @@ def write_file(path, write):
             os.remove(temporary)
 
 
-@contextlib.contextmanager
-def blame(path, problem):
-    """Any error of the block becomes a ValueError: parsers of broken files raise all kinds."""
-    try:
-        yield
-    except Exception as error:
-        reason = " ".join(str(error).split())[:150]
-        raise ValueError(f"{path} {problem}: {reason or type(error).__name__}") from None
-
-
 def read_config(run_dir):
     """(ModelConfig, TrainConfig) of a run folder; ValueError if it is none."""
     path = os.path.join(run_dir, "config.json")
@@ -984,10 +974,7 @@ def read_config(run_dir):
 
 
 def load(run_dir):
-    """(model, tokenizer) of a run folder, the model on the CPU and in eval mode.
-
-    ValueError if the folder is no run, has no checkpoint yet, or a broken or foreign one.
-    """
+    """(model, tokenizer) of a run folder, on the CPU, in eval mode; ValueError if it is broken."""
     from safetensors.torch import load_file
 
     model, path = GPT(read_config(run_dir)[0]), os.path.join(run_dir, "model.safetensors")
@@ -1013,17 +1000,16 @@ def load_state(run_dir):
 
 def provenance(device):
     """What is needed to make a figure again: versions, device, commit (+ if changed since)."""
-    names = ("torch", "transformers", "datasets")
-    versions = {name: importlib.metadata.version(name) for name in names}
-    versions |= dict(python=platform.python_version())
-    here, name = os.path.dirname(os.path.abspath(__file__)), f"{platform.machine()} CPU"
-    name += f", {torch.get_num_threads()} threads"
+    versions = {name: importlib.metadata.version(name) for name in ("torch", "transformers")}
+    versions["python"] = platform.python_version()
+    name = f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
     if device.type == "cuda":
         name = f"{torch.cuda.device_count()} x {torch.cuda.get_device_name()}, {name}"
-    commit = None
+    git, commit = ["git", "describe", "--always", "--dirty=+", "--abbrev=40"], None
     with contextlib.suppress(OSError):  # no git here
-        git = ["git", "-C", here, "describe", "--always", "--dirty=+", "--abbrev=40"]
-        commit = subprocess.run(git, capture_output=True, text=True).stdout.strip() or None
+        here = os.path.dirname(os.path.abspath(__file__))
+        done = subprocess.run(git, cwd=here, capture_output=True, text=True)
+        commit = done.stdout.strip() or None
     return dict(versions=versions, device=name, commit=commit)
 
 
@@ -1048,11 +1034,10 @@ class Run:
 def train(model_config, train_config, data=None, resume=False, command=None, stop=lambda: False):
     """Train one model and write its run folder → Run.
 
-    `data`, from load_data(), is loaded if not given. `resume` goes on from the folder's
-    checkpoint: on the CPU to the same losses, bit for bit, as if it had never stopped. stop() is
-    asked after each step; if true the run is saved and returned. Under torchrun every process
-    calls this alike. Raises ValueError for settings that cannot work and for a folder that
-    exists, Diverged when the gradient stays infinite.
+    `data`, from load_data(), is loaded if not given. `resume` goes on from the checkpoint, on the
+    CPU to the same losses, bit for bit, as if it had never stopped. stop() is asked after each
+    step; if true the run is saved and returned. Under torchrun every process calls this alike.
+    ValueError for settings that cannot work or a folder that exists, Diverged if gradients do.
     """
     from safetensors.torch import save
     from tqdm import tqdm
@@ -1065,15 +1050,14 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
     if t.batch_size % world:
         raise ValueError(f"batch_size {t.batch_size} does not divide among {world} processes")
     folder = os.path.join(t.out_dir, t.name or f"{m.n_layers}-layers-seed-{t.seed}")
-    files = ("config.json", "tokenizer", "log.jsonl", "state.pt", "model.safetensors")
-    path = {name: os.path.join(folder, name) for name in files}
+    path = lambda name: os.path.join(folder, name)  # noqa: E731
     state, log = load_state(folder) if resume else (None, [])
-    if not resume and os.path.exists(path["config.json"]):
+    if not resume and os.path.exists(path("config.json")):
         raise ValueError(f"{folder} exists; go on with --resume {folder}, or give another --name")
     if state and state["now"]["step"] >= t.steps:
         raise ValueError(f"{folder} is finished: {t.steps} of {t.steps} steps are done")
 
-    saved = load_tokenizer(path["tokenizer"]) if resume and data is None else None
+    saved = load_tokenizer(path("tokenizer")) if resume and data is None else None
     data = data or load_data(t, m.block_size, saved)
     m = dataclasses.replace(m, vocab_size=m.vocab_size or len(data.tokenizer))
     if len(data.tokenizer) > m.vocab_size:
@@ -1098,18 +1082,18 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
             part.load_state_dict(state[name])
     if rank == 0:
         os.makedirs(folder, exist_ok=True)
-        data.tokenizer.save_pretrained(path["tokenizer"])
+        data.tokenizer.save_pretrained(path("tokenizer"))
         about = dict(model=dataclasses.asdict(m), train=dataclasses.asdict(t), command=command)
         about |= provenance(device)
-        write_file(path["config.json"], lambda f: f.write(json.dumps(about, indent=1).encode()))
+        write_file(path("config.json"), lambda f: f.write(json.dumps(about, indent=1).encode()))
 
     def checkpoint():
         """All that a resume needs goes into one file, so that it cannot be torn in two."""
         if rank == 0:
             parts = dict(model=model, optimizer=optimizer, scaler=scaler)
             parts = {name: part.state_dict() for name, part in parts.items()}
-            write_file(path["state.pt"], lambda f: torch.save(parts | dict(now=now), f))
-            write_file(path["model.safetensors"], lambda f: f.write(save(parts["model"])))
+            write_file(path("state.pt"), lambda f: torch.save(parts | dict(now=now), f))
+            write_file(path("model.safetensors"), lambda f: f.write(save(parts["model"])))
 
     per_step, n_train = t.batch_size * t.grad_accum, len(data.train[0])
     began, training, tokens_seen = time.perf_counter() - now["seconds"], 0.0, 0
@@ -1153,7 +1137,7 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
                 training, tokens_seen = 0.0, 0
                 if rank == 0:
                     lines = [json.dumps(row).encode() + b"\n" for row in log]
-                    write_file(path["log.jsonl"], lambda f: f.writelines(lines))
+                    write_file(path("log.jsonl"), lambda f: f.writelines(lines))
                     say(
                         f"epoch {row['epoch']} step {row['step']}/{t.steps} lr {lr:.2e} train "
                         f"{loss:.4f} val {row['val_loss']:.4f} ({row['seconds']:.0f}s)"
@@ -1175,11 +1159,8 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
 
 
 def to_gpt2(model):
-    """The same model as a GPT2LMHeadModel of `transformers`, with its biases at 0.
-
-    GPT-2 has one head count, learned positions, an MLP, no loops and the usual logit scale:
-    ValueError for a model with anything else.
-    """
+    """The model as a GPT2LMHeadModel of `transformers` with zero biases; ValueError if it has
+    what GPT-2 has not: several head counts, loops, other positions or scales, no MLP."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     c = model.config

@@ -163,7 +163,10 @@ def draw_curve(run):
         steps = [row["step"] for row in run.log]
         axes.plot(steps, [row[key] for row in run.log], style, label=label, markersize=3)
     axes.set(xlabel="optimizer step", ylabel="loss (nats a token)", title=os.path.basename(run.dir))
-    axes.grid(alpha=0.3)
+    axes.set_yscale("log")  # most of the fall is in the first steps, most of the story later
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("{x:g}")
+    axes.grid(alpha=0.3, which="both")
     axes.legend()
     md.write_file(os.path.join(run.dir, "curve.png"), lambda f: figure.savefig(f, dpi=150))
     plt.close(figure)

@@ -135,7 +135,7 @@ def test_all_kinds_of_rows_mix_and_unusable_ones_are_counted(jsonl):
     assert data.facts["unusable_rows"] == 4
     assert data.facts["train_rows"] + data.facts["val_rows"] == 82
     assert data.facts["val_rows"] == 5 - data.facts["unusable_rows"] + sum(
-        not md.segments(r) for r in md.read_source(jsonl(rows), config())[0]
+        not md.turns_of(r) for r in md.read_source(jsonl(rows), config())[0]
     )
 
 
@@ -323,7 +323,7 @@ def test_a_broken_tokenizer_folder_says_so(tmp_path):
 
 def test_loss_falls_on_the_assistant_alone_or_on_all(data):
     tokenizer, row = data.tokenizer, md.embedded_rows(1)[0]
-    parts = md.segments(row, "<|im_end|>", None)
+    parts = md.segments(row, tokenizer)
     assert "".join(text for text, _ in parts) == (
         f"<|im_start|>system\nThink step by step.<|im_end|>\n<|im_start|>user\n{text_of(row)[0]}"
         f"<|im_end|>\n<|im_start|>assistant\n{text_of(row)[1]}<|im_end|>\n"
@@ -333,9 +333,8 @@ def test_loss_falls_on_the_assistant_alone_or_on_all(data):
     )
     said = tokenizer.decode([i for i, s in zip(ids, learn) if s])
     assert said == text_of(row)[1] + "<|im_end|>" and all(learn_all)
-    assert md.segments(dict(text="plain"), "<|im_end|>", "<|endoftext|>") == [
-        ("plain<|endoftext|>", True)
-    ]
+    plain = md.segments(dict(text="plain"), tokenizer)
+    assert plain == [("plain<|endoftext|>", True)]
 
 
 ENCODED = [((1, 2, 3), (False, True, True)), ((4, 5, 6, 7, 8), (False, False, True, True, True))]
@@ -358,7 +357,8 @@ def test_padding_starts_each_row_anew():
 def test_a_prompt_is_the_start_of_what_was_trained_on(data):
     for p in data.problems[:30]:
         row = dict(messages=[*p["messages"], dict(role="assistant", content=p["solution"])])
-        ids = md.encode([md.segments(row, "<|im_end|>")], data.tokenizer)[0][0]
+        parts = md.segments(row, data.tokenizer)
+        ids = md.encode([parts], data.tokenizer)[0][0]
         prompt = md.prompt_ids(data.tokenizer, p["messages"])
         assert ids[: len(prompt)] == prompt
         template = data.tokenizer.apply_chat_template(
@@ -373,7 +373,7 @@ def test_held_out_problems_are_checkable(data):
     assert [m["role"] for m in p["messages"]] == ["system", "user"]
     assert p["answer"] == solve(p["messages"][1]["content"]) and p["family"] == "lookup"
     long = dict(question="q", answer="<think>x</think> " + "long " * 20)
-    for row in (dict(text="#### 3"), dict(question="q", answer="no mark"), long, 3):
+    for row in (dict(text="#### 3"), dict(question="q", answer="no mark"), long):
         assert md.problem_of(row) is None
     assert md.final_answer("a #### b </think> #### 12 ") == "12"
 

@@ -137,7 +137,8 @@ def expert(data, tmp_path_factory):
         dict(messages=[*p["messages"], dict(role="assistant", content=p["solution"])])
         for p in data.problems[:12]
     ]
-    encoded = md.encode([md.segments(r, "<|im_end|>") for r in rows], data.tokenizer, "assistant")
+    parts = [md.segments(row, data.tokenizer) for row in rows]
+    encoded = md.encode(parts, data.tokenizer, "assistant")
     part = md.blocks(encoded, 80, "pad")
     known = md.Data(part, part, data.tokenizer, data.problems[:12], data.facts)
     m, t = md.configs(

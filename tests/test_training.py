@@ -296,7 +296,7 @@ def test_the_folder_of_a_run(finished):
     with open(os.path.join(finished, "config.json")) as f:
         config = json.load(f)
     assert set(config) == {"model", "train", "command", "versions", "device", "commit"}
-    assert set(config["versions"]) == {"python", "torch", "transformers", "datasets"}
+    assert set(config["versions"]) == {"python", "torch", "transformers"}
     with open(os.path.join(finished, "log.jsonl")) as f:
         log = [json.loads(line) for line in f]
     assert [row["step"] for row in log] == [1, 5, 10, 12]
