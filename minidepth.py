@@ -41,9 +41,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-# ---------------------------------------------------------------------------------------------
-# 2. configuration
-# ---------------------------------------------------------------------------------------------
+# ---------- 2. configuration ----------
 
 
 def option(default, help, low=None, high=math.inf, choices=()):
@@ -60,7 +58,7 @@ def check_fields(config):
         if low is None or (value is None and f.default is None):
             continue
         whole = f.type is not float
-        for v in value if isinstance(value, tuple) else (value,):
+        for v in value if isinstance(value, (tuple, list)) else (value,):
             if not isinstance(v, int if whole else (int, float)) or not low <= v <= high:
                 limit = f"at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
                 kind = "a whole number" if whole else "a number"
@@ -88,23 +86,20 @@ class ModelConfig:
     @property
     def heads(self):
         """Heads of each layer, a tuple of n_layers numbers."""
-        return self.n_heads if isinstance(self.n_heads, tuple) else (self.n_heads,) * self.n_layers
+        n = self.n_heads
+        return (n,) * self.n_layers if isinstance(n, int) else tuple(n)
 
     def validate(self):
         """Return self; raise ValueError for what cannot be built."""
         check_fields(self)
         C, heads = self.d_model, self.heads
         if len(heads) != self.n_layers:
-            raise ValueError(
-                f"n_heads has {len(heads)} numbers but n_layers is {self.n_layers}; "
-                "give one number, or one a layer"
-            )
+            n = f"n_heads has {len(heads)} numbers but n_layers is {self.n_layers}"
+            raise ValueError(f"{n}; give one number, or one a layer")
         for n in heads:
             if C % n:
-                divisors = sorted(
-                    (d for d in range(1, C + 1) if C % d == 0), key=lambda d: abs(d - n)
-                )
-                near = ", ".join(map(str, sorted(divisors[:4])))
+                near = sorted((d for d in range(1, C + 1) if C % d == 0), key=lambda d: abs(d - n))
+                near = ", ".join(map(str, sorted(near[:4])))
                 raise ValueError(f"n_heads {n} does not divide d_model {C}; near it {near} do")
             if self.position == "rotary" and C // n % 2:
                 raise ValueError(
@@ -153,9 +148,9 @@ class TrainConfig:
         """Return self; raise ValueError for what cannot be run."""
         check_fields(self)
         if self.warmup_steps >= self.steps > 1:
+            n, most = self.warmup_steps, self.steps - 1
             raise ValueError(
-                f"warmup_steps {self.warmup_steps} leaves none of {self.steps} steps; "
-                f"give at most {self.steps - 1}"
+                f"warmup_steps {n} leaves none of {self.steps} steps; give at most {most}"
             )
         return self
 
@@ -184,9 +179,7 @@ def configs(preset="laptop", **changes):
     return tuple(made)
 
 
-# ---------------------------------------------------------------------------------------------
-# 3. model: a pre-norm GPT without biases; GPT-2 of `transformers` with zero biases is its twin
-# ---------------------------------------------------------------------------------------------
+# ---------- 3. model: a pre-norm GPT without biases, twin of the GPT-2 in `transformers` ----------
 
 
 def dropout(x, p, training=True):
@@ -205,8 +198,8 @@ def dropout(x, p, training=True):
 def readable_attention(q, k, v, scale, p=0.0):
     """Causal attention as its formula says: softmax(scale * q k^T) v, no later keys.
 
-    q (B, H, T, D), k and v (B, H, S, D), the queries being the last T of the S positions.
-    Returns the output (B, H, T, D) and the weights (B, H, T, S) before their dropout p.
+    q (B, H, T, D), the last T of S positions, k and v (B, H, S, D) → output (B, H, T, D) and
+    weights (B, H, T, S), these before their dropout p.
     """
     T, S = q.size(2), k.size(2)
     later = torch.full((T, S), -math.inf, dtype=q.dtype, device=q.device).triu(S - T + 1)
@@ -251,11 +244,9 @@ class Attention(nn.Module):
             cache[:] = [k, v]
         if p and x.device.type == "cpu":  # with dropout the fused kernel is the slower one here
             y, _ = readable_attention(q, k, v, self.scale, p)
-        else:  # the same from a fused kernel, which never stores the (T, S) weights.
-            causal = x.size(1) > 1  # a single token, the last, may look at every key
-            y = F.scaled_dot_product_attention(
-                q, k, v, dropout_p=p, is_causal=causal, scale=self.scale
-            )
+        else:  # the same without storing the (T, S) weights; one token, the last, sees every key
+            options = dict(dropout_p=p, is_causal=x.size(1) > 1, scale=self.scale)
+            y = F.scaled_dot_product_attention(q, k, v, **options)
         y = y.transpose(1, 2).reshape(x.shape)  # (B, H, T, D) → heads side by side
         return dropout(self.out(y), self.p, self.training)
 
@@ -393,11 +384,8 @@ class GPT(nn.Module):
         return (self.token_embedding if self.config.tie_weights else self.head).weight
 
     def hidden(self, tokens, cache=None):
-        """The residual stream after the last norm, (B, T, C).
-
-        `cache` is a list for each time a layer is applied, empty at first, in which keys and values
-        gather: the next call goes on where this one ends.
-        """
+        """The residual stream after the last norm, (B, T, C). In `cache`, a list for each time a
+        layer is applied, keys and values gather: the next call goes on where this one ends."""
         c, T = self.config, tokens.size(1)
         start = cache[0][0].size(2) if cache and cache[0] else 0
         x = self.token_embedding(tokens)
@@ -428,9 +416,7 @@ class GPT(nn.Module):
         return loss_sum.float(), n_tokens.float()
 
 
-# ---------------------------------------------------------------------------------------------
-# 4. data: rows from anywhere → text whose learnable parts are marked → blocks of tokens
-# ---------------------------------------------------------------------------------------------
+# ---------- 4. data: rows from anywhere → text, its learnable parts marked → blocks ----------
 
 SYSTEM = "Think step by step."  # the constant system turn of the embedded data
 
@@ -554,10 +540,8 @@ def from_hub(name, what, instead, load):
 
 
 def read_source(source, config):
-    """(rows to train on, rows held out) of one source of `data`, lists of dicts.
-
-    The split does not depend on the seed: every run is measured on the same rows.
-    """
+    """(rows to train on, rows held out) of one source of `data`, lists of dicts, whatever the
+    seed: every run is measured on the same rows."""
     most = config.max_rows or None
     if source == "embedded":
         sizes = ((most or 20_000, False), (600, True))
@@ -617,9 +601,7 @@ def segments(row, tokenizer=None):
 
 def encode(rows, tokenizer, loss_on="all"):
     """segments() of many rows → [(ids, learn), …]: token ids, and for each whether it is learned.
-
-    Each segment is encoded by itself, so a prompt is the same tokens in training and sampling.
-    """
+    Segments are encoded one by one, so that a prompt is what it was in training."""
     texts = list({text: None for parts in rows for text, _ in parts})
     ids = dict(zip(texts, tokenizer(texts, add_special_tokens=False).input_ids))
     everything = loss_on == "all"
@@ -672,11 +654,8 @@ def final_answer(text):
 
 
 def problem_of(row):
-    """A row as a held-out problem, {messages, solution, answer, …}; None if it is not checkable.
-
-    Checkable: the last turn is the assistant's, its final_answer() one line of at most 40
-    characters. `messages` are the turns before, `solution` the last.
-    """
+    """A row as a held-out problem, {messages, solution: the last turn, answer, …}, or None: it is
+    checkable if the assistant speaks last, with a final_answer() of one line, 40 characters."""
     *asked, (role, solution) = turns_of(row)
     answer = final_answer(solution)
     if role != "assistant" or not answer or len(answer) > 40 or "\n" in answer:
@@ -686,10 +665,10 @@ def problem_of(row):
     return dict(messages=messages, solution=solution, answer=answer) | known
 
 
-CHAT = (  # ChatML, kept with the tokenizer of a model trained on chats; segments() says the same
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
+CHAT = """{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""  # kept with the tokenizer of a model trained on chats; segments() says the same
 
 
 @dataclass
@@ -700,14 +679,12 @@ class Data:
     val: tuple
     tokenizer: object
     problems: list  # of problem_of()
-    facts: dict  # rows and tokens of each part (train_rows, val_tokens, …), and unusable_rows
+    facts: dict  # train_rows, train_tokens, val_rows, val_tokens, unusable_rows
 
 
 def load_data(config, block_size=512, tokenizer=None):
-    """Read, split, tokenize and pack the sources of a TrainConfig → Data.
-
-    Raises ValueError for anything that keeps it from giving one block to each part.
-    """
+    """Read, split, tokenize and pack the sources of a TrainConfig → Data; ValueError if that
+    does not give at least one block to train and one to validate on."""
     sources, parts = ", ".join(config.data), ([], [])
     for source in config.data:
         for part, rows in zip(parts, read_source(source, config)):
@@ -752,9 +729,7 @@ def batch_rows(step, batch_size, n, seed):
     return torch.tensor(rows)
 
 
-# ---------------------------------------------------------------------------------------------
-# 6. sampling and answer accuracy
-# ---------------------------------------------------------------------------------------------
+# ---------- 6. sampling and answer accuracy ----------
 
 
 @torch.no_grad()
@@ -804,11 +779,8 @@ def prompt_ids(tokenizer, messages):
 
 
 def answer_texts(model, tokenizer, problems, max_new_tokens=256, **sampling):
-    """What the model says to each of load_data().problems, the likeliest word each time.
-
-    Prompts of one length run together, so that no padding can disturb them. `sampling` goes to
-    generate().
-    """
+    """What the model says to each of load_data().problems, by default the likeliest words.
+    Prompts of one length run together, so that no padding disturbs them."""
     prompts = [prompt_ids(tokenizer, problem["messages"]) for problem in problems]
     eos = tokenizer.convert_tokens_to_ids(turn_end(tokenizer))
     device, texts = next(model.parameters()).device, [""] * len(problems)
@@ -829,16 +801,12 @@ def answer_accuracy(model, tokenizer, problems, **sampling):
     return sum(right) / max(1, len(right))
 
 
-# ---------------------------------------------------------------------------------------------
-# 7. training
-# ---------------------------------------------------------------------------------------------
+# ---------- 7. training ----------
 
 
 def lr_at(step, config):
     """Learning rate of the 0-based step: a line from 0 to the peak, half a cosine to the floor.
-
-    A pure function of the step: skipped steps and resumed runs change nothing.
-    """
+    A pure function, so skipped steps and resumed runs change nothing."""
     if step < config.warmup_steps:
         return config.lr * step / config.warmup_steps
     floor = config.lr * config.lr_floor
@@ -878,7 +846,7 @@ def pick_precision(name, device):
 
 def parallel(model, device, say=print):
     """The model itself, or wrapped for several GPUs or the processes of torchrun."""
-    world = int(os.environ.get("WORLD_SIZE", 1))
+    world, gpus = int(os.environ.get("WORLD_SIZE", 1)), torch.cuda.device_count()
     if world > 1:
         if device.type == "cuda":
             torch.cuda.set_device(device)
@@ -886,8 +854,8 @@ def parallel(model, device, say=print):
             torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
         say(f"Wrapping model with DistributedDataParallel over {world} processes")
         return nn.parallel.DistributedDataParallel(model)
-    if device.type == "cuda" and torch.cuda.device_count() > 1:
-        say(f"Wrapping model with DataParallel over {torch.cuda.device_count()} GPUs")
+    if device.type == "cuda" and gpus > 1:
+        say(f"Wrapping model with DataParallel over {gpus} GPUs")
         return nn.DataParallel(model)
     return model
 
@@ -902,11 +870,8 @@ def make_optimizer(model, config):
 
 
 def train_step(wrapped, optimizer, scaler, tokens, targets, lr, config):
-    """One optimizer step on tokens and targets (grad_accum * batch_size, T), on the CPU.
-
-    Returns the mean loss a token of this process's share, and whether the step was skipped
-    because a gradient was infinite or NaN.
-    """
+    """One optimizer step on tokens and targets (grad_accum * batch_size, T) → the mean loss of
+    this process's share, and whether the step was skipped for an infinite or NaN gradient."""
     rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     device, loss = next(wrapped.parameters()).device, 0.0
     # loss sums are divided by the count of the whole step, which every process can see: so
@@ -1061,10 +1026,8 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
     data = data or load_data(t, m.block_size, saved)
     m = dataclasses.replace(m, vocab_size=m.vocab_size or len(data.tokenizer))
     if len(data.tokenizer) > m.vocab_size:
-        raise ValueError(
-            f"vocab_size {m.vocab_size} is less than the tokenizer's {len(data.tokenizer)} words; "
-            "give at least that, or 0"
-        )
+        n = f"vocab_size {m.vocab_size} is less than the tokenizer's {len(data.tokenizer)} words"
+        raise ValueError(f"{n}; give at least that, or 0")
     torch.manual_seed(t.seed)
     model = GPT(m)
     model.n_words, model.half = len(data.tokenizer), half
@@ -1116,14 +1079,14 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
             now["step"], now["skipped"] = step + 1, now["skipped"] + skipped
             now["in_a_row"] = now["in_a_row"] + 1 if skipped else 0
             if now["in_a_row"] >= MOST_SKIPPED:
-                raise Diverged(
-                    f"the gradient was infinite or NaN for {MOST_SKIPPED} steps, up to step "
-                    f"{step + 1}; lower --lr, raise --warmup_steps, or use --precision fp32"
+                what = (
+                    f"gradient was infinite or NaN for {MOST_SKIPPED} steps, up to step {step + 1}"
                 )
+                raise Diverged(f"the {what}; lower --lr, raise --warmup_steps, or take fp32")
             last = now["step"] == t.steps
             if last or now["step"] == 1 or now["step"] % t.eval_every == 0:
-                row = dict(step=step + 1, epoch=step * per_step // n_train + 1, lr=lr)
-                row |= dict(train_loss=loss, val_loss=None)
+                epoch = step * per_step // n_train + 1
+                row = dict(step=step + 1, epoch=epoch, lr=lr, train_loss=loss, val_loss=None)
                 if rank == 0:
                     sizes = (t.eval_blocks, t.batch_size)
                     row["val_loss"] = mean_loss(model, data.val, *sizes)
@@ -1138,10 +1101,9 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
                 if rank == 0:
                     lines = [json.dumps(row).encode() + b"\n" for row in log]
                     write_file(path("log.jsonl"), lambda f: f.writelines(lines))
-                    say(
-                        f"epoch {row['epoch']} step {row['step']}/{t.steps} lr {lr:.2e} train "
-                        f"{loss:.4f} val {row['val_loss']:.4f} ({row['seconds']:.0f}s)"
-                    )
+                    where = f"epoch {row['epoch']} step {step + 1}/{t.steps} lr {lr:.2e}"
+                    val, seconds = row["val_loss"], row["seconds"]
+                    say(f"{where} train {loss:.4f} val {val:.4f} ({seconds:.0f}s)")
             now["seconds"] = time.perf_counter() - began
             bar.update()
             if last or stopping or now["step"] % t.save_every == 0:
@@ -1153,9 +1115,7 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
     return Run(folder, model.eval(), data.tokenizer, log)
 
 
-# ---------------------------------------------------------------------------------------------
-# 9. export
-# ---------------------------------------------------------------------------------------------
+# ---------- 9. export ----------
 
 
 def to_gpt2(model):
