@@ -159,9 +159,9 @@ class TrainConfig:
 PRESETS = {
     "report": dict(vocab_size=151_665),
     "laptop": dict(
-        block_size=64, n_heads=2, d_model=64, d_ff=256, dropout=0.0, init_std=0.2,
+        block_size=58, n_heads=2, d_model=64, d_ff=256, dropout=0.0, init_std=0.2,
         data=("embedded",), tokenizer="embedded", packing="pad", loss_on="assistant",
-        steps=1000, batch_size=64, lr=2e-3, eval_every=50,
+        steps=800, batch_size=64, lr=3e-3, eval_every=50,
     ),
 }  # fmt: skip
 
@@ -431,14 +431,13 @@ def embedded_problem(draw, family, steps):
     `draw()` gives a number from 0 to 1, 1 excluded.
     """
     if family == "chain":
-        value = int(10 * draw())
-        question, work = f"Start at {value}", f"{value}"
+        value, question, work = int(10 * draw()), [], []
         for _ in range(steps):
             add = 1 + int(9 * draw())
-            value, before = (value + add) % 10, value
-            question += f", add {add}"
-            work += f", {before} + {add} = {value}"
-        return f"{question}, modulo 10. Result ?", work, str(value), 10
+            question.append(f"add {add}" if question else f"From {value} add {add}")
+            work.append(f"{value} + {add} = {(value + add) % 10}")
+            value = (value + add) % 10
+        return f"{', '.join(question)} modulo 10 ?", ", ".join(work), str(value), 10
     letters = sorted("abcdefghij", key=lambda _: draw())
     if family == "lookup":
         ring = letters[: max(6, steps + 1)]
@@ -617,16 +616,16 @@ def blocks(encoded, T, packing):
     """
     if packing == "pack":
         encoded = [[[x for row in part for x in row] for part in zip(*encoded)]]
-    tokens, targets = [], []
+    made = []
     for ids, learn in encoded:
         following = [i if s else -100 for i, s in zip(ids[1:], learn[1:])]
         for start in range(0, len(following), T):
             y = following[start : start + T]
             missing = T - len(y)
             if not missing or packing == "pad":
-                tokens.append([*ids[start : start + len(y)], *[0] * missing])
-                targets.append(y + [-100] * missing)
-    return tuple(torch.tensor(t, dtype=torch.int32).view(-1, T) for t in (tokens, targets))
+                x = ids[start : start + len(y)]
+                made.append(([*x, *[0] * missing], y + [-100] * missing))
+    return tuple(torch.tensor(made, dtype=torch.int32).view(-1, 2, T).unbind(1))
 
 
 def load_tokenizer(name, texts=(), size=2048):
@@ -685,8 +684,9 @@ class Data:
 def load_data(config, block_size=512, tokenizer=None):
     """Read, split, tokenize and pack the sources of a TrainConfig → Data; ValueError if that
     does not give at least one block to train and one to validate on."""
-    sources, parts = ", ".join(config.data), ([], [])
-    for source in config.data:
+    data, parts = [config.data] if isinstance(config.data, str) else config.data, ([], [])
+    sources = ", ".join(data)
+    for source in data:
         for part, rows in zip(parts, read_source(source, config)):
             part += rows
     rows = parts[0] + parts[1]
@@ -720,13 +720,10 @@ def load_data(config, block_size=512, tokenizer=None):
 def batch_rows(step, batch_size, n, seed):
     """Which of n blocks the 0-based step takes, each epoch in a new order: nothing to save, and
     every process of a job knows the whole batch."""
-    rows = []
-    for position in range(step * batch_size, (step + 1) * batch_size):
-        epoch, i = divmod(position, n)
-        if not rows or i == 0:
-            order = torch.randperm(n, generator=generator(seed, epoch)).tolist()
-        rows.append(order[i])
-    return torch.tensor(rows)
+    positions = range(step * batch_size, (step + 1) * batch_size)
+    epochs = sorted({position // n for position in positions})
+    orders = {e: torch.randperm(n, generator=generator(seed, e)) for e in epochs}
+    return torch.stack([orders[position // n][position % n] for position in positions])
 
 
 # ---------- 6. sampling and answer accuracy ----------

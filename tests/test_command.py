@@ -132,7 +132,7 @@ def test_the_preset_follows_the_machine(capsys, monkeypatch):
         ("--data {empty}", "has 0 rows; it needs at least 2"),
         ("--data {broken}", "line 2 is not JSON"),
         ("--data {columns}", "found body, title"),
-        ("--data {short}", "do not fill a block of 64 to learn from"),
+        ("--data {short}", "do not fill a block of 58 to learn from"),
         ("--sample {tmp} --prompt x", "is not the configuration of a run"),
         ("--sample {tmp}", "--sample needs --prompt TEXT"),
         ("--resume {tmp}", "is not the configuration of a run"),
@@ -215,7 +215,7 @@ def test_help_lists_every_setting_with_its_default(capsys):
     assert code == 0
     for field in train.FIELDS:
         assert f"--{field.name} " in out
-    assert "peak learning rate (0.0003 [0.002])" in out
+    assert "peak learning rate (0.0003 [0.003])" in out
 
 
 def test_importing_minidepth_needs_torch_alone():
