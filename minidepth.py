@@ -633,12 +633,13 @@ def load_tokenizer(name, texts=(), size=2048):
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
     if name == "embedded":
-        from tokenizers import ByteLevelBPETokenizer
+        from tokenizers import ByteLevelBPETokenizer, Tokenizer
 
         special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>"]
         bpe = ByteLevelBPETokenizer()
         bpe.train_from_iterator(texts, size, special_tokens=special, show_progress=False)
-        return PreTrainedTokenizerFast(tokenizer_object=bpe._tokenizer, eos_token=special[0])
+        bpe = Tokenizer.from_str(bpe.to_str())  # out of its wrapper
+        return PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token=special[0])
     if not os.path.isdir(name):
         instead = "--tokenizer DIR or --tokenizer embedded"
         return from_hub(name, "tokenizer", instead, lambda: AutoTokenizer.from_pretrained(name))
@@ -947,19 +948,6 @@ def load(run_dir):
     return model.eval(), tokenizer
 
 
-def load_state(run_dir):
-    """(state.pt, log.jsonl up to its step); (None, []) if the run has no checkpoint yet."""
-    path = os.path.join(run_dir, "state.pt")
-    if not os.path.exists(path):
-        return None, []
-    with blame(path, "is not a checkpoint to resume from"):
-        # weights_only: nothing in the file is executed
-        state = torch.load(path, map_location="cpu", weights_only=True)
-        with open(os.path.join(run_dir, "log.jsonl"), encoding="utf-8") as f:
-            log = [json.loads(line) for line in f]
-        return state, [row for row in log if row["step"] <= state["now"]["step"]]
-
-
 def provenance(device):
     """What is needed to make a figure again: versions, device, commit (+ if changed since)."""
     versions = {name: importlib.metadata.version(name) for name in ("torch", "transformers")}
@@ -1013,18 +1001,26 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
         raise ValueError(f"batch_size {t.batch_size} does not divide among {world} processes")
     folder = os.path.join(t.out_dir, t.name or f"{m.n_layers}-layers-seed-{t.seed}")
     path = lambda name: os.path.join(folder, name)  # noqa: E731
-    state, log = load_state(folder) if resume else (None, [])
+    log, now = [], dict(step=0, skipped=0, in_a_row=0, seconds=0.0)
     if not resume and os.path.exists(path("config.json")):
         raise ValueError(f"{folder} exists; go on with --resume {folder}, or give another --name")
-    if state and state["now"]["step"] >= t.steps:
+    state, broken = None, (path("state.pt"), "is not a checkpoint to resume from")
+    if resume and os.path.exists(path("state.pt")):  # else it was stopped before the first one
+        with blame(*broken):  # weights_only: nothing in the file is executed
+            state = torch.load(path("state.pt"), map_location="cpu", weights_only=True)
+            log, now = state["log"], state["now"]
+    if now["step"] >= t.steps:
         raise ValueError(f"{folder} is finished: {t.steps} of {t.steps} steps are done")
-
     saved = load_tokenizer(path("tokenizer")) if resume and data is None else None
     data = data or load_data(t, m.block_size, saved)
+    fingerprint = zlib.crc32(data.train[0].numpy().tobytes())
+    if now.setdefault("fingerprint", fingerprint) != fingerprint:
+        raise ValueError(f"the data of {folder} is not what its checkpoint was trained on")
     m = dataclasses.replace(m, vocab_size=m.vocab_size or len(data.tokenizer))
     if len(data.tokenizer) > m.vocab_size:
         n = f"vocab_size {m.vocab_size} is less than the tokenizer's {len(data.tokenizer)} words"
         raise ValueError(f"{n}; give at least that, or 0")
+
     torch.manual_seed(t.seed)
     model = GPT(m)
     model.n_words, model.half = len(data.tokenizer), half
@@ -1032,15 +1028,12 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
     optimizer = make_optimizer(model, t)
     # multiplies the loss, so that gradients below fp16's smallest number are not lost
     scaler = torch.amp.GradScaler(device.type, enabled=half == torch.float16)
-    now = dict(step=0, skipped=0, in_a_row=0, seconds=0.0)
-    now["fingerprint"] = zlib.crc32(data.train[0].numpy().tobytes())
+    parts = dict(model=model, optimizer=optimizer, scaler=scaler)
     if state:
-        if state["now"]["fingerprint"] != now["fingerprint"]:
-            raise ValueError(f"the data of {folder} is not what its checkpoint was trained on")
-        now = state["now"]
-        for name, part in (("model", model), ("optimizer", optimizer), ("scaler", scaler)):
-            part.load_state_dict(state[name])
-    if rank == 0:
+        with blame(*broken):
+            for name, part in parts.items():
+                part.load_state_dict(state[name])
+    if rank == 0 and not resume:
         os.makedirs(folder, exist_ok=True)
         data.tokenizer.save_pretrained(path("tokenizer"))
         about = dict(model=dataclasses.asdict(m), train=dataclasses.asdict(t), command=command)
@@ -1050,10 +1043,10 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
     def checkpoint():
         """All that a resume needs goes into one file, so that it cannot be torn in two."""
         if rank == 0:
-            parts = dict(model=model, optimizer=optimizer, scaler=scaler)
-            parts = {name: part.state_dict() for name, part in parts.items()}
-            write_file(path("state.pt"), lambda f: torch.save(parts | dict(now=now), f))
-            write_file(path("model.safetensors"), lambda f: f.write(save(parts["model"])))
+            keep = {name: part.state_dict() for name, part in parts.items()}
+            keep |= dict(now=now, log=log)
+            write_file(path("state.pt"), lambda f: torch.save(keep, f))
+            write_file(path("model.safetensors"), lambda f: f.write(save(keep["model"])))
 
     per_step, n_train = t.batch_size * t.grad_accum, len(data.train[0])
     began, training, tokens_seen = time.perf_counter() - now["seconds"], 0.0, 0

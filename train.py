@@ -17,9 +17,7 @@ import minidepth as md
 FIELDS = [f for kind in (md.ModelConfig, md.TrainConfig) for f in dataclasses.fields(kind)]
 
 
-# ---------------------------------------------------------------------------------------------
-# flags: one for each field of the two configs, and the few that choose what is done
-# ---------------------------------------------------------------------------------------------
+# ---------- flags: one for each field of the configs, and those that choose what is done ----------
 
 
 class Parser(argparse.ArgumentParser):
@@ -95,9 +93,7 @@ def pick_preset(name):
     return "laptop", "no CUDA GPU found"
 
 
-# ---------------------------------------------------------------------------------------------
-# what is printed and drawn
-# ---------------------------------------------------------------------------------------------
+# ---------- what is printed and drawn ----------
 
 
 def facts(m, t, data=None):
@@ -110,9 +106,12 @@ def facts(m, t, data=None):
     tokens = t.batch_size * t.grad_accum * m.block_size
     heads = m.heads[0] if len(set(m.heads)) == 1 else ",".join(map(str, m.heads))
     lines.append(
-        f"model {m.n_layers} layers" + f" looped {m.n_loops} times" * (m.n_loops > 1) + f", "
-        f"d_model {m.d_model}, d_ff {m.d_ff}, {heads} heads, block {m.block_size}, "
-        f"{m.vocab_size:,} words" + ", head tied to the embedding" * m.tie_weights
+        f"model {m.n_layers} layer"
+        + "s" * (m.n_layers > 1)
+        + f" looped {m.n_loops} times" * (m.n_loops > 1)
+        + f", d_model {m.d_model}, d_ff {m.d_ff}, {heads} heads, block {m.block_size}"
+        + f", {m.vocab_size:,} words" * (m.vocab_size > 0)
+        + ", head tied to the embedding" * m.tie_weights
     )
     if m.vocab_size:
         with torch.device("meta"):  # shapes without memory
@@ -126,7 +125,7 @@ def facts(m, t, data=None):
             "activations come on top"
         )
     else:
-        lines.append("parameters: known once the data has given the tokenizer its words")
+        lines.append("parameters: known when the data has given the tokenizer its words")
     lines.append(
         f"step {t.batch_size} x {t.grad_accum} x {m.block_size} = {tokens:,} tokens; {t.steps} "
         f"steps, learning rate up to {t.lr:g} in {t.warmup_steps}, down to {t.lr * t.lr_floor:g}"
@@ -187,9 +186,7 @@ def show_answers(run, t, problems):
     print(f"answer accuracy {accuracy:.3f} on {n} held-out problems{guessing}")
 
 
-# ---------------------------------------------------------------------------------------------
-# what the command does
-# ---------------------------------------------------------------------------------------------
+# ---------- what the command does ----------
 
 
 @contextlib.contextmanager
@@ -257,7 +254,8 @@ def bench(m, t, steps=10):
     )
     if device.type == "cuda":
         print(f"peak memory {torch.cuda.max_memory_allocated() / 2**30:.2f} GiB on GPU 0")
-    else:
+        return
+    with contextlib.suppress(ImportError):  # Windows has no such module
         import resource
 
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

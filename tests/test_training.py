@@ -387,6 +387,27 @@ def test_a_checkpoint_of_another_shape_is_refused(finished, tmp_path):
         md.load(run)
 
 
+def test_a_checkpoint_to_resume_from_must_be_of_the_same_shape(tiny, data):
+    m, t = tiny()
+    run = md.train(m, t, data=data, stop=lambda: True, command="first").dir
+    state = torch.load(os.path.join(run, "state.pt"), weights_only=True)
+    state["model"]["norm.weight"] = torch.ones(3)
+    torch.save(state, os.path.join(run, "state.pt"))
+    with pytest.raises(
+        ValueError, match="state.pt is not a checkpoint to resume from.*size mismatch"
+    ):
+        md.train(m, t, data=data, resume=True)
+
+
+def test_a_resume_keeps_what_the_folder_says_of_its_making(tiny, data):
+    m, t = tiny()
+    run = md.train(m, t, data=data, stop=lambda: True, command="first").dir
+    before = open(os.path.join(run, "config.json")).read()
+    assert '"command": "first"' in before
+    md.train(m, t, data=data, resume=True, command="second")
+    assert open(os.path.join(run, "config.json")).read() == before
+
+
 def test_nothing_in_a_checkpoint_is_executed(tiny, data, tmp_path):
     class Bomb:
         def __reduce__(self):
