@@ -365,9 +365,7 @@ class GPT(nn.Module):
         c = self.config
         additions = c.n_layers * c.n_loops * (2 if c.d_ff else 1)
         for name, w in self.named_parameters():
-            if "norm" in name:
-                w.fill_(name.endswith("weight"))
-            else:
+            if "norm" not in name:  # norms start with weight 1 and bias 0 by themselves
                 w.normal_(0, c.init_std / (additions**0.5 if name.endswith("out.weight") else 1))
 
     def num_params(self):

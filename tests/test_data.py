@@ -145,6 +145,13 @@ def test_max_rows_limits_each_source(jsonl):
         assert len(train) + len(held_out) == n and len(held_out) == -(-n // 20)
 
 
+def test_the_held_out_rows_are_drawn_from_all_over_the_file(jsonl):
+    train, held_out = md.read_source(jsonl(ROWS), config(val_fraction=0.25))
+    places = [ROWS.index(row) for row in held_out]
+    assert len(places) == 10 and max(places) > 20 and places != sorted(places)
+    assert sorted(map(ROWS.index, train + held_out)) == list(range(40))
+
+
 @pytest.mark.parametrize(
     "name, content, words",
     [
@@ -246,6 +253,13 @@ def test_what_is_cached_needs_no_network(monkeypatch):
     before = hub.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE
     assert md.from_hub("a/b", "data", "x", load) == "cached"
     assert (hub.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE) == before
+
+
+def test_the_users_own_offline_switch_is_obeyed(empty_cache, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(socket, "create_connection", lambda *a, **k: pytest.fail("network used"))
+    with pytest.raises(ValueError, match="HF_HUB_OFFLINE is set"):
+        md.load_tokenizer("someone/words")
 
 
 def test_what_is_not_cached_is_fetched_where_the_hub_answers(monkeypatch):

@@ -271,6 +271,15 @@ def test_dropout_acts_where_the_config_says(model):
     torch.testing.assert_close(gpt.eval()(x), plain)
 
 
+def test_the_embedding_is_dropped_too(model):
+    gpt = model(dropout=0.5).train()
+    for block in gpt.blocks:
+        block.attn.p = block.mlp.p = 0.0
+    x = tokens(gpt)
+    assert not torch.equal(gpt(x), gpt(x))
+    torch.testing.assert_close(gpt.eval()(x), model()(x))
+
+
 def test_attention_dropout_is_unbiased(model):
     """Over many masks the readable CPU path averages to attention without dropout."""
     torch.manual_seed(0)
