@@ -322,6 +322,20 @@ def test_load_gives_back_the_model(finished):
     assert "head.weight" not in model.state_dict()  # tied: stored once
 
 
+def test_padding_rows_of_the_vocabulary_stay_unsampled_after_loading(tiny, data):
+    run = md.train(*tiny(vocab_size=500), data=data)
+    model, tokenizer = md.load(run.dir)
+    assert model.config.vocab_size == 500
+    assert run.model.n_words == model.n_words == len(tokenizer) < 500
+
+
+def test_read_config_gives_back_the_settings(tiny, data):
+    m, t = tiny(n_heads=(2, 4), problem_steps=(1, 3))
+    run = md.train(m, t, data=data, stop=lambda: True)
+    m.vocab_size = run.model.config.vocab_size
+    assert md.read_config(run.dir) == (m, t)
+
+
 def test_validation_loss_is_the_plain_mean_over_fixed_blocks(finished, data):
     model, _ = md.load(finished)
     x, y = (part[:8].long() for part in data.val)
@@ -431,6 +445,9 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
 
     with pytest.raises(OSError):
         md.write_file(path, full)
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["file"]
+    with pytest.raises(RuntimeError, match="another"):
+        md.write_file(path, lambda f: (_ for _ in ()).throw(RuntimeError("another")))
     assert path.read_text() == "old" and os.listdir(tmp_path) == ["file"]
     md.write_file(path, lambda f: f.write(b"new"))
     assert path.read_text() == "new"
