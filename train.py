@@ -164,7 +164,6 @@ def draw_curve(run):
     axes.set(xlabel="optimizer step", ylabel="loss (nats a token)", title=os.path.basename(run.dir))
     axes.set_yscale("log")  # most of the fall is in the first steps, most of the story later
     axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("{x:g}")
     axes.grid(alpha=0.3, which="both")
     axes.legend()
     md.write_file(os.path.join(run.dir, "curve.png"), lambda f: figure.savefig(f, dpi=150))
