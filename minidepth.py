@@ -567,14 +567,14 @@ def generator(*numbers):
 
 def turns_of(row):
     """[(role, content), …] of a row; its `text` has the role "text"; [] if it is unusable."""
-    row, turns = row if isinstance(row, dict) else {}, [("", None)]
+    row = row if isinstance(row, dict) else {}
     if isinstance(row.get("messages"), list):
         messages = [m if isinstance(m, dict) else {} for m in row["messages"]]
         turns = [(m.get("role"), m.get("content")) for m in messages]
-    elif "question" in row:
+    elif row.get("question") is not None:  # columnar files fill the other rows' columns with None
         turns = [("user", row["question"]), ("assistant", row.get("answer"))]
-    elif "text" in row:
-        turns = [("text", row["text"])]
+    else:
+        turns = [("text", row.get("text"))]
     return turns if all(isinstance(part, str) for turn in turns for part in turn) else []
 
 
@@ -699,7 +699,7 @@ def load_data(config, block_size=512, tokenizer=None):
     if tokenizer is None:
         texts = ("".join(text for text, _ in segments(row)) for row in parts[0] + parts[1])
         tokenizer = load_tokenizer(config.tokenizer, texts, config.tokenizer_size)
-    if any("text" not in row for row in parts[0]):
+    if any(turns_of(row)[0][0] != "text" for row in parts[0]):
         tokenizer.chat_template = CHAT
     facts, made = dict(unusable_rows=len(rows) - len(parts[0]) - len(parts[1])), []
     for name, part in zip(("train", "val"), parts):
@@ -741,9 +741,7 @@ def generate(model, tokens, max_new_tokens, temperature=1.0, top_k=None, seed=No
     was_training, c, draw = model.training, model.config, torch.Generator()
     model.eval()
     draw.seed() if seed is None else draw.manual_seed(seed)
-    cache = [
-        [] for _ in range(c.n_loops * c.n_layers)
-    ]  # keys and values of all tokens but the last
+    cache = [[] for _ in range(c.n_loops * c.n_layers)]  # keys and values of what was read
     done = torch.zeros(len(tokens), 1, dtype=torch.bool, device=tokens.device)
     if c.position == "learned":
         max_new_tokens = min(max_new_tokens, c.block_size - tokens.size(1))
@@ -1067,10 +1065,9 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
             now["step"], now["skipped"] = step + 1, now["skipped"] + skipped
             now["in_a_row"] = now["in_a_row"] + 1 if skipped else 0
             if now["in_a_row"] >= MOST_SKIPPED:
-                what = (
-                    f"gradient was infinite or NaN for {MOST_SKIPPED} steps, up to step {step + 1}"
-                )
-                raise Diverged(f"the {what}; lower --lr, raise --warmup_steps, or take fp32")
+                what = f"infinite or NaN for {MOST_SKIPPED} steps, up to step {step + 1}"
+                advice = "lower --lr, raise --warmup_steps, or use --precision fp32"
+                raise Diverged(f"the gradient was {what}; {advice}")
             last = now["step"] == t.steps
             if last or now["step"] == 1 or now["step"] % t.eval_every == 0:
                 epoch = step * per_step // n_train + 1

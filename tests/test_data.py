@@ -139,6 +139,23 @@ def test_all_kinds_of_rows_mix_and_unusable_ones_are_counted(jsonl):
     )
 
 
+def test_columns_that_other_rows_fill_do_not_hide_a_row(tmp_path):
+    """A columnar file gives each row every column, None where it has nothing."""
+    import pyarrow
+    import pyarrow.parquet
+
+    chat = [dict(role="user", content="hello"), dict(role="assistant", content="there")]
+    rows = [dict(messages=chat), dict(question="q", answer="a"), dict(text="plain")] * 20
+    rows = [dict(messages=None, question=None, answer=None, text=None) | row for row in rows]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "mixed.parquet")
+    path = str(tmp_path / "mixed.parquet")
+    data = md.load_data(config(data=(path,), loss_on="all"), 16)
+    assert data.facts["unusable_rows"] == 0 and data.tokenizer.chat_template
+    only = [dict(row, messages=None, question=None, answer=None, text="x y z") for row in rows]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(only), path)
+    assert not md.load_data(config(data=(path,), loss_on="all"), 16).tokenizer.chat_template
+
+
 def test_max_rows_limits_each_source(jsonl):
     for most, n in ((10, 10), (0, 40), (100, 40)):
         train, held_out = md.read_source(jsonl(ROWS), config(max_rows=most))
