@@ -210,6 +210,7 @@ def run_training(m, t, resume=False):
     """Load the data, print the facts, train, draw, answer; the exit code."""
     first = int(os.environ.get("RANK", 0)) == 0  # under torchrun one process speaks
     folder = os.path.join(t.out_dir, t.name)
+    # train() refuses this too, but only after the data has been loaded for it
     if not resume and os.path.exists(os.path.join(folder, "config.json")):
         raise ValueError(f"{folder} exists; go on with --resume {folder}, or give another --name")
     saved = md.load_tokenizer(os.path.join(folder, "tokenizer")) if resume else None
