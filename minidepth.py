@@ -8,8 +8,8 @@ section uses only what stands above it.
     python train.py --preset report --n_layers 12 --dry_run  its facts; needs no GPU, no network
     torchrun --nproc_per_node 2 train.py --n_layers 12       under DistributedDataParallel
 
-Sections: 1 this page, 2 configuration, 3 model, 4 data, 6 sampling and answer accuracy,
-7 training, 9 export
+Sections: 1 this page, 2 configuration, 3 model, 4 depth tasks, 5 data, 6 sampling and accuracy,
+7 training, 8 analysis, 9 export
 
 Dimensions, in comments as (B, T, C)                     example: the report's 12 layers
     B  sequences in a batch                              16
@@ -23,7 +23,10 @@ Dimensions, in comments as (B, T, C)                     example: the report's 1
 
 import contextlib
 import dataclasses
+import functools
 import importlib.metadata
+import inspect
+import itertools
 import json
 import math
 import os
@@ -31,6 +34,7 @@ import platform
 import random
 import re
 import socket
+import statistics
 import subprocess
 import time
 import zlib
@@ -116,9 +120,11 @@ PRECISIONS = ("auto", "fp32", "fp16", "bf16")
 class TrainConfig:
     """The data and the training. The defaults are the published report's."""
 
-    data: tuple = option((REPORT_DATA,), "'embedded', files (.jsonl .json .parquet .txt), hub ids")
+    data: tuple = option((REPORT_DATA,), "'embedded', a task, .jsonl .json .parquet .txt, hub ids")
     tokenizer: str = option("Qwen/Qwen2.5-0.5B", "hub id, folder, or 'embedded': made from data")
     tokenizer_size: int = option(2048, "most words of an embedded tokenizer", 300)
+    sizes: tuple = option((), "of a task, as its generator names them: pairs=8,symbols=16")
+    hops: tuple = option((1,), "hops in the task khop; of several one is drawn a sequence", 1)
     problem_steps: tuple = option((1, 2, 3), "steps of the embedded problems: 2,3,4", 1, 9)
     max_rows: int = option(20_000, "most rows taken from each source; 0: all", 0)
     val_fraction: float = option(0.05, "share of a source's rows held out", 0.001, 0.9)
@@ -163,7 +169,20 @@ PRESETS = {
         data=("embedded",), tokenizer="embedded", packing="pad", loss_on="assistant",
         steps=800, batch_size=64, lr=3e-3, eval_every=50,
     ),
+    "tasks": dict(
+        block_size=128, n_heads=4, d_model=64, d_ff=0, dropout=0.0, init_std=0.1,
+        tie_weights=False, data=("icqa",), steps=500, batch_size=64, lr=2e-3, weight_decay=0.0,
+        eval_every=50, eval_blocks=1000,
+    ),
 }  # fmt: skip
+# what the preset `tasks` changes further for a task
+TASK_SETTINGS = {
+    "memorize": dict(n_heads=8, steps=1000),
+    "icqa": dict(n_heads=2),
+    "template": dict(steps=4000, eval_every=200),
+    "icl_template": dict(steps=4000, eval_every=200),
+    "khop": dict(steps=1500, eval_every=100),
+}
 
 
 def configs(preset="laptop", **changes):
@@ -171,6 +190,8 @@ def configs(preset="laptop", **changes):
     if preset not in PRESETS:
         raise ValueError(f"preset {preset!r} is unknown; choose from {', '.join(PRESETS)}")
     values, made = PRESETS[preset] | changes, []
+    if preset == "tasks":
+        values = PRESETS[preset] | TASK_SETTINGS.get(values["data"][0], {}) | changes
     for kind in (ModelConfig, TrainConfig):
         names = {f.name for f in dataclasses.fields(kind)} & values.keys()
         made.append(kind(**{name: values.pop(name) for name in names}).validate())
@@ -414,7 +435,145 @@ class GPT(nn.Module):
         return loss_sum.float(), n_tokens.float()
 
 
-# ---------- 4. data: rows from anywhere → text, its learnable parts marked → blocks ----------
+# ---------- 4. depth tasks: what one, two and three layers of attention can do ----------
+
+
+def generator(*numbers):
+    """A random generator that is a function of the numbers, whatever was drawn elsewhere."""
+    return torch.Generator().manual_seed(zlib.crc32(repr(numbers).encode()))
+
+
+def distinct(batch, n, k, generator, what):
+    """k different numbers below n in random order, for each of a batch: (batch, k)."""
+    if k > n:
+        raise ValueError(f"a sequence needs {k} different {what}, but there are {n}; see --sizes")
+    return torch.rand(batch, n, generator=generator).topk(k).indices
+
+
+def ask(prompt, answer, query):
+    """prompt (B, T) and a constant last token `query`, at which answer (B,) is the only target: at
+    a token of the prompt itself some short patterns can be read off in one layer."""
+    targets = F.pad(answer[:, None], (prompt.size(1), 0), value=-100)
+    return F.pad(prompt, (0, 1), value=query), targets
+
+
+def memorize(batch, generator, test=False, symbols=32, length=8, labels=8, sequences=512):
+    """Memorization (Chen & Zou 2024; sizes ours): fixed sequences, each with a label drawn once.
+    The test is on the same ones. Guessing finds 1 in `labels`, and there is no rule to find."""
+    fixed = torch.Generator().manual_seed(0)
+    pool = torch.randint(symbols, (sequences, length), generator=fixed)
+    label = symbols + torch.randint(labels, (sequences,), generator=fixed)
+    chosen = torch.randint(sequences, (batch,), generator=generator)
+    return ask(pool[chosen], label[chosen], symbols + labels)
+
+
+def icqa(batch, generator, test=False, symbols=16, pairs=8):
+    """In-context question answering (reasoning, Chen & Zou 2024): q1 a1 … qk ak, then every q in
+    another order, each to be answered. Pairs are drawn anew for each sequence and answers differ:
+    guessing finds 1 in `symbols`, the shortcut "any answer shown" 1 in `pairs`."""
+    q = distinct(batch, symbols, pairs, generator, "questions")
+    a = distinct(batch, symbols, pairs, generator, "answers") + symbols
+    order = distinct(batch, pairs, pairs, generator, "places")
+    tokens = torch.cat((torch.stack((q, a), 2).flatten(1), q.gather(1, order)), 1)
+    return tokens, F.pad(a.gather(1, order), (2 * pairs, 0), value=-100)
+
+
+@functools.cache
+def pair_patterns(length):
+    """Every way to put `length` places into pairs, (ways, length): 0 0 1 1, 0 1 0 1, 0 1 1 0, …"""
+    if length % 2 or length > 8:
+        raise ValueError(f"length {length} makes no list of pairs; give 2, 4, 6 or 8")
+    symbols = list(range(length // 2))
+    ways = {way for way in itertools.permutations(symbols * 2) if [*dict.fromkeys(way)] == symbols}
+    return torch.tensor(sorted(ways))
+
+
+def template(batch, generator, test=False, symbols=512, length=6):
+    """Template matching (generalization, Chen & Zou 2024; Boix-Adserà et al. 2023): which places
+    hold equal symbols? Every symbol comes twice, so counting does not help; the test has symbols
+    that training never shows. Guessing finds 1 in 15 patterns (length 6)."""
+    patterns = pair_patterns(length)
+    label = torch.randint(len(patterns), (batch,), generator=generator)
+    names = distinct(batch, symbols, length // 2, generator, "symbols") + symbols * test
+    string = names.gather(1, patterns[label])
+    return ask(string, 2 * symbols + label, 2 * symbols + len(patterns))
+
+
+def icl_template(batch, generator, test=False, symbols=512, length=6, blocks=4):
+    """In-context template matching (contextual generalization, Chen & Zou 2024): `blocks` strings
+    of different patterns, each with a label drawn anew, then a string of one of the patterns,
+    all in symbols of their own. Guessing among the labels shown finds 1 in `blocks`."""
+    patterns = pair_patterns(length)
+    which = distinct(batch, len(patterns), blocks, generator, "patterns")
+    labels = distinct(batch, len(patterns), blocks, generator, "labels") + 2 * symbols
+    asked = torch.randint(blocks, (batch, 1), generator=generator)
+    n = (blocks + 1) * length // 2
+    names = distinct(batch, symbols, n, generator, "symbols") + symbols * test
+    which = torch.cat((which, which.gather(1, asked)), 1)  # (B, blocks + 1)
+    strings = names.view(batch, blocks + 1, -1).gather(2, patterns[which])
+    shown = torch.cat((strings[:, :-1], labels[..., None]), 2).flatten(1)
+    answer = labels.gather(1, asked).squeeze(1)
+    return ask(torch.cat((shown, strings[:, -1]), 1), answer, 2 * symbols + len(patterns))
+
+
+def khop(batch, generator, test=False, symbols=4, length=100, hops=(1,)):
+    """k-hop induction (Sanford, Hsu & Telgarsky 2024), k from `hops` as the first token: with
+    find1(i) = max({0} ∪ {j ≤ i: x[j-1] = x[i]}) and findk = find1(find(k-1)), the target at i is
+    x[findk(i)], or ⊥ (the id `symbols`) if findk(i) is 0. No symbol follows itself."""
+    if max(hops) > length // symbols:  # a hop goes back as many places as there are symbols
+        most = f"length {length} with {symbols} symbols has room for {length // symbols}"
+        raise ValueError(f"hops {max(hops)} is too much: {most}; give fewer, or --sizes length=N")
+    steps = torch.randint(1, symbols, (batch, length), generator=generator)
+    x = (steps.cumsum(1) + torch.randint(symbols, (batch, 1), generator=generator)) % symbols
+    k = torch.tensor(hops)[torch.randint(len(hops), (batch, 1), generator=generator)]
+    i = torch.arange(1, length + 1)
+    before = F.pad(x[:, :-1], (1, 0), value=-1)  # x[j-1] at j
+    after = (before[:, None] == torch.arange(symbols)[:, None]) * i  # (B, symbols, j): j or 0
+    find1 = after.cummax(2).values.gather(1, x[:, None]).squeeze(1)
+    find1, at = F.pad(find1, (1, 0)), torch.arange(length + 1).expand(batch, -1)  # 0 at 0
+    for hop in range(max(hops)):
+        at = torch.where(hop < k, find1.gather(1, at), at)
+    targets = F.pad(x, (1, 0), value=symbols).gather(1, at)
+    targets[:, 0] = -100
+    return torch.cat((symbols + k, x), 1), targets
+
+
+TASKS = {f.__name__: f for f in (memorize, icqa, template, icl_template, khop)}
+
+
+def task_sizes(name, **changes):
+    """All sizes of a task, by default its generator's own; ValueError for one that it has not."""
+    known = list(inspect.signature(TASKS[name]).parameters.values())[3:]
+    sizes = {p.name: p.default for p in known}
+    if unknown := changes.keys() - sizes.keys():
+        raise ValueError(f"sizes {min(unknown)} is none of {name}'s: give {', '.join(sizes)}")
+    return sizes | changes
+
+
+def chance(name, **sizes):
+    """(guess, shortcut) of a task, accuracies from 0 to 1: of guessing among all answers, and of
+    the best shortcut we know that solves nothing: one of the answers shown, or for khop the best
+    predictor from the last two tokens and k, ⊥ left out, counted on 2,000 sequences a k."""
+    s = task_sizes(name, **sizes)
+    if name == "memorize":
+        return 1 / s["labels"], 1 / s["labels"]
+    if name == "icqa":
+        return 1 / s["symbols"], 1 / s["pairs"]
+    if name != "khop":
+        guess = 1 / len(pair_patterns(s["length"]))
+        return guess, 1 / s.get("blocks", 1 / guess)
+    n, right = s["symbols"], []
+    for k in s["hops"]:
+        x, targets = khop(2000, generator("chance"), **s | dict(hops=(k,)))
+        pair = x[:, 1:-1] * n + x[:, 2:]  # the tokens at i - 1 and i
+        counts = torch.zeros(n * n * (n + 1), dtype=torch.int64)
+        counts = (pair * (n + 1) + targets[:, 2:]).flatten().bincount(minlength=len(counts))
+        counts = counts.view(n * n, n + 1)[:, :n]  # how often each pair had each answer
+        right.append((counts.amax(1).sum() / counts.sum()).item())
+    return 1 / n, statistics.mean(right)
+
+
+# ---------- 5. data: rows from anywhere → text, its learnable parts marked → blocks ----------
 
 SYSTEM = "Think step by step."  # the constant system turn of the embedded data
 
@@ -560,11 +719,6 @@ def read_source(source, config):
     return rows[cut:], rows[:cut]
 
 
-def generator(*numbers):
-    """A random generator that is a function of the numbers, whatever was drawn elsewhere."""
-    return torch.Generator().manual_seed(zlib.crc32(repr(numbers).encode()))
-
-
 def turns_of(row):
     """[(role, content), …] of a row; its `text` has the role "text"; [] if it is unusable."""
     row = row if isinstance(row, dict) else {}
@@ -677,7 +831,35 @@ class Data:
     val: tuple
     tokenizer: object
     problems: list  # of problem_of()
-    facts: dict  # train_rows, train_tokens, val_rows, val_tokens, unusable_rows
+    facts: dict  # train_rows, train_tokens, val_rows, val_tokens, unusable_rows, guess where known;
+    # of a task: sizes, guess, shortcut
+    n_words: int  # ids in use
+    draw: object = None  # of a task: (n, generator) → fresh (tokens, targets), each (n, T)
+
+
+def sizes_of(config):
+    """All sizes of the task that a TrainConfig asks for; ValueError for what it has not."""
+    given = dict(text.partition("=")[::2] for text in config.sizes)
+    for key, value in given.items():
+        if not value.isdigit() or int(value) < 1:
+            raise ValueError(f"sizes {key}={value} does not work; give NAME=N with N at least 1")
+    sizes = task_sizes(config.data[0], **{key: int(value) for key, value in given.items()})
+    return sizes | (dict(hops=config.hops) if "hops" in sizes else {})
+
+
+def task_data(config, block_size):
+    """Data of a depth task: `draw` makes fresh batches, `val` is a test split of 1,000 sequences
+    and `train` as many of the training kind; ValueError for sizes that do not work."""
+    name, sizes = config.data[0], sizes_of(config)
+    task = functools.partial(TASKS[name], **sizes)
+    train, val = (task(1000, generator(part), part == "val") for part in ("train", "val"))
+    if (T := train[0].size(1)) > block_size:
+        n = f"block_size {block_size} is too short for the task {name}"
+        raise ValueError(f"{n}, whose sequences have {T} tokens; give at least that")
+    n_words = 1 + max(int(tensor.max()) for tensor in train + val)
+    guess, shortcut = chance(name, **sizes)
+    facts = dict(sizes=sizes, guess=guess, shortcut=shortcut)
+    return Data(train, val, None, [], facts, n_words, task)
 
 
 def load_data(config, block_size=512, tokenizer=None):
@@ -685,6 +867,10 @@ def load_data(config, block_size=512, tokenizer=None):
     does not give at least one block to train and one to validate on."""
     data, parts = [config.data] if isinstance(config.data, str) else config.data, ([], [])
     sources = ", ".join(data)
+    if tasks := TASKS.keys() & set(data):
+        if len(data) > 1:
+            raise ValueError(f"data {sources}: the task {min(tasks)} does not mix; give it alone")
+        return task_data(config, block_size)
     for source in data:
         for part, rows in zip(parts, read_source(source, config)):
             part += rows
@@ -713,7 +899,9 @@ def load_data(config, block_size=512, tokenizer=None):
                 "learn from; give more text, a smaller --block_size, or --packing pad"
             )
     problems = [problem for row in parts[1] if (problem := problem_of(row))]
-    return Data(*made, tokenizer, problems, facts)
+    if problems and "guess" in problems[0]:
+        facts["guess"] = statistics.mean(problem["guess"] for problem in problems)
+    return Data(*made, tokenizer, problems, facts, len(tokenizer))
 
 
 def batch_rows(step, batch_size, n, seed):
@@ -725,7 +913,7 @@ def batch_rows(step, batch_size, n, seed):
     return torch.stack([orders[position // n][position % n] for position in positions])
 
 
-# ---------- 6. sampling and answer accuracy ----------
+# ---------- 6. sampling and accuracy ----------
 
 
 @torch.no_grad()
@@ -786,6 +974,26 @@ def answer_texts(model, tokenizer, problems, max_new_tokens=256, **sampling):
         for i, ids in zip(which, tokens[:, length:].tolist()):
             texts[i] = tokenizer.decode(ids[: ids.index(eos)] if eos in ids else ids)
     return texts
+
+
+@torch.no_grad()
+def task_accuracy(model, data):
+    """Share of a test split's targets predicted, as {"accuracy"}; for khop without the targets ⊥,
+    as in the paper, and for each k too, as {"accuracy_by_hops"}."""
+    tokens, targets = data.val
+    device, was_training = next(model.parameters()).device, model.training
+    model.eval()
+    said = torch.cat([model(x.to(device)).argmax(-1).cpu() for x in tokens.split(100)])
+    model.train(was_training)
+    counted, hops = targets != -100, data.facts["sizes"].get("hops")
+    if hops is None:
+        return dict(accuracy=(said == targets)[counted].float().mean().item())
+    bottom = tokens[:, 1:].max() + 1  # ⊥, the id after the last symbol
+    counted &= targets != bottom
+    k = (tokens[:, :1] - bottom).expand_as(tokens)[counted]
+    right = (said == targets)[counted].float()
+    by_hops = {str(h): right[k == h].mean().item() for h in hops}
+    return dict(accuracy=right.mean().item(), accuracy_by_hops=by_hops)
 
 
 def answer_accuracy(model, tokenizer, problems, **sampling):
@@ -932,15 +1140,22 @@ def read_config(run_dir):
         return ModelConfig(**saved["model"]).validate(), TrainConfig(**saved["train"]).validate()
 
 
+def saved_tokenizer(run_dir):
+    """The tokenizer of a run folder; None where it has none, as the depth tasks'."""
+    folder = os.path.join(run_dir, "tokenizer")
+    return load_tokenizer(folder) if os.path.isdir(folder) else None
+
+
 def load(run_dir):
-    """(model, tokenizer) of a run folder, on the CPU, in eval mode; ValueError if it is broken."""
+    """(model, tokenizer) of a run folder, on the CPU, in eval mode, the tokenizer None for a task;
+    ValueError if it is broken."""
     from safetensors.torch import load_file
 
     model, path = GPT(read_config(run_dir)[0]), os.path.join(run_dir, "model.safetensors")
     with blame(path, "is not a checkpoint of this model"):
         model.load_state_dict(load_file(path))
-    tokenizer = load_tokenizer(os.path.join(run_dir, "tokenizer"))
-    model.n_words = len(tokenizer)
+    tokenizer = saved_tokenizer(run_dir)
+    model.n_words = len(tokenizer) if tokenizer else model.n_words
     return model.eval(), tokenizer
 
 
@@ -1007,19 +1222,18 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
             log, now = state["log"], state["now"]
     if now["step"] >= t.steps:
         raise ValueError(f"{folder} is finished: {t.steps} of {t.steps} steps are done")
-    saved = load_tokenizer(path("tokenizer")) if resume and data is None else None
-    data = data or load_data(t, m.block_size, saved)
+    data = data or load_data(t, m.block_size, saved_tokenizer(folder) if resume else None)
     fingerprint = zlib.crc32(data.train[0].numpy().tobytes())
     if now.setdefault("fingerprint", fingerprint) != fingerprint:
         raise ValueError(f"the data of {folder} is not what its checkpoint was trained on")
-    m = dataclasses.replace(m, vocab_size=m.vocab_size or len(data.tokenizer))
-    if len(data.tokenizer) > m.vocab_size:
-        n = f"vocab_size {m.vocab_size} is less than the tokenizer's {len(data.tokenizer)} words"
+    m = dataclasses.replace(m, vocab_size=m.vocab_size or data.n_words)
+    if data.n_words > m.vocab_size:
+        n = f"vocab_size {m.vocab_size} is less than the data's {data.n_words} words"
         raise ValueError(f"{n}; give at least that, or 0")
 
     torch.manual_seed(t.seed)
     model = GPT(m)
-    model.n_words, model.half = len(data.tokenizer), half
+    model.n_words, model.half = data.n_words, half
     wrapped = parallel(model.to(device).train(), device, say)
     optimizer = make_optimizer(model, t)
     # multiplies the loss, so that gradients below fp16's smallest number are not lost
@@ -1031,7 +1245,8 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
                 part.load_state_dict(state[name])
     if rank == 0 and not resume:
         os.makedirs(folder, exist_ok=True)
-        data.tokenizer.save_pretrained(path("tokenizer"))
+        if data.tokenizer:
+            data.tokenizer.save_pretrained(path("tokenizer"))
         about = dict(model=dataclasses.asdict(m), train=dataclasses.asdict(t), command=command)
         about |= provenance(device)
         write_file(path("config.json"), lambda f: f.write(json.dumps(about, indent=1).encode()))
@@ -1044,14 +1259,18 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
             write_file(path("state.pt"), lambda f: torch.save(keep, f))
             write_file(path("model.safetensors"), lambda f: f.write(save(keep["model"])))
 
-    per_step, n_train = t.batch_size * t.grad_accum, len(data.train[0])
+    per_step = t.batch_size * t.grad_accum
+    n_train = per_step * t.steps if data.draw else len(data.train[0])
     began, training, tokens_seen = time.perf_counter() - now["seconds"], 0.0, 0
     with tqdm(total=t.steps, initial=now["step"], disable=None) as bar:
         for step in range(now["step"], t.steps):
             # everything random in a step is a function of (seed, step): nothing to store
             torch.manual_seed(generator(t.seed, step, rank).initial_seed())
-            rows = batch_rows(step, per_step, n_train, t.seed)
-            tokens, targets = (part[rows].long() for part in data.train)
+            if data.draw:
+                tokens, targets = data.draw(per_step, generator(t.seed, step))
+            else:
+                rows = batch_rows(step, per_step, n_train, t.seed)
+                tokens, targets = (part[rows].long() for part in data.train)
             step_began = time.perf_counter()
             lr = lr_at(step, t)
             loss, skipped = train_step(wrapped, optimizer, scaler, tokens, targets, lr, t)
@@ -1075,6 +1294,10 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
                 if rank == 0:
                     sizes = (t.eval_blocks, t.batch_size)
                     row["val_loss"] = mean_loss(model, data.val, *sizes)
+                    if data.draw:
+                        row |= task_accuracy(model, data)
+                    if last:  # what accuracy is to be compared with
+                        row |= {k: v for k, v in data.facts.items() if k in ("guess", "shortcut")}
                     if last:  # the batch's loss is noisy and has dropout on; this has neither
                         row["train_loss_eval"] = mean_loss(model, data.train, *sizes)
                     if last and (problems := data.problems[: t.eval_problems]):
@@ -1098,6 +1321,35 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
                 return Run(folder, model.eval(), data.tokenizer, log, finished=False)
     say(f"Done. Final train loss: {log[-1]['train_loss']:.4f} | total time {now['seconds']:.0f}s")
     return Run(folder, model.eval(), data.tokenizer, log)
+
+
+# ---------- 8. analysis: what runs found ----------
+
+
+def result(run_dir):
+    """A finished run in one flat dict: its settings, last evaluation, `best_val_loss`,
+    `tokens_per_second` (median), `params_…` by part and `log`; ValueError if it is not finished."""
+    m, t = read_config(run_dir)
+    path = os.path.join(run_dir, "log.jsonl")
+    with blame(path, "is not the log of a run"), open(path, encoding="utf-8") as f:
+        log = [json.loads(line) for line in f]
+    if not log or log[-1]["step"] < t.steps:
+        raise ValueError(f"{run_dir} is not finished; go on with --resume {run_dir}")
+    with torch.device("meta"):  # shapes without memory
+        params = {f"params_{part}": n for part, n in GPT(m).num_params().items()}
+    row = dataclasses.asdict(m) | dataclasses.asdict(t) | params | log[-1]
+    row["tokens_per_second"] = statistics.median(e["tokens_per_second"] for e in log)
+    return row | dict(best_val_loss=min(e["val_loss"] for e in log), log=log)
+
+
+def interval(values, level=0.95):
+    """(mean, half width) of Student's t interval for the mean; the half width of one is NaN."""
+    from scipy.stats import t
+
+    if len(values) < 2:
+        return statistics.mean(values), math.nan
+    error = statistics.stdev(values) / math.sqrt(len(values))
+    return statistics.mean(values), error * t.ppf((1 + level) / 2, len(values) - 1).item()
 
 
 # ---------- 9. export ----------

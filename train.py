@@ -1,12 +1,17 @@
 """Train a minidepth model: python train.py --n_layers 12. Every flag: python train.py --help."""
 
 import argparse
+import concurrent.futures
 import contextlib
 import dataclasses
+import itertools
+import json
+import math
 import os
 import shlex
 import signal
 import statistics
+import subprocess
 import sys
 import time
 
@@ -26,14 +31,17 @@ class Parser(argparse.ArgumentParser):
 
 
 def numbers(text):
-    """'8' → 8, '8,4,2' → (8, 4, 2)"""
-    values = tuple(int(part) for part in text.split(","))
-    return values if "," in text else values[0]
-
-
-def tuple_of_numbers(text):
     """'2,3' → (2, 3), '2' → (2,)"""
     return tuple(int(part) for part in text.split(","))
+
+
+KINDS = {  # how one value of a flag is read, where its type does not say
+    "n_heads": lambda text: numbers(text) if "," in text else int(text),
+    "problem_steps": numbers,
+    "hops": numbers,
+    "sizes": lambda text: tuple(text.split(",")),
+}
+ONCE = ("out_dir", "name", "device")  # flags that make no grid
 
 
 def make_parser():
@@ -61,10 +69,13 @@ def make_parser():
             elif f.name == "data":
                 options |= dict(nargs="+", metavar="SOURCE")
             else:
-                kinds = {"n_heads": numbers, "problem_steps": tuple_of_numbers}
                 metavar = f"{{{','.join(f.metadata['choices'])}}}" if f.metadata["choices"] else "X"
-                options |= dict(type=kinds.get(f.name, f.type), metavar=metavar)
+                options |= dict(type=KINDS.get(f.name, f.type), metavar=metavar)
+                options |= {} if f.name in ONCE else dict(nargs="+")
             group.add_argument(f"--{f.name}", **options)
+    grid = parser.add_argument_group("several values of flags train every combination")
+    grid.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time (1)")
+    grid.add_argument("--yes", action="store_true", help="train even more than 200 runs")
     do = parser.add_argument_group("instead of training anew")
     do.add_argument("--dry_run", action="store_true", help="print the facts, train nothing")
     do.add_argument("--bench", action="store_true", help="time training steps on random tokens")
@@ -84,10 +95,12 @@ def make_parser():
     return parser
 
 
-def pick_preset(name):
+def pick_preset(name, data=()):
     """The preset's name, and why it was taken."""
     if name != "auto":
         return name, "as asked"
+    if md.TASKS.keys() & set(data):
+        return "tasks", f"{data[0]} is a depth task"
     if torch.cuda.is_available():
         return "report", f"{torch.cuda.device_count()} CUDA GPU found"
     return "laptop", "no CUDA GPU found"
@@ -101,9 +114,10 @@ def facts(m, t, data=None):
     device = md.pick_device(t.device)
     _, why = md.pick_precision(t.precision, device)
     lines = [f"device {md.provenance(device)['device']}; {why}"]
+    T = m.block_size
     if data:
-        m = dataclasses.replace(m, vocab_size=m.vocab_size or len(data.tokenizer))
-    tokens = t.batch_size * t.grad_accum * m.block_size
+        m, T = dataclasses.replace(m, vocab_size=m.vocab_size or data.n_words), data.val[0].size(1)
+    tokens = t.batch_size * t.grad_accum * T
     heads = m.heads[0] if len(set(m.heads)) == 1 else ",".join(map(str, m.heads))
     lines.append(
         f"model {m.n_layers} layer"
@@ -127,13 +141,21 @@ def facts(m, t, data=None):
     else:
         lines.append("parameters: known when the data has given the tokenizer its words")
     lines.append(
-        f"step {t.batch_size} x {t.grad_accum} x {m.block_size} = {tokens:,} tokens; {t.steps} "
+        f"step {t.batch_size} x {t.grad_accum} x {T} = {tokens:,} tokens; {t.steps} "
         f"steps, learning rate up to {t.lr:g} in {t.warmup_steps}, down to {t.lr * t.lr_floor:g}"
     )
     if not data:
         lines.append(f"data {' + '.join(t.data)}, tokenizer {t.tokenizer} (not loaded)")
         return lines
-    f, (n_blocks, T) = data.facts, data.train[0].shape
+    if data.draw:
+        f = data.facts
+        sizes = ", ".join(f"{key} {shown(value)}" for key, value in f["sizes"].items())
+        lines.append(
+            f"data {t.data[0]} ({sizes}), drawn anew each step; {len(data.val[0]):,} test "
+            f"sequences; accuracy of guessing {f['guess']:.3f}, of a shortcut {f['shortcut']:.3f}"
+        )
+        return lines
+    f, n_blocks = data.facts, len(data.train[0])
     used = min(1.0, n_blocks * T / f["train_tokens"]) if t.packing == "pack" else 1.0
     filled = min(1.0, f["train_tokens"] / (n_blocks * T))
     learned = (data.train[1] != -100).sum().item() / f["train_tokens"]
@@ -147,13 +169,19 @@ def facts(m, t, data=None):
     return lines
 
 
-def draw_curve(run):
-    """curve.png: train and validation loss over the steps."""
+def pyplot():
+    """matplotlib.pyplot, drawing to files alone."""
     import matplotlib
 
     matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    import matplotlib.pyplot
 
+    return matplotlib.pyplot
+
+
+def draw_curve(run):
+    """curve.png: train and validation loss over the steps."""
+    plt = pyplot()
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
     for key, label, style in (
         ("train_loss", "train, one batch", "o-"),
@@ -162,6 +190,13 @@ def draw_curve(run):
         steps = [row["step"] for row in run.log]
         axes.plot(steps, [row[key] for row in run.log], style, label=label, markersize=3)
     axes.set(xlabel="optimizer step", ylabel="loss (nats a token)", title=os.path.basename(run.dir))
+    if any("accuracy" in row for row in run.log[:-1]):  # a depth task's, at every evaluation
+        right = axes.twinx()
+        rows = [row for row in run.log if "accuracy" in row]
+        values = [[row[key] for row in rows] for key in ("step", "accuracy")]
+        right.plot(*values, "^-", color="C2", label="accuracy, test split", markersize=3)
+        right.set(ylabel="accuracy (share of targets)", ylim=(-0.02, 1.02))
+        right.legend(loc="center right")
     axes.set_yscale("log")  # most of the fall is in the first steps, most of the story later
     axes.yaxis.set_major_formatter("{x:g}")
     axes.grid(alpha=0.3, which="both")
@@ -223,6 +258,8 @@ def run_training(m, t, resume=False):
     if first and run.log:
         draw_curve(run)
     if first and run.finished:
+        if data.draw:
+            print(f"accuracy {run.log[-1]['accuracy']:.3f} on the test split")
         show_answers(run, t, data.problems)
         print(f"wrote {run.dir}: curve.png, log.jsonl, model.safetensors")
     return 0 if run.finished else 130
@@ -267,6 +304,8 @@ def sample(run_dir, prompt, temperature, max_new_tokens, seed):
     if not prompt:
         raise ValueError("--sample needs --prompt TEXT")
     model, tokenizer = md.load(run_dir)
+    if tokenizer is None:
+        raise ValueError(f"--sample {run_dir} was trained on a depth task: it knows no text")
     sampling = dict(temperature=temperature, max_new_tokens=max_new_tokens, seed=seed)
     if tokenizer.chat_template:  # trained on conversations
         _, t = md.read_config(run_dir)
@@ -278,12 +317,279 @@ def sample(run_dir, prompt, temperature, max_new_tokens, seed):
     print(tokenizer.decode(tokens[0], skip_special_tokens=True))
 
 
+# ---------- grids: a run for each combination of values, a table and figures of them ----------
+
+METRICS = {  # of the table: heading, format
+    "accuracy": ("accuracy", ".3f"),
+    "val_loss": ("validation loss", ".3g"),
+    "best_val_loss": ("best validation loss", ".3g"),
+    "train_loss_eval": ("train loss, no dropout", ".3g"),
+    "params_total": ("parameters", ",.0f"),
+    "params_blocks": ("in blocks", ",.0f"),
+    "tokens_per_second": ("tokens a second", ",.0f"),
+    "seconds": ("seconds", ".1f"),
+}
+
+
+def shown(value):
+    """A setting as it is typed: (8, 4) → 8,4"""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def flags(settings):
+    """Settings as the command line that gives them."""
+    line = []
+    for key, value in settings.items():
+        if isinstance(value, bool):
+            line.append(f"--{key}" if value else f"--no-{key}")
+        elif key == "data":
+            line += ["--data", *value]
+        else:
+            line += [f"--{key}", shown(value)]
+    return line
+
+
+def is_finished(m, t):
+    """Whether the run's folder holds it, to the end; ValueError if it holds a different one."""
+    folder = os.path.join(t.out_dir, t.name)
+    if not os.path.exists(os.path.join(folder, "config.json")):
+        return False
+    was_m, was_t = md.read_config(folder)
+    m = dataclasses.replace(m, vocab_size=m.vocab_size or was_m.vocab_size)
+    t = dataclasses.replace(t, out_dir=was_t.out_dir, name=was_t.name, device=was_t.device)
+    if (m, t) != (was_m, was_t):
+        raise ValueError(f"{folder} holds a run with other settings; give another --out_dir")
+    with contextlib.suppress(ValueError):
+        return bool(md.result(folder))
+    return False
+
+
+@dataclasses.dataclass
+class Cell:
+    """A run of a grid."""
+
+    labels: dict  # what tells it from the others
+    settings: dict  # what differs from the preset
+    m: md.ModelConfig
+    t: md.TrainConfig
+
+    def __str__(self):
+        return ", ".join(f"{key} {shown(value)}" for key, value in self.labels.items())
+
+    @property
+    def folder(self):
+        return os.path.join(self.t.out_dir, self.t.name)
+
+    @property
+    def cost(self):
+        """Its share of the grid's time, in layers passed: near enough for a progress bar."""
+        return self.t.steps * (self.m.n_layers * self.m.n_loops + 1)
+
+    def run(self, preset, environment):
+        """Train it in a process of its own, or go on if it was stopped → exit code, last line."""
+        os.makedirs(self.folder, exist_ok=True)
+        what = ["--preset", preset, *flags(self.settings), "--name", self.t.name]
+        if os.path.exists(os.path.join(self.folder, "config.json")):
+            what = ["--resume", self.folder]
+        with open(os.path.join(self.folder, "stdout.txt"), "a+", encoding="utf-8") as out:
+            command = [sys.executable, os.path.abspath(__file__), *what]
+            code = subprocess.call(command, stdout=out, stderr=out, env=environment)
+            out.seek(0)
+            return code, (out.read().strip().splitlines() or ["no output"])[-1]
+
+
+def grid(preset, cells, jobs=1, yes=False, dry_run=False):
+    """Train every (labels, settings) of cells; the exit code. What is finished is skipped, what
+    was stopped goes on, what fails is reported at the end; the others make the summary."""
+    from tqdm import tqdm
+
+    if len(cells) > 200 and not yes:
+        raise ValueError(f"{len(cells)} runs are more than 200; give --yes if you mean it")
+    if jobs < 1:
+        raise ValueError(f"--jobs {jobs} does not work; give at least 1")
+    if int(os.environ.get("WORLD_SIZE", 1)) > 1:
+        raise ValueError("several values of a flag make a grid, which runs without torchrun")
+    # settings that cannot work are told here, before anything is trained
+    cells = [Cell(labels, s, *md.configs(preset, **s)) for labels, s in cells]
+    folder = os.path.join(cells[0].t.out_dir, cells[0].t.name or grid_name(preset, cells))
+    for cell in cells:
+        cell.t.name = os.path.join(cell.t.name, run_name(preset, cell.settings))
+    todo = [cell for cell in cells if not is_finished(cell.m, cell.t)]
+    print(f"{len(cells)} runs, {len(cells) - len(todo)} finished before, {jobs} at a time")
+    if dry_run:
+        return print("\n".join(map(str, todo)))
+    environment, failed = dict(os.environ), []
+    if jobs > 1:  # threads of two runs that wait for the same core slow both down manifold
+        environment["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // jobs))
+    bar = tqdm(total=sum(cell.cost for cell in todo), disable=None, unit_scale=True, unit="layer")
+    pool = concurrent.futures.ThreadPoolExecutor(jobs)
+    futures = {pool.submit(cell.run, preset, environment): cell for cell in todo}
+    try:
+        for number, future in enumerate(concurrent.futures.as_completed(futures), 1):
+            cell, (code, line) = futures[future], future.result()
+            if code == 0:
+                row = md.result(cell.folder)
+                found = [f"{METRICS[key][0]} {row[key]:.4g}" for key in METRICS if key in row]
+                line = f"{', '.join(found[:2])} ({row['seconds']:.0f}s)"
+            else:
+                failed.append((cell, line))
+            bar.write(f"[{number}/{len(todo)}] {cell}: {line}")
+            bar.update(cell.cost)
+    finally:  # after Ctrl-C the runs under way save themselves; the others do not begin
+        pool.shutdown(cancel_futures=True)
+        bar.close()
+    lost = [cell for cell, _ in failed]
+    if len(lost) < len(cells):
+        summarize(folder, [cell for cell in cells if cell not in lost])
+    for cell, line in failed:
+        print(f"train.py: {cell} failed: {line}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def grid_name(preset, cells):
+    """A folder's name for a grid: the preset and every value of what was changed."""
+    values = {key: {shown(c.settings[key]): 0 for c in cells} for key in cells[0].settings}
+    return run_name(f"grid_{preset}", {key: "+".join(each) for key, each in values.items()})
+
+
+def records(cells):
+    """Finished runs as dicts of `labels` and numbers, one a run; for khop one for each k."""
+    for cell in cells:
+        row, labels = md.result(cell.folder), {k: shown(v) for k, v in cell.labels.items()}
+        found = {key: row[key] for key in (*METRICS, "guess", "shortcut") if key in row}
+        if "accuracy_by_hops" not in row:
+            yield dict(labels=labels, **found)
+        for k, accuracy in row.get("accuracy_by_hops", {}).items():
+            _, shortcut = md.chance("khop", **md.sizes_of(cell.t) | dict(hops=(int(k),)))
+            found |= dict(accuracy=accuracy, shortcut=shortcut)
+            yield dict(labels=labels | dict(hops=k), **found)
+
+
+def grouped(runs):
+    """records() → {labels without the seed, as pairs: the runs of all seeds}."""
+    groups = {}
+    for run in runs:
+        key = tuple(pair for pair in run["labels"].items() if pair[0] != "seed")
+        groups.setdefault(key, []).append(run)
+    return groups
+
+
+def summarize(folder, cells):
+    """Print a table of finished runs, a row for the seeds of the same labels, and write it with
+    its numbers and figures: summary.md, summary.json, summary.png, for khop hops.png."""
+    runs = list(records(cells))
+    metrics = [key for key in METRICS if all(key in run for run in runs)]
+    lines, table = [], []
+    for key, rows in grouped(runs).items():
+        found = {metric: md.interval([row[metric] for row in rows]) for metric in metrics}
+        table.append(dict(labels=dict(key), n=len(rows), **found))
+        forms = [(mean, half, METRICS[metric][1]) for metric, (mean, half) in found.items()]
+        texts = [f"{mean:{f}}" + (f" ± {half:{f}}" if half > 0 else "") for mean, half, f in forms]
+        lines.append([*(value for _, value in key), str(len(rows)), *texts])
+    heads = [*table[0]["labels"], "n", *(METRICS[metric][0] for metric in metrics)]
+    lines = [heads, ["---"] * len(heads), *lines]
+    text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    about = dict(
+        command=shlex.join(["python", os.path.basename(sys.argv[0]), *sys.argv[1:]]),
+        date=time.strftime("%Y-%m-%d"),
+    )
+    about |= md.provenance(md.pick_device("auto"))
+    note = "Mean ± half of its 95 % interval (Student's t) over n seeds. "
+    note += f"`{about['command']}`, {about['date']}, {about['device']}, "
+    note += f"PyTorch {about['versions']['torch']}"
+    print(f"{text}\n{note}")
+    os.makedirs(folder, exist_ok=True)
+    about |= dict(table=table, runs=runs)
+    files = {"summary.md": f"{text}\n\n{note}\n", "summary.json": json.dumps(about, indent=1)}
+    for name, content in files.items():
+        md.write_file(os.path.join(folder, name), lambda f: f.write(content.encode()))
+    draw_summary(runs, os.path.join(folder, "summary.png"))
+    if {"hops", "n_layers"} <= table[0]["labels"].keys():
+        draw_hops(runs, os.path.join(folder, "hops.png"))
+    print(f"wrote {folder}: summary.png, summary.md, summary.json")
+
+
+def draw_summary(runs, path):
+    """Accuracy, where there is one, and validation loss over the layers, or the first label if
+    they do not vary: each seed a point, and for the other labels a line of means and intervals."""
+    groups, plt = grouped(runs), pyplot()
+    names = [name for name, _ in next(iter(groups))] or ["seed"]
+    axis = "n_layers" if "n_layers" in names else names[0]
+    ticks = list(dict.fromkeys(run["labels"][axis] for run in runs))
+    curves = {}
+    for key, rows in groups.items():
+        rest = ", ".join(f"{name} {value}" for name, value in key if name != axis)
+        for row in rows:
+            curves.setdefault(rest, {}).setdefault(row["labels"][axis], []).append(row)
+    panels = [key for key in ("accuracy", "val_loss") if key in runs[0]]
+    figure, drawn = plt.subplots(1, len(panels), figsize=(5 * len(panels), 4), layout="constrained")
+    for metric, axes in zip(panels, drawn if len(panels) > 1 else [drawn]):
+        for number, (name, points) in enumerate(curves.items()):
+            color, x, means, halves = f"C{number}", [], [], []
+            for tick, rows in points.items():
+                values = [row[metric] for row in rows]
+                x.append(ticks.index(tick) + 0.06 * (number - (len(curves) - 1) / 2))
+                axes.plot([x[-1]] * len(values), values, "o", color=color, alpha=0.4, markersize=4)
+                mean, half = md.interval(values)
+                means, halves = [*means, mean], [*halves, half if half > 0 else 0]
+            axes.errorbar(x, means, halves, fmt="-_", color=color, capsize=3, label=name or None)
+        axes.set(xlabel=axis, xticks=range(len(ticks)), xticklabels=ticks)
+        axes.set(ylabel="validation loss (nats a token)", yscale="log")
+        axes.grid(alpha=0.3)
+        if metric == "accuracy":
+            axes.set(
+                ylabel="accuracy on held-out data (share)", yscale="linear", ylim=(-0.03, 1.03)
+            )
+            for key, style in (("guess", ":"), ("shortcut", "--")):
+                for value in {run[key] for run in runs if key in run}:
+                    axes.axhline(value, color="gray", linestyle=style)
+                    axes.annotate(key, (0, value), color="gray", fontsize="small")
+        if list(curves) != [""]:
+            axes.legend(fontsize="small")
+    n = len(next(iter(groups.values())))
+    figure.suptitle(f"points: runs; bars: mean and 95 % interval, n = {n}", fontsize="medium")
+    md.write_file(path, lambda f: figure.savefig(f, dpi=150))
+    plt.close(figure)
+
+
+def draw_hops(runs, path):
+    """The error of khop by k and layers, seeds averaged, beside the best from two tokens."""
+    plt, cells = pyplot(), {}
+    for run in runs:
+        at = int(run["labels"]["hops"]), int(run["labels"]["n_layers"])
+        cells.setdefault(at, []).append(1 - run["accuracy"])
+        cells[at[0], math.inf] = [1 - run["shortcut"]]
+    rows, columns = (sorted({at[i] for at in cells}) for i in (0, 1))
+    errors = [[statistics.mean(cells.get((k, L), [math.nan])) for L in columns] for k in rows]
+    figure, axes = plt.subplots(figsize=(1.5 + len(columns), 1.5 + 0.6 * len(rows)))
+    axes.imshow(errors, vmin=0, vmax=1, cmap="viridis", aspect="auto")
+    for y, line in enumerate(errors):
+        for x, error in enumerate(line):
+            axes.text(x, y, f"{error:.3f}", ha="center", color="w" if error < 0.6 else "k")
+    axes.set(xlabel="layers", ylabel="hops", title="error on targets that are not ⊥")
+    axes.set(xticks=range(len(columns)), yticks=range(len(rows)), yticklabels=rows)
+    axes.set_xticklabels([*columns[:-1], "two tokens"])
+    figure.tight_layout()
+    md.write_file(path, lambda f: figure.savefig(f, dpi=150))
+    plt.close(figure)
+
+
 def run_command(arguments):
     """Do what the flags say; the exit code, None for 0."""
     a = vars(make_parser().parse_args(arguments))
     changes = {f.name: a[f.name] for f in FIELDS if f.name in a}
     if "data" in changes:
-        changes["data"] = tuple(changes["data"])
+        changes["data"] = (tuple(changes["data"]),)
+    axes = {key: v if isinstance(v, (list, tuple)) else [v] for key, v in changes.items()}
+    for key, values in axes.items():
+        twice = [value for i, value in enumerate(values) if value in values[:i]]
+        if twice:
+            raise ValueError(f"--{key} has {twice[0]} twice; give each value once")
+    cells = [dict(zip(axes, values)) for values in itertools.product(*axes.values())]
+    varied = [key for key, values in axes.items() if len(values) > 1]
+    changes = cells[0]
+    if len(cells) > 1 and (a["sample"] or a["bench"]):
+        raise ValueError("several values of a flag make a grid, but --sample and --bench do one")
     if a["sample"]:
         return sample(
             a["sample"], a["prompt"], a["temperature"], a["max_new_tokens"], changes.get("seed", 0)
@@ -302,26 +608,29 @@ def run_command(arguments):
         t.out_dir, t.name = os.path.split(os.path.normpath(a["resume"]))
         print(f"resume {a['resume']}")
         return run_training(m, t, resume=True)
-    preset, why = pick_preset(a["preset"])
-    m, t = md.configs(preset, **changes)
+    preset, why = pick_preset(a["preset"], changes.get("data", ()))
     if int(os.environ.get("RANK", 0)) == 0:
         print(f"preset {preset}: {why}")
+    if len(cells) > 1:
+        cells = [({key: cell[key] for key in varied}, cell) for cell in cells]
+        return grid(preset, cells, a["jobs"], a["yes"], a["dry_run"])
+    m, t = md.configs(preset, **changes)
     if a["bench"]:
         return bench(m, t)
     if a["dry_run"]:
         return print("\n".join(facts(m, t)))
-    if not t.name:  # from the preset and whatever was changed, so that no two runs meet
-        parts = [preset]
-        for key, value in changes.items():
-            value = "+".join(map(str, value)) if isinstance(value, tuple) else value
-            parts += [f"{key}-{value}"] if key not in ("out_dir", "device") else []
-        t.name = "_".join(file_safe(part) for part in parts)
+    t.name = t.name or run_name(preset, changes)
     return run_training(m, t)
 
 
-def file_safe(text):
-    """A text as part of a folder's name."""
-    return "".join(c if c.isalnum() or c in "-_." else "-" for c in str(text))[-60:].strip("-")
+def run_name(preset, changes):
+    """A folder's name from the preset and whatever was changed, so that no two runs meet."""
+    parts = [preset]
+    for key, value in changes.items():
+        value = "+".join(map(str, value)) if isinstance(value, (tuple, list)) else value
+        parts += [f"{key}-{value}"] if key not in ONCE else []
+    safe = ["".join(c if c.isalnum() or c in "-_.+" else "-" for c in part) for part in parts]
+    return "_".join(part[-60:].strip("-") for part in safe)
 
 
 def main(arguments=None):

@@ -140,7 +140,7 @@ def expert(data, tmp_path_factory):
     parts = [md.segments(row, data.tokenizer) for row in rows]
     encoded = md.encode(parts, data.tokenizer, "assistant")
     part = md.blocks(encoded, 80, "pad")
-    known = md.Data(part, part, data.tokenizer, data.problems[:12], data.facts)
+    known = md.Data(part, part, data.tokenizer, data.problems[:12], data.facts, data.n_words)
     m, t = md.configs(
         "laptop", n_layers=2, d_model=48, block_size=80, batch_size=12, steps=150, lr=4e-3,
         out_dir=str(tmp_path_factory.mktemp("expert")), eval_every=150, eval_problems=12,

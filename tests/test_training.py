@@ -456,7 +456,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
 @pytest.mark.parametrize(
     "changes, words",
     [
-        (dict(vocab_size=100), "vocab_size 100 is less than the tokenizer's"),
+        (dict(vocab_size=100), "vocab_size 100 is less than the data's"),
         (dict(device="cuda"), "device cuda was asked for"),
         (dict(warmup_steps=12), "warmup_steps 12 leaves none of 12 steps; give at most 11"),
         (dict(lr=-1.0), "lr -1.0"),
