@@ -1323,7 +1323,135 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
     return Run(folder, model.eval(), data.tokenizer, log)
 
 
-# ---------- 8. analysis: what runs found ----------
+# ---------- 8. analysis: attention, and what runs found ----------
+
+
+@contextlib.contextmanager
+def watch_attention(model, see):
+    """While active, every attention layer of the GPT, unmodified and training or not, calls
+    see(layer, weights) each time it is applied: weights (B, H, T, T) float32, without dropout, and
+    gone after the call, so that a layer's lie in memory at a time."""
+
+    def look(layer, attn, inputs):
+        # in single precision, whatever the training's: entropies are sums of many small terms
+        with torch.no_grad(), torch.autocast(inputs[0].device.type, enabled=False):
+            q, k, v = attn.project(inputs[0].float())
+            see(layer, readable_attention(q, k, v, attn.scale)[1])
+
+    watched = [
+        block.attn.register_forward_pre_hook(functools.partial(look, layer))
+        for layer, block in enumerate(model.blocks)
+    ]
+    try:
+        yield
+    finally:
+        for handle in watched:
+            handle.remove()
+
+
+@contextlib.contextmanager
+def ablated(model, heads):
+    """While active, the heads, (layer, head) from 0, add nothing to the residual stream."""
+
+    def cut(start, end, out, inputs):
+        kept = inputs[0].clone()
+        kept[..., start:end] = 0
+        return (kept,)
+
+    hooks = []
+    for layer, head in heads:
+        attn = model.blocks[layer].attn
+        size = attn.out.in_features // attn.n_heads
+        where = functools.partial(cut, head * size, (head + 1) * size)
+        hooks.append(attn.out.register_forward_pre_hook(where))
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@torch.no_grad()
+def exact_hidden(model, tokens):
+    """model.hidden(tokens), in eval mode and single precision; both are restored."""
+    was_training, half = model.training, model.half
+    model.eval().half = None
+    try:
+        return model.hidden(tokens.to(model.head_weight.device))
+    finally:
+        model.train(was_training).half = half
+
+
+def attention_maps(model, tokens):
+    """Attention weights for tokens (B, T): a (B, H, T, T) float32 tensor for each time a layer is
+    applied, rows over keys summing to 1; without dropout. All at once: for long contexts see
+    watch_attention()."""
+    maps = []
+    with watch_attention(model, lambda layer, weights: maps.append(weights)):
+        exact_hidden(model, tokens)
+    return maps
+
+
+def head_stats(weights, count_masked=False, counted=None):
+    """Of weights (B, H, T, T), averages over the queries `counted` (B, T), by default all, → (H,):
+
+    entropy             -Σ p ln p of a query's weights, in nats
+    normalised_entropy  that over ln(i + 1), its most with i + 1 keys in sight; from query i = 1 on
+    effective_keys      e^entropy: this many keys with equal weights have this entropy
+    sparsity            share of a query's keys with a weight below 1e-3
+    relative_sparsity   the same below a tenth of 1 / (i + 1), which does not depend on the length
+
+    Keys after the query are no keys; `count_masked` counts them, as LLmini's published tables do.
+    """
+    B, H, T, _ = weights.shape
+    counted = torch.ones(B, T, dtype=torch.bool) if counted is None else counted
+    counted = counted.to(weights.device)
+    causal = torch.ones(T, T, dtype=torch.bool, device=weights.device).tril()
+    keys = torch.arange(1, T + 1, device=weights.device)  # in sight of query i
+    among = causal | count_masked
+    entropy = -weights.xlogy(weights).sum(-1)  # (B, H, T)
+
+    def mean(values, those):
+        those = those[:, None].expand(B, H, T)
+        return (values * those).sum((0, 2)) / those.sum((0, 2))
+
+    def below(threshold):  # over all entries, as the published tables, not query by query
+        few, all_keys = ((weights < threshold) & among).sum(-1), among.sum(-1).expand(B, H, T)
+        those = counted[:, None]
+        return (few * those).sum((0, 2)) / (all_keys * those).sum((0, 2))
+
+    later = counted & (keys > 1)
+    return dict(
+        entropy=mean(entropy, counted),
+        normalised_entropy=mean(entropy / keys.log().clamp(min=1e-9), later),
+        effective_keys=mean(entropy.exp(), counted),
+        sparsity=below(1e-3),
+        relative_sparsity=below(0.1 / keys[:, None]),
+    )
+
+
+def stacked(layers):
+    """[head_stats() of each layer] → {name: (L, H)}, a list of (H,) where layers differ in H."""
+    columns = {name: [stats[name].cpu() for stats in layers] for name in layers[0]}
+    same = len({len(column) for column in columns["entropy"]}) == 1
+    return {name: torch.stack(parts) if same else parts for name, parts in columns.items()}
+
+
+def attention_stats(maps, count_masked=False, counted=None):
+    """head_stats() of attention_maps(): {name: (L, H)}, ragged (a list) where heads differ."""
+    return stacked([head_stats(weights, count_masked, counted) for weights in maps])
+
+
+def model_stats(model, tokens, count_masked=False, counted=None):
+    """attention_stats() of a model on tokens (B, T), with a layer's weights at a time in memory."""
+    layers = []
+
+    def see(layer, weights):
+        layers.append(head_stats(weights, count_masked, counted))
+
+    with watch_attention(model, see):
+        exact_hidden(model, tokens)
+    return stacked(layers)
 
 
 def result(run_dir):

@@ -1,0 +1,260 @@
+"""The depth tasks against slow, obvious solutions, and what the command makes of them."""
+
+import itertools
+import json
+import os
+
+import pytest
+import torch
+
+import minidepth as md
+import train
+
+N = 2000  # sequences a case
+
+
+def rows(name, test=False, n=N, seed="test", **sizes):
+    """(tokens, targets) of n sequences, as lists."""
+    tokens, targets = md.TASKS[name](n, md.generator(seed), test, **sizes)
+    assert tokens.shape == targets.shape and tokens.dtype == targets.dtype == torch.int64
+    return zip(tokens.tolist(), targets.tolist())
+
+
+def test_memorize_has_one_label_for_each_of_its_sequences():
+    label, labels = {}, set()
+    for x, y in rows("memorize", n=20_000):
+        assert y[:-1] == [-100] * 8 and x[-1] == 40 and all(0 <= token < 32 for token in x[:-1])
+        assert label.setdefault(tuple(x), y[-1]) == y[-1] and 32 <= y[-1] < 40
+        labels.add(y[-1])
+    assert len(label) == 512 and len(labels) == 8  # all are shown, none is there twice
+    assert {tuple(x) for x, _ in rows("memorize", test=True)} <= label.keys()
+    small = {tuple(x) for x, _ in rows("memorize", sequences=5, length=3, labels=2, symbols=9)}
+    assert len(small) == 5 and {len(x) for x in small} == {4} and {x[-1] for x in small} == {11}
+
+
+@pytest.mark.parametrize(("pairs", "symbols"), [(8, 16), (3, 3), (1, 5)])
+def test_icqa_targets_are_looked_up(pairs, symbols):
+    orders, answers = set(), set()
+    for x, y in rows("icqa", pairs=pairs, symbols=symbols):
+        q, a, asked = x[0 : 2 * pairs : 2], x[1 : 2 * pairs : 2], x[2 * pairs :]
+        assert len(set(q)) == len(set(a)) == pairs and sorted(asked) == sorted(q)
+        assert all(t < symbols for t in q) and all(symbols <= t < 2 * symbols for t in a)
+        table = dict(zip(q, a))
+        assert y == [-100] * 2 * pairs + [table[token] for token in asked]
+        orders.add(tuple(q.index(token) for token in asked))
+        answers.add((q[0], a[0]))
+    assert len(orders) > (1 if pairs > 1 else 0) and len(answers) > symbols  # drawn anew
+
+
+def pattern(string):
+    """abba → (0, 1, 1, 0)"""
+    names = {}
+    return tuple(names.setdefault(token, len(names)) for token in string)
+
+
+def all_patterns(length):
+    """Every string of `length` places in which each symbol comes twice, as pattern()s, in order."""
+    words = itertools.product(range(length // 2), repeat=length)
+    return sorted(w for w in words if pattern(w) == w and all(w.count(s) == 2 for s in w))
+
+
+@pytest.mark.parametrize(("length", "count"), [(2, 1), (4, 3), (6, 15), (8, 105)])
+def test_pair_patterns_are_all_there_are(length, count):
+    known = [tuple(row) for row in md.pair_patterns(length).tolist()]
+    assert len(known) == count
+    if length < 8:
+        assert known == all_patterns(length)
+
+
+@pytest.mark.parametrize("test", [False, True])
+@pytest.mark.parametrize("length", [4, 6])
+def test_template_labels_are_the_patterns(length, test):
+    patterns, seen = all_patterns(length), set()
+    for x, y in rows("template", test, symbols=20, length=length):
+        assert all(t // 20 == test for t in x[:-1])  # unseen symbols in the test, only there
+        assert y[:-1] == [-100] * length and x[-1] == 40 + len(patterns)
+        assert patterns[y[-1] - 40] == pattern(x[:-1])
+        seen.add(tuple(x))
+    assert len(seen) > N / 10
+
+
+@pytest.mark.parametrize("test", [False, True])
+@pytest.mark.parametrize(("length", "blocks"), [(4, 3), (6, 4)])
+def test_icl_template_answers_are_looked_up_by_pattern(length, blocks, test):
+    patterns, places, labels = all_patterns(length), set(), set()
+    for x, y in rows("icl_template", test, symbols=40, length=length, blocks=blocks):
+        parts = [x[i : i + length + 1] for i in range(0, len(x), length + 1)]
+        shown = {pattern(part[:-1]): part[-1] for part in parts[:blocks]}
+        assert len(shown) == len(set(shown.values())) == blocks  # patterns and labels differ
+        assert all(80 <= label < 80 + len(patterns) for label in shown.values())
+        symbols = [t for part in parts for t in part[:-1]]
+        assert all(t // 40 == test for t in symbols)
+        assert len(set(symbols)) == len(parts) * length // 2  # each block has its own
+        for number, part in enumerate(parts[blocks:]):
+            at = (blocks + number + 1) * (length + 1) - 1
+            assert y[at] == shown[pattern(part[:-1])] and part[-1] == 80 + len(patterns)
+            y[at] = -100
+            places.add(list(shown).index(pattern(part[:-1])))
+        assert set(y) == {-100}
+        labels |= set(shown.values())
+    assert places == set(range(blocks)) and len(labels) == len(patterns)
+
+
+def hop(x, k):
+    """x[find_k(i)] for each i, None for ⊥: the definition with 1-based places, word for word."""
+
+    def find1(i):
+        return max([0] + [j for j in range(2, i + 1) if x[j - 2] == x[i - 1]])
+
+    def find(i, k):
+        return i if k == 0 or i == 0 else find1(find(i, k - 1))
+
+    found = [find(i, k) for i in range(1, len(x) + 1)]
+    return [x[at - 1] if at else None for at in found]
+
+
+def test_khop_of_the_papers_example():
+    """Sanford, Hsu & Telgarsky 2024: the last token of baebcabebdea has 1-hop b and 2-hop c."""
+    assert hop("baebcabebdea", 1)[-1] == "b" and hop("baebcabebdea", 2)[-1] == "c"
+
+
+@pytest.mark.parametrize("hops", [(1,), (1, 2, 4, 8)])
+def test_khop_equals_its_definition(hops):
+    seen = set()
+    for x, y in rows("khop", hops=hops, length=60, n=1000):
+        k, string = x[0] - 4, x[1:]
+        assert k in hops and all(0 <= t < 4 for t in string)
+        assert all(a != b for a, b in zip(string, string[1:]))
+        assert y == [-100, *(4 if s is None else s for s in hop(string, k))]
+        seen.add((k, string[0]))
+    assert len(seen) == 4 * len(hops)
+
+
+@pytest.mark.parametrize(
+    ("k", "error", "bottom"),
+    [(1, 0.495, 0.04), (2, 0.495, None), (4, 0.652, None), (8, 0.733, 0.25)],
+)
+def test_khop_floor_and_share_of_bottom_are_the_known_ones(k, error, bottom):
+    assert 1 - md.chance("khop", hops=(k,))[1] == pytest.approx(error, abs=0.005)
+    if bottom:
+        _, y = md.khop(4000, md.generator(0), hops=(k,))
+        assert (y[:, 1:] == 4).float().mean() == pytest.approx(bottom, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "expected"),
+    [
+        ("memorize", dict(labels=4), (1 / 4, 1 / 4)),
+        ("icqa", dict(pairs=4), (1 / 16, 1 / 4)),
+        ("template", {}, (1 / 15, 1 / 15)),
+        ("icl_template", dict(length=4, blocks=3), (1 / 3, 1 / 3)),
+    ],
+)
+def test_guessing_and_shortcut_rates_are_what_such_predictors_get(name, sizes, expected):
+    assert md.chance(name, **sizes) == expected
+    tokens, targets = md.TASKS[name](4000, md.generator(1), **sizes)
+    answers = targets[targets >= 0]
+    most = answers.bincount().max() / len(answers)  # the best constant answer
+    assert most == pytest.approx(expected[0], abs=0.05)
+
+
+@pytest.mark.parametrize("name", md.TASKS)
+def test_batches_are_a_function_of_the_generator(name):
+    draw = lambda seed: md.TASKS[name](8, md.generator(seed))  # noqa: E731
+    again = zip(draw(1), draw(1), draw(2))
+    assert all(torch.equal(a, b) and not torch.equal(a, c) for a, b, c in again)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (dict(data=("icqa",), sizes=("pairs=17",)), "17 different questions, but there are 16"),
+        (dict(data=("icqa",), sizes=("colour=3",)), "sizes colour is none of icqa's: give symbols"),
+        (dict(data=("icqa",), sizes=("pairs=x",)), "sizes pairs=x does not work"),
+        (dict(data=("icqa",), sizes=("pairs=0",)), "at least 1"),
+        (dict(data=("icqa",), block_size=23), "block_size 23 is too short .* 24 tokens"),
+        (dict(data=("template",), sizes=("length=5",)), "length 5 makes no list of pairs"),
+        (dict(data=("template",), sizes=("symbols=2",)), "3 different symbols, but there are 2"),
+        (dict(data=("icl_template",), sizes=("blocks=16",)), "16 different patterns"),
+        (dict(data=("khop",), hops=(26,)), "hops 26 is too much: length 100 .* room for 25"),
+        (dict(data=("khop", "icqa")), "the task icqa does not mix"),
+        (dict(data=("khop", "embedded")), "the task khop does not mix"),
+    ],
+)
+def test_sizes_that_make_a_task_impossible_say_so(settings, words):
+    m, t = md.configs("tasks", **settings)
+    with pytest.raises(ValueError, match=words):
+        md.load_data(t, m.block_size)
+
+
+def test_test_split_is_fixed_and_training_batches_are_not():
+    load = lambda seed: md.load_data(md.configs("tasks", data=("template",), seed=seed)[1])  # noqa: E731
+    one, two = load(0), load(1)
+    assert torch.equal(one.val[0], two.val[0]) and one.val[0][:, :6].min() >= 512
+    assert one.train[0][:, :6].max() < 512
+    assert one.n_words == 2 * 512 + 15 + 1 and one.draw(3, md.generator(0))[0].shape == (3, 7)
+
+
+def test_khop_accuracy_leaves_out_bottom_and_is_told_by_hops():
+    data = md.load_data(md.configs("tasks", data=("khop",), hops=(1, 3), sizes=("length=20",))[1])
+    tokens, targets = data.val
+
+    class Oracle(torch.nn.Module):
+        """Right for k = 1, a symbol further for k = 3, never ⊥."""
+
+        def __init__(self):
+            super().__init__()
+            self.anchor = torch.nn.Parameter(torch.zeros(1))
+
+        def forward(self, x):
+            at = [(tokens == row).all(1).nonzero()[0, 0] for row in x]
+            y = targets[torch.stack(at)].clamp(min=0)
+            y = (y + (x[:, :1] == 4 + 3)) % 4
+            return torch.nn.functional.one_hot(y, data.n_words).float()
+
+    found = md.task_accuracy(Oracle(), data)
+    assert found["accuracy_by_hops"] == {"1": 1.0, "3": 0.0} and 0.4 < found["accuracy"] < 0.7
+
+
+def test_two_layers_answer_in_context_and_one_does_not(tmp_path):
+    """The threshold of the tasks preset, one seed, in its own steps."""
+    accuracy = {}
+    for layers in (1, 2):
+        settings = dict(n_layers=layers, out_dir=str(tmp_path), name=str(layers), eval_every=500)
+        run = md.train(*md.configs("tasks", **settings))
+        accuracy[layers] = run.log[-1]["accuracy"]
+        assert run.tokenizer is None and run.log[-1]["shortcut"] == 1 / 8
+    assert accuracy[1] < 1 / 8 + 0.05 and accuracy[2] > 0.99
+    model, tokenizer = md.load(run.dir)
+    assert tokenizer is None
+    data = md.load_data(md.read_config(run.dir)[1])
+    assert md.task_accuracy(model, data)["accuracy"] == accuracy[2]
+
+
+def test_a_task_run_is_resumed_to_the_same_losses(tmp_path):
+    settings = dict(n_layers=1, steps=9, warmup_steps=2, eval_every=3, out_dir=str(tmp_path))
+    whole = md.train(*md.configs("tasks", name="whole", **settings))
+    stops = iter([False] * 4 + [True] * 9)
+    m, t = md.configs("tasks", name="halves", **settings)
+    assert not md.train(m, t, stop=lambda: next(stops)).finished
+    halves = md.train(m, t, resume=True)
+    keys = ("step", "train_loss", "val_loss", "accuracy")
+    assert [[row[k] for k in keys] for row in whole.log] == [
+        [row[k] for k in keys] for row in halves.log
+    ]
+
+
+def test_the_command_takes_a_task(tmp_path, capsys):
+    line = f"--data khop --n_layers 1 --steps 4 --warmup_steps 1 --out_dir {tmp_path} --hops 1,2"
+    assert train.main([*line.split(), "--sizes", "length=16,symbols=3"]) == 0
+    out = capsys.readouterr().out
+    assert "preset tasks: khop is a depth task" in out
+    assert "data khop (symbols 3, length 16, hops 1,2), drawn anew each step" in out
+    (folder,) = os.listdir(tmp_path)
+    assert set(os.listdir(tmp_path / folder)) == {
+        "config.json", "log.jsonl", "model.safetensors", "state.pt", "curve.png"
+    }  # fmt: skip
+    last = json.loads((tmp_path / folder / "log.jsonl").read_text().splitlines()[-1])
+    assert last["accuracy_by_hops"].keys() == {"1", "2"}
+    assert train.main(["--sample", str(tmp_path / folder), "--prompt", "a"]) == 2
+    assert "knows no text" in capsys.readouterr().err
