@@ -124,6 +124,7 @@ class TrainConfig:
     tokenizer: str = option("Qwen/Qwen2.5-0.5B", "hub id, folder, or 'embedded': made from data")
     tokenizer_size: int = option(2048, "most words of an embedded tokenizer", 300)
     sizes: tuple = option((), "of a task, as its generator names them: pairs=8,symbols=16")
+    hints: float = option(0.0, "share of the steps in which icl_template gives hints", 0, 1)
     hops: tuple = option((1,), "hops in the task khop; of several one is drawn a sequence", 1)
     problem_steps: tuple = option((1, 2, 3), "steps of the embedded problems: 2,3,4", 1, 9)
     max_rows: int = option(20_000, "most rows taken from each source; 0: all", 0)
@@ -179,8 +180,8 @@ PRESETS = {
 TASK_SETTINGS = {
     "memorize": dict(n_heads=8, steps=1000),
     "icqa": dict(n_heads=2),
-    "template": dict(steps=4000, eval_every=200),
-    "icl_template": dict(steps=4000, eval_every=200),
+    "template": dict(steps=3000, batch_size=128, eval_every=200),
+    "icl_template": dict(steps=4000, eval_every=200, hints=0.8),
     "khop": dict(steps=1500, eval_every=100),
 }
 
@@ -488,7 +489,7 @@ def pair_patterns(length):
     return torch.tensor(sorted(ways))
 
 
-def template(batch, generator, test=False, symbols=512, length=6):
+def template(batch, generator, test=False, symbols=2048, length=6):
     """Template matching (generalization, Chen & Zou 2024; Boix-Adserà et al. 2023): which places
     hold equal symbols? Every symbol comes twice, so counting does not help; the test has symbols
     that training never shows. Guessing finds 1 in 15 patterns (length 6)."""
@@ -499,21 +500,34 @@ def template(batch, generator, test=False, symbols=512, length=6):
     return ask(string, 2 * symbols + label, 2 * symbols + len(patterns))
 
 
-def icl_template(batch, generator, test=False, symbols=512, length=6, blocks=4):
+def icl_template(
+    batch, generator, test=False, symbols=2048, length=4, blocks=3, queries=3, hints=False
+):
     """In-context template matching (contextual generalization, Chen & Zou 2024): `blocks` strings
-    of different patterns, each with a label drawn anew, then a string of one of the patterns,
-    all in symbols of their own. Guessing among the labels shown finds 1 in `blocks`."""
+    of different patterns, each with a label drawn anew, then `queries` strings, each of another of
+    the patterns, whose labels are asked. All strings have symbols of their own, those of the test
+    are not shown in training. Guessing among the labels shown finds 1 in `blocks`.
+
+    With `hints` each label shown is to be followed by the name of its pattern, and so, in half of
+    the sequences, is each query: a scaffold without which we saw nothing learned. Not in the test.
+    """
     patterns = pair_patterns(length)
-    which = distinct(batch, len(patterns), blocks, generator, "patterns")
-    labels = distinct(batch, len(patterns), blocks, generator, "labels") + 2 * symbols
-    asked = torch.randint(blocks, (batch, 1), generator=generator)
-    n = (blocks + 1) * length // 2
-    names = distinct(batch, symbols, n, generator, "symbols") + symbols * test
-    which = torch.cat((which, which.gather(1, asked)), 1)  # (B, blocks + 1)
-    strings = names.view(batch, blocks + 1, -1).gather(2, patterns[which])
-    shown = torch.cat((strings[:, :-1], labels[..., None]), 2).flatten(1)
-    answer = labels.gather(1, asked).squeeze(1)
-    return ask(torch.cat((shown, strings[:, -1]), 1), answer, 2 * symbols + len(patterns))
+    n, ask_token = len(patterns), 2 * symbols + len(patterns)
+    which = distinct(batch, n, blocks, generator, "patterns")
+    labels = distinct(batch, n, blocks, generator, "labels") + 2 * symbols
+    asked = distinct(batch, blocks, queries, generator, "blocks")
+    count = (blocks + queries) * length // 2
+    names = distinct(batch, symbols, count, generator, "symbols") + symbols * test
+    which = torch.cat((which, which.gather(1, asked)), 1)  # (B, blocks + queries)
+    strings = names.view(batch, blocks + queries, -1).gather(2, patterns[which])
+    ends = torch.cat((labels, torch.full_like(asked, ask_token)), 1)
+    answers = torch.cat((torch.full_like(labels, -100), labels.gather(1, asked)), 1)
+    if hints:
+        hinted = torch.rand(batch, 1, generator=generator) < 0.5
+        hinted = hinted | (torch.arange(blocks + queries) < blocks)
+        answers = torch.where(hinted, ask_token + 1 + which, answers)
+    tokens = torch.cat((strings, ends[..., None]), 2)  # (B, blocks + queries, length + 1)
+    return tokens.flatten(1), F.pad(answers[..., None], (length, 0), value=-100).flatten(1)
 
 
 def khop(batch, generator, test=False, symbols=4, length=100, hops=(1,)):
@@ -544,7 +558,7 @@ TASKS = {f.__name__: f for f in (memorize, icqa, template, icl_template, khop)}
 def task_sizes(name, **changes):
     """All sizes of a task, by default its generator's own; ValueError for one that it has not."""
     known = list(inspect.signature(TASKS[name]).parameters.values())[3:]
-    sizes = {p.name: p.default for p in known}
+    sizes = {p.name: p.default for p in known if p.name != "hints"}
     if unknown := changes.keys() - sizes.keys():
         raise ValueError(f"sizes {min(unknown)} is none of {name}'s: give {', '.join(sizes)}")
     return sizes | changes
@@ -852,7 +866,10 @@ def task_data(config, block_size):
     and `train` as many of the training kind; ValueError for sizes that do not work."""
     name, sizes = config.data[0], sizes_of(config)
     task = functools.partial(TASKS[name], **sizes)
-    train, val = (task(1000, generator(part), part == "val") for part in ("train", "val"))
+    if config.hints and name != "icl_template":
+        raise ValueError(f"hints {config.hints:g} is for icl_template alone; give 0 for {name}")
+    hints = dict(hints=True) if config.hints else {}
+    train, val = task(1000, generator("train"), **hints), task(1000, generator("val"), test=True)
     if (T := train[0].size(1)) > block_size:
         n = f"block_size {block_size} is too short for the task {name}"
         raise ValueError(f"{n}, whose sequences have {T} tokens; give at least that")
@@ -1267,7 +1284,8 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
             # everything random in a step is a function of (seed, step): nothing to store
             torch.manual_seed(generator(t.seed, step, rank).initial_seed())
             if data.draw:
-                tokens, targets = data.draw(per_step, generator(t.seed, step))
+                hints = dict(hints=True) if step < t.hints * t.steps else {}
+                tokens, targets = data.draw(per_step, generator(t.seed, step), **hints)
             else:
                 rows = batch_rows(step, per_step, n_train, t.seed)
                 tokens, targets = (part[rows].long() for part in data.train)
