@@ -21,6 +21,7 @@ Dimensions, in comments as (B, T, C)                     example: the report's 1
     N  tokens that carry a loss, all sequences together  up to B * T = 8,192
 """
 
+import bisect
 import contextlib
 import dataclasses
 import functools
@@ -1472,6 +1473,32 @@ def model_stats(model, tokens, count_masked=False, counted=None):
     return stacked(layers)
 
 
+def parameters(config):
+    """GPT(config).num_params() without the memory."""
+    with torch.device("meta"):  # shapes alone
+        return GPT(config).num_params()
+
+
+def width_matched(config, params, part="total"):
+    """The config with the d_model, a multiple of all heads, and d_ff in proportion, whose `part` of
+    num_params() is nearest to `params`; ValueError if the nearest is over 2 % off."""
+    unit = math.lcm(*config.heads) * (2 if config.position == "rotary" else 1)
+
+    def wide(n):
+        d_ff = round(config.d_ff * n * unit / config.d_model)
+        return dataclasses.replace(config, d_model=n * unit, d_ff=d_ff)
+
+    def off(n):
+        return parameters(wide(n))[part] - params
+
+    n = bisect.bisect_left(range(1, 2**20 // unit), 0, key=off) + 1
+    n = min((n, max(1, n - 1)), key=lambda n: abs(off(n)))
+    if abs(off(n)) > 0.02 * params:
+        found = f"d_model {n * unit} with {params + off(n):,}"
+        raise ValueError(f"no width has {part} {params:,} parameters within 2 %; nearest: {found}")
+    return wide(n)
+
+
 def result(run_dir):
     """A finished run in one flat dict: its settings, last evaluation, `best_val_loss`,
     `tokens_per_second` (median), `params_…` by part and `log`; ValueError if it is not finished."""
@@ -1481,11 +1508,11 @@ def result(run_dir):
         log = [json.loads(line) for line in f]
     if not log or log[-1]["step"] < t.steps:
         raise ValueError(f"{run_dir} is not finished; go on with --resume {run_dir}")
-    with torch.device("meta"):  # shapes without memory
-        params = {f"params_{part}": n for part, n in GPT(m).num_params().items()}
+    params = {f"params_{part}": n for part, n in parameters(m).items()}
     row = dataclasses.asdict(m) | dataclasses.asdict(t) | params | log[-1]
     row["tokens_per_second"] = statistics.median(e["tokens_per_second"] for e in log)
-    return row | dict(best_val_loss=min(e["val_loss"] for e in log), log=log)
+    row["best_val_loss"] = min(evaluation["val_loss"] for evaluation in log)
+    return row | dict(depth=m.n_layers * m.n_loops, log=log)
 
 
 def interval(values, level=0.95):

@@ -75,6 +75,12 @@ def make_parser():
             group.add_argument(f"--{f.name}", **options)
     grid = parser.add_argument_group("several values of flags train every combination")
     grid.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time (1)")
+    grid.add_argument("--study", metavar="NAME", help=f"all runs of a study: {', '.join(STUDIES)}")
+    matched = "as wide as gives the parameters of N layers"
+    grid.add_argument("--match_params", type=int, metavar="N", help=matched)
+    grid.add_argument(
+        "--match", default="total", metavar="{total,blocks}", help="of --match_params"
+    )
     grid.add_argument("--yes", action="store_true", help="train even more than 200 runs")
     do = parser.add_argument_group("instead of training anew")
     do.add_argument("--dry_run", action="store_true", help="print the facts, train nothing")
@@ -128,8 +134,7 @@ def facts(m, t, data=None):
         + ", head tied to the embedding" * m.tie_weights
     )
     if m.vocab_size:
-        with torch.device("meta"):  # shapes without memory
-            n = md.GPT(m).num_params()
+        n = md.parameters(m)
         lines.append(
             f"parameters {n['total']:,}: embedding {n['embedding']:,}, position {n['position']:,}, "
             f"blocks {n['blocks']:,}, head {n['head']:,}, final norm {n['final_norm']:,}"
@@ -398,7 +403,7 @@ class Cell:
             return code, (out.read().strip().splitlines() or ["no output"])[-1]
 
 
-def grid(preset, cells, jobs=1, yes=False, dry_run=False):
+def grid(preset, cells, jobs=1, yes=False, dry_run=False, study=None):
     """Train every (labels, settings) of cells; the exit code. What is finished is skipped, what
     was stopped goes on, what fails is reported at the end; the others make the summary."""
     from tqdm import tqdm
@@ -411,7 +416,8 @@ def grid(preset, cells, jobs=1, yes=False, dry_run=False):
         raise ValueError("several values of a flag make a grid, which runs without torchrun")
     # settings that cannot work are told here, before anything is trained
     cells = [Cell(labels, s, *md.configs(preset, **s)) for labels, s in cells]
-    folder = os.path.join(cells[0].t.out_dir, cells[0].t.name or grid_name(preset, cells))
+    name = cells[0].t.name or (f"study_{study}_{preset}" if study else grid_name(preset, cells))
+    folder = os.path.join(cells[0].t.out_dir, name)
     for cell in cells:
         cell.t.name = os.path.join(cell.t.name, run_name(preset, cell.settings))
     todo = [cell for cell in cells if not is_finished(cell.m, cell.t)]
@@ -456,7 +462,8 @@ def records(cells):
     """Finished runs as dicts of `labels` and numbers, one a run; for khop one for each k."""
     for cell in cells:
         row, labels = md.result(cell.folder), {k: shown(v) for k, v in cell.labels.items()}
-        found = {key: row[key] for key in (*METRICS, "guess", "shortcut") if key in row}
+        keep = (*METRICS, "depth", "guess", "shortcut")
+        found = {key: row[key] for key in keep if key in row}
         if "accuracy_by_hops" not in row:
             yield dict(labels=labels, **found)
         for k, accuracy in row.get("accuracy_by_hops", {}).items():
@@ -497,6 +504,11 @@ def summarize(folder, cells):
     note = "Mean ± half of its 95 % interval (Student's t) over n seeds. "
     note += f"`{about['command']}`, {about['date']}, {about['device']}, "
     note += f"PyTorch {about['versions']['torch']}"
+    if "model" in table[0]["labels"]:
+        lines = [*differences(runs, [m for m in metrics if m in ("accuracy", "val_loss")])]
+        about["differences"] = lines
+        text += "\n\n" + "\n".join(f"- {line}" for line in lines)
+        draw_plane(runs, os.path.join(folder, "plane.png"))
     print(f"{text}\n{note}")
     os.makedirs(folder, exist_ok=True)
     about |= dict(table=table, runs=runs)
@@ -507,6 +519,47 @@ def summarize(folder, cells):
     if {"hops", "n_layers"} <= table[0]["labels"].keys():
         draw_hops(runs, os.path.join(folder, "hops.png"))
     print(f"wrote {folder}: summary.png, summary.md, summary.json")
+
+
+def differences(runs, metrics):
+    """What each model of a study has over each other one, seed by seed, as sentences."""
+    values = {}
+    for run in runs:
+        values.setdefault(run["labels"]["model"], {})[run["labels"].get("seed")] = run
+    for metric, (a, b) in itertools.product(metrics, itertools.combinations(values, 2)):
+        seeds = values[a].keys() & values[b].keys()
+        gaps = [values[b][seed][metric] - values[a][seed][metric] for seed in seeds]
+        if len(gaps) > 1:
+            mean, half = md.interval(gaps)
+            says = "excludes 0" if abs(mean) > half else "does not exclude 0"
+            yield (
+                f"{METRICS[metric][0]}, {b} minus {a}: {mean:+.3f}, 95 % interval from "
+                f"{mean - half:+.3f} to {mean + half:+.3f}, {says} (n = {len(gaps)}, same seeds)"
+            )
+
+
+def draw_plane(runs, path):
+    """The models of a study by parameters and depth, with the mean and interval of accuracy, or
+    of validation loss where there is none."""
+    metric = "accuracy" if "accuracy" in runs[0] else "val_loss"
+    plt = pyplot()
+    figure, axes = plt.subplots(figsize=(6, 4.5), layout="constrained")
+    for key, rows in grouped(runs).items():
+        mean, half = md.interval([row[metric] for row in rows])
+        x, y = rows[0]["params_total"], rows[0]["depth"]
+        axes.plot(x, y, "o", markersize=9)
+        text = f"{dict(key)['model']}\n{mean:.3f}" + (f" ± {half:.3f}" if half > 0 else "")
+        axes.annotate(text, (x, y), xytext=(0, 9), textcoords="offset points", ha="center")
+    axes.set(xscale="log", yscale="log", xlabel="parameters", ylabel="depth (layers applied)")
+    axes.margins(0.25, 0.3)
+    n = len(rows)
+    axes.set_title(
+        f"{METRICS[metric][0]}: mean and half of its 95 % interval, n = {n}", size="medium"
+    )
+    axes.grid(alpha=0.3)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    md.write_file(path, lambda f: figure.savefig(f, dpi=150))
+    plt.close(figure)
 
 
 def draw_summary(runs, path):
@@ -574,6 +627,50 @@ def draw_hops(runs, path):
     plt.close(figure)
 
 
+# ---------- studies: grids whose runs differ in more than one setting ----------
+
+
+def words_known(preset, settings):
+    """The configs of a preset, changed, with the vocabulary's size filled in from the data."""
+    m, t = md.configs(preset, **settings)
+    if not m.vocab_size:
+        m = dataclasses.replace(m, vocab_size=md.load_data(t, m.block_size).n_words)
+    return m, t
+
+
+def matched_width(preset, settings, n_layers, part="total"):
+    """{d_model, d_ff} with which the settings have as many parameters as n_layers layers."""
+    m, _ = words_known(preset, settings)
+    if part not in ("total", "blocks"):
+        raise ValueError(f"--match {part} is unknown; give total or blocks")
+    if n_layers < 1:
+        raise ValueError(f"--match_params {n_layers} does not work; give a number of layers")
+    deep = md.parameters(dataclasses.replace(m, n_layers=n_layers, n_heads=m.heads[0]))
+    wide = md.width_matched(m, deep[part], part)
+    n = md.parameters(wide)
+    print(
+        f"{n_layers} layers have {deep['total']:,} parameters, {deep['blocks']:,} in blocks; "
+        f"{m.n_layers} with d_model {wide.d_model} and d_ff {wide.d_ff} {n['total']:,}, "
+        f"{n['blocks']:,}"
+    )
+    return dict(d_model=wide.d_model, d_ff=wide.d_ff)
+
+
+def depth_study(preset, settings):
+    """Depth against its confound, parameters: 1 layer, many, 1 layer applied as many times (depth
+    without parameters), 1 wider layer (parameters without depth)."""
+    deep, one = md.configs(preset, **settings)[0].n_layers, settings | dict(n_layers=1)
+    return {
+        "1 layer": one,
+        f"{deep} layers": settings | dict(n_layers=deep),
+        f"1 layer, {deep} times": one | dict(n_loops=deep),
+        "1 wide layer": one | matched_width(preset, one, deep),
+    }
+
+
+STUDIES = {"depth": depth_study}  # (preset, settings) → {name: settings of a run}
+
+
 def run_command(arguments):
     """Do what the flags say; the exit code, None for 0."""
     a = vars(make_parser().parse_args(arguments))
@@ -588,7 +685,8 @@ def run_command(arguments):
     cells = [dict(zip(axes, values)) for values in itertools.product(*axes.values())]
     varied = [key for key, values in axes.items() if len(values) > 1]
     changes = cells[0]
-    if len(cells) > 1 and (a["sample"] or a["bench"]):
+    many = len(cells) > 1 or a["study"]
+    if many and (a["sample"] or a["bench"]):
         raise ValueError("several values of a flag make a grid, but --sample and --bench do one")
     if a["sample"]:
         return sample(
@@ -611,9 +709,21 @@ def run_command(arguments):
     preset, why = pick_preset(a["preset"], changes.get("data", ()))
     if int(os.environ.get("RANK", 0)) == 0:
         print(f"preset {preset}: {why}")
-    if len(cells) > 1:
-        cells = [({key: cell[key] for key in varied}, cell) for cell in cells]
-        return grid(preset, cells, a["jobs"], a["yes"], a["dry_run"])
+    if a["match_params"]:
+        for cell in cells:
+            cell |= matched_width(preset, cell, a["match_params"], a["match"])
+    cells = [({key: cell[key] for key in varied}, cell) for cell in cells]
+    if a["study"]:
+        if a["study"] not in STUDIES:
+            raise ValueError(f"study {a['study']!r} is unknown; choose from {', '.join(STUDIES)}")
+        if set(varied) - {"seed"}:
+            raise ValueError(f"a study varies the seed alone; give one value of --{varied[0]}")
+        changes.pop("seed", None)
+        rows = STUDIES[a["study"]](preset, changes).items()
+        seeds = axes.get("seed", [0])
+        cells = [(dict(model=k, seed=s), row | dict(seed=s)) for k, row in rows for s in seeds]
+    if many:
+        return grid(preset, cells, a["jobs"], a["yes"], a["dry_run"], a["study"])
     m, t = md.configs(preset, **changes)
     if a["bench"]:
         return bench(m, t)
