@@ -182,7 +182,7 @@ TASK_SETTINGS = {
     "memorize": dict(n_heads=8, steps=1000),
     "icqa": dict(n_heads=2),
     "template": dict(steps=3000, batch_size=128, eval_every=200),
-    "icl_template": dict(steps=4000, eval_every=200, hints=0.8),
+    "icl_template": dict(steps=5000, eval_every=200, hints=0.7),
     "khop": dict(steps=1500, eval_every=100),
 }
 
@@ -502,15 +502,15 @@ def template(batch, generator, test=False, symbols=2048, length=6):
 
 
 def icl_template(
-    batch, generator, test=False, symbols=2048, length=4, blocks=3, queries=3, hints=False
+    batch, generator, test=False, symbols=2048, length=4, blocks=3, queries=3, hints=None
 ):
     """In-context template matching (contextual generalization, Chen & Zou 2024): `blocks` strings
     of different patterns, each with a label drawn anew, then `queries` strings, each of another of
     the patterns, whose labels are asked. All strings have symbols of their own, those of the test
     are not shown in training. Guessing among the labels shown finds 1 in `blocks`.
 
-    With `hints` each label shown is to be followed by the name of its pattern, and so, in half of
-    the sequences, is each query: a scaffold without which we saw nothing learned. Not in the test.
+    With `hints` each label shown is to be followed by the name of its pattern, and so, in that
+    share of the sequences, is each query: a scaffold without which we saw nothing learned.
     """
     patterns = pair_patterns(length)
     n, ask_token = len(patterns), 2 * symbols + len(patterns)
@@ -523,8 +523,8 @@ def icl_template(
     strings = names.view(batch, blocks + queries, -1).gather(2, patterns[which])
     ends = torch.cat((labels, torch.full_like(asked, ask_token)), 1)
     answers = torch.cat((torch.full_like(labels, -100), labels.gather(1, asked)), 1)
-    if hints:
-        hinted = torch.rand(batch, 1, generator=generator) < 0.5
+    if hints is not None:
+        hinted = torch.rand(batch, 1, generator=generator) < hints
         hinted = hinted | (torch.arange(blocks + queries) < blocks)
         answers = torch.where(hinted, ask_token + 1 + which, answers)
     tokens = torch.cat((strings, ends[..., None]), 2)  # (B, blocks + queries, length + 1)
@@ -869,7 +869,7 @@ def task_data(config, block_size):
     task = functools.partial(TASKS[name], **sizes)
     if config.hints and name != "icl_template":
         raise ValueError(f"hints {config.hints:g} is for icl_template alone; give 0 for {name}")
-    hints = dict(hints=True) if config.hints else {}
+    hints = dict(hints=0.5) if config.hints else {}
     train, val = task(1000, generator("train"), **hints), task(1000, generator("val"), test=True)
     if (T := train[0].size(1)) > block_size:
         n = f"block_size {block_size} is too short for the task {name}"
@@ -1285,8 +1285,10 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
             # everything random in a step is a function of (seed, step): nothing to store
             torch.manual_seed(generator(t.seed, step, rank).initial_seed())
             if data.draw:
-                hints = dict(hints=True) if step < t.hints * t.steps else {}
-                tokens, targets = data.draw(per_step, generator(t.seed, step), **hints)
+                left = t.hints * t.steps - step  # first every query is a hint, then half of them
+                hints = dict(hints=1.0 if left > 0.7 * t.hints * t.steps else 0.5)
+                draw = data.draw if left <= 0 else functools.partial(data.draw, **hints)
+                tokens, targets = draw(per_step, generator(t.seed, step))
             else:
                 rows = batch_rows(step, per_step, n_train, t.seed)
                 tokens, targets = (part[rows].long() for part in data.train)

@@ -551,6 +551,11 @@ def draw_plane(runs, path):
         text = f"{dict(key)['model']}\n{mean:.3f}" + (f" ± {half:.3f}" if half > 0 else "")
         axes.annotate(text, (x, y), xytext=(0, 9), textcoords="offset points", ha="center")
     axes.set(xscale="log", yscale="log", xlabel="parameters", ylabel="depth (layers applied)")
+    for axis, key in ((axes.xaxis, "params_total"), (axes.yaxis, "depth")):
+        values = sorted({run[key] for run in runs})
+        few = [v for i, v in enumerate(values) if i == 0 or v > 1.2 * values[i - 1]]  # no overlap
+        axis.set_ticks(few, labels=[f"{value:,}" for value in few])
+        axis.set_ticks([], minor=True)
     axes.margins(0.25, 0.3)
     n = len(rows)
     axes.set_title(
