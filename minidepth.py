@@ -23,6 +23,7 @@ Dimensions, in comments as (B, T, C)                     example: the report's 1
 
 import bisect
 import contextlib
+import csv
 import dataclasses
 import functools
 import importlib.metadata
@@ -1525,6 +1526,25 @@ def interval(values, level=0.95):
         return statistics.mean(values), math.nan
     error = statistics.stdev(values) / math.sqrt(len(values))
     return statistics.mean(values), error * t.ppf((1 + level) / 2, len(values) - 1).item()
+
+
+PUBLISHED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "docs/results/published")
+
+
+def published(name):
+    """A table of the source documents, docs/results/published/NAME.csv, as dicts, its numbers as
+    numbers; among them `report_log_1_layers` and `report_log_12_layers`, keyed as log.jsonl is."""
+    path = os.path.join(PUBLISHED, f"{name}.csv")
+    if not os.path.exists(path):
+        known = sorted(file[:-4] for file in os.listdir(PUBLISHED) if file.endswith(".csv"))
+        raise ValueError(f"published {name!r} is unknown; choose from {', '.join(known)}")
+    with open(path, encoding="utf-8", newline="") as f:
+        rows = list(csv.DictReader(f))
+    for row in rows:
+        for key, value in row.items():
+            with contextlib.suppress(ValueError):  # text stays text
+                row[key] = float(value) if set(value) & set(".e") else int(value)
+    return rows
 
 
 # ---------- 9. export ----------
