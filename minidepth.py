@@ -503,31 +503,31 @@ def template(batch, generator, test=False, symbols=2048, length=6):
 
 
 def icl_template(
-    batch, generator, test=False, symbols=2048, length=4, blocks=3, queries=3, hints=None
+    batch, generator, test=False, symbols=1024, length=4, blocks=3, queries=3, labels=8, hints=None
 ):
     """In-context template matching (contextual generalization, Chen & Zou 2024): `blocks` strings
     of different patterns, each with a label drawn anew, then `queries` strings, each of another of
     the patterns, whose labels are asked. All strings have symbols of their own, those of the test
-    are not shown in training. Guessing among the labels shown finds 1 in `blocks`.
+    are not shown in training. Guessing finds 1 in `labels`, among those shown 1 in `blocks`.
 
     With `hints` each label shown is to be followed by the name of its pattern, and so, in that
     share of the sequences, is each query: a scaffold without which we saw nothing learned.
     """
     patterns = pair_patterns(length)
-    n, ask_token = len(patterns), 2 * symbols + len(patterns)
-    which = distinct(batch, n, blocks, generator, "patterns")
-    labels = distinct(batch, n, blocks, generator, "labels") + 2 * symbols
+    query = 2 * symbols + labels  # the token after a string whose label is asked
+    which = distinct(batch, len(patterns), blocks, generator, "patterns")
+    shown = distinct(batch, labels, blocks, generator, "labels") + 2 * symbols
     asked = distinct(batch, blocks, queries, generator, "blocks")
     count = (blocks + queries) * length // 2
     names = distinct(batch, symbols, count, generator, "symbols") + symbols * test
     which = torch.cat((which, which.gather(1, asked)), 1)  # (B, blocks + queries)
     strings = names.view(batch, blocks + queries, -1).gather(2, patterns[which])
-    ends = torch.cat((labels, torch.full_like(asked, ask_token)), 1)
-    answers = torch.cat((torch.full_like(labels, -100), labels.gather(1, asked)), 1)
+    ends = torch.cat((shown, torch.full_like(asked, query)), 1)
+    answers = torch.cat((torch.full_like(shown, -100), shown.gather(1, asked)), 1)
     if hints is not None:
         hinted = torch.rand(batch, 1, generator=generator) < hints
         hinted = hinted | (torch.arange(blocks + queries) < blocks)
-        answers = torch.where(hinted, ask_token + 1 + which, answers)
+        answers = torch.where(hinted, query + 1 + which, answers)
     tokens = torch.cat((strings, ends[..., None]), 2)  # (B, blocks + queries, length + 1)
     return tokens.flatten(1), F.pad(answers[..., None], (length, 0), value=-100).flatten(1)
 
@@ -575,9 +575,11 @@ def chance(name, **sizes):
         return 1 / s["labels"], 1 / s["labels"]
     if name == "icqa":
         return 1 / s["symbols"], 1 / s["pairs"]
-    if name != "khop":
+    if name == "icl_template":
+        return 1 / s["labels"], 1 / s["blocks"]
+    if name == "template":
         guess = 1 / len(pair_patterns(s["length"]))
-        return guess, 1 / s.get("blocks", 1 / guess)
+        return guess, guess
     n, right = s["symbols"], []
     for k in s["hops"]:
         x, targets = khop(2000, generator("chance"), **s | dict(hops=(k,)))
