@@ -184,7 +184,7 @@ TASK_SETTINGS = {
     "icqa": dict(n_heads=2),
     "template": dict(steps=3000, batch_size=128, eval_every=200),
     "icl_template": dict(steps=5000, eval_every=200, hints=0.7),
-    "khop": dict(steps=1500, eval_every=100),
+    "khop": dict(steps=2000, batch_size=32, sizes=("length=48",), eval_every=100),
 }
 
 
