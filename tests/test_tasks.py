@@ -1,5 +1,6 @@
 """The depth tasks against slow, obvious solutions, and what the command makes of them."""
 
+import functools
 import itertools
 import json
 import os
@@ -79,25 +80,41 @@ def test_template_labels_are_the_patterns(length, test):
 
 
 @pytest.mark.parametrize("test", [False, True])
-@pytest.mark.parametrize(("length", "blocks"), [(4, 3), (6, 4)])
-def test_icl_template_answers_are_looked_up_by_pattern(length, blocks, test):
-    patterns, places, labels = all_patterns(length), set(), set()
-    for x, y in rows("icl_template", test, symbols=40, length=length, blocks=blocks):
+@pytest.mark.parametrize(("length", "blocks", "queries"), [(4, 3, 3), (6, 4, 1)])
+def test_icl_template_answers_are_looked_up_by_pattern(length, blocks, queries, test):
+    places, labels = set(), set()
+    sizes = dict(symbols=40, length=length, blocks=blocks, queries=queries, labels=9)
+    for x, y in rows("icl_template", test, **sizes):
         parts = [x[i : i + length + 1] for i in range(0, len(x), length + 1)]
         shown = {pattern(part[:-1]): part[-1] for part in parts[:blocks]}
         assert len(shown) == len(set(shown.values())) == blocks  # patterns and labels differ
-        assert all(80 <= label < 80 + len(patterns) for label in shown.values())
+        assert all(80 <= label < 89 for label in shown.values())
         symbols = [t for part in parts for t in part[:-1]]
         assert all(t // 40 == test for t in symbols)
         assert len(set(symbols)) == len(parts) * length // 2  # each block has its own
+        assert len({pattern(part[:-1]) for part in parts[blocks:]}) == queries
         for number, part in enumerate(parts[blocks:]):
             at = (blocks + number + 1) * (length + 1) - 1
-            assert y[at] == shown[pattern(part[:-1])] and part[-1] == 80 + len(patterns)
+            assert y[at] == shown[pattern(part[:-1])] and part[-1] == 89
             y[at] = -100
             places.add(list(shown).index(pattern(part[:-1])))
         assert set(y) == {-100}
         labels |= set(shown.values())
-    assert places == set(range(blocks)) and len(labels) == len(patterns)
+    assert places == set(range(blocks)) and len(labels) == 9
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_hints_name_the_pattern_after_labels_and_in_a_share_of_the_queries(share):
+    patterns, hinted = all_patterns(4), []
+    for x, y in rows("icl_template", hints=share, symbols=40):
+        ends = range(4, len(x), 5)
+        names = [89 + patterns.index(pattern(x[at - 4 : at])) for at in ends]  # after the query, 88
+        assert [y[at] for at in ends][:3] == names[:3] and x[ends[3]] == 88
+        shown = dict(zip(names[:3], (x[at] for at in ends)))
+        said, labels = [y[at] for at in ends][3:], [shown[name] for name in names[3:]]
+        assert said in (names[3:], labels)
+        hinted.append(said == names[3:])
+    assert sum(hinted) / N == pytest.approx(share, abs=0.05)
 
 
 def hop(x, k):
@@ -147,7 +164,7 @@ def test_khop_floor_and_share_of_bottom_are_the_known_ones(k, error, bottom):
         ("memorize", dict(labels=4), (1 / 4, 1 / 4)),
         ("icqa", dict(pairs=4), (1 / 16, 1 / 4)),
         ("template", {}, (1 / 15, 1 / 15)),
-        ("icl_template", dict(length=4, blocks=3), (1 / 3, 1 / 3)),
+        ("icl_template", dict(blocks=2, queries=1), (1 / 8, 1 / 2)),
     ],
 )
 def test_guessing_and_shortcut_rates_are_what_such_predictors_get(name, sizes, expected):
@@ -176,7 +193,8 @@ def test_batches_are_a_function_of_the_generator(name):
         (dict(data=("template",), sizes=("length=5",)), "length 5 makes no list of pairs"),
         (dict(data=("template",), sizes=("symbols=2",)), "3 different symbols, but there are 2"),
         (dict(data=("icl_template",), sizes=("blocks=16",)), "16 different patterns"),
-        (dict(data=("khop",), hops=(26,)), "hops 26 is too much: length 100 .* room for 25"),
+        (dict(data=("khop",), hops=(26,)), "hops 26 is too much: length 48 .* room for 12"),
+        (dict(data=("icqa",), hints=0.5), "hints 0.5 is for icl_template alone"),
         (dict(data=("khop", "icqa")), "the task icqa does not mix"),
         (dict(data=("khop", "embedded")), "the task khop does not mix"),
     ],
@@ -190,9 +208,24 @@ def test_sizes_that_make_a_task_impossible_say_so(settings, words):
 def test_test_split_is_fixed_and_training_batches_are_not():
     load = lambda seed: md.load_data(md.configs("tasks", data=("template",), seed=seed)[1])  # noqa: E731
     one, two = load(0), load(1)
-    assert torch.equal(one.val[0], two.val[0]) and one.val[0][:, :6].min() >= 512
-    assert one.train[0][:, :6].max() < 512
-    assert one.n_words == 2 * 512 + 15 + 1 and one.draw(3, md.generator(0))[0].shape == (3, 7)
+    assert torch.equal(one.val[0], two.val[0]) and one.val[0][:, :6].min() >= 2048
+    assert one.train[0][:, :6].max() < 2048
+    assert one.n_words == 2 * 2048 + 15 + 1 and one.draw(3, md.generator(0))[0].shape == (3, 7)
+
+
+def test_hints_are_given_in_the_first_part_of_training_alone(tmp_path, monkeypatch):
+    given, real = [], md.icl_template
+    see = lambda *a, hints=None, **k: given.append(hints) or real(*a, hints=hints, **k)  # noqa: E731
+    monkeypatch.setitem(md.TASKS, "icl_template", functools.wraps(real)(see))
+    settings = dict(data=("icl_template",), steps=20, hints=0.5, warmup_steps=1, batch_size=2)
+    m, t = md.configs("tasks", n_layers=1, eval_every=20, out_dir=str(tmp_path), **settings)
+    data = md.load_data(t, m.block_size)
+    given.clear()
+    run = md.train(m, t, data)
+    assert given == [1.0] * 3 + [0.5] * 7 + [None] * 10
+    # names of patterns are words too, and the test split asks for none
+    assert data.n_words == 2 * 1024 + 8 + 1 + 3 == run.model.config.vocab_size
+    assert data.val[1].max() < 2 * 1024 + 8
 
 
 def test_khop_accuracy_leaves_out_bottom_and_is_told_by_hops():
