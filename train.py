@@ -253,13 +253,11 @@ def run_training(m, t, resume=False):
     # train() refuses this too, but only after the data has been loaded for it
     if not resume and os.path.exists(os.path.join(folder, "config.json")):
         raise ValueError(f"{folder} exists; go on with --resume {folder}, or give another --name")
-    saved = md.load_tokenizer(os.path.join(folder, "tokenizer")) if resume else None
-    data = md.load_data(t, m.block_size, saved)
+    data = md.load_data(t, m.block_size, md.saved_tokenizer(folder) if resume else None)
     for line in facts(m, t, data) if first else ():
         print(line)
-    command = shlex.join([os.path.basename(sys.executable), *sys.argv])
     with stop_requests() as noted:
-        run = md.train(m, t, data, resume, command, stop=lambda: bool(noted))
+        run = md.train(m, t, data, resume, this_command(), stop=lambda: bool(noted))
     if first and run.log:
         draw_curve(run)
     if first and run.finished:
@@ -334,6 +332,11 @@ METRICS = {  # of the table: heading, format
     "tokens_per_second": ("tokens a second", ",.0f"),
     "seconds": ("seconds", ".1f"),
 }
+
+
+def this_command():
+    """The command line that runs, without the machine's paths to Python and to this file."""
+    return shlex.join(["python", os.path.basename(sys.argv[0]), *sys.argv[1:]])
 
 
 def shown(value):
@@ -497,7 +500,7 @@ def summarize(folder, cells):
     lines = [heads, ["---"] * len(heads), *lines]
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     about = dict(
-        command=shlex.join(["python", os.path.basename(sys.argv[0]), *sys.argv[1:]]),
+        command=this_command(),
         date=time.strftime("%Y-%m-%d"),
     )
     about |= md.provenance(md.pick_device("auto"))
@@ -714,7 +717,7 @@ def run_command(arguments):
     preset, why = pick_preset(a["preset"], changes.get("data", ()))
     if int(os.environ.get("RANK", 0)) == 0:
         print(f"preset {preset}: {why}")
-    if a["match_params"]:
+    if a["match_params"] is not None:
         for cell in cells:
             cell |= matched_width(preset, cell, a["match_params"], a["match"])
     cells = [({key: cell[key] for key in varied}, cell) for cell in cells]
