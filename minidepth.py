@@ -532,23 +532,28 @@ def icl_template(
     return tokens.flatten(1), F.pad(answers[..., None], (length, 0), value=-100).flatten(1)
 
 
+def find1(x, symbols):
+    """For symbols x (B, T) and places i = 1 … T: max({0} ∪ {j ≤ i: x[j-1] = x[i]}), where the
+    symbol that followed the last x[i] stands; (B, T + 1), with 0 at place 0."""
+    before = F.pad(x[:, :-1], (1, 0), value=-1)  # x[j-1] at j
+    places = torch.arange(1, x.size(1) + 1)
+    after = (before[:, None] == torch.arange(symbols)[:, None]) * places  # (B, symbols, j): j or 0
+    return F.pad(after.cummax(2).values.gather(1, x[:, None]).squeeze(1), (1, 0))
+
+
 def khop(batch, generator, test=False, symbols=4, length=100, hops=(1,)):
     """k-hop induction (Sanford, Hsu & Telgarsky 2024), k from `hops` as the first token: with
-    find1(i) = max({0} ∪ {j ≤ i: x[j-1] = x[i]}) and findk = find1(find(k-1)), the target at i is
-    x[findk(i)], or ⊥ (the id `symbols`) if findk(i) is 0. No symbol follows itself."""
+    findk = find1(find(k-1)) the target at place i is x[findk(i)], or ⊥ (the id `symbols`) if
+    findk(i) is 0. No symbol follows itself."""
     if max(hops) > length // symbols:  # a hop goes back as many places as there are symbols
         most = f"length {length} with {symbols} symbols has room for {length // symbols}"
         raise ValueError(f"hops {max(hops)} is too much: {most}; give fewer, or --sizes length=N")
     steps = torch.randint(1, symbols, (batch, length), generator=generator)
     x = (steps.cumsum(1) + torch.randint(symbols, (batch, 1), generator=generator)) % symbols
     k = torch.tensor(hops)[torch.randint(len(hops), (batch, 1), generator=generator)]
-    i = torch.arange(1, length + 1)
-    before = F.pad(x[:, :-1], (1, 0), value=-1)  # x[j-1] at j
-    after = (before[:, None] == torch.arange(symbols)[:, None]) * i  # (B, symbols, j): j or 0
-    find1 = after.cummax(2).values.gather(1, x[:, None]).squeeze(1)
-    find1, at = F.pad(find1, (1, 0)), torch.arange(length + 1).expand(batch, -1)  # 0 at 0
+    found, at = find1(x, symbols), torch.arange(length + 1).expand(batch, -1)
     for hop in range(max(hops)):
-        at = torch.where(hop < k, find1.gather(1, at), at)
+        at = torch.where(hop < k, found.gather(1, at), at)
     targets = F.pad(x, (1, 0), value=symbols).gather(1, at)
     targets[:, 0] = -100
     return torch.cat((symbols + k, x), 1), targets
@@ -1476,6 +1481,67 @@ def model_stats(model, tokens, count_masked=False, counted=None):
     with watch_attention(model, see):
         exact_hidden(model, tokens)
     return stacked(layers)
+
+
+def links(name, tokens, targets, **sizes):
+    """Where the known solutions of a depth task have to look: {step: (B, T, T) bool}, query by key.
+
+    icqa          an answer copies the question before it; a question finds the answer copied to
+    template      a symbol finds its equal (parse); the end reads where the equals are
+    icl_template  the same for each string (parse, read); the query finds the right label (match)
+    khop          a place copies the symbol before it; it finds the places 1, 2, … hops away
+    """
+    (B, T), key = tokens.shape, torch.arange(tokens.size(1))
+    query = key[:, None]
+    equal = (tokens[:, :, None] == tokens[:, None]) & (key < query)
+    right = (targets[:, :, None] == tokens[:, None]) & (key < query)
+    if name == "icqa":
+        copy = (query % 2 == 1) & (query < 2 * sizes["pairs"]) & (key == query - 1)
+        return dict(copy=copy.expand(B, T, T), match=right)
+    if name == "template":
+        return dict(parse=equal, read=equal.any(2)[:, None] & (query == T - 1))
+    if name == "icl_template":
+        L = sizes["length"] + 1
+        symbol, inside = query % L < L - 1, (query // L == key // L) & (key < query)
+        equals = equal.any(2)[:, None] & inside  # the second of each pair
+        return dict(parse=equal & symbol, read=equals & ~symbol, match=right)
+    if name == "khop":
+        steps, at = dict(copy=((key == query - 1) & (key > 0)).expand(B, T, T)), key.expand(B, T)
+        found = find1(tokens[:, 1:], sizes["symbols"])
+        for hop in range(1, max(sizes["hops"]) + 1):
+            at = found.gather(1, at)
+            steps[f"hop {hop}"] = (at[:, :, None] == key) & (at > 0)[:, :, None]
+        return steps
+    raise ValueError(f"{name} has no steps to look for; choose icqa, template, icl_template, khop")
+
+
+def mechanism(model, data, name, n=200):
+    """How a model solves its depth task, on n sequences of the test split:
+
+    accuracy  of the whole model
+    without   (L, H), the accuracy with that head ablated()
+    steps     {step of links(): its `weight` (L, H), the mean weight that a head's queries give to
+              their links, the `heads` that give half or more, (layer, head) from 0, and the
+              accuracy `without` all of these}
+    """
+    tokens, targets = (part[:n] for part in data.val)
+    part = dataclasses.replace(data, val=(tokens, targets))
+    maps = [weights.cpu() for weights in attention_maps(model, tokens)]
+
+    def accuracy(*heads):
+        with ablated(model, heads):
+            return task_accuracy(model, part)["accuracy"]
+
+    every = [[(layer, h) for h in range(H)] for layer, H in enumerate(model.config.heads)]
+    without = [[accuracy(head) for head in layer] for layer in every]
+    found = dict(accuracy=accuracy(), without=without, steps={})
+    for step, link in links(name, tokens, targets, **data.facts["sizes"]).items():
+        some = link.any(2)[:, None]  # (B, 1, T): queries that have a link
+        given = [(w * link[:, None]).sum(3) for w in maps]  # (B, H, T)
+        weight = [((g * some).sum((0, 2)) / some.sum()).tolist() for g in given]
+        heads = [head for layer in every for head in layer if weight[head[0]][head[1]] >= 0.5]
+        found["steps"][step] = dict(weight=weight, heads=heads, without=accuracy(*heads))
+    return found
 
 
 def parameters(config):

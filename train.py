@@ -87,6 +87,7 @@ def make_parser():
     do.add_argument("--bench", action="store_true", help="time training steps on random tokens")
     do.add_argument("--resume", metavar="RUN_DIR", help="go on with a run that was stopped")
     do.add_argument("--sample", metavar="RUN_DIR", help="let a trained model answer --prompt")
+    do.add_argument("--mechanism", metavar="RUN_DIR", help="show which heads solve a depth task")
     do.add_argument("--prompt", metavar="TEXT", help="the user's turn for --sample")
     do.add_argument("--temperature", type=float, default=0.0, metavar="X", help="of --sample (0)")
     do.add_argument(
@@ -266,6 +267,59 @@ def run_training(m, t, resume=False):
         show_answers(run, t, data.problems)
         print(f"wrote {run.dir}: curve.png, log.jsonl, model.safetensors")
     return 0 if run.finished else 130
+
+
+def mechanism(run_dir):
+    """Print, draw and write how a run solves its depth task: mechanism.json, mechanism.png."""
+    (model, _), (m, t) = md.load(run_dir), md.read_config(run_dir)
+    data = md.load_data(t, m.block_size)
+    if not data.draw:
+        raise ValueError(f"--mechanism {run_dir} was not trained on a depth task")
+    found = md.mechanism(model, data, t.data[0])
+    print(f"accuracy {found['accuracy']:.3f}")
+    name = lambda heads: ", ".join(f"{h + 1} of layer {layer + 1}" for layer, h in heads) or "none"  # noqa: E731
+    for step, part in found["steps"].items():
+        print(f"{step}: heads {name(part['heads'])}; accuracy without them {part['without']:.3f}")
+    text = json.dumps(found, indent=1)
+    md.write_file(os.path.join(run_dir, "mechanism.json"), lambda f: f.write(text.encode()))
+    draw_mechanism(model, data, found, os.path.join(run_dir, "mechanism.png"))
+    print(f"wrote {run_dir}: mechanism.png, mechanism.json")
+
+
+def draw_mechanism(model, data, found, path):
+    """For each step the weights of the head that does it most, on one test sequence, with the
+    places it should look at circled; and the accuracy without each head."""
+    plt, tokens = pyplot(), data.val[0][:1]
+    maps = md.attention_maps(model, tokens)
+    links = md.links(data.draw.func.__name__, tokens, data.val[1][:1], **data.facts["sizes"])
+    figure, axes = plt.subplots(
+        1, len(links) + 1, figsize=(4 * len(links) + 3, 4), layout="constrained"
+    )
+    for (step, link), ax in zip(links.items(), axes):
+        weight = found["steps"][step]["weight"]
+        heads = [(w, layer, h) for layer, row in enumerate(weight) for h, w in enumerate(row)]
+        most, layer, h = max(heads)
+        ax.imshow(maps[layer][0, h].numpy(), cmap="Blues", vmin=0, vmax=1)
+        query, key = link[0].nonzero().T.numpy()
+        ax.plot(key, query, "o", markerfacecolor="none", color="C3", markersize=5, alpha=0.7)
+        title = f"{step}: layer {layer + 1}, head {h + 1}\nmean weight on the circles {most:.2f}"
+        ax.set(title=title, xlabel="key (place in the sequence)", ylabel="query")
+    rows = found["without"]
+    shape = (len(rows), max(map(len, rows)))
+    image = axes[-1].imshow(
+        [row + [math.nan] * (shape[1] - len(row)) for row in rows], vmin=0, vmax=1
+    )
+    for y, row in enumerate(rows):
+        for x, accuracy in enumerate(row):
+            color = "w" if accuracy < 0.6 else "k"
+            axes[-1].text(x, y, f"{accuracy:.2f}", ha="center", va="center", color=color)
+    ticks = dict(xticks=range(shape[1]), xticklabels=range(1, shape[1] + 1))
+    ticks |= dict(yticks=range(shape[0]), yticklabels=range(1, shape[0] + 1))
+    title = f"accuracy without a head\n(with all: {found['accuracy']:.2f})"
+    axes[-1].set(title=title, xlabel="head", ylabel="layer", **ticks)
+    figure.colorbar(image, ax=axes[-1], shrink=0.6)
+    md.write_file(path, lambda f: figure.savefig(f, dpi=150))
+    plt.close(figure)
 
 
 def bench(m, t, steps=10):
@@ -700,6 +754,8 @@ def run_command(arguments):
         return sample(
             a["sample"], a["prompt"], a["temperature"], a["max_new_tokens"], changes.get("seed", 0)
         )
+    if a["mechanism"]:
+        return mechanism(a["mechanism"])
     if a["export_hf"]:
         md.export_hf(*a["export_hf"])
         return print(

@@ -249,19 +249,22 @@ def test_khop_accuracy_leaves_out_bottom_and_is_told_by_hops():
     assert found["accuracy_by_hops"] == {"1": 1.0, "3": 0.0} and 0.4 < found["accuracy"] < 0.7
 
 
-def test_two_layers_answer_in_context_and_one_does_not(tmp_path):
-    """The threshold of the tasks preset, one seed, in its own steps."""
-    accuracy = {}
-    for layers in (1, 2):
-        settings = dict(n_layers=layers, out_dir=str(tmp_path), name=str(layers), eval_every=500)
-        run = md.train(*md.configs("tasks", **settings))
-        accuracy[layers] = run.log[-1]["accuracy"]
-        assert run.tokenizer is None and run.log[-1]["shortcut"] == 1 / 8
-    assert accuracy[1] < 1 / 8 + 0.05 and accuracy[2] > 0.99
-    model, tokenizer = md.load(run.dir)
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory):
+    """The folder of two layers that have learned icqa, in the steps of the tasks preset."""
+    settings = dict(n_layers=2, out_dir=str(tmp_path_factory.mktemp("runs")), name="two")
+    return md.train(*md.configs("tasks", eval_every=500, **settings)).dir
+
+
+def test_two_layers_answer_in_context_and_one_does_not(tmp_path, solved):
+    settings = dict(n_layers=1, out_dir=str(tmp_path), name="one", eval_every=500)
+    run = md.train(*md.configs("tasks", **settings))
+    assert run.tokenizer is None and run.log[-1]["shortcut"] == 1 / 8
+    assert run.log[-1]["accuracy"] < 1 / 8 + 0.05 and md.result(solved)["accuracy"] > 0.99
+    model, tokenizer = md.load(solved)
     assert tokenizer is None
-    data = md.load_data(md.read_config(run.dir)[1])
-    assert md.task_accuracy(model, data)["accuracy"] == accuracy[2]
+    data = md.load_data(md.read_config(solved)[1])
+    assert md.task_accuracy(model, data)["accuracy"] == md.result(solved)["accuracy"]
 
 
 def test_a_task_run_is_resumed_to_the_same_losses(tmp_path):
@@ -291,3 +294,97 @@ def test_the_command_takes_a_task(tmp_path, capsys):
     assert last["accuracy_by_hops"].keys() == {"1", "2"}
     assert train.main(["--sample", str(tmp_path / folder), "--prompt", "a"]) == 2
     assert "knows no text" in capsys.readouterr().err
+
+
+# ---------- how a task is solved ----------
+
+
+def linked(name, n=200, **sizes):
+    """(tokens, targets, {step: {query: set of keys}}) of each of n sequences."""
+    tokens, targets = md.TASKS[name](n, md.generator("links"), **sizes)
+    found = md.links(name, tokens, targets, **md.task_sizes(name, **sizes))
+    for i, (x, y) in enumerate(zip(tokens.tolist(), targets.tolist())):
+        steps = {}
+        for step, link in found.items():
+            assert link.shape == (n, len(x), len(x)) and not link[i].triu().any()  # earlier keys
+            keys = {}
+            for query, key in link[i].nonzero().tolist():
+                keys.setdefault(query, set()).add(key)
+            steps[step] = keys
+        yield x, y, steps
+
+
+def test_links_of_icqa():
+    for x, y, steps in linked("icqa", pairs=4):
+        assert steps["copy"] == {1: {0}, 3: {2}, 5: {4}, 7: {6}}
+        assert steps["match"] == {q: {x.index(y[q], 0, 8)} for q in range(8, 12)}
+
+
+def test_links_of_the_templates():
+    for x, _, steps in linked("template"):
+        equals = {q: {x.index(x[q])} for q in range(6) if x.index(x[q]) < q}
+        assert steps == dict(parse=equals, read={6: set(equals)})
+    for x, y, steps in linked("icl_template", blocks=2, queries=2):
+        equals = {q: {x.index(x[q])} for q in range(20) if q % 5 < 4 and x.index(x[q]) < q}
+        reads = {end: {q for q in equals if q // 5 == end // 5} for end in (4, 9, 14, 19)}
+        assert steps["parse"] == equals and steps["read"] == reads
+        assert steps["match"] == {q: {x.index(y[q])} for q in (14, 19)}
+
+
+def test_links_of_khop():
+    for x, _, steps in linked("khop", hops=(2,), length=20):
+        s, found = "".join(map(str, x[1:])), {}
+        for i in range(1, 21):  # the last place before i that follows the symbol of i
+            found[i] = {j for j in range(2, i + 1) if s[j - 2] == s[i - 1]}
+        one = {i: {max(places)} for i, places in found.items() if places}
+        two = {i: one[max(at)] for i, at in one.items() if max(at) in one}
+        assert steps == {"copy": {q: {q - 1} for q in range(2, 21)}, "hop 1": one, "hop 2": two}
+
+
+def test_what_has_no_steps_says_so():
+    with pytest.raises(ValueError, match="memorize has no steps to look for"):
+        md.links("memorize", *md.memorize(2, md.generator(0)))
+
+
+def test_an_ablated_head_adds_nothing(model):
+    gpt, tokens = model(), torch.randint(61, (2, 9))
+    before, copy = gpt(tokens), model()
+    with torch.no_grad():  # the same by weights: the head's columns of the output matrix
+        copy.blocks[1].attn.out.weight[:, 8:16] = 0
+        copy.blocks[2].attn.out.weight[:, 24:] = 0
+    with md.ablated(gpt, [(1, 1), (2, 3)]):
+        cut = gpt(tokens)
+    assert torch.allclose(cut, copy(tokens), atol=1e-6) and not torch.allclose(
+        cut, before, atol=0.1
+    )
+    assert torch.equal(gpt(tokens), before)
+    with pytest.raises(RuntimeError), md.ablated(gpt, [(0, 0)]):
+        raise RuntimeError
+    assert torch.equal(gpt(tokens), before)
+
+
+def test_mechanism_and_its_command(solved, capsys):
+    model, _ = md.load(solved)
+    data = md.load_data(md.read_config(solved)[1])
+    found = md.mechanism(model, data, "icqa")
+    copy, match = found["steps"]["copy"], found["steps"]["match"]
+    # one layer copies each question to its answer, the next finds it: and nothing works without
+    assert {layer for layer, _ in copy["heads"]} == {0} and copy["without"] < 0.7
+    assert {layer for layer, _ in match["heads"]} == {1} and match["without"] < 0.3
+    tokens, targets = (part[:200] for part in data.val)
+    maps = md.attention_maps(model, tokens)
+    layer, head = match["heads"][0]
+    given = [maps[layer][b, head, q, tokens[b].tolist().index(targets[b, q])]
+             for b in range(200) for q in range(16, 24)]  # fmt: skip
+    assert sum(given) / len(given) == pytest.approx(match["weight"][layer][head], abs=1e-4)
+    assert len(found["without"]) == 2 and found["accuracy"] > 0.99
+    assert train.main(["--mechanism", solved]) == 0
+    assert "match: heads " in capsys.readouterr().out
+    written = json.load(open(os.path.join(solved, "mechanism.json")))
+    assert written["steps"]["match"]["without"] == match["without"]
+    assert os.path.getsize(os.path.join(solved, "mechanism.png")) > 10_000
+
+
+def test_the_mechanism_of_a_text_model_is_no_question(finished, capsys):
+    assert train.main(["--mechanism", finished]) == 2
+    assert "was not trained on a depth task" in capsys.readouterr().err
