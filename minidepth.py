@@ -59,8 +59,9 @@ def check_fields(config):
     """Raise ValueError for a field outside its limits, naming the value and the limit."""
     for f in dataclasses.fields(config):
         value, (_, low, high, choices) = getattr(config, f.name), f.metadata.values()
-        if choices and value not in choices:
-            raise ValueError(f"{f.name} {value!r} is unknown; choose from {', '.join(choices)}")
+        for v in value if isinstance(value, tuple) and choices else [value] * bool(choices):
+            if v not in choices:
+                raise ValueError(f"{f.name} {v!r} is unknown; choose from {', '.join(choices)}")
         if low is None or (value is None and f.default is None):
             continue
         whole = f.type is not float
@@ -116,6 +117,7 @@ class ModelConfig:
 
 REPORT_DATA = "wop/XXXXXL-chain-of-thought"
 PRECISIONS = ("auto", "fp32", "fp16", "bf16")
+FAMILIES = ("chain", "lookup", "order")  # of embedded problems
 
 
 @dataclass
@@ -129,6 +131,9 @@ class TrainConfig:
     hints: float = option(0.0, "share of the steps in which icl_template gives hints", 0, 1)
     hops: tuple = option((1,), "hops in the task khop; of several one is drawn a sequence", 1)
     problem_steps: tuple = option((1, 2, 3), "steps of the embedded problems: 2,3,4", 1, 9)
+    problem_families: tuple = option(FAMILIES, "the embedded problems' kinds", choices=FAMILIES)
+    problem_modulus: int = option(10, "of the sums in chains", 2, 10)
+    answer: str = option("thinking", "in embedded problems", choices=("thinking", "at once"))
     max_rows: int = option(20_000, "most rows taken from each source; 0: all", 0)
     val_fraction: float = option(0.05, "share of a source's rows held out", 0.001, 0.9)
     packing: str = option("pack", "rows end to end, or each padded", choices=("pack", "pad"))
@@ -183,7 +188,7 @@ TASK_SETTINGS = {
     "memorize": dict(n_heads=8, steps=1000),
     "icqa": dict(n_heads=2),
     "template": dict(steps=3000, batch_size=128, eval_every=200),
-    "icl_template": dict(steps=5000, eval_every=200, hints=0.7),
+    "icl_template": dict(steps=6000, eval_every=200, hints=0.75),
     "khop": dict(steps=2000, batch_size=32, sizes=("length=48",), eval_every=100),
 }
 
@@ -601,23 +606,23 @@ def chance(name, **sizes):
 SYSTEM = "Think step by step."  # the constant system turn of the embedded data
 
 
-def embedded_problem(draw, family, steps):
+def embedded_problem(draw, family, steps, modulus=10):
     """(question, worked steps, answer, number of possible answers) of a problem of `steps` steps.
 
-    chain   a digit to which digits are added, modulo 10; guessing finds 1 in 10
+    chain   a number to which numbers are added, modulo `modulus`; guessing finds 1 in `modulus`
     lookup  a ring of six or more letters in mixed order, followed `steps` times; 1 in (ring - 1)
     order   steps + 1 letters, neighbours compared in mixed order; which is k-th: 1 in (steps + 1)
 
     `draw()` gives a number from 0 to 1, 1 excluded.
     """
     if family == "chain":
-        value, question, work = int(10 * draw()), [], []
+        value, question, work = int(modulus * draw()), [], []
         for _ in range(steps):
-            add = 1 + int(9 * draw())
+            add = 1 + int((modulus - 1) * draw())
             question.append(f"add {add}" if question else f"From {value} add {add}")
-            work.append(f"{value} + {add} = {(value + add) % 10}")
-            value = (value + add) % 10
-        return f"{', '.join(question)} modulo 10 ?", ", ".join(work), str(value), 10
+            work.append(f"{value} + {add} = {(value + add) % modulus}")
+            value = (value + add) % modulus
+        return f"{', '.join(question)} modulo {modulus} ?", ", ".join(work), str(value), modulus
     letters = sorted("abcdefghij", key=lambda _: draw())
     if family == "lookup":
         ring = letters[: max(6, steps + 1)]
@@ -631,22 +636,29 @@ def embedded_problem(draw, family, steps):
     return f"Sort {pairs}. Number {k + 1} ?", " ".join(line), line[k], len(line)
 
 
-def embedded_rows(n, held_out=False, steps=(1, 2, 3), seed=0):
-    """n generated conversations in the published row format, families and step counts in turn.
+def embedded_rows(
+    n, held_out=False, steps=(1, 2, 3), seed=0, families=FAMILIES, modulus=10, at_once=False
+):
+    """n generated conversations in the published row format, families and step counts in turn, the
+    answer after the worked steps or, with `at_once`, without them. ValueError if the settings
+    leave too few different problems.
 
     A problem is held out if the CRC-32 of its question is a multiple of 8, and trained on if not,
     so the two sets cannot meet. Only random.random() is drawn from, whose numbers Python keeps
     the same in every version and on every platform: the same seed gives the same bytes.
     """
-    draw, rows = random.Random(2 * seed + held_out).random, []
+    draw, rows, tried = random.Random(2 * seed + held_out).random, [], 0
     while len(rows) < n:
-        family, k = ("chain", "lookup", "order")[len(rows) % 3], steps[len(rows) // 3 % len(steps)]
-        question, work, answer, candidates = embedded_problem(draw, family, k)
+        i, tried = len(rows), tried + 1
+        family, k = families[i % len(families)], steps[i // len(families) % len(steps)]
+        question, work, answer, candidates = embedded_problem(draw, family, k, modulus)
         if (zlib.crc32(question.encode()) % 8 == 0) == held_out:
-            says = f"<think>\nSo {work}\n</think>\n\n {answer}"
+            says = f"#### {answer}" if at_once else f"<think>\nSo {work}\n</think>\n\n {answer}"
             turns = [("system", SYSTEM), ("user", question), ("assistant", says)]
             messages = [dict(role=role, content=content) for role, content in turns]
             rows.append(dict(messages=messages, family=family, steps=k, guess=1 / candidates))
+        elif tried > 1000 + 100 * n:
+            raise ValueError(f"problem_modulus {modulus} leaves too few chains; give a larger one")
     return rows
 
 
@@ -724,7 +736,9 @@ def read_source(source, config):
     most = config.max_rows or None
     if source == "embedded":
         sizes = ((most or 20_000, False), (600, True))
-        return [embedded_rows(n, held_out, config.problem_steps) for n, held_out in sizes]
+        kind = dict(families=config.problem_families, modulus=config.problem_modulus)
+        kind |= dict(steps=config.problem_steps, at_once=config.answer == "at once")
+        return [embedded_rows(n, held_out, **kind) for n, held_out in sizes]
     if source.endswith(FILES) or os.path.exists(source):
         rows = read_file(source)
     else:
@@ -1024,9 +1038,13 @@ def task_accuracy(model, data):
 
 def answer_accuracy(model, tokenizer, problems, **sampling):
     """Share of the problems, from 0 to 1, whose final_answer() is exactly the right one."""
+    return statistics.mean(answers_right(model, tokenizer, problems, **sampling) or [0.0])
+
+
+def answers_right(model, tokenizer, problems, **sampling):
+    """For each of the problems whether its final_answer() is exactly the right one, 1.0 or 0.0."""
     texts = answer_texts(model, tokenizer, problems, **sampling)
-    right = [final_answer(text) == p["answer"] for text, p in zip(texts, problems)]
-    return sum(right) / max(1, len(right))
+    return [float(final_answer(text) == p["answer"]) for text, p in zip(texts, problems)]
 
 
 # ---------- 7. training ----------
@@ -1293,10 +1311,10 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
             # everything random in a step is a function of (seed, step): nothing to store
             torch.manual_seed(generator(t.seed, step, rank).initial_seed())
             if data.draw:
-                left = t.hints * t.steps - step  # first every query is a hint, then half of them
-                hints = dict(hints=1.0 if left > 0.7 * t.hints * t.steps else 0.5)
-                draw = data.draw if left <= 0 else functools.partial(data.draw, **hints)
-                tokens, targets = draw(per_step, generator(t.seed, step))
+                hints = {}
+                if step < t.hints * t.steps:  # first every query asks for a hint, then a fifth
+                    hints["hints"] = 1.0 if step < 0.2 * t.hints * t.steps else 0.2
+                tokens, targets = data.draw(per_step, generator(t.seed, step), **hints)
             else:
                 rows = batch_rows(step, per_step, n_train, t.seed)
                 tokens, targets = (part[rows].long() for part in data.train)
@@ -1330,7 +1348,14 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
                     if last:  # the batch's loss is noisy and has dropout on; this has neither
                         row["train_loss_eval"] = mean_loss(model, data.train, *sizes)
                     if last and (problems := data.problems[: t.eval_problems]):
-                        row["accuracy"] = answer_accuracy(model, data.tokenizer, problems)
+                        right = answers_right(model, data.tokenizer, problems)
+                        row["accuracy"], kinds = statistics.mean(right), {}
+                        for p, r in zip(problems, right):
+                            kinds.setdefault(f"{p.get('family')} {p.get('steps')}", []).append(r)
+                        if len(kinds) > 1:
+                            row["accuracy_by_problem"] = {
+                                kind: statistics.mean(kinds[kind]) for kind in sorted(kinds)
+                            }
                 now["seconds"] = time.perf_counter() - began
                 row |= dict(seconds=round(now["seconds"], 2), skipped_steps=now["skipped"])
                 log.append(row | dict(tokens_per_second=round(tokens_seen / training)))

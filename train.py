@@ -38,6 +38,7 @@ def numbers(text):
 KINDS = {  # how one value of a flag is read, where its type does not say
     "n_heads": lambda text: numbers(text) if "," in text else int(text),
     "problem_steps": numbers,
+    "problem_families": lambda text: tuple(text.split(",")),
     "hops": numbers,
     "sizes": lambda text: tuple(text.split(",")),
 }
