@@ -775,8 +775,12 @@ def run_command(arguments):
     if int(os.environ.get("RANK", 0)) == 0:
         print(f"preset {preset}: {why}")
     if a["match_params"] is not None:
+        widths = {}  # seeds share one
         for cell in cells:
-            cell |= matched_width(preset, cell, a["match_params"], a["match"])
+            key = repr([(name, value) for name, value in cell.items() if name != "seed"])
+            if key not in widths:
+                widths[key] = matched_width(preset, cell, a["match_params"], a["match"])
+            cell |= widths[key]
     cells = [({key: cell[key] for key in varied}, cell) for cell in cells]
     if a["study"]:
         if a["study"] not in STUDIES:

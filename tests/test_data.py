@@ -424,3 +424,43 @@ def test_each_epoch_takes_every_block_once_in_an_order_of_its_own():
     torch.manual_seed(5)
     assert torch.equal(md.batch_rows(3, 6, 21, 3), rows[18:24])  # whatever was drawn before
     assert md.batch_rows(0, 10, 3, 0).bincount().tolist() in ([3, 3, 4], [3, 4, 3], [4, 3, 3])
+
+
+# ---------- embedded problems: families, modulus, answers at once ----------
+
+
+def test_answers_at_once_have_no_steps_before_them():
+    think, once = (md.embedded_rows(300, True, at_once=flag) for flag in (False, True))
+    for row, short in zip(think, once):
+        *question, says = row["messages"]
+        assert short["messages"][:-1] == question and "<think>" in says["content"]
+        answer = md.final_answer(says["content"])
+        assert short["messages"][-1]["content"] == f"#### {answer}"
+        assert md.problem_of(short)["answer"] == answer == solve(question[1]["content"])
+
+
+def test_families_and_modulus_are_chosen():
+    rows = md.embedded_rows(200, families=("lookup",), steps=(2, 3))
+    assert {(row["family"], row["steps"]) for row in rows} == {("lookup", 2), ("lookup", 3)}
+    rows = md.embedded_rows(400, families=("chain",), modulus=5)
+    answers = {md.final_answer(row["messages"][-1]["content"]) for row in rows}
+    assert answers == set("01234") and {row["guess"] for row in rows} == {1 / 5}
+    for row in rows:
+        question = row["messages"][1]["content"]
+        total = sum(int(n) for n in re.findall(r"\d+", question)[:-1])  # the last is the modulus
+        assert "modulo 5" in question
+        assert md.final_answer(row["messages"][-1]["content"]) == str(total % 5)
+
+
+def test_too_few_problems_for_a_split_are_told():
+    with pytest.raises(ValueError, match="problem_modulus 2 leaves too few chains"):
+        md.embedded_rows(50, True, families=("chain",), steps=(1,), modulus=2)
+
+
+def test_the_settings_reach_the_problems(tiny):
+    settings = dict(answer="at once", problem_families=("chain",), problem_modulus=7)
+    data = md.load_data(tiny(**settings)[1], 80)
+    assert {p["family"] for p in data.problems} == {"chain"} and data.facts["guess"] == 1 / 7
+    assert all(p["solution"].startswith("####") for p in data.problems)
+    with pytest.raises(ValueError, match="problem_families 'x' is unknown; choose from chain"):
+        tiny(problem_families=("chain", "x"))

@@ -530,3 +530,19 @@ def test_two_processes_of_torchrun_equal_one(tmp_path, jsonl):
     for one, two in zip(*logs):
         assert two["train_loss"] == pytest.approx(one["train_loss"], rel=1e-4)
         assert two["val_loss"] == pytest.approx(one["val_loss"], rel=1e-4)
+
+
+def test_the_last_evaluation_tells_accuracy_by_kind_of_problem(finished, tiny):
+    m, t = md.read_config(finished)
+    row = md.result(finished)
+    model, tokenizer = md.load(finished)
+    problems = md.load_data(t, m.block_size, tokenizer).problems[: t.eval_problems]
+    right = md.answers_right(model, tokenizer, problems)
+    assert len(row["accuracy_by_problem"]) == 9
+    for kind, share in row["accuracy_by_problem"].items():
+        family, steps = kind.split()
+        those = [
+            r for r, p in zip(right, problems) if (p["family"], p["steps"]) == (family, int(steps))
+        ]
+        assert share == sum(those) / len(those)
+    assert row["guess"] == pytest.approx(0.221, abs=0.01)
