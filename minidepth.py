@@ -508,7 +508,7 @@ def template(batch, generator, test=False, symbols=2048, length=6):
 
 
 def icl_template(
-    batch, generator, test=False, symbols=1024, length=4, blocks=3, queries=3, labels=8, hints=None
+    batch, generator, test=False, symbols=2048, length=4, blocks=3, queries=3, labels=8, hints=None
 ):
     """In-context template matching (contextual generalization, Chen & Zou 2024): `blocks` strings
     of different patterns, each with a label drawn anew, then `queries` strings, each of another of

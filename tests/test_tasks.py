@@ -222,10 +222,10 @@ def test_hints_are_given_in_the_first_part_of_training_alone(tmp_path, monkeypat
     data = md.load_data(t, m.block_size)
     given.clear()
     run = md.train(m, t, data)
-    assert given == [1.0] * 3 + [0.5] * 7 + [None] * 10
+    assert given == [1.0] * 2 + [0.2] * 8 + [None] * 10
     # names of patterns are words too, and the test split asks for none
-    assert data.n_words == 2 * 1024 + 8 + 1 + 3 == run.model.config.vocab_size
-    assert data.val[1].max() < 2 * 1024 + 8
+    assert data.n_words == 2 * 2048 + 8 + 1 + 3 == run.model.config.vocab_size
+    assert data.val[1].max() < 2 * 2048 + 8
 
 
 def test_khop_accuracy_leaves_out_bottom_and_is_told_by_hops():
