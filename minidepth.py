@@ -133,7 +133,7 @@ class TrainConfig:
     problem_steps: tuple = option((1, 2, 3), "steps of the embedded problems: 2,3,4", 1, 9)
     problem_families: tuple = option(FAMILIES, "the embedded problems' kinds", choices=FAMILIES)
     problem_modulus: int = option(10, "of the sums in chains", 2, 10)
-    answer: str = option("thinking", "in embedded problems", choices=("thinking", "at once"))
+    answer: str = option("thinking", "of embedded problems", choices=("thinking", "direct"))
     max_rows: int = option(20_000, "most rows taken from each source; 0: all", 0)
     val_fraction: float = option(0.05, "share of a source's rows held out", 0.001, 0.9)
     packing: str = option("pack", "rows end to end, or each padded", choices=("pack", "pad"))
@@ -637,10 +637,10 @@ def embedded_problem(draw, family, steps, modulus=10):
 
 
 def embedded_rows(
-    n, held_out=False, steps=(1, 2, 3), seed=0, families=FAMILIES, modulus=10, at_once=False
+    n, held_out=False, steps=(1, 2, 3), seed=0, families=FAMILIES, modulus=10, direct=False
 ):
     """n generated conversations in the published row format, families and step counts in turn, the
-    answer after the worked steps or, with `at_once`, without them. ValueError if the settings
+    answer after the worked steps or, with `direct`, without them. ValueError if the settings
     leave too few different problems.
 
     A problem is held out if the CRC-32 of its question is a multiple of 8, and trained on if not,
@@ -653,7 +653,7 @@ def embedded_rows(
         family, k = families[i % len(families)], steps[i // len(families) % len(steps)]
         question, work, answer, candidates = embedded_problem(draw, family, k, modulus)
         if (zlib.crc32(question.encode()) % 8 == 0) == held_out:
-            says = f"#### {answer}" if at_once else f"<think>\nSo {work}\n</think>\n\n {answer}"
+            says = f"#### {answer}" if direct else f"<think>\nSo {work}\n</think>\n\n {answer}"
             turns = [("system", SYSTEM), ("user", question), ("assistant", says)]
             messages = [dict(role=role, content=content) for role, content in turns]
             rows.append(dict(messages=messages, family=family, steps=k, guess=1 / candidates))
@@ -737,7 +737,7 @@ def read_source(source, config):
     if source == "embedded":
         sizes = ((most or 20_000, False), (600, True))
         kind = dict(families=config.problem_families, modulus=config.problem_modulus)
-        kind |= dict(steps=config.problem_steps, at_once=config.answer == "at once")
+        kind |= dict(steps=config.problem_steps, direct=config.answer == "direct")
         return [embedded_rows(n, held_out, **kind) for n, held_out in sizes]
     if source.endswith(FILES) or os.path.exists(source):
         rows = read_file(source)

@@ -520,7 +520,7 @@ def records(cells):
     """Finished runs as dicts of `labels` and numbers, one a run; for khop one for each k."""
     for cell in cells:
         row, labels = md.result(cell.folder), {k: shown(v) for k, v in cell.labels.items()}
-        keep = (*METRICS, "depth", "guess", "shortcut")
+        keep = (*METRICS, "depth", "guess", "shortcut", "accuracy_by_problem")
         found = {key: row[key] for key in keep if key in row}
         if "accuracy_by_hops" not in row:
             yield dict(labels=labels, **found)
@@ -547,17 +547,17 @@ def summarize(folder, cells):
     lines, table = [], []
     for key, rows in grouped(runs).items():
         found = {metric: md.interval([row[metric] for row in rows]) for metric in metrics}
-        table.append(dict(labels=dict(key), n=len(rows), **found))
+        known = {
+            metric: (mean, half if half >= 0 else None) for metric, (mean, half) in found.items()
+        }
+        table.append(dict(labels=dict(key), n=len(rows), **known))
         forms = [(mean, half, METRICS[metric][1]) for metric, (mean, half) in found.items()]
         texts = [f"{mean:{f}}" + (f" ± {half:{f}}" if half > 0 else "") for mean, half, f in forms]
         lines.append([*(value for _, value in key), str(len(rows)), *texts])
     heads = [*table[0]["labels"], "n", *(METRICS[metric][0] for metric in metrics)]
     lines = [heads, ["---"] * len(heads), *lines]
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    about = dict(
-        command=this_command(),
-        date=time.strftime("%Y-%m-%d"),
-    )
+    about = dict(command=this_command(), date=time.strftime("%Y-%m-%d"))
     about |= md.provenance(md.pick_device("auto"))
     note = "Mean ± half of its 95 % interval (Student's t) over n seeds. "
     note += f"`{about['command']}`, {about['date']}, {about['device']}, "

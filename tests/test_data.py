@@ -426,11 +426,11 @@ def test_each_epoch_takes_every_block_once_in_an_order_of_its_own():
     assert md.batch_rows(0, 10, 3, 0).bincount().tolist() in ([3, 3, 4], [3, 4, 3], [4, 3, 3])
 
 
-# ---------- embedded problems: families, modulus, answers at once ----------
+# ---------- embedded problems: families, modulus, direct answers ----------
 
 
-def test_answers_at_once_have_no_steps_before_them():
-    think, once = (md.embedded_rows(300, True, at_once=flag) for flag in (False, True))
+def test_direct_answers_have_no_steps_before_them():
+    think, once = (md.embedded_rows(300, True, direct=flag) for flag in (False, True))
     for row, short in zip(think, once):
         *question, says = row["messages"]
         assert short["messages"][:-1] == question and "<think>" in says["content"]
@@ -458,7 +458,7 @@ def test_too_few_problems_for_a_split_are_told():
 
 
 def test_the_settings_reach_the_problems(tiny):
-    settings = dict(answer="at once", problem_families=("chain",), problem_modulus=7)
+    settings = dict(answer="direct", problem_families=("chain",), problem_modulus=7)
     data = md.load_data(tiny(**settings)[1], 80)
     assert {p["family"] for p in data.problems} == {"chain"} and data.facts["guess"] == 1 / 7
     assert all(p["solution"].startswith("####") for p in data.problems)
