@@ -118,6 +118,7 @@ class ModelConfig:
 REPORT_DATA = "wop/XXXXXL-chain-of-thought"
 PRECISIONS = ("auto", "fp32", "fp16", "bf16")
 FAMILIES = ("chain", "lookup", "order")  # of embedded problems
+VAL_PACKINGS = ("same", "pack", "pad")
 
 
 @dataclass
@@ -137,13 +138,16 @@ class TrainConfig:
     max_rows: int = option(20_000, "most rows taken from each source; 0: all", 0)
     val_fraction: float = option(0.05, "share of a source's rows held out", 0.001, 0.9)
     packing: str = option("pack", "rows end to end, or each padded", choices=("pack", "pad"))
+    stride: int = option(0, "tokens from chunk to chunk of a long padded row; 0: the block", 0)
+    val_packing: str = option("same", "packing of validation blocks", choices=VAL_PACKINGS)
     loss_on: str = option("all", "tokens that carry a loss", choices=("all", "assistant"))
     steps: int = option(500, "optimizer steps", 1)
+    epochs: int = option(0, "passes over the data instead of --steps; 0: as --steps says", 0)
     batch_size: int = option(16, "sequences in one forward pass, all GPUs together", 1)
     grad_accum: int = option(1, "forward passes in one optimizer step", 1)
     lr: float = option(3e-4, "peak learning rate", 0)
     lr_floor: float = option(0.1, "share of the peak at which the cosine ends", 0, 1)
-    warmup_steps: int = option(50, "steps in which the learning rate rises from 0", 0)
+    warmup_steps: float = option(50, "in which the learning rate rises; below 1: their share", 0)
     weight_decay: float = option(0.1, "AdamW's, on matrices and embeddings, not on norms", 0)
     beta1: float = option(0.9, "AdamW's memory of the gradient", 0, 0.999999)
     beta2: float = option(0.95, "AdamW's memory of its square", 0, 0.999999)
@@ -161,7 +165,7 @@ class TrainConfig:
     def validate(self):
         """Return self; raise ValueError for what cannot be run."""
         check_fields(self)
-        if self.warmup_steps >= self.steps > 1:
+        if self.warmup_steps >= self.steps > 1 and not self.epochs:
             n, most = self.warmup_steps, self.steps - 1
             raise ValueError(
                 f"warmup_steps {n} leaves none of {self.steps} steps; give at most {most}"
@@ -182,7 +186,28 @@ PRESETS = {
         tie_weights=False, data=("icqa",), steps=500, batch_size=64, lr=2e-3, weight_decay=0.0,
         eval_every=50, eval_blocks=1000,
     ),
+    # heads by layer (published losses in docs/results/published); learning rate and batch are ours
+    "heads": dict(
+        vocab_size=50_257, block_size=2048, n_layers=4, n_heads=48, d_model=768, d_ff=3072,
+        dropout=0.0, data=("roneneldan/TinyStories",), tokenizer="EleutherAI/gpt-neo-125m",
+        max_rows=250_000, epochs=1, batch_size=8, lr=5e-4, warmup_steps=0.1, eval_every=250,
+    ),
 }  # fmt: skip
+# LLmini's data as far as our rows go: eight of its eleven sources
+LLMINI = dict(
+    vocab_size=50_257, block_size=256, dropout=0.1, ffn_dropout=0.3, tie_weights=False,
+    data=(
+        "roneneldan/TinyStories", "Salesforce/wikitext:wikitext-2-raw-v1", "google/boolq",
+        "fancyzhx/ag_news", "Rowan/hellaswag", "openai/gsm8k:main", "tau/commonsense_qa",
+        "allenai/ai2_arc:ARC-Challenge",
+    ),
+    tokenizer="openai-community/gpt2", packing="pad", stride=128, epochs=3, batch_size=32,
+    grad_accum=2, lr_floor=0.0, warmup_steps=0.1, weight_decay=0.05, beta2=0.999, seed=42,
+    eval_every=250, eval_blocks=256,
+)  # fmt: skip
+for name, (width, heads, layers) in dict(a=(384, 6, 10), b=(320, 5, 9), c=(256, 4, 8)).items():
+    shape = dict(n_layers=layers, n_heads=heads, d_model=width, d_ff=4 * width)
+    PRESETS[f"llmini-{name}"] = LLMINI | shape
 # what the preset `tasks` changes further for a task
 TASK_SETTINGS = {
     "memorize": dict(n_heads=8, steps=1000),
@@ -730,6 +755,17 @@ def from_hub(name, what, instead, load):
         hub.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE = before
 
 
+def hub_rows(source, split, most=None):
+    """The first `most` rows, by default all, of a split of a data set, HUB_ID or HUB_ID:SUBSET."""
+    from datasets import load_dataset
+
+    name, _, subset = source.partition(":")
+    instead = "--data FILE or --data embedded"
+    load = functools.partial(load_dataset, name, subset or None, split=split)
+    rows = from_hub(source, "data", instead, load)
+    return list(rows.select(range(min(len(rows), most or len(rows)))))
+
+
 def read_source(source, config):
     """(rows to train on, rows held out) of one source of `data`, lists of dicts, whatever the
     seed: every run is measured on the same rows."""
@@ -742,11 +778,7 @@ def read_source(source, config):
     if source.endswith(FILES) or os.path.exists(source):
         rows = read_file(source)
     else:
-        from datasets import load_dataset
-
-        instead = "--data FILE or --data embedded"
-        rows = from_hub(source, "data", instead, lambda: load_dataset(source, split="train"))
-        rows = list(rows.select(range(min(len(rows), most or len(rows)))))
+        rows = hub_rows(source, "train", most)
     if not isinstance(rows, list) or len(rows) < 2:
         n = len(rows) if isinstance(rows, list) else "no list of"
         raise ValueError(f"data {source} has {n} rows; it needs at least 2, one to hold out")
@@ -756,12 +788,40 @@ def read_source(source, config):
     return rows[cut:], rows[:cut]
 
 
+def choices_of(row):
+    """(context, choices, index of the right one) of a multiple-choice row, None if it is none.
+    The context is a text, or for our embedded rows the messages that ask; what is taken:
+
+    ours, embedded  context or messages, choices: [text, …], answer: the index
+    HellaSwag       ctx, endings, label
+    BoolQ           passage, question, answer: true or false
+    ARC             question, choices: {text, label}, answerKey
+    """
+    get = row.get if isinstance(row, dict) else {}.get
+    question, choices = get("question"), get("choices")
+    asked = f"Question: {question}\nAnswer:"
+    if isinstance(get("answer"), bool) and get("passage"):
+        found = f"{row['passage']}\n{asked}", ["no", "yes"], int(row["answer"])
+    elif get("endings"):
+        found = get("ctx"), row["endings"], get("label")
+    elif isinstance(choices, dict) and get("answerKey") in choices.get("label", ()):
+        found = asked, choices["text"], choices["label"].index(row["answerKey"])
+    else:
+        found = get("messages") or get("context"), choices, get("answer")
+    context, choices, answer = found
+    usable = context and isinstance(choices, (list, tuple)) and str(answer).isdecimal()
+    return (context, list(choices), int(answer)) if usable and int(answer) < len(choices) else None
+
+
 def turns_of(row):
     """[(role, content), …] of a row; its `text` has the role "text"; [] if it is unusable."""
     row = row if isinstance(row, dict) else {}
     if isinstance(row.get("messages"), list):
         messages = [m if isinstance(m, dict) else {} for m in row["messages"]]
         turns = [(m.get("role"), m.get("content")) for m in messages]
+    elif found := choices_of(row):  # of several choices the right one is learned
+        context, choices, answer = found
+        turns = [("text", f"{context} {choices[answer]}")]
     elif row.get("question") is not None:  # columnar files fill the other rows' columns with None
         turns = [("user", row["question"]), ("assistant", row.get("answer"))]
     else:
@@ -797,24 +857,31 @@ def encode(rows, tokenizer, loss_on="all"):
     return [tuple(zip(*row)) or ((), ()) for row in rows]
 
 
-def blocks(encoded, T, packing):
+def blocks(encoded, T, packing, stride=0):
     """encode()'s rows → (tokens, targets), each (N, T) int32; -100 is no target.
 
     pack: all rows end to end, cut every T tokens; the rest, less than a block, is left out.
-    pad:  each row from the start of a block, cut every T tokens, its last block filled up.
+    pad:  each row from the start of a block, the last one filled up with zeros; a longer row goes
+          on in another block every `stride` tokens, by default T, until its end is in one.
     """
+    stride = stride or T
     if packing == "pack":
         encoded = [[[x for row in part for x in row] for part in zip(*encoded)]]
     made = []
     for ids, learn in encoded:
         following = [i if s else -100 for i, s in zip(ids[1:], learn[1:])]
-        for start in range(0, len(following), T):
+        for start in range(0, max(len(following) - T + stride, min(len(following), 1)), stride):
             y = following[start : start + T]
             missing = T - len(y)
             if not missing or packing == "pad":
                 x = ids[start : start + len(y)]
                 made.append(([*x, *[0] * missing], y + [-100] * missing))
     return tuple(torch.tensor(made, dtype=torch.int32).view(-1, 2, T).unbind(1))
+
+
+def filled(tokens, targets):
+    """Which positions of blocks() hold text, (N, T) bool: all up to the last token or target."""
+    return ((tokens != 0) | (targets != -100)).flip(1).cumsum(1).flip(1) > 0
 
 
 def load_tokenizer(name, texts=(), size=2048):
@@ -932,7 +999,10 @@ def load_data(config, block_size=512, tokenizer=None):
         encoded = encode([segments(row, tokenizer) for row in part], tokenizer, config.loss_on)
         n = sum(len(ids) for ids, _ in encoded)
         facts |= {f"{name}_rows": len(part), f"{name}_tokens": n}
-        made.append(blocks(encoded, block_size, config.packing))
+        packing = config.packing
+        if name == "val" and config.val_packing != "same":
+            packing = config.val_packing
+        made.append(blocks(encoded, block_size, packing, config.stride))
         if not (made[-1][1] != -100).any():
             raise ValueError(
                 f"data {sources}: {n} tokens for {name} do not fill a block of {block_size} to "
@@ -1047,17 +1117,76 @@ def answers_right(model, tokenizer, problems, **sampling):
     return [float(final_answer(text) == p["answer"]) for text, p in zip(texts, problems)]
 
 
+def embedded_choices(n, steps=(1, 2, 3), choices=4, seed=0):
+    """n held-out embedded problems for choice_scores(): the conversation up to the answer, the
+    worked-out answer and, in the same words, up to three wrong results, in random order; guessing
+    finds 1 in their number."""
+    draw, rows = random.Random(seed).random, []
+    for row in embedded_rows(n, True, steps, seed):
+        *asked, said = row["messages"]
+        work, right = said["content"].rsplit("\n</think>\n\n ", 1)
+        known = re.findall(r"\b[a-j]\b", asked[-1]["content"]) or list("0123456789")
+        wrong = sorted(sorted({*known} - {right}), key=lambda _: draw())[: choices - 1]
+        answers = sorted([right, *wrong], key=lambda _: draw())
+        # what the work ends with is the answer: a wrong one ends its work alike
+        stem = work.removesuffix(right)
+        ends = [(a if work != stem else "") + f"\n</think>\n\n {a}" for a in answers]
+        said = [stem + end for end in ends]
+        rows.append(dict(messages=asked, choices=said, answer=answers.index(right)))
+    return rows
+
+
+@torch.no_grad()
+def choice_scores(model, tokenizer, found):
+    """Mean log-likelihood a token, in nats, of each choice after its context, for each of
+    choices_of(): one list a row. The last block_size tokens of both are read, and after a text
+    a choice begins with a space. ValueError if a choice alone does not fit."""
+    T, device, scores = model.config.block_size, model.head_weight.device, []
+    stack, was_training = nn.utils.rnn.pad_sequence, model.training
+    model.eval()
+    for number, (context, choices, _) in enumerate(found, 1):
+        if isinstance(context, str):
+            asked = encode([[(context, True)]], tokenizer)[0][0]
+            choices = [f" {choice}" for choice in choices]
+        else:
+            asked = prompt_ids(tokenizer, context)
+        said = [ids for ids, _ in encode([[(choice, True)] for choice in choices], tokenizer)]
+        longest = max(map(len, said))
+        if longest > T or not all(said):
+            raise ValueError(f"row {number} has a choice of {longest} tokens; 1 to {T} can be read")
+        rows = [(asked + ids)[-T - 1 :] for ids in said]
+        heard = [(-100,) * (len(row) - 1 - len(ids)) + ids for row, ids in zip(rows, said)]
+        tokens = stack([torch.tensor(row[:-1]) for row in rows], batch_first=True)
+        targets = stack([torch.tensor(row) for row in heard], batch_first=True, padding_value=-100)
+        loss, n = model(tokens.to(device), targets.to(device))
+        scores.append((-loss / n).tolist())
+    model.train(was_training)
+    return scores
+
+
 # ---------- 7. training ----------
 
 
 def lr_at(step, config):
     """Learning rate of the 0-based step: a line from 0 to the peak, half a cosine to the floor.
     A pure function, so skipped steps and resumed runs change nothing."""
-    if step < config.warmup_steps:
-        return config.lr * step / config.warmup_steps
+    warmup = config.warmup_steps
+    warmup = round(warmup * config.steps) if warmup < 1 else warmup
+    if step < warmup:
+        return config.lr * step / warmup
     floor = config.lr * config.lr_floor
-    done = (step - config.warmup_steps) / max(1, config.steps - config.warmup_steps)
+    done = (step - warmup) / max(1, config.steps - warmup)
     return floor + 0.5 * (1 + math.cos(math.pi * done)) * (config.lr - floor)
+
+
+def counted_steps(config, data):
+    """The TrainConfig with the steps that its epochs over data.train take, if it has any."""
+    if not config.epochs:
+        return config
+    if data.draw:
+        raise ValueError(f"epochs {config.epochs}: a task's data never repeats; give --steps")
+    passes = config.epochs * len(data.train[0]) / (config.batch_size * config.grad_accum)
+    return dataclasses.replace(config, steps=math.ceil(passes))
 
 
 def pick_device(name):
@@ -1267,6 +1396,7 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
     if now["step"] >= t.steps:
         raise ValueError(f"{folder} is finished: {t.steps} of {t.steps} steps are done")
     data = data or load_data(t, m.block_size, saved_tokenizer(folder) if resume else None)
+    t = counted_steps(t, data)
     fingerprint = zlib.crc32(data.train[0].numpy().tobytes())
     if now.setdefault("fingerprint", fingerprint) != fingerprint:
         raise ValueError(f"the data of {folder} is not what its checkpoint was trained on")
@@ -1383,15 +1513,18 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
 @contextlib.contextmanager
 def watch_attention(model, see):
     """While active, every attention layer of the GPT, unmodified and training or not, calls
-    see(layer, weights) each time it is applied: weights (B, H, T, T) float32, without dropout, and
-    gone after the call, so that a layer's lie in memory at a time."""
+    see(layer, weights) each time it is applied to tokens read without a cache: weights (B, H, T, T)
+    float32, without dropout, and gone after the call, so that one layer's at a time need memory.
+    Nothing is drawn and no gradient formed: training goes on as if unwatched."""
 
     def look(layer, attn, inputs):
         # in single precision, whatever the training's: entropies are sums of many small terms
         with torch.no_grad(), torch.autocast(inputs[0].device.type, enabled=False):
-            q, k, v = attn.project(inputs[0].float())
+            x = inputs[0].to(attn.qkv.weight.dtype)
+            q, k, v = (part.float() for part in attn.project(x))
             see(layer, readable_attention(q, k, v, attn.scale)[1])
 
+    model = getattr(model, "module", model)  # out of DataParallel, whose replicas keep the hooks
     watched = [
         block.attn.register_forward_pre_hook(functools.partial(look, layer))
         for layer, block in enumerate(model.blocks)
@@ -1446,6 +1579,32 @@ def attention_maps(model, tokens):
     return maps
 
 
+def head_sums(weights, count_masked=False, counted=None):
+    """head_stats() before its division, so that batches add up: {name: (2, H), sum and count}."""
+    B, H, T, _ = weights.shape
+    counted = torch.ones(B, T, dtype=torch.bool) if counted is None else counted
+    counted = counted[:, None].to(weights.device).expand(B, H, T)
+    causal = torch.ones(T, T, dtype=torch.bool, device=weights.device).tril()
+    keys = torch.arange(1, T + 1, device=weights.device)  # in sight of query i
+    among = causal | count_masked
+    entropy = -weights.xlogy(weights).sum(-1)  # (B, H, T)
+
+    def add(values, those, count=1):
+        sums = [torch.where(those, part, 0).sum((0, 2)) for part in (values, count)]
+        return torch.stack([part.cpu().double() for part in sums])  # counts outgrow float32
+
+    def below(threshold):  # over all entries, as the published tables, not query by query
+        return add(((weights < threshold) & among).sum(-1), counted, among.sum(-1))
+
+    return dict(
+        entropy=add(entropy, counted),
+        normalised_entropy=add(entropy / keys.log().clamp(min=1e-9), counted & (keys > 1)),
+        effective_keys=add(entropy.exp(), counted),
+        sparsity=below(1e-3),
+        relative_sparsity=below(0.1 / keys[:, None]),
+    )
+
+
 def head_stats(weights, count_masked=False, counted=None):
     """Of weights (B, H, T, T), averages over the queries `counted` (B, T), by default all, → (H,):
 
@@ -1457,31 +1616,8 @@ def head_stats(weights, count_masked=False, counted=None):
 
     Keys after the query are no keys; `count_masked` counts them, as LLmini's published tables do.
     """
-    B, H, T, _ = weights.shape
-    counted = torch.ones(B, T, dtype=torch.bool) if counted is None else counted
-    counted = counted.to(weights.device)
-    causal = torch.ones(T, T, dtype=torch.bool, device=weights.device).tril()
-    keys = torch.arange(1, T + 1, device=weights.device)  # in sight of query i
-    among = causal | count_masked
-    entropy = -weights.xlogy(weights).sum(-1)  # (B, H, T)
-
-    def mean(values, those):
-        those = those[:, None].expand(B, H, T)
-        return (values * those).sum((0, 2)) / those.sum((0, 2))
-
-    def below(threshold):  # over all entries, as the published tables, not query by query
-        few, all_keys = ((weights < threshold) & among).sum(-1), among.sum(-1).expand(B, H, T)
-        those = counted[:, None]
-        return (few * those).sum((0, 2)) / (all_keys * those).sum((0, 2))
-
-    later = counted & (keys > 1)
-    return dict(
-        entropy=mean(entropy, counted),
-        normalised_entropy=mean(entropy / keys.log().clamp(min=1e-9), later),
-        effective_keys=mean(entropy.exp(), counted),
-        sparsity=below(1e-3),
-        relative_sparsity=below(0.1 / keys[:, None]),
-    )
+    sums = head_sums(weights, count_masked, counted)
+    return {name: (total / count).float() for name, (total, count) in sums.items()}
 
 
 def stacked(layers):
@@ -1497,15 +1633,21 @@ def attention_stats(maps, count_masked=False, counted=None):
 
 
 def model_stats(model, tokens, count_masked=False, counted=None):
-    """attention_stats() of a model on tokens (B, T), with a layer's weights at a time in memory."""
-    layers = []
+    """attention_stats() of a model on tokens (B, T), with the weights of one layer and one sequence
+    at a time in memory, at most."""
+    sums = []
+    for i in range(len(tokens)):
+        found = []
 
-    def see(layer, weights):
-        layers.append(head_stats(weights, count_masked, counted))
+        def see(layer, weights):
+            found.append(
+                head_sums(weights, count_masked, None if counted is None else counted[i, None])
+            )
 
-    with watch_attention(model, see):
-        exact_hidden(model, tokens)
-    return stacked(layers)
+        with watch_attention(model, see):
+            exact_hidden(model, tokens[i, None])
+        sums = [{k: a[k] + b[k] for k in b} for a, b in zip(sums, found)] or found
+    return stacked([{k: (t / n).float() for k, (t, n) in layer.items()} for layer in sums])
 
 
 def links(name, tokens, targets, **sizes):
