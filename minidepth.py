@@ -1136,6 +1136,21 @@ def embedded_choices(n, steps=(1, 2, 3), choices=4, seed=0):
     return rows
 
 
+def read_choices(source, most=0):
+    """choices_of() all multiple-choice rows of a file, of 'embedded', or of the validation split
+    of a hub id, of at most the first `most` rows if given; ValueError if there are none."""
+    if source == "embedded":
+        rows = embedded_choices(most or 600)
+    elif source.endswith(FILES) or os.path.exists(source):
+        rows = read_file(source)
+    else:
+        rows = hub_rows(source, "validation", most)
+    rows = rows[: most or None] if isinstance(rows, list) else []
+    if not (found := [each for each in map(choices_of, rows) if each]):
+        raise ValueError(f"data {source} has no row of context, choices, answer, as --score needs")
+    return found
+
+
 @torch.no_grad()
 def choice_scores(model, tokenizer, found):
     """Mean log-likelihood a token, in nats, of each choice after its context, for each of

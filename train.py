@@ -40,6 +40,7 @@ KINDS = {  # how one value of a flag is read, where its type does not say
     "problem_steps": numbers,
     "problem_families": lambda text: tuple(text.split(",")),
     "hops": numbers,
+    "warmup_steps": lambda text: float(text) if "." in text else int(text),
     "sizes": lambda text: tuple(text.split(",")),
 }
 ONCE = ("out_dir", "name", "device")  # flags that make no grid
@@ -94,6 +95,8 @@ def make_parser():
     do.add_argument(
         "--max_new_tokens", type=int, default=256, metavar="X", help="of --sample (256)"
     )
+    do.add_argument("--score", metavar="RUN_DIR", help="answer multiple-choice rows of --data")
+    do.add_argument("--attention", nargs="+", metavar="RUN_DIR", help="measure and draw attention")
     do.add_argument(
         "--export_hf",
         nargs=2,
@@ -103,10 +106,12 @@ def make_parser():
     return parser
 
 
-def pick_preset(name, data=()):
+def pick_preset(name, data=(), study=None):
     """The preset's name, and why it was taken."""
     if name != "auto":
         return name, "as asked"
+    if study == "llmini" or (study == "heads" and torch.cuda.is_available()):
+        return dict(llmini="llmini-c").get(study, study), f"the study {study} is about it"
     if md.TASKS.keys() & set(data):
         return "tasks", f"{data[0]} is a depth task"
     if torch.cuda.is_available():
@@ -147,9 +152,11 @@ def facts(m, t, data=None):
         )
     else:
         lines.append("parameters: known when the data has given the tokenizer its words")
+    steps = f"{t.steps} steps" if data or not t.epochs else f"{t.epochs} epochs"
+    warmup = f"{t.warmup_steps:g}" if t.warmup_steps >= 1 else f"{t.warmup_steps:.0%} of them"
     lines.append(
-        f"step {t.batch_size} x {t.grad_accum} x {T} = {tokens:,} tokens; {t.steps} "
-        f"steps, learning rate up to {t.lr:g} in {t.warmup_steps}, down to {t.lr * t.lr_floor:g}"
+        f"step {t.batch_size} x {t.grad_accum} x {T} = {tokens:,} tokens; {steps}, "
+        f"learning rate up to {t.lr:g} in {warmup}, down to {t.lr * t.lr_floor:g}"
     )
     if not data:
         lines.append(f"data {' + '.join(t.data)}, tokenizer {t.tokenizer} (not loaded)")
@@ -164,7 +171,7 @@ def facts(m, t, data=None):
         return lines
     f, n_blocks = data.facts, len(data.train[0])
     used = min(1.0, n_blocks * T / f["train_tokens"]) if t.packing == "pack" else 1.0
-    filled = min(1.0, f["train_tokens"] / (n_blocks * T))
+    filled = md.filled(*data.train).float().mean().item()
     learned = (data.train[1] != -100).sum().item() / f["train_tokens"]
     lines.append(
         f"data {' + '.join(t.data)}: {f['train_rows']:,} rows, {f['val_rows']:,} held out"
@@ -256,6 +263,7 @@ def run_training(m, t, resume=False):
     if not resume and os.path.exists(os.path.join(folder, "config.json")):
         raise ValueError(f"{folder} exists; go on with --resume {folder}, or give another --name")
     data = md.load_data(t, m.block_size, md.saved_tokenizer(folder) if resume else None)
+    t = md.counted_steps(t, data)
     for line in facts(m, t, data) if first else ():
         print(line)
     with stop_requests() as noted:
@@ -375,6 +383,110 @@ def sample(run_dir, prompt, temperature, max_new_tokens, seed):
     print(tokenizer.decode(tokens[0], skip_special_tokens=True))
 
 
+def score(run_dir, sources, most):
+    """Print the share of multiple-choice rows of each source whose right choice is likeliest."""
+    model, tokenizer = md.load(run_dir)
+    if tokenizer is None:
+        raise ValueError(f"--score {run_dir} was trained on a depth task: it knows no text")
+    model.to(md.pick_device("auto"))
+    for source in sources:
+        found = md.read_choices(source, most)
+        scores = md.choice_scores(model, tokenizer, found)
+        right = [each.index(max(each)) == answer for each, (_, _, answer) in zip(scores, found)]
+        mean, half = md.interval([float(r) for r in right])
+        guess = statistics.mean(1 / len(choices) for _, choices, _ in found)
+        says = f" ± {half:.3f} (95 % interval)" if half >= 0 else ""
+        print(f"{source}: accuracy {mean:.3f}{says} on {len(found)} rows, guessing {guess:.3f}")
+
+
+def attention(run_dirs, out_dir):
+    """Attention of runs on their own validation blocks, padding left out: a table and, in each
+    folder, attention.json and attention.png; in out_dir the profiles of all, LLmini's beside."""
+    profiles = {}
+    for folder in run_dirs:
+        m, t = md.read_config(folder)
+        model, tokenizer = md.load(folder)
+        tokens, targets = (p[: t.eval_blocks] for p in md.load_data(t, m.block_size, tokenizer).val)
+        model.to(md.pick_device("auto"))
+        there, kinds = md.filled(tokens, targets), dict(valid=False, count_masked=True)
+        found = {k: md.model_stats(model, tokens.long(), v, there) for k, v in kinds.items()}
+        about = {
+            k: {name: [h.tolist() for h in v] for name, v in f.items()} for k, f in found.items()
+        }
+        about |= dict(queries=int(there.sum()), blocks=len(tokens), block_size=tokens.size(1))
+        text = json.dumps(about, indent=1).encode()
+        md.write_file(os.path.join(folder, "attention.json"), lambda f: f.write(text))
+        draw_attention(found["valid"], os.path.join(folder, "attention.png"), folder)
+        profile = {k: [h.mean().item() for h in v] for k, v in found["valid"].items()}
+        profile["counted"] = [h.mean().item() for h in found["count_masked"]["sparsity"]]
+        profiles[os.path.basename(os.path.normpath(folder))] = profile
+        print(
+            f"{folder}: {about['queries']:,} queries in {about['blocks']} validation blocks of "
+            f"{about['block_size']}, means over heads\n"
+            "| layer | entropy (nats) | over its most | effective keys | sparsity "
+            "| relative sparsity | sparsity, mask counted |\n|---|---|---|---|---|---|---|"
+        )
+        for layer, row in enumerate(zip(*profile.values()), 1):
+            print(f"| {layer} | {' | '.join(f'{value:.3f}' for value in row)} |")
+    path = os.path.join(out_dir, "attention_profiles.png")
+    draw_profiles(profiles, path)
+    print(f"wrote {path}; in each folder attention.json, attention.png")
+
+
+def draw_attention(stats, path, title):
+    """Heat maps of entropy and sparsity, layer by head; head counts may differ."""
+    plt = pyplot()
+    H, L = max(map(len, stats["entropy"])), len(stats["entropy"])
+    figure, drawn = plt.subplots(
+        1, 2, figsize=(5 + 0.4 * H, 2 + 0.25 * L), layout="constrained", squeeze=False
+    )
+    for axes, name, unit in zip(drawn[0], ("entropy", "sparsity"), ("nats", "share below 0.001")):
+        grid = [[*layer.tolist(), *[math.nan] * (H - len(layer))] for layer in stats[name]]
+        image = axes.imshow(grid, aspect="auto", vmin=0, cmap="viridis")
+        figure.colorbar(image, ax=axes, label=f"{name} ({unit})")
+        axes.set(xlabel="head", ylabel="layer", yticks=range(L), yticklabels=range(1, L + 1))
+        axes.set(xticks=range(0, H, 1 + H // 12), xticklabels=range(1, H + 1, 1 + H // 12))
+    figure.suptitle(os.path.basename(os.path.normpath(title)), fontsize="medium")
+    md.write_file(path, lambda f: figure.savefig(f, dpi=150))
+    plt.close(figure)
+
+
+MASKED = 255 / 512  # share of masked entries in the published maps of 256 x 256
+
+
+def draw_profiles(profiles, path):
+    """Entropy and sparsity by layer of several runs, beside LLmini's A, B and C."""
+    profiles = dict(profiles)
+    for model in "abc":
+        rows = [row for row in md.published("llmini_attention") if row[f"entropy_{model}"] != ""]
+        entropy, counted = ([row[f"{k}_{model}"] for row in rows] for k in ("entropy", "sparsity"))
+        valid = [(s - MASKED) / (1 - MASKED) for s in counted]
+        name = f"LLmini {model.upper()} (published)"
+        profiles[name] = dict(entropy=entropy, counted=counted, sparsity=valid)
+    plt = pyplot()
+    figure, drawn = plt.subplots(1, 3, figsize=(13, 4.5), layout="constrained")
+    panels = dict(
+        entropy="entropy (nats)",
+        counted="share below 0.001, masked entries counted",
+        sparsity="share below 0.001, of keys in sight",
+    )
+    for axes, (key, label) in zip(drawn, panels.items()):
+        for name, profile in profiles.items():
+            style = "--s" if "published" in name else "-o"
+            axes.plot(
+                range(1, len(profile[key]) + 1), profile[key], style, label=name, markersize=4
+            )
+        axes.set(xlabel="layer", ylabel=label)
+        axes.set_ylim(bottom=0)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.grid(alpha=0.3)
+    handles, labels = drawn[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize="small")
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    md.write_file(path, lambda f: figure.savefig(f, dpi=150))
+    plt.close(figure)
+
+
 # ---------- grids: a run for each combination of values, a table and figures of them ----------
 
 METRICS = {  # of the table: heading, format
@@ -420,6 +532,7 @@ def is_finished(m, t):
     was_m, was_t = md.read_config(folder)
     m = dataclasses.replace(m, vocab_size=m.vocab_size or was_m.vocab_size)
     t = dataclasses.replace(t, out_dir=was_t.out_dir, name=was_t.name, device=was_t.device)
+    t.steps = was_t.steps if t.epochs else t.steps  # as many as the data made of them
     if (m, t) != (was_m, was_t):
         raise ValueError(f"{folder} holds a run with other settings; give another --out_dir")
     with contextlib.suppress(ValueError):
@@ -566,7 +679,10 @@ def summarize(folder, cells):
         lines = [*differences(runs, [m for m in metrics if m in ("accuracy", "val_loss")])]
         about["differences"] = lines
         text += "\n\n" + "\n".join(f"- {line}" for line in lines)
-        draw_plane(runs, os.path.join(folder, "plane.png"))
+        if len({run["params_total"] for run in runs}) > 1:
+            draw_plane(runs, os.path.join(folder, "plane.png"))
+        if "scheme" in table[0]["labels"]["model"]:
+            draw_heads(runs, os.path.join(folder, "heads.png"))
     print(f"{text}\n{note}")
     os.makedirs(folder, exist_ok=True)
     about |= dict(table=table, runs=runs)
@@ -587,7 +703,8 @@ def differences(runs, metrics):
     for metric, (a, b) in itertools.product(metrics, itertools.combinations(values, 2)):
         seeds = values[a].keys() & values[b].keys()
         gaps = [values[b][seed][metric] - values[a][seed][metric] for seed in seeds]
-        if len(gaps) > 1:
+        # of models named GROUP: NAME only those of a group
+        if len(gaps) > 1 and a.rpartition(": ")[0] == b.rpartition(": ")[0]:
             mean, half = md.interval(gaps)
             says = "excludes 0" if abs(mean) > half else "does not exclude 0"
             yield (
@@ -648,9 +765,15 @@ def draw_summary(runs, path):
                 axes.plot([x[-1]] * len(values), values, "o", color=color, alpha=0.4, markersize=4)
                 mean, half = md.interval(values)
                 means, halves = [*means, mean], [*halves, half if half > 0 else 0]
-            axes.errorbar(x, means, halves, fmt="-_", color=color, capsize=3, label=name or None)
+            fmt = "_" if axis == "model" else "-_"  # models have no order for a line to follow
+            axes.errorbar(x, means, halves, fmt=fmt, color=color, capsize=3, label=name or None)
         axes.set(xlabel=axis, xticks=range(len(ticks)), xticklabels=ticks)
-        axes.set(ylabel="validation loss (nats a token)", yscale="log")
+        if axis == "model" and sum(map(len, ticks)) > 50:
+            axes.tick_params(axis="x", rotation=25)
+            plt.setp(axes.get_xticklabels(), ha="right", rotation_mode="anchor")
+        losses = [run["val_loss"] for run in runs]
+        axes.set(ylabel="validation loss (nats a token)")
+        axes.set_yscale("log" if max(losses) > 3 * min(losses) else "linear")
         axes.grid(alpha=0.3)
         if metric == "accuracy":
             axes.set(
@@ -731,7 +854,92 @@ def depth_study(preset, settings):
     }
 
 
-STUDIES = {"depth": depth_study}  # (preset, settings) → {name: settings of a run}
+def llmini_study(preset, settings):
+    """From LLmini's C to its A by depth, width or heads alone. A's 6 heads do not divide C's width;
+    8 is the nearest number above that does."""
+    keys = ("n_layers", "n_heads", "d_model", "d_ff")
+    a, c = ({key: md.PRESETS[f"llmini-{name}"][key] for key in keys} for name in "ac")
+    rows = {
+        "C": {},
+        f"C, {a['n_layers']} layers": dict(n_layers=a["n_layers"]),
+        f"C, width {a['d_model']}": dict(d_model=a["d_model"], d_ff=a["d_ff"]),
+        "C, 8 heads": dict(n_heads=8),
+        "A": a,
+    }
+    return {name: settings | c | changes for name, changes in rows.items()}
+
+
+def packing_study(preset, settings):
+    """Rows padded, and packed for as many steps or for as many tokens of text, all validated on
+    the same blocks: padded, each row by itself, unless --val_packing says otherwise."""
+    m, t = md.configs(preset, **settings | dict(packing="pad"))
+    data = md.load_data(t, m.block_size)
+    steps = md.counted_steps(t, data).steps
+    share = md.filled(*data.train).float().mean().item()
+    print(f"padded blocks are {share:.1%} text: packed, {share:.1%} of the steps see as much of it")
+    same = dict(val_packing="pad") | settings | dict(epochs=0)
+    return {
+        "padded": same | dict(packing="pad", steps=steps),
+        "packed, same steps": same | dict(packing="pack", steps=steps),
+        "packed, same text": same | dict(packing="pack", steps=max(1, round(steps * share))),
+    }
+
+
+def heads_study(preset, settings):
+    """The published schedules of heads over four layers, all with as many parameters. A d_model
+    that their counts do not divide gets a third of each: the same ratios."""
+    four = settings | dict(n_layers=4)
+    C, rows = md.configs(preset, **four | dict(n_heads=1))[0].d_model, {}
+    schedules = md.published("heads_schedules")
+    part = 1 if C % 96 == 0 else 3  # 96 is the most, and a multiple of all the others
+    for row in schedules:
+        heads = tuple(int(n) // part for n in row["heads"].split("-"))
+        name = f"{row['group']}: {row['scheme']} {'-'.join(map(str, heads))}"
+        rows[name] = four | dict(n_heads=heads)
+    return rows
+
+
+def draw_heads(runs, path):
+    """Validation loss and time by the number of heads of heads_study(), beside the published."""
+    theirs, plt = {}, pyplot()
+    for row in md.published("heads_schedules"):
+        name = f"{row['group']}: {row['scheme']} {row['heads']}"
+        theirs[name] = [dict(val_loss=row["eval_loss"], tokens_per_second=1 / row["hours"])]
+    ours = {dict(key)["model"]: rows for key, rows in grouped(runs).items()}
+    n = max(map(len, ours.values()))
+    panels = {"published, one run each": theirs, f"ours, n = {n}, 95 % intervals": ours}
+    figure, drawn = plt.subplots(2, 2, figsize=(9, 7), layout="constrained", sharex="col")
+    for (loss_axes, time_axes), (title, models) in zip(drawn.T, panels.items()):
+        fastest = max(row["tokens_per_second"] for rows in models.values() for row in rows)
+        schemes = {}
+        for name, rows in models.items():
+            _, scheme, heads = name.split()
+            schemes.setdefault(scheme, {})[sum(map(int, heads.split("-")))] = rows
+        for axes, measure in (
+            (loss_axes, lambda row: row["val_loss"]),
+            (time_axes, lambda row: fastest / row["tokens_per_second"]),
+        ):
+            for scheme, found in schemes.items():
+                means, halves = zip(*(md.interval([*map(measure, r)]) for r in found.values()))
+                axes.errorbar([*found], means, halves, fmt="-o", capsize=3, label=scheme)
+            axes.set_xscale("log")
+            axes.grid(alpha=0.3)
+        counts = sorted({n for found in schemes.values() for n in found})[1::2]  # 45 hides 48
+        time_axes.set_xticks(counts, labels=counts)
+        time_axes.set_xticks([], minor=True)
+        time_axes.set(xlabel="heads in all four layers", ylabel="time a step, fastest run = 1")
+        loss_axes.set(title=title, ylabel="validation loss (nats a token)")
+        loss_axes.legend()
+    md.write_file(path, lambda f: figure.savefig(f, dpi=150))
+    plt.close(figure)
+
+
+STUDIES = {
+    "depth": depth_study,
+    "llmini": llmini_study,
+    "packing": packing_study,
+    "heads": heads_study,
+}  # (preset, settings) → {name: settings of a run}
 
 
 def run_command(arguments):
@@ -757,6 +965,11 @@ def run_command(arguments):
         )
     if a["mechanism"]:
         return mechanism(a["mechanism"])
+    if a["score"]:
+        sources = changes.get("data", ("embedded",))
+        return score(a["score"], sources, changes.get("max_rows", 0))
+    if a["attention"]:
+        return attention(a["attention"], changes.get("out_dir", md.TrainConfig.out_dir))
     if a["export_hf"]:
         md.export_hf(*a["export_hf"])
         return print(
@@ -771,7 +984,7 @@ def run_command(arguments):
         t.out_dir, t.name = os.path.split(os.path.normpath(a["resume"]))
         print(f"resume {a['resume']}")
         return run_training(m, t, resume=True)
-    preset, why = pick_preset(a["preset"], changes.get("data", ()))
+    preset, why = pick_preset(a["preset"], changes.get("data", ()), a["study"])
     if int(os.environ.get("RANK", 0)) == 0:
         print(f"preset {preset}: {why}")
     if a["match_params"] is not None:
