@@ -419,7 +419,8 @@ def attention(run_dirs, out_dir):
         draw_attention(found["valid"], os.path.join(folder, "attention.png"), folder)
         profile = {k: [h.mean().item() for h in v] for k, v in found["valid"].items()}
         profile["counted"] = [h.mean().item() for h in found["count_masked"]["sparsity"]]
-        profiles[os.path.basename(os.path.normpath(folder))] = profile
+        name = f"{os.path.basename(os.path.normpath(folder))}, {about['block_size']} tokens"
+        profiles[name] = profile
         print(
             f"{folder}: {about['queries']:,} queries in {about['blocks']} validation blocks of "
             f"{about['block_size']}, means over heads\n"
@@ -461,7 +462,7 @@ def draw_profiles(profiles, path):
         rows = [row for row in md.published("llmini_attention") if row[f"entropy_{model}"] != ""]
         entropy, counted = ([row[f"{k}_{model}"] for row in rows] for k in ("entropy", "sparsity"))
         valid = [(s - MASKED) / (1 - MASKED) for s in counted]
-        name = f"LLmini {model.upper()} (published)"
+        name = f"LLmini {model.upper()}, published, 256 tokens"
         profiles[name] = dict(entropy=entropy, counted=counted, sparsity=valid)
     plt = pyplot()
     figure, drawn = plt.subplots(1, 3, figsize=(13, 4.5), layout="constrained")
