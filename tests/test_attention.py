@@ -1,0 +1,275 @@
+"""Attention captured, measured and drawn, against plain loops in float64."""
+
+import json
+import math
+import shutil
+import weakref
+
+import pytest
+import torch
+from torch.nn.functional import gelu, layer_norm
+
+import minidepth as md
+import train
+
+HEADS = (4, 2, 8)
+
+
+def tokens_of(batch, T, words=61):
+    return torch.randint(words, (batch, T), generator=torch.Generator().manual_seed(3))
+
+
+def maps_by_hand(gpt, tokens):
+    """attention_maps() of a model with learned positions, in float64, head by head."""
+    w = {k: v.double() for k, v in gpt.state_dict().items()}
+    c, maps = gpt.config, []
+    x = w["token_embedding.weight"][tokens] + w["position_embedding.weight"][: tokens.size(1)]
+    later = torch.ones(tokens.size(1), tokens.size(1), dtype=torch.bool).triu(1)
+
+    def norm(x, name):
+        return layer_norm(x, (c.d_model,), w[f"{name}.weight"], w[f"{name}.bias"])
+
+    for i in [*range(c.n_layers)] * c.n_loops:
+        name, H = f"blocks.{i}", c.heads[i]
+        q, k, v = (norm(x, f"{name}.norm1") @ w[f"{name}.attn.qkv.weight"].T).chunk(3, -1)
+        D, heads, outputs = c.d_model // H, [], []
+        for h in range(H):
+            part = slice(h * D, (h + 1) * D)
+            scores = q[..., part] @ k[..., part].transpose(1, 2) / D**0.5
+            heads.append(scores.masked_fill(later, -math.inf).softmax(-1))
+            outputs.append(heads[-1] @ v[..., part])
+        maps.append(torch.stack(heads, 1))
+        x = x + torch.cat(outputs, -1) @ w[f"{name}.attn.out.weight"].T
+        up = gelu(norm(x, f"{name}.norm2") @ w[f"{name}.mlp.up.weight"].T)
+        x = x + up @ w[f"{name}.mlp.out.weight"].T
+    return maps
+
+
+def stats_by_hand(weights, count_masked, counted):
+    """head_stats() with one Python number after the other."""
+    B, H, T, _ = weights.shape
+    found = {name: [] for name in ("entropy", "normalised_entropy", "effective_keys", "sparsity")}
+    found["relative_sparsity"] = []
+    for h in range(H):
+        entropies, normalised, few, relative, entries = [], [], 0, 0, 0
+        for b in range(B):
+            for i in range(T):
+                if not counted[b, i]:
+                    continue
+                row = weights[b, h, i].tolist()
+                entropies.append(-sum(p * math.log(p) for p in row[: i + 1] if p > 0))
+                if i > 0:
+                    normalised.append(entropies[-1] / math.log(i + 1))
+                for p in row if count_masked else row[: i + 1]:
+                    entries += 1
+                    few += p < 1e-3
+                    relative += p < 0.1 / (i + 1)
+        found["entropy"].append(sum(entropies) / len(entropies))
+        found["normalised_entropy"].append(sum(normalised) / len(normalised))
+        found["effective_keys"].append(sum(map(math.exp, entropies)) / len(entropies))
+        found["sparsity"].append(few / entries)
+        found["relative_sparsity"].append(relative / entries)
+    return {name: torch.tensor(values) for name, values in found.items()}
+
+
+@pytest.mark.parametrize(
+    "changes", [dict(), dict(n_heads=HEADS), dict(n_loops=2, n_heads=HEADS)], ids=str
+)
+def test_maps_equal_float64(model, changes):
+    gpt, tokens = model(**changes), tokens_of(2, 11)
+    maps, expected = md.attention_maps(gpt, tokens), maps_by_hand(gpt, tokens)
+    assert len(maps) == len(expected) == 3 * gpt.config.n_loops
+    for found, hand in zip(maps, expected):
+        assert found.dtype == torch.float32
+        torch.testing.assert_close(found, hand.float(), rtol=1e-4, atol=1e-6)
+    assert not torch.allclose(maps[0][:, :2], maps[1][:, :2], atol=0.01)
+
+
+@pytest.mark.parametrize("count_masked", [False, True])
+def test_statistics_equal_loops(model, count_masked):
+    gpt, tokens = model(n_heads=HEADS, n_loops=2), tokens_of(3, 13)
+    for block in gpt.blocks:  # sharp enough that some weights lie below both thresholds
+        block.attn.scale *= 3
+    counted = torch.rand(3, 13, generator=torch.Generator().manual_seed(1)) < 0.6
+    maps = md.attention_maps(gpt, tokens)
+    hand = [stats_by_hand(weights.double(), count_masked, counted) for weights in maps]
+    for found in (
+        md.attention_stats(maps, count_masked, counted),
+        md.model_stats(gpt, tokens, count_masked, counted),
+    ):
+        assert found.keys() == hand[0].keys()
+        for name, layers in found.items():
+            assert [len(layer) for layer in layers] == [*HEADS, *HEADS]
+            for layer, expected in zip(layers, hand):
+                torch.testing.assert_close(layer, expected[name], rtol=1e-4, atol=1e-6)
+    assert 0 < found["sparsity"][2].mean() < found["relative_sparsity"][2].mean() < 1
+
+
+def test_uniform_attention_has_the_known_values(model):
+    gpt = model(block_size=256, n_layers=2)
+    for block in gpt.blocks:
+        block.attn.qkv.weight.data.zero_()
+    for count_masked, sparsity in ((False, 0.0), (True, 0.498)):
+        found = md.model_stats(gpt, tokens_of(2, 256), count_masked)
+        expected = dict(entropy=4.560, normalised_entropy=1.0, sparsity=sparsity)
+        expected |= dict(effective_keys=257 / 2, relative_sparsity=sparsity)
+        for name, value in expected.items():
+            assert found[name].shape == (2, 4)
+            torch.testing.assert_close(found[name], torch.full((2, 4), value), atol=5e-4, rtol=0)
+
+
+def test_padding_does_not_count(model):
+    gpt, tokens = model(), tokens_of(2, 20)
+    tokens[:, 12:] = 0
+    targets = torch.full_like(tokens, -100)
+    targets[:, 3:12] = 5
+    there = md.filled(tokens, targets)
+    assert there.sum(1).tolist() == [12, 12]
+    found = md.model_stats(gpt, tokens, counted=there)
+    for name, expected in md.model_stats(gpt, tokens[:, :12]).items():
+        torch.testing.assert_close(found[name], expected)
+    assert not torch.allclose(found["entropy"], md.model_stats(gpt, tokens)["entropy"], atol=0.01)
+
+
+def test_watching_training_changes_nothing(model):
+    def step(watch):
+        gpt, seen = model(dropout=0.3, n_loops=2).train(), []
+        torch.manual_seed(5)
+        with md.watch_attention(gpt, lambda *each: seen.append(each)) if watch else torch.no_grad():
+            with torch.enable_grad():
+                loss = gpt(tokens, tokens)[0].sum()
+                loss.backward()
+        return loss, [p.grad for p in gpt.parameters()], torch.rand(3), seen, gpt
+
+    tokens = tokens_of(2, 11)
+    loss, grads, draw, seen, gpt = step(True)
+    plain, plain_grads, plain_draw, _, _ = step(False)
+    assert loss == plain and torch.equal(draw, plain_draw)
+    assert all(map(torch.equal, grads, plain_grads))
+    assert [layer for layer, _ in seen] == [0, 1, 2, 0, 1, 2]
+    for _, weights in seen:  # whole rows: no dropout on what is shown, though training goes on
+        assert not weights.requires_grad
+        torch.testing.assert_close(weights.sum(-1), torch.ones(2, 4, 11))
+    gpt(tokens)
+    assert len(seen) == 6
+
+
+def test_a_wrapped_model_is_watched_too(model):
+    wrapped, seen = torch.nn.DataParallel(model()), []
+    with md.watch_attention(wrapped, lambda layer, weights: seen.append(layer)):
+        wrapped(tokens_of(2, 5))
+    assert seen == [0, 1, 2]
+
+
+def test_an_error_leaves_nothing_behind(model):
+    gpt = model(dropout=0.3).train()
+    gpt.half = torch.bfloat16
+
+    def fail(layer, weights):
+        raise RuntimeError("seen enough")
+
+    with pytest.raises(RuntimeError, match="seen enough"):
+        with md.watch_attention(gpt, fail):
+            gpt(tokens_of(1, 5))
+    with pytest.raises(ValueError, match="30 tokens do not fit"):
+        md.attention_maps(gpt, tokens_of(1, 30))
+    assert gpt.training and gpt.half == torch.bfloat16
+    assert not any(block.attn._forward_pre_hooks for block in gpt.blocks)
+
+
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
+def test_statistics_are_exact_under_autocast(model, half):
+    gpt, tokens, seen = model(n_layers=1), tokens_of(2, 16), []
+    exact = md.attention_maps(gpt, tokens)[0]
+    gpt.half = half
+    assert torch.equal(md.attention_maps(gpt, tokens)[0], exact)
+    with md.watch_attention(gpt, lambda layer, weights: seen.append(weights)):
+        gpt(tokens)
+    assert seen[0].dtype == torch.float32
+    torch.testing.assert_close(seen[0], exact)  # the first layer's input is not rounded yet
+    double = md.attention_maps(gpt.double(), tokens)[0]
+    assert double.dtype == torch.float32
+    torch.testing.assert_close(double, exact, rtol=1e-4, atol=1e-6)
+
+
+def test_one_layer_of_one_sequence_is_held_at_a_time(model, monkeypatch):
+    gpt, shapes, alive = model(n_layers=4), [], []
+    plain = md.head_sums
+
+    def watched(weights, *rest):
+        shapes.append(weights.shape)
+        assert not any(old() is not None for old in alive)
+        alive.append(weakref.ref(weights))
+        return plain(weights, *rest)
+
+    monkeypatch.setattr(md, "head_sums", watched)
+    md.model_stats(gpt, tokens_of(5, 9))
+    assert shapes == [(1, 4, 9, 9)] * 20
+
+
+def test_an_ablated_head_adds_nothing(model):
+    gpt, tokens = model(n_layers=1, d_ff=0), tokens_of(2, 7)
+    with md.ablated(gpt, [(0, 1)]):
+        without = gpt(tokens)
+    attn = gpt.blocks[0].attn
+    zeroed = attn.out.weight.clone()
+    zeroed[:, 8:16] = 0
+    expected = torch.func.functional_call(gpt, {"blocks.0.attn.out.weight": zeroed}, tokens)
+    torch.testing.assert_close(without, expected)
+    assert not torch.allclose(gpt(tokens), expected, atol=1e-3)
+
+
+def test_the_command_measures_and_draws(finished, tmp_path, capsys):
+    folder = tmp_path / "run"
+    shutil.copytree(finished, folder)
+    assert train.main(["--attention", str(folder), "--out_dir", str(tmp_path / "out")]) == 0
+    out = capsys.readouterr().out
+    found = json.loads((folder / "attention.json").read_text())
+    for path in (folder / "attention.png", tmp_path / "out" / "attention_profiles.png"):
+        assert path.read_bytes()[:4] == b"\x89PNG"
+    gpt, tokenizer = md.load(finished)
+    _, t = md.read_config(finished)
+    tokens = md.load_data(t, gpt.config.block_size, tokenizer).val[0][: t.eval_blocks].long()
+    lengths = [int(row.nonzero().max()) + 1 for row in tokens]
+    assert found["queries"] == sum(lengths) < tokens.numel()
+    total = torch.zeros(2)
+    for row, length in zip(tokens, lengths):  # the shorter rows by themselves, without padding
+        maps = md.attention_maps(gpt, row[None, :length])
+        total += md.attention_stats(maps)["entropy"][0] * length
+    torch.testing.assert_close(torch.tensor(found["valid"]["entropy"][0]), total / sum(lengths))
+    assert found["count_masked"]["sparsity"][0][0] > 0.5 > found["valid"]["sparsity"][0][0]
+    rows = [line for line in out.splitlines() if line.startswith("| 1 |")]
+    assert f"| 1 | {total.mean() / sum(lengths):.3f} |" in rows[0]
+
+
+def test_published_profiles_are_corrected(tmp_path, monkeypatch):
+    drawn = {}
+    monkeypatch.setattr(md, "write_file", lambda path, write: None)
+    plt = train.pyplot()
+    keep, made = plt.close, []
+    monkeypatch.setattr(plt, "close", made.append)
+    train.draw_profiles({}, str(tmp_path / "profiles.png"))
+    for panel in made[0].axes:
+        for line in panel.get_lines():
+            drawn[panel.get_ylabel(), line.get_label()[:8]] = line.get_ydata()
+    keep(made[0])
+    counted = drawn["share below 0.001, masked entries counted", "LLmini A"]
+    valid = drawn["share below 0.001, of keys in sight", "LLmini A"]
+    assert len(counted) == len(valid) == 10 and counted[0] == 0.509 and counted[7] == 0.777
+    assert len(drawn["entropy (nats)", "LLmini C"]) == 8
+    assert valid[0] == pytest.approx(0.022, abs=1e-3) and valid[7] == pytest.approx(0.556, abs=1e-3)
+    # what is corrected is what would have been measured: s = f + (1 - f) s_valid
+    for s, v in zip(counted, valid):
+        assert s == pytest.approx((255 + 257 * v) / 512)
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        ("--attention nowhere", "nowhere/config.json is not the configuration of a run"),
+        ("--score nowhere", "nowhere/config.json is not the configuration of a run"),
+    ],
+)
+def test_a_folder_that_is_no_run_gets_one_line(arguments, words, capsys):
+    assert train.main(arguments.split()) == 2
+    assert words in capsys.readouterr().err

@@ -1,0 +1,160 @@
+"""Multiple choice by likelihood: rows of every shape, scores beside `transformers`."""
+
+import json
+import re
+import statistics
+
+import pytest
+import torch
+
+import minidepth as md
+import train
+
+# one row of each shape, made up here, with the context, choices and answer that it stands for
+SHAPES = {
+    "ours": (
+        dict(context="A cat says", choices=["moo", "miaow", "hello"], answer=1),
+        ("A cat says", ["moo", "miaow", "hello"], 1),
+    ),
+    "hellaswag": (
+        dict(ctx="He lifts the cup and", endings=["drinks.", "flies."], label="0"),
+        ("He lifts the cup and", ["drinks.", "flies."], 0),
+    ),
+    "boolq": (
+        dict(passage="Iron is a metal.", question="is iron a metal", answer=True),
+        ("Iron is a metal.\nQuestion: is iron a metal\nAnswer:", ["no", "yes"], 1),
+    ),
+    "arc": (
+        dict(
+            question="What melts?",
+            choices=dict(text=["stone", "ice", "air"], label=["A", "B", "C"]),
+            answerKey="B",
+        ),
+        ("Question: What melts?\nAnswer:", ["stone", "ice", "air"], 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_is_read(shape):
+    row, expected = SHAPES[shape]
+    assert md.choices_of(row) == expected
+    columns = {key: None for other, _ in SHAPES.values() for key in other}
+    assert md.choices_of(columns | row) == expected  # as columnar files mix them
+    context, choices, answer = expected
+    assert md.turns_of(row) == [("text", f"{context} {choices[answer]}")]  # what is trained on
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "text", {}, dict(text="a"), dict(question="a", answer="b"), dict(context="a", answer=0),
+        dict(context="a", choices=["b", "c"], answer=2), dict(ctx="a", endings=["b"], label=""),
+        dict(context="", choices=["b", "c"], answer=0), dict(context="a", choices=["b"], answer=-1),
+        dict(question="a", choices=dict(text=["b"], label=["A"]), answerKey="E"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_no_multiple_choice_is_left_out(row):
+    assert md.choices_of(row) is None
+
+
+def test_scores_equal_those_of_the_export(finished, tmp_path):
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    md.export_hf(finished, str(tmp_path / "out"))
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "out").eval()
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
+    long = dict(context="Sort a b, c d. " * 30, choices=["a b c d", "b"], answer=0)
+    texts = [row for row, _ in SHAPES.values()] + [long]
+    found = [md.choices_of(row) for row in md.embedded_choices(9) + texts]
+    gpt, _ = md.load(finished)
+    scores = md.choice_scores(gpt.train(), tokenizer, found)
+    assert gpt.training
+    for (context, choices, _), each in zip(found, scores):
+        assert len(each) == len(choices)
+        for choice, score in zip(choices, each):
+            if isinstance(context, str):
+                asked, choice = tokenizer(context).input_ids, " " + choice
+            else:
+                text = "".join(
+                    f"<|im_start|>{m['role']}\n{m['content']}<|im_end|>\n" for m in context
+                )
+                asked = tokenizer(text + "<|im_start|>assistant\n").input_ids
+            said = tokenizer(choice).input_ids
+            ids = torch.tensor([(asked + said)[-81:]])
+            with torch.no_grad():
+                p = theirs(ids[:, :-1]).logits.log_softmax(-1)
+            p = p[0].gather(1, ids[0, 1:, None])[-len(said) :]
+            assert score == pytest.approx(p.mean().item(), abs=1e-4)
+    assert len({round(s, 3) for each in scores for s in each}) > 20
+
+
+def test_the_embedded_set_has_one_right_choice_that_can_be_checked():
+    rows = md.embedded_choices(300, steps=(1, 2, 3))
+    assert rows == md.embedded_choices(300, steps=(1, 2, 3))
+    trained_on = {row["messages"][1]["content"] for row in md.embedded_rows(3000)}
+    known = {row["messages"][1]["content"]: row for row in md.embedded_rows(300, held_out=True)}
+    for row in rows:
+        question = row["messages"][-1]["content"]
+        assert question not in trained_on and row["messages"][-1]["role"] == "user"
+        right = known[question]["messages"][-1]["content"]
+        assert [i for i, text in enumerate(row["choices"]) if text == right] == [row["answer"]]
+        answers = [md.final_answer(text) for text in row["choices"]]
+        assert len(set(answers)) == len(answers) == (2 if question[:4] == "Sort" and "," not in
+                                                     question else len(answers))  # fmt: skip
+        for text, answer in zip(row["choices"], answers):
+            assert text != right or answer == md.final_answer(right)
+            work = text.split("\n")[1]
+            if question.startswith(("From", "Follow")):  # nor does its work give a choice away
+                assert re.split(r"\W+", work)[-1] == answer
+    answers = [row["answer"] for row in rows]
+    assert min(answers.count(i) for i in range(4)) > 30
+    sizes = [len(row["choices"]) for row in rows]
+    assert {2, 3, 4} == set(sizes) and statistics.mean(1 / n for n in sizes) < 0.3
+
+
+def test_a_model_that_knows_scores_above_one_that_does_not(finished, tmp_path, capsys, monkeypatch):
+    assert train.main(f"--score {finished} --max_rows 60".split()) == 0
+    out = capsys.readouterr().out
+    guess = statistics.mean(1 / len(row["choices"]) for row in md.embedded_choices(60))
+    line = r"embedded: accuracy (0\.\d{3}) ± 0\.\d{3} \(95 % interval\) on 60 rows, guessing (.*)"
+    accuracy, guessing = re.fullmatch(line, out.strip()).groups()
+    assert guessing == f"{guess:.3f}" and abs(float(accuracy) - guess) < 0.25
+    found = [md.choices_of(row) for row in md.embedded_choices(60)]
+    right = [[float(i == answer) for i in range(len(choices))] for _, choices, answer in found]
+    monkeypatch.setattr(md, "choice_scores", lambda *_: right)
+    assert train.main(f"--score {finished} --max_rows 60".split()) == 0
+    assert "accuracy 1.000 ± 0.000" in capsys.readouterr().out
+
+
+def test_files_and_hub_ids_are_scored(finished, jsonl, capsys, monkeypatch):
+    path = jsonl([row for row, _ in SHAPES.values()] + [dict(text="no question")])
+    assert train.main(["--score", finished, "--data", path, "embedded", "--max_rows", "9"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [" on 4 rows, guessing 0.417" in lines[0], " on 9 rows" in lines[1]] == [True, True]
+    asked = []
+
+    def load_dataset(name, subset, split):
+        import datasets
+
+        asked.append((name, subset, split))
+        return datasets.Dataset.from_list([SHAPES["arc"][0]] * 3)
+
+    monkeypatch.setattr("datasets.load_dataset", load_dataset)
+    found = md.read_choices("allenai/ai2_arc:ARC-Challenge", 2)
+    assert found == [SHAPES["arc"][1]] * 2
+    assert asked == [("allenai/ai2_arc", "ARC-Challenge", "validation")]
+    md.hub_rows("roneneldan/TinyStories", "train")
+    assert asked[1] == ("roneneldan/TinyStories", None, "train")
+
+
+def test_what_cannot_be_scored_says_why(finished, jsonl, capsys):
+    path = jsonl([dict(text="a story"), dict(text="another")])
+    assert train.main(["--score", finished, "--data", path]) == 2
+    assert "has no row of context, choices, answer" in capsys.readouterr().err
+    row = dict(context="Sort", choices=["c d " * 60, "a"], answer=0)
+    assert train.main(["--score", finished, "--data", jsonl([row])]) == 2
+    error = capsys.readouterr().err
+    assert re.search(r"row 1 has a choice of \d{2,} tokens; 1 to 80 can be read", error)
+    assert json.dumps(error).count("\\n") == 1
