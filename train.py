@@ -618,7 +618,7 @@ def grid(preset, cells, jobs=1, yes=False, dry_run=False, study=None):
         bar.close()
     lost = [cell for cell, _ in failed]
     if len(lost) < len(cells):
-        summarize(folder, [cell for cell in cells if cell not in lost])
+        summarize(folder, [cell for cell in cells if cell not in lost], study)
     for cell, line in failed:
         print(f"train.py: {cell} failed: {line}", file=sys.stderr)
     return 1 if failed else 0
@@ -653,7 +653,7 @@ def grouped(runs):
     return groups
 
 
-def summarize(folder, cells):
+def summarize(folder, cells, study=None):
     """Print a table of finished runs, a row for the seeds of the same labels, and write it with
     its numbers and figures: summary.md, summary.json, summary.png, for khop hops.png."""
     runs = list(records(cells))
@@ -682,7 +682,7 @@ def summarize(folder, cells):
         text += "\n\n" + "\n".join(f"- {line}" for line in lines)
         if len({run["params_total"] for run in runs}) > 1:
             draw_plane(runs, os.path.join(folder, "plane.png"))
-        if "scheme" in table[0]["labels"]["model"]:
+        if study == "heads":
             draw_heads(runs, os.path.join(folder, "heads.png"))
     print(f"{text}\n{note}")
     os.makedirs(folder, exist_ok=True)
