@@ -656,10 +656,11 @@ def draw_summary(runs, path):
             axes.set(
                 ylabel="accuracy on held-out data (share)", yscale="linear", ylim=(-0.03, 1.03)
             )
-            for key, style in (("guess", ":"), ("shortcut", "--")):
-                for value in {run[key] for run in runs if key in run}:
-                    axes.axhline(value, color="gray", linestyle=style)
-                    axes.annotate(key, (0, value), color="gray", fontsize="small")
+            known = {run[key]: key for key in ("guess", "shortcut") for run in runs if key in run}
+            for value, key in known.items():
+                axes.axhline(value, color="gray", linestyle=":" if key == "guess" else "--")
+                place = dict(xytext=(0, 2), textcoords="offset points", ha="right")
+                axes.annotate(key, (len(ticks) - 1, value), color="gray", fontsize="small", **place)
         if list(curves) != [""]:
             axes.legend(fontsize="small")
     n = len(next(iter(groups.values())))
