@@ -18,10 +18,13 @@
 # | `icqa` | the answer that stood behind this question | fresh sequences | 2 |
 # | `template` | which places hold equal symbols, 1 of 15 patterns | symbols never trained | 2 |
 # | `icl_template` | the label that a string of this pattern had | symbols never trained | 3 |
-# | `khop`, k = 1, 2, 4 | follow "what came after this symbol last time" k times | fresh sequences | 2, 3, 4 |
+# | `khop`, k = 1, 2, 4 | what followed this symbol last time, k times over | fresh sequences | 2, 3, 4 |
 
 # %%
+import contextlib
+import io
 import json
+import tempfile
 
 import matplotlib.pyplot as plt
 
@@ -131,8 +134,8 @@ plt.show()
 
 # %% [markdown]
 # What to see: the mean error of three seeds for each k and depth, targets without an answer (⊥)
-# left out. The staircase is the prediction: one hop falls with two layers, two hops with three, four
-# hops with four. The last column is the best that the last two tokens allow. A layer short is not
+# left out. The staircase is the prediction: one hop falls with two layers, two hops with three,
+# four hops with four. The last column is the best that the last two tokens allow. A layer short is not
 # as bad as that: such models answer the easy cases, where the hops end nearby.
 #
 # The runs behind it:
@@ -151,10 +154,6 @@ for (k, n), values in errors.items():
 # (`minidepth.mechanism`)?
 
 # %%
-import contextlib
-import io
-import tempfile
-
 with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
     m, t = md.configs("tasks", n_layers=2, steps=300, out_dir=folder)
     run = md.train(m, t)
