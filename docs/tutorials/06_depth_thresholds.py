@@ -18,7 +18,7 @@
 # | `icqa` | the answer that stood behind this question | fresh sequences | 2 |
 # | `template` | which places hold equal symbols, 1 of 15 patterns | symbols never trained | 2 |
 # | `icl_template` | the label that a string of this pattern had | symbols never trained | 3 |
-# | `khop`, k = 1, 2, 4 | what followed this symbol last time, k times over | fresh sequences | 2, 3, 4 |
+# | `khop`, k = 1, 2, 4 | what came after this last time, k times | fresh sequences | 2, 3, 4 |
 
 # %%
 import contextlib
@@ -135,8 +135,8 @@ plt.show()
 # %% [markdown]
 # What to see: the mean error of three seeds for each k and depth, targets without an answer (⊥)
 # left out. The staircase is the prediction: one hop falls with two layers, two hops with three,
-# four hops with four. The last column is the best that the last two tokens allow. A layer short is not
-# as bad as that: such models answer the easy cases, where the hops end nearby.
+# four hops with four. The last column is the best that the last two tokens allow. A layer short is
+# not as bad as that: such models answer a part of the cases.
 #
 # The runs behind it:
 
