@@ -804,9 +804,11 @@ def run_command(arguments):
 
 
 def run_name(preset, changes):
-    """A folder's name from the preset and whatever was changed, so that no two runs meet."""
+    """A folder's name from the preset and whatever was changed, so that no two runs meet, and the
+    same run of two grids does."""
     parts = [preset]
-    for key, value in changes.items():
+    for key in (f.name for f in FIELDS if f.name in changes):
+        value = changes[key]
         value = "+".join(map(str, value)) if isinstance(value, (tuple, list)) else value
         parts += [f"{key}-{value}"] if key not in ONCE else []
     safe = ["".join(c if c.isalnum() or c in "-_.+" else "-" for c in part) for part in parts]
