@@ -780,10 +780,11 @@ def draw_summary(runs, path):
             axes.set(
                 ylabel="accuracy on held-out data (share)", yscale="linear", ylim=(-0.03, 1.03)
             )
-            for key, style in (("guess", ":"), ("shortcut", "--")):
-                for value in {run[key] for run in runs if key in run}:
-                    axes.axhline(value, color="gray", linestyle=style)
-                    axes.annotate(key, (0, value), color="gray", fontsize="small")
+            known = {run[key]: key for key in ("guess", "shortcut") for run in runs if key in run}
+            for value, key in known.items():
+                axes.axhline(value, color="gray", linestyle=":" if key == "guess" else "--")
+                place = dict(xytext=(0, 2), textcoords="offset points", ha="right")
+                axes.annotate(key, (len(ticks) - 1, value), color="gray", fontsize="small", **place)
         if list(curves) != [""]:
             axes.legend(fontsize="small")
     n = len(next(iter(groups.values())))
@@ -1017,9 +1018,11 @@ def run_command(arguments):
 
 
 def run_name(preset, changes):
-    """A folder's name from the preset and whatever was changed, so that no two runs meet."""
+    """A folder's name from the preset and whatever was changed, so that no two runs meet, and the
+    same run of two grids does."""
     parts = [preset]
-    for key, value in changes.items():
+    for key in (f.name for f in FIELDS if f.name in changes):
+        value = changes[key]
         value = "+".join(map(str, value)) if isinstance(value, (tuple, list)) else value
         parts += [f"{key}-{value}"] if key not in ONCE else []
     safe = ["".join(c if c.isalnum() or c in "-_.+" else "-" for c in part) for part in parts]
