@@ -524,7 +524,9 @@ def pair_patterns(length):
 def template(batch, generator, test=False, symbols=2048, length=6):
     """Template matching (generalization, Chen & Zou 2024; Boix-Adserà et al. 2023): which places
     hold equal symbols? Every symbol comes twice, so counting does not help; the test has symbols
-    that training never shows. Guessing finds 1 in 15 patterns (length 6)."""
+    that training never shows. Guessing finds 1 in 15 patterns (length 6). One layer can do better:
+    a head that prefers some symbols looks at both places of the one it likes best in a string, and
+    sees one pair, which leaves 3 patterns; several heads may see several."""
     patterns = pair_patterns(length)
     label = torch.randint(len(patterns), (batch,), generator=generator)
     names = distinct(batch, symbols, length // 2, generator, "symbols") + symbols * test
@@ -603,8 +605,9 @@ def task_sizes(name, **changes):
 
 def chance(name, **sizes):
     """(guess, shortcut) of a task, accuracies from 0 to 1: of guessing among all answers, and of
-    the best shortcut we know that solves nothing: one of the answers shown, or for khop the best
-    predictor from the last two tokens and k, ⊥ left out, counted on 2,000 sequences a k."""
+    the best shortcut we know that solves nothing: one of the answers shown; for template one pair
+    of equal places, which a single head can see; for khop the best predictor from the last two
+    tokens and k, ⊥ left out, counted on 2,000 sequences a k."""
     s = task_sizes(name, **sizes)
     if name == "memorize":
         return 1 / s["labels"], 1 / s["labels"]
@@ -613,8 +616,7 @@ def chance(name, **sizes):
     if name == "icl_template":
         return 1 / s["labels"], 1 / s["blocks"]
     if name == "template":
-        guess = 1 / len(pair_patterns(s["length"]))
-        return guess, guess
+        return tuple(1 / len(pair_patterns(length)) for length in (s["length"], s["length"] - 2))
     n, right = s["symbols"], []
     for k in s["hops"]:
         x, targets = khop(2000, generator("chance"), **s | dict(hops=(k,)))

@@ -193,30 +193,38 @@ def pyplot():
     return matplotlib.pyplot
 
 
-def draw_curve(run):
-    """curve.png: train and validation loss over the steps."""
+def draw_logs(logs, path):
+    """Train and validation loss over the steps of {name: log}, ours or md.published(), in one
+    figure; and the accuracy where a log has it at every evaluation, as the depth tasks' do."""
     plt = pyplot()
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    for key, label, style in (
-        ("train_loss", "train, one batch", "o-"),
-        ("val_loss", "validation, fixed blocks", "s-"),
-    ):
-        steps = [row["step"] for row in run.log]
-        axes.plot(steps, [row[key] for row in run.log], style, label=label, markersize=3)
-    axes.set(xlabel="optimizer step", ylabel="loss (nats a token)", title=os.path.basename(run.dir))
-    if any("accuracy" in row for row in run.log[:-1]):  # a depth task's, at every evaluation
-        right = axes.twinx()
-        rows = [row for row in run.log if "accuracy" in row]
-        values = [[row[key] for row in rows] for key in ("step", "accuracy")]
-        right.plot(*values, "^-", color="C2", label="accuracy, test split", markersize=3)
-        right.set(ylabel="accuracy (share of targets)", ylim=(-0.02, 1.02))
-        right.legend(loc="center right")
+    kinds = {"train_loss": ("train, one batch", "o-"), "val_loss": ("validation", "s-")}
+    for number, (name, log) in enumerate(logs.items()):
+        steps = [row["step"] for row in log]
+        for shade, (key, (label, style)) in enumerate(kinds.items()):
+            look = dict(markersize=3, color=f"C{2 * number + shade}")
+            axes.plot(steps, [row[key] for row in log], style, label=f"{name}: {label}", **look)
+        if all("accuracy" in row for row in log):
+            right = axes.twinx()
+            values = [row["accuracy"] for row in log]
+            right.plot(steps, values, "^-", color="C4", label="accuracy, test split", markersize=3)
+            right.set(ylabel="accuracy (share of targets)", ylim=(-0.02, 1.02))
+            right.legend(loc="center right", fontsize="small")
+    axes.set(xlabel="optimizer step", ylabel="loss (nats a token)")
     axes.set_yscale("log")  # most of the fall is in the first steps, most of the story later
     axes.yaxis.set_major_formatter("{x:g}")
     axes.grid(alpha=0.3, which="both")
-    axes.legend()
-    md.write_file(os.path.join(run.dir, "curve.png"), lambda f: figure.savefig(f, dpi=150))
+    axes.legend(fontsize="small")
+    md.write_file(path, lambda f: figure.savefig(f, dpi=150))
     plt.close(figure)
+
+
+def draw_curve(run, t):
+    """curve.png of a run, beside the published log where it is one of the report's two."""
+    logs, n = {os.path.basename(run.dir)[-40:]: run.log}, run.model.config.n_layers
+    if t.data == (md.REPORT_DATA,) and n in (1, 12):
+        logs["published"] = md.published(f"report_log_{n}_layers")
+    draw_logs(logs, os.path.join(run.dir, "curve.png"))
 
 
 def show_answers(run, t, problems):
@@ -269,7 +277,7 @@ def run_training(m, t, resume=False):
     with stop_requests() as noted:
         run = md.train(m, t, data, resume, this_command(), stop=lambda: bool(noted))
     if first and run.log:
-        draw_curve(run)
+        draw_curve(run, t)
     if first and run.finished:
         if data.draw:
             print(f"accuracy {run.log[-1]['accuracy']:.3f} on the test split")

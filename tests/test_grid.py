@@ -223,3 +223,18 @@ def test_published_tables_are_read_as_numbers():
     assert md.published("heads_schedules")[0]["heads"] == "3-6-12-24"
     with pytest.raises(ValueError, match="'x' is unknown; choose from heads_schedules, llmini"):
         md.published("x")
+
+
+def test_the_reports_runs_are_drawn_beside_the_published_ones(tmp_path, monkeypatch):
+    drawn, real = [], train.draw_logs
+    monkeypatch.setattr(train, "draw_logs", lambda logs, path: drawn.append((logs, path)))
+    log = [dict(step=1, train_loss=12.0, val_loss=11.9)]
+    for n_layers in (1, 12, 3):
+        m, t = md.configs("report", n_layers=n_layers, d_model=8, d_ff=8)
+        train.draw_curve(md.Run(str(tmp_path / "ours"), md.GPT(m), None, log), t)
+    assert [logs.get("published") for logs, _ in drawn] == [
+        md.published("report_log_1_layers"), md.published("report_log_12_layers"), None
+    ]  # fmt: skip
+    assert all(logs["ours"] == log and path.endswith("ours/curve.png") for logs, path in drawn)
+    real(drawn[0][0], str(tmp_path / "both.png"))
+    assert (tmp_path / "both.png").stat().st_size > 10_000

@@ -163,7 +163,7 @@ def test_khop_floor_and_share_of_bottom_are_the_known_ones(k, error, bottom):
     [
         ("memorize", dict(labels=4), (1 / 4, 1 / 4)),
         ("icqa", dict(pairs=4), (1 / 16, 1 / 4)),
-        ("template", {}, (1 / 15, 1 / 15)),
+        ("template", {}, (1 / 15, 1 / 3)),
         ("icl_template", dict(blocks=2, queries=1), (1 / 8, 1 / 2)),
     ],
 )

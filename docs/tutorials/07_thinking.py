@@ -1,0 +1,74 @@
+# %% [markdown]
+# # Thinking against depth
+#
+# **You will learn** how worked steps and layers buy the same thing, serial steps, and how far each
+# went in our runs.<br>
+# **Time** 5 s: the runs are stored.<br>
+# **Needs** [Depth, parameters, memory](../05_caveats/).
+#
+# A layer is a serial step: what it computes can use what the layer below computed. A written token
+# is a serial step too: the next token can use all that went into it, every layer again. So a model
+# that writes its work can take more serial steps than it has layers. Feng et al. 2023
+# ([arXiv 2305.15408](https://arxiv.org/abs/2305.15408)) and Merrill & Sabharwal 2024
+# ([arXiv 2310.07923](https://arxiv.org/abs/2310.07923)) say what this can buy in principle. Here is
+# the small, measured version.
+#
+# The same problems, answered in two ways:
+
+# %%
+import json
+import statistics
+
+import matplotlib.pyplot as plt
+
+import minidepth as md
+
+for direct in (False, True):
+    row = md.embedded_rows(3, held_out=True, steps=(3,), direct=direct)[1]
+    *_, asked, said = (turn["content"] for turn in row["messages"])
+    print(f"{asked}\n{said}\n")
+
+# %% [markdown]
+# The three families are chains of sums modulo 10, look-ups in a ring of six letters and orderings;
+# one, two or three steps each, mixed in training, so that the short ones can help the long ones.
+# The loss is on the assistant's turn alone.
+
+
+# %%
+def stored(study):
+    """{(layers, seed): the run's accuracy by kind of problem} of a stored grid, and its command."""
+    with open(f"docs/results/{study}/summary.json", encoding="utf-8") as f:
+        found = json.load(f)
+    cells = [(int(run["labels"]["n_layers"]), run["labels"]["seed"]) for run in found["runs"]]
+    return dict(zip(cells, (run["accuracy_by_problem"] for run in found["runs"]))), found["command"]
+
+
+ways = {"thinking": stored("depth-sweep"), "direct": stored("direct")}
+for way, (runs, command) in ways.items():
+    print(f"{way}: {len(runs)} runs, {command}")
+
+# %%
+families = ("chain", "lookup", "order")
+guess = dict(chain=[1 / 10] * 3, lookup=[1 / 5] * 3, order=[1 / 2, 1 / 3, 1 / 4])
+figure, all_axes = plt.subplots(2, 3, figsize=(6.6, 5), sharex=True, sharey=True)
+for line, (way, (runs, _)) in zip(all_axes, ways.items()):
+    depths = sorted({layers for layers, _ in runs})
+    for axes, family in zip(line, families):
+        for number, depth in enumerate(depths):
+            mine = [found for (layers, _), found in runs.items() if layers == depth]
+            steps = [[found[f"{family} {k}"] for found in mine] for k in (1, 2, 3)]
+            for k, values in enumerate(steps, 1):
+                x = k + 0.06 * (number - len(depths) / 2)
+                axes.plot([x] * len(values), values, ".", color=f"C{number}", alpha=0.5)
+            means = [statistics.mean(values) for values in steps]
+            axes.plot([1, 2, 3], means, color=f"C{number}", label=f"{depth}")
+        axes.plot([1, 2, 3], guess[family], ":", color="gray")
+        axes.set(title=f"{family}, {way}", xticks=[1, 2, 3], ylim=(-0.05, 1.05))
+        axes.title.set_size("medium")
+for axes in all_axes[1]:
+    axes.set_xlabel("steps")
+for axes in all_axes[:, 0]:
+    axes.set_ylabel("accuracy (share)")
+all_axes[0, 0].legend(title="layers", fontsize="small")
+figure.tight_layout()
+plt.show()
