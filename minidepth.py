@@ -147,7 +147,7 @@ class TrainConfig:
     grad_accum: int = option(1, "forward passes in one optimizer step", 1)
     lr: float = option(3e-4, "peak learning rate", 0)
     lr_floor: float = option(0.1, "share of the peak at which the cosine ends", 0, 1)
-    warmup_steps: float = option(50, "in which the learning rate rises; below 1: their share", 0)
+    warmup_steps: float = option(50, "of rising learning rate; below 1: a share of all steps", 0)
     weight_decay: float = option(0.1, "AdamW's, on matrices and embeddings, not on norms", 0)
     beta1: float = option(0.9, "AdamW's memory of the gradient", 0, 0.999999)
     beta2: float = option(0.95, "AdamW's memory of its square", 0, 0.999999)
@@ -205,9 +205,10 @@ LLMINI = dict(
     grad_accum=2, lr_floor=0.0, warmup_steps=0.1, weight_decay=0.05, beta2=0.999, seed=42,
     eval_every=250, eval_blocks=256,
 )  # fmt: skip
-for name, (width, heads, layers) in dict(a=(384, 6, 10), b=(320, 5, 9), c=(256, 4, 8)).items():
-    shape = dict(n_layers=layers, n_heads=heads, d_model=width, d_ff=4 * width)
-    PRESETS[f"llmini-{name}"] = LLMINI | shape
+PRESETS |= {
+    f"llmini-{name}": LLMINI | dict(n_layers=L, n_heads=H, d_model=C, d_ff=4 * C)
+    for name, L, H, C in (("a", 10, 6, 384), ("b", 9, 5, 320), ("c", 8, 4, 256))
+}
 # what the preset `tasks` changes further for a task
 TASK_SETTINGS = {
     "memorize": dict(n_heads=8, steps=1000),
@@ -806,13 +807,14 @@ def choices_of(row):
         found = f"{row['passage']}\n{asked}", ["no", "yes"], int(row["answer"])
     elif get("endings"):
         found = get("ctx"), row["endings"], get("label")
-    elif isinstance(choices, dict) and get("answerKey") in choices.get("label", ()):
-        found = asked, choices["text"], choices["label"].index(row["answerKey"])
+    elif isinstance(choices, dict) and get("answerKey") in (choices.get("label") or ()):
+        found = asked, choices.get("text"), choices["label"].index(row["answerKey"])
     else:
         found = get("messages") or get("context"), choices, get("answer")
     context, choices, answer = found
-    usable = context and isinstance(choices, (list, tuple)) and str(answer).isdecimal()
-    return (context, list(choices), int(answer)) if usable and int(answer) < len(choices) else None
+    usable = context and isinstance(context, (str, list)) and isinstance(choices, (list, tuple))
+    usable = usable and str(answer).isdecimal() and int(answer) < len(choices)
+    return (context, [str(choice) for choice in choices], int(answer)) if usable else None
 
 
 def turns_of(row):
@@ -866,7 +868,9 @@ def blocks(encoded, T, packing, stride=0):
     pad:  each row from the start of a block, the last one filled up with zeros; a longer row goes
           on in another block every `stride` tokens, by default T, until its end is in one.
     """
-    stride = stride or T
+    if stride > T:
+        raise ValueError(f"stride {stride} skips tokens between blocks of {T}; give at most {T}")
+    stride = stride if stride and packing == "pad" else T
     if packing == "pack":
         encoded = [[[x for row in part for x in row] for part in zip(*encoded)]]
     made = []
@@ -1202,8 +1206,10 @@ def counted_steps(config, data):
         return config
     if data.draw:
         raise ValueError(f"epochs {config.epochs}: a task's data never repeats; give --steps")
-    passes = config.epochs * len(data.train[0]) / (config.batch_size * config.grad_accum)
-    return dataclasses.replace(config, steps=math.ceil(passes))
+    steps = config.epochs * len(data.train[0]) / (config.batch_size * config.grad_accum)
+    found = dataclasses.replace(config, steps=math.ceil(steps))
+    dataclasses.replace(found, epochs=0).validate()  # whether any are left after the warm-up
+    return found
 
 
 def pick_device(name):
@@ -1578,6 +1584,7 @@ def ablated(model, heads):
 @torch.no_grad()
 def exact_hidden(model, tokens):
     """model.hidden(tokens), in eval mode and single precision; both are restored."""
+    model = getattr(model, "module", model)
     was_training, half = model.training, model.half
     model.eval().half = None
     try:

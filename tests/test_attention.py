@@ -159,6 +159,8 @@ def test_a_wrapped_model_is_watched_too(model):
     with md.watch_attention(wrapped, lambda layer, weights: seen.append(layer)):
         wrapped(tokens_of(2, 5))
     assert seen == [0, 1, 2]
+    found = md.model_stats(wrapped, tokens_of(2, 5))["entropy"]
+    assert torch.equal(found, md.model_stats(wrapped.module, tokens_of(2, 5))["entropy"])
 
 
 def test_an_error_leaves_nothing_behind(model):

@@ -52,6 +52,8 @@ def test_every_shape_is_read(shape):
         dict(context="a", choices=["b", "c"], answer=2), dict(ctx="a", endings=["b"], label=""),
         dict(context="", choices=["b", "c"], answer=0), dict(context="a", choices=["b"], answer=-1),
         dict(question="a", choices=dict(text=["b"], label=["A"]), answerKey="E"),
+        dict(question="a", choices=dict(text=None, label=None), answerKey=None),
+        dict(context=5, choices=["b", "c"], answer=0),
     ],
     ids=str,
 )  # fmt: skip

@@ -49,9 +49,12 @@ def test_the_heads_preset_has_the_published_size():
 
 @pytest.mark.parametrize("epochs, n, batch, steps", [(3, 10, 4, 8), (1, 8, 8, 1), (2, 7, 16, 1)])
 def test_steps_follow_from_the_epochs(epochs, n, batch, steps):
-    t = md.TrainConfig(epochs=epochs, batch_size=batch)
+    t = md.TrainConfig(epochs=epochs, batch_size=batch, warmup_steps=0)
     assert md.counted_steps(t, _data(n)).steps == steps
     assert md.counted_steps(dataclasses.replace(t, epochs=0), _data(n)).steps == t.steps
+    if steps > 1:
+        with pytest.raises(ValueError, match=f"warmup_steps 50 leaves none of {steps} steps"):
+            md.counted_steps(dataclasses.replace(t, warmup_steps=50), _data(n))
 
 
 def test_a_run_of_epochs_ends_with_the_last_pass_and_resumes(tiny, data):
@@ -93,6 +96,15 @@ def test_long_rows_overlap_as_the_stride_says(n, stride):
         last, start = start + size == n - 1, start + (stride or T)
     assert last and seen == set(ids[1:])  # every token is learned, and no chunk is one too many
     assert len(tokens) == 1 + math.ceil(max(0, n - 1 - T) / (stride or T))
+
+
+def test_packed_rows_do_not_overlap_and_no_stride_skips():
+    rows = [(tuple(range(1, 30)), (True,) * 29)] * 2
+    assert torch.equal(md.blocks(rows, 8, "pack", 3)[0], md.blocks(rows, 8, "pack")[0])
+    with pytest.raises(
+        ValueError, match="stride 9 skips tokens between blocks of 8; give at most 8"
+    ):
+        md.blocks(rows, 8, "pad", 9)
 
 
 def test_empty_rows_make_no_block():
