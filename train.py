@@ -684,6 +684,7 @@ def summarize(folder, cells, study=None):
     note = "Mean ± half of its 95 % interval (Student's t) over n seeds. "
     note += f"`{about['command']}`, {about['date']}, {about['device']}, "
     note += f"PyTorch {about['versions']['torch']}"
+    os.makedirs(folder, exist_ok=True)
     if "model" in table[0]["labels"]:
         lines = [*differences(runs, [m for m in metrics if m in ("accuracy", "val_loss")])]
         about["differences"] = lines
@@ -693,7 +694,6 @@ def summarize(folder, cells, study=None):
         if study == "heads":
             draw_heads(runs, os.path.join(folder, "heads.png"))
     print(f"{text}\n{note}")
-    os.makedirs(folder, exist_ok=True)
     about |= dict(table=table, runs=runs)
     files = {"summary.md": f"{text}\n\n{note}\n", "summary.json": json.dumps(about, indent=1)}
     for name, content in files.items():

@@ -213,9 +213,10 @@ def test_a_heads_study_compares_within_groups_and_draws(tmp_path, capsys, monkey
             found = dict(val_loss=2.0 + 0.1 * i + 0.01 * seed, tokens_per_second=1000 - i)
             runs.append(dict(labels=labels, depth=4, params_total=5, **found))
     monkeypatch.setattr(train, "records", lambda cells: runs)
-    train.summarize(str(tmp_path), [], "heads")
-    names = {path.name for path in tmp_path.iterdir()}
+    folder = tmp_path / "new"
+    train.summarize(str(folder), [], "heads")
+    names = {path.name for path in folder.iterdir()}
     assert names == {"summary.json", "summary.md", "summary.png", "heads.png"}
-    lines = json.loads((tmp_path / "summary.json").read_text())["differences"]
+    lines = json.loads((folder / "summary.json").read_text())["differences"]
     assert len(lines) == 9 and all(line.count("low") in (0, 2) for line in lines)
     assert "low: constant 12-12-12-12 minus low: ascending 3-6-12-24: +0.100" in lines[0]
