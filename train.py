@@ -183,40 +183,60 @@ def facts(m, t, data=None):
     return lines
 
 
-def pyplot():
-    """matplotlib.pyplot, drawing to files alone."""
+@contextlib.contextmanager
+def drawing(path, rows=1, columns=1, size=(6, 4), **options):
+    """Gives a figure and its axes, (rows, columns) or one, and writes the figure when done."""
     import matplotlib
 
     matplotlib.use("Agg")
-    import matplotlib.pyplot
+    import matplotlib.pyplot as plt
 
-    return matplotlib.pyplot
+    figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", **options)
+    yield figure, axes
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    md.write_file(path, lambda f: figure.savefig(f, dpi=150))
+    plt.close(figure)
+
+
+def heat_map(axes, rows, form=None, vmax=None):
+    """Rows of numbers, which may differ in length, as colours from 0 up, counted from 1; with
+    `form` their numbers too → the image, for a colour bar."""
+    width = max(map(len, rows))
+    grid = [[*row, *[math.nan] * (width - len(row))] for row in rows]
+    image = axes.imshow(grid, vmin=0, vmax=vmax, cmap="viridis", aspect="auto")
+    for axis, n in ((axes.xaxis, width), (axes.yaxis, len(rows))):
+        some = range(0, n, 1 + n // 13)
+        axis.set_ticks(some, [i + 1 for i in some])
+    for y, row in enumerate(rows if form else ()):
+        for x, value in enumerate(row):
+            dark = value < 0.6 * (vmax or 1)
+            axes.text(x, y, f"{value:{form}}", ha="center", va="center", color="kw"[dark])
+    return image
 
 
 def draw_logs(logs, path):
     """Train and validation loss over the steps of {name: log}, ours or md.published(), in one
     figure; and the accuracy where a log has it at every evaluation, as the depth tasks' do."""
-    plt = pyplot()
-    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    kinds = {"train_loss": ("train, one batch", "o-"), "val_loss": ("validation", "s-")}
-    for number, (name, log) in enumerate(logs.items()):
-        steps = [row["step"] for row in log]
-        for shade, (key, (label, style)) in enumerate(kinds.items()):
-            look = dict(markersize=3, color=f"C{2 * number + shade}")
-            axes.plot(steps, [row[key] for row in log], style, label=f"{name}: {label}", **look)
-        if all("accuracy" in row for row in log):
-            right = axes.twinx()
-            values = [row["accuracy"] for row in log]
-            right.plot(steps, values, "^-", color="C4", label="accuracy, test split", markersize=3)
-            right.set(ylabel="accuracy (share of targets)", ylim=(-0.02, 1.02))
-            right.legend(loc="center right", fontsize="small")
-    axes.set(xlabel="optimizer step", ylabel="loss (nats a token)")
-    axes.set_yscale("log")  # most of the fall is in the first steps, most of the story later
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.grid(alpha=0.3, which="both")
-    axes.legend(fontsize="small")
-    md.write_file(path, lambda f: figure.savefig(f, dpi=150))
-    plt.close(figure)
+    with drawing(path) as (_, axes):
+        kinds = {"train_loss": ("train, one batch", "o-"), "val_loss": ("validation", "s-")}
+        for number, (name, log) in enumerate(logs.items()):
+            steps = [row["step"] for row in log]
+            for shade, (key, (label, style)) in enumerate(kinds.items()):
+                look = dict(markersize=3, color=f"C{2 * number + shade}")
+                axes.plot(steps, [row[key] for row in log], style, label=f"{name}: {label}", **look)
+            if all("accuracy" in row for row in log):
+                right = axes.twinx()
+                values = [row["accuracy"] for row in log]
+                right.plot(
+                    steps, values, "^-", color="C4", label="accuracy, test split", markersize=3
+                )
+                right.set(ylabel="accuracy (share of targets)", ylim=(-0.02, 1.02))
+                right.legend(loc="center right", fontsize="small")
+        axes.set(xlabel="optimizer step", ylabel="loss (nats a token)")
+        axes.set_yscale("log")  # most of the fall is in the first steps, most of the story later
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.grid(alpha=0.3, which="both")
+        axes.legend(fontsize="small")
 
 
 def draw_curve(run, t):
@@ -306,37 +326,25 @@ def mechanism(run_dir):
 def draw_mechanism(model, data, found, path):
     """For each step the weights of the head that does it most, on one test sequence, with the
     places it should look at circled; and the accuracy without each head."""
-    plt, tokens = pyplot(), data.val[0][:1]
+    tokens, targets = (part[:1] for part in data.val)
     maps = md.attention_maps(model, tokens)
-    links = md.links(data.draw.func.__name__, tokens, data.val[1][:1], **data.facts["sizes"])
-    figure, axes = plt.subplots(
-        1, len(links) + 1, figsize=(4 * len(links) + 3, 4), layout="constrained"
-    )
-    for (step, link), ax in zip(links.items(), axes):
-        weight = found["steps"][step]["weight"]
-        heads = [(w, layer, h) for layer, row in enumerate(weight) for h, w in enumerate(row)]
-        most, layer, h = max(heads)
-        ax.imshow(maps[layer][0, h].numpy(), cmap="Blues", vmin=0, vmax=1)
-        query, key = link[0].nonzero().T.numpy()
-        ax.plot(key, query, "o", markerfacecolor="none", color="C3", markersize=5, alpha=0.7)
-        title = f"{step}: layer {layer + 1}, head {h + 1}\nmean weight on the circles {most:.2f}"
-        ax.set(title=title, xlabel="key (place in the sequence)", ylabel="query")
-    rows = found["without"]
-    shape = (len(rows), max(map(len, rows)))
-    image = axes[-1].imshow(
-        [row + [math.nan] * (shape[1] - len(row)) for row in rows], vmin=0, vmax=1
-    )
-    for y, row in enumerate(rows):
-        for x, accuracy in enumerate(row):
-            color = "w" if accuracy < 0.6 else "k"
-            axes[-1].text(x, y, f"{accuracy:.2f}", ha="center", va="center", color=color)
-    ticks = dict(xticks=range(shape[1]), xticklabels=range(1, shape[1] + 1))
-    ticks |= dict(yticks=range(shape[0]), yticklabels=range(1, shape[0] + 1))
-    title = f"accuracy without a head\n(with all: {found['accuracy']:.2f})"
-    axes[-1].set(title=title, xlabel="head", ylabel="layer", **ticks)
-    figure.colorbar(image, ax=axes[-1], shrink=0.6)
-    md.write_file(path, lambda f: figure.savefig(f, dpi=150))
-    plt.close(figure)
+    links = md.links(data.draw.func.__name__, tokens, targets, **data.facts["sizes"])
+    with drawing(path, 1, len(links) + 1, (4 * len(links) + 3, 4)) as (figure, drawn):
+        for (step, link), axes in zip(links.items(), drawn):
+            weight = found["steps"][step]["weight"]
+            heads = [(w, layer, h) for layer, row in enumerate(weight) for h, w in enumerate(row)]
+            most, layer, h = max(heads)
+            axes.imshow(maps[layer][0, h].numpy(), cmap="Blues", vmin=0, vmax=1)
+            query, key = link[0].nonzero().T.numpy()
+            axes.plot(key, query, "o", markerfacecolor="none", color="C3", alpha=0.7)
+            title = (
+                f"{step}: layer {layer + 1}, head {h + 1}\nmean weight on the circles {most:.2f}"
+            )
+            axes.set(title=title, xlabel="key (place in the sequence)", ylabel="query")
+        image = heat_map(drawn[-1], found["without"], ".2f", vmax=1)
+        title = f"accuracy without a head\n(with all: {found['accuracy']:.2f})"
+        drawn[-1].set(title=title, xlabel="head", ylabel="layer")
+        figure.colorbar(image, ax=drawn[-1], shrink=0.6)
 
 
 def bench(m, t, steps=10):
@@ -444,20 +452,14 @@ def attention(run_dirs, out_dir):
 
 def draw_attention(stats, path, title):
     """Heat maps of entropy and sparsity, layer by head; head counts may differ."""
-    plt = pyplot()
     H, L = max(map(len, stats["entropy"])), len(stats["entropy"])
-    figure, drawn = plt.subplots(
-        1, 2, figsize=(5 + 0.4 * H, 2 + 0.25 * L), layout="constrained", squeeze=False
-    )
-    for axes, name, unit in zip(drawn[0], ("entropy", "sparsity"), ("nats", "share below 0.001")):
-        grid = [[*layer.tolist(), *[math.nan] * (H - len(layer))] for layer in stats[name]]
-        image = axes.imshow(grid, aspect="auto", vmin=0, cmap="viridis")
-        figure.colorbar(image, ax=axes, label=f"{name} ({unit})")
-        axes.set(xlabel="head", ylabel="layer", yticks=range(L), yticklabels=range(1, L + 1))
-        axes.set(xticks=range(0, H, 1 + H // 12), xticklabels=range(1, H + 1, 1 + H // 12))
-    figure.suptitle(os.path.basename(os.path.normpath(title)), fontsize="medium")
-    md.write_file(path, lambda f: figure.savefig(f, dpi=150))
-    plt.close(figure)
+    with drawing(path, 1, 2, (5 + 0.4 * H, 2 + 0.25 * L)) as (figure, drawn):
+        units = dict(entropy="nats", sparsity="share below 0.001")
+        for axes, (name, unit) in zip(drawn, units.items()):
+            image = heat_map(axes, [layer.tolist() for layer in stats[name]])
+            figure.colorbar(image, ax=axes, label=f"{name} ({unit})")
+            axes.set(xlabel="head", ylabel="layer")
+        figure.suptitle(os.path.basename(os.path.normpath(title)), fontsize="medium")
 
 
 MASKED = 255 / 512  # share of masked entries in the published maps of 256 x 256
@@ -472,28 +474,24 @@ def draw_profiles(profiles, path):
         valid = [(s - MASKED) / (1 - MASKED) for s in counted]
         name = f"LLmini {model.upper()}, published, 256 tokens"
         profiles[name] = dict(entropy=entropy, counted=counted, sparsity=valid)
-    plt = pyplot()
-    figure, drawn = plt.subplots(1, 3, figsize=(13, 4.5), layout="constrained")
-    panels = dict(
-        entropy="entropy (nats)",
-        counted="share below 0.001, masked entries counted",
-        sparsity="share below 0.001, of keys in sight",
-    )
-    for axes, (key, label) in zip(drawn, panels.items()):
-        for name, profile in profiles.items():
-            style = "--s" if "published" in name else "-o"
-            axes.plot(
-                range(1, len(profile[key]) + 1), profile[key], style, label=name, markersize=4
-            )
-        axes.set(xlabel="layer", ylabel=label)
-        axes.set_ylim(bottom=0)
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.grid(alpha=0.3)
-    handles, labels = drawn[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize="small")
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    md.write_file(path, lambda f: figure.savefig(f, dpi=150))
-    plt.close(figure)
+    with drawing(path, 1, 3, (13, 4.5)) as (figure, drawn):
+        panels = dict(
+            entropy="entropy (nats)",
+            counted="share below 0.001, masked entries counted",
+            sparsity="share below 0.001, of keys in sight",
+        )
+        for axes, (key, label) in zip(drawn, panels.items()):
+            for name, profile in profiles.items():
+                style = "--s" if "published" in name else "-o"
+                axes.plot(
+                    range(1, len(profile[key]) + 1), profile[key], style, label=name, markersize=4
+                )
+            axes.set(xlabel="layer", ylabel=label)
+            axes.set_ylim(bottom=0)
+            axes.xaxis.get_major_locator().set_params(integer=True)
+            axes.grid(alpha=0.3)
+        handles, labels = drawn[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize="small")
 
 
 # ---------- grids: a run for each combination of values, a table and figures of them ----------
@@ -726,35 +724,33 @@ def draw_plane(runs, path):
     """The models of a study by parameters and depth, with the mean and interval of accuracy, or
     of validation loss where there is none."""
     metric = "accuracy" if "accuracy" in runs[0] else "val_loss"
-    plt = pyplot()
-    figure, axes = plt.subplots(figsize=(6, 4.5), layout="constrained")
-    for key, rows in grouped(runs).items():
-        mean, half = md.interval([row[metric] for row in rows])
-        x, y = rows[0]["params_total"], rows[0]["depth"]
-        axes.plot(x, y, "o", markersize=9)
-        text = f"{dict(key)['model']}\n{mean:.3f}" + (f" ± {half:.3f}" if half > 0 else "")
-        axes.annotate(text, (x, y), xytext=(0, 9), textcoords="offset points", ha="center")
-    axes.set(xscale="log", yscale="log", xlabel="parameters", ylabel="depth (layers applied)")
-    for axis, key in ((axes.xaxis, "params_total"), (axes.yaxis, "depth")):
-        values = sorted({run[key] for run in runs})
-        few = [v for i, v in enumerate(values) if i == 0 or v > 1.2 * values[i - 1]]  # no overlap
-        axis.set_ticks(few, labels=[f"{value:,}" for value in few])
-        axis.set_ticks([], minor=True)
-    axes.margins(0.25, 0.3)
-    n = len(rows)
-    axes.set_title(
-        f"{METRICS[metric][0]}: mean and half of its 95 % interval, n = {n}", size="medium"
-    )
-    axes.grid(alpha=0.3)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    md.write_file(path, lambda f: figure.savefig(f, dpi=150))
-    plt.close(figure)
+    with drawing(path, size=(6, 4.5)) as (_, axes):
+        for key, rows in grouped(runs).items():
+            mean, half = md.interval([row[metric] for row in rows])
+            x, y = rows[0]["params_total"], rows[0]["depth"]
+            axes.plot(x, y, "o", markersize=9)
+            text = f"{dict(key)['model']}\n{mean:.3f}" + (f" ± {half:.3f}" if half > 0 else "")
+            axes.annotate(text, (x, y), xytext=(0, 9), textcoords="offset points", ha="center")
+        axes.set(xscale="log", yscale="log", xlabel="parameters", ylabel="depth (layers applied)")
+        for axis, key in ((axes.xaxis, "params_total"), (axes.yaxis, "depth")):
+            values = sorted({run[key] for run in runs})
+            few = [
+                v for i, v in enumerate(values) if i == 0 or v > 1.2 * values[i - 1]
+            ]  # no overlap
+            axis.set_ticks(few, labels=[f"{value:,}" for value in few])
+            axis.set_ticks([], minor=True)
+        axes.margins(0.25, 0.3)
+        n = len(rows)
+        axes.set_title(
+            f"{METRICS[metric][0]}: mean and half of its 95 % interval, n = {n}", size="medium"
+        )
+        axes.grid(alpha=0.3)
 
 
 def draw_summary(runs, path):
     """Accuracy, where there is one, and validation loss over the layers, or the first label if
     they do not vary: each seed a point, and for the other labels a line of means and intervals."""
-    groups, plt = grouped(runs), pyplot()
+    groups = grouped(runs)
     names = [name for name, _ in next(iter(groups))] or ["seed"]
     axis = "n_layers" if "n_layers" in names else names[0]
     ticks = list(dict.fromkeys(run["labels"][axis] for run in runs))
@@ -764,63 +760,61 @@ def draw_summary(runs, path):
         for row in rows:
             curves.setdefault(rest, {}).setdefault(row["labels"][axis], []).append(row)
     panels = [key for key in ("accuracy", "val_loss") if key in runs[0]]
-    figure, drawn = plt.subplots(1, len(panels), figsize=(5 * len(panels), 4), layout="constrained")
-    for metric, axes in zip(panels, drawn if len(panels) > 1 else [drawn]):
-        for number, (name, points) in enumerate(curves.items()):
-            color, x, means, halves = f"C{number}", [], [], []
-            for tick, rows in points.items():
-                values = [row[metric] for row in rows]
-                x.append(ticks.index(tick) + 0.06 * (number - (len(curves) - 1) / 2))
-                axes.plot([x[-1]] * len(values), values, "o", color=color, alpha=0.4, markersize=4)
-                mean, half = md.interval(values)
-                means, halves = [*means, mean], [*halves, half if half > 0 else 0]
-            fmt = "_" if axis == "model" else "-_"  # models have no order for a line to follow
-            axes.errorbar(x, means, halves, fmt=fmt, color=color, capsize=3, label=name or None)
-        axes.set(xlabel=axis, xticks=range(len(ticks)), xticklabels=ticks)
-        if axis == "model" and sum(map(len, ticks)) > 50:
-            axes.tick_params(axis="x", rotation=25)
-            plt.setp(axes.get_xticklabels(), ha="right", rotation_mode="anchor")
-        losses = [run["val_loss"] for run in runs]
-        axes.set(ylabel="validation loss (nats a token)")
-        axes.set_yscale("log" if max(losses) > 3 * min(losses) else "linear")
-        axes.grid(alpha=0.3)
-        if metric == "accuracy":
-            axes.set(
-                ylabel="accuracy on held-out data (share)", yscale="linear", ylim=(-0.03, 1.03)
-            )
-            known = {run[key]: key for key in ("guess", "shortcut") for run in runs if key in run}
-            for value, key in known.items():
-                axes.axhline(value, color="gray", linestyle=":" if key == "guess" else "--")
-                place = dict(xytext=(0, 2), textcoords="offset points", ha="right")
-                axes.annotate(key, (len(ticks) - 1, value), color="gray", fontsize="small", **place)
-        if list(curves) != [""]:
-            axes.legend(fontsize="small")
-    n = len(next(iter(groups.values())))
-    figure.suptitle(f"points: runs; bars: mean and 95 % interval, n = {n}", fontsize="medium")
-    md.write_file(path, lambda f: figure.savefig(f, dpi=150))
-    plt.close(figure)
+    size = (5 * len(panels), 4)
+    with drawing(path, 1, len(panels), size, squeeze=False) as (figure, drawn):
+        for metric, axes in zip(panels, drawn[0]):
+            for number, (name, points) in enumerate(curves.items()):
+                color, x, means, halves = f"C{number}", [], [], []
+                for tick, rows in points.items():
+                    values = [row[metric] for row in rows]
+                    x.append(ticks.index(tick) + 0.06 * (number - (len(curves) - 1) / 2))
+                    axes.plot(
+                        [x[-1]] * len(values), values, "o", color=color, alpha=0.4, markersize=4
+                    )
+                    mean, half = md.interval(values)
+                    means, halves = [*means, mean], [*halves, half if half > 0 else 0]
+                fmt = "_" if axis == "model" else "-_"  # models have no order for a line to follow
+                axes.errorbar(x, means, halves, fmt=fmt, color=color, capsize=3, label=name or None)
+            axes.set(xlabel=axis, xticks=range(len(ticks)), xticklabels=ticks)
+            if axis == "model" and sum(map(len, ticks)) > 50:
+                axes.tick_params(axis="x", rotation=25)
+                axes.set_xticks(range(len(ticks)), ticks, ha="right", rotation_mode="anchor")
+            losses = [run["val_loss"] for run in runs]
+            axes.set(ylabel="validation loss (nats a token)")
+            axes.set_yscale("log" if max(losses) > 3 * min(losses) else "linear")
+            axes.grid(alpha=0.3)
+            if metric == "accuracy":
+                axes.set(
+                    ylabel="accuracy on held-out data (share)", yscale="linear", ylim=(-0.03, 1.03)
+                )
+                known = {
+                    run[key]: key for key in ("guess", "shortcut") for run in runs if key in run
+                }
+                for value, key in known.items():
+                    axes.axhline(value, color="gray", linestyle=":" if key == "guess" else "--")
+                    place = dict(xytext=(0, 2), textcoords="offset points", ha="right")
+                    axes.annotate(
+                        key, (len(ticks) - 1, value), color="gray", fontsize="small", **place
+                    )
+            if list(curves) != [""]:
+                axes.legend(fontsize="small")
+        n = len(next(iter(groups.values())))
+        figure.suptitle(f"points: runs; bars: mean and 95 % interval, n = {n}", fontsize="medium")
 
 
 def draw_hops(runs, path):
     """The error of khop by k and layers, seeds averaged, beside the best from two tokens."""
-    plt, cells = pyplot(), {}
+    cells = {}
     for run in runs:
         at = int(run["labels"]["hops"]), int(run["labels"]["n_layers"])
         cells.setdefault(at, []).append(1 - run["accuracy"])
         cells[at[0], math.inf] = [1 - run["shortcut"]]
     rows, columns = (sorted({at[i] for at in cells}) for i in (0, 1))
     errors = [[statistics.mean(cells.get((k, L), [math.nan])) for L in columns] for k in rows]
-    figure, axes = plt.subplots(figsize=(1.5 + len(columns), 1.5 + 0.6 * len(rows)))
-    axes.imshow(errors, vmin=0, vmax=1, cmap="viridis", aspect="auto")
-    for y, line in enumerate(errors):
-        for x, error in enumerate(line):
-            axes.text(x, y, f"{error:.3f}", ha="center", color="w" if error < 0.6 else "k")
-    axes.set(xlabel="layers", ylabel="hops", title="error on targets that are not ⊥")
-    axes.set(xticks=range(len(columns)), yticks=range(len(rows)), yticklabels=rows)
-    axes.set_xticklabels([*columns[:-1], "two tokens"])
-    figure.tight_layout()
-    md.write_file(path, lambda f: figure.savefig(f, dpi=150))
-    plt.close(figure)
+    with drawing(path, size=(2 + len(columns), 1.5 + 0.6 * len(rows))) as (_, axes):
+        heat_map(axes, errors, ".3f", vmax=1)
+        axes.set(xlabel="layers", ylabel="hops", title="error on targets that are not ⊥")
+        axes.set(yticklabels=rows, xticklabels=[*columns[:-1], "two tokens"])
 
 
 # ---------- studies: grids whose runs differ in more than one setting ----------
@@ -911,38 +905,36 @@ def heads_study(preset, settings):
 
 def draw_heads(runs, path):
     """Validation loss and time by the number of heads of heads_study(), beside the published."""
-    theirs, plt = {}, pyplot()
+    theirs = {}
     for row in md.published("heads_schedules"):
         name = f"{row['group']}: {row['scheme']} {row['heads']}"
         theirs[name] = [dict(val_loss=row["eval_loss"], tokens_per_second=1 / row["hours"])]
     ours = {dict(key)["model"]: rows for key, rows in grouped(runs).items()}
     n = max(map(len, ours.values()))
     panels = {"published, one run each": theirs, f"ours, n = {n}, 95 % intervals": ours}
-    figure, drawn = plt.subplots(2, 2, figsize=(9, 7), layout="constrained", sharex="col")
-    for (loss_axes, time_axes), (title, models) in zip(drawn.T, panels.items()):
-        fastest = max(row["tokens_per_second"] for rows in models.values() for row in rows)
-        schemes = {}
-        for name, rows in models.items():
-            _, scheme, heads = name.split()
-            schemes.setdefault(scheme, {})[sum(map(int, heads.split("-")))] = rows
-        for axes, measure in (
-            (loss_axes, lambda row: row["val_loss"]),
-            (time_axes, lambda row: fastest / row["tokens_per_second"]),
-        ):
-            for k, (scheme, found) in enumerate(schemes.items()):
-                x = [n * 1.02**k for n in found]  # bars side by side
-                means, halves = zip(*(md.interval([*map(measure, r)]) for r in found.values()))
-                axes.errorbar(x, means, halves, fmt="-o", capsize=3, label=scheme)
-            axes.set_xscale("log")
-            axes.grid(alpha=0.3)
-        counts = sorted({n for found in schemes.values() for n in found})[1::2]  # 45 hides 48
-        time_axes.set_xticks(counts, labels=counts)
-        time_axes.set_xticks([], minor=True)
-        time_axes.set(xlabel="heads in all four layers", ylabel="time a step, fastest run = 1")
-        loss_axes.set(title=title, ylabel="validation loss (nats a token)")
-    figure.legend(*loss_axes.get_legend_handles_labels(), loc="outside upper center", ncols=3)
-    md.write_file(path, lambda f: figure.savefig(f, dpi=150))
-    plt.close(figure)
+    with drawing(path, 2, 2, (9, 7), sharex="col") as (figure, drawn):
+        for (loss_axes, time_axes), (title, models) in zip(drawn.T, panels.items()):
+            fastest = max(row["tokens_per_second"] for rows in models.values() for row in rows)
+            schemes = {}
+            for name, rows in models.items():
+                _, scheme, heads = name.split()
+                schemes.setdefault(scheme, {})[sum(map(int, heads.split("-")))] = rows
+            for axes, measure in (
+                (loss_axes, lambda row: row["val_loss"]),
+                (time_axes, lambda row: fastest / row["tokens_per_second"]),
+            ):
+                for k, (scheme, found) in enumerate(schemes.items()):
+                    x = [n * 1.02**k for n in found]  # bars side by side
+                    means, halves = zip(*(md.interval([*map(measure, r)]) for r in found.values()))
+                    axes.errorbar(x, means, halves, fmt="-o", capsize=3, label=scheme)
+                axes.set_xscale("log")
+                axes.grid(alpha=0.3)
+            counts = sorted({n for found in schemes.values() for n in found})[1::2]  # 45 hides 48
+            time_axes.set_xticks(counts, labels=counts)
+            time_axes.set_xticks([], minor=True)
+            time_axes.set(xlabel="heads in all four layers", ylabel="time a step, fastest run = 1")
+            loss_axes.set(title=title, ylabel="validation loss (nats a token)")
+        figure.legend(*loss_axes.get_legend_handles_labels(), loc="outside upper center", ncols=3)
 
 
 STUDIES = {

@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+import minidepth as md
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RUNS = ROOT / "docs" / "results" / "main-job"
 
@@ -39,3 +41,35 @@ def test_the_example_in_the_readme_is_what_the_run_printed():
     ]
     for part in example.split("…\n"):
         assert part in printed
+
+
+RESULTS = ROOT / "docs" / "results"
+SUMMARIES = sorted(RESULTS.rglob("summary.json"))
+
+
+@pytest.mark.parametrize("path", SUMMARIES, ids=lambda path: path.parent.name)
+def test_a_summary_holds_what_its_runs_logged(path):
+    """Each number of a table is that of the logs beside it; the intervals with SciPy's own t."""
+    from scipy.stats import sem, t
+
+    found = json.loads(path.read_text())
+    logs = [md.result(config.parent) for config in path.parent.rglob("config.json")]
+    keys = ("val_loss", "best_val_loss", "train_loss_eval", "seconds")
+    logged = {tuple(log[key] for key in keys) for log in logs}
+    assert {tuple(run[key] for key in keys) for run in found["runs"]} == logged
+    assert found["command"].startswith("python train.py") and found["versions"]["torch"]
+    for row in found["table"]:
+        runs = [r for r in found["runs"] if row["labels"].items() <= r["labels"].items()]
+        assert len(runs) == row["n"]
+        for key in keys:
+            mean, half = row[key]
+            values = [run[key] for run in runs]
+            assert mean == pytest.approx(sum(values) / len(values))
+            if half is not None and len(values) > 1:
+                low, high = t.interval(0.95, len(values) - 1, mean, sem(values))
+                assert half == pytest.approx((high - low) / 2, nan_ok=True)
+
+
+def test_no_result_names_a_machines_folder():
+    for path in RESULTS.rglob("*.json*"):
+        assert not re.search(r'"[^"]*/(tmp|work|home|root)/', path.read_text()), path

@@ -228,7 +228,7 @@ def test_a_heads_study_compares_within_groups_and_draws(tmp_path, capsys, monkey
 def test_the_tables_of_results_are_those_of_the_logs(study, runs):
     results = pathlib.Path(train.__file__).parent / "docs" / "results"
     lines, losses = (results / "README.md").read_text().splitlines(), {}
-    for path in (results / study).glob("*/config.json"):
+    for path in results.glob(f"{study}*/*/config.json"):
         config = json.loads(path.read_text())
         last = json.loads((path.parent / "log.jsonl").read_text().splitlines()[-1])
         m, t = config["model"], config["train"]
