@@ -63,3 +63,41 @@ axes.set_xticks(range(len(runs)), [model.replace(", ", ",\n") for model in runs]
 axes.set(ylabel="accuracy on 600 held-out problems (share)", ylim=(-0.03, 1.1))
 figure.tight_layout()
 plt.show()
+
+# %% [markdown]
+# What to see: each point is a run, n = 5 seeds a model, all trained for the same 800 steps on the
+# same problems; beside them the mean and its 95 % interval (Student's t, which does not know that an
+# accuracy ends at 1). Depth varies from the first pair to the second, parameters within each pair of
+# equal depth.
+#
+# ## Differences, seed by seed
+#
+# Runs of one seed share the order of the batches, so we compare them with each other. A difference
+# whose interval excludes 0 is one that these seeds establish, for these sizes and this budget.
+
+# %%
+for line in study["differences"]:
+    if line.startswith("accuracy"):
+        print(line)
+
+# %% [markdown]
+# ## More layers, more right answers?
+
+# %%
+with open("docs/results/depth-sweep/summary.json", encoding="utf-8") as f:
+    sweep = json.load(f)
+by_depth = {}
+for run in sweep["runs"]:
+    by_depth.setdefault(int(run["labels"]["n_layers"]), []).append(run)
+figure, all_axes = plt.subplots(1, 2, figsize=(6.4, 3.4))
+panels = {"accuracy": "accuracy on held-out problems", "val_loss": "validation loss (nats a token)"}
+for axes, (key, label) in zip(all_axes, panels.items()):
+    for depth, found in by_depth.items():
+        axes.plot([depth] * len(found), [run[key] for run in found], "o", color="C0", alpha=0.6)
+    axes.set(xlabel="layers", ylabel=label, xticks=list(by_depth))
+all_axes[1].set_yscale("log")
+figure.tight_layout()
+plt.show()
+for depth, found in by_depth.items():
+    mean, half = md.interval([run["accuracy"] for run in found])
+    print(f"{depth:2} layers: accuracy {mean:.3f} ± {half:.3f}, n = {len(found)}")
