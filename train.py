@@ -171,7 +171,7 @@ def facts(m, t, data=None):
         return lines
     f, n_blocks = data.facts, len(data.train[0])
     used = min(1.0, n_blocks * T / f["train_tokens"]) if t.packing == "pack" else 1.0
-    filled = md.filled(*data.train).float().mean().item()
+    filled = min(1.0, f["train_tokens"] / (n_blocks * T))
     learned = (data.train[1] != -100).sum().item() / f["train_tokens"]
     lines.append(
         f"data {' + '.join(t.data)}: {f['train_rows']:,} rows, {f['val_rows']:,} held out"
@@ -440,7 +440,7 @@ def attention(run_dirs, out_dir):
         print(
             f"{folder}: {about['queries']:,} queries in {about['blocks']} validation blocks of "
             f"{about['block_size']}, means over heads\n"
-            "| layer | entropy (nats) | over its most | effective keys | sparsity "
+            "| layer | entropy (nats) | normalised | effective keys | sparsity "
             "| relative sparsity | sparsity, mask counted |\n|---|---|---|---|---|---|---|"
         )
         for layer, row in enumerate(zip(*profile.values()), 1):
@@ -912,7 +912,7 @@ def draw_heads(runs, path):
     ours = {dict(key)["model"]: rows for key, rows in grouped(runs).items()}
     n = max(map(len, ours.values()))
     panels = {"published, one run each": theirs, f"ours, n = {n}, 95 % intervals": ours}
-    with drawing(path, 2, 2, (9, 7), sharex="col") as (_, drawn):
+    with drawing(path, 2, 2, (9, 7), sharex="col") as (figure, drawn):
         for (loss_axes, time_axes), (title, models) in zip(drawn.T, panels.items()):
             fastest = max(row["tokens_per_second"] for rows in models.values() for row in rows)
             schemes = {}
@@ -923,9 +923,10 @@ def draw_heads(runs, path):
                 (loss_axes, lambda row: row["val_loss"]),
                 (time_axes, lambda row: fastest / row["tokens_per_second"]),
             ):
-                for scheme, found in schemes.items():
+                for k, (scheme, found) in enumerate(schemes.items()):
+                    x = [n * 1.02**k for n in found]  # bars side by side
                     means, halves = zip(*(md.interval([*map(measure, r)]) for r in found.values()))
-                    axes.errorbar([*found], means, halves, fmt="-o", capsize=3, label=scheme)
+                    axes.errorbar(x, means, halves, fmt="-o", capsize=3, label=scheme)
                 axes.set_xscale("log")
                 axes.grid(alpha=0.3)
             counts = sorted({n for found in schemes.values() for n in found})[1::2]  # 45 hides 48
@@ -933,7 +934,7 @@ def draw_heads(runs, path):
             time_axes.set_xticks([], minor=True)
             time_axes.set(xlabel="heads in all four layers", ylabel="time a step, fastest run = 1")
             loss_axes.set(title=title, ylabel="validation loss (nats a token)")
-            loss_axes.legend()
+        figure.legend(*loss_axes.get_legend_handles_labels(), loc="outside upper center", ncols=3)
 
 
 STUDIES = {

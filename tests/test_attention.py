@@ -5,6 +5,7 @@ import math
 import shutil
 import weakref
 
+import matplotlib.pyplot as plt
 import pytest
 import torch
 from torch.nn.functional import gelu, layer_norm
@@ -247,7 +248,6 @@ def test_the_command_measures_and_draws(finished, tmp_path, capsys):
 def test_published_profiles_are_corrected(tmp_path, monkeypatch):
     drawn = {}
     monkeypatch.setattr(md, "write_file", lambda path, write: None)
-    plt = train.pyplot()
     keep, made = plt.close, []
     monkeypatch.setattr(plt, "close", made.append)
     train.draw_profiles({}, str(tmp_path / "profiles.png"))

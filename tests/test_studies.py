@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import math
+import pathlib
+import statistics
 
 import pytest
 import torch
@@ -128,8 +130,8 @@ def test_the_share_of_filled_positions_is_printed(jsonl, tmp_path, capsys):
     flags = "--tokenizer embedded --block_size 64 --n_layers 1 --steps 1 --warmup_steps 0"
     flags += f" --d_model 8 --out_dir {tmp_path} --eval_blocks 2 --batch_size 2"
     assert train.main(["--data", path, *flags.split()]) == 0
-    tokens = md.load_data(md.TrainConfig(data=(path,), tokenizer="embedded", packing="pad"), 64)
-    share = (tokens.train[0] != 0).float().mean().item()
+    data = md.load_data(md.TrainConfig(data=(path,), tokenizer="embedded", packing="pad"), 64)
+    share = (len(data.tokenizer("a b c d e f g h " * 2).input_ids) + 1) / 64  # with end of text
     assert 0.1 < share < 0.6
     assert f"{share:.1%} of positions filled" in capsys.readouterr().out
 
@@ -220,3 +222,23 @@ def test_a_heads_study_compares_within_groups_and_draws(tmp_path, capsys, monkey
     lines = json.loads((folder / "summary.json").read_text())["differences"]
     assert len(lines) == 9 and all(line.count("low") in (0, 2) for line in lines)
     assert "low: constant 12-12-12-12 minus low: ascending 3-6-12-24: +0.100" in lines[0]
+
+
+@pytest.mark.parametrize("study, runs", [("packing", 9), ("heads", 54)])
+def test_the_tables_of_results_are_those_of_the_logs(study, runs):
+    results = pathlib.Path(train.__file__).parent / "docs" / "results"
+    lines, losses = (results / "README.md").read_text().splitlines(), {}
+    for path in results.glob(f"{study}*/*/config.json"):
+        config = json.loads(path.read_text())
+        last = json.loads((path.parent / "log.jsonl").read_text().splitlines()[-1])
+        m, t = config["model"], config["train"]
+        name = f"| packed, same {'steps' if t['steps'] == 400 else 'text'} |"
+        name = name if t["packing"] == "pack" else "| padded |"
+        name = f"| {'-'.join(map(str, m['n_heads']))} |" if study == "heads" else name
+        losses.setdefault((name, m["attn_scale"]), []).append(last["val_loss"])
+        assert last["step"] == t["steps"] and t["data"] == ["gsm8k.jsonl"]
+    assert sum(map(len, losses.values())) == runs
+    for (name, _), each in losses.items():
+        half = 4.302653 * statistics.stdev(each) / 3**0.5  # Student's t with 2 degrees of freedom
+        text = f"| {statistics.mean(each):.3f} ± {half:.3f} |"
+        assert any(name in line and text in line for line in lines), (name, text)
