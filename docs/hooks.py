@@ -179,7 +179,10 @@ def indented(text):
 def as_markdown(path, made=None):
     """(a percent file as a page of Markdown, its figures as SVG)"""
     cells, parts, figures = split(path.read_text(encoding="utf-8")), [], []
-    waiting = []  # figures of the cell before, for the caption of this one
+    waiting, folded = (
+        [],
+        [],
+    )  # figures of the cell before, for the caption of this one, and its code if folded
     for number, (words, source, line) in enumerate(cells):
         if "[markdown]" in words:
             if source.startswith(SEE):
@@ -190,7 +193,7 @@ def as_markdown(path, made=None):
                     figures.append(svg.replace("<svg", f"<svg {label}", 1))
                     parts.append(f"@@figure {len(figures) - 1}@@")
                 caption = f'<figcaption markdown="span">{caption}</figcaption>'
-                parts.append(caption if made else "")
+                parts += [caption, *folded] if made else folded
             elif waiting:
                 raise failure(path, f"line {line}: the figure before has no '{SEE}'")
             waiting = []
@@ -204,22 +207,23 @@ def as_markdown(path, made=None):
             raise failure(path, f"line {line}: the figure before has no '{SEE}'")
         code = fenced(source, ".python")
         printed, waiting = made["cells"][number] if made else ("", [])
-        if "hide" in words:
-            what = "table" if "markdown" in words else "figure"
-            code = f'??? note "The code that made this {what}"\n\n{indented(code)}'
         show = [printed.strip("\n")] if printed.strip() else []
         if show and "markdown" not in words:
             show = [fenced(show[0], ".python .output" if "python" in words else ".text .output")]
-        if "hide" in words and "markdown" in words:
-            parts += [*show, code]
+        if "hide" in words:
+            what = "drew" if waiting else "printed"
+            folded = [f'??? note "The code that {what} this"\n\n{indented(code)}']
+            parts += show + ([] if waiting else folded)
         else:
+            folded = []
             parts += [code, *show]
     if waiting:
         raise failure(path, f"the last figure has no '{SEE}'")
     if made and "tutorials" in path.parts:
         about = f"PyTorch {made['torch']}, {made['device']}"
         parts.append(f"*This page ran in {made['seconds']:.0f} s when it was built: {about}.*")
-    return "\n\n".join(parts) + "\n", figures
+    first = "---\nsearch:\n  boost: 4\n---\n\n" if "tutorials" in path.parts else ""
+    return first + "\n\n".join(parts) + "\n", figures
 
 
 def archive():
@@ -284,5 +288,6 @@ if __name__ == "__main__":
     import torch
 
     about = dict(torch=torch.__version__.split("+")[0])
-    about["device"] = f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
+    n = torch.get_num_threads()
+    about["device"] = f"{platform.machine()} CPU, {n} thread{'s' * (n > 1)}"
     pathlib.Path(sys.argv[2]).write_text(json.dumps(dict(cells=cells, **about)), encoding="utf-8")

@@ -6,8 +6,8 @@
 # the same. In code: `minidepth.configs(preset, name=value, …)`.
 #
 # Without `--preset` the command takes `report` where it finds a CUDA GPU, `tasks` where `--data` is
-# a depth task, and else `laptop`, and its first line says which and why. A column of a preset is
-# empty where it has the default. Several values of a flag train every combination:
+# a depth task, and else `laptop`, and its first line says which and why. The last column
+# has what presets change. Several values of a flag train every combination:
 # `--n_layers 1 2 4 --seed 0 1 2`.
 
 # %% hide markdown
@@ -36,13 +36,12 @@ def limits(f):
 
 for title, kind in (("Model", md.ModelConfig), ("Data and training", md.TrainConfig)):
     print(f"## {title}\n")
-    print(f"| flag | what | values | default | {' | '.join(md.PRESETS)} |")
-    print("|---" * (4 + len(md.PRESETS)) + "|")
+    print("| flag | what | values | default | presets |\n|---|---|---|---|---|")
     for f in dataclasses.fields(kind):
         assert f"--{f.name}" in FLAGS
-        of_presets = [shown(p[f.name]) if f.name in p else "" for p in md.PRESETS.values()]
-        cells = [f"`--{f.name}`", f.metadata["help"], limits(f), shown(f.default), *of_presets]
-        print(f"| {' | '.join(cells)} |")
+        others = [f"{name} {shown(p[f.name])}" for name, p in md.PRESETS.items() if f.name in p]
+        cells = [f"`--{f.name}`", f.metadata["help"], limits(f), shown(f.default)]
+        print(f"| {' | '.join([*cells, '<br>'.join(others)])} |")
     print()
 print("Of the preset `tasks`, a task changes further:\n")
 print("| task | settings |\n|---|---|")

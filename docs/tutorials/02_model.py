@@ -25,7 +25,8 @@ import torch
 import minidepth as md
 
 report, _ = md.configs("report")
-print(report)
+for name, value in vars(report).items():
+    print(f"{name:13} {value}")
 
 # %% [markdown]
 # ## Attention: the part that moves information
@@ -103,7 +104,7 @@ for L in (1, 12):
     assert by_hand == counted["total"]
     print(
         f"{L:2} layers: {embedding:,} + {positions:,} + {L} × {block:,} + {last_norm} = {by_hand:,}"
-        f"; embeddings and positions {(embedding + positions) / by_hand:.1%}"
+        f"\n           embeddings and positions: {(embedding + positions) / by_hand:.1%}"
     )
 
 # %% [markdown]
@@ -124,7 +125,7 @@ for y, L in enumerate((1, 12)):
         label = part if L == 1 else None
         plt.barh(y, n[part] / 1e6, left=left, color=f"C{(0, 1, 5)[number]}", label=label)
         left += n[part] / 1e6
-    plt.annotate(f"{n['blocks'] / 1e6:.1f} M in blocks", (left, y + 0.32), ha="right", size=10)
+    plt.annotate(f"{n['blocks'] / 1e6:.1f} M in blocks", (left, y + 0.43), ha="right", size=10)
 plt.yticks([0, 1], ["1 layer", "12 layers"])
 plt.xlabel("parameters (millions)")
 plt.ylim(-0.5, 2.2)

@@ -22,7 +22,7 @@ import torch
 import minidepth as md
 
 # %% [markdown]
-# ## FP16 loses small numbers
+# ## FP16 loses small numbers, GradScaler saves them
 #
 # A 16-bit float holds nothing between 0 and about 6 × 10⁻⁸. Gradients are often smaller. They
 # become 0, and those weights do not learn; no error is raised.
