@@ -278,6 +278,7 @@ CHECK = r"""(() => {
 def tab(site):
     """(browser, address of the site)"""
     if not browser.find():
+        assert not os.environ.get("NEEDS_BROWSER"), "no Chromium here, but NEEDS_BROWSER is set"
         pytest.skip("Chromium is not installed; on Debian: apt install chromium")
     server, address = browser.serve(str(site))
     tab = browser.Browser()

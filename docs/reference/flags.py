@@ -29,6 +29,8 @@ def limits(f):
     low, high, choices = (f.metadata[key] for key in ("low", "high", "choices"))
     if choices:
         return " ".join(f"`{choice}`" for choice in choices)
+    if f.type is bool:
+        return f"off: `--no-{f.name}`"
     if low is None:
         return ""
     return f"from {low:g}" + (f" to {high:g}" if high != float("inf") else "")

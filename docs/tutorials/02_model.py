@@ -129,7 +129,7 @@ for y, L in enumerate((1, 12)):
 plt.yticks([0, 1], ["1 layer", "12 layers"])
 plt.xlabel("parameters (millions)")
 plt.ylim(-0.5, 2.2)
-plt.legend(ncol=3, loc="upper left")
+plt.legend(ncol=3, loc="upper left", fontsize=9, columnspacing=1, handlelength=1)
 plt.show()
 
 # %% [markdown]
