@@ -1,9 +1,9 @@
 """The site's hook for mkdocs: pages that are programs.
 
-A page in docs/ may be a .py file in percent format: Markdown and code in cells. When the site is
-built its code runs, in a process of its own, and the page is what it says, what it prints and what
-it draws. A cell that fails ends the build. What a page gave is kept in .cache/site until the page,
-minidepth.py, train.py or a file in docs/results changes.
+A page in docs/ may be a .py file in percent format: Markdown and code in cells. If the nav has it
+(as .md), then when the site is built its code runs, in a process of its own, and the page is what
+it says, what it prints and what it draws. A cell that fails ends the build. What a page gave is
+kept in .cache/site until the page, minidepth.py, train.py or a file in docs/results changes.
 
 Words in a cell's first line, after `# %%`, say how it appears:
     hide      its code is folded away
@@ -243,21 +243,30 @@ def archive():
 DRAWN = {}  # page → its figures
 
 
+def in_nav(nav):
+    """All pages of mkdocs.yml's nav."""
+    if isinstance(nav, str):
+        return {nav}
+    parts = nav.values() if isinstance(nav, dict) else nav
+    return set().union(*map(in_nav, parts))
+
+
 def on_files(files, config):
     import logging
 
     from mkdocs.structure.files import File
 
     log = logging.getLogger("mkdocs.hooks.minidepth").info
-    execute = os.environ.get("DOCS_EXECUTE", "true") != "false"
+    execute, pages = os.environ.get("DOCS_EXECUTE", "true") != "false", in_nav(config["nav"])
     for file in [f for f in files if f.src_uri.endswith(".py") and not f.inclusion.is_excluded()]:
         path, name = pathlib.Path(file.abs_src_path), file.src_uri[: -len(".py")]
-        text = path.read_text(encoding="utf-8")
-        if "/tutorials/" in path.as_posix() or "/how-to/" in path.as_posix():
+        is_page, for_download = f"{name}.md" in pages, "/how-to/" in path.as_posix()
+        if for_download or (is_page and "tutorials" in path.parts):
+            text = path.read_text(encoding="utf-8")
             files.append(File.generated(config, f"{name}.ipynb", content=notebook(text)))
-        else:  # nothing to download
+        else:
             files.remove(file)
-        if "/how-to/" not in path.as_posix():  # those are for other machines
+        if is_page:
             page, figures = as_markdown(path, outputs(path, log) if execute else None)
             files.append(File.generated(config, f"{name}.md", content=page))
             DRAWN[f"{name}.md"] = figures

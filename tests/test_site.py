@@ -22,7 +22,8 @@ import minidepth as md
 pytest.importorskip("material", reason="mkdocs-material is not installed")
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-TUTORIALS = sorted(DOCS.glob("tutorials/*.py"))
+NAV = re.findall(r"^ +- (.*)\.md$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+TUTORIALS = [DOCS / f"{page}.py" for page in NAV if page.startswith("tutorials/")]
 
 spec = importlib.util.spec_from_file_location("hooks", DOCS / "hooks.py")
 hooks = importlib.util.module_from_spec(spec)
