@@ -12,7 +12,7 @@ Words in a cell's first line, after `# %%`, say how it appears:
 A figure needs a paragraph after its cell that begins "What to see:"; it becomes the caption, and
 the text that a screen reader reads.
 
-`DOCS_EXECUTE=false mkdocs serve` leaves the code unrun.
+`DOCS_EXECUTE=false mkdocs serve` leaves the code of tutorials unrun.
 """
 
 import contextlib
@@ -267,7 +267,8 @@ def on_files(files, config):
         else:
             files.remove(file)
         if is_page:
-            page, figures = as_markdown(path, outputs(path, log) if execute else None)
+            quick = "tutorials" not in path.parts
+            page, figures = as_markdown(path, outputs(path, log) if execute or quick else None)
             files.append(File.generated(config, f"{name}.md", content=page))
             DRAWN[f"{name}.md"] = figures
     files.append(File.generated(config, "minidepth.zip", content=archive()))

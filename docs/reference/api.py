@@ -19,11 +19,12 @@ import re
 
 import minidepth as md
 
-PUBLIC = """ModelConfig TrainConfig configs GPT readable_attention chunked_loss TASKS memorize icqa template
-icl_template khop chance task_sizes load_data Data embedded_rows generate answer_texts
-answer_accuracy task_accuracy final_answer lr_at train train_step Run Diverged load read_config
-mean_loss attention_maps watch_attention ablated links mechanism head_stats attention_stats
-model_stats parameters width_matched result interval published to_gpt2 export_hf""".split()
+PUBLIC = """ModelConfig TrainConfig configs GPT readable_attention chunked_loss TASKS memorize icqa
+template icl_template khop chance task_sizes load_data Data embedded_rows generate
+answer_texts answer_accuracy task_accuracy final_answer lr_at train train_step Run
+Diverged load read_config mean_loss attention_maps watch_attention ablated links
+mechanism head_stats attention_stats model_stats parameters width_matched result
+interval published to_gpt2 export_hf""".split()
 
 
 def described(text):
