@@ -20,9 +20,10 @@ FLAGS = {name for action in train.make_parser()._actions for name in action.opti
 
 
 def shown(value):
-    if value is None or value == ():
+    if value in (None, (), ""):
         return "unset"
-    return f"`{','.join(map(str, value)) if isinstance(value, tuple) else value}`"
+    text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return f"`{text}`" if len(text) < 24 else text
 
 
 def limits(f):
@@ -33,7 +34,7 @@ def limits(f):
         return f"off: `--no-{f.name}`"
     if low is None:
         return ""
-    return f"from {low:g}" + (f" to {high:g}" if high != float("inf") else "")
+    return f"from {low:g}" + (f" to {high}" if high != float("inf") else "")
 
 
 for title, kind in (("Model", md.ModelConfig), ("Data and training", md.TrainConfig)):
@@ -48,7 +49,7 @@ for title, kind in (("Model", md.ModelConfig), ("Data and training", md.TrainCon
 print("Of the preset `tasks`, a task changes further:\n")
 print("| task | settings |\n|---|---|")
 for task, settings in md.TASK_SETTINGS.items():
-    text = ", ".join(f"`--{key} {value}`" for key, value in settings.items())
+    text = ", ".join(f"`--{key} {shown(value).strip('`')}`" for key, value in settings.items())
     print(f"| `{task}` | {text} |")
 
 # %% [markdown]

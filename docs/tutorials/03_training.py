@@ -133,7 +133,8 @@ run = md.train(m, t)
 with open(os.path.join(run.dir, "log.jsonl"), encoding="utf-8") as f:
     last = json.loads(f.readlines()[-1])
 for key, value in last.items():
-    print(f"{key:18} {value}")
+    if not isinstance(value, dict):  # of several kinds of problems it has the accuracy of each
+        print(f"{key:18} {value}")
 print("files:", ", ".join(sorted(os.listdir(run.dir))))
 
 # %%

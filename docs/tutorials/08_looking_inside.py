@@ -69,17 +69,18 @@ for variant, rows in corrected.items():
     print(f"{variant.upper()}: layer 1 {values[0]}, its sparsest layer {values[1]}")
 
 # %%
+figure = plt.figure(figsize=(4.6, 3.8))
 for number, (variant, rows) in enumerate(corrected.items()):
     layer, s, v = zip(*rows)
     name = variant.upper()
-    plt.plot(layer, s, "os^"[number] + ":", color=f"C{number}", label=f"{name} as published")
-    plt.plot(layer, v, "os^"[number] + "-", color=f"C{number}", label=f"{name} corrected")
+    plt.plot(layer, s, "os^"[number] + ":", color=f"C{number}", label=f"{name}, published")
+    plt.plot(layer, v, "os^"[number] + "-", color=f"C{number}", label=f"{name}, corrected")
 plt.axhline(f, color="C5", linestyle="--")
-plt.annotate("counted for equal attention", (1, f - 0.045), size=10)
+plt.annotate("counted for equal attention", (10.2, f + 0.01), size=9, ha="right")
 plt.xlabel("layer")
 plt.ylabel("share of weights below 0.001")
 plt.ylim(0, 0.85)
-plt.legend(ncol=2, loc="upper left", bbox_to_anchor=(0, 1.32))
+figure.legend(ncol=3, loc="outside upper center", fontsize=9, columnspacing=1)
 plt.show()
 
 # %% [markdown]
