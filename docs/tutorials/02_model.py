@@ -151,9 +151,9 @@ ratio = (cost["head"] + cost["12 blocks"]) / (cost["head"] + cost["one block"])
 print(f"12 layers against 1: {ratio:.2f} times the operations (attention over keys left out)")
 
 # %% [markdown]
-# The published run took 252 s against 210 s, a factor of 1.20. The estimate is of the same order,
-# and explains why twelve times the depth did not cost twelve times the time: the head did most of
-# the work in both.
+# The published runs took 252 s against 210 s, a factor of 1.20. The estimate is of the same order.
+# By it, twelve times the depth did not cost twelve times the time because the head did most of the
+# work in both.
 #
 # This is also why the loss here never holds all logits at once. For 16 × 512 tokens they would be
 # 8,192 × 151,665 numbers, 5 GB in single precision. `chunked_loss()` makes them a few rows at a

@@ -83,7 +83,7 @@ print(f"mean of the last five: {means[1]:.2f} against {means[12]:.2f}, gap {gap5
 # ## Best is not last
 #
 # The text calls the validation losses "essentially tied (Δ < 0.005)". That compares the *best*
-# step of each run. The models that were kept are the *last* ones.
+# step of each run, while the train losses of the same table are those of the *last* step.
 
 # %%
 for what, pick in (("best", min), ("last", lambda values: values[-1])):
@@ -132,7 +132,7 @@ print(f"1 layer, lowest train loss {lowest:.2f}, at step {steps[train[1].index(l
 # | one layer stops at about 3.8 | its lowest value is its last, 3.77; it was still falling |
 # | validation is tied, Δ < 0.005 | of the best steps; the last differ by 0.13, against depth |
 # | 32 % more parameters | in total; in the layers, [twelve times](02_model.md) |
-# | about 420,000 tokens, 20 epochs | 25 steps an epoch × 16 × 512 tokens is 204,800 |
+# | about 420,000 tokens, 20 epochs | 25 steps × 16 × 512 tokens are 204,800 an epoch |
 # | the hypothesis is confirmed | one seed, no task with answers, no control of parameters |
 #
 # ## Our own runs beside them
