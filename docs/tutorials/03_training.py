@@ -3,7 +3,7 @@
 #
 # **You will learn** why FP16 needs a scaler, why the mean of two GPUs' means is the wrong loss, how
 # to check a learning rate against a published log, and how to read a live run.<br>
-# **Time** 10 s on two CPU cores.<br>
+# **Time** 15 s on two CPU cores.<br>
 # **Needs** PyTorch and Matplotlib; no GPU, no network.
 #
 # The published runs used FP16, two T4 GPUs and a warm-up with a cosine. Each of the three has one
