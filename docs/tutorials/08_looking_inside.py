@@ -76,7 +76,7 @@ for number, (variant, rows) in enumerate(corrected.items()):
     plt.plot(layer, s, "os^"[number] + ":", color=f"C{number}", label=f"{name}, published")
     plt.plot(layer, v, "os^"[number] + "-", color=f"C{number}", label=f"{name}, corrected")
 plt.axhline(f, color="C5", linestyle="--")
-plt.annotate("counted for equal attention", (10.2, f + 0.01), size=9, ha="right")
+plt.annotate("counted for equal attention", (0.8, f - 0.045), size=9)
 plt.xlabel("layer")
 plt.ylabel("share of weights below 0.001")
 plt.ylim(0, 0.85)
