@@ -1,0 +1,61 @@
+# %% [markdown]
+# # One layer against twelve, on 2 × T4
+#
+# Trains the two models of the published report and draws them beside its logs. Set the accelerator
+# to *GPU T4 x2* and Internet to *On*, and add the data set made from `minidepth.zip`.
+
+# %%
+import os
+
+import matplotlib.pyplot as plt
+import torch
+
+import minidepth as md
+
+PRESET = "report"
+SETTINGS = dict(out_dir="runs", seed=0)
+print(torch.__version__, [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())])
+
+# %% [markdown]
+# Both models train on the same data in the same order. A run that was cut off goes on where its
+# last checkpoint was.
+
+# %%
+runs = {}
+for n_layers in (1, 12):
+    m, t = md.configs(PRESET, n_layers=n_layers, name=f"{n_layers}-layers", **SETTINGS)
+    resume = os.path.exists(os.path.join(t.out_dir, t.name, "state.pt"))
+    run = md.train(m, t, resume=resume)
+    runs[n_layers] = run.log
+    print(f"{n_layers} layers: {run.model.num_params()}")
+    if PRESET == "report":
+        assert run.model.num_params()["total"] == {1: 60_207_744, 12: 79_688_832}[n_layers]
+    del run
+    torch.cuda.empty_cache()
+
+# %%
+figure, axes = plt.subplots(1, 2, figsize=(11, 4), sharey=True, layout="constrained")
+for panel, key, title in zip(axes, ("train_loss", "val_loss"), ("train, one batch", "validation")):
+    for number, (n_layers, log) in enumerate(runs.items()):
+        published = md.published(f"report_log_{n_layers}_layers")
+        for rows, style, whose in ((log, "o-", "this run"), (published, "s:", "published")):
+            x, y = [row["step"] for row in rows], [row[key] for row in rows]
+            label = f"{n_layers} layer{'s' * (n_layers > 1)}, {whose}"
+            panel.plot(x, y, style, color=f"C{number}", label=label, markersize=3)
+    panel.set(xlabel="optimizer step", ylabel="loss (nats a token)", title=title)
+    panel.legend()
+plt.show()
+
+# %% [markdown]
+# One run a depth (n = 1): look at the shape, not at the third digit. Three seeds a depth, with a
+# table and intervals, are one command: `python train.py --preset report --n_layers 1 12 --seed 0 1
+# 2`.
+
+# %%
+for n_layers, log in runs.items():
+    best = min(log, key=lambda row: row["val_loss"])
+    print(
+        f"{n_layers:2} layers: last val {log[-1]['val_loss']:.4f}, best {best['val_loss']:.4f} at "
+        f"step {best['step']}, train without dropout {log[-1]['train_loss_eval']:.4f}, "
+        f"skipped steps {log[-1]['skipped_steps']}, {log[-1]['seconds']:.0f} s"
+    )

@@ -1,0 +1,67 @@
+# %% [markdown]
+# # Does depth help a Transformer reason?
+#
+# And how would you know? A [published experiment](tutorials/04_logs.md) trained one attention layer
+# and twelve on the same chain-of-thought text. It saw a lower training loss with twelve and
+# concluded that depth helps reasoning. Its validation loss ended *higher* with twelve; it had one
+# seed, no task whose answers can be checked, and twelve times the parameters in its blocks.
+#
+# **minidepth** repeats that experiment in one file that you can read in a sitting, and adds what it
+# lacked: problems with answers, held-out accuracy, several seeds, and runs in which depth and the
+# number of parameters vary one without the other.
+
+# %% hide
+import matplotlib.pyplot as plt
+
+import minidepth as md
+
+plt.figure()
+guess = 0.221
+for x, n_layers in enumerate((1, 12)):
+    rows = [
+        md.result(f"docs/results/main-job/laptop-{n_layers}-layers-seed-{seed}")
+        for seed in (0, 1, 2)
+    ]
+    plt.plot([x - 0.08, x, x + 0.08], [row["accuracy"] for row in rows], "o", markersize=7)
+plt.axhline(guess, color="C5", linestyle="--")
+plt.annotate("guessing", (0.5, guess + 0.02), ha="center")
+plt.xticks([0, 1], ["1 layer\n75,008 parameters", "12 layers\n618,496 parameters"])
+plt.xlim(-0.5, 1.5)
+plt.ylim(0, 1.03)
+plt.ylabel("held-out accuracy\n(share of 600 problems)")
+plt.show()
+
+# %% [markdown]
+# What to see: three seeds at each depth (n = 3, one point a run), 600 held-out problems of one to
+# three steps. One layer stays near guessing, 0.221. Twelve layers are above it with every seed, but
+# far apart, and they also have eight times the parameters: this figure shows a difference, not that
+# depth made it. Logs: [results](results/README.md).
+#
+# ## Two commands
+#
+# On a laptop without a GPU, on Python 3.10 or newer, from the project's folder:
+#
+# ```
+# pip install -r requirements.txt
+# python train.py --n_layers 12
+# ```
+#
+# The second command needs no network. It trains twelve layers in about two minutes on two CPU cores
+# and then answers problems that it has not seen. `python train.py --n_layers 1 12 --seed 0 1 2`
+# trains such pairs with three seeds and ends with a table and a figure.
+#
+# ## The map
+#
+# | to | read |
+# |---|---|
+# | see depth matter within half a minute | [One look against many](tutorials/01_hypothesis.md) |
+# | understand the model and where its parameters sit | [The model](tutorials/02_model.md) |
+# | understand half precision, two GPUs, the learning rate | [Training](tutorials/03_training.md) |
+# | judge the published claim by its own logs | [The logs](tutorials/04_logs.md) |
+# | look at attention, and count it right | [Looking inside](tutorials/08_looking_inside.md) |
+# | train the published pair on Kaggle | [Kaggle](how-to/kaggle.md) |
+# | train on your own text | [Own data](how-to/own_data.md) |
+# | look something up | [Every flag](reference/flags.md), [functions](reference/api.md) |
+#
+# You need Python and the basics of PyTorch: tensors, modules, a training loop. Words such as *nat*
+# or *head* are in the [glossary](reference/glossary.md).

@@ -1,0 +1,30 @@
+# %% [markdown]
+# # The published numbers
+#
+# Figures as the source documents print them, kept as tables in `docs/results/published` and read by
+# `minidepth.published(name)`. **None of them was measured here.** What each document is:
+# [citing](citing.md). What we think of them: [the logs](../tutorials/04_logs.md),
+# [looking inside](../tutorials/08_looking_inside.md).
+
+# %% hide markdown
+import minidepth as md
+
+TABLES = {
+    "report_log_1_layers": ("The report: 1 layer", "Loss in nats a token, time in seconds. "
+                            "`train_loss` is of one batch. One run."),
+    "report_log_12_layers": ("The report: 12 layers", "As above. One run."),
+    "llmini_attention": ("LLmini: attention by layer", "Entropy in nats; sparsity as published, "
+                         "masked entries counted. Variants a, b, c with 10, 9, 8 layers."),
+    "llmini_training": ("LLmini: training", "Losses in nats a token and validation perplexity."),
+    "heads_schedules": ("Heads per layer", "Final validation loss, read off a plot (± 0.005), and "
+                        "hours. One run each."),
+}  # fmt: skip
+for name, (title, note) in TABLES.items():
+    rows = md.published(name)
+    print(f"## {title}\n\n{note} File: `{name}.csv`.\n")
+    print(f"| {' | '.join(rows[0])} |\n{'|---' * len(rows[0])}|")
+    for row in rows:
+        cells = [f"{v:.2e}" if k == "lr" else f"{v:.4f}" if "loss" in k and "report" in name else v
+                 for k, v in row.items()]  # fmt: skip
+        print(f"| {' | '.join(map(str, cells))} |")
+    print()

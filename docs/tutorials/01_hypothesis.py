@@ -1,0 +1,152 @@
+# %% [markdown]
+# # One look against many
+#
+# **You will learn** why one attention layer cannot look up an answer that two layers find, how to
+# see it in half a minute of training, and which runs tell depth from mere size.<br>
+# **Time** 25 s on two CPU cores, nearly all of it training.<br>
+# **Needs** PyTorch and Matplotlib; no GPU, no network.
+#
+# The hypothesis: an attention layer lets every token look at the others once. Reasoning may need a
+# look whose target depends on what an earlier look found. One layer cannot do that; several can. A
+# [published experiment](04_logs.md) tried this on 840 chain-of-thought conversations, where nobody
+# knows how many looks a text needs. So begin with a task where we do know.
+
+# %% [markdown]
+# ## A task that needs two looks
+#
+# In-context question answering, after Chen & Zou 2024
+# ([arXiv 2404.01601](https://arxiv.org/abs/2404.01601); the sizes are ours). Eight pairs of
+# question and answer, drawn anew for each sequence; then the eight questions in another order, each
+# to be answered. Let us look at the first of a batch.
+
+# %%
+import tempfile
+
+import matplotlib.pyplot as plt
+
+import minidepth as md
+
+tokens, targets = md.TASKS["icqa"](1, md.generator("example"))
+say = lambda i: f"q{i}" if i < 16 else f"a{i - 16}"  # noqa: E731
+pairs = [say(i) for i in tokens[0, :16].tolist()]
+asked = [say(i) for i in tokens[0, 16:].tolist()]
+right = [say(i) for i in targets[0, 16:].tolist()]
+print("shown:   ", "  ".join(f"{q} {a}" for q, a in zip(pairs[::2], pairs[1::2])))
+print("asked:   ", "     ".join(asked))
+print("answers: ", "     ".join(right))
+
+# %% [markdown]
+# Put yourself in the place of a query, say the first one asked. You may look at all tokens before
+# you, once, and what you see of a token is what it is and where it stands.
+#
+# - You can find the *same question* among the pairs. But what you fetch from there is that
+#   question, not the answer beside it.
+# - You can fetch *answers*. But an answer does not say whose it is: after one look nobody has told
+#   it which question stands before it. So you pick one of the eight, and are right 1 time in 8.
+#
+# With two layers, each answer first looks one place back and copies its question. In the second
+# layer the query looks for a token that *carries* its question, and fetches the answer. Copy, then
+# match. This is an argument about the easiest way, not a lower bound: for a related task there is
+# one, [arXiv 2408.14332](https://arxiv.org/abs/2408.14332).
+
+# %% [markdown]
+# ## Train both, with three seeds each
+#
+# The preset `tasks` is attention alone (no feed-forward part), width 64, 64 sequences a step. The
+# third model answers an objection: two layers also have more parameters. `width_matched()` widens
+# one layer until it has as many as two.
+
+# %%
+one, _ = md.configs("tasks", n_layers=1, vocab_size=32)
+two, _ = md.configs("tasks", n_layers=2, vocab_size=32)
+wide = md.width_matched(one, md.parameters(two)["total"])
+models = {"1 layer": one, "2 layers": two, "1 wide layer": wide}
+for name, m in models.items():
+    print(f"{name:13} d_model {m.d_model:3}  {md.parameters(m)['total']:,} parameters")
+
+
+# %%
+def accuracies(m, seed, steps=200):
+    """[(step, share of answers right on 1,000 fresh sequences)] of one run."""
+    with tempfile.TemporaryDirectory() as folder:
+        _, t = md.configs("tasks", seed=seed, steps=steps, eval_every=25, out_dir=folder)
+        return [(row["step"], row["accuracy"]) for row in quietly(md.train, m, t).log]
+
+
+def quietly(f, *args):
+    """f(*args) without the lines that train() prints; they are the subject of another page."""
+    import contextlib
+    import io
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        return f(*args)
+
+
+runs = {name: [accuracies(m, seed) for seed in (0, 1, 2)] for name, m in models.items()}
+
+# %%
+for number, (name, curves) in enumerate(runs.items()):
+    for curve in curves:
+        label = name if curve is curves[0] else None
+        plt.plot(*zip(*curve), "os^"[number] + "-", color=f"C{number}", label=label)
+guess, shortcut = md.chance("icqa")
+for value, what in ((guess, "guessing, 1 in 16"), (shortcut, "any answer shown, 1 in 8")):
+    plt.axhline(value, color="C5", linestyle="--")
+    y = value + (0.04 if value == shortcut else -0.06)
+    plt.annotate(what, (200, y), ha="right", size=10)
+plt.ylim(-0.03, 1.03)
+plt.xlabel("optimizer step")
+plt.ylabel("accuracy on fresh sequences\n(share of 8,000 answers)")
+plt.legend()
+plt.show()
+
+# %% [markdown]
+# What to see: n = 3 seeds a model, one line a run. All three first learn to name one of the
+# answers shown (1 in 8). There the single layers stay, the wide one too. Two layers leave that
+# level about half way and answer nearly everything at the end.
+
+# %% [markdown]
+# ## In numbers, with intervals
+
+# %%
+final = {name: [curve[-1][1] for curve in curves] for name, curves in runs.items()}
+for name, values in final.items():
+    mean, half = md.interval(values)
+    print(f"{name:13} {mean:.3f} ± {half:.3f}")
+gaps = [b - a for a, b in zip(final["1 wide layer"], final["2 layers"])]
+gap, half = md.interval(gaps)
+print(f"2 layers minus 1 wide layer: {gap:.3f}, 95 % interval {gap - half:.3f} to {gap + half:.3f}")
+
+# %% [markdown]
+# The intervals are Student's t over seeds. With n = 3 they are wide wherever seeds differ; here
+# seeds agree.
+#
+# ## What this says, and what it does not
+#
+# It says: *on this task, at this size, in 200 steps*, two attention layers learn what one does
+# not, and the parameters alone do not explain it, since the wide layer has as many.
+#
+# It does not say that one layer could never do it at any width or after any number of steps; that
+# two layers suffice for other tasks; nor that a language model which is deeper reasons better. This
+# task was made so that depth is what counts. Whether chain-of-thought text has that shape is
+# another question, and a training loss cannot answer it: [the logs](04_logs.md).
+#
+# The next lines hold what this page says. If the code changes so that it is no longer true, the
+# site does not build.
+
+# %%
+assert all(value < 0.2 for value in final["1 layer"] + final["1 wide layer"])
+assert all(value > 0.95 for value in final["2 layers"])
+assert abs(md.parameters(wide)["total"] / md.parameters(two)["total"] - 1) < 0.02
+assert gap - half > 0.5
+
+# %% [markdown]
+# ## Exercises
+#
+# 1. Give one layer ten times the steps: `accuracies(one, 0, steps=2500)`. Write down what you
+#    expect before you run it.
+# 2. Apply one layer's weights twice: `dataclasses.replace(one, n_loops=2)`. It has the depth of two
+#    layers and the parameters of one. Which of the two does it behave like, and with how many of
+#    five seeds?
+# 3. Show the model only two pairs (`sizes=("pairs=2",)` in `md.configs`). Where is the plateau now,
+#    and why there?

@@ -1,0 +1,191 @@
+# %% [markdown]
+# # The model, and where its parameters sit
+#
+# **You will learn** what each part of the model computes, why the published pair has 60,207,744 and
+# 79,688,832 parameters, and why most of them have nothing to do with depth.<br>
+# **Time** 5 s on two CPU cores.<br>
+# **Needs** PyTorch and Matplotlib; no GPU, no network.
+#
+# ![Tokens become vectors, to which positions are added. A block of normalisation and attention,
+# then of normalisation and a feed-forward part, each added to the residual stream, is repeated L
+# times. A last normalisation and the transposed embedding give the
+# logits.](../assets/architecture.svg)
+#
+# Sizes are those of the report's preset: B sequences of T = 512 tokens, C = 384 numbers a token, a
+# vocabulary of V = 151,665 words, L layers. The middle line, the **residual stream**, is a list of
+# T vectors that each part reads and adds to. Nothing overwrites it.
+
+# %%
+import dataclasses
+import inspect
+
+import matplotlib.pyplot as plt
+import torch
+
+import minidepth as md
+
+report, _ = md.configs("report")
+for name, value in vars(report).items():
+    print(f"{name:13} {value}")
+
+# %% [markdown]
+# ## Attention: the part that moves information
+#
+# A token asks (q), every earlier token offers a key (k) and a value (v). The weights are a softmax
+# over q · k; the output is the weighted mean of the values. This is the only place in the model
+# where a token learns anything about another token. Here is the formula as the library has it:
+
+# %% hide python
+print(inspect.getsource(md.readable_attention))
+
+# %% [markdown]
+# Training uses PyTorch's fused function instead, which never stores the (T, S) weights. That they
+# are the same is checked, not believed:
+
+# %%
+torch.manual_seed(0)
+q, k, v = torch.randn(3, 2, 4, 16, 8).unbind(0)  # each (B, H, T, D)
+readable, weights = md.readable_attention(q, k, v, scale=8**-0.5)
+fused = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+print(f"largest difference {(readable - fused).abs().max():.1e}")
+print("weights of the third token:", [round(w, 3) for w in weights[0, 0, 2, :5].tolist()])
+
+# %% [markdown]
+# The third token spreads its weight over three tokens and gives the later ones exactly 0. That is
+# the causal mask: without it a token would be asked to predict a word that it can already see.
+
+# %% [markdown]
+# ## The block: attention, then a feed-forward part
+#
+# Each part sees a normalised copy of the stream ("pre-norm") and adds its result to it. The
+# feed-forward part (MLP) works on each token alone: 384 → 1,536 → 384 numbers. With `d_ff=0` it is
+# left out, as in the [depth tasks](01_hypothesis.md).
+
+# %% hide python
+print(inspect.getsource(md.MLP))
+print(inspect.getsource(md.Block))
+
+# %% [markdown]
+# Depth is how often the block is applied. Nothing else in the model lets a token's second question
+# depend on the answer to its first. Below, one position of a two-layer model is changed and we see
+# who notices. The effect runs forward only.
+
+# %%
+tiny = md.ModelConfig(vocab_size=50, block_size=12, n_layers=2, n_heads=2, d_model=16, d_ff=32)
+model = md.GPT(tiny).eval()
+tokens = torch.arange(12)[None]
+changed = tokens.clone()
+changed[0, 5] = 40
+noticed = (model(tokens) != model(changed)).any(-1)[0]
+print("positions whose output changed:", noticed.nonzero().flatten().tolist())
+
+# %% [markdown]
+# ## Count the parameters by hand
+#
+# | part | has | report's numbers |
+# |---|---|---|
+# | token embedding | V × C | 151,665 × 384 |
+# | positions | T × C | 512 × 384 |
+# | attention, one layer | q, k, v and output: 4 C² | 4 × 384² |
+# | feed-forward, one layer | up and down: 2 × C × d_ff | 2 × 384 × 1,536 |
+# | two norms, one layer | weight and bias each: 4 C | 4 × 384 |
+# | last norm | 2 C | 2 × 384 |
+# | head | the embedding again ("tied") | 0 more |
+#
+# No linear map has a bias.
+
+# %%
+V, T, C, d_ff = 151_665, 512, 384, 1536
+embedding, positions, last_norm = V * C, T * C, 2 * C
+block = 4 * C * C + 2 * C * d_ff + 4 * C
+for L in (1, 12):
+    by_hand = embedding + positions + L * block + last_norm
+    counted = md.parameters(dataclasses.replace(report, n_layers=L))
+    assert by_hand == counted["total"]
+    print(
+        f"{L:2} layers: {embedding:,} + {positions:,} + {L} × {block:,} + {last_norm} = {by_hand:,}"
+        f"\n           embeddings and positions: {(embedding + positions) / by_hand:.1%}"
+    )
+
+# %% [markdown]
+# The published table says 151,936 words and 1,028 positions. Those give other totals than the
+# published 60.21 and 79.69 million. `len()` of the tokenizer is 151,665 (the rest of the 151,936
+# rows belongs to no word), and the training block is 512: these give the published figures.
+
+# %%
+for words, positions_ in ((151_936, 1028), (151_665, 512)):
+    totals = [words * C + positions_ * C + L * block + 2 * C for L in (1, 12)]
+    print(f"{words:,} words, {positions_:5,} positions:", [f"{n / 1e6:.2f} M" for n in totals])
+
+# %%
+for y, L in enumerate((1, 12)):
+    n = md.parameters(dataclasses.replace(report, n_layers=L))
+    left = 0
+    for number, part in enumerate(("embedding", "blocks", "position")):
+        label = part if L == 1 else None
+        plt.barh(y, n[part] / 1e6, left=left, color=f"C{(0, 1, 5)[number]}", label=label)
+        left += n[part] / 1e6
+    plt.annotate(f"{n['blocks'] / 1e6:.1f} M in blocks", (left, y + 0.43), ha="right", size=10)
+plt.yticks([0, 1], ["1 layer", "12 layers"])
+plt.xlabel("parameters (millions)")
+plt.ylim(-0.5, 2.2)
+plt.legend(ncol=3, loc="upper left", fontsize=9, columnspacing=1, handlelength=1)
+plt.show()
+
+# %% [markdown]
+# What to see: two exact counts, no sampling. Nearly all of the one-layer model is a table of words.
+# The total grows by 32 % from 1 to 12 layers, the part that computes by a factor of 12. "Only 32 %
+# more parameters" and "twelve times the parameters that do anything with context" are the same run.
+#
+# ## What the head costs
+#
+# A weight used once for each token costs about 6 operations a token in training: 2 forward, 4
+# backward. The head, the embedding used backwards, is such a matrix product; looking a word up in
+# the embedding costs next to nothing.
+
+# %%
+cost = {"head": 6 * embedding, "one block": 6 * block, "12 blocks": 6 * 12 * block}
+for name, operations in cost.items():
+    print(f"{name:10} {operations / 1e6:6.1f} million operations a token")
+ratio = (cost["head"] + cost["12 blocks"]) / (cost["head"] + cost["one block"])
+print(f"12 layers against 1: {ratio:.2f} times the operations (attention over keys left out)")
+
+# %% [markdown]
+# The published runs took 252 s against 210 s, a factor of 1.20. The estimate is of the same order.
+# By it, twelve times the depth did not cost twelve times the time because the head did most of the
+# work in both.
+#
+# This is also why the loss here never holds all logits at once. For 16 × 512 tokens they would be
+# 8,192 × 151,665 numbers, 5 GB in single precision. `chunked_loss()` makes them a few rows at a
+# time, and their gradient with them:
+
+# %% hide python
+print(inspect.getsource(md.chunked_loss))
+
+# %% [markdown]
+# It agrees with PyTorch's own loss on all logits:
+
+# %%
+targets = torch.randint(50, (1, 12))
+loss_sum, n_tokens = model(tokens, targets)
+plain = torch.nn.functional.cross_entropy(model(tokens)[0], targets[0], reduction="sum")
+print(f"{loss_sum.item():.5f} in chunks, {plain.item():.5f} at once, {n_tokens.item():.0f} tokens")
+
+# %% [markdown]
+# ## What this page holds
+
+# %%
+one, twelve = (md.parameters(dataclasses.replace(report, n_layers=L)) for L in (1, 12))
+assert (one["total"], twelve["total"]) == (60_207_744, 79_688_832)
+assert round((one["embedding"] + one["position"]) / one["total"], 2) == 0.97
+assert twelve["blocks"] == 12 * one["blocks"]
+assert noticed.tolist() == [False] * 5 + [True] * 7
+assert (readable - fused).abs().max() < 1e-5 and abs(loss_sum.item() - plain.item()) < 1e-3
+
+# %% [markdown]
+# ## Exercises
+#
+# 1. The article suggests a one-layer model of d_model ≈ 600 as wide as twelve layers have
+#    parameters. Count it. Then ask `md.width_matched()`. Where is the catch?
+# 2. A vocabulary of 2,048 words: what share of a 12-layer model of width 384 are embeddings then?
+# 3. Set `n_loops=12` with one layer. How many parameters, how many operations a token?

@@ -1,0 +1,187 @@
+# %% [markdown]
+# # Training: half precision, two GPUs, the learning rate
+#
+# **You will learn** why FP16 needs a scaler, why the mean of two GPUs' means is the wrong loss, how
+# to check a learning rate against a published log, and how to read a live run.<br>
+# **Time** 15 s on two CPU cores.<br>
+# **Needs** PyTorch and Matplotlib; no GPU, no network.
+#
+# The published runs used FP16, two T4 GPUs and a warm-up with a cosine. Each of the three has one
+# trap. Each trap shows on a CPU.
+
+# %%
+import contextlib
+import inspect
+import json
+import os
+import tempfile
+
+import matplotlib.pyplot as plt
+import torch
+
+import minidepth as md
+
+# %% [markdown]
+# ## FP16 loses small numbers, GradScaler saves them
+#
+# A 16-bit float holds nothing between 0 and about 6 × 10⁻⁸. Gradients are often smaller. They
+# become 0, and those weights do not learn; no error is raised.
+
+# %%
+gradient = torch.tensor([1e-3, 1e-6, 1e-8, 1e-10])
+half = gradient.half()
+scaled = (gradient * 65536).half().float() / 65536
+print("true           ", gradient.tolist())
+print("in FP16        ", [f"{x:.1e}" for x in half.tolist()])
+print("scaled by 65536", [f"{x:.1e}" for x in scaled.tolist()])
+
+# %% [markdown]
+# The cure is to multiply the loss by a large number, so that all gradients are larger by that
+# factor, and to divide them by it in 32 bits before they are used. `torch.amp.GradScaler` does that
+# and looks for the number by itself: it begins at 65,536; when a gradient overflows it **skips that
+# step** and halves the number; after 2,000 good steps it doubles it. A skipped step is counted in
+# the log as `skipped_steps`.
+#
+# The order matters: clipping is about the true gradient, so it comes after `unscale_`. The whole
+# step, as the library has it:
+
+# %% python
+print(inspect.getsource(md.train_step))
+
+# %% [markdown]
+# A T4 has no bfloat16 units, although `torch.cuda.is_bf16_supported()` answers True on it
+# (emulated). The library asks for compute capability 8.0 instead, and uses FP16 on the T4. On a CPU
+# it trains in 32 bits without a scaler.
+
+# %% [markdown]
+# ## Two GPUs: sums and counts, not means
+#
+# `DataParallel` splits a batch over the GPUs. If each returned its mean loss, and these were
+# averaged, tokens on the GPU with fewer targets would count more. Five sequences on two GPUs are
+# split 3 + 2, and padding makes it worse. Here are both shards, on the CPU, one after the other:
+
+# %%
+torch.manual_seed(0)
+small = md.ModelConfig(vocab_size=50, block_size=16, n_layers=1, n_heads=2, d_model=16, d_ff=32)
+model = md.GPT(small).eval()
+tokens, targets = torch.randint(50, (2, 5, 16))
+for row, length in enumerate((16, 16, 16, 5, 2)):  # the last two are short: the rest is padding
+    targets[row, length:] = -100
+shards = [model(x, y) for x, y in zip(tokens.split(3), targets.split(3))]
+whole_sum, whole_n = model(tokens, targets)
+truth = (whole_sum.sum() / whole_n.sum()).item()
+means = [(loss.sum() / n.sum()).item() for loss, n in shards]
+mean_of_means = sum(means) / 2
+from_sums = (sum(loss.sum() for loss, _ in shards) / sum(n.sum() for _, n in shards)).item()
+print(f"targets on each GPU: {[int(n.sum()) for _, n in shards]}")
+print(f"mean of all tokens {truth:.4f}; mean of means {mean_of_means:.4f}; sums {from_sums:.4f}")
+
+# %% [markdown]
+# So `GPT.forward` returns a loss *sum* and a token *count* for each sequence, and the division is
+# done once, over the whole step. The same line makes gradient accumulation right.
+#
+# There is a second reason not to return logits: gathering those of 8,192 tokens over 151,665 words
+# on one GPU takes 5 GB in 32 bits. Loss sums are 16 numbers.
+#
+# ## The learning rate, against the published log
+#
+# The report says: 50 steps of warm-up, then a cosine to a tenth of 3 × 10⁻⁴. That leaves off-by-one
+# questions open: is the first step 0 or 1? The logs print the rate at 21 steps each. One formula
+# gives all 42 numbers, and it begins with a step at rate 0:
+
+# %% python
+print(inspect.getsource(md.lr_at))
+
+# %%
+_, t = md.configs("report")
+published = md.published("report_log_1_layers") + md.published("report_log_12_layers")
+same = [f"{md.lr_at(row['step'] - 1, t):.2e}" == f"{row['lr']:.2e}" for row in published]
+print(f"{sum(same)} of {len(same)} published rates agree in all printed digits")
+
+rates = [md.lr_at(step, t) * 1e4 for step in range(t.steps)]
+plt.plot(range(1, t.steps + 1), rates, label="lr_at()")
+steps = [row["step"] for row in published]
+plt.plot(steps, [row["lr"] * 1e4 for row in published], "o", color="C1", label="published logs")
+plt.xlabel("optimizer step")
+plt.ylabel("learning rate (10⁻⁴)")
+plt.legend()
+plt.show()
+
+# %% [markdown]
+# What to see: every published value (n = 42, two logs of 21, which coincide) lies on the curve. The
+# first step moves nothing: its rate is 0.
+
+# %% [markdown]
+# ## A live run
+#
+# The laptop preset, small: two layers, 120 steps, generated problems whose answers can be checked.
+# The lines are in the report's own format.
+
+# %%
+folder = tempfile.mkdtemp()
+small = dict(n_layers=2, steps=120, eval_every=20, max_rows=4000)
+m, t = md.configs("laptop", **small, eval_problems=60, out_dir=folder)
+run = md.train(m, t)
+
+# %% [markdown]
+# - **train** is the loss of *one batch*, with dropout on where there is any, in nats a token.
+# - **val** is over fixed validation blocks, the same ones at each evaluation, without dropout.
+# - The last line of `log.jsonl` also has `train_loss_eval`: the train loss over many blocks without
+#   dropout. That is the number to compare with val.
+
+# %%
+with open(os.path.join(run.dir, "log.jsonl"), encoding="utf-8") as f:
+    last = json.loads(f.readlines()[-1])
+for key, value in last.items():
+    if not isinstance(value, dict):  # of several kinds of problems it has the accuracy of each
+        print(f"{key:18} {value}")
+print("files:", ", ".join(sorted(os.listdir(run.dir))))
+
+# %%
+for key, label, style in (("train_loss", "train, one batch", "o-"), ("val_loss", "val", "s-")):
+    plt.plot([row["step"] for row in run.log], [row[key] for row in run.log], style, label=label)
+plt.xlabel("optimizer step")
+plt.ylabel("loss (nats a token)")
+plt.legend()
+plt.show()
+
+# %% [markdown]
+# What to see: one run (n = 1, seed 0). Both losses fall together; after two passes over 4,000
+# problems there is no sign of learning by heart. Now look at `accuracy` and `guess` above. The
+# loss fell to a tenth, and the answers are still no better than guessing: what was learned is the
+# *form* of an answer. A loss alone does not tell form from reasoning. Each file of the folder is
+# explained in [run folders](../reference/run_folder.md).
+
+# %% [markdown]
+# ## Stop and go on
+#
+# Everything random in a step is a function of the seed and the step's number: so a run that was
+# stopped and resumed gives the same losses, on the CPU to the last bit. Try it on 20 steps.
+
+# %%
+short = dict(n_layers=1, steps=20, warmup_steps=5, max_rows=500, eval_every=10, eval_problems=0)
+with contextlib.redirect_stdout(None):
+    m, t = md.configs("laptop", **short, out_dir=folder, name="straight")
+    straight = md.train(m, t)
+    asked = iter([False] * 6 + [True])
+    m, t = md.configs("laptop", **short, out_dir=folder, name="stopped")
+    stopped = md.train(m, t, stop=lambda: next(asked))
+    resumed = md.train(m, t, resume=True)
+for name, log in (("without a stop", straight.log), ("stopped after 7 steps", resumed.log)):
+    print(f"{name:22}", ", ".join(f"{row['train_loss']:.12f}" for row in log))
+
+# %%
+assert half[2] == 0 and abs(scaled[2] / 1e-8 - 1) < 0.01
+assert abs(from_sums - truth) < 1e-5 < abs(mean_of_means - truth)
+assert all(same) and len(same) == 42
+assert run.log[-1]["val_loss"] < run.log[0]["val_loss"] / 8 and last["accuracy"] < 0.35
+assert not stopped.finished
+assert [r["train_loss"] for r in straight.log] == [r["train_loss"] for r in resumed.log]
+
+# %% [markdown]
+# ## Exercises
+#
+# 1. Which is the smallest power of two whose scaling saves 10⁻¹⁰ in the first example?
+# 2. Replace `from_sums` by the mean of the five sequences' means. Which sequences count too much?
+# 3. The report says 16 sequences of 512 tokens a step, 500 steps, and 25 steps an epoch. How many
+#    tokens is an epoch? It also says the data has about 420,000. What would reconcile the two?

@@ -1,0 +1,126 @@
+"""Chromium without a window, driven over a pipe: what test_site.py needs and no more."""
+
+import functools
+import http.server
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def find():
+    """The browser's path, or None."""
+    return next((path for path in map(shutil.which, NAMES) if path), None)
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+def serve(folder):
+    """A server of the folder on a free port; its address ends in a slash."""
+    handler = functools.partial(Quiet, directory=folder)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server, f"http://127.0.0.1:{server.server_port}/"
+
+
+class Browser:
+    """One tab. `events` holds what it reported since open() was last called."""
+
+    def __init__(self):
+        self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        options = "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run"
+        options += " --disable-background-networking --disable-component-update --hide-scrollbars"
+        options += f" --remote-debugging-pipe --user-data-dir={self.profile.name}"
+        theirs, self.write = os.pipe()
+        self.read, ours = os.pipe()
+        os.set_inheritable(theirs, True), os.set_inheritable(ours, True)
+        command = f'exec "$0" {options} about:blank 3<&{theirs} 4>&{ours}'
+        quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            ["bash", "-c", command, find()], pass_fds=(theirs, ours), **quiet
+        )
+        os.close(theirs), os.close(ours)
+        self.number, self.buffer, self.events, self.session = 0, b"", [], None
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
+        for domain in ("Page", "Network", "Runtime", "Log"):
+            self.call(f"{domain}.enable")
+
+    def message(self):
+        while b"\0" not in self.buffer:
+            part = os.read(self.read, 1 << 20)
+            if not part:
+                raise RuntimeError("the browser ended")
+            self.buffer += part
+        one, self.buffer = self.buffer.split(b"\0", 1)
+        return json.loads(one)
+
+    def call(self, method, **params):
+        self.number += 1
+        about = dict(id=self.number, method=method, params=params)
+        about |= dict(sessionId=self.session) if self.session else {}
+        os.write(self.write, json.dumps(about).encode() + b"\0")
+        while (got := self.message()).get("id") != self.number:
+            self.events.append(got)
+        if "error" in got:
+            raise RuntimeError(f"{method}: {got['error']['message']}")
+        return got["result"]
+
+    def view(self, width, scheme):
+        """The width of the screen in pixels; scheme light or dark."""
+        size = dict(width=width, height=800, deviceScaleFactor=1, mobile=width < 500)
+        self.call("Emulation.setDeviceMetricsOverride", **size)
+        features = [dict(name="prefers-color-scheme", value=scheme)]
+        features += [dict(name="prefers-reduced-motion", value="reduce")]
+        self.call("Emulation.setEmulatedMedia", features=features)
+
+    def open(self, url):
+        self.events.clear()
+        self.call("Page.navigate", url=url)
+        while not any(e.get("method") == "Page.loadEventFired" for e in self.events):
+            self.events.append(self.message())
+
+    def run(self, script):
+        """The value of a JavaScript expression, awaited if it is a promise."""
+        options = dict(returnByValue=True, awaitPromise=True)
+        got = self.call("Runtime.evaluate", expression=script, **options)
+        if "exceptionDetails" in got:
+            raise RuntimeError(got["exceptionDetails"])
+        return got["result"].get("value")
+
+    def complaints(self):
+        """Console errors, exceptions, and requests to other hosts than our own."""
+        for event in self.events:
+            method, params = event.get("method"), event.get("params", {})
+            if method == "Runtime.exceptionThrown":
+                yield f"exception: {params['exceptionDetails']['text']}"
+            if method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning"):
+                yield f"console: {params['args'][0].get('value')}"
+            if method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
+                yield f"log: {params['entry']['text']} {params['entry'].get('url', '')}"
+            if method == "Network.requestWillBeSent":
+                url = params["request"]["url"]
+                if not url.startswith(("http://127.0.0.1:", "data:", "blob:", "about:")):
+                    yield f"request: {url}"
+
+    def screenshot(self, path):
+        import base64
+
+        got = self.call("Page.captureScreenshot", captureBeyondViewport=True, format="png")
+        with open(path, "wb") as f:
+            f.write(base64.b64decode(got["data"]))
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(10)
+        os.close(self.read), os.close(self.write)
+        self.profile.cleanup()

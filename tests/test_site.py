@@ -1,0 +1,343 @@
+"""The site: its pages run, its links lead somewhere, and a browser finds nothing to complain of.
+
+SITE=folder checks a site built before, as .ci/run does; else one is built here without running
+the tutorials' code.
+"""
+
+import html.parser
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import urllib.parse
+
+import browser
+import pytest
+
+import minidepth as md
+
+pytest.importorskip("material", reason="mkdocs-material is not installed")
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+NAV = re.findall(r"^ +- (.*)\.md$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+TUTORIALS = [DOCS / f"{page}.py" for page in NAV if page.startswith("tutorials/")]
+
+spec = importlib.util.spec_from_file_location("hooks", DOCS / "hooks.py")
+hooks = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(hooks)
+
+
+def execute(path, folder=ROOT):
+    environment = os.environ | dict(MPLBACKEND="Agg", PYTHONPATH=str(ROOT), OMP_NUM_THREADS="1")
+    command = [sys.executable, "-W", "ignore", str(path)]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """The folder of the built site."""
+    if os.environ.get("SITE"):
+        return pathlib.Path(os.environ["SITE"]).resolve()
+    folder = tmp_path_factory.mktemp("site")
+    environment = os.environ | dict(DOCS_EXECUTE="false", NO_MKDOCS_2_WARNING="1")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+# ---------- the sources ----------
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_tutorial_runs_as_a_script(path):
+    if os.environ.get("SITE"):
+        pytest.skip("the build of the site has run it")
+    execute(path)
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_tutorial_has_its_parts(path):
+    text = path.read_text(encoding="utf-8")
+    cells = hooks.split(text)
+    first, code = cells[0][1], [source for words, source, _ in cells if "[markdown]" not in words]
+    assert first.startswith("# ") and all(
+        f"**{part}**" in first for part in ("You will learn", "Time", "Needs")
+    )
+    assert "assert" in code[-1] and "## Exercises" in cells[-1][1]
+    assert len(text.splitlines()) < 300
+    assert not re.search(r"\bprove[sd]?\b", text, re.IGNORECASE)
+
+
+def test_every_page_avoids_the_word():
+    for path in [*DOCS.glob("*.*"), *DOCS.glob("how-to/*"), *DOCS.glob("reference/*")]:
+        assert not re.search(r"\bprove[sd]?\b", path.read_text(encoding="utf-8")), path
+
+
+def test_a_page_runs_again_when_the_code_or_a_result_changes(tmp_path, monkeypatch):
+    for name in ("minidepth.py", "train.py", "docs/matplotlibrc", "docs/results/a.csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x = 1\n")
+    monkeypatch.setattr(hooks, "ROOT", tmp_path)
+    monkeypatch.setattr(hooks, "__file__", str(tmp_path / "minidepth.py"))
+    monkeypatch.setattr(hooks, "CACHE", tmp_path / "cache")
+    seen = {hooks.salt()}
+    for name in ("minidepth.py", "train.py", "docs/results/a.csv"):
+        (tmp_path / name).write_text("x = 2\n")
+        seen.add(hooks.salt())
+    (tmp_path / "docs/results/b.csv").write_text("")
+    assert len(seen | {hooks.salt()}) == 5
+
+
+def page(tmp_path, text):
+    path = tmp_path / "page.py"
+    path.write_text(text)
+    return path
+
+
+def test_a_failing_cell_ends_the_build_and_names_the_line(tmp_path, monkeypatch):
+    from mkdocs.exceptions import PluginError
+
+    monkeypatch.setattr(hooks, "CACHE", tmp_path / "cache")
+    path = page(tmp_path, "# %% [markdown]\n# # A\n\n# %%\nprint(1)\nassert 1 == 2\n")
+    with pytest.raises(PluginError, match="(?s)page.py failed.*line 6.*AssertionError"):
+        hooks.outputs(path)
+    assert not list(tmp_path.glob("cache/*"))
+
+
+def test_a_page_shows_what_it_prints_and_draws(tmp_path, monkeypatch):
+    monkeypatch.setattr(hooks, "CACHE", tmp_path / "cache")
+    draw = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.title('T')\nplt.show()\nprint(7)"
+    text = f"# %% [markdown]\n# # A\n\n# %%\n{draw}\n\n# %% [markdown]\n# What to see: *up*.\n"
+    path = page(tmp_path, text)
+    logged = []
+    for _ in range(2):  # the second time from the cache
+        made = hooks.outputs(path, logged.append)
+    assert len(logged) == 1
+    markdown, (svg,) = hooks.as_markdown(path, made)
+    assert "```{ .text .output }\n7\n```" in markdown.replace("``` {", "```{")
+    assert 'aria-label="What to see: up."' in svg and "currentColor" in svg and ">T<" in svg
+    from mkdocs.exceptions import PluginError
+
+    with pytest.raises(PluginError, match="no 'What to see:'"):
+        hooks.as_markdown(page(tmp_path, text.replace("What to see", "Well")), made)
+
+
+def test_a_notebook_is_one(tmp_path):
+    nbformat = pytest.importorskip("nbformat")
+    for path in [*TUTORIALS, DOCS / "how-to" / "kaggle_notebook.py"]:
+        nbformat.validate(nbformat.reads(hooks.notebook(path.read_text()), 4))
+
+
+def test_notebooks_hold_the_code_of_their_page_in_order():
+    for path in [*TUTORIALS, DOCS / "how-to" / "kaggle_notebook.py"]:
+        cells = json.loads(hooks.notebook(path.read_text(encoding="utf-8")))["cells"]
+        assert cells[1]["source"] == hooks.SETUP
+        code = [cell["source"] for cell in cells if cell["cell_type"] == "code"][1:]
+        kept = [s for w, s, _ in hooks.split(path.read_text()) if "[markdown]" not in w]
+        assert code == kept and len(code) > 1
+
+
+def test_the_kaggle_notebook_from_the_archive_alone(tmp_path):
+    (tmp_path / "minidepth.zip").write_bytes(hooks.archive())
+    text = (DOCS / "how-to" / "kaggle_notebook.py").read_text(encoding="utf-8")
+    tiny = (
+        "PRESET = 'laptop'\nSETTINGS = dict(out_dir='runs', steps=4, warmup_steps=1, max_rows=90,"
+    )
+    tiny += " eval_every=2, eval_problems=3, d_model=8, d_ff=8)"
+    text = re.sub(r'PRESET = "report"\nSETTINGS = .*', tiny, text)
+    (tmp_path / "notebook.py").write_text(hooks.SETUP + "\n" + text)
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    environment |= dict(MPLBACKEND="Agg", OMP_NUM_THREADS="1")
+    command = [sys.executable, "notebook.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "12 layers: last val" in done.stdout
+
+
+# ---------- the built site ----------
+
+
+class Page(html.parser.HTMLParser):
+    def __init__(self, path):
+        super().__init__()
+        self.links, self.ids, self.levels, self.unnamed = [], set(), [], []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        a = dict(attrs)
+        self.ids.add(a.get("id"))
+        self.links += [a[key] for key in ("href", "src") if a.get(key)]
+        if re.fullmatch("h[1-6]", tag):
+            self.levels.append(int(tag[1]))
+        if tag == "img" and not a.get("alt") or a.get("role") == "img" and not a.get("aria-label"):
+            self.unnamed.append(attrs)
+
+
+@pytest.fixture(scope="session")
+def pages(site):
+    """{path: Page} of the built site."""
+    return {path: Page(path) for path in sorted(site.rglob("*.html"))}
+
+
+def test_every_link_leads_somewhere(site, pages):
+    dead = []
+    for path, page in pages.items():
+        if path.name == "404.html":  # its links are from the root of wherever it is put
+            continue
+        for link in page.links:
+            url = urllib.parse.urlsplit(link)
+            if url.scheme in ("http", "https", "mailto", "data"):
+                continue
+            target = path if not url.path else path.parent / urllib.parse.unquote(url.path)
+            target = pathlib.Path(os.path.normpath(target))
+            target = target / "index.html" if target.is_dir() else target
+            anchor = urllib.parse.unquote(url.fragment)
+            if not target.exists():
+                dead.append((str(path.relative_to(site)), link))
+            elif anchor and target in pages and anchor not in pages[target].ids | {"__skip"}:
+                dead.append((str(path.relative_to(site)), link))
+    assert not dead
+    assert sum(len(page.links) for page in pages.values()) > 500
+
+
+def test_headings_are_in_order_and_pictures_have_a_text(site, pages):
+    for path, page in pages.items():
+        if "results" not in path.parts and path.name != "404.html":
+            assert page.levels.count(1) == 1 and page.levels[0] == 1, path
+        assert all(b <= a + 1 for a, b in zip(page.levels, page.levels[1:])), (path, page.levels)
+        assert not page.unnamed, path
+
+
+def test_downloads_are_there(site):
+    for path in TUTORIALS:
+        assert (site / "tutorials" / path.name).read_text() == path.read_text()
+        assert json.loads((site / "tutorials" / f"{path.stem}.ipynb").read_text())["cells"]
+    assert (site / "how-to" / "kaggle_notebook.ipynb").exists()
+    assert (site / "minidepth.zip").stat().st_size > 10_000
+
+
+def test_the_reference_is_complete(site):
+    flags = (site / "reference" / "flags" / "index.html").read_text(encoding="utf-8")
+    import dataclasses
+
+    for kind in (md.ModelConfig, md.TrainConfig):
+        for f in dataclasses.fields(kind):
+            assert f"<code>--{f.name}</code>" in flags
+    api = (site / "reference" / "api" / "index.html").read_text(encoding="utf-8")
+    for name in ("ModelConfig", "GPT", "lr_at", "train", "attention_stats", "export_hf"):
+        assert f'id="{name}"' in api
+
+
+# ---------- in a browser ----------
+
+CHECK = r"""(() => {
+  const found = [], seen = new Set()
+  if (document.documentElement.scrollWidth > innerWidth) {
+    const wide = [...document.querySelectorAll('body *')].filter(e => {
+      const r = e.getBoundingClientRect()
+      return r.right > innerWidth + 1 && r.width && !e.closest('pre, .md-typeset__scrollwrap')})
+    found.push('overflows: ' + wide.slice(0, 3).map(e => e.outerHTML.slice(0, 120)).join(' ; '))
+  }
+  const parse = c => { const n = (c.match(/[\d.]+/g) || []).map(Number)
+    return n.length ? [n[0], n[1], n[2], n.length > 3 ? n[3] : 1] : [0, 0, 0, 0] }
+  const over = (a, b) => [0, 1, 2].map(i => a[i] * a[3] + b[i] * (1 - a[3])).concat(1)
+  const light = c => { const [r, g, b] = c.slice(0, 3).map(x => (x /= 255) <= 0.04045
+    ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b }
+  const behind = e => { if (!e) return [255, 255, 255, 1]
+    const c = parse(getComputedStyle(e).backgroundColor)
+    return c[3] === 1 ? c : over(c, behind(e.parentElement)) }
+  const texts = document.createTreeWalker(document.body, 4)
+  while (texts.nextNode()) {
+    const e = texts.currentNode.parentElement, s = getComputedStyle(e)
+    if (!texts.currentNode.data.trim() || e.closest('script, style, title, .headerlink')) continue
+    if (!e.getClientRects().length || s.visibility === 'hidden' || +s.opacity === 0) continue
+    if (/\$\$|^!!!|^\?\?\?|\{\{|@@|`{3}/.test(texts.currentNode.data) && !e.closest('code, pre'))
+      found.push('raw markup: ' + texts.currentNode.data.slice(0, 60))
+    const svg = e.closest('svg'), ground = behind(svg ? svg.parentElement : e)
+    const ink = over(parse(svg ? s.fill : s.color), ground)
+    const [a, b] = [light(ink), light(ground)].sort((x, y) => y - x)
+    const ratio = (a + 0.05) / (b + 0.05), px = parseFloat(s.fontSize)
+    const large = px >= 24 || (px >= 18.6 && +s.fontWeight >= 700)
+    const key = [s.color, s.fill, ground, large].join()
+    if (ratio < (large ? 3 : 4.5) && !seen.has(key)) { seen.add(key)
+      found.push(`contrast ${ratio.toFixed(2)}: ${e.tagName}.${e.getAttribute('class')} `
+        + texts.currentNode.data.trim().slice(0, 40)) }
+  }
+  return found
+})()"""
+
+
+@pytest.fixture(scope="module")
+def tab(site):
+    """(browser, address of the site)"""
+    if not browser.find():
+        assert not os.environ.get("NEEDS_BROWSER"), "no Chromium here, but NEEDS_BROWSER is set"
+        pytest.skip("Chromium is not installed; on Debian: apt install chromium")
+    server, address = browser.serve(str(site))
+    tab = browser.Browser()
+    yield tab, address
+    tab.close()
+    server.shutdown()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [375, 1280])
+def test_a_browser_finds_nothing_wrong(tab, site, width, scheme):
+    tab, address = tab
+    tab.view(width, scheme)
+    wrong, pictures = {}, os.environ.get("SCREENSHOTS")
+    for path in sorted(site.rglob("index.html")):
+        name = str(path.parent.relative_to(site))
+        tab.open(address + ("" if name == "." else f"{name}/"))
+        found = [*tab.run(CHECK), *tab.complaints()]
+        if found:
+            wrong[name] = found
+        if pictures:
+            file = f"{name.replace('/', '_').replace('.', 'home')}-{width}-{scheme}.png"
+            tab.screenshot(os.path.join(pictures, file))
+    assert not wrong, json.dumps(wrong, indent=1, ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    "words, page",
+    [
+        ("GradScaler", "tutorials/03_training/"),
+        ("sparsity", "tutorials/08_looking_inside/"),
+        ("confound", "reference/glossary/"),
+        ("resume", "how-to/resume/"),
+    ],
+)
+def test_a_search_finds_the_page(tab, words, page):
+    tab, address = tab
+    tab.view(1280, "light")
+    tab.open(address)
+    found = tab.run(f"""(async () => {{
+      document.querySelector('label[for=__search]').click()
+      const input = document.querySelector('.md-search__input')
+      input.focus(); input.value = {words!r}; input.dispatchEvent(new Event('keyup'))
+      input.dispatchEvent(new Event('input'))
+      for (let i = 0; i < 100; i++) {{
+        const links = [...document.querySelectorAll('.md-search-result__item > a')]
+        if (links.length) return links.map(a => a.pathname.slice(1))
+        await new Promise(resolve => setTimeout(resolve, 100))
+      }}
+      return []
+    }})()""")
+    assert page in found[:2], found
+
+
+def test_the_page_can_be_used_from_the_keyboard(tab):
+    tab, address = tab
+    tab.view(1280, "light")
+    tab.open(address)
+    tab.call("Input.dispatchKeyEvent", type="rawKeyDown", key="Tab", windowsVirtualKeyCode=9)
+    tab.call("Input.dispatchKeyEvent", type="keyUp", key="Tab", windowsVirtualKeyCode=9)
+    assert "md-skip" in tab.run("document.activeElement.className")
+    assert tab.run("document.documentElement.lang") == "en"
+    assert tab.run("getComputedStyle(document.activeElement).outlineStyle") != "none"
