@@ -764,42 +764,46 @@ def draw_summary(runs, path):
     with drawing(path, 1, len(panels), size, squeeze=False) as (figure, drawn):
         for metric, axes in zip(panels, drawn[0]):
             for number, (name, points) in enumerate(curves.items()):
-                color, x, means, halves = f"C{number}", [], [], []
-                for tick, rows in points.items():
-                    values = [row[metric] for row in rows]
-                    x.append(ticks.index(tick) + 0.06 * (number - (len(curves) - 1) / 2))
-                    axes.plot(
-                        [x[-1]] * len(values), values, "o", color=color, alpha=0.4, markersize=4
-                    )
-                    mean, half = md.interval(values)
-                    means, halves = [*means, mean], [*halves, half if half > 0 else 0]
-                fmt = "_" if axis == "model" else "-_"  # models have no order for a line to follow
-                axes.errorbar(x, means, halves, fmt=fmt, color=color, capsize=3, label=name or None)
-            axes.set(xlabel=axis, xticks=range(len(ticks)), xticklabels=ticks)
-            if axis == "model" and sum(map(len, ticks)) > 50:
-                axes.tick_params(axis="x", rotation=25)
-                axes.set_xticks(range(len(ticks)), ticks, ha="right", rotation_mode="anchor")
-            losses = [run["val_loss"] for run in runs]
-            axes.set(ylabel="validation loss (nats a token)")
-            axes.set_yscale("log" if max(losses) > 3 * min(losses) else "linear")
+                x = [ticks.index(t) + 0.06 * (number - (len(curves) - 1) / 2) for t in points]
+                draw_points(axes, x, points.values(), metric, axis != "model", f"C{number}", name)
+            axes.set_xticks(range(len(ticks)), ticks)
+            axes.set_xlabel(axis)
+            if sum(map(len, ticks)) > 50:
+                axes.set_xticks(range(len(ticks)), ticks, rotation=25, ha="right")
             axes.grid(alpha=0.3)
-            if metric == "accuracy":
-                axes.set(
-                    ylabel="accuracy on held-out data (share)", yscale="linear", ylim=(-0.03, 1.03)
-                )
-                known = {
-                    run[key]: key for key in ("guess", "shortcut") for run in runs if key in run
-                }
-                for value, key in known.items():
-                    axes.axhline(value, color="gray", linestyle=":" if key == "guess" else "--")
-                    place = dict(xytext=(0, 2), textcoords="offset points", ha="right")
-                    axes.annotate(
-                        key, (len(ticks) - 1, value), color="gray", fontsize="small", **place
-                    )
+            if metric == "val_loss":
+                losses = [run["val_loss"] for run in runs]
+                axes.set_yscale("log" if max(losses) > 3 * min(losses) else "linear")
+                axes.set_ylabel("validation loss (nats a token)")
+            else:
+                axes.set(ylabel="accuracy on held-out data (share)", ylim=(-0.03, 1.03))
+                draw_chance(axes, runs, len(ticks) - 1)
             if list(curves) != [""]:
                 axes.legend(fontsize="small")
         n = len(next(iter(groups.values())))
         figure.suptitle(f"points: runs; bars: mean and 95 % interval, n = {n}", fontsize="medium")
+
+
+def draw_points(axes, x, groups, metric, ordered, color, name):
+    """Each run of each group a point at the group's x, with the group's mean and interval; the
+    means joined by a line if the groups are in an order."""
+    means, halves = [], []
+    for place, rows in zip(x, groups):
+        values = [row[metric] for row in rows]
+        axes.plot([place] * len(values), values, "o", color=color, alpha=0.4, markersize=4)
+        mean, half = md.interval(values)
+        means, halves = [*means, mean], [*halves, half if half > 0 else 0]
+    look = dict(fmt="-_" if ordered else "_", color=color, capsize=3)
+    axes.errorbar(x, means, halves, label=name or None, **look)
+
+
+def draw_chance(axes, runs, right):
+    """Lines at the accuracy of guessing and of the shortcut, named at x = `right`."""
+    known = {run[key]: key for key in ("guess", "shortcut") for run in runs if key in run}
+    for value, key in known.items():
+        axes.axhline(value, color="dimgray", linestyle=":" if key == "guess" else "--")
+        place = dict(xytext=(0, 2), textcoords="offset points", ha="right")
+        axes.annotate(key, (right, value), color="dimgray", fontsize="small", **place)
 
 
 def draw_hops(runs, path):
