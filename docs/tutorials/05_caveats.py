@@ -4,7 +4,7 @@
 # **You will learn** what a run with more layers has besides depth, which control tells them apart,
 # and what our controlled runs found.<br>
 # **Time** 5 s: nothing is trained here, the runs took hours and are stored.<br>
-# **Needs** [The logs](../04_logs/).
+# **Needs** [The logs](04_logs.md).
 #
 # The report compared one layer with twelve. Twelve layers have three things that one has not:
 #
@@ -57,18 +57,16 @@ for number, (_model, found) in enumerate(runs.items()):
     axes.plot([number] * len(values), values, "o", color=f"C{number}", alpha=0.6)
     axes.errorbar(number + 0.15, mean, half, fmt="_", color=f"C{number}", capsize=3)
 guess = study["runs"][0]["guess"]
-axes.axhline(guess, color="gray", linestyle=":")
-axes.annotate("guessing", (len(runs) - 1, guess + 0.015), ha="center", color="gray")
+axes.axhline(guess, color="C5", linestyle=":")
+axes.annotate("guessing", (len(runs) - 1, guess + 0.015), ha="center", color="C5")
 axes.set_xticks(range(len(runs)), [model.replace(", ", ",\n") for model in runs])
 axes.set(ylabel="accuracy on 600 held-out problems (share)", ylim=(-0.03, 1.1))
-figure.tight_layout()
 plt.show()
 
 # %% [markdown]
 # What to see: each point is a run, n = 5 seeds a model, all trained for the same 800 steps on the
-# same problems; beside them the mean and its 95 % interval (Student's t, which does not know that an
-# accuracy ends at 1). Depth varies from the first pair to the second, parameters within each pair of
-# equal depth.
+# same problems; beside them the mean and its 95 % interval (Student's t, which does not know that
+# an accuracy ends at 1).
 #
 # ## Differences, seed by seed
 #
@@ -96,7 +94,6 @@ for axes, (key, label) in zip(all_axes, panels.items()):
         axes.plot([depth] * len(found), [run[key] for run in found], "o", color="C0", alpha=0.6)
     axes.set(xlabel="layers", ylabel=label, xticks=list(by_depth))
 all_axes[1].set_yscale("log")
-figure.tight_layout()
 plt.show()
 for depth, found in by_depth.items():
     mean, half = md.interval([run["accuracy"] for run in found])

@@ -4,7 +4,7 @@
 # **You will learn** how worked steps and layers buy the same thing, serial steps, and how far each
 # went in our runs.<br>
 # **Time** 5 s: the runs are stored.<br>
-# **Needs** [Depth, parameters, memory](../05_caveats/).
+# **Needs** [Depth, parameters, memory](05_caveats.md).
 #
 # A layer is a serial step: what it computes can use what the layer below computed. A written token
 # is a serial step too: the next token can use all that went into it, every layer again. So a model
@@ -62,7 +62,7 @@ for line, (way, (runs, _)) in zip(all_axes, ways.items()):
                 axes.plot([x] * len(values), values, ".", color=f"C{number}", alpha=0.5)
             means = [statistics.mean(values) for values in steps]
             axes.plot([1, 2, 3], means, color=f"C{number}", label=f"{depth}")
-        axes.plot([1, 2, 3], guess[family], ":", color="gray")
+        axes.plot([1, 2, 3], guess[family], ":", color="C5")
         axes.set(title=f"{family}, {way}", xticks=[1, 2, 3], ylim=(-0.05, 1.05))
         axes.title.set_size("medium")
 for axes in all_axes[1]:
@@ -70,5 +70,4 @@ for axes in all_axes[1]:
 for axes in all_axes[:, 0]:
     axes.set_ylabel("accuracy (share)")
 all_axes[0, 0].legend(title="layers", fontsize="small")
-figure.tight_layout()
 plt.show()
