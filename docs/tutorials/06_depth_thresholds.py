@@ -122,8 +122,10 @@ print("three layers without hints:", ", ".join(f"{accuracy:.3f}" for accuracy in
 # So did some ten shorter attempts whose logs we did not keep (other lengths, fewer symbols, a
 # feed-forward part, rotary positions). What works is a scaffold: for three quarters of the training
 # each label shown must be followed by the name of its pattern, and so must some queries. The test
-# has no such hints, and two layers fail it with the same scaffold. So this threshold is about what
-# three layers can find *with that help*, not about what training finds by itself.
+# has no such hints. Two layers with the same scaffold get less than half of it right; that this is
+# more than a third may be the trick above once more, one pair seen in the first layer and matched
+# in the second, but that is a guess. So this threshold is about what layers find *with that help*,
+# not about what training finds by itself.
 #
 # A second condition: more labels (eight) than patterns (three). Where all labels are always shown,
 # copying one of them teaches nothing, and the runs that we tried with three labels stayed at
@@ -233,7 +235,8 @@ assert min(accuracies("memorize")[1]) >= 0.99
 assert min(accuracies("icqa")[2]) >= 0.99 and max(accuracies("icqa")[1]) < 1 / 8 + 0.05
 assert min(accuracies("template")[2]) > max(accuracies("template")[1])
 assert favourite.min() > 0.8
-assert max(accuracies("icl_template")[2]) < 1 / 3 + 0.05
+assert max(accuracies("icl_template")[2]) < 0.5 < 0.95 < min(accuracies("icl_template")[3])
+assert max(no_hints) < 1 / 3 + 0.05
 for k, depth in ((1, 2), (2, 3), (4, 4)):
     assert mean[k, depth] < 0.05
     assert depth == 2 or mean[k, depth - 1] > 0.15
