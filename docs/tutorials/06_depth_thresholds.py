@@ -227,10 +227,10 @@ for name in ("template", "icl_template", "khop-2"):
         print(f"  {step:6} layer.head {heads:28} accuracy without {part['without']:.3f}")
 
 # %% [markdown]
-# In the model for `icl_template` each of the three steps sits in a layer of its own: the first finds
-# equal symbols, the second gathers them at the end of each string, the third matches strings. With
-# two hops the third layer looks at the place *one* hop away, not two: by then that place has
-# fetched the symbol one hop further. The path is composed, not walked twice.
+# In the model for `icl_template` each of the three steps sits in a layer of its own: the first
+# finds equal symbols, the second gathers them at the end of each string, the third matches
+# strings. With two hops the third layer looks at the place *one* hop away, not two: by then that
+# place has fetched the symbol one hop further. The path is composed, not walked twice.
 
 # %%
 assert min(accuracies("memorize")[1]) >= 0.99

@@ -36,8 +36,8 @@ for direct in (False, True):
 
 # %%
 def stored(*studies):
-    """{layers: [accuracy by kind of problem of each seed]} of the runs of stored studies that differ
-    in their layers alone."""
+    """{layers: [accuracy by kind of problem of each seed]} of stored runs that differ in layers
+    alone."""
     found = {}
     for study in studies:
         for folder in sorted(glob.glob(f"docs/results/{study}/runs/*")):
