@@ -113,9 +113,9 @@ uniform = math.exp(math.lgamma(257) / 256)
 print(f"equal attention: {uniform:.1f}")
 
 # %% [markdown]
-# With the scale, attention begins nearly equal, whatever the size of a head. Without it a layer of 3
-# heads begins with the weight on about three tokens, chosen by chance, and one of 96 heads with two
-# thirds of all. So "more heads are better" and "a wider look at the start is better" predict the
+# With the scale, attention begins nearly equal, whatever the size of a head. Without it a layer of
+# 3 heads begins with the weight on about three tokens, chosen by chance, and one of 96 heads with
+# two thirds of all. So "more heads are better" and "a wider look at the start is better" predict the
 # same ranking of groups; and ascending begins with the largest heads of its group. This is a
 # confound, not an explanation: the published runs cannot separate the two.
 #
@@ -167,8 +167,8 @@ plt.show()
 # at the same scale all nine means lie within each other's bars.
 #
 # It is no evidence against the published order. Ours have a three-hundredth of the parameters, saw
-# 256 thousand tokens, and are far from trained: attention may hardly matter yet. And at width 64 the
-# missing scale makes starts less different, by the same measure, from 1 head to 32:
+# 256 thousand tokens, and are far from trained: attention may hardly matter yet. And at width 64
+# the missing scale makes starts less different, by the same measure, from 1 head to 32:
 
 # %%
 small = {heads: at_start(heads, 1.0, d_model=64, init_std=0.05) for heads in (1, 4, 32)}
@@ -195,7 +195,7 @@ paired = {
 }
 figure, panel = plt.subplots(figsize=(5.8, 4.6))
 for number, scaling in enumerate(ours):
-    means, halves = zip(*(md.interval(paired[scaling, *pair]) for pair in all_pairs))
+    means, halves = zip(*(md.interval(paired[(scaling, *pair)]) for pair in all_pairs))
     y = [place + 0.3 * number - 0.15 for place in range(len(all_pairs))]
     style = dict(color=f"C{number}", capsize=3, label=scaling)
     panel.errorbar(means, y, xerr=halves, fmt="os"[number], **style)
@@ -236,11 +236,8 @@ print(f"outside at 1 - 0.05/{n}: {len(strict)}")
 # than three findings. With 1 − 0.05/18 in place of 95 %, a correction that is safe
 # under any dependence (Bonferroni's), none is left.
 #
-# They do not fit the published order either: there ascending is worst, here constant.
-#
-# Two honest readings remain. There may be a difference of a few thousandths of a nat, too small to
-# matter here. Or there is none. We had not chosen this comparison beforehand, so it is a question
-# for new seeds, not an answer.
+# They do not fit the published order either: there ascending is worst, here constant. So there may
+# be a difference of a few thousandths of a nat, or none: a question for new seeds.
 #
 # ## Time
 #
