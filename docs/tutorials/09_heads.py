@@ -115,8 +115,8 @@ print(f"equal attention: {uniform:.1f}")
 # %% [markdown]
 # With the scale, attention begins nearly equal, whatever the size of a head. Without it a layer of
 # 3 heads begins with the weight on about three tokens, chosen by chance, and one of 96 heads with
-# two thirds of all. So "more heads are better" and "a wider look at the start is better" predict the
-# same ranking of groups; and ascending begins with the largest heads of its group. This is a
+# two thirds of all. So "more heads are better" and "a wider look at the start is better" predict
+# the same ranking of groups; and ascending begins with the largest heads of its group. This is a
 # confound, not an explanation: the published runs cannot separate the two.
 #
 # ## Our study, with and without the scale
