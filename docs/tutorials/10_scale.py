@@ -65,12 +65,12 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# What to see: one run a size (n = 1, seed 42), three passes each. At equal passes A is ahead by 0.2
-# to 0.3 nats of B, and B of C. A is also ahead at equal time: two passes of A take about as long as
-# three of C and end lower, though A's learning rate was not yet down.
+# What to see: one run a size (n = 1, seed 42), three passes each. At equal passes A is ahead of B by
+# 0.17 to 0.22 nats, and B of C by 0.20 to 0.25. A is ahead of C at equal time, too: two passes of A
+# take about as long as three of C and end lower, though A's learning rate was not yet down.
 #
-# So the bigger model is better here, on this evidence of one run each. *Why* is open: it may be
-# width. See what each change alone would add, in the models that `--study llmini` trains:
+# So the bigger model was better, in one run each. *Why* is open. See what each change alone adds in
+# parameters, in the models that `--study llmini` trains:
 
 # %%
 variants = {}
@@ -80,14 +80,13 @@ for name, changes in train.llmini_study("llmini-c", {}).items():
     print(f"{name:12} {variants[name]:,} parameters")
 
 # %% [markdown]
-# Depth alone adds 5 % of parameters, heads alone none, width alone 65 %. Depth and heads could act
-# without many parameters, width cannot: for that, `--match_params` finds sizes with equal numbers.
-# The command is below; **it has not been run at size**, so we do not know its answer.
+# Depth alone adds 5 %, heads alone nothing, width alone 65 %, and so width stays confounded with
+# parameters even here. The command is below; **it has not been run at size**: no answer yet.
 #
 # ## What padding costs
 #
-# LLmini gives each text a block of 256 tokens and fills the rest with padding. Longer texts go on in
-# another block that begins 128 tokens later. By its own counts:
+# LLmini gives each text a block of 256 tokens and fills the rest with padding. Longer texts go on
+# in another block that begins 128 tokens later. By its own counts:
 
 # %%
 texts, long, chunks, tokens, short = 158_227, 7_256, 160_745, 13_973_679, 150_971
@@ -193,8 +192,8 @@ for name in ("packed, same steps", "packed, same text"):
 # learning rates were not tuned for either. Here padded blocks were two thirds full. LLmini's were a
 # third full, so there packing would have more to win; that has not been run.
 #
-# The command, with rows of LLmini's length: `python train.py --study packing --seed 0 1 2`; ours in
-# full, with hardware: [results](../results/README.md#packing).
+# With LLmini's rows: `python train.py --preset llmini-c --study packing --seed 0 1 2`, not run. Our
+# command, with hardware: [results](../results/README.md#packing).
 #
 # ## Starving for data
 #
@@ -208,16 +207,15 @@ for name, found in sizes.items():
         f"{name.upper()}: {tokens / n:.2f} tokens a parameter, {3 * tokens / n:.2f} with passes; "
         f"20 a parameter: {20 * n / 1e9:.2f} billion"
     )
-last = epochs[-1]
-print("last validation minus train loss:", {k: round(last[f"val_{k}"] - last[f"train_{k}"], 3)
-                                            for k in "abc"})  # fmt: skip
+last = {name: round(epochs[-1][f"val_{name}"] - epochs[-1][f"train_{name}"], 3) for name in "abc"}
+print("validation minus train loss after the last pass:", last)
 
 # %% [markdown]
 # The ratio is right for A. For C it would be 0.64 billion, not the billion that the text names for
 # the smallest. But the rule tells how to spend computation; it does not say that a model with less
 # data has run out of it. Losses could, and these do not show it:
 #
-# - A's gap of +0.003 is read as a beginning of memorisation. But the train loss is measured with
+# - A's gap, printed as +0.003, is read as a beginning of memorisation. But the train loss is measured with
 #   dropout on, and probably as a mean over a pass (our guess: after the first pass it lies 1.1
 #   *above* validation). Its gap has no zero that means anything.
 # - Validation loss still falls in the last pass, in all three.
@@ -236,8 +234,8 @@ for n in (100, 1_000, 10_000):
             m, t = md.configs("laptop", **shape, seed=seed, out_dir=folder)
             log = md.train(m, t, part).log
         final.setdefault(n, []).append((log[-1]["train_loss_eval"], log[-1]["val_loss"]))
-    print(f"{n:6,} rows, {150 * 32 / n:5.1f} passes: "
-          + "; ".join(f"train {a:.3f} validation {b:.3f}" for a, b in final[n]))  # fmt: skip
+    found = "; ".join(f"train {a:.3f} validation {b:.3f}" for a, b in final[n])
+    print(f"{n:6,} rows, {150 * 32 / n:5.1f} passes: {found}")
 
 # %%
 plt.figure()
@@ -259,8 +257,8 @@ plt.show()
 # on new rows highest: that is starving. From 1,000 rows on the lines meet: these two layers could
 # not use more rows in 150 steps.
 #
-# So hunger depends on steps as well as on data and parameters. To learn it of LLmini one would halve
-# its data at equal steps and look at validation loss.
+# So hunger depends on steps as well as on data and parameters. To learn it of LLmini one would
+# halve its data at equal steps and look at validation loss.
 #
 # ## One change at a time
 #
