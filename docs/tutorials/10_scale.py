@@ -65,9 +65,9 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# What to see: one run a size (n = 1, seed 42), three passes each. At equal passes A is ahead of B by
-# 0.17 to 0.22 nats, and B of C by 0.20 to 0.25. A is ahead of C at equal time, too: two passes of A
-# take about as long as three of C and end lower, though A's learning rate was not yet down.
+# What to see: one run a size (n = 1, seed 42), three passes each. At equal passes A is ahead of B
+# by 0.17 to 0.22 nats, and B of C by 0.20 to 0.25. A is ahead of C at equal time, too: two passes
+# of A take about as long as three of C and end lower, though A's learning rate was not yet down.
 #
 # So the bigger model was better, in one run each. *Why* is open. See what each change alone adds in
 # parameters, in the models that `--study llmini` trains:
@@ -215,9 +215,9 @@ print("validation minus train loss after the last pass:", last)
 # the smallest. But the rule tells how to spend computation; it does not say that a model with less
 # data has run out of it. Losses could, and these do not show it:
 #
-# - A's gap, printed as +0.003, is read as a beginning of memorisation. But the train loss is measured with
-#   dropout on, and probably as a mean over a pass (our guess: after the first pass it lies 1.1
-#   *above* validation). Its gap has no zero that means anything.
+# - A's gap, printed as +0.003, is read as a beginning of memorisation. But the train loss is
+#   measured with dropout on, and as a mean over a pass (both our guess: after the first pass it
+#   lies 1.1 *above* validation). Then the gap has no zero that means anything.
 # - Validation loss still falls in the last pass, in all three.
 #
 # What would it look like? Train two layers on 100, 1,000 and 10,000 rows, for as many steps, with
