@@ -59,6 +59,8 @@ plt.show()
 # | understand half precision, two GPUs, the learning rate | [Training](tutorials/03_training.md) |
 # | judge the published claim by its own logs | [The logs](tutorials/04_logs.md) |
 # | look at attention, and count it right | [Looking inside](tutorials/08_looking_inside.md) |
+# | judge nine single runs, and eighteen intervals | [Heads per layer](tutorials/09_heads.md) |
+# | see what size, padding and little data do | [Scale](tutorials/10_scale.md) |
 # | train the published pair on Kaggle | [Kaggle](how-to/kaggle.md) |
 # | train on your own text | [Own data](how-to/own_data.md) |
 # | look something up | [Every flag](reference/flags.md), [functions](reference/api.md) |

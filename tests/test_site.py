@@ -79,6 +79,11 @@ def test_every_page_avoids_the_word():
         assert not re.search(r"\bprove[sd]?\b", path.read_text(encoding="utf-8")), path
 
 
+def test_the_map_has_every_tutorial():
+    home = (DOCS / "index.py").read_text(encoding="utf-8")
+    assert TUTORIALS and not [p.stem for p in TUTORIALS if f"tutorials/{p.stem}.md" not in home]
+
+
 def test_a_page_runs_again_when_the_code_or_a_result_changes(tmp_path, monkeypatch):
     for name in ("minidepth.py", "train.py", "docs/matplotlibrc", "docs/results/a.csv"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -309,6 +314,8 @@ def test_a_browser_finds_nothing_wrong(tab, site, width, scheme):
     [
         ("GradScaler", "tutorials/03_training/"),
         ("sparsity", "tutorials/08_looking_inside/"),
+        ("Bonferroni", "tutorials/09_heads/"),
+        ("starving", "tutorials/10_scale/"),
         ("confound", "reference/glossary/"),
         ("resume", "how-to/resume/"),
     ],

@@ -4,7 +4,8 @@
 # Figures as the source documents print them, kept as tables in `docs/results/published` and read by
 # `minidepth.published(name)`. **None of them was measured here.** What each document is:
 # [citing](citing.md). What we think of them: [the logs](../tutorials/04_logs.md),
-# [looking inside](../tutorials/08_looking_inside.md).
+# [looking inside](../tutorials/08_looking_inside.md), [heads](../tutorials/09_heads.md),
+# [scale](../tutorials/10_scale.md).
 
 # %% hide markdown
 import minidepth as md
