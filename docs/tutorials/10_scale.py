@@ -80,8 +80,8 @@ for name, changes in train.llmini_study("llmini-c", {}).items():
     print(f"{name:12} {variants[name]:,} parameters")
 
 # %% [markdown]
-# Depth alone adds 5 %, heads alone nothing, width alone 65 %, and so width stays confounded with
-# parameters even here. The command is below; **it has not been run at size**: no answer yet.
+# Depth alone adds 5 %, heads alone nothing, width alone 65 %, so width brings parameters along even
+# here. The command is below; **it has not been run at size**: no answer yet.
 #
 # ## What padding costs
 #
