@@ -1,9 +1,11 @@
 """minidepth: does depth help a Transformer reason, and how would you know?
 
-One file: the model, its data, the training loop, sampling. Read it top to bottom; each
-section uses only what stands above it.
+One file: the model, its data and tasks, the training loop, the analysis. Read it top to bottom;
+each section uses only what stands above it.
 
     python train.py --n_layers 12                            laptop or GPU, chosen by itself
+    python train.py --n_layers 1 12 --seed 0 1 2             a grid: six runs, a table, a figure
+    python train.py --data icqa --n_layers 1 2               a task that needs two layers
     python train.py --preset report --n_layers 12            the published run, made for 2 x T4
     python train.py --preset report --n_layers 12 --dry_run  its facts; needs no GPU, no network
     torchrun --nproc_per_node 2 train.py --n_layers 12       under DistributedDataParallel

@@ -111,19 +111,21 @@ print(f"accuracy {md.task_accuracy(one, data)['accuracy']:.3f}")
 print("weight on the two places of the favourite symbol, by head:", favourite.tolist())
 
 # %% [markdown]
-# **`icl_template` was not learned from labels alone.** Two stored runs of three layers, with the
-# settings of the figure but without hints, stay at 1 of 3 labels shown:
+# **`icl_template` was not learned from labels alone.** One run of three layers without hints is
+# stored, 5,000 steps with 1,024 training symbols. It ends at 1 of 3 labels shown:
 
 # %%
-no_hints = [run["accuracy"] for run in stored("icl_template_no_hints")["runs"]]
-print("three layers without hints:", ", ".join(f"{accuracy:.3f}" for accuracy in no_hints))
+no_hints = md.result(f"{RESULTS}/icl_template_no_hints/three-layers-seed-0")
+print(f"three layers, {no_hints['steps']:,} steps without hints: {no_hints['accuracy']:.3f}")
 
 # %% [markdown]
 # So did some ten shorter attempts whose logs we did not keep (other lengths, fewer symbols, a
 # feed-forward part, rotary positions). What works is a scaffold: for three quarters of the training
 # each label shown must be followed by the name of its pattern, and so must some queries. The test
-# has no such hints, and two layers fail it with the same scaffold. So this threshold is about what
-# three layers can find *with that help*, not about what training finds by itself.
+# has no such hints. Two layers with the same scaffold get less than half of it right; that this is
+# more than a third may be the trick above once more, one pair seen in the first layer and matched
+# in the second, but that is a guess. So this threshold is about what layers find *with that help*,
+# not about what training finds by itself.
 #
 # A second condition: more labels (eight) than patterns (three). Where all labels are always shown,
 # copying one of them teaches nothing, and the runs that we tried with three labels stayed at
@@ -225,18 +227,24 @@ for name in ("template", "icl_template", "khop-2"):
         print(f"  {step:6} layer.head {heads:28} accuracy without {part['without']:.3f}")
 
 # %% [markdown]
-# With two hops the third layer looks at the place *one* hop away, not two: by then that place has
-# fetched the symbol one hop further. The path is composed, not walked twice.
+# In the model for `icl_template` each of the three steps sits in a layer of its own: the first
+# finds equal symbols, the second gathers them at the end of each string, the third matches
+# strings. With two hops the third layer looks at the place *one* hop away, not two: by then that
+# place has fetched the symbol one hop further. The path is composed, not walked twice.
 
 # %%
 assert min(accuracies("memorize")[1]) >= 0.99
 assert min(accuracies("icqa")[2]) >= 0.99 and max(accuracies("icqa")[1]) < 1 / 8 + 0.05
 assert min(accuracies("template")[2]) > max(accuracies("template")[1])
 assert favourite.min() > 0.8
-assert max(accuracies("icl_template")[2]) < 1 / 3 + 0.05
+assert max(accuracies("icl_template")[2]) < 0.5 < 0.95 < min(accuracies("icl_template")[3])
+assert no_hints["accuracy"] < 1 / 3 + 0.05
 for k, depth in ((1, 2), (2, 3), (4, 4)):
     assert mean[k, depth] < 0.05
     assert depth == 2 or mean[k, depth - 1] > 0.15
+with open(f"{RESULTS}/mechanism/icl_template.json", encoding="utf-8") as f:
+    steps = json.load(f)["steps"].values()
+assert [{layer for layer, _ in step["heads"]} for step in steps] == [{0}, {1}, {2}]
 copy, match = found["steps"]["copy"], found["steps"]["match"]
 assert {layer for layer, _ in copy["heads"]} == {0} and {layer for layer, _ in match["heads"]} == {
     1
