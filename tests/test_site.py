@@ -336,7 +336,7 @@ def test_a_search_finds_the_page(tab, words, page):
       }}
       return []
     }})()""")
-    assert page in found[:2], found
+    assert page in list(dict.fromkeys(found))[:3], found  # a page's sections are listed, too
 
 
 def test_the_page_can_be_used_from_the_keyboard(tab):

@@ -253,14 +253,14 @@ print("published hours, constant:", hours)
 # %% [markdown]
 # Published, four times the heads took about half as long again. Ours too: 26.9 ms of CPU time a
 # step with 16 heads, 41.8 with 64 ([table](../results/README.md#heads), medians of 30 steps in one
-# process). So at equal *time* fewer heads train longer, which the published comparison leaves out.
+# process). So at equal *time* fewer heads train longer; equal steps leave that out.
 #
 # ## What would settle it
 #
 # - **Size and data.** The published shape and text: `python train.py --study heads` on a GPU, whose
 #   preset has both. Learning rate and batch are ours, as the text gives none. Not run here.
-# - **Both scalings.** The same with `--attn_scale 1.0`. If ascending is worse only unscaled, it was
-#   the logits. Local layers are not in this model and stay a difference.
+# - **Both scalings.** The same with `--attn_scale 1.0`. If ascending is worse only unscaled, that
+#   points to the logits. Local layers are not in this model and stay a difference.
 # - **Seeds**, enough that the interval is smaller than the difference in question. The published
 #   hours add up to five days a seed for all nine, 32 to 46 hours for one group.
 # - **One comparison, chosen first**, for instance ascending minus constant in the low group. Then
@@ -295,5 +295,5 @@ assert 4.5 < sum(row["hours"] for row in rows) / 24 < 5.2 and 1.4 < hours[192] /
 #    on n twice.
 # 2. With three seeds, flip the signs of the differences in all eight ways. What is the smallest
 #    p-value that such a test can give? What does Student's t assume that this test does not?
-# 3. Take `at_start()` for the schedule 3-6-12-24, all four layers, and for 24-12-6-3. In which
-#    layers do their starts differ, scaled and unscaled?
+# 3. Give `at_start()` four layers and the schedules 3-6-12-24 and 24-12-6-3; entropies are then a
+#    list, one tensor a layer. In which layers do the starts differ, scaled and unscaled?

@@ -80,8 +80,8 @@ for name, changes in train.llmini_study("llmini-c", {}).items():
     print(f"{name:12} {variants[name]:,} parameters")
 
 # %% [markdown]
-# Depth alone adds 5 %, heads alone nothing, width alone 65 %, and so width stays confounded with
-# parameters even here. The command is below; **it has not been run at size**: no answer yet.
+# Depth alone adds 5 %, heads alone nothing, width alone 65 %, so width brings parameters along even
+# here. The command is below; **it has not been run at size**: no answer yet.
 #
 # ## What padding costs
 #
@@ -164,18 +164,18 @@ for run in sorted(study["runs"], key=lambda run: int(run["labels"]["seed"])):
 plt.figure()
 for number, (name, values) in enumerate(losses.items()):
     mean, half = md.interval(values)
-    plt.plot([number - 0.12] * len(values), values, "o", color=f"C{number}")
+    plt.plot([number - 0.24 + 0.08 * i for i in range(3)], values, "o", color=f"C{number}")
     plt.errorbar(number + 0.12, mean, half, fmt="s", color=f"C{number}", capsize=4)
     print(f"{name:18} {mean:.3f} ± {half:.3f}, n = {len(values)}")
-plt.xticks(range(3), ["padded\n400 steps", "packed, same steps\n400", "packed, same text\n265"])
+plt.xticks(range(3), ["padded\n400 steps", "packed\n400 steps", "packed\n265 steps"])
 plt.xlim(-0.5, 2.5)
 plt.ylabel("validation loss (nats a token)")
 plt.show()
 
 # %% [markdown]
 # What to see: n = 3 seeds, circles are runs, squares means with 95 % intervals. At equal steps
-# packing is a little better, having seen half as much text again. At equal text it is worse, having
-# had a third fewer steps.
+# packing is a little better, having seen half as much text again. At equal text (265 steps) it is
+# worse, having had a third fewer steps.
 
 # %%
 gaps = {}
@@ -254,8 +254,8 @@ plt.show()
 
 # %% [markdown]
 # What to see: n = 2 seeds, one line a seed. With 100 rows the loss on them is lowest and the loss
-# on new rows highest: that is starving. From 1,000 rows on the lines meet: these two layers could
-# not use more rows in 150 steps.
+# on new rows highest: that is starving. From 1,000 rows on the lines nearly meet: these two
+# layers had little use for more rows in 150 steps.
 #
 # So hunger depends on steps as well as on data and parameters. To learn it of LLmini one would
 # halve its data at equal steps and look at validation loss.
@@ -294,5 +294,5 @@ assert all(abs(b - a) < 0.1 for n in (1_000, 10_000) for a, b in final[n])
 # 1. Give 1,000 rows more steps, until their two lines part. How many passes does it take? Compare
 #    with 100 rows.
 # 2. Which `block_size` would make padded blocks of the rows above half full? Compute first.
-# 3. `md.width_matched(m, sizes["a"]["total"])`: how wide is C with A's number of parameters, and
-#    how does that share out between the word table and the blocks?
+# 3. `md.width_matched(md.configs("llmini-c")[0], sizes["a"]["total"])`: how wide is C with A's
+#    number of parameters, and how many of them are outside the blocks?
