@@ -91,11 +91,11 @@ for line in study["differences"]:
 # ## More layers, more right answers?
 
 # %%
-with open("docs/results/depth-sweep/summary.json", encoding="utf-8") as f:
-    sweep = json.load(f)
-by_depth = {}
-for run in sweep["runs"]:
-    by_depth.setdefault(int(run["labels"]["n_layers"]), []).append(run)
+by_depth = {1: runs["1 layer"], 12: runs["12 layers"]}
+for folder in sorted(glob.glob("docs/results/depth-sweep/runs/*")):
+    run = md.result(folder)
+    by_depth.setdefault(run["n_layers"], []).append(run)
+by_depth = dict(sorted(by_depth.items()))
 figure, all_axes = plt.subplots(1, 2, figsize=(6.4, 3.4))
 panels = {"accuracy": "accuracy on held-out problems", "val_loss": "validation loss (nats a token)"}
 for axes, (key, label) in zip(all_axes, panels.items()):
@@ -104,17 +104,22 @@ for axes, (key, label) in zip(all_axes, panels.items()):
     axes.set(xlabel="layers", ylabel=label, xticks=list(by_depth))
 all_axes[1].set_yscale("log")
 plt.show()
+
+# %% [markdown]
+# What to see: each point is a run, five seeds with 1 and 12 layers, three with 2 and 4. Deeper
+# models answer more, and they differ more from each other: each family of problems is learned all
+# at once, at a time that depends on the seed, and 800 steps are over before every run has got
+# there. A mean over such runs says how often a model gets there in this budget, not how good a
+# depth is in the end.
+#
+# ## What the evidence says
+
+# %%
 for depth, found in by_depth.items():
     mean, half = md.interval([run["accuracy"] for run in found])
     print(f"{depth:2} layers: accuracy {mean:.3f} ± {half:.3f}, n = {len(found)}")
 
 # %% [markdown]
-# What to see: each point is a run. Deeper models answer more, and they differ more from each other:
-# each family of problems is learned all at once, at a time that depends on the seed, and 800 steps
-# are over before every run has got there. A mean over such runs says how often a model gets there
-# in this budget, not how good a depth is in the end.
-#
-# ## What the evidence says
 #
 # For problems of this kind, at width 64, in 800 steps:
 #
