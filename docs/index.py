@@ -58,6 +58,9 @@ plt.show()
 # | understand the model and where its parameters sit | [The model](tutorials/02_model.md) |
 # | understand half precision, two GPUs, the learning rate | [Training](tutorials/03_training.md) |
 # | judge the published claim by its own logs | [The logs](tutorials/04_logs.md) |
+# | tell depth from parameters and memory | [Depth, parameters, memory](tutorials/05_caveats.md) |
+# | find how many layers a task needs | [Depth thresholds](tutorials/06_depth_thresholds.md) |
+# | weigh written steps against layers | [Thinking against depth](tutorials/07_thinking.md) |
 # | look at attention, and count it right | [Looking inside](tutorials/08_looking_inside.md) |
 # | judge nine single runs, and eighteen intervals | [Heads per layer](tutorials/09_heads.md) |
 # | see what size, padding and little data do | [Scale](tutorials/10_scale.md) |
