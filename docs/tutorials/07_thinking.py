@@ -46,7 +46,7 @@ def stored(*studies):
                 found.setdefault(row["n_layers"], []).append(row["accuracy_by_problem"])
                 steps = row["steps"]
     print(f"{' and '.join(studies)}: {steps} steps,", end=" ")
-    print(", ".join(f"{len(runs)} runs of {n} layers" for n, runs in sorted(found.items())))
+    print("seeds by layers:", {n: len(runs) for n, runs in sorted(found.items())})
     return dict(sorted(found.items()))
 
 
