@@ -9,7 +9,8 @@ import pytest
 import minidepth as md
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-RUNS = ROOT / "docs" / "results" / "main-job"
+RESULTS = ROOT / "docs" / "results"
+RUNS = RESULTS / "main-job"
 
 
 def last(name):
@@ -21,8 +22,31 @@ def test_the_table_of_the_main_job(n_layers):
     rows = [last(f"laptop-{n_layers}-layers-seed-{seed}") for seed in (0, 1, 2)]
     accuracy = " / ".join(f"{row['accuracy']:.3f}" for row in rows)
     loss = " / ".join(f"{row['val_loss']:.3f}" for row in rows)
-    for page in (ROOT / "README.md", ROOT / "docs" / "results" / "README.md"):
-        assert re.search(rf"\| {n_layers} \|.*\| {accuracy} \| {loss} \|", page.read_text()), page
+    page = (ROOT / "docs" / "results" / "README.md").read_text()
+    assert re.search(rf"\| {n_layers} \|.*\| {accuracy} \| {loss} \|", page)
+
+
+def test_the_readme_tells_the_study_as_it_was_logged():
+    readme = (ROOT / "README.md").read_text()
+    page = (ROOT / "docs" / "results" / "README.md").read_text()
+    study = json.loads((ROOT / "docs" / "results" / "depth" / "summary.json").read_text())
+    found = {}
+    for run in study["runs"]:
+        found.setdefault(run["labels"]["model"], []).append(run)
+    for name, text in {"1 layer, 12 times": "1 layer, applied 12 times"}.items():
+        found[text] = found.pop(name)
+    for name, runs in found.items():
+        mean, half = md.interval([run["accuracy"] for run in runs])
+        (row,) = re.findall(rf"(?m)^\| {name} \|.*$", readme)
+        assert f"{mean:.3f} ± {half:.3f}" in row and f"{runs[0]['params_total']:,}" in row
+        assert f"{mean:.3f} ± {half:.3f}" in page
+    tuned = [md.result(path.parent)["accuracy"] for path in RESULTS.glob("depth-wide/*/log.jsonl")]
+    mean, half = md.interval(tuned)
+    assert f"{mean:.3f} ± {half:.3f} (n = {len(tuned)})" in readme
+    for line in study["differences"]:
+        if line.startswith("accuracy, 1 layer, 12 times minus 1 layer:"):
+            low, high = re.search(r"from \+(\S+) to \+(\S+),", line).groups()
+            assert f"interval +{low} to +{high}" in readme and f"(+{low} to\n+{high})" in page
 
 
 def test_each_run_says_how_it_was_made():
@@ -43,7 +67,6 @@ def test_the_example_in_the_readme_is_what_the_run_printed():
         assert part in printed
 
 
-RESULTS = ROOT / "docs" / "results"
 SUMMARIES = sorted(RESULTS.rglob("summary.json"))
 
 
