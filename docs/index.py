@@ -38,7 +38,8 @@ plt.ylabel("held-out accuracy\n(share of 600 problems)")
 plt.show()
 
 # %% [markdown]
-# What to see: five seeds a model (n = 5, a round point a run), squares the means with 95 % intervals.
+# What to see: five seeds a model (n = 5, a round point a run); squares are means with 95 %
+# intervals.
 # One layer stays near guessing, 0.221, and so does a wide one with eight times the parameters.
 # Applied twelve times, the same layer answers more, and twelve layers of their own most, with a
 # wide spread. It is one small size and one budget, and the wide layer fares better at a learning
