@@ -97,7 +97,9 @@ def test_a_grid_goes_on_past_a_failed_run_and_resumes_a_stopped_one(grid, tmp_pa
     assert [run["labels"]["seed"] for run in found["runs"]] == ["0", "2"]
     resumed = [log for log in map(log_of, tmp_path.glob("tasks_*_seed-0_*"))][0]
     whole = [log for log in map(log_of, out.glob("tasks_n_layers-1_*_seed-0_*"))][0]
-    assert [row["val_loss"] for row in resumed] == [row["val_loss"] for row in whole]
+    # nearly: the whole one had fewer threads, which add up in another order
+    losses = [[row["val_loss"] for row in log] for log in (resumed, whole)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
 
 def test_interrupted_runs_are_saved_and_the_same_command_goes_on(tmp_path):
