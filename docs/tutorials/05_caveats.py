@@ -151,7 +151,7 @@ for model, found in runs.items():
 # least: a task whose answers are checked, on problems that were held out; several seeds and an
 # interval; a control for parameters; each model at its own best learning rate; more than one size;
 # and a prediction written down before the runs. The logs had none of these. This page has the first
-# three, at one small size. An experiment supports a claim, or fails to. It does not have the last word.
+# three, at one small size. An experiment supports a claim or fails to; it has not the last word.
 
 
 # %%
