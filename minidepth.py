@@ -471,6 +471,22 @@ class GPT(nn.Module):
         return loss_sum.float(), n_tokens.float()
 
 
+def evaluated(function):
+    """The function of a model, run in eval mode and without gradients; the mode is given back."""
+
+    @functools.wraps(function)
+    @torch.no_grad()
+    def run(model, *args, **kwargs):
+        was_training = model.training
+        model.eval()
+        try:
+            return function(model, *args, **kwargs)
+        finally:
+            model.train(was_training)
+
+    return run
+
+
 # ---------- 4. depth tasks: what one, two and three layers of attention can do ----------
 
 
@@ -1034,7 +1050,7 @@ def batch_rows(step, batch_size, n, seed):
 # ---------- 6. sampling and accuracy ----------
 
 
-@torch.no_grad()
+@evaluated
 def generate(model, tokens, max_new_tokens, temperature=1.0, top_k=None, seed=None, eos=None):
     """Continue tokens (B, T) int64 by up to max_new_tokens → (B, at most T + max_new_tokens).
 
@@ -1044,8 +1060,7 @@ def generate(model, tokens, max_new_tokens, temperature=1.0, top_k=None, seed=No
     """
     if not temperature >= 0 or (top_k is not None and top_k < 1):
         raise ValueError(f"temperature {temperature} must be at least 0, top_k {top_k} at least 1")
-    was_training, c, draw = model.training, model.config, torch.Generator()
-    model.eval()
+    c, draw = model.config, torch.Generator()
     draw.seed() if seed is None else draw.manual_seed(seed)
     cache = [[] for _ in range(c.n_loops * c.n_layers)]  # keys and values of what was read
     done = torch.zeros(len(tokens), 1, dtype=torch.bool, device=tokens.device)
@@ -1068,7 +1083,6 @@ def generate(model, tokens, max_new_tokens, temperature=1.0, top_k=None, seed=No
         tokens = torch.cat((tokens, new), 1)
         if done.all():
             break
-    model.train(was_training)
     return tokens
 
 
@@ -1094,15 +1108,13 @@ def answer_texts(model, tokenizer, problems, max_new_tokens=256, **sampling):
     return texts
 
 
-@torch.no_grad()
+@evaluated
 def task_accuracy(model, data):
     """Share of a test split's targets predicted, as {"accuracy"}; for khop without the targets ⊥,
     as in the paper, and for each k too, as {"accuracy_by_hops"}."""
     tokens, targets = data.val
-    device, was_training = next(model.parameters()).device, model.training
-    model.eval()
+    device = next(model.parameters()).device
     said = torch.cat([model(x.to(device)).argmax(-1).cpu() for x in tokens.split(100)])
-    model.train(was_training)
     counted, hops = targets != -100, data.facts["sizes"].get("hops")
     if hops is None:
         return dict(accuracy=(said == targets)[counted].float().mean().item())
@@ -1159,14 +1171,13 @@ def read_choices(source, most=0):
     return found
 
 
-@torch.no_grad()
+@evaluated
 def choice_scores(model, tokenizer, found):
     """Mean log-likelihood a token, in nats, of each choice after its context, for each of
     choices_of(): one list a row. The last block_size tokens of both are read, and after a text
     a choice begins with a space. ValueError if a choice alone does not fit."""
     T, device, scores = model.config.block_size, model.head_weight.device, []
-    stack, was_training = nn.utils.rnn.pad_sequence, model.training
-    model.eval()
+    stack = nn.utils.rnn.pad_sequence
     for number, (context, choices, _) in enumerate(found, 1):
         if isinstance(context, str):
             asked = encode([[(context, True)]], tokenizer)[0][0]
@@ -1183,7 +1194,6 @@ def choice_scores(model, tokenizer, found):
         targets = stack([torch.tensor(row) for row in heard], batch_first=True, padding_value=-100)
         loss, n = model(tokens.to(device), targets.to(device))
         scores.append((-loss / n).tolist())
-    model.train(was_training)
     return scores
 
 
@@ -1295,16 +1305,13 @@ def train_step(wrapped, optimizer, scaler, tokens, targets, lr, config):
     return loss, skipped or scaler.get_scale() < scale
 
 
-@torch.no_grad()
+@evaluated
 def mean_loss(model, part, n_blocks, batch_size):
     """Mean loss a token, without dropout, of the first n_blocks of (tokens, targets)."""
-    was_training, device = model.training, next(model.parameters()).device
-    model.eval()
-    total = count = 0.0
+    device, total, count = next(model.parameters()).device, 0.0, 0.0
     for x, y in zip(*(t[:n_blocks].long().split(batch_size) for t in part)):
         loss_sum, n_tokens = model(x.to(device), y.to(device))
         total, count = total + loss_sum.sum().item(), count + n_tokens.sum().item()
-    model.train(was_training)
     return total / max(1, count)
 
 
@@ -1536,6 +1543,16 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
 
 
 @contextlib.contextmanager
+def hooked(hooks):
+    """While active, each (module, hook) is a forward pre-hook."""
+    handles = [module.register_forward_pre_hook(hook) for module, hook in hooks]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
 def watch_attention(model, see):
     """While active, every attention layer of the GPT, unmodified and training or not, calls
     see(layer, weights) each time it is applied to tokens read without a cache: weights (B, H, T, T)
@@ -1550,18 +1567,10 @@ def watch_attention(model, see):
             see(layer, readable_attention(q, k, v, attn.scale)[1])
 
     model = getattr(model, "module", model)  # out of DataParallel, whose replicas keep the hooks
-    watched = [
-        block.attn.register_forward_pre_hook(functools.partial(look, layer))
-        for layer, block in enumerate(model.blocks)
-    ]
-    try:
-        yield
-    finally:
-        for handle in watched:
-            handle.remove()
+    blocks = enumerate(model.blocks)
+    return hooked([(block.attn, functools.partial(look, layer)) for layer, block in blocks])
 
 
-@contextlib.contextmanager
 def ablated(model, heads):
     """While active, the heads, (layer, head) from 0, add nothing to the residual stream."""
 
@@ -1575,24 +1584,19 @@ def ablated(model, heads):
         attn = model.blocks[layer].attn
         size = attn.out.in_features // attn.n_heads
         where = functools.partial(cut, head * size, (head + 1) * size)
-        hooks.append(attn.out.register_forward_pre_hook(where))
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
+        hooks.append((attn.out, where))
+    return hooked(hooks)
 
 
-@torch.no_grad()
+@evaluated
 def exact_hidden(model, tokens):
     """model.hidden(tokens), in eval mode and single precision; both are restored."""
     model = getattr(model, "module", model)
-    was_training, half = model.training, model.half
-    model.eval().half = None
+    half, model.half = model.half, None
     try:
         return model.hidden(tokens.to(model.head_weight.device))
     finally:
-        model.train(was_training).half = half
+        model.half = half
 
 
 def attention_maps(model, tokens):
@@ -1642,7 +1646,11 @@ def head_stats(weights, count_masked=False, counted=None):
 
     Keys after the query are no keys; `count_masked` counts them, as LLmini's published tables do.
     """
-    sums = head_sums(weights, count_masked, counted)
+    return averages(head_sums(weights, count_masked, counted))
+
+
+def averages(sums):
+    """head_sums() → {name: (H,) float32}"""
     return {name: (total / count).float() for name, (total, count) in sums.items()}
 
 
@@ -1673,7 +1681,7 @@ def model_stats(model, tokens, count_masked=False, counted=None):
         with watch_attention(model, see):
             exact_hidden(model, tokens[i, None])
         sums = [{k: a[k] + b[k] for k in b} for a, b in zip(sums, found)] or found
-    return stacked([{k: (t / n).float() for k, (t, n) in layer.items()} for layer in sums])
+    return stacked([averages(layer) for layer in sums])
 
 
 def links(name, tokens, targets, **sizes):
