@@ -136,6 +136,9 @@ class TrainConfig:
     problem_steps: tuple = option((1, 2, 3), "steps of the embedded problems: 2,3,4", 1, 9)
     problem_families: tuple = option(FAMILIES, "the embedded problems' kinds", choices=FAMILIES)
     problem_modulus: int = option(10, "of the sums in chains", 2, 10)
+    curriculum: float = option(
+        0.0, "share of the steps in which problems grow to all lengths", 0, 1
+    )
     answer: str = option("thinking", "of embedded problems", choices=("thinking", "direct"))
     max_rows: int = option(20_000, "most rows taken from each source; 0: all", 0)
     val_fraction: float = option(0.05, "share of a source's rows held out", 0.001, 0.9)
@@ -187,6 +190,13 @@ PRESETS = {
         block_size=128, n_heads=4, d_model=64, d_ff=0, dropout=0.0, init_std=0.1,
         tie_weights=False, data=("icqa",), steps=500, batch_size=64, lr=2e-3, weight_decay=0.0,
         eval_every=50, eval_blocks=1000,
+    ),
+    # look-ups, for written steps against layers: attention alone, lengths one after another
+    "thinking": dict(
+        block_size=56, n_heads=2, d_model=64, d_ff=0, dropout=0.0, init_std=0.1,
+        tie_weights=False, data=("embedded",), problem_families=("lookup",), curriculum=0.5,
+        max_rows=100_000, tokenizer="embedded", packing="pad", loss_on="assistant",
+        steps=8000, batch_size=64, lr=2e-3, lr_floor=0.3, weight_decay=0.0, eval_every=500,
     ),
     # heads by layer (published losses in docs/results/published); learning rate and batch are ours
     "heads": dict(
@@ -980,6 +990,9 @@ def task_data(config, block_size):
     and `train` as many of the training kind; ValueError for sizes that do not work."""
     name, sizes = config.data[0], sizes_of(config)
     task = functools.partial(TASKS[name], **sizes)
+    if config.curriculum:
+        n = f"curriculum {config.curriculum:g} is for embedded problems"
+        raise ValueError(f"{n}; give 0 for {name}")
     if config.hints and name != "icl_template":
         raise ValueError(f"hints {config.hints:g} is for icl_template alone; give 0 for {name}")
     hints = dict(hints=0.5) if config.hints else {}
@@ -1007,6 +1020,11 @@ def load_data(config, block_size=512, tokenizer=None):
             part += rows
     rows = parts[0] + parts[1]
     parts = [[row for row in part if turns_of(row)] for part in parts]
+    if config.curriculum:  # batch_rows() then takes a growing first part of them
+        if not all("steps" in row for row in parts[0]):
+            n = f"curriculum {config.curriculum:g} is for rows that say their steps"
+            raise ValueError(f"{n}; give 0 for {sources}, or --data embedded")
+        parts[0].sort(key=lambda row: row["steps"])
     if not all(parts):
         columns = ", ".join(sorted({str(k) for row in rows if isinstance(row, dict) for k in row}))
         raise ValueError(
@@ -1036,6 +1054,14 @@ def load_data(config, block_size=512, tokenizer=None):
     if problems and "guess" in problems[0]:
         facts["guess"] = statistics.mean(problem["guess"] for problem in problems)
     return Data(*made, tokenizer, problems, facts, len(tokenizer))
+
+
+def open_part(step, config):
+    """The share of the training blocks that the 0-based step takes from: with a curriculum first
+    the shortest problems, then the next shortest too, at last all."""
+    lengths = len(config.problem_steps)
+    ramp = config.curriculum * config.steps
+    return min(lengths, 1 + int(lengths * step / ramp)) / lengths if ramp else 1
 
 
 def batch_rows(step, batch_size, n, seed):
@@ -1478,7 +1504,7 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
                     hints["hints"] = 1.0 if step < 0.2 * t.hints * t.steps else 0.2
                 tokens, targets = data.draw(per_step, generator(t.seed, step), **hints)
             else:
-                rows = batch_rows(step, per_step, n_train, t.seed)
+                rows = batch_rows(step, per_step, max(1, int(n_train * open_part(step, t))), t.seed)
                 tokens, targets = (part[rows].long() for part in data.train)
             step_began = time.perf_counter()
             lr = lr_at(step, t)
@@ -1508,7 +1534,8 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
                     if last:  # what accuracy is to be compared with
                         row |= {k: v for k, v in data.facts.items() if k in ("guess", "shortcut")}
                     if last:  # the batch's loss is noisy and has dropout on; this has neither
-                        row["train_loss_eval"] = mean_loss(model, data.train, *sizes)
+                        spread = [part[:: -(-len(part) // t.eval_blocks)] for part in data.train]
+                        row["train_loss_eval"] = mean_loss(model, spread, *sizes)
                     if last and (problems := data.problems[: t.eval_problems]):
                         right = answers_right(model, data.tokenizer, problems)
                         row["accuracy"], kinds = statistics.mean(right), {}

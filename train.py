@@ -699,6 +699,9 @@ def summarize(folder, cells, study=None):
     draw_summary(runs, os.path.join(folder, "summary.png"))
     if {"hops", "n_layers"} <= table[0]["labels"].keys():
         draw_hops(runs, os.path.join(folder, "hops.png"))
+    kinds = {tuple(run.get("accuracy_by_problem", ())) for run in runs}
+    if len(kinds) == 1 and kinds != {()}:  # the same problems in all runs
+        draw_problems(runs, os.path.join(folder, "problems.png"))
     print(f"wrote {folder}: summary.png, summary.md, summary.json")
 
 
@@ -819,6 +822,28 @@ def draw_hops(runs, path):
         heat_map(axes, errors, ".3f", vmax=1)
         axes.set(xlabel="layers", ylabel="hops", title="error on targets that are not ⊥")
         axes.set(yticklabels=rows, xticklabels=[*columns[:-1], "two tokens"])
+
+
+def draw_problems(runs, path):
+    """The mean accuracy on each kind of problem for each row of the table."""
+    groups, kinds = grouped(runs), [*runs[0]["accuracy_by_problem"]]
+    means = [
+        [
+            statistics.mean(run["accuracy_by_problem"][kind] for run in rows)
+            for rows in groups.values()
+        ]
+        for kind in kinds
+    ]
+    names = ["\n".join(value for _, value in key) for key in groups]
+    width = 0.9 + 0.08 * max(len(line) for name in names for line in name.split("\n"))
+    with drawing(path, size=(2 + width * len(names), 1.5 + 0.4 * len(kinds))) as (_, axes):
+        heat_map(axes, means, ".2f", vmax=1)
+        axes.set_xticks(range(len(names)), names)
+        axes.set_yticks(range(len(kinds)), kinds)
+        axes.set(xlabel=", ".join(name for name, _ in next(iter(groups))), ylabel="problems")
+        axes.set_title(
+            f"mean accuracy on held-out problems, n = {len(next(iter(groups.values())))}"
+        )
 
 
 # ---------- studies: grids whose runs differ in more than one setting ----------

@@ -201,6 +201,7 @@ def test_the_depth_study_has_the_four_cells_and_says_what_differs(tmp_path, caps
     assert total["1 layer"] == total["1 layer, 3 times"] < total["3 layers"]
     assert total["1 wide layer"] == pytest.approx(total["3 layers"], rel=0.02)
     assert (tmp_path / "study_depth_laptop" / "plane.png").exists()
+    assert (tmp_path / "study_depth_laptop" / "problems.png").exists()
     gaps = {}
     for run in found["runs"]:
         gaps.setdefault(run["labels"]["seed"], {})[run["labels"]["model"]] = run["val_loss"]
@@ -209,6 +210,28 @@ def test_the_depth_study_has_the_four_cells_and_says_what_differs(tmp_path, caps
     says = "excludes 0" if abs(mean) > half else "does not exclude 0"
     assert f"validation loss, 3 layers minus 1 layer: {mean:+.3f}, 95 % interval from " in out
     assert f"{mean - half:+.3f} to {mean + half:+.3f}, {says} (n = 2, same seeds)" in out
+
+
+def test_problems_are_drawn_by_kind_and_row_of_the_table(tmp_path, monkeypatch):
+    maps, real = [], train.heat_map
+    see = lambda axes, rows, *a, **k: maps.append((axes, rows)) or real(axes, rows, *a, **k)  # noqa: E731
+    monkeypatch.setattr(train, "heat_map", see)
+    found = {("2", "direct"): [(0.1, 0.2), (0.5, 0.4)], ("2", "thinking"): [(1, 0.9), (0.7, 1)]}
+    runs = [
+        dict(
+            labels=dict(n_layers=layers, answer=answer, seed=str(seed)),
+            accuracy_by_problem={"lookup 1": one, "lookup 2": two},
+        )
+        for (layers, answer), pairs in found.items()
+        for seed, (one, two) in enumerate(pairs)
+    ]
+    train.draw_problems(runs, tmp_path / "problems.png")
+    ((axes, rows),) = maps
+    assert rows == [pytest.approx([0.3, 0.85]), pytest.approx([0.3, 0.95])]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["2\ndirect", "2\nthinking"]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["lookup 1", "lookup 2"]
+    assert axes.get_xlabel() == "n_layers, answer" and "n = 2" in axes.get_title()
+    assert (tmp_path / "problems.png").exists()
 
 
 def test_interval_is_students_t():

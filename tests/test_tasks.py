@@ -194,6 +194,7 @@ def test_batches_are_a_function_of_the_generator(name):
         (dict(data=("template",), sizes=("symbols=2",)), "3 different symbols, but there are 2"),
         (dict(data=("icl_template",), sizes=("blocks=16",)), "16 different patterns"),
         (dict(data=("khop",), hops=(26,)), "hops 26 is too much: length 48 .* room for 12"),
+        (dict(data=("icqa",), curriculum=0.5), "0.5 is for embedded problems; give 0 for icqa"),
         (dict(data=("icqa",), hints=0.5), "hints 0.5 is for icl_template alone"),
         (dict(data=("khop", "icqa")), "the task icqa does not mix"),
         (dict(data=("khop", "embedded")), "the task khop does not mix"),
