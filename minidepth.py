@@ -1599,19 +1599,23 @@ def watch_attention(model, see):
 
 
 def ablated(model, heads):
-    """While active, the heads, (layer, head) from 0, add nothing to the residual stream."""
+    """While active, the heads, (layer, head) from 0, add nothing to the residual stream. The second
+    time that a looped model applies its layers is counted as further layers."""
+    n, loops = model.config.n_layers, model.config.n_loops
 
-    def cut(start, end, out, inputs):
+    def cut(when, times, start, end, out, inputs):
+        if next(times) % loops != when:
+            return None
         kept = inputs[0].clone()
         kept[..., start:end] = 0
         return (kept,)
 
     hooks = []
     for layer, head in heads:
-        attn = model.blocks[layer].attn
+        attn = model.blocks[layer % n].attn
         size = attn.out.in_features // attn.n_heads
-        where = functools.partial(cut, head * size, (head + 1) * size)
-        hooks.append((attn.out, where))
+        where = (layer // n, itertools.count(), head * size, (head + 1) * size)
+        hooks.append((attn.out, functools.partial(cut, *where)))
     return hooked(hooks)
 
 
@@ -1760,7 +1764,8 @@ def mechanism(model, data, name, n=200):
         with ablated(model, heads):
             return task_accuracy(model, part)["accuracy"]
 
-    every = [[(layer, h) for h in range(H)] for layer, H in enumerate(model.config.heads)]
+    heads_by_layer = enumerate(model.config.heads * model.config.n_loops)
+    every = [[(layer, h) for h in range(H)] for layer, H in heads_by_layer]
     without = [[accuracy(head) for head in layer] for layer in every]
     found = dict(accuracy=accuracy(), without=without, steps={})
     for step, link in links(name, tokens, targets, **data.facts["sizes"]).items():

@@ -210,18 +210,6 @@ def test_one_layer_of_one_sequence_is_held_at_a_time(model, monkeypatch):
     assert shapes == [(1, 4, 9, 9)] * 20
 
 
-def test_an_ablated_head_adds_nothing(model):
-    gpt, tokens = model(n_layers=1, d_ff=0), tokens_of(2, 7)
-    with md.ablated(gpt, [(0, 1)]):
-        without = gpt(tokens)
-    attn = gpt.blocks[0].attn
-    zeroed = attn.out.weight.clone()
-    zeroed[:, 8:16] = 0
-    expected = torch.func.functional_call(gpt, {"blocks.0.attn.out.weight": zeroed}, tokens)
-    torch.testing.assert_close(without, expected)
-    assert not torch.allclose(gpt(tokens), expected, atol=1e-3)
-
-
 def test_the_command_measures_and_draws(finished, tmp_path, capsys):
     folder = tmp_path / "run"
     shutil.copytree(finished, folder)

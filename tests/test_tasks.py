@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 
+import numpy as np
 import pytest
 import torch
 
@@ -362,6 +363,23 @@ def test_an_ablated_head_adds_nothing(model):
     with pytest.raises(RuntimeError), md.ablated(gpt, [(0, 0)]):
         raise RuntimeError
     assert torch.equal(gpt(tokens), before)
+
+
+def test_each_pass_of_a_looped_model_is_ablated_by_itself(model):
+    looped, stacked = model(n_layers=2, n_loops=2), model(n_layers=4)
+    for block, twin in zip([*looped.blocks, *looped.blocks], stacked.blocks):
+        twin.load_state_dict(block.state_dict())
+    for part in ("token_embedding", "position_embedding", "norm"):
+        getattr(stacked, part).load_state_dict(getattr(looped, part).state_dict())
+    tokens, heads = torch.randint(61, (2, 9)), [(1, 1), (2, 3), (3, 1)]
+    for _ in range(2):  # counted anew in each forward pass
+        for cut in (heads, heads[:1], heads[2:]):
+            with md.ablated(looped, cut), md.ablated(stacked, cut):
+                assert torch.allclose(looped(tokens), stacked(tokens), atol=1e-5)
+    m, t = md.configs("tasks", n_layers=1, n_loops=3, vocab_size=40)
+    found = md.mechanism(md.GPT(m), md.load_data(t, m.block_size), "icqa", n=20)
+    shapes = [np.shape(part) for part in (found["without"], found["steps"]["copy"]["weight"])]
+    assert shapes == [(3, 2)] * 2
 
 
 def test_mechanism_and_its_command(solved, capsys):
