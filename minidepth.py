@@ -136,9 +136,7 @@ class TrainConfig:
     problem_steps: tuple = option((1, 2, 3), "steps of the embedded problems: 2,3,4", 1, 9)
     problem_families: tuple = option(FAMILIES, "the embedded problems' kinds", choices=FAMILIES)
     problem_modulus: int = option(10, "of the sums in chains", 2, 10)
-    curriculum: float = option(
-        0.0, "share of the steps in which problems grow to all lengths", 0, 1
-    )
+    curriculum: float = option(0.0, "train loss at which the next length joins; 0: all at once", 0)
     answer: str = option("thinking", "of embedded problems", choices=("thinking", "direct"))
     max_rows: int = option(20_000, "most rows taken from each source; 0: all", 0)
     val_fraction: float = option(0.05, "share of a source's rows held out", 0.001, 0.9)
@@ -194,9 +192,9 @@ PRESETS = {
     # look-ups, for written steps against layers: attention alone, lengths one after another
     "thinking": dict(
         block_size=56, n_heads=2, d_model=64, d_ff=0, dropout=0.0, init_std=0.1,
-        tie_weights=False, data=("embedded",), problem_families=("lookup",), curriculum=0.5,
+        tie_weights=False, data=("embedded",), problem_families=("lookup",), curriculum=0.1,
         max_rows=100_000, tokenizer="embedded", packing="pad", loss_on="assistant",
-        steps=8000, batch_size=64, lr=2e-3, lr_floor=0.3, weight_decay=0.0, eval_every=500,
+        steps=6000, batch_size=64, lr=2e-3, lr_floor=0.3, weight_decay=0.0, eval_every=500,
     ),
     # heads by layer (published losses in docs/results/published); learning rate and batch are ours
     "heads": dict(
@@ -1020,7 +1018,7 @@ def load_data(config, block_size=512, tokenizer=None):
             part += rows
     rows = parts[0] + parts[1]
     parts = [[row for row in part if turns_of(row)] for part in parts]
-    if config.curriculum:  # batch_rows() then takes a growing first part of them
+    if config.curriculum:  # train() then takes a growing first part of them
         if not all("steps" in row for row in parts[0]):
             n = f"curriculum {config.curriculum:g} is for rows that say their steps"
             raise ValueError(f"{n}; give 0 for {sources}, or --data embedded")
@@ -1054,14 +1052,6 @@ def load_data(config, block_size=512, tokenizer=None):
     if problems and "guess" in problems[0]:
         facts["guess"] = statistics.mean(problem["guess"] for problem in problems)
     return Data(*made, tokenizer, problems, facts, len(tokenizer))
-
-
-def open_part(step, config):
-    """The share of the training blocks that the 0-based step takes from: with a curriculum first
-    the shortest problems, then the next shortest too, at last all."""
-    lengths = len(config.problem_steps)
-    ramp = config.curriculum * config.steps
-    return min(lengths, 1 + int(lengths * step / ramp)) / lengths if ramp else 1
 
 
 def batch_rows(step, batch_size, n, seed):
@@ -1443,14 +1433,17 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
         raise ValueError(f"batch_size {t.batch_size} does not divide among {world} processes")
     folder = os.path.join(t.out_dir, t.name or f"{m.n_layers}-layers-seed-{t.seed}")
     path = lambda name: os.path.join(folder, name)  # noqa: E731
+    # with a curriculum the shortest problems are learned first, then the next shortest too
+    lengths = len(t.problem_steps)
     log, now = [], dict(step=0, skipped=0, in_a_row=0, seconds=0.0)
+    now["lengths"] = 1 if t.curriculum else lengths
     if not resume and os.path.exists(path("config.json")):
         raise ValueError(f"{folder} exists; go on with --resume {folder}, or give another --name")
     state, broken = None, (path("state.pt"), "is not a checkpoint to resume from")
     if resume and os.path.exists(path("state.pt")):  # else it was stopped before the first one
         with blame(*broken):  # weights_only: nothing in the file is executed
             state = torch.load(path("state.pt"), map_location="cpu", weights_only=True)
-            log, now = state["log"], state["now"]
+            log, now = state["log"], now | state["now"]
     if now["step"] >= t.steps:
         raise ValueError(f"{folder} is finished: {t.steps} of {t.steps} steps are done")
     data = data or load_data(t, m.block_size, saved_tokenizer(folder) if resume else None)
@@ -1504,7 +1497,8 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
                     hints["hints"] = 1.0 if step < 0.2 * t.hints * t.steps else 0.2
                 tokens, targets = data.draw(per_step, generator(t.seed, step), **hints)
             else:
-                rows = batch_rows(step, per_step, max(1, int(n_train * open_part(step, t))), t.seed)
+                n_open = max(1, n_train * now["lengths"] // lengths)
+                rows = batch_rows(step, per_step, n_open, t.seed)
                 tokens, targets = (part[rows].long() for part in data.train)
             step_began = time.perf_counter()
             lr = lr_at(step, t)
@@ -1518,6 +1512,7 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
                 loss, stopping = sums[0].item(), sums[1].item() > 0
             now["step"], now["skipped"] = step + 1, now["skipped"] + skipped
             now["in_a_row"] = now["in_a_row"] + 1 if skipped else 0
+            now["lengths"] = min(lengths, now["lengths"] + (loss < t.curriculum))
             if now["in_a_row"] >= MOST_SKIPPED:
                 what = f"infinite or NaN for {MOST_SKIPPED} steps, up to step {step + 1}"
                 advice = "lower --lr, raise --warmup_steps, or use --precision fp32"
@@ -1526,6 +1521,7 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
             if last or now["step"] == 1 or now["step"] % t.eval_every == 0:
                 epoch = step * per_step // n_train + 1
                 row = dict(step=step + 1, epoch=epoch, lr=lr, train_loss=loss, val_loss=None)
+                row |= dict(lengths=now["lengths"]) if t.curriculum else {}
                 if rank == 0:
                     sizes = (t.eval_blocks, t.batch_size)
                     row["val_loss"] = mean_loss(model, data.val, *sizes)

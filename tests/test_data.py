@@ -431,21 +431,24 @@ def test_each_epoch_takes_every_block_once_in_an_order_of_its_own():
 
 def test_a_curriculum_begins_with_the_shortest_problems_and_ends_with_all(tiny, monkeypatch):
     seen, real = [], md.train_step
+    losses = iter([9.0, 0.6, 0.5, 0.4, 0.7, 0.7, 0.6, *[0.1] * 13])
 
     def see(wrapped, optimizer, scaler, tokens, *others):
         seen.append(tokens)
-        return real(wrapped, optimizer, scaler, tokens, *others)
+        real(wrapped, optimizer, scaler, tokens, *others)
+        return next(losses), False
 
     monkeypatch.setattr(md, "train_step", see)
     lookups = dict(problem_families=("lookup",), answer="direct", batch_size=24, max_rows=300)
-    m, t = tiny(curriculum=0.6, steps=20, warmup_steps=1, eval_every=20, **lookups)
+    m, t = tiny(curriculum=0.5, steps=20, warmup_steps=1, eval_every=5, **lookups)
     run = md.train(m, t)
     asked = [
         {int(text.split("Go ")[1][0]) for text in run.tokenizer.batch_decode(tokens)}
         for tokens in seen
     ]
-    # three lengths in the first 12 of 20 steps, four steps each; then all
+    # the loss falls below 0.5 in the fourth step, not in the fifth to seventh, then always
     assert asked == [{1}] * 4 + [{1, 2}] * 4 + [{1, 2, 3}] * 12
+    assert [row["lengths"] for row in run.log] == [1, 2, 3, 3, 3]
     assert sorted(p["steps"] for p in md.load_data(t, 80).problems[:3]) == [1, 2, 3]
 
 
@@ -454,7 +457,7 @@ def test_train_loss_is_measured_on_blocks_from_all_over_a_curriculum(tiny, monke
     see = lambda model, part, *a: seen.append(part[0]) or real(model, part, *a)  # noqa: E731
     monkeypatch.setattr(md, "mean_loss", see)
     settings = dict(problem_families=("lookup",), answer="direct", max_rows=300, eval_blocks=30)
-    run = md.train(*tiny(curriculum=0.6, steps=20, **settings))
+    run = md.train(*tiny(curriculum=0.5, **settings))
     asked = [text.split("Go ")[1][0] for text in run.tokenizer.batch_decode(seen[-1])]
     assert [asked.count(k) for k in "123"] == [10, 10, 10]
 
