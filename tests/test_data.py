@@ -452,6 +452,18 @@ def test_a_curriculum_begins_with_the_shortest_problems_and_ends_with_all(tiny, 
     assert sorted(p["steps"] for p in md.load_data(t, 80).problems[:3]) == [1, 2, 3]
 
 
+def test_a_resumed_run_goes_on_in_its_curriculum(tiny):
+    lookups = dict(problem_families=("lookup",), answer="direct", max_rows=300, curriculum=99.0)
+    stops = iter([True, False])
+    stopped = md.train(*tiny(**lookups), stop=lambda: next(stops, False))
+    assert not stopped.finished
+    resumed = md.train(*tiny(**lookups), resume=True).log
+    whole = md.train(*tiny(name="whole", **lookups)).log
+    numbers = [[(row["train_loss"], row["val_loss"], row["lengths"]) for row in log]
+               for log in (resumed, whole)]  # fmt: skip
+    assert numbers[0] == numbers[1] and whole[0]["lengths"] == 2
+
+
 def test_train_loss_is_measured_on_blocks_from_all_over_a_curriculum(tiny, monkeypatch):
     seen, real = [], md.mean_loss
     see = lambda model, part, *a: seen.append(part[0]) or real(model, part, *a)  # noqa: E731
