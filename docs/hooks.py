@@ -166,6 +166,10 @@ def block(code, words=""):
     return f'<div class="{words} highlight"><pre><code>{code}</code></pre></div>'
 
 
+def text_of(tag):
+    return " ".join(tag.get_text().split())
+
+
 def as_svg(svg, text):
     """Matplotlib's SVG for a page: named, as wide as the page allows, the ink in its colour."""
     for extra in svg.select("metadata"):
@@ -181,14 +185,16 @@ def as_svg(svg, text):
 def rendered(content, path):
     """nbconvert's HTML → [HTML of a cell], without its styles, scripts and frames."""
     parts, drawn, folded = [], [], ""  # figures of the cell before, and its code
-    for cell in bs4.BeautifulSoup(content, "html.parser").select(".jp-Cell"):
+    for cell in bs4.BeautifulSoup(content, "html.parser").select(".jp-Notebook > *"):
         text = cell.select_one(".jp-RenderedMarkdown")
         caption = text and text.find(True)
         caption = caption if caption and caption.get_text().startswith(SEE) else None
         if drawn:
             if not caption:
-                raise PluginError(f"{path.name}: no '{SEE}' after figure, before {cell.get_text()}")
-            named = " ".join(caption.get_text().split())
+                raise PluginError(
+                    f"{path.name}: no '{SEE}' after a figure, but: {text_of(cell)[:60]}"
+                )
+            named = text_of(caption)
             caption.extract().name = "figcaption"
             svgs = "".join(as_svg(svg, named) for svg in drawn)
             parts.append(f"<figure>{svgs}{caption}</figure>{folded}")
