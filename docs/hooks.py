@@ -1,20 +1,17 @@
 """The site's hook for mkdocs: what mkdocs-jupyter leaves to do.
 
-mkdocs-jupyter runs and renders the pages that are percent files: docs/index.py and
-docs/tutorials/*.py. A cell that fails ends the build. Of these pages the hook
+mkdocs-jupyter runs and renders docs/index.py and docs/tutorials/*.py, percent files; mkdocs.yml has
+its settings. For these pages the hook
 
 - names the cache, so that they run again when the code or a result changes, and keeps time;
-- turns the notebook's HTML into that of the other pages, and its links into the site's;
-- joins a figure and the paragraph after it, "What to see: …", its caption and its text for a
-  screen reader;
-- offers the tutorials as notebook and script.
+- makes the notebook's HTML like that of the other pages, and its links those of the site;
+- joins a figure and the paragraph after it, which begins "What to see:": it becomes the caption,
+  and the text that a screen reader reads;
+- shows what a cell tagged `python` prints as Python;
+- offers tutorials as notebook and script.
 
-A cell's tags say how it appears:
-    # %% tags=["hide"]    its code is folded away
-    # %% tags=["python"]  what it prints is Python
-
-The hook also runs docs/reference/*.py, which print a page of Markdown, makes minidepth.zip, and
-puts drawings into pages. `DOCS_EXECUTE=false mkdocs serve` leaves percent files unrun.
+The hook also runs docs/reference/*.py, which print a page of Markdown, and makes minidepth.zip.
+`DOCS_EXECUTE=false mkdocs serve` leaves the percent files unrun.
 """
 
 import hashlib
@@ -24,7 +21,6 @@ import os
 import pathlib
 import platform
 import posixpath
-import re
 import shutil
 import subprocess
 import sys
@@ -43,7 +39,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-CACHE = ROOT / ".cache" / "site"
+CACHE = ROOT / ".cache" / "mkdocs-jupyter"
 SEE = "What to see:"
 INK = "#010203"  # of matplotlibrc: the colour of the page's text
 TORCH = importlib.metadata.version("torch").split("+")[0]
@@ -84,11 +80,11 @@ def printed(path):
 
 def on_config(config):
     plugin = config.plugins["mkdocs-jupyter"].config
-    # a build that runs nothing clears its cache of all else, so it has one of its own
-    plugin["cache_dir"] = str(CACHE / salt() / ("run" if plugin["execute"] else "unrun"))
-    for old in CACHE.glob("*"):
-        if old.name not in pathlib.Path(plugin["cache_dir"]).parts:
-            shutil.rmtree(old)
+    now = CACHE / salt()
+    for old in set(CACHE.glob("*")) - {now}:
+        shutil.rmtree(old)
+    # a build that runs nothing has a folder of its own: the plugin clears it of all else
+    plugin["cache_dir"] = str(now / ("run" if plugin["execute"] else "unrun"))
     os.environ.update(
         IPYTHONDIR=str(ROOT / ".cache" / "ipython"),  # the user's settings have no effect here
         JUPYTER_CONFIG_DIR=str(ROOT / "docs"),
@@ -161,121 +157,90 @@ def on_files(files, config):
 # ---------- pages ----------
 
 
-def block(code, words=""):
-    """Code in HTML, as the other pages have it."""
-    return f'<div class="{words} highlight"><pre><code>{code}</code></pre></div>'
-
-
-def text_of(tag):
-    return " ".join(tag.get_text().split())
-
-
-def as_svg(svg, text):
-    """Matplotlib's SVG for a page: named, as wide as the page allows, the ink in its colour."""
-    for extra in svg.select("metadata"):
-        extra.decompose()
-    for group in svg.select("g[id]"):  # a page would have each name once a figure
-        del group["id"]
-    del svg["height"]
-    width = float(svg.attrs.pop("width").removesuffix("pt")) * 4 / 3
-    svg.attrs |= {"role": "img", "aria-label": text, "style": f"max-width: {width:.0f}px"}
-    return str(svg).replace(INK, "currentColor")
-
-
-def rendered(content, path):
-    """nbconvert's HTML → [HTML of a cell], without its styles, scripts and frames."""
-    parts, drawn, folded = [], [], ""  # figures of the cell before, and its code
-    for cell in bs4.BeautifulSoup(content, "html.parser").select(".jp-Notebook > *"):
-        text = cell.select_one(".jp-RenderedMarkdown")
-        caption = text and text.find(True)
-        caption = caption if caption and caption.get_text().startswith(SEE) else None
-        if drawn:
-            if not caption:
-                raise PluginError(
-                    f"{path.name}: no '{SEE}' after a figure, but: {text_of(cell)[:60]}"
-                )
-            named = text_of(caption)
-            caption.extract().name = "figcaption"
-            svgs = "".join(as_svg(svg, named) for svg in drawn)
-            parts.append(f"<figure>{svgs}{caption}</figure>{folded}")
-        drawn, folded = cell.select(".jp-RenderedSVG svg"), ""
-        if text:
-            for link in text.select(".anchor-link"):
-                link.attrs |= {"class": "headerlink", "title": "Permanent link"}
-            parts.append(text.decode_contents())
-            continue
-        code = block(cell.select_one(".jp-InputArea pre").decode_contents())
-        hide, python = (f"celltag_{tag}" in cell["class"] for tag in ("hide", "python"))
-        if hide:
-            summary = f"The code that {'drew' if drawn else 'printed'} this"
-            folded = f'<details class="note"><summary>{summary}</summary>{code}</details>'
-        else:
-            parts.append(code)
-        for shown in cell.select('.jp-OutputArea-output[data-mime-type="text/plain"] pre'):
-            text = shown.decode_contents().strip("\n")
-            if python:
-                formatter = HtmlFormatter(nowrap=True)
-                text = pygments.highlight(shown.get_text(), PythonLexer(), formatter)
-            parts.append(block(text, "output"))
-        if hide and not drawn:
-            parts.append(folded)
-            folded = ""
-    if drawn:
-        raise PluginError(f"{path.name}: no '{SEE}' after the last figure")
-    return parts
-
-
-def relink(tag, key, page, files):
-    """Make a link to a source file one to what the site has in its place."""
-    url = urllib.parse.urlsplit(tag[key])
-    if url.scheme or not url.path:
-        return
-    target = posixpath.join(posixpath.dirname(page.file.src_uri), urllib.parse.unquote(url.path))
-    target = files.get_file_from_path(posixpath.normpath(target))
-    if target is None:
-        log.warning(f"'{page.file.src_uri}' links to '{tag[key]}', which is not there")
-        return
-    if url.fragment:  # mkdocs looks whether that page has it
-        page.links_to_anchors.setdefault(target, {})[url.fragment] = tag[key]
-    tag[key] = target.url_relative_to(page.file) + (url.fragment and f"#{url.fragment}")
-
-
 def on_page_markdown(markdown, page, config, files):
     page.began = time.perf_counter()
 
 
-def from_notebook(content, page, config, files):
-    """nbconvert's HTML → the page's."""
-    path, plugin = pathlib.Path(page.file.abs_src_path), config.plugins["mkdocs-jupyter"].config
-    seconds = kept(plugin["cache_dir"], path, lambda: f"{time.perf_counter() - page.began:.0f}")
-    parts = rendered(content, path)
+def on_page_content(content, page, config, files):
+    """nbconvert's HTML → that of the other pages."""
+    path, plugin = pathlib.Path(page.file.abs_src_path or ""), config.plugins["mkdocs-jupyter"]
+    if path.suffix != ".py":
+        return content
+    took = time.perf_counter() - page.began  # as good as nothing if it comes from the cache
+    seconds = kept(plugin.config["cache_dir"], path, lambda: f"{took:.0f}")
+    soup = bs4.BeautifulSoup(content, "html.parser").select_one(".jp-Notebook")
+    relink(soup, page, files)
+    parts = rendered(soup, path)
     if path.parent.name == "tutorials":
         page.meta["search"] = dict(boost=4)
-        get = f'<a href="{path.stem}.ipynb" download>notebook</a>'
-        get += f' or <a href="{path.name}" download>script</a>'
-        parts.insert(1, f"<p>Download this page: {get}.</p>")
-        if plugin["execute"]:
-            about = f"PyTorch {TORCH}, {platform.machine()} CPU"
+        links = [f'<a href="../{path.stem}.ipynb" download>notebook</a>']
+        links += [f'<a href="../{path.name}" download>script</a>']
+        parts.insert(1, f"<p>Download this page: {' or '.join(links)}.</p>")
+        if plugin.config["execute"]:
+            about = f"in {seconds} s when it was built: PyTorch {TORCH}, {platform.machine()} CPU"
+            parts.append(f"<p><em>This page ran {about}.</em></p>")
+    return "\n".join(parts)
+
+
+def relink(soup, page, files):
+    """Links to sources become links to pages, drawings part of the page."""
+    for link in soup.select(".anchor-link"):
+        link.attrs |= {"class": "headerlink", "title": "Permanent link"}
+    page.present_anchor_ids, page.links_to_anchors = {tag["id"] for tag in soup.select("[id]")}, {}
+    for link in soup.select("a[href]"):
+        url = urllib.parse.urlsplit(link["href"])
+        if url.scheme or not url.path:
+            continue
+        target = posixpath.join(posixpath.dirname(page.file.src_uri), url.path)
+        target = files.get_file_from_path(posixpath.normpath(target))
+        if target is None:
+            log.warning(f"'{page.file.src_uri}' links to '{link['href']}', which is not there")
+            continue
+        if url.fragment:  # mkdocs looks whether that page has it
+            page.links_to_anchors.setdefault(target, {})[url.fragment] = link["href"]
+        link["href"] = url._replace(path=target.url_relative_to(page.file)).geturl()
+    for image in soup.select('img[src$=".svg"]'):  # only in the page does it follow its colours
+        text = pathlib.Path(page.file.abs_src_path).parent.joinpath(image["src"]).read_text("utf-8")
+        svg = bs4.BeautifulSoup(text, "html.parser").svg
+        svg.attrs |= {"role": "img", "aria-label": image["alt"]}
+        image.replace_with(svg)
+
+
+def rendered(soup, path):
+    """A notebook in nbconvert's HTML → [HTML as Markdown pages have it]"""
+    parts = []
+    for number, cell in enumerate(soup.find_all(recursive=False), 1):
+        parts += [text.decode_contents() for text in cell.select(".jp-RenderedMarkdown")]
+        for code in cell.select(".jp-InputArea pre"):
             parts.append(
-                f"<p><em>This page ran in {seconds} s when it was built: {about}.</em></p>"
+                f'<div class="highlight"><pre><code>{code.decode_contents()}</code></pre></div>'
             )
-    soup = bs4.BeautifulSoup("\n".join(parts), "html.parser")
-    page.links_to_anchors = {}
-    for tag in soup.select("a[href], img[src]"):
-        relink(tag, "href" if tag.name == "a" else "src", page, files)
-    page.present_anchor_ids = {tag["id"] for tag in soup.select("[id]")}
-    return str(soup)
+        for shown in cell.select('.jp-OutputArea-output[data-mime-type="text/plain"] pre'):
+            text = shown.decode_contents().strip("\n")
+            if "celltag_python" in cell["class"]:
+                python = (PythonLexer(), HtmlFormatter(nowrap=True))
+                text = pygments.highlight(shown.get_text(), *python)
+            parts.append(f'<div class="output highlight"><pre><code>{text}</code></pre></div>')
+        if figures := cell.select(".jp-RenderedSVG svg"):
+            after = cell.find_next_sibling()
+            caption = after and after.select_one(".jp-RenderedMarkdown > :first-child")
+            if not caption or not caption.get_text().startswith(SEE):
+                raise PluginError(
+                    f"{path.name}: a figure without '{SEE}' after it, in cell {number}"
+                )
+            caption.extract().name = "figcaption"
+            figures = [as_svg(svg, " ".join(caption.get_text().split())) for svg in figures]
+            parts.append(f"<figure>{''.join(figures)}{caption}</figure>")
+    return parts
 
 
-def on_page_content(content, page, config, files):
-    """Put drawings, <img src="….svg">, into the page itself: only there do they follow its
-    colours."""
-    if (page.file.abs_src_path or "").endswith(".py"):
-        content = from_notebook(content, page, config, files)
-
-    def drawing(match):
-        alt = re.search(r'alt="([^"]*)"', match[0])[1]
-        svg = (ROOT / "docs" / "assets" / match[1]).read_text(encoding="utf-8")
-        return svg.replace("<svg", f'<svg role="img" aria-label="{alt}"', 1)
-
-    return re.sub(r'<img [^>]*src="[^"]*assets/([\w-]+\.svg)"[^>]*>', drawing, content)
+def as_svg(svg, text):
+    """Matplotlib's SVG for a page: named, as wide as the page allows, the ink in its colour."""
+    for group in svg.select("g[id]"):  # a page would have each name once a figure
+        del group["id"]
+    for extra in svg.select("metadata"):
+        extra.decompose()
+    width = float(svg["width"].removesuffix("pt")) * 4 / 3
+    del svg["width"], svg["height"]
+    svg.attrs |= {"role": "img", "aria-label": text, "style": f"max-width: {width:.0f}px"}
+    return str(svg).replace(INK, "currentColor")

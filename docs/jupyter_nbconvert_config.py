@@ -1,8 +1,10 @@
-"""For the pages that mkdocs-jupyter runs; docs/hooks.py says where this file is."""
+"""Settings of nbconvert, with which mkdocs-jupyter runs and renders pages. docs/hooks.py tells it
+where they are."""
 
 c = get_config()  # noqa: F821  Jupyter defines it
-c.HTMLExporter.skip_svg_encoding = True  # figures as <svg>, not as <img>: only so their colours
-c.NotebookClient.coalesce_streams = True  # what a cell prints in pieces is one output
+# figures as <svg>, not as <img>: only so can their ink follow light and dark
+c.HTMLExporter.skip_svg_encoding = True
+c.NotebookClient.coalesce_streams = True  # what a cell prints, in one piece
 c.NotebookClient.extra_arguments = [
     "--InlineBackend.figure_formats=svg",
     "--InteractiveShell.ast_node_interactivity=none",  # a page shows what a script would print
