@@ -15,6 +15,7 @@ The hook also runs docs/reference/*.py, which print a page of Markdown, and make
 """
 
 import hashlib
+import html
 import importlib.metadata
 import io
 import os
@@ -215,11 +216,12 @@ def rendered(soup, path):
             parts.append(
                 f'<div class="highlight"><pre><code>{code.decode_contents()}</code></pre></div>'
             )
-        for shown in cell.select('.jp-OutputArea-output[data-mime-type="text/plain"] pre'):
-            text = shown.decode_contents().strip("\n")
-            if "celltag_python" in cell["class"]:
-                python = (PythonLexer(), HtmlFormatter(nowrap=True))
-                text = pygments.highlight(shown.get_text(), *python)
+        shown = cell.select('.jp-OutputArea-output[data-mime-type="text/plain"] pre')
+        text = "".join(part.decode_contents() for part in shown).strip("\n")  # it comes in pieces
+        if "celltag_python" in cell["class"]:
+            python = (PythonLexer(), HtmlFormatter(nowrap=True))
+            text = pygments.highlight(html.unescape(text), *python)
+        if text:
             parts.append(f'<div class="output highlight"><pre><code>{text}</code></pre></div>')
         if figures := cell.select(".jp-RenderedSVG svg"):
             after = cell.find_next_sibling()

@@ -4,7 +4,6 @@ where they are."""
 c = get_config()  # noqa: F821  Jupyter defines it
 # figures as <svg>, not as <img>: only so can their ink follow light and dark
 c.HTMLExporter.skip_svg_encoding = True
-c.NotebookClient.coalesce_streams = True  # what a cell prints, in one piece
 c.NotebookClient.extra_arguments = [
     "--InlineBackend.figure_formats=svg",
     "--InteractiveShell.ast_node_interactivity=none",  # a page shows what a script would print

@@ -165,17 +165,20 @@ def test_a_dead_link_ends_the_build(project):
 
 def test_a_page_shows_what_it_prints_and_draws(project):
     write(
-        project, f"{DRAW}\nprint('7 < 8')\n9", SEE, ' tags=["hide", "python"]\nprint("def f(): 1")',
-        "\nimport minidepth as md\nprint('x', md.x)\nopen('runs', 'a').write('1')",
+        project,
+        f"{DRAW}\nprint('7 < 8')\n9",
+        SEE,
+        ' tags=["hide", "python"]\nprint("def f(): 1")',
+        "\nimport minidepth as md\nopen('n', 'a').write('1')\nprint('x', flush=True)\nprint(md.x)",
         " [markdown]\n# [here](01_page.md#a), [zip](../minidepth.zip)",
-    )  # fmt: skip
+    )
     for x, runs in ((1, 1), (1, 1), (2, 2)):  # the second time from the cache
         (project / "minidepth.py").write_text(f"x = {x}\n")
         code, said = build(project, project / "site")
         assert code == 0, said
-        assert len((project / "runs").read_text()) == runs
+        assert len((project / "n").read_text()) == runs
         page = (project / "site" / "tutorials" / "01_page" / "index.html").read_text()
-        assert f'<div class="output highlight"><pre><code>x {x}</code></pre></div>' in page
+        assert f'<div class="output highlight"><pre><code>x\n{x}</code></pre></div>' in page
     assert '<div class="output highlight"><pre><code>7 &lt; 8</code></pre></div>' in page
     figure = re.search("(?s)<figure><svg(.*)</svg><figcaption>(.*?)</figcaption></figure>", page)
     assert "aria-label='What to see: up, \"so\".'" in figure[1] and ">T<" in figure[1]
