@@ -91,6 +91,7 @@ def on_config(config):
         JUPYTER_CONFIG_DIR=str(ROOT / "docs"),
         MATPLOTLIBRC=str(ROOT / "docs" / "matplotlibrc"),
         MPLBACKEND="module://matplotlib_inline.backend_inline",
+        PYTHONIOENCODING="utf-8",
         PYTHONPATH=str(ROOT),
         TOKENIZERS_PARALLELISM="false",
     )

@@ -191,7 +191,8 @@ def test_a_page_shows_what_it_prints_and_draws(project):
 
 
 def test_notebooks_hold_the_code_of_their_page_in_order():
-    nbformat = pytest.importorskip("nbformat")
+    import nbformat
+
     for path in [*TUTORIALS, DOCS / "how-to" / "kaggle_notebook.py"]:
         text = hooks.notebook(path)
         nbformat.validate(nbformat.reads(text, 4))
