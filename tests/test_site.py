@@ -55,7 +55,7 @@ def build(project, folder, run=True):
     environment = os.environ | dict(DOCS_EXECUTE=str(run).lower(), NO_MKDOCS_2_WARNING="1")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(folder)]
     done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True)
-    return done.returncode, done.stdout + done.stderr
+    return done.returncode, re.sub(r"\x1b\[[\d;]*m", "", done.stdout + done.stderr)  # no colours
 
 
 @pytest.fixture(scope="session")
@@ -88,6 +88,7 @@ def test_a_tutorial_has_its_parts(path):
     )
     assert "assert" in code[-1] and "## Exercises" in parts[-1][1]
     assert len(text.splitlines()) < 300
+    assert not re.search(r"^# %% (?!\[markdown\]|tags=)", text, re.MULTILINE)  # would do nothing
     assert not re.search(r"\b[Pp]rove[sd]?\b", text)  # PROVED, quoted from the report, may be named
 
 
@@ -142,11 +143,12 @@ DRAW = "\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.title('T')\nplt
 SEE = ' [markdown]\n# What to see: *up*, "so".\n#\n# More.'
 
 
-def test_a_failing_cell_ends_the_build_and_names_the_page(project):
+def test_a_failing_cell_ends_the_build_and_names_page_and_line(project):
     write(project, "\nprint(1)\nassert 1 == 2")
     for _ in range(2):  # and leaves nothing that the next build would take for a result
         code, said = build(project, project / "site")
-        assert code == 1 and re.search("(?s)tutorials/01_page.*assert 1 == 2.*AssertionError", said)
+        assert code == 1
+        assert re.search("(?s)tutorials/01_page.*-> 2 assert 1 == 2.*AssertionError", said), said
 
 
 def test_a_figure_needs_its_paragraph(project):
