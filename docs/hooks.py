@@ -1,55 +1,103 @@
-"""The site's hook for mkdocs: pages that are programs.
+"""The site's hook for mkdocs: what mkdocs-jupyter leaves to do.
 
-A page in docs/ may be a .py file in percent format: Markdown and code in cells. If the nav has it
-(as .md), then when the site is built its code runs, in a process of its own, and the page is what
-it says, what it prints and what it draws. A cell that fails ends the build. What a page gave is
-kept in .cache/site until the page, minidepth.py, train.py or a file in docs/results changes.
+mkdocs-jupyter runs and renders docs/index.py and docs/tutorials/*.py, percent files; mkdocs.yml has
+its settings. For these pages the hook
 
-Words in a cell's first line, after `# %%`, say how it appears:
-    hide      its code is folded away
-    markdown  what it prints is part of the page
-    python    what it prints is Python
-A figure needs a paragraph after its cell that begins "What to see:"; it becomes the caption, and
-the text that a screen reader reads.
+- names the cache, so that they run again when the code or a result changes, and keeps time;
+- makes the notebook's HTML like that of the other pages, and its links those of the site;
+- joins a figure and the paragraph after it, which begins "What to see:": it becomes the caption,
+  and the text that a screen reader reads;
+- shows what a cell tagged `python` prints as Python;
+- offers tutorials as notebook and script.
 
-`DOCS_EXECUTE=false mkdocs serve` leaves the code of tutorials unrun.
+The hook also runs docs/reference/*.py, which print a page of Markdown, and makes minidepth.zip.
+`DOCS_EXECUTE=false mkdocs serve` leaves the percent files unrun.
 """
 
-import contextlib
 import hashlib
 import html
+import importlib.metadata
 import io
-import json
 import os
 import pathlib
-import re
+import platform
+import posixpath
+import shutil
 import subprocess
 import sys
-import tempfile
 import time
+import urllib.parse
 import zipfile
 
+import bs4
+import jupytext
+import nbformat
+import pygments
+from mkdocs.exceptions import PluginError
+from mkdocs.plugins import get_plugin_logger
+from mkdocs.structure.files import File
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-CACHE = ROOT / ".cache" / "site"
+CACHE = ROOT / ".cache" / "mkdocs-jupyter"
 SEE = "What to see:"
 INK = "#010203"  # of matplotlibrc: the colour of the page's text
+TORCH = importlib.metadata.version("torch").split("+")[0]
+log = get_plugin_logger("minidepth")
 
 
-# ---------- cells ----------
+# ---------- running ----------
 
 
-def split(text):
-    """A percent file → [(words of the cell's first line, source, number of its first line)]; the
-    source of a Markdown cell without its comment signs."""
-    cells, lines = [], text.splitlines()
-    starts = [i for i, line in enumerate(lines) if line.startswith("# %%")]
-    for start, end in zip(starts, starts[1:] + [len(lines)]):
-        words, source = lines[start][4:].split(), lines[start + 1 : end]
-        if "[markdown]" in words:
-            source = [line[2:] if line.startswith("# ") else line.lstrip("#") for line in source]
-        cells.append((words, "\n".join(source).strip("\n"), start + 1))
-    return cells
+def salt():
+    """A hash of everything that pages read besides themselves."""
+    digest = hashlib.sha256(TORCH.encode())
+    files = [ROOT / "minidepth.py", ROOT / "train.py", *(ROOT / "docs" / "results").rglob("*")]
+    files += [ROOT / "docs" / name for name in ("matplotlibrc", "jupyter_nbconvert_config.py")]
+    for path in sorted(path for path in files if path.is_file()):
+        digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
 
+
+def kept(folder, path, make):
+    """The text that make() gives, kept in the folder until the file at the path changes."""
+    file = pathlib.Path(folder, f"{path.stem}-{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}")
+    if not file.exists():
+        text = make()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    return file.read_text(encoding="utf-8")
+
+
+def printed(path):
+    """What a script prints."""
+    command = [sys.executable, str(path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8")
+    if done.returncode:
+        raise PluginError(f"{path.name} failed:\n{done.stderr}")
+    return done.stdout
+
+
+def on_config(config):
+    plugin = config.plugins["mkdocs-jupyter"].config
+    now = CACHE / salt()
+    for old in set(CACHE.glob("*")) - {now}:
+        shutil.rmtree(old)
+    # a build that runs nothing has a folder of its own: the plugin clears it of all else
+    plugin["cache_dir"] = str(now / ("run" if plugin["execute"] else "unrun"))
+    os.environ.update(
+        IPYTHONDIR=str(ROOT / ".cache" / "ipython"),  # the user's settings have no effect here
+        JUPYTER_CONFIG_DIR=str(ROOT / "docs"),
+        MATPLOTLIBRC=str(ROOT / "docs" / "matplotlibrc"),
+        MPLBACKEND="module://matplotlib_inline.backend_inline",
+        PYTHONIOENCODING="utf-8",
+        PYTHONPATH=str(ROOT),
+        TOKENIZERS_PARALLELISM="false",
+    )
+
+
+# ---------- files ----------
 
 SETUP = """# Finds minidepth.py: in this folder or its parents, in a Kaggle data set, or in the
 # minidepth.zip that the site offers
@@ -65,165 +113,14 @@ found = glob.glob("/kaggle/input/**/minidepth.py", recursive=True)
 sys.path += [".", "..", "../..", *map(os.path.dirname, found)]"""
 
 
-def notebook(text):
-    """A percent file → a Jupyter notebook, as JSON."""
-    cells = []
-    for number, (words, source, _) in enumerate(split(text)):
-        kind = "markdown" if "[markdown]" in words else "code"
-        cells.append(dict(cell_type=kind, source=source))
-        if number == 0:
-            cells.append(dict(cell_type="code", source=SETUP))
-    for number, cell in enumerate(cells):
-        cell |= dict(id=f"cell-{number}", metadata={})
-        cell |= dict(execution_count=None, outputs=[]) if cell["cell_type"] == "code" else {}
-    about = dict(kernelspec=dict(name="python3", display_name="Python 3", language="python"))
-    return json.dumps(dict(cells=cells, metadata=about, nbformat=4, nbformat_minor=5), indent=1)
-
-
-# ---------- running a page ----------
-
-
-def as_svg(figure):
-    """A Matplotlib figure as SVG for a page: text as text, the ink in the page's colour."""
-    file = io.StringIO()
-    figure.savefig(file, format="svg", metadata=dict(Date=None))
-    svg = file.getvalue()
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
-    svg = re.sub(r'<g id="[^"]*"', "<g", svg).replace(INK, "currentColor")
-    width = re.search(r'width="([\d.]+)pt"', svg)[1]
-    size = f'style="max-width: {float(width) * 4 / 3:.0f}px"'
-    svg = re.sub(r'height="[\d.]+pt"', size, svg, count=1)
-    return re.sub(r' width="[\d.]+pt"', "", svg, count=1)
-
-
-def run(path):
-    """Run a percent file's code → [(what it printed, [SVG of a figure])], one a cell."""
-    import matplotlib.pyplot as plt
-
-    figures, made, names = [], [], {"__name__": "__main__"}
-
-    def show(*_, **__):
-        figures.extend(as_svg(plt.figure(number)) for number in plt.get_fignums())
-        plt.close("all")
-
-    plt.show = show
-    for number, (words, source, line) in enumerate(split(path.read_text(encoding="utf-8"))):
-        out = io.StringIO()
-        if "[markdown]" not in words:
-            plt.rcParams["svg.hashsalt"] = f"{path.stem}-{number}"  # ids of two figures differ
-            with contextlib.redirect_stdout(out):
-                exec(compile("\n" * line + source, str(path), "exec"), names)
-                show()
-        made.append((out.getvalue(), figures[:]))
-        figures.clear()
-    return made
-
-
-def salt():
-    """A hash of everything that pages read besides themselves."""
-    digest = hashlib.sha256()
-    files = [ROOT / "minidepth.py", ROOT / "train.py", ROOT / "docs" / "matplotlibrc"]
-    files += [pathlib.Path(__file__), *(ROOT / "docs" / "results").rglob("*")]
-    for path in sorted(path for path in files if path.is_file()):
-        digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
-    return digest.digest()
-
-
-def outputs(path, log=print):
-    """run() in a process of its own, or what it gave before; and {seconds, torch, device}."""
-    key = hashlib.sha256(salt() + path.read_bytes()).hexdigest()[:16]
-    kept = CACHE / f"{path.stem}-{key}.json"
-    if not kept.exists():
-        began = time.perf_counter()
-        environment = os.environ | dict(
-            MATPLOTLIBRC=str(ROOT / "docs" / "matplotlibrc"), MPLBACKEND="Agg",
-            TOKENIZERS_PARALLELISM="false", PYTHONPATH=str(ROOT),
-        )  # fmt: skip
-        with tempfile.TemporaryDirectory() as folder:
-            result = os.path.join(folder, "result.json")
-            command = [sys.executable, __file__, str(path), result]
-            done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True)
-            if done.returncode:
-                raise failure(path, done.stderr.decode(errors="replace"))
-            made = json.loads(pathlib.Path(result).read_text(encoding="utf-8"))
-        made["seconds"] = time.perf_counter() - began
-        CACHE.mkdir(parents=True, exist_ok=True)
-        for old in CACHE.glob(f"{path.stem}-*.json"):
-            old.unlink()
-        kept.write_text(json.dumps(made), encoding="utf-8")
-        log(f"ran {path.name} in {made['seconds']:.0f} s")
-    return json.loads(kept.read_text(encoding="utf-8"))
-
-
-def failure(path, text):
-    """The exception that ends a build."""
-    from mkdocs.exceptions import PluginError
-
-    lines = [line for line in text.strip().splitlines() if "site-packages" not in line]
-    return PluginError("\n".join([f"{path.name} failed:", *lines[-25:]]))
-
-
-# ---------- a page ----------
-
-
-def fenced(source, words):
-    """A fence longer than any in the source."""
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", source)), default=0))
-    return f"{fence} {{ {words} }}\n{source.rstrip()}\n{fence}"
-
-
-def indented(text):
-    return "\n".join("    " + line if line else "" for line in text.splitlines())
-
-
-def as_markdown(path, made=None):
-    """(a percent file as a page of Markdown, its figures as SVG)"""
-    cells, parts, figures = split(path.read_text(encoding="utf-8")), [], []
-    waiting, folded = (
-        [],
-        [],
-    )  # figures of the cell before, for the caption of this one, and its code if folded
-    for number, (words, source, line) in enumerate(cells):
-        if "[markdown]" in words:
-            if source.startswith(SEE):
-                caption, _, source = source.partition("\n\n")
-                for svg in waiting:
-                    text = re.sub(r"[*`\\]|\]\([^)]*\)|\[", "", " ".join(caption.split()))
-                    label = f'role="img" aria-label="{html.escape(text)}"'
-                    figures.append(svg.replace("<svg", f"<svg {label}", 1))
-                    parts.append(f"@@figure {len(figures) - 1}@@")
-                caption = f'<figcaption markdown="span">{caption}</figcaption>'
-                parts += [caption, *folded] if made else folded
-            elif waiting:
-                raise failure(path, f"line {line}: the figure before has no '{SEE}'")
-            waiting = []
-            parts.append(source)
-            if number == 0 and "tutorials" in path.parts:
-                get = f"[notebook]({path.stem}.ipynb){{ download }}"
-                get += f" or [script]({path.name}){{ download }}"
-                parts.append(f"Download this page: {get}.")
-            continue
-        if waiting:
-            raise failure(path, f"line {line}: the figure before has no '{SEE}'")
-        code = fenced(source, ".python")
-        printed, waiting = made["cells"][number] if made else ("", [])
-        show = [printed.strip("\n")] if printed.strip() else []
-        if show and "markdown" not in words:
-            show = [fenced(show[0], ".python .output" if "python" in words else ".text .output")]
-        if "hide" in words:
-            what = "drew" if waiting else "printed"
-            folded = [f'??? note "The code that {what} this"\n\n{indented(code)}']
-            parts += show + ([] if waiting else folded)
-        else:
-            folded = []
-            parts += [code, *show]
-    if waiting:
-        raise failure(path, f"the last figure has no '{SEE}'")
-    if made and "tutorials" in path.parts:
-        about = f"PyTorch {made['torch']}, {made['device']}"
-        parts.append(f"*This page ran in {made['seconds']:.0f} s when it was built: {about}.*")
-    first = "---\nsearch:\n  boost: 4\n---\n\n" if "tutorials" in path.parts else ""
-    return first + "\n\n".join(parts) + "\n", figures
+def notebook(path):
+    """A percent file → a Jupyter notebook that finds minidepth.py, as JSON."""
+    made = jupytext.read(path)
+    made.cells.insert(1, nbformat.v4.new_code_cell(SETUP))
+    for number, cell in enumerate(made.cells):
+        cell.id = f"cell-{number}"
+    made.metadata = dict(kernelspec=dict(name="python3", display_name="Python 3"))
+    return nbformat.writes(made)
 
 
 def archive():
@@ -238,66 +135,115 @@ def archive():
     return buffer.getvalue()
 
 
-# ---------- what mkdocs calls ----------
-
-DRAWN = {}  # page → its figures
-
-
-def in_nav(nav):
-    """All pages of mkdocs.yml's nav."""
-    if isinstance(nav, str):
-        return {nav}
-    parts = nav.values() if isinstance(nav, dict) else nav
-    return set().union(*map(in_nav, parts))
-
-
 def on_files(files, config):
-    import logging
+    """Each page is known as .md, so that links and the nav are the same for all of them."""
 
-    from mkdocs.structure.files import File
+    def add(name, **content):
+        files.append(File.generated(config, name, **content))
 
-    log = logging.getLogger("mkdocs.hooks.minidepth").info
-    execute, pages = os.environ.get("DOCS_EXECUTE", "true") != "false", in_nav(config["nav"])
-    for file in [f for f in files if f.src_uri.endswith(".py") and not f.inclusion.is_excluded()]:
+    folder = pathlib.Path(config.plugins["mkdocs-jupyter"].config["cache_dir"]).parent
+    for file in [f for f in files if f.src_uri.endswith(".py")]:
         path, name = pathlib.Path(file.abs_src_path), file.src_uri[: -len(".py")]
-        is_page, for_download = f"{name}.md" in pages, "/how-to/" in path.as_posix()
-        if for_download or (is_page and "tutorials" in path.parts):
-            text = path.read_text(encoding="utf-8")
-            files.append(File.generated(config, f"{name}.ipynb", content=notebook(text)))
-        else:
-            files.remove(file)
-        if is_page:
-            quick = "tutorials" not in path.parts
-            page, figures = as_markdown(path, outputs(path, log) if execute or quick else None)
-            files.append(File.generated(config, f"{name}.md", content=page))
-            DRAWN[f"{name}.md"] = figures
-    files.append(File.generated(config, "minidepth.zip", content=archive()))
+        files.remove(file)
+        if name.startswith("reference/"):
+            add(f"{name}.md", content=kept(folder, path, lambda: printed(path)))
+        if name == "index" or name.startswith("tutorials/"):
+            add(f"{name}.md", abs_src_path=str(path))  # a page of mkdocs-jupyter: it ends in .py
+        if name.startswith(("tutorials/", "how-to/")):
+            add(f"{name}.ipynb", content=notebook(path))
+            add(f"{name}.py", abs_src_path=str(path))
+    add("minidepth.zip", content=archive())
     return files
 
 
+# ---------- pages ----------
+
+
+def on_page_markdown(markdown, page, config, files):
+    page.began = time.perf_counter()
+
+
 def on_page_content(content, page, config, files):
-    """Put figures in their places, and drawings, <img src="….svg">, into the page itself: only
-    there do they follow its colours."""
-    for number, svg in enumerate(DRAWN.get(page.file.src_uri, [])):
-        content = content.replace(f"<p>@@figure {number}@@</p>", f"<figure>{svg}</figure>")
-    content = re.sub(r"</figure>\s*(<figcaption>.*?</figcaption>)", r"\1</figure>", content)
+    """nbconvert's HTML → that of the other pages."""
+    path, plugin = pathlib.Path(page.file.abs_src_path or ""), config.plugins["mkdocs-jupyter"]
+    if path.suffix != ".py":
+        return content
+    took = time.perf_counter() - page.began  # as good as nothing if it comes from the cache
+    seconds = kept(plugin.config["cache_dir"], path, lambda: f"{took:.0f}")
+    soup = bs4.BeautifulSoup(content, "html.parser").select_one(".jp-Notebook")
+    relink(soup, page, files)
+    parts = rendered(soup, path)
+    if path.parent.name == "tutorials":
+        page.meta["search"] = dict(boost=4)
+        links = [f'<a href="../{path.stem}.ipynb" download>notebook</a>']
+        links += [f'<a href="../{path.name}" download>script</a>']
+        parts.insert(1, f"<p>Download this page: {' or '.join(links)}.</p>")
+        if plugin.config["execute"]:
+            about = f"in {seconds} s when it was built: PyTorch {TORCH}, {platform.machine()} CPU"
+            parts.append(f"<p><em>This page ran {about}.</em></p>")
+    return "\n".join(parts)
 
-    def drawing(match):
-        alt = re.search(r'alt="([^"]*)"', match[0])[1]
-        svg = (ROOT / "docs" / "assets" / match[1]).read_text(encoding="utf-8")
-        return svg.replace("<svg", f'<svg role="img" aria-label="{alt}"', 1)
 
-    return re.sub(r'<img [^>]*src="[^"]*assets/([\w-]+\.svg)"[^>]*>', drawing, content)
+def relink(soup, page, files):
+    """Links to sources become links to pages, drawings part of the page."""
+    for link in soup.select(".anchor-link"):
+        link.attrs |= {"class": "headerlink", "title": "Permanent link"}
+    page.present_anchor_ids, page.links_to_anchors = {tag["id"] for tag in soup.select("[id]")}, {}
+    for link in soup.select("a[href]"):
+        url = urllib.parse.urlsplit(link["href"])
+        if url.scheme or not url.path:
+            continue
+        target = posixpath.join(posixpath.dirname(page.file.src_uri), url.path)
+        target = files.get_file_from_path(posixpath.normpath(target))
+        if target is None:
+            log.warning(f"'{page.file.src_uri}' links to '{link['href']}', which is not there")
+            continue
+        if url.fragment:  # mkdocs looks whether that page has it
+            page.links_to_anchors.setdefault(target, {})[url.fragment] = link["href"]
+        link["href"] = url._replace(path=target.url_relative_to(page.file)).geturl()
+    for image in soup.select('img[src$=".svg"]'):  # only in the page does it follow its colours
+        text = pathlib.Path(page.file.abs_src_path).parent.joinpath(image["src"]).read_text("utf-8")
+        svg = bs4.BeautifulSoup(text, "html.parser").svg
+        svg.attrs |= {"role": "img", "aria-label": image["alt"]}
+        image.replace_with(svg)
 
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
-    cells = run(pathlib.Path(sys.argv[1]))
-    import platform
+def rendered(soup, path):
+    """A notebook in nbconvert's HTML → [HTML as Markdown pages have it]"""
+    parts = []
+    for number, cell in enumerate(soup.find_all(recursive=False), 1):
+        parts += [text.decode_contents() for text in cell.select(".jp-RenderedMarkdown")]
+        for code in cell.select(".jp-InputArea pre"):
+            parts.append(
+                f'<div class="highlight"><pre><code>{code.decode_contents()}</code></pre></div>'
+            )
+        shown = cell.select('.jp-OutputArea-output[data-mime-type="text/plain"] pre')
+        text = "".join(part.decode_contents() for part in shown).strip("\n")  # it comes in pieces
+        if "celltag_python" in cell["class"]:
+            python = (PythonLexer(), HtmlFormatter(nowrap=True))
+            text = pygments.highlight(html.unescape(text), *python)
+        if text:
+            parts.append(f'<div class="output highlight"><pre><code>{text}</code></pre></div>')
+        if figures := cell.select(".jp-RenderedSVG svg"):
+            after = cell.find_next_sibling()
+            caption = after and after.select_one(".jp-RenderedMarkdown > :first-child")
+            if not caption or not caption.get_text().startswith(SEE):
+                raise PluginError(
+                    f"{path.name}: a figure without '{SEE}' after it, in cell {number}"
+                )
+            caption.extract().name = "figcaption"
+            figures = [as_svg(svg, " ".join(caption.get_text().split())) for svg in figures]
+            parts.append(f"<figure>{''.join(figures)}{caption}</figure>")
+    return parts
 
-    import torch
 
-    about = dict(torch=torch.__version__.split("+")[0])
-    n = torch.get_num_threads()
-    about["device"] = f"{platform.machine()} CPU, {n} thread{'s' * (n > 1)}"
-    pathlib.Path(sys.argv[2]).write_text(json.dumps(dict(cells=cells, **about)), encoding="utf-8")
+def as_svg(svg, text):
+    """Matplotlib's SVG for a page: named, as wide as the page allows, the ink in its colour."""
+    for group in svg.select("g[id]"):  # a page would have each name once a figure
+        del group["id"]
+    for extra in svg.select("metadata"):
+        extra.decompose()
+    width = float(svg["width"].removesuffix("pt")) * 4 / 3
+    del svg["width"], svg["height"]
+    svg.attrs |= {"role": "img", "aria-label": text, "style": f"max-width: {width:.0f}px"}
+    return str(svg).replace(INK, "currentColor")

@@ -10,7 +10,7 @@
 # lacked: problems with answers, held-out accuracy, several seeds, and runs in which depth and the
 # number of parameters vary one without the other.
 
-# %% hide
+# %% tags=["hide"]
 import json
 
 import matplotlib.pyplot as plt

@@ -20,6 +20,7 @@ import pytest
 import minidepth as md
 
 pytest.importorskip("material", reason="mkdocs-material is not installed")
+pytest.importorskip("mkdocs_jupyter", reason="mkdocs-jupyter is not installed")
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 NAV = re.findall(r"^ +- (.*)\.md$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
@@ -30,6 +31,17 @@ hooks = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(hooks)
 
 
+def cells(path):
+    """A percent file → [(is it Markdown, its source)], read without the help of Jupyter's tools."""
+    parts = re.split(r"^# %%(.*)\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    found = []
+    for words, source in zip(parts[1::2], parts[2::2]):
+        markdown = "[markdown]" in words
+        source = re.sub("^# ?", "", source, flags=re.MULTILINE) if markdown else source
+        found.append((markdown, source.strip("\n")))
+    return found
+
+
 def execute(path, folder=ROOT):
     environment = os.environ | dict(MPLBACKEND="Agg", PYTHONPATH=str(ROOT), OMP_NUM_THREADS="1")
     command = [sys.executable, "-W", "ignore", str(path)]
@@ -38,16 +50,22 @@ def execute(path, folder=ROOT):
     return done.stdout
 
 
+def build(project, folder, run=True):
+    """mkdocs build --strict → (its exit code, what it said)"""
+    environment = os.environ | dict(DOCS_EXECUTE=str(run).lower(), NO_MKDOCS_2_WARNING="1")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(folder)]
+    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True)
+    return done.returncode, re.sub(r"\x1b\[[\d;]*m", "", done.stdout + done.stderr)  # no colours
+
+
 @pytest.fixture(scope="session")
 def site(tmp_path_factory):
     """The folder of the built site."""
     if os.environ.get("SITE"):
         return pathlib.Path(os.environ["SITE"]).resolve()
     folder = tmp_path_factory.mktemp("site")
-    environment = os.environ | dict(DOCS_EXECUTE="false", NO_MKDOCS_2_WARNING="1")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    code, said = build(ROOT, folder, run=False)
+    assert code == 0, said
     return folder
 
 
@@ -63,14 +81,14 @@ def test_a_tutorial_runs_as_a_script(path):
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_a_tutorial_has_its_parts(path):
-    text = path.read_text(encoding="utf-8")
-    cells = hooks.split(text)
-    first, code = cells[0][1], [source for words, source, _ in cells if "[markdown]" not in words]
+    text, parts = path.read_text(encoding="utf-8"), cells(path)
+    first, code = parts[0][1], [source for markdown, source in parts if not markdown]
     assert first.startswith("# ") and all(
         f"**{part}**" in first for part in ("You will learn", "Time", "Needs")
     )
-    assert "assert" in code[-1] and "## Exercises" in cells[-1][1]
+    assert "assert" in code[-1] and "## Exercises" in parts[-1][1]
     assert len(text.splitlines()) < 300
+    assert not re.search(r"^# %% (?!\[markdown\]|tags=)", text, re.MULTILINE)  # would do nothing
     assert not re.search(r"\b[Pp]rove[sd]?\b", text)  # PROVED, quoted from the report, may be named
 
 
@@ -84,68 +102,108 @@ def test_the_map_has_every_tutorial():
     assert TUTORIALS and not [p.stem for p in TUTORIALS if f"tutorials/{p.stem}.md" not in home]
 
 
-def test_a_page_runs_again_when_the_code_or_a_result_changes(tmp_path, monkeypatch):
-    for name in ("minidepth.py", "train.py", "docs/matplotlibrc", "docs/results/a.csv"):
+def test_the_cache_is_another_when_the_code_or_a_result_changes(tmp_path, monkeypatch):
+    read = ["minidepth.py", "train.py", "docs/matplotlibrc", "docs/jupyter_nbconvert_config.py"]
+    read += ["docs/results/a.csv"]
+    for name in read:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x = 1\n")
     monkeypatch.setattr(hooks, "ROOT", tmp_path)
-    monkeypatch.setattr(hooks, "__file__", str(tmp_path / "minidepth.py"))
-    monkeypatch.setattr(hooks, "CACHE", tmp_path / "cache")
     seen = {hooks.salt()}
-    for name in ("minidepth.py", "train.py", "docs/results/a.csv"):
+    for name in read:
         (tmp_path / name).write_text("x = 2\n")
         seen.add(hooks.salt())
     (tmp_path / "docs/results/b.csv").write_text("")
-    assert len(seen | {hooks.salt()}) == 5
+    seen.add(hooks.salt())
+    monkeypatch.setattr(hooks, "TORCH", "0.1")
+    assert len(seen | {hooks.salt()}) == len(read) + 3
 
 
-def page(tmp_path, text):
-    path = tmp_path / "page.py"
-    path.write_text(text)
-    return path
+@pytest.fixture
+def project(tmp_path):
+    """A project with our mkdocs.yml and hooks, and a single tutorial, to be written."""
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    settings = settings[: settings.index("\nnav:")] + "\nnav: [tutorials/01_page.md]\n"
+    for name in ("docs/hooks.py", "docs/jupyter_nbconvert_config.py", "docs/matplotlibrc"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    for name in ("minidepth.py", "train.py", "requirements.txt", "LICENSE"):
+        (tmp_path / name).write_text("x = 1\n")
+    (tmp_path / "mkdocs.yml").write_text(settings, encoding="utf-8")
+    (tmp_path / "docs" / "tutorials").mkdir()
+    return tmp_path
 
 
-def test_a_failing_cell_ends_the_build_and_names_the_line(tmp_path, monkeypatch):
-    from mkdocs.exceptions import PluginError
-
-    monkeypatch.setattr(hooks, "CACHE", tmp_path / "cache")
-    path = page(tmp_path, "# %% [markdown]\n# # A\n\n# %%\nprint(1)\nassert 1 == 2\n")
-    with pytest.raises(PluginError, match="(?s)page.py failed.*line 6.*AssertionError"):
-        hooks.outputs(path)
-    assert not list(tmp_path.glob("cache/*"))
+def write(project, *parts):
+    text = "# %% [markdown]\n# # A\n\n" + "\n\n".join(f"# %%{part}" for part in parts)
+    (project / "docs" / "tutorials" / "01_page.py").write_text(text + "\n")
 
 
-def test_a_page_shows_what_it_prints_and_draws(tmp_path, monkeypatch):
-    monkeypatch.setattr(hooks, "CACHE", tmp_path / "cache")
-    draw = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.title('T')\nplt.show()\nprint(7)"
-    text = f"# %% [markdown]\n# # A\n\n# %%\n{draw}\n\n# %% [markdown]\n# What to see: *up*.\n"
-    path = page(tmp_path, text)
-    logged = []
-    for _ in range(2):  # the second time from the cache
-        made = hooks.outputs(path, logged.append)
-    assert len(logged) == 1
-    markdown, (svg,) = hooks.as_markdown(path, made)
-    assert "```{ .text .output }\n7\n```" in markdown.replace("``` {", "```{")
-    assert 'aria-label="What to see: up."' in svg and "currentColor" in svg and ">T<" in svg
-    from mkdocs.exceptions import PluginError
-
-    with pytest.raises(PluginError, match="no 'What to see:'"):
-        hooks.as_markdown(page(tmp_path, text.replace("What to see", "Well")), made)
+DRAW = "\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.title('T')\nplt.show()"
+SEE = ' [markdown]\n# What to see: *up*, "so".\n#\n# More.'
 
 
-def test_a_notebook_is_one(tmp_path):
-    nbformat = pytest.importorskip("nbformat")
-    for path in [*TUTORIALS, DOCS / "how-to" / "kaggle_notebook.py"]:
-        nbformat.validate(nbformat.reads(hooks.notebook(path.read_text()), 4))
+def test_a_failing_cell_ends_the_build_and_names_page_and_line(project):
+    write(project, "\nprint(1)\nassert 1 == 2")
+    for _ in range(2):  # and leaves nothing that the next build would take for a result
+        code, said = build(project, project / "site")
+        assert code == 1
+        assert re.search("(?s)tutorials/01_page.*-> 2 assert 1 == 2.*AssertionError", said), said
+
+
+def test_a_figure_needs_its_paragraph(project):
+    for parts in ([DRAW], [DRAW, SEE.replace("What", "Who")], [DRAW, "\n1", SEE]):
+        write(project, *parts)
+        code, said = build(project, project / "site")
+        assert code == 1 and re.search("01_page.py: a figure without 'What to see:'", said)
+
+
+def test_a_dead_link_ends_the_build(project):
+    for link, why in (("02_other.md", "not there"), ("01_page.md#b", "no such anchor")):
+        write(project, f" [markdown]\n# [there]({link}), [here](01_page.md#a)")
+        code, said = build(project, project / "site", run=False)
+        assert code == 1 and why in said and said.count("WARNING") == 1
+
+
+def test_a_page_shows_what_it_prints_and_draws(project):
+    write(
+        project,
+        f"{DRAW}\nprint('7 < 8')\n9",
+        SEE,
+        ' tags=["hide", "python"]\nprint("def f(): 1")',
+        "\nimport minidepth as md\nopen('n', 'a').write('1')\nprint('x', flush=True)\nprint(md.x)",
+        " [markdown]\n# [here](01_page.md#a), [zip](../minidepth.zip)",
+    )
+    for x, runs in ((1, 1), (1, 1), (2, 2)):  # the second time from the cache
+        (project / "minidepth.py").write_text(f"x = {x}\n")
+        code, said = build(project, project / "site")
+        assert code == 0, said
+        assert len((project / "n").read_text()) == runs
+        page = (project / "site" / "tutorials" / "01_page" / "index.html").read_text()
+        assert f'<div class="output highlight"><pre><code>x\n{x}</code></pre></div>' in page
+    assert '<div class="output highlight"><pre><code>7 &lt; 8</code></pre></div>' in page
+    figure = re.search("(?s)<figure><svg(.*)</svg><figcaption>(.*?)</figcaption></figure>", page)
+    assert "aria-label='What to see: up, \"so\".'" in figure[1] and ">T<" in figure[1]
+    assert "currentColor" in figure[1] and hooks.INK not in page
+    assert figure[2] == 'What to see: <em>up</em>, "so".' and "<p>More.</p>" in page
+    assert '<span class="k">def</span>' in page and '"def f(): 1"' not in page  # hidden, Python
+    assert 'href="./#a"' in page and 'href="../../minidepth.zip"' in page
+    assert re.search('<h1 id="a">A<a class="headerlink" href="#a"', page)
+    assert not re.search("<script[^>]*src=.?http|jp-|MathJax", page)
 
 
 def test_notebooks_hold_the_code_of_their_page_in_order():
+    import nbformat
+
     for path in [*TUTORIALS, DOCS / "how-to" / "kaggle_notebook.py"]:
-        cells = json.loads(hooks.notebook(path.read_text(encoding="utf-8")))["cells"]
-        assert cells[1]["source"] == hooks.SETUP
-        code = [cell["source"] for cell in cells if cell["cell_type"] == "code"][1:]
-        kept = [s for w, s, _ in hooks.split(path.read_text()) if "[markdown]" not in w]
-        assert code == kept and len(code) > 1
+        text = hooks.notebook(path)
+        nbformat.validate(nbformat.reads(text, 4))
+        made = [
+            (c["cell_type"] == "markdown", "".join(c["source"]).strip("\n"))
+            for c in json.loads(text)["cells"]
+        ]
+        assert made.pop(1) == (False, hooks.SETUP)
+        assert made == cells(path) and len(made) > 1
 
 
 def test_the_kaggle_notebook_from_the_archive_alone(tmp_path):

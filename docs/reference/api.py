@@ -1,24 +1,24 @@
-# %% [markdown]
-# # Functions and classes
-#
-# Everything is in one file, `minidepth.py`, in the order below. Descriptions and source are taken
-# from it when the site is built. Dimensions: B sequences, T tokens, C width, H heads, D head size,
-# V words, L layers. Start here:
-#
-# ```python
-# import minidepth as md
-#
-# m, t = md.configs("laptop", n_layers=2, steps=200)
-# run = md.train(m, t)
-# print(md.answer_accuracy(run.model, run.tokenizer, md.load_data(t, m.block_size).problems[:50]))
-# ```
+"""# Functions and classes
 
-# %% hide markdown
+Everything is in one file, `minidepth.py`, in the order below. Descriptions and source are taken
+from it when the site is built. Dimensions: B sequences, T tokens, C width, H heads, D head size,
+V words, L layers. Start here:
+
+```python
+import minidepth as md
+
+m, t = md.configs("laptop", n_layers=2, steps=200)
+run = md.train(m, t)
+print(md.answer_accuracy(run.model, run.tokenizer, md.load_data(t, m.block_size).problems[:50]))
+```
+"""
+
 import inspect
 import re
 
 import minidepth as md
 
+print(__doc__)
 PUBLIC = """ModelConfig TrainConfig configs GPT readable_attention chunked_loss TASKS memorize icqa
 template icl_template khop chance task_sizes load_data Data embedded_rows generate
 answer_texts answer_accuracy task_accuracy final_answer lr_at train train_step Run

@@ -1,21 +1,21 @@
-# %% [markdown]
-# # Every flag
-#
-# Every setting is a field of `ModelConfig` or `TrainConfig` and a flag of `train.py` of the same
-# name. The tables are made from the code when the site is built; `python train.py --help` prints
-# the same. In code: `minidepth.configs(preset, name=value, …)`.
-#
-# Without `--preset` the command takes `report` where it finds a CUDA GPU, `tasks` where `--data` is
-# a depth task, and else `laptop`, and its first line says which and why. The last column
-# has what presets change. Several values of a flag train every combination:
-# `--n_layers 1 2 4 --seed 0 1 2`.
+"""# Every flag
 
-# %% hide markdown
+Every setting is a field of `ModelConfig` or `TrainConfig` and a flag of `train.py` of the same
+name. The tables are made from the code when the site is built; `python train.py --help` prints
+the same. In code: `minidepth.configs(preset, name=value, …)`.
+
+Without `--preset` the command takes `report` where it finds a CUDA GPU, `tasks` where `--data` is
+a depth task, and else `laptop`, and its first line says which and why. The last column
+has what presets change. Several values of a flag train every combination:
+`--n_layers 1 2 4 --seed 0 1 2`.
+"""
+
 import dataclasses
 
 import minidepth as md
 import train
 
+print(__doc__)
 FLAGS = {name for action in train.make_parser()._actions for name in action.option_strings}
 
 
@@ -52,12 +52,12 @@ for task, settings in md.TASK_SETTINGS.items():
     text = ", ".join(f"`--{key} {shown(value).strip('`')}`" for key, value in settings.items())
     print(f"| `{task}` | {text} |")
 
-# %% [markdown]
-# ## What else the command does
-#
-# These flags are not settings of a run. They choose what is done, or how a grid is run.
+print("""
+## What else the command does
 
-# %% hide markdown
+These flags are not settings of a run. They choose what is done, or how a grid is run.
+""")
+
 settings = {f"--{f.name}" for kind in (md.ModelConfig, md.TrainConfig)
             for f in dataclasses.fields(kind)}  # fmt: skip
 print("| flag | what |\n|---|---|")

@@ -1,15 +1,15 @@
-# %% [markdown]
-# # The published numbers
-#
-# Figures as the source documents print them, kept as tables in `docs/results/published` and read by
-# `minidepth.published(name)`. **None of them was measured here.** What each document is:
-# [citing](citing.md). What we think of them: [the logs](../tutorials/04_logs.md),
-# [looking inside](../tutorials/08_looking_inside.md), [heads](../tutorials/09_heads.md),
-# [scale](../tutorials/10_scale.md).
+"""# The published numbers
 
-# %% hide markdown
+Figures as the source documents print them, kept as tables in `docs/results/published` and read by
+`minidepth.published(name)`. **None of them was measured here.** What each document is:
+[citing](citing.md). What we think of them: [the logs](../tutorials/04_logs.md),
+[looking inside](../tutorials/08_looking_inside.md), [heads](../tutorials/09_heads.md),
+[scale](../tutorials/10_scale.md).
+"""
+
 import minidepth as md
 
+print(__doc__)
 TABLES = {
     "report_log_1_layers": ("The report: 1 layer", "Loss in nats a token, time in seconds. "
                             "`train_loss` is of one batch. One run."),

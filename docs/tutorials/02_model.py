@@ -35,7 +35,7 @@ for name, value in vars(report).items():
 # over q · k; the output is the weighted mean of the values. This is the only place in the model
 # where a token learns anything about another token. Here is the formula as the library has it:
 
-# %% hide python
+# %% tags=["hide", "python"]
 print(inspect.getsource(md.readable_attention))
 
 # %% [markdown]
@@ -61,7 +61,7 @@ print("weights of the third token:", [round(w, 3) for w in weights[0, 0, 2, :5].
 # feed-forward part (MLP) works on each token alone: 384 → 1,536 → 384 numbers. With `d_ff=0` it is
 # left out, as in the [depth tasks](01_hypothesis.md).
 
-# %% hide python
+# %% tags=["hide", "python"]
 print(inspect.getsource(md.MLP))
 print(inspect.getsource(md.Block))
 
@@ -159,7 +159,7 @@ print(f"12 layers against 1: {ratio:.2f} times the operations (attention over ke
 # 8,192 × 151,665 numbers, 5 GB in single precision. `chunked_loss()` makes them a few rows at a
 # time, and their gradient with them:
 
-# %% hide python
+# %% tags=["hide", "python"]
 print(inspect.getsource(md.chunked_loss))
 
 # %% [markdown]

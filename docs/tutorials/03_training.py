@@ -45,7 +45,7 @@ print("scaled by 65536", [f"{x:.1e}" for x in scaled.tolist()])
 # The order matters: clipping is about the true gradient, so it comes after `unscale_`. The whole
 # step, as the library has it:
 
-# %% python
+# %% tags=["python"]
 print(inspect.getsource(md.train_step))
 
 # %% [markdown]
@@ -89,7 +89,7 @@ print(f"mean of all tokens {truth:.4f}; mean of means {mean_of_means:.4f}; sums 
 # questions open: is the first step 0 or 1? The logs print the rate at 21 steps each. One formula
 # gives all 42 numbers, and it begins with a step at rate 0:
 
-# %% python
+# %% tags=["python"]
 print(inspect.getsource(md.lr_at))
 
 # %%
