@@ -1037,6 +1037,10 @@ def load_data(config, block_size=512, tokenizer=None):
     facts, made = dict(unusable_rows=len(rows) - len(parts[0]) - len(parts[1])), []
     for name, part in zip(("train", "val"), parts):
         encoded = encode([segments(row, tokenizer) for row in part], tokenizer, config.loss_on)
+        longest = max(len(ids) for ids, _ in encoded)
+        if "guess" in part[0] and longest > block_size + 1:  # cut, it could not be answered
+            n = f"block_size {block_size} is too short for problems of {longest} tokens"
+            raise ValueError(f"{n}; give at least {longest - 1}, or fewer --problem_steps")
         n = sum(len(ids) for ids, _ in encoded)
         facts |= {f"{name}_rows": len(part), f"{name}_tokens": n}
         packing = config.packing

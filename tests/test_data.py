@@ -344,7 +344,7 @@ def test_the_embedded_tokenizer_gives_text_back(data):
 
 
 def test_a_tokenizer_has_at_most_the_size_asked_for():
-    assert len(md.load_data(config(max_rows=300, tokenizer_size=300), 80).tokenizer) == 300
+    assert len(md.load_data(config(max_rows=300, tokenizer_size=300), 100).tokenizer) == 300
 
 
 def test_a_broken_tokenizer_folder_says_so(tmp_path):
@@ -505,6 +505,19 @@ def test_families_and_modulus_are_chosen():
 def test_too_few_problems_for_a_split_are_told():
     with pytest.raises(ValueError, match="problem_modulus 2 leaves too few chains"):
         md.embedded_rows(50, True, families=("chain",), steps=(1,), modulus=2)
+
+
+@pytest.mark.parametrize("packing", ["pad", "pack"])
+def test_a_block_in_which_problems_do_not_fit_says_what_would_do(tiny, packing):
+    t = tiny(problem_steps=(4,), problem_families=("chain",), packing=packing)[1]
+    with pytest.raises(ValueError, match="block_size 40 is too short for .* give at least") as told:
+        md.load_data(t, 40)
+    enough = int(re.search("at least ([0-9]+)", str(told.value))[1])
+    longest = max(filled.sum() for filled in md.filled(*md.load_data(t, enough).val))
+    if packing == "pad":
+        assert longest == enough  # nothing is wasted, either
+    with pytest.raises(ValueError, match=f"give at least {enough}"):
+        md.load_data(t, enough - 1)
 
 
 def test_the_settings_reach_the_problems(tiny):
