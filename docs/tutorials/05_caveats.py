@@ -155,7 +155,12 @@ for depth, found in attention.items():
     )
 
 # %% [markdown]
-# RECIPE
+# Two layers of attention alone, with fewer parameters, answer 0.38 to 0.68 of the problems, two of
+# three runs more than any run of two layers above; four layers are not better than two here. With
+# three seeds the intervals are wide. But the recipe moves the accuracy of a shallow model as much as
+# some layers do, and which depth is needed for a given accuracy depends on it. Read the figures
+# above as: *with this recipe, in this time, so many layers got so far*.
+# [Thinking against depth](07_thinking.md) goes on from here.
 #
 # ## What the evidence says
 #
@@ -170,7 +175,7 @@ for depth, found in attention.items():
 #   learning rate was not tuned, so part of the gap may be training.
 #
 # What it does not say: that this holds for chain-of-thought text written by people, at the report's
-# size, after longer training, or for other ways to spend parameters.
+# size, after longer training, with another recipe, or for other ways to spend parameters.
 #
 # **Memory did not make these differences.** Every model's training loss, measured without dropout,
 # is close to its validation loss: 20,000 problems in 800 steps leave little time to learn them by
