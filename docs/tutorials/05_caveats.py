@@ -156,10 +156,10 @@ for depth, found in attention.items():
 
 # %% [markdown]
 # Two layers of attention alone, with fewer parameters, answer 0.38 to 0.68 of the problems, two of
-# three runs more than any run of two layers above; four layers are not better than two here. With
-# three seeds the intervals are wide. But the recipe moves the accuracy of a shallow model as much as
-# some layers do, and which depth is needed for a given accuracy depends on it. Read the figures
-# above as: *with this recipe, in this time, so many layers got so far*.
+# three runs more than any run of two layers above; four are not better than two here. With three
+# seeds the intervals are wide. But the recipe moves the accuracy of a shallow model as much as some
+# layers do, and which depth a given accuracy needs depends on it. Read the figures above as: *with
+# this recipe, in this time, so many layers got so far*.
 # [Thinking against depth](07_thinking.md) goes on from here.
 #
 # ## What the evidence says
