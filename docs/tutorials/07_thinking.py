@@ -76,22 +76,27 @@ plt.show()
 # %% [markdown]
 # What to see: points are runs, three seeds a model; lines join the best of the three; the dotted
 # line is guessing. With worked steps two layers answer problems of every length, in every run.
-# Directly they answer one step; two steps took three layers, and three steps nobody learned.
+# Directly one step takes two layers; longer problems are learned in part, by some runs, and more
+# layers do not make it more likely.
 #
 # ## What this says
 #
-# **Written steps replaced layers.** Two layers with worked steps are enough for one, two and three
-# looks. One layer is not, with or without them: to find the letter after another takes
+# **Written steps did what layers did not.** Two layers with worked steps are enough for one, two
+# and three looks. One layer is not, with or without them: to find the letter after another takes
 # [a copy and a match](06_depth_thresholds.md), which is two layers. Each written step is one such
-# look, and for the next one the model starts again from its first layer.
+# look, and for the next one the model starts again from its first layer. Of nine direct runs with
+# two to four layers none answers three steps in nine of ten cases.
 #
-# **Without writing, all looks must fit into one pass.** Two layers manage one step, in every run,
-# and guess the second. Three layers managed two, in two runs of three.
+# **A further layer helped, but not surely.** Two runs learned two steps to nine of ten cases, and
+# both have three layers. One run of two layers answers seven of ten of both the two and the three
+# steps. We had expected guessing there; how it does that, we have not looked into. Six letters are
+# few, and a rule that works for most rings may exist that looks once.
 #
-# **What a depth can do need not be found.** The third run of three layers never learned the first
-# step. Four layers can do all that three can, by leaving one out; yet none of their runs learned a
-# second step in this budget, and one had only begun on the first. More layers were slower to train
-# here, not better. With worked steps less is to be found: one look, learned once, serves for all.
+# **What a depth can do need not be found.** One run of three layers never learned the first step.
+# Four layers can do all that three can, by leaving one out; yet none of their runs learned a second
+# step in this budget, and one had only begun on the first. So "accuracy against layers" measures
+# training as much as reach. With worked steps less is to be found: one look, learned once, serves
+# for all.
 #
 # What the writing costs: tokens. Each is a pass of its own through the model when it answers.
 
@@ -147,8 +152,8 @@ for L, values in chains.items():
 # three, five times as many problems, and for look-ups a curriculum. We found this recipe by trying
 # about fifteen settings, mostly with seed 0, on the same held-out problems, and did not tune it for
 # each depth. So "did not" above is about this recipe: a cell that guesses may learn with another.
-# For two layers and two steps there is a reason beyond our runs to expect that it will not: `khop`
-# [needs a further layer](06_depth_thresholds.md) there, too.
+# What would show a limit of depth is a reason why no training can pass it, as for
+# [`khop`](06_depth_thresholds.md), or many recipes that all stop at the same place.
 
 
 # %%
@@ -162,7 +167,8 @@ print({key: reach(*key) for key in found})
 assert reach("thinking", 1) == reach("direct", 1) == [0, 0, 0]
 assert reach("thinking", 2) == [3, 3, 3] and reach("direct", 2) == [1, 1, 1]
 assert reach("direct", 3) == [0, 2, 2] and reach("direct", 4) == [0, 1, 1]
-assert max(run["lookup 2"] for run in found["direct", 2]) < 0.35
+assert 0.6 < max(run["lookup 3"] for run in found["direct", 2]) < 0.8
+assert max(run["lookup 3"] for L in layers for run in found["direct", L]) < 0.9
 assert sorted(value > 0.5 for value in chains[2]) == [False, True, True]
 assert max(chains[2]) > 0.9 and max(chains[1]) < 0.2
 
