@@ -13,7 +13,9 @@
 # - **memory**: with those parameters they can learn more of the training text by heart.
 #
 # A lower training loss fits all three. So the study has two more models, each with one of the first
-# two and not the other, and measures answers to problems that were held out.
+# two and not the other, and measures answers to problems that were held out. They are of three
+# families: chains of sums modulo ten, look-ups in a ring of six letters, orderings of letters; each
+# of one to three steps, which the model writes down before it answers.
 #
 # | model | parameters | depth |
 # |---|---|---|
@@ -128,7 +130,7 @@ plt.show()
 # family. Deeper models answer more, and two layers already answer more than one. Chains come with
 # eight layers; look-ups come slowly, and in some runs only.
 #
-# Each family is learned all at once, at a time that depends on the seed, and 800 steps are over
+# A run learns a family rather suddenly, at a time that depends on the seed, and 800 steps are over
 # before every run has got there. A mean over such runs says how often a model gets there in this
 # budget, not how good a depth is in the end.
 #
