@@ -1,5 +1,6 @@
 """Grids and studies: what is run, skipped, resumed and reported, and the numbers in the tables."""
 
+import functools
 import json
 import math
 import os
@@ -105,7 +106,11 @@ def test_a_grid_goes_on_past_a_failed_run_and_resumes_a_stopped_one(grid, tmp_pa
 def test_interrupted_runs_are_saved_and_the_same_command_goes_on(tmp_path):
     line = "--data icqa --n_layers 1 2 --steps 3000 --eval_every 1000 --out_dir".split()
     command = [sys.executable, str(ROOT / "train.py"), *line, str(tmp_path)]
-    process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE)
+    # a shell's background job, as these tests may be one, ignores Ctrl-C, and so would its children
+    listen = functools.partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    process = subprocess.Popen(
+        command, start_new_session=True, stdout=subprocess.PIPE, preexec_fn=listen
+    )
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("*/log.jsonl")) and time.monotonic() < deadline:
         time.sleep(0.1)
