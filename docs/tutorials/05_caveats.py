@@ -104,19 +104,16 @@ for depth, found in by_depth.items():
     mean, half = md.interval([run["accuracy"] for run in found])
     print(f"{depth:2} layers: accuracy {mean:.3f} ± {half:.3f}, n = {len(found)}")
 
-kinds = list(sweep["runs"][0]["accuracy_by_problem"])
-shares = {
-    depth: [statistics.mean(run["accuracy_by_problem"][kind] for run in found) for kind in kinds]
-    for depth, found in by_depth.items()
-}
 figure, (left, right) = plt.subplots(1, 2, figsize=(6.6, 3.6))
 for depth, found in by_depth.items():
     left.plot([depth] * len(found), [run["accuracy"] for run in found], "o", color="C0", alpha=0.6)
 left.set(xlabel="layers", ylabel="accuracy, all problems", xticks=list(by_depth), ylim=(0, 1.03))
 for number, family in enumerate(("chain", "lookup", "order")):
     means = [
-        statistics.mean(v for kind, v in zip(kinds, column) if family in kind)
-        for column in shares.values()
+        statistics.mean(
+            run["accuracy_by_problem"][f"{family} {k}"] for run in found for k in (1, 2, 3)
+        )
+        for found in by_depth.values()
     ]
     right.plot(list(by_depth), means, "o-", color=f"C{number}", label=family)
 right.set(
