@@ -54,6 +54,7 @@ def salt():
     """A hash of everything that pages read besides themselves."""
     digest = hashlib.sha256(TORCH.encode())
     files = [ROOT / "minidepth.py", ROOT / "train.py", *(ROOT / "docs" / "results").rglob("*")]
+    files += (ROOT / "docs" / "studies").glob("*.py")
     files += [ROOT / "docs" / name for name in ("matplotlibrc", "jupyter_nbconvert_config.py")]
     for path in sorted(path for path in files if path.is_file()):
         digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
@@ -92,15 +93,16 @@ def on_config(config):
         MATPLOTLIBRC=str(ROOT / "docs" / "matplotlibrc"),
         MPLBACKEND="module://matplotlib_inline.backend_inline",
         PYTHONIOENCODING="utf-8",
-        PYTHONPATH=str(ROOT),
+        PYTHONPATH=os.pathsep.join([str(ROOT), str(ROOT / "docs")]),  # installed or not
         TOKENIZERS_PARALLELISM="false",
     )
 
 
 # ---------- files ----------
 
-SETUP = """# Finds minidepth.py: in this folder or its parents, in a Kaggle data set, or in the
-# minidepth.zip that the site offers
+SETUP = """\
+# Finds minidepth.py and docs/studies: in this folder or its parents, in a Kaggle data set, or in
+# the minidepth.zip that the site offers
 import glob
 import os
 import sys
@@ -110,11 +112,14 @@ if os.path.exists("minidepth.zip") and not os.path.exists("minidepth.py"):
 
     zipfile.ZipFile("minidepth.zip").extractall()
 found = glob.glob("/kaggle/input/**/minidepth.py", recursive=True)
-sys.path += [".", "..", "../..", *map(os.path.dirname, found)]"""
+for folder in [".", "..", "../..", *map(os.path.dirname, found)]:
+    if os.path.exists(os.path.join(folder, "minidepth.py")):
+        folder = os.path.abspath(folder)
+        sys.path += [folder, os.path.join(folder, "docs")]"""
 
 
 def notebook(path):
-    """A percent file → a Jupyter notebook that finds minidepth.py, as JSON."""
+    """A percent file → a Jupyter notebook that finds minidepth and the studies, as JSON."""
     made = jupytext.read(path)
     made.cells.insert(1, nbformat.v4.new_code_cell(SETUP))
     for number, cell in enumerate(made.cells):
@@ -125,13 +130,14 @@ def notebook(path):
 
 def archive():
     """minidepth.zip: what a notebook needs beside itself."""
-    files = ["minidepth.py", "train.py", "requirements.txt", "LICENSE"]
-    files += sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/results/**/*.csv"))
-    files += sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/results/**/*.json*"))
+    files = ["minidepth.py", "train.py", "pyproject.toml", "requirements.txt", "LICENSE"]
+    for pattern in ("docs/studies/*.py", "docs/results/**/*.csv", "docs/results/**/*.json*"):
+        files += sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob(pattern))
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as zipped:
-        for name in files:  # a fixed date: the same files give the same bytes
-            zipped.writestr(zipfile.ZipInfo(name, (2026, 1, 1, 0, 0, 0)), (ROOT / name).read_text())
+        for name in files:
+            about = zipfile.ZipInfo(name, (2026, 1, 1, 0, 0, 0))  # the same files, the same bytes
+            zipped.writestr(about, (ROOT / name).read_bytes(), zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
 
 

@@ -11,19 +11,16 @@
 # number of parameters vary one without the other.
 
 # %% tags=["hide"]
-import json
-
 import matplotlib.pyplot as plt
 
-import minidepth as md
+from studies import results
 
-with open("docs/results/depth/summary.json", encoding="utf-8") as f:
-    runs = json.load(f)["runs"]
+runs = results.summary("depth")["runs"]
 names = ["1 layer", "1 wide layer", "1 layer, 12 times", "12 layers"]
 plt.figure()
 for x, name in enumerate(names):
     values = [run["accuracy"] for run in runs if run["labels"]["model"] == name]
-    mean, half = md.interval(values)
+    mean, half = results.interval(values)
     plt.plot([x - 0.1] * len(values), values, "o", color="C0", alpha=0.7)
     plt.errorbar(x + 0.1, mean, half, fmt="s", color="C1", capsize=3)
 guess = runs[0]["guess"]
@@ -74,6 +71,7 @@ plt.show()
 # | see what size, padding and little data do | [Scale](tutorials/10_scale.md) |
 # | train the published pair on Kaggle | [Kaggle](how-to/kaggle.md) |
 # | train on your own text | [Own data](how-to/own_data.md) |
+# | add a task or a study | [Own task, own study](how-to/own_task_and_study.md) |
 # | look something up | [Every flag](reference/flags.md), [functions](reference/api.md) |
 #
 # You need Python and the basics of PyTorch: tensors, modules, a training loop. Words such as *nat*

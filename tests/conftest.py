@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import minidepth as md
+from studies import tasks
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 SHARED = pathlib.Path(__file__).resolve().parents[2] / "shared"
@@ -52,6 +53,14 @@ def finished(tmp_path_factory):
     out = str(tmp_path_factory.mktemp("runs"))
     values = TINY_MODEL | TINY_TRAIN | dict(out_dir=out, name="finished", eval_problems=12)
     return md.train(*md.configs("laptop", **values)).dir
+
+
+@pytest.fixture(scope="session")
+def solved(tmp_path_factory):
+    """The folder of two layers that have learned icqa; tests must not change its weights."""
+    out = str(tmp_path_factory.mktemp("runs"))
+    m, t = tasks.configs("icqa", n_layers=2, eval_every=500, out_dir=out, name="two")
+    return md.train(m, t, tasks.load_data(t, m.block_size)).dir
 
 
 @pytest.fixture(scope="session")

@@ -56,7 +56,7 @@ def test_the_main_job(tmp_path):
     assert re.search(r"answer accuracy \d\.\d{3} on 12 held-out problems, guessing 0\.\d{3}", rest)
     folder = next((tmp_path / "runs").iterdir())
     names = {"config.json", "log.jsonl", "model.safetensors", "state.pt", "tokenizer", "curve.png"}
-    assert names == set(os.listdir(folder))
+    assert names == set(os.listdir(folder)) - {".lock"}
     assert (folder / "curve.png").read_bytes()[:4] == b"\x89PNG"
     config = json.loads((folder / "config.json").read_text())
     assert "train.py --n_layers 1 --d_model 16" in config["command"]
@@ -121,9 +121,22 @@ def test_the_preset_follows_the_machine(capsys, monkeypatch):
     [
         ("--n_heads 7", "n_heads 7 does not divide d_model 64"),
         ("--n_layers 3 --n_heads 4,4", "n_heads has 2 numbers but n_layers is 3"),
-        ("--preset nothing", "preset 'nothing' is unknown; choose from report, laptop"),
+        ("--preset nothing", "preset 'nothing' is unknown; choose from report, laptop, heads"),
+        ("--preset llmini-d", "preset 'llmini-d' is unknown; choose from"),
         ("--n_layer 3", "unrecognized arguments: --n_layer 3"),
         ("--n_layers many", "argument --n_layers: invalid int value: 'many'"),
+        ("--n_heads x", "argument --n_heads: 'x' is not a whole number, or several: 8,4,2"),
+        ("--problem_steps 1-3", "argument --problem_steps: '1-3' is not a whole number, or"),
+        ("--warmup_steps few", "argument --warmup_steps: 'few' is neither a number of steps"),
+        ("--lr inf", "lr inf does not work; give a number at least 0"),
+        ("--sizes pairs=3", "sizes pairs=3 are for a task or a loader; give none with"),
+        ("--data icqa --sizes hops=3", "sizes hops is none of the task icqa's; it has symbols"),
+        ("--loader nobody", "loader 'nobody' is unknown; choose from llmini, packing, thinking"),
+        ("--loader depth", "loader depth makes no data; choose from llmini, packing, thinking"),
+        ("--study grid", "study 'grid' has no rows to train; choose from depth, heads"),
+        ("--study my.py", "study my.py is not there; give a Python file"),
+        ("--data my.py", "data my.py is not there; give a Python file"),
+        ("--resume", "argument --resume: expected one argument"),
         ("--n_layers -1", "n_layers -1 does not work; give a whole number at least 1"),
         ("--lr nan", "lr nan does not work; give a number at least 0"),
         ("--lr -1", "lr -1.0 does not work"),
@@ -223,3 +236,74 @@ def test_importing_minidepth_needs_torch_alone():
     code += "('transformers', 'datasets', 'matplotlib', 'safetensors', 'pyarrow')])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("flag", ["resume", "sample", "study", "score", "mechanism"])
+def test_a_variable_that_is_unset_trains_nothing(flag, tmp_path, capsys):
+    assert train.main([f"--{flag}", "", "--out_dir", str(tmp_path)]) == 2
+    assert f"--{flag} was given an empty name" in capsys.readouterr().err
+    assert not os.listdir(tmp_path)
+
+
+def test_the_main_job_alone_reads_no_study_but_the_figures():
+    """Only what a flag asks for: tasks, grids and the rest stay unread."""
+    code = "import sys, train; train.main(['--dry_run', '--n_layers', '1']); print(sorted("
+    code += "m for m in sys.modules if m.startswith('studies')))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr
+
+
+def test_imports_go_one_way():
+    """tutorials → studies → minidepth; train.py → minidepth at its top, to a study where used."""
+    top = re.compile(r"^(?:import|from) +(\w+)", re.MULTILINE)
+    anywhere = re.compile(r"^ *(?:import|from) +(\w+)", re.MULTILINE)
+    ours = {"minidepth", "train", "studies"}
+    assert not set(anywhere.findall((ROOT / "minidepth.py").read_text())) & ours
+    assert set(top.findall((ROOT / "train.py").read_text())) & ours == {"minidepth"}
+    for path in (ROOT / "docs" / "studies").glob("*.py"):
+        assert not set(anywhere.findall(path.read_text())) & {"train"}, path
+    for path in (ROOT / "docs" / "tutorials").glob("*.py"):
+        assert not set(anywhere.findall(path.read_text())) & {"train"}, path
+
+
+@pytest.mark.parametrize("path", ["train.py", *sorted((ROOT / "docs" / "studies").glob("*.py"))],
+                         ids=lambda path: pathlib.Path(path).stem)  # fmt: skip
+def test_a_file_can_be_read_in_a_sitting(path):
+    most = 400 if path == "train.py" else 300
+    assert len((ROOT / path).read_text().splitlines()) <= most
+
+
+def test_importing_a_study_costs_hardly_more_than_torch():
+    names = [path.stem for path in (ROOT / "docs" / "studies").glob("*.py")]
+    code = "import sys; sys.path[:0] = ['.', 'docs']\n"
+    code += "".join(f"import studies.{name}\n" for name in names if name != "__init__")
+    code += "print([m for m in sys.modules if m in ('transformers', 'datasets', 'matplotlib', "
+    code += "'safetensors', 'pyarrow', 'scipy')])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stdout + done.stderr
+
+
+def test_a_run_on_code_of_ones_own_needs_it_named_again(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(
+        "import torch\nfrom studies.task import Task, ask\n\n\nclass first(Task):\n"
+        "    def draw(self, batch, generator, test=False, symbols=5):\n"
+        "        x = torch.randint(symbols, (batch, 3), generator=generator)\n"
+        "        return ask(x, x[:, 0], symbols)\n\n\nTASK = first()\n"
+    )
+    flags = "--data mine.py --n_layers 1 --steps 6 --warmup_steps 1 --eval_every 3 --save_every 2"
+    code, out, err = call(f"{flags} --name mine --sizes symbols=4", capsys)
+    assert code == 0 and "data mine.py (symbols 4), drawn anew each step" in out, err
+    assert "accuracy of guessing unknown" in out
+    config = json.loads((tmp_path / "runs/mine/config.json").read_text())
+    assert config["train"]["sizes"] == ["symbols=4"]
+    from studies import find
+
+    find.NAMED.clear()  # as in a process of its own
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    code, _, err = call("--resume runs/mine", capsys)
+    assert code == 2 and "to execute it, name it again: --data mine.py" in err
+    code, _, err = call("--resume runs/mine --data mine.py", capsys)
+    assert code == 2 and "is finished: 6 of 6 steps are done" in err
+    code, _, err = call("--resume runs/mine --data other.py", capsys)
+    assert code == 2 and "--resume keeps the run's settings; leave out --data" in err

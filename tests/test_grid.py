@@ -1,19 +1,24 @@
-"""Grids and studies: what is run, skipped, resumed and reported, and the numbers in the tables."""
+"""Grids: what is run, skipped, resumed, interrupted and reported, and the numbers in the tables."""
 
-import functools
+import dataclasses
+import importlib.util
 import json
-import math
 import os
 import pathlib
+import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+import types
 
 import pytest
 
 import minidepth as md
 import train
+from studies import cells, curve, find, heads, results, tables
+from studies import grid as grids
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SMALL = "--data icqa --steps 6 --warmup_steps 1 --eval_every 3 --batch_size 8".split()
@@ -31,6 +36,15 @@ def grid(tmp_path_factory):
     return out, train.main([*line, "--jobs", "2"]), line
 
 
+@pytest.fixture
+def copied(grid, tmp_path):
+    """A copy of that grid's out_dir without its summary, and the command line that finds it."""
+    out, _, line = grid
+    copy = tmp_path / "copy"
+    shutil.copytree(out, copy, ignore=shutil.ignore_patterns("grid_*"))
+    return copy, [str(copy) if part == str(out) else part for part in line]
+
+
 def summary(out):
     (path,) = out.glob("grid_*/summary.json")
     return json.loads(path.read_text()), path.parent
@@ -42,8 +56,8 @@ def test_a_grid_trains_every_combination(grid):
     runs = {path.name: log_of(path) for path in out.glob("tasks_*")}
     assert len(runs) == 4 and all(log[-1]["step"] == 6 for log in runs.values())
     configs = [json.loads((out / name / "config.json").read_text()) for name in runs]
-    cells = {(config["model"]["n_layers"], config["train"]["seed"]) for config in configs}
-    assert cells == {(1, 0), (1, 1), (2, 0), (2, 1)}
+    found = {(config["model"]["n_layers"], config["train"]["seed"]) for config in configs}
+    assert found == {(1, 0), (1, 1), (2, 0), (2, 1)}
     for config in configs:  # the machine's paths are its own affair
         assert config["command"].startswith("python train.py --preset tasks --n_layers")
     losses = {log[-1]["val_loss"] for log in runs.values()}
@@ -87,9 +101,10 @@ def test_a_grid_goes_on_past_a_failed_run_and_resumes_a_stopped_one(grid, tmp_pa
         settings = dict(data=("icqa",), steps=6, warmup_steps=1, eval_every=3, batch_size=8)
         changes = settings | dict(n_layers=1, seed=seed, out_dir=str(tmp_path))
         name = f"tasks_n_layers-1_data-icqa_steps-6_batch_size-8_warmup_steps-1_seed-{seed}_eval"
-        m, t = md.configs("tasks", name=name + "_every-3", **changes)
+        m, t = find.configs("tasks", name=name + "_every-3", **changes)
         stops = iter([False, False, True])
-        assert not md.train(m, t, stop=lambda: next(stops)).finished  # noqa: B023
+        data = find.load_data(t, m.block_size)
+        assert not md.train(m, t, data, stop=lambda: next(stops)).finished  # noqa: B023
     (tmp_path / t.name / "state.pt").write_bytes(b"torn")  # seed 1's
     assert train.main(line) == 1
     shown = capsys.readouterr()
@@ -103,22 +118,163 @@ def test_a_grid_goes_on_past_a_failed_run_and_resumes_a_stopped_one(grid, tmp_pa
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
 
-def test_interrupted_runs_are_saved_and_the_same_command_goes_on(tmp_path):
+def test_a_folder_that_cannot_be_made_and_a_torn_one_fail_alone(copied, capsys):
+    out, line = copied
+    (blocked,) = out.glob("tasks_n_layers-1_*_seed-0_*")
+    shutil.rmtree(blocked)
+    blocked.write_text("a file, where the run's folder should be")
+    (torn,) = out.glob("tasks_n_layers-2_*_seed-1_*")
+    (torn / "config.json").write_text('{"model": {"vocab_')
+    assert train.main(line) == 1
+    shown = capsys.readouterr()
+    assert "4 runs, 2 finished before" in shown.out
+    lines = [each for each in shown.err.splitlines() if each.startswith("train.py: ")]
+    assert [each.split(" failed: ")[0] for each in lines] == [
+        "train.py: n_layers 1, seed 0", "train.py: n_layers 2, seed 1"
+    ]  # fmt: skip
+    assert "File exists" in lines[0]
+    assert "config.json is not the configuration of a run" in lines[1]
+    labels = [run["labels"] for run in summary(out)[0]["runs"]]
+    assert labels == [dict(n_layers="1", seed="1"), dict(n_layers="2", seed="0")]
+
+
+def test_the_summary_names_the_device_of_the_runs(copied):
+    """Not of the process that waits for them, which may have another number of threads."""
+    out, line = copied
+    for path in out.glob("tasks_*/config.json"):
+        config = json.loads(path.read_text())
+        path.write_text(json.dumps(config | dict(device="a CPU, 77 threads")))
+    assert train.main(line) == 0
+    found, folder = summary(out)
+    assert found["device"] == "a CPU, 77 threads"
+    assert ", a CPU, 77 threads, PyTorch" in (folder / "summary.md").read_text()
+
+
+def test_runs_without_an_accuracy_beside_runs_with_one(tmp_path, capsys):
+    line = "--preset laptop --max_rows 200 --steps 2 --warmup_steps 1 --eval_every 2 --n_layers 1"
+    line += f" --batch_size 4 --eval_blocks 2 --out_dir {tmp_path} --eval_problems 6 0"
+    assert train.main(line.split()) == 0
+    found, folder = summary(tmp_path)
+    assert ["accuracy" in run for run in found["runs"]] == [True, False]
+    for row in found["table"]:
+        assert "accuracy" not in row and row["val_loss"][0] > 0
+    assert "validation loss" in capsys.readouterr().out
+    assert {"summary.json", "summary.md", "summary.png"} == set(os.listdir(folder))
+
+
+# ---------- signals ----------
+
+
+def started(command, **options):
+    """A process that listens to signals, whatever it was born with: a shell's background job, as
+    these tests may be one, ignores Ctrl-C, and so would its children."""
+
+    def listen():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+    return subprocess.Popen(command, preexec_fn=listen, start_new_session=True, **options)
+
+
+def wait_for(there, process):
+    deadline = time.monotonic() + 120
+    while not there() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert there(), "the process under test never came so far"
+
+
+ALL = "all"  # the signal goes to every process in the parent's group, as a terminal's Ctrl-C does
+
+
+@pytest.mark.parametrize(
+    ("number", "to", "code"),
+    [
+        (signal.SIGINT, ALL, 130),
+        (signal.SIGINT, "parent", 130),
+        (signal.SIGTERM, "parent", 143),
+        (signal.SIGHUP, "parent", 129),
+    ],
+)
+def test_interrupted_runs_are_saved_and_the_same_command_goes_on(number, to, code, tmp_path):
     line = "--data icqa --n_layers 1 2 --steps 3000 --eval_every 1000 --out_dir".split()
     command = [sys.executable, str(ROOT / "train.py"), *line, str(tmp_path)]
-    # a shell's background job, as these tests may be one, ignores Ctrl-C, and so would its children
-    listen = functools.partial(signal.signal, signal.SIGINT, signal.default_int_handler)
-    process = subprocess.Popen(
-        command, start_new_session=True, stdout=subprocess.PIPE, preexec_fn=listen
-    )
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("*/log.jsonl")) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal's Ctrl-C does
-    assert process.wait(timeout=60) == 130
-    folders = list(tmp_path.glob("tasks_*"))
-    assert len(folders) == 1 and (folders[0] / "state.pt").exists()  # the second never began
+    process = started(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: list(tmp_path.glob("*/log.jsonl")), process)
+    if to == ALL:
+        os.killpg(process.pid, number)
+    else:
+        os.kill(process.pid, number)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == code
+    assert "train.py: interrupted" in errors and "Traceback" not in errors
+    (folder,) = tmp_path.glob("tasks_*")  # the second never began
+    # when the grid has ended, its run has too: saved, and long before its last step
+    assert (folder / "state.pt").exists()
+    assert "Stopped after step" in (folder / "stdout.txt").read_text()
     assert not list(tmp_path.glob("grid_*"))
+    assert find_process(folder) == []
+
+
+def find_process(folder):
+    """Ids of the processes whose command line names a folder, where /proc tells."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if folder.name.encode() in path.read_bytes():
+                found.append(int(path.parent.name))
+        except OSError:  # it has ended meanwhile
+            continue
+    return found
+
+
+DEAF = """
+import pathlib, signal, subprocess, sys, types
+from studies import grid
+
+folder = pathlib.Path(sys.argv[1])
+child = '''
+import pathlib, signal, sys, time
+told = lambda number, frame: pathlib.Path(sys.argv[1], "told").touch()
+signal.signal(signal.SIGTERM, told)
+pathlib.Path(sys.argv[1], "ready").touch()
+while True:
+    time.sleep(60)
+'''
+cells = [types.SimpleNamespace(cost=1, outcome=lambda code: (False, "")) for _ in range(2)]
+start = lambda cell: subprocess.Popen([sys.executable, "-c", child, str(folder)])
+failed, stopped = grid.train_all(cells, 1, start)
+print(len(failed), stopped == signal.SIGTERM)
+"""
+
+
+def test_a_second_signal_kills_runs_that_do_not_stop(tmp_path):
+    environment = os.environ | dict(PYTHONPATH=f"{ROOT}{os.pathsep}{ROOT / 'docs'}")
+    command = [sys.executable, "-c", DEAF, str(tmp_path)]
+    process = started(command, env=environment, stdout=subprocess.PIPE, text=True)
+    wait_for((tmp_path / "ready").exists, process)
+    os.kill(process.pid, signal.SIGTERM)
+    wait_for((tmp_path / "told").exists, process)
+    assert process.poll() is None  # it waits for its run
+    os.kill(process.pid, signal.SIGTERM)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0 and out == "0 True\n"
+
+
+def test_signals_that_are_ignored_stay_ignored_and_handlers_come_back():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        with grids.noted_signals() as noted:
+            os.kill(os.getpid(), signal.SIGHUP)
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert noted == [signal.SIGTERM]
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+        assert handlers == [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+# ---------- names and command lines ----------
 
 
 @pytest.mark.parametrize(
@@ -164,33 +320,191 @@ def test_a_dry_run_of_a_grid_lists_it(tmp_path, capsys):
     assert "n_heads 4\nn_heads 8,4\n" in out and not os.listdir(tmp_path)
 
 
-# ---------- matched widths, the study ----------
+def test_a_runs_sizes_are_compared_by_name(grid):
+    """A finished run's config.json lists all sizes that were used, a cell only those given."""
+    out, _, _ = grid
+    (folder,) = out.glob("tasks_n_layers-1_*_seed-0_*")
+    changes = dict(data=("icqa",), steps=6, warmup_steps=1, eval_every=3, batch_size=8, n_layers=1)
+    m, t = find.configs("tasks", out_dir=str(out), name=folder.name, seed=0, **changes)
+    _, stored = md.read_config(folder)
+    assert set(stored.sizes) == {"symbols=16", "pairs=8"}
+    for sizes in ((), ("pairs=8",), ("symbols=16.0", "pairs=8")):
+        assert grids.is_finished(m, dataclasses.replace(t, sizes=sizes))
+    for sizes in (("pairs=4",), ("pairs=8", "length=3")):
+        with pytest.raises(ValueError, match="holds a run with other settings"):
+            grids.is_finished(m, dataclasses.replace(t, sizes=sizes))
 
 
-def test_width_matched_gives_the_reports_numbers():
-    """notes of the project: 504 for the 79.69 M of twelve layers, not the article's 600."""
-    one, _ = md.configs("report", n_layers=1)
-    twelve = md.parameters(md.configs("report", n_layers=12)[0])
-    wide = md.width_matched(one, twelve["total"])
-    assert (wide.d_model, wide.d_ff, wide.n_layers) == (504, 2016, 1)
-    assert md.parameters(wide)["total"] == pytest.approx(79.75e6, abs=5e3)
-    off = [abs(md.parameters(width(one, d))["total"] - twelve["total"]) for d in (496, 504, 512)]
-    assert min(off) == off[1]
-    blocks = md.width_matched(one, twelve["blocks"], "blocks")
-    assert md.parameters(blocks)["blocks"] == pytest.approx(twelve["blocks"], rel=0.02)
-    assert blocks.d_model == 8 * round(384 * math.sqrt(12) / 8)  # blocks grow with its square
-    same = md.width_matched(one, md.parameters(one)["total"])
-    assert same == one
+def test_a_run_is_finished_when_its_log_says_so(copied):
+    out, _ = copied
+    (folder,) = out.glob("tasks_n_layers-1_*_seed-0_*")
+    m, t = md.read_config(folder)
+    t = dataclasses.replace(t, out_dir=str(out), name=folder.name)
+    assert grids.is_finished(m, t)
+    lines = (folder / "log.jsonl").read_text().splitlines(keepends=True)
+    (folder / "log.jsonl").write_text("".join(lines[:-1]))
+    assert not grids.is_finished(m, t)
+    (folder / "log.jsonl").write_text("".join(lines[:-1]) + lines[-1][:20])
+    assert not grids.is_finished(m, t)
+    (folder / "log.jsonl").unlink()
+    assert not grids.is_finished(m, t)
 
 
-def width(config, d_model):
-    return md.ModelConfig(**vars(config) | dict(d_model=d_model, d_ff=4 * d_model))
+def test_long_names_are_cut_and_never_meet(tmp_path):
+    words = ["ä" * 90 + "a", "ä" * 90 + "b", "a" + "ä" * 90]  # two bytes each
+    names = [grids.run_name("laptop", dict(data=(a, b))) for a in words for b in words]
+    names += [grids.run_name("laptop", dict(tokenizer=c + "/x" * 60)) for c in "ab"]
+    names.append(grids.run_name("laptop", dict(tokenizer="日" * 300)))
+    for n in (80, 120):  # a grid of many values
+        values = [cell_of(seed=seed, n_layers=12) for seed in range(n)]
+        names.append(grids.grid_name("laptop", values))
+    assert len(set(names)) == len(names) == 14
+    for name in names:
+        assert len(name.encode()) <= 200 and "/" not in name
+        (tmp_path / name).mkdir()
+    assert max(len(name.encode()) for name in names) >= 198  # cut no shorter than needed
+    assert re.fullmatch(r"laptop_tokenizer-日+-[0-9a-f]{8}", names[11])
+    assert grids.run_name("laptop", dict(n_layers=2, seed=1)) == "laptop_n_layers-2_seed-1"
+    assert grids.run_name(
+        "tasks", dict(sizes=("pairs=4", "symbols=8"), name="x", device="cpu")
+    ) == ("tasks_sizes-pairs-4+symbols-8")
 
 
-def test_widths_that_cannot_match_name_the_nearest():
-    small = md.ModelConfig(vocab_size=10, block_size=4, n_layers=1, n_heads=8, d_model=8, d_ff=32)
-    with pytest.raises(ValueError, match=r"within 2 %; nearest: d_model 8 with [\d,]+"):
-        md.width_matched(small, 2 * md.parameters(small)["total"])
+def cell_of(**settings):
+    m, t = md.configs("laptop")
+    return cells.Cell({}, settings, m, t)
+
+
+def test_settings_become_the_command_line_that_gives_them():
+    settings = dict(n_heads=(8, 4), tie_weights=False, data=("a.jsonl", "embedded"), lr=0.001)
+    settings |= dict(sizes=("hops=1+2", "symbols=4"))
+    line = "--n_heads 8,4 --no-tie_weights --data a.jsonl embedded --lr 0.001"
+    assert cells.flags(settings) == [*line.split(), "--sizes", "hops=1+2,symbols=4"]
+    with pytest.raises(ValueError, match="attn_scale None cannot be typed as a flag; leave it out"):
+        cells.flags(dict(attn_scale=None))
+
+
+def test_going_on_names_again_the_files_that_hold_code(tmp_path):
+    """A run's folder executes nothing: only what the command line names does."""
+    m, t = md.configs("laptop", out_dir=str(tmp_path), name="run")
+    (tmp_path / "run").mkdir()
+    cell = cells.Cell({}, dict(seed=3, name="grid"), m, t)
+    assert cell.command("laptop", dict(lr=0.1)) == (
+        "--preset laptop --lr 0.1 --seed 3 --name run".split()
+    )
+    (tmp_path / "run" / "config.json").write_text("{}")
+    folder = str(tmp_path / "run")
+    assert cell.command("laptop", {}) == ["--resume", folder]
+    t.loader = "thinking"
+    assert cell.command("laptop", {}) == ["--resume", folder]
+    t.data, t.loader = ("my_task.py",), "my.py"
+    line = ["--resume", folder, "--data", "my_task.py", "--loader", "my.py"]
+    assert cell.command("laptop", {}) == line
+
+
+def test_a_preset_of_a_study_of_ones_own_is_spelled_out(tmp_path):
+    """The runs' command lines do not name the study, which would be executed in each."""
+    path = tmp_path / "mine.py"
+    path.write_text("PRESETS = {'mine': dict(n_layers=3, d_model=8, n_heads=2)}\n")
+    spec = importlib.util.spec_from_file_location("mine", path)
+    mine = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(mine)
+    preset, settings = cells.typed_preset("mine", mine)
+    assert md.configs(preset, **settings)[0] == md.ModelConfig(n_layers=3, d_model=8, n_heads=2)
+    assert cells.typed_preset("laptop", mine) == ("laptop", {})
+    assert cells.typed_preset("heads", heads) == ("heads", {})
+    assert cells.typed_preset("laptop", None) == ("laptop", {})
+
+
+# ---------- tables ----------
+
+
+def test_an_accuracy_for_each_value_of_a_size_gives_a_record_for_each(copied):
+    out, _ = copied
+    (folder,) = out.glob("tasks_n_layers-2_*_seed-1_*")
+    log = log_of(folder)
+    by_hops = {"1": dict(accuracy=1.0, shortcut=0.7), "2": dict(accuracy=0.5, shortcut=0.4)}
+    log[-1]["accuracy_by"] = dict(hops=by_hops)
+    (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in log))
+    m, t = md.read_config(folder)
+    t = dataclasses.replace(t, out_dir=str(out), name=folder.name)
+    one, two = tables.records([cells.Cell(dict(sizes=("hops=1+2",), n_layers=2), {}, m, t)])
+    assert one["labels"] == dict(n_layers="2", hops="1")
+    assert (one["accuracy"], one["shortcut"], two["accuracy"], two["shortcut"]) == (
+        1,
+        0.7,
+        0.5,
+        0.4,
+    )
+    assert one["val_loss"] == two["val_loss"] == log[-1]["val_loss"]
+    assert one["guess"] == log[-1]["guess"] and two["labels"]["hops"] == "2"
+
+
+def test_the_label_sizes_keeps_what_tells_runs_apart():
+    def left(*pairs):
+        runs = [dict(labels=dict(sizes=sizes, hops=hops)) for sizes, hops in pairs]
+        tables.drop_repeated_sizes(runs)
+        assert [run["labels"]["hops"] for run in runs] == [hops for _, hops in pairs]
+        return [run["labels"].get("sizes") for run in runs]
+
+    assert left(("hops=1", "1"), ("hops=2", "2")) == [None, None]
+    assert left(("length=9,hops=1", "1"), ("hops=2,length=9", "2")) == [None, None]
+    assert left(("hops=1+2", "1"), ("hops=1", "1")) == ["hops=1+2", "hops=1"]
+    assert left(("hops=1,length=9", "1"), ("hops=2,length=8", "2")) == ["length=9", "length=8"]
+    assert left(("hops=1,length=9", "1"), ("hops=2", "2")) == ["length=9", ""]
+    runs = [dict(labels=dict(seed="1"))]
+    tables.drop_repeated_sizes(runs)
+    assert runs == [dict(labels=dict(seed="1"))]
+
+
+def test_differences_pair_runs_of_the_same_seed_and_labels():
+    runs = []
+    for hops, gap in (("1", 0.1), ("2", 0.3)):
+        for seed in range(3):
+            labels = dict(seed=str(seed), hops=hops)
+            runs.append(dict(labels=dict(model="A") | labels, accuracy=0.1 * seed))
+            if (hops, seed) != ("2", 2):
+                more = gap + 0.01 * seed
+                runs.append(dict(labels=dict(model="B") | labels, accuracy=0.1 * seed + more))
+    one, two = tables.differences(runs, ["accuracy"])
+    # Student's t for two degrees of freedom is 4.303, the standard error 0.01 / √3
+    low, high = 0.11 - 4.3027 * 0.01 / 3**0.5, 0.11 + 4.3027 * 0.01 / 3**0.5
+    says = f"accuracy, hops 1, B minus A: +0.110, 95 % interval from {low:+.3f} to {high:+.3f}, "
+    assert one == says + "excludes 0 (n = 3, same seeds)"
+    assert two.startswith("accuracy, hops 2, B minus A: +0.305,") and "(n = 2, same" in two
+
+
+def test_a_table_of_runs_with_different_labels_has_all_columns():
+    shared = dict(val_loss=1.0)
+    runs = [
+        dict(labels=dict(model="A"), **shared),
+        dict(labels=dict(model="B", hops="1"), **shared),
+    ]
+    text, table = tables.make_table(runs)
+    assert text.splitlines() == [
+        "| model | hops | n | validation loss |",
+        "| --- | --- | --- | --- |",
+        "| A |  | 1 | 1 |",
+        "| B | 1 | 1 | 1 |",
+    ]
+    assert table[0] == dict(labels=dict(model="A"), n=1, val_loss=(1.0, None))
+
+
+def test_the_study_and_the_task_draw_figures_of_their_own(tmp_path):
+    class Owner:
+        def __init__(self, name):
+            self.name = name
+
+        def figure(self, runs, folder):
+            (pathlib.Path(folder) / self.name).write_text(runs[0]["labels"]["model"])
+
+    runs = []
+    for model, params in (("A", 10), ("B", 20)):
+        runs.append(dict(labels=dict(model=model), val_loss=1.0, params_total=params, depth=1))
+    tables.draw_all(str(tmp_path), runs, Owner("study.txt"), Owner("task.txt"))
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"summary.png", "plane.png", "study.txt", "task.txt"}
+    assert (tmp_path / "task.txt").read_text() == "A"
 
 
 def test_the_depth_study_has_the_four_cells_and_says_what_differs(tmp_path, capsys):
@@ -217,54 +531,33 @@ def test_the_depth_study_has_the_four_cells_and_says_what_differs(tmp_path, caps
     assert f"{mean - half:+.3f} to {mean + half:+.3f}, {says} (n = 2, same seeds)" in out
 
 
-def test_problems_are_drawn_by_kind_and_row_of_the_table(tmp_path, monkeypatch):
-    maps, real = [], train.heat_map
-    see = lambda axes, rows, *a, **k: maps.append((axes, rows)) or real(axes, rows, *a, **k)  # noqa: E731
-    monkeypatch.setattr(train, "heat_map", see)
-    found = {("2", "direct"): [(0.1, 0.2), (0.5, 0.4)], ("2", "thinking"): [(1, 0.9), (0.7, 1)]}
-    runs = [
-        dict(
-            labels=dict(n_layers=layers, answer=answer, seed=str(seed)),
-            accuracy_by_problem={"lookup 1": one, "lookup 2": two},
-        )
-        for (layers, answer), pairs in found.items()
-        for seed, (one, two) in enumerate(pairs)
-    ]
-    train.draw_problems(runs, tmp_path / "problems.png")
-    ((axes, rows),) = maps
-    assert rows == [pytest.approx([0.3, 0.85]), pytest.approx([0.3, 0.95])]
-    assert [text.get_text() for text in axes.get_xticklabels()] == ["2\ndirect", "2\nthinking"]
-    assert [text.get_text() for text in axes.get_yticklabels()] == ["lookup 1", "lookup 2"]
-    assert axes.get_xlabel() == "n_layers, answer" and "n = 2" in axes.get_title()
-    assert (tmp_path / "problems.png").exists()
-
-
-def test_interval_is_students_t():
-    assert md.interval([1.0, 2.0, 3.0, 4.0, 5.0]) == pytest.approx(
-        (3, 2.776 * math.sqrt(0.5)), 1e-3
-    )
-    mean, half = md.interval([7.0])
-    assert mean == 7 and math.isnan(half)
-
-
-def test_published_tables_are_read_as_numbers():
-    log = md.published("report_log_12_layers")
-    assert len(log) == 21 and log[0]["train_loss"] == 12.0194 and log[-1]["step"] == 500
-    assert md.published("heads_schedules")[0]["heads"] == "3-6-12-24"
-    with pytest.raises(ValueError, match="'x' is unknown; choose from heads_schedules, llmini"):
-        md.published("x")
-
-
 def test_the_reports_runs_are_drawn_beside_the_published_ones(tmp_path, monkeypatch):
-    drawn, real = [], train.draw_logs
-    monkeypatch.setattr(train, "draw_logs", lambda logs, path: drawn.append((logs, path)))
-    log = [dict(step=1, train_loss=12.0, val_loss=11.9)]
+    from matplotlib.axes import Axes
+
+    lines, plot = {}, Axes.plot
+
+    def see(axes, x, y, *others, label="", **options):
+        lines[label] = (list(x), list(y))
+        return plot(axes, x, y, *others, label=label, **options)
+
+    monkeypatch.setattr(Axes, "plot", see)
+    log = [dict(step=1, train_loss=12.0, val_loss=11.9), dict(step=2, train_loss=3, val_loss=4)]
+    (tmp_path / "ours").mkdir()
     for n_layers in (1, 12, 3):
+        lines.clear()
         m, t = md.configs("report", n_layers=n_layers, d_model=8, d_ff=8)
-        train.draw_curve(md.Run(str(tmp_path / "ours"), md.GPT(m), None, log), t)
-    assert [logs.get("published") for logs, _ in drawn] == [
-        md.published("report_log_1_layers"), md.published("report_log_12_layers"), None
-    ]  # fmt: skip
-    assert all(logs["ours"] == log and path.endswith("ours/curve.png") for logs, path in drawn)
-    real(drawn[0][0], str(tmp_path / "both.png"))
-    assert (tmp_path / "both.png").stat().st_size > 10_000
+        run = types.SimpleNamespace(dir=str(tmp_path / "ours"), model=md.GPT(m), log=log)
+        curve.draw_curve(run, t)
+        found = {name: values for name, values in lines.items() if name.startswith("published")}
+        expected = {}
+        if n_layers != 3:
+            published = results.published(f"report_log_{n_layers}_layers")
+            steps = [row["step"] for row in published]
+            for key, name in (("train_loss", "train, one batch"), ("val_loss", "validation")):
+                expected[f"published: {name}"] = (steps, [row[key] for row in published])
+        assert found == expected
+        assert lines["ours: train, one batch"] == ([1, 2], [12.0, 3])
+        assert lines["ours: validation"] == ([1, 2], [11.9, 4])
+        path = tmp_path / "ours" / "curve.png"
+        assert path.stat().st_size > 10_000
+        path.unlink()

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
+from studies import export
 
 
 def tokens(model, B=2, T=16):
@@ -21,7 +22,7 @@ def test_logits_equal_gpt2_of_transformers(model, tied):
     gpt = model(tie_weights=tied)
     x = tokens(gpt)
     with torch.no_grad():
-        torch.testing.assert_close(gpt(x), md.to_gpt2(gpt)(x).logits, atol=1e-4, rtol=0)
+        torch.testing.assert_close(gpt(x), export.to_gpt2(gpt)(x).logits, atol=1e-4, rtol=0)
 
 
 def slow_attention(q, k, v, scale):
@@ -168,28 +169,23 @@ def test_loss_and_gradients_equal_plain_cross_entropy(model, at_once, monkeypatc
         torch.testing.assert_close(ours[name], p.grad, atol=1e-8, rtol=1e-6, msg=name)
 
 
-def test_sequences_may_be_weighted_differently(model):
-    gpt = model().double()
-    x, y = tokens(gpt, 3), tokens(gpt, 3).roll(-1, 1)
-    weights = torch.tensor([1.0, 5.0, 0.25])
-    (gpt(x, y)[0] * weights).sum().backward()
-    ours = {name: p.grad.clone() for name, p in gpt.named_parameters()}
-    gpt.zero_grad()
-    plain = F.cross_entropy(gpt(x).transpose(1, 2), y, reduction="none").sum(1)
-    (plain * weights).sum().backward()
-    for name, p in gpt.named_parameters():
-        torch.testing.assert_close(ours[name], p.grad, atol=1e-6, rtol=1e-6, msg=name)
-
-
-def test_a_second_backward_gives_the_same_gradient(model):
+def test_the_heads_loss_keeps_to_what_training_asks_of_it(model):
+    """Equal weights for all tokens, and one way back: anything else would be a wrong gradient."""
     gpt = model()
-    x = tokens(gpt)
+    x = tokens(gpt, 3)
+    loss_sum, _ = gpt(x, x)
+    with pytest.raises(RuntimeError, match="goes back once, with one weight for all"):
+        (loss_sum * torch.tensor([1.0, 5.0, 0.25])).sum().backward()
     loss = gpt(x, x)[0].sum() / 7
     loss.backward(retain_graph=True)
-    once = gpt.token_embedding.weight.grad.clone()
-    gpt.zero_grad()
-    loss.backward()
-    torch.testing.assert_close(gpt.token_embedding.weight.grad, once, atol=1e-5, rtol=1e-4)
+    with pytest.raises(RuntimeError, match="goes back once"):
+        loss.backward()
+    h = torch.randn(4, 32, requires_grad=True)
+    nll = md.HeadLoss.apply(h, gpt.head_weight, x[0, :4], torch.float32, True)
+    scale = torch.ones((), requires_grad=True)
+    (grad,) = torch.autograd.grad(nll.sum() * scale, h, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        grad.sum().backward()
 
 
 def test_a_batch_without_targets_has_no_loss_and_a_zero_gradient(model):
@@ -229,17 +225,64 @@ def test_the_head_is_safe_in_fp16_under_the_loss_scale():
         assert (half - exact).norm() < 2e-3 * exact.norm()
 
 
-def test_evaluation_forms_no_gradient(model):
+def test_the_heads_sums_stay_within_fp16():
+    """A word that is always wrong: the sum over all rows at once would pass 65,504."""
+    h = torch.full((8192, 16), 30.0, dtype=torch.float16)
+    weight = torch.zeros(8, 16, dtype=torch.float16)
+    weight[1:] = 1.0  # so word 0, the target, has probability 0
+    _, dh, dweight = md.chunked_loss(h, weight, torch.zeros(8192, dtype=torch.int64))
+    assert dweight.isfinite().all() and dh.isfinite().all()
+    assert dweight[0, 0] == pytest.approx(-30.0 * 8192, rel=1e-3)
+
+
+def test_the_heads_weight_gradient_is_summed_in_single_precision():
+    """Thousands of chunks whose shares are each less than half of fp16's spacing at the sum."""
+    torch.manual_seed(0)
+    n, rows = 64 * 1024, 1024
+    h = torch.rand(n, 4).half() + 0.5
+    targets = torch.randint(2, (n,))
+    weight = torch.zeros(2, 4).half()
+    weight[0] = 0.01
+    _, _, dweight = md.chunked_loss(h, weight, targets)
+    assert md.HALF_ROWS == rows and dweight.dtype == torch.float32
+    p = (h.double() @ weight.double().T).softmax(1)
+    exact = (p - torch.nn.functional.one_hot(targets, 2)).T @ h.double()
+    halves = torch.zeros(2, 4).half()
+    for i in range(0, n, rows):
+        d = p[i : i + rows].half() - torch.nn.functional.one_hot(targets[i : i + rows], 2).half()
+        halves += d.T @ h[i : i + rows]
+    error = (dweight.double() - exact).norm()
+    assert error < 0.5 * (halves.double() - exact).norm() and error < 2e-3 * n**0.5
+
+
+def test_the_head_is_computed_in_half_precision_under_autocast(model, monkeypatch):
+    seen, real = [], md.chunked_loss
+
+    def see(h, weight, targets, grads):
+        seen.append((h.dtype, weight.dtype))
+        return real(h, weight, targets, grads)
+
+    monkeypatch.setattr(md, "chunked_loss", see)
+    gpt = model()
+    gpt.half = torch.float16
+    x = tokens(gpt)
+    loss_sum, _ = gpt(x, x)
+    assert seen == [(torch.float16, torch.float16)] and loss_sum.dtype == torch.float32
+
+
+def test_evaluation_forms_no_gradient(model, monkeypatch):
     gpt = model()
     x = tokens(gpt)
     seen, real = [], md.chunked_loss
-    md.chunked_loss, restore = (lambda *a, **k: seen.append(k["grads"]) or real(*a, **k)), real
-    try:
-        with torch.no_grad():
-            quiet = gpt(x, x)[0]
-        torch.testing.assert_close(gpt(x, x)[0].detach(), quiet)
-    finally:
-        md.chunked_loss = restore
+
+    def see(h, weight, targets, grads):
+        seen.append(grads)
+        return real(h, weight, targets, grads)
+
+    monkeypatch.setattr(md, "chunked_loss", see)
+    with torch.no_grad():
+        quiet = gpt(x, x)[0]
+    torch.testing.assert_close(gpt(x, x)[0].detach(), quiet)
     assert seen == [False, True]
 
 
@@ -271,10 +314,57 @@ def test_dropout_acts_where_the_config_says(model):
     torch.testing.assert_close(gpt.eval()(x), plain)
 
 
-def test_the_embedding_is_dropped_too(model):
-    gpt = model(dropout=0.5).train()
+def alone(gpt, part):
+    """The model in training mode, dropout left on in one part only: embedding, attn or mlp."""
+    gpt.train()
+    if part != "embedding":
+        gpt.config.dropout = 0.0
     for block in gpt.blocks:
-        block.attn.p = block.mlp.p = 0.0
+        if part != "attn":
+            block.attn.p = 0.0
+        if part != "mlp":
+            block.mlp.p = 0.0
+    return gpt
+
+
+@pytest.mark.parametrize("device", ["cpu", "another"])
+def test_attention_drops_its_weights_and_its_output(model, device, monkeypatch):
+    """In either form. The output's dropout leaves exact zeros in what the layer adds; the weights'
+    is told to the fused form, or acts in the readable one."""
+    gpt = alone(model(dropout=0.5), "attn")
+    attn, x = gpt.blocks[0].attn, torch.randn(2, 9, 32)
+    told, real = [], md.readable_attention
+
+    def fused(q, k, v, dropout_p, is_causal, scale):
+        told.append(dropout_p)
+        return real(q, k, v, scale)[0]
+
+    def readable(q, k, v, scale, p=0.0):
+        told.append(p)
+        return real(q, k, v, scale)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", fused)
+    monkeypatch.setattr(md, "readable_attention", readable)
+    if device == "another":  # looks as if x were elsewhere: only its type is asked for
+
+        class Elsewhere(torch.Tensor):
+            @property
+            def device(self):
+                return torch.device("meta")
+
+        x = x.as_subclass(Elsewhere)
+        monkeypatch.setattr(md, "dropout", lambda y, p, training=True: y * (p == 0.5) * training)
+    y = attn(x)
+    assert told == [0.5]
+    if device == "cpu":
+        assert 0.4 < (y == 0).float().mean() < 0.6
+    attn.eval()
+    assert not (attn(x) == 0).any() if device == "cpu" else not attn(x).any()
+    assert told == [0.5, 0.0]
+
+
+def test_the_embedding_is_dropped_too(model):
+    gpt = alone(model(dropout=0.5), "embedding")
     x = tokens(gpt)
     assert not torch.equal(gpt(x), gpt(x))
     torch.testing.assert_close(gpt.eval()(x), model()(x))
@@ -287,6 +377,17 @@ def test_attention_dropout_is_unbiased(model):
     exact = md.readable_attention(q, k, v, 0.5)[0]
     many = md.readable_attention(*(t.expand(20_000, -1, -1, -1) for t in (q, k, v)), 0.5, 0.2)[0]
     torch.testing.assert_close(many.mean(0, keepdim=True), exact, atol=0.02, rtol=0.02)
+    # of values that are unit vectors the output is the dropped weights themselves
+    q, k, unit = (
+        torch.zeros(50, 2, 9, 9),
+        torch.zeros(50, 2, 9, 9),
+        torch.eye(9).expand(50, 2, 9, 9),
+    )
+    dropped, weights = md.readable_attention(q, k, unit, 1.0, 0.3)
+    past = weights > 0
+    assert (dropped[past] == 0).float().mean().item() == pytest.approx(0.3, abs=0.03)
+    kept = past & (dropped > 0)
+    torch.testing.assert_close(dropped[kept], weights[kept] / 0.7, atol=1e-4, rtol=1e-3)
 
 
 def test_autocast_is_entered_inside_forward(model):
@@ -309,6 +410,7 @@ def test_autocast_is_entered_inside_forward(model):
         (dict(n_layers=0), "n_layers 0 does not work; give a whole number at least 1"),
         (dict(n_layers=1.5), "n_layers 1.5"),
         (dict(dropout=float("nan")), "dropout nan"),
+        (dict(attn_scale=math.inf), "attn_scale inf does not work; give a number at least 0"),
         (dict(dropout=1.0), "from 0 to 0.99"),
         (dict(position="absolute"), "position 'absolute' is unknown; choose from learned, rotary"),
         (dict(position="rotary", n_heads=32), "head size 1 is odd"),

@@ -1,12 +1,15 @@
-"""The figures that the README quotes are those of the logs in docs/results/."""
+"""Stored results: what is read of them, and that the README quotes what the logs say."""
 
 import json
+import math
 import pathlib
 import re
+import shutil
 
 import pytest
 
 import minidepth as md
+from studies import results
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
@@ -29,19 +32,21 @@ def test_the_table_of_the_main_job(n_layers):
 def test_the_readme_tells_the_study_as_it_was_logged():
     readme = (ROOT / "README.md").read_text()
     page = (ROOT / "docs" / "results" / "README.md").read_text()
-    study = json.loads((ROOT / "docs" / "results" / "depth" / "summary.json").read_text())
+    study = results.summary("depth")
     found = {}
     for run in study["runs"]:
         found.setdefault(run["labels"]["model"], []).append(run)
     for name, text in {"1 layer, 12 times": "1 layer, applied 12 times"}.items():
         found[text] = found.pop(name)
     for name, runs in found.items():
-        mean, half = md.interval([run["accuracy"] for run in runs])
+        mean, half = results.interval([run["accuracy"] for run in runs])
         (row,) = re.findall(rf"(?m)^\| {name} \|.*$", readme)
         assert f"{mean:.3f} ± {half:.3f}" in row and f"{runs[0]['params_total']:,}" in row
         assert f"{mean:.3f} ± {half:.3f}" in page
-    tuned = [md.result(path.parent)["accuracy"] for path in RESULTS.glob("depth-wide/*/log.jsonl")]
-    mean, half = md.interval(tuned)
+    tuned = [
+        results.result(path.parent)["accuracy"] for path in RESULTS.glob("depth-wide/*/log.jsonl")
+    ]
+    mean, half = results.interval(tuned)
     assert f"{mean:.3f} ± {half:.3f} (n = {len(tuned)})" in readme
     for line in study["differences"]:
         if line.startswith("accuracy, 1 layer, 12 times minus 1 layer:"):
@@ -76,7 +81,7 @@ def test_a_summary_holds_what_its_runs_logged(path):
     from scipy.stats import sem, t
 
     found = json.loads(path.read_text())
-    logs = [md.result(config.parent) for config in path.parent.rglob("config.json")]
+    logs = [results.result(config.parent) for config in path.parent.rglob("config.json")]
     keys = ("val_loss", "best_val_loss", "train_loss_eval", "seconds")
     logged = {tuple(log[key] for key in keys) for log in logs}
     assert {tuple(run[key] for key in keys) for run in found["runs"]} == logged
@@ -96,3 +101,121 @@ def test_a_summary_holds_what_its_runs_logged(path):
 def test_no_result_names_a_machines_folder():
     for path in RESULTS.rglob("*.json*"):
         assert not re.search(r'"[^"]*/(tmp|work|home|root)/', path.read_text()), path
+
+
+# ---------- reading runs ----------
+
+STORED = sorted(path.parent for path in RESULTS.rglob("config.json"))
+
+
+def test_every_stored_run_is_read_with_all_its_settings():
+    """Also those of settings that have gone since: hints, hops, answer, stride and the like."""
+    assert len(STORED) >= 236
+    gone = set()
+    for folder in STORED:
+        config = json.loads((folder / "config.json").read_text())
+        log = [json.loads(line) for line in open(folder / "log.jsonl")]
+        row = results.result(folder)
+        for name, value in (config["model"] | config["train"] | log[-1]).items():
+            if name != "tokens_per_second":
+                assert row[name] == (tuple(value) if isinstance(value, list) else value), name
+        assert row["log"] == log
+        assert row["best_val_loss"] == min(each["val_loss"] for each in log)
+        gone |= config["train"].keys() - vars(md.TrainConfig()).keys()
+    assert {"hints", "hops", "answer", "stride", "val_packing", "curriculum"} <= gone
+
+
+def test_a_result_has_the_settings_the_last_evaluation_and_what_follows_from_both(finished):
+    row = results.result(finished)
+    m, t = md.read_config(finished)
+    assert row["n_layers"] == m.n_layers and row["problem_steps"] == t.problem_steps
+    assert row["step"] == t.steps and row["depth"] == m.n_layers * m.n_loops
+    speeds = sorted(each["tokens_per_second"] for each in row["log"])
+    middle = len(speeds) // 2
+    assert row["tokens_per_second"] == (speeds[middle] + speeds[~middle]) / 2
+    assert row["params_total"] == md.GPT(m).num_params()["total"]
+    assert (
+        sum(row[f"params_{part}"] for part in ("embedding", "position", "blocks"))
+        < (row["params_total"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("config.json", '{"model": {', "config.json is not the configuration of a run: "),
+        ("config.json", "[]", "config.json is not the configuration of a run: "),
+        ("config.json", '{"model": {}, "train": {}}', "is not the configuration of a run: 'steps'"),
+        ("config.json", '{"model": {"n_layers": 0}, "train": {"steps": 1}}', "n_layers 0 does not"),
+        ("config.json", None, "config.json is not the configuration of a run: "),
+        ("log.jsonl", None, "log.jsonl is not the log of a run: "),
+        ("log.jsonl", '{"step": 12, "val', "log.jsonl is not the log of a run: "),
+        ("log.jsonl", '{"step": 12}', "log.jsonl is not the log of a run: 'val_loss'"),
+        ("log.jsonl", "3\n", "log.jsonl is not the log of a run: "),
+        ("log.jsonl", "", r"run is not finished; go on with --resume .*run$"),
+    ],
+)
+def test_damaged_and_unfinished_runs_are_told_in_one_line(name, content, words, finished, tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for part in ("config.json", "log.jsonl"):
+        shutil.copy(pathlib.Path(finished) / part, folder)
+    if content is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_text(content)
+    with pytest.raises(ValueError, match=words) as caught:
+        results.result(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_log_without_its_last_evaluation_is_of_an_unfinished_run(finished, tmp_path):
+    shutil.copy(pathlib.Path(finished) / "config.json", tmp_path)
+    lines = (pathlib.Path(finished) / "log.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "log.jsonl").write_text("".join(lines[:-1]))
+    with pytest.raises(ValueError, match="is not finished; go on with --resume"):
+        results.result(tmp_path)
+
+
+def test_summaries_are_found_by_name():
+    found = results.summary("tasks/icqa")
+    assert found == json.loads((RESULTS / "tasks" / "icqa" / "summary.json").read_text())
+    with pytest.raises(ValueError, match="result 'x' is unknown; choose from .*, tasks/icqa, "):
+        results.summary("x")
+
+
+def test_published_tables_are_read_as_numbers():
+    log = results.published("report_log_12_layers")
+    assert len(log) == 21 and log[0]["train_loss"] == 12.0194 and log[-1]["step"] == 500
+    assert results.published("heads_schedules")[0]["heads"] == "3-6-12-24"
+    with pytest.raises(ValueError, match="'x' is unknown; choose from heads_schedules, llmini"):
+        results.published("x")
+
+
+# ---------- intervals ----------
+
+
+def test_interval_is_students_t():
+    assert results.interval([1.0, 2.0, 3.0, 4.0, 5.0]) == pytest.approx(
+        (3, 2.776 * math.sqrt(0.5)), 1e-3
+    )
+    mean, half = results.interval([7.0])
+    assert mean == 7 and math.isnan(half)
+
+
+@pytest.mark.parametrize("level", [0.95, 0.5])
+@pytest.mark.parametrize(("successes", "n"), [(0, 5), (5, 5), (1, 1), (57, 60), (3, 1000)])
+def test_wilsons_interval_is_scipys(successes, n, level):
+    from scipy.stats import binomtest
+
+    low, high = results.wilson(successes, n, level)
+    expected = binomtest(successes, n).proportion_ci(level, method="wilson")
+    assert (low, high) == pytest.approx((expected.low, expected.high), abs=1e-9)
+    assert 0 <= low < high <= 1  # it has a width even where all are right
+    assert (low == 0) == (successes == 0) and (high == 1) == (successes == n)
+
+
+@pytest.mark.parametrize(("successes", "n"), [(1, 0), (3, 2), (-1, 2)])
+def test_no_interval_of_no_trials(successes, n):
+    with pytest.raises(ValueError, match=f"{successes} successes of {n} trials; give 0 to n"):
+        results.wilson(successes, n)

@@ -1,8 +1,6 @@
-"""Sampling with and without the cache, answers, and the export."""
+"""Sampling with and without the cache, and answers."""
 
-import json
 import math
-import os
 
 import pytest
 import torch
@@ -169,45 +167,3 @@ def test_an_answer_that_has_no_room_is_empty(expert, data):
     assert md.answer_texts(run.model, run.tokenizer, known.problems[:1], max_new_tokens=1) == [
         "<think>"
     ]
-
-
-# --- export
-
-
-@pytest.mark.parametrize("tied", [True, False])
-def test_transformers_loads_the_export_and_says_the_same(tiny, data, tmp_path, tied):
-    from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
-
-    run = md.train(*tiny(tie_weights=tied), data=data)
-    out = str(tmp_path / "export")
-    md.export_hf(run.dir, out)
-    with open(os.path.join(out, "config.json")) as f:
-        assert json.load(f)["model_type"] == "gpt2"
-    model, tokenizer = AutoModelForCausalLM.from_pretrained(out), AutoTokenizer.from_pretrained(out)
-    x = torch.tensor([md.prompt_ids(tokenizer, data.problems[0]["messages"])])
-    torch.testing.assert_close(model(x).logits, run.model(x), atol=1e-4, rtol=0)
-    assert tokenizer.get_vocab() == data.tokenizer.get_vocab()
-    ours = md.generate(run.model, x, 10, temperature=0)
-    theirs = model.generate(x, max_new_tokens=10, do_sample=False, pad_token_id=0)
-    assert torch.equal(ours, theirs)
-    with pytest.raises(ValueError, match="is not empty"):
-        md.export_hf(run.dir, out)
-    text = pipeline("text-generation", model=out, tokenizer=out)("Go", max_new_tokens=2)
-    assert text[0]["generated_text"].startswith("Go")
-
-
-@pytest.mark.parametrize(
-    "changes, words",
-    [
-        (dict(n_heads=(2, 4, 4)), "n_heads"),
-        (dict(d_ff=0), "d_ff 0"),
-        (dict(position="rotary"), "position rotary; it has learned"),
-        (dict(n_loops=2), "n_loops 2"),
-        (dict(attn_scale=1.0), "attn_scale 1.0"),
-        (dict(ffn_dropout=0.3), "ffn_dropout 0.3"),
-    ],
-)
-def test_what_gpt2_cannot_express_is_refused(model, changes, words):
-    with pytest.raises(ValueError, match=f"GPT-2 cannot express {words}"):
-        md.to_gpt2(model(**changes))
-    assert md.to_gpt2(model(n_heads=(4, 4, 4)))

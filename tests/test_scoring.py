@@ -6,9 +6,11 @@ import statistics
 
 import pytest
 import torch
+from scipy.stats import binomtest
 
 import minidepth as md
 import train
+from studies import export, score
 
 # one row of each shape, made up here, with the context, choices and answer that it stands for
 SHAPES = {
@@ -38,11 +40,19 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_shape_is_read(shape):
     row, expected = SHAPES[shape]
-    assert md.choices_of(row) == expected
+    assert score.choices_of(row) == expected
     columns = {key: None for other, _ in SHAPES.values() for key in other}
-    assert md.choices_of(columns | row) == expected  # as columnar files mix them
+    assert score.choices_of(columns | row) == expected  # as columnar files mix them
     context, choices, answer = expected
-    assert md.turns_of(row) == [("text", f"{context} {choices[answer]}")]  # what is trained on
+    assert md.turns_of(row) == []  # the main job knows no such rows; a study makes texts of them
+    assert score.as_text(row) == {"text": f"{context} {choices[answer]}"}
+    assert md.turns_of(score.as_text(columns | row)) == [("text", f"{context} {choices[answer]}")]
+
+
+def test_what_is_not_asked_of_a_text_stays_as_it_is():
+    rows = [*score.embedded_choices(3), dict(text="a"), dict(question="a", answer="b"), "a", None]
+    for row in rows:
+        assert score.as_text(row) is row
 
 
 @pytest.mark.parametrize(
@@ -54,28 +64,32 @@ def test_every_shape_is_read(shape):
         dict(question="a", choices=dict(text=["b"], label=["A"]), answerKey="E"),
         dict(question="a", choices=dict(text=None, label=None), answerKey=None),
         dict(context=5, choices=["b", "c"], answer=0),
+        dict(question="a", choices=dict(text=["b", "c"], label=5), answerKey="A"),
+        dict(question="a", choices=dict(text=["b", "c"], label="AB"), answerKey="A"),
+        dict(question="a", choices=dict(text=["b"], label={"A": 0}), answerKey="A"),
+        dict(question="a", choices=dict(text="bc", label=["A", "B"]), answerKey="A"),
     ],
     ids=str,
 )  # fmt: skip
 def test_what_is_no_multiple_choice_is_left_out(row):
-    assert md.choices_of(row) is None
+    assert score.choices_of(row) is None
 
 
 def test_scores_equal_those_of_the_export(finished, tmp_path):
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    md.export_hf(finished, str(tmp_path / "out"))
+    export.export_hf(finished, str(tmp_path / "out"))
     theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "out").eval()
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
     long = dict(context="Sort a b, c d. " * 30, choices=["a b c d", "b"], answer=0)
     texts = [row for row, _ in SHAPES.values()] + [long]
-    found = [md.choices_of(row) for row in md.embedded_choices(9) + texts]
+    found = [score.choices_of(row) for row in score.embedded_choices(9) + texts]
     gpt, _ = md.load(finished)
-    scores = md.choice_scores(gpt.train(), tokenizer, found)
+    scores = score.choice_scores(gpt.train(), tokenizer, found)
     assert gpt.training
     for (context, choices, _), each in zip(found, scores):
         assert len(each) == len(choices)
-        for choice, score in zip(choices, each):
+        for choice, found_score in zip(choices, each):
             if isinstance(context, str):
                 asked, choice = tokenizer(context).input_ids, " " + choice
             else:
@@ -88,13 +102,13 @@ def test_scores_equal_those_of_the_export(finished, tmp_path):
             with torch.no_grad():
                 p = theirs(ids[:, :-1]).logits.log_softmax(-1)
             p = p[0].gather(1, ids[0, 1:, None])[-len(said) :]
-            assert score == pytest.approx(p.mean().item(), abs=1e-4)
+            assert found_score == pytest.approx(p.mean().item(), abs=1e-4)
     assert len({round(s, 3) for each in scores for s in each}) > 20
 
 
 def test_the_embedded_set_has_one_right_choice_that_can_be_checked():
-    rows = md.embedded_choices(300, steps=(1, 2, 3))
-    assert rows == md.embedded_choices(300, steps=(1, 2, 3))
+    rows = score.embedded_choices(300, steps=(1, 2, 3))
+    assert rows == score.embedded_choices(300, steps=(1, 2, 3))
     trained_on = {row["messages"][1]["content"] for row in md.embedded_rows(3000)}
     known = {row["messages"][1]["content"]: row for row in md.embedded_rows(300, held_out=True)}
     for row in rows:
@@ -119,15 +133,21 @@ def test_the_embedded_set_has_one_right_choice_that_can_be_checked():
 def test_a_model_that_knows_scores_above_one_that_does_not(finished, tmp_path, capsys, monkeypatch):
     assert train.main(f"--score {finished} --max_rows 60".split()) == 0
     out = capsys.readouterr().out
-    guess = statistics.mean(1 / len(row["choices"]) for row in md.embedded_choices(60))
-    line = r"embedded: accuracy (0\.\d{3}) ± 0\.\d{3} \(95 % interval\) on 60 rows, guessing (.*)"
-    accuracy, guessing = re.fullmatch(line, out.strip()).groups()
+    guess = statistics.mean(1 / len(row["choices"]) for row in score.embedded_choices(60))
+    line = (
+        r"embedded: accuracy (0\.\d{3}) \(95 % interval (0\.\d{3}) to (0\.\d{3}), Wilson\) "
+        r"on 60 rows, guessing (.*)"
+    )
+    accuracy, low, high, guessing = re.fullmatch(line, out.strip()).groups()
     assert guessing == f"{guess:.3f}" and abs(float(accuracy) - guess) < 0.25
-    found = [md.choices_of(row) for row in md.embedded_choices(60)]
+    theirs = binomtest(round(float(accuracy) * 60), 60).proportion_ci(method="wilson")
+    assert (low, high) == (f"{theirs.low:.3f}", f"{theirs.high:.3f}")
+    found = [score.choices_of(row) for row in score.embedded_choices(60)]
     right = [[float(i == answer) for i in range(len(choices))] for _, choices, answer in found]
-    monkeypatch.setattr(md, "choice_scores", lambda *_: right)
+    monkeypatch.setattr(score, "choice_scores", lambda *_: right)
     assert train.main(f"--score {finished} --max_rows 60".split()) == 0
-    assert "accuracy 1.000 ± 0.000" in capsys.readouterr().out
+    # all of 60 right is no certainty: by Wilson's score 60 / (60 + 1.96²) at least
+    assert "accuracy 1.000 (95 % interval 0.940 to 1.000, Wilson)" in capsys.readouterr().out
 
 
 def test_files_and_hub_ids_are_scored(finished, jsonl, capsys, monkeypatch):
@@ -144,7 +164,8 @@ def test_files_and_hub_ids_are_scored(finished, jsonl, capsys, monkeypatch):
         return datasets.Dataset.from_list([SHAPES["arc"][0]] * 3)
 
     monkeypatch.setattr("datasets.load_dataset", load_dataset)
-    found = md.read_choices("allenai/ai2_arc:ARC-Challenge", 2)
+    monkeypatch.setattr("studies.hub.fault", lambda url: None)
+    found = score.read_choices("allenai/ai2_arc:ARC-Challenge", 2)
     assert found == [SHAPES["arc"][1]] * 2
     assert asked == [("allenai/ai2_arc", "ARC-Challenge", "validation")]
     md.hub_rows("roneneldan/TinyStories", "train")
@@ -160,3 +181,6 @@ def test_what_cannot_be_scored_says_why(finished, jsonl, capsys):
     error = capsys.readouterr().err
     assert re.search(r"row 1 has a choice of \d{2,} tokens; 1 to 80 can be read", error)
     assert json.dumps(error).count("\\n") == 1
+    empty = dict(messages=[dict(role="user", content="Sort")], choices=["", "a b"], answer=1)
+    assert train.main(["--score", finished, "--data", jsonl([empty])]) == 2
+    assert "row 1 has a choice of 0 tokens; 1 to 80 can be read" in capsys.readouterr().err

@@ -10,13 +10,15 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import urllib.parse
+import zipfile
 
-import browser
 import pytest
 
+import browser
 import minidepth as md
 
 pytest.importorskip("material", reason="mkdocs-material is not installed")
@@ -25,6 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 NAV = re.findall(r"^ +- (.*)\.md$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
 TUTORIALS = [DOCS / f"{page}.py" for page in NAV if page.startswith("tutorials/")]
+PROGRAMS = [DOCS / "index.py", *TUTORIALS, DOCS / "how-to" / "kaggle_notebook.py"]
 
 spec = importlib.util.spec_from_file_location("hooks", DOCS / "hooks.py")
 hooks = importlib.util.module_from_spec(spec)
@@ -42,8 +45,12 @@ def cells(path):
     return found
 
 
-def execute(path, folder=ROOT):
-    environment = os.environ | dict(MPLBACKEND="Agg", PYTHONPATH=str(ROOT), OMP_NUM_THREADS="1")
+def execute(path, folder, installed=True):
+    """Run a script in a folder → what it printed. `installed`: as after the README's command."""
+    environment = os.environ | dict(MPLBACKEND="Agg", OMP_NUM_THREADS="1")
+    environment.pop("PYTHONPATH", None)
+    if installed:
+        environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(DOCS)])
     command = [sys.executable, "-W", "ignore", str(path)]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -69,14 +76,37 @@ def site(tmp_path_factory):
     return folder
 
 
+# what the command does with flags, and no reader calls
+UNLISTED = {"bench", "cells", "curve", "hub", "plan", "trained", "attention_figures"}
+
 # ---------- the sources ----------
 
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
-def test_a_tutorial_runs_as_a_script(path):
+def test_a_tutorial_runs_as_a_script_in_any_folder(path, tmp_path):
     if os.environ.get("SITE"):
         pytest.skip("the build of the site has run it")
-    execute(path)
+    execute(path, tmp_path)
+
+
+def test_what_the_readme_installs_lets_a_page_run_in_any_folder(tmp_path):
+    requirements = (ROOT / "requirements.txt").read_text().split("\n")
+    assert "-e ." in requirements
+    look = [sys.executable, "-c", "import minidepth, studies"]
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    found = subprocess.run(look, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
+    if found.returncode and not os.environ.get("SITE"):  # .ci/run has installed it
+        pytest.skip("minidepth is not installed: pip install -r requirements.txt")
+    page = tmp_path / "04_logs.py"
+    page.write_text((DOCS / "tutorials" / page.name).read_text(encoding="utf-8"), encoding="utf-8")
+    assert "12 layers" in execute(page, tmp_path, installed=False)
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_a_page_reads_nothing_relative_to_the_working_directory(path):
+    code = "\n".join(source for markdown, source in cells(path) if not markdown)
+    assert not re.search(r"""["']docs/""", code)
+    assert not re.search(r"^(import|from) train\b", code, re.MULTILINE)
 
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
@@ -104,7 +134,7 @@ def test_the_map_has_every_tutorial():
 
 def test_the_cache_is_another_when_the_code_or_a_result_changes(tmp_path, monkeypatch):
     read = ["minidepth.py", "train.py", "docs/matplotlibrc", "docs/jupyter_nbconvert_config.py"]
-    read += ["docs/results/a.csv"]
+    read += ["docs/results/a.csv", "docs/studies/a.py"]
     for name in read:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x = 1\n")
@@ -127,7 +157,7 @@ def project(tmp_path):
     for name in ("docs/hooks.py", "docs/jupyter_nbconvert_config.py", "docs/matplotlibrc"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
-    for name in ("minidepth.py", "train.py", "requirements.txt", "LICENSE"):
+    for name in ("minidepth.py", "train.py", "pyproject.toml", "requirements.txt", "LICENSE"):
         (tmp_path / name).write_text("x = 1\n")
     (tmp_path / "mkdocs.yml").write_text(settings, encoding="utf-8")
     (tmp_path / "docs" / "tutorials").mkdir()
@@ -195,7 +225,7 @@ def test_a_page_shows_what_it_prints_and_draws(project):
 def test_notebooks_hold_the_code_of_their_page_in_order():
     import nbformat
 
-    for path in [*TUTORIALS, DOCS / "how-to" / "kaggle_notebook.py"]:
+    for path in PROGRAMS[1:]:
         text = hooks.notebook(path)
         nbformat.validate(nbformat.reads(text, 4))
         made = [
@@ -206,21 +236,106 @@ def test_notebooks_hold_the_code_of_their_page_in_order():
         assert made == cells(path) and len(made) > 1
 
 
-def test_the_kaggle_notebook_from_the_archive_alone(tmp_path):
+def script(text):
+    """A notebook as nbformat has it → its code cells as one script."""
+    cells = json.loads(text)["cells"]
+    return "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
+
+
+def beside_the_archive(folder, text):
+    """Write minidepth.zip and a notebook's code into a folder that holds nothing else."""
+    (folder / "minidepth.zip").write_bytes(hooks.archive())
+    ours = "import minidepth, studies\nprint('from', minidepth.__file__, *studies.__path__)"
+    (folder / "notebook.py").write_text(f"{text}\n{ours}\n", encoding="utf-8")
+    return folder / "notebook.py"
+
+
+def test_a_notebook_needs_nothing_but_the_archive_beside_it(tmp_path):
+    path = beside_the_archive(tmp_path, script(hooks.notebook(DOCS / "tutorials" / "04_logs.py")))
+    said = execute(path, tmp_path, installed=False)
+    where = f"from {tmp_path}/minidepth.py {tmp_path}/docs/studies"  # not an installed one
+    assert where in said and "12 layers" in said
+
+
+def test_the_archive_holds_what_pages_read(tmp_path):
     (tmp_path / "minidepth.zip").write_bytes(hooks.archive())
-    text = (DOCS / "how-to" / "kaggle_notebook.py").read_text(encoding="utf-8")
+    with zipfile.ZipFile(tmp_path / "minidepth.zip") as zipped:
+        names = set(zipped.namelist())
+        assert zipped.read("minidepth.py") == (ROOT / "minidepth.py").read_bytes()
+    for study in (DOCS / "studies").glob("*.py"):
+        assert f"docs/studies/{study.name}" in names
+    for result in (DOCS / "results").rglob("*.json*"):
+        assert result.relative_to(ROOT).as_posix() in names
+    assert {"train.py", "requirements.txt", "pyproject.toml"} <= names
+
+
+# ---------- the Kaggle notebook ----------
+
+
+@pytest.fixture
+def kaggle(tmp_path, monkeypatch, capsys):
+    """Runs the Kaggle notebook's cells, with tiny models, in a folder of its own → its output."""
+    import matplotlib.pyplot as plt
+
+    text = script(hooks.notebook(DOCS / "how-to" / "kaggle_notebook.py"))
     tiny = (
         "PRESET = 'laptop'\nSETTINGS = dict(out_dir='runs', steps=4, warmup_steps=1, max_rows=90,"
     )
-    tiny += " eval_every=2, eval_problems=3, d_model=8, d_ff=8)"
-    text = re.sub(r'PRESET = "report"\nSETTINGS = .*', tiny, text)
-    (tmp_path / "notebook.py").write_text(hooks.SETUP + "\n" + text)
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    environment |= dict(MPLBACKEND="Agg", OMP_NUM_THREADS="1")
-    command = [sys.executable, "notebook.py"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "12 layers: last val" in done.stdout
+    tiny += " eval_every=1, save_every=2, eval_problems=3, d_model=8, d_ff=8)"
+    text, n = re.subn(r'PRESET = "report"\nSETTINGS = .*', tiny, text)
+    assert n == 1
+    path = beside_the_archive(tmp_path, text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(plt, "show", lambda: plt.close("all"))
+
+    def run():
+        capsys.readouterr()
+        exec(compile(text, "notebook", "exec"), {})
+        return capsys.readouterr().out
+
+    run.path = path
+    return run
+
+
+def last_lines(said):
+    """What the notebook prints in the end, without the seconds."""
+    return re.findall(r"^ ?\d+ layers: last val .*, skipped steps \d+", said, re.MULTILINE)
+
+
+def test_the_kaggle_notebook_from_the_archive_alone(kaggle):
+    folder = kaggle.path.parent
+    said = execute(kaggle.path, folder, installed=False)
+    assert len(last_lines(said)) == 2 and f"from {folder}/minidepth.py" in said
+
+
+def test_the_kaggle_notebook_runs_again_when_it_is_finished(kaggle):
+    first = kaggle()
+    assert len(last_lines(first)) == 2 and first.count("Done.") == 2
+    logs = {path: path.read_bytes() for path in pathlib.Path("runs").rglob("*") if path.is_file()}
+    again = kaggle()
+    assert "Done." not in again and again.count("is finished") == 2
+    assert last_lines(again) == last_lines(first)
+    assert logs == {path: path.read_bytes() for path in logs}
+
+
+def test_the_kaggle_notebook_goes_on_after_a_cut_off(kaggle):
+    first = kaggle()
+    deep = pathlib.Path("runs", "12-layers")
+    # before the first checkpoint: there is the configuration, and nothing to go on from
+    for name in ("state.pt", "model.safetensors", "log.jsonl"):
+        (deep / name).unlink()
+    again = kaggle()
+    assert again.count("Done.") == 1 and again.count("is finished") == 1
+    assert last_lines(again) == last_lines(first)
+    # after one: the same settings, stopped in the middle
+    m, t = md.read_config(deep)
+    shutil.rmtree(deep)
+    asked = iter([False, True])
+    assert not md.train(m, t, stop=lambda: next(asked)).finished
+    again = kaggle()
+    assert "step 3/4" in again and "step 2/4" not in again
+    assert last_lines(again) == last_lines(first)
 
 
 # ---------- the built site ----------
@@ -293,8 +408,15 @@ def test_the_reference_is_complete(site):
         for f in dataclasses.fields(kind):
             assert f"<code>--{f.name}</code>" in flags
     api = (site / "reference" / "api" / "index.html").read_text(encoding="utf-8")
-    for name in ("ModelConfig", "GPT", "lr_at", "train", "attention_stats", "export_hf"):
+    for name in ("ModelConfig", "GPT", "lr_at", "train", "attention.attention_stats"):
         assert f'id="{name}"' in api
+    for study in (DOCS / "studies").glob("[a-z]*.py"):
+        rooms = study.stem in UNLISTED or f'id="studies.{study.stem}"' in api
+        assert rooms, study.name
+    for name in ("thinking", "heads", "llmini-c", "tasks"):  # presets of studies
+        assert f"{name} <code>" in flags
+    for gone in "hops hints answer problem_families problem_modulus curriculum stride".split():
+        assert f"<code>--{gone} " in flags
 
 
 # ---------- in a browser ----------

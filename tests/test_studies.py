@@ -1,52 +1,22 @@
-"""LLmini and heads: presets, chunks, passes over the data, and what their studies vary."""
+"""Settings and what follows from them: epochs, shares, presets of studies, kinds of numbers."""
 
 import dataclasses
 import json
 import math
-import pathlib
-import statistics
+import os
 
+import numpy as np
 import pytest
 import torch
 
 import minidepth as md
 import train
-
-
-@pytest.mark.parametrize(
-    "letter, layers, heads, width, total",
-    [
-        # 2 × 50,257 × C for embedding and head, 256 × C positions, 12 C² + 4 C a layer, 2 C
-        ("a", 10, 6, 384, 2 * 50_257 * 384 + 256 * 384 + 10 * (12 * 384**2 + 4 * 384) + 768),
-        ("b", 9, 5, 320, 2 * 50_257 * 320 + 256 * 320 + 9 * (12 * 320**2 + 4 * 320) + 640),
-        ("c", 8, 4, 256, 2 * 50_257 * 256 + 256 * 256 + 8 * (12 * 256**2 + 4 * 256) + 512),
-    ],
-)
-def test_llmini_presets_are_the_published_ones(letter, layers, heads, width, total):
-    m, t = md.configs(f"llmini-{letter}")
-    assert (m.n_layers, m.n_heads, m.d_model, m.d_ff) == (layers, heads, width, 4 * width)
-    assert md.parameters(m)["total"] == total and md.parameters(m)["head"] == 50_257 * width
-    assert (m.dropout, m.ffn_dropout, m.position, m.block_size) == (0.1, 0.3, "learned", 256)
-    assert (t.beta1, t.beta2, t.weight_decay, t.lr, t.grad_clip) == (0.9, 0.999, 0.05, 3e-4, 1.0)
-    assert (t.batch_size, t.grad_accum, t.epochs, t.seed, t.stride) == (32, 2, 3, 42, 128)
-    assert (t.packing, t.val_fraction, t.max_rows, t.loss_on) == ("pad", 0.05, 20_000, "all")
-    steps = md.counted_steps(t, _data(152_708)).steps  # chunks, as published
-    assert steps == math.ceil(3 * 152_708 / 64)
-    t = dataclasses.replace(t, steps=steps)
-    rates = [md.lr_at(step, t) for step in range(steps)]
-    assert rates[0] == 0 and rates.index(max(rates)) == round(0.1 * steps)
-    assert max(rates) == 3e-4 and rates[-1] < 1e-9
+from studies import cells, find, results
 
 
 def _data(n):
     """Data of n blocks to train on, as far as the count of steps needs it."""
-    return md.Data((torch.empty(n, 0),) * 2, (), None, [], {}, 0)
-
-
-def test_the_heads_preset_has_the_published_size():
-    m, t = md.configs("heads")
-    assert round(md.parameters(m)["total"] / 1e6, 1) == 68.5
-    assert (m.n_layers, m.d_model, t.max_rows, t.epochs) == (4, 768, 250_000, 1)
+    return md.Data((np.empty((n, 0)),) * 2, ())
 
 
 @pytest.mark.parametrize("epochs, n, batch, steps", [(3, 10, 4, 8), (1, 8, 8, 1), (2, 7, 16, 1)])
@@ -60,15 +30,15 @@ def test_steps_follow_from_the_epochs(epochs, n, batch, steps):
 
 
 def test_a_run_of_epochs_ends_with_the_last_pass_and_resumes(tiny, data):
-    m, t = tiny(epochs=2, batch_size=128, warmup_steps=0.2, eval_every=100)
+    m, t = tiny(epochs=2, batch_size=128, warmup_steps=0.2, eval_every=100, eval_problems=4)
     steps = math.ceil(2 * len(data.train[0]) / 128)
     stop = iter([False] * 2 + [True] * 99)
     run = md.train(m, t, data, stop=lambda: next(stop))
     assert not run.finished and md.read_config(run.dir)[1].steps == steps == 5
     run = md.train(*md.read_config(run.dir), data, resume=True)
     assert run.log[-1]["step"] == steps and run.log[-1]["epoch"] == 2
-    assert md.result(run.dir)["steps"] == steps
-    assert train.is_finished(m, t)  # a grid knows it though its own settings count epochs
+    assert results.result(run.dir)["steps"] == steps
+    assert cells.is_finished(m, t)  # a grid knows it though its own settings count epochs
     with pytest.raises(ValueError, match="is finished: 5 of 5 steps"):
         md.train(*md.read_config(run.dir), data, resume=True)
 
@@ -83,48 +53,6 @@ def test_warm_up_may_be_a_share_of_the_steps():
     assert [md.lr_at(s, share) for s in range(200)] == [md.lr_at(s, count) for s in range(200)]
 
 
-@pytest.mark.parametrize("stride", [0, 1, 3, 5, 8])
-@pytest.mark.parametrize("n", [2, 8, 9, 10, 17, 25])
-def test_long_rows_overlap_as_the_stride_says(n, stride):
-    T, ids = 8, tuple(range(100, 100 + n))
-    tokens, targets = md.blocks([(ids, (True,) * n)], T, "pad", stride)
-    there, start, seen = md.filled(tokens, targets), 0, set()
-    for row, target, real in zip(tokens.tolist(), targets.tolist(), there.tolist()):
-        size = min(T, n - 1 - start)
-        assert row == [*ids[start : start + size], *[0] * (T - size)]
-        assert target == [*ids[start + 1 : start + size + 1], *[-100] * (T - size)]
-        assert real == [True] * size + [False] * (T - size)
-        seen |= {t for t in target if t != -100}
-        last, start = start + size == n - 1, start + (stride or T)
-    assert last and seen == set(ids[1:])  # every token is learned, and no chunk is one too many
-    assert len(tokens) == 1 + math.ceil(max(0, n - 1 - T) / (stride or T))
-
-
-def test_packed_rows_do_not_overlap_and_no_stride_skips():
-    rows = [(tuple(range(1, 30)), (True,) * 29)] * 2
-    assert torch.equal(md.blocks(rows, 8, "pack", 3)[0], md.blocks(rows, 8, "pack")[0])
-    with pytest.raises(
-        ValueError, match="stride 9 skips tokens between blocks of 8; give at most 8"
-    ):
-        md.blocks(rows, 8, "pad", 9)
-
-
-def test_empty_rows_make_no_block():
-    for stride in (0, 3):
-        rows = [((), ()), ((5,), (True,)), ((5, 6), (True, True))]
-        assert len(md.blocks(rows, 8, "pad", stride)[0]) == 1
-
-
-def test_validation_may_be_packed_otherwise(jsonl):
-    path = jsonl([dict(text=f"row {i} of a short text") for i in range(200)])
-    t = md.TrainConfig(data=(path,), tokenizer="embedded", packing="pack", val_fraction=0.3)
-    packed = md.load_data(t, 32)
-    mixed = md.load_data(dataclasses.replace(t, val_packing="pad"), 32)
-    padded = md.load_data(dataclasses.replace(t, packing="pad"), 32)
-    assert torch.equal(mixed.train[0], packed.train[0]) and len(mixed.val[0]) == 60
-    assert torch.equal(mixed.val[0], padded.val[0]) and not torch.equal(mixed.val[0], packed.val[0])
-
-
 def test_the_share_of_filled_positions_is_printed(jsonl, tmp_path, capsys):
     path = jsonl([dict(text="a b c d e f g h " * 2) for _ in range(60)])
     flags = "--tokenizer embedded --block_size 64 --n_layers 1 --steps 1 --warmup_steps 0"
@@ -136,59 +64,6 @@ def test_the_share_of_filled_positions_is_printed(jsonl, tmp_path, capsys):
     assert f"{share:.1%} of positions filled" in capsys.readouterr().out
 
 
-def changed(study, preset, settings=None):
-    """{row: what differs from the first row} of a study, as full configurations."""
-    rows = {
-        name: dataclasses.asdict(m) | dataclasses.asdict(t)
-        for name, (m, t) in (
-            (name, md.configs(preset, **row))
-            for name, row in train.STUDIES[study](preset, settings or {}).items()
-        )
-    }
-    first = next(iter(rows.values()))
-    return first, {
-        name: {k: v for k, v in row.items() if v != first[k]} for name, row in rows.items()
-    }
-
-
-def test_the_llmini_study_changes_one_thing_at_a_time():
-    first, rows = changed("llmini", "llmini-c", dict(lr=1e-3))
-    assert first["lr"] == 1e-3 and first["n_layers"] == 8 and not rows["C"]
-    assert list(rows.values())[1:] == [
-        dict(n_layers=10),
-        dict(d_model=384, d_ff=1536),
-        dict(n_heads=8),
-        dict(n_layers=10, n_heads=6, d_model=384, d_ff=1536),
-    ]
-
-
-def test_the_packing_study_is_at_equal_steps_and_at_equal_text():
-    settings = dict(steps=100, max_rows=400)
-    first, rows = changed("packing", "laptop", settings)
-    data = md.load_data(md.configs("laptop", **settings)[1], 58)
-    share = (data.train[0] != 0).float().mean().item()  # no embedded token inside a row has id 0
-    assert 0.5 < share < 0.9 and (first["packing"], first["val_packing"]) == ("pad", "pad")
-    assert rows["packed, same steps"] == dict(packing="pack")
-    assert rows["packed, same text"] == dict(packing="pack", steps=round(100 * share))
-
-
-@pytest.mark.parametrize("preset, width, part", [("heads", 768, 1), ("laptop", 64, 3)])
-def test_the_heads_study_keeps_the_published_ratios(preset, width, part):
-    first, rows = changed("heads", preset)
-    assert first["d_model"] == width and first["n_layers"] == 4
-    published = md.published("heads_schedules")
-    assert len(rows) == len(published) == 9
-    sizes = set()
-    for row, (name, changes) in zip(published, rows.items()):
-        heads = changes.get("n_heads", first["n_heads"])
-        assert [n * part for n in heads] == [int(n) for n in row["heads"].split("-")]
-        assert set(changes) <= {"n_heads"}
-        assert name == f"{row['group']}: {row['scheme']} {'-'.join(map(str, heads))}"
-        settings = dict(n_layers=4, n_heads=heads, vocab_size=512)
-        sizes.add(md.parameters(md.configs(preset, **settings)[0])["total"])
-    assert len(sizes) == 1
-
-
 def test_a_study_brings_its_preset(monkeypatch, capsys):
     assert train.main("--study llmini --seed 0 1 --dry_run".split()) == 0
     out = capsys.readouterr().out
@@ -198,6 +73,7 @@ def test_a_study_brings_its_preset(monkeypatch, capsys):
     assert train.pick_preset("auto", (), "heads")[0] == "heads"
     assert train.pick_preset("auto", (), "packing")[0] == "report"
     assert train.pick_preset("laptop", (), "llmini")[0] == "laptop"
+    assert train.pick_preset("auto", (), "thinking")[0] == "thinking"
 
 
 def test_the_facts_count_epochs_before_the_data_is_there(capsys):
@@ -206,39 +82,108 @@ def test_the_facts_count_epochs_before_the_data_is_there(capsys):
     assert "32 x 2 x 256 = 16,384 tokens; 3 epochs, learning rate up to 0.0003 in 10% of" in out
 
 
-def test_a_heads_study_compares_within_groups_and_draws(tmp_path, capsys, monkeypatch):
-    """Runs whose results are known: what is written of them."""
-    runs = []
-    for i, row in enumerate(md.published("heads_schedules")):
-        for seed in (0, 1, 2):
-            labels = dict(model=f"{row['group']}: {row['scheme']} {row['heads']}", seed=str(seed))
-            found = dict(val_loss=2.0 + 0.1 * i + 0.01 * seed, tokens_per_second=1000 - i)
-            runs.append(dict(labels=labels, depth=4, params_total=5, **found))
-    monkeypatch.setattr(train, "records", lambda cells: runs)
-    folder = tmp_path / "new"
-    train.summarize(str(folder), [], "heads")
-    names = {path.name for path in folder.iterdir()}
-    assert names == {"summary.json", "summary.md", "summary.png", "heads.png"}
-    lines = json.loads((folder / "summary.json").read_text())["differences"]
-    assert len(lines) == 9 and all(line.count("low") in (0, 2) for line in lines)
-    assert "low: constant 12-12-12-12 minus low: ascending 3-6-12-24: +0.100" in lines[0]
+# ---------- kinds of numbers ----------
 
 
-@pytest.mark.parametrize("study, runs", [("packing", 9), ("heads", 54)])
-def test_the_tables_of_results_are_those_of_the_logs(study, runs):
-    results = pathlib.Path(train.__file__).parent / "docs" / "results"
-    lines, losses = (results / "README.md").read_text().splitlines(), {}
-    for path in results.glob(f"{study}*/*/config.json"):
-        config = json.loads(path.read_text())
-        last = json.loads((path.parent / "log.jsonl").read_text().splitlines()[-1])
-        m, t = config["model"], config["train"]
-        name = f"| packed, same {'steps' if t['steps'] == 400 else 'text'} |"
-        name = name if t["packing"] == "pack" else "| padded |"
-        name = f"| {'-'.join(map(str, m['n_heads']))} |" if study == "heads" else name
-        losses.setdefault((name, m["attn_scale"]), []).append(last["val_loss"])
-        assert last["step"] == t["steps"] and t["data"] == ["gsm8k.jsonl"]
-    assert sum(map(len, losses.values())) == runs
-    for (name, _), each in losses.items():
-        half = 4.302653 * statistics.stdev(each) / 3**0.5  # Student's t with 2 degrees of freedom
-        text = f"| {statistics.mean(each):.3f} ± {half:.3f} |"
-        assert any(name in line and text in line for line in lines), (name, text)
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        (dict(lr=math.inf), "lr inf does not work; give a number at least 0"),
+        (dict(lr=-math.inf), "lr -inf does not work"),
+        (dict(lr=math.nan), "lr nan does not work"),
+        (dict(lr=np.float32("inf")), "lr inf does not work"),
+        (dict(grad_clip=math.inf), "grad_clip inf does not work"),
+        (dict(weight_decay=math.inf), "weight_decay inf does not work"),
+        (dict(attn_scale=math.inf), "attn_scale inf does not work"),
+        (dict(steps=2.5), "steps 2.5 does not work; give a whole number at least 1"),
+        (dict(steps=np.float64(20)), "steps 20.0 does not work; give a whole number"),
+        (dict(n_heads=(4, np.float64(2))), "n_heads 2.0 does not work; give a whole number"),
+        (dict(n_layers=np.int64(0)), "n_layers 0 does not work"),
+        (dict(lr="high"), "lr high does not work; give a number"),
+    ],
+)
+def test_numbers_that_cannot_work_are_told(changes, words):
+    with pytest.raises(ValueError) as error:
+        md.configs("laptop", **changes)
+    assert words in str(error.value)
+
+
+def test_numbers_of_numpy_are_numbers(tiny):
+    """Of another kind they were refused; they give the run that plain ones give, and its file."""
+    plain = dict(n_layers=2, n_heads=2, seed=3, steps=4, lr=0.001, problem_steps=(1, 2))
+    plain |= dict(warmup_steps=1, eval_problems=2, dropout=0.125, save_every=2)
+    numpy = dict(plain, n_layers=np.int64(2), n_heads=np.int32(2), seed=np.int64(3))
+    numpy |= dict(steps=np.uint8(4), lr=np.float64(0.001), problem_steps=(np.int64(1), np.int16(2)))
+    numpy |= dict(warmup_steps=np.int64(1), dropout=np.float32(0.125), save_every=np.int64(2))
+    m, t = tiny(name="plain", **plain)
+    expected = md.train(m, t)
+    m, t = tiny(name="numpy", **numpy)
+    assert m.heads == (2, 2)
+    found = md.train(m, t)
+    keys = ("step", "train_loss", "val_loss")
+    rows = [[[row[key] for key in keys] for row in run.log] for run in (expected, found)]
+    assert rows[0] == rows[1]
+    texts = []
+    for run in (expected, found):
+        config = json.loads(open(os.path.join(run.dir, "config.json")).read())
+        texts.append(config["model"] | config["train"] | dict(name=""))
+    assert texts[0] == texts[1]
+    assert texts[1]["lr"] == 0.001 and texts[1]["dropout"] == 0.125
+    for name, value in texts[1].items():
+        assert type(value) is type(texts[0][name])
+    assert md.read_config(found.dir)[1].seed == 3
+
+
+def test_a_run_of_numpys_numbers_is_resumed_to_the_same_losses(tiny):
+    """From its file come plain numbers: the order of the batches must not depend on the kind."""
+    settings = dict(seed=np.int64(3), steps=np.int64(4), warmup_steps=1, eval_problems=2)
+    settings["eval_every"] = np.int64(1)
+    whole = md.train(*tiny(name="whole", **settings))
+    stops = iter([False, True])
+    part = md.train(*tiny(name="halves", **settings), stop=lambda: next(stops))
+    halves = md.train(*md.read_config(part.dir), resume=True)
+    losses = [[row["train_loss"] for row in run.log] for run in (whole, halves)]
+    assert losses[0] == losses[1] and len(losses[0]) == 4
+
+
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        ("--n_heads x", "--n_heads: 'x' is not a whole number, or several"),
+        ("--n_heads 2,", "--n_heads: '2,' is not a whole number, or several"),
+        ("--problem_steps 1.5", "--problem_steps: '1.5' is not a whole number, or several"),
+        ("--warmup_steps x", "--warmup_steps: "),
+        ("--lr x", "--lr: "),
+        ("--lr inf", "lr inf does not work"),
+        ("--sizes hops=3 --data icqa", "sizes hops is none of the task icqa's"),
+        ("--data khop --sizes symbols=1", "symbols 1: none could follow another"),
+        ("--preset thinking --packing pack", "curriculum 0.1 opens whole problems"),
+        ("--preset nope", "preset 'nope' is unknown; choose from report"),
+        ("--study nope", "study 'nope' is unknown; choose from depth"),
+        ("--study score", "has no rows to train; choose from depth"),
+        ("--loader nope", "loader 'nope' is unknown"),
+    ],
+)
+def test_a_flag_that_cannot_be_read_says_what_is_wanted(line, words, tmp_path, capsys):
+    try:
+        code = train.main([*line.split(), "--out_dir", str(tmp_path)])
+    except SystemExit as stop:
+        code = stop.code
+    error = capsys.readouterr().err
+    assert code == 2 and words in error and error.count("\n") == 1
+    assert "lambda" not in error and "steps_or_share" not in error and "Traceback" not in error
+    assert os.listdir(tmp_path) == []
+
+
+def test_sizes_are_the_same_however_they_are_spelled(tmp_path):
+    """A grid takes a finished run for what it is: 0 is 0.0, and defaults need not be named."""
+    settings = dict(data=("icl_template",), n_layers=1, steps=1, warmup_steps=0, d_model=16)
+    settings |= dict(out_dir=str(tmp_path), name="run", batch_size=2)
+    m, t = find.configs("tasks", sizes=("hints=1", "symbols=16"), **settings)
+    run = md.train(m, t, find.load_data(t, m.block_size))
+    stored = md.read_config(run.dir)[1].sizes
+    assert set(stored) >= {"hints=1.0", "symbols=16", "blocks=3", "labels=8"} and len(stored) == 6
+    assert cells.is_finished(m, t)
+    other = find.configs("tasks", sizes=("hints=0.5", "symbols=16"), **settings)
+    with pytest.raises(ValueError, match="holds a run with other settings"):
+        cells.is_finished(*other)

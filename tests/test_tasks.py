@@ -1,9 +1,9 @@
 """The depth tasks against slow, obvious solutions, and what the command makes of them."""
 
-import functools
 import itertools
 import json
 import os
+import re
 
 import numpy as np
 import pytest
@@ -11,13 +11,15 @@ import torch
 
 import minidepth as md
 import train
+from studies import find, results, tasks
+from studies.tasks import TASKS
 
 N = 2000  # sequences a case
 
 
 def rows(name, test=False, n=N, seed="test", **sizes):
     """(tokens, targets) of n sequences, as lists."""
-    tokens, targets = md.TASKS[name](n, md.generator(seed), test, **sizes)
+    tokens, targets = TASKS[name].draw(n, md.generator(seed), test, **sizes)
     assert tokens.shape == targets.shape and tokens.dtype == targets.dtype == torch.int64
     return zip(tokens.tolist(), targets.tolist())
 
@@ -62,7 +64,7 @@ def all_patterns(length):
 
 @pytest.mark.parametrize(("length", "count"), [(2, 1), (4, 3), (6, 15), (8, 105)])
 def test_pair_patterns_are_all_there_are(length, count):
-    known = [tuple(row) for row in md.pair_patterns(length).tolist()]
+    known = [tuple(row) for row in tasks.pair_patterns(length).tolist()]
     assert len(known) == count
     if length < 8:
         assert known == all_patterns(length)
@@ -107,7 +109,7 @@ def test_icl_template_answers_are_looked_up_by_pattern(length, blocks, queries, 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_hints_name_the_pattern_after_labels_and_in_a_share_of_the_queries(share):
     patterns, hinted = all_patterns(4), []
-    for x, y in rows("icl_template", hints=share, symbols=40):
+    for x, y in rows("icl_template", hinted=share, symbols=40):
         ends = range(4, len(x), 5)
         names = [89 + patterns.index(pattern(x[at - 4 : at])) for at in ends]  # after the query, 88
         assert [y[at] for at in ends][:3] == names[:3] and x[ends[3]] == 88
@@ -153,9 +155,9 @@ def test_khop_equals_its_definition(hops):
     [(1, 0.495, 0.04), (2, 0.495, None), (4, 0.652, None), (8, 0.733, 0.25)],
 )
 def test_khop_floor_and_share_of_bottom_are_the_known_ones(k, error, bottom):
-    assert 1 - md.chance("khop", hops=(k,))[1] == pytest.approx(error, abs=0.005)
+    assert 1 - TASKS["khop"].chance(hops=(k,))[1] == pytest.approx(error, abs=0.005)
     if bottom:
-        _, y = md.khop(4000, md.generator(0), hops=(k,))
+        _, y = TASKS["khop"].draw(4000, md.generator(0), hops=(k,))
         assert (y[:, 1:] == 4).float().mean() == pytest.approx(bottom, abs=0.01)
 
 
@@ -169,16 +171,16 @@ def test_khop_floor_and_share_of_bottom_are_the_known_ones(k, error, bottom):
     ],
 )
 def test_guessing_and_shortcut_rates_are_what_such_predictors_get(name, sizes, expected):
-    assert md.chance(name, **sizes) == expected
-    tokens, targets = md.TASKS[name](4000, md.generator(1), **sizes)
+    assert TASKS[name].chance(**sizes) == expected
+    tokens, targets = TASKS[name].draw(4000, md.generator(1), **sizes)
     answers = targets[targets >= 0]
     most = answers.bincount().max() / len(answers)  # the best constant answer
     assert most == pytest.approx(expected[0], abs=0.05)
 
 
-@pytest.mark.parametrize("name", md.TASKS)
+@pytest.mark.parametrize("name", TASKS)
 def test_batches_are_a_function_of_the_generator(name):
-    draw = lambda seed: md.TASKS[name](8, md.generator(seed))  # noqa: E731
+    draw = lambda seed: TASKS[name].draw(8, md.generator(seed))  # noqa: E731
     again = zip(draw(1), draw(1), draw(2))
     assert all(torch.equal(a, b) and not torch.equal(a, c) for a, b, c in again)
 
@@ -186,53 +188,124 @@ def test_batches_are_a_function_of_the_generator(name):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        (dict(data=("icqa",), sizes=("pairs=17",)), "17 different questions, but there are 16"),
-        (dict(data=("icqa",), sizes=("colour=3",)), "sizes colour is none of icqa's: give symbols"),
+        (dict(data="icqa", sizes=("pairs=17",)), "17 different questions, but there are 16"),
+        (
+            dict(data=("icqa",), sizes=("colour=3",)),
+            "sizes colour is none of the task icqa's; it has symbols, pairs",
+        ),
+        (dict(data=("icqa",), sizes=("hops=3",)), "sizes hops is none of the task icqa's; it has"),
+        (dict(data=("icqa",), sizes=("hints=0.5",)), "sizes hints is none of the task icqa's"),
         (dict(data=("icqa",), sizes=("pairs=x",)), "sizes pairs=x does not work"),
+        (dict(data=("icqa",), sizes=("pairs",)), "sizes pairs= does not work"),
+        (dict(data=("icqa",), sizes=("pairs=4+8",)), "sizes pairs=4+8 does not work"),
+        (
+            dict(data=("icqa",), sizes=("pairs=2.5",)),
+            "pairs=2.5 does not work; give a whole number",
+        ),
         (dict(data=("icqa",), sizes=("pairs=0",)), "at least 1"),
+        (dict(data=("icl_template",), sizes=("hints=inf",)), "sizes hints=inf does not work; give"),
+        (dict(data=("icl_template",), sizes=("hints=nan",)), "sizes hints=nan does not work; give"),
         (dict(data=("icqa",), block_size=23), "block_size 23 is too short .* 24 tokens"),
         (dict(data=("template",), sizes=("length=5",)), "length 5 makes no list of pairs"),
         (dict(data=("template",), sizes=("symbols=2",)), "3 different symbols, but there are 2"),
         (dict(data=("icl_template",), sizes=("blocks=16",)), "16 different patterns"),
-        (dict(data=("khop",), hops=(26,)), "hops 26 is too much: length 48 .* room for 12"),
-        (dict(data=("icqa",), curriculum=0.5), "0.5 is for embedded problems; give 0 for icqa"),
-        (dict(data=("icqa",), hints=0.5), "hints 0.5 is for icl_template alone"),
+        (dict(data="khop", sizes=("hops=26",)), "hops 26 is too much: length 48 .* room for 12"),
+        (dict(data="khop", sizes=("hops=1+x",)), "sizes hops=x does not work"),
+        (dict(data="khop", sizes=("hops=",)), "sizes hops= does not work"),
+        (dict(data="khop", sizes=("symbols=1",)), "symbols 1: none could follow .* at least 2"),
         (dict(data=("khop", "icqa")), "the task icqa does not mix"),
         (dict(data=("khop", "embedded")), "the task khop does not mix"),
+        (dict(data=("embedded", "khop")), "the task khop does not mix"),
     ],
 )
 def test_sizes_that_make_a_task_impossible_say_so(settings, words):
-    m, t = md.configs("tasks", **settings)
-    with pytest.raises(ValueError, match=words):
-        md.load_data(t, m.block_size)
+    m, t = find.configs("tasks", **settings)
+    with pytest.raises(ValueError, match=re.sub(r"\+", r"[+]", words)):
+        find.load_data(t, m.block_size)
+
+
+def test_sizes_of_no_task_are_refused(jsonl, capsys):
+    """They were ignored in silence."""
+    path = jsonl([dict(text="a text")] * 30)
+    for data in ("embedded", path):
+        for load in (find.load_data, md.load_data):
+            t = find.configs("laptop", data=data, sizes=("hops=3",))[1]
+            with pytest.raises(ValueError, match="sizes hops=3 are for a task or a loader; give"):
+                load(t, 58)
+        line = f"--preset laptop --data {data} --steps 2 --warmup_steps 0 --sizes hops=3"
+        assert train.main(line.split()) == 2
+        assert "sizes hops=3 are for a task or a loader" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="data embedded is no task; choose from memorize, icqa"):
+        tasks.load_data(md.configs("laptop")[1])
+
+
+def test_settings_of_a_task_may_name_it_as_text():
+    """A task's own settings are found whether `data` is a text or a tuple."""
+    for made in (
+        find.configs("tasks", data="template"),
+        find.configs("tasks", data=("template",)),
+        tasks.configs("template"),
+    ):
+        m, t = made
+        assert t.data == ("template",) and (t.steps, t.batch_size, t.eval_every) == (3000, 128, 200)
+        assert (m.n_heads, m.d_ff, m.block_size) == (4, 0, 128)
+    assert tasks.configs("icqa")[0].n_heads == 2
+    assert tasks.configs("memorize", steps=70)[1].steps == 70
+    assert md.configs("laptop", data="icqa")[1].data == ("icqa",)
+    assert find.configs("laptop", data="icqa")[0].n_heads == 2  # laptop's own
+
+
+def test_sizes_are_merged_by_name_and_all_of_them_are_known():
+    t = tasks.configs("khop", sizes=("hops=1+2+4",))[1]
+    assert set(t.sizes) == {"length=48", "hops=1+2+4"}  # the task's own length stays
+    data = tasks.load_data(t)
+    assert data.task_sizes == dict(symbols=4, length=48, hops=(1, 2, 4))
+    assert data.sizes == ("symbols=4", "length=48", "hops=1+2+4")
+    data = tasks.load_data(tasks.configs("icl_template")[1])
+    assert data.task_sizes["hints"] == 0.75 and data.task_sizes["blocks"] == 3
+    assert data.sizes[-1] == "hints=0.75" and len(data.sizes) == 6
+    again = find.by_name(data.sizes)
+    assert find.sizes_of(data.sizes, data.task.sizes, "it") == data.task_sizes and len(again) == 6
 
 
 def test_test_split_is_fixed_and_training_batches_are_not():
-    load = lambda seed: md.load_data(md.configs("tasks", data=("template",), seed=seed)[1])  # noqa: E731
+    load = lambda seed: find.load_data(find.configs("tasks", data="template", seed=seed)[1], 128)  # noqa: E731
     one, two = load(0), load(1)
-    assert torch.equal(one.val[0], two.val[0]) and one.val[0][:, :6].min() >= 2048
+    assert np.array_equal(one.val[0], two.val[0]) and one.val[0][:, :6].min() >= 2048
     assert one.train[0][:, :6].max() < 2048
-    assert one.n_words == 2 * 2048 + 15 + 1 and one.draw(3, md.generator(0))[0].shape == (3, 7)
+    assert one.n_words == 2 * 2048 + 15 + 1 and one.draw(3, 3)[0].shape == (3, 7)
+    assert len(one.val[0]) == 1000 and one.val[0].dtype == one.val[1].dtype == np.int32
+    two.seed = 1
+    assert torch.equal(one.draw(3, 8)[0], one.draw(3, 8)[0])
+    assert not torch.equal(one.draw(3, 8)[0], one.draw(4, 8)[0])
+    assert not torch.equal(one.draw(3, 8)[0], two.draw(3, 8)[0])
 
 
 def test_hints_are_given_in_the_first_part_of_training_alone(tmp_path, monkeypatch):
-    given, real = [], md.icl_template
-    see = lambda *a, hints=None, **k: given.append(hints) or real(*a, hints=hints, **k)  # noqa: E731
-    monkeypatch.setitem(md.TASKS, "icl_template", functools.wraps(real)(see))
-    settings = dict(data=("icl_template",), steps=20, hints=0.5, warmup_steps=1, batch_size=2)
-    m, t = md.configs("tasks", n_layers=1, eval_every=20, out_dir=str(tmp_path), **settings)
-    data = md.load_data(t, m.block_size)
-    given.clear()
+    given, real = [], tasks.icl_template.draw
+
+    def see(self, *a, hinted=None, **k):
+        given.append(hinted)
+        return real(self, *a, hinted=hinted, **k)
+
+    settings = dict(data="icl_template", steps=20, warmup_steps=1)
+    settings |= dict(n_layers=1, batch_size=2, eval_every=20, out_dir=str(tmp_path))
+    m, t = find.configs("tasks", sizes=("hints=0.5", "symbols=16"), **settings)
+    data = find.load_data(t, m.block_size)
+    monkeypatch.setattr(tasks.icl_template, "draw", see)
     run = md.train(m, t, data)
     assert given == [1.0] * 2 + [0.2] * 8 + [None] * 10
     # names of patterns are words too, and the test split asks for none
-    assert data.n_words == 2 * 2048 + 8 + 1 + 3 == run.model.config.vocab_size
-    assert data.val[1].max() < 2 * 2048 + 8
+    assert data.n_words == 2 * 16 + 8 + 1 + 3 == run.model.config.vocab_size
+    assert data.val[1].max() < 2 * 16 + 8
+    monkeypatch.undo()
+    t = find.configs("tasks", sizes=("hints=0", "symbols=16"), **settings)[1]
+    assert find.load_data(t, m.block_size).n_words == 2 * 16 + 8 + 1
 
 
 def test_khop_accuracy_leaves_out_bottom_and_is_told_by_hops():
-    data = md.load_data(md.configs("tasks", data=("khop",), hops=(1, 3), sizes=("length=20",))[1])
-    tokens, targets = data.val
+    data = tasks.load_data(tasks.configs("khop", sizes=("hops=1+3", "length=20"))[1])
+    tokens, targets = (torch.as_tensor(part).long() for part in data.val)
 
     class Oracle(torch.nn.Module):
         """Right for k = 1, a symbol further for k = 3, never ⊥."""
@@ -247,163 +320,116 @@ def test_khop_accuracy_leaves_out_bottom_and_is_told_by_hops():
             y = (y + (x[:, :1] == 4 + 3)) % 4
             return torch.nn.functional.one_hot(y, data.n_words).float()
 
-    found = md.task_accuracy(Oracle(), data)
-    assert found["accuracy_by_hops"] == {"1": 1.0, "3": 0.0} and 0.4 < found["accuracy"] < 0.7
+    found = data.measure(Oracle())
+    by_hops = found["accuracy_by"]["hops"]
+    assert {k: part["accuracy"] for k, part in by_hops.items()} == {"1": 1.0, "3": 0.0}
+    assert 0.4 < found["accuracy"] < 0.7
+    for k, part in by_hops.items():  # what each is to be compared with
+        expected = TASKS["khop"].chance(length=20, hops=(int(k),))[1]
+        assert part["shortcut"] == pytest.approx(expected)
 
 
-@pytest.fixture(scope="module")
-def solved(tmp_path_factory):
-    """The folder of two layers that have learned icqa, in the steps of the tasks preset."""
-    settings = dict(n_layers=2, out_dir=str(tmp_path_factory.mktemp("runs")), name="two")
-    return md.train(*md.configs("tasks", eval_every=500, **settings)).dir
+def trained(preset="tasks", resume=False, stop=lambda: False, **settings):
+    m, t = find.configs(preset, **settings)
+    return md.train(m, t, find.load_data(t, m.block_size), resume=resume, stop=stop)
 
 
 def test_two_layers_answer_in_context_and_one_does_not(tmp_path, solved):
-    settings = dict(n_layers=1, out_dir=str(tmp_path), name="one", eval_every=500)
-    run = md.train(*md.configs("tasks", **settings))
+    run = trained(n_layers=1, out_dir=str(tmp_path), name="one", eval_every=500)
     assert run.tokenizer is None and run.log[-1]["shortcut"] == 1 / 8
-    assert run.log[-1]["accuracy"] < 1 / 8 + 0.05 and md.result(solved)["accuracy"] > 0.99
+    result = results.result(solved)
+    assert run.log[-1]["accuracy"] < 1 / 8 + 0.05 and result["accuracy"] > 0.99
     model, tokenizer = md.load(solved)
     assert tokenizer is None
-    data = md.load_data(md.read_config(solved)[1])
-    assert md.task_accuracy(model, data)["accuracy"] == md.result(solved)["accuracy"]
+    data = find.load_data(md.read_config(solved)[1], 128)
+    assert data.measure(model)["accuracy"] == result["accuracy"]
+    config = json.loads(open(os.path.join(solved, "config.json")).read())
+    assert config["train"]["sizes"] == ["symbols=16", "pairs=8"]  # all that were used
 
 
 def test_a_task_run_is_resumed_to_the_same_losses(tmp_path):
     settings = dict(n_layers=1, steps=9, warmup_steps=2, eval_every=3, out_dir=str(tmp_path))
-    whole = md.train(*md.configs("tasks", name="whole", **settings))
+    whole = trained(name="whole", **settings)
     stops = iter([False] * 4 + [True] * 9)
-    m, t = md.configs("tasks", name="halves", **settings)
-    assert not md.train(m, t, stop=lambda: next(stops)).finished
-    halves = md.train(m, t, resume=True)
+    assert not trained(name="halves", stop=lambda: next(stops), **settings).finished
+    m, t = md.read_config(os.path.join(tmp_path, "halves"))
+    halves = md.train(m, t, find.load_data(t, m.block_size), resume=True)
     keys = ("step", "train_loss", "val_loss", "accuracy")
     assert [[row[k] for k in keys] for row in whole.log] == [
         [row[k] for k in keys] for row in halves.log
     ]
 
 
+def test_a_resumed_task_goes_on_with_its_hints(tmp_path):
+    settings = dict(data="icl_template", n_layers=1, steps=6, warmup_steps=1, eval_every=3)
+    settings |= dict(out_dir=str(tmp_path), batch_size=4, d_model=16, sizes=("symbols=12",))
+    whole = trained(name="whole", **settings)
+    stops = iter([False] * 2 + [True] * 9)
+    assert not trained(name="halves", stop=lambda: next(stops), **settings).finished
+    halves = trained(name="halves", resume=True, **settings)
+    assert [row["train_loss"] for row in whole.log] == [row["train_loss"] for row in halves.log]
+
+
 def test_the_command_takes_a_task(tmp_path, capsys):
-    line = f"--data khop --n_layers 1 --steps 4 --warmup_steps 1 --out_dir {tmp_path} --hops 1,2"
-    assert train.main([*line.split(), "--sizes", "length=16,symbols=3"]) == 0
+    line = f"--data khop --n_layers 1 --steps 4 --warmup_steps 1 --out_dir {tmp_path}"
+    assert train.main([*line.split(), "--sizes", "length=16,symbols=3,hops=1+2"]) == 0
     out = capsys.readouterr().out
     assert "preset tasks: khop is a depth task" in out
-    assert "data khop (symbols 3, length 16, hops 1,2), drawn anew each step" in out
+    assert "data khop (symbols 3, length 16, hops 1+2), drawn anew each step" in out
     (folder,) = os.listdir(tmp_path)
-    assert set(os.listdir(tmp_path / folder)) == {
-        "config.json", "log.jsonl", "model.safetensors", "state.pt", "curve.png"
-    }  # fmt: skip
+    names = set(os.listdir(tmp_path / folder)) - {".lock"}
+    assert names == {"config.json", "log.jsonl", "model.safetensors", "state.pt", "curve.png"}
     last = json.loads((tmp_path / folder / "log.jsonl").read_text().splitlines()[-1])
-    assert last["accuracy_by_hops"].keys() == {"1", "2"}
+    assert last["accuracy_by"]["hops"].keys() == {"1", "2"}
+    config = json.loads((tmp_path / folder / "config.json").read_text())
+    assert config["train"]["sizes"] == ["symbols=3", "length=16", "hops=1+2"]
     assert train.main(["--sample", str(tmp_path / folder), "--prompt", "a"]) == 2
     assert "knows no text" in capsys.readouterr().err
 
 
-# ---------- how a task is solved ----------
+OWN = """
+import torch
+from studies.task import Task, ask
+
+class parity(Task):
+    settings = dict(steps=3, n_heads=1)
+
+    def draw(self, batch, generator, test=False, length=5, shares=(0.5, 0.1)):
+        x = torch.randint(2, (batch, length), generator=generator)
+        return ask(x, 3 + x.sum(1) % 2, 2)
+
+    def guess(self, **_):
+        return 0.5
+
+TASK = parity()
+"""
 
 
-def linked(name, n=200, **sizes):
-    """(tokens, targets, {step: {query: set of keys}}) of each of n sequences."""
-    tokens, targets = md.TASKS[name](n, md.generator("links"), **sizes)
-    found = md.links(name, tokens, targets, **md.task_sizes(name, **sizes))
-    for i, (x, y) in enumerate(zip(tokens.tolist(), targets.tolist())):
-        steps = {}
-        for step, link in found.items():
-            assert link.shape == (n, len(x), len(x)) and not link[i].triu().any()  # earlier keys
-            keys = {}
-            for query, key in link[i].nonzero().tolist():
-                keys.setdefault(query, set()).add(key)
-            steps[step] = keys
-        yield x, y, steps
+def test_a_task_of_ones_own_is_one_class_in_a_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(find, "NAMED", set())
+    path = tmp_path / "parity.py"
+    path.write_text(OWN)
+    line = f"--data {path} --n_layers 1 --warmup_steps 0 --out_dir {tmp_path} --name run"
+    assert train.main([*line.split(), "--sizes", "length=6"]) == 0
+    out = capsys.readouterr().out
+    assert "parity.py is a depth task" in out and "accuracy of guessing 0.500" in out
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["train"]["sizes"] == ["length=6", "shares=0.5+0.1"]
+    assert config["train"]["steps"] == 3 and config["model"]["n_heads"] == 1
+    last = json.loads((tmp_path / "run" / "log.jsonl").read_text().splitlines()[-1])
+    assert last["guess"] == 0.5 and "shortcut" not in last
+    path.write_text(OWN.replace("TASK =", "MINE ="))
+    assert train.main([*line.split()[:-2], "--name", "other"]) == 2
+    assert "has no TASK" in capsys.readouterr().err
 
 
-def test_links_of_icqa():
-    for x, y, steps in linked("icqa", pairs=4):
-        assert steps["copy"] == {1: {0}, 3: {2}, 5: {4}, 7: {6}}
-        assert steps["match"] == {q: {x.index(y[q], 0, 8)} for q in range(8, 12)}
+def test_a_task_says_what_it_does_not_know():
+    class silent(tasks.Task):
+        def draw(self, batch, generator, test=False, n=3):
+            return tuple(torch.randint(n, (batch, 2), generator=generator) for _ in range(2))
 
-
-def test_links_of_the_templates():
-    for x, _, steps in linked("template"):
-        equals = {q: {x.index(x[q])} for q in range(6) if x.index(x[q]) < q}
-        assert steps == dict(parse=equals, read={6: set(equals)})
-    for x, y, steps in linked("icl_template", blocks=2, queries=2):
-        equals = {q: {x.index(x[q])} for q in range(20) if q % 5 < 4 and x.index(x[q]) < q}
-        reads = {end: {q for q in equals if q // 5 == end // 5} for end in (4, 9, 14, 19)}
-        assert steps["parse"] == equals and steps["read"] == reads
-        assert steps["match"] == {q: {x.index(y[q])} for q in (14, 19)}
-
-
-def test_links_of_khop():
-    for x, _, steps in linked("khop", hops=(2,), length=20):
-        s, found = "".join(map(str, x[1:])), {}
-        for i in range(1, 21):  # the last place before i that follows the symbol of i
-            found[i] = {j for j in range(2, i + 1) if s[j - 2] == s[i - 1]}
-        one = {i: {max(places)} for i, places in found.items() if places}
-        two = {i: one[max(at)] for i, at in one.items() if max(at) in one}
-        assert steps == {"copy": {q: {q - 1} for q in range(2, 21)}, "hop 1": one, "hop 2": two}
-
-
-def test_what_has_no_steps_says_so():
-    with pytest.raises(ValueError, match="memorize has no steps to look for"):
-        md.links("memorize", *md.memorize(2, md.generator(0)))
-
-
-def test_an_ablated_head_adds_nothing(model):
-    gpt, tokens = model(), torch.randint(61, (2, 9))
-    before, copy = gpt(tokens), model()
-    with torch.no_grad():  # the same by weights: the head's columns of the output matrix
-        copy.blocks[1].attn.out.weight[:, 8:16] = 0
-        copy.blocks[2].attn.out.weight[:, 24:] = 0
-    with md.ablated(gpt, [(1, 1), (2, 3)]):
-        cut = gpt(tokens)
-    assert torch.allclose(cut, copy(tokens), atol=1e-6) and not torch.allclose(
-        cut, before, atol=0.1
-    )
-    assert torch.equal(gpt(tokens), before)
-    with pytest.raises(RuntimeError), md.ablated(gpt, [(0, 0)]):
-        raise RuntimeError
-    assert torch.equal(gpt(tokens), before)
-
-
-def test_each_pass_of_a_looped_model_is_ablated_by_itself(model):
-    looped, stacked = model(n_layers=2, n_loops=2), model(n_layers=4)
-    for block, twin in zip([*looped.blocks, *looped.blocks], stacked.blocks):
-        twin.load_state_dict(block.state_dict())
-    for part in ("token_embedding", "position_embedding", "norm"):
-        getattr(stacked, part).load_state_dict(getattr(looped, part).state_dict())
-    tokens, heads = torch.randint(61, (2, 9)), [(1, 1), (2, 3), (3, 1)]
-    for _ in range(2):  # counted anew in each forward pass
-        for cut in (heads, heads[:1], heads[2:]):
-            with md.ablated(looped, cut), md.ablated(stacked, cut):
-                assert torch.allclose(looped(tokens), stacked(tokens), atol=1e-5)
-    m, t = md.configs("tasks", n_layers=1, n_loops=3, vocab_size=40)
-    found = md.mechanism(md.GPT(m), md.load_data(t, m.block_size), "icqa", n=20)
-    shapes = [np.shape(part) for part in (found["without"], found["steps"]["copy"]["weight"])]
-    assert shapes == [(3, 2)] * 2
-
-
-def test_mechanism_and_its_command(solved, capsys):
-    model, _ = md.load(solved)
-    data = md.load_data(md.read_config(solved)[1])
-    found = md.mechanism(model, data, "icqa")
-    copy, match = found["steps"]["copy"], found["steps"]["match"]
-    # one layer copies each question to its answer, the next finds it: and nothing works without
-    assert {layer for layer, _ in copy["heads"]} == {0} and copy["without"] < 0.7
-    assert {layer for layer, _ in match["heads"]} == {1} and match["without"] < 0.3
-    tokens, targets = (part[:200] for part in data.val)
-    maps = md.attention_maps(model, tokens)
-    layer, head = match["heads"][0]
-    given = [maps[layer][b, head, q, tokens[b].tolist().index(targets[b, q])]
-             for b in range(200) for q in range(16, 24)]  # fmt: skip
-    assert sum(given) / len(given) == pytest.approx(match["weight"][layer][head], abs=1e-4)
-    assert len(found["without"]) == 2 and found["accuracy"] > 0.99
-    assert train.main(["--mechanism", solved]) == 0
-    assert "match: heads " in capsys.readouterr().out
-    written = json.load(open(os.path.join(solved, "mechanism.json")))
-    assert written["steps"]["match"]["without"] == match["without"]
-    assert os.path.getsize(os.path.join(solved, "mechanism.png")) > 10_000
-
-
-def test_the_mechanism_of_a_text_model_is_no_question(finished, capsys):
-    assert train.main(["--mechanism", finished]) == 2
-    assert "was not trained on a depth task" in capsys.readouterr().err
+    task = silent()
+    assert (task.name, task.sizes, task.settings) == ("silent", dict(n=3), {})
+    assert task.chance(n=5) == (None, None)
+    with pytest.raises(ValueError, match="silent has no steps to look for"):
+        task.links(None, None)

@@ -10,9 +10,10 @@ import sys
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import SHARED
 
 import minidepth as md
+from conftest import SHARED
+from studies import results
 
 PUBLISHED = SHARED / "published"
 
@@ -338,7 +339,7 @@ def test_read_config_gives_back_the_settings(tiny, data):
 
 def test_validation_loss_is_the_plain_mean_over_fixed_blocks(finished, data):
     model, _ = md.load(finished)
-    x, y = (part[:8].long() for part in data.val)
+    x, y = (torch.from_numpy(part[:8]).long() for part in data.val)
     with torch.no_grad():
         expected = F.cross_entropy(model(x).flatten(0, 1), y.flatten()).item()
     assert md.mean_loss(model, data.val, 8, 3) == pytest.approx(expected, rel=1e-5)
@@ -534,7 +535,7 @@ def test_two_processes_of_torchrun_equal_one(tmp_path, jsonl):
 
 def test_the_last_evaluation_tells_accuracy_by_kind_of_problem(finished, tiny):
     m, t = md.read_config(finished)
-    row = md.result(finished)
+    row = results.result(finished)
     model, tokenizer = md.load(finished)
     problems = md.load_data(t, m.block_size, tokenizer).problems[: t.eval_problems]
     right = md.answers_right(model, tokenizer, problems)
@@ -546,3 +547,216 @@ def test_the_last_evaluation_tells_accuracy_by_kind_of_problem(finished, tiny):
         ]
         assert share == sum(those) / len(those)
     assert row["guess"] == pytest.approx(0.221, abs=0.01)
+
+
+# --- what goes wrong at the end, in between, and in two places at once
+
+
+def at_last_step(monkeypatch, name, steps=12):
+    """Make writing the file `name` fail, as on a full disk, once the last step is done."""
+    real, log = md.write_file, []
+
+    def write(path, write):
+        log.append(os.path.basename(path))
+        full = log.count("state.pt") == 2 or name == "model.safetensors" and log.count(name) == 2
+        if os.path.basename(path) == name and full:
+            raise OSError(28, "No space left on device", path)
+        return real(path, write)
+
+    monkeypatch.setattr(md, "write_file", write)
+    return log
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "state.pt", "log.jsonl"])
+def test_a_last_checkpoint_that_cannot_be_written_leaves_no_finished_run(
+    tiny, data, monkeypatch, name
+):
+    whole = md.train(*tiny(name="whole", save_every=8), data=data)
+    m, t = tiny(save_every=8)
+    with monkeypatch.context() as patch:
+        at_last_step(patch, name)
+        with pytest.raises(OSError, match="No space left"):
+            md.train(m, t, data=data)
+    folder = os.path.join(t.out_dir, "run")
+    with pytest.raises(ValueError, match="is not finished"):
+        results.result(folder)
+    if name == "log.jsonl":  # all is there but its last line, which a resume adds
+        with pytest.raises(ValueError, match="is finished: 12 of 12"):
+            md.train(m, t, data=data, resume=True)
+    else:
+        md.train(m, t, data=data, resume=True)
+    assert results.result(folder)["val_loss"] == whole.log[-1]["val_loss"]
+    for key, weight in md.load(folder)[0].state_dict().items():
+        assert torch.equal(weight, whole.model.state_dict()[key]), key
+
+
+def test_weights_are_written_before_the_state_and_the_log_last(tiny, data, monkeypatch):
+    written, real = [], md.write_file
+    see = lambda path, write: written.append(os.path.basename(path)) or real(path, write)  # noqa: E731
+    monkeypatch.setattr(md, "write_file", see)
+    md.train(*tiny(), data=data)
+    assert written[-3:] == ["model.safetensors", "state.pt", "log.jsonl"]
+
+
+def test_a_run_may_go_on_in_another_precision(tiny, data):
+    for first, then in (("fp32", "fp16"), ("fp16", "fp32")):
+        m, t = tiny(precision=first, name=f"{first}-{then}")
+        assert not md.train(m, t, data=data, stop=lambda: True).finished
+        t.precision = then
+        run = md.train(m, t, data=data, resume=True)
+        assert run.finished and run.scaler.is_enabled() == (then == "fp16")
+
+
+def test_epochs_are_counted_before_a_run_is_called_finished(tiny, data):
+    settings = dict(steps=3, warmup_steps=1, epochs=2, batch_size=32)  # 19 steps, not 3
+    stops = iter([False] * 4 + [True])
+    part = md.train(*tiny(**settings), data=data, stop=lambda: next(stops))
+    assert not part.finished and part.now["step"] == 5
+    run = md.train(*tiny(**settings), data=data, resume=True)
+    assert run.finished and run.log[-1]["step"] == math.ceil(2 * len(data.train[0]) / 32)
+
+
+def test_train_loss_is_measured_on_every_kind_of_problem(tiny, monkeypatch):
+    """Kinds come in turn, every ninth row is of one kind: a stride of 9 would see that one only."""
+    m, t = tiny(max_rows=9 * 64, eval_blocks=64, eval_problems=0)
+    data, seen, real = md.load_data(t, 80), [], md.mean_loss
+
+    def see(model, part, *sizes):
+        seen.append(part[0])
+        return real(model, part, *sizes)
+
+    monkeypatch.setattr(md, "mean_loss", see)
+    md.train(m, t, data=data)
+    rows = [data.train[0].tolist().index(row.tolist()) for row in seen[-1]]
+    assert len(rows) == 64 and {row % 9 for row in rows} == set(range(9))
+
+
+def test_skipped_steps_must_follow_one_another_to_end_a_run(tiny, data, monkeypatch):
+    real, skips = md.train_step, iter(([True] * 24 + [False]) * 3)
+    monkeypatch.setattr(md, "train_step", lambda *a: (real(*a)[0], next(skips)))
+    log = md.train(*tiny(steps=75, eval_every=25), data=data).log
+    assert [row["skipped_steps"] for row in log] == [1, 24, 48, 72]
+
+
+def test_the_clock_and_the_loss_scale_go_on_after_a_resume(tiny, data, monkeypatch):
+    real = torch.amp.GradScaler
+    big = lambda kind, enabled: real(kind, enabled=enabled, init_scale=2.0**40)  # noqa: E731
+    monkeypatch.setattr(torch.amp, "GradScaler", big)
+    m, t = tiny(precision="fp16", steps=30, lr=1e-3)
+    stops = iter([False] * 20 + [True])
+    part = md.train(m, t, data=data, stop=lambda: next(stops))
+    path = os.path.join(part.dir, "state.pt")
+    state = torch.load(path, weights_only=True)
+    assert state["scaler"]["scale"] == part.scaler.get_scale() < 2.0**30
+    assert 0 < part.log[-1]["seconds"] <= state["now"]["seconds"]
+    state["now"]["seconds"] += 1000
+    torch.save(state, path)
+    asked = []
+    rest = md.train(m, t, data=data, resume=True, stop=lambda: asked.append(1) or len(asked) == 1)
+    assert part.scaler.get_scale() / 4 <= rest.scaler.get_scale() <= part.scaler.get_scale()
+    rest = md.train(m, t, data=data, resume=True)
+    assert rest.log[-1]["seconds"] > 1000
+
+
+def test_a_resume_of_nothing_begins(tiny, data):
+    run = md.train(*tiny(), data=data, resume=True)
+    assert run.finished and md.read_config(run.dir)
+
+
+TRAINING = """
+import sys, time, minidepth as md
+m, t = md.configs("laptop", n_layers=1, steps=3000, warmup_steps=1, eval_every=3000, max_rows=200,
+                  eval_problems=0, out_dir=sys.argv[1], name="run")
+begun = []
+def stop():
+    if not begun:
+        print("training", flush=True)
+    begun.append(1)
+    return False
+md.train(m, t, stop=stop)
+"""
+
+
+def test_a_folder_is_trained_in_by_one_process_and_a_dead_one_does_not_hold_it(tiny, tmp_path):
+    root = os.path.dirname(os.path.abspath(md.__file__))
+    command = [sys.executable, "-c", TRAINING, str(tmp_path)]
+    other = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True)
+    try:
+        while "training" not in other.stdout.readline():
+            pass
+        m, t = md.read_config(os.path.join(tmp_path, "run"))
+        with pytest.raises(ValueError, match="is being trained by another process; wait for it"):
+            md.train(m, t, resume=True)
+    finally:
+        other.kill()
+        other.wait()
+    asked = []
+    run = md.train(m, t, resume=True, stop=lambda: asked.append(1) or True)
+    assert asked == [1] and run.now["step"] == 1
+
+
+def test_of_two_that_begin_at_once_one_is_refused(tmp_path):
+    root = os.path.dirname(os.path.abspath(md.__file__))
+    command = [
+        sys.executable,
+        "train.py",
+        "--n_layers",
+        "1",
+        "--steps",
+        "30",
+        "--warmup_steps",
+        "1",
+    ]
+    command += f"--max_rows 100 --eval_problems 0 --name run --out_dir {tmp_path}".split()
+    both = [
+        subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        for _ in range(2)
+    ]
+    errors = [process.communicate()[1].decode() for process in both]
+    assert sorted(process.returncode for process in both) == [0, 2], errors
+    said = "".join(errors)
+    assert "is being trained by another process" in said or "exists; go on with" in said
+    assert results.result(str(tmp_path / "run"))["step"] == 30
+
+
+RANKS = """
+import os, sys, torch, minidepth as md
+torch.set_num_threads(1)
+m, t = md.configs("laptop", n_layers=1, d_model=16, d_ff=32, vocab_size=50, block_size=12,
+                  batch_size=4, grad_accum=2, grad_clip=1e9)
+torch.manual_seed(0)
+gpt = md.parallel(md.GPT(m), torch.device("cpu"), lambda line: None)
+tokens = torch.randint(50, (8, 12), generator=torch.Generator().manual_seed(1))
+targets = tokens.roll(-1, 1)
+targets[1, 3:] = -100
+sgd = torch.optim.SGD(gpt.parameters(), lr=0.1)
+md.train_step(gpt, sgd, torch.amp.GradScaler("cpu", enabled=False), tokens, targets, 0.1, t)
+if md.processes()[0] == 0:
+    torch.save(getattr(gpt, "module", gpt).state_dict(), sys.argv[1])
+seeds, real = [], md.train_step
+def see(*a):
+    seeds.append(torch.initial_seed())
+    return real(*a)
+md.train_step = see
+m, t = md.configs("laptop", n_layers=1, d_model=16, d_ff=32, batch_size=4, steps=3, warmup_steps=1,
+                  max_rows=60, eval_problems=0, out_dir=sys.argv[1] + ".runs", name="run")
+md.train(m, t)
+torch.save(seeds, f"{sys.argv[1]}.{md.processes()[0]}")
+"""
+
+
+def test_processes_take_the_same_step_as_one_and_draw_dropout_of_their_own(tmp_path):
+    """With SGD: AdamW hides a gradient that is too small by a factor."""
+    root = os.path.dirname(os.path.abspath(md.__file__))
+    (tmp_path / "ranks.py").write_text(RANKS)
+    environment = os.environ | dict(OMP_NUM_THREADS="1", PYTHONPATH=root)
+    torchrun = ["-m", "torch.distributed.run", "--nproc_per_node", "2"]
+    for name, start in (("one", []), ("two", torchrun)):
+        command = [sys.executable, *start, str(tmp_path / "ranks.py"), str(tmp_path / name)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    one, two = (torch.load(tmp_path / name) for name in ("one", "two"))
+    for key in one:
+        torch.testing.assert_close(two[key], one[key], atol=1e-6, rtol=1e-5)
+    single, first, second = (torch.load(tmp_path / name) for name in ("one.0", "two.0", "two.1"))
+    assert single == first and len(set(first) | set(second)) == 6

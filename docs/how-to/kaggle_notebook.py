@@ -11,33 +11,50 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
+from studies import results
 
 PRESET = "report"
 SETTINGS = dict(out_dir="runs", seed=0)
 print(torch.__version__, [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())])
 
 # %% [markdown]
-# Both models train on the same data in the same order. A run that was cut off goes on where its
-# last checkpoint was.
+# Both models train on the same data in the same order. After a cut-off run all cells again: a run
+# goes on where its last checkpoint was, and one that is finished is read, not trained again.
+
 
 # %%
-runs = {}
+def finished(folder):
+    """The log of a run that has done its last step; None of any other."""
+    try:
+        return results.result(folder)["log"]
+    except ValueError:
+        return None
+
+
+logs = {}
 for n_layers in (1, 12):
     m, t = md.configs(PRESET, n_layers=n_layers, name=f"{n_layers}-layers", **SETTINGS)
-    resume = os.path.exists(os.path.join(t.out_dir, t.name, "state.pt"))
-    run = md.train(m, t, resume=resume)
-    runs[n_layers] = run.log
-    print(f"{n_layers} layers: {run.model.num_params()}")
+    folder = os.path.join(t.out_dir, t.name)
+    logs[n_layers] = finished(folder)
+    if logs[n_layers] is None:
+        begun = os.path.exists(os.path.join(folder, "config.json"))
+        run = md.train(m, t, resume=begun)
+        model, logs[n_layers] = run.model, run.log
+        del run
+    else:
+        model, _ = md.load(folder)
+        print(f"{folder} is finished")
+    print(f"{n_layers} layers: {model.num_params()}")
     if PRESET == "report":
-        assert run.model.num_params()["total"] == {1: 60_207_744, 12: 79_688_832}[n_layers]
-    del run
+        assert model.num_params()["total"] == {1: 60_207_744, 12: 79_688_832}[n_layers]
+    del model
     torch.cuda.empty_cache()
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(11, 4), sharey=True, layout="constrained")
 for panel, key, title in zip(axes, ("train_loss", "val_loss"), ("train, one batch", "validation")):
-    for number, (n_layers, log) in enumerate(runs.items()):
-        published = md.published(f"report_log_{n_layers}_layers")
+    for number, (n_layers, log) in enumerate(logs.items()):
+        published = results.published(f"report_log_{n_layers}_layers")
         for rows, style, whose in ((log, "o-", "this run"), (published, "s:", "published")):
             x, y = [row["step"] for row in rows], [row[key] for row in rows]
             label = f"{n_layers} layer{'s' * (n_layers > 1)}, {whose}"
@@ -52,7 +69,7 @@ plt.show()
 # 2`.
 
 # %%
-for n_layers, log in runs.items():
+for n_layers, log in logs.items():
     best = min(log, key=lambda row: row["val_loss"])
     print(
         f"{n_layers:2} layers: last val {log[-1]['val_loss']:.4f}, best {best['val_loss']:.4f} at "

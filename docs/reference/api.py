@@ -1,70 +1,126 @@
 """# Functions and classes
 
-Everything is in one file, `minidepth.py`, in the order below. Descriptions and source are taken
-from it when the site is built. Dimensions: B sequences, T tokens, C width, H heads, D head size,
-V words, L layers. Start here:
+`minidepth.py` holds the model, its data, sampling and training; `docs/studies` what we ask of
+trained models, one file a question, imported as `studies.NAME`. Descriptions and source are taken
+from the files when the site is built. Dimensions: B sequences, T tokens, C width, H heads, D head
+size, V words, L layers. Start here:
 
 ```python
 import minidepth as md
 
 m, t = md.configs("laptop", n_layers=2, steps=200)
-run = md.train(m, t)
-print(md.answer_accuracy(run.model, run.tokenizer, md.load_data(t, m.block_size).problems[:50]))
+data = md.load_data(t, m.block_size)
+run = md.train(m, t, data)
+print(md.answer_accuracy(run.model, run.tokenizer, data.problems[:50]))
 ```
+
+and with a [depth task](../tutorials/06_depth_thresholds.md) here:
+
+```python
+import minidepth as md
+from studies import attention, tasks
+
+m, t = tasks.configs("icqa", n_layers=2, steps=300)
+data = tasks.load_data(t)
+run = md.train(m, t, data)
+print(attention.mechanism(run.model, data)["steps"])
+```
+
+## What moved
+
+In older versions `minidepth.py` held all of this. Names that you may know from there:
+
+| then | now |
+|---|---|
+| `minidepth.TASKS["icqa"](…)`, `icqa(…)` | `studies.tasks.TASKS["icqa"].draw(…)` |
+| `chance("icqa")`, `links("icqa", …)` | `chance()` and `links(…)` of the task |
+| `task_sizes("icqa")` | `sizes` of the task |
+| `task_accuracy(model, data)` | `data.measure(model)` |
+| `configs("tasks", …)` | `studies.tasks.configs("icqa", …)` |
+| `configs("heads", …)`, another study's preset | `studies.find.configs("heads", …)` |
+| `attention_maps`, `head_stats`, `ablated`, `mechanism` and the like | in `studies.attention` |
+| `result`, `published`, `interval` | in `studies.results` |
+| `choices_of`, `choice_scores`, `read_choices` | in `studies.score` |
+| `width_matched` | in `studies.depth` |
+| `to_gpt2`, `export_hf` | in `studies.export` |
+| `blocks(…, stride)` | `studies.llmini.overlapping`, then `blocks` |
 """
 
+import importlib
 import inspect
 import re
 
 import minidepth as md
 
-print(__doc__)
-PUBLIC = """ModelConfig TrainConfig configs GPT readable_attention chunked_loss TASKS memorize icqa
-template icl_template khop chance task_sizes load_data Data embedded_rows generate
-answer_texts answer_accuracy task_accuracy final_answer lr_at train train_step Run
-Diverged load read_config mean_loss attention_maps watch_attention ablated links
-mechanism head_stats attention_stats model_stats parameters width_matched result
-interval published to_gpt2 export_hf""".split()
+MAIN = """ModelConfig TrainConfig configs GPT parameters readable_attention chunked_loss
+embedded_rows segments encode blocks filled load_tokenizer final_answer load_data make_data Data
+generate answer_texts answer_accuracy lr_at train_step mean_loss train Run Diverged load
+read_config"""
+STUDIES = dict(
+    tasks="memorize icqa template icl_template khop configs load_data",
+    task="Task TaskData task_data",
+    find="study task configs load_data sizes_of",
+    results="result published summary interval wilson",
+    attention="attention_maps watch_attention ablated head_stats attention_stats model_stats "
+    "mechanism",
+    score="choices_of read_choices choice_scores",
+    depth="width_matched rows",
+    thinking="Lengths load_data rows",
+    heads="rows figure",
+    llmini="overlapping load_data rows",
+    packing="load_data rows",
+    grid="grid",
+    tables="summarize",
+    figures="drawing heat_map",
+    export="to_gpt2 export_hf",
+)
 
 
 def described(text):
     """A docstring as Markdown: paragraphs that are tables stay as they are laid out."""
     parts = []
     for part in inspect.cleandoc(text).split("\n\n"):
-        if re.search(r"^ |\S {2,}\S", part, re.MULTILINE):
+        if re.search(r"^ |\S {2,}\S|^python ", part, re.MULTILINE):
             parts.append(f"```{{ .text }}\n{part}\n```")
         else:
             parts.append(re.sub(r"([\\*_<>|\[\]])", r"\\\1", part) if "`" not in part else part)
     return "\n\n".join(parts)
 
 
-lines = inspect.getsource(md).split("\n")
-titles = [
-    (number, line) for number, line in enumerate(lines, 1) if line.startswith("# ---------- ")
-]
+def show(name, thing, anchor):
+    """Print a name's heading, signature, description and source."""
+    print(f"### {name} {{ #{anchor} }}\n")
+    is_class = isinstance(thing, type)
+    if not is_class:
+        print(f"```python\n{name}{inspect.signature(thing)}\n```\n")
+    text = vars(thing).get("__doc__") if is_class else thing.__doc__
+    if text and not text.startswith(f"{name}("):  # a dataclass without a text has its signature
+        print(described(text) + "\n")
+    lines = inspect.getsource(thing).rstrip().split("\n")
+    source = "\n".join("    " + line for line in lines)
+    print(f'??? note "Source of {name}"\n\n    ```python\n{source}\n    ```\n')
+
+
+def line_of(thing):
+    return inspect.getsourcelines(thing)[1]
 
 
 def section(thing):
-    """The title of the section of the file that it stands in."""
-    at = inspect.getsourcelines(thing)[1]
-    title = [line for number, line in titles if number <= at][-1].strip("# -")
+    """The title of the section of minidepth.py that it stands in."""
+    lines = inspect.getsource(md).split("\n")[: line_of(thing)]
+    title = [line for line in lines if line.startswith("# ---------- ")][-1].strip("# -")
     return re.sub(r"^\d+\. ", "", title).split(":")[0].split(",")[0]
 
 
+print(__doc__)
 before = None
-for name in sorted(PUBLIC, key=lambda n: n != "TASKS" and inspect.getsourcelines(vars(md)[n])[1]):
-    thing = vars(md)[name]
-    if name == "TASKS":
-        continue
+for thing in sorted((vars(md)[name] for name in MAIN.split()), key=line_of):
     if section(thing) != before:
         before = section(thing)
-        print(f"## {before[0].upper()}{before[1:]}\n")
-    signature = "" if isinstance(thing, type) else str(inspect.signature(thing))
-    print(f"### {name} {{ #{name} }}\n")
-    if signature:
-        print(f"```python\n{name}{signature}\n```\n")
-    own = vars(thing).get("__doc__") if isinstance(thing, type) else thing.__doc__
-    if own and not own.startswith(f"{name}("):
-        print(described(own) + "\n")
-    source = "\n".join("    " + line for line in inspect.getsource(thing).rstrip().split("\n"))
-    print(f'??? note "Source of {name}"\n\n    ```python\n{source}\n    ```\n')
+        print(f"## minidepth: {before}\n")
+    show(thing.__name__, thing, thing.__name__)
+for study, names in STUDIES.items():
+    module = importlib.import_module(f"studies.{study}")
+    print(f"## studies.{study} {{ #studies.{study} }}\n\n{described(module.__doc__)}\n")
+    for name in names.split():
+        show(name, vars(module)[name], f"{study}.{name}")

@@ -2,20 +2,25 @@
 
 Every setting is a field of `ModelConfig` or `TrainConfig` and a flag of `train.py` of the same
 name. The tables are made from the code when the site is built; `python train.py --help` prints
-the same. In code: `minidepth.configs(preset, name=value, …)`.
+the same. In code: `minidepth.configs(preset, name=value, …)` for the presets `report` and
+`laptop`, `studies.find.configs(preset, name=value, …)` for all of them.
 
-Without `--preset` the command takes `report` where it finds a CUDA GPU, `tasks` where `--data` is
-a depth task, and else `laptop`, and its first line says which and why. The last column
-has what presets change. Several values of a flag train every combination:
+Without `--preset` the command takes `tasks` where `--data` is a depth task, the study's own with
+`--study`, `report` where it finds a CUDA GPU, and else `laptop`, and its first line says which and
+why. The last column has what presets change. Several values of a flag train every combination:
 `--n_layers 1 2 4 --seed 0 1 2`.
 """
 
 import dataclasses
+import importlib
 
 import minidepth as md
 import train
+from studies import find, tasks
 
 print(__doc__)
+for name in find.offering("preset"):
+    find.study(name)  # adds its presets to md.PRESETS
 FLAGS = {name for action in train.make_parser()._actions for name in action.option_strings}
 
 
@@ -48,9 +53,62 @@ for title, kind in (("Model", md.ModelConfig), ("Data and training", md.TrainCon
     print()
 print("Of the preset `tasks`, a task changes further:\n")
 print("| task | settings |\n|---|---|")
-for task, settings in md.TASK_SETTINGS.items():
-    text = ", ".join(f"`--{key} {shown(value).strip('`')}`" for key, value in settings.items())
-    print(f"| `{task}` | {text} |")
+for name, task in tasks.TASKS.items():
+    text = ", ".join(f"`--{key} {shown(value).strip('`')}`" for key, value in task.settings.items())
+    print(f"| `{name}` | {text} |")
+
+print("""
+## Sizes
+
+`--sizes NAME=VALUE,NAME=VALUE` sets what one depth task or one loader alone knows. Several values
+of one name that belong to one run are joined by `+`; several values of the flag are several runs:
+
+| typed | trains |
+|---|---|
+| `--sizes hops=1+2,length=48` | one model on one hop and two |
+| `--sizes hops=1 hops=2` | two models, a grid |
+
+A preset's and a task's sizes stay as far as the flag does not name them. A name that is unknown is
+an error. All sizes that were used, those left at their defaults too, stand in the run's
+[config.json](run_folder.md#configjson).
+
+| of | sizes and their defaults, of tasks those of the preset `tasks` |
+|---|---|""")
+
+
+def sizes(known):
+    return ", ".join(f"`{size}`" for size in find.as_text(known))
+
+
+for name, task in tasks.TASKS.items():
+    known = find.sizes_of(task.settings.get("sizes", ()), task.sizes, name)
+    print(f"| `--data {name}` | {sizes(known)} |")
+for name in find.offering("loader"):
+    if known := getattr(importlib.import_module(f"studies.{name}"), "SIZES", None):
+        print(f"| `--loader {name}` | {sizes(known)} |")
+
+print("""
+A task or a loader of your own brings [its own sizes](../how-to/own_task_and_study.md).
+
+## Flags that are gone
+
+Each served one task or one study, and is a size of it now:
+
+| until then | now |
+|---|---|
+| `--hops 1 2` | `--sizes hops=1 hops=2`: a run for each |
+| `--hops 1,2` | `--sizes hops=1+2`: one run on both |
+| `--hints 0.75` | `--sizes hints=0.75` |
+| `--answer direct` | `--loader thinking --sizes answer=direct` |
+| `--problem_families lookup,chain` | `--loader thinking --sizes families=lookup+chain` |
+| `--problem_modulus 5` | `--loader thinking --sizes modulus=5` |
+| `--curriculum 0.1` | `--loader thinking --sizes curriculum=0.1` |
+| `--stride 64` | `--loader llmini --sizes stride=64` |
+| `--val_packing pad` | `--loader packing --sizes val_packing=pad` |
+
+The presets `thinking`, `llmini-a`, `llmini-b` and `llmini-c` have their loaders: there `--sizes` is
+enough.
+""")
 
 print("""
 ## What else the command does

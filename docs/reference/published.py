@@ -1,13 +1,13 @@
 """# The published numbers
 
 Figures as the source documents print them, kept as tables in `docs/results/published` and read by
-`minidepth.published(name)`. **None of them was measured here.** What each document is:
+`studies.results.published(name)`. **None of them was measured here.** What each document is:
 [citing](citing.md). What we think of them: [the logs](../tutorials/04_logs.md),
 [looking inside](../tutorials/08_looking_inside.md), [heads](../tutorials/09_heads.md),
 [scale](../tutorials/10_scale.md).
 """
 
-import minidepth as md
+from studies import results
 
 print(__doc__)
 TABLES = {
@@ -21,7 +21,7 @@ TABLES = {
                         "hours. One run each."),
 }  # fmt: skip
 for name, (title, note) in TABLES.items():
-    rows = md.published(name)
+    rows = results.published(name)
     print(f"## {title}\n\n{note} File: `{name}.csv`.\n")
     print(f"| {' | '.join(rows[0])} |\n{'|---' * len(rows[0])}|")
     for row in rows:

@@ -25,8 +25,9 @@ import tempfile
 import matplotlib.pyplot as plt
 
 import minidepth as md
+from studies import depth, results, tasks
 
-tokens, targets = md.TASKS["icqa"](1, md.generator("example"))
+tokens, targets = tasks.TASKS["icqa"].draw(1, md.generator("example"))
 say = lambda i: f"q{i}" if i < 16 else f"a{i - 16}"  # noqa: E731
 pairs = [say(i) for i in tokens[0, :16].tolist()]
 asked = [say(i) for i in tokens[0, 16:].tolist()]
@@ -57,9 +58,9 @@ print("answers: ", "     ".join(right))
 # one layer until it has as many as two.
 
 # %%
-one, _ = md.configs("tasks", n_layers=1, vocab_size=32)
-two, _ = md.configs("tasks", n_layers=2, vocab_size=32)
-wide = md.width_matched(one, md.parameters(two)["total"])
+one, _ = tasks.configs("icqa", n_layers=1, vocab_size=32)
+two, _ = tasks.configs("icqa", n_layers=2, vocab_size=32)
+wide = depth.width_matched(one, md.parameters(two)["total"])
 models = {"1 layer": one, "2 layers": two, "1 wide layer": wide}
 for name, m in models.items():
     print(f"{name:13} d_model {m.d_model:3}  {md.parameters(m)['total']:,} parameters")
@@ -69,8 +70,9 @@ for name, m in models.items():
 def accuracies(m, seed, steps=200):
     """[(step, share of answers right on 1,000 fresh sequences)] of one run."""
     with tempfile.TemporaryDirectory() as folder:
-        _, t = md.configs("tasks", seed=seed, steps=steps, eval_every=25, out_dir=folder)
-        return [(row["step"], row["accuracy"]) for row in quietly(md.train, m, t).log]
+        _, t = tasks.configs("icqa", seed=seed, steps=steps, eval_every=25, out_dir=folder)
+        run = quietly(md.train, m, t, tasks.load_data(t))
+        return [(row["step"], row["accuracy"]) for row in run.log]
 
 
 def quietly(f, *args):
@@ -89,7 +91,7 @@ for number, (name, curves) in enumerate(runs.items()):
     for curve in curves:
         label = name if curve is curves[0] else None
         plt.plot(*zip(*curve), "os^"[number] + "-", color=f"C{number}", label=label)
-guess, shortcut = md.chance("icqa")
+guess, shortcut = tasks.TASKS["icqa"].chance()
 for value, what in ((guess, "guessing, 1 in 16"), (shortcut, "any answer shown, 1 in 8")):
     plt.axhline(value, color="C5", linestyle="--")
     y = value + (0.04 if value == shortcut else -0.06)
@@ -111,10 +113,10 @@ plt.show()
 # %%
 final = {name: [curve[-1][1] for curve in curves] for name, curves in runs.items()}
 for name, values in final.items():
-    mean, half = md.interval(values)
+    mean, half = results.interval(values)
     print(f"{name:13} {mean:.3f} ± {half:.3f}")
 gaps = [b - a for a, b in zip(final["1 wide layer"], final["2 layers"])]
-gap, half = md.interval(gaps)
+gap, half = results.interval(gaps)
 print(f"2 layers minus 1 wide layer: {gap:.3f}, 95 % interval {gap - half:.3f} to {gap + half:.3f}")
 
 # %% [markdown]
@@ -148,5 +150,5 @@ assert gap - half > 0.5
 # 2. Apply one layer's weights twice: `dataclasses.replace(one, n_loops=2)`. It has the depth of two
 #    layers and the parameters of one. Which of the two does it behave like, and with how many of
 #    five seeds?
-# 3. Show the model only two pairs (`sizes=("pairs=2",)` in `md.configs`). Where is the plateau now,
-#    and why there?
+# 3. Show the model only two pairs (`sizes=("pairs=2",)` in `tasks.configs`). Where is the plateau
+#    now, and why there?

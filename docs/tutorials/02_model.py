@@ -186,6 +186,6 @@ assert (readable - fused).abs().max() < 1e-5 and abs(loss_sum.item() - plain.ite
 # ## Exercises
 #
 # 1. The article suggests a one-layer model of d_model ≈ 600 as wide as twelve layers have
-#    parameters. Count it. Then ask `md.width_matched()`. Where is the catch?
+#    parameters. Count it. Then ask `width_matched()` of `studies.depth`. Where is the catch?
 # 2. A vocabulary of 2,048 words: what share of a 12-layer model of width 384 are embeddings then?
 # 3. Set `n_loops=12` with one layer. How many parameters, how many operations a token?

@@ -20,6 +20,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
+from studies import results
 
 # %% [markdown]
 # ## FP16 loses small numbers, GradScaler saves them
@@ -94,7 +95,7 @@ print(inspect.getsource(md.lr_at))
 
 # %%
 _, t = md.configs("report")
-published = md.published("report_log_1_layers") + md.published("report_log_12_layers")
+published = results.published("report_log_1_layers") + results.published("report_log_12_layers")
 same = [f"{md.lr_at(row['step'] - 1, t):.2e}" == f"{row['lr']:.2e}" for row in published]
 print(f"{sum(same)} of {len(same)} published rates agree in all printed digits")
 

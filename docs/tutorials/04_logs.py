@@ -15,9 +15,9 @@ import statistics
 
 import matplotlib.pyplot as plt
 
-import minidepth as md
+from studies import results
 
-logs = {n: md.published(f"report_log_{n}_layers") for n in (1, 12)}
+logs = {n: results.published(f"report_log_{n}_layers") for n in (1, 12)}
 steps = [row["step"] for row in logs[1]]
 train = {n: [row["train_loss"] for row in log] for n, log in logs.items()}
 val = {n: [row["val_loss"] for row in log] for n, log in logs.items()}
@@ -142,8 +142,9 @@ print(f"1 layer, lowest train loss {lowest:.2f}, at step {steps[train[1].index(l
 # is what the report lacked. Three seeds a depth, and 600 held-out problems answered.
 
 # %%
+folder = results.RESULTS / "main-job"
 own = {
-    n: [md.result(f"docs/results/main-job/laptop-{n}-layers-seed-{seed}") for seed in (0, 1, 2)]
+    n: [results.result(folder / f"laptop-{n}-layers-seed-{seed}") for seed in (0, 1, 2)]
     for n in (1, 12)
 }
 for number, n in enumerate((1, 12)):
@@ -167,11 +168,11 @@ plt.show()
 for name in ("val_loss", "accuracy"):
     for n in (1, 12):
         values = [row[name] for row in own[n]]
-        mean, half = md.interval(values)
+        mean, half = results.interval(values)
         print(f"{name:8} {n:2} layers: {', '.join(f'{v:.3f}' for v in values)}; "
               f"mean {mean:.3f} ± {half:.3f}")  # fmt: skip
 gaps = [b["accuracy"] - a["accuracy"] for a, b in zip(own[1], own[12])]
-gap, half = md.interval(gaps)
+gap, half = results.interval(gaps)
 print(
     f"accuracy, 12 minus 1: {gap:.2f}, 95 % interval {gap - half:.2f} to {gap + half:.2f} (n = 3)"
 )

@@ -26,19 +26,16 @@
 #
 # Applying the same layers again is the idea of Saunshi et al. 2025
 # ([arXiv 2502.17416](https://arxiv.org/abs/2502.17416)). The width of the last model comes from
-# `minidepth.width_matched()`.
+# `studies.depth.width_matched()`.
 
 # %%
-import glob
-import json
 import statistics
 
 import matplotlib.pyplot as plt
 
-import minidepth as md
+from studies import results
 
-with open("docs/results/depth/summary.json", encoding="utf-8") as f:
-    study = json.load(f)
+study = results.summary("depth")
 print(study["command"])
 print(study["date"], study["device"], "PyTorch", study["versions"]["torch"])
 
@@ -47,10 +44,10 @@ for run in study["runs"]:
     runs.setdefault(run["labels"]["model"], []).append(run)
 # a fifth row: the wide layer with a learning rate and initial weights better for its width
 runs["1 wide layer, tuned"] = [
-    md.result(run) for run in sorted(glob.glob("docs/results/depth-wide/*"))
+    results.result(run) for run in sorted((results.RESULTS / "depth-wide").glob("*"))
 ]
 for model, found in runs.items():
-    mean, half = md.interval([run["accuracy"] for run in found])
+    mean, half = results.interval([run["accuracy"] for run in found])
     first = found[0]
     print(
         f"{model:18} {first['params_total']:8,} parameters, depth {first['depth']:2}: "
@@ -61,7 +58,7 @@ for model, found in runs.items():
 figure, axes = plt.subplots(figsize=(6.2, 4))
 for number, (_model, found) in enumerate(runs.items()):
     values = [run["accuracy"] for run in found]
-    mean, half = md.interval(values)
+    mean, half = results.interval(values)
     axes.plot([number] * len(values), values, "o", color=f"C{number}", alpha=0.6)
     axes.errorbar(number + 0.15, mean, half, fmt="_", color=f"C{number}", capsize=3)
 guess = study["runs"][0]["guess"]
@@ -94,14 +91,13 @@ for line in study["differences"]:
 # ## More layers, more right answers?
 
 # %%
-with open("docs/results/depth-sweep/summary.json", encoding="utf-8") as f:
-    sweep = json.load(f)
+sweep = results.summary("depth-sweep")
 print(sweep["command"])
 by_depth = {}
 for run in sweep["runs"]:
     by_depth.setdefault(int(run["labels"]["n_layers"]), []).append(run)
 for depth, found in by_depth.items():
-    mean, half = md.interval([run["accuracy"] for run in found])
+    mean, half = results.interval([run["accuracy"] for run in found])
     print(f"{depth:2} layers: accuracy {mean:.3f} ± {half:.3f}, n = {len(found)}")
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(6.6, 3.6))
@@ -140,14 +136,13 @@ plt.show()
 # same problems for the same 800 steps:
 
 # %%
-with open("docs/results/attention-sweep/summary.json", encoding="utf-8") as f:
-    other = json.load(f)
+other = results.summary("attention-sweep")
 print(other["command"])
 attention = {}
 for run in other["runs"]:
     attention.setdefault(int(run["labels"]["n_layers"]), []).append(run)
 for depth, found in attention.items():
-    mean, half = md.interval([run["accuracy"] for run in found])
+    mean, half = results.interval([run["accuracy"] for run in found])
     total = found[0]["params_total"]
     print(
         f"{depth} layers: {total:7,} parameters, accuracy {mean:.3f} ± {half:.3f}, n = {len(found)}"
@@ -183,7 +178,7 @@ for depth, found in attention.items():
 
 # %%
 for model, found in runs.items():
-    gap, half = md.interval([run["val_loss"] - run["train_loss_eval"] for run in found])
+    gap, half = results.interval([run["val_loss"] - run["train_loss_eval"] for run in found])
     print(f"{model:19} validation minus training loss: {gap:+.3f} ± {half:.3f} nats a token")
 
 # %% [markdown]
@@ -200,7 +195,7 @@ for model, found in runs.items():
 def difference(metric, b, a):
     """What models b have over models a, paired by seed: mean and half of the 95 % interval."""
     pairs = zip(runs[b], runs[a])
-    return md.interval([mine[metric] - other[metric] for mine, other in pairs])
+    return results.interval([mine[metric] - other[metric] for mine, other in pairs])
 
 
 loop, deep, wide = "1 layer, 12 times", "12 layers", "1 wide layer"

@@ -27,36 +27,32 @@ import json
 import tempfile
 
 import matplotlib.pyplot as plt
+import torch
 
 import minidepth as md
+from studies import attention, results, tasks
 
-RESULTS = "docs/results/tasks"
-
-
-def stored(task):
-    """The summary of a grid of runs that was trained with `python train.py --data TASK …`."""
-    with open(f"{RESULTS}/{task}/summary.json", encoding="utf-8") as f:
-        return json.load(f)
+STORED = results.RESULTS / "tasks"  # grids that were trained with `python train.py --data TASK …`
 
 
 def accuracies(task):
     """{number of layers: accuracy of each seed} of a stored grid."""
     found = {}
-    for run in stored(task)["runs"]:
+    for run in results.summary(f"tasks/{task}")["runs"]:
         found.setdefault(int(run["labels"]["n_layers"]), []).append(run["accuracy"])
     return found
 
 
-tasks = {"memorize": 1, "icqa": 2, "template": 2, "icl_template": 3}  # and the depth predicted
-for task in tasks:
-    print(stored(task)["command"])
+depths = {"memorize": 1, "icqa": 2, "template": 2, "icl_template": 3}  # and the depth predicted
+for task in depths:
+    print(results.summary(f"tasks/{task}")["command"])
 
 # %%
 figure, all_axes = plt.subplots(2, 2, figsize=(6.4, 5.6), sharex=True, sharey=True)
-for axes, (task, depth) in zip(all_axes.flat, tasks.items()):
+for axes, (task, depth) in zip(all_axes.flat, depths.items()):
     for layers, values in accuracies(task).items():
         axes.plot([layers] * len(values), values, "o", color="C0", alpha=0.6)
-    axes.axhline(md.chance(task)[1], color="C1", linestyle="--")
+    axes.axhline(tasks.TASKS[task].chance()[1], color="C1", linestyle="--")
     axes.axvline(depth - 0.5, color="C2", linestyle=":")
     axes.set_title(f"{task}, n = {len(values)} seeds", size="medium")
 for axes in all_axes[1]:
@@ -72,7 +68,7 @@ plt.show()
 # on. Labels of patterns in context need three, and there the runs differ.
 
 # %%
-for task, depth in tasks.items():
+for task, depth in depths.items():
     for layers, values in accuracies(task).items():
         good = sum(value >= 0.99 for value in values)
         mark = "enough" if layers >= depth else "too few"
@@ -94,20 +90,22 @@ for task, depth in tasks.items():
 
 
 # %%
-def train_quietly(**settings):
+def train_quietly(task, **settings):
     """The trained model and the data of a run whose lines and folder nobody needs."""
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-        m, t = md.configs("tasks", out_dir=folder, **settings)
-        return md.train(m, t).model, md.load_data(t)
+        m, t = tasks.configs(task, out_dir=folder, **settings)
+        data = tasks.load_data(t)
+        return md.train(m, t, data).model, data
 
 
-one, data = train_quietly(data=("template",), n_layers=1, steps=1500, eval_every=1500, seed=3)
-tokens, targets = data.val
-to_places = md.attention_maps(one, tokens)[0][:, :, -1, :6]  # of the last token's query, (B, H, 6)
+one, data = train_quietly("template", n_layers=1, steps=1500, eval_every=1500, seed=3)
+tokens, targets = (torch.as_tensor(part).long() for part in data.val)
+maps = attention.attention_maps(one, tokens)
+to_places = maps[0][:, :, -1, :6]  # of the last token's query, (B, H, 6)
 equal = tokens[:, :6, None] == tokens[:, None, :6]  # (B, 6, 6)
 to_symbols = (to_places[:, :, None] * equal[:, None]).sum(3)  # (B, H, 6): to the symbol of a place
 favourite = to_symbols.amax(2).mean(0)  # (H,)
-print(f"accuracy {md.task_accuracy(one, data)['accuracy']:.3f}")
+print(f"accuracy {data.measure(one)['accuracy']:.3f}")
 print("weight on the two places of the favourite symbol, by head:", favourite.tolist())
 
 # %% [markdown]
@@ -115,7 +113,7 @@ print("weight on the two places of the favourite symbol, by head:", favourite.to
 # stored, 5,000 steps with 1,024 training symbols. It ends at 1 of 3 labels shown:
 
 # %%
-no_hints = md.result(f"{RESULTS}/icl_template_no_hints/three-layers-seed-0")
+no_hints = results.result(STORED / "icl_template_no_hints" / "three-layers-seed-0")
 print(f"three layers, {no_hints['steps']:,} steps without hints: {no_hints['accuracy']:.3f}")
 
 # %% [markdown]
@@ -139,12 +137,13 @@ print(f"three layers, {no_hints['steps']:,} steps without hints: {no_hints['accu
 # ⌊log₂ k⌋ + 2 layers in the paper's construction. Our grid trains a model for each k and depth.
 
 # %%
-runs = stored("khop")["runs"]
+runs = results.summary("tasks/khop")["runs"]
 hops, layers = (sorted({int(run["labels"][key]) for run in runs}) for key in ("hops", "n_layers"))
 errors = {(k, n): [] for k in hops for n in layers}
 for run in runs:
     errors[int(run["labels"]["hops"]), int(run["labels"]["n_layers"])].append(1 - run["accuracy"])
-floor = {k: 1 - md.chance("khop", length=48, hops=(k,))[1] for k in hops}
+khop = tasks.TASKS["khop"]
+floor = {k: 1 - khop.chance(length=48, hops=(k,))[1] for k in hops}
 mean = {at: sum(values) / len(values) for at, values in errors.items()}
 
 for number, k in enumerate(hops):
@@ -177,22 +176,22 @@ for (k, n), values in errors.items():
 # ## How it is done: copy, then match
 #
 # Train two layers on in-context question answering and ask three things: where should a head look
-# if the known solution is the one in use (`minidepth.links`), how much of its attention does each
-# head give to those places, and what is left of the accuracy if the heads that do are cut out
-# (`minidepth.mechanism`)?
+# if the known solution is the one in use (the task's `links()`), how much of its attention does
+# each head give to those places, and what is left of the accuracy if the heads that do are cut out
+# (`attention.mechanism()`)?
 
 # %%
-two, data = train_quietly(n_layers=2, steps=300)
-found = md.mechanism(two, data, "icqa")
+two, data = train_quietly("icqa", n_layers=2, steps=300)
+found = attention.mechanism(two, data)
 print(f"accuracy {found['accuracy']:.3f}")
 for step, part in found["steps"].items():
     heads = ", ".join(f"head {head + 1} of layer {layer + 1}" for layer, head in part["heads"])
     print(f"{step}: {heads}; accuracy without: {part['without']:.3f}")
 
 # %%
-tokens, targets = (part[:1] for part in data.val)
-maps = md.attention_maps(two, tokens)
-links = md.links("icqa", tokens, targets, pairs=8)
+tokens, targets = (torch.as_tensor(part[:1]).long() for part in data.val)
+maps = attention.attention_maps(two, tokens)
+links = data.task.links(tokens, targets, pairs=8)
 figure, all_axes = plt.subplots(1, 2, figsize=(6.4, 3.6))
 for axes, (step, link) in zip(all_axes, links.items()):
     weight = found["steps"][step]["weight"]
@@ -219,8 +218,7 @@ plt.show()
 
 # %%
 for name in ("template", "icl_template", "khop-2"):
-    with open(f"{RESULTS}/mechanism/{name}.json", encoding="utf-8") as f:
-        other = json.load(f)
+    other = json.loads((STORED / "mechanism" / f"{name}.json").read_text(encoding="utf-8"))
     print(f"{name}: accuracy {other['accuracy']:.3f}")
     for step, part in other["steps"].items():
         heads = ", ".join(f"{layer + 1}.{head + 1}" for layer, head in part["heads"]) or "none"
@@ -242,8 +240,8 @@ assert no_hints["accuracy"] < 1 / 3 + 0.05
 for k, depth in ((1, 2), (2, 3), (4, 4)):
     assert mean[k, depth] < 0.05
     assert depth == 2 or mean[k, depth - 1] > 0.15
-with open(f"{RESULTS}/mechanism/icl_template.json", encoding="utf-8") as f:
-    steps = json.load(f)["steps"].values()
+stored = (STORED / "mechanism" / "icl_template.json").read_text(encoding="utf-8")
+steps = json.loads(stored)["steps"].values()
 assert [{layer for layer, _ in step["heads"]} for step in steps] == [{0}, {1}, {2}]
 copy, match = found["steps"]["copy"], found["steps"]["match"]
 assert {layer for layer, _ in copy["heads"]} == {0} and {layer for layer, _ in match["heads"]} == {
@@ -258,5 +256,5 @@ assert copy["without"] < 0.7 and match["without"] < 0.3
 #    seeds.
 # 2. `python train.py --data icqa --n_layers 1 --n_loops 2`: the same layer applied twice. Has it a
 #    copying and a matching head, or one that does both?
-# 3. `python train.py --data khop --hops 1,2,4 --n_layers 4` trains one model on all three. Is the
-#    error of each k that of the models above?
+# 3. `python train.py --data khop --sizes hops=1+2+4 --n_layers 4` trains one model on all three. Is
+#    the error of each k that of the models above?

@@ -16,12 +16,10 @@
 # The same problem, answered in two ways:
 
 # %%
-import glob
-import json
-
 import matplotlib.pyplot as plt
 
 import minidepth as md
+from studies import results
 
 ways = ("thinking", "direct")
 for way in ways:
@@ -37,13 +35,15 @@ for way in ways:
 # Two grids train attention alone on such problems for 6,000 steps: models of one and two layers
 # with worked steps, of one to four without. A
 # [curriculum](../reference/glossary.md#curriculum) begins with problems of one step, and the next
-# length joins when the last is learned. All of it takes less than an hour on two CPU cores.
+# length joins when the last is learned. All of it takes less than an hour on two CPU cores. The
+# commands are printed as they were typed; some of their flags
+# [have new names](../reference/flags.md#flags-that-are-gone), `--answer direct` for instance is
+# `--sizes answer=direct` now.
 
 # %%
 found = {}  # {(way, layers): accuracies by kind of problem, of each seed}
 for way in ways:
-    with open(f"docs/results/lookups-{way}/summary.json", encoding="utf-8") as f:
-        grid = json.load(f)
+    grid = results.summary(f"lookups-{way}")
     print(grid["command"])
     for run in grid["runs"]:
         key = way, int(run["labels"]["n_layers"])
@@ -118,16 +118,14 @@ for way in ways:
 # to four sums directly, without a curriculum and with ten thousand steps:
 
 # %%
-with open("docs/results/chains-direct/summary.json", encoding="utf-8") as f:
-    print(json.load(f)["command"])
+print(results.summary("chains-direct")["command"])
 figure, axes = plt.subplots(figsize=(5, 3.2))
 chains = {}
-for path in sorted(glob.glob("docs/results/chains-direct/runs/*")):
-    run = md.result(path)
+for path in sorted((results.RESULTS / "chains-direct" / "runs").glob("*")):
+    run = results.result(path)
     L = run["n_layers"]
     chains.setdefault(L, []).append(run["accuracy"])
-    with open(f"{path}/log.jsonl", encoding="utf-8") as f:
-        log = [json.loads(line) for line in f][1:]
+    log = run["log"][1:]
     label = f"{L} layer{'s' * (L > 1)}" if len(chains[L]) == 1 else None
     steps, losses = zip(*((row["step"], row["val_loss"]) for row in log))
     axes.plot(steps, losses, color=f"C{L - 1}", alpha=0.8, label=label)
@@ -171,9 +169,8 @@ assert reach("direct", 3) == [0, 2, 2] and reach("direct", 4) == [0, 1, 1]
 assert 0.6 < max(run["lookup 3"] for run in found["direct", 2]) < 0.8
 assert max(run["lookup 3"] for L in layers for run in found["direct", L]) < 0.9
 for way in ways:
-    for path in glob.glob(f"docs/results/lookups-{way}/runs/*n_layers-2_*"):
-        with open(f"{path}/log.jsonl", encoding="utf-8") as f:
-            row = next(row for row in map(json.loads, f) if row["step"] == 500)
+    for path in (results.RESULTS / f"lookups-{way}" / "runs").glob("*n_layers-2_*"):
+        row = next(row for row in results.result(path)["log"] if row["step"] == 500)
         assert row["val_loss"] < 0.01 if way == "thinking" else row["lengths"] == 1
 assert sorted(value > 0.5 for value in chains[2]) == [False, True, True]
 assert max(chains[2]) > 0.9 and max(chains[1]) < 0.2
@@ -181,9 +178,9 @@ assert max(chains[2]) > 0.9 and max(chains[1]) < 0.2
 # %% [markdown]
 # ## Exercises
 #
-# 1. Leave out the curriculum: `python train.py --preset thinking --answer direct --n_layers 3
-#    --curriculum 0`. What is learned now?
+# 1. Leave out the curriculum: `python train.py --preset thinking --n_layers 3
+#    --sizes answer=direct,curriculum=0`. What is learned now?
 # 2. Ask for four steps, `--problem_steps 1,2,3,4`, with four and five layers. Before you run it,
 #    write down which will learn them.
-# 3. `--preset thinking --answer direct --n_layers 1 --n_loops 4` has the weights of one layer and
-#    the depth of four. How many steps does it manage?
+# 3. `--preset thinking --sizes answer=direct --n_layers 1 --n_loops 4` has the weights of one layer
+#    and the depth of four. How many steps does it manage?

@@ -19,6 +19,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
+from studies import attention, results, tasks
 
 # %% [markdown]
 # ## Two measures
@@ -36,8 +37,8 @@ import minidepth as md
 T = 256
 uniform = torch.ones(T, T).tril()
 uniform = (uniform / uniform.sum(1, keepdim=True))[None, None]  # (B, H, T, T)
-right = md.head_stats(uniform)
-masked = md.head_stats(uniform, count_masked=True)
+right = attention.head_stats(uniform)
+masked = attention.head_stats(uniform, count_masked=True)
 print(f"entropy {right['entropy'].item():.3f} nats, by formula {math.lgamma(T + 1) / T:.3f}")
 print(f"sparsity {right['sparsity'].item():.3f} over keys in sight")
 print(f"sparsity {masked['sparsity'].item():.3f} over the whole T × T square")
@@ -55,7 +56,7 @@ print(f"sparsity {masked['sparsity'].item():.3f} over the whole T × T square")
 
 # %%
 f = (T - 1) / (2 * T)
-table = md.published("llmini_attention")
+table = results.published("llmini_attention")
 corrected = {
     variant: [
         (row["layer"], row[f"sparsity_{variant}"], (row[f"sparsity_{variant}"] - f) / (1 - f))
@@ -102,14 +103,14 @@ plt.show()
 
 # %%
 with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(None):
-    run = md.train(*md.configs("tasks", n_layers=2, out_dir=folder))
-    _, t = md.configs("tasks", n_layers=2, out_dir=folder)
-data = md.task_data(t, 128)
-base = md.task_accuracy(run.model, data)["accuracy"]
+    m, t = tasks.configs("icqa", n_layers=2, out_dir=folder)
+    data = tasks.load_data(t)
+    run = md.train(m, t, data)
+base = data.measure(run.model)["accuracy"]
 print(f"accuracy {base:.3f} on {len(data.val[0]):,} test sequences")
 
-maps = md.attention_maps(run.model, data.val[0][:200])  # one (B, H, T, T) tensor a layer
-stats = md.attention_stats(maps)
+maps = attention.attention_maps(run.model, data.val[0][:200])  # one (B, H, T, T) tensor a layer
+stats = attention.attention_stats(maps)
 for layer in range(2):
     for head in range(2):
         print(
@@ -147,7 +148,7 @@ plt.show()
 # token before them, and how much do queries give to the right answer?
 
 # %%
-sequences, targets = data.val[0][:200], data.val[1][:200]
+sequences, targets = (torch.as_tensor(part[:200]).long() for part in data.val)
 answers = torch.arange(1, 16, 2)
 match = targets[:, 16:, None] == sequences[:, None, :16]  # (B, query, key): its right answer
 for layer in range(2):
@@ -171,11 +172,11 @@ early_find = max((maps[0][:, h][:, 16:, :16] * match).sum(-1).mean().item() for 
 without = {}
 for layer in range(2):
     for head in range(2):
-        with md.ablated(run.model, [(layer, head)]):
-            without[layer, head] = md.task_accuracy(run.model, data)["accuracy"]
+        with attention.ablated(run.model, [(layer, head)]):
+            without[layer, head] = data.measure(run.model)["accuracy"]
         print(f"without layer {layer + 1} head {head + 1}: accuracy {without[layer, head]:.3f}")
-with md.ablated(run.model, [(0, 0), (0, 1)]):
-    no_first_layer = md.task_accuracy(run.model, data)["accuracy"]
+with attention.ablated(run.model, [(0, 0), (0, 1)]):
+    no_first_layer = data.measure(run.model)["accuracy"]
 print(f"without all of layer 1: {no_first_layer:.3f}; any answer shown: {1 / 8:.3f}")
 
 # %% [markdown]
@@ -199,7 +200,7 @@ assert min(without[0, 0], without[0, 1]) < 0.4
 #
 # 1. Train with seeds 1 and 2 and repeat the count and the ablation. Is there always one head that
 #    copies?
-# 2. Compute `md.attention_stats(maps, count_masked=True)` for this model, T = 24. Which f do you
-#    need to get back to the right values?
+# 2. Compute `attention.attention_stats(maps, count_masked=True)` for this model, T = 24. Which f do
+#    you need to get back to the right values?
 # 3. Look at an *untrained* model: `md.GPT(run.model.config)`. Which of the two measures tells it
 #    from the trained one?

@@ -11,19 +11,18 @@
 # layers its own: *ascending*, few heads first; *descending*, many heads first; *constant*.
 
 # %%
-import json
 import math
-import pathlib
 
 import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
+from studies import attention, find, results
 
-rows = md.published("heads_schedules")
+rows = results.published("heads_schedules")
 for row in rows:
     heads = tuple(map(int, row["heads"].split("-")))
-    m, _ = md.configs("heads", n_heads=heads)
+    m, _ = find.configs("heads", n_heads=heads)
     row["parameters"] = md.parameters(m)["total"]
     print(
         f"{row['group']:6} {row['scheme']:10} {row['heads']:>12}  {row['parameters']:,} parameters"
@@ -101,7 +100,7 @@ def at_start(heads, attn_scale, d_model=768, init_std=0.02):
     torch.manual_seed(0)
     model = md.GPT(m)
     tokens = torch.randint(512, (4, 256), generator=md.generator("tokens"))
-    return md.attention_stats(md.attention_maps(model, tokens))["entropy"].mean().exp().item()
+    return attention.model_stats(model, tokens)["entropy"].mean().exp().item()
 
 
 print("heads  head size  effective keys, scaled  unscaled")
@@ -132,10 +131,9 @@ print(f"equal attention: {uniform:.1f}")
 # The whole commands, hardware and versions: [results](../results/README.md#heads).
 
 # %%
-folder = pathlib.Path(md.PUBLISHED).parent
 ours = {}  # scaling → (group, scheme) → [loss of each seed]
 for scaling, name in (("scaled", "heads"), ("unscaled", "heads-unscaled")):
-    study = json.loads((folder / name / "summary.json").read_text(encoding="utf-8"))
+    study = results.summary(name)
     found = ours.setdefault(scaling, {})
     for run in sorted(study["runs"], key=lambda run: int(run["labels"]["seed"])):
         group, scheme, heads = run["labels"]["model"].replace(":", "").split()
@@ -147,7 +145,7 @@ panels = {"published": {key: [value] for key, value in loss.items()}} | ours
 for panel, (title, found) in zip(axes, panels.items()):
     for number, scheme in enumerate(("ascending", "constant", "descending")):
         x = [place + 0.15 * (number - 1) for place in places.values()]
-        means, halves = zip(*(md.interval(found[group, scheme]) for group in places))
+        means, halves = zip(*(results.interval(found[group, scheme]) for group in places))
         halves = None if title == "published" else halves
         style = dict(color=f"C{number}", capsize=2, markersize=4)
         panel.errorbar(x, means, halves, fmt="os^"[number] + "-", label=scheme, **style)
@@ -195,7 +193,7 @@ paired = {
 }
 figure, panel = plt.subplots(figsize=(5.8, 4.6))
 for number, scaling in enumerate(ours):
-    means, halves = zip(*(md.interval(paired[(scaling, *pair)]) for pair in all_pairs))
+    means, halves = zip(*(results.interval(paired[(scaling, *pair)]) for pair in all_pairs))
     y = [place + 0.3 * number - 0.15 for place in range(len(all_pairs))]
     style = dict(color=f"C{number}", capsize=3, label=scaling)
     panel.errorbar(means, y, xerr=halves, fmt="os"[number], **style)
@@ -214,7 +212,7 @@ plt.show()
 # %%
 outside = {}
 for key, values in paired.items():
-    mean, half = md.interval(values)
+    mean, half = results.interval(values)
     if abs(mean) > half:
         outside[key] = mean
         print(f"{', '.join(key)}: {mean:+.4f} ± {half:.4f}")
@@ -224,7 +222,7 @@ print(f"of {n} intervals, expected by chance {0.05 * n:.1f}; 3 or more with {by_
 strict = [
     key
     for key, values in paired.items()
-    if abs(md.interval(values)[0]) > md.interval(values, level=1 - 0.05 / n)[1]
+    if abs(results.interval(values)[0]) > results.interval(values, level=1 - 0.05 / n)[1]
 ]
 print(f"outside at 1 - 0.05/{n}: {len(strict)}")
 
@@ -280,7 +278,7 @@ assert all(keys > 0.9 * uniform for keys, _ in start.values())
 assert start[3][1] < 5 and 0.6 * uniform < start[96][1] < 0.75 * uniform
 assert small[1] > 10 * start[3][1] and small[32] > start[96][1]
 for found in ours.values():
-    means, halves = zip(*map(md.interval, found.values()))
+    means, halves = zip(*map(results.interval, found.values()))
     assert max(means) - min(means) < min(halves)
 assert n == 18 and not strict and {key[:2] for key in outside} == {("unscaled", "high")}
 assert len(outside) == 3 and all(0.001 < abs(mean) < 0.006 for mean in outside.values())

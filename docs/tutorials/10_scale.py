@@ -13,16 +13,15 @@
 # %%
 import contextlib
 import dataclasses
-import json
-import pathlib
 import tempfile
 
 import matplotlib.pyplot as plt
+import numpy as np
 import torch
 from matplotlib.colors import ListedColormap
 
 import minidepth as md
-import train
+from studies import find, llmini, results
 
 # %% [markdown]
 # ## Three sizes
@@ -32,7 +31,7 @@ import train
 # %%
 sizes = {}
 for name in "abc":
-    m, _ = md.configs(f"llmini-{name}")
+    m, _ = find.configs(f"llmini-{name}")
     sizes[name] = md.parameters(m)
     share = 1 - sizes[name]["blocks"] / sizes[name]["total"]
     print(
@@ -51,9 +50,9 @@ for name in "abc":
 
 # %%
 minutes = dict(a=69.8, b=57.8, c=44.5)  # as LLmini prints them
-epochs = md.published("llmini_training")
+epochs = results.published("llmini_training")
 for number, name in enumerate("abc"):
-    m, _ = md.configs(f"llmini-{name}")
+    m, _ = find.configs(f"llmini-{name}")
     label = f"{name.upper()}: {m.n_layers} layers, width {m.d_model}"
     x = [row["epoch"] * minutes[name] / 3 for row in epochs]
     y = [row[f"val_{name}"] for row in epochs]
@@ -74,8 +73,8 @@ plt.show()
 
 # %%
 variants = {}
-for name, changes in train.llmini_study("llmini-c", {}).items():
-    m, _ = md.configs("llmini-c", **changes)
+for name, changes in llmini.rows("llmini-c", {}).items():
+    m, _ = find.configs("llmini-c", **changes)
     variants[name] = md.parameters(m)["total"]
     print(f"{name:12} {variants[name]:,} parameters")
 
@@ -109,22 +108,26 @@ print(f"blocks that share text with another: at most {twice:.1%}")
 problems = md.embedded_rows(2400)
 words = ("".join(text for text, _ in md.segments(row)) for row in problems)
 tokenizer = md.load_tokenizer("embedded", words)
-encoded = md.encode([md.segments(row, tokenizer) for row in problems], tokenizer)
-merged = [[sum(part, ()) for part in zip(*encoded[i : i + 5])] for i in range(1900, 2400, 5)]
+encoded = list(md.encode([md.segments(row, tokenizer) for row in problems], tokenizer))
+merged = [[sum(part, []) for part in zip(*encoded[i : i + 5])] for i in range(1900, 2400, 5)]
 rows = encoded[:1900] + merged
 rows = [rows[i] for i in torch.randperm(len(rows), generator=md.generator("mix")).tolist()]
 total = sum(len(ids) for ids, _ in rows)
 # for the picture: in place of each token the number of its row
-numbered = [((i + 1,) * len(ids), learn) for i, (ids, learn) in enumerate(rows)]
+numbered = [([i + 1] * len(ids), learn) for i, (ids, learn) in enumerate(rows)]
 
-ways = {"padded": ("pad", 0), "padded, stride 64": ("pad", 64), "packed": ("pack", 0)}
+ways = {
+    "padded": ("pad", lambda rows: rows),
+    "padded, stride 64": ("pad", lambda rows: llmini.overlapping(rows, 128, 64)),
+    "packed": ("pack", lambda rows: rows),
+}
 filled, pictures = {}, {}
-for name, (packing, stride) in ways.items():
-    made = md.blocks(rows, 128, packing, stride)
+for name, (packing, cut) in ways.items():
+    made = md.blocks(cut(rows), 128, packing)
     there = md.filled(*made)
-    filled[name] = there.float().mean().item()
-    x, _ = md.blocks(numbered, 128, packing, stride)
-    pictures[name] = torch.where(there, 1 + x % 2, 0)[:40]
+    filled[name] = there.mean()
+    x, _ = md.blocks(cut(numbered), 128, packing)
+    pictures[name] = np.where(there, 1 + x % 2, 0)[:40]
     print(
         f"{name:18} {len(there):5,} blocks, {filled[name]:6.1%} of positions filled, "
         f"{there.sum():,} tokens to learn from, of {total:,}"
@@ -156,14 +159,13 @@ plt.show()
 # are validated on the same *padded* blocks.
 
 # %%
-path = pathlib.Path(md.PUBLISHED).parent / "packing" / "summary.json"
-study = json.loads(path.read_text(encoding="utf-8"))
+study = results.summary("packing")
 losses = {}
 for run in sorted(study["runs"], key=lambda run: int(run["labels"]["seed"])):
     losses.setdefault(run["labels"]["model"], []).append(run["val_loss"])
 plt.figure()
 for number, (name, values) in enumerate(losses.items()):
-    mean, half = md.interval(values)
+    mean, half = results.interval(values)
     plt.plot([number - 0.24 + 0.08 * i for i in range(3)], values, "o", color=f"C{number}")
     plt.errorbar(number + 0.12, mean, half, fmt="s", color=f"C{number}", capsize=4)
     print(f"{name:18} {mean:.3f} ± {half:.3f}, n = {len(values)}")
@@ -180,7 +182,7 @@ plt.show()
 # %%
 gaps = {}
 for name in ("packed, same steps", "packed, same text"):
-    gaps[name] = md.interval([a - b for a, b in zip(losses[name], losses["padded"])])
+    gaps[name] = results.interval([a - b for a, b in zip(losses[name], losses["padded"])])
     mean, half = gaps[name]
     print(
         f"{name} minus padded: {mean:+.3f}, 95 % interval {mean - half:+.3f} to {mean + half:+.3f}"
@@ -291,8 +293,7 @@ assert all(abs(b - a) < 0.1 for n in (1_000, 10_000) for a, b in final[n])
 # %% [markdown]
 # ## Exercises
 #
-# 1. Give 1,000 rows more steps, until their two lines part. How many passes does it take? Compare
-#    with 100 rows.
+# 1. Give 1,000 rows more steps, until their two lines part. How many passes? Compare with 100.
 # 2. Which `block_size` would make padded blocks of the rows above half full? Compute first.
-# 3. `md.width_matched(md.configs("llmini-c")[0], sizes["a"]["total"])`: how wide is C with A's
-#    number of parameters, and how many of them are outside the blocks?
+# 3. `studies.depth.width_matched(find.configs("llmini-c")[0], sizes["a"]["total"])`: how wide is C
+#    with A's number of parameters, and how many of them are outside the blocks?

@@ -1,0 +1,83 @@
+"""Depth or parameters? Twelve layers have more of both than one. The study sets them apart:
+
+    python train.py --study depth --n_layers 12 --seed 0 1 2 3 4
+
+one layer; twelve; one layer applied twelve times, which is depth without parameters; and one layer
+as wide as gives the parameters of twelve, which is parameters without depth. The width alone:
+
+    python train.py --n_layers 1 --match_params 12
+
+Its figure is plane.png, parameters against depth, which every study gets whose rows differ in
+parameters (tables.py).
+"""
+
+import bisect
+import dataclasses
+import math
+
+import minidepth as md
+from studies import find
+
+
+def width_matched(config, params, part="total"):
+    """The config with the d_model, a multiple of all heads, and d_ff in proportion, whose `part` of
+    num_params() is nearest to `params`; ValueError if the nearest is over 2 % off."""
+    unit = math.lcm(*config.heads)
+    if config.position == "rotary":  # which turns pairs
+        unit *= 2
+
+    def wide(n):
+        d_model = n * unit
+        d_ff = round(config.d_ff * d_model / config.d_model)
+        return dataclasses.replace(config, d_model=d_model, d_ff=d_ff)
+
+    def off(n):
+        return md.parameters(wide(n))[part] - params
+
+    widths = range(1, 2**20 // unit)
+    enough = bisect.bisect_left(widths, 0, key=off) + 1  # the first n that is not too narrow
+    below = max(1, enough - 1)
+    n = min(enough, below, key=lambda n: abs(off(n)))
+    if abs(off(n)) > 0.02 * params:
+        found = f"d_model {n * unit} with {params + off(n):,}"
+        raise ValueError(f"no width has {part} {params:,} parameters within 2 %; nearest: {found}")
+    return wide(n)
+
+
+def words_known(preset, settings):
+    """The ModelConfig of a preset, changed, with the vocabulary's size filled in from the data."""
+    m, t = find.configs(preset, **settings)
+    if m.vocab_size:
+        return m
+    return dataclasses.replace(m, vocab_size=find.load_data(t, m.block_size).n_words)
+
+
+def matched_width(preset, settings, n_layers, part="total"):
+    """{d_model, d_ff} with which the settings have as many parameters as n_layers layers, in
+    `total` or in `blocks`; prints both counts."""
+    if part not in ("total", "blocks"):
+        raise ValueError(f"--match {part} is unknown; give total or blocks")
+    if n_layers < 1:
+        raise ValueError(f"--match_params {n_layers} does not work; give a number of layers")
+    m = words_known(preset, settings)
+    deep = md.parameters(dataclasses.replace(m, n_layers=n_layers, n_heads=m.heads[0]))
+    wide = width_matched(m, deep[part], part)
+    n = md.parameters(wide)
+    print(
+        f"{n_layers} layers have {deep['total']:,} parameters, {deep['blocks']:,} in blocks; "
+        f"{m.n_layers} with d_model {wide.d_model} and d_ff {wide.d_ff} {n['total']:,}, "
+        f"{n['blocks']:,}"
+    )
+    return dict(d_model=wide.d_model, d_ff=wide.d_ff)
+
+
+def rows(preset, settings):
+    """{row's name: its settings}, of the four models."""
+    deep = find.configs(preset, **settings)[0].n_layers
+    one = settings | dict(n_layers=1)
+    return {
+        "1 layer": one,
+        f"{deep} layers": settings | dict(n_layers=deep),
+        f"1 layer, {deep} times": one | dict(n_loops=deep),
+        "1 wide layer": one | matched_width(preset, one, deep),
+    }

@@ -1,0 +1,90 @@
+"""Out to `transformers`: python train.py --export_hf RUN_DIR OUT_DIR
+
+The folder loads with AutoModelForCausalLM.from_pretrained(OUT_DIR), without code of ours.
+"""
+
+import os
+
+import torch
+
+import minidepth as md
+
+NAMES = {  # parts of our weights' names, and what GPT-2 calls them
+    "token_embedding": "wte",
+    "position_embedding": "wpe",
+    "blocks": "h",
+    "norm": "ln_f",
+    "norm1": "ln_1",
+    "norm2": "ln_2",
+    "qkv": "c_attn",
+    "up": "c_fc",
+    "out": "c_proj",
+}
+
+
+def check_gpt2(c):
+    """Raise ValueError for the first setting of a ModelConfig that GPT-2 cannot express."""
+    limits = [
+        ("n_heads", len(set(c.heads)) == 1, "one number for all layers"),
+        ("position", c.position == "learned", "learned positions"),
+        ("n_loops", c.n_loops == 1, "1: every layer has weights of its own"),
+        ("attn_scale", c.attn_scale is None, "1/sqrt(head size), which is attn_scale unset"),
+        ("d_ff", c.d_ff > 0, "a feed-forward part, d_ff at least 1"),
+        ("ffn_dropout", c.ffn_dropout is None, "one dropout for all, which is ffn_dropout unset"),
+    ]
+    for name, fits, has in limits:
+        if not fits:
+            raise ValueError(f"GPT-2 cannot express {name} {getattr(c, name)}; it has {has}")
+
+
+def gpt2_name(key):
+    """blocks.0.attn.qkv.weight → transformer.h.0.attn.c_attn.weight"""
+    parts = [NAMES.get(part, part) for part in key.split(".")]
+    return ".".join(["transformer", *parts])
+
+
+def to_gpt2(model):
+    """The model as a GPT2LMHeadModel of `transformers` with zero biases; ValueError if it has
+    what GPT-2 has not: several head counts, loops, other positions or scales, no MLP."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    c = model.config
+    check_gpt2(c)
+    config = GPT2Config(
+        vocab_size=c.vocab_size,
+        n_positions=c.block_size,
+        n_embd=c.d_model,
+        n_inner=c.d_ff,
+        n_layer=c.n_layers,
+        n_head=c.heads[0],
+        activation_function="gelu",
+        layer_norm_epsilon=1e-5,
+        resid_pdrop=c.dropout,
+        embd_pdrop=c.dropout,
+        attn_pdrop=c.dropout,
+        tie_word_embeddings=c.tie_weights,
+        bos_token_id=None,
+        eos_token_id=None,
+    )
+    gpt2 = GPT2LMHeadModel(config)
+    # their biases, which we have not, stay at zero
+    weights = {name: torch.zeros_like(value) for name, value in gpt2.state_dict().items()}
+    for key, value in model.state_dict().items():
+        if key == "head.weight":  # named below, tied or not
+            continue
+        is_linear = ".attn." in key or ".mlp." in key  # stored transposed there
+        weights[gpt2_name(key)] = value.T if is_linear else value
+    weights["lm_head.weight"] = model.head_weight
+    gpt2.load_state_dict(weights)
+    return gpt2.eval()
+
+
+def export_hf(run_dir, out_dir):
+    """Write a folder that `transformers` loads as GPT-2, without our code; with its tokenizer,
+    where the run has one. ValueError for a folder that is not empty, or what GPT-2 has not."""
+    model, tokenizer = md.load(run_dir)
+    if os.path.exists(out_dir) and os.listdir(out_dir):
+        raise ValueError(f"{out_dir} is not empty; choose another folder for the export")
+    to_gpt2(model).save_pretrained(out_dir)
+    if tokenizer is not None:  # a depth task has none
+        tokenizer.save_pretrained(out_dir)

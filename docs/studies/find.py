@@ -1,0 +1,176 @@
+"""Where a name on the command line leads: a study, a depth task, a preset, the data of a run.
+
+A study is a file of this folder, or a file of one's own that the command line names. It may hold
+
+    PRESETS     {name: settings}, added to minidepth.PRESETS; the name begins with the study's
+    rows        (preset, settings) → {name of a run: its settings}, for --study NAME
+    figure      (runs, folder) draws what the study is about, after its grid
+    load_data   (config, block_size, tokenizer=None) → minidepth.Data, for --loader NAME; beside it
+                SIZES, {name: default} of what --sizes may change
+    TASKS       {name: task}, for --data NAME
+"""
+
+import functools
+import importlib
+import importlib.util
+import os
+import pathlib
+
+import minidepth as md
+
+HERE = pathlib.Path(__file__).parent
+NO_STUDY = ("__init__", "find", "plan")  # they have functions of those names for all studies
+NAMED = set()  # files of one's own that the command line names: no other file is executed
+
+
+def names():
+    """The studies of this folder, whatever they hold."""
+    return sorted(path.stem for path in HERE.glob("*.py") if path.stem not in NO_STUDY)
+
+
+def study(name, what="study"):
+    """The module of a study's name or file; ValueError for a name that is none, or for a file that
+    the command line does not name."""
+    if name.endswith(".py"):
+        return own_file(name, what)
+    if name not in names():
+        raise ValueError(f"{what} {name!r} is unknown; choose from {', '.join(offering(what))}")
+    return importlib.import_module(f"studies.{name}")
+
+
+def offering(what):
+    """The studies that can be named as `what`: those with rows as a study, and so on."""
+    part = dict(study="rows", loader="SIZES", preset="PRESETS")[what]
+    return [name for name in names() if hasattr(importlib.import_module(f"studies.{name}"), part)]
+
+
+def own_file(path, what):
+    """A file of one's own as a module; it is executed only if the command line names it."""
+    if path not in NAMED:
+        flag = "data" if what == "data" else "loader"
+        raise ValueError(
+            f"{path} is code of one's own and made this run's data; to execute it, name it again: "
+            f"--{flag} {path}"
+        )
+    if not os.path.isfile(path):
+        raise ValueError(f"{what} {path} is not there; give a Python file")
+    return executed(os.path.abspath(path), os.path.getmtime(path))
+
+
+@functools.cache
+def executed(path, changed):
+    """The module of a file, once for each time that it was changed."""
+    spec = importlib.util.spec_from_file_location(pathlib.Path(path).stem, path)
+    module = importlib.util.module_from_spec(spec)
+    with md.blame(path, "cannot be executed"):
+        spec.loader.exec_module(module)
+    return module
+
+
+def task(name):
+    """The depth task of a name or of a file of one's own; None if it is neither."""
+    if name.endswith(".py"):
+        found = getattr(own_file(name, "data"), "TASK", None)
+        if found is None:
+            raise ValueError(f"data {name} has no TASK; see the how-to for a complete example")
+        return found
+    from studies.tasks import TASKS
+
+    return TASKS.get(name)
+
+
+def configs(preset, **changes):
+    """As minidepth.configs(), with the presets of all studies, and with `sizes` joined: those of
+    the preset and of the task stay as far as the changes do not name them."""
+    if preset not in md.PRESETS and preset.partition("-")[0] in names():
+        importlib.import_module(f"studies.{preset.partition('-')[0]}")
+    if preset not in md.PRESETS:
+        known = [*md.PRESETS]
+        for name in offering("preset"):
+            known += [each for each in study(name).PRESETS if each not in known]
+        raise ValueError(f"preset {preset!r} is unknown; choose from {', '.join(known)}")
+    values = dict(md.PRESETS[preset])
+    data = changes.get("data", values.get("data", ()))
+    found = task(data) if isinstance(data, str) else task(data[0]) if data else None
+    if found and preset == "tasks":
+        values |= found.settings
+    sizes = by_name(values.get("sizes", ())) | by_name(changes.get("sizes", ()))
+    values |= changes
+    values["sizes"] = tuple(f"{name}={value}" for name, value in sizes.items())
+    return md.configs(preset, **values)
+
+
+def by_name(sizes):
+    """("pairs=8", …) → {"pairs": "8", …}"""
+    return dict(size.partition("=")[::2] for size in sizes)
+
+
+def sizes_of(given, known, whose):
+    """All sizes of a task or loader: `known`, {name: default}, changed by `given`, ("pairs=8", …),
+    each read as what its default is. ValueError for a name that is unknown, or a value that does
+    not fit: whole numbers from 1, numbers from 0, one of several words."""
+    sizes = dict(known)
+    for name, text in by_name(given).items():
+        if name not in known:
+            names = ", ".join(known) or "none"
+            raise ValueError(f"sizes {name} is none of {whose}'s; it has {names}")
+        sizes[name] = read_size(name, text, known[name])
+    return sizes
+
+
+def read_size(name, text, default):
+    """One size from its text, of the kind that its default is; of a tuple the parts are joined
+    by +."""
+    if isinstance(default, tuple):
+        return tuple(read_size(name, part, default[0]) for part in text.split("+"))
+    if isinstance(default, str):
+        return text
+    kind, least = ("a whole number", 1) if isinstance(default, int) else ("a number", 0)
+    try:
+        value = type(default)(text)
+    except ValueError:
+        value = -1
+    if not least <= value < 1e9:
+        raise ValueError(f"sizes {name}={text} does not work; give {kind}, at least {least}")
+    return value
+
+
+def as_text(sizes):
+    """{"hops": (1, 2), …} → ("hops=1+2", …), as config.json keeps them."""
+    texts = []
+    for name, value in sizes.items():
+        parts = value if isinstance(value, tuple) else (value,)
+        texts.append(f"{name}={'+'.join(str(part) for part in parts)}")
+    return tuple(texts)
+
+
+def load_data(config, block_size, tokenizer=None):
+    """The Data of any TrainConfig: of a loader, a depth task, or text."""
+    if config.loader:
+        loader = study(config.loader, "loader")
+        if not hasattr(loader, "load_data"):
+            raise ValueError(
+                f"loader {config.loader} makes no data; choose from {', '.join(offering('loader'))}"
+            )
+        return loader.load_data(config, block_size, tokenizer)
+    tasks = [source for source in config.data if task(source)]
+    if tasks and len(config.data) > 1:
+        sources = ", ".join(config.data)
+        raise ValueError(f"data {sources}: the task {min(tasks)} does not mix; give it alone")
+    if tasks:
+        return importlib.import_module("studies.tasks").load_data(config, block_size)
+    return text_data(config, block_size, tokenizer)
+
+
+def text_data(config, block_size, tokenizer=None, load=md.load_data):
+    """load(config, block_size, tokenizer), with a look first at whether the hub can be reached if
+    something is to come from there."""
+    files = [s for s in config.data if s == "embedded" or os.path.exists(s) or s.endswith(md.FILES)]
+    names = [] if tokenizer or config.tokenizer == "embedded" else [config.tokenizer]
+    away = len(files) < len(config.data) or any(not os.path.isdir(name) for name in names)
+    if not away:
+        return load(config, block_size, tokenizer)
+    from studies import hub
+
+    with hub.looked_for():
+        return load(config, block_size, tokenizer)

@@ -1,0 +1,137 @@
+"""Many runs: one for each combination of values, or for each row of a study, in processes of their
+own. What is finished is skipped, what was stopped goes on, what fails is told at the end, and the
+others make a table and figures. A run is a Cell (cells.py), the table is made in tables.py.
+
+    python train.py --n_layers 1 2 4 --seed 0 1 2     nine runs and runs/grid_…/summary.md
+    python train.py --study depth --seed 0 1 2 --jobs 2
+
+Ctrl-C, SIGTERM and SIGHUP are handed on once to the runs under way, which save themselves; no
+others begin, and the exit code is 128 and the signal's number, 130 after Ctrl-C. A second Ctrl-C or
+SIGTERM kills them.
+"""
+
+import contextlib
+import os
+import pathlib
+import signal
+import sys
+import threading
+import time
+
+from studies import find
+from studies.cells import POSIX, Cell, grid_name, is_finished, run_name, short_name, typed_preset
+from studies.tables import summarize
+
+PAUSE = 0.1  # seconds between two looks at the runs under way
+
+
+@contextlib.contextmanager
+def noted_signals():
+    """While active, Ctrl-C, SIGTERM and SIGHUP are only noted, in the list that it gives. What this
+    process ignores, as under nohup, it goes on ignoring."""
+    noted, before = [], {}
+
+    def note(number, frame):
+        if not noted or number in (signal.SIGINT, signal.SIGTERM):  # terminals hang up twice
+            noted.append(number)
+
+    if threading.current_thread() is threading.main_thread():  # no other may
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)  # Windows has no SIGHUP
+            if number and signal.getsignal(number) != signal.SIG_IGN:
+                before[number] = signal.signal(number, note)
+    try:
+        yield noted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+
+
+def hand_on(children, n_signals):
+    """Tell the runs under way to stop: the first time so that they save, then at once."""
+    for child in children:
+        if n_signals > 1:
+            child.kill()
+        elif POSIX:  # a Windows console has told them itself, and to terminate there is to kill
+            child.terminate()
+
+
+def train_all(cells, jobs, start):
+    """Train the cells, `jobs` at a time, each in the process that start(cell) gives → [(cell, why)]
+    that failed, and the number of the signal that stopped all, or None."""
+    from tqdm import tqdm
+
+    waiting, running, failed, handed_on = list(cells), {}, [], 0
+    cost = sum(cell.cost for cell in cells)
+    bar = tqdm(total=cost, disable=None, unit_scale=True, unit="layer")
+
+    def ended(cell, good, line):
+        if not good:
+            failed.append((cell, line))
+        number = len(cells) - len(waiting) - len(running)
+        bar.write(f"[{number}/{len(cells)}] {cell}: {line}")
+        bar.update(cell.cost)
+
+    with noted_signals() as noted, bar:
+        try:
+            while running or (waiting and not noted):
+                while waiting and len(running) < jobs and not noted:
+                    cell = waiting.pop(0)
+                    try:
+                        running[start(cell)] = cell
+                    except (OSError, ValueError) as error:
+                        ended(cell, False, str(error))
+                if len(noted) > handed_on:
+                    handed_on = len(noted)
+                    hand_on(running, handed_on)
+                time.sleep(PAUSE)
+                for child in [child for child in running if child.poll() is not None]:
+                    cell = running.pop(child)
+                    good, line = cell.outcome(child.returncode)
+                    if good or not noted:  # one that was stopped has not failed
+                        ended(cell, good, line)
+        finally:  # whatever went wrong here, nothing trains on unseen
+            hand_on(running, 1)
+            for child in running:
+                child.wait()
+    return failed, noted[0] if noted else None
+
+
+def grid(preset, cells, jobs=1, yes=False, dry_run=False, study=None):
+    """Train every (labels, settings) of cells and write their summary; the exit code. `study` is
+    the module that they are the rows of, if any. ValueError, before anything is trained, for
+    settings that cannot work and for a folder that holds a different run."""
+    if len(cells) > 200 and not yes:
+        raise ValueError(f"{len(cells)} runs are more than 200; give --yes if you mean it")
+    if jobs < 1:
+        raise ValueError(f"--jobs {jobs} does not work; give at least 1")
+    if int(os.environ.get("WORLD_SIZE", 1)) > 1:
+        raise ValueError("several values of a flag make a grid, which runs without torchrun")
+    cells = [Cell(labels, s, *find.configs(preset, **s)) for labels, s in cells]
+    name = cells[0].t.name
+    if not name and study:
+        name = short_name(f"study_{pathlib.Path(study.__file__).stem}_{preset}")
+    elif not name:
+        name = grid_name(preset, cells)
+    for cell in cells:
+        cell.t.name = os.path.join(cell.t.name, run_name(preset, cell.settings))
+    todo = [cell for cell in cells if not is_finished(cell.m, cell.t)]
+    print(f"{len(cells)} runs, {len(cells) - len(todo)} finished before, {jobs} at a time")
+    if dry_run:
+        print("\n".join(str(cell) for cell in todo))
+        return 0
+    environment = dict(os.environ)
+    if jobs > 1:  # threads of two runs that wait for the same core slow both down manifold
+        environment["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // jobs))
+    typed = typed_preset(preset, study)
+    failed, stopped = train_all(todo, jobs, lambda cell: cell.start(*typed, environment))
+    if stopped:
+        print("train.py: interrupted; the same command goes on", file=sys.stderr)
+        return 128 + stopped
+    lost = [cell for cell, _ in failed]
+    good = [cell for cell in cells if cell not in lost]
+    if good:
+        summarize(os.path.join(cells[0].t.out_dir, name), good, study)
+    for cell, line in failed:
+        print(f"train.py: {cell} failed: {line}", file=sys.stderr)
+    return 1 if failed else 0

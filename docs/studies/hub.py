@@ -1,0 +1,43 @@
+"""The Hugging Face hub, with manners: what is cached needs no network, and no network is told in
+seconds. The libraries by themselves try again for up to a minute before they give up."""
+
+import contextlib
+import urllib.error
+import urllib.request
+
+SECONDS = 3.0  # to wait for an answer
+
+
+def fault(url):
+    """Why the server does not serve, in words; None if it does. The user's proxies are asked, as
+    the libraries ask them. A refusal (401, 404) is an answer: the libraries then say why."""
+    request = urllib.request.Request(url, method="HEAD")
+    try:
+        urllib.request.urlopen(request, timeout=SECONDS).close()
+    except urllib.error.HTTPError as error:
+        return f"it answers with error {error.code}" if error.code >= 500 else None
+    except Exception as error:  # a connection can fail in more ways than OSError knows
+        return str(getattr(error, "reason", "") or error or type(error).__name__)
+    return None
+
+
+@contextlib.contextmanager
+def looked_for():
+    """While active, the libraries take what is cached and no network if the hub does not answer.
+    A ValueError from within then also says why it was not asked."""
+    import datasets.config
+    import huggingface_hub.constants as hub
+
+    before = hub.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE  # from the environment, read once
+    # not its front page, which can be there when nothing else is; that we may not is an answer
+    why = "HF_HUB_OFFLINE is set" if any(before) else fault(f"{hub.ENDPOINT}/api/whoami-v2")
+    if why:
+        hub.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
+    try:
+        yield
+    except ValueError as error:
+        if not why or "hub" not in str(error):
+            raise
+        raise ValueError(f"{error}; {hub.ENDPOINT} was not asked: {why}") from None
+    finally:
+        hub.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE = before

@@ -1,0 +1,57 @@
+"""From flags to the runs of a grid: every combination of the values given, or a study's rows."""
+
+import itertools
+
+from studies import depth, find, grid
+
+
+def cells(a, preset, axes):
+    """[(labels, settings)] of all runs, and the study whose rows they are, or None. `a` are the
+    command's flags, `axes` {setting: its values}; ValueError for what makes no grid."""
+    for name, values in axes.items():
+        twice = [value for i, value in enumerate(values) if value in values[:i]]
+        if twice:
+            raise ValueError(f"--{name} has {twice[0]} twice; give each value once")
+    varied = [name for name, values in axes.items() if len(values) > 1]
+    if a["bench"] and (varied or a["study"]):
+        raise ValueError("several values of a flag make a grid, but --bench does one")
+    if a["study"]:
+        return rows(a, preset, axes, varied), find.study(a["study"])
+    made = []
+    for values in itertools.product(*axes.values()):
+        settings = dict(zip(axes, values))
+        made.append(({name: settings[name] for name in varied}, settings))
+    if a["match_params"] is not None:
+        match(preset, made, a["match_params"], a["match"])
+    return made, None
+
+
+def rows(a, preset, axes, varied):
+    """[(labels, settings)] of a study's rows, each with every seed."""
+    study = find.study(a["study"])
+    if not hasattr(study, "rows"):
+        known = ", ".join(find.offering("study"))
+        raise ValueError(f"study {a['study']!r} has no rows to train; choose from {known}")
+    if set(varied) - {"seed"}:
+        raise ValueError(f"a study varies the seed alone; give one value of --{varied[0]}")
+    settings = {name: values[0] for name, values in axes.items() if name != "seed"}
+    made = []
+    for model, row in study.rows(preset, settings).items():
+        for seed in axes.get("seed", [0]):
+            made.append((dict(model=model, seed=seed), row | dict(seed=seed)))
+    return made
+
+
+def match(preset, made, n_layers, part):
+    """Give the settings the width that has the parameters of n_layers; seeds share one."""
+    widths = {}
+    for _, settings in made:
+        same = repr([(name, value) for name, value in settings.items() if name != "seed"])
+        if same not in widths:
+            widths[same] = depth.matched_width(preset, settings, n_layers, part)
+        settings |= widths[same]
+
+
+def train_all(a, preset, made, study):
+    """The grid's exit code."""
+    return grid.grid(preset, made, a["jobs"], a["yes"], a["dry_run"], study)

@@ -1,0 +1,160 @@
+"""What runs found: a run's numbers, the stored results, the published tables, and intervals.
+
+    row = results.result("runs/laptop_n_layers-12")     settings, last evaluation, log: one dict
+    table = results.summary("depth")["table"]           docs/results/depth/summary.json
+    log = results.published("report_log_12_layers")     docs/results/published/….csv
+    mean, half = results.interval([0.61, 0.68, 0.66])   mean ± half of its 95 % interval
+    low, high = results.wilson(57, 60)                  95 % interval of a share
+
+Nothing here trains or draws.
+"""
+
+import contextlib
+import csv
+import dataclasses
+import json
+import math
+import os
+import pathlib
+import statistics
+
+import minidepth as md
+
+RESULTS = pathlib.Path(__file__).resolve().parents[1] / "results"  # the logs behind every figure
+
+METRICS = {  # of a run, as tables name them: heading, format
+    "accuracy": ("accuracy", ".3f"),
+    "val_loss": ("validation loss", ".3g"),
+    "best_val_loss": ("best validation loss", ".3g"),
+    "train_loss_eval": ("train loss, no dropout", ".3g"),
+    "params_total": ("parameters", ",.0f"),
+    "params_blocks": ("in blocks", ",.0f"),
+    "tokens_per_second": ("tokens a second", ",.0f"),
+    "seconds": ("seconds", ".1f"),
+}
+
+
+# ---------- runs ----------
+
+
+def with_tuples(settings):
+    """Settings as read from JSON, with tuples for its lists."""
+    return {
+        name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()
+    }
+
+
+def settings_of(run_dir):
+    """(ModelConfig, dict of the training settings) of a run's config.json, whatever version of this
+    project wrote it: a setting of the training that has gone since is kept, so that stored runs can
+    be read for ever. ValueError if it is not the configuration of a run."""
+    path = os.path.join(run_dir, "config.json")
+    with md.blame(path, "is not the configuration of a run"):
+        with open(path, encoding="utf-8") as f:
+            saved = json.load(f)
+        known = {field.name for field in dataclasses.fields(md.ModelConfig)}
+        model = {name: value for name, value in saved["model"].items() if name in known}
+        train = with_tuples(saved["train"])
+        if not isinstance(train["steps"], int):
+            raise ValueError(f"steps {train['steps']!r} is not a whole number")
+        return md.ModelConfig(**with_tuples(model)).validate(), train
+
+
+def result(run_dir):
+    """A finished run in one flat dict: its settings, last evaluation, `best_val_loss` (nats a
+    token), `tokens_per_second` (median), `depth` (layers applied), `params_…` by part, and `log`,
+    a dict an evaluation; ValueError if it is not finished, or damaged."""
+    m, train = settings_of(run_dir)
+    path = os.path.join(run_dir, "log.jsonl")
+    with md.blame(path, "is not the log of a run"):
+        with open(path, encoding="utf-8") as f:
+            log = [json.loads(line) for line in f]
+        finished = bool(log) and log[-1]["step"] >= train["steps"]
+        losses = [evaluation["val_loss"] for evaluation in log]
+        speeds = [evaluation["tokens_per_second"] for evaluation in log]
+    if not finished:
+        raise ValueError(f"{run_dir} is not finished; go on with --resume {run_dir}")
+    row = dataclasses.asdict(m)
+    row.update(train)
+    for part, n in md.parameters(m).items():
+        row[f"params_{part}"] = n
+    row.update(log[-1])
+    row["tokens_per_second"] = statistics.median(speeds)
+    row["best_val_loss"] = min(losses)
+    row["depth"] = m.n_layers * m.n_loops
+    row["log"] = log
+    return row
+
+
+def grouped(runs):
+    """Runs as dicts with `labels` → {labels without the seed, as pairs: the runs of all seeds}."""
+    groups = {}
+    for run in runs:
+        key = tuple(pair for pair in run["labels"].items() if pair[0] != "seed")
+        groups.setdefault(key, []).append(run)
+    return groups
+
+
+# ---------- stored results, published tables ----------
+
+
+def summary(name):
+    """The summary of a stored grid, docs/results/NAME/summary.json, as a dict: `table`, `runs`,
+    `command` and what else grid.summarize() writes. ValueError for an unknown name."""
+    path = RESULTS / name / "summary.json"
+    if not path.exists():
+        stored = sorted(file.parent for file in RESULTS.rglob("summary.json"))
+        names = ", ".join(folder.relative_to(RESULTS).as_posix() for folder in stored)
+        raise ValueError(f"result {str(name)!r} is unknown; choose from {names}")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def number_or_text(text):
+    """A field of a table: '12' → 12, '0.5' → 0.5, 'A' → 'A'."""
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def published(name):
+    """A table of the source documents, docs/results/published/NAME.csv, as dicts, its numbers as
+    numbers; among them `report_log_1_layers` and `report_log_12_layers`, keyed as log.jsonl is."""
+    folder = RESULTS / "published"
+    path = folder / f"{name}.csv"
+    if not path.exists():
+        known = ", ".join(sorted(file.stem for file in folder.glob("*.csv")))
+        raise ValueError(f"published {name!r} is unknown; choose from {known}")
+    with open(path, encoding="utf-8", newline="") as f:
+        rows = list(csv.DictReader(f))
+    return [{key: number_or_text(value) for key, value in row.items()} for row in rows]
+
+
+# ---------- intervals ----------
+
+
+def interval(values, level=0.95):
+    """(mean, half width) of Student's t interval for the mean; the half width of one is NaN."""
+    mean = statistics.mean(values)
+    if len(values) < 2:
+        return mean, math.nan
+    from scipy.stats import t
+
+    error = statistics.stdev(values) / math.sqrt(len(values))
+    return mean, error * t.ppf((1 + level) / 2, len(values) - 1).item()
+
+
+def wilson(successes, n, level=0.95):
+    """(low, high) of Wilson's score interval for a share of n trials, from 0 to 1. Unlike Student's
+    it has a width where all of them, or none, succeeded."""
+    if not 0 <= successes <= n or n < 1:
+        raise ValueError(f"{successes} successes of {n} trials; give 0 to n of at least 1 trial")
+    z = statistics.NormalDist().inv_cdf((1 + level) / 2)
+    share = successes / n
+    scale = 1 + z**2 / n
+    center = (share + z**2 / (2 * n)) / scale
+    half = z / scale * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    # the ends are exact there, but rounding would miss them
+    low = 0.0 if successes == 0 else center - half
+    high = 1.0 if successes == n else center + half
+    return low, high

@@ -1,0 +1,128 @@
+"""What a depth task is, and how it becomes the data of a run.
+
+A task of one's own is a class in a file of its own, whose last line is TASK = the_class():
+
+    python train.py --data my_task.py --n_layers 1 2
+"""
+
+import inspect
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+
+import minidepth as md
+from studies import find
+
+
+class Task:
+    """A task says at least how it is drawn. Its sizes are what draw() has after `test`."""
+
+    settings = {}  # what the preset `tasks` changes for it
+
+    @property
+    def name(self):
+        return type(self).__name__
+
+    @property
+    def sizes(self):
+        """{name: default} of all sizes."""
+        known = list(inspect.signature(self.draw).parameters.values())[3:]
+        return {p.name: p.default for p in known if p.kind is not p.KEYWORD_ONLY}
+
+    def draw(self, batch, generator, test=False):
+        """(tokens, targets), each (batch, T) int64; a target of -100 is none. `test` draws from
+        what training never shows, where the task has such a thing."""
+        raise NotImplementedError(f"{self.name} does not say how it is drawn")
+
+    def train_batch(self, done, batch, generator, **sizes):
+        """What training draws when the share `done` of its steps, from 0 to 1, is behind it."""
+        return self.draw(batch, generator, **sizes)
+
+    def guess(self, **sizes):
+        """Accuracy, from 0 to 1, of guessing among all answers; None where unknown."""
+
+    def shortcut(self, **sizes):
+        """Accuracy of the best way known that does not solve the task; None where unknown."""
+
+    def links(self, tokens, targets, **sizes):
+        """Where the known solution has to look: {step: (B, T, T) bool}, query by key."""
+        raise ValueError(f"{self.name} has no steps to look for; its solution is not known")
+
+    def accuracy(self, model, tokens, targets, **sizes):
+        """What a test on tokens and targets (B, T) finds: {"accuracy": share of targets hit}."""
+        said = predicted(model, tokens)
+        return dict(accuracy=(said == targets)[targets != -100].float().mean().item())
+
+    def chance(self, **sizes):
+        """(guess, shortcut) of these sizes, the others by default."""
+        sizes = self.sizes | sizes
+        return self.guess(**sizes), self.shortcut(**sizes)
+
+
+@md.evaluated
+def predicted(model, tokens):
+    """The likeliest next token at each place: (B, T) int64."""
+    device = next(model.parameters()).device
+    return torch.cat([model(x.to(device)).argmax(-1).cpu() for x in tokens.split(100)])
+
+
+def distinct(batch, n, k, generator, what):
+    """k different numbers below n in random order, for each of a batch: (batch, k)."""
+    if k > n:
+        raise ValueError(f"a sequence needs {k} different {what}, but there are {n}; see --sizes")
+    return torch.rand(batch, n, generator=generator).topk(k).indices
+
+
+def ask(prompt, answer, query):
+    """prompt (B, T) and a constant last token `query`, at which answer (B,) is the only target: at
+    a token of the prompt itself some short patterns can be read off in one layer."""
+    targets = F.pad(answer[:, None], (prompt.size(1), 0), value=-100)
+    return F.pad(prompt, (0, 1), value=query), targets
+
+
+def equal_before(tokens):
+    """Which earlier keys hold the same token as the query: (B, T, T) bool."""
+    return (tokens[:, :, None] == tokens[:, None]).tril(-1)
+
+
+def answer_before(tokens, targets):
+    """Which earlier keys hold the token that is the query's target: (B, T, T) bool."""
+    return (targets[:, :, None] == tokens[:, None]).tril(-1)
+
+
+@dataclass
+class TaskData(md.Data):
+    """Sequences drawn anew for each step; `val` is a test split of 1,000."""
+
+    task: Task = None
+    task_sizes: dict = field(default_factory=dict)  # all of them
+    steps: int = 1  # of the whole training
+
+    def draw(self, step, n):
+        done, generator = step / self.steps, md.generator(self.seed, step)
+        return self.task.train_batch(done, n, generator, **self.task_sizes)
+
+    def measure(self, model):
+        tokens, targets = (torch.as_tensor(part).long() for part in self.val)
+        return self.task.accuracy(model, tokens, targets, **self.task_sizes)
+
+
+def task_data(task, config, block_size=128):
+    """TaskData of a task with the sizes, name and steps of a TrainConfig; ValueError for sizes that
+    do not work."""
+    sizes = find.sizes_of(config.sizes, task.sizes, f"the task {config.data[0]}")
+    train = task.train_batch(0.0, 1000, md.generator("train"), **sizes)
+    val = task.draw(1000, md.generator("val"), test=True, **sizes)
+    if (T := train[0].size(1)) > block_size:
+        n = f"block_size {block_size} is too short for the task {config.data[0]}"
+        raise ValueError(f"{n}, whose sequences have {T} tokens; give at least that")
+    n_words = 1 + max(int(part.max()) for part in train + val)
+    facts = dict(task=config.data[0])
+    for name, share in zip(("guess", "shortcut"), task.chance(**sizes)):
+        if share is not None:
+            facts[name] = share
+    train, val = (tuple(part.int().numpy() for part in pair) for pair in (train, val))
+    texts = find.as_text(sizes)
+    return TaskData(train, val, facts=facts, n_words=n_words, sizes=texts, fresh=True,
+                    task=task, task_sizes=sizes, steps=config.steps)  # fmt: skip

@@ -1,0 +1,48 @@
+"""What the command does with trained runs: lets them speak, scores, looks into and exports them.
+
+python train.py --sample RUN_DIR --prompt "Sort c a, b c. Number 2 ?"
+"""
+
+import torch
+
+import minidepth as md
+from studies import attention_figures, export, score
+
+
+def look(a, changes):
+    """Do the one thing that the flags `a` ask of trained runs; `changes` are settings given."""
+    if a["sample"]:
+        temperature, most = a["temperature"] or 0.0, a["max_new_tokens"] or 256
+        sample(a["sample"], a["prompt"], temperature, most, changes.get("seed", 0))
+    elif a["mechanism"]:
+        attention_figures.show_mechanism(a["mechanism"])
+    elif a["score"]:
+        sources = changes.get("data", ("embedded",))
+        score.score(a["score"], sources, changes.get("max_rows", 0))
+    elif a["attention"]:
+        out_dir = changes.get("out_dir", md.TrainConfig.out_dir)
+        attention_figures.attention(a["attention"], out_dir)
+    else:
+        run_dir, out_dir = a["export_hf"]
+        export.export_hf(run_dir, out_dir)
+        print(f"wrote {out_dir}; load it with AutoModelForCausalLM.from_pretrained")
+
+
+def sample(run_dir, prompt, temperature, max_new_tokens, seed):
+    """Print what a model answers to the prompt, or how it goes on if trained on plain text."""
+    if not prompt:
+        raise ValueError("--sample needs --prompt TEXT")
+    model, tokenizer = md.load(run_dir)
+    if tokenizer is None:
+        raise ValueError(f"--sample {run_dir} was trained on a depth task: it knows no text")
+    sampling = dict(temperature=temperature, max_new_tokens=max_new_tokens, seed=seed)
+    if tokenizer.chat_template:  # trained on conversations
+        _, t = md.read_config(run_dir)
+        messages = [dict(role="user", content=prompt)]
+        if t.data == ("embedded",):
+            messages.insert(0, dict(role="system", content=md.SYSTEM))
+        print(md.answer_texts(model, tokenizer, [dict(messages=messages)], **sampling)[0].strip())
+        return
+    tokens = torch.tensor([tokenizer(prompt, add_special_tokens=False).input_ids])
+    tokens = md.generate(model, tokens, eos=tokenizer.eos_token_id, **sampling)
+    print(tokenizer.decode(tokens[0], skip_special_tokens=True))

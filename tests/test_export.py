@@ -1,0 +1,66 @@
+"""The export: what `transformers` makes of it, and what GPT-2 cannot express."""
+
+import json
+import os
+
+import pytest
+import torch
+
+import minidepth as md
+from studies import export, tasks
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_transformers_loads_the_export_and_says_the_same(tiny, data, tmp_path, tied):
+    from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
+
+    run = md.train(*tiny(tie_weights=tied), data=data)
+    out = str(tmp_path / "export")
+    export.export_hf(run.dir, out)
+    with open(os.path.join(out, "config.json")) as f:
+        assert json.load(f)["model_type"] == "gpt2"
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(out), AutoTokenizer.from_pretrained(out)
+    x = torch.tensor([md.prompt_ids(tokenizer, data.problems[0]["messages"])])
+    torch.testing.assert_close(model(x).logits, run.model(x), atol=1e-4, rtol=0)
+    assert tokenizer.get_vocab() == data.tokenizer.get_vocab()
+    ours = md.generate(run.model, x, 10, temperature=0)
+    theirs = model.generate(x, max_new_tokens=10, do_sample=False, pad_token_id=0)
+    assert torch.equal(ours, theirs)
+    with pytest.raises(ValueError, match="is not empty"):
+        export.export_hf(run.dir, out)
+    text = pipeline("text-generation", model=out, tokenizer=out)("Go", max_new_tokens=2)
+    assert text[0]["generated_text"].startswith("Go")
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        (dict(n_heads=(2, 4, 4)), "n_heads"),
+        (dict(d_ff=0), "d_ff 0; it has a feed-forward part, d_ff at least 1"),
+        (dict(position="rotary"), "position rotary; it has learned positions"),
+        (dict(n_loops=2), "n_loops 2"),
+        (dict(attn_scale=1.0), "attn_scale 1.0"),
+        (dict(ffn_dropout=0.3), "ffn_dropout 0.3"),
+    ],
+)
+def test_what_gpt2_cannot_express_is_refused(model, changes, words):
+    with pytest.raises(ValueError, match=f"GPT-2 cannot express {words}"):
+        export.to_gpt2(model(**changes))
+    theirs = export.to_gpt2(model(n_heads=(4, 4, 4), dropout=0.3)).config
+    assert theirs.resid_pdrop == theirs.embd_pdrop == theirs.attn_pdrop == 0.3
+
+
+def test_a_depth_task_is_exported_without_a_tokenizer(tmp_path):
+    from transformers import AutoModelForCausalLM
+
+    m, t = tasks.configs(
+        "icqa", n_layers=2, d_ff=32, steps=2, warmup_steps=1, out_dir=str(tmp_path / "runs")
+    )
+    data = tasks.load_data(t, m.block_size)
+    run = md.train(m, t, data)
+    out = str(tmp_path / "out")
+    export.export_hf(run.dir, out)
+    tokens = torch.tensor(data.val[0][:3]).long()
+    theirs = AutoModelForCausalLM.from_pretrained(out)(tokens).logits
+    torch.testing.assert_close(theirs, run.model(tokens), atol=1e-4, rtol=0)
+    assert not [name for name in os.listdir(out) if "token" in name]

@@ -1,0 +1,169 @@
+"""Figures: what they show, and that drawing them disturbs nobody."""
+
+import math
+
+import matplotlib
+import pytest
+
+from studies import figures
+
+
+@pytest.fixture
+def maps(monkeypatch):
+    """The (axes, rows) that heat_map() was called with."""
+    seen, real = [], figures.heat_map
+
+    def see(axes, rows, *others, **options):
+        seen.append((axes, rows))
+        return real(axes, rows, *others, **options)
+
+    monkeypatch.setattr(figures, "heat_map", see)
+    return seen
+
+
+def ticks(axis):
+    return [text.get_text() for text in axis.get_ticklabels()]
+
+
+def test_drawing_leaves_the_programs_backend_and_figures_alone(tmp_path):
+    import matplotlib.pyplot as plt
+
+    before = matplotlib.get_backend()
+    matplotlib.use("svg")  # a program's own choice
+    try:
+        n = plt.get_fignums()
+        with figures.drawing(tmp_path / "new" / "figure.png", 1, 2) as (figure, (left, right)):
+            left.plot([1, 2])
+        assert matplotlib.get_backend() == "svg" and plt.get_fignums() == n
+    finally:
+        matplotlib.use(before)
+    assert (tmp_path / "new" / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_heat_map_of_rows_of_different_lengths(tmp_path):
+    with figures.drawing(tmp_path / "map.png") as (_, axes):
+        image = figures.heat_map(axes, [[0.1, 0.9, 0.7], [0.5]], ".1f", vmax=1)
+        shown = image.get_array().filled(math.nan).tolist()
+        assert shown[0] == [0.1, 0.9, 0.7] and shown[1][0] == 0.5
+        assert all(math.isnan(value) for value in shown[1][1:])
+        texts = [(t.get_position(), t.get_text(), t.get_color()) for t in axes.texts]
+        assert texts == [
+            ((0, 0), "0.1", "w"), ((1, 0), "0.9", "k"), ((2, 0), "0.7", "k"), ((0, 1), "0.5", "w")
+        ]  # fmt: skip
+        assert ticks(axes.xaxis) == ["1", "2", "3"] and ticks(axes.yaxis) == ["1", "2"]
+        assert image.get_clim() == (0, 1)
+    with figures.drawing(tmp_path / "large.png") as (_, axes):
+        figures.heat_map(axes, [[1.0] * 30])
+        assert not axes.texts and ticks(axes.xaxis)[:3] == ["1", "4", "7"]
+
+
+def test_problems_are_drawn_by_kind_and_row_of_the_table(tmp_path, maps):
+    found = {("2", "direct"): [(0.1, 0.2), (0.5, 0.4)], ("2", "thinking"): [(1, 0.9), (0.7, 1)]}
+    runs = [
+        dict(
+            labels=dict(n_layers=layers, answer=answer, seed=str(seed)),
+            accuracy_by_problem={"lookup 1": one, "lookup 2": two},
+        )
+        for (layers, answer), pairs in found.items()
+        for seed, (one, two) in enumerate(pairs)
+    ]
+    figures.draw_problems(runs, tmp_path / "problems.png")
+    ((axes, rows),) = maps
+    assert rows == [pytest.approx([0.3, 0.85]), pytest.approx([0.3, 0.95])]
+    assert ticks(axes.xaxis) == ["2\ndirect", "2\nthinking"]
+    assert ticks(axes.yaxis) == ["lookup 1", "lookup 2"]
+    assert axes.get_xlabel() == "n_layers, answer" and "n = 2" in axes.get_title()
+    assert (tmp_path / "problems.png").exists()
+
+
+def test_errors_by_layers_have_a_row_for_each_value_and_the_shortcut_last(tmp_path, maps):
+    runs = []
+    for hops, accuracies in (("10", (0.5, 0.7)), ("2", (0.9, 1.0))):
+        for layers in ("2", "12"):
+            for seed, accuracy in enumerate(accuracies):
+                labels = dict(n_layers=layers, hops=hops, seed=str(seed))
+                runs.append(dict(labels=labels, accuracy=accuracy, shortcut=1 / int(hops)))
+    del runs[6:]  # 12 layers with 2 hops were not trained
+    figures.draw_by_layers(runs, tmp_path / "hops.png", "hops", title="error of hops")
+    ((axes, rows),) = maps
+    assert rows[0] == [pytest.approx(0.05), pytest.approx(math.nan, nan_ok=True), 0.5]
+    assert rows[1] == [pytest.approx(0.4), pytest.approx(0.4), 0.9]
+    assert ticks(axes.xaxis) == ["2", "12", "two tokens"] and ticks(axes.yaxis) == ["2", "10"]
+    assert axes.get_ylabel() == "hops" and axes.get_title() == "error of hops"
+    for run in runs:
+        del run["shortcut"]
+    figures.draw_by_layers(runs, tmp_path / "hops.png", "hops")
+    assert ticks(maps[1][0].xaxis) == ["2", "12"]
+    # nothing to draw: without accuracies, layers, or such a label
+    del runs[0]["accuracy"]
+    for label, those in (("hops", runs), ("pairs", runs[1:])):
+        figures.draw_by_layers(those, tmp_path / "none.png", label)
+    del runs[1]["labels"]["n_layers"]
+    figures.draw_by_layers(runs[1:], tmp_path / "none.png", "hops")
+    assert not (tmp_path / "none.png").exists()
+
+
+def drawn_summary(runs, path, monkeypatch):
+    """What draw_points() was called with for a summary figure of runs, a tuple a curve."""
+    curves, real = [], figures.draw_points
+    with monkeypatch.context() as patched:
+        patched.setattr(figures, "draw_points", lambda *all: curves.append(all) or real(*all))
+        figures.draw_summary(runs, path)
+    return curves
+
+
+def test_the_summary_has_a_curve_for_the_other_labels_and_a_panel_for_what_all_have(
+    tmp_path, monkeypatch
+):
+    runs = []
+    for width in ("8", "16"):
+        for layers in ("1", "2", "4"):
+            for seed in ("0", "1"):
+                labels = dict(d_model=width, n_layers=layers, seed=seed)
+                runs.append(dict(labels=labels, accuracy=0.5, val_loss=1.0, guess=0.1))
+    found = drawn_summary(runs, tmp_path / "summary.png", monkeypatch)
+    assert [(each[3], each[-1]) for each in found] == [
+        ("accuracy", "d_model 8"), ("accuracy", "d_model 16"),
+        ("val_loss", "d_model 8"), ("val_loss", "d_model 16"),
+    ]  # fmt: skip
+    assert all([len(group) for group in each[2]] == [2, 2, 2] for each in found)
+    assert found[0][1] == pytest.approx([-0.03, 0.97, 1.97])
+    assert ticks(found[0][0].xaxis) == ["1", "2", "4"]
+    del runs[-1]["accuracy"]
+    found = drawn_summary(runs, tmp_path / "summary.png", monkeypatch)
+    assert [each[3] for each in found] == ["val_loss", "val_loss"]
+
+
+def test_the_plane_is_of_what_all_runs_have(tmp_path):
+    runs = []
+    for model, params in (("A", 1000), ("B", 2000)):
+        for seed in ("0", "1"):
+            found = dict(accuracy=0.5, val_loss=1.5, params_total=params, depth=2)
+            runs.append(dict(labels=dict(model=model, seed=seed), **found))
+    figures.draw_plane(runs, tmp_path / "all.png")
+    del runs[-1]["accuracy"]
+    figures.draw_plane(runs, tmp_path / "some.png")
+    assert (tmp_path / "all.png").exists() and (tmp_path / "some.png").exists()
+
+
+def test_each_run_is_a_point_with_the_mean_and_interval_of_its_group(tmp_path):
+    with figures.drawing(tmp_path / "points.png") as (_, axes):
+        groups = [[dict(loss=1.0), dict(loss=3.0)], [dict(loss=5.0)]]
+        figures.draw_points(axes, [0.1, 1.1], groups, "loss", True, "C0", "a name")
+        (bars,) = axes.containers
+        assert bars.lines[0].get_ydata().tolist() == [2.0, 5.0]
+        low, high = bars.lines[1]
+        # Student's t for one degree of freedom is 12.706, the standard error 1; none of one run
+        assert high.get_ydata().tolist() == pytest.approx([2 + 12.706, 5.0], rel=1e-4)
+        assert low.get_ydata().tolist() == pytest.approx([2 - 12.706, 5.0], rel=1e-4)
+        assert [line.get_ydata().tolist() for line in axes.lines[:2]] == [[1.0, 3.0], [5.0]]
+
+
+def test_chance_is_named_once_where_guessing_is_as_good_as_the_shortcut(tmp_path):
+    with figures.drawing(tmp_path / "chance.png") as (_, axes):
+        figures.draw_chance(axes, [dict(guess=0.1), dict(guess=0.1, shortcut=0.4)], 2)
+        names = [(text.get_text(), text.xy) for text in axes.texts]
+        assert names == [("guess", (2, 0.1)), ("shortcut", (2, 0.4))]
+    with figures.drawing(tmp_path / "chance.png") as (_, axes):
+        figures.draw_chance(axes, [dict(guess=0.1, shortcut=0.1)], 2)
+        assert [text.get_text() for text in axes.texts] == ["shortcut"]

@@ -1,0 +1,189 @@
+"""The studies of heads and of depth: presets, rows, matched widths, figures, stored tables."""
+
+import dataclasses
+import json
+import math
+import statistics
+
+import pytest
+
+import minidepth as md
+from studies import depth, figures, find, heads, results, tables
+
+# ---------- heads ----------
+
+
+def test_the_heads_preset_has_the_published_size():
+    m, t = find.configs("heads")
+    assert round(md.parameters(m)["total"] / 1e6, 1) == 68.5
+    assert (m.n_layers, m.d_model, t.max_rows, t.epochs) == (4, 768, 250_000, 1)
+    assert md.PRESETS["heads"] == heads.PRESETS["heads"]
+
+
+def changed(study, preset, settings=None):
+    """(first row, {row: what differs from the first row}) of a study, as full configurations."""
+    rows = {}
+    for name, row in study.rows(preset, settings or {}).items():
+        m, t = find.configs(preset, **row)
+        rows[name] = dataclasses.asdict(m) | dataclasses.asdict(t)
+    first = next(iter(rows.values()))
+    differ = {}
+    for name, row in rows.items():
+        differ[name] = {key: value for key, value in row.items() if value != first[key]}
+    return first, differ
+
+
+@pytest.mark.parametrize("preset, width, part", [("heads", 768, 1), ("laptop", 64, 3)])
+def test_the_heads_study_keeps_the_published_ratios(preset, width, part):
+    first, rows = changed(heads, preset, dict(lr=0.01))
+    assert first["d_model"] == width and first["n_layers"] == 4 and first["lr"] == 0.01
+    published = results.published("heads_schedules")
+    assert len(rows) == len(published) == 9
+    sizes = set()
+    for row, (name, changes) in zip(published, rows.items()):
+        counts = changes.get("n_heads", first["n_heads"])
+        assert [n * part for n in counts] == [int(n) for n in row["heads"].split("-")]
+        assert set(changes) <= {"n_heads"}
+        assert name == f"{row['group']}: {row['scheme']} {'-'.join(map(str, counts))}"
+        settings = dict(n_layers=4, n_heads=counts, vocab_size=512)
+        sizes.add(md.parameters(find.configs(preset, **settings)[0])["total"])
+    assert len(sizes) == 1
+
+
+@pytest.fixture
+def known():
+    """Runs of the nine schedules, three seeds each, whose results are known."""
+    runs = []
+    for i, row in enumerate(results.published("heads_schedules")):
+        for seed in (0, 1, 2):
+            labels = dict(model=f"{row['group']}: {row['scheme']} {row['heads']}", seed=str(seed))
+            found = dict(val_loss=2.0 + 0.1 * i + 0.01 * seed, tokens_per_second=1000 - i)
+            runs.append(dict(labels=labels, depth=4, params_total=5, **found))
+    return runs
+
+
+def test_a_heads_study_compares_within_groups_and_draws(known, tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "records", lambda cells: known)
+    folder = tmp_path / "new"
+    tables.summarize(str(folder), [], heads)
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"summary.json", "summary.md", "summary.png", "heads.png"}
+    lines = json.loads((folder / "summary.json").read_text())["differences"]
+    assert len(lines) == 9 and all(line.count("low") in (0, 2) for line in lines)
+    assert "low: constant 12-12-12-12 minus low: ascending 3-6-12-24: +0.100" in lines[0]
+
+
+def test_the_figure_of_heads_has_a_point_for_each_schedule(known, tmp_path, monkeypatch):
+    drawn, real = {}, figures.drawing
+
+    def keep(path, *others, **options):
+        frame = real(path, *others, **options)
+        drawn[path] = frame
+        return frame
+
+    monkeypatch.setattr(figures, "drawing", keep)
+    seen = []
+    draw = heads.draw_schemes
+    monkeypatch.setattr(
+        heads, "draw_schemes", lambda axes, *others: seen.append(axes) or draw(axes, *others)
+    )
+    heads.figure(known, str(tmp_path))
+    assert list(drawn) == [str(tmp_path / "heads.png")] and (tmp_path / "heads.png").exists()
+    published = results.published("heads_schedules")
+    points = []
+    for axes in seen:  # published: loss, time; ours: loss, time
+        lines = [bars.lines[0] for bars in axes.containers]
+        points.append(sorted(y for line in lines for y in line.get_ydata()))
+    assert points[0] == pytest.approx(sorted(row["eval_loss"] for row in published))
+    hours = sorted(row["hours"] for row in published)
+    assert points[1] == pytest.approx([each / hours[0] for each in hours])
+    assert points[2] == pytest.approx([2.01 + 0.1 * i for i in range(9)])
+    assert points[3] == pytest.approx([1000 / (1000 - i) for i in range(9)])
+    assert "n = 3" in seen[2].get_title()
+
+
+@pytest.mark.parametrize("study, runs", [("packing", 9), ("heads", 54)])
+def test_the_tables_of_results_are_those_of_the_logs(study, runs):
+    lines, losses = (results.RESULTS / "README.md").read_text().splitlines(), {}
+    for path in results.RESULTS.glob(f"{study}*/*/config.json"):
+        config = json.loads(path.read_text())
+        last = json.loads((path.parent / "log.jsonl").read_text().splitlines()[-1])
+        m, t = config["model"], config["train"]
+        name = f"| packed, same {'steps' if t['steps'] == 400 else 'text'} |"
+        name = name if t["packing"] == "pack" else "| padded |"
+        name = f"| {'-'.join(map(str, m['n_heads']))} |" if study == "heads" else name
+        losses.setdefault((name, m["attn_scale"]), []).append(last["val_loss"])
+        assert last["step"] == t["steps"] and t["data"] == ["gsm8k.jsonl"]
+    assert sum(map(len, losses.values())) == runs
+    for (name, _), each in losses.items():
+        half = 4.302653 * statistics.stdev(each) / 3**0.5  # Student's t with 2 degrees of freedom
+        text = f"| {statistics.mean(each):.3f} ± {half:.3f} |"
+        assert any(name in line and text in line for line in lines), (name, text)
+
+
+# ---------- matched widths, the depth study ----------
+
+
+def width(config, d_model):
+    return md.ModelConfig(**vars(config) | dict(d_model=d_model, d_ff=4 * d_model))
+
+
+def test_width_matched_gives_the_reports_numbers():
+    """notes of the project: 504 for the 79.69 M of twelve layers, not the article's 600."""
+    one, _ = md.configs("report", n_layers=1)
+    twelve = md.parameters(md.configs("report", n_layers=12)[0])
+    wide = depth.width_matched(one, twelve["total"])
+    assert (wide.d_model, wide.d_ff, wide.n_layers) == (504, 2016, 1)
+    assert md.parameters(wide)["total"] == pytest.approx(79.75e6, abs=5e3)
+    off = [abs(md.parameters(width(one, d))["total"] - twelve["total"]) for d in (496, 504, 512)]
+    assert min(off) == off[1]
+    blocks = depth.width_matched(one, twelve["blocks"], "blocks")
+    assert md.parameters(blocks)["blocks"] == pytest.approx(twelve["blocks"], rel=0.02)
+    assert blocks.d_model == 8 * round(384 * math.sqrt(12) / 8)  # blocks grow with its square
+    same = depth.width_matched(one, md.parameters(one)["total"])
+    assert same == one
+
+
+def test_widths_suit_all_heads_and_rotary_positions():
+    """The width is a multiple of every head count, twice that where rotary positions turn pairs."""
+    two = md.ModelConfig(
+        vocab_size=500, block_size=32, n_layers=2, n_heads=(4, 3), d_model=24, d_ff=96
+    )
+    for position, unit in (("learned", 12), ("rotary", 24)):
+        config = dataclasses.replace(two, position=position)
+        target = round(1.01 * md.parameters(width(config, 72))["total"])
+        sizes = {n: md.parameters(width(config, n))["total"] for n in range(unit, 120, unit)}
+        nearest = min(sizes, key=lambda n: abs(sizes[n] - target))
+        assert depth.width_matched(config, target).d_model == nearest == 72
+
+
+def test_widths_that_cannot_match_name_the_nearest():
+    small = md.ModelConfig(vocab_size=10, block_size=4, n_layers=1, n_heads=8, d_model=8, d_ff=32)
+    with pytest.raises(ValueError, match=r"within 2 %; nearest: d_model 8 with [\d,]+"):
+        depth.width_matched(small, 2 * md.parameters(small)["total"])
+
+
+def test_the_depth_study_sets_depth_and_parameters_apart(capsys):
+    settings = dict(n_layers=4, max_rows=200, vocab_size=300)
+    first, rows = changed(depth, "laptop", settings)
+    assert first["n_layers"] == 1 and first["max_rows"] == 200 and not rows["1 layer"]
+    assert rows["4 layers"] == dict(n_layers=4)
+    assert rows["1 layer, 4 times"] == dict(n_loops=4)
+    assert rows["1 wide layer"].keys() == {"d_model", "d_ff"} and len(rows) == 4
+    wide = md.parameters(
+        find.configs("laptop", **settings | rows["1 wide layer"] | dict(n_layers=1))[0]
+    )
+    deep = md.parameters(find.configs("laptop", **settings)[0])
+    assert wide["total"] == pytest.approx(deep["total"], rel=0.02)
+    out = capsys.readouterr().out
+    assert (
+        f"4 layers have {deep['total']:,} parameters, {deep['blocks']:,} in blocks; 1 with" in out
+    )
+    assert f"and d_ff {rows['1 wide layer']['d_ff']} {wide['total']:,}, {wide['blocks']:,}" in out
+
+
+def test_a_width_is_matched_with_the_words_of_the_data():
+    settings = dict(n_layers=1, max_rows=200)
+    n_words = find.load_data(find.configs("laptop", **settings)[1], 58).n_words
+    known = settings | dict(vocab_size=n_words)
+    assert depth.matched_width("laptop", settings, 4) == depth.matched_width("laptop", known, 4)

@@ -1,0 +1,115 @@
+"""The how-to on tasks and studies of one's own: its two files, as the page has them, run."""
+
+import json
+import pathlib
+import re
+
+import pytest
+
+import minidepth as md
+import train
+from studies import find, results
+
+PAGE = pathlib.Path(__file__).resolve().parents[1] / "docs" / "how-to" / "own_task_and_study.md"
+TINY = "--steps 4 --warmup_steps 1 --batch_size 4 --eval_every 2 --d_model 16 --n_heads 2".split()
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """{name: text} of the page's files, written into a folder in which the test then runs."""
+    found = re.findall(r'```python title="(.*?)"\n(.*?)```', PAGE.read_text("utf-8"), re.DOTALL)
+    for name, text in found:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(find, "NAMED", set())
+    monkeypatch.setattr(md, "PRESETS", dict(md.PRESETS))
+    return dict(found)
+
+
+def config(name):
+    return json.loads(pathlib.Path("runs", name, "config.json").read_text())
+
+
+def forget(monkeypatch):
+    """As in a new process: no file has been named yet."""
+    monkeypatch.setattr(find, "NAMED", set())
+
+
+def test_both_files_are_short_and_nothing_else_is_on_the_page(files):
+    assert sorted(files) == ["my_study.py", "my_task.py"]
+    assert all(len(text.splitlines()) < 40 for text in files.values())
+    assert files["my_task.py"].rstrip().endswith("\nTASK = pointers()")
+
+
+def test_the_task_says_what_the_page_says_of_it(files):
+    find.NAMED.add("my_task.py")
+    task = find.task("my_task.py")
+    sizes = dict(places=6, jumps=3)
+    tokens, targets = task.draw(50, md.generator("x"), **sizes)
+    assert tokens.shape == targets.shape == (50, 7) and (targets[:, :-1] == -100).all()
+    for row, target in zip(tokens.tolist(), targets[:, -1].tolist()):
+        at = row[-1]
+        for _ in range(3):
+            at = row[at]
+        assert target == at
+    assert task.guess(**sizes) == 1 / 6 and task.shortcut(**sizes) is None
+    links = task.links(tokens, targets, **sizes)
+    assert [*links] == ["jump 1", "jump 2", "jump 3"]
+    for link in links.values():
+        assert link.shape == (50, 7, 7) and (link[:, -1].sum(1) == 1).all()
+        assert not link[:, :-1].any()
+    last = links["jump 3"][:, -1].float().argmax(1)  # where the answer stands
+    assert (tokens.gather(1, last[:, None]) == targets[:, -1:]).all()
+
+
+def test_a_task_of_ones_own_trains_and_is_resumed_if_it_is_named_again(files, monkeypatch, capsys):
+    command = ["--data", "my_task.py", "--n_layers", "1", "--name", "own", *TINY]
+    assert train.main([*command, "--sizes", "jumps=1"]) == 0
+    said = capsys.readouterr().out
+    assert "preset tasks" in said and "(places 8, jumps 1)" in said and "guessing 0.125" in said
+    saved = config("own")["train"]
+    assert saved["data"] == ["my_task.py"] and saved["sizes"] == ["places=8", "jumps=1"]
+    # as if it had been cut off before its first checkpoint
+    pathlib.Path("runs/own/state.pt").unlink()
+    forget(monkeypatch)
+    assert train.main(["--resume", "runs/own"]) == 2
+    assert "--data my_task.py" in capsys.readouterr().err
+    forget(monkeypatch)
+    assert train.main(["--resume", "runs/own", "--data", "my_task.py"]) == 0
+    assert results.result("runs/own")["guess"] == 1 / 8
+    forget(monkeypatch)
+    assert train.main(["--mechanism", "runs/own", "--data", "my_task.py"]) == 0
+    assert "jump 1" in capsys.readouterr().out
+    assert train.main(["--attention", "runs/own", "--data", "my_task.py"]) == 0
+
+
+def test_a_size_that_the_task_has_not_is_refused(files, capsys):
+    command = ["--data", "my_task.py", "--n_layers", "1", *TINY]
+    assert train.main([*command, "--sizes", "hops=1"]) == 2
+    assert "it has places, jumps" in capsys.readouterr().err
+
+
+def test_a_grid_of_the_task_over_two_layers(files, monkeypatch, capsys):
+    command = ["--data", "my_task.py", "--n_layers", "1", "2", *TINY]
+    assert train.main(command) == 0
+    said = capsys.readouterr().out
+    assert "2 runs, 0 finished before" in said and "| 2 | 1 |" in said
+    forget(monkeypatch)
+    assert train.main(command) == 0
+    assert "2 runs, 2 finished before" in capsys.readouterr().out
+
+
+def test_the_study_trains_its_two_rows_and_draws_its_figure(files, capsys):
+    own = "--study my_study.py --n_layers 1 --max_rows 60 --eval_problems 3 --eval_blocks 8".split()
+    assert train.main([*own, *TINY]) == 0
+    said = capsys.readouterr().out
+    assert "preset my_study: the study my_study.py is about it" in said
+    assert "2 runs, 0 finished before" in said
+    folder = pathlib.Path("runs", "study_my_study_my_study")
+    summary = json.loads((folder / "summary.json").read_text())
+    found = [run["labels"]["model"] for run in summary["runs"]]
+    assert found == ["dropout 0.0", "dropout 0.2"]
+    assert (folder / "gap.png").stat().st_size > 1000 and (folder / "summary.png").exists()
+    dropouts = {json.loads(path.read_text())["model"]["dropout"]
+                for path in pathlib.Path("runs").rglob("config.json")}  # fmt: skip
+    assert dropouts == {0.0, 0.2}

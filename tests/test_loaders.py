@@ -1,0 +1,448 @@
+"""Loaders, the studies that make a run's data: thinking, llmini, packing, and one's own."""
+
+import dataclasses
+import json
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+
+import minidepth as md
+import train
+from studies import find, llmini, packing, thinking
+
+# ---------- thinking: kinds of problems, answers, curricula ----------
+
+LOOKUPS = ("families=lookup", "answer=direct")
+
+
+@pytest.fixture
+def lookups(tiny):
+    """(ModelConfig, TrainConfig) of a run on look-ups answered directly, and its Data."""
+
+    def build(*sizes, **changes):
+        settings = dict(loader="thinking", sizes=(*LOOKUPS, *sizes), max_rows=300, eval_problems=4)
+        m, t = tiny(**settings | changes)
+        return m, t, find.load_data(t, m.block_size)
+
+    return build
+
+
+def test_a_curriculum_begins_with_the_shortest_problems_and_ends_with_all(lookups, monkeypatch):
+    seen, real = [], md.train_step
+    losses = iter([9.0, 0.6, 0.5, 0.4, 0.7, 0.7, 0.6, *[0.1] * 13])
+
+    def see(wrapped, optimizer, scaler, tokens, *others):
+        seen.append(tokens)
+        real(wrapped, optimizer, scaler, tokens, *others)
+        return next(losses), False
+
+    monkeypatch.setattr(md, "train_step", see)
+    settings = dict(steps=20, warmup_steps=1, eval_every=5, batch_size=24)
+    m, t, data = lookups("curriculum=0.5", **settings)
+    run = md.train(m, t, data)
+    asked = []
+    for tokens in seen:
+        texts = run.tokenizer.batch_decode(tokens)
+        asked.append({int(text.split("Go ")[1][0]) for text in texts})
+    # the loss falls below 0.5 in the fourth step, not in the fifth to seventh, then always
+    assert asked == [{1}] * 4 + [{1, 2}] * 4 + [{1, 2, 3}] * 12
+    assert [row["lengths"] for row in run.log] == [1, 2, 3, 3, 3]
+    assert sorted(p["steps"] for p in data.problems[:3]) == [1, 2, 3]
+    assert data.state == dict(lengths=1)  # the run has a state of its own
+
+
+def test_a_resumed_run_goes_on_in_its_curriculum(lookups):
+    settings = ("curriculum=99.0",)
+    stops = iter([True, False])
+    stopped = md.train(*lookups(*settings), stop=lambda: next(stops, False))
+    assert not stopped.finished
+    m, t = md.read_config(stopped.dir)
+    t.out_dir, t.name = stopped.dir.rsplit("/", 1)
+    data = find.load_data(t, m.block_size, md.saved_tokenizer(stopped.dir))
+    resumed = md.train(m, t, data, resume=True).log
+    whole = md.train(*lookups(*settings, name="whole")).log
+    numbers = []
+    for log in (resumed, whole):
+        numbers.append([(row["train_loss"], row["val_loss"], row["lengths"]) for row in log])
+    assert numbers[0] == numbers[1] and whole[0]["lengths"] == 2 and whole[-1]["lengths"] == 3
+
+
+def test_train_loss_is_measured_on_blocks_from_all_over_a_curriculum(lookups, monkeypatch):
+    """A stride of 10 would have met the problems of one family only, had there been three."""
+    seen, real = [], md.mean_loss
+
+    def see(model, part, n_blocks, *others):
+        seen.append(part[0][:n_blocks])
+        return real(model, part, n_blocks, *others)
+
+    monkeypatch.setattr(md, "mean_loss", see)
+    run = md.train(*lookups("curriculum=0.5", eval_blocks=30, steps=3))
+    asked = [text.split("Go ")[1][0] for text in run.tokenizer.batch_decode(seen[-1])]
+    assert len(asked) == 30 and min(asked.count(k) for k in "123") >= 4
+
+
+def test_a_curriculum_is_for_padded_problems(lookups):
+    with pytest.raises(ValueError, match="curriculum 0.5 opens whole problems.*--packing pad"):
+        lookups("curriculum=0.5", packing="pack")
+    assert len(lookups(packing="pack", loss_on="all")[2].train[0])
+
+
+def test_the_settings_reach_the_problems(tiny):
+    t = tiny(loader="thinking", sizes=("answer=direct", "families=chain", "modulus=7"))[1]
+    data = find.load_data(t, 80)
+    assert {p["family"] for p in data.problems} == {"chain"} and data.facts["guess"] == 1 / 7
+    assert all(p["solution"].startswith("####") for p in data.problems)
+    assert data.sizes == ("families=chain", "modulus=7", "answer=direct", "curriculum=0.0")
+    two = find.load_data(dataclasses.replace(t, sizes=("families=lookup+order",)), 80)
+    assert {p["family"] for p in two.problems} == {"lookup", "order"}
+    assert all("<think>" in p["solution"] for p in two.problems)
+
+
+def test_without_a_curriculum_and_sizes_the_problems_are_the_embedded_ones(tiny, data):
+    """So that a study compares with what the main job trains on."""
+    same = find.load_data(tiny(loader="thinking")[1], 80)
+    assert np.array_equal(same.train[0], data.train[0]) and same.problems == data.problems
+    assert torch.equal(same.draw(3, 8)[0], data.draw(3, 8)[0])
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        (dict(sizes=("families=chain+x",)), "families 'x' is unknown; choose from chain"),
+        (dict(sizes=("answer=x",)), "answer 'x' is unknown; choose from thinking, direct"),
+        (dict(sizes=("modulus=11",)), "modulus 11 does not work; give a number from 2 to 10"),
+        (dict(sizes=("modulus=1",)), "modulus 1 does not work"),
+        (dict(sizes=("curriculum=-1",)), "sizes curriculum=-1 does not work; give a number, at"),
+        (dict(sizes=("pairs=8",)), "sizes pairs is none of the loader thinking's; it has families"),
+        (dict(data=("embedded", "icqa")), "makes its own; give --data embedded"),
+        (dict(sizes=("families=chain", "modulus=2"), problem_steps=(1,)), "leaves too few chains"),
+    ],
+)
+def test_settings_of_thinking_that_cannot_work_say_why(tiny, changes, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        find.load_data(tiny(loader="thinking", **changes)[1], 80)
+
+
+def test_the_thinking_preset_and_its_rows():
+    m, t = find.configs("thinking")
+    assert (m.n_heads, m.d_ff, m.tie_weights, t.loader) == (2, 0, False, "thinking")
+    assert set(t.sizes) == {"families=lookup", "curriculum=0.1"}
+    rows = thinking.rows("thinking", dict(lr=0.01, sizes=("families=chain",)))
+    assert list(rows) == [f"{w}, {n} layers" for w in ("thinking", "direct") for n in (1, 2, 3, 4)]
+    for name, row in rows.items():
+        m, t = find.configs("thinking", **row)
+        way, n = name.split(", ")
+        assert f"{m.n_layers} layers" == n and f"answer={way}" in t.sizes and t.lr == 0.01
+        assert set(t.sizes) == {f"answer={way}", "families=chain", "curriculum=0.1"}
+
+
+# ---------- llmini: chunks of long rows ----------
+
+
+@pytest.mark.parametrize(
+    "letter, layers, heads, width, total",
+    [
+        # 2 × 50,257 × C for embedding and head, 256 × C positions, 12 C² + 4 C a layer, 2 C
+        ("a", 10, 6, 384, 2 * 50_257 * 384 + 256 * 384 + 10 * (12 * 384**2 + 4 * 384) + 768),
+        ("b", 9, 5, 320, 2 * 50_257 * 320 + 256 * 320 + 9 * (12 * 320**2 + 4 * 320) + 640),
+        ("c", 8, 4, 256, 2 * 50_257 * 256 + 256 * 256 + 8 * (12 * 256**2 + 4 * 256) + 512),
+    ],
+)
+def test_llmini_presets_are_the_published_ones(letter, layers, heads, width, total):
+    m, t = find.configs(f"llmini-{letter}")
+    assert (m.n_layers, m.n_heads, m.d_model, m.d_ff) == (layers, heads, width, 4 * width)
+    assert md.parameters(m)["total"] == total and md.parameters(m)["head"] == 50_257 * width
+    assert (m.dropout, m.ffn_dropout, m.position, m.block_size) == (0.1, 0.3, "learned", 256)
+    assert (t.beta1, t.beta2, t.weight_decay, t.lr, t.grad_clip) == (0.9, 0.999, 0.05, 3e-4, 1.0)
+    assert (t.batch_size, t.grad_accum, t.epochs, t.seed) == (32, 2, 3, 42)
+    assert (t.loader, t.sizes) == ("llmini", ("stride=128",))
+    assert (t.packing, t.val_fraction, t.max_rows, t.loss_on) == ("pad", 0.05, 20_000, "all")
+    data = md.Data((np.empty((152_708, 0)),) * 2, ())  # chunks, as published
+    steps = md.counted_steps(t, data).steps
+    assert steps == math.ceil(3 * 152_708 / 64)
+    t = dataclasses.replace(t, steps=steps)
+    rates = [md.lr_at(step, t) for step in range(steps)]
+    assert rates[0] == 0 and rates.index(max(rates)) == round(0.1 * steps)
+    assert max(rates) == 3e-4 and rates[-1] < 1e-9
+
+
+def strided(rows, T, stride):
+    """blocks() of padded rows that overlap."""
+    return md.blocks(llmini.overlapping(rows, T, stride or T), T, "pad")
+
+
+@pytest.mark.parametrize("stride", [0, 1, 3, 5, 8])
+@pytest.mark.parametrize("n", [2, 8, 9, 10, 17, 25])
+def test_long_rows_overlap_as_the_stride_says(n, stride):
+    T, ids = 8, list(range(100, 100 + n))
+    tokens, targets = strided([(ids, [True] * n)], T, stride)
+    there, start, seen = md.filled(tokens, targets), 0, set()
+    for row, target, real in zip(tokens.tolist(), targets.tolist(), there.tolist()):
+        size = min(T, n - 1 - start)
+        assert row == [*ids[start : start + size], *[0] * (T - size)]
+        assert target == [*ids[start + 1 : start + size + 1], *[-100] * (T - size)]
+        assert real == [True] * size + [False] * (T - size)
+        seen |= {t for t in target if t != -100}
+        last, start = start + size == n - 1, start + (stride or T)
+    assert last and seen == set(ids[1:])  # every token is learned, and no chunk is one too many
+    assert len(tokens) == 1 + math.ceil(max(0, n - 1 - T) / (stride or T))
+
+
+def old_blocks(encoded, T, stride):
+    """What blocks(encoded, T, "pad", stride) did before strides were llmini's, word for word but
+    for its tensors."""
+    tokens, targets = [], []
+    for ids, learn in encoded:
+        ids, following = list(ids), [i if said else -100 for i, said in zip(ids, learn)][1:]
+        for start in range(0, max(len(following) - T + stride, min(len(following), 1)), stride):
+            x, y = ids[:-1][start : start + T], following[start : start + T]
+            missing = T - len(x)
+            tokens.append(x + [0] * missing)
+            targets.append(y + [-100] * missing)
+    return tokens, targets
+
+
+@pytest.mark.parametrize("T, stride", [(8, 1), (8, 3), (8, 8), (1, 1), (5, 4)])
+def test_blocks_of_all_lengths_are_what_they_were(T, stride):
+    draw = torch.Generator().manual_seed(T * 10 + stride)
+    rows = []
+    for n in range(40):
+        ids = torch.randint(1, 99, (n,), generator=draw).tolist()
+        learn = (torch.rand(n, generator=draw) < 0.7).tolist()
+        rows.append((ids, learn))
+    tokens, targets = strided(rows, T, stride)
+    assert (tokens.tolist(), targets.tolist()) == old_blocks(rows, T, stride)
+
+
+def test_packed_rows_do_not_overlap_and_no_stride_skips(jsonl):
+    path = jsonl([dict(text=" ".join(str(j) for j in range(i, i + 40))) for i in range(30)])
+    t = md.configs("laptop", data=(path,), packing="pack", loss_on="all")[1]
+    loaded = dataclasses.replace(t, loader="llmini", sizes=("stride=3",))
+    packed = find.load_data(loaded, 8)
+    assert np.array_equal(packed.train[0], md.load_data(t, 8).train[0])
+    loaded.packing = "pad"
+    assert len(find.load_data(loaded, 8).train[0]) > 2 * len(packed.train[0])
+    with pytest.raises(
+        ValueError, match="stride 9 skips tokens between blocks of 8; give at most 8"
+    ):
+        find.load_data(dataclasses.replace(loaded, sizes=("stride=9",)), 8)
+
+
+def test_empty_rows_make_no_block():
+    for stride in (0, 3):
+        rows = [([], []), ([5], [True]), ([5, 6], [True, True])]
+        assert len(strided(rows, 8, stride)[0]) == 1
+        assert strided([], 8, stride)[0].shape == (0, 8)
+
+
+def test_rows_of_multiple_choice_are_text_with_the_right_choice(tiny, jsonl):
+    rows = [dict(question=f"Is it {i}", choices=dict(text=["red", "blue"], label=["A", "B"]),
+                 answerKey="B") for i in range(40)]  # fmt: skip
+    t = tiny(data=(jsonl(rows),), loader="llmini", packing="pad", loss_on="all")[1]
+    data = find.load_data(t, 40)
+    texts = data.tokenizer.batch_decode(data.train[0])
+    assert data.facts["unusable_rows"] == 0 and len(texts) == 38
+    assert all("blue" in text and "red" not in text for text in texts)
+    with pytest.raises(ValueError, match="a row needs messages, question"):  # no longer its matter
+        md.load_data(dataclasses.replace(t, loader=""), 40)
+
+
+def changed(study, preset, settings):
+    """(first row, {row: what differs from the first row}) of a study, as full configurations."""
+    rows = {}
+    for name, row in study.rows(preset, settings).items():
+        m, t = find.configs(preset, **row)
+        rows[name] = dataclasses.asdict(m) | dataclasses.asdict(t)
+    first = next(iter(rows.values()))
+    differ = {}
+    for name, row in rows.items():
+        differ[name] = {key: value for key, value in row.items() if value != first[key]}
+    return first, differ
+
+
+def test_the_llmini_study_changes_one_thing_at_a_time():
+    first, rows = changed(llmini, "llmini-c", dict(lr=1e-3))
+    assert first["lr"] == 1e-3 and first["n_layers"] == 8 and not rows["C"]
+    assert list(rows.values())[1:] == [
+        dict(n_layers=10),
+        dict(d_model=384, d_ff=1536),
+        dict(n_heads=8),
+        dict(n_layers=10, n_heads=6, d_model=384, d_ff=1536),
+    ]
+
+
+# ---------- packing: validation blocks of another kind ----------
+
+
+def test_validation_may_be_packed_otherwise(jsonl):
+    path = jsonl([dict(text=f"row {i} of a short text") for i in range(200)])
+    t = md.TrainConfig(data=(path,), tokenizer="embedded", packing="pack", val_fraction=0.3)
+    packed = md.load_data(t, 32)
+    loaded = dataclasses.replace(t, loader="packing", sizes=("val_packing=pad",))
+    mixed = find.load_data(loaded, 32)
+    padded = md.load_data(dataclasses.replace(t, packing="pad"), 32)
+    assert np.array_equal(mixed.train[0], packed.train[0]) and len(mixed.val[0]) == 60
+    assert np.array_equal(mixed.val[0], padded.val[0])
+    assert not np.array_equal(mixed.val[0], packed.val[0])
+    assert mixed.sizes == ("val_packing=pad",)
+    same = find.load_data(dataclasses.replace(loaded, sizes=()), 32)
+    assert np.array_equal(same.val[0], packed.val[0]) and same.sizes == ("val_packing=same",)
+    with pytest.raises(ValueError, match="val_packing 'x' is unknown; choose from same, pack, pad"):
+        find.load_data(dataclasses.replace(loaded, sizes=("val_packing=x",)), 32)
+
+
+def test_the_losses_of_sources_are_those_of_the_blocks_measured(jsonl):
+    paths = []
+    for word in ("apple", "plum"):
+        rows = [dict(text=f"{word} {i} of a short text") for i in range(100)]
+        paths.append(jsonl(rows, f"{word}.jsonl"))
+    t = md.TrainConfig(data=tuple(paths), tokenizer="embedded", val_fraction=0.3)
+    data = find.load_data(dataclasses.replace(t, loader="packing", sizes=("val_packing=pad",)), 32)
+    padded = md.load_data(dataclasses.replace(t, packing="pad"), 32)
+    for path in paths:
+        assert np.array_equal(data.val_by_source[path][0], padded.val_by_source[path][0])
+
+
+def test_the_packing_study_is_at_equal_steps_and_at_equal_text():
+    settings = dict(steps=100, max_rows=400)
+    first, rows = changed(packing, "laptop", settings)
+    data = md.load_data(md.configs("laptop", **settings)[1], 58)
+    share = (data.train[0] != 0).mean().item()  # no embedded token inside a row has id 0
+    assert 0.5 < share < 0.9 and first["packing"] == "pad"
+    assert (first["loader"], first["sizes"]) == ("packing", ("val_packing=pad",))
+    assert rows["packed, same steps"] == dict(packing="pack")
+    assert rows["packed, same text"] == dict(packing="pack", steps=round(100 * share))
+
+
+# ---------- finding them, and data of one's own ----------
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: find.study("nope"), "study 'nope' is unknown; choose from depth, heads, llmini"),
+        (
+            lambda: find.study("nope", "loader"),
+            "loader 'nope' is unknown; choose from llmini, packing, thinking",
+        ),
+        (lambda: find.configs("nope"), "preset 'nope' is unknown; choose from report, laptop"),
+        (lambda: find.configs("llmini-d"), "preset 'llmini-d' is unknown; choose from"),
+        (lambda: md.configs("heads-x"), "preset 'heads-x' is unknown; choose from report, laptop"),
+        (lambda: find.load_data(md.TrainConfig(loader="grid"), 8), "loader grid makes no data"),
+        (lambda: find.load_data(md.TrainConfig(loader="find"), 8), "loader 'find' is unknown"),
+        (lambda: md.load_data(md.TrainConfig(sizes=("hops=3",))), "sizes hops=3 are for a task or"),
+    ],
+)
+def test_what_is_unknown_says_what_there_is(call, words):
+    with pytest.raises(ValueError, match=re.escape(words)) as error:
+        call()
+    assert "\n" not in str(error.value)
+
+
+def test_only_what_can_be_named_is_offered():
+    assert find.offering("study") == ["depth", "heads", "llmini", "packing", "thinking"]
+    assert find.offering("loader") == ["llmini", "packing", "thinking"]
+    assert set(find.offering("preset")) == {"heads", "llmini", "tasks", "thinking"}
+
+
+OWN = """
+import pathlib
+import minidepth as md
+from studies import find
+
+pathlib.Path(__file__).with_suffix(".ran").touch()
+
+def load_data(config, block_size, tokenizer=None):
+    sizes = find.sizes_of(config.sizes, dict(length=6), "my loader")
+    rows = [dict(text=f"{i} " * sizes["length"]) for i in range(60)]
+    data = md.make_data([("mine", rows[:50], rows[50:])], config, block_size, tokenizer)
+    data.sizes = find.as_text(sizes)
+    return data
+"""
+
+
+def test_a_file_of_ones_own_is_executed_only_if_the_command_names_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(find, "NAMED", set())
+    path = tmp_path / "mine.py"
+    path.write_text(OWN)
+    t = md.configs("laptop", loader=str(path))[1]
+    with pytest.raises(ValueError, match="name it again: --loader .*mine.py"):
+        find.load_data(t, 16)
+    with pytest.raises(ValueError, match="name it again: --data .*mine.py"):
+        find.load_data(md.configs("laptop", data=(str(path),))[1], 16)
+    assert not path.with_suffix(".ran").exists()
+    flags = "--preset laptop --block_size 16 --n_layers 1 --d_model 8 --steps 4 --warmup_steps 0"
+    flags += f" --loss_on all --sizes length=7 --out_dir {tmp_path} --name run --batch_size 2"
+    assert train.main([*flags.split(), "--loader", str(path)]) == 0
+    assert path.with_suffix(".ran").exists()
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["train"]["sizes"] == ["length=7"] and config["train"]["loader"] == str(path)
+    # the run folder alone executes nothing
+    path.with_suffix(".ran").unlink()
+    monkeypatch.setattr(find, "NAMED", set())
+    capsys.readouterr()
+    assert train.main(["--resume", str(tmp_path / "run")]) == 2
+    assert "name it again: --loader" in capsys.readouterr().err
+    assert not path.with_suffix(".ran").exists()
+    assert train.main(["--resume", str(tmp_path / "run"), "--loader", str(path)]) == 2
+    assert "is finished: 4 of 4 steps" in capsys.readouterr().err
+    path.write_text("1 / 0")
+    with pytest.raises(ValueError, match="mine.py cannot be executed: division by zero"):
+        find.study(str(path), "loader")
+    find.NAMED.add(str(tmp_path / "away.py"))
+    with pytest.raises(ValueError, match="loader .*away.py is not there; give a Python file"):
+        find.study(str(tmp_path / "away.py"), "loader")
+
+
+@dataclass
+class Own(md.Data):
+    """Draws what no order of blocks could give, remembers what it was told, measures something."""
+
+    share: float = 0.5
+
+    def draw(self, step, n):
+        seen = self.state["seen"]
+        tokens = torch.randint(1, 9, (n, 12), generator=md.generator(self.seed, step, len(seen)))
+        tokens[:, 0] = 1 + int(100 * sum(seen)) % 8  # what was told decides what is drawn
+        return tokens[:, :-1], torch.where(tokens[:, 1:] > 8 * self.share, tokens[:, 1:], -100)
+
+    def told(self, loss):
+        self.state["seen"] = [*self.state["seen"], loss]
+
+    def measure(self, model):
+        assert not model.training or torch.is_grad_enabled()
+        return dict(told=len(self.state["seen"]), n_words=model.n_words)
+
+
+def own(**changes):
+    tokens = torch.randint(1, 9, (40, 12), generator=md.generator("own")).int().numpy()
+    part = (tokens[:, :-1], tokens[:, 1:])
+    state = dict(seen=[])
+    return Own(part, part, n_words=9, sizes=("share=0.25",), share=0.25, state=state, **changes)
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_data_of_a_studys_own_draws_as_it_likes_and_is_resumed(tiny, fresh):
+    settings = dict(steps=9, eval_every=3, block_size=11)
+    data = own(fresh=fresh)
+    whole = md.train(*tiny(name="whole", **settings), data)
+    stops = iter([False] * 3 + [True] * 9)
+    halves = md.train(*tiny(name="halves", **settings), data, stop=lambda: next(stops))
+    assert not halves.finished and data.state == dict(seen=[])
+    halves = md.train(*tiny(name="halves", **settings), own(fresh=fresh), resume=True)
+    numbers = []
+    for run in (whole, halves):
+        keys = ("step", "train_loss", "val_loss", "told", "n_words", "epoch")
+        numbers.append([[row[key] for key in keys] for row in run.log])
+    assert numbers[0] == numbers[1] and [row[3] for row in numbers[0]] == [1, 3, 6, 9]
+    assert [row["epoch"] for row in whole.log] == [1] * 4  # 36 blocks of 40
+    weights = [torch.load(f"{run.dir}/state.pt", weights_only=True) for run in (whole, halves)]
+    for name, tensor in weights[0]["model"].items():
+        assert torch.equal(tensor, weights[1]["model"][name])
+    assert weights[0]["data"] == weights[1]["data"] and len(weights[0]["data"]["seen"]) == 9
+    config = json.loads(open(f"{whole.dir}/config.json").read())
+    assert config["train"]["sizes"] == ["share=0.25"]

@@ -1,0 +1,124 @@
+"""How a model solves a depth task: where it should look, where it looks, what it needs."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+import torch
+
+import minidepth as md
+import train
+from studies import attention, attention_figures, find, tasks
+
+
+def linked(name, n=200, **sizes):
+    """(tokens, targets, {step: {query: set of keys}}) of each of n sequences."""
+    task = tasks.TASKS[name]
+    tokens, targets = task.draw(n, md.generator("links"), **sizes)
+    found = task.links(tokens, targets, **(task.sizes | sizes))
+    for i, (x, y) in enumerate(zip(tokens.tolist(), targets.tolist())):
+        steps = {}
+        for step, link in found.items():
+            assert link.shape == (n, len(x), len(x)) and not link[i].triu().any()  # earlier keys
+            keys = {}
+            for query, key in link[i].nonzero().tolist():
+                keys.setdefault(query, set()).add(key)
+            steps[step] = keys
+        yield x, y, steps
+
+
+def test_links_of_icqa():
+    for x, y, steps in linked("icqa", pairs=4):
+        assert steps["copy"] == {1: {0}, 3: {2}, 5: {4}, 7: {6}}
+        assert steps["match"] == {q: {x.index(y[q], 0, 8)} for q in range(8, 12)}
+
+
+def test_links_of_the_templates():
+    for x, _, steps in linked("template"):
+        equals = {q: {x.index(x[q])} for q in range(6) if x.index(x[q]) < q}
+        assert steps == dict(parse=equals, read={6: set(equals)})
+    for x, y, steps in linked("icl_template", blocks=2, queries=2):
+        equals = {q: {x.index(x[q])} for q in range(20) if q % 5 < 4 and x.index(x[q]) < q}
+        reads = {end: {q for q in equals if q // 5 == end // 5} for end in (4, 9, 14, 19)}
+        assert steps["parse"] == equals and steps["read"] == reads
+        assert steps["match"] == {q: {x.index(y[q])} for q in (14, 19)}
+
+
+def test_links_of_khop():
+    for x, _, steps in linked("khop", hops=(2,), length=20):
+        s, found = "".join(map(str, x[1:])), {}
+        for i in range(1, 21):  # the last place before i that follows the symbol of i
+            found[i] = {j for j in range(2, i + 1) if s[j - 2] == s[i - 1]}
+        one = {i: {max(places)} for i, places in found.items() if places}
+        two = {i: one[max(at)] for i, at in one.items() if max(at) in one}
+        assert steps == {"copy": {q: {q - 1} for q in range(2, 21)}, "hop 1": one, "hop 2": two}
+
+
+def test_what_has_no_steps_says_so():
+    m, t = tasks.configs("memorize", n_layers=1, vocab_size=41)
+    with pytest.raises(ValueError, match="memorize has no steps to look for"):
+        attention.mechanism(md.GPT(m), tasks.load_data(t, m.block_size), n=20)
+
+
+def test_an_ablated_head_adds_nothing(model):
+    gpt, tokens = model(), torch.randint(61, (2, 9))
+    before, copy = gpt(tokens), model()
+    with torch.no_grad():  # the same by weights: the head's columns of the output matrix
+        copy.blocks[1].attn.out.weight[:, 8:16] = 0
+        copy.blocks[2].attn.out.weight[:, 24:] = 0
+    with attention.ablated(gpt, [(1, 1), (2, 3)]):
+        cut = gpt(tokens)
+    assert torch.allclose(cut, copy(tokens), atol=1e-6) and not torch.allclose(
+        cut, before, atol=0.1
+    )
+    assert torch.equal(gpt(tokens), before)
+    with pytest.raises(RuntimeError), attention.ablated(gpt, [(0, 0)]):
+        raise RuntimeError
+    assert torch.equal(gpt(tokens), before)
+
+
+def test_each_pass_of_a_looped_model_is_ablated_by_itself(model):
+    looped, stacked = model(n_layers=2, n_loops=2), model(n_layers=4)
+    for block, twin in zip([*looped.blocks, *looped.blocks], stacked.blocks):
+        twin.load_state_dict(block.state_dict())
+    for part in ("token_embedding", "position_embedding", "norm"):
+        getattr(stacked, part).load_state_dict(getattr(looped, part).state_dict())
+    tokens, heads = torch.randint(61, (2, 9)), [(1, 1), (2, 3), (3, 1)]
+    for _ in range(2):  # counted anew in each forward pass
+        for cut in (heads, heads[:1], heads[2:]):
+            with attention.ablated(looped, cut), attention.ablated(stacked, cut):
+                assert torch.allclose(looped(tokens), stacked(tokens), atol=1e-5)
+    m, t = tasks.configs("icqa", n_layers=1, n_loops=3, vocab_size=40)
+    found = attention.mechanism(md.GPT(m), tasks.load_data(t, m.block_size), n=20)
+    shapes = [np.shape(part) for part in (found["without"], found["steps"]["copy"]["weight"])]
+    assert shapes == [(3, 2)] * 2
+
+
+def test_mechanism_and_its_command(solved, capsys):
+    model, _ = md.load(solved)
+    data = find.load_data(md.read_config(solved)[1], model.config.block_size)
+    found = attention.mechanism(model, data)
+    copy, match = found["steps"]["copy"], found["steps"]["match"]
+    # one layer copies each question to its answer, the next finds it: and nothing works without
+    assert {layer for layer, _ in copy["heads"]} == {0} and copy["without"] < 0.7
+    assert {layer for layer, _ in match["heads"]} == {1} and match["without"] < 0.3
+    tokens, targets = (torch.tensor(part[:200]) for part in data.val)
+    maps = attention.attention_maps(model, tokens)
+    layer, head = match["heads"][0]
+    given = [maps[layer][b, head, q, tokens[b].tolist().index(targets[b, q])]
+             for b in range(200) for q in range(16, 24)]  # fmt: skip
+    assert sum(given) / len(given) == pytest.approx(match["weight"][layer][head], abs=1e-4)
+    assert len(found["without"]) == 2 and found["accuracy"] > 0.99
+    assert train.main(["--mechanism", solved]) == 0
+    assert "match: heads " in capsys.readouterr().out
+    written = json.load(open(os.path.join(solved, "mechanism.json")))
+    assert written["steps"]["match"]["without"] == match["without"]
+    assert os.path.getsize(os.path.join(solved, "mechanism.png")) > 10_000
+
+
+def test_the_mechanism_of_a_text_model_is_no_question(finished, capsys):
+    assert train.main(["--mechanism", finished]) == 2
+    assert "was not trained on a depth task" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=f"--mechanism {finished} was not trained on a depth task"):
+        attention_figures.show_mechanism(finished)
