@@ -113,3 +113,32 @@ def test_the_study_trains_its_two_rows_and_draws_its_figure(files, capsys):
     dropouts = {json.loads(path.read_text())["model"]["dropout"]
                 for path in pathlib.Path("runs").rglob("config.json")}  # fmt: skip
     assert dropouts == {0.0, 0.2}
+
+
+LOADER = """
+import minidepth as md
+
+
+class Backwards(md.Data):
+    def draw(self, step, n):
+        return super().draw(1000 - step, n)
+
+
+def load_data(config, block_size, tokenizer=None):
+    sources = [(name, *md.read_source(name, config)) for name in config.data]
+    return Backwards(**vars(md.make_data(sources, config, block_size, tokenizer)))
+"""
+
+
+def test_a_loader_of_ones_own_is_named_again_as_the_page_says(files, monkeypatch, capsys):
+    pathlib.Path("my_loader.py").write_text(LOADER)
+    own = "--loader my_loader.py --n_layers 1 --max_rows 60 --eval_problems 0 --name own".split()
+    assert train.main(["--preset", "laptop", *own, *TINY]) == 0
+    assert config("own")["train"]["loader"] == "my_loader.py"
+    pathlib.Path("runs/own/state.pt").unlink()
+    losses = [row["train_loss"] for row in results.result("runs/own")["log"]]
+    forget(monkeypatch)
+    assert train.main(["--resume", "runs/own"]) == 2
+    assert "--loader my_loader.py" in capsys.readouterr().err
+    assert train.main(["--resume", "runs/own", "--loader", "my_loader.py"]) == 0
+    assert losses == [row["train_loss"] for row in results.result("runs/own")["log"]]
