@@ -162,6 +162,7 @@ class TrainConfig:
     eval_every: int = option(25, "steps from one evaluation to the next", 1)
     eval_blocks: int = option(64, "validation blocks measured, always the same ones", 1)
     eval_problems: int = option(200, "held-out problems answered at the end", 0)
+    watch_problems: int = option(0, "held-out problems answered at every evaluation", 0)
     save_every: int = option(100, "steps from one checkpoint to the next", 1)
     out_dir: str = option("runs", "folder of all runs")
     name: str = option("", "this run's folder in it; empty: made from the settings")
@@ -178,10 +179,12 @@ class TrainConfig:
 # a preset is what differs from the defaults above; the files of docs/studies add theirs
 PRESETS = {
     "report": dict(vocab_size=151_665),
+    # attention alone: with a feed-forward part some seeds do not learn in this time
     "laptop": dict(
-        block_size=58, n_heads=2, d_model=64, d_ff=256, dropout=0.0, init_std=0.2,
+        block_size=58, n_heads=4, d_model=64, d_ff=0, dropout=0.0, tie_weights=False, init_std=0.1,
         data=("embedded",), tokenizer="embedded", packing="pad", loss_on="assistant",
-        steps=800, batch_size=64, lr=3e-3, eval_every=50,
+        steps=1200, batch_size=32, lr=3e-3, lr_floor=0.2, eval_every=50, eval_problems=600,
+        watch_problems=99,
     ),
 }  # fmt: skip
 
@@ -243,6 +246,26 @@ def rotate(x, start=0):
     return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
 
 
+class Cache:
+    """Keys and values (B, H, S, D) of the S tokens that a layer has read. The buffer doubles when
+    it is full, so that a token more does not copy all the others."""
+
+    def __init__(self):
+        self.length, self.buffer = 0, None
+
+    def append(self, k, v):
+        """k and v (B, H, T, D) of T more tokens → those of all tokens."""
+        start, self.length = self.length, self.length + k.size(2)
+        if self.buffer is None or self.length > self.buffer.size(3):
+            before = self.buffer
+            self.buffer = k.new_empty(2, *k.shape[:2], 2 * self.length, k.size(3))
+            if before is not None:
+                self.buffer[:, :, :, :start] = before[:, :, :, :start]
+        self.buffer[0, :, :, start : self.length] = k
+        self.buffer[1, :, :, start : self.length] = v
+        return self.buffer[:, :, :, : self.length].unbind(0)
+
+
 class Attention(nn.Module):
     def __init__(self, config, n_heads):
         super().__init__()
@@ -264,11 +287,9 @@ class Attention(nn.Module):
 
     def forward(self, x, cache=None):
         p = self.p if self.training else 0.0
-        q, k, v = self.project(x, cache[0].size(2) if cache else 0)
-        if cache:  # the keys and values of the tokens before x
-            k, v = torch.cat((cache[0], k), 2), torch.cat((cache[1], v), 2)
-        if cache is not None:
-            cache[:] = [k, v]
+        q, k, v = self.project(x, cache.length if cache else 0)
+        if cache:  # the keys and values of the tokens before x come first
+            k, v = cache.append(k, v)
         if p and x.device.type == "cpu":  # with dropout the fused kernel is the slower one here
             y, _ = readable_attention(q, k, v, self.scale, p)
         else:  # the same without storing the (T, S) weights; one token, the last, sees every key
@@ -422,10 +443,10 @@ class GPT(nn.Module):
         return self.head.weight
 
     def hidden(self, tokens, cache=None):
-        """The residual stream after the last norm, (B, T, C). In `cache`, one list for each time a
+        """The residual stream after the last norm, (B, T, C). In `cache`, a Cache for each time a
         layer is applied, keys and values gather: the next call goes on where this one ends."""
         c, T = self.config, tokens.size(1)
-        start = cache[0][0].size(2) if cache and cache[0] else 0
+        start = cache[0].length if cache else 0
         x = self.token_embedding(tokens)
         if c.position == "learned":
             if start + T > c.block_size:
@@ -440,6 +461,8 @@ class GPT(nn.Module):
         # DataParallel's threads inherit "autocast on" but not its dtype: so it is entered here
         with torch.autocast(tokens.device.type, self.half, enabled=self.half is not None):
             x = self.hidden(tokens, cache)  # (B, T, C)
+            if cache:  # who generates needs the last token's logits alone
+                x = x[:, -1:]
             if targets is None:
                 return F.linear(x, self.head_weight)
         # sums and counts leave, no means: so 1, 2 or uneven shards give the same gradient.
@@ -489,12 +512,15 @@ def generator(*numbers):
 
 
 def embedded_problem(draw, family, steps, modulus=10):
-    """(question, worked steps, answer, number of possible answers) of a problem of `steps` steps.
+    """A problem of `steps` steps: its question, worked steps, answer, the number of answers that
+    are possible, its key, and how many keys there are.
 
     chain   a number to which numbers are added, modulo `modulus`; guessing finds 1 in `modulus`
     lookup  a ring of six or more letters in mixed order, followed `steps` times; 1 in (ring - 1)
     order   steps + 1 letters, neighbours compared in mixed order; which is k-th: 1 in (steps + 1)
 
+    Problems of one key are the same: the numbers of a chain, the ring whatever its first letter,
+    the line of letters; in whatever order the pairs are given, and whatever is asked of them.
     `draw()` gives a number from 0 to 1, 1 excluded.
     """
     if family == "chain":
@@ -504,43 +530,58 @@ def embedded_problem(draw, family, steps, modulus=10):
             question.append(f"add {add}" if question else f"From {value} add {add}")
             work.append(f"{value} + {add} = {(value + add) % modulus}")
             value = (value + add) % modulus
-        return f"{', '.join(question)} modulo {modulus} ?", ", ".join(work), str(value), modulus
+        asked = f"{', '.join(question)} modulo {modulus} ?"
+        return asked, ", ".join(work), str(value), modulus, asked, modulus * (modulus - 1) ** steps
     letters = sorted("abcdefghij", key=lambda _: draw())
     if family == "lookup":
-        ring = letters[: max(6, steps + 1)]
-        pairs = [f"{a} {b}" for a, b in zip(ring, ring[1:] + ring[:1])]
-        pairs = ", ".join(sorted(pairs, key=lambda _: draw()))
-        question = f"Follow {pairs}. Go {steps} from {ring[0]} ?"
-        return question, " ".join(ring[: steps + 1]), ring[steps], len(ring) - 1
-    line, k = letters[: steps + 1], int((steps + 1) * draw())
-    pairs = [f"{a} {b}" for a, b in zip(line, line[1:])]
+        line = letters[: max(6, steps + 1)]
+        first = line.index(min(line))
+        key, keys = " ".join(line[first:] + line[:first]), math.perm(10, len(line)) // len(line)
+        pairs = [f"{a} {b}" for a, b in zip(line, line[1:] + line[:1])]
+    else:
+        line, k = letters[: steps + 1], int((steps + 1) * draw())
+        key, keys = " ".join(line), math.perm(10, len(line))
+        pairs = [f"{a} {b}" for a, b in zip(line, line[1:])]
     pairs = ", ".join(sorted(pairs, key=lambda _: draw()))
-    return f"Sort {pairs}. Number {k + 1} ?", " ".join(line), line[k], len(line)
+    if family == "lookup":
+        asked = f"Follow {pairs}. Go {steps} from {line[0]} ?"
+        return asked, " ".join(line[: steps + 1]), line[steps], len(line) - 1, key, keys
+    return f"Sort {pairs}. Number {k + 1} ?", " ".join(line), line[k], len(line), key, keys
 
 
 def embedded_rows(
     n, held_out=False, steps=(1, 2, 3), seed=0, families=FAMILIES, modulus=10, direct=False
 ):
     """n generated conversations in the published row format, families and step counts in turn, the
-    answer after the worked steps or, with `direct`, without them. ValueError if the settings
-    leave too few different problems.
+    answer after the worked steps or, with `direct`, without them.
 
-    A problem is held out if the CRC-32 of its question is a multiple of 8, and trained on if not,
-    so the two sets cannot meet. Only random.random() is drawn from, whose numbers Python keeps
-    the same in every version and on every platform: the same seed gives the same bytes.
+    A key is held out if its CRC-32 is a multiple of 8, of 2 where there are fewer than 600 keys:
+    training never sees it. No key is held out twice; a kind that has no more drops out, and if none
+    is left there are fewer than n rows; ValueError if there are none at all. Only random.random()
+    is drawn from, whose numbers Python keeps the same in every version and on every platform: the
+    same seed gives the same bytes.
     """
-    draw, rows, tried = random.Random(2 * seed + held_out).random, [], 0
+    draw, rows, taken = random.Random(2 * seed + held_out).random, [], set()
+    kinds, turn, tried = list(itertools.product(steps, families)), 0, 0
     while len(rows) < n:
-        i, tried = len(rows), tried + 1
-        family, k = families[i % len(families)], steps[i // len(families) % len(steps)]
-        question, work, answer, candidates = embedded_problem(draw, family, k, modulus)
-        if (zlib.crc32(question.encode()) % 8 == 0) == held_out:
+        if not kinds and not rows:
+            raise ValueError(f"modulus {modulus} leaves too few chains; give a larger one")
+        if not kinds:
+            break
+        k, family = kinds[turn % len(kinds)]
+        question, work, answer, candidates, key, keys = embedded_problem(draw, family, k, modulus)
+        share, tried = 8 if keys >= 600 else 2, tried + 1
+        if (zlib.crc32(key.encode()) % share == 0) == held_out and key not in taken:
             says = f"#### {answer}" if direct else f"<think>\nSo {work}\n</think>\n\n {answer}"
             turns = [("system", SYSTEM), ("user", question), ("assistant", says)]
             messages = [dict(role=role, content=content) for role, content in turns]
             rows.append(dict(messages=messages, family=family, steps=k, guess=1 / candidates))
-        elif tried > 1000 + 100 * n:
-            raise ValueError(f"modulus {modulus} leaves too few chains; give a larger one")
+            turn, tried = turn + 1, 0
+            if held_out:
+                taken.add(key)
+        elif tried == 2000:
+            kinds.remove((k, family))
+            tried = 0
     return rows
 
 
@@ -883,23 +924,27 @@ def make_data(sources, config, block_size, tokenizer=None, chunks=None):
 
 
 @evaluated
-def generate(model, tokens, max_new_tokens, temperature=1.0, top_k=None, seed=None, eos=None):
+def generate(
+    model, tokens, max_new_tokens, temperature=1.0, top_k=None, seed=None, eos=None, known=None
+):
     """Continue tokens (B, T) int64 by up to max_new_tokens → (B, at most T + max_new_tokens).
 
     temperature 0 takes the likeliest word; top_k keeps the k likeliest. A row that has drawn
     `eos` is filled with it; the call ends when every row has, and with learned positions where
-    the block does. Ids that belong to no word (model.n_words and above) are never drawn.
+    the block does. Ids that belong to no word (model.n_words and above) are never drawn. Prompts
+    of different lengths: `known` (B, K) int64 is what follows `tokens` in each of them, -1 where
+    the model speaks.
     """
     if not temperature >= 0 or (top_k is not None and top_k < 1):
         raise ValueError(f"temperature {temperature} must be at least 0, top_k {top_k} at least 1")
     c, draw = model.config, torch.Generator()
     draw.seed() if seed is None else draw.manual_seed(seed)
-    cache = [[] for _ in range(c.n_loops * c.n_layers)]  # keys and values of what was read
+    cache = [Cache() for _ in range(c.n_loops * c.n_layers)]
     done = torch.zeros(len(tokens), 1, dtype=torch.bool, device=tokens.device)
     if c.position == "learned":
         max_new_tokens = min(max_new_tokens, c.block_size - tokens.size(1))
-    for _ in range(max_new_tokens):
-        logits = model(tokens[:, -1:] if cache[0] else tokens, cache=cache)
+    for i in range(max_new_tokens):
+        logits = model(tokens[:, cache[0].length :], cache=cache)
         logits = logits[:, -1, : model.n_words].float()  # (B, words)
         if top_k is not None:
             least = logits.topk(min(top_k, logits.size(-1))).values[:, -1:]
@@ -912,6 +957,10 @@ def generate(model, tokens, max_new_tokens, temperature=1.0, top_k=None, seed=No
         if eos is not None:
             new = new.masked_fill(done, eos)
             done |= new == eos
+        if known is not None and i < known.size(1):
+            given = known[:, i : i + 1]
+            new = torch.where(given < 0, new, given)
+            done &= given < 0  # a prompt has ends of turns of its own
         tokens = torch.cat((tokens, new), 1)
         if done.all():
             break
@@ -927,18 +976,20 @@ def prompt_ids(tokenizer, messages):
 
 
 def answer_texts(model, tokenizer, problems, max_new_tokens=256, temperature=0, **sampling):
-    """What the model says to each of load_data().problems, by default the likeliest words.
-    Prompts of one length run together, so that no padding disturbs them."""
+    """What the model says to each of load_data().problems, by default the likeliest words."""
+    if not problems:
+        return []
     prompts = [prompt_ids(tokenizer, problem["messages"]) for problem in problems]
     eos = tokenizer.convert_tokens_to_ids(turn_end(tokenizer))
-    device, texts = next(model.parameters()).device, [""] * len(problems)
-    for length in {len(ids) for ids in prompts}:
-        which = [i for i, ids in enumerate(prompts) if len(ids) == length]
-        tokens = torch.tensor([prompts[i] for i in which], device=device)
-        tokens = generate(model, tokens, max_new_tokens, temperature, eos=eos, **sampling)
-        for i, ids in zip(which, tokens[:, length:].tolist()):
-            said = ids[: ids.index(eos)] if eos in ids else ids
-            texts[i] = tokenizer.decode(said)
+    device, texts = next(model.parameters()).device, []
+    shortest, longest = min(map(len, prompts)), max(map(len, prompts))
+    padded = [ids + [-1] * (longest - len(ids)) for ids in prompts]
+    tokens, known = torch.tensor(padded, device=device).tensor_split([shortest], 1)
+    most = longest - shortest + max_new_tokens
+    tokens = generate(model, tokens, most, temperature, eos=eos, known=known, **sampling)
+    for prompt, ids in zip(prompts, tokens.tolist()):
+        said = ids[len(prompt) : len(prompt) + max_new_tokens]
+        texts.append(tokenizer.decode(said[: said.index(eos)] if eos in said else said))
     return texts
 
 
@@ -954,16 +1005,19 @@ def answer_accuracy(model, tokenizer, problems, **sampling):
 
 
 def measure_answers(model, tokenizer, problems):
-    """{"accuracy"} on problems, and where there are several kinds {"accuracy_by_problem"}."""
+    """What a log says of problems: {"accuracy", "answers": 1 or 0 for each of them}, and where
+    there are several kinds {"accuracy_by_family", "accuracy_by_problem"}, a family and its steps.
+    """
     right = answers_right(model, tokenizer, problems)
-    kinds = {}
-    for problem, correct in zip(problems, right):
-        kind = f"{problem.get('family', 'other')} {problem.get('steps', '')}".strip()
-        kinds.setdefault(kind, []).append(correct)
-    found = dict(accuracy=statistics.mean(right))
-    if len(kinds) > 1:
-        by_kind = {kind: statistics.mean(kinds[kind]) for kind in sorted(kinds)}
-        found["accuracy_by_problem"] = by_kind
+    found = dict(accuracy=statistics.mean(right), answers="".join(f"{r:.0f}" for r in right))
+    kinds = dict(accuracy_by_family=("family",), accuracy_by_problem=("family", "steps"))
+    for key, names in kinds.items():
+        groups = {}
+        for problem, correct in zip(problems, right):
+            kind = " ".join(str(problem.get(name, "other")) for name in names)
+            groups.setdefault(kind, []).append(correct)
+        if len(groups) > 1:
+            found[key] = {kind: statistics.mean(groups[kind]) for kind in sorted(groups)}
     return found
 
 
@@ -1280,13 +1334,14 @@ class Run:
             parts = data.val_by_source.items()
             row["val_loss_by_source"] = {k: mean_loss(model, part, *sizes) for k, part in parts}
         row |= data.measure(model)
+        n_asked = t.eval_problems if step == t.steps else t.watch_problems
+        if problems := data.problems[:n_asked]:
+            row |= measure_answers(model, self.tokenizer, problems)
         if step == t.steps:
             # the batch's loss is noisy and has dropout on; this has neither
             some = torch.randperm(len(data.train[0]), generator=generator("train_loss_eval"))
             part = [each[some[: t.eval_blocks]] for each in data.train]
             row["train_loss_eval"] = mean_loss(model, part, *sizes)
-            if problems := data.problems[: t.eval_problems]:
-                row |= measure_answers(model, self.tokenizer, problems)
             for key in ("guess", "shortcut"):  # what the accuracy is to be compared with
                 if key in data.facts:
                     row[key] = data.facts[key]
@@ -1313,8 +1368,11 @@ def agreed(loss, stopping, device):
 def log_line(row, config):
     """A row of the log as it is printed, in the report's own format."""
     where = f"epoch {row['epoch']} step {row['step']}/{config.steps} lr {row['lr']:.2e}"
-    losses = f"train {row['train_loss']:.4f} val {row['val_loss']:.4f}"
-    return f"{where} {losses} ({row['seconds']:.0f}s)"
+    line = f"{where} train {row['train_loss']:.4f} val {row['val_loss']:.4f}"
+    line += f" ({row['seconds']:.0f}s)"
+    if "accuracy" in row:
+        line += f" right {row['accuracy']:.2f}"
+    return line
 
 
 def train(model_config, train_config, data=None, resume=False, command=None, stop=lambda: False):

@@ -137,7 +137,8 @@ print(f"1 layer, lowest train loss {lowest:.2f}, at step {steps[train[1].index(l
 #
 # ## Our own runs beside them
 #
-# The laptop preset trains on generated problems. They differ from the report in nearly everything
+# The laptop preset, as it was then (`--preset depth` has its settings), trains on generated
+# problems. They differ from the report in nearly everything
 # (text, size, 800 steps, loss on the answers alone), so the numbers do not compare; what they have
 # is what the report lacked. Three seeds a depth, and 600 held-out problems answered.
 

@@ -1,0 +1,53 @@
+"""# The embedded problems
+
+What the laptop preset trains on and is asked. The problems are generated, in three families of one
+to three steps (`--problem_steps` takes up to nine). The model is to write its steps in a `<think>`
+block and then the answer; an answer counts if it is exactly right.
+"""
+
+import random
+
+import minidepth as md
+
+print(__doc__)
+MEANS = {
+    "chain": "sums modulo ten, from left to right",
+    "lookup": "a ring of six letters, given as pairs in mixed order, to be followed some steps",
+    "order": "letters in a line, given as neighbours in mixed order; which is the k-th?",
+}
+print(
+    "| family | what | an example, three steps | its worked steps | answer |\n|---|---|---|---|---|"
+)
+rows = md.embedded_rows(9)
+for family, means in MEANS.items():
+    row = next(row for row in rows if (row["family"], row["steps"]) == (family, 3))
+    question, said = (turn["content"] for turn in row["messages"][1:])
+    work = said.split("\n")[1].removeprefix("So ")
+    print(f"| {family} | {means} | {question} | {work} | {md.final_answer(said)} |")
+
+print("""
+## How many there are
+
+Two questions are the same problem if they have the same numbers, the same line of letters or the
+same ring, in whatever order the pairs are written, from whatever letter the ring is started, and
+whatever is asked of it. A problem is held out by a checksum of what makes it the same: training
+never sees it in any form. Of the small kinds half is held out, of the others an eighth; the test
+has 600 problems, all different.
+
+| family | steps | different problems | held out, of these | in the test of 600 | guessing |
+|---|---|---|---|---|---|""")
+test = md.embedded_rows(600, True)
+draw = random.Random(0).random
+for family in md.FAMILIES:
+    for steps in (1, 2, 3):
+        *_, keys = md.embedded_problem(draw, family, steps)
+        asked = [row for row in test if (row["family"], row["steps"]) == (family, steps)]
+        share = "a half" if keys < 600 else "an eighth"
+        guess = asked[0]["guess"]
+        print(f"| {family} | {steps} | {keys:,} | {share} | {len(asked)} | {guess:.2f} |")
+guess = sum(row["guess"] for row in test) / len(test)
+print(f"""
+Guessing among the answers that a question allows finds {guess:.3f} of the test. A chain's answer
+may be any of ten numbers; a look-up's any other letter of the ring; an ordering's any letter of the
+line.
+""")
