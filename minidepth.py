@@ -290,7 +290,8 @@ class Attention(nn.Module):
         q, k, v = self.project(x, cache.length if cache else 0)
         if cache:  # the keys and values of the tokens before x come first
             k, v = cache.append(k, v)
-        if p and x.device.type == "cpu":  # with dropout the fused kernel is the slower one here
+        slow = p and x.device.type == "cpu"  # with dropout the fused kernel is the slower one there
+        if slow or 1 < q.size(2) < k.size(2):  # nor can it begin its mask at a later token
             y, _ = readable_attention(q, k, v, self.scale, p)
         else:  # the same without storing the (T, S) weights; one token, the last, sees every key
             options = dict(dropout_p=p, is_causal=x.size(1) > 1, scale=self.scale)

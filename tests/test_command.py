@@ -33,6 +33,7 @@ def call(arguments, capsys):
 
 
 LINE = r"epoch \d+ step (\d+)/12 lr \d\.\d\de[-+]\d\d train \d+\.\d{4} val \d+\.\d{4} \(\d+s\)"
+LINE += r" right \d\.\d\d"  # of the held-out problems that each evaluation asks
 
 
 def test_the_main_job(tmp_path):
@@ -46,6 +47,7 @@ def test_the_main_job(tmp_path):
         assert words in facts
     logged = [re.fullmatch(LINE, line) for line in lines if line.startswith("epoch")]
     assert [m[1] for m in logged] == ["1", "5", "10", "12"]
+    assert max(len(m[0]) for m in logged) <= 80
     last = [
         i
         for i, line in enumerate(lines)

@@ -165,15 +165,15 @@ def test_widths_that_cannot_match_name_the_nearest():
 
 def test_the_depth_study_sets_depth_and_parameters_apart(capsys):
     settings = dict(n_layers=4, max_rows=200, vocab_size=300)
-    first, rows = changed(depth, "laptop", settings)
+    first, rows = changed(depth, "depth", settings)
     assert first["n_layers"] == 1 and first["max_rows"] == 200 and not rows["1 layer"]
     assert rows["4 layers"] == dict(n_layers=4)
     assert rows["1 layer, 4 times"] == dict(n_loops=4)
     assert rows["1 wide layer"].keys() == {"d_model", "d_ff"} and len(rows) == 4
     wide = md.parameters(
-        find.configs("laptop", **settings | rows["1 wide layer"] | dict(n_layers=1))[0]
+        find.configs("depth", **settings | rows["1 wide layer"] | dict(n_layers=1))[0]
     )
-    deep = md.parameters(find.configs("laptop", **settings)[0])
+    deep = md.parameters(find.configs("depth", **settings)[0])
     assert wide["total"] == pytest.approx(deep["total"], rel=0.02)
     out = capsys.readouterr().out
     assert (

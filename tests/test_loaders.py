@@ -346,7 +346,7 @@ def test_what_is_unknown_says_what_there_is(call, words):
 def test_only_what_can_be_named_is_offered():
     assert find.offering("study") == ["depth", "heads", "llmini", "packing", "thinking"]
     assert find.offering("loader") == ["llmini", "packing", "thinking"]
-    assert set(find.offering("preset")) == {"heads", "llmini", "tasks", "thinking"}
+    assert set(find.offering("preset")) == {"depth", "heads", "llmini", "tasks", "thinking"}
 
 
 OWN = """

@@ -167,3 +167,33 @@ def test_an_answer_that_has_no_room_is_empty(expert, data):
     assert md.answer_texts(run.model, run.tokenizer, known.problems[:1], max_new_tokens=1) == [
         "<think>"
     ]
+
+
+def test_prompts_of_different_lengths_go_on_as_each_would_alone(model):
+    """Whatever is known of a row is kept, and what follows depends on that row alone."""
+    gpt = model(block_size=40)
+    draw = torch.Generator().manual_seed(3)
+    prompts = [torch.randint(61, (n,), generator=draw) for n in (3, 9, 5, 3)]
+    eos = 7
+    prompts[1][4] = eos  # an end of turn within a prompt is no end of the answer
+    known = torch.full((4, 6), -1)
+    for row, prompt in zip(known, prompts):
+        row[: len(prompt) - 3] = prompt[3:]
+    tokens = torch.stack([prompt[:3] for prompt in prompts])
+    made = md.generate(gpt, tokens, 6 + 8, temperature=0, eos=eos, known=known)
+    for row, prompt in zip(made, prompts):
+        alone = md.generate(gpt, prompt[None], 8, temperature=0, eos=eos)[0]
+        assert torch.equal(row[: len(alone)], alone)
+        assert (row[len(alone) :] == eos).all() or len(row) > len(prompt) + 8
+
+
+def test_the_cache_gives_what_reading_everything_anew_gives(model):
+    gpt = model(n_loops=2, position="rotary")
+    x = prompt(gpt, T=8)
+    cache = [md.Cache() for _ in range(6)]
+    for start, end in ((0, 3), (3, 4), (4, 5), (5, x.size(1))):
+        logits = gpt(x[:, start:end], cache=cache)
+        assert logits.shape == (len(x), 1, 61)  # of the last token alone
+        torch.testing.assert_close(logits[:, 0], gpt(x[:, :end])[:, -1], atol=1e-4, rtol=1e-4)
+    assert all(each.length == x.size(1) for each in cache)
+    assert cache[0].buffer.size(3) < 2 * x.size(1) + 6  # grown by doubling

@@ -277,7 +277,8 @@ def test_a_resumed_run_equals_one_that_never_stopped(tiny, data, how, precision)
 
 def test_evaluation_and_sampling_do_not_disturb_training(tiny, data):
     often = md.train(*tiny(name="often", eval_every=1), data=data)
-    rarely = md.train(*tiny(name="rarely", eval_every=12, eval_problems=0), data=data)
+    never = dict(eval_problems=0, watch_problems=0)
+    rarely = md.train(*tiny(name="rarely", eval_every=12, **never), data=data)
     assert often.log[-1]["train_loss"] == rarely.log[-1]["train_loss"]
     assert "accuracy" not in rarely.log[-1] and "accuracy" in often.log[-1]
 
@@ -546,7 +547,20 @@ def test_the_last_evaluation_tells_accuracy_by_kind_of_problem(finished, tiny):
             r for r, p in zip(right, problems) if (p["family"], p["steps"]) == (family, int(steps))
         ]
         assert share == sum(those) / len(those)
-    assert row["guess"] == pytest.approx(0.221, abs=0.01)
+    assert row["answers"] == "".join(f"{r:.0f}" for r in right)
+    for family, share in row["accuracy_by_family"].items():
+        those = [r for r, p in zip(right, problems) if p["family"] == family]
+        assert share == sum(those) / len(those)
+    assert len(row["accuracy_by_family"]) == 3
+    assert row["guess"] == pytest.approx(0.213, abs=0.001)
+
+
+def test_every_evaluation_asks_the_first_problems(tiny, data):
+    log = md.train(*tiny(watch_problems=9, eval_problems=20), data=data).log
+    assert [len(row["answers"]) for row in log] == [9, 9, 9, 20]
+    assert all(row["accuracy"] == row["answers"].count("1") / len(row["answers"]) for row in log)
+    silent = md.train(*tiny(name="silent", watch_problems=0, eval_problems=20), data=data).log
+    assert ["accuracy" in row for row in silent] == [False, False, False, True]
 
 
 # --- what goes wrong at the end, in between, and in two places at once
