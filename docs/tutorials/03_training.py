@@ -127,6 +127,8 @@ run = md.train(m, t)
 # %% [markdown]
 # - **train** is the loss of *one batch*, with dropout on where there is any, in nats a token.
 # - **val** is over fixed validation blocks, the same ones at each evaluation, without dropout.
+# - **right** is the share of the first held-out problems that the model answers: what a loss
+#   cannot tell.
 # - The last line of `log.jsonl` also has `train_loss_eval`: the train loss over many blocks without
 #   dropout. That is the number to compare with val.
 
