@@ -51,7 +51,7 @@ plt.show()
 # python train.py --n_layers 12
 # ```
 #
-# The second command needs no network. It trains twelve layers in about two minutes on two CPU cores
+# The second command needs no network. It trains twelve layers in two to three minutes on two cores
 # and then answers problems that it has not seen. `python train.py --n_layers 1 12 --seed 0 1 2`
 # trains such pairs with three seeds and ends with a table and a figure.
 #

@@ -54,6 +54,20 @@ def test_the_readme_tells_the_study_as_it_was_logged():
             assert f"interval +{low} to +{high}" in readme and f"(+{low} to\n+{high})" in page
 
 
+@pytest.mark.parametrize("n_layers", [1, 12])
+def test_the_fresh_seeds_are_told_one_by_one(n_layers):
+    """Every run that was made, none chosen; the test problems are today's, and each is there."""
+    page = (RESULTS / "README.md").read_text()
+    found = []
+    for seed in range(30, 40):
+        row = results.result(RESULTS / "first-run" / f"{n_layers}-layers-seed-{seed}-1-threads")
+        assert row["answers"].count("1") / 600 == row["accuracy"] and len(row["answers"]) == 600
+        found.append(row["accuracy"])
+    (line,) = re.findall(rf"(?m)^\| {n_layers} layers?, seeds 30 to 39 \|.*$", page)
+    assert " ".join(f"{accuracy:.3f}" for accuracy in found) in line
+    assert f"| {sum(accuracy >= 0.95 for accuracy in found)} of 10 |" in line
+
+
 def test_each_run_says_how_it_was_made():
     configs = [json.loads(path.read_text()) for path in RUNS.glob("*/config.json")]
     assert len(configs) == 6
@@ -64,7 +78,7 @@ def test_each_run_says_how_it_was_made():
 
 
 def test_the_example_in_the_readme_is_what_the_run_printed():
-    printed = (RUNS / "laptop-12-layers-seed-0" / "stdout.txt").read_text()
+    printed = (RESULTS / "first-run" / "laptop-12-layers" / "stdout.txt").read_text()
     example = re.search(r"```\n(preset laptop.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[
         1
     ]
