@@ -87,14 +87,17 @@ def add_field(group, f):
     group.add_argument(f"--{f.name}", **options)
 
 
-def make_parser():
+def make_parser(full=False):
+    """The flags; `full` names every study and preset, for which all studies are read."""
+    studies = presets = "a study's name"
+    if full:
+        studies, presets = (", ".join(finder().offering(what)) for what in ("study", "preset"))
     parser = Parser(
         description="Train a Transformer of any depth and see what the depth did.",
         epilog="Defaults are the report's; the laptop preset's own are in brackets.",
         allow_abbrev=False,
     )
-    presets = "auto (report with CUDA, else laptop), report, laptop, or a study's: tasks, "
-    presets += "thinking, heads, llmini-a, llmini-b, llmini-c"
+    presets = f"auto (report with CUDA, else laptop), report, laptop, or of {presets}"
     parser.add_argument("--preset", default="auto", help=presets)
     for title, kind in (("model", md.ModelConfig), ("data and training", md.TrainConfig)):
         group = parser.add_argument_group(title)
@@ -102,7 +105,7 @@ def make_parser():
             add_field(group, f)
     grid = parser.add_argument_group("several values of flags train every combination")
     matched = "as wide as gives the parameters of N layers"
-    studies = "all runs of a study: depth, thinking, heads, llmini, packing, or my.py"
+    studies = f"all runs of a study: {studies}, or my.py"
     grid.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time (1)")
     grid.add_argument("--study", metavar="NAME", help=studies)
     grid.add_argument("--match_params", type=int, metavar="N", help=matched)
@@ -158,11 +161,8 @@ def pick_preset(name, data=(), study=None):
     """The preset's name, and why it was taken."""
     if name != "auto":
         return name, "as asked"
-    if study:
-        presets = getattr(finder().study(study), "PRESETS", {})
-        own = "llmini-c" if "llmini-c" in presets else next(iter(presets), None)
-        if own and (own != "heads" or torch.cuda.is_available()):  # heads is too large for a CPU
-            return own, f"the study {study} is about it"
+    if study and (own := finder().preset_of(study)):
+        return own, f"the study {study} is about it"
     if data and data[0] not in ("embedded", "") and finder().task(data[0]):
         return "tasks", f"{data[0]} is a depth task"
     if torch.cuda.is_available():
@@ -327,7 +327,9 @@ def resume(run_dir, changes):
 
 def run_command(arguments):
     """Do what the flags say; the exit code, None for 0."""
-    a = vars(make_parser().parse_args(arguments))
+    arguments = sys.argv[1:] if arguments is None else arguments
+    full = "--help" in arguments or "-h" in arguments
+    a = vars(make_parser(full).parse_args(arguments))
     for name in (*TRAINED, "resume", "study"):
         if a[name] == "":
             raise ValueError(f"--{name} was given an empty name; is a variable unset?")

@@ -19,9 +19,8 @@ import train
 from studies import find, tasks
 
 print(__doc__)
-for name in find.offering("preset"):
-    find.study(name)  # adds its presets to md.PRESETS
-FLAGS = {name for action in train.make_parser()._actions for name in action.option_strings}
+find.offering("preset")  # reads all studies, which add theirs to md.PRESETS
+FLAGS = {name for action in train.make_parser(full=True)._actions for name in action.option_strings}
 
 
 def shown(value):
@@ -119,7 +118,7 @@ These flags are not settings of a run. They choose what is done, or how a grid i
 settings = {f"--{f.name}" for kind in (md.ModelConfig, md.TrainConfig)
             for f in dataclasses.fields(kind)}  # fmt: skip
 print("| flag | what |\n|---|---|")
-for action in train.make_parser()._actions:
+for action in train.make_parser(full=True)._actions:
     if not settings & set(action.option_strings):
         value = action.metavar if isinstance(action.metavar, str) else ""
         value = " ".join(action.metavar) if isinstance(action.metavar, tuple) else value

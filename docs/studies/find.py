@@ -3,6 +3,7 @@
 A study is a file of this folder, or a file of one's own that the command line names. It may hold
 
     PRESETS     {name: settings}, added to minidepth.PRESETS; the name begins with the study's
+    PRESET      the one that --study takes by itself, if not the first; NEEDS_GPU, if only with one
     rows        (preset, settings) → {name of a run: its settings}, for --study NAME
     figure      (runs, folder) draws what the study is about, after its grid
     load_data   (config, block_size, tokenizer=None) → minidepth.Data, for --loader NAME; beside it
@@ -15,6 +16,8 @@ import importlib
 import importlib.util
 import os
 import pathlib
+
+import torch
 
 import minidepth as md
 
@@ -39,9 +42,20 @@ def study(name, what="study"):
 
 
 def offering(what):
-    """The studies that can be named as `what`: those with rows as a study, and so on."""
-    part = dict(study="rows", loader="SIZES", preset="PRESETS")[what]
-    return [name for name in names() if hasattr(importlib.import_module(f"studies.{name}"), part)]
+    """What can be named as `what`: studies that have rows, loaders, or the studies' presets."""
+    modules = {name: importlib.import_module(f"studies.{name}") for name in names()}
+    if what == "preset":
+        return [preset for module in modules.values() for preset in vars(module).get("PRESETS", ())]
+    part = dict(study="rows", loader="SIZES")[what]
+    return [name for name, module in modules.items() if hasattr(module, part)]
+
+
+def preset_of(name):
+    """The preset that a study takes by itself, or None."""
+    found = study(name)
+    if getattr(found, "NEEDS_GPU", False) and not torch.cuda.is_available():
+        return None
+    return getattr(found, "PRESET", next(iter(getattr(found, "PRESETS", {})), None))
 
 
 def own_file(path, what):
@@ -85,10 +99,8 @@ def configs(preset, **changes):
     if preset not in md.PRESETS and preset.partition("-")[0] in names():
         importlib.import_module(f"studies.{preset.partition('-')[0]}")
     if preset not in md.PRESETS:
-        known = [*md.PRESETS]
-        for name in offering("preset"):
-            known += [each for each in study(name).PRESETS if each not in known]
-        raise ValueError(f"preset {preset!r} is unknown; choose from {', '.join(known)}")
+        known = ", ".join(["report", "laptop", *offering("preset")])
+        raise ValueError(f"preset {preset!r} is unknown; choose from {known}")
     values = dict(md.PRESETS[preset])
     data = changes.get("data", values.get("data", ()))
     found = task(data) if isinstance(data, str) else task(data[0]) if data else None

@@ -22,6 +22,7 @@ PRESETS = {
     ),
 }  # fmt: skip
 md.PRESETS.update(PRESETS)
+NEEDS_GPU = True  # at the published size, 68.5 million parameters
 
 MOST_HEADS = 96  # in a layer of the published schedules, and a multiple of all their counts
 

@@ -25,6 +25,7 @@ PRESETS = {
     "llmini-c": COMMON | dict(n_layers=8, n_heads=4, d_model=256, d_ff=1024),
 }
 md.PRESETS.update(PRESETS)
+PRESET = "llmini-c"  # the smallest: the study goes from it to the largest
 
 SIZES = dict(stride=0)  # tokens from chunk to chunk of a long padded row; 0: the block
 
