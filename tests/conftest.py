@@ -13,7 +13,9 @@ from studies import tasks
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 SHARED = pathlib.Path(__file__).resolve().parents[2] / "shared"
 
-TINY_MODEL = dict(n_layers=2, n_heads=2, d_model=16, d_ff=32, block_size=80, dropout=0.1)
+TINY_MODEL = dict(
+    n_layers=2, n_heads=2, d_model=16, d_ff=32, block_size=80, dropout=0.1, tie_weights=True
+)  # fmt: skip
 TINY_TRAIN = dict(steps=12, warmup_steps=2, batch_size=4, eval_every=5, eval_blocks=8, max_rows=300)
 
 

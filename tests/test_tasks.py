@@ -252,7 +252,7 @@ def test_settings_of_a_task_may_name_it_as_text():
     assert tasks.configs("icqa")[0].n_heads == 2
     assert tasks.configs("memorize", steps=70)[1].steps == 70
     assert md.configs("laptop", data="icqa")[1].data == ("icqa",)
-    assert find.configs("laptop", data="icqa")[0].n_heads == 2  # laptop's own
+    assert find.configs("laptop", data="icqa")[0].n_heads == 4  # laptop's own, not the task's
 
 
 def test_sizes_are_merged_by_name_and_all_of_them_are_known():
