@@ -1141,19 +1141,15 @@ def train_step(wrapped, optimizer, scaler, tokens, targets, lr, config):
 
 
 @evaluated
-def block_losses(model, part, batch_size):
-    """Loss sums and token counts, each (N,), of blocks (tokens, targets); without dropout."""
-    device = next(model.parameters()).device
-    found = []
-    for i in range(0, len(part[0]), batch_size):
-        x, y = (torch.as_tensor(each[i : i + batch_size]).long() for each in part)
-        found.append(model(x.to(device), y.to(device)))
-    return tuple(torch.cat(each).double().cpu() for each in zip(*found))
-
-
 def mean_loss(model, part, n_blocks, batch_size):
     """Mean loss per token, without dropout, of the first n_blocks of (tokens, targets)."""
-    sums, counts = block_losses(model, [each[:n_blocks] for each in part], batch_size)
+    device = next(model.parameters()).device
+    found = []
+    for i in range(0, min(n_blocks, len(part[0])), batch_size):
+        end = min(n_blocks, i + batch_size)
+        x, y = (torch.as_tensor(each[i:end]).long() for each in part)
+        found.append(model(x.to(device), y.to(device)))
+    sums, counts = (torch.cat(each).double().cpu() for each in zip(*found))
     return (sums.sum() / counts.sum().clamp(min=1)).item()
 
 
@@ -1166,8 +1162,11 @@ def write_file(path, write):
             f.flush()
             os.fsync(f.fileno())
         os.replace(temporary, path)
-    except RuntimeError as error:  # torch.save hides a full disk in one
-        raise error.__context__ or error from None
+    except (OSError, RuntimeError) as error:  # torch.save hides a full disk in a RuntimeError
+        cause = error if isinstance(error, OSError) else error.__context__
+        if isinstance(cause, OSError):
+            raise OSError(cause.errno, cause.strerror, path) from None
+        raise
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.remove(temporary)
@@ -1417,7 +1416,8 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
             # everything random in a step is a function of (seed, step): nothing to store
             torch.manual_seed(generator(t.seed, step, rank).initial_seed())
             tokens, targets = data.draw(step, t.batch_size * t.grad_accum)
-            loss = run.step(tokens, targets, lr_at(step, t))
+            lr = lr_at(step, t)
+            loss = run.step(tokens, targets, lr)
             loss, stopping = agreed(loss, stop(), run.device)
             data.told(loss)
             bar.update()
@@ -1425,7 +1425,7 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
             # of several processes the first one evaluates and writes
             evaluating = rank == 0 and (last or step == 0 or (step + 1) % t.eval_every == 0)
             if evaluating:
-                run.evaluate(lr_at(step, t), loss)
+                run.evaluate(lr, loss)
             if rank == 0 and (last or stopping or (step + 1) % t.save_every == 0):
                 run.save()
             if evaluating:

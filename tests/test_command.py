@@ -197,6 +197,7 @@ def test_a_full_disk_gets_one_line_and_leaves_no_half_file(tmp_path):
     )  # fmt: skip
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("\n") == 1 and "File too large" in done.stderr
+    assert "runs/full/model.safetensors: File too large" in done.stderr
     left = os.listdir(tmp_path / "runs" / "full")
     assert "state.pt" not in left and not [name for name in left if name.endswith(".tmp")]
 
