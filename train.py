@@ -295,8 +295,6 @@ def run_training(m, t, resume=False):
     if not resume and os.path.exists(os.path.join(folder, "config.json")):
         raise ValueError(f"{folder} exists; go on with --resume {folder}, or give another --name")
     data = load_data(m, t, md.saved_tokenizer(folder) if resume else None)
-    from studies import curve
-
     t = md.counted_steps(t, data)
     if first:
         print("\n".join(facts(m, t, data)))
@@ -304,6 +302,8 @@ def run_training(m, t, resume=False):
         command = shlex.join(["python", os.path.basename(sys.argv[0]), *sys.argv[1:]])
         run = md.train(m, t, data, resume, command, stop=lambda: bool(noted))
     if first and run.log:
+        from studies import curve
+
         curve.draw_curve(run, t)
     if first and run.finished:
         if data.fresh:
@@ -368,9 +368,9 @@ def run_command(arguments):
     if a["dry_run"]:
         print("\n".join(facts(m, t)))
         return 0
-    from studies import cells
+    from studies.cells import run_name
 
-    t.name = t.name or cells.run_name(preset, changes)
+    t.name = t.name or run_name(preset, changes)
     return run_training(m, t)
 
 

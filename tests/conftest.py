@@ -1,5 +1,6 @@
 """Shared pieces: a tiny finished run, tiny configs, a model whose weights are large."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -8,7 +9,7 @@ import pytest
 import torch
 
 import minidepth as md
-from studies import tasks
+from studies import find, tasks
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 SHARED = pathlib.Path(__file__).resolve().parents[2] / "shared"
@@ -17,6 +18,19 @@ TINY_MODEL = dict(
     n_layers=2, n_heads=2, d_model=16, d_ff=32, block_size=80, dropout=0.1, tie_weights=True
 )  # fmt: skip
 TINY_TRAIN = dict(steps=12, warmup_steps=2, batch_size=4, eval_every=5, eval_blocks=8, max_rows=300)
+
+
+def changed(study, preset, settings=None):
+    """(first row, {row: what differs from the first row}) of a study, as full configurations."""
+    rows = {}
+    for name, row in study.rows(preset, settings or {}).items():
+        m, t = find.configs(preset, **row)
+        rows[name] = dataclasses.asdict(m) | dataclasses.asdict(t)
+    first = next(iter(rows.values()))
+    differ = {}
+    for name, row in rows.items():
+        differ[name] = {key: value for key, value in row.items() if value != first[key]}
+    return first, differ
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import statistics
 import pytest
 
 import minidepth as md
+from conftest import changed
 from studies import depth, figures, find, heads, results, tables
 
 # ---------- heads ----------
@@ -18,19 +19,6 @@ def test_the_heads_preset_has_the_published_size():
     assert round(md.parameters(m)["total"] / 1e6, 1) == 68.5
     assert (m.n_layers, m.d_model, t.max_rows, t.epochs) == (4, 768, 250_000, 1)
     assert md.PRESETS["heads"] == heads.PRESETS["heads"]
-
-
-def changed(study, preset, settings=None):
-    """(first row, {row: what differs from the first row}) of a study, as full configurations."""
-    rows = {}
-    for name, row in study.rows(preset, settings or {}).items():
-        m, t = find.configs(preset, **row)
-        rows[name] = dataclasses.asdict(m) | dataclasses.asdict(t)
-    first = next(iter(rows.values()))
-    differ = {}
-    for name, row in rows.items():
-        differ[name] = {key: value for key, value in row.items() if value != first[key]}
-    return first, differ
 
 
 @pytest.mark.parametrize("preset, width, part", [("heads", 768, 1), ("laptop", 64, 3)])

@@ -12,6 +12,7 @@ import torch
 
 import minidepth as md
 import train
+from conftest import changed
 from studies import find, llmini, packing, thinking
 
 # ---------- thinking: kinds of problems, answers, curricula ----------
@@ -249,19 +250,6 @@ def test_rows_of_multiple_choice_are_text_with_the_right_choice(tiny, jsonl):
     assert all("blue" in text and "red" not in text for text in texts)
     with pytest.raises(ValueError, match="a row needs messages, question"):  # no longer its matter
         md.load_data(dataclasses.replace(t, loader=""), 40)
-
-
-def changed(study, preset, settings):
-    """(first row, {row: what differs from the first row}) of a study, as full configurations."""
-    rows = {}
-    for name, row in study.rows(preset, settings).items():
-        m, t = find.configs(preset, **row)
-        rows[name] = dataclasses.asdict(m) | dataclasses.asdict(t)
-    first = next(iter(rows.values()))
-    differ = {}
-    for name, row in rows.items():
-        differ[name] = {key: value for key, value in row.items() if value != first[key]}
-    return first, differ
 
 
 def test_the_llmini_study_changes_one_thing_at_a_time():

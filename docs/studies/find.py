@@ -103,7 +103,8 @@ def configs(preset, **changes):
         raise ValueError(f"preset {preset!r} is unknown; choose from {known}")
     values = dict(md.PRESETS[preset])
     data = changes.get("data", values.get("data", ()))
-    found = task(data) if isinstance(data, str) else task(data[0]) if data else None
+    sources = (data,) if isinstance(data, str) else data
+    found = task(sources[0]) if sources else None
     if found and preset == "tasks":
         values |= found.settings
     sizes = by_name(values.get("sizes", ())) | by_name(changes.get("sizes", ()))
