@@ -1,7 +1,7 @@
 """minidepth: does depth help a Transformer reason, and how would you know?
 
-One file: the model, its data, sampling and the training loop. Read it top to bottom; each section
-uses only what stands above it.
+One file to read top to bottom: the model, sampling and the training loop. Each section uses only
+what stands above it.
 
     python train.py --n_layers 12                            laptop or GPU, chosen by itself
     python train.py --n_layers 1 12 --seed 0 1 2             a grid: six runs, a table, a figure
@@ -11,7 +11,8 @@ uses only what stands above it.
     torchrun --nproc_per_node 2 train.py --n_layers 12       under DistributedDataParallel
 
 Sections: 1 this page, 2 configuration, 3 model, 4 data, 5 sampling and answer accuracy, 6 training.
-What we ask of trained models (tasks, grids, attention, export) stands in docs/studies.
+Of section 4 only the index stands here: how text becomes batches is in minidepth_data.py. What we
+ask of trained models (tasks, grids, attention, export) is in docs/studies.
 
 Dimensions, in comments as (B, T, C)                     example: the report's 12 layers
     B  sequences in a batch                              16
@@ -23,23 +24,18 @@ Dimensions, in comments as (B, T, C)                     example: the report's 1
     N  tokens that carry a loss, all sequences together  up to B * T = 8,192
 """
 
-import array
 import contextlib
 import dataclasses
 import functools
 import importlib.metadata
-import itertools
 import json
 import math
 import os
 import platform
-import random
-import re
 import shlex
 import statistics
 import subprocess
 import time
-import zlib
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -501,425 +497,33 @@ def evaluated(function):
     return run
 
 
-# ---------- 4. data: rows from anywhere → text, its learnable parts marked → blocks ----------
-
-SYSTEM = "Think step by step."  # the constant system turn of the embedded data
-FAMILIES = ("chain", "lookup", "order")  # of embedded problems
-
-
-def generator(*numbers):
-    """A random generator that is a function of the numbers, whatever was drawn elsewhere."""
-    return torch.Generator().manual_seed(zlib.crc32(repr(numbers).encode()))
-
-
-def embedded_problem(draw, family, steps, modulus=10):
-    """A problem of `steps` steps: its question, worked steps, answer, the number of answers that
-    are possible, its key, and how many keys there are.
-
-    chain   a number to which numbers are added, modulo `modulus`; guessing finds 1 in `modulus`
-    lookup  a ring of six or more letters in mixed order, followed `steps` times; 1 in (ring - 1)
-    order   steps + 1 letters, neighbours compared in mixed order; which is k-th: 1 in (steps + 1)
-
-    Problems of one key are the same: the numbers of a chain, the ring whatever its first letter,
-    the line of letters; in whatever order the pairs are given, and whatever is asked of them.
-    `draw()` gives a number from 0 to 1, 1 excluded.
-    """
-    if family == "chain":
-        value, question, work = int(modulus * draw()), [], []
-        for _ in range(steps):
-            add = 1 + int((modulus - 1) * draw())
-            question.append(f"add {add}" if question else f"From {value} add {add}")
-            work.append(f"{value} + {add} = {(value + add) % modulus}")
-            value = (value + add) % modulus
-        asked = f"{', '.join(question)} modulo {modulus} ?"
-        return asked, ", ".join(work), str(value), modulus, asked, modulus * (modulus - 1) ** steps
-    letters = sorted("abcdefghij", key=lambda _: draw())
-    if family == "lookup":
-        line = letters[: max(6, steps + 1)]
-        first = line.index(min(line))
-        key, keys = " ".join(line[first:] + line[:first]), math.perm(10, len(line)) // len(line)
-        pairs = [f"{a} {b}" for a, b in zip(line, line[1:] + line[:1])]
-    else:
-        line, k = letters[: steps + 1], int((steps + 1) * draw())
-        key, keys = " ".join(line), math.perm(10, len(line))
-        pairs = [f"{a} {b}" for a, b in zip(line, line[1:])]
-    pairs = ", ".join(sorted(pairs, key=lambda _: draw()))
-    if family == "lookup":
-        asked = f"Follow {pairs}. Go {steps} from {line[0]} ?"
-        return asked, " ".join(line[: steps + 1]), line[steps], len(line) - 1, key, keys
-    return f"Sort {pairs}. Number {k + 1} ?", " ".join(line), line[k], len(line), key, keys
-
-
-def embedded_rows(
-    n, held_out=False, steps=(1, 2, 3), seed=0, families=FAMILIES, modulus=10, direct=False
-):
-    """n generated conversations in the published row format, families and step counts in turn, the
-    answer after the worked steps or, with `direct`, without them.
-
-    A key is held out if its CRC-32 is a multiple of 8, of 2 where there are fewer than 600 keys:
-    training never sees it. No key is held out twice; a kind that has no more drops out, and if none
-    is left there are fewer than n rows; ValueError if there are none at all. Only random.random()
-    is drawn from, whose numbers Python keeps the same in every version and on every platform: the
-    same seed gives the same bytes.
-    """
-    draw, rows, taken = random.Random(2 * seed + held_out).random, [], set()
-    kinds, turn, tried = list(itertools.product(steps, families)), 0, 0
-    while len(rows) < n:
-        if not kinds and not rows:
-            raise ValueError(f"modulus {modulus} leaves too few chains; give a larger one")
-        if not kinds:
-            break
-        k, family = kinds[turn % len(kinds)]
-        question, work, answer, candidates, key, keys = embedded_problem(draw, family, k, modulus)
-        share, tried = 8 if keys >= 600 else 2, tried + 1
-        if (zlib.crc32(key.encode()) % share == 0) == held_out and key not in taken:
-            says = f"#### {answer}" if direct else f"<think>\nSo {work}\n</think>\n\n {answer}"
-            turns = [("system", SYSTEM), ("user", question), ("assistant", says)]
-            messages = [dict(role=role, content=content) for role, content in turns]
-            rows.append(dict(messages=messages, family=family, steps=k, guess=1 / candidates))
-            turn, tried = turn + 1, 0
-            if held_out:
-                taken.add(key)
-        elif tried == 2000:
-            kinds.remove((k, family))
-            tried = 0
-    return rows
-
-
-@contextlib.contextmanager
-def blame(path, problem):
-    """Make any error a ValueError: parsers raise all kinds on a broken file."""
-    try:
-        yield
-    except Exception as error:
-        reason = " ".join(str(error).split())[:150]
-        raise ValueError(f"{path} {problem}: {reason or type(error).__name__}") from None
-
-
-FILES = (".jsonl", ".json", ".parquet", ".txt")
-
-
-def read_file(path):
-    """Rows of a .jsonl, .json, .parquet or .txt file; ValueError says what is wrong with it."""
-    if not os.path.isfile(path) or not path.endswith(FILES):
-        raise ValueError(f"data {path} is not a file that ends in one of {' '.join(FILES)}")
-    with blame(f"data {path}", "cannot be read"):
-        if path.endswith(".parquet"):
-            import pyarrow.parquet
-
-            return pyarrow.parquet.read_table(path).to_pylist()
-        with open(path, encoding="utf-8-sig") as f:
-            text = f.read()
-    if path.endswith(".txt"):  # a row is a paragraph, or a line where there is only one
-        parts = [part for part in re.split(r"\n\s*\n", text) if part.strip()]
-        if len(parts) < 2:
-            parts = text.splitlines()
-        return [{"text": part + "\n"} for part in parts]
-    if path.endswith(".json"):
-        with blame(f"data {path}", "is not JSON"):
-            return json.loads(text)
-    rows = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            with blame(f"data {path}, line {number}", "is not JSON"):
-                rows.append(json.loads(line))
-    return rows
-
-
-HUB = "is neither a local file or folder nor to be had from the Hugging Face hub; on Kaggle turn"
-
-
-def hub_rows(source, split, most=None):
-    """The first `most` rows, by default all, of a split of a data set, HUB_ID or HUB_ID:SUBSET."""
-    from datasets import load_dataset
-
-    name, _, subset = source.partition(":")
-    with blame(f"data {source}", f"{HUB} Internet on, or give --data FILE or --data embedded"):
-        rows = load_dataset(name, subset or None, split=split)
-        return list(rows.select(range(min(len(rows), most or len(rows)))))
-
-
-def read_source(source, config):
-    """(rows to train on, rows held out) of one source of `data`, lists of dicts, whatever the
-    seed: every run is measured on the same rows."""
-    most = config.max_rows or None
-    if source == "embedded":
-        train = embedded_rows(most or 20_000, False, config.problem_steps)
-        return train, embedded_rows(600, True, config.problem_steps)
-    if source.endswith(FILES) or os.path.exists(source):
-        rows = read_file(source)
-    else:
-        rows = hub_rows(source, "train", most)
-    if not isinstance(rows, list) or len(rows) < 2:
-        n = len(rows) if isinstance(rows, list) else "no list of"
-        raise ValueError(f"data {source} has {n} rows; it needs at least 2, one to hold out")
-    rows = rows[:most]
-    rows = [rows[i] for i in torch.randperm(len(rows), generator=generator(0)).tolist()]
-    cut = math.ceil(len(rows) * config.val_fraction)
-    return rows[cut:], rows[:cut]
-
-
-def turns_of(row):
-    """[(role, content), …] of a row; its `text` has the role "text"; [] if it is unusable."""
-    if not isinstance(row, dict):
-        return []
-    if isinstance(row.get("messages"), list):
-        messages = [m if isinstance(m, dict) else {} for m in row["messages"]]
-        turns = [(m.get("role"), m.get("content")) for m in messages]
-    elif row.get("question") is not None:  # columnar files fill the other rows' columns with None
-        turns = [("user", row["question"]), ("assistant", row.get("answer"))]
-    else:
-        turns = [("text", row.get("text"))]
-    if not all(isinstance(part, str) for turn in turns for part in turn):
-        return []
-    return turns
-
-
-def turn_end(tokenizer):
-    """What ends a turn: ChatML's token where the tokenizer has it, else its end of text."""
-    number = tokenizer.convert_tokens_to_ids("<|im_end|>")  # of an unknown word: none, or another's
-    if number is not None and tokenizer.convert_ids_to_tokens(number) == "<|im_end|>":
-        return "<|im_end|>"
-    return tokenizer.eos_token or ""
-
-
-def segments(row, tokenizer=None):
-    """[(text, whether the assistant says it), …] of a usable row, in ChatML or as plain text."""
-    end, end_of_text = "", ""
-    if tokenizer:
-        end, end_of_text = turn_end(tokenizer), tokenizer.eos_token or ""
-    parts = []
-    for role, content in turns_of(row):
-        if role == "text":
-            parts.append((content + end_of_text, True))
-        else:
-            parts.append((f"<|im_start|>{role}\n", False))
-            parts.append((content + end, role == "assistant"))
-            parts.append(("\n", False))
-    return parts
-
-
-def encode(rows, tokenizer, loss_on="all"):
-    """segments() of each row → its token ids, and for each token whether it is learned: two lists.
-
-    Segments are encoded one by one, so that a prompt is what it was in training; a thousand rows
-    at a time, so that their texts and lists are never all in memory."""
-    rows = iter(rows)
-    while batch := list(itertools.islice(rows, 1000)):
-        texts = list(dict.fromkeys(text for parts in batch for text, _ in parts))
-        ids = dict(zip(texts, tokenizer(texts, add_special_tokens=False).input_ids))
-        for parts in batch:
-            tokens, learn = [], []
-            for text, said in parts:
-                tokens += ids[text]
-                learn += [said or loss_on == "all"] * len(ids[text])
-            yield tokens, learn
-
-
-def blocks(encoded, T, packing):
-    """encode()'s rows → (tokens, targets), each (N, T) int32; -100 is no target.
-
-    pack: all rows end to end, cut every T tokens; the rest, less than a block, is left out.
-    pad:  each row from the start of a block, the last one filled up with zeros; a longer row goes
-          on in another block.
-    """
-    # typed arrays, not lists of numbers: 4 bytes for a token where a list takes 36
-    tokens, targets = array.array("i"), array.array("i")
-    for ids, learn in encoded:
-        following = [i if said else -100 for i, said in zip(ids, learn)]
-        if packing == "pack":
-            tokens.extend(ids)
-            targets.extend(following)
-            continue
-        tokens.extend(ids[:-1])
-        targets.extend(following[1:])
-        missing = -len(ids[1:]) % T
-        tokens.extend([0] * missing)
-        targets.extend([-100] * missing)
-    tokens, targets = np.frombuffer(tokens, np.int32), np.frombuffer(targets, np.int32)
-    if packing == "pack":
-        targets = targets[1:]
-    N = len(targets) // T
-    return tokens[: N * T].reshape(N, T), targets[: N * T].reshape(N, T)
-
-
-def filled(tokens, targets):
-    """Which positions of blocks() hold text, (N, T) bool: all up to the last token or target."""
-    there = (tokens != 0) | (targets != -100)
-    return np.logical_or.accumulate(there[:, ::-1], axis=1)[:, ::-1]
-
-
-def load_tokenizer(name, texts=(), size=2048):
-    """The tokenizer of a folder or hub id; 'embedded' makes a byte-level BPE from `texts`."""
-    from transformers import AutoTokenizer, PreTrainedTokenizerFast
-
-    if name == "embedded":
-        from tokenizers import ByteLevelBPETokenizer, Tokenizer
-
-        special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>"]
-        bpe = ByteLevelBPETokenizer()
-        bpe.train_from_iterator(texts, size, special_tokens=special, show_progress=False)
-        bpe = Tokenizer.from_str(bpe.to_str())  # out of its wrapper
-        return PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token=special[0])
-    if os.path.isdir(name):
-        with blame(f"tokenizer folder {name}", "cannot be read"):
-            return AutoTokenizer.from_pretrained(name, local_files_only=True)
-    with blame(f"tokenizer {name}", f"{HUB} Internet on, or give --tokenizer DIR or embedded"):
-        return AutoTokenizer.from_pretrained(name)
-
-
-def final_answer(text):
-    """What a text answers: all after its last ####, else after </think>; None without either."""
-    mark = "####" if "####" in text else "</think>"
-    return text.rsplit(mark, 1)[1].strip() if mark in text else None
-
-
-def problem_of(row):
-    """A row as a held-out problem, {messages, solution: the last turn, answer, …}, or None: it is
-    checkable if the assistant speaks last, with a final_answer() of one line, 40 characters."""
-    *asked, (role, solution) = turns_of(row)
-    answer = final_answer(solution)
-    if role != "assistant" or not answer or len(answer) > 40 or "\n" in answer:
-        return None
-    messages = [dict(role=role, content=content) for role, content in asked]
-    problem = dict(messages=messages, solution=solution, answer=answer)
-    for name, kind in (("family", str), ("steps", int), ("guess", float)):
-        if isinstance(row.get(name), kind):  # what embedded rows say of themselves
-            problem[name] = row[name]
-    return problem
-
-
-CHAT = """{% for m in messages %}<|im_start|>{{ m.role }}
-{{ m.content }}<|im_end|>
-{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
-{% endif %}"""  # kept with the tokenizer of a model trained on chats; segments() says the same
-
-
-@functools.lru_cache(4)
-def block_order(n, seed, epoch):
-    return torch.randperm(n, generator=generator(seed, epoch))
-
-
-def batch_rows(step, batch_size, n, seed):
-    """Which of n blocks the 0-based step takes, each epoch in a new order: nothing to save, and
-    every process of a job knows the whole batch."""
-    positions = range(step * batch_size, (step + 1) * batch_size)
-    return torch.stack([block_order(n, seed, at // n)[at % n] for at in positions])
-
-
-@dataclass
-class Data:
-    """What a model trains on and is measured by. load_data() makes it of text; a study makes its
-    own, with methods of its own: a curriculum, batches drawn anew, another measure."""
-
-    train: tuple  # (tokens, targets), each (N, T) int32
-    val: tuple  # the same, several sources in turn
-    tokenizer: object = None
-    problems: list = field(default_factory=list)  # of problem_of(), several sources in turn
-    facts: dict = field(default_factory=dict)  # for the lines printed before the first step
-    n_words: int = 0  # ids in use
-    val_by_source: dict = field(default_factory=dict)  # as `val`, where there are several sources
-    sizes: tuple = ()  # all that were used, defaults too, for config.json
-    fresh: bool = False  # draw() never repeats itself: there are no epochs
-    seed: int = 0  # train() sets it to the run's
-    state: dict = field(default_factory=dict)  # what a resume needs; kept in checkpoints
-
-    def draw(self, step, n):
-        """(tokens, targets), each (n, T) int64, of the 0-based step: a function of it, of the seed
-        and of the state, so that a resumed run draws the same."""
-        rows = batch_rows(step, n, len(self.train[0]), self.seed).numpy()
-        return tuple(torch.from_numpy(part[rows]).long() for part in self.train)
-
-    def told(self, loss):
-        """Called with the training loss after each step."""
-
-    def measure(self, model):
-        """{name: value} that each evaluation adds to the log."""
-        return {}
-
-    def fingerprint(self):
-        """A number that tells this data from other data, for resuming."""
-        crc = 0
-        for part in (*self.train, *self.val):
-            crc = zlib.crc32(np.ascontiguousarray(part), crc)
-        return crc
-
-
-def in_turn(lists):
-    """The first of each list, then the second of each, and so on: wherever it is cut off, all
-    lists have had their share."""
-    missing = object()
-    turns = itertools.zip_longest(*lists, fillvalue=missing)
-    return [x for turn in turns for x in turn if x is not missing]
-
-
-def load_data(config, block_size=512, tokenizer=None):
-    """Read, split, tokenize and pack the sources of a TrainConfig → Data; ValueError if that
-    does not give at least one block to train and one to validate on."""
-    if config.sizes:
-        n = f"sizes {','.join(config.sizes)} are for a task or a loader"
-        raise ValueError(f"{n}; give none with --data {' '.join(config.data)}")
-    sources = [(source, *read_source(source, config)) for source in config.data]
-    return make_data(sources, config, block_size, tokenizer)
-
-
-def make_data(sources, config, block_size, tokenizer=None, chunks=None):
-    """[(source, rows to train on, rows held out)] → Data, as load_data() says.
-
-    chunks(encode()'s rows) may cut the rows otherwise before they become blocks."""
-    names = ", ".join(name for name, _, _ in sources)
-    train = [row for _, rows, _ in sources for row in rows]
-    held_out = in_turn([rows for _, _, rows in sources])
-    every_row = train + held_out
-    parts = dict(train=list(filter(turns_of, train)), val=list(filter(turns_of, held_out)))
-    if not parts["train"] or not parts["val"]:
-        columns = sorted({str(key) for row in every_row if isinstance(row, dict) for key in row})
-        found = ", ".join(columns[:20]) or "no columns"
-        needs = "a row needs messages, question + answer, or text"
-        raise ValueError(f"data {names}: {needs}; found {found}")
-    usable = parts["train"] + parts["val"]
-    if tokenizer is None:
-        texts = ("".join(text for text, _ in segments(row)) for row in usable)
-        tokenizer = load_tokenizer(config.tokenizer, texts, config.tokenizer_size)
-    if any(turns_of(row)[0][0] != "text" for row in usable):
-        tokenizer.chat_template = CHAT
-    facts = dict(unusable_rows=len(every_row) - len(usable))
-
-    def cut(rows, kind):
-        """blocks() of the rows; `facts` gain how many rows and tokens of this kind there are."""
-        lengths = []
-
-        def counted():
-            parts = (segments(row, tokenizer) for row in rows)
-            for ids, learn in encode(parts, tokenizer, config.loss_on):
-                lengths.append(len(ids))
-                yield ids, learn
-
-        encoded = chunks(counted()) if chunks else counted()
-        made = blocks(encoded, block_size, config.packing)
-        problems = [n for row, n in zip(rows, lengths) if isinstance(row.get("guess"), float)]
-        if problems and max(problems) > block_size + 1:  # cut, it could not be answered
-            n = f"block_size {block_size} is too short for problems of {max(problems)} tokens"
-            raise ValueError(f"{n}; give at least {max(problems) - 1}, or fewer --problem_steps")
-        facts[f"{kind}_rows"], facts[f"{kind}_tokens"] = len(rows), sum(lengths)
-        if not (made[1] != -100).any():
-            n = f"data {names}: {sum(lengths)} tokens for {kind} do not fill a block of"
-            advice = "give more text, a smaller --block_size, or --packing pad"
-            raise ValueError(f"{n} {block_size} to learn from; {advice}")
-        return made
-
-    train_blocks, val_blocks = cut(parts["train"], "train"), cut(parts["val"], "val")
-    problems = [problem for row in parts["val"] if (problem := problem_of(row))]
-    guesses = [problem["guess"] for problem in problems if "guess" in problem]
-    if guesses and len(guesses) == len(problems):
-        facts["guess"] = statistics.mean(guesses)
-    data = Data(train_blocks, val_blocks, tokenizer, problems, facts, len(tokenizer))
-    if len(sources) > 1:
-        for name, _, rows in sources:
-            with contextlib.suppress(ValueError):  # too small for a block of its own
-                data.val_by_source[name] = cut(list(filter(turns_of, rows)), f"val of {name}")
-    return data
-
+# ---------- 4. data: minidepth_data.py makes it; its names are names of this file too ----------
+
+from minidepth_data import (  # noqa: E402, F401
+    FAMILIES,
+    FILES,
+    SYSTEM,
+    Data,
+    batch_rows,
+    blame,
+    blocks,
+    embedded_problem,
+    embedded_rows,
+    encode,
+    filled,
+    final_answer,
+    generator,
+    hub_rows,
+    load_data,
+    load_tokenizer,
+    make_data,
+    problem_of,
+    read_file,
+    read_source,
+    segments,
+    turn_end,
+    turns_of,
+)
 
 # ---------- 5. sampling and answer accuracy ----------
 

@@ -41,6 +41,7 @@ from pygments.lexers import PythonLexer
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CACHE = ROOT / ".cache" / "mkdocs-jupyter"
+CODE = ["minidepth.py", "minidepth_data.py", "train.py"]
 SEE = "What to see:"
 INK = "#010203"  # of matplotlibrc: the colour of the page's text
 TORCH = importlib.metadata.version("torch").split("+")[0]
@@ -53,7 +54,7 @@ log = get_plugin_logger("minidepth")
 def salt():
     """A hash of everything that pages read besides themselves."""
     digest = hashlib.sha256(TORCH.encode())
-    files = [ROOT / "minidepth.py", ROOT / "train.py", *(ROOT / "docs" / "results").rglob("*")]
+    files = [ROOT / name for name in CODE] + list((ROOT / "docs" / "results").rglob("*"))
     files += (ROOT / "docs" / "studies").glob("*.py")
     files += [ROOT / "docs" / name for name in ("matplotlibrc", "jupyter_nbconvert_config.py")]
     for path in sorted(path for path in files if path.is_file()):
@@ -130,7 +131,7 @@ def notebook(path):
 
 def archive():
     """minidepth.zip: what a notebook needs beside itself."""
-    files = ["minidepth.py", "train.py", "pyproject.toml", "requirements.txt", "LICENSE"]
+    files = [*CODE, "pyproject.toml", "requirements.txt", "LICENSE"]
     for pattern in ("docs/studies/*.py", "docs/results/**/*.csv", "docs/results/**/*.json*"):
         files += sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob(pattern))
     buffer = io.BytesIO()

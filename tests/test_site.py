@@ -133,7 +133,7 @@ def test_the_map_has_every_tutorial():
 
 
 def test_the_cache_is_another_when_the_code_or_a_result_changes(tmp_path, monkeypatch):
-    read = ["minidepth.py", "train.py", "docs/matplotlibrc", "docs/jupyter_nbconvert_config.py"]
+    read = [*hooks.CODE, "docs/matplotlibrc", "docs/jupyter_nbconvert_config.py"]
     read += ["docs/results/a.csv", "docs/studies/a.py"]
     for name in read:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -157,7 +157,7 @@ def project(tmp_path):
     for name in ("docs/hooks.py", "docs/jupyter_nbconvert_config.py", "docs/matplotlibrc"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
-    for name in ("minidepth.py", "train.py", "pyproject.toml", "requirements.txt", "LICENSE"):
+    for name in (*hooks.CODE, "pyproject.toml", "requirements.txt", "LICENSE"):
         (tmp_path / name).write_text("x = 1\n")
     (tmp_path / "mkdocs.yml").write_text(settings, encoding="utf-8")
     (tmp_path / "docs" / "tutorials").mkdir()
@@ -261,7 +261,8 @@ def test_the_archive_holds_what_pages_read(tmp_path):
     (tmp_path / "minidepth.zip").write_bytes(hooks.archive())
     with zipfile.ZipFile(tmp_path / "minidepth.zip") as zipped:
         names = set(zipped.namelist())
-        assert zipped.read("minidepth.py") == (ROOT / "minidepth.py").read_bytes()
+        for name in ("minidepth.py", "minidepth_data.py", "train.py"):
+            assert zipped.read(name) == (ROOT / name).read_bytes()
     for study in (DOCS / "studies").glob("*.py"):
         assert f"docs/studies/{study.name}" in names
     for result in (DOCS / "results").rglob("*.json*"):

@@ -1,7 +1,8 @@
 """# Functions and classes
 
-`minidepth.py` holds the model, its data, sampling and training; `docs/studies` what we ask of
-trained models, one file a question, imported as `studies.NAME`. Descriptions and source are taken
+`minidepth.py` holds the model, sampling and training, `minidepth_data.py` the data, whose names
+`minidepth` offers too, and `docs/studies` what we ask of trained models: one file per question,
+imported as `studies.NAME`. Descriptions and source are taken
 from the files when the site is built. Dimensions: B sequences, T tokens, C width, H heads, D head
 size, V words, L layers. Start here:
 
@@ -106,18 +107,21 @@ def line_of(thing):
 
 
 def section(thing):
-    """The title of the section of minidepth.py that it stands in."""
-    lines = inspect.getsource(md).split("\n")[: line_of(thing)]
+    """The title of the section that it stands in, of its file."""
+    lines = inspect.getsource(inspect.getmodule(thing)).split("\n")[: line_of(thing)]
     title = [line for line in lines if line.startswith("# ---------- ")][-1].strip("# -")
     return re.sub(r"^\d+\. ", "", title).split(":")[0].split(",")[0]
 
 
 print(__doc__)
 before = None
-for thing in sorted((vars(md)[name] for name in MAIN.split()), key=line_of):
-    if section(thing) != before:
-        before = section(thing)
-        print(f"## minidepth: {before}\n")
+for thing in sorted(
+    (vars(md)[name] for name in MAIN.split()), key=lambda x: (x.__module__, line_of(x))
+):
+    where = f"{thing.__module__}: {section(thing)}"
+    if where != before:
+        before = where
+        print(f"## {where}\n")
     show(thing.__name__, thing, thing.__name__)
 for study, names in STUDIES.items():
     module = importlib.import_module(f"studies.{study}")
