@@ -137,6 +137,7 @@ class TrainConfig:
     tokenizer: str = option("Qwen/Qwen2.5-0.5B", "hub id, folder, or 'embedded': made from data")
     tokenizer_size: int = option(2048, "most words of an embedded tokenizer", 300)
     problem_steps: tuple = option((1, 2, 3), "steps of the embedded problems: 2,3,4", 1, 9)
+    problem_questions: int = option(1, "questions in an embedded conversation to train on", 1, 99)
     max_rows: int = option(20_000, "most rows taken from each source; 0: all", 0)
     val_fraction: float = option(0.05, "share of a source's rows held out", 0.001, 0.9)
     packing: str = option("pack", "rows end to end, or each padded", choices=("pack", "pad"))

@@ -34,7 +34,7 @@ def generator(*numbers):
     return torch.Generator().manual_seed(zlib.crc32(repr(numbers).encode()))
 
 
-def embedded_problem(draw, family, steps, modulus=10):
+def embedded_problem(draw, family, steps, modulus=10, ring=()):
     """A problem of `steps` steps: its question, worked steps, answer, the number of answers that
     are possible, its key, and how many keys there are.
 
@@ -44,7 +44,8 @@ def embedded_problem(draw, family, steps, modulus=10):
 
     Problems of one key are the same: the numbers of a chain, the ring whatever its first letter,
     the line of letters; in whatever order the pairs are given, and whatever is asked of them.
-    `draw()` gives a number from 0 to 1, 1 excluded.
+    `draw()` gives a number from 0 to 1, 1 excluded. Of a `ring` that was given before, a list of
+    letters, a look-up asks without giving its pairs again.
     """
     if family == "chain":
         value, question, work = int(modulus * draw()), [], []
@@ -55,7 +56,11 @@ def embedded_problem(draw, family, steps, modulus=10):
             value = (value + add) % modulus
         asked = f"{', '.join(question)} modulo {modulus} ?"
         return asked, ", ".join(work), str(value), modulus, asked, modulus * (modulus - 1) ** steps
-    letters = sorted("abcdefghij", key=lambda _: draw())
+    if ring:
+        first = int(len(ring) * draw())
+        letters = ring[first:] + ring[:first]
+    else:
+        letters = sorted("abcdefghij", key=lambda _: draw())
     if family == "lookup":
         line = letters[: max(6, steps + 1)]
         first = line.index(min(line))
@@ -67,22 +72,51 @@ def embedded_problem(draw, family, steps, modulus=10):
         pairs = [f"{a} {b}" for a, b in zip(line, line[1:])]
     pairs = ", ".join(sorted(pairs, key=lambda _: draw()))
     if family == "lookup":
-        asked = f"Follow {pairs}. Go {steps} from {line[0]} ?"
+        asked = f"Go {steps} from {line[0]} ?"
+        if not ring:
+            asked = f"Follow {pairs}. {asked}"
         return asked, " ".join(line[: steps + 1]), line[steps], len(line) - 1, key, keys
     return f"Sort {pairs}. Number {k + 1} ?", " ".join(line), line[k], len(line), key, keys
 
 
+def is_held_out(key, keys):
+    """Whether training never sees the problem of this key, of which there are `keys`: an eighth of
+    them, a half where they are few."""
+    share = 8 if keys >= 600 else 2
+    return zlib.crc32(key.encode()) % share == 0
+
+
+def follow_up(draw, family, steps, modulus, ring):
+    """Another problem to train on, of a look-up about the same ring: (question, work, answer)."""
+    if ring:
+        steps = min(steps, len(ring) - 1)
+    for _ in range(2000):
+        problem = embedded_problem(draw, family, steps, modulus, ring)
+        if not is_held_out(*problem[4:]):
+            return problem[:3]
+    raise ValueError(f"modulus {modulus} leaves too few chains; give a larger one")
+
+
 def embedded_rows(
-    n, held_out=False, steps=(1, 2, 3), seed=0, families=FAMILIES, modulus=10, direct=False
+    n,
+    held_out=False,
+    steps=(1, 2, 3),
+    seed=0,
+    families=FAMILIES,
+    modulus=10,
+    direct=False,
+    questions=1,
 ):
     """n generated conversations in the published row format, families and step counts in turn, the
     answer after the worked steps or, with `direct`, without them.
 
-    A key is held out if its CRC-32 is a multiple of 8, of 2 where there are fewer than 600 keys:
-    training never sees it. No key is held out twice; a kind that has no more drops out, and if none
-    is left there are fewer than n rows; ValueError if there are none at all. Only random.random()
-    is drawn from, whose numbers Python keeps the same in every version and on every platform: the
-    same seed gives the same bytes.
+    A conversation to train on has so many `questions`, one after another, each with the next of the
+    step counts: about the same ring, or another chain or line. The test asks one.
+
+    Training never sees what is_held_out(). No key is held out twice; a kind that has no more drops
+    out, and if none is left there are fewer than n rows; ValueError if there are none at all. Only
+    random.random() is drawn from, whose numbers Python keeps the same in every version and on every
+    platform: the same seed gives the same bytes.
     """
     draw, rows, taken = random.Random(2 * seed + held_out).random, [], set()
     kinds, turn, tried = list(itertools.product(steps, families)), 0, 0
@@ -93,15 +127,23 @@ def embedded_rows(
             break
         k, family = kinds[turn % len(kinds)]
         question, work, answer, candidates, key, keys = embedded_problem(draw, family, k, modulus)
-        share, tried = 8 if keys >= 600 else 2, tried + 1
-        if (zlib.crc32(key.encode()) % share == 0) == held_out and key not in taken:
-            says = f"#### {answer}" if direct else f"<think>\nSo {work}\n</think>\n\n {answer}"
-            turns = [("system", SYSTEM), ("user", question), ("assistant", says)]
-            messages = [dict(role=role, content=content) for role, content in turns]
-            rows.append(dict(messages=messages, family=family, steps=k, guess=1 / candidates))
-            turn, tried = turn + 1, 0
+        tried += 1
+        if is_held_out(key, keys) == held_out and key not in taken:
+            asked = [(question, work, answer)]
             if held_out:
                 taken.add(key)
+            else:
+                ring = key.split() if family == "lookup" else ()
+                for later in range(1, questions):
+                    count = steps[(steps.index(k) + later) % len(steps)]
+                    asked.append(follow_up(draw, family, count, modulus, ring))
+            messages = [dict(role="system", content=SYSTEM)]
+            for question, work, answer in asked:
+                says = f"#### {answer}" if direct else f"<think>\nSo {work}\n</think>\n\n {answer}"
+                messages.append(dict(role="user", content=question))
+                messages.append(dict(role="assistant", content=says))
+            rows.append(dict(messages=messages, family=family, steps=k, guess=1 / candidates))
+            turn, tried = turn + 1, 0
         elif tried == 2000:
             kinds.remove((k, family))
             tried = 0
@@ -169,8 +211,9 @@ def read_source(source, config):
     seed: every run is measured on the same rows."""
     most = config.max_rows or None
     if source == "embedded":
-        train = embedded_rows(most or 20_000, False, config.problem_steps)
-        return train, embedded_rows(600, True, config.problem_steps)
+        steps, questions = config.problem_steps, config.problem_questions
+        train = embedded_rows(most or 20_000, False, steps, questions=questions)
+        return train, embedded_rows(600, True, steps)
     if source.endswith(FILES) or os.path.exists(source):
         rows = read_file(source)
     else:

@@ -119,6 +119,34 @@ def test_the_same_seed_gives_the_same_bytes():
 DIGEST = "a87793aabcfced7d41e8441609e1245f6f7b856cd906e059a568e6416a8eb127"
 
 
+def test_a_conversation_asks_several_problems_none_of_them_held_out():
+    held_out = {canonical(text_of(row)[0]) for row in md.embedded_rows(600, True)}
+    for row in md.embedded_rows(900, questions=3):
+        _, *turns = row["messages"]
+        asked = [turn["content"] for turn in turns[::2]]
+        counts = [len(re.findall("add", asked[0])) or row["steps"]]
+        for later, question in enumerate(asked):
+            if row["family"] == "lookup" and later:
+                assert question.startswith("Go ")  # of the same ring, which is not given again
+                question = asked[0].split("Go")[0] + question
+            assert canonical(question) not in held_out
+            answer = turns[2 * later + 1]["content"]
+            assert md.final_answer(answer) == solve(question)
+            if row["family"] != "chain":
+                length = len(answer.split("\n")[1].split()) - 2  # So, and where it begins
+                assert length == 1 + (row["steps"] - 1 + later) % 3
+        assert len(asked) == 3 and counts == [row["steps"]]
+    starts = {row["messages"][3]["content"][-3] for row in md.embedded_rows(90, questions=2)}
+    assert len(starts) > 5  # a later walk begins anywhere
+    assert md.embedded_rows(9, True, questions=3) == md.embedded_rows(9, True)  # the test asks one
+
+
+def test_a_later_walk_does_not_go_round_a_ring_that_is_too_short_for_it():
+    for row in md.embedded_rows(40, steps=(1, 9), families=("lookup",), questions=2):
+        asked, again = (turn["content"] for turn in row["messages"][1::2])
+        assert int(re.search(r"Go (\d)", again)[1]) == {1: 5, 9: 1}[row["steps"]]
+
+
 @pytest.mark.parametrize("steps", [(1,), (9,)])
 def test_every_step_count_can_be_generated(steps):
     for held_out in (False, True):
@@ -362,6 +390,8 @@ def test_families_and_modulus_are_chosen():
 def test_too_few_problems_for_a_split_are_told():
     with pytest.raises(ValueError, match="^modulus 2 leaves too few chains"):
         md.embedded_rows(50, families=("chain",), steps=(2,), modulus=2)
+    with pytest.raises(ValueError, match="^modulus 2 leaves too few chains"):
+        md.embedded_rows(50, families=("chain",), steps=(3, 2), modulus=2, questions=2)
 
 
 @pytest.mark.parametrize("packing", ["pad", "pack"])
