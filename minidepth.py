@@ -137,7 +137,7 @@ class TrainConfig:
     tokenizer: str = option("Qwen/Qwen2.5-0.5B", "hub id, folder, or 'embedded': made from data")
     tokenizer_size: int = option(2048, "most words of an embedded tokenizer", 300)
     problem_steps: tuple = option((1, 2, 3), "steps of the embedded problems: 2,3,4", 1, 9)
-    problem_questions: int = option(1, "questions in an embedded conversation to train on", 1, 99)
+    ring_questions: int = option(1, "questions about each embedded ring to train on", 1, 99)
     max_rows: int = option(20_000, "most rows taken from each source; 0: all", 0)
     val_fraction: float = option(0.05, "share of a source's rows held out", 0.001, 0.9)
     packing: str = option("pack", "rows end to end, or each padded", choices=("pack", "pad"))
@@ -178,10 +178,10 @@ PRESETS = {
     "report": dict(vocab_size=151_665),
     # attention alone: with a feed-forward part some seeds do not learn in this time
     "laptop": dict(
-        block_size=58, n_heads=4, d_model=64, d_ff=0, dropout=0.0, tie_weights=False, init_std=0.1,
-        data=("embedded",), tokenizer="embedded", packing="pad", loss_on="assistant",
-        steps=1200, batch_size=32, lr=3e-3, lr_floor=0.2, eval_every=50, eval_problems=600,
-        watch_problems=99,
+        block_size=96, n_heads=4, d_model=64, d_ff=0, dropout=0.0, tie_weights=False, init_std=0.1,
+        data=("embedded",), ring_questions=3, max_rows=12_000, tokenizer="embedded", packing="pad",
+        loss_on="assistant", steps=1000, batch_size=12, grad_accum=3, lr=3e-3, lr_floor=0.2,
+        eval_every=50, eval_problems=600, watch_problems=99,
     ),
 }  # fmt: skip
 
@@ -503,7 +503,6 @@ def evaluated(function):
 from minidepth_data import (  # noqa: E402, F401
     FAMILIES,
     FILES,
-    SYSTEM,
     Data,
     batch_rows,
     blame,
@@ -719,6 +718,16 @@ def make_optimizer(model, config):
     return torch.optim.AdamW(groups, lr=config.lr, betas=(config.beta1, config.beta2), fused=True)
 
 
+def by_length(tokens, targets, n):
+    """(tokens, targets), each (B, T), in parts of n sequences that are about as long, each part cut
+    behind its last target: what follows cannot change a causal model's loss."""
+    ends = (targets != -100).flip(1).int().argmax(1)  # (B,), places without a target at the end
+    order = ends.argsort(descending=True, stable=True)
+    for rows in order.split(n):
+        length = targets.size(1) - int(ends[rows].min())
+        yield tokens[rows, :length], targets[rows, :length]
+
+
 def train_step(wrapped, optimizer, scaler, tokens, targets, lr, config):
     """One optimizer step on tokens and targets (grad_accum * batch_size, T) → the mean loss of
     this process's share, and whether the step was skipped for an infinite or NaN gradient."""
@@ -730,7 +739,7 @@ def train_step(wrapped, optimizer, scaler, tokens, targets, lr, config):
     for group in optimizer.param_groups:
         group["lr"] = lr
     optimizer.zero_grad(set_to_none=True)
-    for x, y in zip(tokens.split(config.batch_size), targets.split(config.batch_size)):
+    for x, y in by_length(tokens, targets, config.batch_size):
         x, y = x[rank::world].to(device), y[rank::world].to(device)
         loss_sum, _ = wrapped(x, y)  # (B,), gathered from all GPUs
         part = loss_sum.sum() / n_targets
@@ -749,11 +758,8 @@ def train_step(wrapped, optimizer, scaler, tokens, targets, lr, config):
 def mean_loss(model, part, n_blocks, batch_size):
     """Mean loss per token, without dropout, of the first n_blocks of (tokens, targets)."""
     device = next(model.parameters()).device
-    found = []
-    for i in range(0, min(n_blocks, len(part[0])), batch_size):
-        end = min(n_blocks, i + batch_size)
-        x, y = (torch.as_tensor(each[i:end]).long() for each in part)
-        found.append(model(x.to(device), y.to(device)))
+    some = (torch.as_tensor(each[:n_blocks]).long() for each in part)
+    found = [model(x.to(device), y.to(device)) for x, y in by_length(*some, batch_size)]
     sums, counts = (torch.cat(each).double().cpu() for each in zip(*found))
     return (sums.sum() / counts.sum().clamp(min=1)).item()
 

@@ -25,7 +25,6 @@ import torch
 
 # ---------- 1. embedded problems ----------
 
-SYSTEM = "Think step by step."  # the constant system turn of the embedded data
 FAMILIES = ("chain", "lookup", "order")  # of embedded problems
 
 
@@ -45,7 +44,7 @@ def embedded_problem(draw, family, steps, modulus=10, ring=()):
     Problems of one key are the same: the numbers of a chain, the ring whatever its first letter,
     the line of letters; in whatever order the pairs are given, and whatever is asked of them.
     `draw()` gives a number from 0 to 1, 1 excluded. Of a `ring` that was given before, a list of
-    letters, a look-up asks without giving its pairs again.
+    letters, a look-up asks from any of them, without its pairs, at most once around.
     """
     if family == "chain":
         value, question, work = int(modulus * draw()), [], []
@@ -57,7 +56,7 @@ def embedded_problem(draw, family, steps, modulus=10, ring=()):
         asked = f"{', '.join(question)} modulo {modulus} ?"
         return asked, ", ".join(work), str(value), modulus, asked, modulus * (modulus - 1) ** steps
     if ring:
-        first = int(len(ring) * draw())
+        first, steps = int(len(ring) * draw()), min(steps, len(ring) - 1)
         letters = ring[first:] + ring[:first]
     else:
         letters = sorted("abcdefghij", key=lambda _: draw())
@@ -86,17 +85,6 @@ def is_held_out(key, keys):
     return zlib.crc32(key.encode()) % share == 0
 
 
-def follow_up(draw, family, steps, modulus, ring):
-    """Another problem to train on, of a look-up about the same ring: (question, work, answer)."""
-    if ring:
-        steps = min(steps, len(ring) - 1)
-    for _ in range(2000):
-        problem = embedded_problem(draw, family, steps, modulus, ring)
-        if not is_held_out(*problem[4:]):
-            return problem[:3]
-    raise ValueError(f"modulus {modulus} leaves too few chains; give a larger one")
-
-
 def embedded_rows(
     n,
     held_out=False,
@@ -110,8 +98,8 @@ def embedded_rows(
     """n generated conversations in the published row format, families and step counts in turn, the
     answer after the worked steps or, with `direct`, without them.
 
-    A conversation to train on has so many `questions`, one after another, each with the next of the
-    step counts: about the same ring, or another chain or line. The test asks one.
+    To train on, a ring is asked so many `questions`, one after another, each with the next of the
+    step counts. The test asks one.
 
     Training never sees what is_held_out(). No key is held out twice; a kind that has no more drops
     out, and if none is left there are fewer than n rows; ValueError if there are none at all. Only
@@ -132,12 +120,11 @@ def embedded_rows(
             asked = [(question, work, answer)]
             if held_out:
                 taken.add(key)
-            else:
-                ring = key.split() if family == "lookup" else ()
+            elif family == "lookup":
                 for later in range(1, questions):
                     count = steps[(steps.index(k) + later) % len(steps)]
-                    asked.append(follow_up(draw, family, count, modulus, ring))
-            messages = [dict(role="system", content=SYSTEM)]
+                    asked.append(embedded_problem(draw, family, count, ring=key.split())[:3])
+            messages = []
             for question, work, answer in asked:
                 says = f"#### {answer}" if direct else f"<think>\nSo {work}\n</think>\n\n {answer}"
                 messages.append(dict(role="user", content=question))
@@ -211,7 +198,7 @@ def read_source(source, config):
     seed: every run is measured on the same rows."""
     most = config.max_rows or None
     if source == "embedded":
-        steps, questions = config.problem_steps, config.problem_questions
+        steps, questions = config.problem_steps, config.ring_questions
         train = embedded_rows(most or 20_000, False, steps, questions=questions)
         return train, embedded_rows(600, True, steps)
     if source.endswith(FILES) or os.path.exists(source):

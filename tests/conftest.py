@@ -17,7 +17,10 @@ SHARED = pathlib.Path(__file__).resolve().parents[2] / "shared"
 TINY_MODEL = dict(
     n_layers=2, n_heads=2, d_model=16, d_ff=32, block_size=80, dropout=0.1, tie_weights=True
 )  # fmt: skip
-TINY_TRAIN = dict(steps=12, warmup_steps=2, batch_size=4, eval_every=5, eval_blocks=8, max_rows=300)
+TINY_TRAIN = dict(
+    steps=12, warmup_steps=2, batch_size=4, grad_accum=1, eval_every=5, eval_blocks=8, max_rows=300,
+    ring_questions=1,
+)  # fmt: skip
 
 
 def changed(study, preset, settings=None):

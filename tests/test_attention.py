@@ -276,7 +276,7 @@ def test_every_source_is_measured(tiny, jsonl):
     tokens, targets = (part[:8] for part in data.val)
     texts = data.tokenizer.batch_decode(tokens)
     assert sum("plain words" in text for text in texts) == 4
-    assert sum("Think step by step" in text for text in texts) == 4
+    assert sum("<think>" in text for text in texts) == 4
     assert about["blocks"] == 8
     there = md.filled(tokens, targets)
     assert about["queries"] == there.sum()

@@ -19,7 +19,7 @@ from studies import thinking
 
 
 def text_of(row):
-    return row["messages"][1]["content"], row["messages"][2]["content"]
+    return row["messages"][0]["content"], row["messages"][1]["content"]
 
 
 def solve(question):
@@ -119,31 +119,33 @@ def test_the_same_seed_gives_the_same_bytes():
 DIGEST = "a87793aabcfced7d41e8441609e1245f6f7b856cd906e059a568e6416a8eb127"
 
 
-def test_a_conversation_asks_several_problems_none_of_them_held_out():
-    held_out = {canonical(text_of(row)[0]) for row in md.embedded_rows(600, True)}
+def test_a_ring_is_asked_several_times_from_anywhere_in_training():
+    rings, starts = 0, set()
     for row in md.embedded_rows(900, questions=3):
-        _, *turns = row["messages"]
+        turns = row["messages"]
         asked = [turn["content"] for turn in turns[::2]]
-        counts = [len(re.findall("add", asked[0])) or row["steps"]]
+        if row["family"] != "lookup":
+            assert len(asked) == 1
+            continue
+        rings += 1
+        pairs = asked[0].split("Go")[0]
+        assert len(asked) == 3 and asked[0].startswith("Follow")
         for later, question in enumerate(asked):
-            if row["family"] == "lookup" and later:
-                assert question.startswith("Go ")  # of the same ring, which is not given again
-                question = asked[0].split("Go")[0] + question
-            assert canonical(question) not in held_out
+            if later:
+                assert question.startswith("Go ")  # the ring is not given again
+                starts.add((pairs.index(question[-3]) - pairs.index(asked[0][-3])) != 0)
+                question = pairs + question
             answer = turns[2 * later + 1]["content"]
             assert md.final_answer(answer) == solve(question)
-            if row["family"] != "chain":
-                length = len(answer.split("\n")[1].split()) - 2  # So, and where it begins
-                assert length == 1 + (row["steps"] - 1 + later) % 3
-        assert len(asked) == 3 and counts == [row["steps"]]
-    starts = {row["messages"][3]["content"][-3] for row in md.embedded_rows(90, questions=2)}
-    assert len(starts) > 5  # a later walk begins anywhere
+            written = answer.split("\n")[1].removeprefix("So ").split()
+            assert len(written) == 2 + (row["steps"] - 1 + later) % 3
+    assert rings == 300 and starts == {True, False}
     assert md.embedded_rows(9, True, questions=3) == md.embedded_rows(9, True)  # the test asks one
 
 
 def test_a_later_walk_does_not_go_round_a_ring_that_is_too_short_for_it():
     for row in md.embedded_rows(40, steps=(1, 9), families=("lookup",), questions=2):
-        asked, again = (turn["content"] for turn in row["messages"][1::2])
+        asked, again = (turn["content"] for turn in row["messages"][::2])
         assert int(re.search(r"Go (\d)", again)[1]) == {1: 5, 9: 1}[row["steps"]]
 
 
@@ -291,7 +293,7 @@ def test_loss_falls_on_the_assistant_alone_or_on_all(data):
     tokenizer, row = data.tokenizer, md.embedded_rows(1)[0]
     parts = md.segments(row, tokenizer)
     assert "".join(text for text, _ in parts) == (
-        f"<|im_start|>system\nThink step by step.<|im_end|>\n<|im_start|>user\n{text_of(row)[0]}"
+        f"<|im_start|>user\n{text_of(row)[0]}"
         f"<|im_end|>\n<|im_start|>assistant\n{text_of(row)[1]}<|im_end|>\n"
     )
     (ids, learn), (_, learn_all) = (
@@ -336,8 +338,8 @@ def test_a_prompt_is_the_start_of_what_was_trained_on(data):
 def test_held_out_problems_are_checkable(data):
     assert len(data.problems) == 600
     p = data.problems[1]
-    assert [m["role"] for m in p["messages"]] == ["system", "user"]
-    assert p["answer"] == solve(p["messages"][1]["content"]) and p["family"] == "lookup"
+    assert [m["role"] for m in p["messages"]] == ["user"]
+    assert p["answer"] == solve(p["messages"][0]["content"]) and p["family"] == "lookup"
     long = dict(question="q", answer="<think>x</think> " + "long " * 20)
     for row in (dict(text="#### 3"), dict(question="q", answer="no mark"), long):
         assert md.problem_of(row) is None
@@ -371,7 +373,7 @@ def test_direct_answers_have_no_steps_before_them():
         assert short["messages"][:-1] == question and "<think>" in says["content"]
         answer = md.final_answer(says["content"])
         assert short["messages"][-1]["content"] == f"#### {answer}"
-        assert md.problem_of(short)["answer"] == answer == solve(question[1]["content"])
+        assert md.problem_of(short)["answer"] == answer == solve(question[0]["content"])
 
 
 def test_families_and_modulus_are_chosen():
@@ -381,7 +383,7 @@ def test_families_and_modulus_are_chosen():
     answers = {md.final_answer(row["messages"][-1]["content"]) for row in rows}
     assert answers == set("01234") and {row["guess"] for row in rows} == {1 / 5}
     for row in rows:
-        question = row["messages"][1]["content"]
+        question = row["messages"][0]["content"]
         total = sum(int(n) for n in re.findall(r"\d+", question)[:-1])  # the last is the modulus
         assert "modulo 5" in question
         assert md.final_answer(row["messages"][-1]["content"]) == str(total % 5)
@@ -390,8 +392,6 @@ def test_families_and_modulus_are_chosen():
 def test_too_few_problems_for_a_split_are_told():
     with pytest.raises(ValueError, match="^modulus 2 leaves too few chains"):
         md.embedded_rows(50, families=("chain",), steps=(2,), modulus=2)
-    with pytest.raises(ValueError, match="^modulus 2 leaves too few chains"):
-        md.embedded_rows(50, families=("chain",), steps=(3, 2), modulus=2, questions=2)
 
 
 @pytest.mark.parametrize("packing", ["pad", "pack"])
@@ -450,7 +450,7 @@ def test_the_loss_of_each_source_is_logged(tiny, jsonl, packing):
         assert run.log[-1]["val_loss_by_source"][name] == pytest.approx(loss.item(), abs=1e-5)
         text = "".join(data.tokenizer.decode(row) for row in part[0])
         assert ("words of a source" in text) == (name == path)
-        assert ("Think step by step" in text) == (name == "embedded")
+        assert ("<think>" in text) == (name == "embedded")
     assert "val_loss_by_source" not in md.train(*tiny(name="one", **settings)).log[-1]
 
 

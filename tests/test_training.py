@@ -120,6 +120,36 @@ def test_accumulation_equals_the_large_batch(model):
         torch.testing.assert_close(accumulated[name], large[name], atol=1e-7, rtol=1e-5)
 
 
+def test_padding_behind_the_last_target_is_not_computed_and_changes_nothing(model, monkeypatch):
+    torch.manual_seed(1)
+    tokens, targets = torch.randint(61, (2, 6, 16))
+    ends = [5, 16, 9, 4, 12, 3]
+    for row, end in enumerate(ends):
+        targets[row, end:] = -100
+    targets[4] = -100  # a row without targets
+    gpt = model(dropout=0.0).train()
+    loss_sum, n = gpt(tokens, targets)
+    (loss_sum.sum() / n.sum()).backward()
+    whole = gradients(gpt)
+    gpt.zero_grad()
+    seen, real = [], md.GPT.forward
+    monkeypatch.setattr(
+        md.GPT, "forward", lambda self, x, y: seen.append(x.shape) or real(self, x, y)
+    )
+    optimizer = torch.optim.SGD(gpt.parameters(), lr=0.0)
+    scaler = torch.amp.GradScaler("cpu", enabled=False)
+    config = step_config(batch_size=2, grad_accum=3)
+    loss, _ = md.train_step(gpt, optimizer, scaler, tokens, targets, 0.0, config)
+    assert loss == pytest.approx((loss_sum.sum() / n.sum()).item(), rel=1e-6)
+    for name, gradient in gradients(gpt).items():
+        torch.testing.assert_close(gradient, whole[name], atol=1e-7, rtol=1e-5)
+    # the row without targets is taken for a full one; then 16, 9, 5, 4 and 3 tokens
+    assert sorted(seen) == [(2, 4), (2, 9), (2, 16)]
+    seen.clear()
+    assert md.mean_loss(gpt, (tokens, targets), 6, 2) == pytest.approx(loss, rel=1e-6)
+    assert sorted(seen) == [(2, 4), (2, 9), (2, 16)]
+
+
 def test_a_step_scales_unscales_clips_steps_and_updates_in_this_order(model, monkeypatch):
     calls, gpt = [], model().train()
     optimizer = torch.optim.SGD(gpt.parameters(), lr=0.5)

@@ -21,7 +21,7 @@ print(
 rows = md.embedded_rows(9)
 for family, means in MEANS.items():
     row = next(row for row in rows if (row["family"], row["steps"]) == (family, 3))
-    question, said = (turn["content"] for turn in row["messages"][1:])
+    question, said = (turn["content"] for turn in row["messages"])
     work = said.split("\n")[1].removeprefix("So ")
     print(f"| {family} | {means} | {question} | {work} | {md.final_answer(said)} |")
 

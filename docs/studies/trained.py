@@ -37,11 +37,8 @@ def sample(run_dir, prompt, temperature, max_new_tokens, seed):
         raise ValueError(f"--sample {run_dir} was trained on a depth task: it knows no text")
     sampling = dict(temperature=temperature, max_new_tokens=max_new_tokens, seed=seed)
     if tokenizer.chat_template:  # trained on conversations
-        _, t = md.read_config(run_dir)
-        messages = [dict(role="user", content=prompt)]
-        if t.data == ("embedded",):
-            messages.insert(0, dict(role="system", content=md.SYSTEM))
-        print(md.answer_texts(model, tokenizer, [dict(messages=messages)], **sampling)[0].strip())
+        problem = dict(messages=[dict(role="user", content=prompt)])
+        print(md.answer_texts(model, tokenizer, [problem], **sampling)[0].strip())
         return
     tokens = torch.tensor([tokenizer(prompt, add_special_tokens=False).input_ids])
     tokens = md.generate(model, tokens, eos=tokenizer.eos_token_id, **sampling)
