@@ -41,8 +41,8 @@ def parsed(x, y, sizes):
     width = 1 + max(sizes["lengths"]) if written else 2
     asked = []
     for at in range(ends, len(x), width):
-        k = x[at + 1] - sizes["letters"]
-        asked.append((x[at], k, x[at + 2 : at + width], y[at : at + width]))
+        k = x[at] - sizes["letters"]
+        asked.append((x[at + 1], k, x[at + 2 : at + width], y[at : at + width]))
     return follows, asked
 
 
@@ -88,12 +88,12 @@ def test_letters_and_lengths_are_asked_evenly():
 
 
 def test_answers_are_not_in_the_sequence():
-    """A direct question is two tokens: its letter and its number."""
+    """A direct question is two tokens: its number and its letter."""
     sizes, rows = drawn()
     for x, _ in rows:
         assert len(x) == 2 * 8 + 2 * 56
-        assert all(token < 16 for token in x[16::2])
-        assert all(token in (17, 18) for token in x[17::2])
+        assert all(token in (17, 18) for token in x[16::2])
+        assert all(token < 16 for token in x[17::2])
     tokens, _ = TASK.draw(2, md.generator(0), **WRITTEN)
     assert tokens.shape == (2, 16 + 5 * 8)
 
@@ -168,7 +168,7 @@ def test_links_of_written_steps():
     found = TASK.links(tokens, targets, **sizes)
     assert list(found) == ["copy", "match"]
     for i, (x, y) in enumerate(rows):
-        asks = [at for at, token in enumerate(x) if token > 16]
+        asks = [at + 1 for at, token in enumerate(x) if token > 16]
         copies = {(at, at - 1) for at in [*range(1, 16, 2), *asks]}
         second = {x[at]: at for at in range(1, 16, 2)}
         matches = {(at, second[letter]) for at, letter in enumerate(y) if letter != -100}
@@ -206,7 +206,7 @@ class Oracle(torch.nn.Module):
     def forward(self, x):
         y = torch.stack([self.table[tuple(row)] for row in x.tolist()]).clamp(min=0)
         for k in self.wrong:
-            y = torch.where(x == 16 + k, 16, y)  # no letter
+            y = torch.where(x.roll(1, 1) == 16 + k, 16, y)  # no letter
         return torch.nn.functional.one_hot(y, 30).float()
 
 

@@ -59,10 +59,11 @@ md.PRESETS.update(PRESETS)
 
 
 class ring(Task):
-    """A ring of letters as pairs in mixed order, a b for "b follows a", then questions: a letter
-    and a number k, at which the letter k steps on is asked. The ring is drawn anew for each
-    sequence, of 65 million by default; letters and lengths of questions are drawn evenly and may
-    come again. Answered directly, a question is these two tokens and no answer stands in the
+    """A ring of letters as pairs in mixed order, a b for "b follows a", then questions: a number k
+    and a letter, at which the one k steps on is asked. (The other way round a question would first
+    have to copy its letter, and one layer would fail for that alone.) The ring is drawn anew for
+    each sequence, of 65 million by default; letters and lengths of questions are drawn evenly and
+    may come again. Answered directly, a question is these two tokens and no answer stands in the
     sequence: an answered question would be a look-up for a later one. Written, the letters on the
     way follow, and each is the target of the token before it; the places that a shorter question
     leaves over hold a blank. A question counts as right if all its letters are.
@@ -95,11 +96,11 @@ class ring(Task):
         at = (start[..., None] + step) % ring
         path = line.gather(1, at.flatten(1)).view(at.shape)  # the letter 0, 1, 2, … steps on
         if answer == "direct":
-            asked = torch.cat((path[..., :1], letters + k), 2)
+            asked = torch.cat((letters + k, path[..., :1]), 2)
             targets = F.pad(path.gather(2, k), (1, 0), value=-100)
         else:
             on_the_way = path[..., 1:-1].where(step[1:-1] < k, letters)
-            asked = torch.cat((path[..., :1], letters + k, on_the_way), 2)
+            asked = torch.cat((letters + k, path[..., :1], on_the_way), 2)
             wanted = path[..., 1:].where(step[1:] <= k, -100)
             targets = F.pad(wanted, (1, 0), value=-100)
         tokens = torch.cat((pairs.flatten(1), asked.flatten(1)), 1)
@@ -125,29 +126,27 @@ class ring(Task):
             return statistics.mean(1.0 if k == 1 else 1 / (ring - 3) for k in lengths)
 
     def links(self, tokens, targets, letters, ring, lengths, answer, **_):
-        """The second letter of a pair and a question's number copy the letter before (copy).
+        """The second letter of a pair and a question's letter copy the token before (copy).
         Written, each letter is found in the pair of the one before (match). Directly, a question
         finds the letters on its way in their pairs (step 1, step 2, …), or, for four steps and
         more, an earlier question about the letter half way (half)."""
         place = torch.arange(tokens.size(1))
         second = (place < 2 * ring) & (place % 2 == 1)
-        asks = tokens > letters
+        k = tokens.roll(1, 1) - letters  # above 0 where a question asks
+        asks = k > 0
         copy = (second | asks)[:, :, None] & (place == place[:, None] - 1)
         if answer == "written":
             return dict(copy=copy, match=answer_before(tokens, targets) & second)
-        k = tokens - letters  # where a question asks
-        before = tokens.roll(1, 1).where(asks, 0)  # the letter that it asks about
         follows = torch.zeros(len(tokens), letters, dtype=torch.int64)
         follows.scatter_(1, tokens[:, : 2 * ring : 2], tokens[:, 1 : 2 * ring : 2])
-        steps, at = dict(copy=copy), before
+        steps, at = dict(copy=copy), tokens.where(asks, 0)
         half = torch.zeros_like(copy)
         for step in range(1, max(lengths) + 1):
             at = follows.gather(1, at)
-            found = (at[:, :, None] == tokens[:, None]) & second
-            steps[f"step {step}"] = found & (asks & (k >= step))[:, :, None]
+            same = at[:, :, None] == tokens[:, None]
+            steps[f"step {step}"] = same & second & (asks & (k >= step))[:, :, None]
             if step > 1:
-                same = (at[:, :, None] == before[:, None]) & asks[:, None]
-                half |= same & (asks & (k == 2 * step))[:, :, None]
+                half |= same & asks[:, None] & (asks & (k == 2 * step))[:, :, None]
         if max(lengths) > 3:
             steps["half"] = half.tril(-1)
         return steps
@@ -158,7 +157,7 @@ class ring(Task):
         good = (predicted(model, tokens) == targets) | (targets == -100)
         right = good[:, 2 * ring :].unflatten(1, (questions, -1)).all(2).float()
         asked = tokens[:, 2 * ring :].unflatten(1, (questions, -1))
-        k = asked[..., 1] - letters
+        k = asked[..., 0] - letters
         by_length = {}
         for length in sizes["lengths"]:
             alone = sizes | dict(lengths=(length,))
