@@ -43,13 +43,13 @@ LEARNED = 0.9  # accuracy from which a length counts as learned
 DIRECT = dict(
     block_size=128, n_heads=4, d_model=64, d_ff=0, dropout=0.0, init_std=0.1, tie_weights=False,
     data=("ring",), sizes=("lengths=1+2",), steps=1500, batch_size=64, lr=2e-3, weight_decay=0.0,
-    eval_every=100, eval_blocks=1000,
+    eval_every=100, eval_blocks=200,
 )  # fmt: skip
 WRITTEN_SIZES = ("answer=written", "lengths=1+2+4+7", "questions=8", "early=0")
 PRESETS = {
     "ring": DIRECT,
     "ring-layers": DIRECT,
-    "ring-four": DIRECT | dict(sizes=("lengths=1+2+4",), steps=4000),
+    "ring-four": DIRECT | dict(sizes=("lengths=1+2+4",), steps=4000, eval_every=200),
     "ring-written": DIRECT | dict(sizes=WRITTEN_SIZES, steps=1000),
 }
 md.PRESETS.update(PRESETS)
