@@ -79,7 +79,7 @@ class ring(Task):
 
     def draw(
         self, batch, generator, test=False, letters=16, ring=8, questions=56, lengths=(1, 2),
-        answer="direct", early=0.4, *, opened=None,
+        answer="direct", early=0.3, *, opened=None,
     ):  # fmt: skip
         """tokens and targets (batch, 2 ring + questions × width), where width is 2, or written
         1 + the longest length. `opened`: the lengths to draw from, if not all. ValueError for
@@ -106,7 +106,7 @@ class ring(Task):
         tokens = torch.cat((pairs.flatten(1), asked.flatten(1)), 1)
         return tokens, F.pad(targets.flatten(1), (2 * ring, 0), value=-100)
 
-    def train_batch(self, done, batch, generator, lengths=(1, 2), early=0.4, **sizes):
+    def train_batch(self, done, batch, generator, lengths=(1, 2), early=0.3, **sizes):
         n_open = len(lengths)
         if done < early:
             n_open = max(1, math.ceil((len(lengths) - 1) * done / early))
