@@ -1,6 +1,7 @@
 """The task `ring` and its study: against a walk along the pairs, letter by letter."""
 
 import itertools
+import json
 import math
 import random
 import re
@@ -262,25 +263,26 @@ def test_the_lengths_join_by_time():
         ("early=x", "sizes early=x does not work"),
     ],
 )
-def test_sizes_that_do_not_work_say_so_in_one_line(sizes, words, capsys):
+def test_sizes_that_do_not_work_say_so_in_one_line(sizes, words):
     m, t = find.configs("ring", sizes=tuple(sizes.split(",")))
-    with pytest.raises(ValueError, match=re.sub(r"\+", "[+]", words)):
+    with pytest.raises(ValueError, match=re.sub(r"\+", "[+]", words)) as error:
         find.load_data(t, m.block_size)
-    line = f"--data ring --sizes {sizes} --steps 2 --warmup_steps 0"
-    assert train.main(line.split()) == 2
-    error = capsys.readouterr().err
-    assert words in error and error.count("\n") == 1
+    assert "\n" not in str(error.value)
 
 
 def test_the_command_knows_the_task_and_its_study(tmp_path, capsys):
     assert train.main(["--data", "ring", "--dry_run"]) == 0
     assert "preset tasks: ring is a depth task" in capsys.readouterr().out
     where = ["--out_dir", str(tmp_path)]
+    assert train.main(["--data", "ring", "--sizes", "lengths=5", *where]) == 2
+    error = capsys.readouterr().err
+    assert "lengths 5 is too much" in error and error.count("\n") == 1
     tiny = "--d_model 8 --n_heads 1 --batch_size 4 --steps 2 --warmup_steps 0 --eval_every 2"
-    line = f"--data ring --sizes lengths=1+2,questions=4 --n_layers 1 2 {tiny}"
+    line = f"--data ring --sizes lengths=1+2,questions=4 --n_layers 1 --name run {tiny}"
     assert train.main([*line.split(), *where]) == 0
-    assert "| 1 | 1 |" in capsys.readouterr().out
-    assert list(tmp_path.glob("grid_*/lengths.png"))
+    last = json.loads((tmp_path / "run" / "log.jsonl").read_text().splitlines()[-1])
+    by_length = last["accuracy_by"]["lengths"]
+    assert by_length.keys() == {"1", "2"} and by_length["2"].keys() >= {"guess", "shortcut"}
     for preset in ring.PRESETS:
         assert train.main(["--study", "ring", "--preset", preset, "--dry_run", *where]) == 0
 
@@ -335,3 +337,12 @@ def test_figures_say_what_was_found(tmp_path, monkeypatch):
     ring.figure(made(models, lambda n, k: 0.2), str(tmp_path))
     assert said[2].startswith("Of 6 cells right of the predicted line, 0 are learned")
     assert (tmp_path / "layers.png").stat().st_size > 5000
+
+
+def test_a_grid_of_layers_has_a_figure(tmp_path):
+    runs = made({"1 layer": 1, "2 layers": 2}, lambda n, k: 0.5)
+    for run in runs:
+        run["labels"]["n_layers"] = run["labels"].pop("model")[0]
+        run["shortcut"] = 0.2
+    TASK.figure(runs, str(tmp_path))
+    assert (tmp_path / "lengths.png").stat().st_size > 5000

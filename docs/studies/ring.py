@@ -42,7 +42,7 @@ LEARNED = 0.9  # accuracy from which a length counts as learned
 
 DIRECT = dict(
     block_size=128, n_heads=4, d_model=64, d_ff=0, dropout=0.0, init_std=0.1, tie_weights=False,
-    data=("ring",), sizes=("lengths=1+2",), steps=1500, batch_size=64, lr=2e-3, weight_decay=0.0,
+    data=("ring",), sizes=("lengths=1+2",), steps=1200, batch_size=64, lr=2e-3, weight_decay=0.0,
     eval_every=100, eval_blocks=200,
 )  # fmt: skip
 WRITTEN_SIZES = ("answer=written", "lengths=1+2+4+7", "questions=8", "early=0")
@@ -75,7 +75,7 @@ class ring(Task):
     shortest first.
     """
 
-    settings = dict(steps=1500, eval_every=100)
+    settings = dict(steps=1200, eval_every=100)
 
     def draw(
         self, batch, generator, test=False, letters=16, ring=8, questions=56, lengths=(1, 2),
