@@ -333,9 +333,9 @@ def test_figures_say_what_was_found(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["applied.png"]
     models = {"1 layer": 1, "2 layers": 2, "3 layers": 3, "4 layers": 4}
     ring.figure(made(models, share), str(tmp_path))
-    assert said[1].startswith("Of 6 cells right of the predicted line, 6 are learned")
+    assert said[1].startswith("Learned: 6 of 6 cells right of the predicted line, 0 of 6 left")
     ring.figure(made(models, lambda n, k: 0.2), str(tmp_path))
-    assert said[2].startswith("Of 6 cells right of the predicted line, 0 are learned")
+    assert said[2].startswith("Learned: 0 of 6 cells right of the predicted line, 0 of 6 left")
     assert (tmp_path / "layers.png").stat().st_size > 5000
 
 

@@ -276,13 +276,13 @@ def draw_map(found, path, answer="direct"):
         axes.set_yticks(range(len(lengths)), lengths)
         axes.set(xlabel="layers", ylabel="steps on")
         n = max(len(shares) for values in found.values() for shares in values.values())
-        reached = 0
-        possible = 0
+        left, right = [], []  # of the line
         for row, first in zip(medians, edge):
-            possible += len(row) - first
-            reached += sum(value >= LEARNED for value in row[first:])
-        title = f"Of {possible} cells right of the predicted line, {reached} are learned"
-        axes.set_title(f"{title}\n(median of {n} seeds at {LEARNED} or more)", size="medium")
+            left += [median >= LEARNED for median in row[:first]]
+            right += [median >= LEARNED for median in row[first:]]
+        title = f"Learned: {sum(right)} of {len(right)} cells right of the predicted line, "
+        title += f"{sum(left)} of {len(left)} left of it\n(median of {n} seeds {LEARNED} or more)"
+        axes.set_title(title, size="medium")
 
 
 def figure(runs, folder):
