@@ -59,6 +59,7 @@ generate answer_texts answer_accuracy lr_at train_step mean_loss train Run Diver
 read_config"""
 STUDIES = dict(
     tasks="memorize icqa template icl_template khop configs load_data",
+    ring="ring rows layers_needed figure",
     task="Task TaskData task_data",
     find="study task configs load_data sizes_of",
     results="result published summary interval wilson",

@@ -1,7 +1,8 @@
 """Depth tasks: what one, two and three layers of attention can do.
 
 Each task is one class: what it draws, how often guessing and the best shortcut we know are right,
-where its known solution has to look, its sizes and its settings. What they share is in task.py.
+where its known solution has to look, its sizes and its settings. What they share is in task.py;
+`ring` has a file of its own.
 """
 
 import functools
@@ -14,6 +15,7 @@ import torch.nn.functional as F
 
 import minidepth as md
 from studies import figures, find
+from studies.ring import ring
 from studies.task import Task, answer_before, ask, distinct, equal_before, predicted, task_data
 
 PRESETS = {
@@ -250,7 +252,8 @@ class khop(Task):
         figures.draw_by_layers(runs, os.path.join(folder, "hops.png"), "hops", title=title)
 
 
-TASKS = {task.name: task for task in (memorize(), icqa(), template(), icl_template(), khop())}
+ALL = (memorize(), icqa(), template(), icl_template(), khop(), ring())
+TASKS = {task.name: task for task in ALL}
 
 
 def configs(name, /, **changes):

@@ -1,0 +1,348 @@
+"""The task `ring` and its study: against a walk along the pairs, letter by letter."""
+
+import itertools
+import json
+import math
+import random
+import re
+
+import pytest
+import torch
+
+import minidepth as md
+import train
+from conftest import changed
+from studies import find, ring, tasks
+
+TASK = tasks.TASKS["ring"]
+WRITTEN = dict(answer="written", lengths=(1, 3, 7), questions=5)
+CASES = [
+    {},
+    dict(letters=5, ring=4, questions=3, lengths=(2,)),
+    dict(lengths=(1, 2, 4), questions=9),
+    dict(ring=2, letters=2, lengths=(1,), questions=1),
+    WRITTEN,
+    dict(letters=6, ring=3, questions=4, lengths=(1, 2), answer="written"),
+]
+
+
+def drawn(n=300, seed="test", **sizes):
+    """All sizes, and (tokens, targets) of n sequences as lists."""
+    tokens, targets = TASK.draw(n, md.generator(seed), **sizes)
+    assert tokens.shape == targets.shape and tokens.dtype == targets.dtype == torch.int64
+    return TASK.sizes | sizes, list(zip(tokens.tolist(), targets.tolist()))
+
+
+def parsed(x, y, sizes):
+    """({letter: the one that follows it}, [(letter, k, tokens after k, targets)]) of a sequence."""
+    ends = 2 * sizes["ring"]
+    assert y[:ends] == [-100] * ends
+    follows = dict(zip(x[0:ends:2], x[1:ends:2]))
+    written = sizes["answer"] == "written"
+    width = 1 + max(sizes["lengths"]) if written else 2
+    asked = []
+    for at in range(ends, len(x), width):
+        k = x[at] - sizes["letters"]
+        asked.append((x[at + 1], k, x[at + 2 : at + width], y[at : at + width]))
+    return follows, asked
+
+
+@pytest.mark.parametrize("changes", CASES)
+def test_targets_are_found_by_walking(changes):
+    sizes, rows = drawn(**changes)
+    seen, orders = set(), set()
+    for x, y in rows:
+        follows, asked = parsed(x, y, sizes)
+        walk, letter = [], x[0]
+        while letter not in walk:  # one ring, and all of it
+            walk.append(letter)
+            letter = follows[letter]
+        assert letter == x[0] and len(walk) == sizes["ring"] == len(follows)
+        assert max(walk) < sizes["letters"] and len(asked) == sizes["questions"]
+        orders.add(tuple(x[: 2 * sizes["ring"]]))
+        for start, k, shown, wanted in asked:
+            seen.add((walk.index(start), k))
+            path = [start]
+            for _ in range(k):
+                path.append(follows[path[-1]])
+            if sizes["answer"] == "direct":
+                assert wanted == [-100, path[k]] and shown == []
+            else:
+                blanks = len(shown) - (k - 1)
+                assert shown == path[1:k] + [sizes["letters"]] * blanks
+                assert wanted == [-100] + path[1:] + [-100] * blanks
+    assert seen == set(itertools.product(range(sizes["ring"]), sizes["lengths"]))
+    most = math.perm(sizes["letters"], sizes["ring"]) * math.factorial(sizes["ring"] - 1)
+    assert len(orders) >= min(2, most) and (most < 1e6 or len(orders) == len(rows))
+
+
+def test_letters_and_lengths_are_asked_evenly():
+    sizes, rows = drawn(n=2000, lengths=(1, 2, 4))
+    counts = {}
+    for x, y in rows:
+        _, asked = parsed(x, y, sizes)
+        for start, k, *_ in asked:
+            counts[start, k] = counts.get((start, k), 0) + 1
+    expected = 2000 * 56 / (16 * 3)
+    assert len(counts) == 48
+    assert max(abs(n - expected) for n in counts.values()) < 5 * expected**0.5
+
+
+def test_answers_are_not_in_the_sequence():
+    """A direct question is two tokens: its number and its letter."""
+    sizes, rows = drawn()
+    for x, _ in rows:
+        assert len(x) == 2 * 8 + 2 * 56
+        assert all(token in (17, 18) for token in x[16::2])
+        assert all(token < 16 for token in x[17::2])
+    tokens, _ = TASK.draw(2, md.generator(0), **WRITTEN)
+    assert tokens.shape == (2, 16 + 5 * 8)
+
+
+def test_rings_are_drawn_anew():
+    sizes, rows = drawn(n=3000)
+    rings = {tuple(sorted(zip(x[0:16:2], x[1:16:2]))) for x, _ in rows}
+    assert len(rings) == 3000
+    one = TASK.draw(50, md.generator("train"), test=False)[0]
+    two = TASK.draw(50, md.generator("val"), test=True)[0]
+    assert not torch.equal(one, two)
+    again = TASK.draw(50, md.generator("train"), test=False)[0]
+    assert torch.equal(one, again)
+
+
+@pytest.mark.parametrize("changes", [dict(lengths=(1, 2, 4)), dict(lengths=(2, 3)), WRITTEN])
+def test_guess_and_shortcut_are_those_of_players(changes):
+    """Players that know no more than the rates say."""
+    sizes, rows = drawn(n=1500, **changes)
+    player = random.Random(0)
+    guessed, looked, n = 0, 0, 0
+    for x, y in rows:
+        follows, asked = parsed(x, y, sizes)
+        before = {b: a for a, b in follows.items()}
+        for start, k, _, wanted in asked:
+            n += 1
+            answers = [token for token in wanted if token != -100]
+            said, left = [], set(follows) - {start}
+            for right in answers:
+                said.append(player.choice(sorted(left)))
+                left.discard(right)  # the next token shows it
+            guessed += said == answers
+            near = {start, follows[start], before[start]}
+            one = follows[start] if k == 1 else player.choice(sorted(set(follows) - near))
+            looked += answers == [one]
+    guess, shortcut = TASK.chance(**changes)
+    assert guessed / n == pytest.approx(guess, abs=4 * (guess / n) ** 0.5)
+    if sizes["answer"] == "written":
+        assert shortcut is None
+    else:
+        assert looked / n == pytest.approx(shortcut, abs=4 * (shortcut / n) ** 0.5)
+
+
+def test_links_of_direct_questions():
+    changes = dict(lengths=(1, 2, 4), questions=9)
+    sizes, rows = drawn(n=100, **changes)
+    tokens, targets = (torch.tensor(part) for part in zip(*rows))
+    found = TASK.links(tokens, targets, **sizes)
+    assert list(found) == ["copy", "step 1", "step 2", "step 3", "step 4", "half"]
+    for i, (x, y) in enumerate(rows):
+        follows, asked = parsed(x, y, sizes)
+        expected = {name: set() for name in found}
+        expected["copy"] = {(at, at - 1) for at in range(1, len(x), 2)}
+        second = {x[at]: at for at in range(1, 16, 2)}
+        for number, (start, k, *_) in enumerate(asked):
+            place, letter = 17 + 2 * number, start
+            for step in range(1, k + 1):
+                letter = follows[letter]
+                expected[f"step {step}"].add((place, second[letter]))
+            if k == 4:
+                two = follows[follows[start]]
+                for earlier, (other, *_) in enumerate(asked[:number]):
+                    if other == two:
+                        expected["half"].add((place, 17 + 2 * earlier))
+        for name, link in found.items():
+            assert {tuple(pair) for pair in link[i].nonzero().tolist()} == expected[name], name
+
+
+def test_links_of_written_steps():
+    sizes, rows = drawn(n=100, **WRITTEN)
+    tokens, targets = (torch.tensor(part) for part in zip(*rows))
+    found = TASK.links(tokens, targets, **sizes)
+    assert list(found) == ["copy", "match"]
+    for i, (x, y) in enumerate(rows):
+        asks = [at + 1 for at, token in enumerate(x) if token > 16]
+        copies = {(at, at - 1) for at in [*range(1, 16, 2), *asks]}
+        second = {x[at]: at for at in range(1, 16, 2)}
+        matches = {(at, second[letter]) for at, letter in enumerate(y) if letter != -100}
+        assert {tuple(pair) for pair in found["copy"][i].nonzero().tolist()} == copies
+        assert {tuple(pair) for pair in found["match"][i].nonzero().tolist()} == matches
+
+
+@pytest.mark.parametrize("way", [dict(lengths=(1, 2, 4)), WRITTEN])
+def test_following_the_links_answers_every_question(way):
+    """Attention that looks exactly there is a solution: look by look, in one layer each."""
+    sizes = TASK.sizes | way
+    tokens, targets = TASK.draw(100, md.generator("hand"), **way)
+    found = TASK.links(tokens, targets, **sizes)
+    if sizes["answer"] == "written":
+        read = (found["match"].float() @ tokens[..., None].float())[..., 0].long()
+        assert torch.equal(read[targets != -100], targets[targets != -100])
+        return
+    said = torch.zeros_like(tokens)
+    for step in range(1, 5):  # the last look stays
+        link = found[f"step {step}"]
+        read = (link.float() @ tokens[..., None].float())[..., 0].long()
+        said = torch.where(link.any(2), read, said)
+    assert torch.equal(said[targets != -100], targets[targets != -100])
+
+
+class Oracle(torch.nn.Module):
+    """Says the targets, but at the numbers of `wrong` lengths something that is no letter."""
+
+    def __init__(self, tokens, targets, wrong):
+        super().__init__()
+        self.anchor = torch.nn.Parameter(torch.zeros(1))
+        self.table = {tuple(x): y for x, y in zip(tokens.tolist(), targets)}
+        self.wrong = wrong
+
+    def forward(self, x):
+        y = torch.stack([self.table[tuple(row)] for row in x.tolist()]).clamp(min=0)
+        for k in self.wrong:
+            y = torch.where(x.roll(1, 1) == 16 + k, 16, y)  # no letter
+        return torch.nn.functional.one_hot(y, 30).float()
+
+
+@pytest.mark.parametrize("changes", [dict(lengths=(1, 2, 4)), WRITTEN])
+def test_accuracy_by_length(changes):
+    sizes = TASK.sizes | changes
+    tokens, targets = TASK.draw(200, md.generator("val"), **changes)
+    first = sizes["lengths"][0]
+    found = TASK.accuracy(Oracle(tokens, targets, [first]), tokens, targets, **sizes)
+    by_length = found["accuracy_by"]["lengths"]
+    assert {k: part["accuracy"] for k, part in by_length.items()} == {
+        str(k): float(k != first) for k in sizes["lengths"]
+    }
+    assert 0.6 < found["accuracy"] < 0.73
+    for k, part in by_length.items():
+        guess, shortcut = TASK.chance(**changes | dict(lengths=(int(k),)))
+        assert part["guess"] == guess and part.get("shortcut") == shortcut
+    whole = TASK.accuracy(Oracle(tokens, targets, []), tokens, targets, **sizes)
+    assert whole["accuracy"] == 1.0
+
+
+def lengths_at(done, **sizes):
+    tokens, _ = TASK.train_batch(done, 200, md.generator(done), **sizes)
+    return tokens.shape, sorted(set((tokens[tokens > 16] - 16).tolist()))
+
+
+def test_the_lengths_join_by_time():
+    sizes = dict(lengths=(4, 1, 2), early=0.4)  # in any order
+    shape, first = lengths_at(0.0, **sizes)
+    assert first == [1]
+    for done, expected in ((0.2, [1]), (0.21, [1, 2]), (0.39, [1, 2]), (0.4, [1, 2, 4])):
+        assert lengths_at(done, **sizes) == (shape, expected)
+    assert lengths_at(0.39, lengths=(1, 2), early=0.4)[1] == [1]
+    assert lengths_at(0.4, lengths=(1, 2), early=0.4)[1] == [1, 2]
+    assert lengths_at(0.0, lengths=(1, 2), early=0.0)[1] == [1, 2]
+    assert lengths_at(0.9, lengths=(2,), early=1.0)[1] == [2]
+    # written questions keep their width, or their places would mean something else later
+    written = dict(WRITTEN, early=0.5)
+    assert lengths_at(0.0, **written)[0] == lengths_at(0.9, **written)[0]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [
+        ("lengths=5", "lengths 5 is too much: answered direct, a ring of 8 has room for 4; give"),
+        ("lengths=8,answer=written", "answered written, a ring of 8 has room for 7; give less"),
+        ("ring=1", "ring 1 is too short: no letter is a step on; give at least 2"),
+        ("ring=20", "needs 20 different letters, but there are 16"),
+        ("answer=aloud", "answer 'aloud' is unknown; choose from direct, written"),
+        ("lengths=1+1", "lengths 1+1 has one twice"),
+        ("lengths=0", "sizes lengths=0 does not work; give a whole number, at least 1"),
+        ("questions=57", "block_size 128 is too short for the task ring, whose sequences have 130"),
+        ("early=x", "sizes early=x does not work"),
+    ],
+)
+def test_sizes_that_do_not_work_say_so_in_one_line(sizes, words):
+    m, t = find.configs("ring", sizes=tuple(sizes.split(",")))
+    with pytest.raises(ValueError, match=re.sub(r"\+", "[+]", words)) as error:
+        find.load_data(t, m.block_size)
+    assert "\n" not in str(error.value)
+
+
+def test_the_command_knows_the_task_and_its_study(tmp_path, capsys):
+    assert train.main(["--data", "ring", "--dry_run"]) == 0
+    assert "preset tasks: ring is a depth task" in capsys.readouterr().out
+    where = ["--out_dir", str(tmp_path)]
+    assert train.main(["--data", "ring", "--sizes", "lengths=5", *where]) == 2
+    error = capsys.readouterr().err
+    assert "lengths 5 is too much" in error and error.count("\n") == 1
+    tiny = "--d_model 8 --n_heads 1 --batch_size 4 --steps 2 --warmup_steps 0 --eval_every 2"
+    line = f"--data ring --sizes lengths=1+2,questions=4 --n_layers 1 --name run {tiny}"
+    assert train.main([*line.split(), *where]) == 0
+    last = json.loads((tmp_path / "run" / "log.jsonl").read_text().splitlines()[-1])
+    by_length = last["accuracy_by"]["lengths"]
+    assert by_length.keys() == {"1", "2"} and by_length["2"].keys() >= {"guess", "shortcut"}
+    for preset in ring.PRESETS:
+        assert train.main(["--study", "ring", "--preset", preset, "--dry_run", *where]) == 0
+
+
+def test_what_the_studys_rows_vary():
+    first, differ = changed(ring, "ring")
+    assert (first["d_ff"], first["d_model"], first["n_heads"], first["lr"]) == (0, 64, 4, 2e-3)
+    assert (first["init_std"], first["tie_weights"], first["batch_size"]) == (0.1, False, 64)
+    assert first["n_layers"] == first["n_loops"] == 1
+    applied = {f"applied {n}": dict(n_loops=n) for n in (2, 3, 4, 5)}
+    assert differ == {"applied 1": {}} | applied | {"wide, applied 1": dict(d_model=120)}
+    _, differ = changed(ring, "ring-layers")
+    twice = {"2 layers, 2 times": dict(n_loops=2)}
+    own = {f"{n} layers": dict(n_layers=n) for n in (3, 4)}
+    assert differ == {"2 layers": {}} | own | twice
+    first, differ = changed(ring, "ring-four")
+    assert first["n_layers"] == 1 and len(differ) == 5 and "lengths=1+2+4" in first["sizes"]
+    first, differ = changed(ring, "ring-written")
+    assert "answer=written" in first["sizes"] and differ["2 layers"] == dict(n_layers=2)
+
+
+def test_layers_needed_is_the_law():
+    for layers in range(2, 7):
+        can = [k for k in range(1, 40) if ring.layers_needed(k) <= layers]
+        assert max(can) == 2 ** (layers - 2)
+    assert ring.layers_needed(7, "written") == 2
+
+
+def made(models, accuracy, guess=1 / 7):
+    """Records of runs, three seeds each; accuracy(depth, length)."""
+    runs = []
+    for model, deep in models.items():
+        for length, seed in itertools.product((1, 2, 4), (0, 1, 2)):
+            labels = dict(model=model, seed=str(seed), lengths=str(length))
+            share = accuracy(deep, length)
+            runs.append(dict(labels=labels, depth=deep, accuracy=share, guess=guess))
+    return runs
+
+
+def test_figures_say_what_was_found(tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr("matplotlib.axes.Axes.set_title", lambda self, text, **_: said.append(text))
+    share = lambda n, k: 1.0 if ring.layers_needed(k) <= n else 0.2  # noqa: E731
+    models = {f"applied {n}": n for n in (1, 2, 3)} | {"wide, applied 1": 1}
+    ring.figure(made(models, share), str(tmp_path))
+    assert "3 seeds" in said[0]
+    assert said[0].endswith("1 step: from 2 on; 2 steps: from 3 on; 4 steps: at no depth")
+    assert [path.name for path in tmp_path.iterdir()] == ["applied.png"]
+    models = {"1 layer": 1, "2 layers": 2, "3 layers": 3, "4 layers": 4}
+    ring.figure(made(models, share), str(tmp_path))
+    assert said[1].startswith("Learned: 6 of 6 cells right of the predicted line, 0 of 6 left")
+    ring.figure(made(models, lambda n, k: 0.2), str(tmp_path))
+    assert said[2].startswith("Learned: 0 of 6 cells right of the predicted line, 0 of 6 left")
+    assert (tmp_path / "layers.png").stat().st_size > 5000
+
+
+def test_a_grid_of_layers_has_a_figure(tmp_path):
+    runs = made({"1 layer": 1, "2 layers": 2}, lambda n, k: 0.5)
+    for run in runs:
+        run["labels"]["n_layers"] = run["labels"].pop("model")[0]
+        run["shortcut"] = 0.2
+    TASK.figure(runs, str(tmp_path))
+    assert (tmp_path / "lengths.png").stat().st_size > 5000
