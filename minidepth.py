@@ -155,6 +155,7 @@ class TrainConfig:
     grad_clip: float = option(1.0, "longest gradient, as a norm over all weights", 1e-9)
     device: str = option("auto", "where to train", choices=("auto", "cuda", "mps", "cpu"))
     precision: str = option("auto", "fp16 on CUDA, else fp32", choices=PRECISIONS)
+    compile: bool = option(False, "train with torch.compile, a block at a time; one device only")
     seed: int = option(0, "of the weights, the dropout and the order of the batches", 0, 2**31)
     eval_every: int = option(25, "steps from one evaluation to the next", 1)
     eval_blocks: int = option(64, "validation blocks measured, always the same ones", 1)
@@ -326,6 +327,7 @@ class Block(nn.Module):
 
 
 LOGITS_AT_ONCE = 2**26  # in float32 256 MB
+CPU_ROWS = 256  # fewer would pass over dweight too often, more need memory and are no faster
 HALF_ROWS = 1024  # so many products of at most 64 can be added up in fp16, which ends at 65,504
 
 
@@ -339,6 +341,8 @@ def chunked_loss(h, weight, targets, grads=True):
     N, V = len(h), len(weight)
     exact = torch.promote_types(h.dtype, torch.float32)  # a softmax in half precision would round
     rows = max(64, min(N, LOGITS_AT_ONCE // V))
+    if h.device.type == "cpu":
+        rows = min(rows, CPU_ROWS)
     if h.dtype != exact:
         rows = min(rows, HALF_ROWS)
     nll, dh, dweight = torch.empty(N, dtype=exact, device=h.device), None, None
@@ -347,11 +351,11 @@ def chunked_loss(h, weight, targets, grads=True):
     for i in range(0, N, rows):
         x, target = h[i : i + rows], targets[i : i + rows, None]
         logits = (x @ weight.T).to(exact)  # (rows, V)
-        lse = logits.logsumexp(1, keepdim=True)
-        nll[i : i + rows] = (lse - logits.gather(1, target)).squeeze(1)
+        log_p = torch.log_softmax(logits, 1, out=logits)  # in place, as all that follows
+        nll[i : i + rows] = -log_p.gather(1, target).squeeze(1)
         if not grads:
             continue
-        d = logits.sub_(lse).exp_()  # the softmax, in place, and then its gradient p - one-hot
+        d = log_p.exp_()  # the softmax p, and then its gradient p - one-hot
         d.scatter_add_(1, target, d.new_full(target.shape, -1.0))
         d = d.to(h.dtype)  # entries of at most 1: no overflow before the loss scale comes in
         torch.mm(d, weight, out=dh[i : i + rows])
@@ -359,6 +363,7 @@ def chunked_loss(h, weight, targets, grads=True):
             dweight.addmm_(d.T, x)
         else:
             dweight += d.T @ x  # products in half precision, their sum in single
+        del logits, log_p, d  # or the next rows would come on top
     return nll, dh, dweight
 
 
@@ -402,6 +407,7 @@ class GPT(nn.Module):
         if not c.tie_weights:
             self.head = nn.Linear(c.d_model, c.vocab_size, bias=False)
         self.half = None  # autocast dtype, set by train()
+        self.compiled = None  # torch.compile's forms of the blocks, set by train()
         self.n_words = c.vocab_size  # ids from here on belong to no word and are never sampled
         self.init_weights()
 
@@ -445,14 +451,17 @@ class GPT(nn.Module):
         layer is applied, keys and values gather: the next call goes on where this one ends."""
         c, T = self.config, tokens.size(1)
         start = cache[0].length if cache else 0
-        x = self.token_embedding(tokens)
+        # a tied weight has a gradient from the head too, as large: a sparse one adds to it in place
+        sparse = c.tie_weights and tokens.device.type == "cpu"
+        x = F.embedding(tokens, self.token_embedding.weight, sparse=sparse)  # (B, T, C)
         if c.position == "learned":
             if start + T > c.block_size:
                 raise ValueError(f"{start + T} tokens do not fit block_size {c.block_size}")
             x = x + self.position_embedding.weight[start : start + T]
         x = dropout(x, c.dropout, self.training)
+        layers = self.compiled if self.compiled and self.training else self.blocks
         for i in range(c.n_loops * c.n_layers):  # looped: the same weights again (2502.17416)
-            x = self.blocks[i % c.n_layers](x, cache[i] if cache else None)
+            x = layers[i % c.n_layers](x, cache[i] if cache else None)
         return self.norm(x)
 
     def forward(self, tokens, targets=None, cache=None):
@@ -861,6 +870,8 @@ class Run:
         torch.manual_seed(t.seed)
         self.model = GPT(m)
         self.model.n_words, self.model.half = data.n_words, half
+        if t.compile:  # blocks are alike: what is compiled for the first one serves all
+            self.model.compiled = [torch.compile(block) for block in self.model.blocks]
         self.wrapped = parallel(self.model.to(self.device).train(), self.device, say)
         self.optimizer = make_optimizer(self.model, t)
         # multiplies the loss, so that gradients below fp16's smallest number are not lost
