@@ -325,6 +325,7 @@ class Block(nn.Module):
 
 
 LOGITS_AT_ONCE = 2**26  # in float32 256 MB
+CPU_ROWS = 256  # fewer would pass over dweight too often, more need memory and are no faster
 HALF_ROWS = 1024  # so many products of at most 64 can be added up in fp16, which ends at 65,504
 
 
@@ -338,6 +339,8 @@ def chunked_loss(h, weight, targets, grads=True):
     N, V = len(h), len(weight)
     exact = torch.promote_types(h.dtype, torch.float32)  # a softmax in half precision would round
     rows = max(64, min(N, LOGITS_AT_ONCE // V))
+    if h.device.type == "cpu":
+        rows = min(rows, CPU_ROWS)
     if h.dtype != exact:
         rows = min(rows, HALF_ROWS)
     nll, dh, dweight = torch.empty(N, dtype=exact, device=h.device), None, None
@@ -346,11 +349,11 @@ def chunked_loss(h, weight, targets, grads=True):
     for i in range(0, N, rows):
         x, target = h[i : i + rows], targets[i : i + rows, None]
         logits = (x @ weight.T).to(exact)  # (rows, V)
-        lse = logits.logsumexp(1, keepdim=True)
-        nll[i : i + rows] = (lse - logits.gather(1, target)).squeeze(1)
+        log_p = torch.log_softmax(logits, 1, out=logits)  # in place, as all that follows
+        nll[i : i + rows] = -log_p.gather(1, target).squeeze(1)
         if not grads:
             continue
-        d = logits.sub_(lse).exp_()  # the softmax, in place, and then its gradient p - one-hot
+        d = log_p.exp_()  # the softmax p, and then its gradient p - one-hot
         d.scatter_add_(1, target, d.new_full(target.shape, -1.0))
         d = d.to(h.dtype)  # entries of at most 1: no overflow before the loss scale comes in
         torch.mm(d, weight, out=dh[i : i + rows])
@@ -358,6 +361,7 @@ def chunked_loss(h, weight, targets, grads=True):
             dweight.addmm_(d.T, x)
         else:
             dweight += d.T @ x  # products in half precision, their sum in single
+        del logits, log_p, d  # or the next rows would come on top
     return nll, dh, dweight
 
 
@@ -444,7 +448,9 @@ class GPT(nn.Module):
         layer is applied, keys and values gather: the next call goes on where this one ends."""
         c, T = self.config, tokens.size(1)
         start = cache[0].length if cache else 0
-        x = self.token_embedding(tokens)
+        # a tied weight has a gradient from the head too, as large: a sparse one adds to it in place
+        sparse = c.tie_weights and tokens.device.type == "cpu"
+        x = F.embedding(tokens, self.token_embedding.weight, sparse=sparse)  # (B, T, C)
         if c.position == "learned":
             if start + T > c.block_size:
                 raise ValueError(f"{start + T} tokens do not fit block_size {c.block_size}")

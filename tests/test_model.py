@@ -6,6 +6,7 @@ import threading
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import minidepth as md
 from studies import export
@@ -197,16 +198,49 @@ def test_a_batch_without_targets_has_no_loss_and_a_zero_gradient(model):
     assert all((p.grad is None) or (p.grad == 0).all() for p in gpt.parameters())
 
 
-def test_all_logits_are_never_held_at_once(model, monkeypatch):
-    monkeypatch.setattr(md, "LOGITS_AT_ONCE", 64 * 61)
-    gpt = model(block_size=400)
-    sizes, mm = [], torch.logsumexp
-    monkeypatch.setattr(
-        torch.Tensor, "logsumexp", lambda x, *a, **k: sizes.append(len(x)) or mm(x, *a, **k)
-    )
-    x = tokens(gpt, 2, 400)
-    gpt(x, x)
-    assert max(sizes) == 64 and sum(sizes) == 800
+class Seen(TorchDispatchMode):
+    """While active, `found` gathers (operation, shape) of each tensor that an operation gives."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        out = operation(*args, **(kwargs or {}))
+        if isinstance(out, torch.Tensor):
+            self.found.append((str(operation), tuple(out.shape)))
+        return out
+
+
+@pytest.mark.parametrize("at_once, rows", [(64 * 61, 64), (2**26, 256)])
+def test_all_logits_are_never_held_at_once(model, at_once, rows, monkeypatch):
+    """A part of the rows, on a CPU never more than 256, and in one array: all works in place."""
+    monkeypatch.setattr(md, "LOGITS_AT_ONCE", at_once)
+    gpt = model(block_size=320)
+    x = tokens(gpt, 2, 320)
+    with Seen() as seen:
+        gpt(x, x)
+    logits = [(name, shape[0]) for name, shape in seen.found if shape[1:] == (61,)]
+    assert max(n for _, n in logits) == rows
+    assert sum(n for name, n in logits if name == "aten.mm.default") == 640
+    in_place = ("aten.exp_.default", "aten.scatter_add_.default")
+    for name, n in logits:
+        if n == rows:
+            assert name in ("aten.mm.default", *in_place) or name.endswith("out"), name
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_tied_weight_has_one_gradient_in_memory(model, tied):
+    """The embedding's share is added to the head's where it is, and none is left sparse."""
+    gpt = model(tie_weights=tied)
+    x = tokens(gpt)
+    loss_sum, _ = gpt(x, x)
+    with Seen() as seen:
+        loss_sum.sum().backward()
+    dense = [name for name, _ in seen.found if "embedding_dense_backward" in name]
+    # the position's, which is added as a slice, is none; an untied embedding's is
+    assert len(dense) == (not tied)
+    assert all(p.grad.layout == torch.strided for p in gpt.parameters())
 
 
 def test_the_head_is_safe_in_fp16_under_the_loss_scale():
