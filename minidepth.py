@@ -154,6 +154,7 @@ class TrainConfig:
     grad_clip: float = option(1.0, "longest gradient, as a norm over all weights", 1e-9)
     device: str = option("auto", "where to train", choices=("auto", "cuda", "mps", "cpu"))
     precision: str = option("auto", "fp16 on CUDA, else fp32", choices=PRECISIONS)
+    compile: bool = option(False, "train with torch.compile, a block at a time; one device only")
     seed: int = option(0, "of the weights, the dropout and the order of the batches", 0, 2**31)
     eval_every: int = option(25, "steps from one evaluation to the next", 1)
     eval_blocks: int = option(64, "validation blocks measured, always the same ones", 1)
@@ -405,6 +406,7 @@ class GPT(nn.Module):
         if not c.tie_weights:
             self.head = nn.Linear(c.d_model, c.vocab_size, bias=False)
         self.half = None  # autocast dtype, set by train()
+        self.compiled = None  # torch.compile's forms of the blocks, set by train()
         self.n_words = c.vocab_size  # ids from here on belong to no word and are never sampled
         self.init_weights()
 
@@ -456,8 +458,9 @@ class GPT(nn.Module):
                 raise ValueError(f"{start + T} tokens do not fit block_size {c.block_size}")
             x = x + self.position_embedding.weight[start : start + T]
         x = dropout(x, c.dropout, self.training)
+        blocks = self.compiled if self.compiled and self.training else self.blocks
         for i in range(c.n_loops * c.n_layers):  # looped: the same weights again (2502.17416)
-            x = self.blocks[i % c.n_layers](x, cache[i] if cache else None)
+            x = blocks[i % c.n_layers](x, cache[i] if cache else None)
         return self.norm(x)
 
     def forward(self, tokens, targets=None, cache=None):
@@ -860,6 +863,8 @@ class Run:
         torch.manual_seed(t.seed)
         self.model = GPT(m)
         self.model.n_words, self.model.half = data.n_words, half
+        if t.compile:  # blocks are alike: what is compiled for the first one serves all
+            self.model.compiled = [torch.compile(block) for block in self.model.blocks]
         self.wrapped = parallel(self.model.to(self.device).train(), self.device, say)
         self.optimizer = make_optimizer(self.model, t)
         # multiplies the loss, so that gradients below fp16's smallest number are not lost

@@ -106,7 +106,7 @@ def make_parser(full=False):
     grid = parser.add_argument_group("several values of flags train every combination")
     matched = "as wide as gives the parameters of N layers"
     studies = f"all runs of a study: {studies}, or my.py"
-    grid.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time (1)")
+    grid.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time (1), a GPU each")
     grid.add_argument("--study", metavar="NAME", help=studies)
     grid.add_argument("--match_params", type=int, metavar="N", help=matched)
     grid.add_argument(
@@ -115,7 +115,8 @@ def make_parser(full=False):
     grid.add_argument("--yes", action="store_true", help="train even more than 200 runs")
     do = parser.add_argument_group("instead of training anew")
     do.add_argument("--dry_run", action="store_true", help="print the facts, train nothing")
-    do.add_argument("--bench", action="store_true", help="time training steps on random tokens")
+    do.add_argument("--bench", action="store_true", help="time training and generation")
+    do.add_argument("--against", metavar="gpt2", help="of --bench: the same for transformers' GPT-2")
     do.add_argument("--resume", metavar="RUN_DIR", help="go on with a run that was stopped")
     do.add_argument("--sample", metavar="RUN_DIR", help="let a trained model answer --prompt")
     do.add_argument("--mechanism", metavar="RUN_DIR", help="show which heads solve a depth task")
@@ -124,12 +125,8 @@ def make_parser(full=False):
     do.add_argument("--max_new_tokens", type=int, metavar="X", help="of --sample (256)")
     do.add_argument("--score", metavar="RUN_DIR", help="answer multiple-choice rows of --data")
     do.add_argument("--attention", nargs="+", metavar="RUN_DIR", help="measure and draw attention")
-    do.add_argument(
-        "--export_hf",
-        nargs=2,
-        metavar=("RUN_DIR", "OUT_DIR"),
-        help="write it as GPT-2 for transformers",
-    )
+    dirs = ("RUN_DIR", "OUT_DIR")
+    do.add_argument("--export_hf", nargs=2, metavar=dirs, help="write as GPT-2 of transformers")
     return parser
 
 
@@ -294,6 +291,10 @@ def run_training(m, t, resume=False):
     # train() refuses this too, but only after the data has been loaded for it
     if not resume and os.path.exists(os.path.join(folder, "config.json")):
         raise ValueError(f"{folder} exists; go on with --resume {folder}, or give another --name")
+    if t.compile:
+        from studies import compiling
+
+        compiling.check(t)
     data = load_data(m, t, md.saved_tokenizer(folder) if resume else None)
     t = md.counted_steps(t, data)
     if first:
@@ -348,6 +349,8 @@ def run_command(arguments):
         from studies import trained
 
         return trained.look(a, changes)
+    if a["against"] is not None and not a["bench"]:
+        raise ValueError("--against belongs to --bench; give both")
     if a["resume"]:
         return resume(a["resume"], changes)
     preset, why = pick_preset(a["preset"], changes.get("data", ()), a["study"])
@@ -364,7 +367,7 @@ def run_command(arguments):
     if a["bench"]:
         from studies import bench
 
-        return bench.bench(m, t)
+        return bench.bench(m, t, a["against"])
     if a["dry_run"]:
         print("\n".join(facts(m, t)))
         return 0

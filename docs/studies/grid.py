@@ -18,6 +18,8 @@ import sys
 import threading
 import time
 
+import torch
+
 from studies import find
 from studies.cells import POSIX, Cell, grid_name, is_finished, run_name, short_name, typed_preset
 from studies.tables import summarize
@@ -56,12 +58,35 @@ def hand_on(children, n_signals):
             child.terminate()
 
 
-def train_all(cells, jobs, start):
-    """Train the cells, `jobs` at a time, each in the process that start(cell) gives → [(cell, why)]
-    that failed, and the number of the signal that stopped all, or None."""
+def visible_gpus():
+    """The names of the GPUs that this process may use, as CUDA_VISIBLE_DEVICES spells them."""
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if listed is not None and torch.cuda.device_count():
+        return [name.strip() for name in listed.split(",")][: torch.cuda.device_count()]
+    return [str(i) for i in range(torch.cuda.device_count())]
+
+
+def slots(jobs, device):
+    """What the environment of each of the runs under way at a time has of its own, one dict each:
+    a GPU where there are any, in turns, and on CPUs a share of the cores."""
+    if jobs == 1:
+        return [{}]  # all GPUs, all cores
+    # threads of two runs that wait for the same core slow both down manifold
+    own = [dict(OMP_NUM_THREADS=str(max(1, (os.cpu_count() or 1) // jobs))) for _ in range(jobs)]
+    gpus = visible_gpus() if device in ("auto", "cuda") else []
+    if gpus:
+        for i, each in enumerate(own):
+            each["CUDA_VISIBLE_DEVICES"] = gpus[i % len(gpus)]
+    return own
+
+
+def train_all(cells, free, start):
+    """Train the cells, one in each slot of `free` at a time, in the process that start(cell, slot)
+    gives → [(cell, why)] that failed, and the number of the signal that stopped all, or None."""
     from tqdm import tqdm
 
     waiting, running, failed, handed_on = list(cells), {}, [], 0
+    free, used = list(free), {}  # used: the slot of each process
     cost = sum(cell.cost for cell in cells)
     bar = tqdm(total=cost, disable=None, unit_scale=True, unit="layer")
 
@@ -75,18 +100,21 @@ def train_all(cells, jobs, start):
     with noted_signals() as noted, bar:
         try:
             while running or (waiting and not noted):
-                while waiting and len(running) < jobs and not noted:
+                while waiting and free and not noted:
                     cell = waiting.pop(0)
                     try:
-                        running[start(cell)] = cell
+                        child = start(cell, free[0])
                     except (OSError, ValueError) as error:
                         ended(cell, False, str(error))
+                        continue
+                    running[child], used[child] = cell, free.pop(0)
                 if len(noted) > handed_on:
                     handed_on = len(noted)
                     hand_on(running, handed_on)
                 time.sleep(PAUSE)
                 for child in [child for child in running if child.poll() is not None]:
                     cell = running.pop(child)
+                    free.append(used.pop(child))
                     good, line = cell.outcome(child.returncode)
                     if good or not noted:  # one that was stopped has not failed
                         ended(cell, good, line)
@@ -120,11 +148,12 @@ def grid(preset, cells, jobs=1, yes=False, dry_run=False, study=None):
     if dry_run:
         print("\n".join(str(cell) for cell in todo))
         return 0
-    environment = dict(os.environ)
-    if jobs > 1:  # threads of two runs that wait for the same core slow both down manifold
-        environment["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // jobs))
     typed = typed_preset(preset, study)
-    failed, stopped = train_all(todo, jobs, lambda cell: cell.start(*typed, environment))
+
+    def start(cell, slot):
+        return cell.start(*typed, os.environ | slot)
+
+    failed, stopped = train_all(todo, slots(jobs, cells[0].t.device), start)
     if stopped:
         print("train.py: interrupted; the same command goes on", file=sys.stderr)
         return 128 + stopped
