@@ -458,9 +458,9 @@ class GPT(nn.Module):
                 raise ValueError(f"{start + T} tokens do not fit block_size {c.block_size}")
             x = x + self.position_embedding.weight[start : start + T]
         x = dropout(x, c.dropout, self.training)
-        blocks = self.compiled if self.compiled and self.training else self.blocks
+        layers = self.compiled if self.compiled and self.training else self.blocks
         for i in range(c.n_loops * c.n_layers):  # looped: the same weights again (2502.17416)
-            x = blocks[i % c.n_layers](x, cache[i] if cache else None)
+            x = layers[i % c.n_layers](x, cache[i] if cache else None)
         return self.norm(x)
 
     def forward(self, tokens, targets=None, cache=None):

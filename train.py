@@ -106,7 +106,9 @@ def make_parser(full=False):
     grid = parser.add_argument_group("several values of flags train every combination")
     matched = "as wide as gives the parameters of N layers"
     studies = f"all runs of a study: {studies}, or my.py"
-    grid.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time (1), a GPU each")
+    grid.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="runs at a time (1), a GPU each"
+    )
     grid.add_argument("--study", metavar="NAME", help=studies)
     grid.add_argument("--match_params", type=int, metavar="N", help=matched)
     grid.add_argument(
@@ -116,7 +118,9 @@ def make_parser(full=False):
     do = parser.add_argument_group("instead of training anew")
     do.add_argument("--dry_run", action="store_true", help="print the facts, train nothing")
     do.add_argument("--bench", action="store_true", help="time training and generation")
-    do.add_argument("--against", metavar="gpt2", help="of --bench: the same for transformers' GPT-2")
+    do.add_argument(
+        "--against", metavar="gpt2", help="of --bench: the same for transformers' GPT-2"
+    )
     do.add_argument("--resume", metavar="RUN_DIR", help="go on with a run that was stopped")
     do.add_argument("--sample", metavar="RUN_DIR", help="let a trained model answer --prompt")
     do.add_argument("--mechanism", metavar="RUN_DIR", help="show which heads solve a depth task")

@@ -202,15 +202,6 @@ def test_a_full_disk_gets_one_line_and_leaves_no_half_file(tmp_path):
     assert "state.pt" not in left and not [name for name in left if name.endswith(".tmp")]
 
 
-def test_bench_prints_time_and_memory(capsys):
-    code, out, _ = call(
-        "--bench --n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --batch_size 2", capsys
-    )
-    assert code == 0
-    assert re.search(r"median [\d.]+ ms a step over 10 steps .* [\d,]+ tokens a second", out)
-    assert re.search(r"peak memory \d+\.\d\d GiB", out)
-
-
 def test_a_model_of_plain_text_goes_on_with_the_prompt(tmp_path, jsonl, capsys):
     path = jsonl([dict(text="one two three four") for _ in range(99)])
     flags = f"--data {path} --n_layers 1 --loss_on all --block_size 16 --steps 60 --batch_size 16"

@@ -14,6 +14,7 @@ import time
 import types
 
 import pytest
+import torch
 
 import minidepth as md
 import train
@@ -162,6 +163,61 @@ def test_runs_without_an_accuracy_beside_runs_with_one(tmp_path, capsys):
     assert {"summary.json", "summary.md", "summary.png"} == set(os.listdir(folder))
 
 
+# ---------- GPUs ----------
+
+
+@pytest.mark.parametrize(
+    "jobs, device, visible, expected",
+    [
+        (1, "auto", None, [None]),  # it may use all of them
+        (2, "auto", None, ["0", "1"]),
+        (3, "cuda", None, ["0", "1", "0"]),
+        (2, "auto", "5, GPU-c0ffee", ["5", "GPU-c0ffee"]),
+        (2, "cpu", None, [None, None]),
+    ],
+)
+def test_each_of_several_runs_has_a_gpu(jobs, device, visible, expected, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    slots = grids.slots(jobs, device)
+    assert [slot.get("CUDA_VISIBLE_DEVICES") for slot in slots] == expected
+    assert all(("OMP_NUM_THREADS" in slot) == (jobs > 1) for slot in slots)
+
+
+def test_a_run_takes_the_gpu_that_has_become_free():
+    """Of two GPUs the second one's run goes on, and the other three follow each other on the first;
+    one that cannot start takes none."""
+    busy, used = [], []
+
+    class Process:
+        def __init__(self, cell, slot):
+            self.cell, self.slot, self.returncode = cell, slot, 0
+            assert slot not in busy
+            busy.append(slot)
+
+        def poll(self):
+            if self.cell.name == "b" and len(used) < 5:
+                return None
+            if self.slot in busy:
+                busy.remove(self.slot)
+            return 0
+
+    def start(cell, slot):
+        used.append((cell.name, slot["gpu"]))
+        if cell.name == "c":
+            raise OSError("no folder")
+        return Process(cell, slot)
+
+    made = [types.SimpleNamespace(cost=1, name=name) for name in "abcde"]
+    for cell in made:
+        cell.outcome = lambda code: (True, "")
+    failed, stopped = grids.train_all(made, [dict(gpu=0), dict(gpu=1)], start)
+    assert used == [("a", 0), ("b", 1), ("c", 0), ("d", 0), ("e", 0)]
+    assert [cell.name for cell, _ in failed] == ["c"] and stopped is None
+
+
 # ---------- signals ----------
 
 
@@ -241,8 +297,8 @@ while True:
     time.sleep(60)
 '''
 cells = [types.SimpleNamespace(cost=1, outcome=lambda code: (False, "")) for _ in range(2)]
-start = lambda cell: subprocess.Popen([sys.executable, "-c", child, str(folder)])
-failed, stopped = grid.train_all(cells, 1, start)
+start = lambda cell, slot: subprocess.Popen([sys.executable, "-c", child, str(folder)])
+failed, stopped = grid.train_all(cells, [{}], start)
 print(len(failed), stopped == signal.SIGTERM)
 """
 

@@ -1,46 +1,301 @@
-"""How long a training step takes: python train.py --bench"""
+"""What a training step and generation cost: python train.py --bench
+
+    python train.py --bench --against gpt2     and the same of the GPT-2 of `transformers`
+
+Random tokens, one device; reading data and evaluating are left out. With --against each model has
+a process of its own, for two in one process share memory and caches, which changes the ratios. They
+take turns, step by step, so that what else the machine does meets both.
+
+Of a step, `forward` is the model up to the last norm, `head` from there to the loss, with its
+gradients in our model, `backward` the other gradients, `update` clipping and AdamW. The share of
+matrix products is the time that those of its linear layers and head take by themselves.
+"""
 
 import contextlib
 import dataclasses
+import json
+import os
 import statistics
+import subprocess
 import sys
 import time
 
 import torch
+import torch.nn.functional as F
 
 import minidepth as md
+from studies import compiling, export
+
+STEPS, WARM = 10, 2  # measured, and before them
+PROMPT, NEW = 32, 256  # tokens
+BATCHES = (1, 16)  # sequences generated at a time
 
 
-def bench(m, t, steps=10):
-    """Time training steps on random tokens; what is left out is reading data and evaluating."""
-    device = md.pick_device(t.device)
-    half, why = md.pick_precision(t.precision, device)
-    m = dataclasses.replace(m, vocab_size=m.vocab_size or 2048)
-    torch.manual_seed(t.seed)
-    model = md.GPT(m)
-    model.half = half
-    wrapped = md.parallel(model.to(device).train(), device)
-    optimizer = md.make_optimizer(model, t)
-    scaler = torch.amp.GradScaler(device.type, enabled=half == torch.float16)
-    tokens = torch.randint(m.vocab_size, (t.batch_size * t.grad_accum, m.block_size))
-    seconds = []
-    for _ in range(steps + 2):  # the first two warm up
-        began = time.perf_counter()
-        md.train_step(wrapped, optimizer, scaler, tokens, tokens, t.lr, t)
-        seconds.append(time.perf_counter() - began)
-    seconds = sorted(seconds[2:])
-    middle = statistics.median(seconds)
-    print(f"device {md.provenance(device)['device']}; {why}; {m.vocab_size:,} words")
-    print(
-        f"median {middle * 1e3:.1f} ms a step over {steps} steps (from {seconds[0] * 1e3:.1f} to "
-        f"{seconds[-1] * 1e3:.1f}), {tokens.numel() / middle:,.0f} tokens a second"
-    )
-    if device.type == "cuda":
-        print(f"peak memory {torch.cuda.max_memory_allocated() / 2**30:.2f} GiB on GPU 0")
-        return
+def peak_bytes():
+    """The most memory that this process has held, in bytes; None where the system does not say."""
     with contextlib.suppress(ImportError):  # Windows has no such module
         import resource
 
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        unit = 1 if sys.platform == "darwin" else 1024  # bytes or kilobytes
-        print(f"peak memory {peak * unit / 2**30:.2f} GiB")
+        return peak * (1 if sys.platform == "darwin" else 1024)  # bytes or kilobytes
+
+
+class Ours:
+    """Our model's parts of a step, as train_step() puts them together."""
+
+    def __init__(self, m, t, device):
+        self.half, _ = md.pick_precision(t.precision, device)
+        self.device, self.t = device, t
+        torch.manual_seed(t.seed)
+        self.model = self.build(m).to(device).train()
+        self.optimizer = md.make_optimizer(self.model, t)
+        self.scaler = torch.amp.GradScaler(device.type, enabled=self.half == torch.float16)
+
+    def build(self, m):
+        model = md.GPT(m)
+        model.half = self.half
+        if self.t.compile:
+            model.compiled = [torch.compile(block) for block in model.blocks]
+        return model
+
+    def hidden(self, x):
+        return self.model.hidden(x)
+
+    def loss(self, h, y):
+        """The sum of the losses of h (B, T, C) to targets y (B, T)."""
+        h, weight = h.flatten(0, 1), self.model.head_weight
+        return md.HeadLoss.apply(h, weight, y.flatten(), self.half or h.dtype, True).sum()
+
+    def generate(self, tokens, n):
+        return md.generate(self.model, tokens, n, temperature=0)
+
+    def step(self, tokens):
+        """One step on tokens (B, T) as input and target → seconds of each part."""
+        spent = dict.fromkeys(("forward", "head", "backward", "update"), 0.0)
+        last = time.perf_counter()
+
+        def lap(part):
+            nonlocal last
+            if self.device.type == "cuda":
+                torch.cuda.synchronize()
+            now = time.perf_counter()
+            spent[part] += now - last
+            last = now
+
+        self.optimizer.zero_grad(set_to_none=True)
+        for x in tokens.split(self.t.batch_size):
+            x = x.to(self.device)
+            with torch.autocast(self.device.type, self.half, enabled=self.half is not None):
+                h = self.hidden(x)
+                lap("forward")
+                loss = self.loss(h, x)
+            lap("head")
+            self.scaler.scale(loss / tokens.numel()).backward()
+            del h, loss
+            lap("backward")
+        self.scaler.unscale_(self.optimizer)
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.t.grad_clip)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        lap("update")
+        return spent
+
+
+class GPT2(Ours):
+    """The same of the GPT-2 of `transformers`, whose loss is cross_entropy() of all logits."""
+
+    def build(self, m):
+        return export.to_gpt2(md.GPT(m))
+
+    def hidden(self, x):
+        return self.model.transformer(x).last_hidden_state
+
+    def loss(self, h, y):
+        logits = self.model.lm_head(h)
+        return F.cross_entropy(logits.flatten(0, 1).float(), y.flatten(), reduction="sum")
+
+    def generate(self, tokens, n):
+        self.model.eval()
+        options = dict(max_new_tokens=n, min_new_tokens=n, do_sample=False, pad_token_id=0)
+        mask = torch.ones_like(tokens)
+        found = self.model.generate(tokens, attention_mask=mask, **options)
+        return found
+
+
+def seconds_of(product, repeats=3):
+    """The least time of a call, after one that warms up."""
+    product()
+    found = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        product()
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        found.append(time.perf_counter() - began)
+    return min(found)
+
+
+def product_seconds(m, t, device, half):
+    """(seconds, floating-point operations) of a step's own matrix products, one shape at a time."""
+    rows, C, layers = t.batch_size * m.block_size, m.d_model, m.n_layers * m.n_loops
+    at_once = min(rows, md.CPU_ROWS if device.type == "cpu" else md.HALF_ROWS)
+    # rows, in, out, how often: attention, the head, the feed-forward part
+    shapes = [(rows, C, 3 * C, layers), (rows, C, C, layers)]
+    shapes.append((at_once, C, m.vocab_size, rows / at_once))
+    if m.d_ff:
+        shapes += [(rows, C, m.d_ff, layers), (rows, m.d_ff, C, layers)]
+    seconds, operations = 0.0, 0.0
+    for n, inner, outer, times in shapes:
+        options = dict(device=device, dtype=half or torch.float32)
+        x, w = torch.randn(n, inner, **options), torch.randn(outer, inner, **options)
+        y, dx, dw = x @ w.T, torch.empty_like(x), torch.empty_like(w)
+        forward = seconds_of(lambda x=x, w=w, y=y: torch.mm(x, w.T, out=y))
+        back = seconds_of(lambda y=y, w=w, dx=dx: torch.mm(y, w, out=dx))
+        weight = seconds_of(lambda y=y, x=x, dw=dw: torch.mm(y.T, x, out=dw))
+        seconds += times * (forward + back + weight)
+        operations += times * 6 * n * inner * outer
+    return seconds * t.grad_accum, operations * t.grad_accum
+
+
+def read_rate(device):
+    """Bytes a second at which a large array is read."""
+    numbers = torch.ones(2**26, device=device)  # 256 MB: more than caches hold
+    return 4 * numbers.numel() / seconds_of(lambda: numbers.sum().item())
+
+
+def generation(runner, m):
+    """{sequences: (new tokens of each, tokens a second of all)}"""
+    prompt = min(PROMPT, m.block_size // 2)
+    new, found = min(NEW, m.block_size - prompt), {}
+    for batch in BATCHES:
+        tokens = torch.randint(m.vocab_size, (batch, prompt), device=runner.device)
+        runner.generate(tokens, 2)  # warms up
+        began = time.perf_counter()
+        out = runner.generate(tokens, new)
+        made = out.size(1) - prompt
+        found[batch] = (made, batch * made / (time.perf_counter() - began))
+    return found
+
+
+def worker(m, t, kind, turns):
+    """Measure one model → the facts of report(). `turns` is asked before every step: it waits
+    until it is this model's turn, and is told when the turn is over."""
+    device = md.pick_device(t.device)
+    if kind == "gpt2":
+        import transformers  # noqa: F401  its own memory is no part of the model's
+    before = peak_bytes()
+    runner = dict(ours=Ours, gpt2=GPT2)[kind](m, t, device)
+    generator = torch.Generator().manual_seed(t.seed)
+    shape = (t.batch_size * t.grad_accum, m.block_size)
+    tokens = torch.randint(m.vocab_size, shape, generator=generator)
+    laps = []
+    for _ in range(WARM + STEPS):
+        with turns():
+            laps.append(runner.step(tokens))
+    parts = {name: statistics.median(lap[name] for lap in laps[WARM:]) for name in laps[0]}
+    seconds = sorted(sum(lap.values()) for lap in laps[WARM:])
+    peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else peak_bytes()
+    n = md.parameters(m)
+    # weights, gradients and AdamW's two moments; of an untied embedding a token reads one row
+    held = 16 * n["total"] + (0 if device.type == "cuda" else before or 0)
+    read = 4 * (n["total"] - n["embedding"] * (not m.tie_weights))
+    facts = dict(parts=parts, seconds=seconds, peak=peak, held=held, read=read)
+    with turns():
+        facts["generation"] = generation(runner, m)
+    return facts
+
+
+@contextlib.contextmanager
+def asked():
+    """A turn of a process that is told over its standard input, a line a turn."""
+    sys.stdin.readline()
+    yield
+    print("over", flush=True)
+
+
+def child():
+    """What a process of against() does: settings from standard input, facts to standard output."""
+    wanted = json.loads(sys.stdin.readline())
+    m, t = md.ModelConfig(**wanted["m"]), md.TrainConfig(**wanted["t"])
+    print(json.dumps(worker(m, t, wanted["kind"], asked)))
+
+
+def taking_turns(m, t, kinds):
+    """The facts of each of the kinds, measured in processes of their own that take turns."""
+    command = [sys.executable, "-c", "from studies import bench; bench.child()"]
+    environment = os.environ | dict(PYTHONPATH=os.pathsep.join(sys.path))
+    pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    processes = []
+    try:
+        for kind in kinds:
+            process = subprocess.Popen(command, env=environment, **pipes)
+            processes.append(process)
+            wanted = dict(m=vars(m), t=vars(t), kind=kind)
+            print(json.dumps(wanted), file=process.stdin, flush=True)
+        for _ in range(WARM + STEPS + 1):  # the last turn is for generation
+            for process in processes:
+                print("go", file=process.stdin, flush=True)
+                if process.stdout.readline() != "over\n":
+                    raise BrokenPipeError
+        return [json.loads(process.stdout.readline()) for process in processes]
+    except BrokenPipeError:
+        raise ValueError("a process of --bench ended early; is there enough memory?") from None
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def show(name, facts, m, t):
+    """The lines of one model."""
+    seconds, parts = facts["seconds"], facts["parts"]
+    middle = statistics.median(seconds)
+    rate = t.batch_size * t.grad_accum * m.block_size / middle
+    print(
+        f"{name}: median {middle * 1e3:.1f} ms a step over {len(seconds)} steps (from "
+        f"{seconds[0] * 1e3:.1f} to {seconds[-1] * 1e3:.1f}), {rate:,.0f} tokens a second"
+    )
+    print("  " + ", ".join(f"{part} {s * 1e3:.1f} ms" for part, s in parts.items()))
+    if facts["peak"] is not None:
+        above = max(0, facts["peak"] - facts["held"]) / 2**30
+        print(f"  peak memory {facts['peak'] / 2**30:.2f} GiB, {above:.2f} above the model's")
+    for batch, (made, speed) in facts["generation"].items():
+        print(f"  generation, batch {batch}: {made} new tokens, {speed:,.1f} tokens a second")
+
+
+def bench(m, t, against=None):
+    """Measure and print; ValueError for what cannot be compared."""
+    if against not in (None, "gpt2"):
+        raise ValueError(f"--against {against!r} is unknown; give gpt2")
+    m = dataclasses.replace(m, vocab_size=m.vocab_size or 2048)
+    if against:
+        export.check_gpt2(m)
+    if t.compile:
+        compiling.check(t)
+    device = md.pick_device(t.device)
+    half, why = md.pick_precision(t.precision, device)
+    print(f"device {md.provenance(device)['device']}; {why}; {m.vocab_size:,} words")
+    if against:
+        found = taking_turns(m, t, ("ours", against))
+    else:
+        found = [worker(m, t, "ours", contextlib.nullcontext)]
+    for name, facts in zip(("minidepth", against), found):
+        show(name, facts, m, t)
+    middle = [statistics.median(facts["seconds"]) for facts in found]
+    seconds, operations = product_seconds(m, t, device, half)
+    print(
+        f"matrix products of a step by themselves {seconds * 1e3:.1f} ms, "
+        f"{seconds / middle[0]:.0%} of it, at {operations / seconds / 1e9:,.0f} GFLOP/s"
+    )
+    rate, read = read_rate(device), found[0]["read"]
+    print(
+        f"reading the weights once a token, {read / 2**20:,.2f} MiB at {rate / 1e9:.1f} GB/s: at "
+        f"most {rate / read:,.1f} tokens a second for one sequence"
+    )
+    if against:
+        ratios = [f"speed of a step {middle[1] / middle[0]:.2f}"]
+        if found[0]["peak"] is not None:
+            ratios.append(f"peak memory {found[0]['peak'] / found[1]['peak']:.2f}")
+        for batch, *facts in zip(BATCHES, *(each["generation"].values() for each in found)):
+            ratios.append(f"generation, batch {batch} {facts[0][1] / facts[1][1]:.2f}")
+        print(f"minidepth / {against}: {', '.join(ratios)}")

@@ -1,4 +1,4 @@
-"""Whether --compile can work here: asked before the data is loaded, for its own errors are pages."""
+"""Whether --compile can work here: asked before the data is loaded, as its own errors are long."""
 
 import importlib.util
 import os

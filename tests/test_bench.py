@@ -1,0 +1,167 @@
+"""What --bench prints, that it times the step which train_step() makes, and what it refuses."""
+
+import contextlib
+import re
+
+import pytest
+import torch
+
+import minidepth as md
+import train
+from studies import bench, compiling
+
+TINY = "--preset report --vocab_size 61 --n_layers 1 --d_model 16 --n_heads 2 --d_ff 32"
+TINY += " --batch_size 2 --block_size 40"
+
+
+def numbers(pattern, text):
+    """What the pattern's groups find, as floats, a list for each place it is found."""
+    found = re.findall(pattern, text)
+    assert found, f"{pattern} is not in\n{text}"
+    rows = [row if isinstance(row, tuple) else (row,) for row in found]
+    return [[float(number.replace(",", "")) for number in row] for row in rows]
+
+
+STEP = r"median ([\d.]+) ms a step over 10 steps \(from ([\d.]+) to ([\d.]+)\), ([\d,]+) tokens"
+PARTS = r"forward ([\d.]+) ms, head ([\d.]+) ms, backward ([\d.]+) ms, update ([\d.]+) ms"
+MEMORY = r"peak memory ([\d.]+) GiB, ([\d.]+) above the model's"
+SPEED = r"generation, batch (\d+): (\d+) new tokens, ([\d,.]+) tokens a second"
+PRODUCTS = r"by themselves ([\d.]+) ms, (\d+)% of it, at ([\d,]+) GFLOP/s"
+BOUND = r"once a token, ([\d.]+) MiB at ([\d.]+) GB/s: at most ([\d,.]+) tokens a second"
+
+
+def test_bench_prints_the_step_its_parts_memory_and_generation(capsys):
+    assert train.main(["--bench", *TINY.split()]) == 0
+    out = capsys.readouterr().out
+    ((middle, least, most, rate),) = numbers(STEP, out)
+    assert least <= middle <= most
+    assert rate == pytest.approx(80 / middle * 1e3, rel=0.05)
+    assert all(0 <= part <= most for part in numbers(PARTS, out)[0])
+    ((peak, above),) = numbers(MEMORY, out)
+    assert 0 <= above < peak
+    # half of the block is the prompt
+    assert [row[:2] for row in numbers(SPEED, out)] == [[1, 20], [16, 20]]
+    assert numbers(PRODUCTS, out)
+    total = md.parameters(md.configs("report", **values())[0])["total"]
+    ((size, _, _),) = numbers(BOUND, out)
+    assert size == pytest.approx(4 * total / 2**20, abs=0.006)
+
+
+def values():
+    """TINY's settings."""
+    words = TINY.split()
+    pairs = zip(words[2::2], words[3::2])
+    return {name.removeprefix("--"): int(value) for name, value in pairs}
+
+
+def test_against_gpt2_measures_both_and_their_ratios(capfd):
+    assert train.main(["--bench", "--against", "gpt2", *TINY.split()]) == 0
+    out = capfd.readouterr().out
+    ours, theirs = numbers(STEP, out)
+    ((ratio, _, alone, many),) = numbers(
+        r"minidepth / gpt2: speed of a step ([\d.]+), peak memory ([\d.]+), generation, "
+        r"batch 1 ([\d.]+), generation, batch 16 ([\d.]+)",
+        out,
+    )
+    assert ratio == pytest.approx(theirs[0] / ours[0], abs=0.02)
+    speeds = [row[2] for row in numbers(SPEED, out)]
+    assert [alone, many] == pytest.approx([speeds[0] / speeds[2], speeds[1] / speeds[3]], rel=0.03)
+
+
+def made(kind, **changes):
+    """A runner of bench on settings like TINY's."""
+    m, t = md.configs("report", **values() | dict(dropout=0.0, device="cpu") | changes)
+    return kind(m, t, torch.device("cpu")), t
+
+
+@pytest.mark.parametrize("grad_accum", [1, 2])
+@pytest.mark.parametrize("kind", [bench.Ours, bench.GPT2])
+def test_what_is_timed_is_the_step_of_training(kind, grad_accum):
+    timed, t = made(kind, grad_accum=grad_accum, batch_size=2)
+    real, _ = made(bench.Ours, grad_accum=grad_accum, batch_size=2)
+    tokens = torch.randint(61, (2 * grad_accum, 40))
+    spent = timed.step(tokens)
+    assert list(spent) == ["forward", "head", "backward", "update"] and min(spent.values()) > 0
+    md.train_step(real.model, real.optimizer, real.scaler, tokens, tokens, t.lr, t)
+    theirs = timed.model.state_dict()
+    if kind is bench.GPT2:
+        weight, name = real.model.state_dict()["token_embedding.weight"], "transformer.wte.weight"
+        torch.testing.assert_close(weight, theirs[name], atol=1e-5, rtol=1e-4)
+        return
+    for name, weight in real.model.state_dict().items():
+        torch.testing.assert_close(weight, theirs[name], atol=1e-6, rtol=1e-5)
+
+
+def test_each_step_waits_for_its_turn():
+    turns = []
+
+    @contextlib.contextmanager
+    def turn():
+        turns.append("begins")
+        yield
+        turns.append("ends")
+
+    m, t = md.configs("report", **values() | dict(device="cpu"))
+    facts = bench.worker(m, t, "ours", turn)
+    assert turns == ["begins", "ends"] * (bench.WARM + bench.STEPS + 1)
+    assert len(facts["seconds"]) == bench.STEPS
+
+
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        ("--bench --against bert", "--against 'bert' is unknown; give gpt2"),
+        ("--against gpt2", "--against belongs to --bench; give both"),
+        ("--bench --against gpt2 --d_ff 0", "GPT-2 cannot express d_ff 0"),
+        ("--bench --against gpt2 --position rotary", "GPT-2 cannot express position rotary"),
+        ("--bench --against gpt2 --n_layers 2 --n_heads 2,4", "cannot express n_heads"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(line, words, capsys):
+    assert train.main(["--preset", "report", *line.split()]) == 2
+    err = capsys.readouterr().err
+    assert words in err and err.count("\n") == 1
+
+
+def test_compile_without_a_compiler_is_one_line(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    line = f"--compile --device cpu --preset laptop --out_dir {tmp_path}"
+    for what in ("--bench", "--n_layers 1"):
+        assert train.main([*line.split(), *what.split()]) == 2
+        err = capsys.readouterr().err
+        assert "needs a C++ compiler, and there is no no-such-compiler" in err
+        assert err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_compile_is_refused_with_dataparallel(monkeypatch):
+    monkeypatch.setattr(md, "pick_device", lambda name: torch.device("cuda"))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    t = md.TrainConfig(compile=True)
+    with pytest.raises(ValueError, match="does not work with DataParallel; use torchrun"):
+        compiling.check(t)
+
+
+def has_compiler():
+    try:
+        compiling.check(md.TrainConfig(compile=True, device="cpu"))
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not has_compiler(), reason="torch.compile needs a C++ compiler")
+def test_a_compiled_run_has_the_same_losses_and_names(tiny):
+    """Evaluated, saved, stopped and resumed; the plain run is stopped nowhere."""
+    short = dict(n_layers=2, steps=4, warmup_steps=1, eval_every=2, dropout=0.0)
+    short |= dict(eval_problems=0, max_rows=100, eval_blocks=2)
+    plain = md.train(*tiny(name="plain", **short))
+    stops = iter([False, True])
+    settings = tiny(name="compiled", compile=True, **short)
+    md.train(*settings, stop=lambda: next(stops))
+    compiled = md.train(*settings, resume=True)
+    assert len(compiled.model.compiled) == 2
+    assert plain.model.state_dict().keys() == compiled.model.state_dict().keys()
+    for a, b in zip(plain.log, compiled.log):
+        assert a["train_loss"] == pytest.approx(b["train_loss"], abs=1e-5)
+        assert a["val_loss"] == pytest.approx(b["val_loss"], abs=1e-5)
