@@ -215,9 +215,8 @@ def asked():
 
 def child():
     """What a process of against() does: settings from standard input, facts to standard output."""
-    wanted = json.loads(sys.stdin.readline())
-    m, t = md.ModelConfig(**wanted["m"]), md.TrainConfig(**wanted["t"])
-    print(json.dumps(worker(m, t, wanted["kind"], asked)))
+    m, t, kind = json.loads(sys.stdin.readline())
+    print(json.dumps(worker(md.ModelConfig(**m), md.TrainConfig(**t), kind, asked)))
 
 
 def taking_turns(m, t, kinds):
@@ -230,8 +229,7 @@ def taking_turns(m, t, kinds):
         for kind in kinds:
             process = subprocess.Popen(command, env=environment, **pipes)
             processes.append(process)
-            wanted = dict(m=vars(m), t=vars(t), kind=kind)
-            print(json.dumps(wanted), file=process.stdin, flush=True)
+            print(json.dumps([vars(m), vars(t), kind]), file=process.stdin, flush=True)
         for _ in range(WARM + STEPS + 1):  # the last turn is for generation
             for process in processes:
                 print("go", file=process.stdin, flush=True)
