@@ -111,9 +111,8 @@ def make_parser(full=False):
     )
     grid.add_argument("--study", metavar="NAME", help=studies)
     grid.add_argument("--match_params", type=int, metavar="N", help=matched)
-    grid.add_argument(
-        "--match", default="total", metavar="{total,blocks}", help="of --match_params"
-    )
+    counted = "{total,blocks}"
+    grid.add_argument("--match", default="total", metavar=counted, help="of --match_params")
     grid.add_argument("--yes", action="store_true", help="train even more than 200 runs")
     do = parser.add_argument_group("instead of training anew")
     do.add_argument("--dry_run", action="store_true", help="print the facts, train nothing")
@@ -129,8 +128,7 @@ def make_parser(full=False):
     do.add_argument("--max_new_tokens", type=int, metavar="X", help="of --sample (256)")
     do.add_argument("--score", metavar="RUN_DIR", help="answer multiple-choice rows of --data")
     do.add_argument("--attention", nargs="+", metavar="RUN_DIR", help="measure and draw attention")
-    dirs = ("RUN_DIR", "OUT_DIR")
-    do.add_argument("--export_hf", nargs=2, metavar=dirs, help="write as GPT-2 of transformers")
+    do.add_argument("--export_hf", nargs=2, metavar=("RUN_DIR", "OUT_DIR"), help="write as GPT-2")
     return parser
 
 
@@ -290,14 +288,14 @@ def stop_requests():
 
 def run_training(m, t, resume=False):
     """Load the data, print the facts, train, draw, answer; the exit code."""
+    from studies import compiling, curve
+
     first = md.processes()[0] == 0  # under torchrun one process speaks
     folder = os.path.join(t.out_dir, t.name)
     # train() refuses this too, but only after the data has been loaded for it
     if not resume and os.path.exists(os.path.join(folder, "config.json")):
         raise ValueError(f"{folder} exists; go on with --resume {folder}, or give another --name")
     if t.compile:
-        from studies import compiling
-
         compiling.check(t)
     data = load_data(m, t, md.saved_tokenizer(folder) if resume else None)
     t = md.counted_steps(t, data)
@@ -307,8 +305,6 @@ def run_training(m, t, resume=False):
         command = shlex.join(["python", os.path.basename(sys.argv[0]), *sys.argv[1:]])
         run = md.train(m, t, data, resume, command, stop=lambda: bool(noted))
     if first and run.log:
-        from studies import curve
-
         curve.draw_curve(run, t)
     if first and run.finished:
         if data.fresh:
