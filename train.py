@@ -112,7 +112,8 @@ def make_parser(full=False):
     grid.add_argument("--jobs", type=int, metavar="N", help="runs at a time (1)")
     grid.add_argument("--study", metavar="NAME", help=studies)
     grid.add_argument("--match_params", type=int, metavar="N", help=matched)
-    grid.add_argument("--match", choices=("total", "blocks"), help="of --match_params (total)")
+    part = "of --match_params (total)"
+    grid.add_argument("--match", metavar="{total,blocks}", help=part)
     grid.add_argument("--yes", action="store_true", help="train even more than 200 runs")
     do = parser.add_argument_group("instead of training anew")
     do.add_argument("--dry_run", action="store_true", help="print the facts, train nothing")

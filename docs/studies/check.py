@@ -7,6 +7,7 @@ import re
 import torch
 
 import minidepth as md
+from studies import find
 
 # what each thing that is done to trained runs heeds of the flags of training
 HEEDED = dict(
@@ -71,6 +72,8 @@ def grid_flags(a, axes):
     """Raise ValueError for flags of a grid where there is none, or that make no sense."""
     if a["jobs"] is not None and not 1 <= a["jobs"] <= 1000:
         raise ValueError(f"--jobs {a['jobs']!s:.40} does not work; give at least 1")
+    if a["match"] not in (None, "total", "blocks"):
+        raise ValueError(f"--match {a['match']:.40} is unknown; give total or blocks")
     if a["match"] and a["match_params"] is None:
         raise ValueError("--match has no effect without --match_params N")
     if a["match_params"] is not None and a["match_params"] > 10_000:
@@ -82,6 +85,16 @@ def grid_flags(a, axes):
     for name in ("jobs", "yes"):
         if a[name]:
             raise ValueError(f"--{name} has no effect on a single run; it is for a grid")
+
+
+def no_text(run_dir):
+    """Why a run has no tokenizer, to be put after its name."""
+    _, t = md.read_config(run_dir)
+    if t.loader.endswith(".py"):
+        return "was trained on data of one's own, without text"
+    if not t.loader and find.names_task(t.data[0]):
+        return "was trained on a depth task: it knows no text"
+    return "has lost its folder tokenizer; copy it from another run on the same data"
 
 
 # ---------- memory ----------
