@@ -11,8 +11,9 @@ what stands above it.
     torchrun --nproc_per_node 2 train.py --n_layers 12       under DistributedDataParallel
 
 Sections: 1 this page, 2 configuration, 3 model, 4 data, 5 sampling and answer accuracy, 6 training.
-Of section 4 only the index stands here: how text becomes batches is in minidepth_data.py. What we
-ask of trained models (tasks, grids, attention, export) is in docs/studies.
+Of section 4 only the index stands here: how text becomes batches is in minidepth_data.py, and how
+settings and files are checked and written in minidepth_files.py. What we ask of trained models
+(tasks, grids, attention, export) is in docs/studies.
 
 Dimensions, in comments as (B, T, C)                     example: the report's 12 layers
     B  sequences in a batch                              16

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from minidepth_files import blame, parsed, regular
+from minidepth_files import blame, parsed, regular, without_home
 
 # ---------- 1. embedded problems ----------
 
@@ -482,5 +482,7 @@ def make_data(sources, config, block_size, tokenizer=None, chunks=None):
     if len(sources) > 1:
         for name, _, rows in sources:
             with contextlib.suppress(ValueError):  # too small for a block of its own
-                data.val_by_source[name] = cut(list(filter(turns_of, rows)), f"val of {name}")
+                data.val_by_source[without_home(name)] = cut(
+                    list(filter(turns_of, rows)), f"val of {name}"
+                )
     return data
