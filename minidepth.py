@@ -720,11 +720,16 @@ def train_step(wrapped, optimizer, scaler, tokens, targets, lr, config):
     for group in optimizer.param_groups:
         group["lr"] = lr
     optimizer.zero_grad(set_to_none=True)
-    for x, y in zip(tokens.split(config.batch_size), targets.split(config.batch_size)):
+    parts = list(zip(tokens.split(config.batch_size), targets.split(config.batch_size)))
+    for i, (x, y) in enumerate(parts):
         x, y = x[rank::world].to(device), y[rank::world].to(device)
-        loss_sum, _ = wrapped(x, y)  # (B,), gathered from all GPUs
-        part = loss_sum.sum() / n_targets
-        scaler.scale(part * world).backward()  # DistributedDataParallel averages: hence `world`
+        alone = contextlib.nullcontext()
+        if world > 1 and i + 1 < len(parts):
+            alone = wrapped.no_sync()  # gradients travel once a step, with the last part
+        with alone:
+            loss_sum, _ = wrapped(x, y)  # (B,), gathered from all GPUs
+            part = loss_sum.sum() / n_targets
+            scaler.scale(part * world).backward()  # DistributedDataParallel averages: hence `world`
         loss += part.item()
     scaler.unscale_(optimizer)  # before clipping, which is about the true gradient
     norm = nn.utils.clip_grad_norm_(wrapped.parameters(), config.grad_clip)
@@ -767,9 +772,9 @@ def saved_tokenizer(run_dir, checked=None):
     folder = os.path.join(run_dir, "tokenizer")
     if not os.path.isdir(folder):
         return None
-    with blame(folder, "cannot be read"):
-        if folder_checksum(inside(run_dir, "tokenizer")) != (checked or folder_checksum(folder)):
-            raise ValueError("a file in it is damaged")
+    found = folder_checksum(inside(run_dir, "tokenizer"))
+    if found != (checked or found):
+        raise ValueError(f"{folder} cannot be read: a file in it is damaged")
     return load_tokenizer(folder)
 
 
@@ -840,15 +845,19 @@ class Run:
         if os.path.exists(self.path("config.json")):
             go_on = f"go on with --resume {shlex.quote(self.dir)}, or give another --name"
             raise ValueError(f"{self.dir} exists; {go_on}")
-        self.keep_tokenizer()
+        self.keep_tokenizer()  # before config.json, which says that all is there
         m, t = dataclasses.asdict(self.model.config), dataclasses.asdict(self.t)
         about = dict(model=m, train=t, command=command, **provenance(self.device))
         text = without_home(json.dumps(about, indent=1)).encode()
         write_file(self.path("config.json"), lambda f: f.write(text))
 
     def keep_tokenizer(self):
-        if self.tokenizer and not os.path.isdir(self.path("tokenizer")):
+        """Write the tokenizer if it is not there → the checksum of its files, "" without one."""
+        if not self.tokenizer:
+            return ""
+        if not os.path.isdir(self.path("tokenizer")):
             self.tokenizer.save_pretrained(inside(self.dir, "tokenizer"))
+        return folder_checksum(self.path("tokenizer"))
 
     def save(self):
         """Weights, then state. A resume reads the state alone, so that it cannot be torn in two;
@@ -863,10 +872,8 @@ class Run:
         state = dict(model=weights, optimizer=self.optimizer.state_dict(), now=self.now)
         state |= dict(scaler=self.scaler.state_dict(), data=self.data.state, log=self.log)
         used = settings(self.model.config, self.t)
-        state |= dict(fingerprint=self.fingerprint, settings=used)
-        about = dict(crc32=checksum(weights, used))
-        if self.tokenizer:
-            about["tokenizer"] = folder_checksum(self.path("tokenizer"))
+        state |= dict(fingerprint=self.fingerprint, settings=used, tokenizer=self.keep_tokenizer())
+        about = dict(crc32=checksum(weights, used), tokenizer=state["tokenizer"])
         newest, previous = (self.path(name) for name in STATES)
         write_file(self.path("model.safetensors"), lambda f: f.write(save(weights, about)))
         write_file(newest, lambda f: torch.save(state, f), previous)
@@ -874,8 +881,10 @@ class Run:
     def restore(self):
         """Go on from the checkpoint, or where it is damaged from the one before it; from the start
         if the run was stopped before its first one."""
-        self.keep_tokenizer()
+        lost = not os.path.isdir(self.path("tokenizer"))
         there = [name for name in STATES if os.path.lexists(self.path(name))]
+        if there == [STATES[1]]:
+            self.say(f"{self.path(STATES[0])} is gone; so the run goes on from the one before it")
         for name in there:
             try:
                 state = whole_state(inside(self.dir, name))
@@ -896,6 +905,8 @@ class Run:
             differ = set(state["settings"].split(" ")) ^ set(used.split(" "))
             what = f"has other settings than its checkpoint: {', '.join(sorted(differ))}"
             raise ValueError(f"{self.path('config.json')} {what:.300}")
+        if not lost and state.get("tokenizer") not in (None, self.keep_tokenizer()):
+            raise ValueError(f"{self.path('tokenizer')} is not what the run was trained with")
 
     def take(self, state, path):
         """Make the state in a checkpoint this run's own."""

@@ -73,7 +73,9 @@ def from_json(value):
     """A setting as config.json keeps it → as a config has it: tuples, and ~ as the home folder."""
     if isinstance(value, list):
         return tuple(from_json(part) for part in value)
-    return os.path.expanduser(value) if isinstance(value, str) else value
+    if isinstance(value, str) and (value == "~" or value[:2] in ("~/", "~\\")):
+        return os.path.expanduser(value)
+    return value
 
 
 PLACES = ("out_dir", "name", "device", "precision")  # may change when a run goes on
@@ -152,9 +154,10 @@ def checksum(weights, about=""):
 def folder_checksum(folder):
     """A number, as text, of all files in a folder, in which there are no others."""
     crc = 0
-    for name in sorted(os.listdir(folder)):
-        with open(regular(inside(folder, name)), "rb") as f:
-            crc = zlib.crc32(f.read(), zlib.crc32(name.encode(), crc))
+    with blame(folder, "cannot be read"):
+        for name in sorted(os.listdir(folder)):
+            with open(regular(inside(folder, name)), "rb") as f:
+                crc = zlib.crc32(f.read(), zlib.crc32(name.encode(), crc))
     return str(crc)
 
 
@@ -209,7 +212,10 @@ def without_home(text):
     home = os.path.expanduser("~")
     if len(home) < 3:  # "/": there is no home
         return text
-    return re.sub(rf"(?<![\w/.~-]){re.escape(home)}(?=[/\\\s'\",:]|$)", "~", text)
+    in_json = home.replace("\\", "\\\\")  # as Windows' paths stand there
+    for spelled in (in_json, home):
+        text = re.sub(rf"(?<![\w/.~-]){re.escape(spelled)}(?=[/\\\s'\",:]|$)", "~", text)
+    return text
 
 
 def provenance(device):
