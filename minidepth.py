@@ -896,6 +896,8 @@ class Run:
                 self.say(f"{error}; so the run goes on from the checkpoint before it")
         else:
             return
+        if name != there[0] and processes()[0] == 0:  # or the next save would put it in its place
+            os.replace(self.path(there[0]), self.path(f"{there[0]}.damaged"))
         was = state["fingerprint"]  # one number in checkpoints of older versions
         if was != (self.fingerprint if isinstance(was, list) else self.fingerprint[0]):
             what = "is not what its checkpoint was trained on"

@@ -147,9 +147,11 @@ HUB = "is neither a local file or folder nor to be had from the Hugging Face hub
 
 def hub_rows(source, split, most=None):
     """The first `most` rows, by default all, of a split of a data set, HUB_ID or HUB_ID:SUBSET."""
+    name, _, subset = source.partition(":")
+    if not name.strip():
+        raise ValueError(f"data {source!r} names no data set; give HUB_ID or HUB_ID:SUBSET")
     from datasets import load_dataset
 
-    name, _, subset = source.partition(":")
     with blame(f"data {source}", f"{HUB} Internet on, or give --data FILE or --data embedded"):
         rows = load_dataset(name, subset or None, split=split)
         return list(rows.select(range(min(len(rows), most or len(rows)))))

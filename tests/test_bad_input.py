@@ -176,6 +176,8 @@ LINES = [
     ("--position rotary --d_model 12 --n_heads 4", "head size 3 is odd"),
     ("--data nowhere.jsonl", "data nowhere.jsonl is not a file that ends in one of"),
     ("--data {tmp}", "is not a file that ends in one of"),
+    ("--data :", "data ':' names no data set; give HUB_ID or HUB_ID:SUBSET"),
+    ("--data :main", "data ':main' names no data set"),
     ("--data {fifo}", "is not a file that ends in one of"),
     ("--tokenizer {tmp}", "cannot be read"),
 ]  # fmt: skip
