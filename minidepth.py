@@ -11,8 +11,9 @@ what stands above it.
     torchrun --nproc_per_node 2 train.py --n_layers 12       under DistributedDataParallel
 
 Sections: 1 this page, 2 configuration, 3 model, 4 data, 5 sampling and answer accuracy, 6 training.
-Of section 4 only the index stands here: how text becomes batches is in minidepth_data.py. What we
-ask of trained models (tasks, grids, attention, export) is in docs/studies.
+Of section 4 only the index stands here: how text becomes batches is in minidepth_data.py, and how
+settings and files are checked and written in minidepth_files.py. What we ask of trained models
+(tasks, grids, attention, export) is in docs/studies.
 
 Dimensions, in comments as (B, T, C)                     example: the report's 12 layers
     B  sequences in a batch                              16
@@ -27,56 +28,42 @@ Dimensions, in comments as (B, T, C)                     example: the report's 1
 import contextlib
 import dataclasses
 import functools
-import importlib.metadata
 import json
 import math
 import os
-import platform
 import shlex
 import statistics
-import subprocess
 import time
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from minidepth_files import (  # noqa: F401
+    MOST,
+    all_finite,
+    blame,
+    check_fields,
+    checksum,
+    folder_checksum,
+    from_json,
+    inside,
+    locked,
+    provenance,
+    regular,
+    settings,
+    whole_state,
+    without_home,
+    write_file,
+)
+
 # ---------- 2. configuration ----------
 
 
-def option(default, help, low=None, high=math.inf, choices=()):
+def option(default, help, low=None, high=MOST, choices=()):
     """A field with its help text and limits: flags, checks and the docs derive from it."""
     return field(default=default, metadata=dict(help=help, low=low, high=high, choices=choices))
-
-
-def plain(value):
-    """NumPy's numbers as Python's: the others print, and so seed generators, in another way."""
-    if isinstance(value, tuple):
-        return tuple(plain(part) for part in value)
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def check_fields(config):
-    """Raise ValueError for a field outside its limits, naming the value and the limit."""
-    for f in dataclasses.fields(config):
-        value, low, high = plain(getattr(config, f.name)), f.metadata["low"], f.metadata["high"]
-        setattr(config, f.name, value)
-        if value is None and f.default is None:
-            continue
-        if f.metadata["choices"] and value not in f.metadata["choices"]:
-            known = ", ".join(f.metadata["choices"])
-            raise ValueError(f"{f.name} {value!r} is unknown; choose from {known}")
-        if low is None:
-            continue
-        kind, words = int, "a whole number"
-        if f.type is float:
-            kind, words = (int, float), "a number"
-        for v in value if isinstance(value, (tuple, list)) else (value,):
-            if not isinstance(v, kind) or not math.isfinite(v) or not low <= v <= high:
-                limit = f"at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
-                raise ValueError(f"{f.name} {v} does not work; give {words} {limit}")
 
 
 @dataclass
@@ -107,13 +94,15 @@ class ModelConfig:
     def validate(self):
         """Return self; raise ValueError for what cannot be built."""
         check_fields(self)
-        C, heads = self.d_model, self.heads
-        if len(heads) != self.n_layers:
+        C, heads = self.d_model, self.n_heads
+        if isinstance(heads, int):
+            heads = (heads,)  # not self.heads: there may be a hundred million layers
+        elif len(heads) != self.n_layers:
             n = f"n_heads has {len(heads)} numbers but n_layers is {self.n_layers}"
             raise ValueError(f"{n}; give one number, or one per layer")
         for n in heads:
             if C % n:
-                divisors = [d for d in range(1, C + 1) if C % d == 0]
+                divisors = [d for d in range(1, min(C, 100_000) + 1) if C % d == 0]
                 nearest = sorted(divisors, key=lambda d: abs(d - n))[:4]
                 near = ", ".join(str(d) for d in sorted(nearest))
                 raise ValueError(f"n_heads {n} does not divide d_model {C}; near it {near} do")
@@ -428,16 +417,8 @@ class GPT(nn.Module):
                 w.normal_(0, c.init_std)
 
     def num_params(self):
-        """Parameters by part; `head` is 0 when tied, `final_norm` closes the sum to `total`."""
-        first_names = dict(
-            token_embedding="embedding", position_embedding="position", blocks="blocks",
-            head="head", norm="final_norm",
-        )  # fmt: skip
-        n = dict(total=0, embedding=0, position=0, blocks=0, head=0, final_norm=0)
-        for name, p in self.named_parameters():
-            n[first_names[name.split(".")[0]]] += p.numel()
-            n["total"] += p.numel()
-        return n
+        """Parameters by part, as parameters() counts them."""
+        return parameters(self.config)
 
     @property
     def head_weight(self):
@@ -486,9 +467,20 @@ class GPT(nn.Module):
 
 
 def parameters(config):
-    """GPT(config).num_params() without the memory."""
-    with torch.device("meta"):  # shapes alone
-        return GPT(config).num_params()
+    """Parameters of GPT(config) by part, counted without building it; `head` is 0 when tied,
+    `final_norm` closes the sum to `total`."""
+    c = config.validate()
+    C = c.d_model
+    block = 4 * C * C + 2 * C  # qkv, out and the norm before them
+    if c.d_ff:
+        block += 2 * C * c.d_ff + 2 * C
+    n = dict(embedding=c.vocab_size * C, position=0, blocks=c.n_layers * block, head=0)
+    if c.position == "learned":
+        n["position"] = c.block_size * C
+    if not c.tie_weights:
+        n["head"] = c.vocab_size * C
+    n["final_norm"] = 2 * C
+    return dict(total=sum(n.values()), **n)
 
 
 def evaluated(function):
@@ -514,7 +506,6 @@ from minidepth_data import (  # noqa: E402, F401
     FILES,
     Data,
     batch_rows,
-    blame,
     blocks,
     embedded_problem,
     embedded_rows,
@@ -748,11 +739,16 @@ def train_step(wrapped, optimizer, scaler, tokens, targets, lr, config):
     for group in optimizer.param_groups:
         group["lr"] = lr
     optimizer.zero_grad(set_to_none=True)
-    for x, y in by_length(tokens, targets, config.batch_size):
+    parts = list(by_length(tokens, targets, config.batch_size))
+    for i, (x, y) in enumerate(parts):
         x, y = x[rank::world].to(device), y[rank::world].to(device)
-        loss_sum, _ = wrapped(x, y)  # (B,), gathered from all GPUs
-        part = loss_sum.sum() / n_targets
-        scaler.scale(part * world).backward()  # DistributedDataParallel averages: hence `world`
+        alone = contextlib.nullcontext()
+        if world > 1 and i + 1 < len(parts):
+            alone = wrapped.no_sync()  # gradients travel once a step, with the last part
+        with alone:
+            loss_sum, _ = wrapped(x, y)  # (B,), gathered from all GPUs
+            part = loss_sum.sum() / n_targets
+            scaler.scale(part * world).backward()  # DistributedDataParallel averages: hence `world`
         loss += part.item()
     scaler.unscale_(optimizer)  # before clipping, which is about the true gradient
     norm = nn.utils.clip_grad_norm_(wrapped.parameters(), config.grad_clip)
@@ -773,87 +769,63 @@ def mean_loss(model, part, n_blocks, batch_size):
     return (sums.sum() / counts.sum().clamp(min=1)).item()
 
 
-def write_file(path, write):
-    """Call write(file) on a temporary file and move it to `path`: it is whole or not there."""
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        with open(temporary, "wb") as f:
-            write(f)
-            f.flush()
-            os.fsync(f.fileno())
-        os.replace(temporary, path)
-    except (OSError, RuntimeError) as error:  # torch.save hides a full disk in a RuntimeError
-        cause = error if isinstance(error, OSError) else error.__context__
-        if isinstance(cause, OSError):
-            raise OSError(cause.errno, cause.strerror, path) from None
-        raise
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(temporary)
-
-
 def read_config(run_dir):
     """(ModelConfig, TrainConfig) of a run folder; ValueError if it is none."""
     path = os.path.join(run_dir, "config.json")
     with blame(path, "is not the configuration of a run"):
-        with open(path, encoding="utf-8") as f:
+        with open(regular(inside(run_dir, "config.json")), encoding="utf-8") as f:
             saved = json.load(f)
-        for part in (saved["model"], saved["train"]):
-            part |= {key: tuple(value) for key, value in part.items() if isinstance(value, list)}
-        return ModelConfig(**saved["model"]).validate(), TrainConfig(**saved["train"]).validate()
+        made = []
+        for kind, part in ((ModelConfig, "model"), (TrainConfig, "train")):
+            values = {key: from_json(value) for key, value in saved[part].items()}
+            made.append(kind(**values).validate())
+        return tuple(made)
 
 
-def saved_tokenizer(run_dir):
-    """The tokenizer of a run folder; None where it has none, as the depth tasks'."""
+def saved_tokenizer(run_dir, checked=None):
+    """The tokenizer of a run folder; None where it has none, as the depth tasks'. ValueError if
+    its files are not those of the folder_checksum() `checked`, if given."""
     folder = os.path.join(run_dir, "tokenizer")
-    return load_tokenizer(folder) if os.path.isdir(folder) else None
+    if not os.path.isdir(folder):
+        return None
+    found = folder_checksum(inside(run_dir, "tokenizer"))
+    if found != (checked or found):
+        raise ValueError(f"{folder} cannot be read: a file in it is damaged")
+    return load_tokenizer(folder)
 
 
 def load(run_dir):
     """(model, tokenizer) of a run folder, on the CPU, in eval mode, the tokenizer None for a task;
     ValueError if it is broken."""
-    from safetensors.torch import load_file
+    from safetensors import safe_open
 
-    model, path = GPT(read_config(run_dir)[0]), os.path.join(run_dir, "model.safetensors")
+    m, t = read_config(run_dir)
+    path = os.path.join(run_dir, "model.safetensors")
     with blame(path, "is not a checkpoint of this model"):
-        model.load_state_dict(load_file(path))
-    tokenizer = saved_tokenizer(run_dir)
+        with safe_open(regular(inside(run_dir, "model.safetensors")), "pt") as f:
+            weights, about = {name: f.get_tensor(name) for name in f.keys()}, f.metadata() or {}
+        n, described = sum(w.numel() for w in weights.values()), parameters(m)["total"]
+        if n != described:  # before memory is taken for what a damaged config.json describes
+            raise ValueError(f"size mismatch, {n:,} weights for {described:,} parameters")
+        model = GPT(m)
+        model.load_state_dict(weights)
+        crc = checksum(weights, settings(m, t))
+        if about.get("crc32", crc) != crc:  # there is none in runs of older versions
+            raise ValueError("it is damaged, or config.json is not what it was trained with")
+        if not all_finite(weights):
+            raise ValueError("it holds infinite or NaN weights")
+    tokenizer = saved_tokenizer(run_dir, about.get("tokenizer"))
     if tokenizer:
         model.n_words = len(tokenizer)
     return model.eval(), tokenizer
-
-
-def provenance(device):
-    """What is needed to make a figure again: versions, device, commit (+ if changed since)."""
-    versions = {name: importlib.metadata.version(name) for name in ("torch", "transformers")}
-    versions["python"] = platform.python_version()
-    name = f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
-    if device.type == "cuda":
-        name = f"{torch.cuda.device_count()} x {torch.cuda.get_device_name()}, {name}"
-    git, commit = ["git", "describe", "--always", "--dirty=+", "--abbrev=40"], None
-    with contextlib.suppress(OSError):  # no git here
-        here = os.path.dirname(os.path.abspath(__file__))
-        done = subprocess.run(git, cwd=here, capture_output=True, text=True)
-        commit = done.stdout.strip() or None
-    return dict(versions=versions, device=name, commit=commit)
 
 
 class Diverged(RuntimeError):
     """The gradient stayed infinite or NaN; the message says what to change."""
 
 
+STATES = ("state.pt", "state.previous.pt")  # the newest checkpoint and the one before it
 MOST_SKIPPED = 25  # in a row: GradScaler starts at 2^16, so 16 halvings are no accident
-
-
-def locked(folder):
-    """A context that keeps a run's folder to this process, until it ends, however it ends."""
-    import filelock
-
-    try:
-        return filelock.FileLock(os.path.join(folder, ".lock"), timeout=0).acquire()
-    except filelock.Timeout:
-        n = f"{folder} is being trained by another process"
-        raise ValueError(f"{n}; wait for it, or give another --name") from None
 
 
 class Run:
@@ -863,7 +835,7 @@ class Run:
     """
 
     def __init__(self, m, t, data, folder, say):
-        self.t, self.data, self.dir, self.log = t, data, folder, []
+        self.t, self.data, self.dir, self.log, self.say = t, data, folder, [], say
         self.tokenizer, self.fingerprint = data.tokenizer, data.fingerprint()
         self.device = pick_device(t.device)
         half, _ = pick_precision(t.precision, self.device)
@@ -889,14 +861,21 @@ class Run:
     def begin(self, command):
         """Write what the folder says of the run before its first step."""
         if os.path.exists(self.path("config.json")):
-            go_on = f"go on with --resume {self.dir}, or give another --name"
+            go_on = f"go on with --resume {shlex.quote(self.dir)}, or give another --name"
             raise ValueError(f"{self.dir} exists; {go_on}")
-        if self.tokenizer:
-            self.tokenizer.save_pretrained(self.path("tokenizer"))
+        self.keep_tokenizer()  # before config.json, which says that all is there
         m, t = dataclasses.asdict(self.model.config), dataclasses.asdict(self.t)
         about = dict(model=m, train=t, command=command, **provenance(self.device))
-        text = json.dumps(about, indent=1).encode()
+        text = without_home(json.dumps(about, indent=1)).encode()
         write_file(self.path("config.json"), lambda f: f.write(text))
+
+    def keep_tokenizer(self):
+        """Write the tokenizer if it is not there → the checksum of its files, "" without one."""
+        if not self.tokenizer:
+            return ""
+        if not os.path.isdir(self.path("tokenizer")):
+            self.tokenizer.save_pretrained(inside(self.dir, "tokenizer"))
+        return folder_checksum(self.path("tokenizer"))
 
     def save(self):
         """Weights, then state. A resume reads the state alone, so that it cannot be torn in two;
@@ -905,28 +884,61 @@ class Run:
 
         self.now["seconds"] = time.perf_counter() - self.began
         weights = self.model.state_dict()
+        if not all_finite(weights):
+            what = f"infinite or NaN after step {self.now['step']}"
+            raise Diverged(f"the weights are {what}; lower --lr or raise --warmup_steps")
         state = dict(model=weights, optimizer=self.optimizer.state_dict(), now=self.now)
         state |= dict(scaler=self.scaler.state_dict(), data=self.data.state, log=self.log)
-        state["fingerprint"] = self.fingerprint
-        write_file(self.path("model.safetensors"), lambda f: f.write(save(weights)))
-        write_file(self.path("state.pt"), lambda f: torch.save(state, f))
+        used = settings(self.model.config, self.t)
+        state |= dict(fingerprint=self.fingerprint, settings=used, tokenizer=self.keep_tokenizer())
+        about = dict(crc32=checksum(weights, used), tokenizer=state["tokenizer"])
+        newest, previous = (self.path(name) for name in STATES)
+        write_file(self.path("model.safetensors"), lambda f: f.write(save(weights, about)))
+        write_file(newest, lambda f: torch.save(state, f), previous)
 
     def restore(self):
-        """Go on from the checkpoint; from the start if the run was stopped before its first one."""
-        if not os.path.exists(self.path("state.pt")):
+        """Go on from the checkpoint, or where it is damaged from the one before it; from the start
+        if the run was stopped before its first one."""
+        lost = not os.path.isdir(self.path("tokenizer"))
+        there = [name for name in STATES if os.path.lexists(self.path(name))]
+        if there == [STATES[1]]:
+            self.say(f"{self.path(STATES[0])} is gone; so the run goes on from the one before it")
+        for name in there:
+            try:
+                state = whole_state(inside(self.dir, name))
+                self.take(state, self.path(name))
+                break
+            except ValueError as error:
+                if name == there[-1]:
+                    raise
+                self.say(f"{error}; so the run goes on from the checkpoint before it")
+        else:
             return
-        with blame(self.path("state.pt"), "is not a checkpoint to resume from"):
-            # weights_only: nothing in the file is executed
-            state = torch.load(self.path("state.pt"), map_location="cpu", weights_only=True)
-            self.now, self.log, self.data.state = state["now"], state["log"], state["data"]
-            self.began -= self.now["seconds"]
+        if name != there[0] and processes()[0] == 0:  # or the next save would put it in its place
+            os.replace(self.path(there[0]), self.path(f"{there[0]}.damaged"))
+        was = state["fingerprint"]  # one number in checkpoints of older versions
+        if was != (self.fingerprint if isinstance(was, list) else self.fingerprint[0]):
+            what = "is not what its checkpoint was trained on"
+            raise ValueError(f"the data of {self.dir} {what}")
+        used = settings(self.model.config, self.t)
+        if state.get("settings", used) != used:
+            differ = set(state["settings"].split(" ")) ^ set(used.split(" "))
+            what = f"has other settings than its checkpoint: {', '.join(sorted(differ))}"
+            raise ValueError(f"{self.path('config.json')} {what:.300}")
+        if not lost and state.get("tokenizer") not in (None, self.keep_tokenizer()):
+            raise ValueError(f"{self.path('tokenizer')} is not what the run was trained with")
+
+    def take(self, state, path):
+        """Make the state in a checkpoint this run's own."""
+        with blame(path, "is not a checkpoint to resume from"):
             self.model.load_state_dict(state["model"])
             self.optimizer.load_state_dict(state["optimizer"])
             if state["scaler"]:  # empty after fp32, which may go on in fp16
                 self.scaler.load_state_dict(state["scaler"])
-        if state["fingerprint"] != self.fingerprint:
-            what = "is not what its checkpoint was trained on"
-            raise ValueError(f"the data of {self.dir} {what}")
+            if not all_finite(state["model"]):
+                raise ValueError("it holds infinite or NaN weights")
+            self.now, self.log, self.data.state = state["now"], state["log"], state["data"]
+            self.began -= self.now["seconds"]
 
     def step(self, tokens, targets, lr):
         """train_step(), timed and counted → the loss; Diverged after too many without an update."""
@@ -941,8 +953,19 @@ class Run:
         if now["in_a_row"] >= MOST_SKIPPED:
             what = f"infinite or NaN for {MOST_SKIPPED} steps, up to step {now['step']}"
             advice = "lower --lr, raise --warmup_steps, or use --precision fp32"
+            if self.model.half is None:
+                advice = "lower --lr or raise --warmup_steps"
+            if processes()[0] == 0 and all_finite(self.model.state_dict()):
+                self.save_before(MOST_SKIPPED)
+                advice += f"; {self.dir} holds the last good state, of step {now['step']}"
             raise Diverged(f"the gradient was {what}; {advice}")
         return loss
+
+    def save_before(self, n):
+        """Save what the run was before its last n steps, none of which changed a weight."""
+        self.now |= dict(step=self.now["step"] - n, skipped=self.now["skipped"] - n, in_a_row=0)
+        self.log = [row for row in self.log if row["step"] <= self.now["step"]]
+        self.save()
 
     def evaluate(self, lr, loss):
         """Add to the log what is known after a step that had this rate and this loss."""

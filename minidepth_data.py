@@ -1,7 +1,7 @@
 """minidepth's data: rows from anywhere → text, its learnable parts marked → blocks to train on.
 
-The model, sampling and training stand in minidepth.py, which offers these names as its own. Read
-this file when you want to know what a model was shown; nothing here knows what a model is.
+The model, sampling and training stand in minidepth.py, which offers these names as its own.
+Nothing here knows what a model is.
 
 Sections: 1 embedded problems, 2 rows of files and hubs, 3 rows to text to tokens, 4 blocks and
 batches, 5 a Data of all that.
@@ -11,7 +11,6 @@ import array
 import contextlib
 import functools
 import itertools
-import json
 import math
 import os
 import random
@@ -22,6 +21,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+
+from minidepth_files import blame, parsed, regular, without_home
 
 # ---------- 1. embedded problems ----------
 
@@ -140,16 +141,6 @@ def embedded_rows(
 # ---------- 2. rows of files and hubs ----------
 
 
-@contextlib.contextmanager
-def blame(path, problem):
-    """Make any error a ValueError: parsers raise all kinds on a broken file."""
-    try:
-        yield
-    except Exception as error:
-        reason = " ".join(str(error).split())[:150]
-        raise ValueError(f"{path} {problem}: {reason or type(error).__name__}") from None
-
-
 FILES = (".jsonl", ".json", ".parquet", ".txt")
 
 
@@ -167,16 +158,16 @@ def read_file(path):
     if path.endswith(".txt"):  # a row is a paragraph, or a line where there is only one
         parts = [part for part in re.split(r"\n\s*\n", text) if part.strip()]
         if len(parts) < 2:
-            parts = text.splitlines()
+            parts = [line for line in text.splitlines() if line.strip()]
         return [{"text": part + "\n"} for part in parts]
     if path.endswith(".json"):
         with blame(f"data {path}", "is not JSON"):
-            return json.loads(text)
+            return parsed(text)
     rows = []
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             with blame(f"data {path}, line {number}", "is not JSON"):
-                rows.append(json.loads(line))
+                rows.append(parsed(line))
     return rows
 
 
@@ -185,9 +176,11 @@ HUB = "is neither a local file or folder nor to be had from the Hugging Face hub
 
 def hub_rows(source, split, most=None):
     """The first `most` rows, by default all, of a split of a data set, HUB_ID or HUB_ID:SUBSET."""
+    name, _, subset = source.partition(":")
+    if not name.strip():
+        raise ValueError(f"data {source!r} names no data set; give HUB_ID or HUB_ID:SUBSET")
     from datasets import load_dataset
 
-    name, _, subset = source.partition(":")
     with blame(f"data {source}", f"{HUB} Internet on, or give --data FILE or --data embedded"):
         rows = load_dataset(name, subset or None, split=split)
         return list(rows.select(range(min(len(rows), most or len(rows)))))
@@ -257,15 +250,39 @@ def segments(row, tokenizer=None):
     return parts
 
 
+LONGEST = 50_000  # characters of a text tokenized at once: each takes 100 bytes or more
+
+
+def pieces(text):
+    """A text in parts, cut before a space where there is one; the last keeps its end whole."""
+    start = 0
+    while len(text) - start > LONGEST:
+        most = min(start + LONGEST, len(text) - 100)
+        space = text.rfind(" ", start + 1, most)
+        end = space if space > 0 else most
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def short_words(text):
+    """A text to make a tokenizer from: the time that one word takes grows with its square."""
+    return re.sub(r"(\S{500})(?=\S)|(\s{500})\s+", r"\1\2 ", text) if len(text) > 500 else text
+
+
 def encode(rows, tokenizer, loss_on="all"):
     """segments() of each row → its token ids, and for each token whether it is learned: two lists.
 
     Segments are encoded one by one, so that a prompt is what it was in training; a thousand rows
-    at a time, so that their texts and lists are never all in memory."""
+    at a time, so that their texts and lists are never all in memory, and a long text in pieces."""
     rows = iter(rows)
     while batch := list(itertools.islice(rows, 1000)):
         texts = list(dict.fromkeys(text for parts in batch for text, _ in parts))
-        ids = dict(zip(texts, tokenizer(texts, add_special_tokens=False).input_ids))
+        short = [text for text in texts if len(text) <= LONGEST] or [""]
+        ids = dict(zip(short, tokenizer(short, add_special_tokens=False).input_ids))
+        for text in set(texts) - set(short):
+            parts = [tokenizer([part], add_special_tokens=False).input_ids for part in pieces(text)]
+            ids[text] = [i for (part,) in parts for i in part]
         for parts in batch:
             tokens, learn = [], []
             for text, said in parts:
@@ -283,20 +300,34 @@ def load_tokenizer(name, texts=(), size=2048):
 
         special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>"]
         bpe = ByteLevelBPETokenizer()
+        texts = map(short_words, texts)
         bpe.train_from_iterator(texts, size, special_tokens=special, show_progress=False)
         bpe = Tokenizer.from_str(bpe.to_str())  # out of its wrapper
         return PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token=special[0])
     if os.path.isdir(name):
         with blame(f"tokenizer folder {name}", "cannot be read"):
-            return AutoTokenizer.from_pretrained(name, local_files_only=True)
+            for file in os.listdir(name):
+                regular(os.path.join(name, file))
+            return AutoTokenizer.from_pretrained(
+                name, local_files_only=True, trust_remote_code=False
+            )
+    # said, so that nobody is asked whether a stranger's code may run
     with blame(f"tokenizer {name}", f"{HUB} Internet on, or give --tokenizer DIR or embedded"):
-        return AutoTokenizer.from_pretrained(name)
+        return AutoTokenizer.from_pretrained(name, trust_remote_code=False)
 
 
 def final_answer(text):
     """What a text answers: all after its last ####, else after </think>; None without either."""
     mark = "####" if "####" in text else "</think>"
     return text.rsplit(mark, 1)[1].strip() if mark in text else None
+
+
+def is_labelled(row):
+    """Whether it says of itself what embedded rows do; others can have columns so named."""
+    family, steps, guess = row.get("family"), row.get("steps"), row.get("guess")
+    if not isinstance(family, str) or type(steps) is not int or type(guess) is not float:
+        return False
+    return bool(family.strip()) and 1 <= steps <= 99 and 0 < guess <= 1
 
 
 def problem_of(row):
@@ -308,9 +339,8 @@ def problem_of(row):
         return None
     messages = [dict(role=role, content=content) for role, content in asked]
     problem = dict(messages=messages, solution=solution, answer=answer)
-    for name, kind in (("family", str), ("steps", int), ("guess", float)):
-        if isinstance(row.get(name), kind):  # what embedded rows say of themselves
-            problem[name] = row[name]
+    if is_labelled(row):
+        problem |= {name: row[name] for name in ("family", "steps", "guess")}
     return problem
 
 
@@ -402,11 +432,14 @@ class Data:
         return {}
 
     def fingerprint(self):
-        """A number that tells this data from other data, for resuming."""
-        crc = 0
-        for part in (*self.train, *self.val):
-            crc = zlib.crc32(np.ascontiguousarray(part), crc)
-        return crc
+        """Two numbers that tell this data from other data, for resuming: of its blocks, and of
+        what else it is measured by."""
+        sources = [part for pair in self.val_by_source.values() for part in pair]
+        crcs = [0, zlib.crc32(repr(self.problems).encode(errors="replace"))]
+        for i, parts in enumerate(((*self.train, *self.val), sources)):
+            for part in parts:
+                crcs[i] = zlib.crc32(np.ascontiguousarray(part), crcs[i])
+        return crcs
 
 
 def in_turn(lists):
@@ -438,7 +471,7 @@ def make_data(sources, config, block_size, tokenizer=None, chunks=None):
     parts = dict(train=list(filter(turns_of, train)), val=list(filter(turns_of, held_out)))
     if not parts["train"] or not parts["val"]:
         columns = sorted({str(key) for row in every_row if isinstance(row, dict) for key in row})
-        found = ", ".join(columns[:20]) or "no columns"
+        found = ", ".join(f"{name:.40}" for name in columns[:20]) or "no columns"
         needs = "a row needs messages, question + answer, or text"
         raise ValueError(f"data {names}: {needs}; found {found}")
     usable = parts["train"] + parts["val"]
@@ -461,7 +494,7 @@ def make_data(sources, config, block_size, tokenizer=None, chunks=None):
 
         encoded = chunks(counted()) if chunks else counted()
         made = blocks(encoded, block_size, config.packing)
-        problems = [n for row, n in zip(rows, lengths) if isinstance(row.get("guess"), float)]
+        problems = [n for row, n in zip(rows, lengths) if is_labelled(row)]
         if problems and max(problems) > block_size + 1:  # cut, it could not be answered
             n = f"block_size {block_size} is too short for problems of {max(problems)} tokens"
             raise ValueError(f"{n}; give at least {max(problems) - 1}, or fewer --problem_steps")
@@ -481,5 +514,7 @@ def make_data(sources, config, block_size, tokenizer=None, chunks=None):
     if len(sources) > 1:
         for name, _, rows in sources:
             with contextlib.suppress(ValueError):  # too small for a block of its own
-                data.val_by_source[name] = cut(list(filter(turns_of, rows)), f"val of {name}")
+                data.val_by_source[without_home(name)] = cut(
+                    list(filter(turns_of, rows)), f"val of {name}"
+                )
     return data

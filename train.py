@@ -22,7 +22,9 @@ FIELDS = [f for kind in (md.ModelConfig, md.TrainConfig) for f in dataclasses.fi
 
 class Parser(argparse.ArgumentParser):
     def error(self, message):
-        self.exit(2, f"train.py: {message}; see python train.py --help\n")
+        from studies.check import one_line
+
+        self.exit(2, f"train.py: {one_line(message)}; see python train.py --help\n")
 
 
 def several(text):
@@ -57,6 +59,7 @@ def named(text):
 # how one value of a flag is read, where its type does not say
 KINDS = dict(n_heads=heads, problem_steps=several, warmup_steps=steps_or_share, sizes=named)
 ONCE = ("out_dir", "name", "device")  # flags that make no grid
+SMALLER = "give a smaller --batch_size, --block_size, --d_model or --sizes"
 TRAINED = ("sample", "mechanism", "score", "attention", "export_hf")  # flags about trained runs
 
 
@@ -98,7 +101,7 @@ def make_parser(full=False):
         allow_abbrev=False,
     )
     presets = f"auto (report with CUDA, else laptop), report, laptop, or of {presets}"
-    parser.add_argument("--preset", default="auto", help=presets)
+    parser.add_argument("--preset", help=presets)
     for title, kind in (("model", md.ModelConfig), ("data and training", md.TrainConfig)):
         group = parser.add_argument_group(title)
         for f in dataclasses.fields(kind):
@@ -106,13 +109,11 @@ def make_parser(full=False):
     grid = parser.add_argument_group("several values of flags train every combination")
     matched = "as wide as gives the parameters of N layers"
     studies = f"all runs of a study: {studies}, or my.py"
-    grid.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="runs at a time (1), a GPU each"
-    )
+    grid.add_argument("--jobs", type=int, metavar="N", help="runs at a time (1), a GPU each")
     grid.add_argument("--study", metavar="NAME", help=studies)
     grid.add_argument("--match_params", type=int, metavar="N", help=matched)
-    counted = "{total,blocks}"
-    grid.add_argument("--match", default="total", metavar=counted, help="of --match_params")
+    part = "of --match_params (total)"
+    grid.add_argument("--match", metavar="{total,blocks}", help=part)
     grid.add_argument("--yes", action="store_true", help="train even more than 200 runs")
     do = parser.add_argument_group("instead of training anew")
     do.add_argument("--dry_run", action="store_true", help="print the facts, train nothing")
@@ -169,103 +170,21 @@ def pick_preset(name, data=(), study=None):
     return "laptop", "no CUDA GPU found"
 
 
-# ---------- what is printed and drawn ----------
-
-
-def facts(m, t, data=None):
-    """What follows from the settings, as the lines printed before the first step."""
-    T = m.block_size
-    if data:
-        m = dataclasses.replace(m, vocab_size=m.vocab_size or data.n_words)
-        T = data.val[0].shape[1]
-    yield from model_facts(m, t)
-    steps = f"{t.steps} steps" if data or not t.epochs else f"{t.epochs} epochs"
-    warmup = f"{t.warmup_steps:g}" if t.warmup_steps >= 1 else f"{t.warmup_steps:.0%} of them"
-    tokens = t.batch_size * t.grad_accum * T
-    yield (
-        f"step {t.batch_size} x {t.grad_accum} x {T} = {tokens:,} tokens; {steps}, "
-        f"learning rate up to {t.lr:g} in {warmup}, down to {t.lr * t.lr_floor:g}"
-    )
-    if data is None:
-        yield f"data {' + '.join(t.data)}, tokenizer {t.tokenizer} (not loaded)"
-    elif data.fresh:
-        yield task_fact(data)
-    else:
-        yield text_fact(t, data, tokens)
-
-
-def model_facts(m, t):
-    """Device, model, parameters and memory, a line each."""
-    device = md.pick_device(t.device)
-    _, why = md.pick_precision(t.precision, device)
-    yield f"device {md.provenance(device)['device']}; {why}"
-    parts = [f"{m.n_layers} layer{'' if m.n_layers == 1 else 's'}"]
-    if m.n_loops > 1:
-        parts[0] += f" looped {m.n_loops} times"
-    heads = m.heads[0] if len(set(m.heads)) == 1 else shown(m.heads)
-    parts += [f"d_model {m.d_model}", f"d_ff {m.d_ff}", f"{heads} heads", f"block {m.block_size}"]
-    if m.vocab_size:
-        parts.append(f"{m.vocab_size:,} words")
-    if m.tie_weights:
-        parts.append("head tied to the embedding")
-    yield f"model {', '.join(parts)}"
-    if not m.vocab_size:
-        yield "parameters: known when the data has given the tokenizer its words"
-        return
-    n = md.parameters(m)
-    yield (
-        f"parameters {n['total']:,}: embedding {n['embedding']:,}, position {n['position']:,}, "
-        f"blocks {n['blocks']:,}, head {n['head']:,}, final norm {n['final_norm']:,}"
-    )
-    memory = n["total"] * 16 / 2**30
-    yield (
-        f"memory {memory:.2f} GiB for weights, gradients and AdamW's moments; "
-        "activations come on top"
-    )
-
-
-def task_fact(data):
-    """Of a depth task: its sizes, and what its accuracy is to be compared with."""
-    sizes = ", ".join(size.replace("=", " ") for size in data.sizes)
-    rates = []
-    for key, name in (("guess", "of guessing"), ("shortcut", "of a shortcut")):
-        if key in data.facts:
-            rates.append(f"{name} {data.facts[key]:.3f}")
-    line = f"data {data.facts['task']} ({sizes}), drawn anew each step; {len(data.val[0]):,} test"
-    return f"{line} sequences; accuracy {', '.join(rates) or 'of guessing unknown'}"
-
-
-def text_fact(t, data, tokens):
-    """Of text: rows, tokens, blocks and how much of them is used; `tokens` are those of a step."""
-    f, (n_blocks, T) = data.facts, data.train[0].shape
-    used = 1.0
-    if t.packing == "pack":
-        used = min(1.0, n_blocks * T / f["train_tokens"])
-    filled = min(1.0, f["train_tokens"] / (n_blocks * T))
-    learned = (data.train[1] != -100).sum() / f["train_tokens"]
-    rows = f"{f['train_rows']:,} rows, {f['val_rows']:,} held out"
-    if f["unusable_rows"]:
-        rows += f", {f['unusable_rows']:,} unusable"
-    return (
-        f"data {' + '.join(t.data)}: {rows}; {f['train_tokens']:,} tokens in {n_blocks:,} blocks, "
-        f"{used:.1%} of them used, {learned:.1%} with a loss; {filled:.1%} of positions filled; "
-        f"{t.steps * tokens / (n_blocks * T):.1f} epochs"
-    )
+# ---------- what the command does ----------
 
 
 def show_answers(run, problems):
     """One held-out problem with the model's answer, and the accuracy over all asked."""
     p = max(problems, key=lambda problem: problem.get("steps", 0))
     text = md.answer_texts(run.model, run.tokenizer, [p])[0]
-    print(f"\nheld-out problem: {p['messages'][-1]['content']}\nmodel: {text.strip()}")
-    print(f"right answer: {p['answer']}\n")
+    from studies.check import visible
+
+    print(visible(f"\nheld-out problem: {p['messages'][-1]['content']}\nmodel: {text.strip()}"))
+    print(visible(f"right answer: {p['answer']}\n"))
     last = run.log[-1]
     guessing = f", guessing {last['guess']:.3f}" if "guess" in last else ""
     n = f"{len(problems)} held-out problems"
     print(f"answer accuracy {last['accuracy']:.3f} on {n}{guessing}")
-
-
-# ---------- what the command does ----------
 
 
 @contextlib.contextmanager
@@ -288,19 +207,21 @@ def stop_requests():
 
 def run_training(m, t, resume=False):
     """Load the data, print the facts, train, draw, answer; the exit code."""
-    from studies import compiling, curve
+    from studies import check, compiling, curve
 
     first = md.processes()[0] == 0  # under torchrun one process speaks
     folder = os.path.join(t.out_dir, t.name)
     # train() refuses this too, but only after the data has been loaded for it
     if not resume and os.path.exists(os.path.join(folder, "config.json")):
-        raise ValueError(f"{folder} exists; go on with --resume {folder}, or give another --name")
+        go_on = f"go on with --resume {shlex.quote(folder)}"
+        raise ValueError(f"{folder} exists; {go_on}, or give another --name")
+    check.memory(m, t)
     if t.compile:
         compiling.check(t)
     data = load_data(m, t, md.saved_tokenizer(folder) if resume else None)
     t = md.counted_steps(t, data)
     if first:
-        print("\n".join(facts(m, t, data)))
+        print_facts(m, t, data)
     with stop_requests() as noted:
         command = shlex.join(["python", os.path.basename(sys.argv[0]), *sys.argv[1:]])
         run = md.train(m, t, data, resume, command, stop=lambda: bool(noted))
@@ -315,7 +236,15 @@ def run_training(m, t, resume=False):
     return 0 if run.finished else 130
 
 
-def resume(run_dir, changes):
+def print_facts(m, t, data=None):
+    """What follows from the settings; ValueError for what this machine cannot hold."""
+    from studies import facts
+    from studies.check import visible
+
+    print(visible("\n".join(facts.facts(m, t, data))))
+
+
+def resume(run_dir, changes, dry_run=False):
     """Go on with a run. Code of one's own that made its data is executed if it is named again."""
     m, t = md.read_config(run_dir)
     for name, value in changes.items():
@@ -323,6 +252,8 @@ def resume(run_dir, changes):
             raise ValueError(f"--resume keeps the run's settings; leave out --{name}")
     t.out_dir, t.name = os.path.split(os.path.normpath(run_dir))
     print(f"resume {run_dir}")
+    if dry_run:
+        return print_facts(m, t)
     return run_training(m, t, resume=True)
 
 
@@ -331,9 +262,6 @@ def run_command(arguments):
     arguments = sys.argv[1:] if arguments is None else arguments
     full = "--help" in arguments or "-h" in arguments
     a = vars(make_parser(full).parse_args(arguments))
-    for name in (*TRAINED, "resume", "study"):
-        if a[name] == "":
-            raise ValueError(f"--{name} was given an empty name; is a variable unset?")
     # every flag's values: one each for a run, several for a grid
     axes = {f.name: a[f.name] for f in FIELDS if f.name in a}
     for name, values in axes.items():
@@ -342,6 +270,9 @@ def run_command(arguments):
         elif not isinstance(values, list):
             axes[name] = [values]
     changes = {name: values[0] for name, values in axes.items()}
+    from studies import check
+
+    check.flags(a, axes)
     code = [*changes.get("data", ()), changes.get("loader", ""), a["study"] or ""]
     if any(path.endswith(".py") for path in code):
         finder().NAMED.update(code)
@@ -352,8 +283,8 @@ def run_command(arguments):
     if a["against"] is not None and not a["bench"]:
         raise ValueError("--against belongs to --bench; give both")
     if a["resume"]:
-        return resume(a["resume"], changes)
-    preset, why = pick_preset(a["preset"], changes.get("data", ()), a["study"])
+        return resume(a["resume"], changes, a["dry_run"])
+    preset, why = pick_preset(a["preset"] or "auto", changes.get("data", ()), a["study"])
     if md.processes()[0] == 0:
         print(f"preset {preset}: {why}")
     if a["study"] or a["match_params"] is not None or any(len(v) > 1 for v in axes.values()):
@@ -364,13 +295,13 @@ def run_command(arguments):
             return plan.train_all(a, preset, cells, study)
         changes = cells[0][1]
     m, t = configs(preset, changes)
+    check.memory(m, t)
     if a["bench"]:
         from studies import bench
 
         return bench.bench(m, t, a["against"])
     if a["dry_run"]:
-        print("\n".join(facts(m, t)))
-        return 0
+        return print_facts(m, t)
     from studies.cells import run_name
 
     t.name = t.name or run_name(preset, changes)
@@ -390,9 +321,15 @@ def main(arguments=None):
         message, code = f"{where}{error.strerror or error}; what was saved before is whole", 2
     except md.Diverged as error:
         message, code = error, 1
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and "memory" not in str(error):
+            raise
+        message, code = f"the memory is full: {error or 'nothing more is known'}; {SMALLER}", 2
     except KeyboardInterrupt:
         message, code = "interrupted", 130
-    print(f"train.py: {message}", file=sys.stderr)
+    from studies.check import one_line
+
+    print(f"train.py: {one_line(message)}", file=sys.stderr)
     return code
 
 

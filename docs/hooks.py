@@ -41,7 +41,7 @@ from pygments.lexers import PythonLexer
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CACHE = ROOT / ".cache" / "mkdocs-jupyter"
-CODE = ["minidepth.py", "minidepth_data.py", "train.py"]
+CODE = ["minidepth.py", "minidepth_data.py", "minidepth_files.py", "train.py"]
 SEE = "What to see:"
 INK = "#010203"  # of matplotlibrc: the colour of the page's text
 TORCH = importlib.metadata.version("torch").split("+")[0]

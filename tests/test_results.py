@@ -163,9 +163,9 @@ def test_a_result_has_the_settings_the_last_evaluation_and_what_follows_from_bot
         ("config.json", '{"model": {"n_layers": 0}, "train": {"steps": 1}}', "n_layers 0 does not"),
         ("config.json", None, "config.json is not the configuration of a run: "),
         ("log.jsonl", None, "log.jsonl is not the log of a run: "),
-        ("log.jsonl", '{"step": 12, "val', "log.jsonl is not the log of a run: "),
-        ("log.jsonl", '{"step": 12}', "log.jsonl is not the log of a run: 'val_loss'"),
-        ("log.jsonl", "3\n", "log.jsonl is not the log of a run: "),
+        ("log.jsonl", '{"step": 12, "val', "log.jsonl is not the log of a run, in line 1: "),
+        ("log.jsonl", '{"step": 12}', "log.jsonl is not the log of a run, in line 1: 'lr'"),
+        ("log.jsonl", "3\n", "log.jsonl is not the log of a run, in line 1: "),
         ("log.jsonl", "", r"run is not finished; go on with --resume .*run$"),
     ],
 )

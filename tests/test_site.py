@@ -261,7 +261,7 @@ def test_the_archive_holds_what_pages_read(tmp_path):
     (tmp_path / "minidepth.zip").write_bytes(hooks.archive())
     with zipfile.ZipFile(tmp_path / "minidepth.zip") as zipped:
         names = set(zipped.namelist())
-        for name in ("minidepth.py", "minidepth_data.py", "train.py"):
+        for name in ("minidepth.py", "minidepth_data.py", "minidepth_files.py", "train.py"):
             assert zipped.read(name) == (ROOT / name).read_bytes()
     for study in (DOCS / "studies").glob("*.py"):
         assert f"docs/studies/{study.name}" in names

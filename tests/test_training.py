@@ -600,12 +600,12 @@ def at_last_step(monkeypatch, name, steps=12):
     """Make writing the file `name` fail, as on a full disk, once the last step is done."""
     real, log = md.write_file, []
 
-    def write(path, write):
+    def write(path, write, *previous):
         log.append(os.path.basename(path))
         full = log.count("state.pt") == 2 or name == "model.safetensors" and log.count(name) == 2
         if os.path.basename(path) == name and full:
             raise OSError(28, "No space left on device", path)
-        return real(path, write)
+        return real(path, write, *previous)
 
     monkeypatch.setattr(md, "write_file", write)
     return log
@@ -636,7 +636,7 @@ def test_a_last_checkpoint_that_cannot_be_written_leaves_no_finished_run(
 
 def test_weights_are_written_before_the_state_and_the_log_last(tiny, data, monkeypatch):
     written, real = [], md.write_file
-    see = lambda path, write: written.append(os.path.basename(path)) or real(path, write)  # noqa: E731
+    see = lambda path, *a: written.append(os.path.basename(path)) or real(path, *a)  # noqa: E731
     monkeypatch.setattr(md, "write_file", see)
     md.train(*tiny(), data=data)
     assert written[-3:] == ["model.safetensors", "state.pt", "log.jsonl"]

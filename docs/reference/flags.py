@@ -38,7 +38,7 @@ def limits(f):
         return f"off: `--no-{f.name}`"
     if low is None:
         return ""
-    return f"from {low:g}" + (f" to {high}" if high != float("inf") else "")
+    return f"from {low:g}" + (f" to {high}" if high != md.MOST else "")
 
 
 for title, kind in (("Model", md.ModelConfig), ("Data and training", md.TrainConfig)):

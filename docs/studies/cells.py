@@ -127,7 +127,10 @@ class Cell:
     def start(self, preset, settings, environment):
         """Start it in a process of its own; OSError if that or its folder cannot be made."""
         os.makedirs(self.folder, exist_ok=True)
-        with open(os.path.join(self.folder, "stdout.txt"), "ab") as out:
+        path = os.path.join(self.folder, "stdout.txt")
+        if os.path.lexists(path):
+            md.regular(md.inside(self.folder, "stdout.txt"))
+        with open(path, "ab") as out:
             return subprocess.Popen(
                 [sys.executable, str(TRAIN), *self.command(preset, settings)],
                 stdin=subprocess.DEVNULL,
@@ -141,7 +144,7 @@ class Cell:
     def last_line(self):
         """Of what the run printed."""
         path = os.path.join(self.folder, "stdout.txt")
-        with open(path, encoding="utf-8", errors="replace") as f:
+        with open(md.regular(path), encoding="utf-8", errors="replace") as f:
             lines = f.read().split("\n")
         said = [line.strip() for line in lines if line.strip()]
         return said[-1] if said else "no output"

@@ -16,6 +16,7 @@ import importlib
 import importlib.util
 import os
 import pathlib
+import shlex
 
 import torch
 
@@ -64,7 +65,7 @@ def own_file(path, what):
         flag = "data" if what == "data" else "loader"
         raise ValueError(
             f"{path} is code of one's own and made this run's data; to execute it, name it again: "
-            f"--{flag} {path}"
+            f"--{flag} {shlex.quote(path)}"
         )
     if not os.path.isfile(path):
         raise ValueError(f"{what} {path} is not there; give a Python file")
@@ -91,6 +92,11 @@ def task(name):
     from studies.tasks import TASKS
 
     return TASKS.get(name)
+
+
+def names_task(name):
+    """Whether a source is a depth task, without executing a file of one's own, which may be."""
+    return name.endswith(".py") or task(name) is not None
 
 
 def configs(preset, **changes):

@@ -20,7 +20,7 @@ import time
 
 import torch
 
-from studies import find
+from studies import check, find
 from studies.cells import POSIX, Cell, grid_name, is_finished, run_name, short_name, typed_preset
 from studies.tables import summarize
 
@@ -136,6 +136,8 @@ def grid(preset, cells, jobs=1, yes=False, dry_run=False, study=None):
     if int(os.environ.get("WORLD_SIZE", 1)) > 1:
         raise ValueError("several values of a flag make a grid, which runs without torchrun")
     cells = [Cell(labels, s, *find.configs(preset, **s)) for labels, s in cells]
+    for cell in cells:
+        check.memory(cell.m, cell.t)
     name = cells[0].t.name
     if not name and study:
         name = short_name(f"study_{pathlib.Path(study.__file__).stem}_{preset}")

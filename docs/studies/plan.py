@@ -22,7 +22,7 @@ def cells(a, preset, axes):
         settings = dict(zip(axes, values))
         made.append(({name: settings[name] for name in varied}, settings))
     if a["match_params"] is not None:
-        match(preset, made, a["match_params"], a["match"])
+        match(preset, made, a["match_params"], a["match"] or "total")
     return made, None
 
 
@@ -54,4 +54,4 @@ def match(preset, made, n_layers, part):
 
 def train_all(a, preset, made, study):
     """The grid's exit code."""
-    return grid.grid(preset, made, a["jobs"], a["yes"], a["dry_run"], study)
+    return grid.grid(preset, made, a["jobs"] or 1, a["yes"], a["dry_run"], study)

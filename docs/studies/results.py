@@ -16,6 +16,7 @@ import json
 import math
 import os
 import pathlib
+import shlex
 import statistics
 
 import minidepth as md
@@ -50,7 +51,7 @@ def settings_of(run_dir):
     be read for ever. ValueError if it is not the configuration of a run."""
     path = os.path.join(run_dir, "config.json")
     with md.blame(path, "is not the configuration of a run"):
-        with open(path, encoding="utf-8") as f:
+        with open(md.regular(md.inside(run_dir, "config.json")), encoding="utf-8") as f:
             saved = json.load(f)
         known = {field.name for field in dataclasses.fields(md.ModelConfig)}
         model = {name: value for name, value in saved["model"].items() if name in known}
@@ -60,20 +61,41 @@ def settings_of(run_dir):
         return md.ModelConfig(**with_tuples(model)).validate(), train
 
 
+NUMBERS = ("step", "lr", "train_loss", "val_loss", "seconds", "tokens_per_second")
+
+
+def read_log(run_dir):
+    """The rows of a run's log.jsonl; ValueError names the line that is damaged."""
+    path = os.path.join(run_dir, "log.jsonl")
+    with md.blame(path, "is not the log of a run"):
+        with open(md.regular(md.inside(run_dir, "log.jsonl")), encoding="utf-8") as f:
+            lines = f.read().split("\n")
+    log = []
+    for number, line in enumerate(lines, 1):
+        if not line and number == len(lines):
+            break
+        with md.blame(path, f"is not the log of a run, in line {number}"):
+            row = json.loads(line)
+            for name in NUMBERS:
+                if isinstance(row[name], bool) or not isinstance(row[name], (int, float)):
+                    raise ValueError(f"{name} {row[name]!r:.40} is not a number")
+            if log and row["step"] <= log[-1]["step"]:
+                raise ValueError(f"step {row['step']} after step {log[-1]['step']}")
+            log.append(row)
+    return log
+
+
 def result(run_dir):
     """A finished run in one flat dict: its settings, last evaluation, `best_val_loss` (nats a
     token), `tokens_per_second` (median), `depth` (layers applied), `params_…` by part, and `log`,
     a dict an evaluation; ValueError if it is not finished, or damaged."""
     m, train = settings_of(run_dir)
-    path = os.path.join(run_dir, "log.jsonl")
-    with md.blame(path, "is not the log of a run"):
-        with open(path, encoding="utf-8") as f:
-            log = [json.loads(line) for line in f]
-        finished = bool(log) and log[-1]["step"] >= train["steps"]
-        losses = [evaluation["val_loss"] for evaluation in log]
-        speeds = [evaluation["tokens_per_second"] for evaluation in log]
-    if not finished:
-        raise ValueError(f"{run_dir} is not finished; go on with --resume {run_dir}")
+    log = read_log(run_dir)
+    losses = [evaluation["val_loss"] for evaluation in log]
+    speeds = [evaluation["tokens_per_second"] for evaluation in log]
+    if not log or log[-1]["step"] < train["steps"]:
+        go_on = f"go on with --resume {shlex.quote(str(run_dir))}"
+        raise ValueError(f"{run_dir} is not finished; {go_on}")
     row = dataclasses.asdict(m)
     row.update(train)
     for part, n in md.parameters(m).items():

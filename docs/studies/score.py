@@ -12,7 +12,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 import minidepth as md
-from studies import hub, results
+from studies import check, hub, results
 
 # ---------- rows with several choices ----------
 
@@ -47,7 +47,7 @@ def choices_of(row):
         return None
     if not isinstance(choices, (list, tuple)):
         return None
-    if not str(answer).isdecimal() or int(answer) >= len(choices):
+    if not re.fullmatch("[0-9]{1,9}", str(answer)) or int(answer) >= len(choices):
         return None
     return context, [str(choice) for choice in choices], int(answer)
 
@@ -149,7 +149,7 @@ def score(run_dir, sources, most):
     with Wilson's interval; `most` rows of each source, 0 for all. ValueError for a depth task."""
     model, tokenizer = md.load(run_dir)
     if tokenizer is None:
-        raise ValueError(f"--score {run_dir} was trained on a depth task: it knows no text")
+        raise ValueError(f"--score {run_dir} {check.no_text(run_dir)}")
     model.to(md.pick_device("auto"))
     for source in sources:
         found = read_choices(source, most)

@@ -27,7 +27,7 @@ def shown(value):
 
 def this_command():
     """The command line that runs, without the machine's paths to Python and to this file."""
-    return shlex.join(["python", os.path.basename(sys.argv[0]), *sys.argv[1:]])
+    return md.without_home(shlex.join(["python", os.path.basename(sys.argv[0]), *sys.argv[1:]]))
 
 
 # ---------- runs as records ----------

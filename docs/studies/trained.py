@@ -6,7 +6,7 @@ python train.py --sample RUN_DIR --prompt "Sort c a, b c. Number 2 ?"
 import torch
 
 import minidepth as md
-from studies import attention_figures, export, score
+from studies import attention_figures, check, export, score
 
 
 def look(a, changes):
@@ -34,12 +34,13 @@ def sample(run_dir, prompt, temperature, max_new_tokens, seed):
         raise ValueError("--sample needs --prompt TEXT")
     model, tokenizer = md.load(run_dir)
     if tokenizer is None:
-        raise ValueError(f"--sample {run_dir} was trained on a depth task: it knows no text")
+        raise ValueError(f"--sample {run_dir} {check.no_text(run_dir)}")
     sampling = dict(temperature=temperature, max_new_tokens=max_new_tokens, seed=seed)
     if tokenizer.chat_template:  # trained on conversations
         problem = dict(messages=[dict(role="user", content=prompt)])
-        print(md.answer_texts(model, tokenizer, [problem], **sampling)[0].strip())
+        said = md.answer_texts(model, tokenizer, [problem], **sampling)[0]
+        print(check.visible(said.strip()))
         return
     tokens = torch.tensor([tokenizer(prompt, add_special_tokens=False).input_ids])
     tokens = md.generate(model, tokens, eos=tokenizer.eos_token_id, **sampling)
-    print(tokenizer.decode(tokens[0], skip_special_tokens=True))
+    print(check.visible(tokenizer.decode(tokens[0], skip_special_tokens=True)))

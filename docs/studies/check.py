@@ -1,0 +1,178 @@
+"""What is told before anything is done: flags that would have no effect, and models and batches
+that no memory of this machine holds. And how strangers' text is shown."""
+
+import os
+import re
+
+import torch
+
+import minidepth as md
+from studies import find
+
+# what each thing that is done to trained runs heeds of the flags of training
+HEEDED = dict(
+    sample=("seed",), mechanism=(), score=("data", "max_rows"), attention=("out_dir",), export_hf=()
+)  # fmt: skip
+OF_SAMPLE = ("prompt", "temperature", "max_new_tokens")
+MOST_TOKENS = 100_000  # of --max_new_tokens
+
+
+# ---------- flags ----------
+
+
+def flags(a, axes):
+    """Raise ValueError for flags without effect, or with an empty value; `a` are the command's
+    flags, `axes` {setting: its values}."""
+    for name, value in a.items():
+        values = value if isinstance(value, list) else [value]
+        if "" in values and name not in ("name", "loader"):
+            raise ValueError(f"--{name} was given an empty name; is a variable unset?")
+    done = [name for name in (*HEEDED, "resume", "bench") if a[name]]
+    if len(done) > 1:
+        raise ValueError(f"--{done[0]} and --{done[1]} are two things to do; give one of them")
+    doing = done[0] if done else None
+    if doing in HEEDED:
+        look_flags(a, axes, doing)
+    if doing != "sample":
+        for name in OF_SAMPLE:
+            if a[name] is not None:
+                raise ValueError(f"--{name} has no effect without --sample RUN_DIR")
+    if doing == "resume" and a["preset"]:
+        raise ValueError("--resume keeps the run's settings; leave out --preset")
+    if doing == "bench" and a["dry_run"]:
+        raise ValueError("--bench and --dry_run are two things to do; give one of them")
+    sampling(a)
+    grid_flags(a, axes)
+
+
+def look_flags(a, axes, doing):
+    """Raise ValueError for flags of training beside one that looks at trained runs."""
+    for name, values in axes.items():
+        # code of one's own that made a run's data is named again, whatever is done
+        code = name in ("data", "loader") and ".py" in str(values[0])
+        if name not in HEEDED[doing] and not code:
+            raise ValueError(f"--{name} has no effect with --{doing}, which trains nothing")
+    for name in ("preset", "study", "match_params", "dry_run"):
+        if a[name] not in (None, False):
+            raise ValueError(f"--{name} has no effect with --{doing}, which trains nothing")
+
+
+def sampling(a):
+    """Raise ValueError for what --sample cannot do."""
+    most, temperature = a["max_new_tokens"], a["temperature"]
+    if most is not None and not 1 <= most <= MOST_TOKENS:
+        limit = f"from 1 to {MOST_TOKENS:,}"
+        raise ValueError(f"--max_new_tokens {most!s:.40} does not work; give a number {limit}")
+    # a lower one divides by so little that the numbers overflow
+    if temperature and not 0.001 <= temperature <= 1000:
+        raise ValueError(f"--temperature {temperature} does not work; give 0, or 0.001 to 1000")
+
+
+def grid_flags(a, axes):
+    """Raise ValueError for flags of a grid where there is none, or that make no sense."""
+    if a["jobs"] is not None and not 1 <= a["jobs"] <= 1000:
+        raise ValueError(f"--jobs {a['jobs']!s:.40} does not work; give at least 1")
+    if a["match"] not in (None, "total", "blocks"):
+        raise ValueError(f"--match {a['match']:.40} is unknown; give total or blocks")
+    if a["match"] and a["match_params"] is None:
+        raise ValueError("--match has no effect without --match_params N")
+    if a["match_params"] is not None and a["match_params"] > 10_000:
+        n = f"{a['match_params']!s:.40}"
+        raise ValueError(f"--match_params {n} does not work; give a number of layers, 1 to 10,000")
+    several = any(len(values) > 1 for values in axes.values())
+    if a["study"] or a["match_params"] is not None or several:
+        return
+    for name in ("jobs", "yes"):
+        if a[name]:
+            raise ValueError(f"--{name} has no effect on a single run; it is for a grid")
+
+
+def no_text(run_dir):
+    """Why a run has no tokenizer, to be put after its name."""
+    _, t = md.read_config(run_dir)
+    if t.loader.endswith(".py"):
+        return "was trained on data of one's own, without text"
+    if not t.loader and find.names_task(t.data[0]):
+        return "was trained on a depth task: it knows no text"
+    return "has lost its folder tokenizer; copy it from another run on the same data"
+
+
+# ---------- memory ----------
+
+
+def machine_memory(device):
+    """Bytes of memory that a device has, or None where nobody says."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[1]
+    found = []
+    try:
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as f:  # a container's own limit
+            found.append(int(f.read()))
+    except (AttributeError, OSError, ValueError):  # Windows has no sysconf, others no such file
+        pass
+    return min(found, default=None)
+
+
+def needed(m, t, device):
+    """{what: (bytes that training takes at the least, flags that lower them)}, for one GPU where
+    several share a batch."""
+    shares = md.processes()[1]
+    if device.type == "cuda" and shares == 1:
+        shares = torch.cuda.device_count()
+    half, _ = md.pick_precision(t.precision, device)
+    # what each layer keeps of a token for the way back: two norms' inputs and outputs, queries,
+    # keys and values, what attention gives; and both sides of the feed-forward part's bend
+    width = 6 * m.d_model
+    if m.d_ff:
+        width += 2 * m.d_model + 2 * m.d_ff
+    tokens = t.batch_size * m.block_size
+    kept = tokens // shares * m.n_layers * m.n_loops * width * (2 if half else 4)
+    weights = 16 * md.parameters(m)["total"]
+    rows = 500 * t.max_rows if "embedded" in t.data else 0
+    return {
+        "weights, gradients and AdamW's moments": (weights, "--n_layers, --d_model, --vocab_size"),
+        "a batch's activations": (kept, "--batch_size, --block_size"),
+        "a batch's tokens": (16 * tokens * t.grad_accum, "--batch_size, --grad_accum"),
+        "the rows": (rows, "--max_rows"),
+    }
+
+
+def memory(m, t):
+    """Raise ValueError, in no time and before any is taken, for what needs more memory than the
+    machine has: the estimate is a lower bound, and all that is known to be too much is refused."""
+    device = md.pick_device(t.device)
+    there = machine_memory(device)
+    parts = needed(m, t, device)
+    total = sum(size for size, _ in parts.values())
+    if there is None or total <= there:
+        return
+    what = max(parts, key=lambda name: parts[name][0])
+    size, lower = parts[what]
+    raise ValueError(
+        f"training needs at least {gib(total)} of memory, {gib(size)} for {what}; "
+        f"{device.type} has {gib(there)}; lower {lower}"
+    )
+
+
+def gib(size):
+    return f"{size / 2**30:,.1f} GiB"
+
+
+# ---------- text from outside ----------
+
+# what a terminal obeys, halves of characters, and marks that turn the direction of writing
+UNSEEN = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+
+
+def visible(text):
+    """The text with control characters spelled out, all but line ends and tabs."""
+    return re.sub(UNSEEN, lambda found: ascii(found[0])[1:-1], text)
+
+
+def one_line(message, most=1000):
+    """A message as one line that a terminal shows, its middle left out if it is very long."""
+    line = " ".join(visible(str(message)).split())
+    if len(line) > most:
+        line = f"{line[: most // 2]} … {line[-most // 2 :]}"
+    return line

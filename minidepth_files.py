@@ -1,0 +1,233 @@
+"""What minidepth lets in, settings and files, and how it writes: whole or not at all.
+
+minidepth.py offers these names as its own. Nothing here knows what a model is; read this file when
+you want to know why a run that was killed, or whose disk lost a bit, goes on to the same result.
+"""
+
+import contextlib
+import dataclasses
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import stat
+import subprocess
+import zipfile
+import zlib
+
+import numpy as np
+import torch
+
+# ---------- settings ----------
+
+MOST = 2**53  # of any setting: up to here floats, and with them JSON everywhere, count exactly
+
+
+def plain(value):
+    """NumPy's numbers as Python's: the others print, and so seed generators, in another way."""
+    if isinstance(value, tuple):
+        return tuple(plain(part) for part in value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+KINDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+UNSEEN = r"[\x00-\x1f\x7f\ud800-\udfff]"  # half characters and what moves a terminal
+
+
+def check_fields(config):
+    """Raise ValueError for a field of another type or outside its limits, naming the value."""
+    for f in dataclasses.fields(config):
+        value = plain(getattr(config, f.name))
+        setattr(config, f.name, value)
+        if value is None and f.default is None:
+            continue
+        if f.type is tuple and (not isinstance(value, (tuple, list)) or (f.default and not value)):
+            raise ValueError(f"{f.name} {value!r:.40} does not work; give a tuple of at least one")
+        several = f.type not in KINDS and isinstance(value, (tuple, list))
+        for v in value if several else (value,):
+            check_value(f, v)
+
+
+def check_value(f, v):
+    """Raise ValueError for a value, or a part of it, that the field cannot have."""
+    low, high, choices = (f.metadata[name] for name in ("low", "high", "choices"))
+    kind = f.type
+    if kind not in KINDS:  # several of the same kind
+        kind = str if low is None else int
+    good, wanted = type(v) is kind or (kind is float and type(v) is int), KINDS[kind]
+    if kind in (int, float):
+        good = good and low <= v <= high
+        wanted += f" at least {low:g}"
+        if high < MOST or (type(v) is int and v > high):
+            wanted = f"{KINDS[kind]} from {low:g} to {high:g}"
+    if good and kind is str and (re.search(UNSEEN, v) or not (v.strip() or f.default == "")):
+        good, wanted = False, "a text that is not empty, without control characters"
+    if good and choices and v not in choices:
+        raise ValueError(f"{f.name} {v!r:.40} is unknown; choose from {', '.join(choices)}")
+    if not good:
+        raise ValueError(f"{f.name} {v!r:.40} does not work; give {wanted}")
+
+
+def from_json(value):
+    """A setting as config.json keeps it → as a config has it: tuples, and ~ as the home folder."""
+    if isinstance(value, list):
+        return tuple(from_json(part) for part in value)
+    if isinstance(value, str) and (value == "~" or value[:2] in ("~/", "~\\")):
+        return os.path.expanduser(value)
+    return value
+
+
+PLACES = ("out_dir", "name", "device", "precision")  # may change when a run goes on
+
+
+def settings(m, t):
+    """What a run's results follow from, as text: what differs from the defaults."""
+    parts = []
+    for config in (m, t):
+        for f in dataclasses.fields(config):
+            value = getattr(config, f.name)
+            if value != f.default and f.name not in PLACES:
+                parts.append(f"{f.name}={value!r}")
+    return without_home(" ".join(parts))
+
+
+# ---------- reading ----------
+
+
+@contextlib.contextmanager
+def blame(path, problem):
+    """Make any error a ValueError: parsers raise all kinds on a broken file."""
+    try:
+        yield
+    except Exception as error:
+        reason = " ".join(str(error).split())[:150]
+        raise ValueError(f"{path} {problem}: {reason or type(error).__name__}") from None
+
+
+def regular(path):
+    """The path, if it is one of a file that ends: a pipe, say, would be waited on for ever."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise ValueError("it is not a regular file")
+    return path
+
+
+def inside(folder, name):
+    """The path of a file in a run's folder; ValueError for a link that leads out of it: a folder
+    that was given to us is not to make us read or write elsewhere."""
+    path, here = os.path.join(folder, name), os.path.realpath(folder)
+    if os.path.commonpath((here, os.path.realpath(path))) != here:
+        raise ValueError(f"{path} is a link that leads out of the run's folder")
+    return path
+
+
+def parsed(text):
+    """The value of a JSON text; ValueError for half a character, which no tokenizer takes."""
+    value = json.loads(text)
+    json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def whole_state(path):
+    """What torch.save() wrote to `path`, nothing in it executed; ValueError if a bit of it has
+    changed: the file is a zip archive, whose checksums PyTorch writes but does not look at."""
+    with blame(path, "is not a checkpoint to resume from"):
+        with zipfile.ZipFile(regular(path)) as archive:
+            if damaged := archive.testzip():
+                raise ValueError(f"{damaged} in it is damaged")
+        return torch.load(path, map_location="cpu", weights_only=True)
+
+
+# ---------- what damage is noticed by ----------
+
+
+def checksum(weights, about=""):
+    """A number, as text, of {name: tensor} and of what else they are to be used with."""
+    crc = zlib.crc32(about.encode())
+    for name in sorted(weights):
+        flat = weights[name].detach().cpu().contiguous().reshape(-1)
+        crc = zlib.crc32(name.encode(), crc)
+        crc = zlib.crc32(flat.view(torch.uint8).numpy(), crc)
+    return str(crc)
+
+
+def folder_checksum(folder):
+    """A number, as text, of all files in a folder, in which there are no others."""
+    crc = 0
+    with blame(folder, "cannot be read"):
+        for name in sorted(os.listdir(folder)):
+            with open(regular(inside(folder, name)), "rb") as f:
+                crc = zlib.crc32(f.read(), zlib.crc32(name.encode(), crc))
+    return str(crc)
+
+
+def all_finite(weights):
+    """Whether no number in {name: tensor} is infinite or NaN."""
+    return all(bool(weight.isfinite().all()) for weight in weights.values())
+
+
+# ---------- writing ----------
+
+
+def write_file(path, write, previous=None):
+    """Call write(file) on a temporary file and move it to `path`: it is whole or not there. What
+    was there before goes to the path `previous`, if one is given."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "wb") as f:
+            write(f)
+            f.flush()
+            os.fsync(f.fileno())
+        if previous and os.path.exists(path):
+            os.replace(path, previous)
+        os.replace(temporary, path)
+    except (OSError, RuntimeError) as error:  # torch.save hides a full disk in a RuntimeError
+        cause = error if isinstance(error, OSError) else error.__context__
+        if isinstance(cause, OSError):
+            raise OSError(cause.errno, cause.strerror, path) from None
+        raise
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(temporary)
+
+
+def locked(folder):
+    """A context that keeps a run's folder to this process, until it ends, however it ends. What a
+    process that was killed had half written there goes."""
+    import filelock
+
+    try:
+        lock = filelock.FileLock(os.path.join(folder, ".lock"), timeout=0).acquire()
+    except filelock.Timeout:
+        n = f"{folder} is being trained by another process"
+        raise ValueError(f"{n}; wait for it, or give another --name") from None
+    for name in os.listdir(folder):
+        if re.fullmatch(r".+\.\d+\.tmp", name):
+            os.remove(os.path.join(folder, name))
+    return lock
+
+
+def without_home(text):
+    """The text with ~ for the user's home folder, whose name is nobody else's business."""
+    home = os.path.expanduser("~")
+    if len(home) < 3:  # "/": there is no home
+        return text
+    in_json = home.replace("\\", "\\\\")  # as Windows' paths stand there
+    for spelled in (in_json, home):
+        text = re.sub(rf"(?<![\w/.~-]){re.escape(spelled)}(?=[/\\\s'\",:]|$)", "~", text)
+    return text
+
+
+def provenance(device):
+    """What is needed to make a figure again: versions, device, commit (+ if changed since)."""
+    versions = {name: importlib.metadata.version(name) for name in ("torch", "transformers")}
+    versions["python"] = platform.python_version()
+    name = f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
+    if device.type == "cuda":
+        name = f"{torch.cuda.device_count()} x {torch.cuda.get_device_name()}, {name}"
+    git, commit = ["git", "describe", "--always", "--dirty=+", "--abbrev=40"], None
+    with contextlib.suppress(OSError):  # no git here
+        here = os.path.dirname(os.path.abspath(__file__))
+        done = subprocess.run(git, cwd=here, capture_output=True, text=True)
+        commit = done.stdout.strip() or None
+    return dict(versions=versions, device=name, commit=commit)

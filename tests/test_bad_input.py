@@ -1,0 +1,496 @@
+"""Bad command lines and bad files: one clear line on stderr, exit code 2, nothing lost."""
+
+import json
+import os
+import shlex
+import time
+
+import pytest
+import torch
+
+import minidepth as md
+import minidepth_data
+import train
+from studies import check, find
+
+HUGE, ENDLESS = "9" * 30, "9" * 400
+
+
+def call(arguments, capsys):
+    """(exit code, stdout, stderr) of the command, in this process."""
+    try:
+        code = train.main(arguments)
+    except SystemExit as stop:
+        code = stop.code
+    return code, *capsys.readouterr()
+
+
+def refused(arguments, words, capsys):
+    """Assert that the command says `words` in one line, which it gives back, and does nothing."""
+    code, _, err = call(arguments, capsys)
+    assert code == 2 and words in err, err
+    assert err.startswith("train.py: ") and err.count("\n") == 1 and "Traceback" not in err
+    assert len(err) < 1300 and err[:-1].isprintable()
+    return err
+
+
+# --- command lines
+
+
+def numbers():
+    """A line for each number that each setting cannot be."""
+    for kind in (md.ModelConfig, md.TrainConfig):
+        for f in md.dataclasses.fields(kind):
+            low, high = f.metadata["low"], f.metadata["high"]
+            if low is None:
+                continue
+            yield f"--{f.name} {low - 1}", f"{f.name} {low - 1}"
+            yield f"--{f.name} {HUGE}", f.name
+            yield f"--{f.name} many", f.name
+            if f.type is float:
+                yield f"--{f.name} nan", f.name
+                yield f"--{f.name} inf", f.name
+            else:
+                yield f"--{f.name} 1.5", f.name
+                yield f"--{f.name} {ENDLESS}", f.name
+            if high < md.MOST:
+                yield f"--{f.name} {high + 1}", f"{f.name} {high + 1}"
+
+
+LINES = [
+    # what no machine holds
+    ("--d_model 1000000", "needs at least 71"),
+    ("--vocab_size 1000000000000", "GiB for weights, gradients and AdamW's moments; cpu has"),
+    ("--block_size 100000000", "GiB for a batch's activations; cpu has"),
+    ("--n_layers 100000000", "of memory"),
+    ("--n_layers 100000000 --n_heads 3", "n_heads 3 does not divide d_model 64"),
+    ("--batch_size 10000000000", "lower --batch_size, --block_size"),
+    ("--grad_accum 10000000000", "GiB for a batch's tokens"),
+    ("--n_loops 100000000", "of memory"),
+    ("--max_rows 10000000000", "GiB for the rows; cpu has"),
+    ("--d_ff 100000000000", "of memory"),
+    ("--d_model 1000000000 --dry_run", "of memory"),
+    ("--d_model 1000000000 --bench", "of memory"),
+    ("--d_model 1000000000 --n_layers 1 2", "of memory"),
+    ("--d_model 9007199254740992 --n_heads 7", "n_heads 7 does not divide d_model"),
+    ("--d_model 64 --n_heads 1000000000000", "does not divide d_model 64; near it"),
+    # names that are none
+    ("--preset ''", "--preset was given an empty name"),
+    ("--data ''", "--data was given an empty name"),
+    ("--data embedded ''", "--data was given an empty name"),
+    ("--data ' '", "data ' ' does not work; give a text that is not empty"),
+    ("--tokenizer ''", "--tokenizer was given an empty name"),
+    ("--out_dir ''", "--out_dir was given an empty name"),
+    ("--resume ''", "--resume was given an empty name; is a variable unset?"),
+    ("--sample '' --prompt x", "--sample was given an empty name"),
+    ("--study ''", "--study was given an empty name"),
+    ("--score ''", "--score was given an empty name"),
+    ("--mechanism ''", "--mechanism was given an empty name"),
+    ("--attention ''", "--attention was given an empty name"),
+    ("--export_hf '' ''", "--export_hf was given an empty name"),
+    ("--sample {run} --prompt ''", "--prompt was given an empty name"),
+    ("--name 'a\tb'", "name 'a\\tb' does not work; give a text"),
+    ("--name 'a\x1b[31mb'", "without control characters"),
+    ("--out_dir 'a\udcffb'", "without control characters"),
+    ("--data 'a\udcffb.txt'", "without control characters"),
+    ("--data 'a\nb.txt'", "without control characters"),
+    ("--preset no\x1b[31mthing", "preset 'no\\x1b[31mthing' is unknown"),
+    ("--loader nobody", "loader 'nobody' is unknown; choose from"),
+    ("--loader ../tasks", "loader '../tasks' is unknown"),
+    ("--study ../grid", "study '../grid' is unknown"),
+    ("--study depth.pyc", "study 'depth.pyc' is unknown"),
+    ("--position sideways", "position 'sideways' is unknown; choose from learned, rotary, none"),
+    ("--packing half", "packing 'half' is unknown"),
+    ("--loss_on nobody", "loss_on 'nobody' is unknown"),
+    ("--precision fp64", "precision 'fp64' is unknown"),
+    ("--device tpu", "device 'tpu' is unknown"),
+    # flags without effect
+    ("--prompt hello", "--prompt has no effect without --sample RUN_DIR"),
+    ("--temperature 1", "--temperature has no effect without --sample"),
+    ("--max_new_tokens 5", "--max_new_tokens has no effect without --sample"),
+    ("--resume {run} --prompt x", "--prompt has no effect without --sample"),
+    ("--sample {run} --prompt x --n_layers 3", "--n_layers has no effect with --sample"),
+    ("--sample {run} --prompt x --data embedded", "--data has no effect with --sample"),
+    ("--sample {run} --prompt x --preset report", "--preset has no effect with --sample"),
+    ("--sample {run} --prompt x --dry_run", "--dry_run has no effect with --sample"),
+    ("--sample {run} --prompt x --study depth", "--study has no effect with --sample"),
+    ("--score {run} --lr 1", "--lr has no effect with --score"),
+    ("--mechanism {run} --seed 1", "--seed has no effect with --mechanism"),
+    ("--attention {run} --steps 1", "--steps has no effect with --attention"),
+    ("--export_hf {run} out --seed 1", "--seed has no effect with --export_hf"),
+    ("--export_hf {run} out --match_params 3", "--match_params has no effect with --export_hf"),
+    ("--sample {run} --prompt x --resume {run}", "are two things to do; give one of them"),
+    ("--sample {run} --prompt x --score {run}", "are two things to do"),
+    ("--bench --resume {run}", "are two things to do"),
+    ("--bench --dry_run", "are two things to do"),
+    ("--resume {run} --preset laptop", "--resume keeps the run's settings; leave out --preset"),
+    ("--resume {run} --lr 1", "--resume keeps the run's settings; leave out --lr"),
+    ("--resume {run} --dry_run --lr 1", "--resume keeps the run's settings; leave out --lr"),
+    ("--jobs -5", "--jobs -5 does not work; give at least 1"),
+    ("--jobs 0", "--jobs 0 does not work"),
+    ("--seed 0 1 --jobs -1", "--jobs -1 does not work"),
+    (f"--seed 0 1 --jobs {HUGE}", "does not work; give at least 1"),
+    ("--jobs 2", "--jobs has no effect on a single run; it is for a grid"),
+    ("--yes", "--yes has no effect on a single run"),
+    ("--match nope", "--match nope is unknown; give total or blocks"),
+    ("--match blocks", "--match has no effect without --match_params N"),
+    ("--match_params 0", "--match_params 0 does not work"),
+    (f"--match_params {HUGE}", "does not work; give a number of layers"),
+    ("--match_params 2 --match heads", "--match heads is unknown"),
+    # sampling
+    ("--sample {run}", "--sample needs --prompt TEXT"),
+    ("--sample {run} --prompt x --max_new_tokens -1", "--max_new_tokens -1 does not work"),
+    ("--sample {run} --prompt x --max_new_tokens 0", "give a number from 1 to 100,000"),
+    (f"--sample {{run}} --prompt x --max_new_tokens {HUGE}", "give a number from 1 to 100,000"),
+    ("--sample {run} --prompt x --temperature -1", "--temperature -1.0 does not work"),
+    ("--sample {run} --prompt x --temperature nan", "--temperature nan does not work"),
+    ("--sample {run} --prompt x --temperature inf", "--temperature inf does not work"),
+    ("--sample {run} --prompt x --temperature 1e-300", "give 0, or 0.001 to 1000"),
+    ("--sample {tmp} --prompt x", "is not the configuration of a run"),
+    ("--resume {tmp}/nowhere", "is not the configuration of a run"),
+    ("--resume {pipe}", "it is not a regular file"),
+    ("--sample {pipe} --prompt x", "it is not a regular file"),
+    ("--score {pipe}", "it is not a regular file"),
+    ("--mechanism {pipe}", "it is not a regular file"),
+    ("--attention {pipe}", "it is not a regular file"),
+    ("--export_hf {pipe} out", "it is not a regular file"),
+    # what argparse says, cut to a line
+    (f"--n_layers {'9' * 5000}", "argument --n_layers: invalid int value"),
+    ("--no_such_flag", "unrecognized arguments"),
+    ("--n_layers", "expected at least one argument"),
+    ("--resume", "expected one argument"),
+    ("--prompt 'a\x1b]0;b' extra", "unrecognized arguments: extra"),
+    ("'a\x1b]0;b'", "unrecognized arguments: a\\x1b]0;b"),
+    ("--problem_steps ,", "is not a whole number, or several"),
+    ("--warmup_steps 1e999", "warmup_steps"),
+    ("--sizes =", "are for a task or a loader"),
+    ("--data icqa --sizes symbols=0", "does not work; give a whole number, at least 1"),
+    ("--data icqa --sizes symbols=x", "does not work; give a whole number, at least 1"),
+    ("--data icqa --sizes symbols", "does not work; give a whole number, at least 1"),
+    (f"--data icqa --sizes symbols={HUGE}", "does not work; give a whole number, at least 1"),
+    ("--data icqa embedded", "the task icqa does not mix; give it alone"),
+    ("--data icqa --epochs 2", "a task's data never repeats; give --steps"),
+    ("--seed 0 0", "--seed has 0 twice; give each value once"),
+    ("--study depth --n_layers 1 2", "a study varies the seed alone"),
+    ("--steps 5 --warmup_steps 5", "warmup_steps 5 leaves none of 5 steps; give at most 4"),
+    ("--position rotary --d_model 12 --n_heads 4", "head size 3 is odd"),
+    ("--data nowhere.jsonl", "data nowhere.jsonl is not a file that ends in one of"),
+    ("--data {tmp}", "is not a file that ends in one of"),
+    ("--data :", "data ':' names no data set; give HUB_ID or HUB_ID:SUBSET"),
+    ("--data :main", "data ':main' names no data set"),
+    ("--data {fifo}", "is not a file that ends in one of"),
+    ("--tokenizer {tmp}", "cannot be read"),
+]  # fmt: skip
+LINES += list(numbers())
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory, finished):
+    """Paths for the lines: a finished run, an empty folder, a run whose config.json is a pipe."""
+    tmp = tmp_path_factory.mktemp("places")
+    (tmp / "piped").mkdir()
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp / "piped" / "config.json")
+        os.mkfifo(tmp / "fifo.jsonl")
+    return dict(run=finished, tmp=tmp, pipe=tmp / "piped", fifo=tmp / "fifo.jsonl")
+
+
+def test_the_table_of_command_lines_is_long():
+    assert len(LINES) > 230
+
+
+@pytest.mark.parametrize("line, words", LINES, ids=[str(i) for i in range(len(LINES))])
+def test_a_bad_command_line_gets_one_line(line, words, places, tmp_path, capsys, monkeypatch):
+    if ("pipe" in line or "fifo" in line) and not hasattr(os, "mkfifo"):
+        pytest.skip("no pipes here")
+    if torch.cuda.is_available() and "cpu has" in words:
+        pytest.skip("there is a GPU")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(md, "train", lambda *a, **k: pytest.fail("it trains"))
+    arguments = [part.format(**places) if "{" in part else part for part in shlex.split(line)]
+    began = time.process_time()
+    refused(arguments, words, capsys)
+    assert time.process_time() - began < 2 or "data" in line
+    assert os.listdir(tmp_path) == []
+
+
+# --- files
+
+TEXT = b'{"text": "some words of text"}\n'
+ASKED = b'{"question": "1 + 1", "answer": "#### 2"}\n'
+NO_COLUMNS = "a row needs messages, question + answer, or text"
+FEW = "it needs at least 2, one to hold out"
+FILES = [
+    # not JSON
+    ("a.jsonl", TEXT + b"not JSON\n", "a.jsonl, line 2 is not JSON"),
+    ("a.jsonl", TEXT + b"\n\n{", "line 4 is not JSON"),
+    ("a.jsonl", TEXT + b"[" * 50_000, "line 2 is not JSON: maximum recursion"),
+    ("a.jsonl", TEXT + b'{"a":' * 50_000, "line 2 is not JSON: maximum recursion"),
+    ("a.jsonl", TEXT + b'{"text": ' + b"9" * 5000 + b"}", "line 2 is not JSON: Exceeds the limit"),
+    ("a.jsonl", TEXT + b'{"text": "\\ud800"}\n', "line 2 is not JSON: 'utf-8' codec"),
+    ("a.jsonl", TEXT + b'{"text": "x\\udc00y"}\n', "line 2 is not JSON: 'utf-8' codec"),
+    ("a.jsonl", TEXT + b'{"\\ud800": "x"}\n', "line 2 is not JSON: 'utf-8' codec"),
+    ("a.jsonl", TEXT + b"{'text': 'a'}", "line 2 is not JSON"),
+    ("a.jsonl", TEXT + b'{"text": "a",}', "line 2 is not JSON"),
+    ("a.jsonl", TEXT + b'{"text": "a"} {"text": "b"}', "line 2 is not JSON: Extra data"),
+    ("a.jsonl", TEXT + b'{"text": "\x01"}', "line 2 is not JSON: Invalid control character"),
+    ("a.jsonl", TEXT + b'{"text": "\x00"}', "line 2 is not JSON"),
+    ("a.jsonl", b"\x00" * 100, "line 1 is not JSON"),
+    ("a.jsonl", b"<html>", "line 1 is not JSON"),
+    ("a.jsonl", b"version https://git-lfs.github.com/spec/v1", "line 1 is not JSON"),
+    ("a.jsonl", "[1]\n".encode("utf-16"), "cannot be read: 'utf-8' codec"),
+    ("a.jsonl", "é".encode("latin-1"), "cannot be read: 'utf-8' codec"),
+    ("a.jsonl", b"\x1f\x8b\x08\x00" + b"\x00" * 20, "cannot be read: 'utf-8' codec"),
+    ("a.json", b"[" * 50_000, "a.json is not JSON: maximum recursion"),
+    ("a.json", b'[{"text": "\\ud800"}]', "a.json is not JSON: 'utf-8' codec"),
+    ("a.json", b"[" + b"9" * 5000 + b"]", "a.json is not JSON: Exceeds the limit"),
+    ("a.json", b"", "a.json is not JSON"),
+    ("a.json", b'[{"text": "a"}', "a.json is not JSON"),
+    ("a.json", b"[,]", "a.json is not JSON"),
+    # no rows
+    ("a.jsonl", b"", "has 0 rows; " + FEW),
+    ("a.jsonl", b"\n\n\n", "has 0 rows; " + FEW),
+    ("a.jsonl", b"\xef\xbb\xbf", "has 0 rows; " + FEW),
+    ("a.jsonl", TEXT, "has 1 rows; " + FEW),
+    ("a.json", b"{}", "has no list of rows"),
+    ("a.json", b"null", "has no list of rows"),
+    ("a.json", b"3", "has no list of rows"),
+    ("a.json", b'"text"', "has no list of rows"),
+    ("a.json", b"[]", "has 0 rows; " + FEW),
+    ("a.json", b'{"data": [{"text": "a"}, {"text": "b"}]}', "has no list of rows"),
+    ("a.txt", b"", "has 0 rows; " + FEW),
+    ("a.txt", b"\n \n\t\n\n", "has 0 rows; " + FEW),
+    ("a.txt", b" " * 10_000, "has 0 rows; " + FEW),
+    ("a.txt", b"\n" * 100_000, "has 0 rows; " + FEW),
+    ("a.txt", b"one line", "has 1 rows; " + FEW),
+    ("a.txt", b"\xff\xfea\x00", "cannot be read: 'utf-8' codec"),
+    # no usable rows
+    ("a.jsonl", b"1\n2\n", NO_COLUMNS + "; found no columns"),
+    ("a.jsonl", b"null\nnull\n", NO_COLUMNS),
+    ("a.jsonl", b"[]\n[]\n", NO_COLUMNS),
+    ("a.jsonl", b"{}\n{}\n", NO_COLUMNS + "; found no columns"),
+    ("a.jsonl", b'{"text": 1}\n{"text": null}\n', NO_COLUMNS + "; found text"),
+    ("a.jsonl", b'{"text": ["a"]}\n{"text": {}}\n', NO_COLUMNS),
+    ("a.jsonl", b'{"text": true}\n' * 3, NO_COLUMNS),
+    ("a.jsonl", b'{"question": "a"}\n' * 3, NO_COLUMNS + "; found question"),
+    ("a.jsonl", b'{"question": 1, "answer": 2}\n' * 3, NO_COLUMNS),
+    ("a.jsonl", b'{"messages": []}\n' * 3, NO_COLUMNS + "; found messages"),
+    ("a.jsonl", b'{"messages": [1, 2]}\n' * 3, NO_COLUMNS),
+    ("a.jsonl", b'{"messages": [{"role": "user"}]}\n' * 3, NO_COLUMNS),
+    ("a.jsonl", b'{"messages": [{"role": 1, "content": "a"}]}\n' * 3, NO_COLUMNS),
+    ("a.jsonl", b'{"messages": [{"role": "user", "content": ["a"]}]}\n' * 3, NO_COLUMNS),
+    ("a.jsonl", b'{"messages": {"role": "user", "content": "a"}}\n' * 3, NO_COLUMNS),
+    ("a.jsonl", b'{"\\u001b[31m": 1}\n' * 3, "found \\x1b[31m"),
+    ("a.jsonl", json.dumps(dict.fromkeys(map(str, range(3000)))).encode() + b"\n{}", "found 0, 1"),
+    ("a.jsonl", json.dumps({"k" * 100_000: 1}).encode() + b"\n{}", "found kkkk"),
+    # too little
+    ("a.jsonl", TEXT * 2, "do not fill a block of 58 to learn from"),
+    ("a.jsonl", ASKED * 2, "do not fill a block of 58 to learn from"),
+    ("a.jsonl", b'{"text": ""}\n' * 9, "do not fill a block of 58"),
+    ("a.txt", b"a\nb\n", "do not fill a block of 58"),
+    # other files
+    ("a.parquet", b"", "a.parquet cannot be read"),
+    ("a.parquet", b"PAR1PAR1", "a.parquet cannot be read"),
+    ("a.parquet", b"PAR1" + b"\xff" * 100 + b"PAR1", "a.parquet cannot be read"),
+    ("a.csv", b"a,b", "is not a file that ends in one of .jsonl .json .parquet .txt"),
+    ("a", b"a", "is not a file that ends in one of"),
+    ("a.jsonl.gz", b"\x1f\x8b", "is not a file that ends in one of"),
+    ("a.py", b"1 / 0", "a.py cannot be executed: division by zero"),
+    ("a.py", b"import nothing_of_this_name", "a.py cannot be executed: No module named"),
+    ("a.py", b"TASKS = 3", "has no TASK; see the how-to"),
+    ("a.py", b"\x00", "a.py cannot be executed"),
+]
+
+
+def test_the_table_of_files_is_long():
+    assert len(FILES) > 70
+
+
+@pytest.mark.parametrize("name, content, words", FILES, ids=[str(i) for i in range(len(FILES))])
+def test_a_bad_file_gets_one_line(name, content, words, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(md, "train", lambda *a, **k: pytest.fail("it trains"))
+    find.NAMED.clear()
+    (tmp_path / name).write_bytes(content)
+    out = tmp_path / "runs"
+    flags = ["--packing", "pack", "--tokenizer_size", "300", "--loss_on", "all"]
+    err = refused(["--data", str(tmp_path / name), "--out_dir", str(out), *flags], words, capsys)
+    assert name in err and not out.exists()
+
+
+LABELS = [3, "B", None, {"a": 1}, True, 1.5, [], ["A"], [["B"]]]
+
+
+@pytest.mark.parametrize("labels", LABELS, ids=str)
+def test_rows_of_multiple_choice_with_odd_labels_are_no_rows(labels):
+    from studies import score
+
+    row = dict(question="q", choices=dict(label=labels, text=["x", "y"]), answerKey="B")
+    assert score.choices_of(row) is None
+    assert score.choices_of(row | dict(choices=dict(label=["A", "B"], text=3))) is None
+    for answer in ("9" * 5000, "²", "-1", [1], None, 1.0):
+        assert score.choices_of(dict(context="c", choices=["x", "y"], answer=answer)) is None
+
+
+ODD = [0, -3, True, None, "many", [], {}, "9" * 50, 1e308, 2**70, float("nan"), ["a"], "", " "]
+
+
+@pytest.mark.parametrize("value", ODD, ids=lambda value: f"{value!r:.12}")
+@pytest.mark.parametrize("name", ["steps", "guess", "family"])
+def test_columns_called_like_ours_do_not_reach_the_end_of_a_run(name, value):
+    row = dict(question="q", answer="#### 2", family="chain", steps=2, guess=0.5) | {name: value}
+    problem = md.problem_of(row)
+    assert problem["answer"] == "2"
+    if problem.get(name) == value and name in problem:  # a family of one's own may have any name
+        assert name == "family" and value.strip()
+
+
+def test_a_long_unbroken_word_and_a_long_row_cost_seconds(tmp_path):
+    """3 MB without a space took minutes, a row of 20 MB 3.3 GiB."""
+    config = md.configs("laptop", data=(str(tmp_path / "a.jsonl"),), loss_on="all")[1]
+    letters = torch.randint(97, 105, (600_000,), generator=md.generator(1), dtype=torch.uint8)
+    word = bytes(letters.tolist()).decode()
+    rows = [dict(text=word), dict(text="some words " * 30_000), dict(text="short\n" * 99)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    began = time.process_time()
+    data = md.load_data(config, 58)
+    assert time.process_time() - began < 30
+    ids = next(md.encode([[(word, True)]], data.tokenizer))[0]
+    assert data.tokenizer.decode(ids) == word
+
+
+def test_long_texts_are_tokenized_in_pieces_that_make_up_the_whole():
+    for text in ("a" * 200_000, "ab cd " * 50_000, "\n" * 120_000, "short", ""):
+        parts = list(minidepth_data.pieces(text))
+        assert "".join(parts) == text and max(map(len, parts)) <= 50_000
+        assert len(parts) == 1 or len(parts[-1]) >= 100
+
+
+def test_what_the_data_says_does_not_move_the_terminal():
+    assert check.visible("a\x1b[31m\x07\r\x9b\u202eb\ud800\tc\n") == (
+        "a\\x1b[31m\\x07\\r\\x9b\\u202eb\\ud800\tc\n"
+    )
+    assert check.one_line("a\nb\r\n c" + "9" * 9000).startswith("a b")
+    assert len(check.one_line("9" * 9000)) < 1010
+
+
+def test_a_held_out_problem_is_printed_without_its_control_characters(finished, capsys):
+    model, tokenizer = md.load(finished)
+    run = md.Run.__new__(md.Run)
+    run.model, run.tokenizer, run.log = model, tokenizer, [dict(accuracy=0.0)]
+    messages = [dict(role="user", content="What\x1b[2J?")]
+    train.show_answers(run, [dict(messages=messages, answer="\x1b[31m2")])
+    out = capsys.readouterr().out
+    assert "\x1b" not in out and "What\\x1b[2J?" in out and "\\x1b[31m2" in out
+
+
+def test_resume_and_dry_run_print_the_facts_and_train_nothing(finished, capsys, monkeypatch):
+    monkeypatch.setattr(md, "train", lambda *a, **k: pytest.fail("it trains"))
+    before = sorted(os.listdir(finished))
+    code, out, err = call(["--resume", finished, "--dry_run"], capsys)
+    assert code == 0 and err == "" and f"resume {finished}\n" in out and "parameters " in out
+    assert sorted(os.listdir(finished)) == before
+
+
+def test_advice_to_resume_is_quoted(tmp_path, monkeypatch, capsys, jsonl):
+    folder = tmp_path / "my runs" / "it's one"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    err = refused(["--out_dir", str(folder.parent), "--name", folder.name], "exists", capsys)
+    assert f"go on with --resume {shlex.quote(str(folder))}, or" in err
+
+
+@pytest.mark.parametrize("fault", ["MemoryError", "RuntimeError"])
+def test_a_full_memory_gets_one_line(fault, capsys, monkeypatch, tmp_path):
+    def full(*a, **k):
+        if fault == "MemoryError":
+            raise MemoryError
+        raise RuntimeError("[enforce fail] DefaultCPUAllocator: not enough memory: you tried …")
+
+    monkeypatch.setattr(train, "load_data", full)
+    refused(["--out_dir", str(tmp_path)], "the memory is full", capsys)
+
+
+def test_what_has_no_text_says_whether_it_ever_had_one(solved, finished, tmp_path, capsys):
+    import shutil
+
+    refused(["--sample", solved, "--prompt", "x"], "was trained on a depth task", capsys)
+    lost = shutil.copytree(finished, tmp_path / "lost")
+    shutil.rmtree(lost / "tokenizer")
+    for flags in (["--sample", str(lost), "--prompt", "x"], ["--score", str(lost)]):
+        refused(flags, "has lost its folder tokenizer; copy it from another run", capsys)
+
+
+def test_attention_alone_is_no_gpt2_and_says_what_would_be(tmp_path):
+    from studies import export
+
+    config = md.ModelConfig(vocab_size=9, d_ff=0)
+    with pytest.raises(ValueError, match="d_ff 0; it has a feed-forward part, d_ff at least 1"):
+        export.check_gpt2(config)
+
+
+# --- memory is estimated
+
+
+CONFIGS = [
+    dict(),
+    dict(tie_weights=False),
+    dict(d_ff=0),
+    dict(position="rotary"),
+    dict(position="none", tie_weights=False, d_ff=0),
+    dict(n_layers=3, n_heads=(8, 4, 2), d_model=64, n_loops=4),
+    dict(n_layers=1, d_model=8, d_ff=3, vocab_size=1, block_size=1),
+]
+
+
+@pytest.mark.parametrize("changes", CONFIGS, ids=str)
+def test_parameters_are_counted_as_the_model_has_them(changes):
+    config = md.ModelConfig(**dict(vocab_size=300, n_layers=2) | changes)
+    with torch.device("meta"):
+        gpt = md.GPT(config)
+    counted = md.parameters(config)
+    parts = dict(embedding="token_embedding", position="position_embedding", blocks="blocks",
+                 head="head", final_norm="norm")  # fmt: skip
+    for part, name in parts.items():
+        is_part = [p.numel() for key, p in gpt.named_parameters() if key.split(".")[0] == name]
+        assert counted[part] == sum(is_part), part
+    assert counted["total"] == sum(p.numel() for p in gpt.parameters())
+    assert gpt.num_params() == counted
+
+
+@pytest.mark.parametrize("d_ff", [0, 256])
+def test_the_estimate_is_less_than_what_a_step_keeps(d_ff):
+    """A lower bound, so that nothing that fits is refused; and not a far one."""
+    m = md.ModelConfig(vocab_size=300, n_layers=4, n_heads=4, d_model=64, d_ff=d_ff, dropout=0.0)
+    t = md.configs("laptop", batch_size=4)[1]
+    model, kept = md.GPT(m).train(), {}
+
+    def note(x):
+        storage = x.untyped_storage()  # queries, keys and values share one
+        if x.data_ptr() not in weights:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return x
+
+    weights = {p.data_ptr() for p in model.parameters()}
+    tokens = torch.randint(300, (4, m.block_size))
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda x: x):
+        model.hidden(tokens)
+    estimate = check.needed(m, t, torch.device("cpu"))["a batch's activations"][0]
+    assert 0.5 < estimate / sum(kept.values()) <= 1
+
+
+def test_a_machine_that_does_not_say_its_memory_refuses_nothing(monkeypatch):
+    m, t = md.configs("laptop", d_model=10**6)
+    with pytest.raises(ValueError, match="needs at least .* GiB of memory"):
+        check.memory(m, t)
+    monkeypatch.setattr(check, "machine_memory", lambda device: None)
+    check.memory(m, t)
+
+
+def test_what_is_odd_is_said_once(data):
+    from studies import facts
+
+    m, t = md.configs("laptop", vocab_size=400_000, block_size=80)
+    lines = "\n".join(facts.facts(m, t, data))
+    assert lines.count("400,000 words, of which the data has") == 1
+    m, t = md.configs("report", n_layers=12, batch_size=32, device="cpu")
+    assert "a step will take minutes on a CPU" in "\n".join(facts.odd(m, t, None, 32 * 512))

@@ -1,0 +1,585 @@
+"""Nothing lost: damaged run folders, deaths at every step of writing, divergence, odd files.
+
+A damaged folder is refused in one line, or gives what the whole one gives, bit for bit. The longer
+mode, `pytest -m long tests/test_damage.py`, flips twenty times as many bits, and kills processes.
+"""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import minidepth as md
+import minidepth_data
+from studies import results
+
+SMALL = dict(n_layers=1, d_model=8, n_heads=1, d_ff=8, dropout=0.1, block_size=80, steps=8,
+             warmup_steps=2, batch_size=4, eval_every=4, eval_blocks=4, save_every=3,
+             eval_problems=0, watch_problems=0, max_rows=200, tokenizer_size=400)  # fmt: skip
+TIMES = ("seconds", "tokens_per_second")
+POSIX = os.name == "posix"
+
+
+def timeless(log):
+    return [{key: value for key, value in row.items() if key not in TIMES} for row in log]
+
+
+def same_weights(a, b):
+    return all(torch.equal(a[name], b[name]) for name in a) and a.keys() == b.keys()
+
+
+@pytest.fixture(scope="module")
+def text():
+    """The data of all runs here."""
+    return md.load_data(md.configs("laptop", **SMALL)[1], 80)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory, text):
+    """(a run stopped after step 7, its last checkpoints at 7 and 6; the same run, finished)."""
+    out = str(tmp_path_factory.mktemp("runs"))
+    asked = []
+    m, t = md.configs("laptop", **SMALL, out_dir=out, name="cut")
+    cut = md.train(m, t, data=text, stop=lambda: asked.append(1) or len(asked) == 7)
+    m, t = md.configs("laptop", **SMALL, out_dir=out, name="whole")
+    return cut.dir, md.train(m, t, data=text)
+
+
+def go_on(folder, text):
+    """The run in a folder, resumed as the command does it."""
+    m, t = md.read_config(folder)
+    t.out_dir, t.name = os.path.split(folder)
+    return md.train(m, t, data=text, resume=True)
+
+
+def refused_or_same(act, same):
+    """Whether act() is refused, in one line; if not, its result has to be as same() wants it."""
+    try:
+        found = act()
+    except (ValueError, OSError) as error:  # the command says both in one line
+        assert "\n" not in str(error) and len(str(error)) < 700, error
+        return True
+    assert same(found)
+    return False
+
+
+# --- damage
+
+
+def flip(content, place):
+    """The content with one bit changed."""
+    at, bit = divmod(place, 8)
+    return content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :]
+
+
+def damages(path, flips, seed=0):
+    """(what it is, a function that does it) of every damage to a file."""
+    draw, content = random.Random(f"{seed} {os.path.basename(path)}"), open(path, "rb").read()
+
+    def put(data):
+        def do():
+            with open(path, "wb") as f:
+                f.write(data)
+
+        return do
+
+    for i in range(flips):
+        yield f"bit {i}", put(flip(content, draw.randrange(8 * len(content))))
+    for share in (0, 0.1, 0.5, 0.9, 0.999):
+        yield f"cut at {share}", put(content[: int(len(content) * share)])
+    half = len(content) // 2
+    yield "zeros", put(bytes(len(content)))
+    yield "zeros inside", put(content[:half] + bytes(64) + content[half + 64 :])
+    yield "doubled", put(content + content)
+    yield "foreign", put(b'{"a": 1}')
+    yield "a list", put(b"[]")
+    yield "gone", lambda: os.remove(path)
+
+    def folder():
+        os.remove(path)
+        os.mkdir(path)
+
+    yield "a folder", folder
+    if not POSIX:
+        return
+
+    def pipe():
+        os.remove(path)
+        os.mkfifo(path)
+
+    def link():
+        shutil.move(path, path + ".elsewhere")
+        away = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(path))), "away")
+        shutil.move(path + ".elsewhere", away)
+        os.symlink(away, path)
+
+    def loop():
+        os.remove(path)
+        os.symlink(path, path)
+
+    yield "a pipe", pipe
+    yield "a link out", link
+    yield "a link to itself", loop
+
+
+RESUMED = {"state.pt": 30, "state.previous.pt": 3, "config.json": 30, "log.jsonl": 3,
+           "model.safetensors": 3, "tokenizer/tokenizer.json": 3}  # fmt: skip
+LOADED = {"model.safetensors": 40, "config.json": 30, "tokenizer/tokenizer.json": 20,
+          "tokenizer/tokenizer_config.json": 5, "state.pt": 1}  # fmt: skip
+
+
+def try_all(source, file, flips, tmp_path, act, same):
+    """Do every damage to a copy of the folder → how many were tried, how many refused."""
+    tried = refused = 0
+    copy = tmp_path / "runs" / "copy"
+    names = [name for name, _ in damages(os.path.join(source, file), flips)]
+    for i, name in enumerate(names):
+        shutil.rmtree(tmp_path / "runs", ignore_errors=True)
+        shutil.copytree(source, copy)
+        list(damages(str(copy / file), flips))[i][1]()
+        try:
+            refused += refused_or_same(lambda: act(str(copy)), same)
+        except Exception as error:
+            raise AssertionError(f"{file}, {name}: {error!r}") from error
+        tried += 1
+    return tried, refused
+
+
+def check_resumed(folders, text, file, flips, tmp_path):
+    cut, whole = folders
+
+    def same(run):
+        right = timeless(run.log) == timeless(whole.log)
+        return right and same_weights(run.model.state_dict(), whole.model.state_dict())
+
+    return try_all(cut, file, flips, tmp_path, lambda folder: go_on(folder, text), same)
+
+
+def check_loaded(folders, file, flips, tmp_path):
+    whole = folders[1]
+    model, tokenizer = md.load(whole.dir)
+    tokens = torch.arange(20)[None]
+    logits, said = model(tokens), tokenizer("add 3 modulo 10 <|im_end|>").input_ids
+
+    def same(found):
+        again, by = found
+        if by is None:  # as of a depth task: it cannot speak, which --sample then says
+            return torch.equal(again(tokens), logits)
+        return (
+            torch.equal(again(tokens), logits)
+            and said == by("add 3 modulo 10 <|im_end|>").input_ids
+        )
+
+    with torch.no_grad():
+        return try_all(whole.dir, file, flips, tmp_path, md.load, same)
+
+
+@pytest.mark.parametrize("file", RESUMED)
+def test_a_damaged_folder_is_refused_or_goes_on_to_the_same(folders, text, file, tmp_path):
+    tried, refused = check_resumed(folders, text, file, RESUMED[file], tmp_path)
+    assert tried >= 12
+    if file == "state.pt":  # the checkpoint before stands in for each of them
+        assert refused == 0
+    if file == "config.json":
+        assert refused > 25
+
+
+@pytest.mark.parametrize("file", LOADED)
+def test_a_damaged_folder_is_refused_or_loads_the_same(folders, file, tmp_path):
+    tried, refused = check_loaded(folders, file, LOADED[file], tmp_path)
+    assert tried >= 12 and (refused > 10 or file == "state.pt")
+
+
+def test_the_table_of_damages_is_long():
+    assert 15 * (len(RESUMED) + len(LOADED)) + sum(RESUMED.values()) + sum(LOADED.values()) > 300
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("file", RESUMED)
+def test_many_more_damages_to_what_is_resumed(folders, text, file, tmp_path):
+    check_resumed(folders, text, file, 20 * RESUMED[file], tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("file", LOADED)
+def test_many_more_damages_to_what_is_loaded(folders, file, tmp_path):
+    check_loaded(folders, file, 20 * LOADED[file], tmp_path)
+
+
+def copied(folder, tmp_path):
+    return str(shutil.copytree(folder, tmp_path / "copies" / "run"))
+
+
+def test_the_checkpoint_before_is_named_when_it_is_used(folders, text, tmp_path, capsys):
+    run = copied(folders[0], tmp_path)
+    path = os.path.join(run, "state.pt")
+    content = open(path, "rb").read()
+    with open(path, "wb") as f:
+        f.write(flip(content, 8 * (len(content) // 2)))
+    assert timeless(go_on(run, text).log) == timeless(folders[1].log)
+    lines = [line for line in capsys.readouterr().out.splitlines() if "checkpoint" in line]
+    assert len(lines) == 1 and "state.pt is not a checkpoint to resume from" in lines[0]
+    assert "so the run goes on from the checkpoint before it" in lines[0]
+
+
+def test_two_damaged_checkpoints_are_refused(folders, text, tmp_path):
+    run = copied(folders[0], tmp_path)
+    for name in md.STATES:
+        with open(os.path.join(run, name), "wb") as f:
+            f.write(b"torn")
+    with pytest.raises(ValueError, match="state.previous.pt is not a checkpoint to resume from"):
+        go_on(run, text)
+
+
+def test_a_run_of_an_older_version_loads_and_goes_on(folders, text, tmp_path):
+    """Without checksums and settings, with one number as its data's fingerprint."""
+    from safetensors.torch import load_file, save_file
+
+    run = copied(folders[0], tmp_path)
+    path = os.path.join(run, "state.pt")
+    state = torch.load(path, weights_only=True)
+    del state["settings"]
+    state["fingerprint"] = state["fingerprint"][0]
+    torch.save(state, path)
+    weights = os.path.join(run, "model.safetensors")
+    save_file(load_file(weights), weights)
+    assert same_weights(md.load(run)[0].state_dict(), state["model"])
+    assert timeless(go_on(run, text).log) == timeless(folders[1].log)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_no_numbers_are_refused(folders, text, tmp_path, value):
+    from safetensors.torch import load_file, save_file
+
+    run = copied(folders[0], tmp_path)
+    os.remove(os.path.join(run, "state.previous.pt"))
+    path, weights = (os.path.join(run, name) for name in ("state.pt", "model.safetensors"))
+    state = torch.load(path, weights_only=True)
+    state["model"]["norm.weight"][3] = value
+    torch.save(state, path)
+    with pytest.raises(ValueError, match="it holds infinite or NaN weights"):
+        go_on(run, text)
+    broken = load_file(weights)
+    broken["norm.weight"][3] = value
+    save_file(broken, weights)
+    with pytest.raises(ValueError, match="it holds infinite or NaN weights"):
+        md.load(run)
+
+
+WRONG = [
+    ("train", "steps", "8"), ("train", "steps", True), ("train", "steps", 8.5),
+    ("train", "steps", None), ("train", "lr", "fast"), ("train", "lr", float("inf")),
+    ("train", "lr", [1]), ("train", "lr", float("nan")), ("train", "data", []),
+    ("train", "data", "embedded"), ("train", "data", [1]), ("train", "data", [[]]),
+    ("train", "problem_steps", []), ("train", "problem_steps", ["1"]), ("train", "name", 5),
+    ("train", "name", None), ("train", "out_dir", {}), ("train", "out_dir", "a\u0000b"),
+    ("train", "seed", -1), ("train", "seed", 10**400), ("train", "packing", None),
+    ("train", "device", 1), ("train", "tokenizer", ""), ("train", "sizes", "pairs=3"),
+    ("train", "colour", 3), ("model", "tie_weights", "yes"), ("model", "tie_weights", 1),
+    ("model", "n_heads", []), ("model", "n_heads", [1, 1]), ("model", "n_heads", {}),
+    ("model", "n_heads", "1"), ("model", "n_layers", 1e9), ("model", "n_layers", 10**8),
+    ("model", "d_model", 10**9), ("model", "vocab_size", 10**15), ("model", "dropout", "0.1"),
+    ("model", "position", ["learned"]), ("model", "attn_scale", "1"), ("model", "n_loops", 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("part, name, value", WRONG, ids=[str(i) for i in range(len(WRONG))])
+def test_a_wrong_value_in_config_json_is_one_line(folders, tmp_path, part, name, value):
+    run = tmp_path / "run"
+    run.mkdir()
+    for file in ("config.json", "model.safetensors"):
+        shutil.copy(os.path.join(folders[1].dir, file), run)
+    config = json.loads((run / "config.json").read_text())
+    config[part][name] = value
+    (run / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError) as error:
+        md.load(str(run))
+    assert "\n" not in str(error.value) and len(str(error.value)) < 600
+    with pytest.raises(ValueError, match="config.json|log.jsonl"):
+        results.result(str(run))
+
+
+LOGS = [
+    ("", "is not finished"), ("{", "in line 1"), ("[]\n", "in line 1"), ("{}\n", "in line 1"),
+    ("null\n", "in line 1"), ("ROW\nnot JSON\nROW\n", "in line 2"), ("ROW\nROW\n", "step 1 after"),
+    ("ROW\n\nROW\n", "in line 2"), ("ROW\n" + "[" * 50_000, "in line 2"),
+    ("ROW\n" + "9" * 5000, "in line 2"), ('ROW\n{"step": "two"}\n', "in line 2"),
+    ("\x00" * 50, "in line 1"), ('{"step": true}\n', "in line 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("content, words", LOGS, ids=[str(i) for i in range(len(LOGS))])
+def test_a_damaged_log_is_named_with_its_line(folders, tmp_path, content, words):
+    run = copied(folders[1].dir, tmp_path)
+    row = open(os.path.join(run, "log.jsonl")).readline().strip()
+    with open(os.path.join(run, "log.jsonl"), "w") as f:
+        f.write(content.replace("ROW", row))
+    with pytest.raises(ValueError, match=words) as error:
+        results.result(run)
+    assert "\n" not in str(error.value) and len(str(error.value)) < 500
+
+
+def test_a_changed_held_out_row_is_noticed_on_resume(tiny, jsonl):
+    """It need not be in a block that is measured: its problem is."""
+    rows = [dict(question=f"say {i}", answer=f"#### {i % 7}") for i in range(60)]
+    settings = dict(max_rows=0, val_fraction=0.2, block_size=16, packing="pack", eval_problems=3)
+    m, t = tiny(data=(jsonl(rows),), **settings)
+    md.train(m, t, stop=lambda: True)
+    held_out = md.read_source(t.data[0], t)[1]
+    for changed in held_out:
+        i = rows.index(changed)
+        other = [*rows[:i], dict(question=f"say {i}", answer="#### 9"), *rows[i + 1 :]]
+        jsonl(other)
+        with pytest.raises(ValueError, match="is not what its checkpoint was trained on"):
+            md.train(m, t, resume=True)
+    jsonl(rows)
+    assert md.train(m, t, resume=True).finished
+
+
+def test_a_tokenizer_that_is_gone_is_written_again(folders, text, tmp_path):
+    run = copied(folders[0], tmp_path)
+    shutil.rmtree(os.path.join(run, "tokenizer"))
+    go_on(run, text)
+    assert md.load(run)[1] is not None
+
+
+# --- deaths
+
+
+class Killed(BaseException):
+    """As if the process had died here: nothing that would tidy up runs either."""
+
+
+def die_at(monkeypatch, n):
+    """Die before (n even) or after (n odd) the n/2-th step of writing → all steps so far."""
+    steps, real = [], {name: getattr(os, name) for name in ("replace", "fsync", "remove")}
+
+    def step(name):
+        def do(*a, **k):
+            if len(steps) > n // 2:
+                raise Killed
+            if name == "remove":
+                return real[name](*a, **k)
+            steps.append(name)
+            last = len(steps) == n // 2 + 1
+            if last and n % 2 == 0:
+                raise Killed
+            real[name](*a, **k)
+            if last:
+                raise Killed
+
+        return do
+
+    for name in real:
+        monkeypatch.setattr(os, name, step(name))
+    return steps
+
+
+def test_death_at_every_step_of_writing_loses_nothing(folders, text, tmp_path, monkeypatch):
+    whole, deaths = folders[1], 0
+    for n in range(200):
+        m, t = md.configs("laptop", **SMALL, out_dir=str(tmp_path), name=f"death-{n}")
+        folder = os.path.join(t.out_dir, t.name)
+        with monkeypatch.context() as patch:
+            die_at(patch, n)
+            try:
+                run = md.train(m, t, data=text)
+                break
+            except Killed:
+                deaths += 1
+        try:
+            run = md.train(m, t, data=text, resume=True)
+            assert same_weights(run.model.state_dict(), whole.model.state_dict()), n
+        except ValueError as error:  # it died after its last checkpoint
+            assert "is finished" in str(error)
+        assert same_weights(md.load(folder)[0].state_dict(), whole.model.state_dict()), n
+        assert timeless(results.read_log(folder)) == timeless(whole.log), n
+        assert not [name for name in os.listdir(folder) if name.endswith(".tmp")], n
+    assert deaths >= 36
+
+
+def test_only_what_write_file_left_is_removed(tmp_path):
+    for name in ("state.pt.123.tmp", "notes.tmp", "curve.png.7.tmp", "a.tmp.txt"):
+        (tmp_path / name).write_text("x")
+    with md.locked(str(tmp_path)):
+        assert sorted(os.listdir(tmp_path)) == [".lock", "a.tmp.txt", "notes.tmp"]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not POSIX, reason="kills as POSIX does")
+def test_kills_at_random_moments_lose_nothing(tmp_path):
+    root = os.path.dirname(os.path.abspath(md.__file__))
+    flags = "--n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --steps 300 --warmup_steps 2"
+    flags += " --eval_every 20 --save_every 3 --max_rows 200 --eval_problems 0 --watch_problems 0"
+    command = [sys.executable, "train.py", *flags.split(), "--out_dir", str(tmp_path), "--name"]
+    quiet = dict(cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert subprocess.run([*command, "whole"], **quiet).returncode == 0
+    for i in range(10):
+        folder, line = str(tmp_path / f"killed-{i}"), [*command, f"killed-{i}"]
+        for _ in range(3):
+            process = subprocess.Popen(line, **quiet)
+            time.sleep(random.Random(i).uniform(3, 12))
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            if os.path.exists(os.path.join(folder, "config.json")):
+                line = [sys.executable, "train.py", "--resume", folder]
+        subprocess.run(line, **quiet)
+        whole = results.read_log(str(tmp_path / "whole"))
+        assert timeless(results.read_log(folder)) == timeless(whole)
+        assert not [name for name in os.listdir(folder) if name.endswith(".tmp")]
+
+
+# --- divergence
+
+
+def test_divergence_in_fp32_keeps_the_last_good_state(folders, text, tmp_path, monkeypatch):
+    whole, real, calls = folders[1], md.train_step, []
+    m, t = md.configs("laptop", **SMALL, out_dir=str(tmp_path), name="run")
+    t.steps = 40  # the same up to there, then it diverges
+
+    def diverging(*a):
+        calls.append(1)
+        return real(*a) if len(calls) <= 5 else (float("nan"), True)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(md, "train_step", diverging)
+        with pytest.raises(md.Diverged, match="up to step 30; lower --lr or raise --warm") as said:
+            md.train(m, t, data=text)
+    assert "holds the last good state, of step 5" in str(said.value)
+    state = torch.load(tmp_path / "run" / "state.pt", weights_only=True)
+    assert state["now"]["step"] == 5 and state["now"]["skipped"] == 0
+    assert [row["step"] for row in state["log"]] == [1, 4]
+    assert md.all_finite(md.load(str(tmp_path / "run"))[0].state_dict())
+    run = md.train(m, t, data=text, resume=True)  # as if it had not happened
+    assert (
+        run.finished and len(run.log) == 11 and whole.log[0]["val_loss"] == run.log[0]["val_loss"]
+    )
+
+
+def test_infinite_weights_are_never_saved(tiny, data, monkeypatch):
+    real, calls = md.train_step, []
+
+    def breaking(wrapped, *a):
+        found = real(wrapped, *a)
+        calls.append(1)
+        if len(calls) == 7:
+            with torch.no_grad():
+                next(wrapped.parameters())[0, 0] = float("inf")
+        return found
+
+    monkeypatch.setattr(md, "train_step", breaking)
+    m, t = tiny(save_every=4)
+    with pytest.raises(md.Diverged, match="weights are infinite or NaN after step 8; lower --lr"):
+        md.train(m, t, data=data)
+    folder = os.path.join(t.out_dir, t.name)
+    assert torch.load(os.path.join(folder, "state.pt"), weights_only=True)["now"]["step"] == 4
+    assert md.all_finite(md.load(folder)[0].state_dict())
+
+
+def test_a_rate_that_is_far_too_high_ends_with_advice(tiny, data):
+    m, t = tiny(lr=9e15, steps=60, warmup_steps=0, d_ff=0)
+    with pytest.raises(md.Diverged, match="infinite or NaN .* lower --lr"):
+        md.train(m, t, data=data)
+
+
+# --- anything at all
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda parts: (
+        st.lists(parts, max_size=4) | st.dictionaries(st.text(max_size=9), parts, max_size=4)
+    ),
+    max_leaves=12,
+)
+NAMES = "text messages question answer role content steps guess family choices label endings ctx"
+ROWS = st.dictionaries(st.sampled_from(NAMES.split()), ANY, max_size=5)
+MANY = settings(max_examples=150, deadline=None, derandomize=True,
+                suppress_health_check=list(HealthCheck))  # fmt: skip
+
+
+def only_one_line(act):
+    """What act() gives; None if it is refused in one line."""
+    try:
+        return act()
+    except ValueError as error:
+        assert "\n" not in str(error)
+        return None
+
+
+@pytest.mark.parametrize("kind", [md.ModelConfig, md.TrainConfig])
+def test_any_settings_are_taken_or_refused(kind):
+    names = [f.name for f in md.dataclasses.fields(kind)]
+
+    @MANY
+    @given(st.dictionaries(st.sampled_from(names), ANY | st.integers(0, 20), max_size=3))
+    def taken_or_refused(values):
+        values = {name: md.from_json(value) for name, value in values.items()}
+        config = only_one_line(lambda: kind(**values).validate())
+        if config is not None and kind is md.ModelConfig:
+            assert md.parameters(config)["total"] > 0
+
+    taken_or_refused()
+
+
+@MANY
+@given(st.lists(ROWS | ANY, max_size=6))
+def test_any_rows_are_read_or_refused(rows):
+    from studies import score
+
+    for row in rows:
+        turns = md.turns_of(row)
+        assert all(isinstance(part, str) for turn in turns for part in turn)
+        if turns:
+            problem = md.problem_of(row)
+            assert problem is None or problem["answer"]
+            assert all(isinstance(text, str) for text, _ in md.segments(row))
+        found = score.choices_of(row)
+        assert found is None or 0 <= found[2] < len(found[1])
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.txt", "a.parquet"])
+def test_any_bytes_are_read_or_refused(tmp_path, name):
+    @MANY
+    @given(
+        st.binary(max_size=200) | st.text(max_size=100).map(lambda s: s.encode("utf-8", "ignore"))
+    )
+    def read_or_refused(content):
+        (tmp_path / name).write_bytes(content)
+        only_one_line(lambda: md.read_file(str(tmp_path / name)))
+
+    read_or_refused()
+
+
+@pytest.mark.parametrize("file", ["config.json", "log.jsonl", "state.pt", "model.safetensors"])
+def test_any_bytes_in_a_run_folder_are_refused(folders, tmp_path, file):
+    run = copied(folders[1].dir, tmp_path)
+    read = dict(zip(["config.json", "log.jsonl", "state.pt", "model.safetensors"],
+                    [md.read_config, results.read_log,
+                     lambda run: md.whole_state(os.path.join(run, file)), md.load]))  # fmt: skip
+
+    @MANY
+    @given(st.binary(max_size=200) | ANY.map(lambda value: json.dumps(value).encode()))
+    def refused(content):
+        with open(os.path.join(run, file), "wb") as f:
+            f.write(content)
+        found = only_one_line(lambda: read[file](run))
+        assert found is None or (file == "log.jsonl" and found == [])
+
+    refused()
+
+
+@MANY
+@given(st.text(max_size=300), st.integers(1, 400))
+def test_any_text_in_pieces_is_the_same_text(text, times):
+    text *= times
+    assert "".join(minidepth_data.pieces(text)) == text
+    assert len(minidepth_data.short_words(text)) <= 1.01 * len(text) + 2

@@ -1,0 +1,170 @@
+"""Nothing let in, nothing let out: no code of others runs, no path leads out of a run's folder, and
+what a run writes says nothing of the user's home or tokens."""
+
+import ast
+import json
+import os
+import pathlib
+import re
+import shutil
+
+import pytest
+import torch
+
+import minidepth as md
+import train
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+SOURCES = [*ROOT.glob("*.py"), *(ROOT / "docs").rglob("*.py")]
+
+
+def calls(path):
+    """(name of the called function, {keyword: value where it is a constant}) in a file."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            keywords = {}
+            for keyword in node.keywords:
+                if isinstance(keyword.value, ast.Constant):
+                    keywords[keyword.arg] = keyword.value.value
+            yield name, keywords
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_no_code_of_others_and_no_shell(path):
+    imported = re.findall(r"^\s*(?:import|from) (\w+)", path.read_text(encoding="utf-8"), re.M)
+    assert not {"pickle", "dill", "shelve", "joblib", "marshal"} & set(imported)
+    for name, keywords in calls(path):
+        assert name not in ("eval", "exec", "os.system", "os.popen", "__import__"), name
+        assert not keywords.get("shell"), name
+        if name == "torch.load":
+            assert keywords.get("weights_only") is True
+        if name.endswith("Tokenizer.from_pretrained"):
+            assert keywords.get("trust_remote_code") is False
+        assert not keywords.get("trust_remote_code"), name
+
+
+def test_text_is_read_and_written_as_utf8_everywhere():
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or ast.unparse(node.func) != "open":
+                continue
+            given = {keyword.arg for keyword in node.keywords}
+            mode = ast.unparse(node.args[1]) if len(node.args) > 1 else "'r'"
+            assert "b" in mode or "encoding" in given, f"{path}: {ast.unparse(node)}"
+
+
+def test_a_tokenizer_folders_own_code_is_not_run_and_nobody_is_asked(tmp_path, monkeypatch):
+    monkeypatch.setattr("builtins.input", lambda *a: pytest.fail("somebody is asked"))
+    folder = tmp_path / "tokenizer"
+    folder.mkdir()
+    (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    about = dict(tokenizer_class="Evil", auto_map={"AutoTokenizer": ["evil.Evil", "evil.Evil"]})
+    (folder / "tokenizer_config.json").write_text(json.dumps(about))
+    (folder / "config.json").write_text(json.dumps(dict(model_type="evil", **about)))
+    with pytest.raises(ValueError, match="cannot be read") as error:
+        md.load_tokenizer(str(folder))
+    assert "\n" not in str(error.value) and not (tmp_path / "ran").exists()
+
+
+def test_a_run_folders_paths_are_not_followed(finished, tmp_path, capsys):
+    """Its out_dir and name are where it was made, not where it is."""
+    run = shutil.copytree(finished, tmp_path / "given")
+    config = json.loads((run / "config.json").read_text())
+    for out_dir, name in ((str(tmp_path), "elsewhere"), (str(tmp_path / "a"), "../../b")):
+        config["train"] |= dict(out_dir=out_dir, name=name)
+        (run / "config.json").write_text(json.dumps(config))
+        assert train.main(["--resume", str(run)]) == 2
+        assert f"{run} is finished" in capsys.readouterr().err
+        assert sorted(os.listdir(tmp_path)) == ["given"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links as POSIX has them")
+def test_links_out_of_a_run_folder_are_refused(finished, tmp_path, data, tiny):
+    for name in ("config.json", "model.safetensors", "tokenizer", "tokenizer/tokenizer.json"):
+        run = tmp_path / name.replace("/", "-")
+        shutil.copytree(finished, run)
+        away = tmp_path / f"away-{run.name}"
+        shutil.move(run / name, away)
+        (run / name).symlink_to(away)
+        with pytest.raises(ValueError, match="link that leads out of the run's folder|cannot be"):
+            md.load(str(run))
+    m, t = tiny()
+    folder, away = pathlib.Path(t.out_dir, t.name), tmp_path / "away"
+    folder.mkdir()
+    away.mkdir()
+    (folder / "tokenizer").symlink_to(away / "new")
+    with pytest.raises(ValueError, match="is a link that leads out of the run's folder"):
+        md.train(m, t, data=data)
+    assert os.listdir(away) == []
+
+
+def test_links_inside_a_run_folder_are_followed(finished, tmp_path):
+    run = shutil.copytree(finished, tmp_path / "run")
+    shutil.move(run / "model.safetensors", run / "weights")
+    try:
+        (run / "model.safetensors").symlink_to("weights")
+    except OSError:
+        pytest.skip("no links here")
+    assert md.load(str(run))[1]
+
+
+def test_homes_and_tokens_reach_no_file_of_a_run(tmp_path, monkeypatch, jsonl, capsys):
+    home = tmp_path / "home" / "ann"
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    (home / "my data").mkdir(parents=True)
+    rows = [dict(question=f"say {i}", answer=f"#### {i % 7}") for i in range(60)]
+    paths = [shutil.move(jsonl(rows, f"{i}.jsonl"), home / "my data") for i in range(2)]
+    flags = "--preset laptop --block_size 16 --n_layers 1 --d_model 8 --n_heads 1 --steps 4"
+    flags += " --warmup_steps 0 --tokenizer_size 300 --loss_on all --packing pack --eval_problems 2"
+    line = [*flags.split(), "--data", *map(str, paths), "--out_dir", str(home / "runs")]
+    monkeypatch.setattr("sys.argv", ["train.py", *line])
+    assert train.main([*line, "--name", "run"]) == 0, capsys.readouterr().err
+    written = [path for path in (home / "runs").rglob("*") if path.is_file()]
+    assert len(written) >= 7
+    for path in written:
+        content = path.read_bytes()
+        assert b"home/ann" not in content and b"hf_secret" not in content, path
+    config = json.loads((home / "runs" / "run" / "config.json").read_text())
+    assert config["train"]["data"] == ["~/my data/0.jsonl", "~/my data/1.jsonl"]
+    assert "~/runs" in config["command"] and config["train"]["out_dir"] == "~/runs"
+    m, t = md.read_config(str(home / "runs" / "run"))
+    assert t.data == tuple(map(str, paths)) and t.out_dir == str(home / "runs")
+
+
+def test_a_home_is_replaced_where_it_is_one(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/ann")
+    monkeypatch.setenv("USERPROFILE", "/home/ann")
+    said = {
+        "/home/ann/x": "~/x",
+        "--out_dir /home/ann --name x": "--out_dir ~ --name x",
+        '"/home/ann/x", "/home/anna"': '"~/x", "/home/anna"',
+        "'/home/ann/a b'": "'~/a b'",
+        "/mnt/home/ann/x": "/mnt/home/ann/x",
+        "": "",
+    }
+    assert {text: md.without_home(text) for text in said} == said
+    monkeypatch.setenv("HOME", "/")
+    monkeypatch.setenv("USERPROFILE", "/")
+    assert md.without_home("/a/b") == "/a/b"
+
+
+def test_nothing_in_a_state_is_unpickled(tmp_path):
+    class Bomb:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "exploded"), "w"))
+
+    torch.save(dict(bomb=Bomb()), tmp_path / "state.pt")
+    with pytest.raises(ValueError, match="is not a checkpoint to resume from"):
+        md.whole_state(str(tmp_path / "state.pt"))
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_requirements_have_lower_and_upper_bounds():
+    lines = (ROOT / "requirements.txt").read_text().split("\n")
+    named = [line for line in lines if line and not line.startswith(("#", "-e"))]
+    assert len(named) >= 12
+    for line in named:
+        assert re.fullmatch(r"[\w-]+>=[\d.]+,<[\d.]+", line), line
