@@ -316,7 +316,7 @@ class Block(nn.Module):
 
 
 LOGITS_AT_ONCE = 2**26  # in float32 256 MB
-CPU_ROWS = 256  # fewer would pass over dweight too often, more need memory and are no faster
+CPU_ROWS = 256  # fewer would pass over dweight too often, more need memory for little speed
 HALF_ROWS = 1024  # so many products of at most 64 can be added up in fp16, which ends at 65,504
 
 

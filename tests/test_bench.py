@@ -1,6 +1,7 @@
 """What --bench prints, that it times the step which train_step() makes, and what it refuses."""
 
 import contextlib
+import functools
 import re
 
 import pytest
@@ -150,8 +151,21 @@ def has_compiler():
     return True
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not has_compiler(), reason="torch.compile needs a C++ compiler")
-def test_a_compiled_run_has_the_same_losses_and_names(tiny):
+def test_a_compiled_run_has_the_same_losses_and_names_with_the_c_compiler(tiny):
+    same_losses_and_names(tiny)
+
+
+def test_a_compiled_run_has_the_same_losses_and_names(tiny, monkeypatch):
+    """The blocks are traced and differentiated as for the C++ compiler, which takes minutes."""
+    traced = functools.partial(torch.compile, backend="aot_eager")
+    monkeypatch.setattr(torch, "compile", traced)
+    monkeypatch.setattr(compiling, "check", lambda t: None)
+    same_losses_and_names(tiny)
+
+
+def same_losses_and_names(tiny):
     """Evaluated, saved, stopped and resumed; the plain run is stopped nowhere."""
     short = dict(n_layers=2, steps=4, warmup_steps=1, eval_every=2, dropout=0.0)
     short |= dict(eval_problems=0, max_rows=100, eval_blocks=2)
