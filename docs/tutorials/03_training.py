@@ -120,7 +120,8 @@ plt.show()
 
 # %%
 folder = tempfile.mkdtemp()
-small = dict(n_layers=2, steps=120, eval_every=20, max_rows=4000)
+small = dict(n_layers=2, steps=120, eval_every=20, max_rows=2000)
+small |= dict(ring_questions=1, batch_size=32, grad_accum=1)
 m, t = md.configs("laptop", **small, eval_problems=60, out_dir=folder)
 run = md.train(m, t)
 
@@ -149,7 +150,7 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# What to see: one run (n = 1, seed 0). Both losses fall together; after two passes over 4,000
+# What to see: one run (n = 1, seed 0). Both losses fall together; after two passes over 2,000
 # problems there is no sign of learning by heart. Now look at `accuracy` and `guess` above. The
 # loss fell to a tenth, and the answers are still no better than guessing: what was learned is the
 # *form* of an answer. A loss alone does not tell form from reasoning. Each file of the folder is

@@ -227,6 +227,7 @@ print("validation minus train loss after the last pass:", last)
 
 # %%
 shape = dict(n_layers=2, steps=150, batch_size=32, max_rows=10_000, eval_problems=0, eval_every=150)
+shape |= dict(ring_questions=1, grad_accum=1)
 data = md.load_data(md.configs("laptop", **shape)[1], 58)
 final = {}
 for n in (100, 1_000, 10_000):
