@@ -497,9 +497,8 @@ def make_data(sources, config, block_size, tokenizer=None, chunks=None):
         problems = [n for row, n in zip(rows, lengths) if is_labelled(row)]
         if problems and max(problems) > block_size + 1:  # cut, it could not be answered
             n = f"block_size {block_size} is too short for problems of {max(problems)} tokens"
-            raise ValueError(
-                f"{n}; give at least {max(problems) - 1}, or fewer --ring_questions or --problem_steps"
-            )
+            fewer = "or fewer --ring_questions or --problem_steps"
+            raise ValueError(f"{n}; give at least {max(problems) - 1}, {fewer}")
         facts[f"{kind}_rows"], facts[f"{kind}_tokens"] = len(rows), sum(lengths)
         if not (made[1] != -100).any():
             n = f"data {names}: {sum(lengths)} tokens for {kind} do not fill a block of"

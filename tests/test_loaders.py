@@ -334,8 +334,9 @@ def test_what_is_unknown_says_what_there_is(call, words):
 def test_only_what_can_be_named_is_offered():
     assert find.offering("study") == ["depth", "heads", "llmini", "packing", "ring", "thinking"]
     assert find.offering("loader") == ["llmini", "packing", "thinking"]
-    llminis = ["llmini-a", "llmini-b", "llmini-c"]
-    assert find.offering("preset") == ["depth", "heads", *llminis, "tasks", "thinking"]
+    several = ["llmini-a", "llmini-b", "llmini-c"]
+    several += ["ring", "ring-layers", "ring-four", "ring-written"]
+    assert find.offering("preset") == ["depth", "heads", *several, "tasks", "thinking"]
 
 
 OWN = """
