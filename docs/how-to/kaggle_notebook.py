@@ -59,7 +59,7 @@ for panel, key, title in zip(axes, ("train_loss", "val_loss"), ("train, one batc
             x, y = [row["step"] for row in rows], [row[key] for row in rows]
             label = f"{n_layers} layer{'s' * (n_layers > 1)}, {whose}"
             panel.plot(x, y, style, color=f"C{number}", label=label, markersize=3)
-    panel.set(xlabel="optimizer step", ylabel="loss (nats a token)", title=title)
+    panel.set(xlabel="optimizer step", ylabel="loss (nats per token)", title=title)
     panel.legend()
 plt.show()
 

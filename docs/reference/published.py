@@ -11,12 +11,12 @@ from studies import results
 
 print(__doc__)
 TABLES = {
-    "report_log_1_layers": ("The report: 1 layer", "Loss in nats a token, time in seconds. "
+    "report_log_1_layers": ("The report: 1 layer", "Loss in nats per token, time in seconds. "
                             "`train_loss` is of one batch. One run."),
     "report_log_12_layers": ("The report: 12 layers", "As above. One run."),
     "llmini_attention": ("LLmini: attention by layer", "Entropy in nats; sparsity as published, "
                          "masked entries counted. Variants a, b, c with 10, 9, 8 layers."),
-    "llmini_training": ("LLmini: training", "Losses in nats a token and validation perplexity."),
+    "llmini_training": ("LLmini: training", "Losses in nats per token and validation perplexity."),
     "heads_schedules": ("Heads per layer", "Final validation loss, read off a plot (± 0.005), and "
                         "hours. One run each."),
 }  # fmt: skip

@@ -184,7 +184,7 @@ for depth, found in attention.items():
 # %%
 for model, found in runs.items():
     gap, half = results.interval([run["val_loss"] - run["train_loss_eval"] for run in found])
-    print(f"{model:19} validation minus training loss: {gap:+.3f} ± {half:.3f} nats a token")
+    print(f"{model:19} validation minus training loss: {gap:+.3f} ± {half:.3f} nats per token")
 
 # %% [markdown]
 # ## What the word PROVED would need

@@ -129,7 +129,7 @@ for path in sorted((results.RESULTS / "chains-direct" / "runs").glob("*")):
     label = f"{L} layer{'s' * (L > 1)}" if len(chains[L]) == 1 else None
     steps, losses = zip(*((row["step"], row["val_loss"]) for row in log))
     axes.plot(steps, losses, color=f"C{L - 1}", alpha=0.8, label=label)
-axes.set(xlabel="training step", ylabel="validation loss (nats a token)")
+axes.set(xlabel="training step", ylabel="validation loss (nats per token)")
 axes.set_ylim(bottom=0)
 axes.legend(fontsize="small")
 plt.show()

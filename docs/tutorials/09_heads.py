@@ -154,7 +154,7 @@ for panel, (title, found) in zip(axes, panels.items()):
     panel.set_title("published, n = 1" if title == "published" else f"ours, {title}", size=10)
     panel.set_xticks(list(places.values()), list(places))
     panel.tick_params(labelsize=9)
-axes[0].set_ylabel("validation loss (nats a token)")
+axes[0].set_ylabel("validation loss (nats per token)")
 axes[1].set_xlabel("group by the number of heads")
 figure.legend(*axes[0].get_legend_handles_labels(), ncol=3, loc="outside upper center", fontsize=9)
 plt.show()
@@ -200,7 +200,7 @@ for number, scaling in enumerate(ours):
 panel.axvline(0, color="C5", linestyle="--")
 panel.set_yticks(range(len(all_pairs)), [f"{g}: {a} − {b}" for g, a, b in all_pairs], size=9)
 panel.invert_yaxis()
-panel.set_xlabel("difference in validation loss (nats a token)")
+panel.set_xlabel("difference in validation loss (nats per token)")
 figure.legend(ncol=2, loc="outside upper center")
 plt.show()
 

@@ -58,7 +58,7 @@ for number, name in enumerate("abc"):
     y = [row[f"val_{name}"] for row in epochs]
     plt.plot(x, y, "os^"[number] + "-", color=f"C{number}", label=label)
 plt.xlabel("training time (minutes, as published)")
-plt.ylabel("validation loss (nats a token)")
+plt.ylabel("validation loss (nats per token)")
 plt.xlim(0, 75)
 plt.legend()
 plt.show()
@@ -171,7 +171,7 @@ for number, (name, values) in enumerate(losses.items()):
     print(f"{name:18} {mean:.3f} ± {half:.3f}, n = {len(values)}")
 plt.xticks(range(3), ["padded\n400 steps", "packed\n400 steps", "packed\n265 steps"])
 plt.xlim(-0.5, 2.5)
-plt.ylabel("validation loss (nats a token)")
+plt.ylabel("validation loss (nats per token)")
 plt.show()
 
 # %% [markdown]
@@ -249,7 +249,7 @@ for number, (name, i) in enumerate((("rows trained on", 0), ("new rows", 1))):
 plt.xscale("log")
 plt.xticks(list(final), [f"{n:,}" for n in final])
 plt.xlabel("rows in the training data")
-plt.ylabel("loss after 150 steps\n(nats a token of the answer)")
+plt.ylabel("loss after 150 steps\n(nats per token of the answer)")
 plt.ylim(bottom=0)
 plt.legend()
 plt.show()
