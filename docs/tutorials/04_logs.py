@@ -135,12 +135,12 @@ print(f"1 layer, lowest train loss {lowest:.2f}, at step {steps[train[1].index(l
 # %% [markdown]
 # | the text says | the log says |
 # |---|---|
-# | the curves part at step 50 for good | from there on, one layer is lower at 5 of 19 points, the last at step 300 |
+# | the curves part at step 50 for good | since then one layer is lower at 5 of 19 points, up to 300 |
 # | one layer stops at about 3.8 | its lowest value is its last, 3.77; it was still falling |
-# | validation is tied, Δ < 0.005 | the best steps are; the last ones differ by 0.13, against depth |
+# | validation is tied, Δ < 0.005 | so are the best steps; the last differ by 0.13, against depth |
 # | 32 % more parameters | in total; in the layers, [twelve times](02_model.md) |
-# | about 420,000 tokens, 20 epochs | 25 steps × 16 × 512 tokens are 204,800 an epoch |
-# | the hypothesis is confirmed | there is one seed, no task with answers, and no control of parameters |
+# | about 420,000 tokens, 20 epochs | 25 steps × 16 × 512 tokens are 204,800 per epoch |
+# | the hypothesis is confirmed | one seed, no task with answers, no control of parameters |
 #
 # ## Our own runs beside them
 #
@@ -169,9 +169,9 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# What to see: with one layer the loss ends at the same value for every seed. With twelve layers two
-# seeds end near 0.003 and one at 0.13: a single run could have told either story. There are three
-# seeds per depth.
+# What to see: with one layer the loss ends at nearly the same value for every seed. With twelve
+# layers two seeds end near 0.003 and one at 0.13: a single run could have told either story. There
+# are three seeds per depth.
 
 # %%
 for name in ("val_loss", "accuracy"):
@@ -188,10 +188,10 @@ print(
 
 # %% [markdown]
 # The interval excludes 0, but it is so wide that it says little more. It also treats the three
-# differences as normally distributed, and differences of accuracies, which lie between 0 and 1, are
-# not. And twelve layers have more parameters here too, so a difference is not yet a difference *of
-# depth*. [One look against many](01_hypothesis.md) shows the kind of control that can tell them
-# apart.
+# differences as normally distributed, which they cannot be exactly, because an accuracy lies
+# between 0 and 1. And twelve layers have more parameters here too, so a difference is not yet a
+# difference *of depth*. [One look against many](01_hypothesis.md) shows the kind of control that
+# can tell them apart.
 
 # %%
 assert all(0.2 < scatter(train[n][late]) < 0.38 for n in (1, 12)) and gap5 < final_gap
