@@ -73,7 +73,7 @@ plt.show()
 # | find how many layers a task needs | [Depth thresholds](tutorials/06_depth_thresholds.md) |
 # | compare written steps with layers | [Thinking against depth](tutorials/07_thinking.md) |
 # | look at attention, and measure it correctly | [Looking inside](tutorials/08_looking_inside.md) |
-# | see what nine single runs can say, and what 18 intervals can | [Heads per layer](tutorials/09_heads.md) |
+# | see what nine single runs can say | [Heads per layer](tutorials/09_heads.md) |
 # | see what size, padding and a lack of data do | [Scale](tutorials/10_scale.md) |
 # | train the published pair on Kaggle | [Kaggle](how-to/kaggle.md) |
 # | train on your own text | [Own data](how-to/own_data.md) |

@@ -135,7 +135,7 @@ print(f"1 layer, lowest train loss {lowest:.2f}, at step {steps[train[1].index(l
 # %% [markdown]
 # | the text says | the log says |
 # |---|---|
-# | the curves part at step 50 for good | since then one layer is lower at 5 of 19 points, up to 300 |
+# | the curves part at step 50 for good | one layer is lower at 5 of 19 points since, up to 300 |
 # | one layer stops at about 3.8 | its lowest value is its last, 3.77; it was still falling |
 # | validation is tied, Δ < 0.005 | so are the best steps; the last differ by 0.13, against depth |
 # | 32 % more parameters | in total; in the layers, [twelve times](02_model.md) |

@@ -170,8 +170,8 @@ plt.show()
 #
 # ## The last bit of a sum
 #
-# The runs of 12 layers with seeds 0, 1 and 2 are on [the page before](04_logs.md), too. They have the
-# same settings there, and other accuracies:
+# The runs of 12 layers with seeds 0, 1 and 2 are on [the page before](04_logs.md), too. They have
+# the same settings there, and other accuracies:
 
 # %%
 folder = results.RESULTS / "main-job"
