@@ -2,8 +2,8 @@
 
 `minidepth.py` holds the model, sampling and training, `minidepth_data.py` the data, whose names
 `minidepth` offers too, and `docs/studies` what we ask of trained models: one file per question,
-imported as `studies.NAME`. Descriptions and source are taken
-from the files when the site is built. Dimensions: B sequences, T tokens, C width, H heads, D head
+imported as `studies.NAME`. Descriptions and source are taken from the files when the site is built.
+Dimensions: B sequences, T tokens, C width, H heads, D head
 size, V words, L layers. Start here:
 
 ```python
@@ -29,7 +29,7 @@ print(attention.mechanism(run.model, data)["steps"])
 
 ## What moved
 
-In older versions `minidepth.py` held all of this. Names that you may know from there:
+In older versions `minidepth.py` held all of this. These are names that you may know from there:
 
 | then | now |
 |---|---|
