@@ -10,7 +10,9 @@ its settings. For these pages the hook
 - shows what a cell tagged `python` prints as Python;
 - offers tutorials as notebook and script.
 
-The hook also runs docs/reference/*.py, which print a page of Markdown, and makes minidepth.zip.
+The hook also runs docs/reference/*.py, which print a page of Markdown, and makes minidepth.zip. It
+names the commit at the foot of each page, gives the 404 page a text, and keeps the tables of single
+studies out of the search.
 `DOCS_EXECUTE=false mkdocs serve` leaves the percent files unrun.
 """
 
@@ -43,6 +45,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 CACHE = ROOT / ".cache" / "mkdocs-jupyter"
 CODE = ["minidepth.py", "minidepth_data.py", "minidepth_files.py", "train.py"]
 SEE = "What to see:"
+ABSENT = """\
+<h1>There is no page at this address</h1>
+<p>It may have moved, or the address may be mistyped. Search for it at the top of this page, or go
+on from <a href="{root}/">the home page</a>, which has a map of the site, from
+<a href="{root}/tutorials/01_hypothesis/">the first tutorial</a>, or from
+<a href="{root}/reference/flags/">the list of flags</a>.</p>"""
 INK = "#010203"  # of matplotlibrc: the colour of the page's text
 TORCH = importlib.metadata.version("torch").split("+")[0]
 log = get_plugin_logger("minidepth")
@@ -81,6 +89,21 @@ def printed(path):
     return done.stdout
 
 
+def made_from():
+    """The commit and its date, for the foot of each page, with + if files were changed since;
+    nothing outside git."""
+
+    def git(*words):
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout
+
+    try:
+        commit, _, date = git("log", "-1", "--format=%h %cs").strip().partition(" ")
+        changed = git("status", "--porcelain", "--untracked-files=no")
+    except FileNotFoundError:
+        return ""
+    return f"Made from commit {commit}{'+' if changed else ''} of {date}" if commit else ""
+
+
 def on_config(config):
     plugin = config.plugins["mkdocs-jupyter"].config
     now = CACHE / salt()
@@ -88,6 +111,7 @@ def on_config(config):
         shutil.rmtree(old)
     # a build that runs nothing has a folder of its own: the plugin clears it of all else
     plugin["cache_dir"] = str(now / ("run" if plugin["execute"] else "unrun"))
+    config.copyright = made_from()
     os.environ.update(
         IPYTHONDIR=str(ROOT / ".cache" / "ipython"),  # the user's settings have no effect here
         JUPYTER_CONFIG_DIR=str(ROOT / "docs"),
@@ -168,6 +192,16 @@ def on_files(files, config):
 
 def on_page_markdown(markdown, page, config, files):
     page.began = time.perf_counter()
+    if page.file.src_uri.endswith("/summary.md"):  # a table of results/, which no menu leads to
+        page.meta["search"] = dict(exclude=True)
+
+
+def on_post_template(output, template_name, config):
+    """The page of an address that leads nowhere says where to go."""
+    if template_name != "404.html":
+        return output
+    root = urllib.parse.urlsplit(config.site_url or "/").path.rstrip("/")
+    return output.replace("<h1>404 - Not found</h1>", ABSENT.format(root=root))
 
 
 def on_page_content(content, page, config, files):
@@ -184,7 +218,9 @@ def on_page_content(content, page, config, files):
         page.meta["search"] = dict(boost=4)
         links = [f'<a href="../{path.stem}.ipynb" download>notebook</a>']
         links += [f'<a href="../{path.name}" download>script</a>']
-        parts.insert(1, f"<p>Download this page: {' or '.join(links)}.</p>")
+        # after the paragraph that says what one will learn, not between two sentences
+        begins, end, rest = parts[0].partition("</p>")
+        parts[0] = f"{begins}{end}\n<p>Download this page: {' or '.join(links)}.</p>{rest}"
         if plugin.config["execute"]:
             about = f"in {seconds} s when it was built: PyTorch {TORCH}, {platform.machine()} CPU"
             parts.append(f"<p><em>This page ran {about}.</em></p>")
@@ -220,7 +256,7 @@ def rendered(soup, path):
     parts = []
     for number, cell in enumerate(soup.find_all(recursive=False), 1):
         parts += [text.decode_contents() for text in cell.select(".jp-RenderedMarkdown")]
-        for code in cell.select(".jp-InputArea pre"):
+        for code in cell.select(".jp-InputArea-editor pre"):  # not the fenced code in Markdown
             parts.append(
                 f'<div class="highlight"><pre><code>{code.decode_contents()}</code></pre></div>'
             )

@@ -188,6 +188,17 @@ def test_a_figure_needs_its_paragraph(project):
         assert code == 1 and re.search("01_page.py: a figure without 'What to see:'", said)
 
 
+def test_the_way_to_download_a_page_stands_below_its_first_paragraph(project):
+    path = project / "docs" / "tutorials" / "01_page.py"
+    path.write_text("# %% [markdown]\n# # A\n#\n# You learn.\n#\n# So:\n\n# %%\nprint(1)\n")
+    code, said = build(project, project / "site", run=False)
+    assert code == 0, said
+    page = (project / "site" / "tutorials" / "01_page" / "index.html").read_text()
+    assert re.search("(?s)<p>You learn.</p>\n<p>Download this page: .*</p>.*<p>So:</p>", page)
+    absent = (project / "site" / "404.html").read_text()
+    assert "There is no page at this address" in absent and 'href="/reference/flags/"' in absent
+
+
 def test_a_dead_link_ends_the_build(project):
     for link, why in (("02_other.md", "not there"), ("01_page.md#b", "no such anchor")):
         write(project, f" [markdown]\n# [there]({link}), [here](01_page.md#a)")
@@ -202,7 +213,7 @@ def test_a_page_shows_what_it_prints_and_draws(project):
         SEE,
         ' tags=["hide", "python"]\nprint("def f(): 1")',
         "\nimport minidepth as md\nopen('n', 'a').write('1')\nprint('x', flush=True)\nprint(md.x)",
-        " [markdown]\n# [here](01_page.md#a), [zip](../minidepth.zip)",
+        " [markdown]\n# [here](01_page.md#a), [zip](../minidepth.zip)\n#\n# ```\n# once\n# ```",
     )
     for x, runs in ((1, 1), (1, 1), (2, 2)):  # the second time from the cache
         (project / "minidepth.py").write_text(f"x = {x}\n")
@@ -219,6 +230,7 @@ def test_a_page_shows_what_it_prints_and_draws(project):
     assert '<span class="k">def</span>' in page and '"def f(): 1"' not in page  # hidden, Python
     assert 'href="./#a"' in page and 'href="../../minidepth.zip"' in page
     assert re.search('<h1 id="a">A<a class="headerlink" href="#a"', page)
+    assert page.count("once") == 1  # fenced code in Markdown is not a cell's
     assert not re.search("<script[^>]*src=.?http|jp-|MathJax", page)
 
 

@@ -18,8 +18,8 @@ SETTINGS = dict(out_dir="runs", seed=0)
 print(torch.__version__, [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())])
 
 # %% [markdown]
-# Both models train on the same data in the same order. After a cut-off run all cells again: a run
-# goes on where its last checkpoint was, and one that is finished is read, not trained again.
+# Both models train on the same data in the same order. After a cut-off, run all cells again: a run
+# goes on from its last checkpoint, and one that is finished is read, not trained again.
 
 
 # %%
@@ -59,14 +59,14 @@ for panel, key, title in zip(axes, ("train_loss", "val_loss"), ("train, one batc
             x, y = [row["step"] for row in rows], [row[key] for row in rows]
             label = f"{n_layers} layer{'s' * (n_layers > 1)}, {whose}"
             panel.plot(x, y, style, color=f"C{number}", label=label, markersize=3)
-    panel.set(xlabel="optimizer step", ylabel="loss (nats a token)", title=title)
+    panel.set(xlabel="optimizer step", ylabel="loss (nats per token)", title=title)
     panel.legend()
 plt.show()
 
 # %% [markdown]
-# One run a depth (n = 1): look at the shape, not at the third digit. Three seeds a depth, with a
-# table and intervals, are one command: `python train.py --preset report --n_layers 1 12 --seed 0 1
-# 2`.
+# There is one run per depth (n = 1): look at the shape, not at the third digit. Three seeds per
+# depth, with a table and intervals, are one command:
+# `python train.py --preset report --n_layers 1 12 --seed 0 1 2`.
 
 # %%
 for n_layers, log in logs.items():

@@ -29,7 +29,7 @@ print(attention.mechanism(run.model, data)["steps"])
 
 ## What moved
 
-In older versions `minidepth.py` held all of this. Names that you may know from there:
+In older versions `minidepth.py` held all of this. These are names that you may know from there:
 
 | then | now |
 |---|---|

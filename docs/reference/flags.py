@@ -5,10 +5,10 @@ name. The tables are made from the code when the site is built; `python train.py
 the same. In code: `minidepth.configs(preset, name=value, …)` for the presets `report` and
 `laptop`, `studies.find.configs(preset, name=value, …)` for all of them.
 
-Without `--preset` the command takes `tasks` where `--data` is a depth task, the study's own with
-`--study`, `report` where it finds a CUDA GPU, and else `laptop`, and its first line says which and
-why. The last column has what presets change. Several values of a flag train every combination:
-`--n_layers 1 2 4 --seed 0 1 2`.
+Without `--preset` the command takes `tasks` if `--data` is a depth task, the study's own preset
+with `--study`, `report` if it finds a CUDA GPU, and `laptop` otherwise; its first line says which
+and why. The last column shows what presets change. Several values of a flag train every
+combination: `--n_layers 1 2 4 --seed 0 1 2`.
 """
 
 import dataclasses
@@ -59,16 +59,16 @@ for name, task in tasks.TASKS.items():
 print("""
 ## Sizes
 
-`--sizes NAME=VALUE,NAME=VALUE` sets what one depth task or one loader alone knows. Several values
-of one name that belong to one run are joined by `+`; several values of the flag are several runs:
+`--sizes NAME=VALUE,NAME=VALUE` sets what only one depth task or one loader has. Several values of
+one name that belong to one run are joined by `+`; several values of the flag are several runs:
 
 | typed | trains |
 |---|---|
 | `--sizes hops=1+2,length=48` | one model on one hop and two |
 | `--sizes hops=1 hops=2` | two models, a grid |
 
-A preset's and a task's sizes stay as far as the flag does not name them. A name that is unknown is
-an error. All sizes that were used, those left at their defaults too, stand in the run's
+A preset's and a task's sizes stay unless the flag names them. An unknown name is an error. All
+sizes that were used, including those left at their defaults, are in the run's
 [config.json](run_folder.md#configjson).
 
 | of | sizes and their defaults, of tasks those of the preset `tasks` |
@@ -91,9 +91,9 @@ A task or a loader of your own brings [its own sizes](../how-to/own_task_and_stu
 
 ## Flags that are gone
 
-Each served one task or one study, and is a size of it now:
+Each of these served one task or one study, and is a size of it now:
 
-| until then | now |
+| before | now |
 |---|---|
 | `--hops 1 2` | `--sizes hops=1 hops=2`: a run for each |
 | `--hops 1,2` | `--sizes hops=1+2`: one run on both |
@@ -105,14 +105,14 @@ Each served one task or one study, and is a size of it now:
 | `--stride 64` | `--loader llmini --sizes stride=64` |
 | `--val_packing pad` | `--loader packing --sizes val_packing=pad` |
 
-The presets `thinking`, `llmini-a`, `llmini-b` and `llmini-c` have their loaders: there `--sizes` is
-enough.
+The presets `thinking`, `llmini-a`, `llmini-b` and `llmini-c` choose their loaders themselves: with
+them `--sizes` is enough.
 """)
 
 print("""
 ## What else the command does
 
-These flags are not settings of a run. They choose what is done, or how a grid is run.
+These flags are not settings of a run. They choose what the command does, or how it runs a grid.
 """)
 
 settings = {f"--{f.name}" for kind in (md.ModelConfig, md.TrainConfig)

@@ -1,8 +1,8 @@
 """# The embedded problems
 
-What the laptop preset trains on and is asked. The problems are generated, in three families of one
-to three steps (`--problem_steps` takes up to nine). The model is to write its steps in a `<think>`
-block and then the answer; an answer counts if it is exactly right.
+These are the problems that the laptop preset trains on and is tested with. They are generated, in
+three families of one to three steps (`--problem_steps` takes up to nine). The model has to write
+its steps in a `<think>` block and then the answer; an answer counts if it is exactly right.
 """
 
 import random
@@ -30,9 +30,9 @@ print("""
 
 Two questions are the same problem if they have the same numbers, the same line of letters or the
 same ring, in whatever order the pairs are written, from whatever letter the ring is started, and
-whatever is asked of it. A problem is held out by a checksum of what makes it the same: training
-never sees it in any form. Of the small kinds half is held out, of the others an eighth; the test
-has 600 problems, all different.
+whatever is asked of it. A checksum of these numbers, line or ring decides whether a problem is held
+out: training never sees it in any form. Of the small kinds half is held out, of the others an
+eighth; the test has 600 problems, all different.
 
 | family | steps | different problems | held out, of these | in the test of 600 | guessing |
 |---|---|---|---|---|---|""")
@@ -47,7 +47,7 @@ for family in md.FAMILIES:
         print(f"| {family} | {steps} | {keys:,} | {share} | {len(asked)} | {guess:.2f} |")
 guess = sum(row["guess"] for row in test) / len(test)
 print(f"""
-Guessing among the answers that a question allows finds {guess:.3f} of the test. A chain's answer
-may be any of ten numbers; a look-up's any other letter of the ring; an ordering's any letter of the
-line.
+Guessing among the answers that a question allows gets {guess:.3f} of the test right. The answer to
+a chain may be any of ten numbers, to a look-up any other letter of the ring, to an ordering any
+letter of the line.
 """)

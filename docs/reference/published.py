@@ -1,24 +1,25 @@
 """# The published numbers
 
-Figures as the source documents print them, kept as tables in `docs/results/published` and read by
-`studies.results.published(name)`. **None of them was measured here.** What each document is:
-[citing](citing.md). What we think of them: [the logs](../tutorials/04_logs.md),
-[looking inside](../tutorials/08_looking_inside.md), [heads](../tutorials/09_heads.md),
-[scale](../tutorials/10_scale.md).
+These are the figures as the source documents print them. They are kept as tables in
+`docs/results/published` and read by `studies.results.published(name)`. **None of them was measured
+here.** What each document is: [citing](citing.md). What we think of them:
+[the logs](../tutorials/04_logs.md), [looking inside](../tutorials/08_looking_inside.md),
+[heads](../tutorials/09_heads.md), [scale](../tutorials/10_scale.md).
 """
 
 from studies import results
 
 print(__doc__)
 TABLES = {
-    "report_log_1_layers": ("The report: 1 layer", "Loss in nats a token, time in seconds. "
+    "report_log_1_layers": ("The report: 1 layer", "Loss in nats per token, time in seconds. "
                             "`train_loss` is of one batch. One run."),
     "report_log_12_layers": ("The report: 12 layers", "As above. One run."),
     "llmini_attention": ("LLmini: attention by layer", "Entropy in nats; sparsity as published, "
                          "masked entries counted. Variants a, b, c with 10, 9, 8 layers."),
-    "llmini_training": ("LLmini: training", "Losses in nats a token and validation perplexity."),
+    "llmini_training": ("LLmini: training", "Losses in nats per token and validation perplexity."),
     "heads_schedules": ("Heads per layer", "Final validation loss, read off a plot (± 0.005), and "
-                        "hours. One run each."),
+                        "hours, read off another: the text itself says 15.5 for 96-48-24-12. "
+                        "One run each."),
 }  # fmt: skip
 for name, (title, note) in TABLES.items():
     rows = results.published(name)

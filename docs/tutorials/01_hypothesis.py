@@ -1,23 +1,23 @@
 # %% [markdown]
 # # One look against many
 #
-# **You will learn** why one attention layer cannot look up an answer that two layers find, how to
-# see it in half a minute of training, and which runs tell depth from mere size.<br>
-# **Time** 25 s on two CPU cores, nearly all of it training.<br>
+# **You will learn** why one attention layer cannot easily look up an answer that two layers find,
+# how to see it in less than a minute of training, and which runs separate depth from size.<br>
+# **Time** 25 to 50 s on two CPU cores, nearly all of it training.<br>
 # **Needs** PyTorch and Matplotlib; no GPU, no network.
 #
 # The hypothesis: an attention layer lets every token look at the others once. Reasoning may need a
-# look whose target depends on what an earlier look found. One layer cannot do that; several can. A
-# [published experiment](04_logs.md) tried this on 840 chain-of-thought conversations, where nobody
-# knows how many looks a text needs. So begin with a task where we do know.
+# second look whose target depends on what the first one found. One layer cannot do that; several
+# can. A [published experiment](04_logs.md) tried this on 840 chain-of-thought conversations, but
+# nobody knows how many looks such a text needs. So we begin with a task where we do know.
 
 # %% [markdown]
 # ## A task that needs two looks
 #
-# In-context question answering, after Chen & Zou 2024
-# ([arXiv 2404.01601](https://arxiv.org/abs/2404.01601); the sizes are ours). Eight pairs of
-# question and answer, drawn anew for each sequence; then the eight questions in another order, each
-# to be answered. Let us look at the first of a batch.
+# In-context question answering, after Chen & Zou 2024 ([arXiv
+# 2404.01601](https://arxiv.org/abs/2404.01601); the sizes are ours). Each sequence shows eight
+# pairs of question and answer, drawn anew; then it asks the eight questions in another order, and
+# the model answers each. Here is one sequence:
 
 # %%
 import tempfile
@@ -37,25 +37,27 @@ print("asked:   ", "     ".join(asked))
 print("answers: ", "     ".join(right))
 
 # %% [markdown]
-# Put yourself in the place of a query, say the first one asked. You may look at all tokens before
-# you, once, and what you see of a token is what it is and where it stands.
+# Put yourself in the place of a query, for example the first question asked. You may look once, at
+# all tokens before you, and of each you see what it is and where it stands.
 #
-# - You can find the *same question* among the pairs. But what you fetch from there is that
-#   question, not the answer beside it.
-# - You can fetch *answers*. But an answer does not say whose it is: after one look nobody has told
-#   it which question stands before it. So you pick one of the eight, and are right 1 time in 8.
+# - You can find the *same question* among the pairs. But what you fetch there is that question, not
+#   the answer beside it.
+# - You can fetch *answers*. But an answer does not say to which question it belongs: after one
+#   look, nothing has told it which question stands before it. So you pick one of the eight, and are
+#   right 1 time in 8.
 #
 # With two layers, each answer first looks one place back and copies its question. In the second
 # layer the query looks for a token that *carries* its question, and fetches the answer. Copy, then
-# match. This is an argument about the easiest way, not a lower bound: for a related task there is
-# one, [arXiv 2408.14332](https://arxiv.org/abs/2408.14332).
+# match: the head of the second layer is known as an *induction head*. This is an argument about the
+# easiest way, not a lower bound; for a related task there is one, [arXiv
+# 2408.14332](https://arxiv.org/abs/2408.14332).
 
 # %% [markdown]
 # ## Train both, with three seeds each
 #
-# The preset `tasks` is attention alone (no feed-forward part), width 64, 64 sequences a step. The
-# third model answers an objection: two layers also have more parameters. `width_matched()` widens
-# one layer until it has as many as two.
+# The preset `tasks` is attention alone (no feed-forward part), width 64, 64 sequences per step. The
+# third model answers an objection: two layers also have more parameters than one. `width_matched()`
+# widens one layer until it has as many parameters as two.
 
 # %%
 one, _ = tasks.configs("icqa", n_layers=1, vocab_size=32)
@@ -103,9 +105,10 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# What to see: n = 3 seeds a model, one line a run. All three first learn to name one of the
-# answers shown (1 in 8). There the single layers stay, the wide one too. Two layers leave that
-# level about half way and answer nearly everything at the end.
+# What to see: two layers learn to answer nearly everything, and one layer does not, not even a wide
+# one. There are three seeds per model, and each line is one run. All models first learn to name one
+# of the answers shown (1 in 8). The single layers stay there. Two layers leave that level about
+# half way through.
 
 # %% [markdown]
 # ## In numbers, with intervals
@@ -120,20 +123,20 @@ gap, half = results.interval(gaps)
 print(f"2 layers minus 1 wide layer: {gap:.3f}, 95 % interval {gap - half:.3f} to {gap + half:.3f}")
 
 # %% [markdown]
-# The intervals are Student's t over seeds. With n = 3 they are wide wherever seeds differ; here
-# seeds agree.
+# The intervals are Student's t over seeds. With n = 3 they are wide wherever the seeds differ; here
+# the seeds agree.
 #
 # ## What this says, and what it does not
 #
-# It says: *on this task, at this size, in 200 steps*, two attention layers learn what one does
-# not, and the parameters alone do not explain it, since the wide layer has as many.
+# It says: *on this task, at this size, in 200 steps*, two attention layers learn what one does not.
+# The number of parameters does not explain it, since the wide layer has as many.
 #
-# It does not say that one layer could never do it at any width or after any number of steps; that
-# two layers suffice for other tasks; nor that a language model which is deeper reasons better. This
-# task was made so that depth is what counts. Whether chain-of-thought text has that shape is
-# another question, and a training loss cannot answer it: [the logs](04_logs.md).
+# It does not say that one layer could never do it, at any width or after any number of steps; nor
+# that two layers suffice for other tasks; nor that a deeper language model reasons better. This
+# task was made so that depth matters. Whether chain-of-thought text is of that kind is another
+# question, and a training loss cannot answer it: see [the logs](04_logs.md).
 #
-# The next lines hold what this page says. If the code changes so that it is no longer true, the
+# The next lines check what this page says. If the code changes so that it is no longer true, the
 # site does not build.
 
 # %%
@@ -145,10 +148,10 @@ assert gap - half > 0.5
 # %% [markdown]
 # ## Exercises
 #
-# 1. Give one layer ten times the steps: `accuracies(one, 0, steps=2500)`. Write down what you
-#    expect before you run it.
-# 2. Apply one layer's weights twice: `dataclasses.replace(one, n_loops=2)`. It has the depth of two
-#    layers and the parameters of one. Which of the two does it behave like, and with how many of
-#    five seeds?
-# 3. Show the model only two pairs (`sizes=("pairs=2",)` in `tasks.configs`). Where is the plateau
-#    now, and why there?
+# 1. Give one layer about twelve times the steps: `accuracies(one, 0, steps=2500)`. Write down what
+#    you expect before you run it.
+# 2. Apply one layer's weights twice: `dataclasses.replace(one, n_loops=2)`. That model has the
+#    depth of two layers and the parameters of one. Which of the two does it behave like, and in how
+#    many of five seeds?
+# 3. Show the model only two pairs (`sizes=("pairs=2",)` in `tasks.configs`). At which accuracy is
+#    the plateau now, and why there?

@@ -2,8 +2,8 @@
 # # The model, and where its parameters sit
 #
 # **You will learn** what each part of the model computes, why the published pair has 60,207,744 and
-# 79,688,832 parameters, and why most of them have nothing to do with depth.<br>
-# **Time** 5 s on two CPU cores.<br>
+# 79,688,832 parameters, and why most of these have nothing to do with depth.<br>
+# **Time** 5 to 10 s on two CPU cores.<br>
 # **Needs** PyTorch and Matplotlib; no GPU, no network.
 #
 # ![Tokens become vectors, to which positions are added. A block of normalisation and attention,
@@ -11,9 +11,9 @@
 # times. A last normalisation and the transposed embedding give the
 # logits.](../assets/architecture.svg)
 #
-# Sizes are those of the report's preset: B sequences of T = 512 tokens, C = 384 numbers a token, a
-# vocabulary of V = 151,665 words, L layers. The middle line, the **residual stream**, is a list of
-# T vectors that each part reads and adds to. Nothing overwrites it.
+# The sizes are those of the preset `report`: B sequences of T = 512 tokens, C = 384 numbers per
+# token, a vocabulary of V = 151,665 words, L layers. The line on the left, the **residual stream**,
+# is a list of T vectors that each part reads and adds to. Nothing overwrites it.
 
 # %%
 import dataclasses
@@ -31,16 +31,17 @@ for name, value in vars(report).items():
 # %% [markdown]
 # ## Attention: the part that moves information
 #
-# A token asks (q), every earlier token offers a key (k) and a value (v). The weights are a softmax
-# over q · k; the output is the weighted mean of the values. This is the only place in the model
-# where a token learns anything about another token. Here is the formula as the library has it:
+# Each token asks with a query (q), and every token up to it offers a key (k) and a value (v). The
+# weights are a softmax over q · k; the output is the weighted mean of the values. This is the only
+# place in the model where a token learns anything about another token. Here is the formula as the
+# library has it:
 
 # %% tags=["hide", "python"]
 print(inspect.getsource(md.readable_attention))
 
 # %% [markdown]
-# Training uses PyTorch's fused function instead, which never stores the (T, S) weights. That they
-# are the same is checked, not believed:
+# Training uses PyTorch's fused function instead, which never stores the (T, S) weights. Here we
+# check that the two give the same result:
 
 # %%
 torch.manual_seed(0)
@@ -51,24 +52,24 @@ print(f"largest difference {(readable - fused).abs().max():.1e}")
 print("weights of the third token:", [round(w, 3) for w in weights[0, 0, 2, :5].tolist()])
 
 # %% [markdown]
-# The third token spreads its weight over three tokens and gives the later ones exactly 0. That is
+# The third token spreads its weight over three tokens, and the later ones get exactly 0. That is
 # the causal mask: without it a token would be asked to predict a word that it can already see.
 
 # %% [markdown]
 # ## The block: attention, then a feed-forward part
 #
-# Each part sees a normalised copy of the stream ("pre-norm") and adds its result to it. The
-# feed-forward part (MLP) works on each token alone: 384 → 1,536 → 384 numbers. With `d_ff=0` it is
-# left out, as in the [depth tasks](01_hypothesis.md).
+# Each part reads a normalised copy of the stream ("pre-norm") and adds its result to the stream.
+# The feed-forward part (MLP) works on each token by itself: 384 → 1,536 → 384 numbers. With
+# `d_ff=0` it is left out, as in the [depth tasks](01_hypothesis.md).
 
 # %% tags=["hide", "python"]
 print(inspect.getsource(md.MLP))
 print(inspect.getsource(md.Block))
 
 # %% [markdown]
-# Depth is how often the block is applied. Nothing else in the model lets a token's second question
-# depend on the answer to its first. Below, one position of a two-layer model is changed and we see
-# who notices. The effect runs forward only.
+# Depth is the number of blocks that are applied one after another. Nothing else in the model lets a
+# token's second question depend on the answer to its first. Below we change one position in the
+# input of a two-layer model and see which outputs change: only those from that position on.
 
 # %%
 tiny = md.ModelConfig(vocab_size=50, block_size=12, n_layers=2, n_heads=2, d_model=16, d_ff=32)
@@ -108,9 +109,10 @@ for L in (1, 12):
     )
 
 # %% [markdown]
-# The published table says 151,936 words and 1,028 positions. Those give other totals than the
+# The published table says 151,936 words and 1,028 positions. With these, the totals are not the
 # published 60.21 and 79.69 million. `len()` of the tokenizer is 151,665 (the rest of the 151,936
-# rows belongs to no word), and the training block is 512: these give the published figures.
+# rows belong to no word), and the training block is 512; with these the totals are the published
+# ones.
 
 # %%
 for words, positions_ in ((151_936, 1028), (151_665, 512)):
@@ -133,37 +135,38 @@ plt.legend(ncol=3, loc="upper left", fontsize=9, columnspacing=1, handlelength=1
 plt.show()
 
 # %% [markdown]
-# What to see: two exact counts, no sampling. Nearly all of the one-layer model is a table of words.
-# The total grows by 32 % from 1 to 12 layers, the part that computes by a factor of 12. "Only 32 %
-# more parameters" and "twelve times the parameters that do anything with context" are the same run.
+# What to see: nearly all of the one-layer model is a table of words. From 1 to 12 layers the total
+# grows by 32 %, and the part that computes grows by a factor of 12. "Only 32 % more parameters" and
+# "twelve times the parameters that do anything with context" describe the same two models. These
+# are exact counts, without any sampling.
 #
 # ## What the head costs
 #
-# A weight used once for each token costs about 6 operations a token in training: 2 forward, 4
-# backward. The head, the embedding used backwards, is such a matrix product; looking a word up in
-# the embedding costs next to nothing.
+# A weight that is used once for each token costs about 6 operations per token in training: 2 in the
+# forward pass, 4 in the backward pass. The head is such a matrix product, with the embedding's
+# transpose. To look up a word in the embedding costs next to nothing.
 
 # %%
 cost = {"head": 6 * embedding, "one block": 6 * block, "12 blocks": 6 * 12 * block}
 for name, operations in cost.items():
-    print(f"{name:10} {operations / 1e6:6.1f} million operations a token")
+    print(f"{name:10} {operations / 1e6:6.1f} million operations per token")
 ratio = (cost["head"] + cost["12 blocks"]) / (cost["head"] + cost["one block"])
 print(f"12 layers against 1: {ratio:.2f} times the operations (attention over keys left out)")
 
 # %% [markdown]
-# The published runs took 252 s against 210 s, a factor of 1.20. The estimate is of the same order.
-# By it, twelve times the depth did not cost twelve times the time because the head did most of the
-# work in both.
+# The published runs took 210 s and 252 s, a factor of 1.20; the estimate is of the same order. By
+# this estimate, twelve times the depth did not cost twelve times the time because in both models
+# the head did most of the work.
 #
-# This is also why the loss here never holds all logits at once. For 16 × 512 tokens they would be
-# 8,192 × 151,665 numbers, 5 GB in single precision. `chunked_loss()` makes them a few rows at a
-# time, and their gradient with them:
+# This is also why the library never holds all logits at once. For 16 × 512 tokens they would be
+# 8,192 × 151,665 numbers, 5 GB in single precision. `chunked_loss()` computes them a few rows at a
+# time, together with their gradient:
 
 # %% tags=["hide", "python"]
 print(inspect.getsource(md.chunked_loss))
 
 # %% [markdown]
-# It agrees with PyTorch's own loss on all logits:
+# The result agrees with PyTorch's own loss on all logits:
 
 # %%
 targets = torch.randint(50, (1, 12))
@@ -172,7 +175,7 @@ plain = torch.nn.functional.cross_entropy(model(tokens)[0], targets[0], reductio
 print(f"{loss_sum.item():.5f} in chunks, {plain.item():.5f} at once, {n_tokens.item():.0f} tokens")
 
 # %% [markdown]
-# ## What this page holds
+# ## Checks of this page
 
 # %%
 one, twelve = (md.parameters(dataclasses.replace(report, n_layers=L)) for L in (1, 12))
@@ -185,7 +188,8 @@ assert (readable - fused).abs().max() < 1e-5 and abs(loss_sum.item() - plain.ite
 # %% [markdown]
 # ## Exercises
 #
-# 1. The article suggests a one-layer model of d_model ≈ 600 as wide as twelve layers have
-#    parameters. Count it. Then ask `width_matched()` of `studies.depth`. Where is the catch?
-# 2. A vocabulary of 2,048 words: what share of a 12-layer model of width 384 are embeddings then?
-# 3. Set `n_loops=12` with one layer. How many parameters, how many operations a token?
+# 1. To give one layer as many parameters as twelve, the article suggests d_model ≈ 600. Count the
+#    parameters. Then ask `width_matched()` of `studies.depth`. Where is the catch?
+# 2. With a vocabulary of 2,048 words, what share of a 12-layer model of width 384 are embeddings?
+# 3. Set `n_loops=12` with one layer. How many parameters has the model, and how many operations per
+#    token?

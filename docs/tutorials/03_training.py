@@ -3,11 +3,11 @@
 #
 # **You will learn** why FP16 needs a scaler, why the mean of two GPUs' means is the wrong loss, how
 # to check a learning rate against a published log, and how to read a live run.<br>
-# **Time** 15 s on two CPU cores.<br>
+# **Time** 15 to 25 s on two CPU cores.<br>
 # **Needs** PyTorch and Matplotlib; no GPU, no network.
 #
-# The published runs used FP16, two T4 GPUs and a warm-up with a cosine. Each of the three has one
-# trap. Each trap shows on a CPU.
+# The published runs used FP16, two T4 GPUs, and a warm-up followed by a cosine. Each of the three
+# has one trap, and each trap can be shown on a CPU.
 
 # %%
 import contextlib
@@ -25,8 +25,8 @@ from studies import results
 # %% [markdown]
 # ## FP16 loses small numbers, GradScaler saves them
 #
-# A 16-bit float holds nothing between 0 and about 6 × 10⁻⁸. Gradients are often smaller. They
-# become 0, and those weights do not learn; no error is raised.
+# A 16-bit float can hold no number between 0 and about 6 × 10⁻⁸. Gradients are often smaller than
+# that. They become 0, and those weights do not learn; no error is raised.
 
 # %%
 gradient = torch.tensor([1e-3, 1e-6, 1e-8, 1e-10])
@@ -39,27 +39,28 @@ print("scaled by 65536", [f"{x:.1e}" for x in scaled.tolist()])
 # %% [markdown]
 # The cure is to multiply the loss by a large number, so that all gradients are larger by that
 # factor, and to divide them by it in 32 bits before they are used. `torch.amp.GradScaler` does that
-# and looks for the number by itself: it begins at 65,536; when a gradient overflows it **skips that
-# step** and halves the number; after 2,000 good steps it doubles it. A skipped step is counted in
-# the log as `skipped_steps`.
+# and finds the number by itself. It begins at 65,536. When a gradient overflows, it **skips that
+# step** and halves the number; after 2,000 good steps it doubles it. The log counts the skipped
+# steps as `skipped_steps`.
 #
-# The order matters: clipping is about the true gradient, so it comes after `unscale_`. The whole
-# step, as the library has it:
+# The order matters: clipping needs the true gradient, so it comes after `unscale_`. This is the
+# whole step, as the library has it:
 
 # %% tags=["python"]
 print(inspect.getsource(md.train_step))
 
 # %% [markdown]
-# A T4 has no bfloat16 units, although `torch.cuda.is_bf16_supported()` answers True on it
-# (emulated). The library asks for compute capability 8.0 instead, and uses FP16 on the T4. On a CPU
-# it trains in 32 bits without a scaler.
+# A T4 has no bfloat16 units, although `torch.cuda.is_bf16_supported()` answers True on it (it
+# emulates them). The library asks for compute capability 8.0 instead, and uses FP16 on the T4. On a
+# CPU it trains in 32 bits without a scaler.
 
 # %% [markdown]
 # ## Two GPUs: sums and counts, not means
 #
-# `DataParallel` splits a batch over the GPUs. If each returned its mean loss, and these were
-# averaged, tokens on the GPU with fewer targets would count more. Five sequences on two GPUs are
-# split 3 + 2, and padding makes it worse. Here are both shards, on the CPU, one after the other:
+# `DataParallel` splits a batch over the GPUs. Suppose that each GPU returned its mean loss and that
+# these means were averaged. Then tokens on the GPU with fewer targets would count more. Five
+# sequences on two GPUs are split 3 + 2, and padding makes it worse. Here are both shards, on the
+# CPU, one after the other:
 
 # %%
 torch.manual_seed(0)
@@ -79,16 +80,16 @@ print(f"mean of all tokens {truth:.4f}; mean of means {mean_of_means:.4f}; sums 
 
 # %% [markdown]
 # So `GPT.forward` returns a loss *sum* and a token *count* for each sequence, and the division is
-# done once, over the whole step. The same line makes gradient accumulation right.
+# done once, over the whole step. The same division makes gradient accumulation correct.
 #
-# There is a second reason not to return logits: gathering those of 8,192 tokens over 151,665 words
-# on one GPU takes 5 GB in 32 bits. Loss sums are 16 numbers.
+# There is a second reason not to return logits: to gather the logits of 8,192 tokens over 151,665
+# words on one GPU takes 5 GB in 32 bits. Loss sums are 16 numbers.
 #
 # ## The learning rate, against the published log
 #
-# The report says: 50 steps of warm-up, then a cosine to a tenth of 3 × 10⁻⁴. That leaves off-by-one
-# questions open: is the first step 0 or 1? The logs print the rate at 21 steps each. One formula
-# gives all 42 numbers, and it begins with a step at rate 0:
+# The report says: 50 steps of warm-up, then a cosine to a tenth of 3 × 10⁻⁴. That leaves a question
+# open: is the first step number 0 or number 1? Each log prints the rate at 21 steps. One formula
+# gives all 42 numbers, and its first step has a rate of 0:
 
 # %% tags=["python"]
 print(inspect.getsource(md.lr_at))
@@ -109,14 +110,14 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# What to see: every published value (n = 42, two logs of 21, which coincide) lies on the curve. The
-# first step moves nothing: its rate is 0.
+# What to see: every published value lies on the curve (n = 42, from two logs of 21 that coincide).
+# The first step moves nothing, because its rate is 0.
 
 # %% [markdown]
 # ## A live run
 #
-# The laptop preset, small: two layers, 120 steps, generated problems whose answers can be checked.
-# The lines are in the report's own format.
+# This is a smaller run of the laptop preset: two layers, 120 steps, generated problems whose
+# answers can be checked. The lines have the report's own format.
 
 # %%
 folder = tempfile.mkdtemp()
@@ -126,10 +127,11 @@ m, t = md.configs("laptop", **small, eval_problems=60, out_dir=folder)
 run = md.train(m, t)
 
 # %% [markdown]
-# - **train** is the loss of *one batch*, with dropout on where there is any, in nats a token.
-# - **val** is over fixed validation blocks, the same ones at each evaluation, without dropout.
-# - **right** is the share of the first held-out problems that the model answers: what a loss
-#   cannot tell.
+# - **train** is the loss of *one batch*, in nats per token, with dropout on if the model has any.
+# - **val** is the loss of fixed validation blocks, the same ones at each evaluation, without
+#   dropout.
+# - **right** is the share of the first held-out problems that the model answers correctly. A loss
+#   cannot tell that.
 # - The last line of `log.jsonl` also has `train_loss_eval`: the train loss over many blocks without
 #   dropout. That is the number to compare with val.
 
@@ -145,22 +147,23 @@ print("files:", ", ".join(sorted(os.listdir(run.dir))))
 for key, label, style in (("train_loss", "train, one batch", "o-"), ("val_loss", "val", "s-")):
     plt.plot([row["step"] for row in run.log], [row[key] for row in run.log], style, label=label)
 plt.xlabel("optimizer step")
-plt.ylabel("loss (nats a token)")
+plt.ylabel("loss (nats per token)")
 plt.legend()
 plt.show()
 
 # %% [markdown]
-# What to see: one run (n = 1, seed 0). Both losses fall together; after two passes over 2,000
-# problems there is no sign of learning by heart. Now look at `accuracy` and `guess` above. The
-# loss fell to a tenth, and the answers are still no better than guessing: what was learned is the
+# What to see: both losses fall together, and after two passes over 2,000 problems there is no sign
+# of learning by heart (one run, n = 1, seed 0). Now look at `accuracy` and `guess` above. The loss
+# fell to a tenth, and the answers are still no better than guessing: the model has learned the
 # *form* of an answer. A loss alone does not tell form from reasoning. Each file of the folder is
 # explained in [run folders](../reference/run_folder.md).
 
 # %% [markdown]
 # ## Stop and go on
 #
-# Everything random in a step is a function of the seed and the step's number: so a run that was
-# stopped and resumed gives the same losses, on the CPU to the last bit. Try it on 20 steps.
+# Everything random in a step is a function of the seed and the step's number. So a run that was
+# stopped and resumed gives the same losses as one that was not, on the CPU to the last bit. We try
+# it on 20 steps.
 
 # %%
 short = dict(n_layers=1, steps=20, warmup_steps=5, max_rows=500, eval_every=10, eval_problems=0)
@@ -185,7 +188,8 @@ assert [r["train_loss"] for r in straight.log] == [r["train_loss"] for r in resu
 # %% [markdown]
 # ## Exercises
 #
-# 1. Which is the smallest power of two whose scaling saves 10⁻¹⁰ in the first example?
+# 1. What is the smallest power of two that saves 10⁻¹⁰ in the first example?
 # 2. Replace `from_sums` by the mean of the five sequences' means. Which sequences count too much?
-# 3. The report says 16 sequences of 512 tokens a step, 500 steps, and 25 steps an epoch. How many
-#    tokens is an epoch? It also says the data has about 420,000. What would reconcile the two?
+# 3. The report says 16 sequences of 512 tokens per step, 500 steps, and 25 steps per epoch. How
+#    many tokens is an epoch? It also says that the data has about 420,000. What would reconcile the
+#    two?

@@ -1,13 +1,16 @@
 # %% [markdown]
 # # Reading the logs
 #
-# **You will learn** to read a training log as evidence: what one batch's loss can say, why "best"
-# and "last" are different claims, and to check a text's sentences against its own numbers.<br>
-# **Time** 5 s on two CPU cores; nothing is trained.<br>
+# **You will learn** to read a training log as evidence: what the loss of one batch can say, why
+# "best" and "last" are different claims, and how to check a text's sentences against its own
+# numbers.<br>
+# **Time** 5 to 15 s on two CPU cores; nothing is trained.<br>
 # **Needs** Matplotlib and SciPy; no GPU, no network.
 #
-# The report printed 21 log lines for each of its two runs. They are in
-# [results/published](../reference/published.md), and every number below is computed from them.
+# The report, which credits Costikoooo & CompactAI, printed 21 log lines for each of its two runs.
+# They are in [results/published](../reference/published.md), and every number below is computed
+# from them. The article on the same runs states some of what follows as its own caveats: a single
+# seed, little data, and more parameters in the deeper model.
 
 # %%
 import math
@@ -28,7 +31,7 @@ for number, n in enumerate((1, 12)):
     plt.plot(steps, train[n], "o:", color=f"C{number}", label=f"train, {name}")
     plt.plot(steps, val[n], "s-", color=f"C{number}", label=f"val, {name}")
 plt.xlabel("optimizer step")
-plt.ylabel("loss (nats a token)")
+plt.ylabel("loss (nats per token)")
 plt.yscale("log")
 plt.yticks([3, 4, 5, 6, 8, 10, 12], ["3", "4", "5", "6", "8", "10", "12"])
 plt.minorticks_off()
@@ -36,15 +39,16 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# What to see: one run a depth (n = 1), the loss on a logarithmic scale. The train lines jump about,
-# the validation lines do not. Validation loss is lowest at step 275 (twelve layers) and 350 (one)
-# and rises from there, more with twelve, while train loss goes on falling.
+# What to see: validation loss is lowest at step 275 with twelve layers and at step 350 with one,
+# and rises from there, more with twelve, while train loss goes on falling. The train lines jump
+# about; the validation lines do not. There is one run per depth (n = 1), and the loss is on a
+# logarithmic scale.
 
 # %% [markdown]
 # ## One batch is noisy
 #
 # The train column is the loss of a single batch. How noisy is that? Take the second half of each
-# run, where the curve is nearly straight, fit a line, and look at what is left over.
+# run, where the curve is nearly straight, fit a line, and look at what the line leaves over.
 
 
 # %%
@@ -66,9 +70,9 @@ ratio = final_gap / math.hypot(*(scatter(train[n][late]) for n in (1, 12)))
 print(f"final train gap {final_gap:.2f} nats, {ratio:.1f} times the scatter of such a difference")
 
 # %% [markdown]
-# So the headline, 3.77 against 2.93, is a difference of two single draws, each with a scatter of a
-# quarter to over a third of it. Average over the last five evaluations instead and the gap
-# shrinks:
+# So the headline, 3.77 against 2.93, is a difference of two single draws, and each of them scatters
+# by a quarter to over a third of that difference. With the average of the last five evaluations
+# instead, the gap is smaller:
 
 # %%
 means = {n: statistics.mean(train[n][-5:]) for n in (1, 12)}
@@ -77,8 +81,9 @@ print(f"last value: {train[1][-1]:.2f} against {train[12][-1]:.2f}, gap {final_g
 print(f"mean of the last five: {means[1]:.2f} against {means[12]:.2f}, gap {gap5:.2f}")
 
 # %% [markdown]
-# The direction survives: twelve layers do fit the training text better. The size, "22 %", does not.
-# Both values have dropout on, which hurts them by an amount that nobody measured.
+# The direction stays: twelve layers do fit the training text better. The size, "22 %", does not
+# stay. Both values were measured with dropout on, which raises them by an amount that nobody
+# measured.
 #
 # ## Best is not last
 #
@@ -92,9 +97,10 @@ for what, pick in (("best", min), ("last", lambda values: values[-1])):
     print(f"{what}: {a:.4f} at step {at[0]}, {b:.4f} at step {at[1]}; 12 minus 1: {b - a:+.4f}")
 
 # %% [markdown]
-# At the end the deeper model is 0.13 nats *worse* on text it has not seen. To take the best step of
-# 21 is to choose with the validation set what is then reported on it. For a tie of bests one would
-# need to know how much a best step differs from seed to seed. There was one seed.
+# At the end the deeper model is 0.13 nats *worse* on text that it has not seen. And to pick the
+# best of 21 evaluations is to choose with the validation set the value that is then reported on it.
+# To call two such best values a tie, one would need to know how much a best value differs from seed
+# to seed. There was one seed.
 #
 # ## The gap between train and validation
 
@@ -104,15 +110,16 @@ for number, n in enumerate((1, 12)):
     plt.plot(steps, gap, "os"[number] + "-", label=f"{n} layer{'s' * (n > 1)}")
 plt.axhline(0, color="C5", linestyle="--")
 plt.xlabel("optimizer step")
-plt.ylabel("validation minus train loss\n(nats a token)")
+plt.ylabel("validation minus train loss\n(nats per token)")
 plt.legend()
 plt.show()
 
 # %% [markdown]
-# What to see: one run a depth (n = 1), train losses of one batch. At first the gap is small or
-# negative, then it grows, to 1.95 nats with one layer and 2.92 with twelve. Text seen twenty times
-# is predicted far better than new text. A lower train loss with a *higher* validation loss is what
-# learning by heart looks like; nothing in these numbers asks for reasoning.
+# What to see: at first the gap is small or negative, then it grows, to 1.95 nats with one layer and
+# 2.92 with twelve. Text that the model has seen twenty times is predicted far better than new text.
+# A lower train loss with a *higher* validation loss is what learning by heart looks like; nothing
+# in these numbers asks for reasoning. There is one run per depth (n = 1), and each train loss is of
+# one batch.
 
 # %% [markdown]
 # ## Sentences against numbers
@@ -130,17 +137,17 @@ print(f"1 layer, lowest train loss {lowest:.2f}, at step {steps[train[1].index(l
 # |---|---|
 # | the curves part at step 50 for good | one layer is lower at 5 of 19 points since, up to 300 |
 # | one layer stops at about 3.8 | its lowest value is its last, 3.77; it was still falling |
-# | validation is tied, Δ < 0.005 | of the best steps; the last differ by 0.13, against depth |
+# | validation is tied, Δ < 0.005 | so are the best steps; the last differ by 0.13, against depth |
 # | 32 % more parameters | in total; in the layers, [twelve times](02_model.md) |
-# | about 420,000 tokens, 20 epochs | 25 steps × 16 × 512 tokens are 204,800 an epoch |
+# | about 420,000 tokens, 20 epochs | 25 steps × 16 × 512 tokens are 204,800 per epoch |
 # | the hypothesis is confirmed | one seed, no task with answers, no control of parameters |
 #
 # ## Our own runs beside them
 #
-# The laptop preset, as it was then (`--preset depth` has its settings), trains on generated
-# problems. They differ from the report in nearly everything
-# (text, size, 800 steps, loss on the answers alone), so the numbers do not compare; what they have
-# is what the report lacked. Three seeds a depth, and 600 held-out problems answered.
+# Our runs have what the report lacked: three seeds per depth, and 600 held-out problems to answer.
+# They were made with the laptop preset as it was then (`--preset depth` has its settings), on
+# generated problems. They differ from the report in nearly everything (text, size, 800 steps, loss
+# on the answers alone), so do not compare the numbers.
 
 # %%
 folder = results.RESULTS / "main-job"
@@ -157,13 +164,14 @@ plt.yscale("log")
 plt.yticks([0.003, 0.01, 0.03, 0.1, 0.3, 1, 3], ["0.003", "0.01", "0.03", "0.1", "0.3", "1", "3"])
 plt.minorticks_off()
 plt.xlabel("optimizer step")
-plt.ylabel("validation loss\n(nats a token of the answer)")
+plt.ylabel("validation loss\n(nats per token of the answer)")
 plt.legend()
 plt.show()
 
 # %% [markdown]
-# What to see: n = 3 seeds a depth. One layer ends at the same loss whatever the seed. With twelve
-# layers two seeds end near 0.003 and one at 0.13: a single run could have told either story.
+# What to see: with one layer the loss ends at nearly the same value for every seed. With twelve
+# layers two seeds end near 0.003 and one at 0.13: a single run could have told either story. There
+# are three seeds per depth.
 
 # %%
 for name in ("val_loss", "accuracy"):
@@ -179,10 +187,11 @@ print(
 )
 
 # %% [markdown]
-# The interval excludes 0, and is so wide that it says little more. It treats three differences as
-# normal, which values between 0 and 1 are not. And twelve layers have more parameters here too, so
-# that a difference is not yet a difference *of depth*. [One look against many](01_hypothesis.md)
-# shows the kind of control that tells.
+# The interval excludes 0, but it is so wide that it says little more. It also treats the three
+# differences as normally distributed, which they cannot be exactly, because an accuracy lies
+# between 0 and 1. And twelve layers have more parameters here too, so a difference is not yet a
+# difference *of depth*. [One look against many](01_hypothesis.md) shows the kind of control that
+# can tell them apart.
 
 # %%
 assert all(0.2 < scatter(train[n][late]) < 0.38 for n in (1, 12)) and gap5 < final_gap
@@ -199,5 +208,6 @@ assert gap - half > 0 and half > 0.5
 # ## Exercises
 #
 # 1. Repeat the table of best and last with every other log line left out. Which of the two changes?
-# 2. How many seeds would a 95 % interval of ± 0.1 need, if accuracies scatter as our three do?
+# 2. How many seeds would you need for a 95 % interval of ± 0.1, if accuracies scatter as our three
+#    do?
 # 3. Write the one sentence that the two published logs support.

@@ -1,15 +1,15 @@
 # %% [markdown]
 # # Thinking against depth
 #
-# **You will learn** how written steps and layers replace each other, measured on problems that need
-# one look after another, and why "not learned" is not "cannot be learned".<br>
-# **Time** 5 s: the runs are stored.<br>
+# **You will learn** how written steps and layers can replace each other, measured on problems that
+# need one look after another, and why "not learned" is not "cannot be learned".<br>
+# **Time** 5 to 10 s: the runs are stored.<br>
 # **Needs** [Depth, parameters, memory](05_caveats.md).
 #
 # A layer is a serial step: what it computes can use what the layer below computed. A written token
-# is a serial step too: the next token can use all that went into it, every layer again. So a model
-# that writes its work can take more serial steps than it has layers. Feng et al. 2023
-# ([arXiv 2305.15408](https://arxiv.org/abs/2305.15408)) and Merrill & Sabharwal 2024
+# is a serial step, too: the next token can use all that went into it, and passes through every
+# layer again. So a model that writes its work can take more serial steps than it has layers. Feng
+# et al. 2023 ([arXiv 2305.15408](https://arxiv.org/abs/2305.15408)) and Merrill & Sabharwal 2024
 # ([arXiv 2310.07923](https://arxiv.org/abs/2310.07923)) say what this can buy in principle. Here is
 # the small, measured version.
 #
@@ -28,17 +28,17 @@ for way in ways:
     print(f"{asked}\n{said}\n")
 
 # %% [markdown]
-# Six letters form a ring, its pairs are shown in mixed order, and the model is to go one, two or
-# three steps. Each step is one look, and where to look depends on the look before. Guessing finds
-# one in five.
+# Six letters form a ring. Its pairs are shown in mixed order, and the model has to go one, two or
+# three steps along it. Each step is one look, and where to look depends on the look before.
+# Guessing finds one in five.
 #
 # Two grids train attention alone on such problems for 6,000 steps: models of one and two layers
-# with worked steps, of one to four without. A
-# [curriculum](../reference/glossary.md#curriculum) begins with problems of one step, and the next
-# length joins when the last is learned. All of it takes less than an hour on two CPU cores. The
+# with worked steps, and models of one to four layers without. A
+# [curriculum](../reference/glossary.md#curriculum) begins with problems of one step, and adds the
+# next length when the last one is learned. All of it takes less than an hour on two CPU cores. The
 # commands are printed as they were typed; some of their flags
-# [have new names](../reference/flags.md#flags-that-are-gone), `--answer direct` for instance is
-# `--sizes answer=direct` now.
+# [have new names](../reference/flags.md#flags-that-are-gone): `--answer direct`, for instance, is
+# now `--sizes answer=direct`.
 
 # %%
 found = {}  # {(way, layers): accuracies by kind of problem, of each seed}
@@ -74,32 +74,33 @@ all_axes[0].legend(title="steps asked", fontsize="small", loc="center right")
 plt.show()
 
 # %% [markdown]
-# What to see: points are runs, three seeds a model; lines join the best of the three; the dotted
-# line is guessing. With worked steps two layers answer problems of every length, in every run.
-# Directly one step takes two layers; longer problems are learned in part, by some runs, and more
-# layers do not make it more likely.
+# What to see: with worked steps two layers answer problems of every length, in every run. Without
+# them, a problem of one step takes two layers; longer problems are learned in part, by some runs,
+# and more layers do not make that more likely. Each dot is one run, with three seeds per model;
+# lines join the best of the three; the dotted line is guessing.
 #
 # ## What this says
 #
 # **Written steps did what layers did not.** Two layers with worked steps are enough for one, two
-# and three looks. One layer is not, with or without them: to find the letter after another takes
-# [a copy and a match](06_depth_thresholds.md), which is two layers. Each written step is one such
-# look, and for the next one the model starts again from its first layer. Of nine direct runs with
-# two to four layers none answers three steps in nine of ten cases.
+# and three looks. One layer is not enough, with or without them: in a model of attention alone, as
+# these are, to find the letter after another takes [a copy and a match](06_depth_thresholds.md), an
+# induction head, and that is two layers. Each written step is one such look, and for the next one
+# the model starts again from its first layer. Of nine direct runs with two to four layers, none
+# answers three steps in nine of ten cases.
 #
-# **A further layer helped, but not surely.** Two runs learned two steps to nine of ten cases, and
-# both have three layers. One run of two layers answers seven of ten of both the two and the three
-# steps. We had expected guessing there; how it does that, we have not looked into. Six letters are
-# few, and a rule that works for most rings may exist that looks once.
+# **A third layer helped, but not surely.** Two runs learned two steps to nine of ten cases, and
+# both have three layers. One run of two layers answers seven of ten problems of two steps and of
+# three. We had expected guessing there, and have not looked into how it does that. Six letters are
+# few, and there may be a rule that works for most rings with one look.
 #
 # **What a depth can do need not be found.** One run of three layers never learned the first step.
-# Four layers can do all that three can, by leaving one out; yet none of their runs learned a second
-# step in this budget, and one had only begun on the first. So "accuracy against layers" measures
-# training as much as reach. With worked steps less is to be found: one look, learned once, serves
-# for all. The thinking runs of two layers knew all lengths at their evaluation at step 500; the
-# direct ones did not know one step yet.
+# Four layers can do all that three can, by leaving one unused; yet none of their runs learned a
+# second step in this budget, and one had only begun on the first. So "accuracy against layers"
+# measures training as much as reach. With worked steps there is less to find: one look, learned
+# once, serves for all. The thinking runs of two layers knew all lengths at their evaluation at step
+# 500; the direct ones did not know one step yet.
 #
-# What the writing costs: tokens. Each is a pass of its own through the model when it answers.
+# The price of writing is tokens. Each is a pass of its own through the model when it answers.
 
 # %%
 rows = {way: md.embedded_rows(900, families=("lookup",), direct=way == "direct") for way in ways}
@@ -114,8 +115,8 @@ for way in ways:
 # ## Sums: patience rather than depth
 #
 # Chains of sums look as serial as look-ups: from 8 add 7, add 3, add 5 modulo 10. But a sum can be
-# taken in any order, so one look at all numbers at once could do. One and two layers, asked for two
-# to four sums directly, without a curriculum and with ten thousand steps:
+# taken in any order, so one look at all numbers at once might be enough. Here one and two layers
+# are asked for two to four sums directly, without a curriculum and with ten thousand steps:
 
 # %%
 print(results.summary("chains-direct")["command"])
@@ -129,7 +130,7 @@ for path in sorted((results.RESULTS / "chains-direct" / "runs").glob("*")):
     label = f"{L} layer{'s' * (L > 1)}" if len(chains[L]) == 1 else None
     steps, losses = zip(*((row["step"], row["val_loss"]) for row in log))
     axes.plot(steps, losses, color=f"C{L - 1}", alpha=0.8, label=label)
-axes.set(xlabel="training step", ylabel="validation loss (nats a token)")
+axes.set(xlabel="training step", ylabel="validation loss (nats per token)")
 axes.set_ylim(bottom=0)
 axes.legend(fontsize="small")
 plt.show()
@@ -137,22 +138,22 @@ for L, values in chains.items():
     print(f"{L} layers: accuracy", *(f"{v:.3f}" for v in sorted(values)), "guessing 0.1")
 
 # %% [markdown]
-# What to see: each line is a run, three seeds a model. With one layer nothing is learned. With two
-# the loss stays where it is for 1,500 steps and then falls slowly: in one run far enough to answer
-# nearly all, in one most, in the third hardly any yet. Whoever had stopped at 1,500 steps would
-# have reported that two layers cannot add.
+# What to see: with one layer nothing is learned. With two, the loss stays where it is for 1,500
+# steps and then falls slowly: in one run far enough to answer nearly all problems, in one most of
+# them, in the third hardly any yet. Anyone who had stopped at 1,500 steps would have reported that
+# two layers cannot add. Each line is one run, with three seeds per model.
 #
 # ## Not learned is not "cannot"
 #
-# An earlier version of this page reported that nobody learned look-ups or chains directly: nine
+# An earlier version of this page reported that no model learned look-ups or chains directly: nine
 # runs with 1, 2 and 4 layers, all at guessing ([the runs](../results/README.md#direct)). That was
-# true and said little. What changed since is the training: attention alone, without a feed-forward
-# part, smaller initial weights, a lower learning rate, a head of its own, one family instead of
-# three, five times as many problems, and for look-ups a curriculum. We found this recipe by trying
-# about fifteen settings, mostly with seed 0, on the same held-out problems, and did not tune it for
-# each depth. So "did not" above is about this recipe: a cell that guesses may learn with another.
-# What would show a limit of depth is a reason why no training can pass it, as for
-# [`khop`](06_depth_thresholds.md), or many recipes that all stop at the same place.
+# true and said little. What has changed since then is the training: attention alone, without a
+# feed-forward part, smaller initial weights, a lower learning rate, a head of its own, one family
+# instead of three, five times as many problems, and for look-ups a curriculum. We found this recipe
+# by trying about fifteen settings, mostly with seed 0, on the same held-out problems, and did not
+# tune it for each depth. So "did not" above is about this recipe: a model that guesses here may
+# learn with another one. What would show a limit of depth is a reason why no training can pass it,
+# as for [`khop`](06_depth_thresholds.md), or many recipes that all stop at the same place.
 
 
 # %%
@@ -181,6 +182,6 @@ assert max(chains[2]) > 0.9 and max(chains[1]) < 0.2
 # 1. Leave out the curriculum: `python train.py --preset thinking --n_layers 3
 #    --sizes answer=direct,curriculum=0`. What is learned now?
 # 2. Ask for four steps, `--problem_steps 1,2,3,4`, with four and five layers. Before you run it,
-#    write down which will learn them.
+#    write down which of them will learn it.
 # 3. `--preset thinking --sizes answer=direct --n_layers 1 --n_loops 4` has the weights of one layer
 #    and the depth of four. How many steps does it manage?

@@ -2,13 +2,13 @@
 # # Looking inside: attention, and how to count it
 #
 # **You will learn** to get attention weights out of a model, to measure them by entropy and
-# sparsity, to see through a published table in which 51 % is 2 %, and to check a reading of a map
-# by switching heads off.<br>
-# **Time** 12 s on two CPU cores.<br>
+# sparsity, to see why 51 % in a published table is really 2 %, and to check what a map suggests by
+# switching heads off.<br>
+# **Time** 12 to 20 s on two CPU cores.<br>
 # **Needs** PyTorch and Matplotlib; no GPU, no network.
 #
-# Attention weights are numbers that one can look at, and therefore misread. This page measures
-# first, looks second, and then intervenes.
+# Attention weights are easy to look at and easy to misread. This page measures first, looks second,
+# and then intervenes.
 
 # %%
 import contextlib
@@ -30,8 +30,8 @@ from studies import attention, results, tasks
 #   e^H reads as a number of keys.
 # - **Sparsity**: the share of keys whose weight is below 0.001.
 #
-# Begin with a case whose answer is known: attention that is equal over all keys in sight, T = 256
-# tokens. It is as far from sparse as can be.
+# Begin with a case whose answer is known: attention that is equal over all keys in sight, with T =
+# 256 tokens. No attention is less sparse.
 
 # %%
 T = 256
@@ -45,14 +45,14 @@ print(f"sparsity {masked['sparsity'].item():.3f} over the whole T × T square")
 
 # %% [markdown]
 # The last number is the mistake. Half of the square is the future, which the mask sets to exactly
-# 0. Who counts those entries finds any causal model "50 % sparse" before it has learned anything.
-# The share of masked entries is f = (T − 1) / 2T, for T = 256 that is 0.498.
+# 0. If you count those entries, any causal model looks "50 % sparse" before it has learned
+# anything. The share of masked entries is f = (T − 1) / 2T; for T = 256 that is 0.498.
 #
 # ## A published table, corrected
 #
-# LLmini, a small study of three models (A, B, C), published entropy and sparsity a layer at T =
-# 256. Its lowest sparsity is 0.505. If s counts masked entries and v does not, then s = f + (1 −
-# f) v, so v = (s − f) / (1 − f).
+# LLmini, a small study of three models (A, B, C), published entropy and sparsity per layer at T =
+# 256. Its lowest sparsity is 0.505. Let s be the sparsity that counts masked entries and v the one
+# that does not. Then s = f + (1 − f) v, so v = (s − f) / (1 − f).
 
 # %%
 f = (T - 1) / (2 * T)
@@ -85,21 +85,23 @@ figure.legend(ncol=3, loc="outside upper center", fontsize=9, columnspacing=1)
 plt.show()
 
 # %% [markdown]
-# What to see: one model a variant (n = 1; the spread over seeds was not published). The published
-# values begin at the dashed line, which is where attention without any sparsity lies. Corrected,
-# layer 1 is about 2 % sparse, and the growth with depth is larger than it looked: up to 56 %.
+# What to see: corrected, layer 1 is about 2 % sparse, and the growth with depth is larger than it
+# looked, up to 56 %. The published values begin at the dashed line, which is where attention
+# without any sparsity lies. There is one model per variant (n = 1); the spread over seeds was not
+# published.
 #
-# The correction is arithmetic and assumes that masked entries were counted. What speaks for it:
-# no published value lies below f, and every first layer lies within 0.014 above it. A threshold of
-# 0.001 also depends on T: equal attention over more than 1,000 keys is "100 % sparse". So
-# `head_stats()` gives `relative_sparsity` too, whose threshold is a tenth of the equal share.
+# The correction is arithmetic and assumes that masked entries were counted. Two facts speak for
+# that: no published value lies below f, and every first layer lies within 0.014 above it. A
+# threshold of 0.001 also depends on T: equal attention over more than 1,000 keys is "100 % sparse".
+# So `head_stats()` gives `relative_sparsity` as well, whose threshold is a tenth of the equal
+# share.
 
 # %% [markdown]
 # ## A model of our own
 #
 # [One look against many](01_hypothesis.md) argued how two layers answer a question from its
-# context: in the first, each answer copies the question before it; in the second, the query finds
-# the answer that carries its question. Train that model and see.
+# context: in the first, each answer copies the question before it; in the second, an induction head
+# finds for each query the answer that carries its question. We train that model and look.
 
 # %%
 with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(None):
@@ -119,11 +121,10 @@ for layer in range(2):
         )
 
 # %% [markdown]
-# Now the maps of a single test sequence. Rows are tokens that look, columns tokens looked at.
+# Here are the maps of a single test sequence. Rows are tokens that look, columns are tokens looked
+# at.
 
 # %%
-tokens = data.val[0][0].tolist()
-names = [f"q{i}" if i < 16 else f"a{i - 16}" for i in tokens]
 figure, axes = plt.subplots(2, 2, figsize=(6, 6), sharex=True, sharey=True)
 for layer in range(2):
     for head in range(2):
@@ -139,13 +140,13 @@ for panel in axes[1]:
 plt.show()
 
 # %% [markdown]
-# What to see: one sequence (n = 1), weights from 0 (dark) to 1 (bright); tokens 0 to 15 are the
-# pairs, 16 to 23 the queries, a line between. Look for two things: in layer 1, bright cells one
-# place left of the diagonal, on every other row (an answer looks at its question); in layer 2, one
-# bright cell in each row of a query.
+# What to see: in layer 1, bright cells one place left of the diagonal, on every other row (an
+# answer looks at its question); in layer 2, one bright cell in each row of a query. This is one
+# sequence (n = 1), with weights from 0 (dark) to 1 (bright). Tokens 0 to 15 are the pairs, 16 to 23
+# the queries, with a line between them.
 #
-# One sequence is an anecdote. So count over 200 sequences: how much weight do answers give to the
-# token before them, and how much do queries give to the right answer?
+# One sequence is an anecdote, so we count over 200 sequences. How much weight do answers give to
+# the token before them? How much do queries give to the right answer?
 
 # %%
 sequences, targets = (torch.as_tensor(part[:200]).long() for part in data.val)
@@ -165,8 +166,8 @@ early_find = max((maps[0][:, h][:, 16:, :16] * match).sum(-1).mean().item() for 
 # %% [markdown]
 # ## Switch heads off
 #
-# A map shows where a head looks, not that the answer depends on it. `ablated()` removes a head's
-# contribution while the model runs.
+# A map shows where a head looks. It does not show that the answer depends on it. `ablated()`
+# removes a head's contribution while the model runs.
 
 # %%
 without = {}
@@ -181,9 +182,9 @@ print(f"without all of layer 1: {no_first_layer:.3f}; any answer shown: {1 / 8:.
 
 # %% [markdown]
 # Without its first layer the model is back at the shortcut of a single layer, 1 in 8. That fits
-# "copy, then match". Here one head of layer 1 does the copying, and in layer 2 either head can be
-# missed: both find the answer. It is one model with one seed; exercise 1 asks what is the same with
-# others.
+# "copy, then match". Here one head of layer 1 does the copying, and in layer 2 the model can do
+# without either head, since both find the answer. It is one model with one seed; exercise 1 asks
+# what is the same with others.
 
 # %%
 assert abs(right["entropy"].item() - math.lgamma(T + 1) / T) < 1e-3
@@ -200,7 +201,7 @@ assert min(without[0, 0], without[0, 1]) < 0.4
 #
 # 1. Train with seeds 1 and 2 and repeat the count and the ablation. Is there always one head that
 #    copies?
-# 2. Compute `attention.attention_stats(maps, count_masked=True)` for this model, T = 24. Which f do
-#    you need to get back to the right values?
-# 3. Look at an *untrained* model: `md.GPT(run.model.config)`. Which of the two measures tells it
+# 2. Compute `attention.attention_stats(maps, count_masked=True)` for this model, with T = 24. Which
+#    f do you need to get back to the right values?
+# 3. Look at an *untrained* model: `md.GPT(run.model.config)`. Which of the two measures can tell it
 #    from the trained one?

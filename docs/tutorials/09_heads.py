@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Heads per layer
 #
-# **You will learn** to read nine single runs as what they are, to compare models seed by seed, and
-# what three "significant" differences among eighteen are worth.<br>
-# **Time** 10 s on two CPU cores; the runs took longer and are stored.<br>
+# **You will learn** what nine single runs can tell and what they cannot, to compare models seed by
+# seed, and what three "significant" differences among eighteen are worth.<br>
+# **Time** 10 to 15 s on two CPU cores; the runs took longer and are stored.<br>
 # **Needs** PyTorch, Matplotlib and SciPy; no GPU, no network.
 #
-# A layer divides its width among attention heads: with 12 heads, 768 numbers a token become 12
+# A layer divides its width among attention heads: with 12 heads, 768 numbers per token become 12
 # times 64. Most models use the same number in every layer. A published experiment gave each of four
 # layers its own: *ascending*, few heads first; *descending*, many heads first; *constant*.
 
@@ -30,14 +30,15 @@ for row in rows:
     )
 
 # %% [markdown]
-# Heads divide the same matrices, so all nine have the same parameters, here counted with our model
-# at the published shape. The losses are validation losses after one pass over 250,000 short
-# stories, read off a plot, so ± 0.005.
+# Heads divide the same matrices, so all nine models have the same number of parameters, counted
+# here with our model at the published shape. The losses are validation losses after one pass over
+# 250,000 short stories, read off a plot, so ± 0.005. The hours were read off a plot, too: for
+# 96-48-24-12, whose point we read as 15.3 hours, the text itself says 15.5.
 #
 # ## What nine runs can say
 #
-# Three groups, each with three orders, one run each. The published text says that descending does
-# as well as constant or slightly better, and that ascending does worse. Let us subtract.
+# There are three groups with three orders each, one run of each. The published text says that
+# descending does as well as constant or slightly better, and ascending worse. We subtract.
 
 # %%
 loss = {(row["group"], row["scheme"]): row["eval_loss"] for row in rows}
@@ -48,17 +49,18 @@ for group in ("low", "medium", "high"):
         print(f"{group:6} {scheme:10} minus constant: {d:+.2f} nats, {d / base:+.1%}")
 
 # %% [markdown]
-# Ascending is 0.06 to 0.13 nats worse in all three groups: that is more than the plot's reading
-# error. Descending differs from constant by 0.01 at most, which is the reading error of a
+# Ascending is 0.06 to 0.13 nats worse in all three groups, which is more than the error of reading
+# the plot. Descending differs from constant by 0.01 at most, which is the reading error of a
 # difference. Whether either is more than the spread between seeds cannot be known from one run
-# each: the spread was not measured. (It also says that in the high group the curves of constant and
-# ascending lie on each other. Their ends are 0.06 apart; the two 0.01 apart are constant and
-# descending, so we guess that those are meant.)
+# each: that spread was not measured. (The text also says that in the high group the curves of
+# constant and ascending lie on each other. Their ends are 0.06 apart; the two that are 0.01 apart
+# are constant and descending, so we guess that those are meant.)
 #
-# The text puts it as "0.3 % better" and "4.5 % worse". These compare not runs but fitted curves, at
-# 180 heads, since the constant schedule has 192 there. An exponential a + b·exp(−n/c) has three
-# parameters, and each order has three points: such a curve runs through all of them, and nothing is
-# left over by which to judge the fit. With n doubling from point to point it can be solved by hand:
+# The text puts it as "0.3 % better" and "4.5 % worse". These numbers do not compare runs; they
+# compare fitted curves at 180 heads, since the constant schedule has 192 there. An exponential a +
+# b·exp(−n/c) has three parameters, and each order has three points. Such a curve runs through all
+# of them, and nothing is left over by which to judge the fit. With n doubling from point to point
+# it can be solved by hand:
 
 
 # %%
@@ -77,17 +79,16 @@ better, worse = (fitted(scheme, 180) / base - 1 for scheme in ("descending", "as
 print(f"at 180 heads, curves: descending {better:+.1%}, ascending {worse:+.1%}")
 
 # %% [markdown]
-# Our curves through the points we read give other percentages than the text, near those of the raw
-# points. Which form the text fitted, it does not say. Take 4.5 % and 0.3 % as a description of a
-# plot, not as measurements.
+# Our curves through the points that we read give other percentages than the text, close to those of
+# the raw points. The text does not say which form it fitted. So its percentages describe a plot.
 #
 # ## What else changed with the heads
 #
 # The model was a modified GPT-Neo. GPT-Neo as published does two things that many models do not: it
 # takes attention logits QKᵀ without dividing them by √(head size), and every other layer looks only
-# at the last 256 tokens. The text does not say what was modified. If these stayed, the head count
-# also set the *scale of the logits*: a head of size 256 adds up 256 products, one of 8 adds up 8.
-# Here is the first layer of an untrained model of that width, with 256 random tokens.
+# at the last 256 tokens. The text does not say what was modified. If these two stayed, the head
+# count also set the *scale of the logits*: a head of size 256 adds up 256 products, one of size 8
+# adds up 8. Here is the first layer of an untrained model of that width, with 256 random tokens.
 
 
 # %%
@@ -112,23 +113,23 @@ uniform = math.exp(math.lgamma(257) / 256)
 print(f"equal attention: {uniform:.1f}")
 
 # %% [markdown]
-# With the scale, attention begins nearly equal, whatever the size of a head. Without it a layer of
-# 3 heads begins with the weight on about three tokens, chosen by chance, and one of 96 heads with
-# two thirds of all. So "more heads are better" and "a wider look at the start is better" predict
-# the same ranking of groups; and ascending begins with the largest heads of its group. This is a
-# confound, not an explanation: the published runs cannot separate the two.
+# With the scale, attention begins nearly equal, whatever the size of a head. Without it, a layer of
+# 3 heads begins with its weight on about three tokens, chosen by chance, and a layer of 96 heads
+# with its weight on two thirds of all tokens. So "more heads are better" and "a wider look at the
+# start is better" predict the same ranking of groups; and ascending begins with the largest heads
+# of its group. This is a confound, not an explanation: the published runs cannot separate the two.
 #
 # ## Our study, with and without the scale
 #
-# Nine schedules, three seeds, scaled and unscaled: 54 runs of 250 steps on GSM8K text, four layers
-# of width 64. A third of each published count, since 64 is not divisible by those for 768.
+# We trained nine schedules with three seeds, scaled and unscaled: 54 runs of 250 steps on GSM8K
+# text, four layers of width 64. Head counts are a third of the published: those do not divide 64.
 #
 # ```
 # python train.py --study heads --seed 0 1 2 --data gsm8k.jsonl …
 # python train.py --study heads --seed 0 1 2 --data gsm8k.jsonl … --attn_scale 1.0
 # ```
 #
-# The whole commands, hardware and versions: [results](../results/README.md#heads).
+# The full commands, with hardware and versions: [results](../results/README.md#heads).
 
 # %%
 ours = {}  # scaling → (group, scheme) → [loss of each seed]
@@ -154,19 +155,19 @@ for panel, (title, found) in zip(axes, panels.items()):
     panel.set_title("published, n = 1" if title == "published" else f"ours, {title}", size=10)
     panel.set_xticks(list(places.values()), list(places))
     panel.tick_params(labelsize=9)
-axes[0].set_ylabel("validation loss (nats a token)")
+axes[0].set_ylabel("validation loss (nats per token)")
 axes[1].set_xlabel("group by the number of heads")
 figure.legend(*axes[0].get_legend_handles_labels(), ncol=3, loc="outside upper center", fontsize=9)
 plt.show()
 
 # %% [markdown]
-# What to see: each axis spans 0.32 nats. Published, one run a point, without intervals: loss falls
-# with more heads, and ascending stands out. Ours, n = 3 seeds, bars are 95 % intervals of a mean:
-# at the same scale all nine means lie within each other's bars.
+# What to see: published, loss falls with more heads, and ascending stands out. In our scaled runs
+# all nine means lie within each other's intervals. Published is one run per point, without
+# intervals; ours are n = 3 seeds with 95 % intervals of the mean. Each axis spans 0.32 nats.
 #
-# It is no evidence against the published order. Ours have a three-hundredth of the parameters, saw
-# 256 thousand tokens, and are far from trained: attention may hardly matter yet. And at width 64
-# the missing scale makes starts less different, by the same measure, from 1 head to 32:
+# This is no evidence against the published order. Our models have a three-hundredth of the
+# parameters, saw 256 thousand tokens, and are far from trained: attention may hardly matter yet. At
+# width 64 the missing scale also makes less difference at the start, by the same measure:
 
 # %%
 small = {heads: at_start(heads, 1.0, d_model=64, init_std=0.05) for heads in (1, 4, 32)}
@@ -175,8 +176,8 @@ print("unscaled, width 64:", {heads: round(keys, 1) for heads, keys in small.ite
 # %% [markdown]
 # ## Seed by seed
 #
-# Runs of the same seed see the same batches in the same order. So subtract within a seed first, and
-# take the interval of the differences: what the seeds share falls out.
+# Runs of the same seed see the same batches in the same order. So we subtract within a seed first
+# and take the interval of the differences: what the seeds share cancels.
 
 
 # %%
@@ -200,14 +201,14 @@ for number, scaling in enumerate(ours):
 panel.axvline(0, color="C5", linestyle="--")
 panel.set_yticks(range(len(all_pairs)), [f"{g}: {a} − {b}" for g, a, b in all_pairs], size=9)
 panel.invert_yaxis()
-panel.set_xlabel("difference in validation loss (nats a token)")
+panel.set_xlabel("difference in validation loss (nats per token)")
 figure.legend(ncol=2, loc="outside upper center")
 plt.show()
 
 # %% [markdown]
-# What to see: n = 3 seeds, mean of the paired differences and its 95 % interval. None of the nine
-# scaled intervals excludes 0, and three unscaled ones do, all in the high group, by a few
-# thousandths of a nat. Published differences would be up to 0.14 and leave this axis.
+# What to see: none of the nine scaled intervals excludes 0. Three unscaled ones do, all in the high
+# group, by a few thousandths of a nat. Each point is the mean of the paired differences with its 95
+# % interval, n = 3 seeds. The published differences are up to 0.14 and would leave this axis.
 
 # %%
 outside = {}
@@ -229,18 +230,18 @@ print(f"outside at 1 - 0.05/{n}: {len(strict)}")
 # %% [markdown]
 # Eighteen intervals at 95 % are eighteen chances to be wrong. If no schedule differed from another,
 # about one of them would still exclude 0, and three or more would in 6 of 100 such studies. That
-# reckoning takes the intervals as independent. They are not: three orders give three differences of
-# which the third follows from two, and all come from the same three seeds. So the three are less
-# than three findings. With 1 − 0.05/18 in place of 95 %, a correction that is safe
-# under any dependence (Bonferroni's), none is left.
+# calculation treats the intervals as independent. They are not: three orders give three
+# differences, of which the third follows from the other two, and all come from the same three
+# seeds. So these three intervals are less than three findings. With 1 − 0.05/18 in place of 95 %, a
+# correction that is safe under any dependence (Bonferroni's), none is left.
 #
-# They do not fit the published order either: there ascending is worst, here constant. So there may
-# be a difference of a few thousandths of a nat, or none: a question for new seeds.
+# They do not fit the published order either: there ascending is worst, here constant is. So there
+# may be a difference of a few thousandths of a nat, or none: a question for new seeds.
 #
 # ## Time
 #
 # More heads take more time at equal parameters. QKᵀ costs T²·C multiplications for any number of
-# heads, but there is one T × T table of weights a head to be made, normalised and stored:
+# heads, but each head has one T × T table of weights to be made, normalised and stored:
 
 # %%
 for heads in (45, 180, 192):
@@ -249,24 +250,24 @@ hours = {row["total_heads"]: row["hours"] for row in rows if row["scheme"] == "c
 print("published hours, constant:", hours)
 
 # %% [markdown]
-# Published, four times the heads took about half as long again. Ours too: 26.9 ms of CPU time a
-# step with 16 heads, 41.8 with 64 ([table](../results/README.md#heads), medians of 30 steps in one
-# process). So at equal *time* fewer heads train longer; equal steps leave that out.
+# In the published runs, four times the heads took about half as long again. In ours, too: 26.9 ms
+# of CPU time per step with 16 heads and 41.8 with 64 ([table](../results/README.md#heads), medians
+# of 30 steps in one process; no file of this measurement is kept). So at equal *time* fewer heads
+# can train longer, which a comparison at equal steps leaves out.
 #
 # ## What would settle it
 #
 # - **Size and data.** The published shape and text: `python train.py --study heads` on a GPU, whose
-#   preset has both. Learning rate and batch are ours, as the text gives none. Not run here.
-# - **Both scalings.** The same with `--attn_scale 1.0`. If ascending is worse only unscaled, that
-#   points to the logits. Local layers are not in this model and stay a difference.
-# - **Seeds**, enough that the interval is smaller than the difference in question. The published
-#   hours add up to five days a seed for all nine, 32 to 46 hours for one group.
-# - **One comparison, chosen first**, for instance ascending minus constant in the low group. Then
+#   preset has both. Learning rate and batch are ours; the text gives none. Not run here.
+# - **Both scalings.** The same with `--attn_scale 1.0`. If ascending is worse only without the
+#   scale, that points to the logits. Local layers are not in this model and stay a difference.
+# - **Seeds**, enough of them that the interval is smaller than the difference in question. The
+#   published hours add up to five days per seed for all nine, and 32 to 46 hours for one group.
+# - **One comparison, chosen first**, for instance ascending minus constant in the low group: then
 #   there is nothing to correct for.
 #
 # The direction is open. A preprint of 2026 (Prism Transformer,
-# [arXiv 2606.27449](https://arxiv.org/abs/2606.27449)) reports the opposite order; we have not
-# repeated it.
+# [arXiv 2606.27449](https://arxiv.org/abs/2606.27449)) has the opposite order; we have not run it.
 
 # %%
 assert len({row["parameters"] for row in rows}) == 1 and round(row["parameters"] / 1e6, 1) == 68.5
@@ -289,9 +290,9 @@ assert 4.5 < sum(row["hours"] for row in rows) / 24 < 5.2 and 1.4 < hours[192] /
 # ## Exercises
 #
 # 1. How many seeds would make the interval of `paired["scaled", "low", "constant", "ascending"]`
-#    half as wide, if their spread stays the same? Use `scipy.stats.t.ppf`, and mind that it depends
+#    half as wide, if their spread stays the same? Use `scipy.stats.t.ppf`, and note that it depends
 #    on n twice.
 # 2. With three seeds, flip the signs of the differences in all eight ways. What is the smallest
 #    p-value that such a test can give? What does Student's t assume that this test does not?
-# 3. Give `at_start()` four layers and the schedules 3-6-12-24 and 24-12-6-3; entropies are then a
-#    list, one tensor a layer. In which layers do the starts differ, scaled and unscaled?
+# 3. Give `at_start()` four layers and the schedules 3-6-12-24 and 24-12-6-3; the entropies are then
+#    a list, one tensor per layer. In which layers do the starts differ, scaled and unscaled?

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Scale, packing, starving for data
 #
-# **You will learn** why three sizes of a model do not tell depth from width, what padding costs and
-# what packing changes, and how a model that starves for data looks in its losses.<br>
+# **You will learn** why three sizes of a model cannot tell depth from width, what padding costs and
+# what packing changes, and how to see in its losses that a model has too little data.<br>
 # **Time** 30 s on one CPU core, most of it training.<br>
 # **Needs** PyTorch, Matplotlib, SciPy, tokenizers; no GPU, no network.
 #
@@ -40,13 +40,12 @@ for name in "abc":
     )
 
 # %% [markdown]
-# From C to A depth, width, heads and parameters all grow, and so does the time of a step. LLmini
+# From C to A depth, width, heads and parameters all grow, and so does the time per step. LLmini
 # says itself that their shares cannot be told apart, although its introduction promises that every
 # difference comes from the architecture. Two thirds of A and four fifths of C are the table of
-# 50,257 words, twice: its head is not tied.
+# 50,257 words, held twice: the head is not tied.
 #
-# Its losses after each pass, over the minutes that it reports (a third of them a pass, which is our
-# assumption):
+# Here are its losses after each pass. We assume that a pass took a third of the reported minutes:
 
 # %%
 minutes = dict(a=69.8, b=57.8, c=44.5)  # as LLmini prints them
@@ -58,18 +57,18 @@ for number, name in enumerate("abc"):
     y = [row[f"val_{name}"] for row in epochs]
     plt.plot(x, y, "os^"[number] + "-", color=f"C{number}", label=label)
 plt.xlabel("training time (minutes, as published)")
-plt.ylabel("validation loss (nats a token)")
+plt.ylabel("validation loss (nats per token)")
 plt.xlim(0, 75)
 plt.legend()
 plt.show()
 
 # %% [markdown]
-# What to see: one run a size (n = 1, seed 42), three passes each. At equal passes A is ahead of B
-# by 0.17 to 0.22 nats, and B of C by 0.20 to 0.25. A is ahead of C at equal time, too: two passes
-# of A take about as long as three of C and end lower, though A's learning rate was not yet down.
+# What to see: at equal passes A is ahead of B by 0.17 to 0.22 nats, and B of C by 0.20 to 0.25. A
+# is ahead of C at equal time, too: two passes of A take about as long as three of C and end lower,
+# although A's learning rate had not yet come down. One run per size (n = 1, seed 42).
 #
-# So the bigger model was better, in one run each. *Why* is open. See what each change alone adds in
-# parameters, in the models that `--study llmini` trains:
+# So the bigger model was better, in one run each. *Why* is open. Here is what each change alone
+# adds in parameters, in the models that `--study llmini` trains:
 
 # %%
 variants = {}
@@ -80,12 +79,12 @@ for name, changes in llmini.rows("llmini-c", {}).items():
 
 # %% [markdown]
 # Depth alone adds 5 %, heads alone nothing, width alone 65 %, so width brings parameters along even
-# here. The command is below; **it has not been run at size**: no answer yet.
+# here. The command is below; **it has not been run at this size**, so there is no answer yet.
 #
 # ## What padding costs
 #
-# LLmini gives each text a block of 256 tokens and fills the rest with padding. Longer texts go on
-# in another block that begins 128 tokens later. By its own counts:
+# LLmini gives each text a block of 256 tokens and fills the rest with padding. A longer text
+# continues in another block, which begins 128 tokens later. By its own counts:
 
 # %%
 texts, long, chunks, tokens, short = 158_227, 7_256, 160_745, 13_973_679, 150_971
@@ -96,13 +95,13 @@ print(f"blocks that share text with another: at most {twice:.1%}")
 
 # %% [markdown]
 # Two thirds of the computation is for padding. Two more things follow. A text of more than 256
-# tokens needs at least two blocks, and long texts got 1.35: so ends of long texts must have been
-# left out, we conclude. And the split into training and validation was drawn over blocks, not
-# texts, so up to 3 % of validation blocks may share half of their text with a training block. Both
-# are small, and both vanish if rows are split first and chunks keep the end, as ours do.
+# tokens needs at least two blocks, and long texts got 1.35 on average; we conclude that the ends of
+# long texts were left out. And the split into training and validation was drawn over blocks, not
+# over texts, so up to 3 % of validation blocks may share half of their text with a training block.
+# Both effects are small, and both vanish if rows are split first and chunks keep the end, as here.
 #
-# The same with rows at hand: 1,900 problems, and 100 long rows of five problems each, so 5 % are
-# long. T is 128 here, the stride 64.
+# We repeat this with rows of our own: 1,900 problems, and 100 long rows of five problems each, with
+# T = 128 and a stride of 64.
 
 # %%
 problems = md.embedded_rows(2400)
@@ -145,18 +144,18 @@ axes[0].set_ylabel("block")
 plt.show()
 
 # %% [markdown]
-# What to see: the first 40 blocks of each way, text coloured, padding empty; the colour changes
-# from row to row. Padded, most of the area is empty. A stride makes more blocks of a long row, with
-# text that is seen twice. Packed, all positions hold text and rows are cut where a block ends.
+# What to see: padded, most of the area is empty. A stride makes more blocks of a long row, with
+# text that is seen twice. Packed, all positions hold text, and rows are cut where a block ends.
+# These are the first 40 blocks of each way; padding is empty, each row of text has one colour.
 #
 # Packing is not only cheaper; it changes what is learned. A row's tokens see the end of the row
-# before, which has nothing to do with them. Beginnings come at every position, not always at 0. And
-# a step has more text. So "packed or padded" is several changes at once, too.
+# before, which has nothing to do with them. Rows begin at every position, not always at 0. And each
+# step has more text. So "packed or padded" is several changes at once, too.
 #
 # ## Packed against padded
 #
-# Our laptop study: GSM8K's 7,473 problems, four layers of width 64, blocks of 256, three seeds. All
-# are validated on the same *padded* blocks.
+# Our laptop study trains on the 7,473 problems of GSM8K, with four layers of width 64, blocks of
+# 256, and three seeds. All runs are validated on the same *padded* blocks.
 
 # %%
 study = results.summary("packing")
@@ -171,13 +170,13 @@ for number, (name, values) in enumerate(losses.items()):
     print(f"{name:18} {mean:.3f} ± {half:.3f}, n = {len(values)}")
 plt.xticks(range(3), ["padded\n400 steps", "packed\n400 steps", "packed\n265 steps"])
 plt.xlim(-0.5, 2.5)
-plt.ylabel("validation loss (nats a token)")
+plt.ylabel("validation loss (nats per token)")
 plt.show()
 
 # %% [markdown]
-# What to see: n = 3 seeds, circles are runs, squares means with 95 % intervals. At equal steps
-# packing is a little better, having seen half as much text again. At equal text (265 steps) it is
-# worse, having had a third fewer steps.
+# What to see: at equal steps packing is a little better, having seen half as much text again. At
+# equal text (265 steps) it is worse, having had a third fewer steps. Circles are runs (n = 3
+# seeds), squares are means with 95 % intervals.
 
 # %%
 gaps = {}
@@ -189,41 +188,41 @@ for name in ("packed, same steps", "packed, same text"):
     )
 
 # %% [markdown]
-# Differences within seeds, n = 3. Both intervals exclude 0, with opposite signs: which is better
-# depends on what is held equal. So early in training, a step counts for more than the text in it;
-# learning rates were not tuned for either. Here padded blocks were two thirds full. LLmini's were a
-# third full, so there packing would have more to win; that has not been run.
+# These are differences within seeds, n = 3. Both intervals exclude 0, with opposite signs: which of
+# the two is better depends on what is held equal. So early in training, a step counts for more than
+# the text in it. Learning rates were not tuned for either. Here padded blocks were two thirds full.
+# LLmini's were a third full, so packing would have more to win there; that has not been run.
 #
 # With LLmini's rows: `python train.py --preset llmini-c --study packing --seed 0 1 2`, not run. Our
-# command, with hardware: [results](../results/README.md#packing).
+# own command, with hardware: [results](../results/README.md#packing).
 #
 # ## Starving for data
 #
-# LLmini calls its models starved: 20 tokens a parameter are a known rule for the best use of
-# computation in one pass (Hoffmann et al. 2022), and it has far fewer.
+# LLmini calls its models starved. A known rule asks for 20 tokens per parameter, for the best use
+# of computation in one pass (Hoffmann et al. 2022), and LLmini has far fewer.
 
 # %%
 for name, found in sizes.items():
     n = found["total"]
     print(
-        f"{name.upper()}: {tokens / n:.2f} tokens a parameter, {3 * tokens / n:.2f} with passes; "
-        f"20 a parameter: {20 * n / 1e9:.2f} billion"
+        f"{name.upper()}: {tokens / n:.2f} tokens per parameter, {3 * tokens / n:.2f} with passes; "
+        f"20 per parameter: {20 * n / 1e9:.2f} billion"
     )
 last = {name: round(epochs[-1][f"val_{name}"] - epochs[-1][f"train_{name}"], 3) for name in "abc"}
 print("validation minus train loss after the last pass:", last)
 
 # %% [markdown]
-# The ratio is right for A. For C it would be 0.64 billion, not the billion that the text names for
-# the smallest. But the rule tells how to spend computation; it does not say that a model with less
-# data has run out of it. Losses could, and these do not show it:
+# LLmini's "order of a billion tokens" is right for A. For C it would be 0.64 billion, not the
+# billion that the text names for the smallest model. But the rule tells how to spend computation,
+# not whether a model has run out of data. Losses could tell that, and these do not:
 #
 # - A's gap, printed as +0.003, is read as a beginning of memorisation. But the train loss is
-#   measured with dropout on, and as a mean over a pass (both our guess: after the first pass it
-#   lies 1.1 *above* validation). Then the gap has no zero that means anything.
+#   measured with dropout on, and as a mean over a pass (both are our guess, since after the first
+#   pass it lies 1.1 *above* validation). So a gap of 0 has no special meaning.
 # - Validation loss still falls in the last pass, in all three.
 #
-# What would it look like? Train two layers on 100, 1,000 and 10,000 rows, for as many steps, with
-# the same tokenizer and validation rows, and measure both losses without dropout.
+# What would it look like? We train two layers on 100, 1,000 and 10,000 rows for as many steps each,
+# with the same tokenizer and validation rows, and measure both losses without dropout.
 
 # %%
 shape = dict(n_layers=2, steps=150, batch_size=32, max_rows=10_000, eval_problems=0, eval_every=150)
@@ -250,18 +249,18 @@ for number, (name, i) in enumerate((("rows trained on", 0), ("new rows", 1))):
 plt.xscale("log")
 plt.xticks(list(final), [f"{n:,}" for n in final])
 plt.xlabel("rows in the training data")
-plt.ylabel("loss after 150 steps\n(nats a token of the answer)")
+plt.ylabel("loss after 150 steps\n(nats per token of the answer)")
 plt.ylim(bottom=0)
 plt.legend()
 plt.show()
 
 # %% [markdown]
-# What to see: n = 2 seeds, one line a seed. With 100 rows the loss on them is lowest and the loss
-# on new rows highest: that is starving. From 1,000 rows on the lines nearly meet: these two
-# layers had little use for more rows in 150 steps.
+# What to see: with 100 rows the loss on them is lowest and the loss on new rows highest: that is a
+# lack of data. From 1,000 rows on the lines nearly meet: these two layers had little use for more
+# rows in 150 steps. There are n = 2 seeds, one line each.
 #
-# So hunger depends on steps as well as on data and parameters. To learn it of LLmini one would
-# halve its data at equal steps and look at validation loss.
+# So the need for data depends on the number of steps as well as on data and parameters. To learn it
+# for LLmini, one would halve its data at equal steps and look at the validation loss.
 #
 # ## One change at a time
 #
@@ -269,10 +268,10 @@ plt.show()
 # python train.py --study llmini --seed 0 1 2
 # ```
 #
-# trains C, C with A's depth, with A's width, with 8 heads (A's 6 do not divide C's width), and A:
-# 15 runs, padded as LLmini's are; a GPU and network are needed, and eight of the eleven data sets
-# have rows that we read. On LLmini's T4 or L4 a run took 45 to 70 minutes. `--dry_run` shows the
-# facts first. **Not run yet.** When it is, three seeds will give the first intervals on this table.
+# trains C, C with A's depth, C with A's width, C with 8 heads (A's 6 do not divide C's width), and
+# A. That is 15 runs, padded as LLmini's are; they need a GPU and a network, and eight of the eleven
+# data sets have rows that we can read. On LLmini's T4 or L4 a run took 45 to 70 minutes.
+# `--dry_run` shows the facts first. **Not run yet.**
 
 # %%
 assert [round(sizes[name]["total"] / 1e6, 1) for name in "abc"] == [56.4, 43.3, 32.1]
