@@ -99,7 +99,7 @@ def test_the_facts_count_epochs_before_the_data_is_there(capsys):
         (dict(steps=np.float64(20)), "steps 20.0 does not work; give a whole number"),
         (dict(n_heads=(4, np.float64(2))), "n_heads 2.0 does not work; give a whole number"),
         (dict(n_layers=np.int64(0)), "n_layers 0 does not work"),
-        (dict(lr="high"), "lr high does not work; give a number"),
+        (dict(lr="high"), "lr 'high' does not work; give a number"),
     ],
 )
 def test_numbers_that_cannot_work_are_told(changes, words):
