@@ -56,7 +56,7 @@ plt.show()
 # python train.py --n_layers 12
 # ```
 #
-# The second command needs no network. It trains twelve layers in two to three minutes on two cores,
+# The second command needs no network. It trains twelve layers in some minutes on two cores,
 # and then the model answers problems that it has not seen.
 # `python train.py --n_layers 1 12 --seed 0 1 2` trains both depths with three seeds each and ends
 # with a table and a figure.
