@@ -24,7 +24,8 @@ from studies import results
 
 SMALL = dict(n_layers=1, d_model=8, n_heads=1, d_ff=8, dropout=0.1, block_size=80, steps=8,
              warmup_steps=2, batch_size=4, eval_every=4, eval_blocks=4, save_every=3,
-             eval_problems=0, watch_problems=0, max_rows=200, tokenizer_size=400)  # fmt: skip
+             eval_problems=0, watch_problems=0, max_rows=200, tokenizer_size=400,
+             grad_accum=1, ring_questions=1)  # fmt: skip
 TIMES = ("seconds", "tokens_per_second")
 POSIX = os.name == "posix"
 
