@@ -54,19 +54,28 @@ def test_the_readme_tells_the_study_as_it_was_logged():
             assert f"interval +{low} to +{high}" in readme and f"(+{low} to\n+{high})" in page
 
 
-@pytest.mark.parametrize("n_layers", [1, 12])
-@pytest.mark.parametrize("folder", ["first-run", "first-run-before"])
-def test_the_fresh_seeds_are_told_one_by_one(folder, n_layers):
+@pytest.mark.parametrize(
+    "folder, model, threads, least",
+    [
+        ("first-run", "12 layers", 1, 10),
+        ("first-run", "12 layers, two threads", 2, 1),
+        ("first-run", "1 layer", 1, 10),
+        ("first-run-before", "12 layers", 1, 10),
+        ("first-run-before", "1 layer", 1, 10),
+    ],
+)
+def test_the_fresh_seeds_are_told_one_by_one(folder, model, threads, least):
     """Every run that was made, none chosen; the test problems are today's, and each is there."""
     page = (RESULTS / "README.md").read_text().split(f"## {folder}\n")[1].split("\n## ")[0]
     found, seeds = [], []
-    for path in sorted((RESULTS / folder).glob(f"{n_layers}-layers-seed-*")):
+    names = f"{model.split()[0]}-layers-seed-*-{threads}-threads"
+    for path in sorted((RESULTS / folder).glob(names)):
         row = results.result(path)
         assert row["answers"].count("1") / 600 == row["accuracy"] and len(row["answers"]) == 600
         seeds.append(int(path.name.split("-")[3]))
         found.append(row["accuracy"])
-    assert seeds == list(range(seeds[0], seeds[0] + len(seeds))) and len(seeds) >= 6
-    label = rf"{n_layers} layers?, seeds {seeds[0]} to {seeds[-1]}"
+    assert seeds == list(range(seeds[0], seeds[0] + len(seeds))) and len(seeds) >= least
+    label = f"{model}, seeds {seeds[0]} to {seeds[-1]}"
     (line,) = re.findall(rf"(?m)^\| {label} \|.*$", page)
     assert " ".join(f"{accuracy:.3f}" for accuracy in found) in line
     assert f"| {sum(accuracy >= 0.95 for accuracy in found)} of {len(found)} |" in line
