@@ -207,7 +207,7 @@ def stop_requests():
 
 def run_training(m, t, resume=False):
     """Load the data, print the facts, train, draw, answer; the exit code."""
-    from studies import check, compiling, curve
+    from studies import compiling, curve
 
     first = md.processes()[0] == 0  # under torchrun one process speaks
     folder = os.path.join(t.out_dir, t.name)
@@ -215,7 +215,6 @@ def run_training(m, t, resume=False):
     if not resume and os.path.exists(os.path.join(folder, "config.json")):
         go_on = f"go on with --resume {shlex.quote(folder)}"
         raise ValueError(f"{folder} exists; {go_on}, or give another --name")
-    check.memory(m, t)
     if t.compile:
         compiling.check(t)
     data = load_data(m, t, md.saved_tokenizer(folder) if resume else None)
@@ -237,7 +236,7 @@ def run_training(m, t, resume=False):
 
 
 def print_facts(m, t, data=None):
-    """What follows from the settings; ValueError for what this machine cannot hold."""
+    """What follows from the settings, a line each."""
     from studies import facts
     from studies.check import visible
 
@@ -246,12 +245,15 @@ def print_facts(m, t, data=None):
 
 def resume(run_dir, changes, dry_run=False):
     """Go on with a run. Code of one's own that made its data is executed if it is named again."""
+    from studies import check
+
     m, t = md.read_config(run_dir)
     for name, value in changes.items():
         if getattr(t, name, None) != value or ".py" not in shown(value):
             raise ValueError(f"--resume keeps the run's settings; leave out --{name}")
     t.out_dir, t.name = os.path.split(os.path.normpath(run_dir))
     print(f"resume {run_dir}")
+    check.memory(m, t)
     if dry_run:
         return print_facts(m, t)
     return run_training(m, t, resume=True)
@@ -280,8 +282,6 @@ def run_command(arguments):
         from studies import trained
 
         return trained.look(a, changes)
-    if a["against"] is not None and not a["bench"]:
-        raise ValueError("--against belongs to --bench; give both")
     if a["resume"]:
         return resume(a["resume"], changes, a["dry_run"])
     preset, why = pick_preset(a["preset"] or "auto", changes.get("data", ()), a["study"])

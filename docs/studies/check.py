@@ -39,6 +39,8 @@ def flags(a, axes):
                 raise ValueError(f"--{name} has no effect without --sample RUN_DIR")
     if doing == "resume" and a["preset"]:
         raise ValueError("--resume keeps the run's settings; leave out --preset")
+    if a["against"] is not None and doing != "bench":
+        raise ValueError("--against belongs to --bench; give both")
     if doing == "bench" and a["dry_run"]:
         raise ValueError("--bench and --dry_run are two things to do; give one of them")
     sampling(a)

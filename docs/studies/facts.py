@@ -3,12 +3,10 @@
 import dataclasses
 
 import minidepth as md
-from studies import check
 
 
 def facts(m, t, data=None):
     """What follows from the settings, as the lines printed before the first step."""
-    check.memory(m, t)
     T = m.block_size
     if data:
         m = dataclasses.replace(m, vocab_size=m.vocab_size or data.n_words)
