@@ -81,9 +81,13 @@ def test_what_is_timed_is_the_step_of_training(kind, grad_accum):
     timed, t = made(kind, grad_accum=grad_accum, batch_size=2)
     real, _ = made(bench.Ours, grad_accum=grad_accum, batch_size=2)
     tokens = torch.randint(61, (2 * grad_accum, 40))
-    spent = timed.step(tokens)
+    targets = tokens.roll(-1, 1)
+    targets[:, :5] = -100  # of a prompt
+    for i, row in enumerate(targets):
+        row[30 - 7 * i :] = -100  # padding
+    spent = timed.step(tokens, targets)
     assert list(spent) == ["forward", "head", "backward", "update"] and min(spent.values()) > 0
-    md.train_step(real.model, real.optimizer, real.scaler, tokens, tokens, t.lr, t)
+    md.train_step(real.model, real.optimizer, real.scaler, tokens, targets, t.lr, t)
     theirs = timed.model.state_dict()
     if kind is bench.GPT2:
         weight, name = real.model.state_dict()["token_embedding.weight"], "transformer.wte.weight"
@@ -91,6 +95,21 @@ def test_what_is_timed_is_the_step_of_training(kind, grad_accum):
         return
     for name, weight in real.model.state_dict().items():
         torch.testing.assert_close(weight, theirs[name], atol=1e-6, rtol=1e-5)
+
+
+def test_data_at_hand_is_measured_as_it_is(capsys):
+    """Its words, its own lengths and targets; not the block and not a vocabulary out of the air."""
+    line = "--bench --preset laptop --n_layers 1 --d_model 8 --max_rows 200 --device cpu"
+    assert train.main(line.split()) == 0
+    out = capsys.readouterr().out
+    m, t = md.configs("laptop", n_layers=1, d_model=8, max_rows=200)
+    data = md.load_data(t, m.block_size)
+    assert f"; {data.n_words} words" in out
+    parts = md.by_length(*data.draw(0, 36), t.batch_size)
+    computed = sum(x.numel() for x, _ in parts)
+    assert computed < 36 * m.block_size
+    ((middle, _, _, rate),) = numbers(STEP, out)
+    assert rate == pytest.approx(computed / middle * 1e3, rel=0.05)
 
 
 def test_each_step_waits_for_its_turn():

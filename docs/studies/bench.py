@@ -2,9 +2,10 @@
 
     python train.py --bench --against gpt2     and the same of the GPT-2 of `transformers`
 
-Random tokens, one device; reading data and evaluating are left out. With --against each model has
-a process of its own, for two in one process share memory and caches, which changes the ratios. They
-take turns, step by step, so that what else the machine does meets both.
+One device; reading data and evaluating are left out. The batch is the first one of the data where
+that is at hand, as embedded data and tasks are, and else random tokens. With --against each model
+has a process of its own, for two in one process share memory and caches, which changes the ratios.
+They take turns, step by step, so that what else the machine does meets both.
 
 Of a step, `forward` is the model up to the last norm, `head` from there to the loss, with its
 gradients in our model, `backward` the other gradients, `update` clipping and AdamW. The share of
@@ -24,7 +25,7 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
-from studies import compiling, export
+from studies import bounds, compiling, export, find
 
 STEPS, WARM = 10, 2  # measured, and before them
 PROMPT, NEW = 32, 256  # tokens
@@ -63,14 +64,16 @@ class Ours:
 
     def loss(self, h, y):
         """The sum of the losses of h (B, T, C) to targets y (B, T)."""
-        h, weight = h.flatten(0, 1), self.model.head_weight
-        return md.HeadLoss.apply(h, weight, y.flatten(), self.half or h.dtype, True).sum()
+        y = y.flatten()
+        learned = (y != -100).nonzero().squeeze(1)
+        h, weight = h.flatten(0, 1)[learned], self.model.head_weight
+        return md.HeadLoss.apply(h, weight, y[learned], self.half or h.dtype, True).sum()
 
     def generate(self, tokens, n):
         return md.generate(self.model, tokens, n, temperature=0)
 
-    def step(self, tokens):
-        """One step on tokens (B, T) as input and target → seconds of each part."""
+    def step(self, tokens, targets):
+        """One step on tokens and targets (B, T) → seconds of each part."""
         spent = dict.fromkeys(("forward", "head", "backward", "update"), 0.0)
         last = time.perf_counter()
 
@@ -83,14 +86,15 @@ class Ours:
             last = now
 
         self.optimizer.zero_grad(set_to_none=True)
-        for x in tokens.split(self.t.batch_size):
-            x = x.to(self.device)
+        n_targets = int((targets != -100).sum())
+        for x, y in md.by_length(tokens, targets, self.t.batch_size):
+            x, y = x.to(self.device), y.to(self.device)
             with torch.autocast(self.device.type, self.half, enabled=self.half is not None):
                 h = self.hidden(x)
                 lap("forward")
-                loss = self.loss(h, x)
+                loss = self.loss(h, y)
             lap("head")
-            self.scaler.scale(loss / tokens.numel()).backward()
+            self.scaler.scale(loss / n_targets).backward()
             del h, loss
             lap("backward")
         self.scaler.unscale_(self.optimizer)
@@ -122,47 +126,6 @@ class GPT2(Ours):
         return found
 
 
-def seconds_of(product, repeats=3):
-    """The least time of a call, after one that warms up."""
-    product()
-    found = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        product()
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        found.append(time.perf_counter() - began)
-    return min(found)
-
-
-def product_seconds(m, t, device, half):
-    """(seconds, floating-point operations) of a step's own matrix products, one shape at a time."""
-    rows, C, layers = t.batch_size * m.block_size, m.d_model, m.n_layers * m.n_loops
-    at_once = min(rows, md.CPU_ROWS if device.type == "cpu" else md.HALF_ROWS)
-    # rows, in, out, how often: attention, the head, the feed-forward part
-    shapes = [(rows, C, 3 * C, layers), (rows, C, C, layers)]
-    shapes.append((at_once, C, m.vocab_size, rows / at_once))
-    if m.d_ff:
-        shapes += [(rows, C, m.d_ff, layers), (rows, m.d_ff, C, layers)]
-    seconds, operations = 0.0, 0.0
-    for n, inner, outer, times in shapes:
-        options = dict(device=device, dtype=half or torch.float32)
-        x, w = torch.randn(n, inner, **options), torch.randn(outer, inner, **options)
-        y, dx, dw = x @ w.T, torch.empty_like(x), torch.empty_like(w)
-        forward = seconds_of(lambda x=x, w=w, y=y: torch.mm(x, w.T, out=y))
-        back = seconds_of(lambda y=y, w=w, dx=dx: torch.mm(y, w, out=dx))
-        weight = seconds_of(lambda y=y, x=x, dw=dw: torch.mm(y.T, x, out=dw))
-        seconds += times * (forward + back + weight)
-        operations += times * 6 * n * inner * outer
-    return seconds * t.grad_accum, operations * t.grad_accum
-
-
-def read_rate(device):
-    """Bytes a second at which a large array is read."""
-    numbers = torch.ones(2**26, device=device)  # 256 MB: more than caches hold
-    return 4 * numbers.numel() / seconds_of(lambda: numbers.sum().item())
-
-
 def generation(runner, m):
     """{sequences: (new tokens of each, tokens a second of all)}"""
     prompt = min(PROMPT, m.block_size // 2)
@@ -177,6 +140,22 @@ def generation(runner, m):
     return found
 
 
+def at_hand(t):
+    """Whether the data is made here, without a file or a network, in seconds."""
+    return all(source == "embedded" or find.names_task(source) for source in t.data)
+
+
+def batch(m, t):
+    """tokens and targets (batch_size * grad_accum, T) of a step."""
+    n = t.batch_size * t.grad_accum
+    if at_hand(t):
+        tokens, targets = find.load_data(t, m.block_size).draw(0, n)
+        return torch.as_tensor(tokens).long(), torch.as_tensor(targets).long()
+    generator = torch.Generator().manual_seed(t.seed)
+    tokens = torch.randint(m.vocab_size, (n, m.block_size), generator=generator)
+    return tokens, tokens
+
+
 def worker(m, t, kind, turns):
     """Measure one model → the facts of report(). `turns` is asked before every step: it waits
     until it is this model's turn, and is told when the turn is over."""
@@ -185,13 +164,13 @@ def worker(m, t, kind, turns):
         import transformers  # noqa: F401  its own memory is no part of the model's
     before = peak_bytes()
     runner = dict(ours=Ours, gpt2=GPT2)[kind](m, t, device)
-    generator = torch.Generator().manual_seed(t.seed)
-    shape = (t.batch_size * t.grad_accum, m.block_size)
-    tokens = torch.randint(m.vocab_size, shape, generator=generator)
+    tokens, targets = batch(m, t)
+    parts = md.by_length(tokens, targets, t.batch_size)
+    shapes = [(x.numel(), int((y != -100).sum())) for x, y in parts]
     laps = []
     for _ in range(WARM + STEPS):
         with turns():
-            laps.append(runner.step(tokens))
+            laps.append(runner.step(tokens, targets))
     parts = {name: statistics.median(lap[name] for lap in laps[WARM:]) for name in laps[0]}
     seconds = sorted(sum(lap.values()) for lap in laps[WARM:])
     peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else peak_bytes()
@@ -199,7 +178,7 @@ def worker(m, t, kind, turns):
     # weights, gradients and AdamW's two moments; of an untied embedding a token reads one row
     held = 16 * n["total"] + (0 if device.type == "cuda" else before or 0)
     read = 4 * (n["total"] - n["embedding"] * (not m.tie_weights))
-    facts = dict(parts=parts, seconds=seconds, peak=peak, held=held, read=read)
+    facts = dict(parts=parts, seconds=seconds, peak=peak, held=held, read=read, shapes=shapes)
     with turns():
         facts["generation"] = generation(runner, m)
     return facts
@@ -244,11 +223,11 @@ def taking_turns(m, t, kinds):
             process.wait()
 
 
-def show(name, facts, m, t):
+def show(name, facts):
     """The lines of one model."""
     seconds, parts = facts["seconds"], facts["parts"]
     middle = statistics.median(seconds)
-    rate = t.batch_size * t.grad_accum * m.block_size / middle
+    rate = sum(tokens for tokens, _ in facts["shapes"]) / middle
     print(
         f"{name}: median {middle * 1e3:.1f} ms a step over {len(seconds)} steps (from "
         f"{seconds[0] * 1e3:.1f} to {seconds[-1] * 1e3:.1f}), {rate:,.0f} tokens a second"
@@ -265,7 +244,9 @@ def bench(m, t, against=None):
     """Measure and print; ValueError for what cannot be compared."""
     if against not in (None, "gpt2"):
         raise ValueError(f"--against {against!r} is unknown; give gpt2")
-    m = dataclasses.replace(m, vocab_size=m.vocab_size or 2048)
+    if not m.vocab_size:
+        words = find.load_data(t, m.block_size).n_words if at_hand(t) else 2048
+        m = dataclasses.replace(m, vocab_size=words)
     if against:
         export.check_gpt2(m)
     if t.compile:
@@ -278,14 +259,14 @@ def bench(m, t, against=None):
     else:
         found = [worker(m, t, "ours", contextlib.nullcontext)]
     for name, facts in zip(("minidepth", against), found):
-        show(name, facts, m, t)
+        show(name, facts)
     middle = [statistics.median(facts["seconds"]) for facts in found]
-    seconds, operations = product_seconds(m, t, device, half)
+    seconds, operations = bounds.product_seconds(m, found[0]["shapes"], device, half)
     print(
         f"matrix products of a step by themselves {seconds * 1e3:.1f} ms, "
         f"{seconds / middle[0]:.0%} of it, at {operations / seconds / 1e9:,.0f} GFLOP/s"
     )
-    rate, read = read_rate(device), found[0]["read"]
+    rate, read = bounds.read_rate(device), found[0]["read"]
     print(
         f"reading the weights once a token, {read / 2**20:,.2f} MiB at {rate / 1e9:.1f} GB/s: at "
         f"most {rate / read:,.1f} tokens a second for one sequence"
