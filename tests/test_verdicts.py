@@ -1,0 +1,131 @@
+"""What the ring's runs say of its predictions: exact tests against figures worked out by hand or
+known from the literature, and predictions.md against what the code tests."""
+
+import itertools
+import math
+import re
+import statistics
+
+import pytest
+
+from studies import results, verdicts
+
+
+def test_fisher_is_the_share_of_tables_as_rare():
+    # all of ten against none of ten: two of the C(20, 10) ways
+    all_ten, none = [True] * 10, [False] * 10
+    assert verdicts.fisher(all_ten, none) == pytest.approx(2 / math.comb(20, 10))
+    assert verdicts.fisher(all_ten, all_ten) == pytest.approx(1)
+    # Fisher's tea: three of four cups, 34 / 70
+    tea = [True, True, True, False], [True, False, False, False]
+    assert verdicts.fisher(*tea) == pytest.approx(34 / 70)
+
+
+def test_the_permutation_test_counts_all_divisions():
+    a, b = [0.9, 0.7, 1.0], [0.2, 0.8, 0.1, 0.3]
+    everything, gap = a + b, abs(statistics.mean(a) - statistics.mean(b))
+    as_large = 0
+    for chosen in itertools.combinations(range(7), 3):
+        mine = [everything[i] for i in chosen]
+        others = [everything[i] for i in range(7) if i not in chosen]
+        as_large += statistics.mean(mine) - statistics.mean(others) >= gap - 1e-12
+    assert verdicts.permutation(a, b) == pytest.approx(2 * as_large / math.comb(7, 3))
+
+
+def test_seeds_are_paired_only_where_they_go_together():
+    together = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [0.2, 0.31, 0.4, 0.52, 0.6, 0.7]
+    correlation, p = verdicts.paired(*together)
+    assert correlation > 0.9
+    assert p == pytest.approx(2 / 2**6)  # all six differences have one sign
+    correlation, p = verdicts.paired(together[0], together[1][::-1])
+    assert correlation < 0 and p is None
+    assert verdicts.paired([1.0, 1.0], [0.2, 0.3]) == (None, None)
+    assert verdicts.paired([0.1, 0.2, 0.3], [0.2, 0.3]) == (None, None)
+
+
+def test_holm_multiplies_the_smallest_most_and_never_falls():
+    assert verdicts.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert verdicts.holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+def test_exact_intervals_are_those_the_predictions_state():
+    text = (results.RESULTS / "ring" / "predictions.md").read_text(encoding="utf-8")
+    stated = re.findall(r"(\d+) of (\d+) is\s+(\d\.\d\d) to (\d\.\d\d)", text)
+    assert len(stated) == 4
+    for good, n, low, high in stated:
+        found = verdicts.exact_interval(int(good), int(n))
+        assert [f"{x:.2f}" for x in found] == [low, high]
+
+
+def test_contrasts_are_those_of_the_predictions():
+    text = (results.RESULTS / "ring" / "predictions.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (C\d) .* \| (.*) learned \| (\d+), (\d+) \|$", text, re.M)
+    assert [row[0] for row in rows] == [contrast[0] for contrast in verdicts.CONTRASTS]
+    planned = {(row[1], row[2]): row[5] for row in verdicts.HYPOTHESES}
+    words = dict(all=(1, 2, 4, 7), one=(1,), two=(2,), four=(4,))
+    for (_, what, *runs), (_, first, second, lengths) in zip(rows, verdicts.CONTRASTS):
+        assert words[what.split()[0]] == lengths
+        assert [planned[first], planned[second]] == [int(n) for n in runs]
+
+
+def test_every_hypothesis_of_the_predictions_is_judged():
+    text = (results.RESULTS / "ring" / "predictions.md").read_text(encoding="utf-8")
+    named = re.findall(r"\*\*(H\d)", text)
+    judged = {row[0] for row in verdicts.HYPOTHESES} | {"H6"}
+    assert set(named) == judged and len(named) == 8
+
+
+def invented(shares):
+    """Runs as stored() gives them: {(preset, model): accuracies of one and two steps}."""
+    return {
+        model: {seed: {1: one, 2: two} for seed, (one, two) in enumerate(runs, 50)}
+        for model, runs in shares.items()
+    }
+
+
+def test_a_hypothesis_holds_from_as_many_runs_as_it_says_and_falls_below():
+    good, poor, blind = (0.9, 0.9), (0.95, 0.31), (0.21, 0.1)
+    found = invented({
+        ("ring", "applied 1"): [(0.2, 0.15)] * 9 + [blind],
+        ("ring", "applied 3"): [good] * 9 + [poor],
+        ("ring", "applied 4"): [good] * 7 + [poor] * 3,
+        ("ring", "applied 2"): [(1.0, 0.3)] * 5,
+    })  # fmt: skip
+    rows = {row["model"]: row for row in verdicts.hypothesis_rows(found)}
+    assert (rows["applied 1"]["measured"], rows["applied 1"]["verdict"]) == ("9 of 10", "fell")
+    assert (rows["applied 3"]["measured"], rows["applied 3"]["verdict"]) == ("9 of 10", "holds")
+    assert rows["applied 3"]["interval"] == "0.55 to 1.00"
+    assert (rows["applied 4"]["measured"], rows["applied 4"]["verdict"]) == ("7 of 10", "fell")
+    assert rows["applied 2"]["verdict"] == "not run"  # five of ten
+    assert rows["wide, applied 1"]["verdict"] == "not run"
+
+
+def test_contrasts_count_runs_and_correct_for_all_that_were_named(capsys):
+    found = invented({
+        ("ring", "applied 1"): [(0.15, 0.14)] * 10,
+        ("ring", "applied 2"): [(1.0, 0.16)] * 10,
+        ("ring", "applied 3"): [(1.0, 1.0)] * 8 + [(1.0, 0.2)] * 2,
+    })  # fmt: skip
+    rows = {row["contrast"]: row for row in verdicts.contrast_rows(found)}
+    assert rows["C1"]["learned"] == ["10 of 10", "0 of 10"]
+    assert rows["C1"]["p"] == pytest.approx(2 / math.comb(20, 10))
+    assert rows["C1"]["holm"] == pytest.approx(8 * rows["C1"]["p"])
+    assert rows["C2"]["learned"] == ["8 of 10", "0 of 10"]
+    assert rows["C2"]["holm"] == pytest.approx(7 * rows["C2"]["p"])
+    # every run of one model is above every run of the other, so no division is more extreme
+    assert rows["C2"]["permutation"] == pytest.approx(2 / math.comb(20, 10))
+    assert not rows["C3"]["ran"] and rows["C3"]["holm"] == 1
+    verdicts.show(found)
+    out = capsys.readouterr().out
+    assert "C3 applied 2 against wide, applied 1: not run" in out
+    assert "C1 applied 2 against applied 1: 10 of 10, 0 of 10; Fisher p 1.1e-05, Holm" in out
+
+
+def test_sharing_compares_medians():
+    found = invented({
+        ("ring", "applied 3"): [(1.0, 0.5), (1.0, 0.9), (1.0, 0.8)],
+        ("ring-layers", "3 layers"): [(1.0, 0.7), (1.0, 0.1), (1.0, 0.95)],
+    })  # fmt: skip
+    row = verdicts.sharing_row(found)
+    assert (row["measured"], row["verdict"]) == ("0.800 against 0.700", "holds")
+    assert verdicts.sharing_row({})["verdict"] == "not run"
