@@ -172,8 +172,8 @@ plt.show()
 #
 # The logs of this study hold one accuracy, that of the last step. Those of today's first run,
 # `python train.py --n_layers 12`, hold one per family at every evaluation, on 33 problems of each
-# (on 600 in all at the last step). These are ten seeds that had not been looked at when the settings were fixed, and ten of one
-# layer:
+# (on 600 in all at the last step). These are ten seeds that had not been looked at when the
+# settings were fixed, and the same ten with one layer:
 
 # %%
 families = {"lookup": "C2", "order": "C3", "chain": "C1"}
@@ -219,11 +219,11 @@ plt.show()
 
 # %% [markdown]
 # What to see: with twelve layers, look-ups come within 50 to 100 steps, after 300 in which hardly
-# anything of them is seen. Orderings grow more evenly, and chains come last. In all ten runs look-ups
-# reach 0.9 first, and no chain before the orderings. With one layer no family gets there in these
-# 900 steps; orderings come halfway. Thin lines are runs, thick ones medians over the ten seeds.
-# Between the first and the last run to learn chains lie 300 steps: whoever stops there, with one
-# seed, reports luck.
+# anything of them is seen. Orderings grow more evenly, and chains come last. In all ten runs
+# look-ups reach 0.9 first, and chains not before orderings. With one layer no family gets there in
+# these 900 steps; orderings come halfway. Thin lines are runs, thick ones medians over the ten
+# seeds. Between the first and the last run to learn chains lie 300 steps: whoever stops there, with
+# one seed, reports luck.
 #
 # ## The last bit of a sum
 #
