@@ -168,91 +168,9 @@ plt.show()
 # before every run has got there. A mean over such runs says how often a model gets there in this
 # budget. It does not say how good a depth is in the end.
 #
-# ## When does it happen?
-#
-# The logs of this study hold one accuracy, that of the last step. Those of today's first run,
-# `python train.py --n_layers 12`, hold one per family at every evaluation, on 33 problems of each
-# (on 600 in all at the last step). These are ten seeds that had not been looked at when the
-# settings were fixed, and the same ten with one layer:
-
-# %%
-families = {"lookup": "C2", "order": "C3", "chain": "C1"}
-first_runs = {
-    L: [
-        results.result(path)
-        for path in sorted((results.RESULTS / "first-run").glob(f"{L}-layers-seed-4*-1-threads"))
-    ]
-    for L in (1, 12)
-}
-
-
-def onset(run, family, enough=0.9):
-    """The first evaluation at which the family is answered at `enough`; None if at none."""
-    for row in run["log"]:
-        if row.get("accuracy_by_family", {}).get(family, 0) >= enough:
-            return row["step"]
-
-
-onsets = {L: {f: [onset(run, f) for run in found] for f in families}
-          for L, found in first_runs.items()}  # fmt: skip
-for L, by_family in onsets.items():
-    for family, steps in by_family.items():
-        print(f"{L:2} layers, {family:6} at 0.9 from step", *(step or "–" for step in steps))
-
-# %% tags=["hide"]
-figure, all_axes = plt.subplots(2, 1, figsize=(6.2, 5.6), sharex=True, sharey=True)
-for axes, (L, found) in zip(all_axes, first_runs.items()):
-    for family, color in families.items():
-        lines = []
-        for run in found:
-            rows = [row for row in run["log"] if "accuracy_by_family" in row]
-            steps = [row["step"] for row in rows]
-            lines.append([row["accuracy_by_family"][family] for row in rows])
-            axes.plot(steps, lines[-1], color=color, alpha=0.25, linewidth=0.8)
-        axes.plot(steps, [statistics.median(at) for at in zip(*lines)], color=color, linewidth=2.5)
-    axes.set(ylabel="accuracy of a family", ylim=(-0.03, 1.08))
-    axes.set_title(f"{L} layer{'s' * (L > 1)}, {len(found)} seeds", size="medium", loc="left")
-for (family, color), at in zip(families.items(), ((300, 0.9), (190, 0.5), (500, 0.1))):
-    all_axes[1].annotate(family, at, color=color, ha="right" if at[0] < 400 else "left")
-all_axes[1].set_xlabel("step")
-plt.show()
-
-# %% [markdown]
-# What to see: with twelve layers, look-ups come within 50 to 100 steps, after 300 in which hardly
-# anything of them is seen. Orderings grow more evenly, and chains come last. In all ten runs
-# look-ups reach 0.9 first, and chains not before orderings. With one layer no family gets there in
-# these 900 steps; orderings come halfway. Thin lines are runs, thick ones medians over the ten
-# seeds. Between the first and the last run to learn chains lie 300 steps: whoever stops there, with
-# one seed, reports luck.
-#
-# ## The last bit of a sum
-#
-# The runs of 12 layers with seeds 0, 1 and 2 are on [the page before](04_logs.md), too. They have
-# the same settings there, and other accuracies:
-
-# %%
-folder = results.RESULTS / "main-job"
-before = [results.result(folder / f"laptop-12-layers-seed-{seed}") for seed in (0, 1, 2)]
-folder = results.RESULTS / "depth" / "runs"
-here = [
-    results.result(folder / f"laptop_eval_problems-600_n_layers-12_seed-{seed}")
-    for seed in (0, 1, 2)
-]
-for seed, (one, other) in enumerate(zip(before, here)):
-    print(f"seed {seed}, accuracy with 2 threads and with 1:", end=" ")
-    print(f"{one['accuracy']:.3f} {other['accuracy']:.3f}")
-print("\ntrain loss, seed 0, with 2 threads and with 1")
-for one, other in list(zip(before[0]["log"], here[0]["log"]))[:4]:
-    print(f"step {one['step']:3}: {one['train_loss']:.7f} {other['train_loss']:.7f}")
-
-# %% [markdown]
-# What differs is the number of threads, and the version of the code, whose changes are in other
-# parts: the one-layer runs of the three seeds answer exactly as many problems in both. A sum that
-# two threads share is added up in another order, so its last bit can differ, and training amplifies
-# that. The losses are equal at step 1, differ in the seventh digit at step 50, and by 0.03 at step
-# 100; in the end seed 0 answers 0.975 of the problems in one run and 0.860 in the other. So do not
-# expect the same run from the same seed with another number of threads. This is one more reason to
-# look at several runs.
+# [Another page](13_seeds.md) shows it happen, and what the number of threads does to it: the runs
+# of 12 layers with seeds 0, 1 and 2 are on [the page before](04_logs.md), too, with the same
+# settings and other accuracies.
 #
 # ## The same with another recipe
 #
@@ -339,10 +257,6 @@ assert [f"{x:.3f}" for x in difference("accuracy", loop, tuned)] == ["0.119", "0
 assert all(len(found) == 5 for found in [*runs.values(), *by_depth.values()])
 assert abs(runs[wide][0]["params_total"] / runs[deep][0]["params_total"] - 1) < 0.02
 assert runs[loop][0]["params_total"] == runs["1 layer"][0]["params_total"]
-assert set(sum(onsets[1].values(), [])) == {None}
-for look, order, chain in zip(*(onsets[12][family] for family in families)):
-    assert look < order <= chain
-assert max(onsets[12]["chain"]) - min(onsets[12]["chain"]) == 300
 
 # %% [markdown]
 # ## Exercises
