@@ -1,51 +1,45 @@
 # %% [markdown]
 # # Does depth help a Transformer reason?
 #
-# And how would you know? A [published experiment](tutorials/04_logs.md) trained a model of one
-# attention layer and a model of twelve on the same chain-of-thought text. The training loss was
-# lower with twelve layers, and its report concluded that depth helps reasoning. But the validation
-# loss ended *higher* with twelve layers; there was one seed; no task had answers that can be
-# checked; and the deeper model had twelve times the parameters in its blocks. The article about it
-# names the single seed and the parameters as caveats, and proposes two further experiments: one
-# layer widened to as many parameters, and a sweep over depths. Both are here, at a small size.
+# **Yes, where one look has to direct the next, and width is no substitute.** One attention layer
+# only guesses which letter follows another in a ring. The same weights, applied twice, find it in
+# ten of ten runs; applied three times, they find the letter after that as well, in five of ten. A
+# layer with the parameters of four, applied once, guesses like one. That half of the runs did not
+# find what three applications allow is the other half of the answer: depth says what can be
+# learned, not that training finds it.
 #
-# **minidepth** puts that experiment into code that you can read in a sitting, and adds what it
-# lacked: problems with answers, held-out accuracy, several seeds, and runs in which depth and
-# parameter count are varied independently.
+# **minidepth** is a file that you can read in a sitting, a command that trains, and these pages,
+# whose code runs and whose figures come from it.
+#
+# <p>
+# <a class="md-button md-button--primary" href="tutorials/01_hypothesis.md">The first lesson</a>
+# <a class="md-button" href="minidepth.zip">Get the code</a>
+# <a class="md-button" href="how-to/kaggle.md">Run it on Kaggle</a>
+# </p>
 
 # %% tags=["hide"]
-import matplotlib.pyplot as plt
+from studies import verdicts
 
-from studies import results
-
-runs = results.summary("depth")["runs"]
-names = ["1 layer", "1 wide layer", "1 layer, 12 times", "12 layers"]
-plt.figure()
-for x, name in enumerate(names):
-    values = [run["accuracy"] for run in runs if run["labels"]["model"] == name]
-    mean, half = results.interval(values)
-    plt.plot([x - 0.1] * len(values), values, "o", color="C0", alpha=0.7)
-    plt.errorbar(x + 0.1, mean, half, fmt="s", color="C1", capsize=3)
-tuned = [results.result(path)["accuracy"] for path in (results.RESULTS / "depth-wide").glob("*")]
-assert "{:.3f} ± {:.3f}".format(*results.interval(tuned)) == "0.293 ± 0.019"  # as the caption says
-guess = runs[0]["guess"]
-plt.axhline(guess, color="C5", linestyle="--")
-plt.annotate("guessing", (0.5, guess + 0.03), ha="center")
-plt.xticks(
-    range(4), ["1 layer\n75 k", "1 wide\n614 k", "1 layer,\n12 times\n75 k", "12 layers\n618 k"]
-)
-plt.ylim(0, 1.05)
-plt.xlabel("model, with its number of parameters")
-plt.ylabel("held-out accuracy\n(share of 600 problems)")
-plt.show()
+counts = verdicts.draw_rings(verdicts.stored())
+assert counts["applied\nonce", 1] == counts["applied\nonce", 2] == 0  # as the text says
+assert (counts["applied\ntwice", 1], counts["applied\ntwice", 2]) == (10, 0)
+assert (counts["applied\n3 times", 1], counts["applied\n3 times", 2]) == (10, 5)
+assert counts["wide,\nonce", 1] == counts["wide,\nonce", 2] == 0
 
 # %% [markdown]
-# What to see: twelve layers answer most, with a wide spread, and one layer applied twelve times
-# answers more than one applied once, which stays near guessing (0.221). There are five seeds per
-# model; each dot is one run, each square a mean with its 95 % interval. The wide layer has eight
-# times the parameters of one layer, and here it is badly trained: with a learning rate and initial
-# weights of its own it answers 0.293 ± 0.019 (n = 5), still far fewer than twelve layers. All of
-# this is one small size and one budget: [depth, parameters, memory](tutorials/05_caveats.md).
+# What to see: the same layer answers more when it is applied more often, and a wider one does not.
+# Each dot is one run, with ten seeds per model; the numbers say how many of them learned it, which
+# means at least 0.9 of the questions. The predictions were written first, and one of them fell:
+# [Depth by itself](tutorials/12_rings.md).
+#
+# All this began with a [published experiment](tutorials/04_logs.md): one attention layer and twelve,
+# trained on the same chain-of-thought text. Its training loss was lower with twelve layers, and its
+# report concluded that depth helps reasoning. But its validation loss ended *higher*, there was one
+# seed, no answer was checked, and the deeper model had twelve times the parameters in its blocks.
+# The article about it names the single seed and the parameters as caveats, and proposes controls
+# for them. They are [here](tutorials/05_caveats.md), at a small size, with what was lacking:
+# held-out answers, several seeds, and runs in which depth and parameter count are varied
+# independently.
 #
 # ## Two commands
 #
@@ -61,15 +55,20 @@ plt.show()
 # `python train.py --n_layers 1 12 --seed 0 1 2` trains both depths with three seeds each and ends
 # with a table and a figure.
 #
-# ## The map
+# ## The path
+#
+# 1. [One look against many](tutorials/01_hypothesis.md): see depth matter in less than a minute.
+# 2. [The model](tutorials/02_model.md): every part of it, and where its parameters sit.
+# 3. [Training](tutorials/03_training.md): half precision, two GPUs, the learning rate.
+# 4. [The logs](tutorials/04_logs.md): the published claim against its own logs.
+# 5. [Depth, parameters, memory](tutorials/05_caveats.md): the controls that tell them apart.
+# 6. [Depth by itself](tutorials/12_rings.md): the figure above, its predictions and its runs.
+#
+# ## Further reading
 #
 # | if you want to | read |
 # |---|---|
-# | see depth matter in less than a minute | [One look against many](tutorials/01_hypothesis.md) |
-# | understand the model and where its parameters sit | [The model](tutorials/02_model.md) |
-# | understand half precision, two GPUs, the learning rate | [Training](tutorials/03_training.md) |
-# | check the published claim against its own logs | [The logs](tutorials/04_logs.md) |
-# | tell depth from parameters and memory | [Depth, parameters, memory](tutorials/05_caveats.md) |
+# | see when a run learns, and how much is luck | [Seeds, threads, luck](tutorials/13_seeds.md) |
 # | find how many layers a task needs | [Depth thresholds](tutorials/06_depth_thresholds.md) |
 # | compare written steps with layers | [Thinking against depth](tutorials/07_thinking.md) |
 # | look at attention, and measure it correctly | [Looking inside](tutorials/08_looking_inside.md) |

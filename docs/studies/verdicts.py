@@ -190,6 +190,35 @@ def contrast_rows(found):
     return rows
 
 
+def draw_rings(found):
+    """Draw the runs of one layer applied once, twice and three times and of the wide one, with
+    pyplot, for a page → {(model, steps on): runs that learned it}."""
+    import matplotlib.pyplot as plt
+
+    models = {"applied\nonce": "applied 1", "applied\ntwice": "applied 2"}
+    models |= {"applied\n3 times": "applied 3", "wide,\nonce": "wide, applied 1"}
+    counts = {}
+    _, axes = plt.subplots(figsize=(6.2, 3.8))
+    for x, (name, model) in enumerate(models.items()):
+        runs = list(found["ring", model].values())
+        for k, color, place in ((1, "C0", x - 0.2), (2, "C1", x + 0.2)):
+            counts[name, k] = sum(run[k] >= LEARNED for run in runs)
+            places = [place + 0.02 * (i - len(runs) / 2) for i in range(len(runs))]
+            axes.plot(places, [run[k] for run in runs], "o", color=color, alpha=0.7)
+            top = max(run[k] for run in runs) + 0.05
+            share = f"{counts[name, k]} of {len(runs)}"
+            axes.annotate(share, (place, top), ha="center", color=color, size="small")
+    axes.axhline(1 / 7, color="C5", linestyle=":")
+    axes.annotate("guessing", (-0.4, 1 / 7 - 0.08), size="small")
+    axes.annotate("one step on", (0.6, 0.97), color="C0", ha="right", size="small")
+    axes.annotate("two steps on", (1.6, 0.5), color="C1", size="small")
+    axes.set_xticks(range(len(models)), models)
+    axes.set(ylabel="accuracy on unseen rings", ylim=(-0.03, 1.15))
+    axes.set_title("The same weights answer more when they are applied more often", size="medium")
+    plt.show()
+    return counts
+
+
 def number(p):
     """A p as it is printed; a dash where there is none."""
     return "–" if p is None else f"{p:.2g}"

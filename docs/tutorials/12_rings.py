@@ -55,36 +55,7 @@ for k, letter, target in list(zip(said[16::2], said[17::2], targets[0, 17::2].to
 
 # %%
 runs = verdicts.stored()
-applied = {n: runs["ring", f"applied {n}"] for n in (1, 2, 3)}
-wide = runs["ring", "wide, applied 1"]
-everyone = {**{f"applied\n{name}": applied[n] for n, name in
-               ((1, "once"), (2, "twice"), (3, "3 times"))}, "wide,\nonce": wide}  # fmt: skip
-learned = {
-    (name, k): sum(run[k] >= verdicts.LEARNED for run in found.values())
-    for name, found in everyone.items()
-    for k in (1, 2)
-}
-for name, found in everyone.items():
-    said = ", ".join(f"{k} on in {learned[name, k]} of {len(found)}" for k in (1, 2))
-    print(f"{name.replace(chr(10), ' '):16} learned {said}")
-
-# %% tags=["hide"]
-figure, axes = plt.subplots(figsize=(6.2, 3.8))
-for x, (name, found) in enumerate(everyone.items()):
-    for k, color in ((1, "C0"), (2, "C1")):
-        place = x + (-0.2, 0.2)[k - 1]
-        spread = [place + 0.02 * (i - 4.5) for i in range(len(found))]
-        axes.plot(spread, [run[k] for run in found.values()], "o", color=color, alpha=0.7)
-        height = max(run[k] for run in found.values()) + 0.06
-        share = f"{learned[name, k]} of {len(found)}"
-        axes.annotate(share, (place, height), ha="center", color=color, size="small")
-axes.axhline(1 / 7, color="C5", linestyle=":")
-axes.annotate("guessing", (3.45, 1 / 7 - 0.07), ha="right", size="small")
-axes.annotate("one step on", (0.45, 0.95), color="C0", ha="right", size="small")
-axes.annotate("two steps on", (1.55, 0.5), color="C1", ha="left", size="small")
-axes.set_xticks(range(4), everyone)
-axes.set(ylabel="accuracy on unseen rings", ylim=(-0.03, 1.13))
-plt.show()
+counts = verdicts.draw_rings(runs)
 
 # %% [markdown]
 # What to see: TODO
