@@ -32,13 +32,13 @@ assert counts["wide,\nonce", 1] == counts["wide,\nonce", 2] == 0
 # means at least 0.9 of the questions. The predictions were written first, and one of them fell:
 # [Depth by itself](tutorials/12_rings.md).
 #
-# All this began with a [published experiment](tutorials/04_logs.md): one attention layer and twelve,
-# trained on the same chain-of-thought text. Its training loss was lower with twelve layers, and its
-# report concluded that depth helps reasoning. But its validation loss ended *higher*, there was one
-# seed, no answer was checked, and the deeper model had twelve times the parameters in its blocks.
-# The article about it names the single seed and the parameters as caveats, and proposes controls
-# for them. They are [here](tutorials/05_caveats.md), at a small size, with what was lacking:
-# held-out answers, several seeds, and runs in which depth and parameter count are varied
+# All this began with a [published experiment](tutorials/04_logs.md): one attention layer and
+# twelve, trained on the same chain-of-thought text. Its training loss was lower with twelve layers,
+# and its report concluded that depth helps reasoning. But its validation loss ended *higher*, there
+# was one seed, no answer was checked, and the deeper model had twelve times the parameters in its
+# blocks. The article about it names the single seed and the parameters as caveats, and proposes
+# controls for them. They are [here](tutorials/05_caveats.md), at a small size, with what was
+# lacking: held-out answers, several seeds, and runs in which depth and parameter count are varied
 # independently.
 #
 # ## Two commands
