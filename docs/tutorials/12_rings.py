@@ -150,8 +150,8 @@ assert contrasts["C2"]["holm"] > 0.05 > contrasts["C2"]["permutation"]
 # %% [markdown]
 # ## Exercises
 #
-# 1. Train three more seeds: `python train.py --preset ring --n_layers 1 --n_loops 3 --seed 60 61 62`,
-#    some four minutes each on one core. Write down first how many will learn two steps.
+# 1. Train three more seeds, some four minutes each on one core. Write down first how many will
+#    learn two steps: `python train.py --preset ring --n_layers 1 --n_loops 3 --seed 60 61 62`.
 # 2. Two steps on, any of the five letters that are not the letter or its neighbours could be right.
 #    How many questions would a model get right that knows one step in both directions, and guesses
 #    among the rest? Does a run above stand there?
