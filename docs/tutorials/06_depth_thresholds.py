@@ -22,8 +22,8 @@
 # | `icl_template` | the label that a string of this pattern had | symbols never trained | 3 |
 # | `khop`, k = 1, 2, 4 | what came after this last time, k times | fresh sequences | 2, 3, 4 |
 #
-# A sixth task, `ring`, asks for the letter k steps along a ring. [Depth by itself](12_rings.md) puts
-# it to one layer that is applied once, twice and three times.
+# A sixth task, `ring`, asks for the letter k steps along a ring. [Depth by itself](12_rings.md)
+# puts it to one layer that is applied once, twice and three times.
 
 # %%
 import contextlib
