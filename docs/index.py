@@ -65,6 +65,7 @@ plt.show()
 #
 # | if you want to | read |
 # |---|---|
+# | ask a model of one layer and one of twelve | [Ask the models](tutorials/ask.md) |
 # | see depth matter in less than a minute | [One look against many](tutorials/01_hypothesis.md) |
 # | understand the model and where its parameters sit | [The model](tutorials/02_model.md) |
 # | understand half precision, two GPUs, the learning rate | [Training](tutorials/03_training.md) |
