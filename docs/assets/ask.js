@@ -7,6 +7,7 @@ import { draw, LETTERS, problem } from "./problems.js"
 const NAMES = { chain: "sums modulo 10", lookup: "a ring of letters", order: "letters in line" }
 const MODELS = { "1-layer": "1 layer", "12-layers": "12 layers" }
 const END = "<|im_end|>"
+const GIVEN = /^ ?[a-j\d]$/ // a letter or a number of a problem
 const still = matchMedia("(prefers-reduced-motion: reduce)").matches
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, still ? 0 : ms))
 
@@ -150,8 +151,10 @@ class Panel {
     this.verdict.textContent = right
       ? `✓ ${answer} is right.`
       : `✗ ${answer || "No answer"}: the right answer is ${problem.answer}.`
-    const last = this.steps.findLastIndex((step) => this.words.text(step.token) !== END)
-    this.choose(last)
+    // the last worked step first: there it has to look something up
+    const texts = this.steps.map((step) => this.words.text(step.token))
+    const thought = texts.slice(0, texts.indexOf("</think>")).findLastIndex((t) => GIVEN.test(t))
+    this.choose(Math.max(0, thought))
   }
 
   /** Show where the model looked to write this token. It has many heads; the first one shown is
@@ -159,7 +162,7 @@ class Panel {
   choose(number) {
     this.chosen = number
     const { attention } = this.steps[number]
-    const given = [...this.ids.keys()].filter((i) => /^ ?[a-j\d]$/.test(this.words.text(this.ids[i])))
+    const given = [...this.ids.keys()].filter((i) => GIVEN.test(this.words.text(this.ids[i])))
     let most = -1
     attention.forEach((heads, layer) =>
       heads.forEach((weights, head) => {

@@ -29,14 +29,22 @@
     return key > query ? 0 : Number(map.slice(2 * at, 2 * at + 2)) / 99
   }
 
+  const names = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`
+  const percent = (share) => `${Math.round(100 * share)} %`
+
   function start(root) {
     const data = JSON.parse(root.querySelector("script").textContent)
     const T = data.tokens.length
-    const state = { model: 1, at: data.models[1].length - 1, query: T - 5, heads: [true, true] }
+    // a question that one layer does not answer, not even by chance
+    const [shallow, deep] = data.models
+    const wrong = data.targets.findIndex(([, right], i) => shallow.at(-1).said[i][0] !== right)
+    const query = data.targets[Math.max(0, wrong)][0]
+    const state = { model: 1, at: deep.length - 1, query, heads: [true, true] }
     const svg = document.createElementNS(SVG, "svg")
     const said = make("p", { class: "said", "aria-live": "polite" })
     const step = make("span")
 
+    const isNarrow = () => root.clientWidth < 600
     const press = (buttons, chosen) =>
       buttons.forEach((button, i) => button.setAttribute("aria-pressed", chosen(i)))
     const models = data.models.map((_, i) =>
@@ -92,20 +100,33 @@
       return strength
     }
 
+    /** A line from one place to another, moved aside so that both heads can be seen. */
+    function curve([x, y], [u, v], aside, narrow) {
+      if (narrow) {
+        const middle = (x + u) / 2
+        const [from, to] = [y + aside, v + aside]
+        return `M ${x} ${from} C ${middle} ${from}, ${middle} ${to}, ${u} ${to}`
+      }
+      const middle = (y + v) / 2
+      const [from, to] = [x + aside, u + aside]
+      return `M ${from} ${y} C ${from} ${middle}, ${to} ${middle}, ${to} ${v}`
+    }
+
     function picture(now) {
       // tokens side by side; on a narrow screen one below the other, so that they can be read
-      const narrow = root.clientWidth < 600
+      const narrow = isNarrow()
       const L = now.maps.length
-      const [cell, gap] = narrow ? [21, 130] : [32, 115]
-      const size = [L * gap + 60, T * cell + 12]
+      const [cell, gap] = narrow ? [21, 125] : [32, 115]
+      const size = [L * gap + 60, T * cell + 30]
       const [width, height] = narrow ? size : [size[1], size[0]]
       svg.setAttribute("viewBox", `0 0 ${width} ${height}`)
       svg.style.maxWidth = `${width}px`
       svg.replaceChildren()
       // level 0 are the tokens: at the left of a narrow picture, at the foot of a wide one
       const place = (token, level) => {
-        const along = (token + 0.5) * cell + (token >= T - data.targets.length ? 8 : 0)
-        const across = narrow ? 22 + level * gap : 40 + (L - level) * gap
+        const asked = token >= T - data.targets.length // they stand a little apart
+        const along = (token + 0.5) * cell + (asked ? 8 : 0) + (narrow ? 18 : 0)
+        const across = narrow ? 30 + level * gap : 40 + (L - level) * gap
         return narrow ? [across, along] : [along, across]
       }
       const strength = reached(now)
@@ -116,12 +137,9 @@
             for (let key = 0; key <= query; key++) {
               const part = strength[layer + 1][query] * weight(map, query, key)
               if (part < 0.02) continue
-              const [x, y] = place(query, layer + 1)
-              const [u, v] = place(key, layer)
-              const bend = narrow ? `${(x + u) / 2} ${y}, ${(x + u) / 2} ${v}` : `${x} ${(y + v) / 2}, ${u} ${(y + v) / 2}`
+              const d = curve(place(query, layer + 1), place(key, layer), 5 * head - 2.5, narrow)
               const style = `stroke: ${COLOURS[head]}; opacity: ${Math.min(1, 0.15 + part)}`
-              const path = { d: `M ${x} ${y} C ${bend}, ${u} ${v}`, fill: "none", style }
-              draw(svg, "path", { ...path, "stroke-width": 0.5 + 4.5 * part })
+              draw(svg, "path", { d, style, fill: "none", "stroke-width": 0.5 + 4.5 * part })
             }
         })
       for (let level = 0; level <= L; level++)
@@ -135,8 +153,10 @@
           if (part) draw(svg, "text", { x, y: y + 4, "text-anchor": "middle" }, data.tokens[token])
         }
       for (let level = 0; level <= L; level++) {
-        const text = level ? `after layer ${level}` : "tokens"
-        if (!narrow) draw(svg, "text", { x: 2, y: place(0, level)[1] - 16 }, text)
+        const [x, y] = place(0, level)
+        const text = level ? `${narrow ? "" : "after "}layer ${level}` : "tokens"
+        const at = narrow ? { x, y: 10, "text-anchor": "middle" } : { x: 2, y: y - 16 }
+        draw(svg, "text", at, text)
       }
       svg.setAttribute("aria-label", "attention as lines; the text below says what it shows")
     }
@@ -146,29 +166,41 @@
       const number = data.targets.findIndex(([place]) => place === state.query)
       const [answer, share, rightShare] = now.said[number]
       const right = data.targets[number][1]
-      const name = data.tokens[state.query]
-      let text = `${name} is asked. After step ${now.step}, the model of ${names(state.model + 1, "layer")} says ${answer}`
-      text += answer === right ? ` (${percent(share)} sure), which is right.` : ` (${percent(share)} sure). Right is ${right}, to which it gives ${percent(rightShare)}.`
+      const model = `the model of ${names(state.model + 1, "layer")}`
+      let text = `${data.tokens[state.query]} is asked. After step ${now.step}, ${model} says `
+      text += `${answer}, to which it gives ${percent(share)}. `
+      if (answer === right) text += "That is right."
+      else text += `The right answer is ${right}, to which it gives ${percent(rightShare)}.`
       let query = state.query
       for (let layer = now.maps.length - 1; layer >= 0; layer--) {
-        const looks = now.maps[layer].flatMap((map, head) =>
-          state.heads[head] ? data.tokens.map((_, key) => [weight(map, query, key), key, head]) : [],
-        )
-        if (!looks.length) break
-        const [w, key, head] = looks.reduce((a, b) => (b[0] > a[0] ? b : a))
-        text += ` In layer ${layer + 1}, ${data.tokens[query]} looks most at ${data.tokens[key]} (head ${head + 1}, ${percent(w)}).`
-        query = key
+        let best = { share: -1 }
+        now.maps[layer].forEach((map, head) => {
+          for (let key = 0; key <= query && state.heads[head]; key++) {
+            const share = weight(map, query, key)
+            if (share > best.share) best = { share, key, head }
+          }
+        })
+        if (best.share < 0) break // both heads are switched off
+        const [from, to] = [data.tokens[query], data.tokens[best.key]]
+        const how = `head ${best.head + 1}, ${percent(best.share)} of its weight`
+        text += ` In layer ${layer + 1}, ${from} looks most at ${to} (${how}).`
+        query = best.key
       }
       said.textContent = text
     }
 
-    const names = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`
-    const percent = (share) => `${Math.round(100 * share)} %`
     svg.setAttribute("role", "img")
-    const row = (name, items) => make("div", { class: "buttons", role: "group", "aria-label": name }, ...items)
-    root.replaceChildren(row("model", [...models, ...heads]), make("label", {}, step, slider), row("question", ["ask ", ...queries]), svg, said)
-    new ResizeObserver(() => picture(data.models[state.model][state.at])).observe(root)
+    const row = (name, ...items) =>
+      make("div", { class: "buttons", role: "group", "aria-label": name }, ...items)
+    const training = make("label", {}, step, slider)
+    const choices = [row("model", ...models), row("heads", ...heads), training]
+    root.replaceChildren(...choices, row("question", "ask ", ...queries), svg, said)
     show()
+    let was = isNarrow()
+    addEventListener("resize", () => {
+      if (was !== isNarrow()) show()
+      was = isNarrow()
+    })
   }
 
   document.querySelectorAll(".part.look").forEach(start)

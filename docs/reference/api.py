@@ -76,6 +76,8 @@ STUDIES = dict(
     figures="drawing heat_map",
     export="to_gpt2 export_hf",
     halved="halve",
+    looks="watched story",
+    parts="show",
 )
 
 

@@ -70,9 +70,9 @@ def as_text(weights):
     return "".join(f"{min(99, round(100 * w)):02}" for w in kept.tolist())
 
 
-def story(runs):
+def story(runs, until=250):
     """Finished runs on Watched data, of one layer, of two layers …: the sequence, and what each
-    model made of it at each of its evaluations."""
+    model made of it at each of its evaluations until this step, and at the last."""
     data = runs[0].data
     tokens, targets = first_test(data)
     symbols, places = data.task_sizes["symbols"], asked(targets)
@@ -81,7 +81,8 @@ def story(runs):
     for run in runs:
         steps = []
         for row, seen in zip(run.log, run.data.snapshots):
-            steps.append(dict(step=row["step"], right=row["accuracy"]) | seen)
+            if row["step"] <= until or row is run.log[-1]:
+                steps.append(dict(step=row["step"], right=row["accuracy"]) | seen)
         models.append(steps)
     names_of_tokens = names(tokens[0].tolist(), symbols)
     return dict(tokens=names_of_tokens, targets=list(zip(places, right)), models=models)
