@@ -70,7 +70,7 @@ def as_text(weights):
     return "".join(f"{min(99, round(100 * w)):02}" for w in kept.tolist())
 
 
-def story(runs, until=250):
+def story(runs, until=300):
     """Finished runs on Watched data, of one layer, of two layers …: the sequence, and what each
     model made of it at each of its evaluations until this step, and at the last."""
     data = runs[0].data

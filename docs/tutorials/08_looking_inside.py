@@ -108,8 +108,8 @@ plt.show()
 runs = []
 for n_layers in (1, 2):
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(None):
-        sizes = dict(n_layers=n_layers, eval_every=25, eval_blocks=64, out_dir=folder)
-        m, t = tasks.configs("icqa", **sizes)
+        sizes = dict(n_layers=n_layers, steps=300, eval_every=25, eval_blocks=64)
+        m, t = tasks.configs("icqa", out_dir=folder, **sizes)
         runs.append(md.train(m, t, looks.watched(tasks.load_data(t))))
 run, data = runs[1], runs[1].data
 
