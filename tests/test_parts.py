@@ -12,7 +12,7 @@ import torch
 
 import browser
 import minidepth as md
-from studies import attention, looks, parts, tasks
+from studies import attention, looks, parts, results, tasks
 
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 
@@ -199,4 +199,55 @@ def test_the_sliders_count_as_the_library_does(tab):
         for text, part in zip(parts, ("embedding", "position", "blocks", "head")):
             assert text.endswith(f" {counted[part]:,}")
         assert f"{100 * counted['blocks'] / counted['total']:.1f} %" in said
+    assert not complaints(tab)
+
+
+# ---------- draw one seed ----------
+
+
+def test_the_draws_are_the_stored_runs():
+    data = parts.seeds()
+    assert data["seeds"] == [0, 1, 2, 3, 4] and len(data["accuracy"]) == 7
+    runs = {}
+    for path in results.RESULTS.glob("depth-sweep/runs/*/"):
+        run = results.result(path)
+        name = f"{run['n_layers']} layer{'s' if run['n_layers'] > 1 else ''}"
+        runs[name, run["seed"]] = run["accuracy"]
+    assert len(runs) >= 15
+    for (name, seed), accuracy in runs.items():
+        assert data["accuracy"][name][seed] == accuracy
+    a, b = data["accuracy"]["8 layers"], data["accuracy"]["12 layers"]
+    gaps = [ours - theirs for ours, theirs in zip(b, a)]
+    assert data["differences"]["8 layers | 12 layers"] == results.interval(gaps)
+    assert min(gaps) < -0.1 and max(gaps) > 0.1  # one run can say either
+
+
+def test_one_seed_is_drawn_and_its_conclusion_named(tab):
+    data = parts.seeds()
+    tab = opened(tab, "seeds", data)
+    said = "document.querySelectorAll('.said')[0].textContent"
+    tally = "document.querySelectorAll('.said')[1].textContent"
+    a, b = "8 layers", "12 layers"
+    wins, seen = 0, set()
+    for n in range(1, 6):
+        press(tab, "Draw one seed")
+        text = tab.run(said)
+        (seed,) = map(int, re.findall(r"^Seed (\d):", text))
+        ours, theirs = data["accuracy"][b][seed], data["accuracy"][a][seed]
+        assert f"{a} {theirs:.3f}, {b} {ours:.3f}." in text
+        better = b if ours > theirs else a
+        assert f"“{better}” is better, by {abs(ours - theirs):.3f}." in text
+        wins, seen = wins + (ours > theirs), seen | {seed}
+        assert f"“{b}” was better in {wins} of {n}." in tab.run(tally)
+        assert tab.run("document.querySelectorAll('circle').length") == 2 * n
+    mean, half = data["differences"][f"{a} | {b}"]
+    assert seen == {0, 1, 2, 3, 4} and f"minus “{a}” is +{mean:.3f}" in tab.run(tally)
+    assert f"−{half - mean:.3f} to +{mean + half:.3f}, contains 0" in tab.run(tally)
+    tab.run("""(() => {
+      const menu = document.querySelector("select")
+      menu.value = "12 layers"
+      menu.dispatchEvent(new Event("change"))
+    })()""")
+    assert "different models" in tab.run(said)
+    assert tab.run("document.querySelector('.draw').disabled")
     assert not complaints(tab)

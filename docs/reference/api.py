@@ -77,7 +77,7 @@ STUDIES = dict(
     export="to_gpt2 export_hf",
     halved="halve",
     looks="watched story",
-    parts="show",
+    parts="show seeds",
 )
 
 
