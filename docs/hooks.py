@@ -156,7 +156,9 @@ def notebook(path):
 def archive():
     """minidepth.zip: what a notebook needs beside itself."""
     files = [*CODE, "pyproject.toml", "requirements.txt", "LICENSE"]
-    for pattern in ("docs/studies/*.py", "docs/results/**/*.csv", "docs/results/**/*.json*"):
+    patterns = ["docs/studies/*.py"]
+    patterns += [f"docs/results/**/*.{kind}" for kind in ("csv", "json*", "safetensors", "jinja")]
+    for pattern in patterns:
         files += sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob(pattern))
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as zipped:
@@ -254,6 +256,10 @@ def relink(soup, page, files):
 def rendered(soup, path):
     """A notebook in nbconvert's HTML → [HTML as Markdown pages have it]"""
     parts = []
+    for pre in soup.select(".jp-RenderedMarkdown .highlight > pre"):
+        code = bs4.BeautifulSoup("<code></code>", "html.parser").code  # or it would not scroll
+        code.extend(list(pre.contents))
+        pre.append(code)
     for number, cell in enumerate(soup.find_all(recursive=False), 1):
         parts += [text.decode_contents() for text in cell.select(".jp-RenderedMarkdown")]
         for code in cell.select(".jp-InputArea-editor pre"):  # not the fenced code in Markdown
@@ -267,6 +273,8 @@ def rendered(soup, path):
             text = pygments.highlight(html.unescape(text), *python)
         if text:
             parts.append(f'<div class="output highlight"><pre><code>{text}</code></pre></div>')
+        for box in cell.select('.jp-OutputArea-output[data-mime-type="text/html"]'):
+            parts.append(box.decode_contents())  # of studies/parts.py
         if figures := cell.select(".jp-RenderedSVG svg"):
             after = cell.find_next_sibling()
             caption = after and after.select_one(".jp-RenderedMarkdown > :first-child")

@@ -13,6 +13,7 @@
 #
 # <p>
 # <a class="md-button md-button--primary" href="tutorials/01_hypothesis.md">The first lesson</a>
+# <a class="md-button" href="tutorials/ask.md">Ask a model</a>
 # <a class="md-button" href="minidepth.zip">Get the code</a>
 # <a class="md-button" href="how-to/kaggle.md">Run it on Kaggle</a>
 # </p>
@@ -68,6 +69,7 @@ assert counts["wide,\nonce", 1] == counts["wide,\nonce", 2] == 0
 #
 # | if you want to | read |
 # |---|---|
+# | ask a model of one layer and one of twelve | [Ask the models](tutorials/ask.md) |
 # | see when a run learns, and how much is luck | [Seeds, threads, luck](tutorials/13_seeds.md) |
 # | find how many layers a task needs | [Depth thresholds](tutorials/06_depth_thresholds.md) |
 # | compare written steps with layers | [Thinking against depth](tutorials/07_thinking.md) |

@@ -75,6 +75,9 @@ STUDIES = dict(
     tables="summarize",
     figures="drawing heat_map",
     export="to_gpt2 export_hf",
+    halved="halve",
+    looks="watched story",
+    parts="show seeds",
 )
 
 

@@ -140,6 +140,12 @@ plt.show()
 # "twelve times the parameters that do anything with context" describe the same two models. These
 # are exact counts, without any sampling.
 #
+# Try other sizes. The two models of the report stand below yours.
+#
+# <div class="part parameters"><p>This part needs JavaScript. The figure above shows the report's
+# two models.</p></div>
+# <script src="../../assets/parameters.js" defer></script>
+#
 # ## What the head costs
 #
 # A weight that is used once for each token costs about 6 operations per token in training: 2 in the

@@ -37,7 +37,7 @@ import statistics
 
 import matplotlib.pyplot as plt
 
-from studies import results
+from studies import parts, results
 
 study = results.summary("depth")
 print(study["command"])
@@ -127,6 +127,9 @@ for path in sorted((results.RESULTS / "depth" / "runs").glob("*_n_loops-12_*")):
         for family in ("chain", "lookup", "order")
     )
     print(f"{loop}, seed {run['seed']}: {row}")
+
+# %% tags=["hide"]
+parts.show("seeds", parts.seeds(), "To draw one seed after another needs JavaScript.")
 
 # %% [markdown]
 # ## More layers, more right answers?

@@ -4,7 +4,7 @@
 # **You will learn** to get attention weights out of a model, to measure them by entropy and
 # sparsity, to see why 51 % in a published table is really 2 %, and to check what a map suggests by
 # switching heads off.<br>
-# **Time** 12 to 20 s on two CPU cores.<br>
+# **Time** 20 to 30 s on two CPU cores.<br>
 # **Needs** PyTorch and Matplotlib; no GPU, no network.
 #
 # Attention weights are easy to look at and easy to misread. This page measures first, looks second,
@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from studies import attention, results, tasks
+from studies import attention, looks, parts, results, tasks
 
 # %% [markdown]
 # ## Two measures
@@ -101,13 +101,41 @@ plt.show()
 #
 # [One look against many](01_hypothesis.md) argued how two layers answer a question from its
 # context: in the first, each answer copies the question before it; in the second, an induction head
-# finds for each query the answer that carries its question. We train that model and look.
+# finds for each query the answer that carries its question. We train that model, and one of a
+# single layer, and look.
 
 # %%
-with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(None):
-    m, t = tasks.configs("icqa", n_layers=2, out_dir=folder)
-    data = tasks.load_data(t)
-    run = md.train(m, t, data)
+runs = []
+for n_layers in (1, 2):
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(None):
+        sizes = dict(n_layers=n_layers, steps=300, eval_every=25, eval_blocks=64)
+        m, t = tasks.configs("icqa", out_dir=folder, **sizes)
+        runs.append(md.train(m, t, looks.watched(tasks.load_data(t))))
+run, data = runs[1], runs[1].data
+
+# %% [markdown]
+# ## Where does it look?
+#
+# Here is one test sequence: eight questions, each followed by its answer, and then the questions
+# again. Choose which one is asked, and move the slider through the training. A line is a look. It
+# is as wide as the weight that a head gives, times the weight with which its upper end was reached
+# itself.
+
+# %% tags=["hide"]
+without = "This part needs JavaScript. The maps below show the same sequence after the last step."
+parts.show("look", looks.story(runs), without)
+
+# %% [markdown]
+# With one layer, the lines fan out over all the answers for as long as it trains: the question
+# cannot tell which of them belongs to it. With two layers it is the same until about step 100. By
+# step 150 two things have come together: in layer 1 each answer looks at the question before it,
+# and in layer 2 the question looks at the answer that now carries its name.
+#
+# ## Maps and numbers
+#
+# The same as numbers, for the model of two layers:
+
+# %%
 base = data.measure(run.model)["accuracy"]
 print(f"accuracy {base:.3f} on {len(data.val[0]):,} test sequences")
 
@@ -192,6 +220,8 @@ assert right["sparsity"].item() == 0 and round(masked["sparsity"].item(), 3) == 
 assert (
     0.01 < corrected["a"][0][2] < 0.03 and min(s for r in corrected.values() for _, s, _ in r) > f
 )
+reached = {row["step"]: row["accuracy"] for row in run.log}
+assert reached[100] < 0.2 and reached[150] > 0.95 and runs[0].log[-1]["accuracy"] < 0.2
 assert base > 0.95 and copy_weight > 0.5 and find_weight > 0.5 > 0.3 > early_find
 assert no_first_layer < 0.3 and min(without[1, 0], without[1, 1]) > 0.9
 assert min(without[0, 0], without[0, 1]) < 0.4

@@ -1,0 +1,194 @@
+/* minidepth.js: the model of minidepth.py in another language, without a library.
+
+   It reads the folder of a trained run (config.json, tokenizer/, model.safetensors in half
+   precision) and answers. Tokens go through one at a time. Each looks at the keys and values of
+   itself and of all tokens before it, which are kept in a cache.
+
+   A vector is a Float32Array, a matrix is {shape: [rows, columns], data: its rows end to end}.
+   Sections: 1 files, 2 words, 3 the model, 4 answering. */
+
+// ---------- 1. files ----------
+
+/** The number that 16 bits mean: a sign, 5 bits of exponent, 10 bits of fraction. */
+export function half(bits) {
+  const sign = bits & 0x8000 ? -1 : 1
+  const exponent = (bits >> 10) & 31
+  const fraction = (bits & 1023) / 1024
+  if (exponent === 0) return sign * fraction * 2 ** -14 // too small for the leading 1
+  return sign * (1 + fraction) * 2 ** (exponent - 15)
+}
+
+/** The bytes of model.safetensors → {name: matrix}. The file begins with the length of a header,
+    the header says in JSON where each matrix lies, and then come the numbers. */
+export function readSafetensors(buffer) {
+  const length = Number(new DataView(buffer).getBigUint64(0, true))
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)))
+  const weights = {}
+  for (const [name, about] of Object.entries(header)) {
+    if (name === "__metadata__") continue
+    if (about.dtype !== "F16") throw new Error(`${name} is ${about.dtype}, not half precision`)
+    const [start, end] = about.data_offsets
+    const bits = new Uint16Array(buffer.slice(8 + length + start, 8 + length + end))
+    weights[name] = { shape: about.shape, data: Float32Array.from(bits, half) }
+  }
+  return weights
+}
+
+/** The folder of a run → {model, words}. */
+export async function load(folder) {
+  const names = ["config.json", "tokenizer/tokenizer.json", "model.safetensors"]
+  const files = await Promise.all(names.map((name) => fetch(`${folder}/${name}`)))
+  for (const file of files) if (!file.ok) throw new Error(`${file.url}: ${file.status}`)
+  const [config, tokenizer] = [await files[0].json(), await files[1].json()]
+  const weights = readSafetensors(await files[2].arrayBuffer())
+  return { model: new GPT(config.model, weights), words: new Words(tokenizer) }
+}
+
+// ---------- 2. words ----------
+
+const LETTERS = { " ": "Ġ", "\n": "Ċ", Ġ: " ", Ċ: "\n" } // in a tokenizer's files, and back
+const SPECIAL = /(<\|im_start\|>|<\|im_end\|>|<\/?think>)/
+const PIECES = / ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+/gu // as GPT-2 cuts: words, numbers
+
+export class Words {
+  constructor(tokenizer) {
+    this.ids = tokenizer.model.vocab // {word: its number}
+    this.ranks = new Map(tokenizer.model.merges.map((pair, rank) => [pair.join(" "), rank]))
+    this.list = []
+    for (const [word, id] of Object.entries(this.ids)) this.list[id] = word
+  }
+
+  /** A text of plain letters → its token ids. Of two neighbours, those are merged first that the
+      tokenizer learned first (byte-pair encoding). */
+  encode(text) {
+    const ids = []
+    for (const part of text.split(SPECIAL)) {
+      const pieces = SPECIAL.test(part) ? [[part]] : (part.match(PIECES) ?? []).map((p) => [...p])
+      for (const piece of pieces) {
+        const parts = piece.map((letter) => LETTERS[letter] ?? letter)
+        while (this.mergeOne(parts));
+        ids.push(...parts.map((word) => this.ids[word]))
+      }
+    }
+    return ids
+  }
+
+  mergeOne(parts) {
+    let best = -1
+    let least = Infinity
+    for (let i = 0; i + 1 < parts.length; i++) {
+      const rank = this.ranks.get(`${parts[i]} ${parts[i + 1]}`) // undefined is not less
+      if (rank < least) [best, least] = [i, rank]
+    }
+    if (best >= 0) parts.splice(best, 2, parts[best] + parts[best + 1])
+    return best >= 0
+  }
+
+  text(id) {
+    return [...this.list[id]].map((letter) => LETTERS[letter] ?? letter).join("")
+  }
+}
+
+// ---------- 3. the model ----------
+
+const row = ({ shape, data }, i) => data.subarray(i * shape[1], (i + 1) * shape[1])
+
+function dot(a, b) {
+  let total = 0
+  for (let i = 0; i < a.length; i++) total += a[i] * b[i]
+  return total
+}
+
+/** A matrix times a vector: each row's products, added up. */
+const linear = (matrix, x) =>
+  Float32Array.from({ length: matrix.shape[0] }, (_, i) => dot(row(matrix, i), x))
+
+const sum = (numbers) => numbers.reduce((total, number) => total + number, 0)
+
+/** x with mean 0 and variance 1, then scaled and shifted. */
+function layerNorm(weight, bias, x) {
+  const mean = sum(x) / x.length
+  const variance = sum(x.map((value) => (value - mean) ** 2)) / x.length
+  const scale = 1 / Math.sqrt(variance + 1e-5)
+  return x.map((value, i) => (value - mean) * scale * weight.data[i] + bias.data[i])
+}
+
+function softmax(scores) {
+  const most = Math.max(...scores) // taken off first, so that no exponential is too large
+  const powers = scores.map((score) => Math.exp(score - most))
+  const total = sum(powers)
+  return powers.map((power) => power / total)
+}
+
+export class GPT {
+  constructor(config, weights) {
+    if (config.d_ff || config.position !== "learned" || config.n_loops !== 1)
+      throw new Error("this file knows attention alone, with learned positions and without loops")
+    this.config = config
+    this.weights = weights
+    this.heads = [config.n_heads].flat() // one number, or one for each layer
+    if (this.heads.length === 1) this.heads = Array(config.n_layers).fill(this.heads[0])
+  }
+
+  /** One more token → {logits: a number for each word that may come next, attention: by layer and
+      head, the weight on each token so far}. The cache grows by this token. */
+  forward(token, cache) {
+    const w = this.weights
+    const place = row(w["position_embedding.weight"], cache[0].keys.length)
+    let x = row(w["token_embedding.weight"], token).map((value, i) => value + place[i])
+    const attention = []
+    this.heads.forEach((heads, layer) => {
+      const block = `blocks.${layer}`
+      const h = layerNorm(w[`${block}.norm1.weight`], w[`${block}.norm1.bias`], x)
+      const { y, looked } = this.attend(block, heads, h, cache[layer])
+      x = x.map((value, i) => value + y[i]) // the residual stream: a layer only adds to it
+      attention.push(looked)
+    })
+    x = layerNorm(w["norm.weight"], w["norm.bias"], x)
+    return { logits: linear(w["head.weight"] ?? w["token_embedding.weight"], x), attention }
+  }
+
+  attend(block, heads, h, { keys, values }) {
+    const C = h.length
+    const D = C / heads
+    const scale = this.config.attn_scale ?? 1 / Math.sqrt(D)
+    const qkv = linear(this.weights[`${block}.attn.qkv.weight`], h)
+    keys.push(qkv.subarray(C, 2 * C))
+    values.push(qkv.subarray(2 * C))
+    const sides = new Float32Array(C) // the outputs of the heads, side by side
+    const looked = []
+    for (let start = 0; start < C; start += D) {
+      const q = qkv.subarray(start, start + D)
+      const weights = softmax(keys.map((key) => dot(q, key.subarray(start)) * scale))
+      for (let i = start; i < start + D; i++)
+        sides[i] = sum(values.map((value, at) => weights[at] * value[i]))
+      looked.push(weights)
+    }
+    return { y: linear(this.weights[`${block}.attn.out.weight`], sides), looked }
+  }
+}
+
+// ---------- 4. answering ----------
+
+/** The tokens of a question, up to where the assistant begins to speak. */
+export function promptIds(words, question) {
+  const parts = ["<|im_start|>user\n", `${question}<|im_end|>`, "\n", "<|im_start|>assistant\n"]
+  return parts.flatMap((part) => words.encode(part))
+}
+
+/** What a conversation begins with: no keys and no values yet, in any layer. */
+export const emptyCache = (model) => model.heads.map(() => ({ keys: [], values: [] }))
+
+/** Reads the prompt, then gives one token after another, each the likeliest, until `end` or until
+    the positions are used up: {token, logits, attention: where the model looked to choose it}. */
+export function* generate(model, prompt, end) {
+  const cache = emptyCache(model)
+  let found
+  for (const token of prompt) found = model.forward(token, cache)
+  for (let n = prompt.length; n < model.config.block_size; n++) {
+    const token = found.logits.indexOf(Math.max(...found.logits))
+    yield { token, ...found }
+    if (token === end) return
+    found = model.forward(token, cache)
+  }
+}

@@ -1,0 +1,169 @@
+# %% [markdown]
+# # Ask the models
+#
+# **You will learn** what a model of one layer and a model of twelve answer to a problem of your
+# own, where each of them looked for every token that it wrote, and how short a program is that
+# runs them.<br>
+# **Time** 5 to 10 s on two CPU cores.<br>
+# **Needs** PyTorch and Matplotlib; no GPU, no network.
+#
+# Both models come from one command, `python train.py --n_layers 1 12`, on a CPU. They were trained
+# on the same problems, in the same order, for the same number of steps. Compose a problem, or draw
+# one, and let both answer. They run here, in your browser: 0.65 MB are loaded when you ask, and
+# nothing that you do leaves the page.
+#
+# <div class="part ask-the-models" data-models="../../results/ask"><p>This part needs JavaScript.
+# The same answers from Python are below.</p></div>
+# <script type="module" src="../../assets/ask.js"></script>
+#
+# Things to try:
+#
+# - Ask for a sum, a ring and a line. Twelve layers answer nearly all of them. One layer writes
+#   in the right form, but what it writes is a guess.
+# - Choose a token that twelve layers wrote, and see where the model looked to write it. Move the
+#   slider: most layers look elsewhere.
+# - Ask for four steps. Training never shows more than three, and with four even twelve layers are
+#   mostly wrong.
+#
+# ## The same from Python
+#
+# The models are stored in half precision, each in the folder of its run, so that the page and
+# Python read the same files.
+
+# %%
+import matplotlib.pyplot as plt
+import torch
+
+import minidepth as md
+from studies import attention, results
+
+names = {1: "1 layer", 12: "12 layers"}
+folders = {L: results.RESULTS / "ask" / name.replace(" ", "-") for L, name in names.items()}
+models = {L: md.load(folder)[0] for L, folder in folders.items()}
+_, tokenizer = md.load(folders[12])
+for L, folder in folders.items():
+    run = results.result(folder)
+    size = (folder / "model.safetensors").stat().st_size
+    print(
+        f"{names[L]:9} {run['params_total']:7,} parameters, {size / 1e6:.2f} MB, "
+        f"after training {run['accuracy']:.3f} of {len(run['answers'])} held-out problems"
+    )
+
+# %% [markdown]
+# Here are three problems that training never showed, one of each family, and what the models say.
+# The likeliest token is taken each time, so the answers are always the same.
+
+# %%
+problems = [md.problem_of(row) for row in md.embedded_rows(600, held_out=True)]
+some = problems[3:6]  # of two steps
+said = {L: md.answer_texts(model, tokenizer, some) for L, model in models.items()}
+for number, problem in enumerate(some):
+    print(problem["messages"][0]["content"])
+    for L in models:
+        right = md.final_answer(said[L][number]) == problem["answer"]
+        text = said[L][number].replace("\n", " ")
+        print(f"  {names[L]:9} {text} {'✓' if right else '✗'}")
+
+# %% [markdown]
+# Half precision rounds every weight to about three digits. To see what that costs, we ask the first
+# 60 of the 600 problems again and compare with the log of the training, which says which of them
+# were answered right before the rounding.
+
+# %%
+again = {}
+for L, folder in folders.items():
+    logged = [int(each) for each in results.result(folder)["answers"][:60]]
+    right = md.answers_right(models[L], tokenizer, problems[:60])
+    again[L] = sum(a == b for a, b in zip(right, logged))
+    print(f"{names[L]:9} {sum(right):.0f} right now, {sum(logged)} in the log, {again[L]} alike")
+
+# %% [markdown]
+# ## Where it looks while it writes
+#
+# Take the look-up among these problems. For each token that twelve layers write, we ask all 48
+# heads how much weight they put on each token of the question, and keep the head that looks most
+# sharply.
+
+# %%
+lookup = some[1]
+prompt = md.prompt_ids(tokenizer, lookup["messages"])
+tokens = prompt + tokenizer.encode(said[12][1], add_special_tokens=False)
+maps = torch.cat(attention.attention_maps(models[12], torch.tensor([tokens])))  # (L, H, T, T)
+first, last = 3, len(prompt) - 5  # the question without the marks around it
+words = [tokenizer.decode([token]).strip() or "⏎" for token in tokens]
+rows = range(len(prompt) - 1, len(tokens) - 1)  # each row writes the token after it
+sharpest = torch.stack([maps[:, :, row, first:last].flatten(0, 1) for row in rows])
+best = sharpest.amax(2).argmax(1)  # of each row, the head
+seen = torch.stack([sharpest[i, head] for i, head in enumerate(best)])
+H = maps.size(1)
+for word, head, weights in zip(words[len(prompt) :], best.tolist(), seen):
+    at = words[first + weights.argmax().item()]
+    print(f"{word:9} layer {head // H + 1:2}, head {head % H + 1}: {weights.max():.2f} on {at}")
+
+# %%
+figure = plt.figure(figsize=(6.4, 3.4))
+plt.imshow(seen, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+plt.xticks(range(last - first), words[first:last], fontsize=9, rotation=90)
+plt.yticks(range(len(rows)), words[len(prompt) :], fontsize=9)
+plt.xlabel("token of the question")
+plt.ylabel("token that is written")
+plt.title("Each step of the walk is looked up in the question", loc="left", fontsize=11)
+plt.show()
+
+# %% [markdown]
+# What to see: for each of the three letters of the walk there is one dark cell, on that letter in
+# the question. In all three rows it is the same head, the first of layer 2. The answer at the end
+# looks at no letter of the question: it stands in the written steps by then. Each row shows the one
+# head of 48 that looks most sharply, chosen after the fact, for one problem (n = 1), so this is a
+# picture of what happens and no measurement. [Looking inside](08_looking_inside.md) measures.
+#
+# ## The same model in another language
+#
+# [minidepth.js](../assets/minidepth.js) is the whole program of the box above: it reads the files,
+# splits text into tokens, runs the model and chooses words, in less than 200 lines and without a
+# library. This is its forward pass:
+#
+# ```js
+#   /** One more token → {logits: a number for each word that may come next, attention: by layer and
+#       head, the weight on each token so far}. The cache grows by this token. */
+#   forward(token, cache) {
+#     const w = this.weights
+#     const place = row(w["position_embedding.weight"], cache[0].keys.length)
+#     let x = row(w["token_embedding.weight"], token).map((value, i) => value + place[i])
+#     const attention = []
+#     this.heads.forEach((heads, layer) => {
+#       const block = `blocks.${layer}`
+#       const h = layerNorm(w[`${block}.norm1.weight`], w[`${block}.norm1.bias`], x)
+#       const { y, looked } = this.attend(block, heads, h, cache[layer])
+#       x = x.map((value, i) => value + y[i]) // the residual stream: a layer only adds to it
+#       attention.push(looked)
+#     })
+#     x = layerNorm(w["norm.weight"], w["norm.bias"], x)
+#     return { logits: linear(w["head.weight"] ?? w["token_embedding.weight"], x), attention }
+#   }
+# ```
+#
+# Compare it with `GPT.hidden()` in [the library](../reference/api.md#GPT). Three things differ.
+# Python takes all tokens of many conversations at once, here one token follows another. Python has
+# no loop over heads, because a tensor has an axis for them. And Python can also learn: nothing here
+# knows what a gradient is. A test compares the two programs. On twelve problems the logits differ
+# by less than 0.001 and the answers are the same, token by token.
+
+# %% tags=["hide"]
+shares = {L: results.result(folder)["accuracy"] for L, folder in folders.items()}
+assert shares[12] > 0.95 and shares[1] < 0.4
+assert min(again.values()) >= 58  # of 60
+assert [md.final_answer(text) == p["answer"] for text, p in zip(said[12], some)] == [True] * 3
+walk = [i for i, word in enumerate(words[len(prompt) :]) if word in "abcdefghij"][:3]
+assert [words[first + seen[i].argmax()] for i in walk] == "j f d".split()
+assert {best[i].item() for i in walk} == {1 * H + 0} and min(seen[i].max() for i in walk) > 0.9
+
+# %% [markdown]
+# ## Exercises
+#
+# 1. Give both models a sum of one step that is held out, and one that is not. Only 90 such sums
+#    exist. What does one layer do with those that it has seen?
+# 2. Ask twelve layers for a ring with four steps. Which step of the answer is the first wrong one?
+# 3. Train a model of two layers with `python train.py --n_layers 2`, and store it with
+#    `python docs/studies/halved.py RUN_DIR docs/results/ask/12-layers`. Is it nearer to one layer
+#    or to twelve?

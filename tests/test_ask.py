@@ -1,0 +1,247 @@
+"""Ask the models: the stored models are those of the stored run, and the browser computes what
+PyTorch does."""
+
+import json
+import os
+import pathlib
+import random
+
+import pytest
+import torch
+
+import browser
+import minidepth as md
+from minidepth_data import is_held_out
+from studies import halved, results
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+ASK = results.RESULTS / "ask"
+MODELS = {1: ASK / "1-layer", 12: ASK / "12-layers"}
+
+
+@pytest.fixture(scope="module")
+def problems():
+    return [md.problem_of(row) for row in md.embedded_rows(600, held_out=True)]
+
+
+# ---------- the stored files ----------
+
+
+def test_halving_keeps_what_loads_and_nothing_of_the_machine(finished, tmp_path):
+    halved.halve(finished, tmp_path / "half")
+    about = json.loads((tmp_path / "half" / "config.json").read_text())
+    assert about["train"]["out_dir"] == "runs"
+    assert str(tmp_path.parent) not in (tmp_path / "half" / "config.json").read_text()
+    model, tokenizer = md.load(finished)
+    half, same = md.load(tmp_path / "half")
+    assert tokenizer.get_vocab() == same.get_vocab()
+    for name, weight in model.state_dict().items():
+        assert torch.equal(half.state_dict()[name], weight.half().float()), name
+
+
+@pytest.mark.parametrize("n_layers", MODELS)
+def test_a_stored_model_answers_what_its_log_says(n_layers, problems):
+    """Of the first 60 problems; another run, or other weights, would answer others."""
+    model, tokenizer = md.load(MODELS[n_layers])
+    assert model.config.n_layers == n_layers
+    run = results.result(MODELS[n_layers])
+    right = md.answers_right(model, tokenizer, problems[:60])
+    logged = [float(each) for each in run["answers"][:60]]
+    assert sum(a != b for a, b in zip(right, logged)) <= 2  # half precision may tip one over
+    assert run["accuracy"] == run["answers"].count("1") / 600
+
+
+def test_the_twelve_layers_are_the_readme_s_run():
+    """The same command, seed and code: the same losses, to the last digit."""
+    ours = results.result(MODELS[12])["log"]
+    first = results.result(results.RESULTS / "first-run" / "laptop-12-layers")["log"]
+    keys = ("step", "train_loss", "val_loss", "answers")
+    assert [[row[key] for key in keys] for row in ours] == [
+        [row[key] for key in keys] for row in first
+    ]
+
+
+def test_what_the_page_loads_is_small():
+    needed = [folder / "model.safetensors" for folder in MODELS.values()]
+    needed += [folder / "tokenizer" / "tokenizer.json" for folder in MODELS.values()]
+    needed += [folder / "config.json" for folder in MODELS.values()]
+    size = sum(path.stat().st_size for path in needed)
+    assert size <= 1.2e6
+    assert f"{size / 1e6:.2f} MB" in (DOCS / "assets" / "ask.js").read_text()
+    assert f"{size / 1e6:.2f} MB" in (DOCS / "tutorials" / "ask.py").read_text()
+
+
+def test_the_forward_pass_on_the_page_is_that_of_the_file():
+    page = (DOCS / "tutorials" / "ask.py").read_text()
+    quoted = page.split("# ```js\n")[1].split("# ```")[0].replace("# ", "", 1).replace("\n# ", "\n")
+    assert len(quoted.splitlines()) > 15
+    assert quoted in (DOCS / "assets" / "minidepth.js").read_text()
+
+
+def test_the_forward_pass_is_one_short_file_without_a_library():
+    text = (DOCS / "assets" / "minidepth.js").read_text()
+    assert len(text.splitlines()) < 200 and "import" not in text and "http" not in text
+
+
+# ---------- in the browser ----------
+
+
+@pytest.fixture(scope="module")
+def tab():
+    """(browser, address of docs/), on a page of that address."""
+    if not browser.find():
+        assert not os.environ.get("NEEDS_BROWSER"), "no Chromium here, but NEEDS_BROWSER is set"
+        pytest.skip("Chromium is not installed; on Debian: apt install chromium")
+    server, address = browser.serve(str(DOCS))
+    tab = browser.Browser()
+    tab.view(1280, "light")
+    tab.open(address + "assets/")
+    yield tab
+    tab.close()
+    server.shutdown()
+
+
+def in_browser(tab, script):
+    """What an async function of minidepth.js (m) and problems.js (p) returns."""
+    return tab.run(f"""(async () => {{
+      const m = await import("/assets/minidepth.js")
+      const p = await import("/assets/problems.js")
+      {script}
+    }})()""")
+
+
+def test_half_precision_is_read_exactly(tab):
+    bits = [0, 1, 1023, 1024, 15360, 31743, 32769, 48128, 12345]
+    numbers = torch.tensor(bits, dtype=torch.int32).to(torch.int16).view(torch.float16).tolist()
+    assert in_browser(tab, f"return {bits}.map(m.half)") == numbers
+
+
+@pytest.mark.parametrize("n_layers", MODELS)
+def test_the_browser_computes_what_pytorch_does(tab, n_layers, problems):
+    """On 12 problems: all logits to 1e-3, attention to 1e-4, the greedy text token by token."""
+    model, tokenizer = md.load(MODELS[n_layers])
+    asked = problems[:9] + problems[100:103]
+    questions = [problem["messages"][0]["content"] for problem in asked]
+    found = in_browser(
+        tab,
+        f"""
+        const {{ model, words }} = await m.load("/results/ask/{MODELS[n_layers].name}")
+        return {json.dumps(questions)}.map((question) => {{
+          const prompt = m.promptIds(words, question)
+          const cache = m.emptyCache(model)
+          const steps = prompt.map((token) => model.forward(token, cache))
+          const said = [...m.generate(model, prompt, words.ids["<|im_end|>"])]
+          return {{
+            prompt,
+            logits: steps.map((step) => [...step.logits]),
+            attention: steps.at(-1).attention,
+            said: said.map((step) => step.token),
+            text: said.map((step) => words.text(step.token)).join(""),
+          }}
+        }})""",
+    )
+    from studies import attention
+
+    end = tokenizer.convert_tokens_to_ids("<|im_end|>")
+    furthest = 0.0
+    for problem, theirs in zip(asked, found):
+        prompt = md.prompt_ids(tokenizer, problem["messages"])
+        assert theirs["prompt"] == prompt
+        tokens = torch.tensor([prompt])
+        with torch.no_grad():
+            logits = model(tokens)[0]
+        furthest = max(furthest, (torch.tensor(theirs["logits"]) - logits).abs().max().item())
+        maps = attention.attention_maps(model, tokens)
+        for layer, weights in enumerate(theirs["attention"]):
+            assert torch.allclose(torch.tensor(weights), maps[layer][0, :, -1], atol=1e-4)
+        said = md.generate(model, tokens, 256, temperature=0, eos=end)[0, len(prompt) :].tolist()
+        assert theirs["said"] == said
+        assert theirs["text"] == tokenizer.decode(said)
+    print(f"{n_layers} layers: largest difference of a logit {furthest:.1e}")
+    assert furthest < 1e-3
+
+
+def test_composed_problems_are_the_embedded_ones(tab):
+    """Question, worked steps, answer and what is held out, as embedded_problem() has them."""
+    drawn = in_browser(
+        tab,
+        """const made = []
+        for (const family of ["chain", "lookup", "order"])
+          for (const steps of [1, 2, 3])
+            for (let i = 0; i < 20; i++) {
+              const settings = p.draw(family, steps)
+              made.push({ ...settings, ...p.problem(settings) })
+            }
+        return made""",
+    )
+    assert len(drawn) == 180
+    held = 0
+    for made in drawn:
+        family, steps, letters = made["family"], made["steps"], made["letters"]
+        if family == "chain":
+            numbers = [made["first"] / 10 + 0.01, *((n - 1) / 9 + 0.01 for n in made["adds"])]
+        else:
+            line = letters
+            if family == "lookup":
+                ring, start = letters[:6], made["from"]
+                line = ring[start:] + ring[:start] + letters[6:]
+            numbers = [line.index(letter) / 10 for letter in "abcdefghij"]
+            numbers += [made["number"] / (steps + 1) + 0.01] * (family == "order")
+            numbers += [random.random() for _ in range(6)]  # the order of the pairs
+        draws = iter(numbers)
+        question, work, answer, _, key, keys = md.embedded_problem(
+            lambda draws=draws: next(draws), family, steps
+        )
+        assert (made["work"], made["answer"]) == (work, answer)
+        assert sorted(made["question"]) == sorted(question)  # the pairs in any order
+        assert family != "chain" or made["question"] == question
+        assert made["heldOut"] == is_held_out(key, keys)
+        held += made["heldOut"]
+    assert 0 < held < 180
+
+
+def test_the_part_answers_from_the_keyboard_and_shows_where_it_looked(tab):
+    tab.run("""(async () => {
+      document.body.innerHTML =
+        '<div class="part ask-the-models" data-models="/results/ask"></div>'
+      await import("/assets/ask.js")
+    })()""")
+    assert tab.run("document.querySelectorAll('.menus select').length") == 9  # kind, steps, ring
+
+    def choose(label, value):
+        tab.run(f"""(() => {{
+          const menu = document.querySelector('select[aria-label="{label}"]')
+          menu.focus(); menu.value = "{value}"; menu.dispatchEvent(new Event("change"))
+        }})()""")
+        return tab.run("document.activeElement.getAttribute('aria-label')") == label
+
+    assert choose("kind of problem", "order") and choose("steps", "1")
+    assert choose("letter 1", "c") and choose("letter 2", "a") and choose("letter 1", "a")
+    assert choose("which one is asked", "1")
+    question = "Sort a c. Number 2 ?"
+    assert tab.run("document.querySelector('.question').textContent") == question
+    tab.run("""new Promise((resolve) => {
+      document.querySelector(".part").addEventListener("answered", resolve)
+      document.querySelector("button.ask").focus()
+      document.activeElement.click()
+    })""")
+    model, tokenizer = md.load(MODELS[12])
+    prompt = torch.tensor([md.prompt_ids(tokenizer, [dict(role="user", content=question)])])
+    end = tokenizer.convert_tokens_to_ids("<|im_end|>")
+    said = md.generate(model, prompt, 256, temperature=0, eos=end)[0, prompt.size(1) :].tolist()
+    answer = md.final_answer(tokenizer.decode(said[:-1]))
+    deep = "document.querySelectorAll('.answers section')[1]"
+    verdict = tab.run(f"{deep}.querySelector('.verdict').textContent")
+    assert verdict.startswith(f"✓ {answer} " if answer == "c" else f"✗ {answer}:")
+    shown = tab.run(f"[...{deep}.querySelectorAll('button')].map(button => button.textContent)")
+    assert shown == [tokenizer.decode([token]).replace("\n", "⏎").strip() for token in said]
+    told = f"{deep}.querySelector('.looked p').textContent"
+    before = tab.run(told)
+    tab.run(f"""(() => {{
+      const slider = {deep}.querySelector("input")
+      slider.value = slider.value === "12" ? 1 : 12
+      slider.dispatchEvent(new Event("input"))
+    }})()""")
+    assert tab.run(told) != before and "of 12" in tab.run(told)
+    assert not [what for what in tab.complaints() if "favicon" not in what]

@@ -1,0 +1,253 @@
+"""The parts of pages that answer to the reader: their data is what the models did, and a browser
+shows it. Ask the models has test_ask.py."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+
+import pytest
+import torch
+
+import browser
+import minidepth as md
+from studies import attention, looks, parts, results, tasks
+
+DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
+
+
+@pytest.fixture(scope="module")
+def tab():
+    """(browser, address of docs/), on a page of that address."""
+    if not browser.find():
+        assert not os.environ.get("NEEDS_BROWSER"), "no Chromium here, but NEEDS_BROWSER is set"
+        pytest.skip("Chromium is not installed; on Debian: apt install chromium")
+    server, address = browser.serve(str(DOCS))
+    tab = browser.Browser()
+    tab.view(1280, "light")
+    yield tab, address
+    tab.close()
+    server.shutdown()
+
+
+def opened(tab, name, data):
+    """The browser, on a page that holds nothing but this part."""
+    tab, address = tab
+    tab.open(address + "assets/")
+    box = parts.html(name, data, "no script").split("\n")[0]
+    style = '<meta name="viewport" content="width=device-width">'
+    style += '<link rel="stylesheet" href="/assets/parts.css">'
+    tab.run(f"document.head.innerHTML = {json.dumps(style)}")
+    tab.run(f"document.body.innerHTML = {json.dumps(box)}")
+    tab.run(f"""new Promise((resolve) => {{
+      const script = document.createElement("script")
+      script.src = "/assets/{name}.js"
+      script.onload = resolve
+      document.body.append(script)
+    }})""")
+    return tab
+
+
+def complaints(tab):
+    return [what for what in tab.complaints() if "favicon" not in what]
+
+
+def press(tab, text):
+    """Click on the button that says this."""
+    tab.run(f"""[...document.querySelectorAll("button")]
+      .find(button => button.textContent.trim() === {json.dumps(text)}).click()""")
+
+
+def slide(tab, number, value):
+    tab.run(f"""(() => {{
+      const slider = document.querySelectorAll("input[type=range]")[{number}]
+      slider.value = {value}
+      slider.dispatchEvent(new Event("input"))
+    }})()""")
+
+
+def test_data_cannot_end_its_own_box():
+    text = parts.html("look", dict(a="</script><b>"), "none")
+    assert text.count("</script>") == 2 and "<b>" in text  # of the data, and of the script
+
+
+# ---------- where does it look ----------
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Of icqa, one layer and two, after 40 and 150 steps."""
+    made = []
+    for n_layers, steps in ((1, 40), (2, 150)):
+        out = str(tmp_path_factory.mktemp("runs"))
+        sizes = dict(n_layers=n_layers, steps=steps, warmup_steps=10, eval_every=20, eval_blocks=8)
+        m, t = tasks.configs("icqa", out_dir=out, **sizes)
+        made.append(md.train(m, t, looks.watched(tasks.load_data(t))))
+    return made
+
+
+def test_watching_changes_nothing(runs, tmp_path):
+    run = runs[0]
+    t = dataclasses.replace(run.t, out_dir=str(tmp_path))
+    plain = md.train(run.model.config, t, tasks.load_data(t))
+    assert [row["train_loss"] for row in plain.log] == [row["train_loss"] for row in run.log]
+    assert not hasattr(plain.data, "snapshots")
+
+
+def test_a_story_is_what_the_model_did(runs):
+    story = looks.story(runs, until=60)
+    assert [[now["step"] for now in model] for model in story["models"]] == [
+        [1, 20, 40],
+        [1, 20, 40, 60, 150],
+    ]
+    data, model = runs[1].data, runs[1].model
+    tokens, targets = looks.first_test(data)
+    assert story["tokens"][:2] == [f"q{tokens[0, 0]}", f"a{tokens[0, 1] - 16}"]
+    assert story["targets"] == [(i, f"a{targets[0, i] - 16}") for i in range(16, 24)]
+    last = story["models"][1][-1]
+    assert last["right"] == runs[1].log[-1]["accuracy"]
+    maps = attention.attention_maps(model, tokens)
+    for layer, heads in enumerate(last["maps"]):
+        for head, text in enumerate(heads):
+            weights = torch.zeros(24, 24)
+            digits = iter([int(text[i : i + 2]) for i in range(0, len(text), 2)])
+            for query in range(24):
+                for key in range(query + 1):
+                    weights[query, key] = next(digits) / 100
+            assert next(digits, None) is None
+            assert torch.allclose(weights, maps[layer][0, head], atol=0.011)
+    with torch.no_grad():
+        shares = model(tokens).softmax(-1)[0]
+    for (place, right), (word, share, right_share) in zip(story["targets"], last["said"]):
+        said = shares[place].argmax().item()
+        assert word == (f"a{said - 16}" if said >= 16 else f"q{said}")
+        assert abs(share - shares[place, said].item()) < 1e-3
+        assert abs(right_share - shares[place, 16 + int(right[1:])].item()) < 1e-3
+
+
+def test_the_lines_are_the_weights(runs, tab):
+    story = looks.story(runs)
+    tab = opened(tab, "look", story)
+    said = "document.querySelector('.said').textContent"
+    last = story["models"][1][-1]
+    for number, (place, right) in enumerate(story["targets"]):
+        press(tab, story["tokens"][place])
+        word, share, _ = last["said"][number]
+        text = tab.run(said)
+        assert f"{story['tokens'][place]} is asked. After step 150" in text
+        (percent,) = re.findall(rf"says {word}, to which it gives (\d+) %", text)
+        assert abs(int(percent) - 100 * share) <= 0.51
+        assert ("That is right." in text) == (word == right)
+    # the last question, from layer 2 on: the widest line of each head is its largest weight
+    widths = "[...document.querySelectorAll('path')].map(p => +p.getAttribute('stroke-width'))"
+    for head in (1, 2):
+        press(tab, f"head {3 - head}")  # off
+        maps = [heads[head - 1] for heads in last["maps"]]
+        start = place * (place + 1)
+        weights = [int(maps[1][start + 2 * i : start + 2 * i + 2]) / 99 for i in range(place + 1)]
+        wide = max(tab.run(widths))
+        lower = max(int(maps[0][i : i + 2]) for i in range(0, len(maps[0]), 2)) / 99
+        assert 0.5 + 4.5 * max(weights) <= wide + 1e-6 <= 0.5 + 4.5 * max(*weights, lower) + 2e-6
+        assert f"(head {head}, {100 * max(weights):.0f} %" in tab.run(said)
+        press(tab, f"head {3 - head}")
+    slide(tab, 0, 0)
+    assert "After step 1," in tab.run(said)
+    press(tab, "1 layer")
+    assert "the model of 1 layer" in tab.run(said) and "In layer 2" not in tab.run(said)
+    assert not complaints(tab)
+
+
+def test_the_picture_fits_a_phone(runs, tab):
+    tab[0].view(375, "dark")
+    try:
+        page = opened(tab, "look", looks.story(runs))
+        assert page.run("innerWidth") == 375
+        sizes = page.run("""[...document.querySelectorAll("svg text")]
+          .map(text => text.getBoundingClientRect().height)""")
+        assert len(sizes) > 24 and min(sizes) >= 11
+    finally:
+        tab[0].view(1280, "light")
+
+
+# ---------- how many parameters ----------
+
+
+def test_the_sliders_count_as_the_library_does(tab):
+    tab = opened(tab, "parameters", None)
+    names = "[...document.querySelectorAll('.bars .name')].map(name => name.textContent)"
+    report, _ = md.configs("report")
+    for L in (1, 12):
+        counted = md.parameters(dataclasses.replace(report, n_layers=L))["total"]
+        name = f"report, {L} layer{'s' if L > 1 else ''}: {counted:,}"
+        assert name in tab.run(names)
+    widths = [32 * (i + 1) for i in range(32)]
+    words = [332, 1000, 2048, 5000, 10000, 20000, 32000, 50257, 100000, 151665]
+    for i, width, vocabulary, tied in [(0, 0, 0, True), (11, 11, 9, False), (47, 31, 4, True)]:
+        slide(tab, 0, i)
+        slide(tab, 1, width)
+        slide(tab, 2, vocabulary)
+        if tab.run("document.querySelector('[type=checkbox]').checked") != tied:
+            tab.run("document.querySelector('[type=checkbox]').click()")
+        C = widths[width]
+        sizes = dict(n_layers=i + 1, d_model=C, d_ff=4 * C, vocab_size=words[vocabulary])
+        config = dataclasses.replace(report, **sizes, tie_weights=tied)
+        counted = md.parameters(config)
+        said = tab.run("document.querySelector('p[aria-live]').textContent")
+        assert f"Yours has {counted['total']:,} parameters. {counted['blocks']:,} of them" in said
+        parts = tab.run("[...document.querySelector('.bar').children].map(part => part.title)")
+        for text, part in zip(parts, ("embedding", "position", "blocks", "head")):
+            assert text.endswith(f" {counted[part]:,}")
+        assert f"{100 * counted['blocks'] / counted['total']:.1f} %" in said
+    assert not complaints(tab)
+
+
+# ---------- draw one seed ----------
+
+
+def test_the_draws_are_the_stored_runs():
+    data = parts.seeds()
+    assert data["seeds"] == [0, 1, 2, 3, 4] and len(data["accuracy"]) == 7
+    runs = {}
+    for path in results.RESULTS.glob("depth-sweep/runs/*/"):
+        run = results.result(path)
+        name = f"{run['n_layers']} layer{'s' if run['n_layers'] > 1 else ''}"
+        runs[name, run["seed"]] = run["accuracy"]
+    assert len(runs) >= 15
+    for (name, seed), accuracy in runs.items():
+        assert data["accuracy"][name][seed] == accuracy
+    a, b = data["accuracy"]["8 layers"], data["accuracy"]["12 layers"]
+    gaps = [ours - theirs for ours, theirs in zip(b, a)]
+    assert data["differences"]["8 layers | 12 layers"] == results.interval(gaps)
+    assert min(gaps) < -0.1 and max(gaps) > 0.1  # one run can say either
+
+
+def test_one_seed_is_drawn_and_its_conclusion_named(tab):
+    data = parts.seeds()
+    tab = opened(tab, "seeds", data)
+    said = "document.querySelectorAll('.said')[0].textContent"
+    tally = "document.querySelectorAll('.said')[1].textContent"
+    a, b = "8 layers", "12 layers"
+    wins, seen = 0, set()
+    for n in range(1, 6):
+        press(tab, "Draw one seed")
+        text = tab.run(said)
+        (seed,) = map(int, re.findall(r"^Seed (\d):", text))
+        ours, theirs = data["accuracy"][b][seed], data["accuracy"][a][seed]
+        assert f"{a} {theirs:.3f}, {b} {ours:.3f}." in text
+        better = b if ours > theirs else a
+        assert f"“{better}” is better, by {abs(ours - theirs):.3f}." in text
+        wins, seen = wins + (ours > theirs), seen | {seed}
+        assert f"“{b}” was better in {wins} of {n}." in tab.run(tally)
+        assert tab.run("document.querySelectorAll('circle').length") == 2 * n
+    mean, half = data["differences"][f"{a} | {b}"]
+    assert seen == {0, 1, 2, 3, 4} and f"minus “{a}” is +{mean:.3f}" in tab.run(tally)
+    assert f"−{half - mean:.3f} to +{mean + half:.3f}, contains 0" in tab.run(tally)
+    tab.run("""(() => {
+      const menu = document.querySelector("select")
+      menu.value = "12 layers"
+      menu.dispatchEvent(new Event("change"))
+    })()""")
+    assert "different models" in tab.run(said)
+    assert tab.run("document.querySelector('.draw').disabled")
+    assert not complaints(tab)
