@@ -42,7 +42,9 @@ from torch import nn
 
 from minidepth_files import (  # noqa: F401
     MOST,
+    agreed,
     all_finite,
+    at_the_same_step,
     blame,
     check_fields,
     checksum,
@@ -50,6 +52,7 @@ from minidepth_files import (  # noqa: F401
     from_json,
     inside,
     locked,
+    processes,
     provenance,
     regular,
     settings,
@@ -686,11 +689,6 @@ def pick_precision(name, device):
     return dtype, f"{name}, as asked"
 
 
-def processes():
-    """(rank, world): which process of how many this is, as torchrun says."""
-    return int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
-
-
 def parallel(model, device, say=print):
     """The model itself, or wrapped for several GPUs or the processes of torchrun."""
     (_, world), gpus = processes(), torch.cuda.device_count()
@@ -1001,15 +999,6 @@ class Run:
         write_file(self.path("log.jsonl"), lambda f: f.writelines(lines))
 
 
-def agreed(loss, stopping, device):
-    """The loss of all processes together, and whether any of them is asked to stop."""
-    if not torch.distributed.is_initialized():
-        return loss, stopping
-    sums = torch.tensor([loss, stopping], device=device)
-    torch.distributed.all_reduce(sums)
-    return sums[0].item(), sums[1].item() > 0
-
-
 def log_line(row, config):
     """A row of the log as it is printed, in the report's own format."""
     where = f"epoch {row['epoch']} step {row['step']}/{config.steps} lr {row['lr']:.2e}"
@@ -1052,6 +1041,7 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
             run.restore()
         elif rank == 0:
             run.begin(command)
+        at_the_same_step(run.now["step"], run.device, folder)
         if run.finished:
             if rank == 0:
                 run.write_log()  # it lacks a line if the run died after its last checkpoint

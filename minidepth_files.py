@@ -1,4 +1,5 @@
-"""What minidepth lets in, settings and files, and how it writes: whole or not at all.
+"""What minidepth lets in, settings and files, how it writes, whole or not at all, and what several
+processes tell each other.
 
 minidepth.py offers these names as its own. Nothing here knows what a model is; read this file when
 you want to know why a run that was killed, or whose disk lost a bit, goes on to the same result.
@@ -231,3 +232,33 @@ def provenance(device):
         done = subprocess.run(git, cwd=here, capture_output=True, text=True)
         commit = done.stdout.strip() or None
     return dict(versions=versions, device=name, commit=commit)
+
+
+# ---------- several processes ----------
+
+
+def processes():
+    """(rank, world): which process of how many this is, as torchrun says."""
+    return int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+
+
+def agreed(loss, stopping, device):
+    """The loss of all processes together, and whether any of them is asked to stop."""
+    if not torch.distributed.is_initialized():
+        return loss, stopping
+    sums = torch.tensor([loss, stopping], device=device)
+    torch.distributed.all_reduce(sums)
+    return sums[0].item(), sums[1].item() > 0
+
+
+def at_the_same_step(step, device, folder):
+    """Raise ValueError if the processes would go on from different steps: each of them reads the
+    run's folder for itself, and another machine may have an older copy of it, or none."""
+    if not torch.distributed.is_initialized():
+        return
+    ends = torch.tensor([step, -step], device=device)
+    torch.distributed.all_reduce(ends, torch.distributed.ReduceOp.MAX)
+    last, first = ends[0].item(), -ends[1].item()
+    if first != last:
+        n = f"{folder} is at step {first} for one process and at step {last} for another"
+        raise ValueError(f"{n}; let all machines share the folder, or copy it to each of them")

@@ -207,7 +207,7 @@ def stop_requests():
 
 def run_training(m, t, resume=False):
     """Load the data, print the facts, train, draw, answer; the exit code."""
-    from studies import compiling, curve
+    from studies import compiling, curve, processes
 
     first = md.processes()[0] == 0  # under torchrun one process speaks
     folder = os.path.join(t.out_dir, t.name)
@@ -221,7 +221,7 @@ def run_training(m, t, resume=False):
     t = md.counted_steps(t, data)
     if first:
         print_facts(m, t, data)
-    with stop_requests() as noted:
+    with stop_requests() as noted, processes.connected(folder):
         command = shlex.join(["python", os.path.basename(sys.argv[0]), *sys.argv[1:]])
         run = md.train(m, t, data, resume, command, stop=lambda: bool(noted))
     if first and run.log:
@@ -252,7 +252,8 @@ def resume(run_dir, changes, dry_run=False):
         if getattr(t, name, None) != value or ".py" not in shown(value):
             raise ValueError(f"--resume keeps the run's settings; leave out --{name}")
     t.out_dir, t.name = os.path.split(os.path.normpath(run_dir))
-    print(f"resume {run_dir}")
+    if md.processes()[0] == 0:
+        print(f"resume {run_dir}")
     check.memory(m, t)
     if dry_run:
         return print_facts(m, t)
