@@ -245,7 +245,7 @@ def print_facts(m, t, data=None):
 
 def resume(run_dir, changes, dry_run=False):
     """Go on with a run. Code of one's own that made its data is executed if it is named again."""
-    from studies import check
+    from studies import check, processes
 
     m, t = md.read_config(run_dir)
     for name, value in changes.items():
@@ -254,6 +254,7 @@ def resume(run_dir, changes, dry_run=False):
     t.out_dir, t.name = os.path.split(os.path.normpath(run_dir))
     if md.processes()[0] == 0:
         print(f"resume {run_dir}")
+    processes.check(t, resumed=True)
     check.memory(m, t)
     if dry_run:
         return print_facts(m, t)
@@ -273,7 +274,7 @@ def run_command(arguments):
         elif not isinstance(values, list):
             axes[name] = [values]
     changes = {name: values[0] for name, values in axes.items()}
-    from studies import check
+    from studies import check, processes
 
     check.flags(a, axes)
     code = [*changes.get("data", ()), changes.get("loader", ""), a["study"] or ""]
@@ -296,6 +297,7 @@ def run_command(arguments):
             return plan.train_all(a, preset, cells, study)
         changes = cells[0][1]
     m, t = configs(preset, changes)
+    processes.check(t)
     check.memory(m, t)
     if a["bench"]:
         from studies import bench

@@ -1,7 +1,7 @@
 """What two processes do for tests/test_processes.py: torchrun --nproc_per_node 2 tests/ranks.py DIR
 
 All of it in one start of torchrun, for that takes longer than the rest. The folder DIR has flags in
-flags.json, and the runs `cut` and `old`, which were stopped.
+flags.json, and the runs `cut`, `ddp`, `new` and `old`, which were stopped.
 """
 
 import contextlib
@@ -17,8 +17,8 @@ import minidepth as md
 import train
 
 DROPOUT = dict(
-    n_layers=2, d_model=16, n_heads=2, d_ff=32, dropout=0.3, batch_size=4, grad_accum=3, steps=3,
-    warmup_steps=0, lr=0.5, grad_clip=1e9, eval_every=1, max_rows=60, eval_problems=0,
+    n_layers=2, n_loops=2, d_model=16, n_heads=2, d_ff=32, dropout=0.3, batch_size=4, grad_accum=3,
+    steps=3, warmup_steps=0, lr=0.5, grad_clip=1e9, eval_every=1, max_rows=60, eval_problems=0,
     watch_problems=0,
 )  # fmt: skip
 
@@ -55,7 +55,7 @@ def replaced(**names):
             setattr(md, name, value)
 
 
-def with_dropout(out):
+def with_dropout(out, name="dropout", **changes):
     """A run with dropout and SGD: the seeds of its steps, its log and its weights."""
     seeds, real = [], md.train_step
 
@@ -64,8 +64,15 @@ def with_dropout(out):
         return real(*arguments)
 
     with replaced(train_step=see, make_optimizer=sgd):
-        run = md.train(*md.configs("laptop", **DROPOUT, out_dir=out, name="dropout"))
-    return dict(seeds=seeds, log=run.log, weights=run.model.state_dict())
+        run = md.train(*md.configs("laptop", **DROPOUT, **changes, out_dir=out, name=name))
+    found = dict(seeds=seeds, losses=losses(run.log), weights=run.model.state_dict())
+    if run.t.fsdp and md.processes()[0]:
+        found["weights"] = None  # it has parts of them
+    return found
+
+
+def losses(log):
+    return [row["train_loss"] for row in log]
 
 
 def die_at_the_sixth_step(flags):
@@ -100,7 +107,12 @@ def main(folder):
         return dict(code=code, said=said.getvalue(), errors=errors.getvalue())
 
     found = dict(step=one_step(), dropout=with_dropout(path("two")))
+    found["shared"] = with_dropout(path("two"), "shared", fsdp=True, grad_checkpoint=True)
     found["whole"] = command(*flags, "--name", "two")
+    found["fsdp"] = command(*flags, "--name", "fsdp", "--fsdp")
+    m, t = md.read_config(path("ddp"))
+    t.name, t.fsdp = "ddp", True
+    found["sharing"] = losses(md.train(m, t, resume=True).log)
     found["rest"] = command("--resume", path("cut"))
     # as on two machines that share no folder
     found["apart"] = command("--resume", path(("new", "old")[rank]))

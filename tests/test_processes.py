@@ -32,7 +32,7 @@ def two(tmp_path_factory):
     flags = ["--data", str(folder / "rows.jsonl"), "--out_dir", str(folder), *FLAGS.split()]
     (folder / "flags.json").write_text(json.dumps(flags))
     assert train.main([*flags, "--name", "one"]) == 0
-    for name in ("cut", "new", "old"):
+    for name in ("cut", "ddp", "new", "old"):
         shutil.copytree(folder / "one", folder / name)
         os.replace(folder / name / "state.previous.pt", folder / name / "state.pt")  # step 8 of 12
     os.remove(folder / "old" / "state.pt")  # this one would begin anew
@@ -101,7 +101,7 @@ def test_dropout_and_accumulation_on_two_processes_are_what_their_shares_give_by
     own = lambda step, rank: md.generator(t.seed, step, rank).initial_seed()  # noqa: E731
     weights, losses = shares_by_hand(m, t, data, own)
     assert largest_difference(weights, first["weights"]) < 1e-5
-    assert losses == pytest.approx([row["train_loss"] for row in first["log"]], rel=1e-5)
+    assert losses == pytest.approx(first["losses"], rel=1e-5)
     # and these weights would tell if both processes had dropped the same
     weights, _ = shares_by_hand(m, t, data, lambda step, rank: own(step, 0))
     assert largest_difference(weights, first["weights"]) > 1e-3
@@ -112,6 +112,16 @@ def test_processes_draw_dropout_of_their_own(two, tmp_path):
     one = ranks.with_dropout(str(tmp_path))["seeds"]
     first, second = first["dropout"]["seeds"], second["dropout"]["seeds"]
     assert one == first and len(set(first) | set(second)) == 6
+
+
+def test_shared_weights_and_layers_computed_twice_give_what_copies_give_with_dropout(two):
+    """--fsdp and --grad_checkpoint together, over looped layers, against neither."""
+    folder, _, (first, second) = two
+    assert first["shared"]["losses"] == pytest.approx(first["dropout"]["losses"], rel=1e-5)
+    assert largest_difference(first["shared"]["weights"], first["dropout"]["weights"]) < 1e-5
+    assert first["shared"]["seeds"] == first["dropout"]["seeds"]
+    model, _ = md.load(folder / "two" / "shared")
+    assert largest_difference(model.state_dict(), first["shared"]["weights"]) == 0
 
 
 # ---------- the command ----------
@@ -127,6 +137,46 @@ def test_two_processes_equal_one_and_go_on_where_one_has_stopped(two):
         assert second[what]["said"] == ""
         same_losses(log_of(folder / name), log_of(folder / "one"))
     assert "step 10/12" in first["rest"]["said"] and "step 8/12" not in first["rest"]["said"]
+
+
+def kinds(value):
+    """What a checkpoint holds, without the numbers."""
+    if isinstance(value, dict):
+        return {key: kinds(part) for key, part in value.items()}
+    return (type(value), value.shape) if isinstance(value, torch.Tensor) else type(value)
+
+
+def test_fsdp_writes_the_files_of_one_process_and_one_process_goes_on(two):
+    folder, _, (first, second) = two
+    assert first["fsdp"]["code"] == second["fsdp"]["code"] == 0, first["fsdp"]["errors"]
+    said = first["fsdp"]["said"]
+    assert "Each of 2 processes keeps a part of every weight" in said and "step 12/12" in said
+    assert "Distributed" not in said and second["fsdp"]["said"] == ""
+    same_losses(log_of(folder / "fsdp"), log_of(folder / "one"))
+    ours, theirs = (md.whole_state(folder / name / "state.pt") for name in ("fsdp", "one"))
+    assert kinds(ours) == kinds(theirs)
+    assert largest_difference(ours["model"], theirs["model"]) < 1e-5
+    for i, moments in theirs["optimizer"]["state"].items():
+        assert largest_difference(ours["optimizer"]["state"][i], moments) < 1e-5
+    os.replace(folder / "fsdp" / "state.previous.pt", folder / "fsdp" / "state.pt")
+    assert train.main(["--resume", str(folder / "fsdp")]) == 0
+    same_losses(log_of(folder / "fsdp"), log_of(folder / "one"))
+
+
+def test_fsdp_goes_on_from_a_checkpoint_of_one_process(two):
+    folder, _, (first, _) = two
+    same_losses(log_of(folder / "ddp"), log_of(folder / "one"))
+    assert first["sharing"] == [row["train_loss"] for row in log_of(folder / "ddp")]
+
+
+def test_fsdp_without_torchrun_is_refused(two, capsys):
+    flags = json.loads((two[0] / "flags.json").read_text())
+    for more in (["--name", "alone"], ["--bench"], ["--dry_run"], ["--seed", "0", "1"]):
+        assert train.main([*flags, "--fsdp", *more]) == 2
+        problem = "--fsdp shares the weights among the processes of torchrun: torchrun --nproc"
+        assert problem in capsys.readouterr().err
+    assert train.main([*flags, "--fsdp", "--compile"]) == 2
+    assert "--fsdp does not work with --compile" in capsys.readouterr().err
 
 
 def test_machines_with_different_copies_of_a_run_do_not_go_on(two):

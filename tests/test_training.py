@@ -730,3 +730,18 @@ def test_of_two_that_begin_at_once_one_is_refused(tmp_path):
     said = "".join(errors)
     assert "is being trained by another process" in said or "exists; go on with" in said
     assert results.result(str(tmp_path / "run"))["step"] == 30
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_layers_computed_twice_give_the_same_run_bit_for_bit(tiny, data, precision, monkeypatch):
+    calls, real = [], md.Block.forward
+    see = lambda self, *a: calls.append(self.training) or real(self, *a)  # noqa: E731
+    settings = dict(precision=precision, dropout=0.3, n_loops=2, grad_accum=2)
+    once = md.train(*tiny(name="once", **settings), data=data)
+    monkeypatch.setattr(md.Block, "forward", see)
+    twice = md.train(*tiny(name="twice", grad_checkpoint=True, **settings), data=data)
+    assert losses(twice.log) == losses(once.log)
+    for key, weight in once.model.state_dict().items():
+        assert torch.equal(weight, twice.model.state_dict()[key]), key
+    # 12 steps of 2 batches through 2 layers, looped twice; in training alone each is computed again
+    assert sum(calls) == 12 * 2 * 2 * 2 * 2
