@@ -75,6 +75,7 @@ STUDIES = dict(
     tables="summarize",
     figures="drawing heat_map",
     export="to_gpt2 export_hf",
+    fits="peak of_a_layer",
 )
 
 
