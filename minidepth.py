@@ -39,20 +39,28 @@ from dataclasses import dataclass, field
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from minidepth_files import (  # noqa: F401
     MOST,
+    agreed,
     all_finite,
+    at_the_same_step,
     blame,
     check_fields,
     checksum,
+    connect,
+    divided,
     folder_checksum,
     from_json,
     inside,
     locked,
+    processes,
     provenance,
     regular,
     settings,
+    sharded,
+    whole,
     whole_state,
     without_home,
     write_file,
@@ -145,6 +153,8 @@ class TrainConfig:
     device: str = option("auto", "where to train", choices=("auto", "cuda", "mps", "cpu"))
     precision: str = option("auto", "fp16 on CUDA, else fp32", choices=PRECISIONS)
     compile: bool = option(False, "train with torch.compile, a block at a time; one device only")
+    grad_checkpoint: bool = option(False, "compute each layer twice, to keep less of it")
+    fsdp: bool = option(False, "under torchrun: each process keeps a part of every weight")
     seed: int = option(0, "of the weights, the dropout and the order of the batches", 0, 2**31)
     eval_every: int = option(25, "steps from one evaluation to the next", 1)
     eval_blocks: int = option(64, "validation blocks measured, always the same ones", 1)
@@ -397,6 +407,7 @@ class GPT(nn.Module):
             self.head = nn.Linear(c.d_model, c.vocab_size, bias=False)
         self.half = None  # autocast dtype, set by train()
         self.compiled = None  # torch.compile's forms of the blocks, set by train()
+        self.checkpointed = False  # whether layers are computed twice, set by train()
         self.n_words = c.vocab_size  # ids from here on belong to no word and are never sampled
         self.init_weights()
 
@@ -442,7 +453,10 @@ class GPT(nn.Module):
         x = dropout(x, c.dropout, self.training)
         layers = self.compiled if self.compiled and self.training else self.blocks
         for i in range(c.n_loops * c.n_layers):  # looped: the same weights again (2502.17416)
-            x = layers[i % c.n_layers](x, cache[i] if cache else None)
+            layer = layers[i % c.n_layers]
+            if self.checkpointed and torch.is_grad_enabled():
+                layer = functools.partial(checkpoint, layer, use_reentrant=False)
+            x = layer(x, cache[i] if cache else None)
         return self.norm(x)
 
     def forward(self, tokens, targets=None, cache=None):
@@ -667,10 +681,9 @@ def pick_device(name):
     try:
         torch.ones(1, device=device).add_(1)  # a GPU can be found and still have no kernels
     except RuntimeError as error:
-        raise ValueError(
-            f"device {device} cannot be used by PyTorch {torch.__version__} ({error!s:.60}); "
-            "on Kaggle choose GPU T4 x2, or use --device cpu"
-        ) from None
+        why = f"cannot be used by PyTorch {torch.__version__} ({error!s:.60})"
+        other = "on Kaggle choose GPU T4 x2, or use --device cpu"
+        raise ValueError(f"device {device} {why}; {other}") from None
     return device
 
 
@@ -686,19 +699,14 @@ def pick_precision(name, device):
     return dtype, f"{name}, as asked"
 
 
-def processes():
-    """(rank, world): which process of how many this is, as torchrun says."""
-    return int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
-
-
-def parallel(model, device, say=print):
+def parallel(model, device, say=print, fsdp=False):
     """The model itself, or wrapped for several GPUs or the processes of torchrun."""
     (_, world), gpus = processes(), torch.cuda.device_count()
     if world > 1:
-        if device.type == "cuda":
-            torch.cuda.set_device(device)
-        if not torch.distributed.is_initialized():
-            torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        connect(device)
+        if fsdp:
+            say(f"Each of {world} processes keeps a part of every weight")
+            return sharded(model, model.blocks, device)
         say(f"Wrapping model with DistributedDataParallel over {world} processes")
         return nn.parallel.DistributedDataParallel(model)
     if device.type == "cuda" and gpus > 1:
@@ -743,7 +751,7 @@ def train_step(wrapped, optimizer, scaler, tokens, targets, lr, config):
     for i, (x, y) in enumerate(parts):
         x, y = x[rank::world].to(device), y[rank::world].to(device)
         alone = contextlib.nullcontext()
-        if world > 1 and i + 1 < len(parts):
+        if world > 1 and not config.fsdp and i + 1 < len(parts):
             alone = wrapped.no_sync()  # gradients travel once a step, with the last part
         with alone:
             loss_sum, _ = wrapped(x, y)  # (B,), gathered from all GPUs
@@ -838,13 +846,16 @@ class Run:
         self.t, self.data, self.dir, self.log, self.say = t, data, folder, [], say
         self.tokenizer, self.fingerprint = data.tokenizer, data.fingerprint()
         self.device = pick_device(t.device)
+        # of several processes the first one evaluates and writes; with --fsdp it needs the others
+        self.takes_part = processes()[0] == 0 or t.fsdp
         half, _ = pick_precision(t.precision, self.device)
         torch.manual_seed(t.seed)
         self.model = GPT(m)
         self.model.n_words, self.model.half = data.n_words, half
         if t.compile:  # blocks are alike: what is compiled for the first one serves all
             self.model.compiled = [torch.compile(block) for block in self.model.blocks]
-        self.wrapped = parallel(self.model.to(self.device).train(), self.device, say)
+        self.model.checkpointed = t.grad_checkpoint
+        self.wrapped = parallel(self.model.to(self.device).train(), self.device, say, t.fsdp)
         self.optimizer = make_optimizer(self.model, t)
         # multiplies the loss, so that gradients below fp16's smallest number are not lost
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=half == torch.float16)
@@ -883,11 +894,13 @@ class Run:
         from safetensors.torch import save
 
         self.now["seconds"] = time.perf_counter() - self.began
-        weights = self.model.state_dict()
+        weights, moments = whole(self.model.state_dict()), whole(self.optimizer.state_dict())
+        if processes()[0]:  # it gave its parts
+            return
         if not all_finite(weights):
             what = f"infinite or NaN after step {self.now['step']}"
             raise Diverged(f"the weights are {what}; lower --lr or raise --warmup_steps")
-        state = dict(model=weights, optimizer=self.optimizer.state_dict(), now=self.now)
+        state = dict(model=weights, optimizer=moments, now=self.now)
         state |= dict(scaler=self.scaler.state_dict(), data=self.data.state, log=self.log)
         used = settings(self.model.config, self.t)
         state |= dict(fingerprint=self.fingerprint, settings=used, tokenizer=self.keep_tokenizer())
@@ -931,8 +944,10 @@ class Run:
     def take(self, state, path):
         """Make the state in a checkpoint this run's own."""
         with blame(path, "is not a checkpoint to resume from"):
-            self.model.load_state_dict(state["model"])
-            self.optimizer.load_state_dict(state["optimizer"])
+            self.model.load_state_dict(divided(state["model"], self.model.state_dict()))
+            own = [p for group in self.optimizer.param_groups for p in group["params"]]
+            moments = divided(state["optimizer"]["state"], dict(enumerate(own)))
+            self.optimizer.load_state_dict(state["optimizer"] | dict(state=moments))
             if state["scaler"]:  # empty after fp32, which may go on in fp16
                 self.scaler.load_state_dict(state["scaler"])
             if not all_finite(state["model"]):
@@ -955,7 +970,7 @@ class Run:
             advice = "lower --lr, raise --warmup_steps, or use --precision fp32"
             if self.model.half is None:
                 advice = "lower --lr or raise --warmup_steps"
-            if processes()[0] == 0 and all_finite(self.model.state_dict()):
+            if self.takes_part and all_finite(whole(self.model.state_dict())):
                 self.save_before(MOST_SKIPPED)
                 advice += f"; {self.dir} holds the last good state, of step {now['step']}"
             raise Diverged(f"the gradient was {what}; {advice}")
@@ -1001,15 +1016,6 @@ class Run:
         write_file(self.path("log.jsonl"), lambda f: f.writelines(lines))
 
 
-def agreed(loss, stopping, device):
-    """The loss of all processes together, and whether any of them is asked to stop."""
-    if not torch.distributed.is_initialized():
-        return loss, stopping
-    sums = torch.tensor([loss, stopping], device=device)
-    torch.distributed.all_reduce(sums)
-    return sums[0].item(), sums[1].item() > 0
-
-
 def log_line(row, config):
     """A row of the log as it is printed, in the report's own format."""
     where = f"epoch {row['epoch']} step {row['step']}/{config.steps} lr {row['lr']:.2e}"
@@ -1052,6 +1058,7 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
             run.restore()
         elif rank == 0:
             run.begin(command)
+        at_the_same_step(run.now["step"], run.device, folder)
         if run.finished:
             if rank == 0:
                 run.write_log()  # it lacks a line if the run died after its last checkpoint
@@ -1067,17 +1074,18 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
             data.told(loss)
             bar.update()
             last = step + 1 == t.steps
-            # of several processes the first one evaluates and writes
-            evaluating = rank == 0 and (last or step == 0 or (step + 1) % t.eval_every == 0)
-            if evaluating:
+            evaluating = last or step == 0 or (step + 1) % t.eval_every == 0
+            if run.takes_part and evaluating:
                 run.evaluate(lr, loss)
-            if rank == 0 and (last or stopping or (step + 1) % t.save_every == 0):
+            if run.takes_part and (last or stopping or (step + 1) % t.save_every == 0):
                 run.save()
-            if evaluating:
+            if rank == 0 and evaluating:
                 run.write_log()
                 say(log_line(run.log[-1], t))
             if stopping and not last:
                 break
+        if rank == 0 and world > 1 and t.fsdp:  # who asks the model now asks it alone
+            run.model, _ = load(folder)
         run.model.eval()
         if run.finished and rank == 0:
             last = run.log[-1]

@@ -1,4 +1,5 @@
-"""What minidepth lets in, settings and files, and how it writes: whole or not at all.
+"""What minidepth lets in, settings and files, how it writes, whole or not at all, and what several
+processes tell each other.
 
 minidepth.py offers these names as its own. Nothing here knows what a model is; read this file when
 you want to know why a run that was killed, or whose disk lost a bit, goes on to the same result.
@@ -78,7 +79,14 @@ def from_json(value):
     return value
 
 
-PLACES = ("out_dir", "name", "device", "precision")  # may change when a run goes on
+PLACES = (
+    "out_dir",
+    "name",
+    "device",
+    "precision",
+    "fsdp",
+    "grad_checkpoint",
+)  # may change when a run goes on
 
 
 def settings(m, t):
@@ -231,3 +239,76 @@ def provenance(device):
         done = subprocess.run(git, cwd=here, capture_output=True, text=True)
         commit = done.stdout.strip() or None
     return dict(versions=versions, device=name, commit=commit)
+
+
+# ---------- several processes ----------
+
+
+def processes():
+    """(rank, world): which process of how many this is, as torchrun says."""
+    return int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+
+
+def connect(device):
+    """Let the processes of torchrun, each with its device, find one another."""
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    if not torch.distributed.is_initialized():
+        torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+
+
+def agreed(loss, stopping, device):
+    """The loss of all processes together, and whether any of them is asked to stop."""
+    if not torch.distributed.is_initialized():
+        return loss, stopping
+    sums = torch.tensor([loss, stopping], device=device)
+    torch.distributed.all_reduce(sums)
+    return sums[0].item(), sums[1].item() > 0
+
+
+def at_the_same_step(step, device, folder):
+    """Raise ValueError if the processes would go on from different steps: each of them reads the
+    run's folder for itself, and another machine may have an older copy of it, or none."""
+    if not torch.distributed.is_initialized():
+        return
+    ends = torch.tensor([step, -step], device=device)
+    torch.distributed.all_reduce(ends, torch.distributed.ReduceOp.MAX)
+    last, first = ends[0].item(), -ends[1].item()
+    if first != last:
+        n = f"{folder} is at step {first} for one process and at step {last} for another"
+        raise ValueError(f"{n}; let all machines share the folder, or copy it to each of them")
+
+
+def sharded(model, parts, device):
+    """The model with each process keeping its share of every weight, gradient and moment. The whole
+    weights of one of its `parts` are put together where it is computed, and let go."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh(device.type, (processes()[1],))
+    for part in parts:
+        fully_shard(part, mesh=mesh)
+    return fully_shard(model, mesh=mesh)
+
+
+def whole(value):
+    """A state_dict() with every tensor that is shared out put together, on the CPU: so a run's
+    files are the same with --fsdp and without. All processes call this alike."""
+    if isinstance(value, dict):
+        return {key: whole(part) for key, part in value.items()}
+    return value.full_tensor().cpu() if hasattr(value, "full_tensor") else value
+
+
+def divided(saved, own):
+    """What whole() gave, {key: tensor or dict of them}, with each tensor shared out as `own`, {key:
+    parameter}, is; unchanged where the parameters are not."""
+    from torch.distributed.tensor import distribute_tensor
+
+    def share(value, parameter):
+        if isinstance(value, dict):  # the moments of a parameter, and a count of steps
+            return {key: share(part, parameter) for key, part in value.items()}
+        if hasattr(parameter, "full_tensor") and value.shape == parameter.shape:
+            return distribute_tensor(value, parameter.device_mesh, parameter.placements)
+        return value
+
+    return {key: share(value, own.get(key)) for key, value in saved.items()}

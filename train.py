@@ -207,7 +207,7 @@ def stop_requests():
 
 def run_training(m, t, resume=False):
     """Load the data, print the facts, train, draw, answer; the exit code."""
-    from studies import compiling, curve
+    from studies import compiling, curve, processes
 
     first = md.processes()[0] == 0  # under torchrun one process speaks
     folder = os.path.join(t.out_dir, t.name)
@@ -221,7 +221,7 @@ def run_training(m, t, resume=False):
     t = md.counted_steps(t, data)
     if first:
         print_facts(m, t, data)
-    with stop_requests() as noted:
+    with stop_requests() as noted, processes.connected(folder):
         command = shlex.join(["python", os.path.basename(sys.argv[0]), *sys.argv[1:]])
         run = md.train(m, t, data, resume, command, stop=lambda: bool(noted))
     if first and run.log:
@@ -245,14 +245,16 @@ def print_facts(m, t, data=None):
 
 def resume(run_dir, changes, dry_run=False):
     """Go on with a run. Code of one's own that made its data is executed if it is named again."""
-    from studies import check
+    from studies import check, processes
 
     m, t = md.read_config(run_dir)
     for name, value in changes.items():
         if getattr(t, name, None) != value or ".py" not in shown(value):
             raise ValueError(f"--resume keeps the run's settings; leave out --{name}")
     t.out_dir, t.name = os.path.split(os.path.normpath(run_dir))
-    print(f"resume {run_dir}")
+    if md.processes()[0] == 0:
+        print(f"resume {run_dir}")
+    processes.check(t, resumed=True)
     check.memory(m, t)
     if dry_run:
         return print_facts(m, t)
@@ -272,7 +274,7 @@ def run_command(arguments):
         elif not isinstance(values, list):
             axes[name] = [values]
     changes = {name: values[0] for name, values in axes.items()}
-    from studies import check
+    from studies import check, processes
 
     check.flags(a, axes)
     code = [*changes.get("data", ()), changes.get("loader", ""), a["study"] or ""]
@@ -295,6 +297,7 @@ def run_command(arguments):
             return plan.train_all(a, preset, cells, study)
         changes = cells[0][1]
     m, t = configs(preset, changes)
+    processes.check(t)
     check.memory(m, t)
     if a["bench"]:
         from studies import bench

@@ -79,7 +79,7 @@ def site(tmp_path_factory):
 # what the command does with flags, and no reader calls
 # what serves the command, not a reader's own code
 UNLISTED = {"attention_figures", "bench", "cells", "check", "compiling", "curve", "facts", "hub"}
-UNLISTED |= {"plan", "trained"}
+UNLISTED |= {"plan", "processes", "trained"}
 
 # ---------- the sources ----------
 

@@ -78,6 +78,8 @@ STUDIES = dict(
     halved="halve",
     looks="watched story",
     parts="show seeds",
+    fits="peak of_a_layer",
+    verdicts="exact_interval fisher permutation holm hypothesis_rows contrast_rows show",
 )
 
 

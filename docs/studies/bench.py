@@ -55,6 +55,7 @@ class Ours:
     def build(self, m):
         model = md.GPT(m)
         model.half = self.half
+        model.checkpointed = self.t.grad_checkpoint
         if self.t.compile:
             model.compiled = [torch.compile(block) for block in model.blocks]
         return model

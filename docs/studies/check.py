@@ -129,8 +129,13 @@ def needed(m, t, device):
     if m.d_ff:
         width += 2 * m.d_model + 2 * m.d_ff
     tokens = t.batch_size * m.block_size
-    kept = tokens // shares * m.n_layers * m.n_loops * width * (2 if half else 4)
+    size, layers = (2 if half else 4), m.n_layers * m.n_loops
+    kept = tokens // shares * layers * width * size
+    if t.grad_checkpoint:  # of all layers what goes in, and all of the one that is computed again
+        kept = tokens // shares * (layers * 4 * m.d_model + width * size)
     weights = 16 * md.parameters(m)["total"]
+    if t.fsdp:
+        weights //= md.processes()[1]
     rows = 500 * t.max_rows if "embedded" in t.data else 0
     return {
         "weights, gradients and AdamW's moments": (weights, "--n_layers, --d_model, --vocab_size"),

@@ -20,7 +20,7 @@ import time
 
 import torch
 
-from studies import check, find
+from studies import check, find, processes
 from studies.cells import POSIX, Cell, grid_name, is_finished, run_name, short_name, typed_preset
 from studies.tables import summarize
 
@@ -137,6 +137,7 @@ def grid(preset, cells, jobs=1, yes=False, dry_run=False, study=None):
         raise ValueError("several values of a flag make a grid, which runs without torchrun")
     cells = [Cell(labels, s, *find.configs(preset, **s)) for labels, s in cells]
     for cell in cells:
+        processes.check(cell.t)
         check.memory(cell.m, cell.t)
     name = cells[0].t.name
     if not name and study:

@@ -1,0 +1,125 @@
+"""What two processes do for tests/test_processes.py: torchrun --nproc_per_node 2 tests/ranks.py DIR
+
+All of it in one start of torchrun, for that takes longer than the rest. The folder DIR has flags in
+flags.json, and the runs `cut`, `ddp`, `new` and `old`, which were stopped.
+"""
+
+import contextlib
+import io
+import json
+import os
+import signal
+import sys
+
+import torch
+
+import minidepth as md
+import train
+
+DROPOUT = dict(
+    n_layers=2, n_loops=2, d_model=16, n_heads=2, d_ff=32, dropout=0.3, batch_size=4, grad_accum=3,
+    steps=3, warmup_steps=0, lr=0.5, grad_clip=1e9, eval_every=1, max_rows=60, eval_problems=0,
+    watch_problems=0,
+)  # fmt: skip
+
+
+def sgd(model, config):
+    """In place of AdamW, which hides a gradient that is too small by a factor."""
+    return torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def one_step():
+    """The weights after a step from given ones, on uneven shares of targets."""
+    m, t = md.configs("laptop", n_layers=1, d_model=16, d_ff=32, vocab_size=50, block_size=12,
+                      batch_size=4, grad_accum=2, grad_clip=1e9)  # fmt: skip
+    torch.manual_seed(0)
+    gpt = md.parallel(md.GPT(m), torch.device("cpu"), lambda line: None)
+    tokens = torch.randint(50, (8, 12), generator=torch.Generator().manual_seed(1))
+    targets = tokens.roll(-1, 1)
+    targets[1, 3:] = -100
+    scaler = torch.amp.GradScaler("cpu", enabled=False)
+    md.train_step(gpt, sgd(gpt, t), scaler, tokens, targets, 0.1, t)
+    return getattr(gpt, "module", gpt).state_dict()
+
+
+@contextlib.contextmanager
+def replaced(**names):
+    """While active, names of minidepth stand for something else."""
+    before = {name: getattr(md, name) for name in names}
+    for name, value in names.items():
+        setattr(md, name, value)
+    try:
+        yield before
+    finally:
+        for name, value in before.items():
+            setattr(md, name, value)
+
+
+def with_dropout(out, name="dropout", **changes):
+    """A run with dropout and SGD: the seeds of its steps, its log and its weights."""
+    seeds, real = [], md.train_step
+
+    def see(*arguments):
+        seeds.append(torch.initial_seed())
+        return real(*arguments)
+
+    with replaced(train_step=see, make_optimizer=sgd):
+        run = md.train(*md.configs("laptop", **DROPOUT, **changes, out_dir=out, name=name))
+    found = dict(seeds=seeds, losses=losses(run.log), weights=run.model.state_dict())
+    if run.t.fsdp and md.processes()[0]:
+        found["weights"] = None  # it has parts of them
+    return found
+
+
+def losses(log):
+    return [row["train_loss"] for row in log]
+
+
+def die_at_the_sixth_step(flags):
+    """The command, in which process 1 ends as if the system had killed it."""
+    real, taken = md.train_step, []
+
+    def step(*arguments):
+        taken.append(1)
+        if md.processes()[0] == 1 and len(taken) == 6:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*arguments)
+
+    with replaced(train_step=step):
+        return train.main(flags)
+
+
+def main(folder):
+    torch.set_num_threads(1)
+    rank, _ = md.processes()
+
+    def path(name):
+        return os.path.join(folder, name)
+
+    with open(path("flags.json"), encoding="utf-8") as f:
+        flags = json.load(f)
+
+    def command(*arguments):
+        """Run the command → its exit code and what it said."""
+        said, errors = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(errors):
+            code = train.main(list(arguments))
+        return dict(code=code, said=said.getvalue(), errors=errors.getvalue())
+
+    found = dict(step=one_step(), dropout=with_dropout(path("two")))
+    found["shared"] = with_dropout(path("two"), "shared", fsdp=True, grad_checkpoint=True)
+    found["whole"] = command(*flags, "--name", "two")
+    found["fsdp"] = command(*flags, "--name", "fsdp", "--fsdp")
+    m, t = md.read_config(path("ddp"))
+    t.name, t.fsdp = "ddp", True
+    found["sharing"] = losses(md.train(m, t, resume=True).log)
+    found["rest"] = command("--resume", path("cut"))
+    # as on two machines that share no folder
+    found["apart"] = command("--resume", path(("new", "old")[rank]))
+    torch.save(found, path(f"found.{rank}"))
+    if hasattr(signal, "SIGKILL"):
+        sys.exit(die_at_the_sixth_step([*flags, "--name", "killed"]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

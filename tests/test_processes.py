@@ -1,0 +1,260 @@
+"""Several processes under torchrun: equal to one, ended together, resumed by another number."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import minidepth as md
+import ranks
+import train
+
+ROOT = os.path.dirname(os.path.abspath(md.__file__))
+TESTS = os.path.join(ROOT, "tests")
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"]
+# a small run without dropout, on rows of uneven length
+FLAGS = (
+    "--n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --block_size 16 --loss_on all --steps 12 "
+    "--warmup_steps 1 --eval_every 2 --save_every 4 --batch_size 4 --grad_accum 2"
+)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """(folder, what torchrun said, what each of two processes of tests/ranks.py found there)."""
+    folder = tmp_path_factory.mktemp("ranks")
+    rows = [dict(text="word " * (1 + i % 7)) for i in range(60)]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    flags = ["--data", str(folder / "rows.jsonl"), "--out_dir", str(folder), *FLAGS.split()]
+    (folder / "flags.json").write_text(json.dumps(flags))
+    assert train.main([*flags, "--name", "one"]) == 0
+    for name in ("cut", "ddp", "new", "old"):
+        shutil.copytree(folder / "one", folder / name)
+        os.replace(folder / name / "state.previous.pt", folder / name / "state.pt")  # step 8 of 12
+    os.remove(folder / "old" / "state.pt")  # this one would begin anew
+    path = os.pathsep.join((ROOT, os.path.join(ROOT, "docs"), TESTS))
+    environment = os.environ | dict(OMP_NUM_THREADS="1", PYTHONPATH=path)
+    command = [*TORCHRUN, os.path.join(TESTS, "ranks.py"), str(folder)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    assert os.path.exists(folder / "found.1"), done.stderr
+    return folder, done, [torch.load(folder / f"found.{rank}") for rank in (0, 1)]
+
+
+def log_of(folder):
+    with open(folder / "log.jsonl") as f:
+        return [json.loads(line) for line in f]
+
+
+def same_losses(a, b):
+    assert [row["step"] for row in a] == [row["step"] for row in b]
+    for key in ("train_loss", "val_loss"):
+        assert [row[key] for row in a] == pytest.approx([row[key] for row in b], rel=1e-5)
+
+
+def largest_difference(a, b):
+    return max((a[key] - b[key]).abs().max().item() for key in a)
+
+
+# ---------- the same as one process ----------
+
+
+def test_two_processes_take_the_same_step_as_one(two):
+    _, _, (first, second) = two
+    one = ranks.one_step()
+    for found in (first["step"], second["step"]):
+        for key in one:
+            torch.testing.assert_close(found[key], one[key], atol=1e-6, rtol=1e-5)
+
+
+def shares_by_hand(m, t, data, seed_of):
+    """A run of two processes' steps, taken in this one: each share of a part goes through the
+    model by itself, with the dropout of its own process → (weights, losses)."""
+    torch.manual_seed(t.seed)
+    gpt, losses = md.GPT(m).train(), []
+    for step in range(t.steps):
+        tokens, targets = data.draw(step, t.batch_size * t.grad_accum)
+        n, loss = (targets != -100).sum(), 0.0
+        for rank in (0, 1):
+            torch.manual_seed(seed_of(step, rank))
+            for x, y in md.by_length(tokens, targets, t.batch_size):
+                part = gpt(x[rank::2], y[rank::2])[0].sum() / n
+                part.backward()
+                loss += part.item()
+        losses.append(loss)
+        with torch.no_grad():
+            for p in gpt.parameters():
+                p -= md.lr_at(step, t) * p.grad
+        gpt.zero_grad()
+    return gpt.state_dict(), losses
+
+
+def test_dropout_and_accumulation_on_two_processes_are_what_their_shares_give_by_hand(two):
+    folder, _, found = two
+    first, second = (each["dropout"] for each in found)
+    assert largest_difference(first["weights"], second["weights"]) == 0
+    m, t = md.read_config(folder / "two" / "dropout")
+    data = md.load_data(t, m.block_size)
+    own = lambda step, rank: md.generator(t.seed, step, rank).initial_seed()  # noqa: E731
+    weights, losses = shares_by_hand(m, t, data, own)
+    assert largest_difference(weights, first["weights"]) < 1e-5
+    assert losses == pytest.approx(first["losses"], rel=1e-5)
+    # and these weights would tell if both processes had dropped the same
+    weights, _ = shares_by_hand(m, t, data, lambda step, rank: own(step, 0))
+    assert largest_difference(weights, first["weights"]) > 1e-3
+
+
+def test_processes_draw_dropout_of_their_own(two, tmp_path):
+    _, _, (first, second) = two
+    one = ranks.with_dropout(str(tmp_path))["seeds"]
+    first, second = first["dropout"]["seeds"], second["dropout"]["seeds"]
+    assert one == first and len(set(first) | set(second)) == 6
+
+
+def test_shared_weights_and_layers_computed_twice_give_what_copies_give_with_dropout(two):
+    """--fsdp and --grad_checkpoint together, over looped layers, against neither."""
+    folder, _, (first, second) = two
+    assert first["shared"]["losses"] == pytest.approx(first["dropout"]["losses"], rel=1e-5)
+    assert largest_difference(first["shared"]["weights"], first["dropout"]["weights"]) < 1e-5
+    assert first["shared"]["seeds"] == first["dropout"]["seeds"]
+    model, _ = md.load(folder / "two" / "shared")
+    assert largest_difference(model.state_dict(), first["shared"]["weights"]) == 0
+
+
+# ---------- the command ----------
+
+
+def test_two_processes_equal_one_and_go_on_where_one_has_stopped(two):
+    """DistributedDataParallel over gloo, with uneven shares of targets."""
+    folder, _, (first, second) = two
+    for what, name in (("whole", "two"), ("rest", "cut")):
+        assert first[what]["code"] == second[what]["code"] == 0, first[what]["errors"]
+        words = "Wrapping model with DistributedDataParallel over 2 processes"
+        assert words in first[what]["said"] and "step 12/12" in first[what]["said"]
+        assert second[what]["said"] == ""
+        same_losses(log_of(folder / name), log_of(folder / "one"))
+    assert "step 10/12" in first["rest"]["said"] and "step 8/12" not in first["rest"]["said"]
+
+
+def kinds(value):
+    """What a checkpoint holds, without the numbers."""
+    if isinstance(value, dict):
+        return {key: kinds(part) for key, part in value.items()}
+    return (type(value), value.shape) if isinstance(value, torch.Tensor) else type(value)
+
+
+def test_fsdp_writes_the_files_of_one_process_and_one_process_goes_on(two):
+    folder, _, (first, second) = two
+    assert first["fsdp"]["code"] == second["fsdp"]["code"] == 0, first["fsdp"]["errors"]
+    said = first["fsdp"]["said"]
+    assert "Each of 2 processes keeps a part of every weight" in said and "step 12/12" in said
+    assert "Distributed" not in said and second["fsdp"]["said"] == ""
+    same_losses(log_of(folder / "fsdp"), log_of(folder / "one"))
+    ours, theirs = (md.whole_state(folder / name / "state.pt") for name in ("fsdp", "one"))
+    assert kinds(ours) == kinds(theirs)
+    assert largest_difference(ours["model"], theirs["model"]) < 1e-5
+    for i, moments in theirs["optimizer"]["state"].items():
+        assert largest_difference(ours["optimizer"]["state"][i], moments) < 1e-5
+    os.replace(folder / "fsdp" / "state.previous.pt", folder / "fsdp" / "state.pt")
+    assert train.main(["--resume", str(folder / "fsdp")]) == 0
+    same_losses(log_of(folder / "fsdp"), log_of(folder / "one"))
+
+
+def test_fsdp_goes_on_from_a_checkpoint_of_one_process(two):
+    folder, _, (first, _) = two
+    same_losses(log_of(folder / "ddp"), log_of(folder / "one"))
+    assert first["sharing"] == [row["train_loss"] for row in log_of(folder / "ddp")]
+
+
+def test_fsdp_without_torchrun_is_refused(two, capsys):
+    flags = json.loads((two[0] / "flags.json").read_text())
+    for more in (["--name", "alone"], ["--bench"], ["--dry_run"], ["--seed", "0", "1"]):
+        assert train.main([*flags, "--fsdp", *more]) == 2
+        problem = "--fsdp shares the weights among the processes of torchrun: torchrun --nproc"
+        assert problem in capsys.readouterr().err
+    assert train.main([*flags, "--fsdp", "--compile"]) == 2
+    assert "--fsdp does not work with --compile" in capsys.readouterr().err
+
+
+def test_machines_with_different_copies_of_a_run_do_not_go_on(two):
+    for found in two[2]:
+        assert found["apart"]["code"] == 2
+        problem = "is at step 0 for one process and at step 8 for another; let all machines share"
+        assert problem in found["apart"]["errors"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there is no SIGKILL here")
+def test_a_dead_process_ends_the_other_with_a_message_and_one_process_goes_on(two):
+    folder, done, _ = two
+    assert done.returncode != 0
+    told = [line for line in done.stderr.splitlines() if line.startswith("train.py: ")]
+    assert len(told) == 1, done.stderr
+    assert "process 0 of 2 ends because another one has ended" in told[0]
+    assert f"--resume {folder / 'killed'}; what was saved before is whole" in told[0]
+    assert "rank0]: Traceback" not in done.stderr
+    assert [row["step"] for row in log_of(folder / "killed")] == [1, 2, 4]
+    assert train.main(["--resume", str(folder / "killed")]) == 0
+    same_losses(log_of(folder / "killed"), log_of(folder / "one"))
+
+
+# ---------- two machines ----------
+
+
+def ip(*words, check=True):
+    return subprocess.run(["ip", *words], check=check, capture_output=True, text=True)
+
+
+@pytest.fixture
+def hosts():
+    """[(words that run a command on a machine, its address), …] of two machines: two network
+    namespaces that share a cable and nothing else."""
+    names = [f"depth{os.getpid()}{side}" for side in "ab"]
+    addresses = ["10.77.0.1", "10.77.0.2"]
+    try:
+        try:
+            for name in names:
+                ip("netns", "add", name)
+            ip("link", "add", "cable", "netns", names[0], "type", "veth",
+               "peer", "name", "cable", "netns", names[1])  # fmt: skip
+            for name, address in zip(names, addresses):
+                ip("-n", name, "address", "add", f"{address}/24", "dev", "cable")
+                ip("-n", name, "link", "set", "cable", "up")
+                ip("-n", name, "link", "set", "lo", "up")
+        except (OSError, subprocess.CalledProcessError) as error:
+            said = getattr(error, "stderr", None) or error
+            pytest.skip(f"this machine lets us make no network namespaces: {said}")
+        yield [(["ip", "netns", "exec", name], at) for name, at in zip(names, addresses)]
+    finally:
+        if shutil.which("ip"):
+            for name in names:
+                ip("netns", "delete", name, check=False)
+
+
+def test_two_machines_that_meet_by_rendezvous_equal_one_process(two, hosts):
+    folder = two[0]
+    flags = json.loads((folder / "flags.json").read_text())
+    running = []
+    for enter, address in hosts:
+        # which is the first torchrun sees by its name; these two have one name
+        first = int(address == hosts[0][1])
+        meet = "--nnodes 2 --nproc_per_node 1 --rdzv_backend c10d --rdzv_id depth "
+        meet += f"--rdzv_endpoint {hosts[0][1]}:29500 --local_addr {address} "
+        meet += f"--rdzv_conf is_host={first}"
+        command = [*enter, *TORCHRUN[:3], *meet.split(), os.path.join(ROOT, "train.py"), *flags]
+        environment = os.environ | dict(OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="cable")
+        command += ["--name", "machines"]
+        pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        running.append(subprocess.Popen(command, env=environment, **pipes))
+    try:
+        said = [process.communicate(timeout=500) for process in running]
+    finally:
+        for process in running:
+            process.kill()
+    assert [process.returncode for process in running] == [0, 0], said
+    (first, _), (second, _) = sorted(said, reverse=True)
+    assert "DistributedDataParallel over 2 processes" in first and "step 12/12" in first
+    assert second == ""
+    same_losses(log_of(folder / "machines"), log_of(folder / "one"))
