@@ -434,6 +434,16 @@ def test_the_reference_is_complete(site):
         assert f"<code>--{gone} " in flags
 
 
+def test_the_status_page_says_of_each_document_what_was_run_and_what_was_not(site):
+    text = (site / "reference" / "deviations" / "index.html").read_text(encoding="utf-8")
+    _, *documents = text.split("<h2 ")
+    assert len(documents) == 5
+    for part in documents:
+        groups = [re.search('">([^<]*)<', group)[1] for group in part.split("<h3 ")[1:]]
+        assert groups == ["As published", "Differently, and why", "Not yet"]
+        assert part.count("<ol>") == 3
+
+
 # ---------- in a browser ----------
 
 CHECK = r"""(() => {
