@@ -97,7 +97,10 @@ print(f"""## The report: one layer against twelve
    assistant's turn alone. This needs no GPU and no network, and its answers can be checked. In ten
    seeds, twelve layers answer {min(deep):.3f} or more of the held-out problems, and one layer at
    most {max(flat):.3f} ([the runs](../results/README.md#first-run)).
-7. **Its conclusions** were checked against its own logs ([the logs](../tutorials/04_logs.md)).
+7. **Early, middle and late layers**, whose jobs the report guesses at: on models of our own, one of
+   twelve layers (n = 1) and one of four (n = 3) ([layer by
+   layer](../tutorials/11_layer_by_layer.md)).
+8. **Its conclusions** were checked against its own logs ([the logs](../tutorials/04_logs.md)).
 
 ### Not yet
 
@@ -269,8 +272,8 @@ print(f"""## LLmini
 3. Packing, scores, tying and rotary positions with its models and its text.
 4. **Reasoning traces**: GSM8K's worked answers were trained on for the studies of packing and
    heads, and only the loss was measured.
-5. More data and larger models. Sharded training (FSDP) and recomputed activations
-   are not in the code.
+5. More data and larger models, for which LLmini plans sharded training and recomputed
+   activations.
 """)
 
 # ---------- heads ----------
