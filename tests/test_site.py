@@ -201,6 +201,29 @@ def test_the_way_to_download_a_page_stands_below_its_first_paragraph(project):
     assert "There is no page at this address" in absent and 'href="/reference/flags/"' in absent
 
 
+def test_where_the_project_is_known_pages_lead_there(project, monkeypatch):
+    write(project, "\nprint(1)")
+    for name in ("REPO_URL", "EDIT_URI", "COLAB_URL", "KAGGLE_URL", "SITE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    page = project / "site" / "tutorials" / "01_page" / "index.html"
+    code, said = build(project, project / "site", run=False)
+    assert code == 0, said
+    assert not re.search("og:image|Colab|Kaggle|the project|rel=.?edit", page.read_text())
+    monkeypatch.setenv("REPO_URL", "https://code.example/us/minidepth")
+    monkeypatch.setenv("COLAB_URL", "https://colab.example/")
+    monkeypatch.setenv("KAGGLE_URL", "https://kaggle.example/?src=a&b=")
+    monkeypatch.setenv("SITE_URL", "https://site.example/docs/")
+    code, said = build(project, project / "site", run=False)
+    assert code == 0, said
+    text = page.read_text()
+    assert 'href="https://code.example/us/minidepth/edit/main/docs/tutorials/01_page.py"' in text
+    assert '"https://code.example/us/minidepth">the project' in text
+    assert 'href="https://colab.example/tutorials/01_page.ipynb"' in text
+    assert 'href="https://kaggle.example/?src=a&amp;b=tutorials/01_page.ipynb"' in text
+    assert 'og:image" content="https://site.example/docs/assets/social.png"' in text
+    assert (project / "site/assets/social.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_a_dead_link_ends_the_build(project):
     for link, why in (("02_other.md", "not there"), ("01_page.md#b", "no such anchor")):
         write(project, f" [markdown]\n# [there]({link}), [here](01_page.md#a)")
@@ -429,7 +452,7 @@ def test_the_reference_is_complete(site):
         rooms = study.stem in UNLISTED or f'id="studies.{study.stem}"' in api
         assert rooms, study.name
     for name in ("thinking", "heads", "llmini-c", "tasks"):  # presets of studies
-        assert f"{name} <code>" in flags
+        assert f"<code>--preset {name}</code>" in flags
     for gone in "hops hints answer problem_families problem_modulus curriculum stride".split():
         assert f"<code>--{gone} " in flags
 
@@ -523,6 +546,8 @@ def test_a_browser_finds_nothing_wrong(tab, site, width, scheme):
         ("starving", "tutorials/10_scale/"),
         ("confound", "reference/glossary/"),
         ("resume", "how-to/resume/"),
+        ("--lr", "reference/flags/"),
+        ("--attn_scale", "reference/flags/"),
     ],
 )
 def test_a_search_finds_the_page(tab, words, page):

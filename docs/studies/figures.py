@@ -134,7 +134,7 @@ def draw_summary(runs, path):
             if metric == "val_loss":
                 losses = [run["val_loss"] for run in runs]
                 axes.set_yscale("log" if max(losses) > 3 * min(losses) else "linear")
-                axes.set_ylabel("validation loss (nats a token)")
+                axes.set_ylabel("validation loss (nats per token)")
             else:
                 axes.set(ylabel="accuracy on held-out data (share)", ylim=(-0.03, 1.03))
                 draw_chance(axes, runs, len(ticks) - 1)

@@ -111,7 +111,7 @@ with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(None):
 base = data.measure(run.model)["accuracy"]
 print(f"accuracy {base:.3f} on {len(data.val[0]):,} test sequences")
 
-maps = attention.attention_maps(run.model, data.val[0][:200])  # one (B, H, T, T) tensor a layer
+maps = attention.attention_maps(run.model, data.val[0][:200])  # one (B, H, T, T) tensor per layer
 stats = attention.attention_stats(maps)
 for layer in range(2):
     for head in range(2):
