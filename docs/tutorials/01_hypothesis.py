@@ -25,7 +25,7 @@ import tempfile
 import matplotlib.pyplot as plt
 
 import minidepth as md
-from studies import depth, results, tasks
+from studies import depth, figures, results, tasks
 
 tokens, targets = tasks.TASKS["icqa"].draw(1, md.generator("example"))
 say = lambda i: f"q{i}" if i < 16 else f"a{i - 16}"  # noqa: E731
@@ -89,19 +89,26 @@ def quietly(f, *args):
 runs = {name: [accuracies(m, seed) for seed in (0, 1, 2)] for name, m in models.items()}
 
 # %%
-for number, (name, curves) in enumerate(runs.items()):
+final = {name: [curve[-1][1] for curve in curves] for name, curves in runs.items()}
+most = max(final["1 layer"] + final["1 wide layer"])
+figure, axes = plt.subplots(figsize=(5.4, 3.6))
+for (name, curves), marker, up in zip(runs.items(), "os^", (9, 0, -7)):
+    color = figures.color_of(name)
     for curve in curves:
-        label = name if curve is curves[0] else None
-        plt.plot(*zip(*curve), "os^"[number] + "-", color=f"C{number}", label=label)
+        axes.plot(*zip(*curve), f"{marker}-", color=color)
+    figures.name_end(axes, 200, sum(final[name]) / 3, name, color, up)
 guess, shortcut = tasks.TASKS["icqa"].chance()
-for value, what in ((guess, "guessing, 1 in 16"), (shortcut, "any answer shown, 1 in 8")):
-    plt.axhline(value, color="C5", linestyle="--")
-    y = value + (0.04 if value == shortcut else -0.06)
-    plt.annotate(what, (200, y), ha="right", size=10)
-plt.ylim(-0.03, 1.03)
-plt.xlabel("optimizer step")
-plt.ylabel("accuracy on fresh sequences\n(share of 8,000 answers)")
-plt.legend()
+for value, what, up in (
+    (guess, "guessing, 1 in 16", -0.06),
+    (shortcut, "any answer shown, 1 in 8", 0.03),
+):
+    axes.axhline(value, color="C5", linestyle="--")
+    axes.annotate(what, (60, value + up), size=10)
+axes.set(xlim=(-5, 260), xticks=range(0, 201, 50), ylim=(-0.04, 1.03))
+axes.set(xlabel="optimizer step", ylabel="accuracy on fresh sequences\n(share of 8,000 answers)")
+axes.set_title(
+    f"two layers answer {min(final['2 layers']):.0%} or more, one layer at most {most:.0%}"
+)
 plt.show()
 
 # %% [markdown]
@@ -114,7 +121,6 @@ plt.show()
 # ## In numbers, with intervals
 
 # %%
-final = {name: [curve[-1][1] for curve in curves] for name, curves in runs.items()}
 for name, values in final.items():
     mean, half = results.interval(values)
     print(f"{name:13} {mean:.3f} ± {half:.3f}")

@@ -7,8 +7,8 @@
 # **Needs** PyTorch and Matplotlib; no GPU, no network.
 #
 # ![Tokens become vectors, to which positions are added. A block of normalisation and attention,
-# then of normalisation and a feed-forward part, each added to the residual stream, is repeated L
-# times. A last normalisation and the transposed embedding give the
+# then of normalisation and a feed-forward part, each added to the residual stream, is applied L
+# times. A last normalisation and a head whose weights are the embedding's give the
 # logits.](../assets/architecture.svg)
 #
 # The sizes are those of the preset `report`: B sequences of T = 512 tokens, C = 384 numbers per
@@ -23,6 +23,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
+from studies import figures
 
 report, _ = md.configs("report")
 for name, value in vars(report).items():
@@ -120,18 +121,21 @@ for words, positions_ in ((151_936, 1028), (151_665, 512)):
     print(f"{words:,} words, {positions_:5,} positions:", [f"{n / 1e6:.2f} M" for n in totals])
 
 # %%
-for y, L in enumerate((1, 12)):
-    n = md.parameters(dataclasses.replace(report, n_layers=L))
-    left = 0
-    for number, part in enumerate(("embedding", "blocks", "position")):
-        label = part if L == 1 else None
-        plt.barh(y, n[part] / 1e6, left=left, color=f"C{(0, 1, 5)[number]}", label=label)
-        left += n[part] / 1e6
-    plt.annotate(f"{n['blocks'] / 1e6:.1f} M in blocks", (left, y + 0.43), ha="right", size=10)
-plt.yticks([0, 1], ["1 layer", "12 layers"])
-plt.xlabel("parameters (millions)")
-plt.ylim(-0.5, 2.2)
-plt.legend(ncol=3, loc="upper left", fontsize=9, columnspacing=1, handlelength=1)
+figure, axes = plt.subplots(figsize=(5.6, 2.8))
+counts = {L: md.parameters(dataclasses.replace(report, n_layers=L)) for L in (1, 12)}
+for y, (L, n) in enumerate(counts.items()):
+    table = (n["embedding"] + n["position"]) / 1e6
+    axes.barh(y, table, color="C5", alpha=0.35)
+    axes.barh(y, n["blocks"] / 1e6, left=table, color=figures.color_of(L))
+    axes.annotate("words and positions", (table / 2, y), ha="center", va="center")
+    figures.name_end(
+        axes, n["total"] / 1e6, y, f"blocks: {n['blocks'] / 1e6:.1f} M", figures.color_of(L)
+    )
+axes.set_yticks([0, 1], ["1 layer", "12 layers"])
+axes.set(xlabel="parameters (millions)", xlim=(0, 108))
+more = counts[12]["total"] / counts[1]["total"] - 1
+times = counts[12]["blocks"] / counts[1]["blocks"]
+axes.set_title(f"{more:.0%} more parameters in total are {times:.0f} times the blocks")
 plt.show()
 
 # %% [markdown]

@@ -20,7 +20,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from studies import results
+from studies import figures, results
 
 # %% [markdown]
 # ## FP16 loses small numbers, GradScaler saves them
@@ -101,12 +101,15 @@ same = [f"{md.lr_at(row['step'] - 1, t):.2e}" == f"{row['lr']:.2e}" for row in p
 print(f"{sum(same)} of {len(same)} published rates agree in all printed digits")
 
 rates = [md.lr_at(step, t) * 1e4 for step in range(t.steps)]
-plt.plot(range(1, t.steps + 1), rates, label="lr_at()")
-steps = [row["step"] for row in published]
-plt.plot(steps, [row["lr"] * 1e4 for row in published], "o", color="C1", label="published logs")
-plt.xlabel("optimizer step")
-plt.ylabel("learning rate (10⁻⁴)")
-plt.legend()
+figure, axes = plt.subplots(figsize=(5.2, 3.2))
+axes.plot(range(1, t.steps + 1), rates, color="C0")
+axes.plot(
+    [row["step"] for row in published], [row["lr"] * 1e4 for row in published], "o", color="C1"
+)
+axes.annotate("line: lr_at()", (330, 2.6), color="C0")
+axes.annotate("dots: both logs", (330, 2.3), color="C1")
+axes.set(xlabel="optimizer step", ylabel="learning rate (10⁻⁴)")
+axes.set_title(f"{sum(same)} of {len(same)} published rates lie on one formula")
 plt.show()
 
 # %% [markdown]
@@ -144,11 +147,17 @@ for key, value in last.items():
 print("files:", ", ".join(sorted(os.listdir(run.dir))))
 
 # %%
-for key, label, style in (("train_loss", "train, one batch", "o-"), ("val_loss", "val", "s-")):
-    plt.plot([row["step"] for row in run.log], [row[key] for row in run.log], style, label=label)
-plt.xlabel("optimizer step")
-plt.ylabel("loss (nats per token)")
-plt.legend()
+figure, axes = plt.subplots(figsize=(5.2, 3.2))
+at = [row["step"] for row in run.log]
+names = {"train_loss": ("train, one batch", -6), "val_loss": ("validation", 7)}
+for number, (key, (name, up)) in enumerate(names.items()):
+    losses = [row[key] for row in run.log]
+    axes.plot(at, losses, "os"[number] + "-", color=f"C{number}")
+    figures.name_end(axes, at[-1], losses[-1], name, f"C{number}", up)
+axes.set(xlabel="optimizer step", ylabel="loss (nats per token)", xlim=(-4, 165), ylim=(-0.3, None))
+left = run.log[-1]["val_loss"] / run.log[0]["val_loss"]
+right, guess = last["accuracy"], last["guess"]
+axes.set_title(f"loss falls to {left:.0%}; {right:.0%} of answers are right, guessing {guess:.0%}")
 plt.show()
 
 # %% [markdown]

@@ -144,15 +144,19 @@ figure, axes = plt.subplots(1, 3, figsize=(6.2, 3.6))
 places = {"low": 0, "medium": 1, "high": 2}
 panels = {"published": {key: [value] for key, value in loss.items()}} | ours
 for panel, (title, found) in zip(axes, panels.items()):
+    all_means = []
     for number, scheme in enumerate(("ascending", "constant", "descending")):
         x = [place + 0.15 * (number - 1) for place in places.values()]
         means, halves = zip(*(results.interval(found[group, scheme]) for group in places))
+        all_means.append(means)
         halves = None if title == "published" else halves
         style = dict(color=f"C{number}", capsize=2, markersize=4)
         panel.errorbar(x, means, halves, fmt="os^"[number] + "-", label=scheme, **style)
     middle = 1.72 if title == "published" else 3.54
     panel.set_ylim(middle - 0.16, middle + 0.16)
-    panel.set_title("published, n = 1" if title == "published" else f"ours, {title}", size=10)
+    apart = max(max(at) - min(at) for at in zip(*all_means))  # within a group
+    whose = title if title == "published" else f"ours, {title}"
+    panel.set_title(f"{whose}:\nup to {apart:.3f} apart", size=10)
     panel.set_xticks(list(places.values()), list(places))
     panel.tick_params(labelsize=9)
 axes[0].set_ylabel("validation loss (nats per token)")
@@ -202,7 +206,12 @@ panel.axvline(0, color="C5", linestyle="--")
 panel.set_yticks(range(len(all_pairs)), [f"{g}: {a} − {b}" for g, a, b in all_pairs], size=9)
 panel.invert_yaxis()
 panel.set_xlabel("difference in validation loss (nats per token)")
-figure.legend(ncol=2, loc="outside upper center")
+n_out = sum(abs(mean) > half for mean, half in map(results.interval, paired.values()))
+by_chance = 0.05 * len(paired)
+figure.suptitle(
+    f"{n_out} of {len(paired)} intervals exclude 0; {by_chance:.1f} would by chance", size=11
+)
+panel.legend(loc="lower right", fontsize=9)
 plt.show()
 
 # %% [markdown]
