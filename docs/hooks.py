@@ -8,6 +8,7 @@ its settings. For these pages the hook
 - joins a figure and the paragraph after it, which begins "What to see:": it becomes the caption,
   and the text that a screen reader reads;
 - shows what a cell tagged `python` prints as Python;
+- folds cells tagged `hint` or `answer`, of the exercises;
 - offers tutorials as notebook and script.
 
 The hook also runs docs/reference/*.py, which print a page of Markdown, and makes minidepth.zip and
@@ -307,11 +308,24 @@ def relink(soup, page, files):
         image.replace_with(svg)
 
 
+FOLDS = dict(hint=("tip", "Hint"), answer=("success", "Answer"))  # tag: look and name
+
+
 def rendered(soup, path):
     """A notebook in nbconvert's HTML → [HTML as Markdown pages have it]"""
-    parts = []
-    for number, cell in enumerate(soup.find_all(recursive=False), 1):
-        parts += [text.decode_contents() for text in cell.select(".jp-RenderedMarkdown")]
+    parts, folded = [], None
+    sources = jupytext.read(path).cells  # nbconvert's Markdown cells do not tell their tags
+    for number, (cell, source) in enumerate(zip(soup.find_all(recursive=False), sources), 1):
+        fold = next((tag for tag in source.metadata.get("tags", ()) if tag in FOLDS), None)
+        texts = [text.decode_contents() for text in cell.select(".jp-RenderedMarkdown")]
+        if folded and (fold != folded or texts):  # a text begins another fold, code goes on
+            parts.append("</details>")
+            folded = None
+        if fold and not folded:
+            look, name = FOLDS[fold]
+            parts.append(f'<details class="{look}"><summary>{name}</summary>')
+            folded = fold
+        parts += texts
         for code in cell.select(".jp-InputArea-editor pre"):  # not the fenced code in Markdown
             parts.append(
                 f'<div class="highlight"><pre><code>{code.decode_contents()}</code></pre></div>'
@@ -333,6 +347,8 @@ def rendered(soup, path):
             caption.extract().name = "figcaption"
             figures = [as_svg(svg, " ".join(caption.get_text().split())) for svg in figures]
             parts.append(f"<figure>{''.join(figures)}{caption}</figure>")
+    if folded:
+        parts.append("</details>")
     return parts
 
 

@@ -114,14 +114,25 @@ def test_a_page_reads_nothing_relative_to_the_working_directory(path):
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_a_tutorial_has_its_parts(path):
     text, parts = path.read_text(encoding="utf-8"), cells(path)
-    first, code = parts[0][1], [source for markdown, source in parts if not markdown]
+    first = parts[0][1]
     assert first.startswith("# ") and all(
         f"**{part}**" in first for part in ("You will learn", "Time", "Needs")
     )
-    assert "assert" in code[-1] and "## Exercises" in parts[-1][1]
-    assert len(text.splitlines()) < 300
+    lesson = text.partition("\n# ## Exercises\n")[0]
+    assert lesson != text and re.findall(r"^(?: *)assert ", lesson, re.MULTILINE)
+    assert len(lesson.splitlines()) < 300
     assert not re.search(r"^# %% (?!\[markdown\]|tags=)", text, re.MULTILINE)  # would do nothing
     assert not re.search(r"\b[Pp]rove[sd]?\b", text)  # PROVED, quoted from the report, may be named
+
+
+ANSWERED = [path for path in TUTORIALS if path.stem[:2] in ("01", "02", "03", "04", "09")]
+
+
+@pytest.mark.parametrize("path", ANSWERED, ids=lambda path: path.stem)
+def test_a_tutorial_answers_two_of_its_exercises_at_least(path):
+    text = path.read_text(encoding="utf-8").partition("\n# ## Exercises\n")[2]
+    tags = re.findall(r"^# %% \[markdown\] tags=\[\"(.*)\"\]$", text, re.MULTILINE)
+    assert tags.count("answer") >= 2 and set(tags) == {"hint", "answer"}
 
 
 def test_every_page_avoids_the_word():
@@ -257,6 +268,29 @@ def test_a_page_shows_what_it_prints_and_draws(project):
     assert re.search('<h1 id="a">A<a class="headerlink" href="#a"', page)
     assert page.count("once") == 1  # fenced code in Markdown is not a cell's
     assert not re.search("<script[^>]*src=.?http|jp-|MathJax", page)
+
+
+def test_hints_and_answers_are_folded_with_the_code_that_they_need(project):
+    write(
+        project,
+        " [markdown]\n# 1. Why?",
+        ' [markdown] tags=["hint"]\n# Look.',
+        ' [markdown] tags=["answer"]\n# So:',
+        ' tags=["answer"]\nprint(6 * 7)',
+        ' [markdown] tags=["answer"]\n# Or so.',
+        " [markdown]\n# 2. How?",
+        ' [markdown] tags=["answer"]\n# Thus.',
+    )
+    code, said = build(project, project / "site")
+    assert code == 0, said
+    page = (project / "site" / "tutorials" / "01_page" / "index.html").read_text()
+    folds = re.findall("(?s)<details class=.?(tip|success).*?</details>", page)
+    assert folds == ["tip", "success", "success", "success"]
+    first = page.index("<p>So:</p>")
+    assert 0 < page.index("42", first) < page.index("</details>", first)
+    last = page.index("<p>Thus.</p>")
+    assert page.rindex("</details>", 0, last) < page.index("2. How" if "2. How" in page else "How?")
+    assert page.index("</details>", last) < page.index("This page ran")
 
 
 def test_notebooks_hold_the_code_of_their_page_in_order():

@@ -156,8 +156,34 @@ assert gap - half > 0.5
 #
 # 1. Give one layer about twelve times the steps: `accuracies(one, 0, steps=2500)`. Write down what
 #    you expect before you run it.
+
+# %% [markdown] tags=["hint"]
+# What would more steps have to change? Put yourself once more in the place of a query.
+
+# %% [markdown] tags=["answer"]
+# We expect that it stays near 1 in 8, since what a single look fetches does not become more with
+# time. The stored runs of one layer had more steps than this page gives, and five seeds:
+
+# %% tags=["answer"]
+stored = results.summary("tasks/icqa")["runs"]
+single = [run["accuracy"] for run in stored if run["labels"]["n_layers"] == "1"]
+print("one layer, stored runs:", *(f"{accuracy:.3f}" for accuracy in single))
+assert max(single) < 0.13
+
+# %% [markdown]
 # 2. Apply one layer's weights twice: `dataclasses.replace(one, n_loops=2)`. That model has the
 #    depth of two layers and the parameters of one. Which of the two does it behave like, and in how
 #    many of five seeds?
 # 3. Show the model only two pairs (`sizes=("pairs=2",)` in `tasks.configs`). At which accuracy is
 #    the plateau now, and why there?
+
+# %% [markdown] tags=["hint"]
+# The plateau is the best that a model can do that names one of the answers shown.
+# `tasks.TASKS["icqa"].chance(pairs=2)` knows it.
+
+# %% [markdown] tags=["answer"]
+# To exercise 3: at 1 in 2. One of two answers shown is the right one, and nothing tells which.
+
+# %% tags=["answer"]
+print("guessing and shortcut with two pairs:", tasks.TASKS["icqa"].chance(pairs=2))
+assert tasks.TASKS["icqa"].chance(pairs=2)[1] == 1 / 2

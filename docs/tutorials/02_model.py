@@ -23,7 +23,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from studies import figures
+from studies import depth, figures
 
 report, _ = md.configs("report")
 for name, value in vars(report).items():
@@ -194,6 +194,48 @@ assert (readable - fused).abs().max() < 1e-5 and abs(loss_sum.item() - plain.ite
 #
 # 1. To give one layer as many parameters as twelve, the article suggests d_model ≈ 600. Count the
 #    parameters. Then ask `width_matched()` of `studies.depth`. Where is the catch?
+
+# %% [markdown] tags=["hint"]
+# The table of words gets wider, too. `dataclasses.replace(report, …)` changes `n_layers`, `d_model`
+# and `d_ff` at once.
+
+# %% [markdown] tags=["answer"]
+# 600 is too wide by far. 504 matches, and then most of the added parameters are words again: the
+# one wide layer has fewer parameters in its block than twelve layers have in theirs.
+
+# %% tags=["answer"]
+shallow = dataclasses.replace(report, n_layers=1)
+article = md.parameters(dataclasses.replace(shallow, d_model=600, d_ff=2400))
+matched = depth.width_matched(shallow, twelve["total"])
+wide = md.parameters(matched)
+for name, n in (("600", article), (str(matched.d_model), wide), ("12 layers of 384", twelve)):
+    print(f"{name:16} {n['total']:,} parameters, {n['blocks']:,} of them in blocks")
+assert matched.d_model == 504 and wide["blocks"] < twelve["blocks"] / 6
+
+# %% [markdown]
 # 2. With a vocabulary of 2,048 words, what share of a 12-layer model of width 384 are embeddings?
+
+# %% [markdown] tags=["hint"]
+# `dataclasses.replace(report, vocab_size=2048)`, and the parts `embedding` and `total`.
+
+# %% [markdown] tags=["answer"]
+# About one thirtieth, where it was three quarters. With so few words the layers are the model.
+
+# %% tags=["answer"]
+few = md.parameters(dataclasses.replace(report, vocab_size=2048))
+print(f"{few['embedding'] / few['total']:.1%}; {twelve['embedding'] / twelve['total']:.1%} before")
+assert 0.03 < few["embedding"] / few["total"] < 0.04
+
+# %% [markdown]
 # 3. Set `n_loops=12` with one layer. How many parameters has the model, and how many operations per
 #    token?
+
+# %% [markdown] tags=["answer"]
+# It has the parameters of one layer and the operations of twelve: a weight that is used twelve
+# times costs twelve times. With the estimate from above, the head included:
+
+# %% tags=["answer"]
+looped = md.parameters(dataclasses.replace(report, n_layers=1, n_loops=12))
+print(f"{looped['total']:,} parameters,", end=" ")
+print(f"{(cost['head'] + cost['12 blocks']) / 1e6:.0f} million operations per token")
+assert looped["total"] == one["total"]

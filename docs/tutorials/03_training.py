@@ -198,7 +198,36 @@ assert [r["train_loss"] for r in straight.log] == [r["train_loss"] for r in resu
 # ## Exercises
 #
 # 1. What is the smallest power of two that saves 10⁻¹⁰ in the first example?
+
+# %% [markdown] tags=["hint"]
+# FP16 rounds what is below half of its smallest number, 2⁻²⁴, to 0.
+
+# %% [markdown] tags=["answer"]
+# 10⁻¹⁰ has to come above 2⁻²⁵ = 2.98 × 10⁻⁸, which takes a factor of 298 or more: 512. The factor
+# 65,536 with which GradScaler begins is 128 times that.
+
+# %% tags=["answer"]
+powers = [k for k in range(17) if (torch.tensor(1e-10) * 2**k).half() > 0]
+print(f"smallest: 2 to the {powers[0]} = {2 ** powers[0]}")
+assert 2 ** powers[0] == 512
+
+# %% [markdown]
 # 2. Replace `from_sums` by the mean of the five sequences' means. Which sequences count too much?
+
+# %% [markdown] tags=["hint"]
+# In a mean of means each sequence has a fifth of the weight, however many targets it has.
+
+# %% [markdown] tags=["answer"]
+# Those with few targets: each of their tokens has a larger share of the fifth.
+
+# %% [markdown]
 # 3. The report says 16 sequences of 512 tokens per step, 500 steps, and 25 steps per epoch. How
 #    many tokens is an epoch? It also says that the data has about 420,000. What would reconcile the
 #    two?
+
+# %% [markdown] tags=["answer"]
+# 25 × 16 × 512 = 204,800 tokens, about half. Steps of 32 sequences, 16 on each of the two GPUs,
+# would reconcile them; the logs cannot tell. We keep the 16 that the report states.
+
+# %% tags=["answer"]
+print(f"{25 * 16 * 512:,} and {25 * 32 * 512:,} tokens")

@@ -17,6 +17,7 @@ import math
 import statistics
 
 import matplotlib.pyplot as plt
+from scipy.stats import t as student
 
 from studies import figures, results
 
@@ -229,6 +230,41 @@ assert gap - half > 0 and half > 0.5
 # ## Exercises
 #
 # 1. Repeat the table of best and last with every other log line left out. Which of the two changes?
+
+# %% [markdown] tags=["hint"]
+# Slices: `val[n][::2]` keeps the first, third, … of 21 evaluations, and so the last one.
+
+# %% [markdown] tags=["answer"]
+# The best changes, because it is a minimum over what was looked at. The last is the same.
+
+# %% tags=["answer"]
+for n in (1, 12):
+    fewer = val[n][::2]
+    print(f"{names[n]:9} best {min(val[n]):.4f} → {min(fewer):.4f},", end=" ")
+    print(f"last {val[n][-1]:.4f} → {fewer[-1]:.4f}")
+    assert fewer[-1] == val[n][-1]
+assert any(min(val[n][::2]) > min(val[n]) for n in (1, 12))
+
+# %% [markdown]
 # 2. How many seeds would you need for a 95 % interval of ± 0.1, if accuracies scatter as our three
-#    do?
+#    of twelve layers do?
+
+# %% [markdown] tags=["hint"]
+# The half width is t · s / √n. Take s from `own[12]`, and look for the first n that is enough;
+# `scipy.stats.t.ppf(0.975, n - 1)` is the t.
+
+# %% [markdown] tags=["answer"]
+# Dozens. And s itself is known badly from three runs.
+
+# %% tags=["answer"]
+s = statistics.stdev(row["accuracy"] for row in own[12])
+n = next(n for n in range(2, 999) if student.ppf(0.975, n - 1) * s / math.sqrt(n) <= 0.1)
+print(f"standard deviation {s:.2f}: {n} seeds")
+assert 24 <= n < 99
+
+# %% [markdown]
 # 3. Write the one sentence that the two published logs support.
+
+# %% [markdown] tags=["answer"]
+# One possibility: in one run each, the model with twelve layers fitted the training text better
+# than the model with one, and at the last step it predicted new text worse, by 0.13 nats per token.
