@@ -98,17 +98,14 @@ for (name, curves), marker, up in zip(runs.items(), "os^", (9, 0, -7)):
         axes.plot(*zip(*curve), f"{marker}-", color=color)
     figures.name_end(axes, 200, sum(final[name]) / 3, name, color, up)
 guess, shortcut = tasks.TASKS["icqa"].chance()
-for value, what, up in (
-    (guess, "guessing, 1 in 16", -0.06),
-    (shortcut, "any answer shown, 1 in 8", 0.03),
-):
+lines = (guess, "guessing, 1 in 16", 100, -0.06), (shortcut, "any shown, 1 in 8", 0, 0.04)
+for value, what, x, up in lines:
     axes.axhline(value, color="C5", linestyle="--")
-    axes.annotate(what, (60, value + up), size=10)
+    axes.annotate(what, (x, value + up), size=10)
 axes.set(xlim=(-5, 260), xticks=range(0, 201, 50), ylim=(-0.04, 1.03))
 axes.set(xlabel="optimizer step", ylabel="accuracy on fresh sequences\n(share of 8,000 answers)")
-axes.set_title(
-    f"two layers answer {min(final['2 layers']):.0%} or more, one layer at most {most:.0%}"
-)
+least = int(100 * min(final["2 layers"]))  # rounded down: 99.9 % is not 100
+axes.set_title(f"two layers answer at least {least} %, one layer at most {most:.0%}")
 plt.show()
 
 # %% [markdown]
