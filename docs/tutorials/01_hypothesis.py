@@ -105,7 +105,7 @@ for value, what, x, up in lines:
 axes.set(xlim=(-5, 260), xticks=range(0, 201, 50), ylim=(-0.04, 1.03))
 axes.set(xlabel="optimizer step", ylabel="accuracy on fresh sequences\n(share of 8,000 answers)")
 least = int(100 * min(final["2 layers"]))  # rounded down: 99.9 % is not 100
-axes.set_title(f"two layers answer at least {least} %, one layer at most {most:.0%}")
+axes.set_title(f"two layers answer at least {least} %, one layer under {int(100 * most) + 1} %")
 plt.show()
 
 # %% [markdown]
