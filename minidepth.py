@@ -752,7 +752,7 @@ def train_step(wrapped, optimizer, scaler, tokens, targets, lr, config):
         x, y = x[rank::world].to(device), y[rank::world].to(device)
         alone = contextlib.nullcontext()
         if world > 1 and not config.fsdp and i + 1 < len(parts):
-            alone = wrapped.no_sync()  # gradients travel once a step, with the last part
+            alone = wrapped.no_sync()  # gradients travel once per step, with the last part
         with alone:
             loss_sum, _ = wrapped(x, y)  # (B,), gathered from all GPUs
             part = loss_sum.sum() / n_targets

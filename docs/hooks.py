@@ -8,11 +8,13 @@ its settings. For these pages the hook
 - joins a figure and the paragraph after it, which begins "What to see:": it becomes the caption,
   and the text that a screen reader reads;
 - shows what a cell tagged `python` prints as Python;
+- folds cells tagged `hint` or `answer`, of the exercises;
 - offers tutorials as notebook and script.
 
-The hook also runs docs/reference/*.py, which print a page of Markdown, and makes minidepth.zip. It
-names the commit at the foot of each page, gives the 404 page a text, and keeps the tables of single
-studies out of the search.
+The hook also runs docs/reference/*.py, which print a page of Markdown, and makes minidepth.zip and
+the picture that a link to a page shows elsewhere. It names the commit at the foot of each page,
+links to the project where `extra` in mkdocs.yml says where that is, gives the 404 page a text, and
+keeps the tables of single studies out of the search.
 `DOCS_EXECUTE=false mkdocs serve` leaves the percent files unrun.
 """
 
@@ -112,6 +114,8 @@ def on_config(config):
     # a build that runs nothing has a folder of its own: the plugin clears it of all else
     plugin["cache_dir"] = str(now / ("run" if plugin["execute"] else "unrun"))
     config.copyright = made_from()
+    if repo := config.extra["repo_url"]:
+        config.copyright += f' · <a href="{html.escape(repo)}">the project</a>'
     os.environ.update(
         IPYTHONDIR=str(ROOT / ".cache" / "ipython"),  # the user's settings have no effect here
         JUPYTER_CONFIG_DIR=str(ROOT / "docs"),
@@ -168,6 +172,28 @@ def archive():
     return buffer.getvalue()
 
 
+def social():
+    """The picture that other sites show with a link, a PNG; no number, which could get old."""
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
+
+    figure = Figure(figsize=(12, 6.3), dpi=100, facecolor="#16324d")
+    figure.text(0.07, 0.76, "minidepth", color="white", size=62, weight="bold")
+    figure.text(0.07, 0.50, "Does depth help\na Transformer reason?", color="white", size=40)
+    figure.text(0.07, 0.30, "And how would you know?", color="#9cc8ff", size=32)
+    for n, left in ((1, 0.07), (12, 0.14)):  # one layer, and twelve
+        for layer in range(n):
+            corner = (left + 0.028 * layer, 0.09)
+            figure.add_artist(
+                Rectangle(corner, 0.02, 0.11, color="#2f7fe0" if n == 1 else "#d4650b")
+            )
+    buffer = io.BytesIO()
+    figure.savefig(
+        buffer, format="png", facecolor=figure.get_facecolor(), metadata={"Software": None}
+    )
+    return buffer.getvalue()
+
+
 def on_files(files, config):
     """Each page is known as .md, so that links and the nav are the same for all of them."""
 
@@ -186,6 +212,7 @@ def on_files(files, config):
             add(f"{name}.ipynb", content=notebook(path))
             add(f"{name}.py", abs_src_path=str(path))
     add("minidepth.zip", content=archive())
+    add("assets/social.png", content=social())
     return files
 
 
@@ -196,6 +223,29 @@ def on_page_markdown(markdown, page, config, files):
     page.began = time.perf_counter()
     if page.file.src_uri.endswith("/summary.md"):  # a table of results/, which no menu leads to
         page.meta["search"] = dict(exclude=True)
+    if page.file.src_uri == "reference/flags.md":  # who types a flag looks for what it does
+        page.meta["search"] = dict(boost=6)
+
+
+def on_page_context(context, page, config, nav):
+    """The link to edit the page's source, which may be a program, where the project is known."""
+    if repo := config.extra["repo_url"]:
+        source = pathlib.Path(page.file.src_uri)
+        docs = pathlib.Path(config.docs_dir)
+        if docs.joinpath(source.with_suffix(".py")).exists():
+            source = source.with_suffix(".py")
+        page.edit_url = f"{repo.rstrip('/')}/{config.extra['edit_uri']}{source.as_posix()}"
+
+
+def on_post_page(output, page, config):
+    """What other sites show of a link to the page; only a whole address can name the picture."""
+    if not config.site_url:
+        return output
+    shown = dict(title=page.title, description=config.site_description, type="article")
+    shown |= dict(url=page.canonical_url, image=f"{config.site_url.rstrip('/')}/assets/social.png")
+    tags = [f'<meta property="og:{k}" content="{html.escape(str(v))}">' for k, v in shown.items()]
+    tags.append('<meta name="twitter:card" content="summary_large_image">')
+    return output.replace("</head>", "\n".join(tags) + "</head>", 1)
 
 
 def on_post_template(output, template_name, config):
@@ -220,9 +270,16 @@ def on_page_content(content, page, config, files):
         page.meta["search"] = dict(boost=4)
         links = [f'<a href="../{path.stem}.ipynb" download>notebook</a>']
         links += [f'<a href="../{path.name}" download>script</a>']
+        services = (config.extra["colab"], "Colab"), (config.extra["kaggle"], "Kaggle")
+        opens = "".join(
+            f' <a class="md-button" href="{html.escape(where)}tutorials/{path.stem}.ipynb">'
+            f"Open in {name}</a>"
+            for where, name in services
+            if where
+        )
         # after the paragraph that says what one will learn, not between two sentences
         begins, end, rest = parts[0].partition("</p>")
-        parts[0] = f"{begins}{end}\n<p>Download this page: {' or '.join(links)}.</p>{rest}"
+        parts[0] = f"{begins}{end}\n<p>Download this page: {' or '.join(links)}.{opens}</p>{rest}"
         if plugin.config["execute"]:
             about = f"in {seconds} s when it was built: PyTorch {TORCH}, {platform.machine()} CPU"
             parts.append(f"<p><em>This page ran {about}.</em></p>")
@@ -253,15 +310,28 @@ def relink(soup, page, files):
         image.replace_with(svg)
 
 
+FOLDS = dict(hint=("tip", "Hint"), answer=("success", "Answer"))  # tag: look and name
+
+
 def rendered(soup, path):
     """A notebook in nbconvert's HTML → [HTML as Markdown pages have it]"""
-    parts = []
     for pre in soup.select(".jp-RenderedMarkdown .highlight > pre"):
         code = bs4.BeautifulSoup("<code></code>", "html.parser").code  # or it would not scroll
         code.extend(list(pre.contents))
         pre.append(code)
-    for number, cell in enumerate(soup.find_all(recursive=False), 1):
-        parts += [text.decode_contents() for text in cell.select(".jp-RenderedMarkdown")]
+    parts, folded = [], None
+    sources = jupytext.read(path).cells  # nbconvert's Markdown cells do not tell their tags
+    for number, (cell, source) in enumerate(zip(soup.find_all(recursive=False), sources), 1):
+        fold = next((tag for tag in source.metadata.get("tags", ()) if tag in FOLDS), None)
+        texts = [text.decode_contents() for text in cell.select(".jp-RenderedMarkdown")]
+        if folded and (fold != folded or texts):  # a text begins another fold, code goes on
+            parts.append("</details>")
+            folded = None
+        if fold and not folded:
+            look, name = FOLDS[fold]
+            parts.append(f'<details class="{look}"><summary>{name}</summary>')
+            folded = fold
+        parts += texts
         for code in cell.select(".jp-InputArea-editor pre"):  # not the fenced code in Markdown
             parts.append(
                 f'<div class="highlight"><pre><code>{code.decode_contents()}</code></pre></div>'
@@ -285,6 +355,8 @@ def rendered(soup, path):
             caption.extract().name = "figcaption"
             figures = [as_svg(svg, " ".join(caption.get_text().split())) for svg in figures]
             parts.append(f"<figure>{''.join(figures)}{caption}</figure>")
+    if folded:
+        parts.append("</details>")
     return parts
 
 

@@ -76,6 +76,7 @@ assert counts["wide,\nonce", 1] == counts["wide,\nonce", 2] == 0
 # | look at attention, and measure it correctly | [Looking inside](tutorials/08_looking_inside.md) |
 # | see what nine single runs can say | [Heads per layer](tutorials/09_heads.md) |
 # | see what size, padding and a lack of data do | [Scale](tutorials/10_scale.md) |
+# | see what each layer of a model knows | [Layer by layer](tutorials/11_layer_by_layer.md) |
 # | train the published pair on Kaggle | [Kaggle](how-to/kaggle.md) |
 # | train on your own text | [Own data](how-to/own_data.md) |
 # | add a task or a study | [Own task, own study](how-to/own_task_and_study.md) |

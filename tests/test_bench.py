@@ -23,12 +23,12 @@ def numbers(pattern, text):
     return [[float(number.replace(",", "")) for number in row] for row in rows]
 
 
-STEP = r"median ([\d.]+) ms a step over 10 steps \(from ([\d.]+) to ([\d.]+)\), ([\d,]+) tokens"
+STEP = r"median ([\d.]+) ms per step over 10 steps \(from ([\d.]+) to ([\d.]+)\), ([\d,]+) tokens"
 PARTS = r"forward ([\d.]+) ms, head ([\d.]+) ms, backward ([\d.]+) ms, update ([\d.]+) ms"
 MEMORY = r"peak memory ([\d.]+) GiB, ([\d.]+) above the model's"
-SPEED = r"generation, batch (\d+): (\d+) new tokens, ([\d,.]+) tokens a second"
+SPEED = r"generation, batch (\d+): (\d+) new tokens, ([\d,.]+) tokens per second"
 PRODUCTS = r"by themselves ([\d.]+) ms, (\d+)% of it, at ([\d,]+) GFLOP/s"
-BOUND = r"once a token, ([\d.]+) MiB at ([\d.]+) GB/s: at most ([\d,.]+) tokens a second"
+BOUND = r"once per token, ([\d.]+) MiB at ([\d.]+) GB/s: at most ([\d,.]+) tokens per second"
 
 
 def test_bench_prints_the_step_its_parts_memory_and_generation(capsys):

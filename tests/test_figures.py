@@ -159,6 +159,26 @@ def test_each_run_is_a_point_with_the_mean_and_interval_of_its_group(tmp_path):
         assert [line.get_ydata().tolist() for line in axes.lines[:2]] == [[1.0, 3.0], [5.0]]
 
 
+def test_a_model_has_one_colour_by_whatever_page_it_is_drawn():
+    names = ["1 layer", "1 wide layer", "1 wide layer, tuned", "1 layer, 12 times", "12 layers"]
+    assert [figures.color_of(name) for name in names] == ["C0", "C3", "C3", "C2", "C1"]
+    assert figures.color_of(1) == "C0" and figures.color_of(12) == figures.color_of("2 layers")
+
+
+def test_dots_stand_beside_their_mean_and_interval(tmp_path):
+    with figures.drawing(tmp_path / "dots.png") as (_, axes):
+        figures.draw_dots(axes, 3, [1.0, 3.0], "C0")
+        dots, mean = axes.lines[0], axes.containers[0]
+        assert dots.get_ydata().tolist() == [1.0, 3.0] and set(dots.get_xdata()) == {2.92}
+        assert mean.lines[0].get_xydata().tolist() == [[3.08, 2.0]]
+        high = mean.lines[1][1].get_ydata().tolist()
+        assert high == pytest.approx([2 + 12.706], rel=1e-4)
+        figures.draw_dots(axes, 4, [1.0], "C0")  # of one run there is no interval
+        assert axes.containers[1].lines[1][1].get_ydata().tolist() == [1.0]
+        figures.name_end(axes, 3, 2.0, "a line", "C0", up=5)
+        assert [(text.get_text(), text.xy) for text in axes.texts] == [("a line", (3, 2.0))]
+
+
 def test_chance_is_named_once_where_guessing_is_as_good_as_the_shortcut(tmp_path):
     with figures.drawing(tmp_path / "chance.png") as (_, axes):
         figures.draw_chance(axes, [dict(guess=0.1), dict(guess=0.1, shortcut=0.4)], 2)

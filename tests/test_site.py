@@ -114,14 +114,25 @@ def test_a_page_reads_nothing_relative_to_the_working_directory(path):
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_a_tutorial_has_its_parts(path):
     text, parts = path.read_text(encoding="utf-8"), cells(path)
-    first, code = parts[0][1], [source for markdown, source in parts if not markdown]
+    first = parts[0][1]
     assert first.startswith("# ") and all(
         f"**{part}**" in first for part in ("You will learn", "Time", "Needs")
     )
-    assert "assert" in code[-1] and "## Exercises" in parts[-1][1]
-    assert len(text.splitlines()) < 300
+    lesson = text.partition("\n# ## Exercises\n")[0]
+    assert lesson != text and re.findall(r"^(?: *)assert ", lesson, re.MULTILINE)
+    assert len(lesson.splitlines()) < 300
     assert not re.search(r"^# %% (?!\[markdown\]|tags=)", text, re.MULTILINE)  # would do nothing
     assert not re.search(r"\b[Pp]rove[sd]?\b", text)  # PROVED, quoted from the report, may be named
+
+
+ANSWERED = [path for path in TUTORIALS if path.stem[:2] in ("01", "02", "03", "04", "09")]
+
+
+@pytest.mark.parametrize("path", ANSWERED, ids=lambda path: path.stem)
+def test_a_tutorial_answers_two_of_its_exercises_at_least(path):
+    text = path.read_text(encoding="utf-8").partition("\n# ## Exercises\n")[2]
+    tags = re.findall(r"^# %% \[markdown\] tags=\[\"(.*)\"\]$", text, re.MULTILINE)
+    assert tags.count("answer") >= 2 and set(tags) == {"hint", "answer"}
 
 
 def test_every_page_avoids_the_word():
@@ -201,6 +212,29 @@ def test_the_way_to_download_a_page_stands_below_its_first_paragraph(project):
     assert "There is no page at this address" in absent and 'href="/reference/flags/"' in absent
 
 
+def test_where_the_project_is_known_pages_lead_there(project, monkeypatch):
+    write(project, "\nprint(1)")
+    for name in ("REPO_URL", "EDIT_URI", "COLAB_URL", "KAGGLE_URL", "SITE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    page = project / "site" / "tutorials" / "01_page" / "index.html"
+    code, said = build(project, project / "site", run=False)
+    assert code == 0, said
+    assert not re.search("og:image|Colab|Kaggle|the project|rel=.?edit", page.read_text())
+    monkeypatch.setenv("REPO_URL", "https://code.example/us/minidepth")
+    monkeypatch.setenv("COLAB_URL", "https://colab.example/")
+    monkeypatch.setenv("KAGGLE_URL", "https://kaggle.example/?src=a&b=")
+    monkeypatch.setenv("SITE_URL", "https://site.example/docs/")
+    code, said = build(project, project / "site", run=False)
+    assert code == 0, said
+    text = page.read_text()
+    assert 'href="https://code.example/us/minidepth/edit/main/docs/tutorials/01_page.py"' in text
+    assert '"https://code.example/us/minidepth">the project' in text
+    assert 'href="https://colab.example/tutorials/01_page.ipynb"' in text
+    assert 'href="https://kaggle.example/?src=a&amp;b=tutorials/01_page.ipynb"' in text
+    assert 'og:image" content="https://site.example/docs/assets/social.png"' in text
+    assert (project / "site/assets/social.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_a_dead_link_ends_the_build(project):
     for link, why in (("02_other.md", "not there"), ("01_page.md#b", "no such anchor")):
         write(project, f" [markdown]\n# [there]({link}), [here](01_page.md#a)")
@@ -234,6 +268,29 @@ def test_a_page_shows_what_it_prints_and_draws(project):
     assert re.search('<h1 id="a">A<a class="headerlink" href="#a"', page)
     assert page.count("once") == 1  # fenced code in Markdown is not a cell's
     assert not re.search("<script[^>]*src=.?http|jp-|MathJax", page)
+
+
+def test_hints_and_answers_are_folded_with_the_code_that_they_need(project):
+    write(
+        project,
+        " [markdown]\n# 1. Why?",
+        ' [markdown] tags=["hint"]\n# Look.',
+        ' [markdown] tags=["answer"]\n# So:',
+        ' tags=["answer"]\nprint(6 * 7)',
+        ' [markdown] tags=["answer"]\n# Or so.',
+        " [markdown]\n# 2. How?",
+        ' [markdown] tags=["answer"]\n# Thus.',
+    )
+    code, said = build(project, project / "site")
+    assert code == 0, said
+    page = (project / "site" / "tutorials" / "01_page" / "index.html").read_text()
+    folds = re.findall("(?s)<details class=.?(tip|success).*?</details>", page)
+    assert folds == ["tip", "success", "success", "success"]
+    first = page.index("<p>So:</p>")
+    assert 0 < page.index("42", first) < page.index("</details>", first)
+    last = page.index("<p>Thus.</p>")
+    assert page.rindex("</details>", 0, last) < page.index("2. How" if "2. How" in page else "How?")
+    assert page.index("</details>", last) < page.index("This page ran")
 
 
 def test_notebooks_hold_the_code_of_their_page_in_order():
@@ -429,9 +486,19 @@ def test_the_reference_is_complete(site):
         rooms = study.stem in UNLISTED or f'id="studies.{study.stem}"' in api
         assert rooms, study.name
     for name in ("thinking", "heads", "llmini-c", "tasks"):  # presets of studies
-        assert f"{name} <code>" in flags
+        assert f"<code>--preset {name}</code>" in flags
     for gone in "hops hints answer problem_families problem_modulus curriculum stride".split():
         assert f"<code>--{gone} " in flags
+
+
+def test_the_status_page_says_of_each_document_what_was_run_and_what_was_not(site):
+    text = (site / "reference" / "deviations" / "index.html").read_text(encoding="utf-8")
+    _, *documents = text.split("<h2 ")
+    assert len(documents) == 5
+    for part in documents:
+        groups = [re.search('">([^<]*)<', group)[1] for group in part.split("<h3 ")[1:]]
+        assert groups == ["As published", "Differently, and why", "Not yet"]
+        assert part.count("<ol>") == 3
 
 
 # ---------- in a browser ----------
@@ -513,6 +580,8 @@ def test_a_browser_finds_nothing_wrong(tab, site, width, scheme):
         ("starving", "tutorials/10_scale/"),
         ("confound", "reference/glossary/"),
         ("resume", "how-to/resume/"),
+        ("--lr", "reference/flags/"),
+        ("--attn_scale", "reference/flags/"),
     ],
 )
 def test_a_search_finds_the_page(tab, words, page):

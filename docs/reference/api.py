@@ -65,6 +65,7 @@ STUDIES = dict(
     results="result published summary interval wilson",
     attention="attention_maps watch_attention ablated head_stats attention_stats model_stats "
     "mechanism",
+    layers="streams known skipped examined",
     score="choices_of read_choices choice_scores",
     depth="width_matched rows",
     thinking="Lengths load_data rows",

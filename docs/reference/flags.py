@@ -7,8 +7,8 @@ the same. In code: `minidepth.configs(preset, name=value, …)` for the presets 
 
 Without `--preset` the command takes `tasks` if `--data` is a depth task, the study's own preset
 with `--study`, `report` if it finds a CUDA GPU, and `laptop` otherwise; its first line says which
-and why. The last column shows what presets change. Several values of a flag train every
-combination: `--n_layers 1 2 4 --seed 0 1 2`.
+and why. What presets change stands [below](#what-presets-change). Several values of a flag train
+every combination: `--n_layers 1 2 4 --seed 0 1 2`.
 """
 
 import dataclasses
@@ -43,18 +43,34 @@ def limits(f):
 
 for title, kind in (("Model", md.ModelConfig), ("Data and training", md.TrainConfig)):
     print(f"## {title}\n")
-    print("| flag | what | values | default | presets |\n|---|---|---|---|---|")
+    print("| flag | what | values | default |\n|---|---|---|---|")
     for f in dataclasses.fields(kind):
         assert f"--{f.name}" in FLAGS
-        others = [f"{name} {shown(p[f.name])}" for name, p in md.PRESETS.items() if f.name in p]
-        cells = [f"`--{f.name}`", f.metadata["help"], limits(f), shown(f.default)]
-        print(f"| {' | '.join([*cells, '<br>'.join(others)])} |")
+        print(f"| `--{f.name}` | {f.metadata['help']} | {limits(f)} | {shown(f.default)} |")
     print()
+
+
+def flags_of(values):
+    """Settings as flags: `--n_heads 4`, `--no-tie_weights`"""
+    texts = []
+    for name, value in values.items():
+        flag = f"--{name} {shown(value).strip('`')}"
+        if name == "data":  # several sources are several words
+            flag = f"--data {' '.join(value)}"
+        if isinstance(value, bool):
+            flag = f"--{name}" if value else f"--no-{name}"
+        texts.append(f"`{flag}`")
+    return ", ".join(texts)
+
+
+print("## What presets change\n")
+print("Each preset as the flags that differ from the defaults above.\n")
+for name, values in md.PRESETS.items():
+    print(f"`--preset {name}`\n:   {flags_of(values)}\n")
 print("Of the preset `tasks`, a task changes further:\n")
 print("| task | settings |\n|---|---|")
 for name, task in tasks.TASKS.items():
-    text = ", ".join(f"`--{key} {shown(value).strip('`')}`" for key, value in task.settings.items())
-    print(f"| `{name}` | {text} |")
+    print(f"| `{name}` | {flags_of(task.settings)} |")
 
 print("""
 ## Sizes

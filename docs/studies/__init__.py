@@ -1,1 +1,1 @@
-"""What we ask of models: one file a question. See find.py for what a study may hold."""
+"""What we ask of models: one file per question. See find.py for what a study may hold."""

@@ -1,6 +1,6 @@
 """Where attention looks, and what depends on it. How the commands show it: attention_figures.py.
 
-    maps = attention.attention_maps(model, tokens)          weights, a tensor a layer
+    maps = attention.attention_maps(model, tokens)          weights, a tensor per layer
     stats = attention.model_stats(model, tokens)            entropy and sparsity of every head
     with attention.ablated(model, [(0, 1)]): ...            without the second head of layer 1
     found = attention.mechanism(model, data)                which heads do a depth task's steps
@@ -216,7 +216,7 @@ def model_stats(model, tokens, count_masked=False, counted=None):
 
 def link_weights(maps, link):
     """The mean weight that each head's queries give to their links, of attention_maps() and a
-    step of a task's links(), (B, T, T): one list of H numbers a layer."""
+    step of a task's links(), (B, T, T): one list of H numbers per layer."""
     linked = link.any(2)[:, None]  # (B, 1, T): queries that have a link
     found = []
     for weights in maps:

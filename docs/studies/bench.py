@@ -128,7 +128,7 @@ class GPT2(Ours):
 
 
 def generation(runner, m):
-    """{sequences: (new tokens of each, tokens a second of all)}"""
+    """{sequences: (new tokens of each, tokens per second of all)}"""
     prompt = min(PROMPT, m.block_size // 2)
     new, found = min(NEW, m.block_size - prompt), {}
     for batch in BATCHES:
@@ -230,15 +230,15 @@ def show(name, facts):
     middle = statistics.median(seconds)
     rate = sum(tokens for tokens, _ in facts["shapes"]) / middle
     print(
-        f"{name}: median {middle * 1e3:.1f} ms a step over {len(seconds)} steps (from "
-        f"{seconds[0] * 1e3:.1f} to {seconds[-1] * 1e3:.1f}), {rate:,.0f} tokens a second"
+        f"{name}: median {middle * 1e3:.1f} ms per step over {len(seconds)} steps (from "
+        f"{seconds[0] * 1e3:.1f} to {seconds[-1] * 1e3:.1f}), {rate:,.0f} tokens per second"
     )
     print("  " + ", ".join(f"{part} {s * 1e3:.1f} ms" for part, s in parts.items()))
     if facts["peak"] is not None:
         above = max(0, facts["peak"] - facts["held"]) / 2**30
         print(f"  peak memory {facts['peak'] / 2**30:.2f} GiB, {above:.2f} above the model's")
     for batch, (made, speed) in facts["generation"].items():
-        print(f"  generation, batch {batch}: {made} new tokens, {speed:,.1f} tokens a second")
+        print(f"  generation, batch {batch}: {made} new tokens, {speed:,.1f} tokens per second")
 
 
 def bench(m, t, against=None):
@@ -269,8 +269,8 @@ def bench(m, t, against=None):
     )
     rate, read = bounds.read_rate(device), found[0]["read"]
     print(
-        f"reading the weights once a token, {read / 2**20:,.2f} MiB at {rate / 1e9:.1f} GB/s: at "
-        f"most {rate / read:,.1f} tokens a second for one sequence"
+        f"reading the weights once per token, {read / 2**20:,.2f} MiB at {rate / 1e9:.1f} GB/s: at "
+        f"most {rate / read:,.1f} tokens per second for one sequence"
     )
     if against:
         ratios = [f"speed of a step {middle[1] / middle[0]:.2f}"]

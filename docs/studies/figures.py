@@ -35,6 +35,30 @@ def drawing(path, rows=1, columns=1, size=(6, 4), **options):
 # ---------- parts of figures ----------
 
 
+def color_of(model):
+    """The colour that a model has throughout the site: `1 layer`, `12 layers`, `1 wide layer, …`,
+    `1 layer, 12 times`; layers of their own are all of one colour."""
+    name = str(model)
+    if "wide" in name:
+        return "C3"
+    if "times" in name:
+        return "C2"
+    return "C0" if name.split()[0] == "1" else "C1"
+
+
+def name_end(axes, x, y, name, color, up=0):
+    """Write a line's name where it ends, in its colour, moved `up` by so many points."""
+    place = dict(xytext=(6, up), textcoords="offset points", va="center", fontsize="small")
+    axes.annotate(name, (x, y), color=color, annotation_clip=False, **place)
+
+
+def draw_dots(axes, x, values, color):
+    """Runs as dots at x, and beside them their mean as a square with its 95 % interval."""
+    axes.plot([x - 0.08] * len(values), values, "o", color=color, alpha=0.6)
+    mean, half = interval(values)
+    axes.errorbar(x + 0.08, mean, half if half > 0 else 0, fmt="s", color=color, capsize=3)
+
+
 def number_ticks(axis, n):
     """Ticks of the numbers from 1 to n, at most 14 of them, on an axis that counts from 0."""
     places = range(0, n, 1 + n // 13)
@@ -134,7 +158,7 @@ def draw_summary(runs, path):
             if metric == "val_loss":
                 losses = [run["val_loss"] for run in runs]
                 axes.set_yscale("log" if max(losses) > 3 * min(losses) else "linear")
-                axes.set_ylabel("validation loss (nats a token)")
+                axes.set_ylabel("validation loss (nats per token)")
             else:
                 axes.set(ylabel="accuracy on held-out data (share)", ylim=(-0.03, 1.03))
                 draw_chance(axes, runs, len(ticks) - 1)

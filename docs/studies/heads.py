@@ -4,8 +4,8 @@ parameters, after a published table (docs/results/published/heads_schedules.csv)
     python train.py --study heads --seed 0 1 2                   the published size, on a GPU
     python train.py --study heads --preset laptop --seed 0 1 2   its ratios on a laptop
 
-The study adds the preset `heads` and draws heads.png: validation loss and time a step by the number
-of heads, beside the published ones.
+The study adds the preset `heads` and draws heads.png: validation loss and time per step by the
+number of heads, beside the published ones.
 """
 
 import os
@@ -82,7 +82,9 @@ def figure(runs, folder):
             counts = sorted({n for found in schemes.values() for n in found})[1::2]  # 45 hides 48
             time_axes.set_xticks(counts, labels=counts)
             time_axes.set_xticks([], minor=True)
-            time_axes.set(xlabel="heads in all four layers", ylabel="time a step, fastest run = 1")
-            loss_axes.set(title=title, ylabel="validation loss (nats a token)")
+            time_axes.set(
+                xlabel="heads in all four layers", ylabel="time per step, fastest run = 1"
+            )
+            loss_axes.set(title=title, ylabel="validation loss (nats per token)")
         handles, labels = loss_axes.get_legend_handles_labels()
         whole.legend(handles, labels, loc="outside upper center", ncols=3)

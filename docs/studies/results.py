@@ -30,7 +30,7 @@ METRICS = {  # of a run, as tables name them: heading, format
     "train_loss_eval": ("train loss, no dropout", ".3g"),
     "params_total": ("parameters", ",.0f"),
     "params_blocks": ("in blocks", ",.0f"),
-    "tokens_per_second": ("tokens a second", ",.0f"),
+    "tokens_per_second": ("tokens per second", ",.0f"),
     "seconds": ("seconds", ".1f"),
 }
 
@@ -86,9 +86,9 @@ def read_log(run_dir):
 
 
 def result(run_dir):
-    """A finished run in one flat dict: its settings, last evaluation, `best_val_loss` (nats a
-    token), `tokens_per_second` (median), `depth` (layers applied), `params_…` by part, and `log`,
-    a dict an evaluation; ValueError if it is not finished, or damaged."""
+    """A finished run in one flat dict: its settings, last evaluation, `best_val_loss` (nats
+    per token), `tokens_per_second` (median), `depth` (layers applied), `params_…` by part, and
+    `log`, a dict per evaluation; ValueError if it is not finished, or damaged."""
     m, train = settings_of(run_dir)
     log = read_log(run_dir)
     losses = [evaluation["val_loss"] for evaluation in log]

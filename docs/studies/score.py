@@ -117,7 +117,7 @@ def token_lists(texts, tokenizer):
 @md.evaluated
 def choice_scores(model, tokenizer, found):
     """Mean log-likelihood a token, in nats, of each choice after its context, for each of
-    choices_of(): one list a row. The last block_size tokens of both are read, and after a text
+    choices_of(): one list per row. The last block_size tokens of both are read, and after a text
     a choice begins with a space. ValueError if a choice alone does not fit."""
     T, device = model.config.block_size, model.head_weight.device
     scores = []

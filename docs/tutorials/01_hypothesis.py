@@ -25,7 +25,7 @@ import tempfile
 import matplotlib.pyplot as plt
 
 import minidepth as md
-from studies import depth, results, tasks
+from studies import depth, figures, results, tasks
 
 tokens, targets = tasks.TASKS["icqa"].draw(1, md.generator("example"))
 say = lambda i: f"q{i}" if i < 16 else f"a{i - 16}"  # noqa: E731
@@ -89,19 +89,23 @@ def quietly(f, *args):
 runs = {name: [accuracies(m, seed) for seed in (0, 1, 2)] for name, m in models.items()}
 
 # %%
-for number, (name, curves) in enumerate(runs.items()):
+final = {name: [curve[-1][1] for curve in curves] for name, curves in runs.items()}
+most = max(final["1 layer"] + final["1 wide layer"])
+figure, axes = plt.subplots(figsize=(5.4, 3.6))
+for (name, curves), marker, up in zip(runs.items(), "os^", (9, 0, -7)):
+    color = figures.color_of(name)
     for curve in curves:
-        label = name if curve is curves[0] else None
-        plt.plot(*zip(*curve), "os^"[number] + "-", color=f"C{number}", label=label)
+        axes.plot(*zip(*curve), f"{marker}-", color=color)
+    figures.name_end(axes, 200, sum(final[name]) / 3, name, color, up)
 guess, shortcut = tasks.TASKS["icqa"].chance()
-for value, what in ((guess, "guessing, 1 in 16"), (shortcut, "any answer shown, 1 in 8")):
-    plt.axhline(value, color="C5", linestyle="--")
-    y = value + (0.04 if value == shortcut else -0.06)
-    plt.annotate(what, (200, y), ha="right", size=10)
-plt.ylim(-0.03, 1.03)
-plt.xlabel("optimizer step")
-plt.ylabel("accuracy on fresh sequences\n(share of 8,000 answers)")
-plt.legend()
+lines = (guess, "guessing, 1 in 16", 100, -0.06), (shortcut, "any shown, 1 in 8", 0, 0.04)
+for value, what, x, up in lines:
+    axes.axhline(value, color="C5", linestyle="--")
+    axes.annotate(what, (x, value + up), size=10)
+axes.set(xlim=(-5, 260), xticks=range(0, 201, 50), ylim=(-0.04, 1.03))
+axes.set(xlabel="optimizer step", ylabel="accuracy on fresh sequences\n(share of 8,000 answers)")
+least = int(100 * min(final["2 layers"]))  # rounded down: 99.9 % is not 100
+axes.set_title(f"two layers answer at least {least} %, one layer under {int(100 * most) + 1} %")
 plt.show()
 
 # %% [markdown]
@@ -114,7 +118,6 @@ plt.show()
 # ## In numbers, with intervals
 
 # %%
-final = {name: [curve[-1][1] for curve in curves] for name, curves in runs.items()}
 for name, values in final.items():
     mean, half = results.interval(values)
     print(f"{name:13} {mean:.3f} ± {half:.3f}")
@@ -150,8 +153,34 @@ assert gap - half > 0.5
 #
 # 1. Give one layer about twelve times the steps: `accuracies(one, 0, steps=2500)`. Write down what
 #    you expect before you run it.
+
+# %% [markdown] tags=["hint"]
+# What would more steps have to change? Put yourself once more in the place of a query.
+
+# %% [markdown] tags=["answer"]
+# We expect that it stays near 1 in 8, since what a single look fetches does not become more with
+# time. The stored runs of one layer had more steps than this page gives, and five seeds:
+
+# %% tags=["answer"]
+stored = results.summary("tasks/icqa")["runs"]
+single = [run["accuracy"] for run in stored if run["labels"]["n_layers"] == "1"]
+print("one layer, stored runs:", *(f"{accuracy:.3f}" for accuracy in single))
+assert max(single) < 0.13
+
+# %% [markdown]
 # 2. Apply one layer's weights twice: `dataclasses.replace(one, n_loops=2)`. That model has the
 #    depth of two layers and the parameters of one. Which of the two does it behave like, and in how
 #    many of five seeds?
 # 3. Show the model only two pairs (`sizes=("pairs=2",)` in `tasks.configs`). At which accuracy is
 #    the plateau now, and why there?
+
+# %% [markdown] tags=["hint"]
+# The plateau is the best that a model can do that names one of the answers shown.
+# `tasks.TASKS["icqa"].chance(pairs=2)` knows it.
+
+# %% [markdown] tags=["answer"]
+# To exercise 3: at 1 in 2. One of two answers shown is the right one, and nothing tells which.
+
+# %% tags=["answer"]
+print("guessing and shortcut with two pairs:", tasks.TASKS["icqa"].chance(pairs=2))
+assert tasks.TASKS["icqa"].chance(pairs=2)[1] == 1 / 2

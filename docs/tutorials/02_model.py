@@ -7,8 +7,8 @@
 # **Needs** PyTorch and Matplotlib; no GPU, no network.
 #
 # ![Tokens become vectors, to which positions are added. A block of normalisation and attention,
-# then of normalisation and a feed-forward part, each added to the residual stream, is repeated L
-# times. A last normalisation and the transposed embedding give the
+# then of normalisation and a feed-forward part, each added to the residual stream, is applied L
+# times. A last normalisation and a head whose weights are the embedding's give the
 # logits.](../assets/architecture.svg)
 #
 # The sizes are those of the preset `report`: B sequences of T = 512 tokens, C = 384 numbers per
@@ -23,6 +23,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
+from studies import depth, figures
 
 report, _ = md.configs("report")
 for name, value in vars(report).items():
@@ -120,18 +121,21 @@ for words, positions_ in ((151_936, 1028), (151_665, 512)):
     print(f"{words:,} words, {positions_:5,} positions:", [f"{n / 1e6:.2f} M" for n in totals])
 
 # %%
-for y, L in enumerate((1, 12)):
-    n = md.parameters(dataclasses.replace(report, n_layers=L))
-    left = 0
-    for number, part in enumerate(("embedding", "blocks", "position")):
-        label = part if L == 1 else None
-        plt.barh(y, n[part] / 1e6, left=left, color=f"C{(0, 1, 5)[number]}", label=label)
-        left += n[part] / 1e6
-    plt.annotate(f"{n['blocks'] / 1e6:.1f} M in blocks", (left, y + 0.43), ha="right", size=10)
-plt.yticks([0, 1], ["1 layer", "12 layers"])
-plt.xlabel("parameters (millions)")
-plt.ylim(-0.5, 2.2)
-plt.legend(ncol=3, loc="upper left", fontsize=9, columnspacing=1, handlelength=1)
+figure, axes = plt.subplots(figsize=(5.6, 2.8))
+counts = {L: md.parameters(dataclasses.replace(report, n_layers=L)) for L in (1, 12)}
+for y, (L, n) in enumerate(counts.items()):
+    table = (n["embedding"] + n["position"]) / 1e6
+    axes.barh(y, table, color="C5", alpha=0.35)
+    axes.barh(y, n["blocks"] / 1e6, left=table, color=figures.color_of(L))
+    axes.annotate("words and positions", (table / 2, y), ha="center", va="center")
+    figures.name_end(
+        axes, n["total"] / 1e6, y, f"blocks: {n['blocks'] / 1e6:.1f} M", figures.color_of(L)
+    )
+axes.set_yticks([0, 1], ["1 layer", "12 layers"])
+axes.set(xlabel="parameters (millions)", xlim=(0, 108))
+more = counts[12]["total"] / counts[1]["total"] - 1
+times = counts[12]["blocks"] / counts[1]["blocks"]
+axes.set_title(f"{more:.0%} more parameters in total are {times:.0f} times the blocks")
 plt.show()
 
 # %% [markdown]
@@ -196,6 +200,48 @@ assert (readable - fused).abs().max() < 1e-5 and abs(loss_sum.item() - plain.ite
 #
 # 1. To give one layer as many parameters as twelve, the article suggests d_model ≈ 600. Count the
 #    parameters. Then ask `width_matched()` of `studies.depth`. Where is the catch?
+
+# %% [markdown] tags=["hint"]
+# The table of words gets wider, too. `dataclasses.replace(report, …)` changes `n_layers`, `d_model`
+# and `d_ff` at once.
+
+# %% [markdown] tags=["answer"]
+# 600 is too wide by far. 504 matches, and then most of the added parameters are words again: the
+# one wide layer has fewer parameters in its block than twelve layers have in theirs.
+
+# %% tags=["answer"]
+shallow = dataclasses.replace(report, n_layers=1)
+article = md.parameters(dataclasses.replace(shallow, d_model=600, d_ff=2400))
+matched = depth.width_matched(shallow, twelve["total"])
+wide = md.parameters(matched)
+for name, n in (("600", article), (str(matched.d_model), wide), ("12 layers of 384", twelve)):
+    print(f"{name:16} {n['total']:,} parameters, {n['blocks']:,} of them in blocks")
+assert matched.d_model == 504 and wide["blocks"] < twelve["blocks"] / 6
+
+# %% [markdown]
 # 2. With a vocabulary of 2,048 words, what share of a 12-layer model of width 384 are embeddings?
+
+# %% [markdown] tags=["hint"]
+# `dataclasses.replace(report, vocab_size=2048)`, and the parts `embedding` and `total`.
+
+# %% [markdown] tags=["answer"]
+# About one thirtieth, where it was three quarters. With so few words the layers are the model.
+
+# %% tags=["answer"]
+few = md.parameters(dataclasses.replace(report, vocab_size=2048))
+print(f"{few['embedding'] / few['total']:.1%}; {twelve['embedding'] / twelve['total']:.1%} before")
+assert 0.03 < few["embedding"] / few["total"] < 0.04
+
+# %% [markdown]
 # 3. Set `n_loops=12` with one layer. How many parameters has the model, and how many operations per
 #    token?
+
+# %% [markdown] tags=["answer"]
+# It has the parameters of one layer and the operations of twelve: a weight that is used twelve
+# times costs twelve times. With the estimate from above, the head included:
+
+# %% tags=["answer"]
+looped = md.parameters(dataclasses.replace(report, n_layers=1, n_loops=12))
+print(f"{looped['total']:,} parameters,", end=" ")
+print(f"{(cost['head'] + cost['12 blocks']) / 1e6:.0f} million operations per token")
+assert looped["total"] == one["total"]

@@ -20,7 +20,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from studies import results
+from studies import figures, results
 
 # %% [markdown]
 # ## FP16 loses small numbers, GradScaler saves them
@@ -101,12 +101,15 @@ same = [f"{md.lr_at(row['step'] - 1, t):.2e}" == f"{row['lr']:.2e}" for row in p
 print(f"{sum(same)} of {len(same)} published rates agree in all printed digits")
 
 rates = [md.lr_at(step, t) * 1e4 for step in range(t.steps)]
-plt.plot(range(1, t.steps + 1), rates, label="lr_at()")
-steps = [row["step"] for row in published]
-plt.plot(steps, [row["lr"] * 1e4 for row in published], "o", color="C1", label="published logs")
-plt.xlabel("optimizer step")
-plt.ylabel("learning rate (10⁻⁴)")
-plt.legend()
+figure, axes = plt.subplots(figsize=(5.2, 3.2))
+axes.plot(range(1, t.steps + 1), rates, color="C0")
+axes.plot(
+    [row["step"] for row in published], [row["lr"] * 1e4 for row in published], "o", color="C1"
+)
+axes.annotate("line: lr_at()", (330, 2.6), color="C0")
+axes.annotate("dots: both logs", (330, 2.3), color="C1")
+axes.set(xlabel="optimizer step", ylabel="learning rate (10⁻⁴)")
+axes.set_title(f"{sum(same)} of {len(same)} published rates lie on one formula")
 plt.show()
 
 # %% [markdown]
@@ -144,11 +147,17 @@ for key, value in last.items():
 print("files:", ", ".join(sorted(os.listdir(run.dir))))
 
 # %%
-for key, label, style in (("train_loss", "train, one batch", "o-"), ("val_loss", "val", "s-")):
-    plt.plot([row["step"] for row in run.log], [row[key] for row in run.log], style, label=label)
-plt.xlabel("optimizer step")
-plt.ylabel("loss (nats per token)")
-plt.legend()
+figure, axes = plt.subplots(figsize=(5.2, 3.2))
+at = [row["step"] for row in run.log]
+names = {"train_loss": ("train, one batch", -6), "val_loss": ("validation", 7)}
+for number, (key, (name, up)) in enumerate(names.items()):
+    losses = [row[key] for row in run.log]
+    axes.plot(at, losses, "os"[number] + "-", color=f"C{number}")
+    figures.name_end(axes, at[-1], losses[-1], name, f"C{number}", up)
+axes.set(xlabel="optimizer step", ylabel="loss (nats per token)", xlim=(-4, 165), ylim=(-0.3, None))
+left = run.log[-1]["val_loss"] / run.log[0]["val_loss"]
+right, guess = last["accuracy"], last["guess"]
+axes.set_title(f"loss falls to {left:.0%}; {right:.0%} of answers are right, guessing {guess:.0%}")
 plt.show()
 
 # %% [markdown]
@@ -189,7 +198,36 @@ assert [r["train_loss"] for r in straight.log] == [r["train_loss"] for r in resu
 # ## Exercises
 #
 # 1. What is the smallest power of two that saves 10⁻¹⁰ in the first example?
+
+# %% [markdown] tags=["hint"]
+# FP16 rounds what is below half of its smallest number, 2⁻²⁴, to 0.
+
+# %% [markdown] tags=["answer"]
+# 10⁻¹⁰ has to come above 2⁻²⁵ = 2.98 × 10⁻⁸, which takes a factor of 298 or more: 512. The factor
+# 65,536 with which GradScaler begins is 128 times that.
+
+# %% tags=["answer"]
+powers = [k for k in range(17) if (torch.tensor(1e-10) * 2**k).half() > 0]
+print(f"smallest: 2 to the {powers[0]} = {2 ** powers[0]}")
+assert 2 ** powers[0] == 512
+
+# %% [markdown]
 # 2. Replace `from_sums` by the mean of the five sequences' means. Which sequences count too much?
+
+# %% [markdown] tags=["hint"]
+# In a mean of means each sequence has a fifth of the weight, however many targets it has.
+
+# %% [markdown] tags=["answer"]
+# Those with few targets: each of their tokens has a larger share of the fifth.
+
+# %% [markdown]
 # 3. The report says 16 sequences of 512 tokens per step, 500 steps, and 25 steps per epoch. How
 #    many tokens is an epoch? It also says that the data has about 420,000. What would reconcile the
 #    two?
+
+# %% [markdown] tags=["answer"]
+# 25 × 16 × 512 = 204,800 tokens, about half. Steps of 32 sequences, 16 on each of the two GPUs,
+# would reconcile them; the logs cannot tell. We keep the 16 that the report states.
+
+# %% tags=["answer"]
+print(f"{25 * 16 * 512:,} and {25 * 32 * 512:,} tokens")

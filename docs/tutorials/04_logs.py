@@ -17,8 +17,9 @@ import math
 import statistics
 
 import matplotlib.pyplot as plt
+from scipy.stats import t as student
 
-from studies import results
+from studies import figures, results
 
 logs = {n: results.published(f"report_log_{n}_layers") for n in (1, 12)}
 steps = [row["step"] for row in logs[1]]
@@ -26,23 +27,32 @@ train = {n: [row["train_loss"] for row in log] for n, log in logs.items()}
 val = {n: [row["val_loss"] for row in log] for n, log in logs.items()}
 
 # %%
-for number, n in enumerate((1, 12)):
-    name = f"{n} layer{'s' * (n > 1)}"
-    plt.plot(steps, train[n], "o:", color=f"C{number}", label=f"train, {name}")
-    plt.plot(steps, val[n], "s-", color=f"C{number}", label=f"val, {name}")
-plt.xlabel("optimizer step")
-plt.ylabel("loss (nats per token)")
-plt.yscale("log")
-plt.yticks([3, 4, 5, 6, 8, 10, 12], ["3", "4", "5", "6", "8", "10", "12"])
-plt.minorticks_off()
-plt.legend()
+names = {1: "1 layer", 12: "12 layers"}
+lowest_at = {n: steps[val[n].index(min(val[n]))] for n in names}
+worse = val[12][-1] - val[1][-1]
+figure, (top, low) = plt.subplots(2, 1, figsize=(5.6, 6.4), sharex=True, height_ratios=(3, 2))
+for n in names:
+    color = figures.color_of(n)
+    top.plot(steps, train[n], "o:", color=color)
+    figures.name_end(top, 500, train[n][-1], f"train, {names[n]}", color)
+    for axes in (top, low):
+        axes.plot(steps, val[n], "s-", color=color)
+    figures.name_end(low, 500, val[n][-1], names[n], color)
+    low.plot(lowest_at[n], min(val[n]), "s", color=color, markersize=9, fillstyle="none")
+figures.name_end(top, 500, val[12][-1], "validation, both", "C5")
+top.set(ylabel="loss (nats per token)", yscale="log", xlim=(-10, 690), xticks=range(0, 501, 100))
+top.set_yticks([3, 4, 5, 6, 8, 10, 12], ["3", "4", "5", "6", "8", "10", "12"])
+top.minorticks_off()
+top.set_title("train loss goes on falling, validation loss does not")
+low.set(xlabel="optimizer step", ylabel="validation loss", ylim=(5.65, 6.1))
+low.set_title(f"12 layers turn at step {lowest_at[12]} and end {worse:.2f} nats higher")
 plt.show()
 
 # %% [markdown]
-# What to see: validation loss is lowest at step 275 with twelve layers and at step 350 with one,
-# and rises from there, more with twelve, while train loss goes on falling. The train lines jump
-# about; the validation lines do not. There is one run per depth (n = 1), and the loss is on a
-# logarithmic scale.
+# What to see: validation loss is lowest at step 275 with twelve layers and at step 350 with one
+# (open squares), and rises from there, more with twelve, while train loss goes on falling. The
+# lower panel has the two validation lines alone, enlarged. The train lines jump about; the
+# validation lines do not. There is one run per depth (n = 1). The scale above is logarithmic.
 
 # %% [markdown]
 # ## One batch is noisy
@@ -105,13 +115,15 @@ for what, pick in (("best", min), ("last", lambda values: values[-1])):
 # ## The gap between train and validation
 
 # %%
-for number, n in enumerate((1, 12)):
-    gap = [v - t for v, t in zip(val[n], train[n])]
-    plt.plot(steps, gap, "os"[number] + "-", label=f"{n} layer{'s' * (n > 1)}")
-plt.axhline(0, color="C5", linestyle="--")
-plt.xlabel("optimizer step")
-plt.ylabel("validation minus train loss\n(nats per token)")
-plt.legend()
+figure, axes = plt.subplots(figsize=(5.2, 3.2))
+gaps = {n: [v - t for v, t in zip(val[n], train[n])] for n in names}
+for n, marker in ((1, "o"), (12, "s")):
+    axes.plot(steps, gaps[n], f"{marker}-", color=figures.color_of(n))
+    figures.name_end(axes, 500, gaps[n][-1], names[n], figures.color_of(n))
+axes.axhline(0, color="C5", linestyle="--")
+axes.set(xlabel="optimizer step", ylabel="validation minus train loss\n(nats per token)")
+axes.set(xlim=(-10, 640), xticks=range(0, 501, 100))
+axes.set_title(f"the gap grows to {gaps[1][-1]:.2f} nats, and to {gaps[12][-1]:.2f} with 12 layers")
 plt.show()
 
 # %% [markdown]
@@ -155,17 +167,27 @@ own = {
     n: [results.result(folder / f"laptop-{n}-layers-seed-{seed}") for seed in (0, 1, 2)]
     for n in (1, 12)
 }
-for number, n in enumerate((1, 12)):
-    for row in own[n]:
+figure, axes = plt.subplots(figsize=(5.4, 3.6))
+for n, marker in ((1, "o"), (12, "s")):
+    color = figures.color_of(n)
+    for seed, row in enumerate(own[n]):
         x, y = zip(*((e["step"], e["val_loss"]) for e in row["log"]))
-        label = f"{n} layer{'s' * (n > 1)}" if row is own[n][0] else None
-        plt.plot(x, y, "os"[number] + "-", color=f"C{number}", label=label)
-plt.yscale("log")
-plt.yticks([0.003, 0.01, 0.03, 0.1, 0.3, 1, 3], ["0.003", "0.01", "0.03", "0.1", "0.3", "1", "3"])
-plt.minorticks_off()
-plt.xlabel("optimizer step")
-plt.ylabel("validation loss\n(nats per token of the answer)")
-plt.legend()
+        axes.plot(x, y, f"{marker}-", color=color)
+        if n == 12:
+            figures.name_end(
+                axes, x[-1], y[-1], f"12 layers, seed {seed}", color, up=(4, -4, 0)[seed]
+            )
+    if n == 1:
+        figures.name_end(axes, x[-1], y[-1], "1 layer, 3 seeds", color, up=4)
+axes.set(yscale="log", xlim=(-10, 1130), xticks=range(0, 801, 200))
+axes.set_yticks(
+    [0.003, 0.01, 0.03, 0.1, 0.3, 1, 3], ["0.003", "0.01", "0.03", "0.1", "0.3", "1", "3"]
+)
+axes.minorticks_off()
+axes.set(xlabel="optimizer step", ylabel="validation loss\n(nats per token of the answer)")
+ends = {n: [row["val_loss"] for row in own[n]] for n in own}
+apart = {n: max(ends[n]) / min(ends[n]) for n in ends}
+axes.set_title(f"seeds end a factor of {apart[1]:.2f} apart, of {apart[12]:.0f} with 12 layers")
 plt.show()
 
 # %% [markdown]
@@ -180,8 +202,8 @@ for name in ("val_loss", "accuracy"):
         mean, half = results.interval(values)
         print(f"{name:8} {n:2} layers: {', '.join(f'{v:.3f}' for v in values)}; "
               f"mean {mean:.3f} ± {half:.3f}")  # fmt: skip
-gaps = [b["accuracy"] - a["accuracy"] for a, b in zip(own[1], own[12])]
-gap, half = results.interval(gaps)
+better = [b["accuracy"] - a["accuracy"] for a, b in zip(own[1], own[12])]
+gap, half = results.interval(better)
 print(
     f"accuracy, 12 minus 1: {gap:.2f}, 95 % interval {gap - half:.2f} to {gap + half:.2f} (n = 3)"
 )
@@ -208,6 +230,41 @@ assert gap - half > 0 and half > 0.5
 # ## Exercises
 #
 # 1. Repeat the table of best and last with every other log line left out. Which of the two changes?
+
+# %% [markdown] tags=["hint"]
+# Slices: `val[n][::2]` keeps the first, third, … of 21 evaluations, and so the last one.
+
+# %% [markdown] tags=["answer"]
+# The best changes, because it is a minimum over what was looked at. The last is the same.
+
+# %% tags=["answer"]
+for n in (1, 12):
+    fewer = val[n][::2]
+    print(f"{names[n]:9} best {min(val[n]):.4f} → {min(fewer):.4f},", end=" ")
+    print(f"last {val[n][-1]:.4f} → {fewer[-1]:.4f}")
+    assert fewer[-1] == val[n][-1]
+assert any(min(val[n][::2]) > min(val[n]) for n in (1, 12))
+
+# %% [markdown]
 # 2. How many seeds would you need for a 95 % interval of ± 0.1, if accuracies scatter as our three
-#    do?
+#    of twelve layers do?
+
+# %% [markdown] tags=["hint"]
+# The half width is t · s / √n. Take s from `own[12]`, and look for the first n that is enough;
+# `scipy.stats.t.ppf(0.975, n - 1)` is the t.
+
+# %% [markdown] tags=["answer"]
+# Dozens. And s itself is known badly from three runs.
+
+# %% tags=["answer"]
+s = statistics.stdev(row["accuracy"] for row in own[12])
+n = next(n for n in range(2, 999) if student.ppf(0.975, n - 1) * s / math.sqrt(n) <= 0.1)
+print(f"standard deviation {s:.2f}: {n} seeds")
+assert 24 <= n < 99
+
+# %% [markdown]
 # 3. Write the one sentence that the two published logs support.
+
+# %% [markdown] tags=["answer"]
+# One possibility: in one run each, the model with twelve layers fitted the training text better
+# than the model with one, and at the last step it predicted new text worse, by 0.13 nats per token.

@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from studies import attention, looks, parts, results, tasks
+from studies import attention, figures, looks, parts, results, tasks
 
 # %% [markdown]
 # ## Two measures
@@ -70,18 +70,20 @@ for variant, rows in corrected.items():
     print(f"{variant.upper()}: layer 1 {values[0]}, its sparsest layer {values[1]}")
 
 # %%
-figure = plt.figure(figsize=(4.6, 3.8))
+figure, axes = plt.subplots(figsize=(5.2, 3.8))
 for number, (variant, rows) in enumerate(corrected.items()):
     layer, s, v = zip(*rows)
-    name = variant.upper()
-    plt.plot(layer, s, "os^"[number] + ":", color=f"C{number}", label=f"{name}, published")
-    plt.plot(layer, v, "os^"[number] + "-", color=f"C{number}", label=f"{name}, corrected")
-plt.axhline(f, color="C5", linestyle="--")
-plt.annotate("counted for equal attention", (0.8, f - 0.045), size=9)
-plt.xlabel("layer")
-plt.ylabel("share of weights below 0.001")
-plt.ylim(0, 0.85)
-figure.legend(ncol=3, loc="outside upper center", fontsize=9, columnspacing=1)
+    for values, line in ((s, ":"), (v, "-")):
+        axes.plot(layer, values, "os^"[number] + line, color=f"C{number}")
+        figures.name_end(axes, layer[-1], values[-1], variant.upper(), f"C{number}")
+axes.axhline(f, color="C5", linestyle="--")
+axes.annotate("counted for equal attention", (0.8, f - 0.045), size=9)
+axes.annotate("dotted: published", (0.8, 0.75), size=10)
+axes.annotate("solid: corrected", (0.8, 0.3), size=10)
+axes.set(xlabel="layer", ylabel="share of weights below 0.001", ylim=(0, 0.85), xlim=(0.5, 10.8))
+first = [rows[0] for rows in corrected.values()]
+low, high, said = min(v for *_, v in first), max(v for *_, v in first), max(s for _, s, _ in first)
+axes.set_title(f"the first layers are {low:.0%} to {high:.0%} sparse, not {said:.0%}")
 plt.show()
 
 # %% [markdown]
@@ -139,7 +141,7 @@ parts.show("look", looks.story(runs), without)
 base = data.measure(run.model)["accuracy"]
 print(f"accuracy {base:.3f} on {len(data.val[0]):,} test sequences")
 
-maps = attention.attention_maps(run.model, data.val[0][:200])  # one (B, H, T, T) tensor a layer
+maps = attention.attention_maps(run.model, data.val[0][:200])  # one (B, H, T, T) tensor per layer
 stats = attention.attention_stats(maps)
 for layer in range(2):
     for head in range(2):
@@ -149,47 +151,51 @@ for layer in range(2):
         )
 
 # %% [markdown]
-# Here are the maps of a single test sequence. Rows are tokens that look, columns are tokens looked
-# at.
-
-# %%
-figure, axes = plt.subplots(2, 2, figsize=(6, 6), sharex=True, sharey=True)
-for layer in range(2):
-    for head in range(2):
-        panel = axes[layer, head]
-        panel.imshow(maps[layer][0, head], cmap="viridis", vmin=0, vmax=1, interpolation="none")
-        panel.set_title(f"layer {layer + 1}, head {head + 1}")
-        panel.axhline(15.5, color="C5", linewidth=0.8)
-        panel.axvline(15.5, color="C5", linewidth=0.8)
-for panel in axes[:, 0]:
-    panel.set_ylabel("token that looks")
-for panel in axes[1]:
-    panel.set_xlabel("token looked at")
-plt.show()
-
-# %% [markdown]
-# What to see: in layer 1, bright cells one place left of the diagonal, on every other row (an
-# answer looks at its question); in layer 2, one bright cell in each row of a query. This is one
-# sequence (n = 1), with weights from 0 (dark) to 1 (bright). Tokens 0 to 15 are the pairs, 16 to 23
-# the queries, with a line between them.
-#
-# One sequence is an anecdote, so we count over 200 sequences. How much weight do answers give to
-# the token before them? How much do queries give to the right answer?
+# How much weight do answers give to the token before them? How much do queries give to the right
+# answer? We count over 200 sequences.
 
 # %%
 sequences, targets = (torch.as_tensor(part[:200]).long() for part in data.val)
 answers = torch.arange(1, 16, 2)
 match = targets[:, 16:, None] == sequences[:, None, :16]  # (B, query, key): its right answer
+copies, finds = {}, {}  # {(layer, head): mean weight}
 for layer in range(2):
     for head in range(2):
         w = maps[layer][:, head]  # (B, T, T)
-        copies = w[:, answers, answers - 1].mean().item()
-        finds = (w[:, 16:, :16] * match).sum(-1).mean().item()
-        print(f"layer {layer + 1} head {head + 1}: answer → its question {copies:.2f}, "
-              f"query → right answer {finds:.2f}")  # fmt: skip
-copy_weight = max(maps[0][:, h][:, answers, answers - 1].mean().item() for h in range(2))
-find_weight = max((maps[1][:, h][:, 16:, :16] * match).sum(-1).mean().item() for h in range(2))
-early_find = max((maps[0][:, h][:, 16:, :16] * match).sum(-1).mean().item() for h in range(2))
+        copies[layer, head] = w[:, answers, answers - 1].mean().item()
+        finds[layer, head] = (w[:, 16:, :16] * match).sum(-1).mean().item()
+        print(
+            f"layer {layer + 1} head {head + 1}: answer → its question {copies[layer, head]:.2f}, "
+            f"query → right answer {finds[layer, head]:.2f}"
+        )
+copier, finder = max(copies, key=copies.get), max(finds, key=finds.get)
+early_find = max(finds[0, 0], finds[0, 1])
+
+# %% [markdown]
+# Here are the two heads with the highest of these weights, on a single test sequence. Rows are
+# tokens that look, columns are tokens looked at.
+
+# %%
+words = [f"q{i}" if i < 16 else f"a{i - 16}" for i in sequences[0].tolist()]
+figure, (top, low) = plt.subplots(2, 1, figsize=(5.4, 6.6), height_ratios=(2, 1))
+for panel, (layer, head), rows in ((top, copier, range(16)), (low, finder, range(16, 24))):
+    shown = maps[layer][0, head][rows.start : rows.stop, :16]
+    panel.imshow(shown, cmap="viridis", vmin=0, vmax=1, aspect="auto")
+    panel.set_xticks(range(16), words[:16], size=9, rotation=90)
+    panel.set_yticks(range(len(rows)), [words[row] for row in rows], size=9)
+where = f"layer {copier[0] + 1}, head {copier[1] + 1}"
+top.set_title(f"{where}: answers give their questions {copies[copier]:.0%}")
+where = f"layer {finder[0] + 1}, head {finder[1] + 1}"
+low.set_title(f"{where}: queries give the right answers {finds[finder]:.0%}")
+top.set_ylabel("pair's token that looks")
+low.set(ylabel="query that looks", xlabel="token looked at")
+plt.show()
+
+# %% [markdown]
+# What to see: above, bright cells one place left of the diagonal, on every other row: an answer
+# looks at its question. Below, one bright cell in each row: a query looks at its own answer,
+# wherever that stands. The percentages are means over 200 sequences; the maps are of one (n = 1),
+# with weights from 0 (dark) to 1 (bright).
 
 # %% [markdown]
 # ## Switch heads off
@@ -222,7 +228,8 @@ assert (
 )
 reached = {row["step"]: row["accuracy"] for row in run.log}
 assert reached[100] < 0.2 and reached[150] > 0.95 and runs[0].log[-1]["accuracy"] < 0.2
-assert base > 0.95 and copy_weight > 0.5 and find_weight > 0.5 > 0.3 > early_find
+assert base > 0.95 and copies[copier] > 0.5 and finds[finder] > 0.5 > 0.3 > early_find
+assert copier[0] == 0 and finder[0] == 1
 assert no_first_layer < 0.3 and min(without[1, 0], without[1, 1]) > 0.9
 assert min(without[0, 0], without[0, 1]) < 0.4
 

@@ -12,9 +12,11 @@
 
 # %%
 import math
+import statistics
 
 import matplotlib.pyplot as plt
 import torch
+from scipy.stats import t as student
 
 import minidepth as md
 from studies import attention, find, results
@@ -144,15 +146,17 @@ figure, axes = plt.subplots(1, 3, figsize=(6.2, 3.6))
 places = {"low": 0, "medium": 1, "high": 2}
 panels = {"published": {key: [value] for key, value in loss.items()}} | ours
 for panel, (title, found) in zip(axes, panels.items()):
+    all_means = []
     for number, scheme in enumerate(("ascending", "constant", "descending")):
         x = [place + 0.15 * (number - 1) for place in places.values()]
         means, halves = zip(*(results.interval(found[group, scheme]) for group in places))
+        all_means.append(means)
         halves = None if title == "published" else halves
         style = dict(color=f"C{number}", capsize=2, markersize=4)
         panel.errorbar(x, means, halves, fmt="os^"[number] + "-", label=scheme, **style)
-    middle = 1.72 if title == "published" else 3.54
-    panel.set_ylim(middle - 0.16, middle + 0.16)
-    panel.set_title("published, n = 1" if title == "published" else f"ours, {title}", size=10)
+    panel.set_ylim((1.56, 1.88) if title == "published" else (3.38, 3.70))
+    apart = max(max(at) - min(at) for at in zip(*all_means))  # within a group
+    panel.set_title(f"{title}:\nup to {apart:.3f} apart", size=10)
     panel.set_xticks(list(places.values()), list(places))
     panel.tick_params(labelsize=9)
 axes[0].set_ylabel("validation loss (nats per token)")
@@ -202,7 +206,12 @@ panel.axvline(0, color="C5", linestyle="--")
 panel.set_yticks(range(len(all_pairs)), [f"{g}: {a} − {b}" for g, a, b in all_pairs], size=9)
 panel.invert_yaxis()
 panel.set_xlabel("difference in validation loss (nats per token)")
-figure.legend(ncol=2, loc="outside upper center")
+n_out = sum(abs(mean) > half for mean, half in map(results.interval, paired.values()))
+by_chance = 0.05 * len(paired)
+figure.suptitle(
+    f"{n_out} of {len(paired)} intervals exclude 0; {by_chance:.1f} would by chance", size=11
+)
+panel.legend(loc="lower right", fontsize=9)
 plt.show()
 
 # %% [markdown]
@@ -292,7 +301,31 @@ assert 4.5 < sum(row["hours"] for row in rows) / 24 < 5.2 and 1.4 < hours[192] /
 # 1. How many seeds would make the interval of `paired["scaled", "low", "constant", "ascending"]`
 #    half as wide, if their spread stays the same? Use `scipy.stats.t.ppf`, and note that it depends
 #    on n twice.
+
+# %% [markdown] tags=["hint"]
+# The half width is t · s / √n, and t itself falls with n: from 4.30 at n = 3 to 2.57 at n = 6.
+
+# %% [markdown] tags=["answer"]
+# Not four times as many. With so few seeds, a little more t is what one pays for most.
+
+# %% tags=["answer"]
+values = paired["scaled", "low", "constant", "ascending"]
+spread = statistics.stdev(values)
+goal = results.interval(values)[1] / 2
+n_seeds = next(k for k in range(3, 99) if student.ppf(0.975, k - 1) * spread / k**0.5 <= goal)
+print(f"{n_seeds} seeds instead of {len(values)}")
+assert 3 < n_seeds < 12
+
+# %% [markdown]
 # 2. With three seeds, flip the signs of the differences in all eight ways. What is the smallest
 #    p-value that such a test can give? What does Student's t assume that this test does not?
+
+# %% [markdown] tags=["answer"]
+# Two of eight ways are at least as extreme as the most extreme one: itself, and all signs turned.
+# So p is never below 2/8 = 0.25, and three seeds cannot show anything by this test. Student's t
+# assumes that the differences are normally distributed; that assumption is what makes smaller
+# p-values out of three numbers.
+
+# %% [markdown]
 # 3. Give `at_start()` four layers and the schedules 3-6-12-24 and 24-12-6-3; the entropies are then
 #    a list, one tensor per layer. In which layers do the starts differ, scaled and unscaled?

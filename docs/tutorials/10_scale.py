@@ -21,7 +21,7 @@ import torch
 from matplotlib.colors import ListedColormap
 
 import minidepth as md
-from studies import find, llmini, results
+from studies import figures, find, llmini, results
 
 # %% [markdown]
 # ## Three sizes
@@ -50,22 +50,25 @@ for name in "abc":
 # %%
 minutes = dict(a=69.8, b=57.8, c=44.5)  # as LLmini prints them
 epochs = results.published("llmini_training")
+figure, axes = plt.subplots(figsize=(5.4, 3.4))
 for number, name in enumerate("abc"):
     m, _ = find.configs(f"llmini-{name}")
-    label = f"{name.upper()}: {m.n_layers} layers, width {m.d_model}"
     x = [row["epoch"] * minutes[name] / 3 for row in epochs]
     y = [row[f"val_{name}"] for row in epochs]
-    plt.plot(x, y, "os^"[number] + "-", color=f"C{number}", label=label)
-plt.xlabel("training time (minutes, as published)")
-plt.ylabel("validation loss (nats per token)")
-plt.xlim(0, 75)
-plt.legend()
+    axes.plot(x, y, "os^"[number] + "-", color=f"C{number}")
+    label = f"{name.upper()}: {m.n_layers} × {m.d_model}"
+    figures.name_end(axes, x[-1], y[-1], label, f"C{number}")
+axes.set(xlabel="training time (minutes, as published)", xlim=(0, 90))
+axes.set(ylabel="validation loss (nats per token)")
+ahead = epochs[-1]["val_c"] - epochs[-1]["val_a"]
+axes.set_title(f"A ends {ahead:.2f} nats below C")
 plt.show()
 
 # %% [markdown]
 # What to see: at equal passes A is ahead of B by 0.17 to 0.22 nats, and B of C by 0.20 to 0.25. A
 # is ahead of C at equal time, too: two passes of A take about as long as three of C and end lower,
-# although A's learning rate had not yet come down. One run per size (n = 1, seed 42).
+# although A's learning rate had not yet come down. One run per size (n = 1, seed 42); beside the
+# names are layers × width.
 #
 # So the bigger model was better, in one run each. *Why* is open. Here is what each change alone
 # adds in parameters, in the models that `--study llmini` trains:
@@ -137,7 +140,7 @@ figure, axes = plt.subplots(1, 3, figsize=(6.2, 2.8), sharey=True)
 for panel, (name, picture) in zip(axes, pictures.items()):
     colours = ListedColormap(["#00000000", "#2f7fe0", "#d4650b"])
     panel.imshow(picture, cmap=colours, aspect="auto", vmin=0, vmax=2, interpolation="none")
-    panel.set_title(name, size=10)
+    panel.set_title(f"{name}:\n{filled[name]:.0%} filled", size=10)
     panel.set_xticks([0, 64, 127])
     panel.set_xlabel("position in the block\n(tokens)", size=9)
 axes[0].set_ylabel("block")
@@ -162,15 +165,16 @@ study = results.summary("packing")
 losses = {}
 for run in sorted(study["runs"], key=lambda run: int(run["labels"]["seed"])):
     losses.setdefault(run["labels"]["model"], []).append(run["val_loss"])
-plt.figure()
+figure, axes = plt.subplots(figsize=(5.2, 3.2))
+gaps = {}
 for number, (name, values) in enumerate(losses.items()):
-    mean, half = results.interval(values)
-    plt.plot([number - 0.24 + 0.08 * i for i in range(3)], values, "o", color=f"C{number}")
-    plt.errorbar(number + 0.12, mean, half, fmt="s", color=f"C{number}", capsize=4)
-    print(f"{name:18} {mean:.3f} ± {half:.3f}, n = {len(values)}")
-plt.xticks(range(3), ["padded\n400 steps", "packed\n400 steps", "packed\n265 steps"])
-plt.xlim(-0.5, 2.5)
-plt.ylabel("validation loss (nats per token)")
+    figures.draw_dots(axes, number, values, f"C{number}")
+    gaps[name] = results.interval([a - b for a, b in zip(values, losses["padded"])])
+    print("{:18} {:.3f} ± {:.3f}, n = {}".format(name, *results.interval(values), len(values)))
+axes.set_xticks(range(3), ["padded\n400 steps", "packed\n400 steps", "packed\n265 steps"])
+axes.set(xlim=(-0.5, 2.5), ylabel="validation loss (nats per token)")
+steps, text = gaps["packed, same steps"], gaps["packed, same text"]
+axes.set_title(f"packed: {steps[0]:+.2f} at equal steps, {text[0]:+.2f} at equal text")
 plt.show()
 
 # %% [markdown]
@@ -179,9 +183,7 @@ plt.show()
 # seeds), squares are means with 95 % intervals.
 
 # %%
-gaps = {}
 for name in ("packed, same steps", "packed, same text"):
-    gaps[name] = results.interval([a - b for a, b in zip(losses[name], losses["padded"])])
     mean, half = gaps[name]
     print(
         f"{name} minus padded: {mean:+.3f}, 95 % interval {mean - half:+.3f} to {mean + half:+.3f}"
@@ -240,18 +242,17 @@ for n in (100, 1_000, 10_000):
     print(f"{n:6,} rows, {150 * 32 / n:5.1f} passes: {found}")
 
 # %%
-plt.figure()
-for number, (name, i) in enumerate((("rows trained on", 0), ("new rows", 1))):
+figure, axes = plt.subplots(figsize=(5.2, 3.2))
+for number, name in enumerate(("rows trained on", "new rows")):
     for seed in (0, 1):
-        y = [final[n][seed][i] for n in final]
-        label = name if seed == 0 else None
-        plt.plot(list(final), y, "os"[number] + "-", color=f"C{number}", label=label)
-plt.xscale("log")
-plt.xticks(list(final), [f"{n:,}" for n in final])
-plt.xlabel("rows in the training data")
-plt.ylabel("loss after 150 steps\n(nats per token of the answer)")
-plt.ylim(bottom=0)
-plt.legend()
+        y = [final[n][seed][number] for n in final]
+        axes.plot(list(final), y, "os"[number] + "-", color=f"C{number}")
+    axes.annotate(name, (120, final[100][0][number]), color=f"C{number}", va="bottom")
+axes.set(xscale="log", xlabel="rows in the training data", ylim=(0, None))
+axes.set_xticks(list(final), [f"{n:,}" for n in final])
+axes.set_ylabel("loss after 150 steps\n(nats per token of the answer)")
+times = min(b / a for a, b in final[100])
+axes.set_title(f"after 100 rows, new rows have {int(times)} times the loss or more")
 plt.show()
 
 # %% [markdown]
@@ -284,7 +285,6 @@ more = {name: n / variants["C"] - 1 for name, n in variants.items()}
 assert [round(x, 2) for x in more.values()] == [0, 0.05, 0.65, 0, 0.76]
 assert texts == short + long and round(tokens / (256 * chunks), 3) == 0.34
 assert 0.3 < filled["padded"] < 0.42 and filled["packed"] == 1
-steps, text = (gaps[f"packed, same {what}"] for what in ("steps", "text"))
 assert sum(steps) < 0 < text[0] - text[1]
 assert 0.6 < 20 * sizes["c"]["total"] / 1e9 < 0.7 and 1.1 < 20 * sizes["a"]["total"] / 1e9 < 1.2
 assert all(b > 3 * a and b > 1 for a, b in final[100])

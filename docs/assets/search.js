@@ -1,0 +1,9 @@
+// the search takes a leading "-" for "without", so that nobody would find --lr as it is typed:
+// it is given the words without their dashes, while the field goes on showing them
+for (const input of document.querySelectorAll(".md-search__input")) {
+  const own = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value")
+  Object.defineProperty(input, "value", {
+    get() { return own.get.call(this).replace(/(^|\s)-+(?=\w)/g, "$1") },
+    set(text) { own.set.call(this, text) },
+  })
+}
