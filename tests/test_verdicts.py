@@ -118,7 +118,10 @@ def test_contrasts_count_runs_and_correct_for_all_that_were_named(capsys):
     verdicts.show(found)
     out = capsys.readouterr().out
     assert "C3 applied 2 against wide, applied 1: not run" in out
-    assert "C1 applied 2 against applied 1: 10 of 10, 0 of 10; Fisher p 1.1e-05, Holm" in out
+    assert "C1 applied 2 against applied 1: learned by 10 of 10, 0 of 10;\n" in out
+    assert "   Fisher's p 1.1e-05, corrected 8.7e-05, permutation 1.1e-05\n" in out
+    assert "H8 2 layers            1, 2, 4, 7: ≥ 0.9  6 of 6   0 runs" in out
+    assert max(map(len, out.splitlines())) <= 84
 
 
 def test_sharing_compares_medians():
@@ -127,5 +130,5 @@ def test_sharing_compares_medians():
         ("ring-layers", "3 layers"): [(1.0, 0.7), (1.0, 0.1), (1.0, 0.95)],
     })  # fmt: skip
     row = verdicts.sharing_row(found)
-    assert (row["measured"], row["verdict"]) == ("0.800 against 0.700", "holds")
+    assert (row["measured"], row["verdict"]) == ("0.80, 0.70", "holds")
     assert verdicts.sharing_row({})["verdict"] == "not run"

@@ -75,7 +75,7 @@ def holm(ps):
 # ---------- the ring's predictions ----------
 
 # (hypothesis, preset, model, {steps on: (which side of it, accuracy)}, runs that must, of how many)
-AT_LEAST, AT_MOST = "at least", "at most"
+AT_LEAST, AT_MOST = "≥", "≤"
 GOOD = (AT_LEAST, LEARNED)
 HYPOTHESES = [
     ("H1", "ring", "applied 1", {1: (AT_MOST, LITTLE), 2: (AT_MOST, LITTLE)}, 10, 10),
@@ -136,7 +136,10 @@ def hypothesis_rows(found):
     exact 95 % interval, and the verdict; "not run" where runs are missing."""
     rows = []
     for name, preset, model, wanted, least, planned in HYPOTHESES:
-        said = ", ".join(f"{k}: {side} {limit}" for k, (side, limit) in wanted.items())
+        limits = {}  # lengths of the same limit are named together
+        for k, limit in wanted.items():
+            limits.setdefault(limit, []).append(str(k))
+        said = ", ".join(f"{', '.join(ks)}: {side} {x}" for (side, x), ks in limits.items())
         row = dict(hypothesis=name, preset=preset, model=model, predicted=said)
         row["least"] = f"{least} of {planned}"
         runs = found.get((preset, model), {})
@@ -156,11 +159,11 @@ def sharing_row(found):
     times is above that of three layers."""
     models = [("ring", "applied 3"), ("ring-layers", "3 layers")]
     row = dict(hypothesis="H6", preset="ring, ring-layers", model="applied 3, 3 layers")
-    row.update(predicted="2: the higher median", least="", interval="")
+    row.update(predicted="2: higher median", least="", interval="")
     if not all(model in found for model in models):
         return row | dict(measured="0 runs", verdict="not run")
     one, three = (statistics.median(run[2] for run in found[m].values()) for m in models)
-    row["measured"] = f"{one:.3f} against {three:.3f}"
+    row["measured"] = f"{one:.2f}, {three:.2f}"
     return row | dict(verdict="holds" if one > three else "fell")
 
 
@@ -227,16 +230,18 @@ def number(p):
 def show(found=None):
     """Print both tables."""
     found = stored() if found is None else found
-    for row in sorted([*hypothesis_rows(found), sharing_row(found)], key=lambda r: r["hypothesis"]):
-        print(
-            f"{row['hypothesis']} {row['model']:19} {row['predicted']:34.34} "
-            f"needs {row['least'] or '–':8} found {row['measured']:9} {row['interval']:12} "
-            f"{row['verdict']}"
-        )
+    form = "{:2} {:19} {:18} {:8} {:10} {:12} {}"
+    print(form.format("", "model", "steps: accuracy", "needs", "found", "interval", "verdict"))
+    rows = [*hypothesis_rows(found), sharing_row(found)]
+    for row in sorted(rows, key=lambda row: row["hypothesis"]):
+        keys = ("hypothesis", "model", "predicted", "least", "measured", "interval", "verdict")
+        print(form.format(*(row[key] for key in keys)))
+    print()
     for row in contrast_rows(found):
         names = " against ".join(model for _, model in (row["first"], row["second"]))
-        said = "not run"
-        if row["ran"]:
-            said = f"{row['learned'][0]}, {row['learned'][1]}; Fisher p {number(row['p'])}, "
-            said += f"Holm {number(row['holm'])}; permutation {number(row['permutation'])}"
-        print(f"{row['contrast']} {names}: {said}")
+        if not row["ran"]:
+            print(f"{row['contrast']} {names}: not run")
+            continue
+        print(f"{row['contrast']} {names}: learned by {row['learned'][0]}, {row['learned'][1]};")
+        said = f"Fisher's p {number(row['p'])}, corrected {number(row['holm'])}, "
+        print(f"   {said}permutation {number(row['permutation'])}")

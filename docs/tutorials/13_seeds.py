@@ -133,11 +133,23 @@ assert verdicts.fisher([True] * 10 + [False] * 10, [True] * 2 + [False] * 18) < 
 #
 # 1. If twelve layers learn chains at some step between 550 and 850, in how many of the ten runs
 #    would a look at step 650 have found them?
+
+# %% [markdown] tags=["hint"]
+# The line for chains above has the step of each run.
+
+# %% [markdown] tags=["answer"]
+# In six:
+
+# %% tags=["answer"]
+print(sum(step <= 650 for step in onsets[12]["chain"]))
+
+# %% [markdown]
 # 2. Train seed 0 with one thread and with two: `OMP_NUM_THREADS=1 python train.py --n_layers 12`.
 #    At which evaluation do the two differ first?
-#
-# <details><summary>Answers</summary>
-# <p>1. In six: the printed line for chains has 550, 600, 600, 650, 650, 650 at or before that step.
-# 2. It depends on the machine. Here the losses of two such runs were equal to seven digits at step
-# 50 and differed in the second digit at step 100.</p>
-# </details>
+
+# %% [markdown] tags=["hint"]
+# Both runs write a `log.jsonl`. Compare `train_loss`, line by line, with all its digits.
+
+# %% [markdown] tags=["answer"]
+# It depends on the machine. In the runs above, the losses were equal to seven digits at step 1,
+# differed in the seventh at step 50, and in the second at step 100.
