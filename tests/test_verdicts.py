@@ -132,3 +132,24 @@ def test_sharing_compares_medians():
     row = verdicts.sharing_row(found)
     assert (row["measured"], row["verdict"]) == ("0.80, 0.70", "holds")
     assert verdicts.sharing_row({})["verdict"] == "not run"
+
+
+def test_the_table_of_the_ring_is_what_its_runs_logged():
+    page = (results.RESULTS / "README.md").read_text(encoding="utf-8")
+    page = page.split("\n## ring\n")[1].split("\n## ")[0]
+    logs = {}
+    for path in sorted((results.RESULTS / "ring" / "ring" / "runs").iterdir()):
+        run = results.result(path)
+        name = "1 wide layer, applied once" if run["d_model"] > 64 else "1 layer, applied "
+        if run["d_model"] == 64:
+            name += {1: "once", 2: "twice", 3: "three times"}[run["n_loops"]]
+        logs.setdefault(name, []).append(run)
+    assert len(logs) == 4
+    for name, runs in logs.items():
+        assert [run["seed"] for run in runs] == list(range(50, 60))
+        cells = [name]
+        for length in "12":
+            shares = [run["accuracy_by"]["lengths"][length]["accuracy"] for run in runs]
+            cells.append(f"{sum(share >= 0.9 for share in shares)} of 10")
+        cells.append(f"{runs[0]['params_total']:,}")
+        assert f"| {' | '.join(cells)} |" in page
