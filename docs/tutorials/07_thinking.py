@@ -101,7 +101,7 @@ plt.show()
 # 500; the direct ones did not know one step yet.
 #
 # These are three seeds per model. [Depth by itself](12_rings.md) has the same with six, on rings
-# drawn anew for each sequence: two layers write seven steps, one layer none, and directly the second
+# drawn anew for each sequence: two layers write seven steps, one layer none. Directly, the second
 # step comes in half of the runs that have the depth for it.
 #
 # The price of writing is tokens. Each is a pass of its own through the model when it answers.
