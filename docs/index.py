@@ -14,7 +14,7 @@
 # <a class="md-button md-button--primary" href="tutorials/01_hypothesis.md">The first lesson</a>
 # <a class="md-button" href="tutorials/ask.md">Ask a model</a>
 # <a class="md-button" href="minidepth.zip">Get the code</a>
-# <a class="md-button" href="how-to/kaggle.md">Run it on Kaggle</a>
+# <a class="md-button" href="how-to/kaggle.md">Kaggle</a>
 # </p>
 
 # %% tags=["hide"]
