@@ -2,7 +2,10 @@
 
 import contextlib
 import functools
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -95,6 +98,18 @@ def test_what_is_timed_is_the_step_of_training(kind, grad_accum):
         return
     for name, weight in real.model.state_dict().items():
         torch.testing.assert_close(weight, theirs[name], atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere getrusage() is all there is")
+def test_the_peak_is_not_that_of_the_process_that_started_this_one():
+    measure = "from studies import bench; print(bench.peak_bytes())"
+    start = "import subprocess, sys; held = b'1' * 2**30; "
+    start += f"subprocess.run([sys.executable, '-c', {measure!r}], check=True)"
+    environment = os.environ | dict(PYTHONPATH=os.pathsep.join(sys.path))
+    command = [sys.executable, "-c", start]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert 2**26 < int(done.stdout) < 2**30
 
 
 def test_data_at_hand_is_measured_as_it_is(capsys):
