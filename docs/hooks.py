@@ -26,6 +26,7 @@ import os
 import pathlib
 import platform
 import posixpath
+import re
 import shutil
 import subprocess
 import sys
@@ -54,6 +55,8 @@ on from <a href="{root}/">the home page</a>, which has a map of the site, from
 <a href="{root}/tutorials/01_hypothesis/">the first tutorial</a>, or from
 <a href="{root}/reference/flags/">the list of flags</a>.</p>"""
 INK = "#010203"  # of matplotlibrc: the colour of the page's text
+# its colours of lines, with a contrast of 3:1 on light and dark; as text they need more
+COLORED_TEXT = re.compile("fill: #(2f7fe0|d4650b|24945a|a45fd0|d94f4a|808080)")
 TORCH = importlib.metadata.version("torch").split("+")[0]
 log = get_plugin_logger("minidepth")
 
@@ -366,6 +369,9 @@ def as_svg(svg, text):
         del group["id"]
     for extra in svg.select("metadata"):
         extra.decompose()
+    for text_in_it in svg.select("text[style]"):  # nearer to the page's text, darker or lighter
+        mixed = r"fill: color-mix(in srgb, #\1 65%, currentColor)"
+        text_in_it["style"] = COLORED_TEXT.sub(mixed, text_in_it["style"])
     width = float(svg["width"].removesuffix("pt")) * 4 / 3
     del svg["width"], svg["height"]
     svg.attrs |= {"role": "img", "aria-label": text, "style": f"max-width: {width:.0f}px"}

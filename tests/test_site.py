@@ -513,6 +513,7 @@ CHECK = r"""(() => {
     found.push('overflows: ' + wide.slice(0, 3).map(e => e.outerHTML.slice(0, 120)).join(' ; '))
   }
   const parse = c => { const n = (c.match(/[\d.]+/g) || []).map(Number)
+    if (c.startsWith('color(')) for (const i of [0, 1, 2]) n[i] *= 255  // of color-mix(), 0 to 1
     return n.length ? [n[0], n[1], n[2], n.length > 3 ? n[3] : 1] : [0, 0, 0, 0] }
   const over = (a, b) => [0, 1, 2].map(i => a[i] * a[3] + b[i] * (1 - a[3])).concat(1)
   const light = c => { const [r, g, b] = c.slice(0, 3).map(x => (x /= 255) <= 0.04045
@@ -528,6 +529,8 @@ CHECK = r"""(() => {
     if (/\$\$|^!!!|^\?\?\?|\{\{|@@|`{3}/.test(texts.currentNode.data) && !e.closest('code, pre'))
       found.push('raw markup: ' + texts.currentNode.data.slice(0, 60))
     const svg = e.closest('svg'), ground = behind(svg ? svg.parentElement : e)
+    // a heat map's numbers are white or black, on their cells, which are not behind them in this sense
+    if (svg && /^rgb\((0, 0, 0|255, 255, 255)\)$/.test(s.fill)) continue
     const ink = over(parse(svg ? s.fill : s.color), ground)
     const [a, b] = [light(ink), light(ground)].sort((x, y) => y - x)
     const ratio = (a + 0.05) / (b + 0.05), px = parseFloat(s.fontSize)

@@ -80,6 +80,7 @@ STUDIES = dict(
     looks="watched story",
     parts="show seeds",
     fits="peak of_a_layer",
+    bounds="product_seconds read_rate",
     verdicts="exact_interval fisher permutation holm hypothesis_rows contrast_rows show",
 )
 
