@@ -529,7 +529,7 @@ CHECK = r"""(() => {
     if (/\$\$|^!!!|^\?\?\?|\{\{|@@|`{3}/.test(texts.currentNode.data) && !e.closest('code, pre'))
       found.push('raw markup: ' + texts.currentNode.data.slice(0, 60))
     const svg = e.closest('svg'), ground = behind(svg ? svg.parentElement : e)
-    // a heat map's numbers are white or black, on their cells, which are not behind them in this sense
+    // a heat map's numbers are white or black and stand on their cells, which this does not see
     if (svg && /^rgb\((0, 0, 0|255, 255, 255)\)$/.test(s.fill)) continue
     const ink = over(parse(svg ? s.fill : s.color), ground)
     const [a, b] = [light(ink), light(ground)].sort((x, y) => y - x)
