@@ -1,5 +1,6 @@
-"""Chromium without a window, driven over a pipe: what test_site.py needs and no more."""
+"""Chromium without a window, driven over a pipe: what the tests of the site need and no more."""
 
+import contextlib
 import functools
 import http.server
 import json
@@ -8,6 +9,8 @@ import shutil
 import subprocess
 import tempfile
 import threading
+
+import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -124,3 +127,16 @@ class Browser:
         self.process.wait(10)
         os.close(self.read), os.close(self.write)
         self.profile.cleanup()
+
+
+@contextlib.contextmanager
+def on(folder):
+    """(browser, address of the folder, which is served); skips where there is no browser."""
+    if not find():
+        assert not os.environ.get("NEEDS_BROWSER"), "no Chromium here, but NEEDS_BROWSER is set"
+        pytest.skip("Chromium is not installed; on Debian: apt install chromium")
+    server, address = serve(str(folder))
+    tab = Browser()
+    yield tab, address
+    tab.close()
+    server.shutdown()

@@ -2,7 +2,6 @@
 PyTorch does."""
 
 import json
-import os
 import pathlib
 import random
 
@@ -90,16 +89,10 @@ def test_the_forward_pass_is_one_short_file_without_a_library():
 @pytest.fixture(scope="module")
 def tab():
     """(browser, address of docs/), on a page of that address."""
-    if not browser.find():
-        assert not os.environ.get("NEEDS_BROWSER"), "no Chromium here, but NEEDS_BROWSER is set"
-        pytest.skip("Chromium is not installed; on Debian: apt install chromium")
-    server, address = browser.serve(str(DOCS))
-    tab = browser.Browser()
-    tab.view(1280, "light")
-    tab.open(address + "assets/")
-    yield tab
-    tab.close()
-    server.shutdown()
+    with browser.on(DOCS) as (tab, address):
+        tab.view(1280, "light")
+        tab.open(address + "assets/")
+        yield tab
 
 
 def in_browser(tab, script):

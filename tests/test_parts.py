@@ -3,7 +3,6 @@ shows it. Ask the models has test_ask.py."""
 
 import dataclasses
 import json
-import os
 import pathlib
 import re
 
@@ -20,15 +19,9 @@ DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 @pytest.fixture(scope="module")
 def tab():
     """(browser, address of docs/), on a page of that address."""
-    if not browser.find():
-        assert not os.environ.get("NEEDS_BROWSER"), "no Chromium here, but NEEDS_BROWSER is set"
-        pytest.skip("Chromium is not installed; on Debian: apt install chromium")
-    server, address = browser.serve(str(DOCS))
-    tab = browser.Browser()
-    tab.view(1280, "light")
-    yield tab, address
-    tab.close()
-    server.shutdown()
+    with browser.on(DOCS) as (tab, address):
+        tab.view(1280, "light")
+        yield tab, address
 
 
 def opened(tab, name, data):
@@ -42,6 +35,7 @@ def opened(tab, name, data):
     tab.run(f"document.body.innerHTML = {json.dumps(box)}")
     tab.run(f"""new Promise((resolve) => {{
       const script = document.createElement("script")
+      script.type = "module"
       script.src = "/assets/{name}.js"
       script.onload = resolve
       document.body.append(script)

@@ -547,14 +547,8 @@ CHECK = r"""(() => {
 @pytest.fixture(scope="module")
 def tab(site):
     """(browser, address of the site)"""
-    if not browser.find():
-        assert not os.environ.get("NEEDS_BROWSER"), "no Chromium here, but NEEDS_BROWSER is set"
-        pytest.skip("Chromium is not installed; on Debian: apt install chromium")
-    server, address = browser.serve(str(site))
-    tab = browser.Browser()
-    yield tab, address
-    tab.close()
-    server.shutdown()
+    with browser.on(site) as found:
+        yield found
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -1,6 +1,7 @@
 /* Ask the models: menus that compose a problem, two models that answer it token by token, and for
    each token of an answer where the model looked. The models themselves are in minidepth.js. */
 
+import { make } from "./elements.js"
 import { generate, load, promptIds } from "./minidepth.js"
 import { draw, LETTERS, problem } from "./problems.js"
 
@@ -10,17 +11,6 @@ const END = "<|im_end|>"
 const GIVEN = /^ ?[a-j\d]$/ // a letter or a number of a problem
 const still = matchMedia("(prefers-reduced-motion: reduce)").matches
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, still ? 0 : ms))
-
-/** A new element: its attributes, `on…` among them, then what it holds. */
-function make(tag, attributes = {}, ...inside) {
-  const element = document.createElement(tag)
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value)
-    else if (value !== false) element.setAttribute(name, value)
-  }
-  element.append(...inside)
-  return element
-}
 
 function menu(label, choices, chosen, choose) {
   const options = Object.entries(choices).map(([value, text]) =>

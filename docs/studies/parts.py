@@ -14,7 +14,7 @@ def html(name, data, without):
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
     box = f'<div class="part {name}"><p>{without}</p>'
     box += f'<script type="application/json">{text}</script></div>'
-    return f'{box}\n<script src="../../assets/{name}.js" defer></script>'
+    return f'{box}\n<script type="module" src="../../assets/{name}.js"></script>'
 
 
 def show(name, data, without="This part needs JavaScript. The figure below shows a piece of it."):

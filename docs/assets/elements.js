@@ -1,0 +1,30 @@
+/* What the parts of a page are made of. */
+
+const SVG = "http://www.w3.org/2000/svg"
+
+function withAttributes(element, attributes) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value)
+    else if (value !== false) element.setAttribute(name, value)
+  }
+  return element
+}
+
+/** A new element: its attributes, `on…` among them, then what it holds. */
+export function make(tag, attributes = {}, ...inside) {
+  const element = withAttributes(document.createElement(tag), attributes)
+  element.append(...inside)
+  return element
+}
+
+/** A new drawing, or a new part of one at its end. */
+export function drawing() {
+  return document.createElementNS(SVG, "svg")
+}
+
+export function draw(parent, tag, attributes, text = "") {
+  const element = withAttributes(document.createElementNS(SVG, tag), attributes)
+  element.textContent = text
+  parent.append(element)
+  return element
+}
