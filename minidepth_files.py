@@ -79,14 +79,8 @@ def from_json(value):
     return value
 
 
-PLACES = (
-    "out_dir",
-    "name",
-    "device",
-    "precision",
-    "fsdp",
-    "grad_checkpoint",
-)  # may change when a run goes on
+# what may change when a run goes on
+PLACES = ("out_dir", "name", "device", "precision", "fsdp", "grad_checkpoint")
 
 
 def settings(m, t):

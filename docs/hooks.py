@@ -56,7 +56,8 @@ on from <a href="{root}/">the home page</a>, which has a map of the site, from
 <a href="{root}/reference/flags/">the list of flags</a>.</p>"""
 INK = "#010203"  # of matplotlibrc: the colour of the page's text
 # its colours of lines, with a contrast of 3:1 on light and dark; as text they need more
-COLORED_TEXT = re.compile("fill: #(2f7fe0|d4650b|24945a|a45fd0|d94f4a|808080)")
+LINES = re.findall('"([0-9a-f]{6})"', (ROOT / "docs" / "matplotlibrc").read_text("utf-8"))
+COLORED_TEXT = re.compile(f"fill: #({'|'.join(LINES)})")
 TORCH = importlib.metadata.version("torch").split("+")[0]
 log = get_plugin_logger("minidepth")
 
@@ -369,9 +370,9 @@ def as_svg(svg, text):
         del group["id"]
     for extra in svg.select("metadata"):
         extra.decompose()
-    for text_in_it in svg.select("text[style]"):  # nearer to the page's text, darker or lighter
+    for label in svg.select("text[style]"):  # nearer to the page's text, darker or lighter
         mixed = r"fill: color-mix(in srgb, #\1 65%, currentColor)"
-        text_in_it["style"] = COLORED_TEXT.sub(mixed, text_in_it["style"])
+        label["style"] = COLORED_TEXT.sub(mixed, label["style"])
     width = float(svg["width"].removesuffix("pt")) * 4 / 3
     del svg["width"], svg["height"]
     svg.attrs |= {"role": "img", "aria-label": text, "style": f"max-width: {width:.0f}px"}

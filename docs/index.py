@@ -20,11 +20,12 @@
 # %% tags=["hide"]
 from studies import verdicts
 
-counts = verdicts.draw_rings(verdicts.stored())
+runs = verdicts.stored()
+counts = verdicts.draw_rings(runs)
 assert counts["applied\nonce", 1] == counts["applied\nonce", 2] == 0  # as the text says
 assert (counts["applied\ntwice", 1], counts["applied\ntwice", 2]) == (10, 0)
 assert (counts["applied\n3 times", 1], counts["applied\n3 times", 2]) == (10, 5)
-written = verdicts.stored()["ring-written", "2 layers"]
+written = runs["ring-written", "2 layers"]
 assert len(written) == 6 and min(run[7] for run in written.values()) >= verdicts.LEARNED
 assert counts["wide,\nonce", 1] == counts["wide,\nonce", 2] == 0
 

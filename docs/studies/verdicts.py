@@ -223,8 +223,8 @@ def draw_rings(found):
 
 
 def number(p):
-    """A p as it is printed; a dash where there is none."""
-    return "–" if p is None else f"{p:.2g}"
+    """A p as it is printed."""
+    return f"{p:.2g}"
 
 
 def show(found=None):
@@ -244,4 +244,7 @@ def show(found=None):
             continue
         print(f"{row['contrast']} {names}: learned by {row['learned'][0]}, {row['learned'][1]};")
         said = f"Fisher's p {number(row['p'])}, corrected {number(row['holm'])}, "
-        print(f"   {said}permutation {number(row['permutation'])}")
+        said += f"permutation {number(row['permutation'])}"
+        if row["paired"] is not None:
+            said += f", paired {number(row['paired'])}"
+        print(f"   {said}")
