@@ -151,26 +151,27 @@ def at_hand(t):
     return all(source == "embedded" or find.names_task(source) for source in t.data)
 
 
-def batch(m, t):
-    """tokens and targets (batch_size * grad_accum, T) of a step."""
+def first_batch(m, t):
+    """tokens and targets (batch_size * grad_accum, T) of a step, and the words of their data."""
     n = t.batch_size * t.grad_accum
     if at_hand(t):
-        tokens, targets = find.load_data(t, m.block_size).draw(0, n)
-        return torch.as_tensor(tokens).long(), torch.as_tensor(targets).long()
+        data = find.load_data(t, m.block_size)
+        tokens, targets = (torch.as_tensor(part).long() for part in data.draw(0, n))
+        return tokens, targets, data.n_words
+    words = m.vocab_size or 2048
     generator = torch.Generator().manual_seed(t.seed)
-    tokens = torch.randint(m.vocab_size, (n, m.block_size), generator=generator)
-    return tokens, tokens
+    tokens = torch.randint(words, (n, m.block_size), generator=generator)
+    return tokens, tokens, words
 
 
-def worker(m, t, kind, turns):
-    """Measure one model → the facts of report(). `turns` is asked before every step: it waits
-    until it is this model's turn, and is told when the turn is over."""
+def worker(m, t, tokens, targets, kind, turns):
+    """Measure one model on a batch's tokens and targets → the facts of show(). `turns` is asked
+    before every step: it waits until it is this model's turn, and is told when the turn is over."""
     device = md.pick_device(t.device)
     if kind == "gpt2":
         import transformers  # noqa: F401  its own memory is no part of the model's
     before = peak_bytes()
     runner = dict(ours=Ours, gpt2=GPT2)[kind](m, t, device)
-    tokens, targets = batch(m, t)
     parts = md.by_length(tokens, targets, t.batch_size)
     shapes = [(x.numel(), int((y != -100).sum())) for x, y in parts]
     laps = []
@@ -200,11 +201,13 @@ def asked():
 
 def child():
     """What a process of against() does: settings from standard input, facts to standard output."""
-    m, t, kind = json.loads(sys.stdin.readline())
-    print(json.dumps(worker(md.ModelConfig(**m), md.TrainConfig(**t), kind, asked)))
+    m, t, tokens, targets, kind = json.loads(sys.stdin.readline())
+    configs = md.ModelConfig(**m), md.TrainConfig(**t)
+    tokens, targets = torch.tensor(tokens), torch.tensor(targets)
+    print(json.dumps(worker(*configs, tokens, targets, kind, asked)))
 
 
-def taking_turns(m, t, kinds):
+def taking_turns(m, t, tokens, targets, kinds):
     """The facts of each of the kinds, measured in processes of their own that take turns."""
     command = [sys.executable, "-c", "from studies import bench; bench.child()"]
     environment = os.environ | dict(PYTHONPATH=os.pathsep.join(sys.path))
@@ -214,7 +217,8 @@ def taking_turns(m, t, kinds):
         for kind in kinds:
             process = subprocess.Popen(command, env=environment, **pipes)
             processes.append(process)
-            print(json.dumps([vars(m), vars(t), kind]), file=process.stdin, flush=True)
+            given = [vars(m), vars(t), tokens.tolist(), targets.tolist(), kind]
+            print(json.dumps(given), file=process.stdin, flush=True)
         for _ in range(WARM + STEPS + 1):  # the last turn is for generation
             for process in processes:
                 print("go", file=process.stdin, flush=True)
@@ -250,9 +254,8 @@ def bench(m, t, against=None):
     """Measure and print; ValueError for what cannot be compared."""
     if against not in (None, "gpt2"):
         raise ValueError(f"--against {against!r} is unknown; give gpt2")
-    if not m.vocab_size:
-        words = find.load_data(t, m.block_size).n_words if at_hand(t) else 2048
-        m = dataclasses.replace(m, vocab_size=words)
+    tokens, targets, words = first_batch(m, t)
+    m = dataclasses.replace(m, vocab_size=m.vocab_size or words)
     if against:
         export.check_gpt2(m)
     if t.compile:
@@ -261,9 +264,9 @@ def bench(m, t, against=None):
     half, why = md.pick_precision(t.precision, device)
     print(f"device {md.provenance(device)['device']}; {why}; {m.vocab_size:,} words")
     if against:
-        found = taking_turns(m, t, ("ours", against))
+        found = taking_turns(m, t, tokens, targets, ("ours", against))
     else:
-        found = [worker(m, t, "ours", contextlib.nullcontext)]
+        found = [worker(m, t, tokens, targets, "ours", contextlib.nullcontext)]
     for name, facts in zip(("minidepth", against), found):
         show(name, facts)
     middle = [statistics.median(facts["seconds"]) for facts in found]
