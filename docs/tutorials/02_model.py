@@ -148,7 +148,7 @@ plt.show()
 #
 # <div class="part parameters"><p>This part needs JavaScript. The figure above shows the report's
 # two models.</p></div>
-# <script src="../../assets/parameters.js" defer></script>
+# <script type="module" src="../../assets/parameters.js"></script>
 #
 # ## What the head costs
 #
