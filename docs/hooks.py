@@ -1,9 +1,10 @@
 """The site's hook for mkdocs: what mkdocs-jupyter leaves to do.
 
-mkdocs-jupyter runs and renders docs/index.py and docs/tutorials/*.py, percent files; mkdocs.yml has
-its settings. For these pages the hook
+docs/index.py and docs/tutorials/*.py are percent files. docs/pages.py runs them, two at a time, and
+mkdocs-jupyter renders them; mkdocs.yml has its settings. For these pages the hook
 
-- names the cache, so that they run again when the code or a result changes, and keeps time;
+- has them run where their code, or what it reads, has changed: `mkdocs build` waits for them,
+  `mkdocs serve` shows the site at once and each page's outputs when it has run;
 - makes the notebook's HTML like that of the other pages, and its links those of the site;
 - joins a figure and the paragraph after it, which begins "What to see:": it becomes the caption,
   and the text that a screen reader reads;
@@ -11,26 +12,23 @@ its settings. For these pages the hook
 - folds cells tagged `hint` or `answer`, of the exercises;
 - offers tutorials as notebook and script.
 
-The hook also runs docs/reference/*.py, which print a page of Markdown, and makes minidepth.zip and
-the picture that a link to a page shows elsewhere. It names the commit at the foot of each page,
+The hook also takes the pages that docs/reference/*.py print, and makes minidepth.zip and the
+picture that a link to a page shows elsewhere. It names the commit at the foot of each page,
 links to the project where `extra` in mkdocs.yml says where that is, gives the 404 page a text, and
 keeps the tables of single studies out of the search.
 `DOCS_EXECUTE=false mkdocs serve` leaves the percent files unrun.
 """
 
-import hashlib
+import concurrent.futures
 import html
-import importlib.metadata
 import io
+import json
 import os
 import pathlib
 import platform
 import posixpath
 import re
-import shutil
 import subprocess
-import sys
-import time
 import urllib.parse
 import zipfile
 
@@ -44,8 +42,10 @@ from mkdocs.structure.files import File
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-CACHE = ROOT / ".cache" / "mkdocs-jupyter"
+import pages
+
+ROOT = pages.ROOT
+CACHE = ROOT / ".cache"
 CODE = ["minidepth.py", "minidepth_data.py", "minidepth_files.py", "train.py"]
 SEE = "What to see:"
 ABSENT = """\
@@ -58,41 +58,63 @@ INK = "#010203"  # of matplotlibrc: the colour of the page's text
 # its colours of lines, with a contrast of 3:1 on light and dark; as text they need more
 LINES = re.findall('"([0-9a-f]{6})"', (ROOT / "docs" / "matplotlibrc").read_text("utf-8"))
 COLORED_TEXT = re.compile(f"fill: #({'|'.join(LINES)})")
-TORCH = importlib.metadata.version("torch").split("+")[0]
+READABLE = 11  # pixels
+WAIT = "The code of this page runs now. What it shows comes by itself when it has."
 log = get_plugin_logger("minidepth")
 
 
 # ---------- running ----------
 
-
-def salt():
-    """A hash of everything that pages read besides themselves."""
-    digest = hashlib.sha256(TORCH.encode())
-    files = [ROOT / name for name in CODE] + list((ROOT / "docs" / "results").rglob("*"))
-    files += (ROOT / "docs" / "studies").glob("*.py")
-    files += [ROOT / "docs" / name for name in ("matplotlibrc", "jupyter_nbconvert_config.py")]
-    for path in sorted(path for path in files if path.is_file()):
-        digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
+serving = []  # what runs pages beside `mkdocs serve`
+begun = set()  # the files of pages that it has begun or will
+shown = {}  # {address of a page: (its percent file, seconds it ran, or None)}
 
 
-def kept(folder, path, make):
-    """The text that make() gives, kept in the folder until the file at the path changes."""
-    file = pathlib.Path(folder, f"{path.stem}-{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}")
-    if not file.exists():
-        text = make()
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-    return file.read_text(encoding="utf-8")
+def on_startup(command, dirty):
+    if command == "serve":
+        serving.append(concurrent.futures.ThreadPoolExecutor(pages.AT_ONCE))
 
 
-def printed(path):
-    """What a script prints."""
-    command = [sys.executable, str(path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8")
-    if done.returncode:
-        raise PluginError(f"{path.name} failed:\n{done.stderr}")
-    return done.stdout
+def on_serve(server, config, builder):
+    """What a page shows is a file that `mkdocs serve` watches, as it does the pages themselves."""
+    pages.KEPT.mkdir(parents=True, exist_ok=True)
+    server.watch(str(pages.KEPT))
+
+
+def on_shutdown():
+    for pool in serving:
+        pool.shutdown(wait=False, cancel_futures=True)
+    pages.stop()
+
+
+def run_later(path, file):
+    """Run a page beside the server, unless that has begun."""
+
+    def work():
+        try:
+            pages.run(path, file)
+        except RuntimeError as error:
+            log.warning(str(error))
+
+    if file not in begun:
+        begun.add(file)
+        serving[0].submit(work)
+
+
+def run(paths):
+    """Have pages run → {page: what it shows, or None while it runs}"""
+    files = pages.kept(paths)
+    if not serving:
+        try:
+            pages.run_missing(files)
+        except RuntimeError as error:
+            raise PluginError(str(error)) from None
+    said = {}
+    for path, file in files.items():
+        said[path] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+        if said[path] is None:
+            run_later(path, file)
+    return said
 
 
 def made_from():
@@ -111,24 +133,11 @@ def made_from():
 
 
 def on_config(config):
-    plugin = config.plugins["mkdocs-jupyter"].config
-    now = CACHE / salt()
-    for old in set(CACHE.glob("*")) - {now}:
-        shutil.rmtree(old)
-    # a build that runs nothing has a folder of its own: the plugin clears it of all else
-    plugin["cache_dir"] = str(now / ("run" if plugin["execute"] else "unrun"))
+    config.plugins["mkdocs-jupyter"].config["cache_dir"] = str(CACHE / "mkdocs-jupyter")
     config.copyright = made_from()
     if repo := config.extra["repo_url"]:
         config.copyright += f' · <a href="{html.escape(repo)}">the project</a>'
-    os.environ.update(
-        IPYTHONDIR=str(ROOT / ".cache" / "ipython"),  # the user's settings have no effect here
-        JUPYTER_CONFIG_DIR=str(ROOT / "docs"),
-        MATPLOTLIBRC=str(ROOT / "docs" / "matplotlibrc"),
-        MPLBACKEND="module://matplotlib_inline.backend_inline",
-        PYTHONIOENCODING="utf-8",
-        PYTHONPATH=os.pathsep.join([str(ROOT), str(ROOT / "docs")]),  # installed or not
-        TOKENIZERS_PARALLELISM="false",
-    )
+    os.environ["JUPYTER_CONFIG_DIR"] = str(ROOT / "docs")  # the user's settings have no effect
 
 
 # ---------- files ----------
@@ -155,10 +164,27 @@ def notebook(path):
     """A percent file → a Jupyter notebook that finds minidepth and the studies, as JSON."""
     made = jupytext.read(path)
     made.cells.insert(1, nbformat.v4.new_code_cell(SETUP))
+    return written(made)
+
+
+def written(made):
+    """A notebook → JSON, the same for the same cells."""
     for number, cell in enumerate(made.cells):
         cell.id = f"cell-{number}"
     made.metadata = dict(kernelspec=dict(name="python3", display_name="Python 3"))
     return nbformat.writes(made)
+
+
+def with_outputs(path, outputs):
+    """The file of a notebook: a percent file and [what each cell of code shows]."""
+    made = jupytext.read(path)
+    code = [cell for cell in made.cells if cell.cell_type == "code"]
+    for cell, shows in zip(code, outputs):
+        cell.outputs = [nbformat.from_dict(output) for output in shows]
+    file = CACHE / "notebooks" / f"{path.parent.name}-{path.stem}.ipynb"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(written(made), encoding="utf-8")
+    return file
 
 
 def archive():
@@ -204,14 +230,20 @@ def on_files(files, config):
     def add(name, **content):
         files.append(File.generated(config, name, **content))
 
-    folder = pathlib.Path(config.plugins["mkdocs-jupyter"].config["cache_dir"]).parent
-    for file in [f for f in files if f.src_uri.endswith(".py")]:
-        path, name = pathlib.Path(file.abs_src_path), file.src_uri[: -len(".py")]
-        files.remove(file)
-        if name.startswith("reference/"):
-            add(f"{name}.md", content=kept(folder, path, lambda: printed(path)))
-        if name == "index" or name.startswith("tutorials/"):
-            add(f"{name}.md", abs_src_path=str(path))  # a page of mkdocs-jupyter: it ends in .py
+    sources = {f.src_uri[: -len(".py")]: f for f in files if f.src_uri.endswith(".py")}
+    paths = {name: pathlib.Path(file.abs_src_path) for name, file in sources.items()}
+    printed = [path for name, path in paths.items() if name.startswith("reference/")]
+    percent = [path for name, path in paths.items() if name.startswith(("index", "tutorials/"))]
+    said = run(printed + percent if config.extra["run"] else printed)
+    for name, path in paths.items():
+        files.remove(sources[name])
+        if path in printed:
+            add(f"{name}.md", content=said[path]["shown"] if said[path] else WAIT)
+        if path in percent:
+            has_run = said.get(path) or dict(seconds=None, shown=[])
+            shown[f"{name}.md"] = (path, has_run["seconds"])
+            file = with_outputs(path, has_run["shown"])
+            add(f"{name}.md", abs_src_path=str(file))  # a page of mkdocs-jupyter: a notebook
         if name.startswith(("tutorials/", "how-to/")):
             add(f"{name}.ipynb", content=notebook(path))
             add(f"{name}.py", abs_src_path=str(path))
@@ -224,7 +256,6 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, config, files):
-    page.began = time.perf_counter()
     if page.file.src_uri.endswith("/summary.md"):  # a table of results/, which no menu leads to
         page.meta["search"] = dict(exclude=True)
     if page.file.src_uri == "reference/flags.md":  # who types a flag looks for what it does
@@ -262,13 +293,11 @@ def on_post_template(output, template_name, config):
 
 def on_page_content(content, page, config, files):
     """nbconvert's HTML → that of the other pages."""
-    path, plugin = pathlib.Path(page.file.abs_src_path or ""), config.plugins["mkdocs-jupyter"]
-    if path.suffix != ".py":
+    if page.file.src_uri not in shown:
         return content
-    took = time.perf_counter() - page.began  # as good as nothing if it comes from the cache
-    seconds = kept(plugin.config["cache_dir"], path, lambda: f"{took:.0f}")
+    path, seconds = shown[page.file.src_uri]
     soup = bs4.BeautifulSoup(content, "html.parser").select_one(".jp-Notebook")
-    relink(soup, page, files)
+    relink(soup, path, page, files)
     parts = rendered(soup, path)
     if path.parent.name == "tutorials":
         page.meta["search"] = dict(boost=4)
@@ -284,13 +313,16 @@ def on_page_content(content, page, config, files):
         # after the paragraph that says what one will learn, not between two sentences
         begins, end, rest = parts[0].partition("</p>")
         parts[0] = f"{begins}{end}\n<p>Download this page: {' or '.join(links)}.{opens}</p>{rest}"
-        if plugin.config["execute"]:
-            about = f"in {seconds} s when it was built: PyTorch {TORCH}, {platform.machine()} CPU"
-            parts.append(f"<p><em>This page ran {about}.</em></p>")
+        if seconds is not None:
+            about = f"in {seconds} s when it was built, beside another page"
+            machine = f"PyTorch {pages.TORCH}, {platform.machine()} CPU"
+            parts.append(f"<p><em>This page ran {about}: {machine}.</em></p>")
+    if seconds is None and config.extra["run"]:
+        parts.insert(0, f'<div class="admonition note"><p>{WAIT}</p></div>')
     return "\n".join(parts)
 
 
-def relink(soup, page, files):
+def relink(soup, path, page, files):
     """Links to sources become links to pages, drawings part of the page."""
     for link in soup.select(".anchor-link"):
         link.attrs |= {"class": "headerlink", "title": "Permanent link"}
@@ -308,7 +340,7 @@ def relink(soup, page, files):
             page.links_to_anchors.setdefault(target, {})[url.fragment] = link["href"]
         link["href"] = url._replace(path=target.url_relative_to(page.file)).geturl()
     for image in soup.select('img[src$=".svg"]'):  # only in the page does it follow its colours
-        text = pathlib.Path(page.file.abs_src_path).parent.joinpath(image["src"]).read_text("utf-8")
+        text = path.parent.joinpath(image["src"]).read_text("utf-8")
         svg = bs4.BeautifulSoup(text, "html.parser").svg
         svg.attrs |= {"role": "img", "aria-label": image["alt"]}
         image.replace_with(svg)
@@ -323,7 +355,7 @@ def rendered(soup, path):
         code = bs4.BeautifulSoup("<code></code>", "html.parser").code  # or it would not scroll
         code.extend(list(pre.contents))
         pre.append(code)
-    parts, folded = [], None
+    parts, folded, n_figures = [], None, 0
     sources = jupytext.read(path).cells  # nbconvert's Markdown cells do not tell their tags
     for number, (cell, source) in enumerate(zip(soup.find_all(recursive=False), sources), 1):
         fold = next((tag for tag in source.metadata.get("tags", ()) if tag in FOLDS), None)
@@ -356,7 +388,9 @@ def rendered(soup, path):
                 raise PluginError(
                     f"{path.name}: a figure without '{SEE}' after it, in cell {number}"
                 )
+            n_figures += 1
             caption.extract().name = "figcaption"
+            caption.insert(0, f"Figure {n_figures}. ")
             figures = [as_svg(svg, " ".join(caption.get_text().split())) for svg in figures]
             parts.append(f"<figure>{''.join(figures)}{caption}</figure>")
     if folded:
@@ -373,7 +407,11 @@ def as_svg(svg, text):
     for label in svg.select("text[style]"):  # nearer to the page's text, darker or lighter
         mixed = r"fill: color-mix(in srgb, #\1 65%, currentColor)"
         label["style"] = COLORED_TEXT.sub(mixed, label["style"])
-    width = float(svg["width"].removesuffix("pt")) * 4 / 3
+    points = float(svg["width"].removesuffix("pt"))
+    sizes = [float(size) for size in re.findall(r"font(?:-size)?: ?([\d.]+)px", str(svg))]
+    # on a phone the figure shrinks until its smallest text is READABLE, and scrolls from there
+    least = min(points * 4 / 3, points * READABLE / min(sizes, default=READABLE))
     del svg["width"], svg["height"]
-    svg.attrs |= {"role": "img", "aria-label": text, "style": f"max-width: {width:.0f}px"}
+    style = f"max-width: {points * 4 / 3:.0f}px; min-width: {least:.0f}px"
+    svg.attrs |= {"role": "img", "aria-label": text, "style": style}
     return str(svg).replace(INK, "currentColor")

@@ -5,6 +5,9 @@ import json
 import os
 import pathlib
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # processes side by side, whose threads would wait
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # for each other
+
 import pytest
 import torch
 

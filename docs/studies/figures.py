@@ -48,7 +48,7 @@ def color_of(model):
 
 def name_end(axes, x, y, name, color, up=0):
     """Write a line's name where it ends, in its colour, moved `up` by so many points."""
-    place = dict(xytext=(6, up), textcoords="offset points", va="center", fontsize="small")
+    place = dict(xytext=(6, up), textcoords="offset points", va="center")
     axes.annotate(name, (x, y), color=color, annotation_clip=False, **place)
 
 

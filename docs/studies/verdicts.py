@@ -201,23 +201,23 @@ def draw_rings(found):
     models = {"applied\nonce": "applied 1", "applied\ntwice": "applied 2"}
     models |= {"applied\n3 times": "applied 3", "wide,\nonce": "wide, applied 1"}
     counts = {}
-    _, axes = plt.subplots(figsize=(6.2, 3.8))
+    _, axes = plt.subplots(figsize=(4.6, 3.9))
     for x, (name, model) in enumerate(models.items()):
         runs = list(found["ring", model].values())
-        for k, color, place in ((1, "C0", x - 0.2), (2, "C1", x + 0.2)):
+        for k, color, place in ((1, "C0", x - 0.22), (2, "C1", x + 0.22)):
             counts[name, k] = sum(run[k] >= LEARNED for run in runs)
             places = [place + 0.02 * (i - len(runs) / 2) for i in range(len(runs))]
             axes.plot(places, [run[k] for run in runs], "o", color=color, alpha=0.7)
             top = max(run[k] for run in runs) + 0.05
-            share = f"{counts[name, k]} of {len(runs)}"
-            axes.annotate(share, (place, top), ha="center", color=color, size="small")
+            share = f"{counts[name, k]}/{len(runs)}"
+            axes.annotate(share, (place, top), ha="center", color=color)
     axes.axhline(1 / 7, color="C5", linestyle=":")
-    axes.annotate("guessing", (-0.4, 1 / 7 - 0.08), size="small")
-    axes.annotate("one step on", (0.6, 0.97), color="C0", ha="right", size="small")
-    axes.annotate("two steps on", (1.6, 0.5), color="C1", size="small")
+    axes.annotate("guessing", (-0.5, 1 / 7 - 0.09))
+    axes.annotate("one step on", (0.5, 0.97), color="C0", ha="right")
+    axes.annotate("two steps on", (1.7, 0.6), color="C1", ha="right")
     axes.set_xticks(range(len(models)), models)
-    axes.set(ylabel="accuracy on unseen rings", ylim=(-0.03, 1.15))
-    axes.set_title("The same weights answer more when they are applied more often", size="medium")
+    axes.set(ylabel="accuracy on unseen rings", ylim=(-0.03, 1.17), xlim=(-0.6, 3.6))
+    axes.set_title("The same weights answer more\nwhen they are applied more often")
     plt.show()
     return counts
 

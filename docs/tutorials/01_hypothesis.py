@@ -91,7 +91,7 @@ runs = {name: [accuracies(m, seed) for seed in (0, 1, 2)] for name, m in models.
 # %%
 final = {name: [curve[-1][1] for curve in curves] for name, curves in runs.items()}
 most = max(final["1 layer"] + final["1 wide layer"])
-figure, axes = plt.subplots(figsize=(5.4, 3.6))
+figure, axes = plt.subplots(figsize=(4.6, 3.6))
 for (name, curves), marker, up in zip(runs.items(), "os^", (9, 0, -7)):
     color = figures.color_of(name)
     for curve in curves:

@@ -121,7 +121,7 @@ for words, positions_ in ((151_936, 1028), (151_665, 512)):
     print(f"{words:,} words, {positions_:5,} positions:", [f"{n / 1e6:.2f} M" for n in totals])
 
 # %%
-figure, axes = plt.subplots(figsize=(5.6, 2.8))
+figure, axes = plt.subplots(figsize=(4.6, 2.8))
 counts = {L: md.parameters(dataclasses.replace(report, n_layers=L)) for L in (1, 12)}
 for y, (L, n) in enumerate(counts.items()):
     table = (n["embedding"] + n["position"]) / 1e6

@@ -101,7 +101,7 @@ same = [f"{md.lr_at(row['step'] - 1, t):.2e}" == f"{row['lr']:.2e}" for row in p
 print(f"{sum(same)} of {len(same)} published rates agree in all printed digits")
 
 rates = [md.lr_at(step, t) * 1e4 for step in range(t.steps)]
-figure, axes = plt.subplots(figsize=(5.2, 3.2))
+figure, axes = plt.subplots(figsize=(4.6, 3.2))
 axes.plot(range(1, t.steps + 1), rates, color="C0")
 axes.plot(
     [row["step"] for row in published], [row["lr"] * 1e4 for row in published], "o", color="C1"
@@ -147,7 +147,7 @@ for key, value in last.items():
 print("files:", ", ".join(sorted(os.listdir(run.dir))))
 
 # %%
-figure, axes = plt.subplots(figsize=(5.2, 3.2))
+figure, axes = plt.subplots(figsize=(4.6, 3.2))
 at = [row["step"] for row in run.log]
 names = {"train_loss": ("train, one batch", -6), "val_loss": ("validation", 7)}
 for number, (key, (name, up)) in enumerate(names.items()):

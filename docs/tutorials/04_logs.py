@@ -30,7 +30,7 @@ val = {n: [row["val_loss"] for row in log] for n, log in logs.items()}
 names = {1: "1 layer", 12: "12 layers"}
 lowest_at = {n: steps[val[n].index(min(val[n]))] for n in names}
 worse = val[12][-1] - val[1][-1]
-figure, (top, low) = plt.subplots(2, 1, figsize=(5.6, 6.4), sharex=True, height_ratios=(3, 2))
+figure, (top, low) = plt.subplots(2, 1, figsize=(4.6, 6.4), sharex=True, height_ratios=(3, 2))
 for n in names:
     color = figures.color_of(n)
     top.plot(steps, train[n], "o:", color=color)
@@ -115,7 +115,7 @@ for what, pick in (("best", min), ("last", lambda values: values[-1])):
 # ## The gap between train and validation
 
 # %%
-figure, axes = plt.subplots(figsize=(5.2, 3.2))
+figure, axes = plt.subplots(figsize=(4.6, 3.2))
 gaps = {n: [v - t for v, t in zip(val[n], train[n])] for n in names}
 for n, marker in ((1, "o"), (12, "s")):
     axes.plot(steps, gaps[n], f"{marker}-", color=figures.color_of(n))
@@ -167,7 +167,7 @@ own = {
     n: [results.result(folder / f"laptop-{n}-layers-seed-{seed}") for seed in (0, 1, 2)]
     for n in (1, 12)
 }
-figure, axes = plt.subplots(figsize=(5.4, 3.6))
+figure, axes = plt.subplots(figsize=(4.6, 3.6))
 for n, marker in ((1, "o"), (12, "s")):
     color = figures.color_of(n)
     for seed, row in enumerate(own[n]):

@@ -36,8 +36,9 @@ import itertools
 import statistics
 
 import matplotlib.pyplot as plt
+from scipy.stats import ttest_rel
 
-from studies import parts, results
+from studies import parts, results, verdicts
 
 study = results.summary("depth")
 print(study["command"])
@@ -59,7 +60,7 @@ for model, found in runs.items():
     )
 
 # %%
-figure, axes = plt.subplots(figsize=(6.2, 4))
+figure, axes = plt.subplots(figsize=(4.6, 3.8))
 for number, (_model, found) in enumerate(runs.items()):
     values = [run["accuracy"] for run in found]
     mean, half = results.interval(values)
@@ -68,8 +69,10 @@ for number, (_model, found) in enumerate(runs.items()):
 guess = study["runs"][0]["guess"]
 axes.axhline(guess, color="C5", linestyle=":")
 axes.annotate("guessing", (0.5, guess + 0.02), ha="center")
-axes.set_xticks(range(len(runs)), [model.replace(", ", ",\n") for model in runs])
-axes.set(ylabel="accuracy on 600 held-out problems (share)", ylim=(-0.03, 1.1))
+short = [model.replace(", ", ",\n").replace("wide ", "wide\n") for model in runs]
+axes.set_xticks(range(len(runs)), short)
+axes.set(ylabel="accuracy on 600 held-out problems", ylim=(-0.03, 1.1))
+axes.set_title("twelve layers answer most, and every wide layer\nless than any of their runs")
 plt.show()
 
 # %% [markdown]
@@ -144,7 +147,8 @@ for depth, found in by_depth.items():
     mean, half = results.interval([run["accuracy"] for run in found])
     print(f"{depth:2} layers: accuracy {mean:.3f} ± {half:.3f}, n = {len(found)}")
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(6.6, 3.6))
+_, left = plt.subplots(figsize=(3.4, 3.4))
+_, right = plt.subplots(figsize=(3.4, 3.4))
 for depth, found in by_depth.items():
     left.plot([depth] * len(found), [run["accuracy"] for run in found], "o", color="C0", alpha=0.6)
 left.set(xlabel="layers", ylabel="accuracy, all problems", xticks=list(by_depth), ylim=(0, 1.03))
@@ -159,7 +163,7 @@ for number, family in enumerate(("chain", "lookup", "order")):
 right.set(
     xlabel="layers", ylabel="mean accuracy of a family", xticks=list(by_depth), ylim=(0, 1.03)
 )
-right.legend(fontsize="small")
+right.legend()
 plt.show()
 
 # %% [markdown]
@@ -257,7 +261,7 @@ for b, a, metric in ((loop, "1 layer", "val_loss"), (loop, tuned, "accuracy"),
                      (loop, tuned, "val_loss")):  # fmt: skip
     gap, half = difference(metric, b, a)
     assert abs(gap) < half
-highest = max(run["accuracy"] for run in runs[tuned])
+highest = max(run["accuracy"] for run in runs[wide] + runs[tuned])
 assert highest < min(run["accuracy"] for run in runs[deep])
 assert [f"{x:.3f}" for x in difference("accuracy", loop, tuned)] == ["0.119", "0.131"]
 assert all(len(found) == 5 for found in [*runs.values(), *by_depth.values()])
@@ -267,10 +271,56 @@ assert runs[loop][0]["params_total"] == runs["1 layer"][0]["params_total"]
 # %% [markdown]
 # ## Exercises
 #
-# 1. `python train.py --study depth --n_layers 4 --seed 0 1 2` is the same study with four layers,
-#    in a third of the time. Do the same differences exclude 0?
-# 2. Give the wide layer other learning rates:
-#    `python train.py --preset depth --n_layers 1 --match_params 12 --lr 1e-3 3e-3 --seed 0 1 2`. Is
-#    it better?
+# 1. The table above has ten differences in accuracy. Correct them for their number with Holm's
+#    method, from paired t-tests. Which of them are still below 0.05?
+
+# %% [markdown] tags=["hint"]
+# `scipy.stats.ttest_rel` gives the p of a paired test, and `studies.verdicts.holm()` corrects a
+# list of them: the smallest p counts ten times, the next nine times, and so on.
+
+# %% [markdown] tags=["answer"]
+# Those of the deep model stay, and that of the looped model against one layer. The one between
+# twelve layers and the loop, whose interval came close to 0, does not.
+
+# %% tags=["answer"]
+pairs = list(itertools.combinations(["1 layer", wide, tuned, loop, deep], 2))
+accuracy = {model: [run["accuracy"] for run in found] for model, found in runs.items()}
+ps = [float(ttest_rel(accuracy[b], accuracy[a]).pvalue) for a, b in pairs]
+corrected = dict(zip(pairs, verdicts.holm(ps)))
+for (a, b), p in sorted(corrected.items(), key=lambda item: item[1]):
+    print(f"{b:>19} - {a:19}  p {p:.3f}{'' if p < 0.05 else '  not below 0.05'}")
+below = {pair for pair, p in corrected.items() if p < 0.05}
+
+# %% [markdown]
+# 2. A t-test believes that differences scatter as a bell curve does. An exact test believes less:
+#    if the two models were equal, each of five differences could have had the other sign. What is
+#    the smallest p that it can give with five seeds, two-sided? How many seeds would it take for
+#    0.05?
+
+# %% [markdown] tags=["hint"]
+# With n seeds there are 2ⁿ ways to choose the signs, and two of them are the most extreme.
+
+# %% [markdown] tags=["answer"]
+# With five seeds it cannot get below 2/32 = 0.0625, whatever the runs are; six are needed. Where
+# we planned the number of runs ourselves, on [rings](12_rings.md), there are at least five in
+# each of two groups that are not paired, which is enough for 0.008.
+
+# %% tags=["answer"]
+for n in range(4, 8):
+    print(f"{n} seeds: p at least {2 / 2**n:.4f}")
+assert 2 / 2**5 > 0.05 > 2 / 2**6
+
+# %% [markdown]
 # 3. `--match blocks` matches the parameters of the blocks alone. Which of the two is the fairer
 #    control, and for which claim?
+
+# %% [markdown] tags=["answer"]
+# If the claim is about what a file of a given size can do, the total is fair. If it is about what
+# happens between embedding and head, the blocks are: a wider model has a wider table of words,
+# too, and spends some of its parameters there.
+
+# %% [markdown]
+# 4. To run: `python train.py --study depth --n_layers 4 --seed 0 1 2` is the same study with four
+#    layers, in a third of the time. Do the same differences exclude 0? And is the wide layer
+#    better with other learning rates: `python train.py --preset depth --n_layers 1 --match_params
+#    12 --lr 1e-3 3e-3 --seed 0 1 2`?

@@ -53,17 +53,14 @@ for task in depths:
     print(results.summary(f"tasks/{task}")["command"])
 
 # %%
-figure, all_axes = plt.subplots(2, 2, figsize=(6.4, 5.6), sharex=True, sharey=True)
-for axes, (task, depth) in zip(all_axes.flat, depths.items()):
+for task, depth in depths.items():
+    _, axes = plt.subplots(figsize=(3.3, 2.8))
     for layers, values in accuracies(task).items():
         axes.plot([layers] * len(values), values, "o", color="C0", alpha=0.6)
     axes.axhline(tasks.TASKS[task].chance()[1], color="C1", linestyle="--")
     axes.axvline(depth - 0.5, color="C2", linestyle=":")
-    axes.set_title(f"{task}, n = {len(values)} seeds", size="medium")
-for axes in all_axes[1]:
-    axes.set(xlabel="layers", xticks=[1, 2, 3])
-for axes in all_axes[:, 0]:
-    axes.set_ylabel("accuracy, test split")
+    axes.set_title(f"{task}, n = {len(values)} seeds")
+    axes.set(xlabel="layers", xticks=[1, 2, 3], ylabel="accuracy, test split", ylim=(-0.05, 1.05))
 plt.show()
 
 # %% [markdown]
@@ -202,14 +199,14 @@ for step, part in found["steps"].items():
 tokens, targets = (torch.as_tensor(part[:1]).long() for part in data.val)
 maps = attention.attention_maps(two, tokens)
 links = data.task.links(tokens, targets, pairs=8)
-figure, all_axes = plt.subplots(1, 2, figsize=(6.4, 3.6))
-for axes, (step, link) in zip(all_axes, links.items()):
+for step, link in links.items():
+    _, axes = plt.subplots(figsize=(3.3, 3.5))
     weight = found["steps"][step]["weight"]
     most, layer, head = max((w, i, h) for i, row in enumerate(weight) for h, w in enumerate(row))
     axes.imshow(maps[layer][0, head].numpy(), cmap="Blues", vmin=0, vmax=1)
     query, key = link[0].nonzero().T.numpy()
     axes.plot(key, query, "o", markerfacecolor="none", color="C1", markersize=5)
-    axes.set_title(f"{step}: layer {layer + 1}, head {head + 1}", size="medium")
+    axes.set_title(f"{step}: layer {layer + 1}, head {head + 1}")
     axes.set(xlabel="key (place)", ylabel="query (place)")
 plt.show()
 
@@ -263,9 +260,59 @@ assert copy["without"] < 0.7 and match["without"] < 1 / 8
 # %% [markdown]
 # ## Exercises
 #
-# 1. Train three layers on `icqa` and call `mechanism()`. Which layers copy and match now? Try five
-#    seeds.
-# 2. `python train.py --data icqa --n_layers 1 --n_loops 2` applies the same layer twice. Has it a
-#    copying head and a matching head, or one that does both?
-# 3. `python train.py --data khop --sizes hops=1+2+4 --n_layers 4` trains one model on all three. Is
-#    the error of each k that of the models above?
+# 1. A string of `template` has six places that hold three symbols, each twice. Count the
+#    patterns. How many are left if one pair is known?
+
+# %% [markdown] tags=["hint"]
+# The first place has one of five partners; then there are four places left.
+
+# %% [markdown] tags=["answer"]
+# There are 5 · 3 · 1 = 15 patterns, and 3 with a given pair. That is where the dashed line at 1
+# in 3 comes from.
+
+
+# %% tags=["answer"]
+def patterns(places):
+    """All ways to divide places into pairs."""
+    if not places:
+        return [[]]
+    first, *others = places
+    found = []
+    for partner in others:
+        left = [place for place in others if place != partner]
+        found += [[(first, partner), *more] for more in patterns(left)]
+    return found
+
+
+everything = patterns([0, 1, 2, 3, 4, 5])
+known = [pattern for pattern in everything if (0, 3) in pattern]
+print(f"{len(everything)} patterns, {len(known)} with places 1 and 4 equal")
+assert (len(everything), len(known)) == (15, 3)
+
+# %% [markdown]
+# 2. Follow three hops in `baebcabebdea` by hand. How many layers would k = 8 and k = 16 take, by
+#    the paper's construction?
+
+# %% [markdown] tags=["hint"]
+# A hop leads to the symbol *after* the last earlier place of the same symbol; the next hop begins
+# there.
+
+# %% [markdown] tags=["answer"]
+# From the last a to b (one hop), from that b to c (two). There is no c before this c, so the
+# third hop leads nowhere: the target is ⊥. Eight hops take five layers, sixteen take six.
+
+# %% tags=["answer"]
+string, place = "baebcabebdea", 11
+path = []
+while (before := string.rfind(string[place], 0, place)) >= 0:
+    place = before + 1
+    path.append(string[place])
+print("hops:", *path, "⊥")
+print({k: k.bit_length() - 1 + 2 for k in (1, 2, 4, 8, 16)})
+assert path == ["b", "c"]
+
+# %% [markdown]
+# 3. To run: `python train.py --data icqa --n_layers 1 --n_loops 2` applies the same layer twice.
+#    Does it have a copying head and a matching head, or one head for both? And `python train.py
+#    --data khop --sizes hops=1+2+4 --n_layers 4` trains one model on all three numbers of hops.
+#    Is the error of each k that of the models above?

@@ -19,7 +19,7 @@
 import matplotlib.pyplot as plt
 
 import minidepth as md
-from studies import results
+from studies import results, verdicts
 
 ways = ("thinking", "direct")
 for way in ways:
@@ -57,8 +57,8 @@ for (way, L), runs in found.items():
 
 # %%
 lengths, layers = (1, 2, 3), (1, 2, 3, 4)
-figure, all_axes = plt.subplots(1, 2, figsize=(6.4, 3.4), sharey=True)
-for axes, way in zip(all_axes, ways):
+for way in ways:
+    _, axes = plt.subplots(figsize=(3.3, 3.4))
     for k in lengths:
         best = {}
         for L in (L for L in layers if (way, L) in found):
@@ -69,8 +69,9 @@ for axes, way in zip(all_axes, ways):
         axes.plot(list(best), list(best.values()), color=f"C{k - 1}", label=k)
     axes.axhline(0.2, color="C5", linestyle=":")
     axes.set(title=way, xlabel="layers", xticks=layers, xlim=(0.7, 4.3), ylim=(-0.03, 1.05))
-all_axes[0].set_ylabel("accuracy on held-out problems (share)")
-all_axes[0].legend(title="steps asked", fontsize="small", loc="center right")
+    axes.set_ylabel("accuracy on held-out problems")
+    if way == "thinking":
+        axes.legend(title="steps asked", loc="center right")
 plt.show()
 
 # %% [markdown]
@@ -124,7 +125,7 @@ for way in ways:
 
 # %%
 print(results.summary("chains-direct")["command"])
-figure, axes = plt.subplots(figsize=(5, 3.2))
+figure, axes = plt.subplots(figsize=(4.6, 3.2))
 chains = {}
 for path in sorted((results.RESULTS / "chains-direct" / "runs").glob("*")):
     run = results.result(path)
@@ -136,7 +137,7 @@ for path in sorted((results.RESULTS / "chains-direct" / "runs").glob("*")):
     axes.plot(steps, losses, color=f"C{L - 1}", alpha=0.8, label=label)
 axes.set(xlabel="training step", ylabel="validation loss (nats per token)")
 axes.set_ylim(bottom=0)
-axes.legend(fontsize="small")
+axes.legend()
 plt.show()
 for L, values in chains.items():
     print(f"{L} layers: accuracy", *(f"{v:.3f}" for v in sorted(values)), "guessing 0.1")
@@ -183,9 +184,48 @@ assert max(chains[2]) > 0.9 and max(chains[1]) < 0.2
 # %% [markdown]
 # ## Exercises
 #
-# 1. Leave out the curriculum: `python train.py --preset thinking --n_layers 3
-#    --sizes answer=direct,curriculum=0`. What is learned now?
-# 2. Ask for four steps, `--problem_steps 1,2,3,4`, with four and five layers. Before you run it,
-#    write down which of them will learn it.
-# 3. `--preset thinking --sizes answer=direct --n_layers 1 --n_loops 4` has the weights of one layer
-#    and the depth of four. How many steps does it manage?
+# 1. Reading what it has written, a model passes each token through all layers. Count passes of a
+#    token through a layer, for the answer alone: two layers that write, against four that answer
+#    directly. Which is cheaper for three steps, and for how many layers are the two equal?
+
+# %% [markdown] tags=["hint"]
+# Tokens of the answer, times layers. The numbers of tokens stand above.
+
+# %% [markdown] tags=["answer"]
+# Four layers that answer directly are cheaper by far, and the two are only equal when a direct
+# answer passes through dozens of layers. Writing is not a bargain. It is what training found
+# here.
+
+# %% tags=["answer"]
+answers = {}
+for way in ways:
+    said = next(row["messages"][-1]["content"] for row in rows[way] if row["steps"] == 3)
+    answers[way] = len(tokenizer.encode(said))
+writing, direct = 2 * answers["thinking"], 4 * answers["direct"]
+print(f"written, 2 layers: {writing} passes; direct, 4 layers: {direct}")
+print(f"equal with {writing / answers['direct']:.0f} layers")
+assert writing > direct
+
+# %% [markdown]
+# 2. Two layers with worked steps learned everything in three runs of three. Between what limits
+#    does that leave the share of all such runs that would, at 95 %?
+
+# %% [markdown] tags=["hint"]
+# How rarely could it succeed, if three successes of three should still come in one case of forty?
+
+# %% [markdown] tags=["answer"]
+# Between 0.29 and 1: if three runs in ten succeeded, three of three would come in one case of 40.
+# Three runs are a hint. With [six of six](12_rings.md) the limit is 0.54.
+
+# %% tags=["answer"]
+for n in (3, 6, 10):
+    low, high = verdicts.exact_interval(n, n)
+    print(f"{n} of {n}: {low:.2f} to {high:.2f}")
+assert round(verdicts.exact_interval(3, 3)[0], 2) == 0.29
+
+# %% [markdown]
+# 3. To run, with a prediction written down first: leave out the curriculum, `python train.py
+#    --preset thinking --n_layers 3 --sizes answer=direct,curriculum=0`; ask for four steps,
+#    `--problem_steps 1,2,3,4`, with four and five layers; and give one layer the depth of four,
+#    `--preset thinking --sizes answer=direct --n_layers 1 --n_loops 4`. How many steps does each
+#    manage?

@@ -70,7 +70,7 @@ for variant, rows in corrected.items():
     print(f"{variant.upper()}: layer 1 {values[0]}, its sparsest layer {values[1]}")
 
 # %%
-figure, axes = plt.subplots(figsize=(5.2, 3.8))
+figure, axes = plt.subplots(figsize=(4.6, 3.8))
 for number, (variant, rows) in enumerate(corrected.items()):
     layer, s, v = zip(*rows)
     for values, line in ((s, ":"), (v, "-")):
@@ -177,7 +177,7 @@ early_find = max(finds[0, 0], finds[0, 1])
 
 # %%
 words = [f"q{i}" if i < 16 else f"a{i - 16}" for i in sequences[0].tolist()]
-figure, (top, low) = plt.subplots(2, 1, figsize=(5.4, 6.6), height_ratios=(2, 1))
+figure, (top, low) = plt.subplots(2, 1, figsize=(4.6, 6.6), height_ratios=(2, 1))
 for panel, (layer, head), rows in ((top, copier, range(16)), (low, finder, range(16, 24))):
     shown = maps[layer][0, head][rows.start : rows.stop, :16]
     panel.imshow(shown, cmap="viridis", vmin=0, vmax=1, aspect="auto")
@@ -236,9 +236,49 @@ assert min(without[0, 0], without[0, 1]) < 0.4
 # %% [markdown]
 # ## Exercises
 #
-# 1. Train with seeds 1 and 2 and repeat the count and the ablation. Is there always one head that
-#    copies?
-# 2. Compute `attention.attention_stats(maps, count_masked=True)` for this model, with T = 24. Which
-#    f do you need to get back to the right values?
-# 3. Look at an *untrained* model: `md.GPT(run.model.config)`. Which of the two measures can tell it
-#    from the trained one?
+# 1. Compute `attention.attention_stats(maps, count_masked=True)` for the model of two layers,
+#    whose sequences have T = 24. Which f do you need to get back to the right values?
+
+# %% [markdown] tags=["hint"]
+# f is the share of the T × T square that is masked.
+
+# %% [markdown] tags=["answer"]
+# f = 23/48 = 0.479, and the same formula as above gives the right values back.
+
+# %% tags=["answer"]
+counted = attention.attention_stats(maps, count_masked=True)["sparsity"]
+f_here = (24 - 1) / (2 * 24)
+for layer in range(2):
+    for head in range(2):
+        s, v = counted[layer, head].item(), stats["sparsity"][layer, head].item()
+        back = (s - f_here) / (1 - f_here)
+        print(f"layer {layer + 1} head {head + 1}: {s:.3f} → {back:.3f}, counted rightly {v:.3f}")
+        assert abs(back - v) < 1e-5
+
+# %% [markdown]
+# 2. Look at an *untrained* model: `md.GPT(run.model.config)`. Which of the two measures can tell
+#    it from the trained one?
+
+# %% [markdown] tags=["hint"]
+# What does attention look like that has no preference yet? Compare with the first example of this
+# page.
+
+# %% [markdown] tags=["answer"]
+# Both can: an untrained head is close to equal attention, so its sparsity is 0 and its entropy is
+# near the largest possible. But entropy also says how *far* a head is from equal attention, while
+# a sparsity of 0 says no more than that no weight is below the threshold.
+
+# %% tags=["answer"]
+torch.manual_seed(0)
+untrained = attention.model_stats(md.GPT(run.model.config), data.val[0][:200])
+equal = math.lgamma(24 + 1) / 24  # entropy of equal attention over the keys in sight
+print(f"equal attention: entropy {equal:.2f} nats")
+for name, found in (("untrained", untrained), ("trained", stats)):
+    rows = zip(found["entropy"].flatten().tolist(), found["sparsity"].flatten().tolist())
+    print(f"{name:9}", "; ".join(f"entropy {h:.2f} sparsity {s:.2f}" for h, s in rows))
+assert untrained["sparsity"].max() == 0 and untrained["entropy"].min() > 0.9 * equal
+assert stats["entropy"].min() < 0.8 * equal
+
+# %% [markdown]
+# 3. To run: train with seeds 1 and 2 and repeat the count and the ablation. Is there always one
+#    head that copies?

@@ -142,7 +142,8 @@ for scaling, name in (("scaled", "heads"), ("unscaled", "heads-unscaled")):
         group, scheme, heads = run["labels"]["model"].replace(":", "").split()
         found.setdefault((group, scheme), []).append(run["val_loss"])
 
-figure, axes = plt.subplots(1, 3, figsize=(6.2, 3.6))
+drawn = [plt.subplots(figsize=(3.3, 3.2)) for _ in range(3)]
+axes = [panel for _, panel in drawn]
 places = {"low": 0, "medium": 1, "high": 2}
 panels = {"published": {key: [value] for key, value in loss.items()}} | ours
 for panel, (title, found) in zip(axes, panels.items()):
@@ -156,12 +157,10 @@ for panel, (title, found) in zip(axes, panels.items()):
         panel.errorbar(x, means, halves, fmt="os^"[number] + "-", label=scheme, **style)
     panel.set_ylim((1.56, 1.88) if title == "published" else (3.38, 3.70))
     apart = max(max(at) - min(at) for at in zip(*all_means))  # within a group
-    panel.set_title(f"{title}:\nup to {apart:.3f} apart", size=10)
+    panel.set_title(f"{title}:\nup to {apart:.3f} apart")
     panel.set_xticks(list(places.values()), list(places))
-    panel.tick_params(labelsize=9)
-axes[0].set_ylabel("validation loss (nats per token)")
-axes[1].set_xlabel("group by the number of heads")
-figure.legend(*axes[0].get_legend_handles_labels(), ncol=3, loc="outside upper center", fontsize=9)
+    panel.set(xlabel="group by number of heads", ylabel="validation loss (nats per token)")
+axes[0].legend()
 plt.show()
 
 # %% [markdown]
@@ -196,22 +195,20 @@ paired = {
     for scaling, found in ours.items()
     for pair in all_pairs
 }
-figure, panel = plt.subplots(figsize=(5.8, 4.6))
+figure, panel = plt.subplots(figsize=(4.6, 4.6))
 for number, scaling in enumerate(ours):
     means, halves = zip(*(results.interval(paired[(scaling, *pair)]) for pair in all_pairs))
     y = [place + 0.3 * number - 0.15 for place in range(len(all_pairs))]
     style = dict(color=f"C{number}", capsize=3, label=scaling)
     panel.errorbar(means, y, xerr=halves, fmt="os"[number], **style)
 panel.axvline(0, color="C5", linestyle="--")
-panel.set_yticks(range(len(all_pairs)), [f"{g}: {a} − {b}" for g, a, b in all_pairs], size=9)
+panel.set_yticks(range(len(all_pairs)), [f"{g}: {a} − {b}" for g, a, b in all_pairs])
 panel.invert_yaxis()
-panel.set_xlabel("difference in validation loss (nats per token)")
+panel.set_xlabel("difference in loss (nats per token)")
 n_out = sum(abs(mean) > half for mean, half in map(results.interval, paired.values()))
 by_chance = 0.05 * len(paired)
-figure.suptitle(
-    f"{n_out} of {len(paired)} intervals exclude 0; {by_chance:.1f} would by chance", size=11
-)
-panel.legend(loc="lower right", fontsize=9)
+figure.suptitle(f"{n_out} of {len(paired)} intervals exclude 0; {by_chance:.1f} would by chance")
+panel.legend(loc="lower right")
 plt.show()
 
 # %% [markdown]

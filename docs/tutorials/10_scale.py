@@ -21,7 +21,7 @@ import torch
 from matplotlib.colors import ListedColormap
 
 import minidepth as md
-from studies import figures, find, llmini, results
+from studies import depth, figures, find, llmini, results
 
 # %% [markdown]
 # ## Three sizes
@@ -50,7 +50,7 @@ for name in "abc":
 # %%
 minutes = dict(a=69.8, b=57.8, c=44.5)  # as LLmini prints them
 epochs = results.published("llmini_training")
-figure, axes = plt.subplots(figsize=(5.4, 3.4))
+figure, axes = plt.subplots(figsize=(4.6, 3.4))
 for number, name in enumerate("abc"):
     m, _ = find.configs(f"llmini-{name}")
     x = [row["epoch"] * minutes[name] / 3 for row in epochs]
@@ -136,14 +136,13 @@ for name, (packing, cut) in ways.items():
     )
 
 # %%
-figure, axes = plt.subplots(1, 3, figsize=(6.2, 2.8), sharey=True)
-for panel, (name, picture) in zip(axes, pictures.items()):
+for name, picture in pictures.items():
+    _, panel = plt.subplots(figsize=(2.2, 2.9))
     colours = ListedColormap(["#00000000", "#2f7fe0", "#d4650b"])
     panel.imshow(picture, cmap=colours, aspect="auto", vmin=0, vmax=2, interpolation="none")
-    panel.set_title(f"{name}:\n{filled[name]:.0%} filled", size=10)
+    panel.set_title(f"{name}:\n{filled[name]:.0%} filled")
     panel.set_xticks([0, 64, 127])
-    panel.set_xlabel("position in the block\n(tokens)", size=9)
-axes[0].set_ylabel("block")
+    panel.set(xlabel="position (tokens)", ylabel="block")
 plt.show()
 
 # %% [markdown]
@@ -165,7 +164,7 @@ study = results.summary("packing")
 losses = {}
 for run in sorted(study["runs"], key=lambda run: int(run["labels"]["seed"])):
     losses.setdefault(run["labels"]["model"], []).append(run["val_loss"])
-figure, axes = plt.subplots(figsize=(5.2, 3.2))
+figure, axes = plt.subplots(figsize=(4.6, 3.2))
 gaps = {}
 for number, (name, values) in enumerate(losses.items()):
     figures.draw_dots(axes, number, values, f"C{number}")
@@ -242,7 +241,7 @@ for n in (100, 1_000, 10_000):
     print(f"{n:6,} rows, {150 * 32 / n:5.1f} passes: {found}")
 
 # %%
-figure, axes = plt.subplots(figsize=(5.2, 3.2))
+figure, axes = plt.subplots(figsize=(4.6, 3.2))
 for number, name in enumerate(("rows trained on", "new rows")):
     for seed in (0, 1):
         y = [final[n][seed][number] for n in final]
@@ -293,7 +292,41 @@ assert all(abs(b - a) < 0.1 for n in (1_000, 10_000) for a, b in final[n])
 # %% [markdown]
 # ## Exercises
 #
-# 1. Give 1,000 rows more steps, until their two lines part. How many passes? Compare with 100.
-# 2. Which `block_size` would make padded blocks of the rows above half full? Compute first.
-# 3. `studies.depth.width_matched(find.configs("llmini-c")[0], sizes["a"]["total"])`: how wide is C
-#    with A's number of parameters, and how many of them are outside the blocks?
+# 1. Which `block_size` would make padded blocks of the rows above, long ones included, half full?
+#    Guess first, from the mean length of a row.
+
+# %% [markdown] tags=["hint"]
+# `md.blocks(rows, size, "pad")` makes the blocks and `md.filled()` tells which positions hold
+# text.
+
+# %% [markdown] tags=["answer"]
+# About 90. A long row is cut into blocks that are nearly all full, so the answer is a little
+# above twice the mean length of a short row.
+
+# %% tags=["answer"]
+fills = {size: md.filled(*md.blocks(rows, size, "pad")).mean() for size in range(64, 136, 8)}
+for size, fill in fills.items():
+    print(f"block_size {size:3}: {fill:.0%} filled")
+short_rows = [len(ids) for ids, _ in encoded[:1900]]
+print(f"mean length of a short row: {np.mean(short_rows):.0f} tokens")
+
+# %% [markdown]
+# 2. `studies.depth.width_matched(find.configs("llmini-c")[0], sizes["a"]["total"])`: how wide is
+#    C with A's number of parameters, and how many of them are outside the blocks?
+
+# %% [markdown] tags=["hint"]
+# The table of words grows with the width, the blocks with its square.
+
+# %% [markdown] tags=["answer"]
+# It becomes wider than A and still has three quarters of its parameters outside the blocks. "As
+# many parameters as A" gives C little more to compute with.
+
+# %% tags=["answer"]
+wider = depth.width_matched(find.configs("llmini-c")[0], sizes["a"]["total"])
+counted = md.parameters(wider)
+outside = 1 - counted["blocks"] / counted["total"]
+print(f"C with width {wider.d_model}: {counted['total']:,} parameters, {outside:.0%} outside")
+
+# %% [markdown]
+# 3. To run: give 1,000 rows more steps, until their two lines part. How many passes does that
+#    take? Compare with 100 rows.

@@ -83,14 +83,15 @@ def course(run, k):
 
 
 came = [course(run, 2)[1200] >= verdicts.LEARNED for run in three]
-figure, axes = plt.subplots(figsize=(6.2, 3.4))
+figure, axes = plt.subplots(figsize=(4.6, 3.6))
 for run, found in zip(three, came):
     two_on = course(run, 2)
     axes.plot(list(two_on), list(two_on.values()), color="C1" if found else "C5", alpha=0.7)
 axes.axvline(360, color="C5", linestyle=":")
-axes.annotate("questions two steps on\nare added here", (345, 0.85), ha="right", size="small")
-axes.annotate(f"learned, {sum(came)} runs", (830, 0.75), color="C1", size="small")
-axes.annotate(f"not learned, {came.count(False)} runs", (830, 0.22), color="C5", size="small")
+axes.annotate("two steps on\nare asked\nfrom here", (345, 0.75), ha="right")
+axes.annotate(f"learned, {sum(came)} runs", (740, 0.75), color="C1")
+axes.annotate(f"not learned, {came.count(False)} runs", (640, 0.22), color="C5")
+axes.set_title("the second step comes soon or not at all")
 axes.set(xlabel="step", ylabel="accuracy, two steps on", ylim=(-0.03, 1.05))
 plt.show()
 

@@ -44,7 +44,7 @@ for L, by_family in onsets.items():
         print(f"{L:2} layers, {family:6} at 0.9 from step", *(step or "–" for step in steps))
 
 # %% tags=["hide"]
-figure, all_axes = plt.subplots(2, 1, figsize=(6.2, 5.6), sharex=True, sharey=True)
+figure, all_axes = plt.subplots(2, 1, figsize=(4.6, 5.6), sharex=True, sharey=True)
 for axes, (L, found) in zip(all_axes, first_runs.items()):
     for family, color in families.items():
         lines = []
@@ -55,7 +55,7 @@ for axes, (L, found) in zip(all_axes, first_runs.items()):
             axes.plot(steps, lines[-1], color=color, alpha=0.25, linewidth=0.8)
         axes.plot(steps, [statistics.median(at) for at in zip(*lines)], color=color, linewidth=2.5)
     axes.set(ylabel="accuracy of a family", ylim=(-0.03, 1.08))
-    axes.set_title(f"{L} layer{'s' * (L > 1)}, {len(found)} seeds", size="medium", loc="left")
+    axes.set_title(f"{L} layer{'s' * (L > 1)}, {len(found)} seeds", loc="left")
 for (family, color), at in zip(families.items(), ((300, 0.9), (190, 0.5), (500, 0.1))):
     all_axes[1].annotate(family, at, color=color, ha="right" if at[0] < 400 else "left")
 all_axes[1].set_xlabel("step")
@@ -68,6 +68,26 @@ plt.show()
 # these 900 steps; orderings come halfway. Thin lines are runs, thick ones medians over the ten
 # seeds. Between the first and the last run to learn chains lie 300 steps: whoever stops there, with
 # one seed, reports luck.
+#
+# Ten seeds are not many either. We ran ten more, with two threads each. Nine of them learn look-ups
+# when those above do, though in one of the nine orderings come a little earlier. In the tenth, seed
+# 52, look-ups come last:
+
+# %%
+ten_more = [
+    results.result(path)
+    for path in sorted((results.RESULTS / "first-run").glob("12-layers-seed-5*-2-threads"))
+]
+odd = ten_more[2]
+for run in ten_more:
+    steps = ", ".join(f"{family} {onset(run, family) or '–'}" for family in families)
+    print(f"seed {run['seed']}: accuracy {run['accuracy']:.3f}; at 0.9 from step: {steps}")
+
+# %% [markdown]
+# Its look-ups reach 0.9 at step 900, where those of the others took 300 to 450, and its orderings
+# of three steps were not learned when the run ended. It answers 0.922 of the problems. So of twenty
+# first runs nineteen answer 0.95 or more. The twentieth shows what the ten of the figure did not:
+# the order in which families come is not fixed, and a run may be late by half of its steps.
 #
 # ## The last bit of a sum
 #
@@ -123,6 +143,12 @@ assert set(sum(onsets[1].values(), [])) == {None}
 for look, order, chain in zip(*(onsets[12][family] for family in families)):
     assert look < order <= chain
 assert max(onsets[12]["chain"]) - min(onsets[12]["chain"]) == 300
+assert len(ten_more) == 10 and odd["seed"] == 52 and f"{odd['accuracy']:.3f}" == "0.922"
+assert onset(odd, "lookup") == 900 and odd["accuracy_by_problem"]["order 3"] < 0.75
+looked = [onset(run, "lookup") for run in ten_more if run is not odd] + onsets[12]["lookup"]
+assert (min(looked), max(looked)) == (300, 450)
+twenty = [run["accuracy"] for run in [*first_runs[12], *ten_more]]
+assert sum(accuracy >= 0.95 for accuracy in twenty) == 19
 shares = [f"{run['accuracy']:.3f}" for run in (before[0], here[0])]
 assert shares == ["0.975", "0.860"]
 assert verdicts.fisher([True] * 5 + [False] * 5, [True] + [False] * 9) > 0.05

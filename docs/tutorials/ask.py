@@ -101,7 +101,7 @@ for word, head, weights in zip(words[len(prompt) :], best.tolist(), seen):
     print(f"{word:9} layer {head // H + 1:2}, head {head % H + 1}: {weights.max():.2f} on {at}")
 
 # %%
-figure = plt.figure(figsize=(6.4, 3.4))
+figure = plt.figure(figsize=(4.6, 3.4))
 plt.imshow(seen, cmap="Blues", vmin=0, vmax=1, aspect="auto")
 plt.xticks(range(last - first), words[first:last], fontsize=9, rotation=90)
 plt.yticks(range(len(rows)), words[len(prompt) :], fontsize=9)

@@ -1,0 +1,203 @@
+"""docs/pages.py runs what has changed and nothing else; `mkdocs serve` does not wait for it."""
+
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+
+pytest.importorskip("mkdocs_jupyter", reason="mkdocs-jupyter is not installed")
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def load(folder):
+    """The module docs/pages.py of a project."""
+    path = folder / "docs" / "pages.py"
+    spec = importlib.util.spec_from_file_location("pages_of_a_project", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A project of three modules, one tutorial that reads one study of two, and a program."""
+    for folder in ("docs/tutorials", "docs/studies", "docs/reference", "docs/results/a"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("pages.py", "matplotlibrc"):
+        shutil.copy(ROOT / "docs" / name, tmp_path / "docs")
+    files = {
+        "minidepth.py": "import minidepth_files\nx = 1\n",
+        "minidepth_files.py": "x = 1\n",
+        "train.py": "x = 1\n",
+        "docs/studies/__init__.py": "",
+        "docs/studies/used.py": "import minidepth as md\nfrom studies import below\nx = below.x\n",
+        "docs/studies/below.py": "x = 1\n",
+        "docs/studies/unused.py": "x = 1\n",
+        "docs/results/a/log.jsonl": "{}\n",
+        "docs/tutorials/01_page.py": "# %% [markdown]\n# # A\n\n# %%\n"
+        "from studies import used\nopen('n', 'a').write('1')\nprint('it is', used.x)\n",
+        "docs/reference/list.py": "import sys\nprint('# List')\nprint(sys.argv[1:])\n",
+        "docs/index.py": "# %% [markdown]\n# # Home\n\n# %%\n1\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def names(files):
+    return {path.stem: file.name for path, file in files.items()}
+
+
+@pytest.mark.parametrize(
+    "name, changed",
+    [
+        ("minidepth.py", {"01_page", "list"}),
+        ("minidepth_files.py", {"01_page", "list"}),
+        ("docs/studies/used.py", {"01_page", "list"}),
+        ("docs/studies/below.py", {"01_page", "list"}),
+        ("docs/studies/unused.py", {"list"}),
+        ("train.py", {"list"}),
+        ("docs/reference/list.py", {"list"}),
+        ("docs/tutorials/01_page.py", {"01_page"}),
+        ("docs/results/a/log.jsonl", {"01_page", "list", "index"}),
+        ("docs/matplotlibrc", {"01_page", "list", "index"}),
+    ],
+)
+def test_a_page_runs_again_if_what_it_depends_on_has_changed(project, name, changed):
+    pages = load(project)
+    before = names(pages.kept(pages.pages()))
+    with open(project / name, "a", encoding="utf-8") as file:
+        file.write("\nx = 2\n")
+    after = names(pages.kept(pages.pages()))
+    assert {page for page in before if before[page] != after[page]} == changed
+
+
+def test_a_new_result_and_another_pytorch_count_and_text_does_not(project, monkeypatch):
+    pages = load(project)
+    seen = [names(pages.kept(pages.pages()))]
+    page = project / "docs" / "tutorials" / "01_page.py"
+    page.write_text(page.read_text().replace("# # A", "# # A, in other words\n#\n# More."))
+    assert names(pages.kept(pages.pages())) == seen[0]
+    (project / "docs" / "results" / "a" / "new.csv").write_text("")
+    seen.append(names(pages.kept(pages.pages())))
+    monkeypatch.setattr(pages, "TORCH", "0.1")
+    seen.append(names(pages.kept(pages.pages())))
+    assert all(len({key[name] for key in seen}) == 3 for name in seen[0])
+
+
+def test_code_that_imports_by_name_depends_on_every_study(project):
+    pages = load(project)
+    by_name = "import importlib\nimportlib.import_module('studies.' + name)"
+    assert {path.stem for path in pages.modules(by_name)} >= {"used", "below", "unused"}
+    assert {path.stem for path in pages.modules("import studies.unused")} == {"unused"}
+
+
+def test_what_has_run_is_kept_and_older_outputs_go(project):
+    pages = load(project)
+    for _ in range(2):
+        files = pages.kept(pages.pages())
+        pages.run_missing(files)
+    assert (project / "n").read_text() == "1"
+    shown = {path.stem: json.loads(file.read_text())["shown"] for path, file in files.items()}
+    assert shown["list"] == "# List\n[]\n" and shown["index"] == [[]]
+    assert [output["text"] for output in shown["01_page"][0]] == ["it is 1\n"]
+    (project / "docs" / "studies" / "below.py").write_text("x = 2\n")
+    files = pages.kept(pages.pages())
+    pages.run_missing(files)
+    assert sorted(pages.KEPT.iterdir()) == sorted(files.values())
+
+
+def test_a_page_that_fails_or_changes_while_it_runs_leaves_nothing(project):
+    pages = load(project)
+    page = project / "docs" / "tutorials" / "01_page.py"
+    for code, said in (
+        ("assert 1 == 2", r"(?s)tutorials/01_page\.py failed.*assert 1 == 2.*AssertionError"),
+        ("1 +", r"(?s)tutorials/01_page\.py failed.*SyntaxError"),
+        ("open('docs/results/new.csv', 'w')", r"01_page\.py, or what it reads, changed while"),
+    ):
+        page.write_text(f"# %%\n{code}\n")
+        with pytest.raises(RuntimeError, match=said):
+            pages.run_missing(pages.kept([page]))
+        assert not pages.KEPT.exists()
+
+
+def test_two_pages_run_at_once_on_half_of_the_cores_each(project):
+    wait = "# %%\nimport os, pathlib, time\npathlib.Path('{me}').touch()\n"
+    wait += "while not pathlib.Path('{other}').exists():\n    time.sleep(0.1)\n"
+    wait += "print(os.environ['OMP_NUM_THREADS'])\n"
+    folder = project / "docs" / "tutorials"
+    for me, other in (("a", "b"), ("b", "a")):
+        (folder / f"{me}.py").write_text(wait.format(me=me, other=other))
+    pages = load(project)
+    files = pages.kept([folder / "a.py", folder / "b.py"])
+    pages.run_missing(files)  # would wait for ever, one after the other
+    each = str(max(1, os.cpu_count() // 2))
+    for file in files.values():
+        assert json.loads(file.read_text())["shown"][0][0]["text"] == f"{each}\n"
+
+
+@pytest.fixture
+def served(project):
+    """`mkdocs serve` of the project, one of whose pages waits for a file → its address"""
+    pytest.importorskip("material", reason="mkdocs-material is not installed")
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    settings = settings[: settings.index("\nnav:")].replace("watch: [", "watch: []  # ")
+    (project / "mkdocs.yml").write_text(settings + "\n", encoding="utf-8")
+    for name in ("hooks.py", "jupyter_nbconvert_config.py"):
+        shutil.copy(ROOT / "docs" / name, project / "docs")
+    for name in ("minidepth_data.py", "pyproject.toml", "requirements.txt", "LICENSE"):
+        (project / name).write_text("x = 1\n")
+    page = project / "docs" / "tutorials" / "01_page.py"
+    wait = "import os, time\nwhile not os.path.exists('go'):\n    time.sleep(0.1)\n"
+    page.write_text(page.read_text().replace("# %%\n", f"# %%\n{wait}"))
+    port = 20_000 + os.getpid() % 20_000
+    command = [sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{port}"]
+    log = open(project / "serve.log", "w")
+    process = subprocess.Popen(
+        command, cwd=project, stdout=log, stderr=log, start_new_session=True
+    )  # fmt: skip
+    yield f"http://127.0.0.1:{port}/"
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(30)
+    finally:
+        process.kill()
+        log.close()
+
+
+def fetched(address, until, seconds=90):
+    """The page at an address, once it holds what is waited for."""
+    end = time.monotonic() + seconds
+    text = "no answer"
+    while time.monotonic() < end:
+        try:
+            text = urllib.request.urlopen(address, timeout=30).read().decode()
+        except OSError:
+            pass
+        if re.search(until, text):
+            return text
+        time.sleep(0.3)
+    raise AssertionError(f"no {until} in {text}")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the server is ended by a signal that Windows lacks")
+def test_serve_shows_pages_before_they_have_run_and_their_outputs_afterwards(served, project):
+    page = fetched(served + "tutorials/01_page/", "The code of this page runs now")
+    assert "it is" not in re.sub("<[^>]*>", "", page).replace("'it is'", "")
+    (project / "go").touch()
+    page = fetched(served + "tutorials/01_page/", "<pre><code>it is 1</code>")
+    assert "runs now" not in page and "beside another page" in page
+    assert "List" in fetched(served + "reference/list/", r"\[\]")
+    path = project / "docs" / "tutorials" / "01_page.py"
+    path.write_text(path.read_text().replace("# # A", "# # A, said otherwise"))
+    page = fetched(served + "tutorials/01_page/", "said otherwise")
+    assert "<pre><code>it is 1</code>" in page and (project / "n").read_text() == "1"
