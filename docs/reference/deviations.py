@@ -96,7 +96,8 @@ print(f"""## The report: one layer against twelve
    layers of width {small.d_model} without feed-forward part or dropout, and a loss on the
    assistant's turn alone. This needs no GPU and no network, and its answers can be checked. Of
    twenty seeds, twelve layers answer 0.95 or more of the held-out problems in nineteen and
-   {min(deep):.3f} in one, and one layer answers at most {max(flat):.3f} ([the runs](../results/README.md#first-run)).
+   {min(deep):.3f} in one, and one layer answers at most {max(flat):.3f}
+   ([the runs](../results/README.md#first-run)).
 7. **Early, middle and late layers**, whose jobs the report guesses at: on models of our own, one of
    twelve layers (n = 1) and one of four (n = 3) ([layer by
    layer](../tutorials/11_layer_by_layer.md)).

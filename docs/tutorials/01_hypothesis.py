@@ -101,11 +101,11 @@ guess, shortcut = tasks.TASKS["icqa"].chance()
 lines = (guess, "guessing, 1 in 16", 100, -0.06), (shortcut, "any shown, 1 in 8", 0, 0.04)
 for value, what, x, up in lines:
     axes.axhline(value, color="C5", linestyle="--")
-    axes.annotate(what, (x, value + up), size=10)
-axes.set(xlim=(-5, 260), xticks=range(0, 201, 50), ylim=(-0.04, 1.03))
+    axes.annotate(what, (x, value + up))
+axes.set(xlim=(-5, 300), xticks=range(0, 201, 50), ylim=(-0.04, 1.03))
 axes.set(xlabel="optimizer step", ylabel="accuracy on fresh sequences\n(share of 8,000 answers)")
 least = int(100 * min(final["2 layers"]))  # rounded down: 99.9 % is not 100
-axes.set_title(f"two layers answer at least {least} %, one layer under {int(100 * most) + 1} %")
+axes.set_title(f"two layers answer at least {least} %,\none layer under {int(100 * most) + 1} %")
 plt.show()
 
 # %% [markdown]

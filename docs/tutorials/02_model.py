@@ -132,10 +132,10 @@ for y, (L, n) in enumerate(counts.items()):
         axes, n["total"] / 1e6, y, f"blocks: {n['blocks'] / 1e6:.1f} M", figures.color_of(L)
     )
 axes.set_yticks([0, 1], ["1 layer", "12 layers"])
-axes.set(xlabel="parameters (millions)", xlim=(0, 108))
+axes.set(xlabel="parameters (millions)", xlim=(0, 125))
 more = counts[12]["total"] / counts[1]["total"] - 1
 times = counts[12]["blocks"] / counts[1]["blocks"]
-axes.set_title(f"{more:.0%} more parameters in total are {times:.0f} times the blocks")
+axes.set_title(f"{more:.0%} more parameters in total\nare {times:.0f} times the blocks")
 plt.show()
 
 # %% [markdown]

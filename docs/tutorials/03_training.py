@@ -154,10 +154,12 @@ for number, (key, (name, up)) in enumerate(names.items()):
     losses = [row[key] for row in run.log]
     axes.plot(at, losses, "os"[number] + "-", color=f"C{number}")
     figures.name_end(axes, at[-1], losses[-1], name, f"C{number}", up)
-axes.set(xlabel="optimizer step", ylabel="loss (nats per token)", xlim=(-4, 165), ylim=(-0.3, None))
+axes.set(xlabel="optimizer step", ylabel="loss (nats per token)", xlim=(-4, 185), ylim=(-0.3, None))
 left = run.log[-1]["val_loss"] / run.log[0]["val_loss"]
 right, guess = last["accuracy"], last["guess"]
-axes.set_title(f"loss falls to {left:.0%}; {right:.0%} of answers are right, guessing {guess:.0%}")
+axes.set_title(
+    f"loss falls to {left:.0%}; {right:.0%} of answers are right,\nguessing finds {guess:.0%}"
+)
 plt.show()
 
 # %% [markdown]

@@ -40,12 +40,12 @@ for n in names:
     figures.name_end(low, 500, val[n][-1], names[n], color)
     low.plot(lowest_at[n], min(val[n]), "s", color=color, markersize=9, fillstyle="none")
 figures.name_end(top, 500, val[12][-1], "validation, both", "C5")
-top.set(ylabel="loss (nats per token)", yscale="log", xlim=(-10, 690), xticks=range(0, 501, 100))
+top.set(ylabel="loss (nats per token)", yscale="log", xlim=(-10, 760), xticks=range(0, 501, 100))
 top.set_yticks([3, 4, 5, 6, 8, 10, 12], ["3", "4", "5", "6", "8", "10", "12"])
 top.minorticks_off()
 top.set_title("train loss goes on falling, validation loss does not")
 low.set(xlabel="optimizer step", ylabel="validation loss", ylim=(5.65, 6.1))
-low.set_title(f"12 layers turn at step {lowest_at[12]} and end {worse:.2f} nats higher")
+low.set_title(f"12 layers turn at step {lowest_at[12]}\nand end {worse:.2f} nats higher")
 plt.show()
 
 # %% [markdown]
@@ -122,8 +122,10 @@ for n, marker in ((1, "o"), (12, "s")):
     figures.name_end(axes, 500, gaps[n][-1], names[n], figures.color_of(n))
 axes.axhline(0, color="C5", linestyle="--")
 axes.set(xlabel="optimizer step", ylabel="validation minus train loss\n(nats per token)")
-axes.set(xlim=(-10, 640), xticks=range(0, 501, 100))
-axes.set_title(f"the gap grows to {gaps[1][-1]:.2f} nats, and to {gaps[12][-1]:.2f} with 12 layers")
+axes.set(xlim=(-10, 660), xticks=range(0, 501, 100))
+axes.set_title(
+    f"the gap grows to {gaps[1][-1]:.2f} nats,\nand to {gaps[12][-1]:.2f} with 12 layers"
+)
 plt.show()
 
 # %% [markdown]
@@ -179,7 +181,7 @@ for n, marker in ((1, "o"), (12, "s")):
             )
     if n == 1:
         figures.name_end(axes, x[-1], y[-1], "1 layer, 3 seeds", color, up=4)
-axes.set(yscale="log", xlim=(-10, 1130), xticks=range(0, 801, 200))
+axes.set(yscale="log", xlim=(-10, 1280), xticks=range(0, 801, 200))
 axes.set_yticks(
     [0.003, 0.01, 0.03, 0.1, 0.3, 1, 3], ["0.003", "0.01", "0.03", "0.1", "0.3", "1", "3"]
 )
@@ -187,7 +189,7 @@ axes.minorticks_off()
 axes.set(xlabel="optimizer step", ylabel="validation loss\n(nats per token of the answer)")
 ends = {n: [row["val_loss"] for row in own[n]] for n in own}
 apart = {n: max(ends[n]) / min(ends[n]) for n in ends}
-axes.set_title(f"seeds end a factor of {apart[1]:.2f} apart, of {apart[12]:.0f} with 12 layers")
+axes.set_title(f"seeds end a factor of {apart[1]:.2f} apart,\nof {apart[12]:.0f} with 12 layers")
 plt.show()
 
 # %% [markdown]

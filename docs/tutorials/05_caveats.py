@@ -279,8 +279,9 @@ assert runs[loop][0]["params_total"] == runs["1 layer"][0]["params_total"]
 # list of them: the smallest p counts ten times, the next nine times, and so on.
 
 # %% [markdown] tags=["answer"]
-# Those of the deep model stay, and that of the looped model against one layer. The one between
-# twelve layers and the loop, whose interval came close to 0, does not.
+# Six of them: twelve layers against one layer and against both wide ones, the loop against one
+# layer and against the untuned wide one, and the two wide ones against each other. Twelve layers
+# against the loop, whose interval came close to 0, is not among them.
 
 # %% tags=["answer"]
 pairs = list(itertools.combinations(["1 layer", wide, tuned, loop, deep], 2))
@@ -290,6 +291,7 @@ corrected = dict(zip(pairs, verdicts.holm(ps)))
 for (a, b), p in sorted(corrected.items(), key=lambda item: item[1]):
     print(f"{b:>19} - {a:19}  p {p:.3f}{'' if p < 0.05 else '  not below 0.05'}")
 below = {pair for pair, p in corrected.items() if p < 0.05}
+assert len(below) == 6 and {("1 layer", loop), (tuned, deep)} <= below and (loop, deep) not in below
 
 # %% [markdown]
 # 2. A t-test believes that differences scatter as a bell curve does. An exact test believes less:

@@ -192,9 +192,8 @@ assert max(chains[2]) > 0.9 and max(chains[1]) < 0.2
 # Tokens of the answer, times layers. The numbers of tokens stand above.
 
 # %% [markdown] tags=["answer"]
-# Four layers that answer directly are cheaper by far, and the two are only equal when a direct
-# answer passes through dozens of layers. Writing is not a bargain. It is what training found
-# here.
+# They cost nearly the same, 22 passes against 20, because a direct answer has five tokens, too,
+# with the marks around it. Writing three steps costs here what two more layers cost.
 
 # %% tags=["answer"]
 answers = {}
@@ -203,8 +202,8 @@ for way in ways:
     answers[way] = len(tokenizer.encode(said))
 writing, direct = 2 * answers["thinking"], 4 * answers["direct"]
 print(f"written, 2 layers: {writing} passes; direct, 4 layers: {direct}")
-print(f"equal with {writing / answers['direct']:.0f} layers")
-assert writing > direct
+print(f"equal with {writing / answers['direct']:.1f} layers")
+assert (writing, direct) == (22, 20)
 
 # %% [markdown]
 # 2. Two layers with worked steps learned everything in three runs of three. Between what limits

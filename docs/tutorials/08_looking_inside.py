@@ -77,13 +77,13 @@ for number, (variant, rows) in enumerate(corrected.items()):
         axes.plot(layer, values, "os^"[number] + line, color=f"C{number}")
         figures.name_end(axes, layer[-1], values[-1], variant.upper(), f"C{number}")
 axes.axhline(f, color="C5", linestyle="--")
-axes.annotate("counted for equal attention", (0.8, f - 0.045), size=9)
-axes.annotate("dotted: published", (0.8, 0.75), size=10)
-axes.annotate("solid: corrected", (0.8, 0.3), size=10)
+axes.annotate("counted for equal attention", (0.8, f - 0.055))
+axes.annotate("dotted: published", (0.8, 0.75))
+axes.annotate("solid: corrected", (0.8, 0.3))
 axes.set(xlabel="layer", ylabel="share of weights below 0.001", ylim=(0, 0.85), xlim=(0.5, 10.8))
 first = [rows[0] for rows in corrected.values()]
 low, high, said = min(v for *_, v in first), max(v for *_, v in first), max(s for _, s, _ in first)
-axes.set_title(f"the first layers are {low:.0%} to {high:.0%} sparse, not {said:.0%}")
+axes.set_title(f"the first layers are {low:.0%} to {high:.0%} sparse,\nnot {said:.0%}")
 plt.show()
 
 # %% [markdown]
@@ -177,16 +177,16 @@ early_find = max(finds[0, 0], finds[0, 1])
 
 # %%
 words = [f"q{i}" if i < 16 else f"a{i - 16}" for i in sequences[0].tolist()]
-figure, (top, low) = plt.subplots(2, 1, figsize=(4.6, 6.6), height_ratios=(2, 1))
+figure, (top, low) = plt.subplots(2, 1, figsize=(4.6, 7.4), height_ratios=(2, 1))
 for panel, (layer, head), rows in ((top, copier, range(16)), (low, finder, range(16, 24))):
     shown = maps[layer][0, head][rows.start : rows.stop, :16]
     panel.imshow(shown, cmap="viridis", vmin=0, vmax=1, aspect="auto")
-    panel.set_xticks(range(16), words[:16], size=9, rotation=90)
-    panel.set_yticks(range(len(rows)), [words[row] for row in rows], size=9)
+    panel.set_xticks(range(16), words[:16], rotation=90)
+    panel.set_yticks(range(len(rows)), [words[row] for row in rows])
 where = f"layer {copier[0] + 1}, head {copier[1] + 1}"
-top.set_title(f"{where}: answers give their questions {copies[copier]:.0%}")
+top.set_title(f"{where}:\nanswers give their questions {copies[copier]:.0%}")
 where = f"layer {finder[0] + 1}, head {finder[1] + 1}"
-low.set_title(f"{where}: queries give the right answers {finds[finder]:.0%}")
+low.set_title(f"{where}:\nqueries give the right answers {finds[finder]:.0%}")
 top.set_ylabel("pair's token that looks")
 low.set(ylabel="query that looks", xlabel="token looked at")
 plt.show()

@@ -204,11 +204,11 @@ for number, scaling in enumerate(ours):
 panel.axvline(0, color="C5", linestyle="--")
 panel.set_yticks(range(len(all_pairs)), [f"{g}: {a} − {b}" for g, a, b in all_pairs])
 panel.invert_yaxis()
-panel.set_xlabel("difference in loss (nats per token)")
+panel.set_xlabel("difference in loss (nats)")
 n_out = sum(abs(mean) > half for mean, half in map(results.interval, paired.values()))
 by_chance = 0.05 * len(paired)
-figure.suptitle(f"{n_out} of {len(paired)} intervals exclude 0; {by_chance:.1f} would by chance")
-panel.legend(loc="lower right")
+figure.suptitle(f"{n_out} of {len(paired)} intervals exclude 0;\n{by_chance:.1f} would by chance")
+panel.legend(loc="lower left")
 plt.show()
 
 # %% [markdown]

@@ -247,11 +247,11 @@ for number, name in enumerate(("rows trained on", "new rows")):
         y = [final[n][seed][number] for n in final]
         axes.plot(list(final), y, "os"[number] + "-", color=f"C{number}")
     axes.annotate(name, (120, final[100][0][number]), color=f"C{number}", va="bottom")
-axes.set(xscale="log", xlabel="rows in the training data", ylim=(0, None))
+axes.set(xscale="log", xlabel="rows in the training data", ylim=(-0.06, 1.45))
 axes.set_xticks(list(final), [f"{n:,}" for n in final])
 axes.set_ylabel("loss after 150 steps\n(nats per token of the answer)")
 times = min(b / a for a, b in final[100])
-axes.set_title(f"after 100 rows, new rows have {int(times)} times the loss or more")
+axes.set_title(f"after 100 rows, new rows have {int(times)} times\nthe loss or more")
 plt.show()
 
 # %% [markdown]
@@ -300,8 +300,8 @@ assert all(abs(b - a) < 0.1 for n in (1_000, 10_000) for a, b in final[n])
 # text.
 
 # %% [markdown] tags=["answer"]
-# About 90. A long row is cut into blocks that are nearly all full, so the answer is a little
-# above twice the mean length of a short row.
+# About 80. A long row is cut into blocks most of which are full, so the answer is a little above
+# twice the mean length of a short row.
 
 # %% tags=["answer"]
 fills = {size: md.filled(*md.blocks(rows, size, "pad")).mean() for size in range(64, 136, 8)}
@@ -318,14 +318,16 @@ print(f"mean length of a short row: {np.mean(short_rows):.0f} tokens")
 # The table of words grows with the width, the blocks with its square.
 
 # %% [markdown] tags=["answer"]
-# It becomes wider than A and still has three quarters of its parameters outside the blocks. "As
-# many parameters as A" gives C little more to compute with.
+# It becomes wider than A and still has 72 % of its parameters outside the blocks. "As many
+# parameters as A" gives C little more to compute with.
 
 # %% tags=["answer"]
 wider = depth.width_matched(find.configs("llmini-c")[0], sizes["a"]["total"])
 counted = md.parameters(wider)
 outside = 1 - counted["blocks"] / counted["total"]
 print(f"C with width {wider.d_model}: {counted['total']:,} parameters, {outside:.0%} outside")
+assert round(fills[80], 1) == 0.5 and round(outside, 2) == 0.72
+assert wider.d_model > find.configs("llmini-a")[0].d_model
 
 # %% [markdown]
 # 3. To run: give 1,000 rows more steps, until their two lines part. How many passes does that

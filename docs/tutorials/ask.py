@@ -107,7 +107,7 @@ plt.xticks(range(last - first), words[first:last], fontsize=9, rotation=90)
 plt.yticks(range(len(rows)), words[len(prompt) :], fontsize=9)
 plt.xlabel("token of the question")
 plt.ylabel("token that is written")
-plt.title("Each step of the walk is looked up in the question", loc="left", fontsize=11)
+plt.title("Each step of the walk is looked up\nin the question", loc="left", fontsize=11)
 plt.show()
 
 # %% [markdown]
