@@ -156,7 +156,7 @@ for number, (link, name) in enumerate(links.items()):
     plt.plot(range(1, 13), best[link], "os^"[number] + "-", color=f"C{number}")
     plt.annotate(name, (2.5, max(best[link])), color=f"C{number}")
 plt.title(f"the copy is in layer {where['copy']}, the match in layer {where['match']};\n"
-          f"no head gives\na sum's numbers more than {max(best['sum']):.2f}")  # fmt: skip
+          f"no head gives a sum's numbers\nmore than {max(best['sum']):.2f}")  # fmt: skip
 plt.ylim(0, 1)
 plt.xticks(range(1, 13))
 plt.xlabel("layer")
