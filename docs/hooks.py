@@ -67,6 +67,7 @@ log = get_plugin_logger("minidepth")
 
 serving = []  # what runs pages beside `mkdocs serve`
 begun = set()  # the files of pages that it has begun or will
+later = []  # [(page, file)] for when the site has been built
 shown = {}  # {address of a page: (its percent file, seconds it ran, or None)}
 
 
@@ -87,18 +88,18 @@ def on_shutdown():
     pages.stop()
 
 
-def run_later(path, file):
-    """Run a page beside the server, unless that has begun."""
+def run_beside(path, file):
+    """Run a page while the server serves."""
+    try:
+        pages.run(path, file)
+    except RuntimeError as error:
+        log.warning(str(error))
 
-    def work():
-        try:
-            pages.run(path, file)
-        except RuntimeError as error:
-            log.warning(str(error))
 
-    if file not in begun:
-        begun.add(file)
-        serving[0].submit(work)
+def on_post_build(config):
+    """Only now, so that the site is there sooner."""
+    while later:
+        serving[0].submit(run_beside, *later.pop(0))
 
 
 def run(paths):
@@ -112,8 +113,9 @@ def run(paths):
     said = {}
     for path, file in files.items():
         said[path] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
-        if said[path] is None:
-            run_later(path, file)
+        if said[path] is None and file not in begun:
+            begun.add(file)
+            later.append((path, file))
     return said
 
 
