@@ -202,8 +202,8 @@ assert (readable - fused).abs().max() < 1e-5 and abs(loss_sum.item() - plain.ite
 #    parameters. Then ask `width_matched()` of `studies.depth`. Where is the catch?
 
 # %% [markdown] tags=["hint"]
-# The table of words gets wider, too. `dataclasses.replace(report, …)` changes `n_layers`, `d_model`
-# and `d_ff` at once.
+# The table of words gets wider, too. `dataclasses.replace(report, …)` changes `n_layers`,
+# `d_model` and `d_ff` at once.
 
 # %% [markdown] tags=["answer"]
 # 600 is too wide by far. 504 matches, and then most of the added parameters are words again: the
@@ -233,8 +233,8 @@ print(f"{few['embedding'] / few['total']:.1%}; {twelve['embedding'] / twelve['to
 assert 0.03 < few["embedding"] / few["total"] < 0.04
 
 # %% [markdown]
-# 3. Set `n_loops=12` with one layer. How many parameters has the model, and how many operations per
-#    token?
+# 3. Set `n_loops=12` with one layer. How many parameters does the model have, and how many
+#    operations per token?
 
 # %% [markdown] tags=["answer"]
 # It has the parameters of one layer and the operations of twelve: a weight that is used twelve
