@@ -779,9 +779,9 @@ def mean_loss(model, part, n_blocks, batch_size):
 
 def read_config(run_dir):
     """(ModelConfig, TrainConfig) of a run folder; ValueError if it is none."""
-    path = os.path.join(run_dir, "config.json")
+    path = inside(run_dir, "config.json")
     with blame(path, "is not the configuration of a run"):
-        with open(regular(inside(run_dir, "config.json")), encoding="utf-8") as f:
+        with open(regular(path), encoding="utf-8") as f:
             saved = json.load(f)
         made = []
         for kind, part in ((ModelConfig, "model"), (TrainConfig, "train")):
@@ -808,9 +808,9 @@ def load(run_dir):
     from safetensors import safe_open
 
     m, t = read_config(run_dir)
-    path = os.path.join(run_dir, "model.safetensors")
+    path = inside(run_dir, "model.safetensors")
     with blame(path, "is not a checkpoint of this model"):
-        with safe_open(regular(inside(run_dir, "model.safetensors")), "pt") as f:
+        with safe_open(regular(path), "pt") as f:
             weights, about = {name: f.get_tensor(name) for name in f.keys()}, f.metadata() or {}
         n, described = sum(w.numel() for w in weights.values()), parameters(m)["total"]
         if n != described:  # before memory is taken for what a damaged config.json describes
