@@ -23,6 +23,7 @@ import concurrent.futures
 import html
 import io
 import json
+import logging
 import os
 import pathlib
 import platform
@@ -83,8 +84,8 @@ def on_serve(server, config, builder):
 
 
 def on_shutdown():
-    for pool in serving:
-        pool.shutdown(wait=False, cancel_futures=True)
+    while serving:
+        serving.pop().shutdown(wait=False, cancel_futures=True)
     pages.stop()
 
 
@@ -93,7 +94,8 @@ def run_beside(path, file):
     try:
         pages.run(path, file)
     except RuntimeError as error:
-        log.warning(str(error))
+        if serving:  # else it has been stopped with the server
+            log.warning(str(error))
 
 
 def on_post_build(config):
@@ -237,6 +239,8 @@ def on_files(files, config):
     printed = [path for name, path in paths.items() if name.startswith("reference/")]
     percent = [path for name, path in paths.items() if name.startswith(("index", "tutorials/"))]
     said = run(printed + percent if config.extra["run"] else printed)
+    if later:  # nor does what their links lead to have all of its headings yet
+        config.validation.links.anchors = logging.DEBUG
     for name, path in paths.items():
         files.remove(sources[name])
         if path in printed:

@@ -158,7 +158,10 @@ def served(project):
         (project / name).write_text("x = 1\n")
     page = project / "docs" / "tutorials" / "01_page.py"
     wait = "import os, time\nwhile not os.path.exists('go'):\n    time.sleep(0.1)\n"
-    page.write_text(page.read_text().replace("# %%\n", f"# %%\n{wait}"))
+    text = page.read_text().replace("# %%\n", f"# %%\n{wait}")
+    page.write_text(
+        text.replace("# # A\n", "# # A\n#\n# [A heading](../reference/list.md#list).\n")
+    )
     port = 20_000 + os.getpid() % 20_000
     command = [sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{port}"]
     log = open(project / "serve.log", "w")
@@ -172,6 +175,7 @@ def served(project):
     finally:
         process.kill()
         log.close()
+    assert "failed" not in (project / "serve.log").read_text()  # what it ended is no failure
 
 
 def fetched(address, until, seconds=90):
@@ -193,6 +197,7 @@ def fetched(address, until, seconds=90):
 def test_serve_shows_pages_before_they_have_run_and_their_outputs_afterwards(served, project):
     page = fetched(served + "tutorials/01_page/", "The code of this page runs now")
     assert "it is" not in re.sub("<[^>]*>", "", page).replace("'it is'", "")
+    assert "WARNING -" not in (project / "serve.log").read_text()  # of a heading not there yet
     (project / "go").touch()
     page = fetched(served + "tutorials/01_page/", "<pre><code>it is 1</code>")
     assert "runs now" not in page and "beside another page" in page
