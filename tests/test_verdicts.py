@@ -153,3 +153,24 @@ def test_the_table_of_the_ring_is_what_its_runs_logged():
             cells.append(f"{sum(share >= 0.9 for share in shares)} of 10")
         cells.append(f"{runs[0]['params_total']:,}")
         assert f"| {' | '.join(cells)} |" in page
+
+
+def test_the_table_of_layers_of_their_own_is_what_they_logged():
+    page = (results.RESULTS / "README.md").read_text(encoding="utf-8")
+    page = page.split("\n`ring/ring-layers`")[1].split("\n`ring/longer`")[0]
+    logs = {}
+    for path in sorted((results.RESULTS / "ring" / "ring-layers" / "runs").iterdir()):
+        run = results.result(path)
+        name = f"{run['n_layers']} layers" + (", 2 times" if run["n_loops"] == 2 else "")
+        logs.setdefault(name, []).append(run)
+    assert len(logs) == 4
+    for name, runs in logs.items():
+        assert [run["seed"] for run in runs] == list(range(50, 56))
+        shares = {}
+        for length in "12":
+            shares[length] = [run["accuracy_by"]["lengths"][length]["accuracy"] for run in runs]
+        cells = [name]
+        cells += [f"{sum(share >= 0.9 for share in shares[k])} of 6" for k in "12"]
+        cells.append(f"{min(shares['2']):.3f} to {max(shares['2']):.3f}")
+        cells.append(f"{runs[0]['params_total']:,}")
+        assert f"| {' | '.join(cells)} |" in page
