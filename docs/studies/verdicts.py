@@ -7,6 +7,7 @@ two models by exact tests, Holm's correction over all that were named. The predi
 A run has learned a length if it answers LEARNED of its questions at its last step.
 """
 
+import re
 import statistics
 
 from studies import results, ring
@@ -190,6 +191,36 @@ def contrast_rows(found):
         rows.append(row)
     for row, p in zip(rows, holm([row["p"] for row in rows])):
         row["holm"] = p
+    return rows
+
+
+def hop_rows(folder="khop"):
+    """The predictions on k-hop, each with the accuracies of the five runs that are about it: dicts
+    with `hypothesis`, `model`, `hops`, `predicted`, `shares` and `verdict`, mostly as text."""
+    found = {}
+    for path in sorted((results.RESULTS / folder).glob("*/runs/*")):
+        run = results.result(path)
+        model = ring.n_layers(run["n_layers"])
+        if run["n_loops"] > 1:
+            model += f", {run['n_loops']} times"
+        (hops,) = (int(size[len("hops=") :]) for size in run["sizes"] if size.startswith("hops="))
+        found.setdefault((model, hops), []).append(run["accuracy"])
+    table = (results.RESULTS / folder / "predictions.md").read_text(encoding="utf-8")
+    row = r"\| (K\d) \| (.+?) \| (\d) \| (learned|[\d.]+ or less) \| (\d) \|"
+    rows = []
+    for hypothesis, model, hops, predicted, least in re.findall(row, table):
+        shares = sorted(found.get((model, int(hops)), ()))
+        if predicted == "learned":
+            agree = sum(share >= 0.95 for share in shares)
+        else:
+            agree = sum(share <= float(predicted.split()[0]) for share in shares)
+        verdict = f"in {agree} of {len(shares)}: "
+        verdict += "as expected" if agree >= int(least) else "fell"
+        if not shares:
+            verdict = "not run"
+        said = " ".join(f"{share:.2f}" for share in shares)
+        about = dict(hypothesis=hypothesis, model=model, hops=int(hops), predicted=predicted)
+        rows.append(about | dict(shares=said, verdict=verdict))
     return rows
 
 
