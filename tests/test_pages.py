@@ -163,7 +163,10 @@ def served(project):
         text.replace("# # A\n", "# # A\n#\n# [A heading](../reference/list.md#list).\n")
     )
     port = 20_000 + os.getpid() % 20_000
-    command = [sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{port}"]
+    # a shell's job in the background has this signal ignored, and its children inherit that
+    run = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    run += "from mkdocs.__main__ import cli; cli()"
+    command = [sys.executable, "-c", run, "serve", "-a", f"127.0.0.1:{port}"]
     log = open(project / "serve.log", "w")
     process = subprocess.Popen(
         command, cwd=project, stdout=log, stderr=log, start_new_session=True
