@@ -203,12 +203,13 @@ for number, scaling in enumerate(ours):
     panel.errorbar(means, y, xerr=halves, fmt="os"[number], **style)
 panel.axvline(0, color="C5", linestyle="--")
 panel.set_yticks(range(len(all_pairs)), [f"{g}: {a} − {b}" for g, a, b in all_pairs])
-panel.set_ylim(len(all_pairs) + 0.3, -0.6)  # from above, with room for the legend
+panel.set_ylim(len(all_pairs) + 1.4, -0.6)  # from above, with room for the legend
 panel.set_xlabel("difference in loss (nats)")
 n_out = sum(abs(mean) > half for mean, half in map(results.interval, paired.values()))
 by_chance = 0.05 * len(paired)
 figure.suptitle(f"{n_out} of {len(paired)} intervals exclude 0;\n{by_chance:.1f} would by chance")
-panel.legend(loc="lower center", ncols=2)
+panel.set_xticks([-0.02, 0, 0.02])
+panel.legend(loc="lower center")
 plt.show()
 
 # %% [markdown]
