@@ -134,16 +134,25 @@ def test_sharing_compares_medians():
     assert verdicts.sharing_row({})["verdict"] == "not run"
 
 
+def runs_by_name(preset, name_of):
+    """{name: the stored runs of a preset of the ring, in the order of their seeds}"""
+    found = {}
+    for path in sorted((results.RESULTS / "ring" / preset / "runs").iterdir()):
+        run = results.result(path)
+        found.setdefault(name_of(run), []).append(run)
+    return found
+
+
 def test_the_table_of_the_ring_is_what_its_runs_logged():
     page = (results.RESULTS / "README.md").read_text(encoding="utf-8")
     page = page.split("\n## ring\n")[1].split("\n## ")[0]
-    logs = {}
-    for path in sorted((results.RESULTS / "ring" / "ring" / "runs").iterdir()):
-        run = results.result(path)
-        name = "1 wide layer, applied once" if run["d_model"] > 64 else "1 layer, applied "
-        if run["d_model"] == 64:
-            name += {1: "once", 2: "twice", 3: "three times"}[run["n_loops"]]
-        logs.setdefault(name, []).append(run)
+
+    def name_of(run):
+        if run["d_model"] > 64:
+            return "1 wide layer, applied once"
+        return "1 layer, applied " + {1: "once", 2: "twice", 3: "three times"}[run["n_loops"]]
+
+    logs = runs_by_name("ring", name_of)
     assert len(logs) == 4
     for name, runs in logs.items():
         assert [run["seed"] for run in runs] == list(range(50, 60))
@@ -158,11 +167,11 @@ def test_the_table_of_the_ring_is_what_its_runs_logged():
 def test_the_table_of_layers_of_their_own_is_what_they_logged():
     page = (results.RESULTS / "README.md").read_text(encoding="utf-8")
     page = page.split("\n`ring/ring-layers`")[1].split("\n`ring/longer`")[0]
-    logs = {}
-    for path in sorted((results.RESULTS / "ring" / "ring-layers" / "runs").iterdir()):
-        run = results.result(path)
-        name = f"{run['n_layers']} layers" + (", 2 times" if run["n_loops"] == 2 else "")
-        logs.setdefault(name, []).append(run)
+
+    def name_of(run):
+        return f"{run['n_layers']} layers" + (", 2 times" if run["n_loops"] == 2 else "")
+
+    logs = runs_by_name("ring-layers", name_of)
     assert len(logs) == 4
     for name, runs in logs.items():
         assert [run["seed"] for run in runs] == list(range(50, 56))
