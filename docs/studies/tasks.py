@@ -2,7 +2,7 @@
 
 Each task is one class: what it draws, how often guessing and the best shortcut we know are right,
 where its known solution has to look, its sizes and its settings. What they share is in task.py;
-`ring` has a file of its own.
+`ring` and `written` have files of their own.
 """
 
 import functools
@@ -17,6 +17,7 @@ import minidepth as md
 from studies import figures, find
 from studies.ring import ring
 from studies.task import Task, answer_before, ask, distinct, equal_before, predicted, task_data
+from studies.written import written
 
 PRESETS = {
     "tasks": dict(
@@ -252,7 +253,7 @@ class khop(Task):
         figures.draw_by_layers(runs, os.path.join(folder, "hops.png"), "hops", title=title)
 
 
-ALL = (memorize(), icqa(), template(), icl_template(), khop(), ring())
+ALL = (memorize(), icqa(), template(), icl_template(), khop(), ring(), written())
 TASKS = {task.name: task for task in ALL}
 
 
