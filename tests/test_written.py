@@ -7,7 +7,7 @@ import torch
 import minidepth as md
 import train
 from conftest import changed
-from studies import tasks, written
+from studies import tasks, verdicts, written
 
 TASK = tasks.TASKS["written"]
 BLANK = 16
@@ -158,3 +158,23 @@ def test_an_unknown_way_is_told(tmp_path, capsys):
     assert train.main(line) == 2
     said = "way 'aloud' is unknown; choose from direct, filler, random, hidden, given, backwards"
     assert said in capsys.readouterr().err
+
+
+def test_the_predictions_are_read_as_they_were_written():
+    hypotheses, contrasts = written.predictions()
+    assert [row[0] for row in hypotheses] == ["W1", "W1", "W1", "W2", "W3", "W4", "W5"]
+    assert [row[2] for row in hypotheses] == list(written.WAYS)
+    low, learned = (verdicts.AT_MOST, 0.3), verdicts.GOOD
+    wanted = {way: [row[k] for k in (1, 2, 3)] for _, _, way, row, *_ in hypotheses}
+    for way in ("direct", "filler", "random", "hidden"):
+        assert wanted[way] == [learned, low, low]
+    assert wanted["given"] == wanted["written"] == [learned] * 3
+    assert wanted["backwards"] == [learned, learned, low]
+    assert {row[1] for row in hypotheses} == {"written"}
+    assert {row[4:] for row in hypotheses} == {(5, 5)}
+    assert [(first, second, k) for _, (_, first), (_, second), k in contrasts] == [
+        ("given", "filler", (2,)),
+        ("written", "hidden", (2,)),
+        ("written", "backwards", (3,)),
+        ("given", "random", (2,)),
+    ]

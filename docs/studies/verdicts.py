@@ -113,9 +113,8 @@ def stored(folder="ring"):
     """{(preset, model): {seed: {steps on: accuracy}}} of the runs in docs/results/FOLDER. A preset
     or a model that is not there was not run."""
     found = {}
-    for preset in ring.PRESETS:
-        if not (results.RESULTS / folder / preset / "summary.json").exists():
-            continue
+    for path in sorted((results.RESULTS / folder).glob("*/summary.json")):
+        preset = path.parent.name
         for run in results.summary(f"{folder}/{preset}")["runs"]:
             labels = run["labels"]
             seeds = found.setdefault((preset, labels["model"]), {})
@@ -132,11 +131,11 @@ def as_predicted(accuracies, wanted):
     return True
 
 
-def hypothesis_rows(found):
+def hypothesis_rows(found, hypotheses=HYPOTHESES):
     """Of each part of a hypothesis a dict: what was predicted, of how many runs it is true, their
     exact 95 % interval, and the verdict; "not run" where runs are missing."""
     rows = []
-    for name, preset, model, wanted, least, planned in HYPOTHESES:
+    for name, preset, model, wanted, least, planned in hypotheses:
         limits = {}  # lengths of the same limit are named together
         for k, limit in wanted.items():
             limits.setdefault(limit, []).append(str(k))
@@ -168,12 +167,12 @@ def sharing_row(found):
     return row | dict(verdict="holds" if one > three else "fell")
 
 
-def contrast_rows(found):
+def contrast_rows(found, contrasts=CONTRASTS):
     """Of each contrast whose runs are there a dict: how many runs of each model learned, Fisher's p
-    and Holm's corrected one over all CONTRASTS (one that was not run counts as p = 1), the
+    and Holm's corrected one over all contrasts (one that was not run counts as p = 1), the
     permutation test's p of the mean accuracy, and correlation and p of the paired test."""
     rows = []
-    for name, first, second, lengths in CONTRASTS:
+    for name, first, second, lengths in contrasts:
         row = dict(contrast=name, first=first, second=second, lengths=lengths, p=1.0, ran=False)
         if first in found and second in found:
             seeds = [sorted(found[model]) for model in (first, second)]
@@ -258,17 +257,19 @@ def number(p):
     return f"{p:.2g}"
 
 
-def show(found=None):
-    """Print both tables."""
+def show(found=None, hypotheses=HYPOTHESES, contrasts=CONTRASTS):
+    """Print both tables; of the ring's, if no others are given."""
     found = stored() if found is None else found
     form = "{:2} {:19} {:18} {:8} {:10} {:12} {}"
     print(form.format("", "model", "steps: accuracy", "needs", "found", "interval", "verdict"))
-    rows = [*hypothesis_rows(found), sharing_row(found)]
+    rows = hypothesis_rows(found, hypotheses)
+    if hypotheses is HYPOTHESES:
+        rows.append(sharing_row(found))
     for row in sorted(rows, key=lambda row: row["hypothesis"]):
         keys = ("hypothesis", "model", "predicted", "least", "measured", "interval", "verdict")
         print(form.format(*(row[key] for key in keys)))
     print()
-    for row in contrast_rows(found):
+    for row in contrast_rows(found, contrasts):
         names = " against ".join(model for _, model in (row["first"], row["second"]))
         if not row["ran"]:
             print(f"{row['contrast']} {names}: not run")

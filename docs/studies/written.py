@@ -21,12 +21,13 @@ read without the supervision. A place reads only what stands before it, so two l
 look-up at each place: the answer then needs the letter before it, written down.
 """
 
+import re
 import statistics
 
 import torch
 
 import minidepth as md
-from studies import ring
+from studies import results, ring, verdicts
 from studies.task import Task, predicted
 
 WAYS = ("direct", "filler", "random", "hidden", "given", "backwards", "written")
@@ -131,3 +132,23 @@ def rows(preset, settings):
     for way in WAYS:
         made[way] = settings | dict(sizes=(*settings.get("sizes", ()), f"way={way}"))
     return made
+
+
+def predictions():
+    """(hypotheses, contrasts) as verdicts.show() takes them, read from the predictions that were
+    written before the runs, docs/results/written/predictions.md."""
+    text = (results.RESULTS / "written" / "predictions.md").read_text(encoding="utf-8")
+    hypotheses, contrasts = [], []
+    row = r"\| (W\d)[^|]*\| (\w+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \| (\d) \|"
+    for name, way, *expected, least in re.findall(row, text):
+        wanted = {}
+        for k, words in enumerate(expected, 1):
+            wanted[k] = verdicts.GOOD
+            if words != "learned":
+                wanted[k] = verdicts.AT_MOST, float(words.removesuffix(" or less"))
+        hypotheses.append((name, "written", way, wanted, int(least), 5))
+    row = r"\| (V\d) (\w+) against (\w+) \| (two|three) steps learned \|"
+    for name, first, second, steps in re.findall(row, text):
+        k = dict(two=2, three=3)[steps]
+        contrasts.append((name, ("written", first), ("written", second), (k,)))
+    return hypotheses, contrasts
