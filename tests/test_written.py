@@ -7,7 +7,7 @@ import torch
 import minidepth as md
 import train
 from conftest import changed
-from studies import tasks, verdicts, written
+from studies import figures, tasks, verdicts, written
 
 TASK = tasks.TASKS["written"]
 BLANK = 16
@@ -151,6 +151,21 @@ def test_the_study_varies_the_way_alone(tmp_path):
     assert differ["given"] == dict(sizes=("questions=3", "way=given"))
     where = ["--out_dir", str(tmp_path)]
     assert train.main(["--study", "written", "--dry_run", *where]) == 0
+
+
+def test_the_figure_shows_medians(tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr(figures, "heat_map", lambda axes, rows, *_, **__: shown.append(rows))
+    runs = []
+    for way, shares in (("written", (1.0, 0.8, 0.9)), ("filler", (0.5, 0.1, 0.2))):
+        for k in (1, 3):
+            for share in shares:
+                labels = dict(model=way, lengths=str(k))
+                runs.append(dict(labels=labels, accuracy=share / k))
+    written.figure(runs, str(tmp_path))
+    assert (tmp_path / "ways.png").stat().st_size > 1000
+    ((filler, all_right),) = shown  # in the order of WAYS
+    assert filler == pytest.approx([0.2, 0.2 / 3]) and all_right == pytest.approx([0.9, 0.3])
 
 
 def test_an_unknown_way_is_told(tmp_path, capsys):

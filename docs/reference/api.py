@@ -60,6 +60,7 @@ read_config"""
 STUDIES = dict(
     tasks="memorize icqa template icl_template khop configs load_data",
     ring="ring rows layers_needed figure",
+    written="written rows own_steps figure predictions",
     task="Task TaskData task_data",
     find="study task configs load_data sizes_of",
     results="result published summary interval wilson",

@@ -21,13 +21,14 @@ read without the supervision. A place reads only what stands before it, so two l
 look-up at each place: the answer then needs the letter before it, written down.
 """
 
+import os
 import re
 import statistics
 
 import torch
 
 import minidepth as md
-from studies import results, ring, verdicts
+from studies import figures, results, ring, verdicts
 from studies.task import Task, predicted
 
 WAYS = ("direct", "filler", "random", "hidden", "given", "backwards", "written")
@@ -132,6 +133,23 @@ def rows(preset, settings):
     for way in WAYS:
         made[way] = settings | dict(sizes=(*settings.get("sizes", ()), f"way={way}"))
     return made
+
+
+def figure(runs, folder):
+    """ways.png of a grid: the median accuracy of each way by the number of steps."""
+    found = {}
+    for run in runs:
+        labels = run["labels"]
+        found.setdefault((labels["model"], int(labels["lengths"])), []).append(run["accuracy"])
+    ways = [way for way in WAYS if way in {way for way, _ in found}]
+    lengths = sorted({length for _, length in found})
+    medians = [[statistics.median(found[way, k]) for k in lengths] for way in ways]
+    with figures.drawing(os.path.join(folder, "ways.png"), size=(4.6, 3.9)) as (_, axes):
+        figures.heat_map(axes, medians, ".2f", vmax=1)
+        axes.set_xticks(range(len(lengths)), lengths)
+        axes.set_yticks(range(len(ways)), ways)
+        n = max(len(shares) for shares in found.values())
+        axes.set(xlabel="steps on", title=f"Two layers: accuracy, median of {n} seeds")
 
 
 def predictions():
