@@ -152,6 +152,32 @@ def test_the_lines_are_the_weights(runs, tab):
     assert not complaints(tab)
 
 
+def test_the_training_plays_from_its_start_to_its_end(runs, tab):
+    story = looks.story(runs)
+    tab = opened(tab, "look", story)
+    tab.run("""(() => {
+      window.seen = []
+      const slider = document.querySelector("input[type=range]")
+      const note = () => seen.push(slider.value)
+      new MutationObserver(note).observe(slider, { attributeFilter: ["aria-valuetext"] })
+    })()""")
+    press(tab, "play")
+    assert tab.run("document.querySelector('.said').getAttribute('aria-live')") == "off"
+    last = len(story["models"][0]) - 1
+    tab.run(f"""new Promise((resolve) => {{
+      const look = () => (seen.includes("{last}") ? resolve() : setTimeout(look, 50))
+      look()
+    }})""")
+    assert tab.run("seen") == [str(at) for at in range(last + 1)]
+    slide(tab, 0, 0)  # who moves the slider stops it
+    names = "[...document.querySelectorAll('button')].map(button => button.textContent)"
+    assert "play" in tab.run(names) and "pause" not in tab.run(names)
+    press(tab, "play")
+    press(tab, "pause")
+    assert tab.run("document.querySelector('.said').getAttribute('aria-live')") == "polite"
+    assert not complaints(tab)
+
+
 def test_the_picture_fits_a_phone(runs, tab):
     tab[0].view(375, "dark")
     try:

@@ -42,8 +42,30 @@ function start(root) {
     return make("button", { type: "button", onclick }, line, ` head ${i + 1}`)
   })
   const most = data.models[0].length - 1
-  const oninput = (event) => set({ at: Number(event.target.value) })
+  const oninput = (event) => {
+    pause()
+    set({ at: Number(event.target.value) })
+  }
   const slider = make("input", { type: "range", min: 0, max: most, value: most, oninput })
+
+  const play = make("button", { type: "button", onclick: () => (timer ? pause() : run()) }, "play")
+  let timer = null
+
+  /** Go through the training, a place of the slider every 0.4 seconds, from its start if it is at
+      the end. The words under the picture are read aloud only when it has stopped. */
+  function run() {
+    if (state.at >= most) set({ at: 0 })
+    said.setAttribute("aria-live", "off")
+    play.textContent = "pause"
+    timer = setInterval(() => (state.at < most ? set({ at: state.at + 1 }) : pause()), 400)
+  }
+
+  function pause() {
+    clearInterval(timer)
+    timer = null
+    said.setAttribute("aria-live", "polite")
+    play.textContent = "play"
+  }
 
   function set(changes) {
     Object.assign(state, changes)
@@ -175,7 +197,7 @@ function start(root) {
   const row = (name, ...items) =>
     make("div", { class: "buttons", role: "group", "aria-label": name }, ...items)
   const training = make("label", {}, step, slider)
-  const choices = [row("model", ...models), row("heads", ...heads), training]
+  const choices = [row("model", ...models), row("heads", ...heads), training, row("training", play)]
   root.replaceChildren(...choices, row("question", "ask ", ...queries), svg, said)
   show()
   let was = isNarrow()

@@ -8,8 +8,8 @@
 # **Needs** PyTorch and Matplotlib; no GPU, no network.
 #
 # Both models come from one command, `python train.py --n_layers 1 12`, on a CPU. They were trained
-# on the same problems, in the same order, for the same number of steps. Compose a problem, or draw
-# one, and let both answer. They run here, in your browser: 0.65 MB are loaded when you ask, and
+# on the same problems, in the same order, for the same 900 steps (the command takes 1,200 today).
+# Compose a problem, or draw one, and let both answer. They run here, in your browser: 0.65 MB are loaded when you ask, and
 # nothing that you do leaves the page.
 #
 # <div class="part ask-the-models" data-models="../../results/ask"><p>This part needs JavaScript.
@@ -163,7 +163,57 @@ assert {best[i].item() for i in walk} == {1 * H + 0} and min(seen[i].max() for i
 #
 # 1. Give both models a sum of one step that is held out, and one that is not. Only 90 such sums
 #    exist. What does one layer do with those that it has seen?
+
+# %% [markdown] tags=["hint"]
+# `minidepth_data.is_held_out(question, 90)` says whether training left a sum out. Ask all 90.
+
+# %% [markdown] tags=["answer"]
+# One layer answers about half of the sums that it has seen, and none of those that it has not. It
+# has learned some of them by heart. Twelve layers answer all 90, so they know more than what they
+# have seen.
+
+# %% tags=["answer"]
+from minidepth_data import is_held_out  # noqa: E402
+
+sums = {"seen in training": [], "held out": []}
+for value in range(10):
+    for add in range(1, 10):
+        question = f"From {value} add {add} modulo 10 ?"
+        where = "held out" if is_held_out(question, 90) else "seen in training"
+        turns = [dict(role="user", content=question)]
+        sums[where].append(dict(messages=turns, answer=str((value + add) % 10)))
+answered = {}
+for where, those in sums.items():
+    for L in models:
+        answered[L, where] = int(sum(md.answers_right(models[L], tokenizer, those)))
+        print(f"{names[L]:9} {where:16} {answered[L, where]} of {len(those)} right")
+assert answered[1, "held out"] <= 2 and 15 <= answered[1, "seen in training"] <= 27
+assert answered[12, "held out"] >= 45 and answered[12, "seen in training"] >= 43
+
+# %% [markdown]
 # 2. Ask twelve layers for a ring with four steps. Which step of the answer is the first wrong one?
-# 3. Train a model of two layers with `python train.py --n_layers 2`, and store it with
+
+# %% [markdown] tags=["hint"]
+# Compare what it writes with the worked steps of the problem, letter by letter.
+
+# %% [markdown] tags=["answer"]
+# None is wrong. It writes the first step or two as they are and then stops, as if it had been asked
+# for fewer: it can walk on, but has never seen a four and does not know how far to go.
+
+# %% tags=["answer"]
+four = [md.problem_of(row) for row in md.embedded_rows(20, True, (4,), families=("lookup",))]
+walks = []
+for problem, text in zip(four, md.answer_texts(models[12], tokenizer, four)):
+    walk, wanted = (
+        each.split("So ")[1].split("</think>")[0].split() for each in (text, problem["solution"])
+    )
+    walks.append((len(walk) - 1, walk == wanted[: len(walk)]))
+for n in sorted({n for n, _ in walks}):
+    some = [right for length, right in walks if length == n]
+    print(f"{n} step{'s' * (n > 1)} written in {len(some)} of 20 answers, all of them right in {sum(some)}")
+assert sum(right for _, right in walks) >= 19 and max(n for n, _ in walks) < 4
+
+# %% [markdown]
+# 3. To run: train a model of two layers with `python train.py --n_layers 2`, and store it with
 #    `python docs/studies/halved.py RUN_DIR docs/results/ask/12-layers`. Is it nearer to one layer
 #    or to twelve?
