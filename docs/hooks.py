@@ -236,16 +236,16 @@ def on_files(files, config):
 
     sources = {f.src_uri[: -len(".py")]: f for f in files if f.src_uri.endswith(".py")}
     paths = {name: pathlib.Path(file.abs_src_path) for name, file in sources.items()}
-    printed = [path for name, path in paths.items() if name.startswith("reference/")]
-    percent = [path for name, path in paths.items() if name.startswith(("index", "tutorials/"))]
-    said = run(printed + percent if config.extra["run"] else printed)
+    runs = pages.pages()
+    said = run([p for p in runs if config.extra["run"] or pages.prints_markdown(p)])
     if later:  # nor does what their links lead to have all of its headings yet
         config.validation.links.anchors = logging.DEBUG
     for name, path in paths.items():
         files.remove(sources[name])
-        if path in printed:
+        known = path in runs
+        if known and pages.prints_markdown(path):
             add(f"{name}.md", content=said[path]["shown"] if said[path] else WAIT)
-        if path in percent:
+        elif known:
             has_run = said.get(path) or dict(seconds=None, shown=[])
             shown[f"{name}.md"] = (path, has_run["seconds"])
             file = with_outputs(path, has_run["shown"])
@@ -320,7 +320,7 @@ def on_page_content(content, page, config, files):
         begins, end, rest = parts[0].partition("</p>")
         parts[0] = f"{begins}{end}\n<p>Download this page: {' or '.join(links)}.{opens}</p>{rest}"
         if seconds is not None:
-            about = f"in {seconds} s when it was built, beside another page"
+            about = f"in {seconds} s when the site was built, {pages.AT_ONCE} pages at a time"
             machine = f"PyTorch {pages.TORCH}, {platform.machine()} CPU"
             parts.append(f"<p><em>This page ran {about}: {machine}.</em></p>")
     if seconds is None and config.extra["run"]:

@@ -76,6 +76,7 @@ assert counts["wide,\nonce", 1] == counts["wide,\nonce", 2] == 0
 # | see when a run learns, and how much is luck | [Seeds, threads, luck](tutorials/13_seeds.md) |
 # | find how many layers a task needs | [Depth thresholds](tutorials/06_depth_thresholds.md) |
 # | compare written steps with layers | [Thinking against depth](tutorials/07_thinking.md) |
+# | know why written steps help | [Written steps, taken apart](tutorials/14_written_steps.md) |
 # | look at attention, and measure it correctly | [Looking inside](tutorials/08_looking_inside.md) |
 # | see what nine single runs can say | [Heads per layer](tutorials/09_heads.md) |
 # | see what size, padding and a lack of data do | [Scale](tutorials/10_scale.md) |

@@ -194,5 +194,5 @@ def test_hops_are_judged_by_the_table_that_was_written_first():
     page = (results.RESULTS / "README.md").read_text(encoding="utf-8")
     page = page.split("\n## khop\n")[1].split("\n## ")[0]
     for (model, hops), row in rows.items():
-        if row["shares"]:
+        if row["verdict"] != "not run":
             assert f"| {model} | {hops} | {row['shares']} |" in page

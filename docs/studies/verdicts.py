@@ -217,7 +217,7 @@ def hop_rows(folder="khop"):
         verdict += "as expected" if agree >= int(least) else "fell"
         if not shares:
             verdict = "not run"
-        said = " ".join(f"{share:.2f}" for share in shares)
+        said = " ".join(f"{share:.2f}" for share in shares) or "–"
         about = dict(hypothesis=hypothesis, model=model, hops=int(hops), predicted=predicted)
         rows.append(about | dict(shares=said, verdict=verdict))
     return rows

@@ -21,11 +21,9 @@ import matplotlib.pyplot as plt
 from studies import results, verdicts
 
 families = {"lookup": "C2", "order": "C3", "chain": "C1"}
+folder = results.RESULTS / "first-run-900"
 first_runs = {
-    L: [
-        results.result(path)
-        for path in sorted((results.RESULTS / "first-run-900").glob(f"{L}-layers-seed-4*-1-threads"))
-    ]
+    L: [results.result(path) for path in sorted(folder.glob(f"{L}-layers-seed-4*-1-threads"))]
     for L in (1, 12)
 }
 
@@ -74,10 +72,7 @@ plt.show()
 # 52, look-ups come last:
 
 # %%
-ten_more = [
-    results.result(path)
-    for path in sorted((results.RESULTS / "first-run-900").glob("12-layers-seed-5*-2-threads"))
-]
+ten_more = [results.result(path) for path in sorted(folder.glob("12-layers-seed-5*-2-threads"))]
 odd = ten_more[2]
 for run in ten_more:
     steps = ", ".join(f"{family} {onset(run, family) or '–'}" for family in families)

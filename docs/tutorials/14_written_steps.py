@@ -1,5 +1,5 @@
 # %% [markdown]
-# # What in the written steps helps?
+# # Written steps, taken apart
 #
 # **You will learn** which part of writing the work down replaces layers: the extra tokens, the
 # targets on the way, or the steps that can be read again.<br>
@@ -24,7 +24,7 @@ import statistics
 import matplotlib.pyplot as plt
 import torch
 
-from studies import results, tasks, verdicts, written
+from studies import tasks, verdicts, written
 
 task, letters = tasks.TASKS["written"], "abcdefghijklmnop.123"
 

@@ -9,8 +9,8 @@
 #
 # Both models come from one command, `python train.py --n_layers 1 12`, on a CPU. They were trained
 # on the same problems, in the same order, for the same 900 steps (the command takes 1,200 today).
-# Compose a problem, or draw one, and let both answer. They run here, in your browser: 0.65 MB are loaded when you ask, and
-# nothing that you do leaves the page.
+# Compose a problem, or draw one, and let both answer. They run here, in your browser: 0.65 MB are
+# loaded when you ask, and nothing that you do leaves the page.
 #
 # <div class="part ask-the-models" data-models="../../results/ask"><p>This part needs JavaScript.
 # The same answers from Python are below.</p></div>
@@ -210,7 +210,8 @@ for problem, text in zip(four, md.answer_texts(models[12], tokenizer, four)):
     walks.append((len(walk) - 1, walk == wanted[: len(walk)]))
 for n in sorted({n for n, _ in walks}):
     some = [right for length, right in walks if length == n]
-    print(f"{n} step{'s' * (n > 1)} written in {len(some)} of 20 answers, all of them right in {sum(some)}")
+    steps = f"{n} step{'s' * (n > 1)}"
+    print(f"{steps} written in {len(some)} of 20 answers, all of them right in {sum(some)}")
 assert sum(right for _, right in walks) >= 19 and max(n for n, _ in walks) < 4
 
 # %% [markdown]
