@@ -58,8 +58,6 @@ def test_the_readme_tells_the_study_as_it_was_logged():
     "folder, model, threads, least",
     [
         ("first-run", "12 layers", 1, 10),
-        ("first-run", "12 layers, two threads", 2, 10),
-        ("first-run", "1 layer, two threads", 2, 10),
         ("first-run", "1 layer", 1, 10),
         ("first-run-900", "12 layers", 1, 10),
         ("first-run-900", "12 layers, two threads", 2, 10),

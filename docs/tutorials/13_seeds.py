@@ -84,22 +84,26 @@ for run in ten_more:
 # first runs nineteen answer 0.95 or more. The twentieth shows what the ten of the figure did not:
 # the order in which families come is not fixed, and a run may be late by half of its steps.
 #
-# So the command trains for longer today, 1,200 steps, and its optimizer remembers the square of the
-# gradient for longer (`beta2` 0.99 instead of 0.95), with which look-ups came a little sooner in
-# the few runs that we tried. Then we ran twenty seeds that had not been looked at, ten with one
-# thread and ten with two:
+# So the command trains for longer today, 1,200 steps. And its optimizer remembers the square of the
+# gradient for longer (`beta2` 0.99 instead of 0.95): on the two seeds on which we tried that,
+# look-ups came 50 steps sooner. Then we ran seeds that had not been looked at:
 
 # %%
-today = [
-    results.result(path)
-    for path in sorted((results.RESULTS / "first-run").glob("12-layers-seed-*-threads"))
-]
+folder = results.RESULTS / "first-run"
+today = [results.result(path) for path in sorted(folder.glob("12-layers-seed-*-threads"))]
 for run in today:
     steps = ", ".join(f"{family} {onset(run, family) or '–'}" for family in families)
     print(f"seed {run['seed']}: accuracy {run['accuracy']:.3f}; at 0.9 from step: {steps}")
+print("\nlook-ups at 0.9 from step")
+for name, runs in (("before", [*first_runs[12], *ten_more]), ("today", today)):
+    at = [onset(run, "lookup") for run in runs]
+    print(f"{name:6} median {statistics.median(at):.0f}, from {min(at)} to {max(at)}")
 
 # %% [markdown]
-# TODAY
+# All of these runs answer more than 0.98 of the problems. But look-ups do not come sooner at the
+# median, as two seeds had promised, and in some runs much later. What helped was to train for
+# longer. We kept both settings, since a test with fresh seeds that is followed by another choice is
+# no test any more. Two seeds are luck here, too.
 #
 # ## The last bit of a sum
 #
@@ -159,6 +163,12 @@ assert len(ten_more) == 10 and odd["seed"] == 52 and f"{odd['accuracy']:.3f}" ==
 assert onset(odd, "lookup") == 900 and odd["accuracy_by_problem"]["order 3"] < 0.75
 looked = [onset(run, "lookup") for run in ten_more if run is not odd] + onsets[12]["lookup"]
 assert (min(looked), max(looked)) == (300, 450)
+assert min(run["accuracy"] for run in today) > 0.98
+middle = [
+    statistics.median(onset(run, "lookup") for run in runs)
+    for runs in ([*first_runs[12], *ten_more], today)
+]
+assert middle[0] < middle[1]
 twenty = [run["accuracy"] for run in [*first_runs[12], *ten_more]]
 assert sum(accuracy >= 0.95 for accuracy in twenty) == 19
 shares = [f"{run['accuracy']:.3f}" for run in (before[0], here[0])]
