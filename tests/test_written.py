@@ -1,13 +1,15 @@
 """The task `written` and its study: what stands at the places to write in, and what is a target,
 against a walk along the pairs."""
 
+import json
+
 import pytest
 import torch
 
 import minidepth as md
 import train
 from conftest import changed
-from studies import figures, tasks, verdicts, written
+from studies import figures, results, tasks, verdicts, written
 
 TASK = tasks.TASKS["written"]
 BLANK = 16
@@ -141,6 +143,41 @@ def test_own_steps_are_those_the_model_writes():
     assert own == {"1": 0.0, "2": 0.0, "3": 0.0}
 
 
+def test_own_steps_are_those_of_writing_one_token_after_another(tmp_path):
+    sizes = dict(letters=16, ring=8, questions=4, lengths=(1, 2, 3))
+    tokens, targets = TASK.draw(300, md.generator("own"), way="written", questions=4)
+    torch.manual_seed(1)
+    config = md.ModelConfig(vocab_size=20, block_size=32, n_layers=2, n_heads=2, d_model=32)
+    model = md.GPT(config).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(torch.randn_like(weight) * 0.3)
+    k = (tokens[:, 16::4] - BLANK)[..., None]
+    written_by_hand, right = tokens.clone(), {1: [], 2: [], 3: []}
+    for place in range(17, 32):
+        said = tasks.predicted(model, written_by_hand[:, : place + 1])[:, -1]
+        number, step = divmod(place - 16, 4)
+        done = k[:, number, 0] == step
+        for length, hit in zip(k[:, number, 0][done].tolist(), (said == targets[:, place])[done]):
+            right[length].append(hit.item())
+        if step in (1, 2):
+            goes_on = step < k[:, number, 0]
+            written_by_hand[:, place + 1] = torch.where(goes_on, said, BLANK)
+    expected = {length: sum(hits) / len(hits) for length, hits in right.items()}
+    assert written.own_steps(model, tokens, targets, **sizes) == pytest.approx(expected)
+    assert 0 < expected[3] and not torch.equal(written_by_hand, tokens)
+
+
+def test_own_steps_of_stored_runs(tmp_path):
+    line = f"--preset written --sizes questions=3,way=given --steps 2 --out_dir {tmp_path} --name a"
+    assert train.main([*line.split(), "--warmup_steps", "1", "--eval_blocks", "8"]) == 0
+    written.main(str(tmp_path / "own.json"), str(tmp_path / "a"))
+    stored = json.loads((tmp_path / "own.json").read_text())
+    logged = results.result(tmp_path / "a")["accuracy_by"]["lengths"]
+    shares = {k: part["own"] for k, part in logged.items()}
+    assert stored["own"] == {"a": pytest.approx(shares)} and stored["versions"]["torch"]
+
+
 def test_the_study_varies_the_way_alone(tmp_path):
     first, differ = changed(written, "written")
     assert list(differ) == list(written.WAYS)
@@ -193,3 +230,28 @@ def test_the_predictions_are_read_as_they_were_written():
         ("written", "backwards", (3,)),
         ("given", "random", (2,)),
     ]
+
+
+def test_the_table_of_the_results_is_what_the_runs_logged():
+    page = (results.RESULTS / "README.md").read_text(encoding="utf-8")
+    page = page.split("\n## written\n")[1].split("\n## ")[0]
+    own = json.loads((results.RESULTS / "written" / "own.json").read_text())["own"]
+    assert len(own) == 15
+    found = {}
+    for path in sorted((results.RESULTS / "written" / "written" / "runs").iterdir()):
+        run = results.result(path)
+        (way,) = (size.removeprefix("way=") for size in run["sizes"] if size.startswith("way="))
+        found.setdefault(way, []).append(run)
+    assert found.keys() == set(written.WAYS)
+    for way, runs in found.items():
+        assert [run["seed"] for run in runs] == [50, 51, 52, 53, 54]
+        cells = [way]
+        for k in "123":
+            shares = [run["accuracy_by"]["lengths"][k]["accuracy"] for run in runs]
+            learned = sum(share >= verdicts.LEARNED for share in shares)
+            cells.append(f"{learned} of 5, {min(shares):.3f} to {max(shares):.3f}")
+        names = [f"written_sizes-way-{way}_seed-{run['seed']}" for run in runs]
+        for k in "23":
+            shares = [own[name][k] for name in names if name in own]
+            cells.append(f"{min(shares):.3f} to {max(shares):.3f}" if shares else "–")
+        assert f"| {' | '.join(cells)} |" in page

@@ -21,14 +21,17 @@ read without the supervision. A place reads only what stands before it, so two l
 look-up at each place: the answer then needs the letter before it, written down.
 """
 
+import json
 import os
 import re
 import statistics
+import sys
+import time
 
 import torch
 
 import minidepth as md
-from studies import figures, results, ring, verdicts
+from studies import figures, find, results, ring, verdicts
 from studies.task import Task, predicted
 
 WAYS = ("direct", "filler", "random", "hidden", "given", "backwards", "written")
@@ -43,12 +46,11 @@ md.PRESETS.update(PRESETS)
 
 class written(ring.ring):
     """The rings and questions of the task `ring`, all with as many places to write in, answered in
-    one of WAYS. A question counts as right if every target of it is; where the steps on the way
-    are targets, that is what a model needs to write them by itself.
+    one of WAYS. A question counts as right if every target of it is, with what the way shows
+    before each place, in this question and in those before it.
 
-    `accuracy_by` has for the ways `given`, `backwards` and `written`, beside the accuracy with the
-    true steps before each place, `own`: the share of answers that are right after the steps that
-    the model writes itself.
+    `accuracy_by` has for the ways `given`, `backwards` and `written` also `own`: the share of
+    answers that are right where the model writes the steps of all questions itself.
     """
 
     links = Task.links
@@ -111,20 +113,34 @@ class written(ring.ring):
 
 
 def own_steps(model, tokens, targets, lengths, letters, ring, questions):
-    """{length: share of answers that are right} where the model writes the steps: place by place,
-    at a place in all questions of a sequence at once, so that no true step is ever read."""
+    """{length: share of answers that are right} where the model writes the steps itself, greedily.
+
+    All places are written at once, again and again, until nothing changes. A place depends only on
+    those before it, so each round settles at least one more, and what is left is what the model
+    would have written one after another.
+    """
     tokens = tokens.clone()
     asked = tokens[:, 2 * ring :].unflatten(1, (questions, -1))  # a view: what is written is read
-    k = asked[..., 0] - letters
-    asked[..., 2:] = letters
-    for place in range(1, max(lengths) + 1):
+    k = asked[..., :1] - letters
+    place = torch.arange(1, max(lengths))
+    while True:
         said = predicted(model, tokens)[:, 2 * ring :].unflatten(1, (questions, -1))
-        if place < max(lengths):
-            asked[..., place + 1] = torch.where(place < k, said[..., place], letters)
-    last = k[..., None]
-    wanted = targets[:, 2 * ring :].unflatten(1, (questions, -1)).gather(2, last)
-    right = (said.gather(2, last) == wanted)[..., 0].float()
+        steps = torch.where(place < k, said[..., 1:-1], letters)
+        if torch.equal(steps, asked[..., 2:]):
+            break
+        asked[..., 2:] = steps
+    wanted = targets[:, 2 * ring :].unflatten(1, (questions, -1))
+    right = (said.gather(2, k) == wanted.gather(2, k)).float()
     return {length: right[k == length].mean().item() for length in lengths}
+
+
+def own_of(run_dir):
+    """own_steps() of a stored run on its test."""
+    model, _ = md.load(run_dir)
+    data = find.load_data(md.read_config(run_dir)[1], model.config.block_size)
+    tokens, targets = (torch.as_tensor(part).long() for part in data.val)
+    sizes = {name: data.task_sizes[name] for name in ("lengths", "letters", "ring", "questions")}
+    return own_steps(model, tokens, targets, **sizes)
 
 
 def rows(preset, settings):
@@ -170,3 +186,15 @@ def predictions():
         k = dict(two=2, three=3)[steps]
         contrasts.append((name, ("written", first), ("written", second), (k,)))
     return hypotheses, contrasts
+
+
+def main(path, *run_dirs):
+    """Write own_of() of runs under the names of their folders, with what it was measured on."""
+    own = {os.path.basename(run_dir): own_of(run_dir) for run_dir in run_dirs}
+    about = dict(date=time.strftime("%Y-%m-%d"), **md.provenance(torch.device("cpu")))
+    text = json.dumps(about | dict(own=own), indent=1)
+    md.write_file(path, lambda f: f.write(f"{text}\n".encode()))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
