@@ -5,7 +5,8 @@
 # only guesses which letter follows another in a ring. The same weights, applied twice, find it in
 # ten of ten runs; applied three times, they find the letter after that as well, in five of ten. A
 # layer with the parameters of four, applied once, guesses like one. **But written steps do more:**
-# two layers that write each letter down go seven steps in six of six runs.
+# two layers that write each letter down go seven steps in six of six runs. What helps is that they
+# can [read what they wrote](tutorials/14_written_steps.md).
 #
 # **minidepth** is a file that you can read in a sitting, a command that trains, and these pages,
 # whose code runs and whose figures come from it.

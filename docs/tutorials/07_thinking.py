@@ -105,6 +105,10 @@ plt.show()
 # drawn anew for each sequence: two layers write seven steps, one layer none. Directly, the second
 # step comes in half of the runs that have the depth for it.
 #
+# What helps in the written steps is that they can be read again: more tokens that say nothing, or
+# steps that are targets but are not written, do not help two layers on rings ([Written steps, taken
+# apart](14_written_steps.md)).
+#
 # The price of writing is tokens. Each is a pass of its own through the model when it answers.
 
 # %%

@@ -147,8 +147,9 @@ for model in ("1 layer", "2 layers"):
 # Two layers answer seven steps on in six of six runs, after 1,000 steps of training; no model of
 # the first figure answers even two steps at once as surely. A question counts here if every letter
 # of it is right, given the true letters before it. In training, each step on the way is a target of
-# its own, and that may be why writing is learned so soon. [Thinking against depth](07_thinking.md)
-# has the same on another kind of problem.
+# its own, but that is not what makes it possible: [Written steps, taken
+# apart](14_written_steps.md). [Thinking against depth](07_thinking.md) has the same on another kind
+# of problem.
 #
 # ## Layers with weights of their own
 #
