@@ -260,11 +260,12 @@ def number(p):
 def show(found=None, hypotheses=HYPOTHESES, contrasts=CONTRASTS):
     """Print both tables; of the ring's, if no others are given."""
     found = stored() if found is None else found
-    form = "{:2} {:19} {:18} {:8} {:10} {:12} {}"
-    print(form.format("", "model", "steps: accuracy", "needs", "found", "interval", "verdict"))
     rows = hypothesis_rows(found, hypotheses)
     if hypotheses is HYPOTHESES:
         rows.append(sharing_row(found))
+    wide = max(len(row["predicted"]) for row in rows)
+    form = f"{{:2}} {{:19}} {{:{wide}}} {{:8}} {{:10}} {{:12}} {{}}"
+    print(form.format("", "model", "steps: accuracy", "needs", "found", "interval", "verdict"))
     for row in sorted(rows, key=lambda row: row["hypothesis"]):
         keys = ("hypothesis", "model", "predicted", "least", "measured", "interval", "verdict")
         print(form.format(*(row[key] for key in keys)))
