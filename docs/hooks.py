@@ -236,8 +236,8 @@ def on_files(files, config):
 
     sources = {f.src_uri[: -len(".py")]: f for f in files if f.src_uri.endswith(".py")}
     paths = {name: pathlib.Path(file.abs_src_path) for name, file in sources.items()}
-    runs = pages.pages()
-    said = run([p for p in runs if config.extra["run"] or pages.prints_markdown(p)])
+    runs = [path for path in pages.pages() if path in paths.values()]
+    said = run([path for path in runs if config.extra["run"] or pages.prints_markdown(path)])
     if later:  # nor does what their links lead to have all of its headings yet
         config.validation.links.anchors = logging.DEBUG
     for name, path in paths.items():

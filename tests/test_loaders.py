@@ -332,11 +332,12 @@ def test_what_is_unknown_says_what_there_is(call, words):
 
 
 def test_only_what_can_be_named_is_offered():
-    assert find.offering("study") == ["depth", "heads", "llmini", "packing", "ring", "thinking"]
+    studies = ["depth", "heads", "llmini", "packing", "ring", "thinking", "written"]
+    assert find.offering("study") == studies
     assert find.offering("loader") == ["llmini", "packing", "thinking"]
     several = ["llmini-a", "llmini-b", "llmini-c"]
     several += ["ring", "ring-layers", "ring-four", "ring-written"]
-    assert find.offering("preset") == ["depth", "heads", *several, "tasks", "thinking"]
+    assert find.offering("preset") == ["depth", "heads", *several, "tasks", "thinking", "written"]
 
 
 OWN = """

@@ -257,13 +257,14 @@ def test_one_batch_is_learned_by_heart(model):
 
 def test_weight_decay_falls_on_matrices_alone(model):
     gpt = model()
-    decayed, spared = md.make_optimizer(gpt, step_config(weight_decay=0.3)).param_groups
+    config = step_config(weight_decay=0.3, beta1=0.8, beta2=0.97)
+    decayed, spared = md.make_optimizer(gpt, config).param_groups
     assert decayed["weight_decay"] == 0.3 and spared["weight_decay"] == 0
     assert {p.dim() for p in decayed["params"]} == {2} and {p.dim() for p in spared["params"]} == {
         1
     }
     assert len(decayed["params"]) + len(spared["params"]) == len(list(gpt.parameters()))
-    assert decayed["fused"] and decayed["betas"] == (0.9, 0.95)
+    assert decayed["fused"] and decayed["betas"] == (0.8, 0.97)
 
 
 # --- a run and its folder
