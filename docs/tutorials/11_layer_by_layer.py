@@ -79,12 +79,11 @@ for seed in (0, 1, 2):
 #
 # ## Twelve layers on the embedded problems
 #
-# Next, the model that `python train.py --n_layers 12 --seed 0 --steps 900 --beta2 0.95` trains:
-# attention alone, width 64, four heads per layer. It is **one run (n = 1)**. What follows was
-# measured after the training, by `python -m studies.layers`, on 200 held-out problems; the
-# [file](../results/README.md#layers) has its command and hardware. The model reads the right words
-# up to each place, and we ask whether it knows the next one. The words of its answers are of six
-# kinds:
+# Next, the model that `python train.py --n_layers 12 --seed 0` trains: attention alone, width 64,
+# four heads per layer. It is **one run (n = 1)**. What follows was measured after the training, by
+# `python -m studies.layers`, on 200 held-out problems; the [file](../results/README.md#layers) has
+# its command and hardware. The model reads the right words up to each place, and we ask whether it
+# knows the next one. The words of its answers are of six kinds:
 
 # %%
 path = results.RESULTS / "layers" / "laptop-12-layers-seed-0.json"

@@ -11,7 +11,7 @@
 # The first run of most readers is `python train.py --n_layers 12`. Its log holds the accuracy for
 # each family of problems at every evaluation, on 33 problems of each (on 600 in all at the last
 # step). These are ten seeds that had not been looked at when the settings were fixed, and the same
-# ten with one layer. They trained for 900 steps; what became of that stands below.
+# ten with one layer:
 
 # %%
 import statistics
@@ -21,7 +21,7 @@ import matplotlib.pyplot as plt
 from studies import results, verdicts
 
 families = {"lookup": "C2", "order": "C3", "chain": "C1"}
-folder = results.RESULTS / "first-run-900"
+folder = results.RESULTS / "first-run"
 first_runs = {
     L: [results.result(path) for path in sorted(folder.glob(f"{L}-layers-seed-4*-1-threads"))]
     for L in (1, 12)
@@ -84,26 +84,27 @@ for run in ten_more:
 # first runs nineteen answer 0.95 or more. The twentieth shows what the ten of the figure did not:
 # the order in which families come is not fixed, and a run may be late by half of its steps.
 #
-# So the command trains for longer today, 1,200 steps. And its optimizer remembers the square of the
-# gradient for longer (`beta2` 0.99 instead of 0.95): on the two seeds on which we tried that,
-# look-ups came 50 steps sooner. Then we ran seeds that had not been looked at:
+# Can that be mended? We tried more steps, 1,200, and an optimizer that remembers the square of the
+# gradient for longer (`beta2` 0.99 instead of 0.95): on the two seeds on which we tried this,
+# look-ups had come 50 steps sooner. Then we ran seeds that had not been looked at:
 
 # %%
-folder = results.RESULTS / "first-run"
-today = [results.result(path) for path in sorted(folder.glob("12-layers-seed-*-threads"))]
-for run in today:
+folder = results.RESULTS / "first-run-longer"
+longer = [results.result(path) for path in sorted(folder.glob("12-layers-seed-*-threads"))]
+for run in longer:
     steps = ", ".join(f"{family} {onset(run, family) or '–'}" for family in families)
     print(f"seed {run['seed']}: accuracy {run['accuracy']:.3f}; at 0.9 from step: {steps}")
 print("\nlook-ups at 0.9 from step")
-for name, runs in (("before", [*first_runs[12], *ten_more]), ("today", today)):
-    at = [onset(run, "lookup") for run in runs]
-    print(f"{name:6} median {statistics.median(at):.0f}, from {min(at)} to {max(at)}")
+looks = {"900 steps": [*first_runs[12], *ten_more], "1,200 steps": longer}
+looks = {name: sorted(onset(run, "lookup") or 9999 for run in runs) for name, runs in looks.items()}
+for name, steps in looks.items():
+    print(f"{name:11} median {statistics.median(steps):.0f}, the last three {steps[-3:]}")
 
 # %% [markdown]
-# All of these runs answer more than 0.98 of the problems. But look-ups do not come sooner at the
-# median, as two seeds had promised, and in some runs much later. What helped was to train for
-# longer. We kept both settings, since a test with fresh seeds that is followed by another choice is
-# no test any more. Two seeds are luck here, too.
+# This did not mend it. At the median look-ups do come sooner, as the two seeds had promised. But
+# they also spread: in two runs they come at step 600 and 700, and in one, seed 73, never, which is
+# 9999 above. So the command is what it was: it learned in nineteen of twenty runs, and takes a
+# quarter less time. What is better at the median need not be surer, and two seeds cannot tell.
 #
 # Even forty can mislead. Look at the chains that one layer answers, in all first runs of one
 # layer that are stored, of these settings and of earlier ones:
@@ -176,13 +177,11 @@ assert len(ten_more) == 10 and odd["seed"] == 52 and f"{odd['accuracy']:.3f}" ==
 assert onset(odd, "lookup") == 900 and odd["accuracy_by_problem"]["order 3"] < 0.75
 looked = [onset(run, "lookup") for run in ten_more if run is not odd] + onsets[12]["lookup"]
 assert (min(looked), max(looked)) == (300, 450)
-assert min(run["accuracy"] for run in today) > 0.98
 assert len(chains) >= 40 and second < 0.2 and best > 0.5 and lucky == 66
-middle = [
-    statistics.median(onset(run, "lookup") for run in runs)
-    for runs in ([*first_runs[12], *ten_more], today)
-]
-assert middle[0] < middle[1]
+bad = [run for run in longer if run["accuracy"] < 0.95]
+assert [run["seed"] for run in bad] == [73] and onset(bad[0], "lookup") is None
+assert [statistics.median(steps) for steps in looks.values()] == [400, 350]
+assert looks["1,200 steps"][-3:] == [600, 700, 9999] and looks["900 steps"][-2] == 450
 twenty = [run["accuracy"] for run in [*first_runs[12], *ten_more]]
 assert sum(accuracy >= 0.95 for accuracy in twenty) == 19
 shares = [f"{run['accuracy']:.3f}" for run in (before[0], here[0])]

@@ -8,9 +8,9 @@
 # **Needs** PyTorch and Matplotlib; no GPU, no network.
 #
 # Both models come from one command, `python train.py --n_layers 1 12`, on a CPU. They were trained
-# on the same problems, in the same order, for the same 900 steps (the command takes 1,200 today).
-# Compose a problem, or draw one, and let both answer. They run here, in your browser: 0.65 MB are
-# loaded when you ask, and nothing that you do leaves the page.
+# on the same problems, in the same order, for the same number of steps. Compose a problem, or draw
+# one, and let both answer. They run here, in your browser: 0.65 MB are loaded when you ask, and
+# nothing that you do leaves the page.
 #
 # <div class="part ask-the-models" data-models="../../results/ask"><p>This part needs JavaScript.
 # The same answers from Python are below.</p></div>
