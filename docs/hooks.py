@@ -242,10 +242,9 @@ def on_files(files, config):
         config.validation.links.anchors = logging.DEBUG
     for name, path in paths.items():
         files.remove(sources[name])
-        known = path in runs
-        if known and pages.prints_markdown(path):
+        if path in runs and pages.prints_markdown(path):
             add(f"{name}.md", content=said[path]["shown"] if said[path] else WAIT)
-        elif known:
+        elif path in runs:
             has_run = said.get(path) or dict(seconds=None, shown=[])
             shown[f"{name}.md"] = (path, has_run["seconds"])
             file = with_outputs(path, has_run["shown"])
