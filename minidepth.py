@@ -180,8 +180,8 @@ PRESETS = {
     "laptop": dict(
         block_size=96, n_heads=4, d_model=64, d_ff=0, dropout=0.0, tie_weights=False, init_std=0.1,
         data=("embedded",), ring_questions=3, max_rows=12_000, tokenizer="embedded", packing="pad",
-        loss_on="assistant", steps=900, batch_size=12, grad_accum=3, lr=3e-3, lr_floor=0.2,
-        beta1=0.5, eval_every=50, eval_problems=600, watch_problems=99,
+        loss_on="assistant", steps=1000, batch_size=12, grad_accum=3, lr=3e-3, lr_floor=0.2,
+        beta1=0.7, eval_every=50, eval_problems=600, watch_problems=99,
     ),
 }  # fmt: skip
 
