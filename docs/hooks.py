@@ -112,6 +112,7 @@ def run(paths):
             pages.run_missing(files)
         except RuntimeError as error:
             raise PluginError(str(error)) from None
+        files = pages.kept(paths)  # what has run is known by what it read
     said = {}
     for path, file in files.items():
         said[path] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None

@@ -5,11 +5,13 @@
 docs/index.py and docs/tutorials/*.py are percent files, which run as notebooks do, and
 docs/reference/*.py print a page of Markdown. What a page shows is kept in .cache/pages under a name
 made from all that it depends on: its code (a percent file's text may change), the modules of the
-project that it imports, directly or not, the results, the look of figures and PyTorch's version.
+project that it imports, directly or not (their comments may change, if it does not show them), the
+folders of docs/results that it reads, the look of figures and PyTorch's version.
 """
 
 import ast
 import concurrent.futures
+import functools
 import hashlib
 import importlib.metadata
 import json
@@ -17,6 +19,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import time
 
 import jupytext
@@ -80,29 +83,59 @@ def modules(source):
 
 def kept(paths):
     """{page: the file that holds what it shows, once it has run as it is now}"""
-    results = (ROOT / "docs" / "results").rglob("*")
-    for_all = [path for path in results if path.is_file()] + [ROOT / "docs" / "matplotlibrc"]
-    shared = hashlib.sha256(TORCH.encode())
-    add(shared, for_all)
     files = {}
     for path in paths:
-        digest = shared.copy()
-        sources = code(path)
-        digest.update(json.dumps(sources).encode())
-        if prints_markdown(path):  # one of them lists all modules
-            add(digest, [*ROOT.glob("*.py"), *(ROOT / "docs" / "studies").glob("*.py")])
-        else:
-            try:
-                add(digest, modules("\n".join(sources)))
-            except SyntaxError:
-                pass  # it will fail as it runs, with the line
+        digest = made_from(path)
+        for folder in folders_read(path, digest.hexdigest()):
+            inside = [folder] if folder.is_file() else folder.rglob("*")
+            add(digest, [each for each in inside if each.is_file()])
         files[path] = KEPT / f"{path.parent.name}-{path.stem}-{digest.hexdigest()[:16]}.json"
     return files
 
 
-def add(digest, paths):
+def made_from(path):
+    """A digest of all that a page depends on, but for the results."""
+    digest = hashlib.sha256(TORCH.encode())
+    add(digest, [ROOT / "docs" / "matplotlibrc"])
+    sources = code(path)
+    digest.update(json.dumps(sources).encode())
+    if prints_markdown(path):  # one of them lists all modules
+        add(digest, [*ROOT.glob("*.py"), *(ROOT / "docs" / "studies").glob("*.py")])
+        return digest
+    source = "\n".join(sources)
+    try:
+        shows_source = "inspect" in (imported(source) or {"inspect"})
+        add(digest, modules(source), of=bytes if shows_source else meaning)
+    except SyntaxError:
+        pass  # it will fail as it runs, with the line
+    return digest
+
+
+def add(digest, paths, of=bytes):
     for path in sorted(paths):
-        digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
+        digest.update(str(path.relative_to(ROOT)).encode() + of(path.read_bytes()))
+
+
+@functools.cache
+def meaning(text):
+    """What Python reads of a module: neither its comments nor where its lines end."""
+    return ast.dump(ast.parse(text)).encode()
+
+
+def note_of(path):
+    """The file that says what a page was made from and which results it read when it last ran."""
+    return KEPT / f"{path.parent.name}-{path.stem}.reads"
+
+
+def folders_read(path, digest):
+    """What stands in docs/results and was read by a page when it last ran, made from what has this
+    digest; if it has not, all. A page that listed docs/results depends on what will come there."""
+    there = {each.name: each for each in (ROOT / "docs" / "results").glob("*")}
+    if note_of(path).exists():
+        note = json.loads(note_of(path).read_text(encoding="utf-8"))
+        if note["made_from"] == digest and "" not in note["read"]:
+            return [there[name] for name in note["read"] if name in there]
+    return [there[name] for name in sorted(there)]
 
 
 # ---------- running ----------
@@ -123,23 +156,26 @@ def environment():
 
 
 def run(path, file):
-    """Run a page and keep what it shows in the file, as JSON: `seconds` and `shown`, Markdown or
-    the outputs of each cell of code.
+    """Run a page whose kept() file is not there, and keep what it shows, as JSON: `seconds` and
+    `shown`, Markdown or the outputs of each cell of code; and which results it read, by which
+    the file has another name from now on.
 
     RuntimeError: the page failed; it says where.
     """
     name = path.relative_to(ROOT).as_posix()
-    command = [sys.executable, str(path)]
-    if not prints_markdown(path):
-        command.insert(1, __file__)
+    how = "reads.py" if prints_markdown(path) else "pages.py"
     began = time.perf_counter()
-    process = subprocess.Popen(
-        command, cwd=ROOT, env=environment(), text=True, encoding="utf-8",
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    running.add(process)
-    shown, said = process.communicate()
-    running.remove(process)
+    with tempfile.TemporaryDirectory() as folder:
+        reads = pathlib.Path(folder) / "reads"
+        process = subprocess.Popen(
+            [sys.executable, str(ROOT / "docs" / how), str(path)],
+            cwd=ROOT, env=environment() | dict(READS=str(reads)), text=True, encoding="utf-8",
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        running.add(process)
+        shown, said = process.communicate()
+        running.remove(process)
+        read = reads.read_text(encoding="utf-8").splitlines() if reads.exists() else []
     if process.returncode:
         raise RuntimeError(f"{name} failed:\n{said}")
     if kept([path])[path] != file:
@@ -147,9 +183,16 @@ def run(path, file):
     if not prints_markdown(path):
         shown = json.loads(shown)
     seconds = round(time.perf_counter() - began)
+    note = dict(made_from=made_from(path).hexdigest(), read=sorted(read))
+    replace(note_of(path), note)
+    replace(kept([path])[path], dict(seconds=seconds, shown=shown))
+
+
+def replace(file, content):
+    """Write JSON to a file, whole or not at all."""
     part = file.with_suffix(f".part{os.getpid()}")
     file.parent.mkdir(parents=True, exist_ok=True)
-    part.write_text(json.dumps(dict(seconds=seconds, shown=shown)), encoding="utf-8")
+    part.write_text(json.dumps(content), encoding="utf-8")
     os.replace(part, file)
 
 
@@ -168,8 +211,8 @@ def run_missing(files):
             pool.shutdown(wait=False, cancel_futures=True)
             stop()
             raise
-    for path in files:
-        for old in set(KEPT.glob(f"{path.parent.name}-{path.stem}-*")) - {files[path]}:
+    for path, file in kept(files).items():
+        for old in set(KEPT.glob(f"{path.parent.name}-{path.stem}-*")) - {file}:
             old.unlink()
 
 
@@ -182,9 +225,11 @@ def stop():
 def outputs(path):
     """Run a percent file as a notebook → [the outputs of each cell of code]"""
     import nbclient
+    import nbformat
     import traitlets.config
 
     notebook = jupytext.read(path)
+    notebook.cells.insert(0, nbformat.v4.new_code_cell("__import__('reads').note()"))
     settings = traitlets.config.Config()
     settings.KernelManager.transport_encryption = "auto"  # else ipykernel warns on each page
     shown = [
@@ -196,7 +241,7 @@ def outputs(path):
         resources=dict(metadata=dict(path=str(ROOT))),
     )  # fmt: skip
     client.execute()
-    return [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
+    return [cell.outputs for cell in notebook.cells[1:] if cell.cell_type == "code"]
 
 
 if __name__ == "__main__":

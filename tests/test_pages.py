@@ -30,9 +30,10 @@ def load(folder):
 @pytest.fixture
 def project(tmp_path):
     """A project of three modules, one tutorial that reads one study of two, and a program."""
-    for folder in ("docs/tutorials", "docs/studies", "docs/reference", "docs/results/a"):
+    folders = ("tutorials", "studies", "reference", "results/a", "results/b/c")
+    for folder in [f"docs/{name}" for name in folders]:
         (tmp_path / folder).mkdir(parents=True)
-    for name in ("pages.py", "matplotlibrc"):
+    for name in ("pages.py", "reads.py", "matplotlibrc"):
         shutil.copy(ROOT / "docs" / name, tmp_path / "docs")
     files = {
         "minidepth.py": "import minidepth_files\nx = 1\n",
@@ -43,6 +44,7 @@ def project(tmp_path):
         "docs/studies/below.py": "x = 1\n",
         "docs/studies/unused.py": "x = 1\n",
         "docs/results/a/log.jsonl": "{}\n",
+        "docs/results/b/c/log.jsonl": "{}\n",
         "docs/tutorials/01_page.py": "# %% [markdown]\n# # A\n\n# %%\n"
         "from studies import used\nopen('n', 'a').write('1')\nprint('it is', used.x)\n",
         "docs/reference/list.py": "import sys\nprint('# List')\nprint(sys.argv[1:])\n",
@@ -94,6 +96,51 @@ def test_a_new_result_and_another_pytorch_count_and_text_does_not(project, monke
     assert all(len({key[name] for key in seen}) == 3 for name in seen[0])
 
 
+@pytest.mark.parametrize(
+    "shows, changed", [("", {"list"}), ("import inspect\n", {"list", "01_page"})]
+)
+def test_comments_count_where_source_is_shown(project, shows, changed):
+    page = project / "docs" / "tutorials" / "01_page.py"
+    page.write_text(page.read_text() + shows)
+    pages = load(project)
+    before = names(pages.kept(pages.pages()))
+    (project / "minidepth.py").write_text("import minidepth_files  # said\n\nx = (\n    1\n)\n")
+    after = names(pages.kept(pages.pages()))
+    assert {name for name in before if before[name] != after[name]} == changed
+
+
+def test_a_page_that_has_run_depends_on_the_results_that_it_read(project):
+    """Of 01_page a file, of the home page a folder in a folder, of the list what there is."""
+    docs = project / "docs"
+    for name, code in (
+        ("tutorials/01_page.py", "open('docs/results/a/log.jsonl').read()"),
+        ("index.py", "import pathlib\nlist(pathlib.Path('docs/results/b').rglob('*'))"),
+        ("reference/list.py", "import os\nos.listdir('docs/results')"),
+    ):
+        with open(docs / name, "a", encoding="utf-8") as file:
+            file.write(f"\n{code}\n")
+    pages = load(project)
+    pages.run_missing(pages.kept(pages.pages()))
+    for change, stale in (
+        ("a/more.jsonl", {"01_page", "list"}),
+        ("b/c/log.jsonl", {"index", "list"}),
+        ("new.csv", {"list"}),
+    ):
+        (docs / "results" / change).write_text(f"{change}\n")
+        files = pages.kept(pages.pages())
+        assert {path.stem for path, file in files.items() if not file.exists()} == stale
+        pages.run_missing(files)
+        assert all(file.exists() for file in pages.kept(pages.pages()).values())
+    page = docs / "tutorials" / "01_page.py"
+    page.write_text(
+        "# %%\nopen('docs/results/b/c/log.jsonl').read()\n"
+    )  # other code, other results
+    pages.run_missing(pages.kept(pages.pages()))
+    (docs / "results" / "a" / "log.jsonl").write_text("[]\n")
+    files = pages.kept(pages.pages())
+    assert {path.stem for path, file in files.items() if not file.exists()} == {"list"}
+
+
 def test_code_that_imports_by_name_depends_on_every_study(project):
     pages = load(project)
     by_name = "import importlib\nimportlib.import_module('studies.' + name)"
@@ -104,16 +151,17 @@ def test_code_that_imports_by_name_depends_on_every_study(project):
 def test_what_has_run_is_kept_and_older_outputs_go(project):
     pages = load(project)
     for _ in range(2):
-        files = pages.kept(pages.pages())
-        pages.run_missing(files)
+        pages.run_missing(pages.kept(pages.pages()))
+    files = pages.kept(pages.pages())
     assert (project / "n").read_text() == "1"
     shown = {path.stem: json.loads(file.read_text())["shown"] for path, file in files.items()}
     assert shown["list"] == "# List\n[]\n" and shown["index"] == [[]]
     assert [output["text"] for output in shown["01_page"][0]] == ["it is 1\n"]
     (project / "docs" / "studies" / "below.py").write_text("x = 2\n")
-    files = pages.kept(pages.pages())
-    pages.run_missing(files)
-    assert sorted(pages.KEPT.iterdir()) == sorted(files.values())
+    pages.run_missing(pages.kept(pages.pages()))
+    files = pages.kept(pages.pages()).values()
+    notes = [pages.note_of(path) for path in pages.pages()]
+    assert sorted(pages.KEPT.iterdir()) == sorted([*files, *notes])
 
 
 def test_a_page_that_fails_or_changes_while_it_runs_leaves_nothing(project):
@@ -138,10 +186,10 @@ def test_two_pages_run_at_once_on_half_of_the_cores_each(project):
     for me, other in (("a", "b"), ("b", "a")):
         (folder / f"{me}.py").write_text(wait.format(me=me, other=other))
     pages = load(project)
-    files = pages.kept([folder / "a.py", folder / "b.py"])
-    pages.run_missing(files)  # would wait for ever, one after the other
+    both = [folder / "a.py", folder / "b.py"]
+    pages.run_missing(pages.kept(both))  # would wait for ever, one after the other
     each = str(max(1, os.cpu_count() // 2))
-    for file in files.values():
+    for file in pages.kept(both).values():
         assert json.loads(file.read_text())["shown"][0][0]["text"] == f"{each}\n"
 
 

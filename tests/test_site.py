@@ -147,7 +147,7 @@ def project(tmp_path):
     """A project with our mkdocs.yml and hooks, and a single tutorial, to be written."""
     settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     settings = settings[: settings.index("\nnav:")] + "\nnav: [tutorials/01_page.md]\n"
-    for name in ("hooks.py", "pages.py", "jupyter_nbconvert_config.py", "matplotlibrc"):
+    for name in ("hooks.py", "pages.py", "reads.py", "jupyter_nbconvert_config.py", "matplotlibrc"):
         name = f"docs/{name}"
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
