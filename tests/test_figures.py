@@ -40,6 +40,15 @@ def test_drawing_leaves_the_programs_backend_and_figures_alone(tmp_path):
     assert (tmp_path / "new" / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_heat_map_says_in_its_cells_what_it_is_told(tmp_path):
+    with figures.drawing(tmp_path / "map.png") as (_, axes):
+        figures.heat_map(axes, [[0.1, 0.9]], vmax=1, texts=[["1 of 10", "9 of 10"]])
+    assert [(text.get_text(), text.get_color()) for text in axes.texts] == [
+        ("1 of 10", "w"),  # on a dark cell
+        ("9 of 10", "k"),
+    ]
+
+
 def test_a_heat_map_of_rows_of_different_lengths(tmp_path):
     with figures.drawing(tmp_path / "map.png") as (_, axes):
         image = figures.heat_map(axes, [[0.1, 0.9, 0.7], [0.5]], ".1f", vmax=1)

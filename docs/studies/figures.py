@@ -65,9 +65,9 @@ def number_ticks(axis, n):
     axis.set_ticks(places, [place + 1 for place in places])
 
 
-def heat_map(axes, rows, form=None, vmax=None):
-    """Rows of numbers, which may differ in length, as colours from 0 up, counted from 1; with
-    `form` their numbers too → the image, for a colour bar."""
+def heat_map(axes, rows, form=None, vmax=None, texts=None):
+    """Rows of numbers, which may differ in length, as colours from 0 up, counted from 1 → the
+    image, for a colour bar. In each cell its number, with `form`, or what `texts` has there."""
     width = max(len(row) for row in rows)
     grid = []
     for row in rows:
@@ -77,11 +77,13 @@ def heat_map(axes, rows, form=None, vmax=None):
     number_ticks(axes.xaxis, width)
     number_ticks(axes.yaxis, len(rows))
     if form:
+        texts = [[f"{value:{form}}" for value in row] for row in rows]
+    if texts:
         bright = 0.6 * (vmax or 1)
         for y, row in enumerate(rows):
             for x, value in enumerate(row):
                 color = "w" if value < bright else "k"
-                axes.text(x, y, f"{value:{form}}", ha="center", va="center", color=color)
+                axes.text(x, y, texts[y][x], ha="center", va="center", color=color)
     return image
 
 

@@ -20,7 +20,7 @@
 import matplotlib.pyplot as plt
 import torch
 
-from studies import results, ring, tasks, verdicts
+from studies import figures, results, ring, tasks, verdicts
 
 task = tasks.TASKS["ring"]
 tokens, targets = task.draw(1, torch.Generator().manual_seed(0), test=True)
@@ -176,19 +176,17 @@ learned = {}  # {(way, steps on, depth): (runs that learned it, runs)}
 for (way, answer), by_depth in ways.items():
     _, axes = plt.subplots(figsize=(2.3, 2.9))
     lengths = list(next(iter(by_depth[2].values())))
-    shares = []
-    for y, k in enumerate(lengths):
-        row = []
-        for x, (depth, found) in enumerate(by_depth.items()):
+    for k in lengths:
+        for depth, found in by_depth.items():
             good = sum(run[k] >= verdicts.LEARNED for run in found.values())
             learned[way, k, depth] = good, len(found)
-            row.append(good / len(found))
-            ink = "w" if row[-1] < 0.6 else "k"
-            axes.text(x, y, f"{good}/{len(found)}", ha="center", va="center", color=ink)
-        shares.append(row)
+    cells = [[learned[way, k, depth] for depth in by_depth] for k in lengths]
+    shares = [[good / n for good, n in row] for row in cells]
+    texts = [[f"{good}/{n}" for good, n in row] for row in cells]
+    figures.heat_map(axes, shares, vmax=1, texts=texts)
+    for y, k in enumerate(lengths):
         edge = ring.layers_needed(k, answer) - min(by_depth) - 0.5
         axes.plot([edge, edge], [y - 0.5, y + 0.5], color="C1", linewidth=4)
-    axes.imshow(shares, vmin=0, vmax=1, cmap="viridis", aspect="auto")
     axes.set_xticks(range(len(by_depth)), list(by_depth))
     axes.set_yticks(range(len(lengths)), lengths)
     axes.set(xlabel="depth", ylabel="steps on", title=way, xlim=(-0.6, len(by_depth) - 0.4))

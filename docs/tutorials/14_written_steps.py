@@ -25,7 +25,7 @@ import statistics
 import matplotlib.pyplot as plt
 import torch
 
-from studies import results, tasks, verdicts, written
+from studies import figures, results, tasks, verdicts, written
 
 task, letters = tasks.TASKS["written"], "abcdefghijklmnop.123"
 
@@ -71,18 +71,17 @@ verdicts.show(runs, hypotheses, contrasts)
 
 # %% tags=["hide"]
 lengths = (1, 2, 3)
-_, axes = plt.subplots(figsize=(4.6, 4.2))
-learned, medians = {}, []
-for y, way in enumerate(written.WAYS):
+learned, medians, cells = {}, [], []
+for way in written.WAYS:
     found = runs["written", way].values()
-    medians.append([statistics.median(run[k] for run in found) for k in lengths])
-    for x, k in enumerate(lengths):
+    for k in lengths:
         learned[way, k] = sum(run[k] >= verdicts.LEARNED for run in found), len(found)
-        ink = "w" if medians[y][x] < 0.6 else "k"
-        good, n = learned[way, k]
-        cell = f"{medians[y][x]:.2f} ({good}/{n})"
-        axes.text(x, y, cell, ha="center", va="center", color=ink)
-axes.imshow(medians, vmin=0, vmax=1, cmap="viridis", aspect="auto")
+    row = [statistics.median(run[k] for run in found) for k in lengths]
+    shares = [f"({good}/{n})" for good, n in (learned[way, k] for k in lengths)]
+    cells.append([f"{median:.2f} {share}" for median, share in zip(row, shares)])
+    medians.append(row)
+_, axes = plt.subplots(figsize=(4.6, 4.2))
+figures.heat_map(axes, medians, vmax=1, texts=cells)
 axes.set_xticks(range(len(lengths)), lengths)
 axes.set_yticks(range(len(written.WAYS)), written.WAYS)
 axes.set(xlabel="steps on", title="What is learned goes with what can be read")
