@@ -300,7 +300,8 @@ def load_tokenizer(name, texts=(), size=2048):
 
         special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>"]
         bpe = ByteLevelBPETokenizer()
-        texts = map(short_words, texts)
+        # a text as a whole would take eighty times its size
+        texts = (part for text in texts for part in pieces(short_words(text)))
         bpe.train_from_iterator(texts, size, special_tokens=special, show_progress=False)
         bpe = Tokenizer.from_str(bpe.to_str())  # out of its wrapper
         return PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token=special[0])

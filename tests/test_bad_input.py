@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import shlex
 import time
 
@@ -356,6 +357,28 @@ def test_a_long_unbroken_word_and_a_long_row_cost_seconds(tmp_path):
     assert time.process_time() - began < 30
     ids = next(md.encode([[(word, True)]], data.tokenizer))[0]
     assert data.tokenizer.decode(ids) == word
+
+
+def test_a_long_text_makes_the_tokenizer_in_pieces_and_the_same_one(monkeypatch):
+    """As a whole it would take eighty times its size."""
+    from tokenizers import ByteLevelBPETokenizer
+
+    train, lengths = ByteLevelBPETokenizer.train_from_iterator, []
+
+    def seen(self, texts, *args, **kwargs):
+        texts = list(texts)
+        lengths.append(max(map(len, texts)))
+        train(self, texts, *args, **kwargs)
+
+    monkeypatch.setattr(ByteLevelBPETokenizer, "train_from_iterator", seen)
+    draw = random.Random(0)
+    words = ["".join(draw.choices("abcdefg", k=draw.randint(2, 8))) for _ in range(300)]
+    text = " ".join(draw.choices(words, k=30_000))
+    assert len(text) > 2 * minidepth_data.LONGEST
+    vocabulary = md.load_tokenizer("embedded", [text], 400).get_vocab()
+    monkeypatch.setattr(minidepth_data, "LONGEST", len(text))
+    assert md.load_tokenizer("embedded", [text], 400).get_vocab() == vocabulary
+    assert lengths[0] <= 50_000 and lengths[1] == len(text)
 
 
 def test_long_texts_are_tokenized_in_pieces_that_make_up_the_whole():
