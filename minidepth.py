@@ -176,7 +176,7 @@ class TrainConfig:
 PRESETS = {
     "report": dict(vocab_size=151_665),
     # attention alone: with a feed-forward part some seeds do not learn in this time; a short memory
-    # of the gradient: with beta1 0.9 look-ups come 100 steps later, and in some runs never
+    # of the gradient: with beta1 0.9 look-ups come some 50 steps later (docs/tutorials/13_seeds.py)
     "laptop": dict(
         block_size=96, n_heads=4, d_model=64, d_ff=0, dropout=0.0, tie_weights=False, init_std=0.1,
         data=("embedded",), ring_questions=3, max_rows=12_000, tokenizer="embedded", packing="pad",

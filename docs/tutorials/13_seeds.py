@@ -14,16 +14,19 @@
 # ten with one layer:
 
 # %%
+import json
+import math
 import statistics
 
 import matplotlib.pyplot as plt
+from scipy.stats import mannwhitneyu
 
 from studies import results, verdicts
 
 families = {"lookup": "C2", "order": "C3", "chain": "C1"}
 folder = results.RESULTS / "first-run"
 first_runs = {
-    L: [results.result(path) for path in sorted(folder.glob(f"{L}-layers-seed-4*-1-threads"))]
+    L: [results.result(path) for path in sorted(folder.glob(f"{L}-layers-seed-*-1-threads"))]
     for L in (1, 12)
 }
 
@@ -60,53 +63,135 @@ all_axes[1].set_xlabel("step")
 plt.show()
 
 # %% [markdown]
-# What to see: with twelve layers, look-ups come within 50 to 100 steps, after 300 in which hardly
-# anything of them is seen. Orderings grow more evenly, and chains come last. In all ten runs
-# look-ups reach 0.9 first, and chains not before orderings. With one layer no family gets there in
-# these 900 steps; orderings come halfway. Thin lines are runs, thick ones medians over the ten
-# seeds. Between the first and the last run to learn chains lie 300 steps: whoever stops there, with
-# one seed, reports luck.
+# What to see: with twelve layers, look-ups come within 50 to 100 steps, after 200 or more in which
+# hardly anything of them is seen. Orderings grow more evenly, and chains come last, when the
+# learning rate has fallen. In all ten runs look-ups reach 0.9 first, once together with orderings.
+# With one layer no family gets there in these 1,000 steps; orderings come halfway. Thin lines are
+# runs, thick ones medians over the ten seeds. Between the first and the last run to learn chains
+# lie 150 steps: whoever stops there, with one seed, reports luck.
 #
-# Ten seeds are not many either. We ran ten more, with two threads each. Nine of them learn look-ups
-# when those above do, though in one of the nine orderings come a little earlier. In the tenth, seed
-# 52, look-ups come last:
+# Ten seeds are not many either. We ran ten more, with two threads each:
 
 # %%
-ten_more = [results.result(path) for path in sorted(folder.glob("12-layers-seed-5*-2-threads"))]
-odd = ten_more[2]
+ten_more = [results.result(path) for path in sorted(folder.glob("12-layers-seed-*-2-threads"))]
 for run in ten_more:
     steps = ", ".join(f"{family} {onset(run, family) or '–'}" for family in families)
     print(f"seed {run['seed']}: accuracy {run['accuracy']:.3f}; at 0.9 from step: {steps}")
 
 # %% [markdown]
-# Its look-ups reach 0.9 at step 900, where those of the others took 300 to 450, and its orderings
-# of three steps were not learned when the run ended. It answers 0.922 of the problems. So of twenty
-# first runs nineteen answer 0.95 or more. The twentieth shows what the ten of the figure did not:
-# the order in which families come is not fixed, and a run may be late by half of its steps.
+# Nine of these learn in the same order, at about the same steps. In the tenth, seed 118, chains
+# come first, at step 600; look-ups come at 650, and orderings of three steps are not learned when
+# the run ends. It answers 0.940. So of twenty first runs nineteen answer 0.95 or more. The
+# twentieth shows what the ten of the figure did not: the order in which families come is not fixed.
 #
-# Can that be mended? We tried more steps, 1,200, and an optimizer that remembers the square of the
-# gradient for longer (`beta2` 0.99 instead of 0.95): on the two seeds on which we tried this,
-# look-ups had come 50 steps sooner. Then we ran seeds that had not been looked at:
+# ## Four tries at a surer first run
+#
+# These are the fourth settings of this command with three questions about each ring. Each time they
+# were fixed on other seeds and other problems, and then run on seeds that had not been looked at.
+# All of those runs are stored:
 
 # %%
-folder = results.RESULTS / "first-run-longer"
-longer = [results.result(path) for path in sorted(folder.glob("12-layers-seed-*-threads"))]
-for run in longer:
-    steps = ", ".join(f"{family} {onset(run, family) or '–'}" for family in families)
-    print(f"seed {run['seed']}: accuracy {run['accuracy']:.3f}; at 0.9 from step: {steps}")
-print("\nlook-ups at 0.9 from step")
-looks = {"900 steps": [*first_runs[12], *ten_more], "1,200 steps": longer}
-looks = {name: sorted(onset(run, "lookup") or 9999 for run in runs) for name, runs in looks.items()}
-for name, steps in looks.items():
-    print(f"{name:11} median {statistics.median(steps):.0f}, the last three {steps[-3:]}")
+tries = {
+    "beta1 0.9, beta2 0.95,  900 steps": "first-run-momentum",
+    "beta1 0.9, beta2 0.99, 1200 steps": "first-run-longer",
+    "beta1 0.5, beta2 0.95,  900 steps": "first-run-short",
+    "beta1 0.7, beta2 0.95, 1000 steps": "first-run",
+}
+looks, shares = {}, {}
+for name, kept in tries.items():
+    paths = sorted((results.RESULTS / kept).glob("12-layers-seed-*-threads"))
+    runs = [results.result(path) for path in paths]
+    looks[kept] = sorted(onset(run, "lookup") or math.inf for run in runs)
+    shares[kept] = [run["accuracy"] >= 0.95 for run in runs]
+    print(f"{name}: {sum(shares[kept])} of {len(runs)} answer 0.95 or more,")
+    print(f"  lowest {min(run['accuracy'] for run in runs):.3f};", end=" ")
+    last = ", ".join(f"{step}" if step < math.inf else "never" for step in looks[kept][-3:])
+    print(f"look-ups at 0.9: median step {statistics.median(looks[kept]):.0f}, last three {last}")
 
 # %% [markdown]
-# This did not mend it. At the median look-ups do come sooner, as the two seeds had promised. But
-# they also spread: in two runs they come at step 600 and 700, and in one, seed 73, never, which is
-# 9999 above. So the command is what it was: it learned in nineteen of twenty runs, and takes a
-# quarter less time. What is better at the median need not be surer, and two seeds cannot tell.
+# With the first settings, one run of twenty was late: its look-ups came at step 900, and it
+# answered 0.922. More steps and a longer memory of the squared gradient (`beta2`) made the median
+# better and the worst run worse: one of seventeen never learned look-ups. What is better at the
+# median need not be surer.
 #
-# Even forty can mislead. Look at the chains that one layer answers, in all first runs of one
+# What makes look-ups come sooner is `beta1`. AdamW does not follow the gradient of a step but an
+# average of the last ones, and `beta1` says how far back it goes: about ten steps with 0.9, three
+# with 0.7, two with 0.5. The lead came from a smaller question, two layers and nothing but
+# look-ups, which takes half a minute per run:
+
+# %%
+lines = (results.RESULTS / "first-run" / "tuning.jsonl").read_text().splitlines()
+tuning = [json.loads(line) for line in lines]
+
+
+def learned_at(run):
+    """The first evaluation at which look-ups are learned; None if none is."""
+    for row in run["evaluations"]:
+        # the loss tells where there was nothing else to learn
+        alone = run["only_lookups_until"] and row["train_loss"] < 0.1
+        if alone or row.get("lookup", 0) >= 0.9:
+            return row["step"]
+
+
+found = {}  # {(problems, beta1): {seed: step}}
+for run in tuning:
+    problems = {2: "2 layers, look-ups alone", 12: "12 layers, all families"}.get(run["n_layers"])
+    if problems and run["changed"].keys() <= {"beta1", "steps"}:
+        if run["n_layers"] == 2 or not run["only_lookups_until"]:
+            steps = found.setdefault((problems, run["changed"].get("beta1", 0.9)), {})
+            steps.setdefault(run["seed"], learned_at(run))
+for (problems, beta1), steps in sorted(found.items(), reverse=True):
+    told = ", ".join(f"{step or '–'} (seed {seed})" for seed, step in sorted(steps.items()))
+    print(f"{problems}, beta1 {beta1}: {told}")
+
+# %% [markdown]
+# With two layers, the step falls from 250 to 150 as the memory gets shorter. With twelve layers and
+# all families, look at seeds 4 and 6, which every line has: look-ups come at 300 with 0.7, and with
+# 0.9 just at 450 or not by then. With 0.5 they come about as soon as with 0.7, but chains are late:
+# two of the four runs above with 0.5 end at 0.973 and 0.952. So we took 0.7, and 100 steps more. We
+# do not know why a shorter memory finds look-ups sooner, and have tried it nowhere else. What else
+# was tried on these seeds, such as rotary positions, fewer heads, or look-ups alone at first, [did
+# not help](../results/README.md#first-run).
+#
+# What do the fresh runs show of it?
+
+# %%
+now, then = looks["first-run"], looks["first-run-momentum"]
+low, high = verdicts.exact_interval(sum(shares["first-run"]), len(shares["first-run"]))
+print(
+    f"at 0.95 or more: {sum(shares['first-run'])} of {len(now)}, interval {low:.2f} to {high:.2f};"
+)
+p = verdicts.fisher(shares["first-run"], shares["first-run-momentum"])
+print(f"  against {sum(shares['first-run-momentum'])} of {len(then)} with beta1 0.9: p = {p:.2f}")
+middle = [f"{statistics.median(steps):.0f}" for steps in (now, then)]
+print(f"look-ups at 0.9: median step {middle[0]}, with beta1 0.9 {middle[1]};", end=" ")
+print(f"Mann-Whitney p = {mannwhitneyu(now, then).pvalue:.2g}")
+
+# %% [markdown]
+# Look-ups come sooner, and half of the runs now answer 0.998 or more instead of 0.995. Not all of
+# that need be due to `beta1`: with 1,000 steps the learning rate also falls a little later, at step
+# 300 it is 2.6e-3 instead of 2.5e-3. But the first run is no surer than it was, nineteen of twenty
+# both times. What goes wrong is the same each time:
+
+# %%
+everything = []
+for kept in tries.values():
+    for path in sorted((results.RESULTS / kept).glob("12-layers-seed-*-threads")):
+        run = results.result(path)
+        steps = [onset(run, family) or math.inf for family in families]
+        everything.append((run["accuracy"], run["seed"], steps[2] < steps[0]))
+first = sorted(run for run in everything if run[2])
+print(f"chains before look-ups in {len(first)} of {len(everything)} runs:", end=" ")
+print(", ".join(f"seed {seed} {accuracy:.3f}" for accuracy, seed, _ in first))
+others = min(accuracy for accuracy, _, chains_first in everything if not chains_first)
+print(f"lowest accuracy of the {len(everything) - len(first)} others: {others:.3f}")
+
+# %% [markdown]
+# Chains come before look-ups in three of 61 runs, and these three are the ones that fall short. We
+# saw this after the runs, so it is an observation to test, not a law. It says where to look next:
+# at what keeps a run from taking chains first.
+#
+# Even sixty runs can mislead. Look at the chains that one layer answers, in all first runs of one
 # layer that are stored, of these settings and of earlier ones:
 
 # %%
@@ -171,38 +256,51 @@ for n in (10, 20, 30):
 # %%
 assert set(sum(onsets[1].values(), [])) == {None}
 for look, order, chain in zip(*(onsets[12][family] for family in families)):
-    assert look < order <= chain
-assert max(onsets[12]["chain"]) - min(onsets[12]["chain"]) == 300
-assert len(ten_more) == 10 and odd["seed"] == 52 and f"{odd['accuracy']:.3f}" == "0.922"
-assert onset(odd, "lookup") == 900 and odd["accuracy_by_problem"]["order 3"] < 0.75
-looked = [onset(run, "lookup") for run in ten_more if run is not odd] + onsets[12]["lookup"]
-assert (min(looked), max(looked)) == (300, 450)
-assert len(chains) >= 40 and second < 0.2 and best > 0.5 and lucky == 66
-bad = [run for run in longer if run["accuracy"] < 0.95]
-assert [run["seed"] for run in bad] == [73] and onset(bad[0], "lookup") is None
-assert [statistics.median(steps) for steps in looks.values()] == [400, 350]
-assert looks["1,200 steps"][-3:] == [600, 700, 9999] and looks["900 steps"][-2] == 450
+    assert look <= order < chain
+assert max(onsets[12]["chain"]) - min(onsets[12]["chain"]) == 150
 twenty = [run["accuracy"] for run in [*first_runs[12], *ten_more]]
-assert sum(accuracy >= 0.95 for accuracy in twenty) == 19
-shares = [f"{run['accuracy']:.3f}" for run in (before[0], here[0])]
-assert shares == ["0.975", "0.860"]
+assert len(ten_more) == 10 and sum(accuracy >= 0.95 for accuracy in twenty) == 19
+(odd,) = [run for run in ten_more if run["accuracy"] < 0.95]
+assert odd["seed"] == 118 and f"{odd['accuracy']:.3f}" == "0.940"
+assert [onset(odd, family) for family in families] == [650, None, 600]
+assert odd["accuracy_by_problem"]["order 3"] < 0.6
+for run in ten_more:
+    if run is not odd:
+        assert onset(run, "lookup") <= onset(run, "order") < onset(run, "chain")
+        for family in families:
+            low, high = min(onsets[12][family]), max(onsets[12][family])
+            assert low - 50 <= onset(run, family) <= high + 50
+assert f"{statistics.median(twenty):.3f}" == "0.998"
+assert [seed for _, seed, _ in first] == [73, 52, 118] and others > 0.95 > first[-1][0]
+told = {kept: (sum(good), len(good)) for kept, good in shares.items()}
+assert told["first-run"] == told["first-run-momentum"] == (19, 20) and len(everything) == 61
+assert told["first-run-longer"] == (16, 17) and told["first-run-short"] == (4, 4)
+middles = {kept: statistics.median(steps) for kept, steps in looks.items()}
+assert middles["first-run-longer"] < middles["first-run-momentum"] == 400
+assert looks["first-run-momentum"][-1] == 900 and looks["first-run-longer"][-1] == math.inf
+assert mannwhitneyu(now, then).pvalue < 0.01 and p == 1
+alone = {beta1: steps for (problems, beta1), steps in found.items() if problems[0] == "2"}
+assert alone[0.9] == {4: 250, 6: 260} and alone[0.7] == {4: 150, 6: 160}
+assert len(chains) == 60 and second < 0.3 and best > 0.5 and lucky == 66
+assert [f"{run['accuracy']:.3f}" for run in (before[0], here[0])] == ["0.975", "0.860"]
 assert verdicts.fisher([True] * 5 + [False] * 5, [True] + [False] * 9) > 0.05
 assert verdicts.fisher([True] * 10 + [False] * 10, [True] * 2 + [False] * 18) < 0.05
 
 # %% [markdown]
 # ## Exercises
 #
-# 1. If twelve layers learn chains at some step between 550 and 850, in how many of the ten runs
+# 1. If twelve layers learn chains at some step between 600 and 750, in how many of the ten runs
 #    would a look at step 650 have found them?
 
 # %% [markdown] tags=["hint"]
 # The line for chains above has the step of each run.
 
 # %% [markdown] tags=["answer"]
-# In six:
+# In four:
 
 # %% tags=["answer"]
 print(sum(step <= 650 for step in onsets[12]["chain"]))
+assert sum(step <= 650 for step in onsets[12]["chain"]) == 4
 
 # %% [markdown]
 # 2. Train seed 0 with one thread and with two: `OMP_NUM_THREADS=1 python train.py --n_layers 12`.

@@ -112,10 +112,11 @@ plt.show()
 
 # %% [markdown]
 # What to see: for each of the three letters of the walk there is one dark cell, on that letter in
-# the question. In all three rows it is the same head, the first of layer 2. The answer at the end
-# looks at no letter of the question: it stands in the written steps by then. Each row shows the one
-# head of 48 that looks most sharply, chosen after the fact, for one problem (n = 1), so this is a
-# picture of what happens and no measurement. [Looking inside](08_looking_inside.md) measures.
+# the question. The letter that the question starts from is found by a head of the first layer, the
+# two that follow by two heads of the second. The answer at the end looks at no letter of the
+# question: it stands in the written steps by then. Each row shows the one head of 48 that looks
+# most sharply, chosen after the fact, for one problem (n = 1), so this is a picture of what happens
+# and no measurement. [Looking inside](08_looking_inside.md) measures.
 #
 # ## The same model in another language
 #
@@ -156,7 +157,8 @@ assert min(again.values()) >= 58  # of 60
 assert [md.final_answer(text) == p["answer"] for text, p in zip(said[12], some)] == [True] * 3
 walk = [i for i, word in enumerate(words[len(prompt) :]) if word in "abcdefghij"][:3]
 assert [words[first + seen[i].argmax()] for i in walk] == "j f d".split()
-assert {best[i].item() for i in walk} == {1 * H + 0} and min(seen[i].max() for i in walk) > 0.9
+assert [best[i].item() // H for i in walk] == [0, 1, 1] and len({best[i].item() for i in walk}) == 3
+assert min(seen[i].max() for i in walk) > 0.8
 
 # %% [markdown]
 # ## Exercises
@@ -168,9 +170,9 @@ assert {best[i].item() for i in walk} == {1 * H + 0} and min(seen[i].max() for i
 # `minidepth_data.is_held_out(question, 90)` says whether training left a sum out. Ask all 90.
 
 # %% [markdown] tags=["answer"]
-# One layer answers about half of the sums that it has seen, and none of those that it has not. It
-# has learned some of them by heart. Twelve layers answer all 90, so they know more than what they
-# have seen.
+# One layer answers more than half of the sums that it has seen, and none of those that it has not.
+# It has learned these by heart. Twelve layers answer all 90, so they know more than what they have
+# seen.
 
 # %% tags=["answer"]
 from minidepth_data import is_held_out  # noqa: E402
@@ -187,7 +189,7 @@ for where, those in sums.items():
     for L in models:
         answered[L, where] = int(sum(md.answers_right(models[L], tokenizer, those)))
         print(f"{names[L]:9} {where:16} {answered[L, where]} of {len(those)} right")
-assert answered[1, "held out"] <= 2 and 15 <= answered[1, "seen in training"] <= 27
+assert answered[1, "held out"] <= 2 and 23 <= answered[1, "seen in training"] <= 30
 assert answered[12, "held out"] >= 45 and answered[12, "seen in training"] >= 43
 
 # %% [markdown]
@@ -197,8 +199,8 @@ assert answered[12, "held out"] >= 45 and answered[12, "seen in training"] >= 43
 # Compare what it writes with the worked steps of the problem, letter by letter.
 
 # %% [markdown] tags=["answer"]
-# None is wrong. It writes the first step or two as they are and then stops, as if it had been asked
-# for fewer: it can walk on, but has never seen a four and does not know how far to go.
+# None is wrong. It writes the first step as it is and then stops, as if it had been asked for one:
+# it can walk on, but has never seen a four and does not know how far to go.
 
 # %% tags=["answer"]
 four = [md.problem_of(row) for row in md.embedded_rows(20, True, (4,), families=("lookup",))]
@@ -212,7 +214,7 @@ for n in sorted({n for n, _ in walks}):
     some = [right for length, right in walks if length == n]
     steps = f"{n} step{'s' * (n > 1)}"
     print(f"{steps} written in {len(some)} of 20 answers, all of them right in {sum(some)}")
-assert sum(right for _, right in walks) >= 19 and max(n for n, _ in walks) < 4
+assert sum(right for _, right in walks) >= 19 and {n for n, _ in walks} == {1}
 
 # %% [markdown]
 # 3. To run: train a model of two layers with `python train.py --n_layers 2`, and store it with
