@@ -142,8 +142,8 @@ for run in tuning:
             steps = found.setdefault((problems, run["changed"].get("beta1", 0.9)), {})
             steps.setdefault(run["seed"], learned_at(run))
 for (problems, beta1), steps in sorted(found.items(), reverse=True):
-    told = ", ".join(f"{step or '–'} (seed {seed})" for seed, step in sorted(steps.items()))
-    print(f"{problems}, beta1 {beta1}: {told}")
+    told = ", ".join(f"{seed} → {step or '–'}" for seed, step in sorted(steps.items()))
+    print(f"{problems}, beta1 {beta1}; seed → step: {told}")
 
 # %% [markdown]
 # With two layers, the step falls from 250 to 150 as the memory gets shorter. With twelve layers and
