@@ -109,10 +109,9 @@ def run(paths):
     files = pages.kept(paths)
     if not serving:
         try:
-            pages.run_missing(files)
+            files = pages.run_missing(files)
         except RuntimeError as error:
             raise PluginError(str(error)) from None
-        files = pages.kept(paths)  # what has run is known by what it read
     said = {}
     for path, file in files.items():
         said[path] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None

@@ -197,7 +197,8 @@ def replace(file, content):
 
 
 def run_missing(files):
-    """Run the pages of {page: file} whose file is not there, some at once; older files go.
+    """Run the pages of {page: file} whose file is not there, some at once, and let older files go →
+    {page: file}, where what has run is known by what it read.
 
     RuntimeError: a page failed. The others end or do not begin.
     """
@@ -211,9 +212,12 @@ def run_missing(files):
             pool.shutdown(wait=False, cancel_futures=True)
             stop()
             raise
-    for path, file in kept(files).items():
+    if missing:
+        files = kept(files)
+    for path, file in files.items():
         for old in set(KEPT.glob(f"{path.parent.name}-{path.stem}-*")) - {file}:
             old.unlink()
+    return files
 
 
 def stop():

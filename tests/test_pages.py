@@ -132,9 +132,8 @@ def test_a_page_that_has_run_depends_on_the_results_that_it_read(project):
         pages.run_missing(files)
         assert all(file.exists() for file in pages.kept(pages.pages()).values())
     page = docs / "tutorials" / "01_page.py"
-    page.write_text(
-        "# %%\nopen('docs/results/b/c/log.jsonl').read()\n"
-    )  # other code, other results
+    # other code, which reads other results
+    page.write_text("# %%\nopen('docs/results/b/c/log.jsonl').read()\n")
     pages.run_missing(pages.kept(pages.pages()))
     (docs / "results" / "a" / "log.jsonl").write_text("[]\n")
     files = pages.kept(pages.pages())
