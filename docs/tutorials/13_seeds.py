@@ -98,10 +98,10 @@ tries = {
     "beta1 0.5, beta2 0.95,  900 steps": "first-run-short",
     "beta1 0.7, beta2 0.95, 1000 steps": "first-run",
 }
-looks, shares = {}, {}
+tried, looks, shares = {}, {}, {}
 for name, kept in tries.items():
     paths = sorted((results.RESULTS / kept).glob("12-layers-seed-*-threads"))
-    runs = [results.result(path) for path in paths]
+    runs = tried[kept] = [results.result(path) for path in paths]
     looks[kept] = sorted(onset(run, "lookup") or math.inf for run in runs)
     shares[kept] = [run["accuracy"] >= 0.95 for run in runs]
     print(f"{name}: {sum(shares[kept])} of {len(runs)} answer 0.95 or more,")
@@ -175,12 +175,10 @@ print(f"Mann-Whitney p = {mannwhitneyu(now, then).pvalue:.2g}")
 # both times. What goes wrong is the same each time:
 
 # %%
-everything = []
-for kept in tries.values():
-    for path in sorted((results.RESULTS / kept).glob("12-layers-seed-*-threads")):
-        run = results.result(path)
-        steps = [onset(run, family) or math.inf for family in families]
-        everything.append((run["accuracy"], run["seed"], steps[2] < steps[0]))
+everything = []  # (accuracy, seed, whether chains came before look-ups)
+for run in sum(tried.values(), []):
+    steps = [onset(run, family) or math.inf for family in families]
+    everything.append((run["accuracy"], run["seed"], steps[2] < steps[0]))
 first = sorted(run for run in everything if run[2])
 print(f"chains before look-ups in {len(first)} of {len(everything)} runs:", end=" ")
 print(", ".join(f"seed {seed} {accuracy:.3f}" for accuracy, seed, _ in first))
