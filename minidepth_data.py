@@ -45,7 +45,7 @@ def embedded_problem(draw, family, steps, modulus=10, ring=()):
     Problems of one key are the same: the numbers of a chain, the ring whatever its first letter,
     the line of letters; in whatever order the pairs are given, and whatever is asked of them.
     `draw()` gives a number from 0 to 1, 1 excluded. Of a `ring` that was given before, a list of
-    letters, a look-up asks from any of them, without its pairs, at most once around.
+    letters, a look-up asks from any of them, without its pairs.
     """
     if family == "chain":
         value, question, work = int(modulus * draw()), [], []
@@ -57,7 +57,7 @@ def embedded_problem(draw, family, steps, modulus=10, ring=()):
         asked = f"{', '.join(question)} modulo {modulus} ?"
         return asked, ", ".join(work), str(value), modulus, asked, modulus * (modulus - 1) ** steps
     if ring:
-        first, steps = int(len(ring) * draw()), min(steps, len(ring) - 1)
+        first = int(len(ring) * draw())
         letters = ring[first:] + ring[:first]
     else:
         letters = sorted("abcdefghij", key=lambda _: draw())
@@ -99,8 +99,9 @@ def embedded_rows(
     """n generated conversations in the published row format, families and step counts in turn, the
     answer after the worked steps or, with `direct`, without them.
 
-    To train on, a ring is asked so many `questions`, one after another, each with the next of the
-    step counts. The test asks one.
+    To train on, a ring is asked so many `questions`, one after another. All but the first go from
+    a letter to the one before it, all the way round: the more of a walk is written, the sooner is
+    a look-up learned (docs/tutorials/13_seeds.py). The test asks one.
 
     Training never sees what is_held_out(). No key is held out twice; a kind that has no more drops
     out, and if none is left there are fewer than n rows; ValueError if there are none at all. Only
@@ -122,9 +123,9 @@ def embedded_rows(
             if held_out:
                 taken.add(key)
             elif family == "lookup":
-                for later in range(1, questions):
-                    count = steps[(steps.index(k) + later) % len(steps)]
-                    asked.append(embedded_problem(draw, family, count, ring=key.split())[:3])
+                ring = key.split()
+                for _ in range(1, questions):
+                    asked.append(embedded_problem(draw, family, len(ring) - 1, ring=ring)[:3])
             messages = []
             for question, work, answer in asked:
                 says = f"#### {answer}" if direct else f"<think>\nSo {work}\n</think>\n\n {answer}"

@@ -25,6 +25,13 @@ for family, means in MEANS.items():
     work = said.split("\n")[1].removeprefix("So ")
     print(f"| {family} | {means} | {question} | {work} | {md.final_answer(said)} |")
 
+print(f"""
+In training the laptop preset asks {md.PRESETS["laptop"]["ring_questions"]} questions about each ring, one after another: the one above, and
+then from some letter to the one before it, all the way round. These later walks are not in the
+test. They are there because with them look-ups are learned sooner
+([Seeds, threads, luck](../tutorials/13_seeds.md)).
+""")
+
 print("""
 ## How many there are
 
