@@ -101,7 +101,7 @@ def embedded_rows(
 
     To train on, a ring is asked so many `questions`, one after another. All but the first go from
     a letter to the one before it, all the way round: the more of a walk is written, the sooner is
-    a look-up learned (docs/tutorials/13_seeds.py). The test asks one.
+    a look-up learned (docs/tutorials/15_first_run.py). The test asks one.
 
     Training never sees what is_held_out(). No key is held out twice; a kind that has no more drops
     out, and if none is left there are fewer than n rows; ValueError if there are none at all. Only

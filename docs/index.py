@@ -75,6 +75,7 @@ assert counts["wide,\nonce", 1] == counts["wide,\nonce", 2] == 0
 # |---|---|
 # | ask a model of one layer and one of twelve | [Ask the models](tutorials/ask.md) |
 # | see when a run learns, and how much is luck | [Seeds, threads, luck](tutorials/13_seeds.md) |
+# | find out why a run fails to learn | [A first run that learns](tutorials/15_first_run.md) |
 # | find how many layers a task needs | [Depth thresholds](tutorials/06_depth_thresholds.md) |
 # | compare written steps with layers | [Thinking against depth](tutorials/07_thinking.md) |
 # | know why written steps help | [Written steps, taken apart](tutorials/14_written_steps.md) |

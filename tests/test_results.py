@@ -61,6 +61,10 @@ def test_the_readme_tells_the_study_as_it_was_logged():
         ("first-run", "12 layers, two threads", 2, 10),
         ("first-run", "1 layer, two threads", 2, 10),
         ("first-run", "1 layer", 1, 10),
+        ("first-run-three-passes", "12 layers", 1, 10),
+        ("first-run-three-passes", "12 layers, two threads", 2, 10),
+        ("first-run-three-passes", "1 layer, two threads", 2, 10),
+        ("first-run-three-passes", "1 layer", 1, 10),
         ("first-run-short", "12 layers", 1, 4),
         ("first-run-momentum", "12 layers", 1, 10),
         ("first-run-momentum", "12 layers, two threads", 2, 10),
@@ -174,6 +178,16 @@ def test_a_result_has_the_settings_the_last_evaluation_and_what_follows_from_bot
         sum(row[f"params_{part}"] for part in ("embedding", "position", "blocks"))
         < (row["params_total"])
     )
+
+
+def test_onset_is_the_first_evaluation_that_reaches_enough():
+    log = [dict(step=1), dict(step=50, accuracy_by_family=dict(chain=0.5, order=0.9))]
+    log.append(dict(step=100, accuracy_by_family=dict(chain=0.9, order=0.2)))
+    assert results.onset(dict(log=log), "chain") == 100
+    assert results.onset(dict(log=log), "chain", 0.5) == 50
+    assert results.onset(dict(log=log), "order") == 50  # it need not last
+    assert results.onset(dict(log=log), "lookup") is None
+
 
 
 @pytest.mark.parametrize(

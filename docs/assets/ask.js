@@ -226,7 +226,7 @@ function start(root) {
     const { problem } = composer
     try {
       if (!models) {
-        state.textContent = "Loading the two models, 0.65 MB …"
+        state.textContent = "Loading the two models, 0.66 MB …"
         const folders = Object.keys(MODELS).map((name) => `${root.dataset.models}/${name}`)
         models = await Promise.all(folders.map(load))
       }

@@ -29,7 +29,7 @@ print(f"""
 In training the laptop preset asks {md.PRESETS["laptop"]["ring_questions"]} questions about each ring, one after another: the one above, and
 then from some letter to the one before it, all the way round. These later walks are not in the
 test. They are there because with them look-ups are learned sooner
-([Seeds, threads, luck](../tutorials/13_seeds.md)).
+([A first run that learns](../tutorials/15_first_run.md)).
 """)
 
 print("""

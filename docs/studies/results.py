@@ -108,6 +108,15 @@ def result(run_dir):
     return row
 
 
+def onset(run, family, enough=0.9):
+    """The step of the first evaluation at which a result() answers `enough` of a family's held-out
+    problems, as its log says; None if there is none."""
+    for row in run["log"]:
+        if row.get("accuracy_by_family", {}).get(family, 0) >= enough:
+            return row["step"]
+    return None
+
+
 def grouped(runs):
     """Runs as dicts with `labels` → {labels without the seed, as pairs: the runs of all seeds}."""
     groups = {}

@@ -79,8 +79,8 @@ for seed in (0, 1, 2):
 #
 # ## Twelve layers on the embedded problems
 #
-# Next, the model that `python train.py --n_layers 12 --seed 0 --steps 900 --beta1 0.9` trains,
-# which was the main job when we did this: attention alone, width 64, four heads per layer. It is
+# Next, the model that `python train.py --n_layers 12 --seed 0` trained with the settings that the
+# main job had when we did this: attention alone, width 64, four heads per layer, 900 steps. It is
 # **one run (n = 1)**. What follows was measured after the training, by `python -m studies.layers`,
 # on 200 held-out problems; the [file](../results/README.md#layers) has its command and hardware.
 # The model reads the right words up to each place, and we ask whether it knows the next one. The

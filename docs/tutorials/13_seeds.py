@@ -29,16 +29,7 @@ first_runs = {
     L: [results.result(path) for path in sorted(folder.glob(f"{L}-layers-seed-*-1-threads"))]
     for L in (1, 12)
 }
-
-
-def onset(run, family, enough=0.9):
-    """The first evaluation at which the family is answered at `enough`; None if at none."""
-    for row in run["log"]:
-        if row.get("accuracy_by_family", {}).get(family, 0) >= enough:
-            return row["step"]
-
-
-onsets = {L: {f: [onset(run, f) for run in found] for f in families}
+onsets = {L: {f: [results.onset(run, f) for run in found] for f in families}
           for L, found in first_runs.items()}  # fmt: skip
 for L, by_family in onsets.items():
     for family, steps in by_family.items():
@@ -75,120 +66,15 @@ plt.show()
 # %%
 ten_more = [results.result(path) for path in sorted(folder.glob("12-layers-seed-*-2-threads"))]
 for run in ten_more:
-    steps = ", ".join(f"{family} {onset(run, family) or '–'}" for family in families)
+    steps = ", ".join(f"{family} {results.onset(run, family) or '–'}" for family in families)
     print(f"seed {run['seed']}: accuracy {run['accuracy']:.3f}; at 0.9 from step: {steps}")
 
 # %% [markdown]
-# Nine of these learn in the same order, at about the same steps. In the tenth, seed 118, chains
-# come first, at step 600; look-ups come at 650, and orderings of three steps are not learned when
-# the run ends. It answers 0.940. So of twenty first runs nineteen answer 0.95 or more. The
-# twentieth shows what the ten of the figure did not: the order in which families come is not fixed.
+# NINE TEXT
 #
-# ## Four tries at a surer first run
-#
-# These are the fourth settings of this command with three questions about each ring. Each time they
-# were fixed on other seeds and other problems, and then run on seeds that had not been looked at.
-# All of those runs are stored. Of the second settings we stopped after seventeen runs of twenty for
-# lack of time, of the third after four, because two of them had learned chains late:
-
-# %%
-tries = {
-    "beta1 0.9, beta2 0.95,  900 steps": "first-run-momentum",
-    "beta1 0.9, beta2 0.99, 1200 steps": "first-run-longer",
-    "beta1 0.5, beta2 0.95,  900 steps": "first-run-short",
-    "beta1 0.7, beta2 0.95, 1000 steps": "first-run",
-}
-tried, looks, shares = {}, {}, {}
-for name, kept in tries.items():
-    paths = sorted((results.RESULTS / kept).glob("12-layers-seed-*-threads"))
-    runs = tried[kept] = [results.result(path) for path in paths]
-    looks[kept] = sorted(onset(run, "lookup") or math.inf for run in runs)
-    shares[kept] = [run["accuracy"] >= 0.95 for run in runs]
-    print(f"{name}: {sum(shares[kept])} of {len(runs)} answer 0.95 or more,")
-    print(f"  lowest {min(run['accuracy'] for run in runs):.3f};", end=" ")
-    last = ", ".join(f"{step}" if step < math.inf else "never" for step in looks[kept][-3:])
-    print(f"look-ups at 0.9: median step {statistics.median(looks[kept]):.0f}, last three {last}")
-
-# %% [markdown]
-# With the first settings, one run of twenty was late: its look-ups came at step 900, and it
-# answered 0.922. More steps and a longer memory of the squared gradient (`beta2`) made the median
-# better and the worst run worse: one of seventeen never learned look-ups. What is better at the
-# median need not be surer.
-#
-# What makes look-ups come sooner is `beta1`. AdamW does not follow the gradient of a step but an
-# average of the last ones, and `beta1` says how far back it goes: about ten steps with 0.9, three
-# with 0.7, two with 0.5. The lead came from a smaller question, two layers and nothing but
-# look-ups, which takes half a minute per run:
-
-# %%
-lines = (results.RESULTS / "first-run" / "tuning.jsonl").read_text().splitlines()
-tuning = [json.loads(line) for line in lines]
-
-
-def learned_at(run):
-    """The first evaluation at which look-ups are learned; None if none is."""
-    for row in run["evaluations"]:
-        # the loss tells where there was nothing else to learn
-        alone = run["only_lookups_until"] and row["train_loss"] < 0.1
-        if alone or row.get("lookup", 0) >= 0.9:
-            return row["step"]
-
-
-found = {}  # {(problems, beta1): {seed: step}}
-for run in tuning:
-    problems = {2: "2 layers, look-ups alone", 12: "12 layers, all families"}.get(run["n_layers"])
-    if problems and run["changed"].keys() <= {"beta1", "steps"}:
-        if run["n_layers"] == 2 or not run["only_lookups_until"]:
-            steps = found.setdefault((problems, run["changed"].get("beta1", 0.9)), {})
-            steps.setdefault(run["seed"], learned_at(run))
-for (problems, beta1), steps in sorted(found.items(), reverse=True):
-    told = ", ".join(f"{seed} → {step or '–'}" for seed, step in sorted(steps.items()))
-    print(f"{problems}, beta1 {beta1}; seed → step: {told}")
-
-# %% [markdown]
-# With two layers, the step falls from 250 to 150 as the memory gets shorter. With twelve layers and
-# all families, look at seeds 4 and 6, which every line has: look-ups come at 300 with 0.7, and with
-# 0.9 just at 450 or not by then. With 0.5 they come about as soon as with 0.7, but chains are late:
-# two of the four runs above with 0.5 end at 0.973 and 0.952. So we took 0.7, and 100 steps more. We
-# do not know why a shorter memory finds look-ups sooner, and have tried it nowhere else. What else
-# was tried on these seeds, such as rotary positions, fewer heads, or look-ups alone at first, [did
-# not help](../results/README.md#first-run).
-#
-# What do the fresh runs show of it?
-
-# %%
-now, then = looks["first-run"], looks["first-run-momentum"]
-low, high = verdicts.exact_interval(sum(shares["first-run"]), len(shares["first-run"]))
-print(
-    f"at 0.95 or more: {sum(shares['first-run'])} of {len(now)}, interval {low:.2f} to {high:.2f};"
-)
-p = verdicts.fisher(shares["first-run"], shares["first-run-momentum"])
-print(f"  against {sum(shares['first-run-momentum'])} of {len(then)} with beta1 0.9: p = {p:.2f}")
-middle = [f"{statistics.median(steps):.0f}" for steps in (now, then)]
-print(f"look-ups at 0.9: median step {middle[0]}, with beta1 0.9 {middle[1]};", end=" ")
-print(f"Mann-Whitney p = {mannwhitneyu(now, then).pvalue:.2g}")
-
-# %% [markdown]
-# Look-ups come sooner, and half of the runs now answer 0.998 or more instead of 0.995. Not all of
-# that need be due to `beta1`: with 1,000 steps the learning rate also falls a little later, at step
-# 300 it is 2.6e-3 instead of 2.5e-3. But the first run is no surer than it was, nineteen of twenty
-# both times. What goes wrong is the same each time:
-
-# %%
-everything = []  # (accuracy, seed, whether chains came before look-ups)
-for run in sum(tried.values(), []):
-    steps = [onset(run, family) or math.inf for family in families]
-    everything.append((run["accuracy"], run["seed"], steps[2] < steps[0]))
-first = sorted(run for run in everything if run[2])
-print(f"chains before look-ups in {len(first)} of {len(everything)} runs:", end=" ")
-print(", ".join(f"seed {seed} {accuracy:.3f}" for accuracy, seed, _ in first))
-others = min(accuracy for accuracy, _, chains_first in everything if not chains_first)
-print(f"lowest accuracy of the {len(everything) - len(first)} others: {others:.3f}")
-
-# %% [markdown]
-# Chains come before look-ups in three of 61 runs, and these three are the ones that fall short. We
-# saw this after the runs, so it is an observation to test, not a law. It says where to look next:
-# at what keeps a run from taking chains first.
+# The settings of this command have been fixed five times, and run on fresh seeds each time.
+# [A first run that learns](15_first_run.md) tells why one run in twenty used to fail, and how that
+# was found.
 #
 # Even sixty runs can mislead. Look at the chains that one layer answers, in all first runs of one
 # layer that are stored, of these settings and of earlier ones:
@@ -261,14 +147,14 @@ twenty = [run["accuracy"] for run in [*first_runs[12], *ten_more]]
 assert len(ten_more) == 10 and sum(accuracy >= 0.95 for accuracy in twenty) == 19
 (odd,) = [run for run in ten_more if run["accuracy"] < 0.95]
 assert odd["seed"] == 118 and f"{odd['accuracy']:.3f}" == "0.940"
-assert [onset(odd, family) for family in families] == [650, None, 600]
+assert [results.onset(odd, family) for family in families] == [650, None, 600]
 assert odd["accuracy_by_problem"]["order 3"] < 0.6
 for run in ten_more:
     if run is not odd:
-        assert onset(run, "lookup") <= onset(run, "order") < onset(run, "chain")
+        assert results.onset(run, "lookup") <= results.onset(run, "order") < results.onset(run, "chain")
         for family in families:
             low, high = min(onsets[12][family]), max(onsets[12][family])
-            assert low - 50 <= onset(run, family) <= high + 50
+            assert low - 50 <= results.onset(run, family) <= high + 50
 assert f"{statistics.median(twenty):.3f}" == "0.998"
 assert [seed for _, seed, _ in first] == [73, 52, 118] and others > 0.95 > first[-1][0]
 told = {kept: (sum(good), len(good)) for kept, good in shares.items()}
