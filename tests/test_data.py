@@ -516,7 +516,7 @@ COLUMNS = [
 def test_columns_of_ones_own_that_are_called_like_ours_do_no_harm(tmp_path, jsonl, capsys):
     """They crashed a run after its last step."""
     rows = [dict(question=f"say {i}", answer=f"#### {i % 7}", **COLUMNS[i % 4]) for i in range(60)]
-    flags = "--preset laptop --block_size 96 --n_layers 1 --d_model 16 --n_heads 2 --steps 2"
+    flags = "--preset laptop --block_size 104 --n_layers 1 --d_model 16 --n_heads 2 --steps 2"
     flags += f" --warmup_steps 0 --max_rows 60 --val_fraction 0.4 --out_dir {tmp_path} --name run"
     assert train.main([*flags.split(), "--data", jsonl(rows), "embedded"]) == 0
     row = json.loads((tmp_path / "run" / "log.jsonl").read_text().splitlines()[-1])

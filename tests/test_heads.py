@@ -172,6 +172,6 @@ def test_the_depth_study_sets_depth_and_parameters_apart(capsys):
 
 def test_a_width_is_matched_with_the_words_of_the_data():
     settings = dict(n_layers=1, max_rows=200)
-    n_words = find.load_data(find.configs("laptop", **settings)[1], 96).n_words
+    n_words = find.load_data(find.configs("laptop", **settings)[1], 104).n_words
     known = settings | dict(vocab_size=n_words)
     assert depth.matched_width("laptop", settings, 4) == depth.matched_width("laptop", known, 4)

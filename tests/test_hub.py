@@ -234,7 +234,7 @@ def empty_cache(tmp_path, monkeypatch):
 
 
 def text_data(**changes):
-    return find.load_data(md.configs("laptop", **changes)[1], 96)
+    return find.load_data(md.configs("laptop", **changes)[1], 104)
 
 
 AWAY = [

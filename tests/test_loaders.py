@@ -298,7 +298,7 @@ def test_the_losses_of_sources_are_those_of_the_blocks_measured(jsonl):
 def test_the_packing_study_is_at_equal_steps_and_at_equal_text():
     settings = dict(steps=100, max_rows=400)
     first, rows = changed(packing, "laptop", settings)
-    data = md.load_data(md.configs("laptop", **settings)[1], 96)
+    data = md.load_data(md.configs("laptop", **settings)[1], 104)
     share = (data.train[0] != 0).mean().item()  # no embedded token inside a row has id 0
     assert 0.5 < share < 0.9 and first["packing"] == "pad"
     assert (first["loader"], first["sizes"]) == ("packing", ("val_packing=pad",))
