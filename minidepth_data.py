@@ -100,8 +100,8 @@ def embedded_rows(
     answer after the worked steps or, with `direct`, without them.
 
     To train on, a ring is asked so many `questions`, one after another. All but the first go from
-    a letter to the one before it, all the way round: the more of a walk is written, the sooner is
-    a look-up learned (docs/tutorials/15_first_run.py). The test asks one.
+    a letter to the one before it, all the way round, so that there is more to learn from
+    (docs/tutorials/15_first_run.py). The test asks one.
 
     Training never sees what is_held_out(). No key is held out twice; a kind that has no more drops
     out, and if none is left there are fewer than n rows; ValueError if there are none at all. Only

@@ -189,7 +189,6 @@ def test_onset_is_the_first_evaluation_that_reaches_enough():
     assert results.onset(dict(log=log), "lookup") is None
 
 
-
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [

@@ -28,7 +28,7 @@ for family, means in MEANS.items():
 print(f"""
 In training the laptop preset asks {md.PRESETS["laptop"]["ring_questions"]} questions about each ring, one after another: the one above, and
 then from some letter to the one before it, all the way round. These later walks are not in the
-test. They are there because with them look-ups are learned sooner
+test. They give a row more steps to learn from
 ([A first run that learns](../tutorials/15_first_run.md)).
 """)
 

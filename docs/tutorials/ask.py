@@ -113,9 +113,9 @@ plt.show()
 # %% [markdown]
 # What to see: for each of the three letters of the walk there is one dark cell, on that letter in
 # the question. All three are found by the same head, in the second layer. The answer at the end
-# looks at the question less sharply: it stands in the written steps by then. Each row shows the one head of 48 that looks
-# most sharply, chosen after the fact, for one problem (n = 1), so this is a picture of what happens
-# and no measurement. [Looking inside](08_looking_inside.md) measures.
+# looks at the question less sharply: it stands in the written steps by then. Each row shows the one
+# head of 48 that looks most sharply, chosen after the fact, for one problem (n = 1), so this is a
+# picture of what happens and no measurement. [Looking inside](08_looking_inside.md) measures.
 #
 # ## The same model in another language
 #
