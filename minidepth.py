@@ -175,8 +175,8 @@ class TrainConfig:
 # a preset is what differs from the defaults above; the files of docs/studies add theirs
 PRESETS = {
     "report": dict(vocab_size=151_665),
-    # attention alone: with a feed-forward part some seeds do not learn in this time; beta1 below 0.9
-    # and no row taken twice: learning comes sooner (docs/tutorials/15_first_run.py)
+    # attention alone: with a feed-forward part some seeds do not learn in this time. A beta1 below
+    # 0.9 and no row taken twice: learning comes sooner (docs/tutorials/15_first_run.py)
     "laptop": dict(
         block_size=104, n_heads=4, d_model=64, d_ff=0, dropout=0.0, tie_weights=False, init_std=0.1,
         data=("embedded",), ring_questions=3, max_rows=40_000, tokenizer="embedded", packing="pad",

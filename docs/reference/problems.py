@@ -25,10 +25,11 @@ for family, means in MEANS.items():
     work = said.split("\n")[1].removeprefix("So ")
     print(f"| {family} | {means} | {question} | {work} | {md.final_answer(said)} |")
 
+questions = md.PRESETS["laptop"]["ring_questions"]
 print(f"""
-In training the laptop preset asks {md.PRESETS["laptop"]["ring_questions"]} questions about each ring, one after another: the one above, and
-then from some letter to the one before it, all the way round. These later walks are not in the
-test. They give a row more steps to learn from
+In training the laptop preset asks {questions} questions about each ring, one after another: the one
+above, and then from some letter to the one before it, all the way round. These later walks are not
+in the test. They give a row more steps to learn from
 ([A first run that learns](../tutorials/15_first_run.md)).
 """)
 

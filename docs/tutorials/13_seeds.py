@@ -14,8 +14,6 @@
 # ten with one layer:
 
 # %%
-import json
-import math
 import statistics
 
 import matplotlib.pyplot as plt
