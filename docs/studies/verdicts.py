@@ -202,8 +202,6 @@ def hop_rows(folder="khop"):
         model = ring.n_layers(run["n_layers"])
         if run["n_loops"] > 1:
             model += f", {run['n_loops']} times"
-        if run["d_model"] > 64:  # the width of all others
-            model = f"{run['n_layers']} wide layers, parameters of four"
         (hops,) = (int(size[len("hops=") :]) for size in run["sizes"] if size.startswith("hops="))
         found.setdefault((model, hops), []).append(run["accuracy"])
     table = (results.RESULTS / folder / "predictions.md").read_text(encoding="utf-8")

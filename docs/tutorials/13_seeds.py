@@ -85,11 +85,12 @@ for run in ten_more:
 # %%
 flat = [results.result(path) for path in sorted(results.RESULTS.glob("first-run*/1-layers-seed-*"))]
 chains = sorted((run["accuracy_by_family"]["chain"], run["seed"]) for run in flat)
-(low, _), *_, (second, _), (best, lucky) = chains
-print(f"{len(chains)} runs: chains {low:.2f} to {second:.2f}, and {best:.2f} with seed {lucky}")
+(low, _), *_, (third, _), (second, other), (best, lucky) = chains
+print(f"{len(chains)} runs: chains {low:.2f} to {third:.2f},", end=" ")
+print(f"{second:.2f} with seed {other}, {best:.2f} with seed {lucky}")
 
 # %% [markdown]
-# One run has begun to learn sums, and no other. "One layer does not learn chains" is what each of
+# Two runs have begun to learn sums, and no other. "One layer does not learn chains" is what each of
 # the others says, alone or together.
 #
 # ## The last bit of a sum
@@ -157,7 +158,7 @@ for run in ten_more:
     assert results.onset(run, "lookup") < results.onset(run, "order") < results.onset(run, "chain")
 assert max(onsets[12]["chain"]) - min(onsets[12]["chain"]) == 200
 assert max(onsets[12]["lookup"]) - min(onsets[12]["lookup"]) == 650
-assert len(chains) == 80 and second < 0.3 and best > 0.5 and lucky == 66
+assert len(chains) == 80 and third < 0.3 and 0.3 < second < 0.5 < best
 assert [f"{run['accuracy']:.3f}" for run in (before[0], here[0])] == ["0.975", "0.860"]
 assert verdicts.fisher([True] * 5 + [False] * 5, [True] + [False] * 9) > 0.05
 assert verdicts.fisher([True] * 10 + [False] * 10, [True] * 2 + [False] * 18) < 0.05
