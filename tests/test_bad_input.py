@@ -285,10 +285,10 @@ FILES = [
     ("a.jsonl", json.dumps(dict.fromkeys(map(str, range(3000)))).encode() + b"\n{}", "found 0, 1"),
     ("a.jsonl", json.dumps({"k" * 100_000: 1}).encode() + b"\n{}", "found kkkk"),
     # too little
-    ("a.jsonl", TEXT * 2, "do not fill a block of 96 to learn from"),
-    ("a.jsonl", ASKED * 2, "do not fill a block of 96 to learn from"),
-    ("a.jsonl", b'{"text": ""}\n' * 9, "do not fill a block of 96"),
-    ("a.txt", b"a\nb\n", "do not fill a block of 96"),
+    ("a.jsonl", TEXT * 2, "do not fill a block of 104 to learn from"),
+    ("a.jsonl", ASKED * 2, "do not fill a block of 104 to learn from"),
+    ("a.jsonl", b'{"text": ""}\n' * 9, "do not fill a block of 104"),
+    ("a.txt", b"a\nb\n", "do not fill a block of 104"),
     # other files
     ("a.parquet", b"", "a.parquet cannot be read"),
     ("a.parquet", b"PAR1PAR1", "a.parquet cannot be read"),

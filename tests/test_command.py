@@ -147,7 +147,7 @@ def test_the_preset_follows_the_machine(capsys, monkeypatch):
         ("--data {empty}", "has 0 rows; it needs at least 2"),
         ("--data {broken}", "line 2 is not JSON"),
         ("--data {columns}", "found body, title"),
-        ("--data {short}", "do not fill a block of 96 to learn from"),
+        ("--data {short}", "do not fill a block of 104 to learn from"),
         ("--sample {tmp} --prompt x", "is not the configuration of a run"),
         ("--sample {tmp}", "--sample needs --prompt TEXT"),
         ("--resume {tmp}", "is not the configuration of a run"),
