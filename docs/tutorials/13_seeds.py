@@ -55,8 +55,8 @@ all_axes[1].set_xlabel("step")
 plt.show()
 
 # %% [markdown]
-# What to see: with twelve layers, look-ups come suddenly, after 200 steps or more in which hardly
-# anything of them is seen: from fewer than half to nine of ten in 50 or 100 steps. Orderings grow
+# What to see: with twelve layers, look-ups come suddenly, after 200 steps or more in which few of
+# them are answered: from fewer than half to nine of ten in 50 or 100 steps. Orderings grow
 # more evenly, and chains come last, when the learning rate has fallen. One run is different: with
 # seed 125 chains are there at step 700 and look-ups only at step 900. With one layer no family gets
 # there in these 1,100 steps; orderings come halfway. Thin lines are runs, thick ones medians over

@@ -71,10 +71,10 @@ plt.show()
 # at the median need not be surer: with the second settings the median rose, and one run never
 # learned look-ups.
 #
-# Those red dots are what goes wrong. There are three families of problems. Look-ups (`Follow c a, b
-# c, … Go 2 from b ?`) are usually learned first, and suddenly, chains (sums) last. In the first
-# four tries chains came before look-ups in three runs of 61, and exactly these three ended below
-# 0.95:
+# The runs that go wrong have something in common. There are three families of problems. Look-ups
+# (`Follow c a, b c, … Go 2 from b ?`) are usually learned first, and suddenly, chains (sums) last.
+# In the first four tries chains came before look-ups in three runs of 61, and exactly these three
+# ended below 0.95:
 
 # %%
 before = sum((tried[folder] for folder in list(tried)[:4]), [])
