@@ -74,17 +74,17 @@ def test_the_main_job(tmp_path):
 @pytest.mark.skipif(not hasattr(signal, "SIGINT") or os.name != "posix", reason="POSIX signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_saves_and_the_run_goes_on(tmp_path, number):
-    flags = TINY.replace("--steps 12", "--steps 400").replace("--eval_every 5", "--eval_every 40")
+    flags = TINY.replace("--steps 12", "--steps 200").replace("--eval_every 5", "--eval_every 20")
     command = [sys.executable, str(ROOT / "train.py"), *flags.split(), "--out_dir", str(tmp_path)]
     process = subprocess.Popen([*command, "--name", "cut"], stdout=subprocess.PIPE, text=True)
     lines = []
     for line in process.stdout:
         lines.append(line)
-        if " step 40/400 " in line:
+        if " step 20/200 " in line:
             process.send_signal(number)
     assert process.wait() == 130
     advice = re.fullmatch(r"Stopped after step (\d+); go on with: python (.*)\n", lines[-1])
-    assert 40 <= int(advice[1]) < 400
+    assert 20 <= int(advice[1]) < 200
     assert (tmp_path / "cut" / "curve.png").exists()
     done = run(advice[2].removeprefix("train.py "))
     assert done.returncode == 0, done.stderr
