@@ -294,10 +294,9 @@ def encode(rows, tokenizer, loss_on="all"):
 
 def load_tokenizer(name, texts=(), size=2048):
     """The tokenizer of a folder or hub id; 'embedded' makes a byte-level BPE from `texts`."""
-    from transformers import AutoTokenizer, PreTrainedTokenizerFast
-
     if name == "embedded":
         from tokenizers import ByteLevelBPETokenizer, Tokenizer
+        from transformers import PreTrainedTokenizerFast
 
         special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>"]
         bpe = ByteLevelBPETokenizer()
@@ -306,6 +305,8 @@ def load_tokenizer(name, texts=(), size=2048):
         bpe.train_from_iterator(texts, size, special_tokens=special, show_progress=False)
         bpe = Tokenizer.from_str(bpe.to_str())  # out of its wrapper
         return PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token=special[0])
+    from transformers import AutoTokenizer  # which takes a second that the embedded one can spare
+
     if os.path.isdir(name):
         with blame(f"tokenizer folder {name}", "cannot be read"):
             for file in os.listdir(name):
