@@ -110,6 +110,9 @@ def main(folder):
     found["shared"] = with_dropout(path("two"), "shared", fsdp=True, grad_checkpoint=True)
     found["whole"] = command(*flags, "--name", "two")
     found["fsdp"] = command(*flags, "--name", "fsdp", "--fsdp")
+    half = ["--fsdp", "--precision", "fp16"]
+    found["half"] = command(*flags, "--name", "half", *half)
+    found["overflow"] = command(*flags, "--name", "overflow", *half, "--init_std", "30")
     m, t = md.read_config(path("ddp"))
     t.name, t.fsdp = "ddp", True
     found["sharing"] = losses(md.train(m, t, resume=True).log)

@@ -169,6 +169,25 @@ def test_fsdp_goes_on_from_a_checkpoint_of_one_process(two):
     assert first["sharing"] == [row["train_loss"] for row in log_of(folder / "ddp")]
 
 
+@pytest.mark.parametrize(
+    "name, more, close, skips",
+    [("half", [], 1e-4, False), ("overflow", ["--init_std", "30"], 0.03, True)],
+)
+def test_fsdp_in_half_precision_scales_and_skips_as_one_process_does(two, name, more, close, skips):
+    """Initial weights so large that gradients overflow in fp16 at first: no process takes the step
+    that another one skips. How many are skipped is a matter of rounding."""
+    folder, _, (first, second) = two
+    assert first[name]["code"] == second[name]["code"] == 0, first[name]["errors"]
+    flags = json.loads((folder / "flags.json").read_text())
+    alone = f"{name}-alone"
+    assert train.main([*flags, "--name", alone, "--precision", "fp16", *more]) == 0
+    ours, theirs = log_of(folder / name), log_of(folder / alone)
+    for row, other in zip(ours, theirs, strict=True):
+        assert row["train_loss"] == pytest.approx(other["train_loss"], rel=close)
+        assert row["val_loss"] == pytest.approx(other["val_loss"], rel=close)
+    assert bool(ours[-1]["skipped_steps"]) == bool(theirs[-1]["skipped_steps"]) == skips
+
+
 def test_fsdp_without_torchrun_is_refused(two, capsys):
     flags = json.loads((two[0] / "flags.json").read_text())
     for more in (["--name", "alone"], ["--bench"], ["--dry_run"], ["--seed", "0", "1"]):
