@@ -200,6 +200,8 @@ def hop_rows(folder="khop"):
     for path in sorted((results.RESULTS / folder).glob("*/runs/*")):
         run = results.result(path)
         model = ring.n_layers(run["n_layers"])
+        if run["d_model"] > 64:  # which all others have
+            model = f"{run['n_layers']} wide layers, parameters of four"
         if run["n_loops"] > 1:
             model += f", {run['n_loops']} times"
         (hops,) = (int(size[len("hops=") :]) for size in run["sizes"] if size.startswith("hops="))
