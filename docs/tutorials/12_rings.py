@@ -111,9 +111,9 @@ for run in longer:
     print(f"seed {run['seed']}, two steps on at step {shares}")
 
 # %% [markdown]
-# Both find it slowly and are not done at the end. So what these runs show for three applications is
-# what 1,200 steps of this training find, not what the model can do. The same caution holds for two
-# applications: in these runs none found two steps; that none could is what the theory says.
+# Both find it slowly and are not done at the end. So these runs show what 1,200 steps of this
+# training find, not what the model can do. The same holds for two applications: in these runs none
+# found two steps; that none could is what the theory says.
 #
 # Something is different early. At step 500 the runs that were to learn it had become worse at *one*
 # step, the others had not:
@@ -127,8 +127,52 @@ for found in (True, False):
 # %% [markdown]
 # A model that has one application to spare can look in the second or in the third, and only the
 # first of these leaves room for a second look. It may be that those runs moved their look from one
-# to the other and paid for it for a while. We saw this after the runs, in ten of them, and have not
-# tested it.
+# to the other and paid for it for a while. We saw this after these ten runs, and asked other runs.
+#
+# ## Two more tries
+#
+# Could a better training find the second step each time? We tried twice, on fresh seeds. First
+# AdamW averaged about the last three gradients instead of ten (`beta1` 0.7), with which [the main
+# job learns sooner](15_first_run.md). Then there were 2,000 steps as well, of which again 360 ask
+# for one step alone. Both times we expected nine of ten runs and wrote it down:
+# [first](../results/ring/short-memory.md), [second](../results/ring/ten-seeds.md).
+
+# %%
+tries = {"beta1 0.9, 1,200 steps": three}
+for name, what in (("short-memory", "1,200"), ("ten-seeds", "2,000")):
+    paths = sorted((folder.parents[1] / name / "three" / "runs").iterdir())
+    tries[f"beta1 0.7, {what} steps"] = [results.result(path) for path in paths]
+ends = {what: [course(run, 2)[run["step"]] for run in found] for what, found in tries.items()}
+good = {what: [share >= verdicts.LEARNED for share in shares] for what, shares in ends.items()}
+for what, shares in ends.items():
+    below = " ".join(f"{share:.2f}" for share in sorted(shares) if share < verdicts.LEARNED)
+    print(f"{what}: learned in {sum(good[what])} of {len(shares)}; the others end at {below}")
+first, second, third = good.values()
+p = verdicts.fisher(second + third, first)
+print(f"0.7 against 0.9: {sum(second + third)} of 20 against {sum(first)} of 10, p = {p:.2f}")
+
+# %% [markdown]
+# After the first ten it looked like a cure: eight of ten. The next ten, trained for longer, took
+# that back: five. Both predictions **fell**, and thirteen of twenty are not to be told from five
+# of ten. The runs that failed are still rising at the end, as the two above are.
+#
+# What does hold up is the guess about step 500. In the first ten runs all that were to learn two
+# steps answered less than 0.94 of *one* step there, and no other run did. Of the twenty new runs:
+
+# %%
+dip = {True: [], False: []}  # below 0.94: {whether each run learned two steps}
+for what in list(tries)[1:]:
+    for run, learned in zip(tries[what], good[what]):
+        dip[course(run, 1)[500] < 0.94].append(learned)
+for below, found in dip.items():
+    print(f"{'below' if below else 'not below'} 0.94: {sum(found)} of {len(found)} learned two")
+print(f"Fisher's p = {verdicts.fisher(dip[True], dip[False]):.4f}")
+
+# %% [markdown]
+# All eleven that had become worse at one step went on to learn two. Of the nine others two did, and
+# one of these had both already at step 500. So within 140 steps of the first question about two
+# steps it is mostly decided whether a run learns them soon. Whether a look does move from one
+# application to another is still not tested.
 #
 # ## Or written down
 #
@@ -223,9 +267,6 @@ verdicts.show(runs)
 # applications on average. So "three times is more than twice" rests on five runs that nothing
 # applied twice came near, and not on a corrected test.
 #
-# That three layers are better than two is seen by the permutation test alone (C4, p = 0.002, not
-# corrected), since none of them reached what we had called learned.
-#
 # What is not here: four and five applications (H2), four steps (H7), where doubling would show;
 # and, with rings of eight letters, how a model does it. The lower bound is carried over from k-hop:
 # that no model applied twice learned two steps is a fact about these runs, that none can is the
@@ -246,15 +287,14 @@ assert (f"{min(part):.2f}", f"{max(part):.2f}") == ("0.42", "0.68")
 assert sum(came) == 5 and len(came) == 10
 assert [run["seed"] for run in longer] == [50, 53]
 assert all(course(run, 2)[1200] < 0.2 < 0.6 < course(run, 2)[2400] < 0.9 for run in longer)
-early = [course(run, 1)[500] for run in three]
-assert max(e for e, found in zip(early, came) if found) < min(
-    e for e, found in zip(early, came) if not found
-)
+assert all((course(run, 1)[500] < 0.94) == learned for run, learned in zip(three, came))
+assert [sum(found) for found in (first, second, third)] == [5, 8, 5]
+assert 0.9 > min(ends["beta1 0.7, 2,000 steps"]) > 0.25
+assert [(sum(found), len(found)) for found in dip.values()] == [(11, 11), (2, 9)]
 contrasts = {row["contrast"]: row for row in verdicts.contrast_rows(runs)}
 assert contrasts["C1"]["holm"] < 0.001 and f"{contrasts['C2']['p']:.3f}" == "0.033"
 assert contrasts["C8"]["holm"] < 0.05 and said["ring-written", "2 layers"] == "holds"
 assert contrasts["C2"]["holm"] > 0.05 > contrasts["C2"]["permutation"]
-assert f"{contrasts['C4']['permutation']:.3f}" == "0.002" and contrasts["C4"]["p"] == 1
 
 # %% [markdown]
 # ## Exercises
