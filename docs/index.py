@@ -34,8 +34,9 @@ assert counts["wide,\nonce", 1] == counts["wide,\nonce", 2] == 0
 # What to see: the same layer answers more when it is applied more often, and a wider one does not.
 # Each dot is one run, with ten seeds per model; the numbers say how many of them learned it, which
 # means at least 0.9 of the questions. Depth says what can be learned, not that training finds it:
-# nine of ten were predicted for three applications, in writing, and that prediction fell. See
-# [Depth by itself](tutorials/12_rings.md).
+# nine of ten were predicted for three applications, in writing, and that prediction fell. So did
+# the same prediction for two later trainings, with eight and with five of ten. See [Depth by
+# itself](tutorials/12_rings.md).
 #
 # All this began with a [published experiment](tutorials/04_logs.md): one attention layer and
 # twelve, trained on the same chain-of-thought text. Its training loss was lower with twelve layers,

@@ -11,16 +11,16 @@ What attention alone can do, k steps in L layers (in L applications of one layer
 directly, k ≤ 2^(L-2). The first layer tells the second letter of each pair which letter stands
 before it, the second finds the pair that begins with the letter asked for, and each layer after
 that puts two finds together, so that the steps double. This is the law of k-hop (Sanford, Hsu &
-Telgarsky 2024, arXiv 2402.09268: ⌊log2 k⌋ + 2 layers suffice, and fewer do not, as far as is
-believed, unless they are very wide or have very many heads). Two things differ here. First, a
-place sees only what stands before it. In k-hop all hops lead back, so every place can put its finds
-together; here a pair's successor may stand after it, so only questions can, and only with pairs or
-earlier questions. Letter by letter, k steps take k + 1 layers, whatever was asked before: as many
-for one step and for two, one more for four. Doubling needs an earlier question about the letter
-half way, which is one reason to ask many. Second, the ring is short. A layer that finds the letters
-j steps on and j steps back can rule them out: of a ring of 8, four steps on is all that is left
-when three steps either way are known, which four layers reach letter by letter. So with this ring
-four layers suffice for four steps by three ways, and an answer does not tell by which.
+Telgarsky 2024, arXiv 2402.09268: ⌊log2 k⌋ + 2 layers suffice, and the depth must grow as log k, if
+a conjecture holds, unless the model is very wide or has very many heads). Two things differ here.
+First, a place sees only what stands before it. In k-hop all hops lead back, so every place can put
+its finds together; here a pair's successor may stand after it, so only questions can, and only with
+pairs or earlier questions. Letter by letter, k steps take k + 1 layers, whatever was asked before:
+as many for one step and for two, one more for four. Doubling needs an earlier question about the
+letter half way, which is one reason to ask many. Second, the ring is short. A layer that finds the
+letters j steps on and j steps back can rule them out: of a ring of 8, four steps on is all that is
+left when three steps either way are known, which four layers reach letter by letter. So with this
+ring four layers suffice for four steps by three ways, and an answer does not tell by which.
 
 written, any k in two layers, as each step is the first one again. One layer in neither way: what it
 adds to a question depends on each place by itself, never on which letter stands beside which.

@@ -27,9 +27,10 @@
 # | 1 layer, applied 12 times | few | 12 |
 # | 1 wide layer | many | 1 |
 #
-# To apply the same layers again is the idea of Saunshi et al. 2025
-# ([arXiv 2502.17416](https://arxiv.org/abs/2502.17416)). The width of the last model comes from
-# `studies.depth.width_matched()`.
+# To apply the same layers again goes back to the Universal Transformer (Dehghani et al. 2018,
+# [arXiv 1807.03819](https://arxiv.org/abs/1807.03819)); Saunshi et al. 2025 ([arXiv
+# 2502.17416](https://arxiv.org/abs/2502.17416)) study it for reasoning. The width of the last model
+# comes from `studies.depth.width_matched()`.
 
 # %%
 import itertools
@@ -88,9 +89,10 @@ plt.show()
 #
 # ## Differences, seed by seed
 #
-# Runs with the same seed share the order of the batches, so we subtract within a seed. Where the
-# interval excludes 0, these five seeds establish a difference for these sizes and this budget.
-# Every pair of models is here, both for accuracy and for loss; a lower loss is better.
+# Runs with the same seed share the order of the batches, so we subtract within a seed. An interval
+# that excludes 0 speaks for a difference at these sizes and this budget, but there are many pairs,
+# and the intervals are not corrected for that (exercise 1 does it for accuracy). Every pair of
+# models is here, both for accuracy and for loss; a lower loss is better.
 
 # %%
 loop, deep = "1 layer, 12 times", "12 layers"
@@ -218,8 +220,9 @@ for depth, found in attention.items():
 # - **Parameters alone did not do it.** The wide layer has as many as twelve layers and stays far
 #   behind them, tuned or not. Whether the looped layer is better than the tuned wide one, these
 #   runs do not tell.
-# - **They do more together.** Twelve layers with weights of their own answer more than one layer
-#   applied 12 times. This interval comes close to 0. Loops also train differently, and their
+# - **Perhaps they do more together.** Twelve layers with weights of their own answer more than one
+#   layer applied 12 times. The interval just excludes 0; corrected for the number of comparisons,
+#   it is no evidence. Loops also train differently, and their
 #   learning rate was not tuned, so part of the gap may be training.
 #
 # On problems made for the purpose, with predictions written first, the same comparison is sharper:
@@ -233,10 +236,11 @@ for depth, found in attention.items():
 # ordering with its pairs swapped. That was so for all models alike. Today's preset `laptop` trains
 # attention alone, so that the first run learns; the settings of this page are the preset `depth`.
 #
-# **Memory did not make these differences.** Every model's training loss, measured without dropout,
-# is close to its validation loss: with 20,000 problems and 800 steps there is little time to learn
-# them by heart. In the report's runs, 840 conversations read 20 times, that was different: see
-# [the logs](04_logs.md).
+# **We see no sign of memory.** Every model's training loss, measured without dropout, is close to
+# its validation loss: with 20,000 problems and 800 steps there is little time to learn them by
+# heart. As some test problems are training problems in other words, this cannot rule it out. In the
+# report's runs, 840 conversations read ten to twenty times, it was different: see [the
+# logs](04_logs.md).
 
 # %%
 for model, found in runs.items():

@@ -194,8 +194,8 @@ for row in later:
 # Six of the eight rows that were run came out as expected. **The same layer, applied three times,
 # learns two hops in five of five runs**, as three layers of their own do, and applied twice in
 # none, which is where two layers are. Two rows fell. Four hops with one layer applied four times
-# were expected in at least two runs and learned in none: the five end at 0.76 to 0.84, where of
-# four layers of their own two of three runs were above 0.99. And one layer does more than we
+# were expected in at least two runs and learned in none: the five end at 0.76 to 0.84, whereas two
+# of the three runs of four separate layers were above 0.99. And one layer does more than we
 # thought.
 #
 # One hop with one layer was expected near the floor of 0.51 and is far above. Here is one layer,
@@ -213,9 +213,9 @@ by_distance = {d: right[back == d].float().mean().item() for d in range(2, 10)}
 print("  ".join(f"{d} back: {share:.2f}" for d, share in by_distance.items()))
 
 # %% [markdown]
-# Two or three tokens back, it is nearly always right; further back, not much better than a choice
-# among the three other symbols. A rule about the last few tokens can do that, without a search, and
-# with four symbols such cases are more than half of all. We saw this after the runs.
+# Two or three tokens back, it is nearly always right; further back, clearly less often. A rule
+# about the last few tokens can do that, without a search, and with four symbols such cases are more
+# than half of all. We saw this after the runs.
 #
 # ## How it is done: copy, then match
 #
