@@ -60,6 +60,7 @@ from minidepth_files import (  # noqa: F401
     regular,
     settings,
     sharded,
+    unused,
     whole,
     whole_state,
     without_home,
@@ -871,9 +872,7 @@ class Run:
 
     def begin(self, command):
         """Write what the folder says of the run before its first step."""
-        if os.path.exists(self.path("config.json")):
-            go_on = f"go on with --resume {shlex.quote(self.dir)}, or give another --name"
-            raise ValueError(f"{self.dir} exists; {go_on}")
+        unused(self.dir)
         self.keep_tokenizer()  # before config.json, which says that all is there
         m, t = dataclasses.asdict(self.model.config), dataclasses.asdict(self.t)
         about = dict(model=m, train=t, command=command, **provenance(self.device))

@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import stat
 import subprocess
 import zipfile
@@ -60,7 +61,7 @@ def check_value(f, v):
     if kind in (int, float):
         good = good and low <= v <= high
         wanted += f" at least {low:g}"
-        if high < MOST or (type(v) is int and v > high):
+        if high < MOST or (type(v) in (int, float) and v > high):
             wanted = f"{KINDS[kind]} from {low:g} to {high:g}"
     if good and kind is str and (re.search(UNSEEN, v) or not (v.strip() or f.default == "")):
         good, wanted = False, "a text that is not empty, without control characters"
@@ -102,7 +103,7 @@ def blame(path, problem):
     """Make any error a ValueError: parsers raise all kinds on a broken file."""
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         reason = " ".join(str(error).split())[:150]
         raise ValueError(f"{path} {problem}: {reason or type(error).__name__}") from None
 
@@ -191,6 +192,17 @@ def write_file(path, write, previous=None):
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.remove(temporary)
+
+
+def unused(folder):
+    """Raise ValueError for a folder in which a new run would replace something. What a run leaves
+    that was killed before its first step is not in the way."""
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    if "config.json" in names:
+        go_on = f"go on with --resume {shlex.quote(folder)}, or give another --name"
+        raise ValueError(f"{folder} exists; {go_on}")
+    if others := [n for n in names if not re.fullmatch(r".+\.\d+\.tmp|\.lock|tokenizer", n)]:
+        raise ValueError(f"{folder} has files of no run: {min(others)}; give another --name")
 
 
 def locked(folder):

@@ -53,7 +53,14 @@ def steps_or_share(text):
 
 def named(text):
     """'pairs=8,symbols=16' → ('pairs=8', 'symbols=16')"""
-    return tuple(text.split(","))
+    sizes = tuple(text.split(","))
+    names = [size.partition("=")[0] for size in sizes]
+    if len(set(names)) < len(names):
+        wanted = (
+            "gives a size twice; several values of one, each a model, stand apart: pairs=4 pairs=8"
+        )
+        raise argparse.ArgumentTypeError(f"{text!r} {wanted}")
+    return sizes
 
 
 # how one value of a flag is read, where its type does not say
@@ -211,10 +218,8 @@ def run_training(m, t, resume=False):
 
     first = md.processes()[0] == 0  # under torchrun one process speaks
     folder = os.path.join(t.out_dir, t.name)
-    # train() refuses this too, but only after the data has been loaded for it
-    if not resume and os.path.exists(os.path.join(folder, "config.json")):
-        go_on = f"go on with --resume {shlex.quote(folder)}"
-        raise ValueError(f"{folder} exists; {go_on}, or give another --name")
+    if not resume:  # train() asks this too, but only after the data has been loaded for it
+        md.unused(folder)
     if t.compile:
         compiling.check(t)
     data = load_data(m, t, md.saved_tokenizer(folder) if resume else None)
@@ -251,7 +256,8 @@ def resume(run_dir, changes, dry_run=False):
     for name, value in changes.items():
         if getattr(t, name, None) != value or ".py" not in shown(value):
             raise ValueError(f"--resume keeps the run's settings; leave out --{name}")
-    t.out_dir, t.name = os.path.split(os.path.normpath(run_dir))
+    folder, t.name = os.path.split(os.path.normpath(run_dir))
+    t.out_dir = folder or "."
     if md.processes()[0] == 0:
         print(f"resume {run_dir}")
     processes.check(t, resumed=True)
@@ -314,7 +320,7 @@ def run_command(arguments):
 def main(arguments=None):
     """The exit code: 2 with one line on stderr for what a user can put right, 1 for divergence."""
     with contextlib.suppress(AttributeError):  # not a real stream in a notebook
-        sys.stdout.reconfigure(line_buffering=True)
+        sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
     try:
         return run_command(arguments) or 0
     except ValueError as error:

@@ -127,6 +127,19 @@ LINES = [
     ("--resume {run} --preset laptop", "--resume keeps the run's settings; leave out --preset"),
     ("--resume {run} --lr 1", "--resume keeps the run's settings; leave out --lr"),
     ("--resume {run} --dry_run --lr 1", "--resume keeps the run's settings; leave out --lr"),
+    ("--resume {run} --dry_run --study depth", "settings; leave out --study"),
+    ("--resume {run} --match_params 3", "settings; leave out --match_params"),
+    ("--resume {run} --jobs 3", "settings; leave out --jobs"),
+    ("--resume {run} --yes", "settings; leave out --yes"),
+    ("--sample {run} --prompt x --jobs 3", "--jobs has no effect with --sample"),
+    ("--sample {run} --prompt x --yes", "--yes has no effect with --sample"),
+    ("--sample {run} --prompt x --seed 1 2", "--seed has several values, but --sample takes one"),
+    ("--score {run} --max_rows 5 10", "--max_rows has several values, but --score takes one"),
+    ("--sample {run} --prompt x --data nothere.py", "data nothere.py is not there; give a Python"),
+    ("--sample {run} --prompt x --loader no.py", "loader no.py is not there; give a Python file"),
+    ("--study depth --match_params 3", "--match_params has no effect with --study"),
+    ("--study heads --n_heads 2", "--n_heads has no effect with --study heads, which sets it"),
+    ("--study ring --preset ring --n_layers 3 --d_model 64", "--n_layers has no effect"),
     ("--jobs -5", "--jobs -5 does not work; give at least 1"),
     ("--jobs 0", "--jobs 0 does not work"),
     ("--seed 0 1 --jobs -1", "--jobs -1 does not work"),
@@ -147,6 +160,11 @@ LINES = [
     ("--sample {run} --prompt x --temperature nan", "--temperature nan does not work"),
     ("--sample {run} --prompt x --temperature inf", "--temperature inf does not work"),
     ("--sample {run} --prompt x --temperature 1e-300", "give 0, or 0.001 to 1000"),
+    ("--sample {run} --prompt 'a\udcff'", "--prompt is not text: 'utf-8' codec can't encode"),
+    ("--sample {run} --prompt x --seed -1", "seed -1 does not work; give a whole number"),
+    (f"--sample {{run}} --prompt x --seed {HUGE}", "give a whole number from 0 to 2.14748e+09"),
+    ("--lr 1e308", "lr 1e+308 does not work; give a number from 0 to 9.0072e+15"),
+    ("--init_std 1e300", "give a number from 1e-09 to 9.0072e+15"),
     ("--sample {tmp} --prompt x", "is not the configuration of a run"),
     ("--resume {tmp}/nowhere", "is not the configuration of a run"),
     ("--resume {pipe}", "it is not a regular file"),
@@ -169,6 +187,7 @@ LINES = [
     ("--data icqa --sizes symbols=x", "does not work; give a whole number, at least 1"),
     ("--data icqa --sizes symbols", "does not work; give a whole number, at least 1"),
     (f"--data icqa --sizes symbols={HUGE}", "does not work; give a whole number, at least 1"),
+    ("--data icqa --sizes symbols=4,symbols=8", "gives a size twice"),
     ("--data icqa embedded", "the task icqa does not mix; give it alone"),
     ("--data icqa --epochs 2", "a task's data never repeats; give --steps"),
     ("--seed 0 0", "--seed has 0 twice; give each value once"),
@@ -298,7 +317,13 @@ FILES = [
     ("a.jsonl.gz", b"\x1f\x8b", "is not a file that ends in one of"),
     ("a.py", b"1 / 0", "a.py cannot be executed: division by zero"),
     ("a.py", b"import nothing_of_this_name", "a.py cannot be executed: No module named"),
-    ("a.py", b"TASKS = 3", "has no TASK; see the how-to"),
+    (
+        "a.py",
+        b"TASKS = 3",
+        "has no TASK, an object of a class made from studies.task.Task; see the how-to",
+    ),
+    ("a.py", b"TASK = 3", "has no TASK, an object of a class made from studies.task.Task"),
+    ("a.py", b"raise SystemExit(0)", "a.py cannot be executed: 0"),
     ("a.py", b"\x00", "a.py cannot be executed"),
 ]
 
@@ -412,6 +437,69 @@ def test_resume_and_dry_run_print_the_facts_and_train_nothing(finished, capsys, 
     code, out, err = call(["--resume", finished, "--dry_run"], capsys)
     assert code == 0 and err == "" and f"resume {finished}\n" in out and "parameters " in out
     assert sorted(os.listdir(finished)) == before
+
+
+STUDIES = [
+    ("def rows(preset, settings): return 1 / 0", "has rows() that failed: division by zero"),
+    ("def rows(preset, settings): return [1]", "rows() must give {name: settings}; it gave [1]"),
+    ("def rows(preset, settings): return {}", "rows() must give {name: settings}; it gave {}"),
+    ("def rows(preset, settings): return dict(a=None)", "must give {name: settings}; it gave {'a'"),
+    ("raise SystemExit(0)", "cannot be executed: 0"),
+]
+
+
+@pytest.mark.parametrize("code, words", STUDIES)
+def test_a_study_of_ones_own_that_does_not_work_gets_one_line(code, words, tmp_path, capsys):
+    find.NAMED.clear()
+    path = tmp_path / "mine.py"
+    path.write_text(code)
+    err = refused(["--study", str(path), "--dry_run", "--preset", "laptop"], words, capsys)
+    assert "mine.py" in err
+
+
+def test_the_names_of_a_studys_rows_do_not_move_the_terminal(tmp_path, capsys):
+    find.NAMED.clear()
+    path = tmp_path / "mine.py"
+    path.write_text("def rows(preset, settings): return {'\\x1b[31mred\\n': settings}")
+    code, out, _ = call(["--study", str(path), "--dry_run", "--preset", "laptop"], capsys)
+    assert code == 0 and "\\x1b[31mred" in out and "\x1b" not in out
+
+
+def test_a_loader_that_gives_no_data_gets_one_line(tmp_path, capsys):
+    find.NAMED.clear()
+    path = tmp_path / "mine.py"
+    path.write_text("SIZES = {}\ndef load_data(config, block_size, tokenizer=None): pass")
+    flags = ["--loader", str(path), "--out_dir", str(tmp_path / "runs"), "--preset", "laptop"]
+    refused(flags, "mine.py: load_data() must give a minidepth.Data; it gave None", capsys)
+
+
+@pytest.mark.parametrize("name", ["victim", "..", "."])
+def test_a_new_run_replaces_no_files(name, tmp_path, capsys, monkeypatch):
+    """Neither those of a run that has lost its config.json nor what is no run's at all."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "runs" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in ("log.jsonl", "results.123.tmp"):
+        (folder / file).write_text("mine")
+    refused(["--name", name], " has files of no run: ", capsys)
+    with pytest.raises(ValueError, match="has files of no run: .*; give another --name"):
+        md.unused(str(folder))
+    assert {(folder / file).read_text() for file in ("log.jsonl", "results.123.tmp")} == {"mine"}
+
+
+def test_what_a_run_leaves_that_died_before_its_first_step_is_not_in_the_way(tmp_path):
+    (tmp_path / "tokenizer").mkdir()
+    for name in (".lock", "config.json.77.tmp"):
+        (tmp_path / name).write_text("")
+    md.unused(str(tmp_path))
+    md.unused(str(tmp_path / "not there"))
+
+
+def test_a_run_in_the_current_folder_is_resumed(finished, capsys, monkeypatch):
+    parent, name = os.path.split(finished)
+    monkeypatch.chdir(parent)
+    for path in (name, os.path.join(".", name)):
+        refused(["--resume", path], f"{name} is finished", capsys)
 
 
 def test_advice_to_resume_is_quoted(tmp_path, monkeypatch, capsys, jsonl):

@@ -37,8 +37,9 @@ def flags(a, axes):
         for name in OF_SAMPLE:
             if a[name] is not None:
                 raise ValueError(f"--{name} has no effect without --sample RUN_DIR")
-    if doing == "resume" and a["preset"]:
-        raise ValueError("--resume keeps the run's settings; leave out --preset")
+    for name in ("preset", "study", "match_params", "jobs", "yes"):
+        if doing == "resume" and a[name] not in (None, False):
+            raise ValueError(f"--resume keeps the run's settings; leave out --{name}")
     if a["against"] is not None and doing != "bench":
         raise ValueError("--against belongs to --bench; give both")
     if doing == "bench" and a["dry_run"]:
@@ -54,7 +55,12 @@ def look_flags(a, axes, doing):
         code = name in ("data", "loader") and ".py" in str(values[0])
         if name not in HEEDED[doing] and not code:
             raise ValueError(f"--{name} has no effect with --{doing}, which trains nothing")
-    for name in ("preset", "study", "match_params", "dry_run"):
+        if len(values) > 1:
+            raise ValueError(f"--{name} has several values, but --{doing} takes one; give one")
+        for path in values[0] if name == "data" else values:
+            if str(path).endswith(".py") and not os.path.isfile(path):
+                raise ValueError(f"{name} {path} is not there; give a Python file")
+    for name in ("preset", "study", "match_params", "dry_run", "jobs", "yes"):
         if a[name] not in (None, False):
             raise ValueError(f"--{name} has no effect with --{doing}, which trains nothing")
 

@@ -85,9 +85,12 @@ def executed(path, changed):
 def task(name):
     """The depth task of a name or of a file of one's own; None if it is neither."""
     if name.endswith(".py"):
+        from studies.task import Task
+
         found = getattr(own_file(name, "data"), "TASK", None)
-        if found is None:
-            raise ValueError(f"data {name} has no TASK; see the how-to for a complete example")
+        if not isinstance(found, Task):
+            wanted = "an object of a class made from studies.task.Task"
+            raise ValueError(f"data {name} has no TASK, {wanted}; see the how-to")
         return found
     from studies.tasks import TASKS
 
@@ -171,7 +174,11 @@ def load_data(config, block_size, tokenizer=None):
             raise ValueError(
                 f"loader {config.loader} makes no data; choose from {', '.join(offering('loader'))}"
             )
-        return loader.load_data(config, block_size, tokenizer)
+        data = loader.load_data(config, block_size, tokenizer)
+        if not isinstance(data, md.Data):
+            wanted = "load_data() must give a minidepth.Data"
+            raise ValueError(f"loader {config.loader}: {wanted}; it gave {data!r:.60}")
+        return data
     tasks = [source for source in config.data if task(source)]
     if tasks and len(config.data) > 1:
         sources = ", ".join(config.data)

@@ -1,8 +1,11 @@
 """From flags to the runs of a grid: every combination of the values given, or a study's rows."""
 
+import contextlib
+import dataclasses
 import itertools
 
-from studies import depth, find, grid
+import minidepth as md
+from studies import check, depth, find, grid
 
 
 def cells(a, preset, axes):
@@ -34,12 +37,34 @@ def rows(a, preset, axes, varied):
         raise ValueError(f"study {a['study']!r} has no rows to train; choose from {known}")
     if set(varied) - {"seed"}:
         raise ValueError(f"a study varies the seed alone; give one value of --{varied[0]}")
+    if a["match_params"] is not None:
+        raise ValueError("--match_params has no effect with --study, whose rows have their widths")
     settings = {name: values[0] for name, values in axes.items() if name != "seed"}
+    found = own_rows(a["study"], study.rows, preset, settings)
     made = []
-    for model, row in study.rows(preset, settings).items():
+    for model, row in found.items():
         for seed in axes.get("seed", [0]):
-            made.append((dict(model=model, seed=seed), row | dict(seed=seed)))
+            made.append((dict(model=check.one_line(model), seed=seed), row | dict(seed=seed)))
     return made
+
+
+def own_rows(name, rows, preset, settings):
+    """rows(preset, settings) of a study; ValueError if that is no {name: settings}, or for a
+    setting of the model that the rows leave nothing of."""
+    own = contextlib.nullcontext()
+    if name.endswith(".py"):
+        own = md.blame(f"study {name}", "has rows() that failed")
+    with own:
+        found = rows(preset, dict(settings))
+    if not found or not isinstance(found, dict) or {type(row) for row in found.values()} != {dict}:
+        raise ValueError(
+            f"study {name}: rows() must give {{name: settings}}; it gave {found!r:.60}"
+        )
+    for field in dataclasses.fields(md.ModelConfig):
+        given = settings.get(field.name)
+        if given is not None and all(row.get(field.name) != given for row in found.values()):
+            raise ValueError(f"--{field.name} has no effect with --study {name}, which sets it")
+    return found
 
 
 def match(preset, made, n_layers, part):

@@ -32,6 +32,9 @@ def sample(run_dir, prompt, temperature, max_new_tokens, seed):
     """Print what a model answers to the prompt, or how it goes on if trained on plain text."""
     if not prompt:
         raise ValueError("--sample needs --prompt TEXT")
+    with md.blame("--prompt", "is not text"):
+        prompt.encode()
+    md.check_fields(md.TrainConfig(seed=seed))
     model, tokenizer = md.load(run_dir)
     if tokenizer is None:
         raise ValueError(f"--sample {run_dir} {check.no_text(run_dir)}")
