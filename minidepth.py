@@ -176,8 +176,8 @@ class TrainConfig:
 # a preset is what differs from the defaults above; the files of docs/studies add theirs
 PRESETS = {
     "report": dict(vocab_size=151_665),
-    # attention alone: with a feed-forward part some seeds do not learn in this time. A beta1 below
-    # 0.9 and no row taken twice: learning comes sooner (docs/tutorials/15_first_run.py)
+    # attention alone: with a feed-forward part some seeds do not learn in this time. How the rest
+    # was chosen, and on how many seeds it was tried: docs/tutorials/15_first_run.py
     "laptop": dict(
         block_size=104, n_heads=4, d_model=64, d_ff=0, dropout=0.0, tie_weights=False, init_std=0.1,
         data=("embedded",), ring_questions=3, max_rows=40_000, tokenizer="embedded", packing="pad",
@@ -414,7 +414,7 @@ class GPT(nn.Module):
 
     @torch.no_grad()
     def init_weights(self):
-        """GPT-2's table (Radford et al. 2019), with init_std 0.02:
+        """The table of GPT-2 in `transformers`, with init_std 0.02:
 
         embeddings, qkv, up, head   normal, init_std
         attn.out, mlp.out           normal, init_std / sqrt(additions to the residual stream)

@@ -45,8 +45,8 @@ assert widest < narrowest and all("CPU" in config["device"] for config in config
 print(__doc__)
 print(f"""
 **No run of the report, of LLmini or of the experiment with heads has been repeated at its own
-size**; the sizes of Chen & Zou are not known to us. All {len(configs)} runs that are stored here
-were trained on a CPU. Their models are at most {widest} wide; the narrowest of the published ones
+size**; the sizes of Chen & Zou are not known to us. All runs that are stored here, in {len(configs)}
+folders, were trained on a CPU. Their models are at most {widest} wide; the narrowest of the published ones
 is {narrowest}.
 """)
 
@@ -251,7 +251,7 @@ print(f"""## LLmini
 2. **Both measures were taken on one of our models**, twelve layers of width 64 (n = 1). Counted as
    LLmini counts, the layers' sparsity is {min(counted):.2f} to {max(counted):.2f}. Their entropy is
    {min(entropy):.2f} to {max(entropy):.2f} nats; by thirds of the depth it is {thirds[0]:.2f},
-   {thirds[1]:.2f} and {thirds[2]:.2f}. LLmini's A and B have their lowest entropies late in the
+   {thirds[1]:.2f} and {thirds[2]:.2f}. LLmini's models have their lowest entropies late in the
    middle, and the last layers rise again; this model's do not.
 3. **Data**: eight of its eleven data sets. SQuAD, SciQ and Winogrande have rows of forms that
    we do not read. Rows are split before they are cut into blocks, and long rows keep their ends

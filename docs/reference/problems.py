@@ -39,7 +39,8 @@ print("""
 Two questions are the same problem if they have the same numbers, the same line of letters or the
 same ring, in whatever order the pairs are written, from whatever letter the ring is started, and
 whatever is asked of it. A checksum of these numbers, line or ring decides whether a problem is held
-out: training never sees it in any form. Of the small kinds half is held out, of the others an
+out: training never asks it, in whatever words (a short chain may be the beginning of a longer
+one that training does ask). Of the small kinds half is held out, of the others an
 eighth; the test has 600 problems, all different.
 
 | family | steps | different problems | held out, of these | in the test of 600 | guessing |

@@ -41,8 +41,9 @@ for name, value in vars(report).items():
 print(inspect.getsource(md.readable_attention))
 
 # %% [markdown]
-# Training uses PyTorch's fused function instead, which never stores the (T, S) weights. Here we
-# check that the two give the same result:
+# Training uses PyTorch's fused function instead, which never stores the (T, S) weights (only with
+# dropout on a CPU it is the slower one, and this one is used). Here we check that the two give the
+# same result:
 
 # %%
 torch.manual_seed(0)
@@ -69,8 +70,10 @@ print(inspect.getsource(md.Block))
 
 # %% [markdown]
 # Depth is the number of blocks that are applied one after another. Nothing else in the model lets a
-# token's second question depend on the answer to its first. Below we change one position in the
-# input of a two-layer model and see which outputs change: only those from that position on.
+# token's second question depend on the answer to its first.
+#
+# To check the causal mask in a whole model, we change one position in the input of two layers and
+# see which outputs change: only those from that position on.
 
 # %%
 tiny = md.ModelConfig(vocab_size=50, block_size=12, n_layers=2, n_heads=2, d_model=16, d_ff=32)
@@ -168,7 +171,7 @@ print(f"12 layers against 1: {ratio:.2f} times the operations (attention over ke
 # this estimate, twelve times the depth did not cost twelve times the time because in both models
 # the head did most of the work.
 #
-# This is also why the library never holds all logits at once. For 16 × 512 tokens they would be
+# This is also why training never holds all logits at once. For 16 × 512 tokens they would be
 # 8,192 × 151,665 numbers, 5 GB in single precision. `chunked_loss()` computes them a few rows at a
 # time, together with their gradient:
 

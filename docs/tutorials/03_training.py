@@ -165,9 +165,9 @@ plt.show()
 # %% [markdown]
 # What to see: both losses fall together, and after two passes over 2,000 problems there is no sign
 # of learning by heart (one run, n = 1, seed 0). Now look at `accuracy` and `guess` above. The loss
-# fell to a tenth, and the answers are still no better than guessing: the model has learned the
-# *form* of an answer. A loss alone does not tell form from reasoning. Each file of the folder is
-# explained in [run folders](../reference/run_folder.md).
+# fell to less than an eighth, and 60 answers do not tell the model from one that guesses: it has
+# learned the *form* of an answer. A loss alone does not tell form from reasoning. Each file of the
+# folder is explained in [run folders](../reference/run_folder.md).
 
 # %% [markdown]
 # ## Stop and go on
@@ -192,7 +192,8 @@ for name, log in (("without a stop", straight.log), ("stopped after 7 steps", re
 assert half[2] == 0 and abs(scaled[2] / 1e-8 - 1) < 0.01
 assert abs(from_sums - truth) < 1e-5 < abs(mean_of_means - truth)
 assert all(same) and len(same) == 42
-assert run.log[-1]["val_loss"] < run.log[0]["val_loss"] / 8 and last["accuracy"] < 0.35
+assert run.log[-1]["val_loss"] < run.log[0]["val_loss"] / 8
+assert abs(last["accuracy"] - last["guess"]) < 0.12
 assert not stopped.finished
 assert [r["train_loss"] for r in straight.log] == [r["train_loss"] for r in resumed.log]
 

@@ -82,7 +82,8 @@ print(f"at 180 heads, curves: descending {better:+.1%}, ascending {worse:+.1%}")
 
 # %% [markdown]
 # Our curves through the points that we read give other percentages than the text, close to those of
-# the raw points. The text does not say which form it fitted. So its percentages describe a plot.
+# the raw points. The text does not say which form it fitted. So we cannot reproduce its
+# percentages.
 #
 # ## What else changed with the heads
 #
@@ -124,7 +125,8 @@ print(f"equal attention: {uniform:.1f}")
 # ## Our study, with and without the scale
 #
 # We trained nine schedules with three seeds, scaled and unscaled: 54 runs of 250 steps on GSM8K
-# text, four layers of width 64. Head counts are a third of the published: those do not divide 64.
+# text, four layers of width 64. Head counts are a third of the published ones, which do not divide
+# 64.
 #
 # ```
 # python train.py --study heads --seed 0 1 2 --data gsm8k.jsonl …
@@ -304,7 +306,8 @@ assert 4.5 < sum(row["hours"] for row in rows) / 24 < 5.2 and 1.4 < hours[192] /
 # The half width is t · s / √n, and t itself falls with n: from 4.30 at n = 3 to 2.57 at n = 6.
 
 # %% [markdown] tags=["answer"]
-# Not four times as many. With so few seeds, a little more t is what one pays for most.
+# Not twelve, four times as many, but five: with so few seeds, most of the gain comes from the
+# smaller t.
 
 # %% tags=["answer"]
 values = paired["scaled", "low", "constant", "ascending"]
@@ -312,7 +315,7 @@ spread = statistics.stdev(values)
 goal = results.interval(values)[1] / 2
 n_seeds = next(k for k in range(3, 99) if student.ppf(0.975, k - 1) * spread / k**0.5 <= goal)
 print(f"{n_seeds} seeds instead of {len(values)}")
-assert 3 < n_seeds < 12
+assert n_seeds == 5
 
 # %% [markdown]
 # 2. With three seeds, flip the signs of the differences in all eight ways. What is the smallest

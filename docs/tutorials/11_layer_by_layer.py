@@ -8,8 +8,8 @@
 #
 # The report guesses at a division of labour: early layers detect patterns, middle layers connect
 # information, late layers reason and conclude. It did not look. We look at two models of our own:
-# twelve layers trained as a first run is, and four layers that are trained on this
-# page.
+# twelve layers trained as a first run was then (900 steps, `beta1` 0.9), and four layers that are
+# trained on this page.
 #
 # ## Two tools
 #
@@ -121,9 +121,10 @@ plt.show()
 
 # %% [markdown]
 # What to see: above, what the lens finds at each depth; below, what the whole model still knows
-# without one layer; both in percent of the words of a kind. Two layers are enough for the look-ups,
-# the orderings and the copying, and nothing after them is needed for these. The sums become
-# readable only in the last layers. One run (n = 1).
+# without one layer; both in percent of the words of a kind. After two layers the lens reads all
+# look-ups and all copying and 96 % of the orderings. The fixed words of the form are ready after
+# layer 7 (92 % of them after layer 2), and the sums become readable only in the last layers. One
+# run (n = 1).
 #
 # ## Several layers at once
 #
@@ -178,15 +179,16 @@ plt.show()
 #
 # | the report's guess | this model, one run |
 # |---|---|
-# | early layers detect patterns | look-ups and orderings are finished by layer 2 |
+# | early layers detect patterns | look-ups and most orderings are ready after layer 2; sums need it too |
 # | middle layers connect information | any one can be spared; together they serve the sums |
-# | late layers reason and conclude | for sums, yes: layers 9 to 12; for nothing else |
+# | late layers reason and conclude | sums become readable in layers 9 to 12, and nothing else does |
 #
-# A division of this kind is there for one family of three. What decides is not the place of a layer
-# but what the problem needs: a look-up takes the first two layers, at the depth of two, four or
-# twelve. Twelve layers learned all three families here and [two did not](05_caveats.md), with
-# another recipe; this page suggests that the sums are what they are for. That is a guess from one
-# model. A test would train two layers with this recipe, and look at the families one by one.
+# A division of this kind is there for one family of three. In this one model it is not the place of
+# a layer that decides but what the problem needs: a look-up takes the first two layers, at the
+# depth of two, four or twelve. Twelve layers learned all three families here and [two did
+# not](05_caveats.md), with another recipe; this page suggests that the sums are what they are for.
+# That is a guess from one model. A test would train two layers with this recipe, and look at the
+# families one by one.
 #
 # None of this speaks about a language model. There the words are of many more kinds, and no family
 # has a solution that we know.
@@ -196,6 +198,7 @@ for seed in (0, 1, 2):
     assert lens[seed][1] < 0.2 and min(lens[seed][2:]) > 0.95
     assert max(without[seed][:2]) < 0.2 and min(without[seed][2:]) > 0.95
 assert {ready[kind] for kind in ("copy", "look-up", "order", "answer")} == {2}
+assert ready["form"] == 7 and found["known"]["form"][2] > 0.915
 assert ready["sum"] == 12 and found["known"]["sum"][8] < 0.3 and harmless == [3, 4, 5, 6, 7, 8, 9]
 spans = found["spans"]
 for kind in ("copy", "look-up", "order", "answer"):

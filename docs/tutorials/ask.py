@@ -7,7 +7,7 @@
 # **Time** 5 to 10 s on two CPU cores.<br>
 # **Needs** PyTorch and Matplotlib; no GPU, no network.
 #
-# Both models come from one command, `python train.py --n_layers 1 12`, on a CPU. They were trained
+# The models come from `python train.py --n_layers 12` and `--n_layers 1`, on a CPU. They were trained
 # on the same problems, in the same order, for the same number of steps. Compose a problem, or draw
 # one, and let both answer. They run here, in your browser: 0.66 MB are loaded when you ask, and
 # nothing that you do leaves the page.
@@ -22,8 +22,8 @@
 #   in the right form, but what it writes is a guess.
 # - Choose a token that twelve layers wrote, and see where the model looked to write it. Move the
 #   slider: most layers look elsewhere.
-# - Ask for four steps. Training never asks for four, and with four even twelve layers are mostly
-#   wrong.
+# - Ask for four steps around a ring. Training never asks for four, and with four even twelve layers
+#   are mostly wrong.
 #
 # ## The same from Python
 #
@@ -169,9 +169,9 @@ assert min(seen[i].max() for i in walk) > 0.8 > 0.5 > seen[-1].max()
 # `minidepth_data.is_held_out(question, 90)` says whether training left a sum out. Ask all 90.
 
 # %% [markdown] tags=["answer"]
-# One layer answers more than half of the sums that it has seen, and none of those that it has not.
-# It has learned these by heart. Twelve layers answer all 90, so they know more than what they have
-# seen.
+# One layer answers more than half of the sums that it was asked in training, and hardly one of the
+# others, though all 90 occur in training as steps of longer chains. Twelve layers answer all 90: they
+# carry such a step over to a question of its own.
 
 # %% tags=["answer"]
 from minidepth_data import is_held_out  # noqa: E402
