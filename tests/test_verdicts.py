@@ -187,10 +187,12 @@ def test_the_table_of_layers_of_their_own_is_what_they_logged():
 
 def test_hops_are_judged_by_the_table_that_was_written_first():
     rows = {(row["model"], row["hops"]): row for row in verdicts.hop_rows()}
-    assert len(rows) == 13 and rows["5 layers", 8]["verdict"] == "not run"
+    assert len(rows) == 13 and rows["2 layers, 2 times", 4]["verdict"] == "not run"
     assert rows["1 layer", 1]["verdict"] == "in 0 of 5: fell"
     assert rows["1 layer", 1]["shares"] == "0.73 0.78 0.79 0.79 0.81"
     assert rows["1 layer, 3 times", 2]["verdict"] == "in 5 of 5: as expected"
+    assert rows["5 layers", 8]["verdict"] == "in 0 of 5: fell"
+    assert rows["2 wide layers, parameters of four", 4]["shares"] == "0.49 0.50 0.52 0.52 0.54"
     page = (results.RESULTS / "README.md").read_text(encoding="utf-8")
     page = page.split("\n## khop\n")[1].split("\n## ")[0]
     for (model, hops), row in rows.items():
