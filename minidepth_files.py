@@ -195,13 +195,13 @@ def write_file(path, write, previous=None):
 
 
 def unused(folder):
-    """Raise ValueError for a folder in which a new run would replace something. What a run leaves
-    that was killed before its first step is not in the way."""
+    """Raise ValueError for a folder in which a new run would replace something."""
     names = os.listdir(folder) if os.path.isdir(folder) else []
     if "config.json" in names:
         go_on = f"go on with --resume {shlex.quote(folder)}, or give another --name"
         raise ValueError(f"{folder} exists; {go_on}")
-    if others := [n for n in names if not re.fullmatch(r".+\.\d+\.tmp|\.lock|tokenizer", n)]:
+    own = r".+\.\d+\.tmp|\.lock|tokenizer|stdout\.txt"  # before a run's first step, or a grid's
+    if others := [n for n in names if not re.fullmatch(own, n)]:
         raise ValueError(f"{folder} has files of no run: {min(others)}; give another --name")
 
 

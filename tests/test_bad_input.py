@@ -457,6 +457,29 @@ def test_a_study_of_ones_own_that_does_not_work_gets_one_line(code, words, tmp_p
     assert "mine.py" in err
 
 
+ZEROS = "torch.zeros(batch, 4, dtype=torch.int64)"
+DRAWN = [
+    ("1 / 0", "has a draw() that failed: division by zero"),
+    ("3", "must draw (tokens, targets), each (batch, T) int64; it drew 3"),
+    (f"({ZEROS}, {ZEROS}[:, 1:])", "must draw (tokens, targets), each (batch, T) int64"),
+    (f"({ZEROS}.float(), {ZEROS})", "must draw (tokens, targets), each (batch, T) int64"),
+    (f"({ZEROS} - 5, {ZEROS})", "draws numbers below 0; tokens count from 0"),
+    (f"({ZEROS}, {ZEROS} - 101)", "draws numbers below 0; tokens count from 0"),
+    (f"({ZEROS}, {ZEROS} - 100)", "draws no targets: all of them are -100"),
+]
+
+
+@pytest.mark.parametrize("drawn, words", DRAWN)
+def test_a_task_of_ones_own_that_draws_something_else_gets_one_line(drawn, words, tmp_path, capsys):
+    find.NAMED.clear()
+    path = tmp_path / "mine.py"
+    code = "import torch\nfrom studies.task import Task\nclass mine(Task):\n"
+    code += f"    def draw(self, batch, generator, test=False):\n        return {drawn}\n"
+    path.write_text(code + "TASK = mine()\n")
+    err = refused(["--data", str(path), "--out_dir", str(tmp_path / "runs")], words, capsys)
+    assert "mine.py" in err and not (tmp_path / "runs").exists()
+
+
 def test_the_names_of_a_studys_rows_do_not_move_the_terminal(tmp_path, capsys):
     find.NAMED.clear()
     path = tmp_path / "mine.py"

@@ -45,9 +45,9 @@ assert widest < narrowest and all("CPU" in config["device"] for config in config
 print(__doc__)
 print(f"""
 **No run of the report, of LLmini or of the experiment with heads has been repeated at its own
-size**; the sizes of Chen & Zou are not known to us. All runs that are stored here, in {len(configs)}
-folders, were trained on a CPU. Their models are at most {widest} wide; the narrowest of the published ones
-is {narrowest}.
+size**; the sizes of Chen & Zou are not known to us. All runs that are stored here, in
+{len(configs)} folders, were trained on a CPU. Their models are at most {widest} wide; the narrowest
+of the published ones is {narrowest}.
 """)
 
 # ---------- the report ----------

@@ -5,6 +5,7 @@ A task of one's own is a class in a file of its own, whose last line is TASK = t
     python train.py --data my_task.py --n_layers 1 2
 """
 
+import contextlib
 import inspect
 from dataclasses import dataclass, field
 
@@ -108,20 +109,40 @@ class TaskData(md.Data):
         return self.task.accuracy(model, tokens, targets, **self.task_sizes)
 
 
+def check_drawn(name, drawn):
+    """ValueError for what a task must not draw."""
+    kinds = [(part.dtype, part.dim()) for part in drawn] if isinstance(drawn, tuple) else []
+    if kinds != [(torch.int64, 2)] * 2 or drawn[0].shape != drawn[1].shape:
+        wanted = "(tokens, targets), each (batch, T) int64"
+        raise ValueError(f"{name} must draw {wanted}; it drew {drawn!r:.60}")
+    tokens, targets = drawn
+    if tokens.min() < 0 or targets.min() < -100:
+        raise ValueError(f"{name} draws numbers below 0; tokens count from 0, no target is -100")
+    if not (targets != -100).any():
+        raise ValueError(f"{name} draws no targets: all of them are -100")
+
+
 def task_data(task, config, block_size=128):
     """TaskData of a task with the sizes, name and steps of a TrainConfig; ValueError for sizes that
     do not work."""
-    sizes = find.sizes_of(config.sizes, task.sizes, f"the task {config.data[0]}")
-    train = task.train_batch(0.0, 1000, md.generator("train"), **sizes)
-    val = task.draw(1000, md.generator("val"), test=True, **sizes)
+    name = f"the task {config.data[0]}"
+    sizes = find.sizes_of(config.sizes, task.sizes, name)
+    own = contextlib.nullcontext()
+    if config.data[0].endswith(".py"):
+        own = md.blame(name, "has a draw() that failed")
+    with own:
+        train = task.train_batch(0.0, 1000, md.generator("train"), **sizes)
+        val = task.draw(1000, md.generator("val"), test=True, **sizes)
+    check_drawn(name, train)
+    check_drawn(name, val)
     if (T := train[0].size(1)) > block_size:
-        n = f"block_size {block_size} is too short for the task {config.data[0]}"
+        n = f"block_size {block_size} is too short for {name}"
         raise ValueError(f"{n}, whose sequences have {T} tokens; give at least that")
     n_words = 1 + max(int(part.max()) for part in train + val)
     facts = dict(task=config.data[0])
-    for name, share in zip(("guess", "shortcut"), task.chance(**sizes)):
+    for what, share in zip(("guess", "shortcut"), task.chance(**sizes)):
         if share is not None:
-            facts[name] = share
+            facts[what] = share
     train, val = (tuple(part.int().numpy() for part in pair) for pair in (train, val))
     texts = find.as_text(sizes)
     return TaskData(train, val, facts=facts, n_words=n_words, sizes=texts, fresh=True,

@@ -179,9 +179,9 @@ plt.show()
 #
 # | the report's guess | this model, one run |
 # |---|---|
-# | early layers detect patterns | look-ups and most orderings are ready after layer 2; sums need it too |
+# | early layers detect patterns | look-ups and most orderings are ready by layer 2; sums need it |
 # | middle layers connect information | any one can be spared; together they serve the sums |
-# | late layers reason and conclude | sums become readable in layers 9 to 12, and nothing else does |
+# | late layers reason and conclude | only sums become readable in layers 9 to 12 |
 #
 # A division of this kind is there for one family of three. In this one model it is not the place of
 # a layer that decides but what the problem needs: a look-up takes the first two layers, at the

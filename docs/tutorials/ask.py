@@ -7,10 +7,10 @@
 # **Time** 5 to 10 s on two CPU cores.<br>
 # **Needs** PyTorch and Matplotlib; no GPU, no network.
 #
-# The models come from `python train.py --n_layers 12` and `--n_layers 1`, on a CPU. They were trained
-# on the same problems, in the same order, for the same number of steps. Compose a problem, or draw
-# one, and let both answer. They run here, in your browser: 0.66 MB are loaded when you ask, and
-# nothing that you do leaves the page.
+# The models come from `python train.py --n_layers 12` and `--n_layers 1`, on a CPU. They were
+# trained on the same problems, in the same order, for the same number of steps. Compose a problem,
+# or draw one, and let both answer. They run here, in your browser: 0.66 MB are loaded when you ask,
+# and nothing that you do leaves the page.
 #
 # <div class="part ask-the-models" data-models="../../results/ask"><p>This part needs JavaScript.
 # The same answers from Python are below.</p></div>
@@ -170,8 +170,8 @@ assert min(seen[i].max() for i in walk) > 0.8 > 0.5 > seen[-1].max()
 
 # %% [markdown] tags=["answer"]
 # One layer answers more than half of the sums that it was asked in training, and hardly one of the
-# others, though all 90 occur in training as steps of longer chains. Twelve layers answer all 90: they
-# carry such a step over to a question of its own.
+# others, though all 90 occur in training as steps of longer chains. Twelve layers answer all 90:
+# they carry such a step over to a question of its own.
 
 # %% tags=["answer"]
 from minidepth_data import is_held_out  # noqa: E402
