@@ -101,19 +101,10 @@ plt.show()
 # asked. All are one layer, applied three times. While only one step is asked, two are answered
 # worse than by guessing, as if the letter one step on were given to every question.
 #
-# Nor is step 1,200 the end. We trained the first two of the five seeds again, for twice as long,
-# with the second step asked from step 360 as before. This was not planned:
-
-# %%
-longer = [results.result(path) for path in sorted((folder.parents[1] / "longer").iterdir())]
-for run in longer:
-    shares = "  ".join(f"{step:,}: {course(run, 2)[step]:.2f}" for step in range(400, 2401, 400))
-    print(f"seed {run['seed']}, two steps on at step {shares}")
-
-# %% [markdown]
-# Both find it slowly and are not done at the end. So these runs show what 1,200 steps of this
-# training find, not what the model can do. The same holds for two applications: in these runs none
-# found two steps; that none could is a conjecture.
+# Nor is step 1,200 the end. Two of the five seeds, trained again for twice as long, end at 0.79 and
+# 0.66 of the two-step questions, still rising ([not planned](../results/README.md#ring)). So these
+# runs show what 1,200 steps of this training find, not what the model can do. The same holds for
+# two applications: in these runs none found two steps; that none could is a conjecture.
 #
 # Something is different early. At step 500 the runs that were to learn it answered less of *one*
 # step than the others:
@@ -139,15 +130,17 @@ for found in (True, False):
 
 # %%
 tries = {"beta1 0.9, 1,200 steps": three}
-for name, what in (("short-memory", "1,200"), ("ten-seeds", "2,000")):
-    paths = sorted((folder.parents[1] / name / "three" / "runs").iterdir())
-    tries[f"beta1 0.7, {what} steps"] = [results.result(path) for path in paths]
+for name, what in (("short-memory/three", "1,200 steps"), ("ten-seeds/three", "2,000 steps"),
+                   ("ten-seeds/twice", "2,000 steps, applied twice"),
+                   ("ten-seeds/once", "2,000 steps, applied once")):  # fmt: skip
+    paths = sorted((folder.parents[1] / name / "runs").iterdir())
+    tries[f"beta1 0.7, {what}"] = [results.result(path) for path in paths]
 ends = {what: [course(run, 2)[run["step"]] for run in found] for what, found in tries.items()}
 good = {what: [share >= verdicts.LEARNED for share in shares] for what, shares in ends.items()}
 for what, shares in ends.items():
     below = " ".join(f"{share:.2f}" for share in sorted(shares) if share < verdicts.LEARNED)
-    print(f"{what}: learned in {sum(good[what])} of {len(shares)}; the others end at {below}")
-first, second, third = good.values()
+    print(f"{what}:\n    learned in {sum(good[what])} of {len(shares)}; the others end at {below}")
+first, second, third, twice, once = good.values()
 p = verdicts.fisher(second + third, first)
 print(f"0.7 against 0.9: {sum(second + third)} of 20 against {sum(first)} of 10, p = {p:.2f}")
 
@@ -155,14 +148,16 @@ print(f"0.7 against 0.9: {sum(second + third)} of 20 against {sum(first)} of 10,
 # After the first ten it looked like a cure: eight of ten. The next ten, trained for longer, took
 # that back: five. Both predictions **fell**, S1 and T1, and so did S3, that the first try would
 # differ from 0.9 (p = 0.35). Thirteen of twenty cannot be told apart from five of ten, a comparison
-# that was not planned. The runs that failed are still rising at the end, as the two above are.
+# that was not planned. Those that failed are still rising. Applied twice, ten of ten runs learn one
+# step and none two, and applied once five of five guess, as expected (T2, T3). But five of ten
+# against none is p = 0.033, where less than 0.001 had been expected: T4 fell.
 #
 # And the sign at step 500? In the first ten runs all that were to learn two steps answered less
 # than 0.94 of *one* step there, and no other run did. Of the twenty new runs:
 
 # %%
 dip = {True: [], False: []}  # below 0.94: {whether each run learned two steps}
-for what in list(tries)[1:]:
+for what in list(tries)[1:3]:
     for run, learned in zip(tries[what], good[what]):
         dip[course(run, 1)[500] < 0.94].append(learned)
 for below, found in dip.items():
@@ -285,10 +280,15 @@ for (way, k, depth), (good, _) in learned.items():
 part = [run[2] for run in runs["ring-layers", "3 layers"].values()]
 assert (f"{min(part):.2f}", f"{max(part):.2f}") == ("0.42", "0.68")
 assert sum(came) == 5 and len(came) == 10
-assert [run["seed"] for run in longer] == [50, 53]
-assert all(course(run, 2)[1200] < 0.2 < 0.6 < course(run, 2)[2400] < 0.9 for run in longer)
+longer = [results.result(path) for path in sorted((folder.parents[1] / "longer").iterdir())]
+assert [f"{course(run, 2)[2400]:.2f}" for run in longer] == ["0.79", "0.66"]
 assert all((course(run, 1)[500] < 0.94) == learned for run, learned in zip(three, came))
-assert [sum(found) for found in (first, second, third)] == [5, 8, 5]
+assert [sum(found) for found in good.values()] == [5, 8, 5, 0, 0]
+assert f"{verdicts.fisher(third, twice):.3f}" == "0.033"
+assert (
+    len(twice) == 10 and len(once) == 5 and max(ends["beta1 0.7, 2,000 steps, applied twice"]) < 0.3
+)
+assert all(course(run, 1)[2000] > 0.9 for run in tries["beta1 0.7, 2,000 steps, applied twice"])
 assert 0.9 > min(ends["beta1 0.7, 2,000 steps"]) > 0.25
 assert [(sum(found), len(found)) for found in dip.values()] == [(11, 11), (2, 9)]
 contrasts = {row["contrast"]: row for row in verdicts.contrast_rows(runs)}
