@@ -185,6 +185,19 @@ def test_the_table_of_layers_of_their_own_is_what_they_logged():
         assert f"| {' | '.join(cells)} |" in page
 
 
+@pytest.mark.parametrize("folder", ["short-memory", "ten-seeds"])
+def test_both_tries_at_the_second_step_are_quoted_as_they_were_logged(folder):
+    shares = []
+    for path in sorted((results.RESULTS / "ring" / folder / "three" / "runs").iterdir()):
+        run = results.result(path)
+        shares.append(run["accuracy_by"]["lengths"]["2"]["accuracy"])
+    assert len(shares) == 10
+    page = (results.RESULTS / "README.md").read_text(encoding="utf-8")
+    assert " ".join(f"{share:.3f}" for share in shares) in " ".join(page.split())
+    learned = sum(share >= verdicts.LEARNED for share in shares)
+    assert f"So {learned} of 10 have learned them" in " ".join(page.split())
+
+
 def test_hops_are_judged_by_the_table_that_was_written_first():
     rows = {(row["model"], row["hops"]): row for row in verdicts.hop_rows()}
     assert len(rows) == 13 and rows["2 layers, 2 times", 4]["verdict"] == "not run"
