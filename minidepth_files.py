@@ -61,7 +61,7 @@ def check_value(f, v):
     if kind in (int, float):
         good = good and low <= v <= high
         wanted += f" at least {low:g}"
-        if high < MOST or (type(v) in (int, float) and v > high):
+        if high < MOST or (type(v) in (int, float) and high < v < float("inf")):
             wanted = f"{KINDS[kind]} from {low:g} to {high:g}"
     if good and kind is str and (re.search(UNSEEN, v) or not (v.strip() or f.default == "")):
         good, wanted = False, "a text that is not empty, without control characters"
@@ -196,11 +196,11 @@ def write_file(path, write, previous=None):
 
 def unused(folder):
     """Raise ValueError for a folder in which a new run would replace something."""
-    names = os.listdir(folder) if os.path.isdir(folder) else []
+    names = [f.name for f in os.scandir(folder) if not f.is_dir()] if os.path.isdir(folder) else []
     if "config.json" in names:
         go_on = f"go on with --resume {shlex.quote(folder)}, or give another --name"
         raise ValueError(f"{folder} exists; {go_on}")
-    own = r".+\.\d+\.tmp|\.lock|tokenizer|stdout\.txt"  # before a run's first step, or a grid's
+    own = r".+\.\d+\.tmp|\.lock|stdout\.txt"  # before a run's first step, or a grid's
     if others := [n for n in names if not re.fullmatch(own, n)]:
         raise ValueError(f"{folder} has files of no run: {min(others)}; give another --name")
 
