@@ -305,15 +305,17 @@ def load_tokenizer(name, texts=(), size=2048):
         bpe.train_from_iterator(texts, size, special_tokens=special, show_progress=False)
         bpe = Tokenizer.from_str(bpe.to_str())  # out of its wrapper
         return PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token=special[0])
-    from transformers import AutoTokenizer  # which takes a second that the embedded one can spare
-
     if os.path.isdir(name):
         with blame(f"tokenizer folder {name}", "cannot be read"):
             for file in os.listdir(name):
                 regular(os.path.join(name, file))
+            from transformers import AutoTokenizer  # a second, which the embedded one can spare
+
             return AutoTokenizer.from_pretrained(
                 name, local_files_only=True, trust_remote_code=False
             )
+    from transformers import AutoTokenizer
+
     # said, so that nobody is asked whether a stranger's code may run
     with blame(f"tokenizer {name}", f"{HUB} Internet on, or give --tokenizer DIR or embedded"):
         return AutoTokenizer.from_pretrained(name, trust_remote_code=False)

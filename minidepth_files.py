@@ -200,7 +200,7 @@ def unused(folder):
     if "config.json" in names:
         go_on = f"go on with --resume {shlex.quote(folder)}, or give another --name"
         raise ValueError(f"{folder} exists; {go_on}")
-    own = r".+\.\d+\.tmp|\.lock|stdout\.txt"  # before a run's first step, or a grid's
+    own = r".+\.\d+\.tmp|\.lock|tokenizer|stdout\.txt"  # before a run's first step, or a grid's
     if others := [n for n in names if not re.fullmatch(own, n)]:
         raise ValueError(f"{folder} has files of no run: {min(others)}; give another --name")
 
