@@ -58,8 +58,8 @@ def look_flags(a, axes, doing):
         if len(values) > 1:
             raise ValueError(f"--{name} has several values, but --{doing} takes one; give one")
         for path in values[0] if name == "data" else values:
-            if str(path).endswith(".py") and not os.path.isfile(path):
-                raise ValueError(f"{name} {path} is not there; give a Python file")
+            if str(path).endswith(".py"):
+                find.is_there(path, name)
     for name in ("preset", "study", "match_params", "dry_run", "jobs", "yes"):
         if a[name] not in (None, False):
             raise ValueError(f"--{name} has no effect with --{doing}, which trains nothing")

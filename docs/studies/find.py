@@ -11,6 +11,7 @@ A study is a file of this folder, or a file of one's own that the command line n
     TASKS       {name: task}, for --data NAME
 """
 
+import contextlib
 import functools
 import importlib
 import importlib.util
@@ -67,9 +68,22 @@ def own_file(path, what):
             f"{path} is code of one's own and made this run's data; to execute it, name it again: "
             f"--{flag} {shlex.quote(path)}"
         )
+    is_there(path, what)
+    return executed(os.path.abspath(path), os.path.getmtime(path))
+
+
+def is_there(path, what):
+    """ValueError for a file of one's own that does not exist."""
     if not os.path.isfile(path):
         raise ValueError(f"{what} {path} is not there; give a Python file")
-    return executed(os.path.abspath(path), os.path.getmtime(path))
+
+
+def own_code(name, what, problem):
+    """A context in which a mistake in a file of one's own becomes a ValueError, one line, and
+    nothing else does."""
+    if name.endswith(".py"):
+        return md.blame(f"{what} {name}", problem)
+    return contextlib.nullcontext()
 
 
 @functools.cache

@@ -1,6 +1,5 @@
 """From flags to the runs of a grid: every combination of the values given, or a study's rows."""
 
-import contextlib
 import dataclasses
 import itertools
 
@@ -51,10 +50,7 @@ def rows(a, preset, axes, varied):
 def own_rows(name, rows, preset, settings):
     """rows(preset, settings) of a study; ValueError if that is no {name: settings}, or for a
     setting of the model that the rows leave nothing of."""
-    own = contextlib.nullcontext()
-    if name.endswith(".py"):
-        own = md.blame(f"study {name}", "has rows() that failed")
-    with own:
+    with find.own_code(name, "study", "has rows() that failed"):
         found = rows(preset, dict(settings))
     if not found or not isinstance(found, dict) or {type(row) for row in found.values()} != {dict}:
         raise ValueError(

@@ -5,7 +5,6 @@ A task of one's own is a class in a file of its own, whose last line is TASK = t
     python train.py --data my_task.py --n_layers 1 2
 """
 
-import contextlib
 import inspect
 from dataclasses import dataclass, field
 
@@ -127,10 +126,7 @@ def task_data(task, config, block_size=128):
     do not work."""
     name = f"the task {config.data[0]}"
     sizes = find.sizes_of(config.sizes, task.sizes, name)
-    own = contextlib.nullcontext()
-    if config.data[0].endswith(".py"):
-        own = md.blame(name, "has a draw() that failed")
-    with own:
+    with find.own_code(config.data[0], "the task", "has a draw() that failed"):
         train = task.train_batch(0.0, 1000, md.generator("train"), **sizes)
         val = task.draw(1000, md.generator("val"), test=True, **sizes)
     check_drawn(name, train)

@@ -200,7 +200,7 @@ def hop_rows(folder="khop"):
     for path in sorted((results.RESULTS / folder).glob("*/runs/*")):
         run = results.result(path)
         model = ring.n_layers(run["n_layers"])
-        if run["d_model"] > 64:  # which all others have
+        if run["d_model"] > 64:  # the width of all others
             model = f"{run['n_layers']} wide layers, parameters of four"
         if run["n_loops"] > 1:
             model += f", {run['n_loops']} times"
