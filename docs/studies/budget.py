@@ -1,0 +1,141 @@
+"""Depth or time? A step of twelve layers takes as much CPU time as nearly eight steps of one layer.
+This study trains every model for the CPU time of twelve layers, on the main job's problems:
+
+    python train.py --study budget --seed 140 141 142 143 144 145
+
+Steps are counted from COST, which was measured once, so that the same command is the same runs
+everywhere. python docs/studies/budget.py measures it anew, one process per model, in turns.
+"""
+
+import dataclasses
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+import torch
+
+import minidepth as md
+from studies import figures, find
+from studies.results import grouped
+
+# the laptop preset, under a name of its own so that --study budget takes it on a GPU, too
+PRESETS = {"budget": dict(md.PRESETS["laptop"])}
+md.PRESETS.update(PRESETS)
+
+DEEP = "12 layers"
+MODELS = {
+    "1 layer": dict(n_layers=1),
+    "2 layers": dict(n_layers=2),
+    "4 layers": dict(n_layers=4),
+    DEEP: dict(n_layers=12),
+    "1 layer, 12 times": dict(n_layers=1, n_loops=12),
+    "1 wide layer": dict(n_layers=1, d_model=172),  # has the parameters of twelve
+}
+# milliseconds of CPU time per training step, one thread: the median of three times 50 steps,
+# 23 November 2026, x86-64, PyTorch 2.13.0, nothing else running. Evaluations are left out
+COST = {
+    "1 layer": 13.0,
+    "2 layers": 21.4,
+    "4 layers": 38.1,
+    DEEP: 100.3,
+    "1 layer, 12 times": 101.7,
+    "1 wide layer": 44.0,
+}
+EVALUATIONS = 44  # of every model, so that they lie equally far apart in CPU time
+
+
+def rows(preset, settings):
+    """The six models, each with the steps that take the CPU time of the preset's with twelve
+    layers, and with as many training rows as it takes: no row comes twice."""
+    _, t = find.configs(preset, **settings)
+    per_step = t.batch_size * t.grad_accum
+    made = {}
+    for name, model in MODELS.items():
+        steps = round(t.steps * COST[DEEP] / COST[name])
+        every = max(1, round(steps / EVALUATIONS))
+        own = dict(steps=steps, eval_every=every, max_rows=steps * per_step)
+        made[name] = settings | model | own
+    return made
+
+
+def seconds(name, step):
+    """CPU seconds of the first `step` training steps of one of the MODELS."""
+    return step * COST[name] / 1000
+
+
+def figure(runs, folder):
+    """budget.png: accuracy on the watched problems of each family against CPU seconds, a panel per
+    family, each run a thin line, the median of a model's runs a thick one."""
+    families = sorted(
+        {name for run in runs for name in run["log"][0].get("accuracy_by_family", ())}
+    )
+    models = {dict(key).get("model"): group for key, group in grouped(runs).items()}
+    models = {name: group for name, group in models.items() if name in COST}
+    if not families or not models:
+        return
+    path = os.path.join(folder, "budget.png")
+    size = (3.4 * len(families), 3.6)
+    with figures.drawing(path, 1, len(families), size, sharey=True, squeeze=False) as (_, axes):
+        axes_row = axes[0]
+        for axes, family in zip(axes_row, families):
+            for name, group in models.items():
+                draw_model(axes, name, group, family)
+            axes.set(title=family, xlabel="CPU seconds of training")
+            axes.set_ylim(-0.03, 1.03)
+        axes_row[0].set_ylabel("share answered right")
+        axes_row[0].legend(fontsize=7, loc="upper left")
+
+
+def draw_model(axes, name, group, family):
+    color, lines = figures.color_of(name), []
+    for run in group:
+        watched = [row for row in run["log"] if family in row.get("accuracy_by_family", ())]
+        lines.append([row["accuracy_by_family"][family] for row in watched])
+        x = [seconds(name, row["step"]) for row in watched]
+        axes.plot(x, lines[-1], color=color, linewidth=0.5, alpha=0.35)
+    if len({len(line) for line in lines}) == 1:
+        median = [statistics.median(values) for values in zip(*lines)]
+        axes.plot(x, median, color=color, linewidth=2, label=name)
+
+
+# ---------- the cost of a step ----------
+
+
+def measure(name, steps=50, warm=5):
+    """Milliseconds of CPU time per training step of one of the MODELS, in this process."""
+    torch.set_num_threads(1)
+    m, t = md.configs("budget", **MODELS[name], max_rows=2000)
+    data = md.load_data(t, m.block_size)
+    m = dataclasses.replace(m, vocab_size=data.n_words)
+    model = md.GPT(m).train()
+    optimizer, scaler = md.make_optimizer(model, t), torch.amp.GradScaler("cpu", enabled=False)
+    for step in range(warm + steps):
+        if step == warm:
+            began = time.process_time()
+        batch = data.draw(step, t.batch_size * t.grad_accum)
+        md.train_step(model, optimizer, scaler, *batch, t.lr, t)
+    return 1000 * (time.process_time() - began) / steps
+
+
+def main(name=None, turns=3):
+    """Print the cost of the model called `name`, or of all of them in turns."""
+    if name:
+        print(f"{measure(name):.1f}")
+        return
+    found = {name: [] for name in MODELS}
+    for _ in range(turns):
+        for name in MODELS:
+            command = [sys.executable, str(pathlib.Path(__file__)), name]
+            run = subprocess.run(command, capture_output=True, text=True, check=True)
+            found[name].append(float(run.stdout))
+    for name, costs in found.items():
+        print(
+            f"{name:20}{statistics.median(costs):8.1f} ms of CPU time per step; stored {COST[name]}"
+        )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
