@@ -8,9 +8,13 @@ import shlex
 import signal
 import sys
 
-import torch
+try:  # this takes seconds, in which one may change one's mind
+    import torch
 
-import minidepth as md
+    import minidepth as md
+except KeyboardInterrupt:
+    print("train.py: interrupted", file=sys.stderr)
+    sys.exit(130)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "docs"))  # the studies: imported where they are used

@@ -23,6 +23,12 @@ def run(arguments, **options):
     return subprocess.run(command, capture_output=True, text=True, **options)
 
 
+def test_ctrl_c_while_torch_is_imported_is_no_traceback(tmp_path):
+    (tmp_path / "torch.py").write_text("raise KeyboardInterrupt\n")
+    done = run("--help", env=os.environ | dict(PYTHONPATH=str(tmp_path)))
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "train.py: interrupted\n")
+
+
 def call(arguments, capsys):
     """(exit code, stdout, stderr) of the command, in this process."""
     try:

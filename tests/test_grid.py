@@ -341,10 +341,11 @@ def test_signals_that_are_ignored_stay_ignored_and_handlers_come_back():
         ("--seed 0 1 --jobs 0", "--jobs 0 does not work"),
         ("--n_heads 2 3", "n_heads 3 does not divide d_model 64"),
         ("--seed 0 1 --bench", "several values of a flag make a grid"),
-        ("--study breadth", "study 'breadth' is unknown; choose from depth"),
+        ("--study breadth", "study 'breadth' is unknown; choose from budget, depth"),
         ("--study depth --d_ff 0 64", "a study varies the seed alone; give one value of --d_ff"),
         ("--match_params 2 --match heads", "--match heads is unknown; give total or blocks"),
         ("--match_params 0", "--match_params 0 does not work"),
+        ("--data gone.jsonl --seed 0 1", "data gone.jsonl is not there; give the path of a file"),
     ],
 )
 def test_what_makes_no_grid_is_told_before_anything_runs(line, words, tmp_path, capsys):

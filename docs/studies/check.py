@@ -95,6 +95,13 @@ def grid_flags(a, axes):
             raise ValueError(f"--{name} has no effect on a single run; it is for a grid")
 
 
+def files(t):
+    """Raise ValueError for a file of data that is not there, before a grid starts its first run."""
+    for source in t.data:
+        if source.endswith(md.FILES) and not os.path.exists(source):
+            raise ValueError(f"data {source} is not there; give the path of a file")
+
+
 def no_text(run_dir):
     """Why a run has no tokenizer, to be put after its name."""
     _, t = md.read_config(run_dir)

@@ -147,6 +147,8 @@ def grid(preset, cells, jobs=1, yes=False, dry_run=False, study=None):
     for cell in cells:
         cell.t.name = os.path.join(cell.t.name, run_name(preset, cell.settings))
     todo = [cell for cell in cells if not is_finished(cell.m, cell.t)]
+    for cell in todo:
+        check.files(cell.t)
     print(f"{len(cells)} runs, {len(cells) - len(todo)} finished before, {jobs} at a time")
     if dry_run:
         print("\n".join(str(cell) for cell in todo))
