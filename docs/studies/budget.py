@@ -66,39 +66,48 @@ def seconds(name, step):
     return step * COST[name] / 1000
 
 
+LINES = {"2 layers": ":", "4 layers": "--"}  # twelve have a whole line of the same colour
+
+
 def figure(runs, folder):
-    """budget.png: accuracy on the watched problems of each family against CPU seconds, a panel per
-    family, each run a thin line, the median of a model's runs a thick one."""
-    families = sorted(
-        {name for run in runs for name in run["log"][0].get("accuracy_by_family", ())}
-    )
+    """budget.png: draw() of a grid's runs, which need not be all six models."""
+    families = families_of(runs)
     models = {dict(key).get("model"): group for key, group in grouped(runs).items()}
-    models = {name: group for name, group in models.items() if name in COST}
-    if not families or not models:
+    known = {name: group for name, group in models.items() if name in COST}
+    if not families or not known:
         return
-    path = os.path.join(folder, "budget.png")
-    size = (3.4 * len(families), 3.6)
-    with figures.drawing(path, 1, len(families), size, sharey=True, squeeze=False) as (_, axes):
-        axes_row = axes[0]
-        for axes, family in zip(axes_row, families):
-            for name, group in models.items():
-                draw_model(axes, name, group, family)
-            axes.set(title=family, xlabel="CPU seconds of training")
-            axes.set_ylim(-0.03, 1.03)
-        axes_row[0].set_ylabel("share answered right")
-        axes_row[0].legend(fontsize=7, loc="upper left")
+    size, path = (4.6, 2.4 * len(families)), os.path.join(folder, "budget.png")
+    options = dict(sharex=True, sharey=True, squeeze=False)
+    with figures.drawing(path, len(families), 1, size, **options) as (_, axes):
+        draw(axes[:, 0], known)
+
+
+def families_of(runs):
+    """The families of problems that the runs' logs tell apart."""
+    return sorted({name for run in runs for name in run["log"][0].get("accuracy_by_family", ())})
+
+
+def draw(panels, models):
+    """Accuracy on the watched problems of each family, a panel each, against CPU seconds: each run
+    a thin line, the median of a model's runs a thick one. `models` {name: results()}"""
+    families = families_of([run for group in models.values() for run in group])
+    for axes, family in zip(panels, families):
+        for name, group in models.items():
+            draw_model(axes, name, group, family)
+        axes.set(ylabel=f"{family}s answered", ylim=(-0.03, 1.03))
+    panels[0].legend(fontsize=7, ncols=2)
+    panels[-1].set_xlabel("CPU seconds of training")
 
 
 def draw_model(axes, name, group, family):
-    color, lines = figures.color_of(name), []
+    color, style = figures.color_of(name), LINES.get(name, "-")
+    x = [seconds(name, row["step"]) for row in group[0]["log"]]
+    lines = []
     for run in group:
-        watched = [row for row in run["log"] if family in row.get("accuracy_by_family", ())]
-        lines.append([row["accuracy_by_family"][family] for row in watched])
-        x = [seconds(name, row["step"]) for row in watched]
-        axes.plot(x, lines[-1], color=color, linewidth=0.5, alpha=0.35)
-    if len({len(line) for line in lines}) == 1:
-        median = [statistics.median(values) for values in zip(*lines)]
-        axes.plot(x, median, color=color, linewidth=2, label=name)
+        lines.append([row["accuracy_by_family"][family] for row in run["log"]])
+        axes.plot(x, lines[-1], color=color, linestyle=style, linewidth=0.5, alpha=0.4)
+    median = [statistics.median(values) for values in zip(*lines)]
+    axes.plot(x, median, color=color, linestyle=style, linewidth=2, label=name)
 
 
 # ---------- the cost of a step ----------

@@ -14,8 +14,8 @@ import minidepth as md
 from studies import figures, find, results
 from studies.results import METRICS, grouped
 
-# beside METRICS, what of a run's last evaluation is kept in summary.json
-ALSO_KEPT = ("depth", "guess", "shortcut", "accuracy_by_problem")
+# beside METRICS, what of a run is kept, all but its log in summary.json, too
+ALSO_KEPT = ("depth", "guess", "shortcut", "accuracy_by_problem", "log")
 
 
 def shown(value):
@@ -34,9 +34,9 @@ def this_command():
 
 
 def records(cells):
-    """Finished runs as a list of dicts of `labels` and numbers, one a run. A run whose accuracy is
-    known for several values of a size, as `accuracy_by` = {"hops": {"1": {"accuracy": 0.9,
-    "shortcut": 0.5}, …}}, gives one for each value, labelled with it."""
+    """Finished runs as a list of dicts of `labels`, numbers and `log`, one a run. A run whose
+    accuracy is known for several values of a size, as `accuracy_by` = {"hops": {"1": {"accuracy":
+    0.9, "shortcut": 0.5}, …}}, gives one for each value, labelled with it."""
     runs = []
     for cell in cells:
         row = results.result(cell.folder)
@@ -158,7 +158,8 @@ def summarize(folder, cells, study=None):
         about["differences"] = list(differences(runs, metrics))
         text += "\n\n" + "\n".join(f"- {line}" for line in about["differences"])
     print(f"{text}\n{note}")
-    about.update(table=table, runs=runs)
+    kept = [{key: value for key, value in run.items() if key != "log"} for run in runs]
+    about.update(table=table, runs=kept)
     os.makedirs(folder, exist_ok=True)
     files = {"summary.md": f"{text}\n\n{note}\n", "summary.json": json.dumps(about, indent=1)}
     for name, content in files.items():

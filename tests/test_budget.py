@@ -1,0 +1,75 @@
+"""Depth or time: the study that gives every model the CPU time of twelve layers."""
+
+import matplotlib.image
+import pytest
+
+import minidepth as md
+import train
+from studies import budget, find, results
+
+
+def test_every_model_trains_for_the_same_time_and_takes_no_row_twice():
+    rows = budget.rows("budget", {})
+    assert list(rows) == list(budget.MODELS) and rows["12 layers"]["steps"] == 1100
+    for name, settings in rows.items():
+        m, t = find.configs("budget", **settings)
+        assert budget.seconds(name, t.steps) == pytest.approx(110.33, rel=1e-3)
+        assert t.steps * t.batch_size * t.grad_accum == t.max_rows
+        assert 43 <= t.steps / t.eval_every <= 45
+        assert m.n_layers * m.n_loops == {"1": 1, "2": 2, "4": 4, "12": 12}[
+            "12" if "12" in name else name[0]
+        ]
+
+
+def test_the_wide_layer_has_the_parameters_of_twelve():
+    sizes = {}
+    for name in ("12 layers", "1 wide layer"):
+        m, _ = find.configs("budget", **budget.MODELS[name], vocab_size=332)
+        sizes[name] = md.parameters(m)["total"]
+    assert sizes["1 wide layer"] == pytest.approx(sizes["12 layers"], rel=0.02)
+
+
+def test_fewer_steps_make_all_models_shorter():
+    rows = budget.rows("budget", dict(steps=110, seed=3))
+    assert rows["12 layers"]["steps"] == 110 and rows["1 layer"]["steps"] == 849
+    assert {row["seed"] for row in rows.values()} == {3}
+
+
+def test_the_study_trains_and_draws(tmp_path, monkeypatch, capsys):
+    models = {name: budget.MODELS[name] for name in ("1 layer", "2 layers")}
+    monkeypatch.setattr(budget, "MODELS", models)
+    monkeypatch.setitem(budget.COST, budget.DEEP, 2 * budget.COST["1 layer"])
+    flags = "--study budget --seed 0 --steps 4 --warmup_steps 1 --batch_size 6 --eval_problems 9"
+    flags += " --watch_problems 9 --eval_blocks 4"
+    assert train.main([*flags.split(), "--out_dir", str(tmp_path)]) == 0, capsys.readouterr()
+    (folder,) = tmp_path.glob("study_budget*")
+    image = matplotlib.image.imread(folder / "budget.png")
+    assert image.shape[0] > image.shape[1]  # three panels, one below the other
+    runs = [results.result(path) for path in tmp_path.glob("budget_*")]
+    assert sorted(run["steps"] for run in runs) == [5, 8]
+    for run in runs:
+        assert run["epoch"] == 1 and len(run["log"]) == run["steps"]
+
+
+def test_nothing_is_drawn_of_runs_without_families(tmp_path):
+    run = dict(labels=dict(model="1 layer"), log=[dict(step=1)])
+    budget.figure([run], tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_cost_of_a_step_is_measured(capsys, monkeypatch):
+    monkeypatch.setattr(budget, "measure", lambda name: 12.34)
+    budget.main("1 layer")
+    assert capsys.readouterr().out == "12.3\n"
+    monkeypatch.setattr(budget, "MODELS", dict.fromkeys(["1 layer"]))
+    monkeypatch.setattr(
+        budget.subprocess, "run", lambda command, **_: type("", (), dict(stdout=f"{len(command)}"))
+    )
+    budget.main()
+    assert "1 layer" in (out := capsys.readouterr().out) and " 3.0 ms of CPU time" in out
+
+
+def test_a_deeper_model_costs_more(monkeypatch):
+    monkeypatch.setattr(budget.torch, "set_num_threads", lambda n: None)
+    one, twelve = (budget.measure(name, 2, 1) for name in ("1 layer", "12 layers"))
+    assert 0 < one < twelve
