@@ -16,9 +16,7 @@ def test_every_model_trains_for_the_same_time_and_takes_no_row_twice():
         assert budget.seconds(name, t.steps) == pytest.approx(110.33, rel=1e-3)
         assert t.steps * t.batch_size * t.grad_accum == t.max_rows
         assert 43 <= t.steps / t.eval_every <= 45
-        assert m.n_layers * m.n_loops == {"1": 1, "2": 2, "4": 4, "12": 12}[
-            "12" if "12" in name else name[0]
-        ]
+        assert str(m.n_layers * m.n_loops) == ("12" if "12" in name else name[0])
 
 
 def test_the_wide_layer_has_the_parameters_of_twelve():
