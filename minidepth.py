@@ -151,7 +151,7 @@ class TrainConfig:
     beta2: float = option(0.95, "AdamW's memory of its square", 0, 0.999999)
     grad_clip: float = option(1.0, "longest gradient, as a norm over all weights", 1e-9)
     device: str = option("auto", "where to train", choices=("auto", "cuda", "mps", "cpu"))
-    precision: str = option("auto", "fp16 on CUDA, else fp32", choices=PRECISIONS)
+    precision: str = option("auto", "auto: fp16 on CUDA, else fp32", choices=PRECISIONS)
     compile: bool = option(False, "train with torch.compile, a block at a time; one device only")
     grad_checkpoint: bool = option(False, "compute each layer twice, to keep less of it")
     fsdp: bool = option(False, "under torchrun: each process keeps a part of every weight")
@@ -234,7 +234,7 @@ def readable_attention(q, k, v, scale, p=0.0):
 
 
 def rotate(x, start=0):
-    """Rotary positions (Su et al. 2021, eq. 34): turn pairs of x (B, H, T, D) by position."""
+    """Rotary positions (Su et al. 2021): turn the pairs (i, i + D/2) of x (B, H, T, D)."""
     half = x.size(-1) // 2
     position = torch.arange(start, start + x.size(2), device=x.device, dtype=torch.float32)
     angle = torch.arange(half, device=x.device, dtype=torch.float32) / half
@@ -283,11 +283,11 @@ class Attention(nn.Module):
         q, k, v = self.qkv(x).view(B, T, 3, self.n_heads, -1).permute(2, 0, 3, 1, 4)
         return (rotate(q, start), rotate(k, start), v) if self.rotary else (q, k, v)
 
-    def forward(self, x, cache=None):
+    def forward(self, x, past=None):
         p = self.p if self.training else 0.0
-        q, k, v = self.project(x, cache.length if cache else 0)
-        if cache:  # the keys and values of the tokens before x come first
-            k, v = cache.append(k, v)
+        q, k, v = self.project(x, past.length if past else 0)
+        if past:  # the keys and values of the tokens before x come first
+            k, v = past.append(k, v)
         slow = p and x.device.type == "cpu"  # with dropout the fused kernel is the slower one there
         if slow or 1 < q.size(2) < k.size(2):  # nor can it begin its mask at a later token
             y, _ = readable_attention(q, k, v, self.scale, p)
@@ -319,8 +319,8 @@ class Block(nn.Module):
             self.norm2 = nn.LayerNorm(config.d_model)
             self.mlp = MLP(config)
 
-    def forward(self, x, cache=None):
-        x = x + self.attn(self.norm1(x), cache)
+    def forward(self, x, past=None):
+        x = x + self.attn(self.norm1(x), past)
         if self.has_mlp:
             x = x + self.mlp(self.norm2(x))
         return x
@@ -328,7 +328,7 @@ class Block(nn.Module):
 
 LOGITS_AT_ONCE = 2**26  # in float32 256 MB
 CPU_ROWS = 256  # fewer would pass over dweight too often, more need memory for little speed
-HALF_ROWS = 1024  # so many products of at most 64 can be added up in fp16, which ends at 65,504
+HALF_ROWS = 1024  # so many products of at most 63 can be added up in fp16, which ends at 65,504
 
 
 def chunked_loss(h, weight, targets, grads=True):
@@ -349,6 +349,7 @@ def chunked_loss(h, weight, targets, grads=True):
     if grads:
         dh, dweight = torch.empty_like(h), torch.zeros_like(weight, dtype=exact)
     for i in range(0, N, rows):
+        logits = log_p = d = None  # those of the rows before go, or the next come on top
         x, target = h[i : i + rows], targets[i : i + rows, None]
         logits = (x @ weight.T).to(exact)  # (rows, V)
         log_p = torch.log_softmax(logits, 1, out=logits)  # in place, as all that follows
@@ -363,7 +364,6 @@ def chunked_loss(h, weight, targets, grads=True):
             dweight.addmm_(d.T, x)
         else:
             dweight += d.T @ x  # products in half precision, their sum in single
-        del logits, log_p, d  # or the next rows would come on top
     return nll, dh, dweight
 
 
@@ -392,7 +392,8 @@ class HeadLoss(torch.autograd.Function):
 
 
 class GPT(nn.Module):
-    """tokens (B, T) int64 → logits (B, T, V); with targets (B, T) → loss_sum, n_tokens (B,)."""
+    """tokens (B, T) int64 → logits (B, T, V), with a cache those of the last token, (B, 1, V);
+    with targets (B, T) → loss_sum, n_tokens, each (B,)."""
 
     def __init__(self, config):
         super().__init__()
@@ -444,7 +445,7 @@ class GPT(nn.Module):
         layer is applied, keys and values gather: the next call goes on where this one ends."""
         c, T = self.config, tokens.size(1)
         start = cache[0].length if cache else 0
-        # a tied weight has a gradient from the head too, as large: a sparse one adds to it in place
+        # a tied weight has a gradient (V, C) from the head already: a sparse one is added into it
         sparse = c.tie_weights and tokens.device.type == "cpu"
         x = F.embedding(tokens, self.token_embedding.weight, sparse=sparse)  # (B, T, C)
         if c.position == "learned":
@@ -453,7 +454,7 @@ class GPT(nn.Module):
             x = x + self.position_embedding.weight[start : start + T]
         x = dropout(x, c.dropout, self.training)
         layers = self.compiled if self.compiled and self.training else self.blocks
-        for i in range(c.n_loops * c.n_layers):  # looped: the same weights again (2502.17416)
+        for i in range(c.n_loops * c.n_layers):  # looped: the same weights again (arXiv 2502.17416)
             layer = layers[i % c.n_layers]
             if self.checkpointed and torch.is_grad_enabled():
                 layer = functools.partial(checkpoint, layer, use_reentrant=False)
@@ -469,7 +470,7 @@ class GPT(nn.Module):
             if targets is None:
                 return F.linear(x, self.head_weight)
         # sums and counts leave, no means: so 1, 2 or uneven shards give the same gradient.
-        # tokens without a target are left out before the head, the dearest part
+        # tokens without a target are left out before the head, the costliest part
         n_tokens = (targets != -100).sum(1)  # (B,)
         learned = (targets != -100).flatten().nonzero().squeeze(1)  # (N,)
         h = x.flatten(0, 1)[learned]  # (N, C)
@@ -571,7 +572,7 @@ def generate(
             logits = logits.masked_fill(logits < least, -math.inf)
         if temperature == 0:
             new = logits.argmax(-1, keepdim=True)  # (B, 1)
-        else:  # drawn on the CPU, so that a seed means the same text everywhere
+        else:  # drawn on the CPU, so that a seed draws the same numbers everywhere
             p = (logits / temperature).softmax(-1).cpu()
             new = torch.multinomial(p, 1, generator=draw).to(tokens.device)
         if eos is not None:
@@ -649,7 +650,7 @@ def lr_at(step, config):
     A pure function, so skipped steps and resumed runs change nothing."""
     warmup = config.warmup_steps
     if warmup < 1:
-        warmup = round(warmup * config.steps)
+        warmup = min(round(warmup * config.steps), config.steps - 1)
     if step < warmup:
         return config.lr * step / warmup
     floor = config.lr * config.lr_floor
@@ -730,7 +731,7 @@ def make_optimizer(model, config):
 def by_length(tokens, targets, n):
     """(tokens, targets), each (B, T), in parts of n sequences that are about as long, each part cut
     behind its last target: what follows cannot change a causal model's loss."""
-    ends = (targets != -100).flip(1).int().argmax(1)  # (B,), places without a target at the end
+    ends = (targets != -100).flip(1).int().argmax(1)  # (B,), places after the last target, if any
     order = ends.argsort(descending=True, stable=True)
     for rows in order.split(n):
         length = targets.size(1) - int(ends[rows].min())
@@ -738,8 +739,8 @@ def by_length(tokens, targets, n):
 
 
 def train_step(wrapped, optimizer, scaler, tokens, targets, lr, config):
-    """One optimizer step on tokens and targets (grad_accum * batch_size, T) → the mean loss of
-    this process's share, and whether the step was skipped for an infinite or NaN gradient."""
+    """One optimizer step on tokens and targets (grad_accum * batch_size, T) → this process's share
+    of the mean loss, and whether the step was skipped for an infinite or NaN gradient."""
     rank, world = processes()
     device, loss = next(wrapped.parameters()).device, 0.0
     # loss sums are divided by the count of the whole step, which every process can see: so
@@ -751,21 +752,20 @@ def train_step(wrapped, optimizer, scaler, tokens, targets, lr, config):
     parts = list(by_length(tokens, targets, config.batch_size))
     for i, (x, y) in enumerate(parts):
         x, y = x[rank::world].to(device), y[rank::world].to(device)
-        alone = contextlib.nullcontext()
-        if world > 1 and not config.fsdp and i + 1 < len(parts):
-            alone = wrapped.no_sync()  # gradients travel once per step, with the last part
-        with alone:
+        waits = world > 1 and not config.fsdp and i + 1 < len(parts)
+        # gradients travel once per step, with the last part
+        with wrapped.no_sync() if waits else contextlib.nullcontext():
             loss_sum, _ = wrapped(x, y)  # (B,), gathered from all GPUs
             part = loss_sum.sum() / n_targets
             scaler.scale(part * world).backward()  # DistributedDataParallel averages: hence `world`
         loss += part.item()
     scaler.unscale_(optimizer)  # before clipping, which is about the true gradient
     norm = nn.utils.clip_grad_norm_(wrapped.parameters(), config.grad_clip)
-    scale, skipped = scaler.get_scale(), not norm.isfinite()
-    if scaler.is_enabled() or not skipped:
-        scaler.step(optimizer)  # does nothing after an infinite gradient in FP16
-    scaler.update()
-    return loss, skipped or scaler.get_scale() < scale
+    skipped = not norm.isfinite()
+    if not skipped:
+        scaler.step(optimizer)
+    scaler.update()  # in FP16 it halves the loss scale after an infinite gradient
+    return loss, skipped
 
 
 @evaluated
@@ -774,7 +774,7 @@ def mean_loss(model, part, n_blocks, batch_size):
     device = next(model.parameters()).device
     some = (torch.as_tensor(each[:n_blocks]).long() for each in part)
     found = [model(x.to(device), y.to(device)) for x, y in by_length(*some, batch_size)]
-    sums, counts = (torch.cat(each).double().cpu() for each in zip(*found))
+    sums, counts = (torch.cat(each).cpu().double() for each in zip(*found))
     return (sums.sum() / counts.sum().clamp(min=1)).item()
 
 
@@ -798,7 +798,7 @@ def saved_tokenizer(run_dir, checked=None):
     if not os.path.isdir(folder):
         return None
     found = folder_checksum(inside(run_dir, "tokenizer"))
-    if found != (checked or found):
+    if checked and found != checked:
         raise ValueError(f"{folder} cannot be read: a file in it is damaged")
     return load_tokenizer(folder)
 
@@ -830,11 +830,11 @@ def load(run_dir):
 
 
 class Diverged(RuntimeError):
-    """The gradient stayed infinite or NaN; the message says what to change."""
+    """Gradients or weights became infinite or NaN; the message says what to change."""
 
 
 STATES = ("state.pt", "state.previous.pt")  # the newest checkpoint and the one before it
-MOST_SKIPPED = 25  # in a row: GradScaler starts at 2^16, so 16 halvings are no accident
+MOST_SKIPPED = 25  # in a row: GradScaler starts at 2^16, so after 16 halvings it is not the cause
 
 
 class Run:
@@ -861,7 +861,7 @@ class Run:
         # multiplies the loss, so that gradients below fp16's smallest number are not lost
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=half == torch.float16)
         self.now = dict(step=0, skipped=0, in_a_row=0)
-        self.began, self.training, self.tokens = time.perf_counter(), 0.0, 0
+        self.began, self.busy, self.tokens = time.perf_counter(), 0.0, 0  # since the last log row
 
     @property
     def finished(self):
@@ -873,28 +873,28 @@ class Run:
     def begin(self, command):
         """Write what the folder says of the run before its first step."""
         unused(self.dir)
-        self.keep_tokenizer()  # before config.json, which says that all is there
+        self.keep_tokenizer(anew=True)  # before config.json, which says that all is there
         m, t = dataclasses.asdict(self.model.config), dataclasses.asdict(self.t)
         about = dict(model=m, train=t, command=command, **provenance(self.device))
         text = without_home(json.dumps(about, indent=1)).encode()
         write_file(self.path("config.json"), lambda f: f.write(text))
 
-    def keep_tokenizer(self):
+    def keep_tokenizer(self, anew=False):
         """Write the tokenizer if it is not there → the checksum of its files, "" without one."""
         if not self.tokenizer:
             return ""
-        if not os.path.isdir(self.path("tokenizer")):
+        if anew or not os.path.isdir(self.path("tokenizer")):
             self.tokenizer.save_pretrained(inside(self.dir, "tokenizer"))
         return folder_checksum(self.path("tokenizer"))
 
     def save(self):
         """Weights, then state. A resume reads the state alone, so that it cannot be torn in two;
         the log comes last: a run whose log is at its end has its last weights."""
-        from safetensors.torch import save
+        from safetensors.torch import save as as_bytes
 
         self.now["seconds"] = time.perf_counter() - self.began
         weights, moments = whole(self.model.state_dict()), whole(self.optimizer.state_dict())
-        if processes()[0]:  # it gave its parts
+        if processes()[0]:  # the first process writes; the others gave it their parts
             return
         if not all_finite(weights):
             what = f"infinite or NaN after step {self.now['step']}"
@@ -905,7 +905,7 @@ class Run:
         state |= dict(fingerprint=self.fingerprint, settings=used, tokenizer=self.keep_tokenizer())
         about = dict(crc32=checksum(weights, used), tokenizer=state["tokenizer"])
         newest, previous = (self.path(name) for name in STATES)
-        write_file(self.path("model.safetensors"), lambda f: f.write(save(weights, about)))
+        write_file(self.path("model.safetensors"), lambda f: f.write(as_bytes(weights, about)))
         write_file(newest, lambda f: torch.save(state, f), previous)
 
     def restore(self):
@@ -959,7 +959,7 @@ class Run:
         now, began = self.now, time.perf_counter()
         parts = self.wrapped, self.optimizer, self.scaler
         loss, skipped = train_step(*parts, tokens, targets, lr, self.t)
-        self.training += time.perf_counter() - began
+        self.busy += time.perf_counter() - began
         self.tokens += tokens.numel()
         now["step"] += 1
         now["skipped"] += skipped
@@ -976,7 +976,7 @@ class Run:
         return loss
 
     def save_before(self, n):
-        """Save what the run was before its last n steps, none of which changed a weight."""
+        """Save what the run was, but for the loss scale, before its last n steps, all skipped."""
         self.now |= dict(step=self.now["step"] - n, skipped=self.now["skipped"] - n, in_a_row=0)
         self.log = [row for row in self.log if row["step"] <= self.now["step"]]
         self.save()
@@ -1006,8 +1006,8 @@ class Run:
                     row[key] = data.facts[key]
         row["seconds"] = round(time.perf_counter() - self.began, 2)
         row["skipped_steps"] = self.now["skipped"]
-        row["tokens_per_second"] = round(self.tokens / self.training)
-        self.training, self.tokens = 0.0, 0
+        row["tokens_per_second"] = round(self.tokens / self.busy)
+        self.busy, self.tokens = 0.0, 0
         self.log.append(row)
 
     def write_log(self):
@@ -1051,8 +1051,8 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
         raise ValueError(f"{n}; give at least that, or 0")
     run = Run(m, t, data, folder, say)
     os.makedirs(folder, exist_ok=True)
-    alone = locked(folder) if rank == 0 else contextlib.nullcontext()
-    with alone, tqdm(total=t.steps, disable=None) as bar:
+    lock = locked(folder) if rank == 0 else contextlib.nullcontext()
+    with lock, tqdm(total=t.steps, disable=True if rank else None) as bar:
         if resume and os.path.exists(run.path("config.json")):
             run.restore()
         elif rank == 0:
@@ -1070,7 +1070,8 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
             lr = lr_at(step, t)
             loss = run.step(tokens, targets, lr)
             loss, stopping = agreed(loss, stop(), run.device)
-            data.told(loss)
+            if not run.now["in_a_row"]:  # what is not skipped: save_before() takes those back
+                data.told(loss)
             bar.update()
             last = step + 1 == t.steps
             evaluating = last or step == 0 or (step + 1) % t.eval_every == 0
@@ -1083,13 +1084,13 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
                 say(log_line(run.log[-1], t))
             if stopping and not last:
                 break
-        if rank == 0 and world > 1 and t.fsdp:  # who asks the model now asks it alone
+        if rank == 0 and world > 1 and t.fsdp:  # the first process asks it alone from here
             run.model, _ = load(folder)
         run.model.eval()
         if run.finished and rank == 0:
-            last = run.log[-1]
-            total = f"total time {last['seconds']:.0f}s"
-            say(f"Done. Final train loss: {last['train_loss']:.4f} | {total}")
+            final = run.log[-1]
+            total = f"total time {final['seconds']:.0f}s"
+            say(f"Done. Final train loss: {final['train_loss']:.4f} | {total}")
         elif not run.finished:
             go_on = f"go on with: python train.py --resume {shlex.quote(folder)}"
             say(f"Stopped after step {run.now['step']}; {go_on}")

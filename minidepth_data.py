@@ -204,7 +204,7 @@ def read_source(source, config):
         raise ValueError(f"data {source} has {n} rows; it needs at least 2, one to hold out")
     rows = rows[:most]
     rows = [rows[i] for i in torch.randperm(len(rows), generator=generator(0)).tolist()]
-    cut = math.ceil(len(rows) * config.val_fraction)
+    cut = min(len(rows) - 1, math.ceil(len(rows) * config.val_fraction))
     return rows[cut:], rows[:cut]
 
 
@@ -255,7 +255,8 @@ LONGEST = 50_000  # characters of a text tokenized at once: each takes 100 bytes
 
 
 def pieces(text):
-    """A text in parts, cut before a space where there is one; the last keeps its end whole."""
+    """A text in parts, cut before a space where there is one, and not within 100 characters of its
+    end, where a mark may stand."""
     start = 0
     while len(text) - start > LONGEST:
         most = min(start + LONGEST, len(text) - 100)
@@ -282,8 +283,9 @@ def encode(rows, tokenizer, loss_on="all"):
         short = [text for text in texts if len(text) <= LONGEST] or [""]
         ids = dict(zip(short, tokenizer(short, add_special_tokens=False).input_ids))
         for text in set(texts) - set(short):
-            parts = [tokenizer([part], add_special_tokens=False).input_ids for part in pieces(text)]
-            ids[text] = [i for (part,) in parts for i in part]
+            ids[text] = []
+            for piece in pieces(text):
+                ids[text] += tokenizer([piece], add_special_tokens=False).input_ids[0]
         for parts in batch:
             tokens, learn = [], []
             for text, said in parts:
@@ -430,7 +432,7 @@ class Data:
         return tuple(torch.from_numpy(part[rows]).long() for part in self.train)
 
     def told(self, loss):
-        """Called with the training loss after each step."""
+        """Called with the training loss after each step that was not skipped."""
 
     def measure(self, model):
         """{name: value} that each evaluation adds to the log."""
@@ -499,11 +501,11 @@ def make_data(sources, config, block_size, tokenizer=None, chunks=None):
 
         encoded = chunks(counted()) if chunks else counted()
         made = blocks(encoded, block_size, config.packing)
-        problems = [n for row, n in zip(rows, lengths) if is_labelled(row)]
-        if problems and max(problems) > block_size + 1:  # cut, it could not be answered
-            n = f"block_size {block_size} is too short for problems of {max(problems)} tokens"
+        longest = max((n for row, n in zip(rows, lengths) if is_labelled(row)), default=0)
+        if longest > block_size + 1:  # cut, it could not be answered
+            what = f"block_size {block_size} is too short for problems of {longest} tokens"
             fewer = "or fewer --ring_questions or --problem_steps"
-            raise ValueError(f"{n}; give at least {max(problems) - 1}, {fewer}")
+            raise ValueError(f"{what}; give at least {longest - 1}, {fewer}")
         facts[f"{kind}_rows"], facts[f"{kind}_tokens"] = len(rows), sum(lengths)
         if not (made[1] != -100).any():
             n = f"data {names}: {sum(lengths)} tokens for {kind} do not fill a block of"

@@ -38,7 +38,7 @@ UNSEEN = r"[\x00-\x1f\x7f\ud800-\udfff]"  # half characters and what moves a ter
 
 
 def check_fields(config):
-    """Raise ValueError for a field of another type or outside its limits, naming the value."""
+    """Make NumPy's numbers Python's; ValueError for a field of another type or beyond limits."""
     for f in dataclasses.fields(config):
         value = plain(getattr(config, f.name))
         setattr(config, f.name, value)
@@ -55,7 +55,7 @@ def check_value(f, v):
     """Raise ValueError for a value, or a part of it, that the field cannot have."""
     low, high, choices = (f.metadata[name] for name in ("low", "high", "choices"))
     kind = f.type
-    if kind not in KINDS:  # several of the same kind
+    if kind not in KINDS:  # a tuple, of numbers if it has limits, else of texts
         kind = str if low is None else int
     good, wanted = type(v) is kind or (kind is float and type(v) is int), KINDS[kind]
     if kind in (int, float):
@@ -155,7 +155,7 @@ def checksum(weights, about=""):
 
 
 def folder_checksum(folder):
-    """A number, as text, of all files in a folder, in which there are no others."""
+    """A number, as text, of all files in a folder; ValueError if it holds anything else."""
     crc = 0
     with blame(folder, "cannot be read"):
         for name in sorted(os.listdir(folder)):
@@ -264,7 +264,7 @@ def connect(device):
 
 
 def agreed(loss, stopping, device):
-    """The loss of all processes together, and whether any of them is asked to stop."""
+    """The sum of all processes' shares of the loss, and whether any of them is asked to stop."""
     if not torch.distributed.is_initialized():
         return loss, stopping
     sums = torch.tensor([loss, stopping], device=device)

@@ -6,7 +6,8 @@
 # ten of ten runs; applied three times, they find the letter after that as well, in five of ten. A
 # layer with the parameters of four, applied once, guesses like one. **But written steps do more:**
 # two layers that write each letter down go seven steps in six of six runs. What helps is that they
-# can [read what they wrote](tutorials/14_written_steps.md).
+# can [read what they wrote](tutorials/14_written_steps.md). And where steps are written, two layers
+# answer [as much as twelve](tutorials/16_depth_or_time.md) that train as long, and learn it sooner.
 #
 # **minidepth** is a file that you can read in a sitting, a command that trains, and these pages,
 # whose code runs and whose figures come from it.
@@ -75,6 +76,7 @@ assert counts["wide,\nonce", 1] == counts["wide,\nonce", 2] == 0
 # | if you want to | read |
 # |---|---|
 # | ask a model of one layer and one of twelve | [Ask the models](tutorials/ask.md) |
+# | compare depths at equal training time | [Depth or time?](tutorials/16_depth_or_time.md) |
 # | see when a run learns, and how much is luck | [Seeds, threads, luck](tutorials/13_seeds.md) |
 # | find out why a run fails to learn | [A first run that learns](tutorials/15_first_run.md) |
 # | find how many layers a task needs | [Depth thresholds](tutorials/06_depth_thresholds.md) |

@@ -346,6 +346,18 @@ def test_a_changed_held_out_row_is_noticed_on_resume(tiny, jsonl):
     assert md.train(m, t, resume=True).finished
 
 
+def test_a_tokenizer_of_a_run_that_died_before_it_began_is_replaced(tiny):
+    """Without config.json nothing says that the folder tokenizer/ is whole, or this run's."""
+    m, t = tiny(max_rows=60, tokenizer_size=300, steps=2, warmup_steps=1, eval_problems=0)
+    half = os.path.join(t.out_dir, t.name, "tokenizer")
+    os.makedirs(half)
+    with open(os.path.join(half, "tokenizer.json"), "w") as f:
+        f.write('{"version": "1.0", "trunc')
+    run = md.train(m, t)
+    _, tokenizer = md.load(run.dir)
+    assert tokenizer.get_vocab() == run.tokenizer.get_vocab()
+
+
 def test_a_tokenizer_that_is_gone_is_written_again(folders, text, tmp_path):
     run = copied(folders[0], tmp_path)
     shutil.rmtree(os.path.join(run, "tokenizer"))

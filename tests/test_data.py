@@ -389,6 +389,13 @@ def test_families_and_modulus_are_chosen():
         assert md.final_answer(row["messages"][-1]["content"]) == str(total % 5)
 
 
+@pytest.mark.parametrize("n", [2, 3, 9])
+def test_a_large_share_held_out_leaves_a_row_to_train_on(jsonl, n):
+    path = jsonl([dict(text=f"row {i}") for i in range(n)])
+    train, held_out = md.read_source(path, config(val_fraction=0.9))
+    assert len(train) == 1 and len(held_out) == n - 1
+
+
 def test_too_few_problems_for_a_split_are_told():
     with pytest.raises(ValueError, match="^modulus 2 leaves too few chains"):
         md.embedded_rows(50, families=("chain",), steps=(2,), modulus=2)

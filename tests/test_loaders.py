@@ -312,7 +312,7 @@ def test_the_packing_study_is_at_equal_steps_and_at_equal_text():
 @pytest.mark.parametrize(
     "call, words",
     [
-        (lambda: find.study("nope"), "study 'nope' is unknown; choose from depth, heads, llmini"),
+        (lambda: find.study("nope"), "study 'nope' is unknown; choose from budget, depth, heads"),
         (
             lambda: find.study("nope", "loader"),
             "loader 'nope' is unknown; choose from llmini, packing, thinking",
@@ -332,12 +332,13 @@ def test_what_is_unknown_says_what_there_is(call, words):
 
 
 def test_only_what_can_be_named_is_offered():
-    studies = ["depth", "heads", "llmini", "packing", "ring", "thinking", "written"]
+    studies = ["budget", "depth", "heads", "llmini", "packing", "ring", "thinking", "written"]
     assert find.offering("study") == studies
     assert find.offering("loader") == ["llmini", "packing", "thinking"]
     several = ["llmini-a", "llmini-b", "llmini-c"]
     several += ["ring", "ring-layers", "ring-four", "ring-written"]
-    assert find.offering("preset") == ["depth", "heads", *several, "tasks", "thinking", "written"]
+    presets = ["budget", "depth", "heads", *several, "tasks", "thinking", "written"]
+    assert find.offering("preset") == presets
 
 
 OWN = """

@@ -5,11 +5,12 @@ import math
 import pathlib
 import re
 import shutil
+import statistics
 
 import pytest
 
 import minidepth as md
-from studies import results
+from studies import budget, results
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
@@ -92,6 +93,24 @@ def test_the_fresh_seeds_are_told_one_by_one(folder, model, threads, least):
     (line,) = re.findall(rf"(?m)^\| {label} \|.*$", page)
     assert " ".join(f"{accuracy:.3f}" for accuracy in found) in line
     assert f"| {sum(accuracy >= 0.95 for accuracy in found)} of {len(found)} |" in line
+
+
+def test_the_budget_is_told_as_it_was_logged():
+    page = (RESULTS / "README.md").read_text().split("## budget\n")[1].split("\n## ")[0]
+    medians = {}
+    for name, runs in budget.stored().items():
+        assert [run["seed"] for run in runs] == list(range(140, 146))
+        accuracies = [run["accuracy"] for run in runs]
+        medians[name] = statistics.median(accuracies)
+        cells = [f"{runs[0]['steps']:,}", " ".join(f"{share:.3f}" for share in accuracies)]
+        for family in ("lookup", "order", "chain"):
+            at = [results.onset(run, family) for run in runs]
+            cells.append(" ".join(f"{budget.seconds(name, x):.0f}" if x else "–" for x in at))
+        assert f"| {name} | {' | '.join(cells)} |" in page
+    readme = (ROOT / "README.md").read_text()
+    assert f"{medians['1 layer']:.2f} of the problems at the median" in readme
+    wide = f"a wide layer with the parameters of twelve {medians['1 wide layer']:.2f}"
+    assert f"reaches {medians['1 layer, 12 times']:.2f}, {wide}" in readme
 
 
 def test_each_run_says_how_it_was_made():

@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+import weakref
 
 import pytest
 import torch
@@ -217,6 +218,53 @@ def test_many_skipped_steps_end_the_run_with_advice(tiny, data, monkeypatch):
     monkeypatch.setattr(md.GPT, "init_weights", broken)
     with pytest.raises(md.Diverged, match="25 steps, up to step 25; lower --lr"):
         md.train(*tiny(steps=40), data=data)
+
+
+def test_a_norm_that_overflows_changes_no_weight(model):
+    """Each gradient is finite, their norm is not: AdamW's decay must not move the weights."""
+    gpt, (tokens, targets) = model().train(), batch(6)
+    optimizer = md.make_optimizer(gpt, step_config(weight_decay=0.5))
+    scaler = torch.amp.GradScaler("cpu", enabled=True)
+    for p in gpt.parameters():
+        p.register_hook(lambda grad: torch.full_like(grad, 1e38))
+    before = [p.clone() for p in gpt.parameters()]
+    _, skipped = md.train_step(gpt, optimizer, scaler, tokens, targets, 0.1, step_config())
+    assert skipped and all(torch.equal(a, b) for a, b in zip(before, gpt.parameters()))
+
+
+def test_data_is_told_of_no_step_that_was_skipped(tiny, data, monkeypatch):
+    """save_before() takes skipped steps back; what the data was told must not go beyond them."""
+    real = torch.amp.GradScaler
+    monkeypatch.setattr(
+        torch.amp,
+        "GradScaler",
+        lambda kind, enabled: real(kind, enabled=enabled, init_scale=2.0**40),
+    )
+    told = []
+    monkeypatch.setattr(md.Data, "told", lambda self, loss: told.append(loss))
+    log = md.train(*tiny(precision="fp16", steps=30, lr=1e-3), data=data).log
+    assert len(told) == 30 - log[-1]["skipped_steps"] < 30
+
+
+def test_a_share_of_warm_up_leaves_a_step_at_the_peak():
+    t = md.TrainConfig(steps=4, warmup_steps=0.9)
+    shares = [md.lr_at(step, t) / t.lr for step in range(4)]
+    assert shares == pytest.approx([0, 1 / 3, 2 / 3, 1])
+
+
+@torch.no_grad()
+def test_evaluating_keeps_one_chunk_of_logits_at_a_time(monkeypatch):
+    alive, real = [], torch.log_softmax
+
+    def counted(logits, dim, out):
+        alive.append(weakref.ref(out))
+        assert sum(ref() is not None for ref in alive) == 1
+        return real(logits, dim, out=out)
+
+    monkeypatch.setattr(torch, "log_softmax", counted)
+    h, weight = torch.randn(3 * md.CPU_ROWS, 8), torch.randn(16, 8)
+    md.chunked_loss(h, weight, torch.zeros(len(h), dtype=torch.int64), grads=False)
+    assert len(alive) == 3
 
 
 def test_skipped_steps_are_counted_and_logged(tiny, data, monkeypatch):

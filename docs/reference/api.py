@@ -69,6 +69,7 @@ STUDIES = dict(
     layers="streams known skipped examined",
     score="choices_of read_choices choice_scores",
     depth="width_matched rows",
+    budget="rows stored learned_at draw figure",
     thinking="Lengths load_data rows",
     heads="rows figure",
     llmini="overlapping load_data rows",

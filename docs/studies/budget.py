@@ -18,7 +18,7 @@ import time
 import torch
 
 import minidepth as md
-from studies import figures, find
+from studies import figures, find, results
 from studies.results import grouped
 
 # the laptop preset, under a name of its own so that --study budget takes it on a GPU, too
@@ -61,11 +61,30 @@ def rows(preset, settings):
     return made
 
 
+def stored():
+    """{model: the results() of its stored runs, by seed}, of docs/results/budget."""
+    found = {name: [] for name in MODELS}
+    usual = dict(n_loops=1, d_model=PRESETS["budget"]["d_model"])
+    for path in sorted((results.RESULTS / "budget" / "runs").iterdir()):
+        run = results.result(path)
+        for name, model in MODELS.items():
+            if all(run[key] == value for key, value in (usual | model).items()):
+                found[name].append(run)
+    return {name: sorted(runs, key=lambda run: run["seed"]) for name, runs in found.items()}
+
+
+def learned_at(name, run, family):
+    """CPU seconds of training after which a run of one of the MODELS answers 0.9 of the watched
+    problems of a family; those of the whole run if it never does."""
+    return seconds(name, results.onset(run, family) or run["steps"])
+
+
 def seconds(name, step):
     """CPU seconds of the first `step` training steps of one of the MODELS."""
     return step * COST[name] / 1000
 
 
+FAMILIES = dict(lookup="look-ups", order="orderings", chain="chains")
 LINES = {"2 layers": ":", "4 layers": "--"}  # twelve have a whole line of the same colour
 
 
@@ -83,8 +102,9 @@ def figure(runs, folder):
 
 
 def families_of(runs):
-    """The families of problems that the runs' logs tell apart."""
-    return sorted({name for run in runs for name in run["log"][0].get("accuracy_by_family", ())})
+    """The families of problems that the runs' logs tell apart, as FAMILIES first."""
+    found = {name for run in runs for name in run["log"][0].get("accuracy_by_family", ())}
+    return [*(name for name in FAMILIES if name in found), *sorted(found - FAMILIES.keys())]
 
 
 def draw(panels, models):
@@ -94,9 +114,10 @@ def draw(panels, models):
     for axes, family in zip(panels, families):
         for name, group in models.items():
             draw_model(axes, name, group, family)
-        axes.set(ylabel=f"{family}s answered", ylim=(-0.03, 1.03))
-    panels[0].legend(fontsize=7, ncols=2)
-    panels[-1].set_xlabel("CPU seconds of training")
+        axes.set(ylabel=f"{FAMILIES.get(family, family)} answered", ylim=(-0.03, 1.03))
+    last = panels[-1]
+    last.set_xlabel("CPU seconds of training")
+    last.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=3, fontsize=8)
 
 
 def draw_model(axes, name, group, family):
