@@ -33,11 +33,18 @@ def test_fewer_steps_make_all_models_shorter():
     assert {row["seed"] for row in rows.values()} == {3}
 
 
+@pytest.mark.parametrize("flag", ["--d_model 32", "--max_rows 100", "--grad_accum 1"])
+def test_what_would_change_a_steps_time_is_refused(flag, tmp_path, capsys):
+    flags = f"--study budget {flag} --dry_run --out_dir {tmp_path}"
+    assert train.main(flags.split()) == 2
+    assert f"{flag.split()[0]} does not work with --study budget" in capsys.readouterr().err
+
+
 def test_the_study_trains_and_draws(tmp_path, monkeypatch, capsys):
     models = {name: budget.MODELS[name] for name in ("1 layer", "2 layers")}
     monkeypatch.setattr(budget, "MODELS", models)
     monkeypatch.setitem(budget.COST, budget.DEEP, 2 * budget.COST["1 layer"])
-    flags = "--study budget --seed 0 --steps 4 --warmup_steps 1 --batch_size 6 --eval_problems 9"
+    flags = "--study budget --seed 0 --steps 4 --warmup_steps 1 --eval_problems 9"
     flags += " --watch_problems 9 --eval_blocks 4"
     assert train.main([*flags.split(), "--out_dir", str(tmp_path)]) == 0, capsys.readouterr()
     (folder,) = tmp_path.glob("study_budget*")

@@ -44,12 +44,18 @@ COST = {
     "1 layer, 12 times": 101.7,
     "1 wide layer": 44.0,
 }
+# what a step's time depends on, and what the study sets itself
+FIXED = {field.name for field in dataclasses.fields(md.ModelConfig)} - {"init_std"}
+FIXED |= {"batch_size", "grad_accum", "max_rows", "eval_every", "data", "loader"}
 EVALUATIONS = 44  # of every model, so that they lie equally far apart in CPU time
 
 
 def rows(preset, settings):
     """The six models, each with the steps that take the CPU time of the preset's with twelve
-    layers, and with as many training rows as it takes: no row comes twice."""
+    layers, and with as many training rows as it takes: no row comes twice. ValueError for settings
+    with which a step would take another time than COST says."""
+    if given := sorted(FIXED & settings.keys()):
+        raise ValueError(f"--{given[0]} does not work with --study budget, which relies on its own")
     _, t = find.configs(preset, **settings)
     per_step = t.batch_size * t.grad_accum
     made = {}
