@@ -33,7 +33,7 @@ def test_fewer_steps_make_all_models_shorter():
     assert {row["seed"] for row in rows.values()} == {3}
 
 
-@pytest.mark.parametrize("flag", ["--d_model 32", "--max_rows 100", "--grad_accum 1"])
+@pytest.mark.parametrize("flag", ["--d_model 32", "--max_rows 100", "--epochs 2", "--preset depth"])
 def test_what_would_change_a_steps_time_is_refused(flag, tmp_path, capsys):
     flags = f"--study budget {flag} --dry_run --out_dir {tmp_path}"
     assert train.main(flags.split()) == 2

@@ -11,7 +11,7 @@ import json
 import statistics
 
 import minidepth as md
-from studies import depth, find, results
+from studies import budget, depth, find, results
 
 
 def accuracies(folder, layers):
@@ -35,6 +35,7 @@ def shown(values):
     return f"{mean:.3f} ± {half:.3f}"
 
 
+longer = [run["accuracy"] for run in budget.stored()["1 layer"]]
 configs = [json.loads(p.read_text("utf-8")) for p in results.RESULTS.rglob("config.json")]
 widest = max(config["model"]["d_model"] for config in configs)
 narrowest = find.configs("llmini-c")[0].d_model  # of the models of the documents
@@ -97,7 +98,9 @@ print(f"""## The report: one layer against twelve
    assistant's turn alone. This needs no GPU and no network, and its answers can be checked. In all
    of twenty seeds twelve layers answer {min(deep):.3f} or more of the held-out problems, and one
    layer answers at most {max(flat):.3f}
-   ([the runs](../results/README.md#first-run)).
+   ([the runs](../results/README.md#first-run)). That is in as many steps; in as much CPU time one
+   layer answers {min(longer):.3f} to {max(longer):.3f} ([depth or
+   time?](../tutorials/16_depth_or_time.md)).
 7. **Early, middle and late layers**, whose jobs the report guesses at: on models of our own, one of
    twelve layers (n = 1) and one of four (n = 3) ([layer by
    layer](../tutorials/11_layer_by_layer.md)).
@@ -151,8 +154,8 @@ print(f"""## The article on the report
    layer to {falling[-1]:.3f} with twelve, in the mean. The page shows accuracy instead, because a
    loss cannot tell the form of an answer from a right one.
 3. **A control that the article does not propose**: one layer applied twelve times, depth without
-   parameters. Its accuracy is {gap:.3f} above that of one layer applied once, 95 % interval
-   {gap - half:+.3f} to {gap + half:+.3f}, n = 5.
+   parameters. Its accuracy at equal steps is {gap:.3f} above that of one layer applied once, 95 %
+   interval {gap - half:+.3f} to {gap + half:+.3f}, n = 5.
 
 ### Not yet
 

@@ -3,8 +3,9 @@ This study trains every model for the CPU time of twelve layers, on the main job
 
     python train.py --study budget --seed 140 141 142 143 144 145
 
-Steps are counted from COST, which was measured once, so that the same command is the same runs
-everywhere. python docs/studies/budget.py measures it anew, one process per model, in turns.
+Steps are counted from COST, which was measured once with one thread, so that the same command is
+the same runs everywhere. python docs/studies/budget.py measures it anew, each model in a process of
+its own, in turns.
 """
 
 import dataclasses
@@ -21,8 +22,8 @@ import minidepth as md
 from studies import figures, find, results
 from studies.results import grouped
 
-# the laptop preset, under a name of its own so that --study budget takes it on a GPU, too
-PRESETS = {"budget": dict(md.PRESETS["laptop"])}
+# the laptop preset on a CPU, whose times COST has, under a name of its own
+PRESETS = {"budget": md.PRESETS["laptop"] | dict(device="cpu")}
 md.PRESETS.update(PRESETS)
 
 DEEP = "12 layers"
@@ -46,14 +47,18 @@ COST = {
 }
 # what a step's time depends on, and what the study sets itself
 FIXED = {field.name for field in dataclasses.fields(md.ModelConfig)} - {"init_std"}
-FIXED |= {"batch_size", "grad_accum", "max_rows", "eval_every", "data", "loader"}
+FIXED |= {"batch_size", "grad_accum", "max_rows", "epochs", "eval_every", "data", "loader"}
+FIXED |= {"tokenizer", "tokenizer_size", "packing", "loss_on", "problem_steps", "ring_questions"}
+FIXED |= {"device", "precision", "compile", "grad_checkpoint", "fsdp"}
 EVALUATIONS = 44  # of every model, so that they lie equally far apart in CPU time
 
 
 def rows(preset, settings):
     """The six models, each with the steps that take the CPU time of the preset's with twelve
-    layers, and with as many training rows as it takes: no row comes twice. ValueError for settings
-    with which a step would take another time than COST says."""
+    layers, and with as many training rows as it takes: no row is taken twice. ValueError for
+    settings with which a step would take another time than COST says."""
+    if preset != "budget":
+        raise ValueError(f"--preset {preset} does not work with --study budget; leave it out")
     if given := sorted(FIXED & settings.keys()):
         raise ValueError(f"--{given[0]} does not work with --study budget, which relies on its own")
     _, t = find.configs(preset, **settings)

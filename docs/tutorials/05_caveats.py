@@ -170,8 +170,9 @@ plt.show()
 
 # %% [markdown]
 # What to see: deeper models answer more, and two layers already answer more than one. Chains come
-# with eight layers; look-ups come slowly, and only in some runs. On the left each dot is one run,
-# with five seeds per depth. On the right are the means over the seeds for each family.
+# with eight layers in these 800 steps; look-ups come slowly, and only in some runs. On the left
+# each dot is one run, with five seeds per depth. On the right are the means over the seeds for each
+# family.
 #
 # A run learns a family rather suddenly, at a time that depends on the seed, and 800 steps are over
 # before every run has got there. A mean over such runs says how often a model gets there in this
@@ -207,16 +208,19 @@ for depth, found in attention.items():
 # their three runs answer more than any run of two layers above. Four layers are not better than two
 # here. With three seeds the intervals are wide. But the recipe moves the accuracy of a shallow
 # model as much as some layers do, so the depth that a given accuracy needs depends on the recipe.
-# Read the figures above as: *with this recipe, in this time, so many layers got so far*.
+# Read the figures above as: *with this recipe, in so many steps, so many layers got so far*. With
+# more steps and another recipe, one layer [learns chains as well](16_depth_or_time.md).
 # [Thinking against depth](07_thinking.md) goes on from here.
 #
 # ## What the evidence says
 #
 # For problems of this kind, at width 64, in 800 steps:
 #
-# - **Depth helped, with the same parameters.** One layer applied 12 times answers more problems
-#   than one applied once: +0.193, from +0.085 to +0.300. Its loss is lower too, but that interval
-#   contains 0.
+# - **Depth helped, with the same parameters, at equal steps.** One layer applied 12 times answers
+#   more problems than one applied once: +0.193, from +0.085 to +0.300. Its loss is lower too, but
+#   that interval contains 0. Each of its steps takes nearly eight times as long. At [equal CPU
+#   time](16_depth_or_time.md), with other settings, it is not ahead: -0.116, from -0.359 to +0.127
+#   (n = 6).
 # - **Parameters alone did not do it.** The wide layer has as many as twelve layers and stays far
 #   behind them, tuned or not. Whether the looped layer is better than the tuned wide one, these
 #   runs do not tell.

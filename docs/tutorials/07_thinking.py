@@ -84,10 +84,10 @@ plt.show()
 #
 # **Written steps did what layers did not.** Two layers with worked steps are enough for one, two
 # and three looks. One layer is not enough, with or without them: in a model of attention alone, as
-# these are, to find the letter after another takes [a copy and a match](06_depth_thresholds.md), an
-# induction head, and that is two layers. Each written step is one such look, and for the next one
-# the model starts again from its first layer. Of nine direct runs with two to four layers, none
-# answers three steps in nine of ten cases.
+# these are, the known way to find the letter after another is [a copy and a
+# match](06_depth_thresholds.md), an induction head, and that is two layers. Each written step is
+# one such look, and for the next one the model starts again from its first layer. Of nine direct
+# runs with two to four layers, none answers three steps in nine of ten cases.
 #
 # **A third layer helped, but not surely.** Two runs learned two steps to nine of ten cases, and
 # both have three layers. One run of two layers answers seven of ten problems of two steps and of

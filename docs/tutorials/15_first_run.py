@@ -230,9 +230,9 @@ print(f"R4 one layer below 0.5: {few} of {len(flat)}; highest {max(flat):.3f}")
 # 0.940.
 #
 # Why does a late run get there now? The settings differ in four things: walks that go all the way
-# round, rows of which none is taken twice, so that nothing can be learned by heart, 100 steps more,
-# and a rate that falls lower in the end. They came together, and these runs do not tell which of
-# them did it. What they tell is how often the command learns, and even that not exactly.
+# round, rows of which none is taken twice, 100 steps more, and a rate that falls lower in the end.
+# They came together, and these runs do not tell which of them did it. What they tell is how often
+# the command learns, and even that not exactly.
 
 # %%
 enough = {folder: [run["accuracy"] >= 0.95 for run in runs] for folder, runs in tried.items()}
