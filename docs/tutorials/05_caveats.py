@@ -220,7 +220,7 @@ for depth, found in attention.items():
 #   more problems than one applied once: +0.193, from +0.085 to +0.300. Its loss is lower too, but
 #   that interval contains 0. Each of its steps takes nearly eight times as long. At [equal CPU
 #   time](16_depth_or_time.md), with other settings, it is not ahead: -0.116, from -0.359 to +0.127
-#   (n = 6).
+#   (n = 6). With settings of its own it is, in six runs of six.
 # - **Parameters alone did not do it.** The wide layer has as many as twelve layers and stays far
 #   behind them, tuned or not. Whether the looped layer is better than the tuned wide one, these
 #   runs do not tell.
