@@ -182,12 +182,12 @@ for (name, (a, b)), p, corrected in zip(contrasts.items(), ps, verdicts.holm(ps)
 # weights, one run each, for the same CPU time, on problems taken out of training for the purpose.
 # By validation loss one layer was best with what it had. For the other two something else was
 # better, and that was run on six seeds not used before, with [new
-# predictions](../results/budget/tuned/predictions.md):
+# predictions](../results/budget-tuned/predictions.md):
 
 # %%
 tuned = {}
 for name, part in ((loop, "loop"), (wide, "wide")):
-    paths = sorted((results.RESULTS / "budget" / "tuned" / part / "runs").iterdir())
+    paths = sorted((results.RESULTS / "budget-tuned" / part / "runs").iterdir())
     tuned[name] = [results.result(path) for path in paths]
     m, t = results.settings_of(paths[0])
     print(f"{name}, learning rate {t['lr']}, init_std {m.init_std}: accuracy", end=" ")
