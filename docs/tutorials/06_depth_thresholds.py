@@ -195,13 +195,12 @@ for row in later:
 # Ten of the thirteen rows came out as expected. **The same layer, applied three times, learns two
 # hops in five of five runs**, as three layers of their own do, and applied twice in none, which is
 # where two layers are. **Two layers applied twice learn four hops in four of five runs; two layers
-# with the parameters of four, applied once, in none.** Five layers learn them in five of five.
-# Three rows fell. Eight hops with five layers stay at 0.26, no more than the last two tokens tell.
-# One layer applied four times was expected to learn four hops in at least two runs and did in none:
-# the five end at 0.76 to 0.84, whereas two of the three runs of four separate layers were above
-# 0.99. And one layer does more than we thought: one hop was expected near the floor of 0.51 and is
-# far above. Here is one layer, trained now for 600 steps, and its answers by how far back the same
-# symbol stood last:
+# with the parameters of four, applied once, in none.** Five layers learn them in five. Three rows
+# fell. Eight hops with five layers stay at 0.26, no more than the last two tokens tell. One layer
+# applied four times was expected to learn four hops in at least two runs and did in none: the five
+# end at 0.76 to 0.84. And one layer does more than we thought: one hop was expected near the floor
+# of 0.51 and is far above. Here is one layer, trained now for 600 steps, and its answers by how far
+# back the same symbol stood last:
 
 # %%
 near, data = train_quietly("khop", n_layers=1, steps=600, eval_every=600, sizes=("hops=1",))
