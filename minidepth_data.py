@@ -34,6 +34,11 @@ def generator(*numbers):
     return torch.Generator().manual_seed(zlib.crc32(repr(numbers).encode()))
 
 
+def mixed(draw, pairs):
+    """Pairs of letters as text, in an order that is drawn."""
+    return ", ".join(sorted((f"{a} {b}" for a, b in pairs), key=lambda _: draw()))
+
+
 def embedded_problem(draw, family, steps, modulus=10, ring=()):
     """A problem of `steps` steps: its question, worked steps, answer, the number of answers that
     are possible, its key, and how many keys there are.
@@ -65,18 +70,15 @@ def embedded_problem(draw, family, steps, modulus=10, ring=()):
         line = letters[: max(6, steps + 1)]
         first = line.index(min(line))
         key, keys = " ".join(line[first:] + line[:first]), math.perm(10, len(line)) // len(line)
-        pairs = [f"{a} {b}" for a, b in zip(line, line[1:] + line[:1])]
-    else:
-        line, k = letters[: steps + 1], int((steps + 1) * draw())
-        key, keys = " ".join(line), math.perm(10, len(line))
-        pairs = [f"{a} {b}" for a, b in zip(line, line[1:])]
-    pairs = ", ".join(sorted(pairs, key=lambda _: draw()))
-    if family == "lookup":
+        pairs = mixed(draw, zip(line, line[1:] + line[:1]))
         asked = f"Go {steps} from {line[0]} ?"
         if not ring:
             asked = f"Follow {pairs}. {asked}"
         return asked, " ".join(line[: steps + 1]), line[steps], len(line) - 1, key, keys
-    return f"Sort {pairs}. Number {k + 1} ?", " ".join(line), line[k], len(line), key, keys
+    line, k = letters[: steps + 1], int((steps + 1) * draw())
+    key, keys = " ".join(line), math.perm(10, len(line))
+    asked = f"Sort {mixed(draw, zip(line, line[1:]))}. Number {k + 1} ?"
+    return asked, key, line[k], len(line), key, keys
 
 
 def is_held_out(key, keys):

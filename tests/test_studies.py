@@ -159,8 +159,8 @@ def test_a_run_of_numpys_numbers_is_resumed_to_the_same_losses(tiny):
         ("--data khop --sizes symbols=1", "symbols 1: none could follow another"),
         ("--preset thinking --packing pack", "curriculum 0.1 opens whole problems"),
         ("--preset nope", "preset 'nope' is unknown; choose from report"),
-        ("--study nope", "study 'nope' is unknown; choose from depth"),
-        ("--study score", "has no rows to train; choose from depth"),
+        ("--study nope", "study 'nope' is unknown; choose from budget"),
+        ("--study score", "has no rows to train; choose from budget"),
         ("--loader nope", "loader 'nope' is unknown"),
     ],
 )

@@ -6,6 +6,10 @@
 # **Time** 5 to 15 s: nothing is trained here, the runs are stored.<br>
 # **Needs** [Depth, parameters, memory](05_caveats.md).
 #
+# **Two layers do here what twelve do, in less than half of the CPU time.** One layer learns sums in
+# that time, and never look-ups. One layer applied twelve times learns both in part, if it gets
+# settings of its own.
+#
 # A step of twelve layers takes nearly eight times as long as a step of one. A comparison at equal
 # *steps*, such as that of one layer with twelve in the [first run](15_first_run.md), gives the deep
 # model nearly eight times the CPU time. What if each model may train for as long as twelve layers
@@ -19,6 +23,7 @@
 # steps also mean more rows: 305,532 for one layer, 39,600 for twelve.
 
 # %%
+import math
 import statistics
 
 import matplotlib.pyplot as plt
@@ -68,8 +73,8 @@ plt.show()
 # **The second layer adds reach.** One layer takes 8,487 steps, with more than 100,000 look-ups, and
 # still guesses at them in six runs of six: of five letters that can be meant it finds the right one
 # in 0.17 to 0.21 of the problems. Two layers reach 0.9 of the watched ones after 5 to 10 CPU
-# seconds, and answer all of the 600's in the end. The known way to go on from a letter takes two
-# looks, one of which prepares the other: [One look against many](01_hypothesis.md) shows it.
+# seconds, and answer every one of the test in the end. The known way to go on from a letter takes
+# two looks, one of which prepares the other: [One look against many](01_hypothesis.md) shows it.
 #
 # **More layers than two bring nothing that these problems can show, and cost time.** Two, four and
 # twelve layers end with the same accuracy, to within one problem of 600: all three are at the
@@ -111,7 +116,7 @@ for name in ("1 layer", wide):
 # learned, and that part came true in all twelve runs. B4 was no blind guess: two layers that were
 # given look-ups alone had learned them in [tuning runs](15_first_run.md).
 
-# %%
+# %% tags=["hide"]
 accuracy = {name: [run["accuracy"] for run in runs] for name, runs in models.items()}
 
 
@@ -157,7 +162,7 @@ for name, (said, good, wanted) in found.items():
 # The seven contrasts that were named before, by exact permutation tests, with Holm's correction for
 # seven:
 
-# %%
+# %% tags=["hide"]
 contrasts = {}
 for name in ("1 layer", "2 layers", "4 layers", loop, wide):
     contrasts[f"accuracy, 12 layers − {name}"] = accuracy["12 layers"], accuracy[name]
@@ -308,7 +313,22 @@ for name in ("2 layers", "4 layers", "12 layers"):
     print(f"{name:10}", *steps, f"; rate at step 700: {md.lr_at(700, config) / config.lr:.2f}")
 
 # %% [markdown]
-# 2. To run, in some five minutes: `python train.py --study budget --steps 200 --seed 0` gives each
+# 2. Would five runs of each model have been enough for the seven contrasts?
+
+# %% [markdown] tags=["hint"]
+# In how many ways can ten runs be divided into two groups of five? Five of the contrasts are as
+# clear as they can be, and Holm's correction counts the smallest p seven times.
+
+# %% [markdown] tags=["answer"]
+# No: even if no two models overlap, the least p times seven is above 0.05. With six runs it is not.
+
+# %% tags=["answer"]
+for n in (5, 6):
+    least = 2 / math.comb(2 * n, n)
+    print(f"{n} runs of each: least p {least:.4f}, times seven {7 * least:.4f}")
+
+# %% [markdown]
+# 3. To run, in some five minutes: `python train.py --study budget --steps 200 --seed 0` gives each
 #    model less than a fifth of the time. (The warm-up stays at 50 steps, a quarter of those of
 #    twelve layers.) Which of the models still learn look-ups?
 
