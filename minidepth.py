@@ -861,7 +861,7 @@ class Run:
         # multiplies the loss, so that gradients below fp16's smallest number are not lost
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=half == torch.float16)
         self.now = dict(step=0, skipped=0, in_a_row=0)
-        self.began, self.busy, self.tokens = time.perf_counter(), 0.0, 0  # since the last log row
+        self.began, self.busy, self.tokens = time.perf_counter(), 0.0, 0
 
     @property
     def finished(self):
@@ -1007,7 +1007,7 @@ class Run:
         row["seconds"] = round(time.perf_counter() - self.began, 2)
         row["skipped_steps"] = self.now["skipped"]
         row["tokens_per_second"] = round(self.tokens / self.busy)
-        self.busy, self.tokens = 0.0, 0
+        self.busy, self.tokens = 0.0, 0  # seconds of training and tokens, up to the next row
         self.log.append(row)
 
     def write_log(self):
