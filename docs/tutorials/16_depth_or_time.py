@@ -57,7 +57,7 @@ for name, runs in models.items():
         print(f"    {family:6} at 0.9 after CPU seconds", *times)
 
 # %% tags=["hide"]
-_, panels = plt.subplots(3, 1, figsize=(4.6, 8.4), sharex=True, sharey=True)
+_, panels = plt.subplots(3, 1, figsize=(4.6, 8.6), sharex=True, sharey=True)
 budget.draw(panels, models)
 panels[0].set_title("look-ups take two layers", loc="left")
 panels[1].set_title("orderings", loc="left")
