@@ -128,7 +128,7 @@ def draw(panels, models):
         axes.set(ylabel=f"{FAMILIES.get(family, family)} answered", ylim=(-0.03, 1.03))
     last = panels[-1]
     last.set_xlabel("CPU seconds of training")
-    last.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2, fontsize=10)
+    last.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2)
 
 
 def draw_model(axes, name, group, family):
