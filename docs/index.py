@@ -1,14 +1,14 @@
 # %% [markdown]
 # # Does depth help a Transformer reason?
 #
-# **Yes, where one look has to direct the next; width helped less.** One attention layer
-# only guesses which letter follows another in a ring. The same weights, applied twice, find it in
-# ten of ten runs; applied three times, they find the letter after that as well, in five of ten. A
-# layer with the parameters of four, applied once, guesses like one. **But written steps do more:**
-# two layers that write each letter down go seven steps in six of six runs. What helps is that they
-# can [read what they wrote](tutorials/14_written_steps.md). On small
-# problems whose steps are written, two layers answer [as much as
-# twelve](tutorials/16_depth_or_time.md) that train as long, and learn it sooner.
+# **Yes, where one look has to direct the next; width helped less.** One attention layer only
+# guesses which letter follows another in a ring. The same weights, applied twice, find it in ten of
+# ten runs; applied three times, they find the letter after that as well, in five of ten. A layer
+# with the parameters of four, applied once, guesses like one. **But written steps do more:** two
+# layers that write each letter down go seven steps in six of six runs. What helps is that they can
+# [read what they wrote](tutorials/14_written_steps.md). On small problems whose steps are written,
+# two layers answer [as much as twelve](tutorials/16_depth_or_time.md) that train as long, and learn
+# it sooner.
 #
 # **minidepth** is a file that you can read in a sitting, a command that trains, and these pages,
 # whose code runs and whose figures come from it.

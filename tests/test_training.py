@@ -232,14 +232,19 @@ def test_a_norm_that_overflows_changes_no_weight(model):
     assert skipped and all(torch.equal(a, b) for a, b in zip(before, gpt.parameters()))
 
 
-def test_data_is_told_of_no_step_that_was_skipped(tiny, data, monkeypatch):
-    """save_before() takes skipped steps back; what the data was told must not go beyond them."""
+@pytest.fixture
+def overflowing(monkeypatch):
+    """FP16 begins with a loss scale at which gradients are infinite, so that steps are skipped."""
     real = torch.amp.GradScaler
     monkeypatch.setattr(
         torch.amp,
         "GradScaler",
         lambda kind, enabled: real(kind, enabled=enabled, init_scale=2.0**40),
     )
+
+
+def test_data_is_told_of_no_step_that_was_skipped(tiny, data, monkeypatch, overflowing):
+    """save_before() takes skipped steps back; what the data was told must not go beyond them."""
     told = []
     monkeypatch.setattr(md.Data, "told", lambda self, loss: told.append(loss))
     log = md.train(*tiny(precision="fp16", steps=30, lr=1e-3), data=data).log
@@ -267,13 +272,7 @@ def test_evaluating_keeps_one_chunk_of_logits_at_a_time(monkeypatch):
     assert len(alive) == 3
 
 
-def test_skipped_steps_are_counted_and_logged(tiny, data, monkeypatch):
-    real = torch.amp.GradScaler
-    monkeypatch.setattr(
-        torch.amp,
-        "GradScaler",
-        lambda kind, enabled: real(kind, enabled=enabled, init_scale=2.0**40),
-    )
+def test_skipped_steps_are_counted_and_logged(tiny, data, overflowing):
     log = md.train(*tiny(precision="fp16", steps=30, lr=1e-3), data=data).log
     assert 5 < log[-1]["skipped_steps"] < 30 and math.isfinite(log[-1]["train_loss"])
     assert log[0]["skipped_steps"] == 1

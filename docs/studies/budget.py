@@ -102,20 +102,19 @@ LINES = {"2 layers": ":", "4 layers": "--"}  # twelve have a whole line of the s
 def figure(runs, folder):
     """budget.png: draw() of a grid's runs, which need not be all six models."""
     families = families_of(runs)
-    models = {dict(key).get("model"): group for key, group in grouped(runs).items()}
-    known = {name: group for name, group in models.items() if name in COST}
-    if not families or not known:
+    if not families:
         return
+    models = {dict(key)["model"]: group for key, group in grouped(runs).items()}
     size, path = (4.6, 2.4 * len(families)), os.path.join(folder, "budget.png")
     options = dict(sharex=True, sharey=True, squeeze=False)
     with figures.drawing(path, len(families), 1, size, **options) as (_, axes):
-        draw(axes[:, 0], known)
+        draw(axes[:, 0], models)
 
 
 def families_of(runs):
-    """The families of problems that the runs' logs tell apart, as FAMILIES first."""
-    found = {name for run in runs for name in run["log"][0].get("accuracy_by_family", ())}
-    return [*(name for name in FAMILIES if name in found), *sorted(found - FAMILIES.keys())]
+    """The FAMILIES that the logs of the runs, which were all asked the same, tell apart."""
+    found = runs[0]["log"][0].get("accuracy_by_family", ())
+    return [name for name in FAMILIES if name in found]
 
 
 def draw(panels, models):
@@ -125,7 +124,7 @@ def draw(panels, models):
     for axes, family in zip(panels, families):
         for name, group in models.items():
             draw_model(axes, name, group, family)
-        axes.set(ylabel=f"{FAMILIES.get(family, family)} answered", ylim=(-0.03, 1.03))
+        axes.set(ylabel=f"{FAMILIES[family]} answered", ylim=(-0.03, 1.03))
     last = panels[-1]
     last.set_xlabel("CPU seconds of training")
     last.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2)

@@ -6,9 +6,9 @@
 # **Time** 5 to 15 s: nothing is trained here, the runs are stored.<br>
 # **Needs** [Depth, parameters, memory](05_caveats.md).
 #
-# **Two layers do here what twelve do, in less than half of the CPU time.** One layer learns sums in
-# that time, and never look-ups. One layer applied twelve times learns both in part, if it gets
-# settings of its own.
+# **Two layers do here what twelve do, in less than half of the CPU time.** One layer learns chains
+# of sums and in no run look-ups. One layer applied twelve times learns look-ups and a part of the
+# chains, if it gets settings of its own.
 #
 # A step of twelve layers takes nearly eight times as long as a step of one. A comparison at equal
 # *steps*, such as that of one layer with twelve in the [first run](15_first_run.md), gives the deep
@@ -59,7 +59,7 @@ for name, runs in models.items():
 # %% tags=["hide"]
 _, panels = plt.subplots(3, 1, figsize=(4.6, 8.6), sharex=True, sharey=True)
 budget.draw(panels, models)
-panels[0].set_title("look-ups take two layers", loc="left")
+panels[0].set_title("two layers learn look-ups first", loc="left")
 panels[1].set_title("orderings", loc="left")
 panels[2].set_title("one layer learns chains", loc="left")
 plt.show()
@@ -169,17 +169,23 @@ for name in ("1 layer", "2 layers", "4 layers", loop, wide):
 for name in ("2 layers", "4 layers"):
     both = look_ups["12 layers"], look_ups[name]
     contrasts[f"CPU seconds to look-ups, 12 layers − {name}"] = both
-ps = [verdicts.permutation(a, b) for a, b in contrasts.values()]
-for (name, (a, b)), p, corrected in zip(contrasts.items(), ps, verdicts.holm(ps)):
-    difference = statistics.mean(a) - statistics.mean(b)
-    print(f"{name:44} {difference:+7.3f}  p {p:.4f}, corrected {corrected:.4f}")
+
+
+def show_contrasts(contrasts):
+    """Print the difference of means of each {name: (runs, other runs)}, and its p's."""
+    ps = [verdicts.permutation(a, b) for a, b in contrasts.values()]
+    for (name, (a, b)), p, corrected in zip(contrasts.items(), ps, verdicts.holm(ps)):
+        difference = statistics.mean(a) - statistics.mean(b)
+        print(f"{name:44} {difference:+7.3f}  p {p:.4f}, corrected {corrected:.4f}")
+
+
+show_contrasts(contrasts)
 
 # %% [markdown]
 # Twelve runs can be divided into two groups of six in 924 ways, so 2/924 = 0.0022 is the least p
 # that this test can give. It gives that where the two models do not overlap at all. A p of 1 is no
 # evidence that two models are equal: here both are at the ceiling.
-
-# %% [markdown]
+#
 # ## At their own best
 #
 # The looped and the wide layer fell short with settings chosen for twelve layers. So we tried six
@@ -202,15 +208,11 @@ for name, part in ((loop, "loop"), (wide, "wide")):
         print(f"    {family:6}", *(f"{share:.2f}" for share in shares))
 
 best = {name: [run["accuracy"] for run in runs] for name, runs in tuned.items()}
-again = {
-    f"12 layers − {loop}": (accuracy["12 layers"], best[loop]),
-    f"12 layers − {wide}": (accuracy["12 layers"], best[wide]),
-    f"{loop}: now − before": (best[loop], accuracy[loop]),
-}
-ps = [verdicts.permutation(a, b) for a, b in again.values()]
-for (name, (a, b)), p, corrected in zip(again.items(), ps, verdicts.holm(ps)):
-    difference = statistics.mean(a) - statistics.mean(b)
-    print(f"{name:30} {difference:+.3f}  p {p:.4f}, corrected {corrected:.4f}")
+show_contrasts({
+    f"accuracy, 12 layers − {loop}": (accuracy["12 layers"], best[loop]),
+    f"accuracy, 12 layers − {wide}": (accuracy["12 layers"], best[wide]),
+    f"accuracy, {loop}: now − before": (best[loop], accuracy[loop]),
+})  # fmt: skip
 
 # %% [markdown]
 # **With initial weights of half the size, the looped layer learns look-ups and orderings** in six
@@ -259,10 +261,11 @@ assert 0.2 < middle["2 layers"] / middle["12 layers"] < 0.3
 assert max(ends["2 layers"]) < 0.5 * min(ends["12 layers"])
 chains = {name: [results.onset(run, "chain") for run in runs] for name, runs in models.items()}
 assert None not in chains["1 layer"] and set(chains[loop]) == {None}
-times = {name: [budget.learned_at(name, run, "chain") for run in models[name]] for name in models}
-assert max(times["1 layer"]) < min(times["12 layers"])
-onsets = {name: [results.onset(run, "lookup") for run in models[name]] for name in models}
-steps = [statistics.median(onsets[name]) for name in ("2 layers", "4 layers", "12 layers")]
+ones, twelves = ([budget.learned_at(name, run, "chain") for run in models[name]]
+                 for name in ("1 layer", "12 layers"))  # fmt: skip
+assert max(ones) < min(twelves)
+steps = [statistics.median(results.onset(run, "lookup") for run in models[name])
+         for name in ("2 layers", "4 layers", "12 layers")]  # fmt: skip
 assert steps == [351, 264, 300]
 ones = [run["accuracy_by_problem"]["lookup 1"] for run in models[wide]]
 assert sum(0.63 < share < 0.79 for share in ones) == 3 and min(ones) > 0.1
