@@ -26,6 +26,11 @@ def numbers(pattern, text):
     return [[float(number.replace(",", "")) for number in row] for row in rows]
 
 
+def printed(number, digit):
+    """The least and the most that a number can have been which was rounded to `digit`."""
+    return number - 0.51 * digit, number + 0.51 * digit
+
+
 STEP = r"median ([\d.]+) ms per step over 10 steps \(from ([\d.]+) to ([\d.]+)\), ([\d,]+) tokens"
 PARTS = r"forward ([\d.]+) ms, head ([\d.]+) ms, backward ([\d.]+) ms, update ([\d.]+) ms"
 MEMORY = r"peak memory ([\d.]+) GiB, ([\d.]+) above the model's"
@@ -39,7 +44,8 @@ def test_bench_prints_the_step_its_parts_memory_and_generation(capsys):
     out = capsys.readouterr().out
     ((middle, least, most, rate),) = numbers(STEP, out)
     assert least <= middle <= most
-    assert rate == pytest.approx(80 / middle * 1e3, rel=0.05)
+    shortest, longest = printed(middle, 0.1)
+    assert 80 / longest * 1e3 - 1 <= rate <= 80 / shortest * 1e3 + 1
     assert all(0 <= part <= most for part in numbers(PARTS, out)[0])
     ((peak, above),) = numbers(MEMORY, out)
     assert 0 <= above < peak
@@ -67,7 +73,8 @@ def test_against_gpt2_measures_both_and_their_ratios(capfd):
         r"batch 1 ([\d.]+), generation, batch 16 ([\d.]+)",
         out,
     )
-    assert ratio == pytest.approx(theirs[0] / ours[0], abs=0.02)
+    (fast, slow), (quick, long) = printed(ours[0], 0.1), printed(theirs[0], 0.1)
+    assert quick / slow - 0.01 <= ratio <= long / fast + 0.01  # however quick the machine
     speeds = [row[2] for row in numbers(SPEED, out)]
     assert [alone, many] == pytest.approx([speeds[0] / speeds[2], speeds[1] / speeds[3]], rel=0.03)
 
@@ -124,7 +131,8 @@ def test_data_at_hand_is_measured_as_it_is(capsys):
     computed = sum(x.numel() for x, _ in parts)
     assert computed < 36 * m.block_size
     ((middle, _, _, rate),) = numbers(STEP, out)
-    assert rate == pytest.approx(computed / middle * 1e3, rel=0.05)
+    shortest, longest = printed(middle, 0.1)
+    assert computed / longest * 1e3 - 1 <= rate <= computed / shortest * 1e3 + 1
 
 
 def test_each_step_waits_for_its_turn():
