@@ -72,14 +72,14 @@ class ring(Task):
     half way round, for beyond that the other way is shorter; written, all the way.
 
     `early` is the share of training, from its start, in which the lengths join one by one, the
-    shortest first.
+    shortest first; once the loss has been below `gate` all of them are asked.
     """
 
     settings = dict(steps=1200, eval_every=100)
 
     def draw(
         self, batch, generator, test=False, letters=16, ring=8, questions=56, lengths=(1, 2),
-        answer="direct", early=0.3, *, opened=None,
+        answer="direct", early=0.3, gate=0.0, *, opened=None,
     ):  # fmt: skip
         """tokens and targets (batch, 2 ring + questions × width), where width is 2, or written
         1 + the longest length. `opened`: the lengths to draw from, if not all. ValueError for
@@ -112,6 +112,9 @@ class ring(Task):
             n_open = max(1, math.ceil((len(lengths) - 1) * done / early))
         opened = sorted(lengths)[:n_open]
         return self.draw(batch, generator, lengths=lengths, opened=opened, **sizes)
+
+    def ahead(self, loss, early, gate, **_):
+        return early if loss < gate else 0.0
 
     def guess(self, ring, lengths, answer, **_):
         """Any other letter of the ring; of written steps each one that is not there yet."""
@@ -170,9 +173,8 @@ class ring(Task):
 
     def figure(self, runs, folder):
         """lengths.png of a grid: the error by length and layers."""
-        title, shortcut = "error (share of questions)", "one look"
         path = os.path.join(folder, "lengths.png")
-        figures.draw_by_layers(runs, path, "lengths", title, shortcut)
+        figures.draw_by_layers(runs, path, "lengths", "error (share of questions)", "one look")
 
 
 def check(ring, lengths, answer):
@@ -199,14 +201,13 @@ def n_layers(n):
 
 def rows(preset, settings):
     """{row's name: its settings} of a preset of the study; of any other those of `ring`."""
-    one = settings | dict(n_layers=1)
+    deep = {"ring-layers": (2, 3, 4), "ring-four": (1, 2, 3, 4, 5), "ring-written": (1, 2)}
+    own = {n_layers(n): settings | dict(n_layers=n) for n in deep.get(preset, ())}
     if preset == "ring-layers":
-        own = {n_layers(n): settings | dict(n_layers=n) for n in (2, 3, 4)}
-        return own | {"2 layers, 2 times": settings | dict(n_layers=2, n_loops=2)}
-    if preset == "ring-four":
-        return {n_layers(n): settings | dict(n_layers=n) for n in (1, 2, 3, 4, 5)}
-    if preset == "ring-written":
-        return {n_layers(n): settings | dict(n_layers=n) for n in (1, 2)}
+        own["2 layers, 2 times"] = settings | dict(n_layers=2, n_loops=2)
+    if own:
+        return own
+    one = settings | dict(n_layers=1)
     made = {f"applied {n}": one | dict(n_loops=n) for n in (1, 2, 3, 4, 5)}
     return made | {"wide, applied 1": one | depth.matched_width(preset, one, 4)}
 

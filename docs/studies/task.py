@@ -39,6 +39,11 @@ class Task:
         """What training draws when the share `done` of its steps, from 0 to 1, is behind it."""
         return self.draw(batch, generator, **sizes)
 
+    def ahead(self, loss, **sizes):
+        """What `done` is from now on at least, after a step with this loss: for a curriculum that
+        goes on as soon as its beginning is learned."""
+        return 0.0
+
     def guess(self, **sizes):
         """Accuracy, from 0 to 1, of guessing among all answers; None where unknown."""
 
@@ -101,7 +106,12 @@ class TaskData(md.Data):
 
     def draw(self, step, n):
         done, generator = step / self.steps, md.generator(self.seed, step)
+        done = max(done, self.state.get("ahead", 0.0))
         return self.task.train_batch(done, n, generator, **self.task_sizes)
+
+    def told(self, loss):
+        ahead = self.task.ahead(loss, **self.task_sizes)
+        self.state["ahead"] = max(ahead, self.state.get("ahead", 0.0))
 
     def measure(self, model):
         tokens, targets = (torch.as_tensor(part).long() for part in self.val)
