@@ -249,6 +249,45 @@ def test_the_lengths_join_by_time():
     assert lengths_at(0.0, **written)[0] == lengths_at(0.9, **written)[0]
 
 
+def gated(tmp_path, name, sizes=("questions=4", "early=0.9", "gate=9.0")):
+    """Settings of a run whose second length is asked once the loss was below 9, and its data."""
+    values = dict(n_layers=1, d_model=16, n_heads=2, block_size=32, steps=12, batch_size=4)
+    values |= dict(warmup_steps=1, eval_every=4, save_every=4, sizes=sizes, name=name)
+    m, t = find.configs("ring", out_dir=str(tmp_path), **values)
+    return m, t, find.load_data(t, m.block_size)
+
+
+def lengths_of(data, step):
+    tokens, _ = data.draw(step, 50)
+    return sorted(set((tokens[:, 16::2] - 16).flatten().tolist()))
+
+
+def test_the_lengths_join_once_the_loss_is_below_the_gate(tmp_path):
+    *_, data = gated(tmp_path, "gate")
+    assert lengths_of(data, 0) == lengths_of(data, 10) == [1]
+    data.told(9.0)
+    assert lengths_of(data, 1) == [1]
+    data.told(8.9)
+    assert lengths_of(data, 2) == [1, 2]
+    data.told(20.0)  # the second step makes the loss rise again
+    assert lengths_of(data, 3) == [1, 2]
+    *_, data = gated(tmp_path, "time", ("questions=4", "early=0.9"))
+    data.told(0.0)
+    assert lengths_of(data, 10) == [1] and lengths_of(data, 11) == [1, 2]
+
+
+def test_a_resumed_run_goes_on_behind_the_gate(tmp_path):
+    m, t, data = gated(tmp_path, "whole")
+    whole = md.train(m, t, data)
+    assert whole.data.state["ahead"] == 0.9
+    m, t, data = gated(tmp_path, "stopped")
+    asked = iter([False] * 5 + [True])
+    assert not md.train(m, t, data, stop=lambda: next(asked)).finished
+    again = md.train(m, t, data, resume=True)
+    for name, weight in whole.model.state_dict().items():
+        assert torch.equal(weight, again.model.state_dict()[name])
+
+
 @pytest.mark.parametrize(
     ("sizes", "words"),
     [
