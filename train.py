@@ -287,6 +287,7 @@ def run_command(arguments):
     from studies import check, processes
 
     check.flags(a, axes)
+    processes.launched()
     code = [*changes.get("data", ()), changes.get("loader", ""), a["study"] or ""]
     if any(path.endswith(".py") for path in code):
         finder().NAMED.update(code)

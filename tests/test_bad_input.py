@@ -72,6 +72,7 @@ LINES = [
     ("--d_ff 100000000000", "of memory"),
     ("--d_model 1000000000 --dry_run", "of memory"),
     ("--d_model 1000000000 --bench", "of memory"),
+    ("--match_params 10000 --d_model 4096", "as 10000 layers have: training needs"),
     ("--d_model 1000000000 --n_layers 1 2", "of memory"),
     ("--d_model 9007199254740992 --n_heads 7", "n_heads 7 does not divide d_model"),
     ("--d_model 64 --n_heads 1000000000000", "does not divide d_model 64; near it"),
@@ -232,6 +233,25 @@ def test_a_bad_command_line_gets_one_line(line, words, places, tmp_path, capsys,
     refused(arguments, words, capsys)
     assert time.process_time() - began < 2 or "data" in line
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "variables, words",
+    [
+        (dict(RANK="abc"), "RANK, 'abc', is no number; start with torchrun, or unset it"),
+        (dict(RANK="-1"), "RANK, '-1', is no number"),
+        (dict(RANK="0", LOCAL_RANK=""), "LOCAL_RANK, '', is no number"),
+        (dict(WORLD_SIZE="two"), "WORLD_SIZE, 'two', is no number"),
+        (dict(WORLD_SIZE="2"), "WORLD_SIZE is 2 but RANK and MASTER_ADDR and MASTER_PORT not set"),
+        (dict(WORLD_SIZE="2", RANK="0", MASTER_ADDR="here"), "is 2 but MASTER_PORT not set"),
+    ],
+)
+def test_half_of_what_torchrun_sets_gets_one_line(variables, words, capsys, monkeypatch):
+    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    refused(["--n_layers", "1"], words, capsys)
 
 
 # --- files

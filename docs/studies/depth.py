@@ -16,7 +16,7 @@ import dataclasses
 import math
 
 import minidepth as md
-from studies import find
+from studies import check, find
 
 PRESETS = {
     # the laptop preset as it was when the stored runs of this study were made: its twelve layers,
@@ -70,8 +70,16 @@ def matched_width(preset, settings, n_layers, part="total"):
         raise ValueError(f"--match {part} is unknown; give total or blocks")
     if n_layers < 1:
         raise ValueError(f"--match_params {n_layers} does not work; give a number of layers")
+    m, t = find.configs(preset, **settings)
+    as_many = dict(n_layers=n_layers, n_heads=m.heads[0])
+    # weights that no memory holds, however small a batch, are told before the data is read
+    least = dataclasses.replace(m, block_size=1, **as_many)
+    try:
+        check.memory(least, dataclasses.replace(t, batch_size=1, grad_accum=1))
+    except ValueError as error:
+        raise ValueError(f"as many parameters as {n_layers} layers have: {error}") from None
     m = words_known(preset, settings)
-    deep = md.parameters(dataclasses.replace(m, n_layers=n_layers, n_heads=m.heads[0]))
+    deep = md.parameters(dataclasses.replace(m, **as_many))
     wide = width_matched(m, deep[part], part)
     n = md.parameters(wide)
     print(

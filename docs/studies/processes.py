@@ -1,12 +1,30 @@
 """What the command says of several processes, as torchrun starts them."""
 
 import contextlib
+import os
 import re
 import shlex
 
 import torch
 
 import minidepth as md
+
+NUMBERS = ("RANK", "LOCAL_RANK", "WORLD_SIZE")  # that torchrun tells each process
+NEEDED = ("RANK", "MASTER_ADDR", "MASTER_PORT")  # with which several processes find one another
+
+
+def launched():
+    """Raise ValueError where what torchrun tells a process is there in part, or is no number."""
+    for name in NUMBERS:
+        value = os.environ.get(name, "0")
+        if not value.isdecimal():
+            what = "is no number; start with torchrun, or unset it"
+            raise ValueError(f"the environment's {name}, {value!r:.40}, {what}")
+    world = os.environ.get("WORLD_SIZE", "1")
+    missing = [name for name in NEEDED if name not in os.environ]
+    if int(world) > 1 and missing:
+        what = f"is {world} but {' and '.join(missing)} not set"
+        raise ValueError(f"the environment's WORLD_SIZE {what}; start with torchrun, or unset it")
 
 
 def check(t, resumed=False):
