@@ -999,7 +999,7 @@ class Run:
         if step == t.steps:
             # the batch's loss is noisy and has dropout on; this has neither
             some = torch.randperm(len(data.train[0]), generator=generator("train_loss_eval"))
-            part = [each[some[: t.eval_blocks]] for each in data.train]
+            part = [each[some[: t.eval_blocks].numpy()] for each in data.train]
             row["train_loss_eval"] = mean_loss(model, part, *sizes)
             for key in ("guess", "shortcut"):  # what the accuracy is to be compared with
                 if key in data.facts:

@@ -198,8 +198,8 @@ def unused(folder):
     """Raise ValueError for a folder in which a new run would replace something."""
     names = [f.name for f in os.scandir(folder) if not f.is_dir()] if os.path.isdir(folder) else []
     if "config.json" in names:
-        go_on = f"go on with --resume {shlex.quote(folder)}, or give another --name"
-        raise ValueError(f"{folder} exists; {go_on}")
+        go_on = f"or go on with --resume {shlex.quote(folder)} if it was stopped"
+        raise ValueError(f"{folder} exists; give another --name, {go_on}")
     own = r".+\.\d+\.tmp|\.lock|tokenizer|stdout\.txt"  # before a run's first step, or a grid's
     if others := [n for n in names if not re.fullmatch(own, n)]:
         raise ValueError(f"{folder} has files of no run: {min(others)}; give another --name")

@@ -5,13 +5,13 @@ import contextlib
 import dataclasses
 import os
 import shlex
-import signal
 import sys
 
 try:  # this takes seconds, in which one may change one's mind
     import torch
 
     import minidepth as md
+    from minidepth_files import PLACES
 except KeyboardInterrupt:
     print("train.py: interrupted", file=sys.stderr)
     sys.exit(130)
@@ -49,7 +49,7 @@ def heads(text):
 def steps_or_share(text):
     """'50' → 50, '0.1' → 0.1"""
     try:
-        return float(text) if "." in text else int(text)
+        return int(text) if text.lstrip("+-").isdecimal() else float(text)
     except ValueError:
         wanted = "is neither a number of steps, 50, nor a share, 0.1"
         raise argparse.ArgumentTypeError(f"{text!r} {wanted}") from None
@@ -198,27 +198,9 @@ def show_answers(run, problems):
     print(f"answer accuracy {last['accuracy']:.3f} on {n}{guessing}")
 
 
-@contextlib.contextmanager
-def stop_requests():
-    """While active, Ctrl-C and SIGTERM are only noted, so that no step is cut in two."""
-    noted = []
-
-    def note(number, frame):
-        if noted and number == signal.SIGINT:  # a second Ctrl-C does not wait
-            raise KeyboardInterrupt
-        noted.append(number)
-
-    before = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield noted
-    finally:
-        for s, handler in before.items():
-            signal.signal(s, handler)
-
-
 def run_training(m, t, resume=False):
     """Load the data, print the facts, train, draw, answer; the exit code."""
-    from studies import compiling, curve, processes
+    from studies import check, compiling, curve, processes
 
     first = md.processes()[0] == 0  # under torchrun one process speaks
     folder = os.path.join(t.out_dir, t.name)
@@ -230,11 +212,12 @@ def run_training(m, t, resume=False):
     t = md.counted_steps(t, data)
     if first:
         print_facts(m, t, data)
-    with stop_requests() as noted, processes.connected(folder):
+    with processes.noted_signals(twice=True) as noted, processes.connected(folder):
         command = shlex.join(["python", os.path.basename(sys.argv[0]), *sys.argv[1:]])
         run = md.train(m, t, data, resume, command, stop=lambda: bool(noted))
     if first and run.log:
-        curve.draw_curve(run, t)
+        with check.drawn("curve.png"):
+            curve.draw_curve(run, t)
     if first and run.finished:
         if data.fresh:
             print(f"accuracy {run.log[-1]['accuracy']:.3f} on the test split")
@@ -253,13 +236,17 @@ def print_facts(m, t, data=None):
 
 
 def resume(run_dir, changes, dry_run=False):
-    """Go on with a run. Code of one's own that made its data is executed if it is named again."""
+    """Go on with a run, on another device if need be. Code of one's own that made its data is
+    executed if it is named again."""
     from studies import check, processes
 
     m, t = md.read_config(run_dir)
     for name, value in changes.items():
-        if getattr(t, name, None) != value or ".py" not in shown(value):
+        if name in PLACES and name not in ("out_dir", "name"):
+            setattr(t, name, value)
+        elif getattr(t, name, None) != value or ".py" not in shown(value):
             raise ValueError(f"--resume keeps the run's settings; leave out --{name}")
+    t.validate()
     folder, t.name = os.path.split(os.path.normpath(run_dir))
     t.out_dir = folder or "."
     if md.processes()[0] == 0:
@@ -305,7 +292,7 @@ def run_command(arguments):
 
         cells, study = plan.cells(a, preset, axes)
         if study or len(cells) > 1:
-            return plan.train_all(a, preset, cells, study)
+            return plan.train_all(a, preset, axes, cells, study)
         changes = cells[0][1]
     m, t = configs(preset, changes)
     processes.check(t)

@@ -72,6 +72,8 @@ LINES = [
     ("--d_ff 100000000000", "of memory"),
     ("--d_model 1000000000 --dry_run", "of memory"),
     ("--d_model 1000000000 --bench", "of memory"),
+    ("--score {run} --max_rows -5", "max_rows -5 does not work"),
+    ("--resume {run} --device abacus", "device 'abacus'"),
     ("--match_params 10000 --d_model 4096", "as 10000 layers have: training needs"),
     ("--d_model 1000000000 --n_layers 1 2", "of memory"),
     ("--d_model 9007199254740992 --n_heads 7", "n_heads 7 does not divide d_model"),
@@ -244,6 +246,8 @@ def test_a_bad_command_line_gets_one_line(line, words, places, tmp_path, capsys,
         (dict(WORLD_SIZE="two"), "WORLD_SIZE, 'two', is no number"),
         (dict(WORLD_SIZE="2"), "WORLD_SIZE is 2 but RANK and MASTER_ADDR and MASTER_PORT not set"),
         (dict(WORLD_SIZE="2", RANK="0", MASTER_ADDR="here"), "is 2 but MASTER_PORT not set"),
+        (dict(RANK="5"), "RANK is 5 of a WORLD_SIZE of 1; start with torchrun, or unset both"),
+        (dict(WORLD_SIZE="0"), "RANK is 0 of a WORLD_SIZE of 0"),
     ],
 )
 def test_half_of_what_torchrun_sets_gets_one_line(variables, words, capsys, monkeypatch):
@@ -550,7 +554,7 @@ def test_advice_to_resume_is_quoted(tmp_path, monkeypatch, capsys, jsonl):
     folder.mkdir(parents=True)
     (folder / "config.json").write_text("{}")
     err = refused(["--out_dir", str(folder.parent), "--name", folder.name], "exists", capsys)
-    assert f"go on with --resume {shlex.quote(str(folder))}, or" in err
+    assert f"go on with --resume {shlex.quote(str(folder))} if it was stopped" in err
 
 
 @pytest.mark.parametrize("fault", ["MemoryError", "RuntimeError"])

@@ -11,6 +11,7 @@ import sys
 import pytest
 import torch
 
+import minidepth as md
 import train
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -70,15 +71,15 @@ def test_the_main_job(tmp_path):
     assert "train.py --n_layers 1 --d_model 16" in config["command"]
     assert "it/s" not in done.stderr  # no progress bar into a file
     again = run(TINY, cwd=tmp_path)
-    assert again.returncode == 2 and "exists; go on with --resume" in again.stderr
+    assert again.returncode == 2 and "exists; give another --name" in again.stderr
     other = run(TINY + " --seed 1 --dry_run", cwd=tmp_path)
     assert other.returncode == 0 and len(list((tmp_path / "runs").iterdir())) == 1
     said = run(f"--sample {folder} --prompt Sort", cwd=tmp_path)
     assert said.returncode == 0 and said.stderr == ""
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGINT") or os.name != "posix", reason="POSIX signals")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.skipif(os.name != "posix", reason="POSIX signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", None)])
 def test_ctrl_c_saves_and_the_run_goes_on(tmp_path, number):
     flags = TINY.replace("--steps 12", "--steps 200").replace("--eval_every 5", "--eval_every 20")
     command = [sys.executable, str(ROOT / "train.py"), *flags.split(), "--out_dir", str(tmp_path)]
@@ -92,7 +93,7 @@ def test_ctrl_c_saves_and_the_run_goes_on(tmp_path, number):
     advice = re.fullmatch(r"Stopped after step (\d+); go on with: python (.*)\n", lines[-1])
     assert 20 <= int(advice[1]) < 200
     assert (tmp_path / "cut" / "curve.png").exists()
-    done = run(advice[2].removeprefix("train.py "))
+    done = run(advice[2].removeprefix("train.py ") + " --device cpu")  # wherever it began
     assert done.returncode == 0, done.stderr
     whole = subprocess.run([*command, "--name", "whole"], capture_output=True)
     assert whole.returncode == 0
@@ -214,6 +215,14 @@ def test_a_model_of_plain_text_goes_on_with_the_prompt(tmp_path, jsonl, capsys):
     assert call(f"{flags} --out_dir {tmp_path} --name text", capsys)[0] == 0
     code, out, _ = call(f"--sample {tmp_path}/text --prompt one", capsys)
     assert code == 0 and out == "one two three four\n"
+    code, _, err = call(f"--sample {tmp_path}/text --prompt {'one,' * 9}", capsys)
+    assert code == 2 and "tokens; this model reads at most 15 and has one left to answer" in err
+
+
+def test_a_prompt_that_fills_the_block_is_refused(finished, capsys):
+    room = md.read_config(finished)[0].block_size - 1
+    code, out, err = call(f"--sample {finished} --prompt {'ab,' * room}", capsys)
+    assert code == 2 and out == "" and f"this model reads at most {room} and" in err
 
 
 def test_own_data_trains_with_one_flag(tmp_path, jsonl):

@@ -18,7 +18,7 @@ import torch
 
 import minidepth as md
 import train
-from studies import cells, curve, find, heads, results, tables
+from studies import cells, curve, find, heads, processes, results, tables
 from studies import grid as grids
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -178,12 +178,14 @@ def test_runs_without_an_accuracy_beside_runs_with_one(tmp_path, capsys):
 )
 def test_each_of_several_runs_has_a_gpu(jobs, device, visible, expected, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     slots = grids.slots(jobs, device)
     assert [slot.get("CUDA_VISIBLE_DEVICES") for slot in slots] == expected
-    assert all(("OMP_NUM_THREADS" in slot) == (jobs > 1) for slot in slots)
+    threads = {1: None, 2: "4", 3: "2"}[jobs]  # a share of those that this process may use
+    assert [slot.get("OMP_NUM_THREADS") for slot in slots] == [threads] * jobs
 
 
 def test_a_run_takes_the_gpu_that_has_become_free():
@@ -320,7 +322,7 @@ def test_signals_that_are_ignored_stay_ignored_and_handlers_come_back():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     try:
-        with grids.noted_signals() as noted:
+        with processes.noted_signals() as noted:
             os.kill(os.getpid(), signal.SIGHUP)
             os.kill(os.getpid(), signal.SIGTERM)
         assert noted == [signal.SIGTERM]
@@ -405,6 +407,17 @@ def test_a_run_is_finished_when_its_log_says_so(copied):
     assert not grids.is_finished(m, t)
     (folder / "log.jsonl").unlink()
     assert not grids.is_finished(m, t)
+
+
+def test_a_run_that_died_before_its_last_log_line_counts(copied, capfd):
+    out, line = copied
+    (folder,) = out.glob("tasks_n_layers-1_*_seed-0_*")
+    lines = (folder / "log.jsonl").read_text().splitlines(keepends=True)
+    (folder / "log.jsonl").write_text("".join(lines[:-1]))
+    assert train.main(line) == 0
+    assert "failed" not in capfd.readouterr().err
+    assert len(summary(out)[0]["runs"]) == 4
+    assert (folder / "log.jsonl").read_text() == "".join(lines)
 
 
 def test_long_names_are_cut_and_never_meet(tmp_path):
@@ -564,20 +577,34 @@ def test_the_study_and_the_task_draw_figures_of_their_own(tmp_path):
     assert (tmp_path / "task.txt").read_text() == "A"
 
 
+def test_a_figure_of_ones_own_that_fails_takes_nothing_with_it(tmp_path, capsys):
+    class Owner:
+        def figure(self, runs, folder):
+            return {}["missing"]
+
+    runs = [dict(labels=dict(model="A"), val_loss=1.0, params_total=10, depth=1)]
+    tables.draw_all(str(tmp_path), runs, Owner())
+    assert (tmp_path / "summary.png").exists()
+    err = capsys.readouterr().err
+    assert err == "train.py: what the study or the task draws could not be drawn: 'missing'\n"
+
+
 def test_the_depth_study_has_the_four_cells_and_says_what_differs(tmp_path, capsys):
     line = "--study depth --n_layers 3 --seed 0 1 --max_rows 200 --steps 4 --warmup_steps 1"
     line += " --eval_problems 6 --eval_every 4 --batch_size 8 --preset laptop --jobs 2"
     assert train.main([*line.split(), "--out_dir", str(tmp_path)]) == 0
     out = capsys.readouterr().out
-    found = json.loads((tmp_path / "study_depth_laptop" / "summary.json").read_text())
+    (folder,) = tmp_path.glob("study_*")
+    # with other settings it would be another summary
+    assert folder.name.startswith("study_depth_laptop_n_layers-3_max_rows-200_steps-4_")
+    found = json.loads((folder / "summary.json").read_text())
     rows = {row["labels"]["model"]: row for row in found["table"]}
     depth = {run["labels"]["model"]: run["depth"] for run in found["runs"]}
     assert depth == {"1 layer": 1, "3 layers": 3, "1 layer, 3 times": 3, "1 wide layer": 1}
     total = {name: row["params_total"][0] for name, row in rows.items()}
     assert total["1 layer"] == total["1 layer, 3 times"] < total["3 layers"]
     assert total["1 wide layer"] == pytest.approx(total["3 layers"], rel=0.02)
-    assert (tmp_path / "study_depth_laptop" / "plane.png").exists()
-    assert (tmp_path / "study_depth_laptop" / "problems.png").exists()
+    assert (folder / "plane.png").exists() and (folder / "problems.png").exists()
     gaps = {}
     for run in found["runs"]:
         gaps.setdefault(run["labels"]["seed"], {})[run["labels"]["model"]] = run["val_loss"]

@@ -64,6 +64,8 @@ def test_what_is_not_asked_of_a_text_stays_as_it_is():
         dict(question="a", choices=dict(text=["b"], label=["A"]), answerKey="E"),
         dict(question="a", choices=dict(text=None, label=None), answerKey=None),
         dict(context=5, choices=["b", "c"], answer=0),
+        dict(context=[1], choices=["b", "c"], answer=0),
+        dict(messages=[dict(role="user", content=5)], choices=["b", "c"], answer=0),
         dict(question="a", choices=dict(text=["b", "c"], label=5), answerKey="A"),
         dict(question="a", choices=dict(text=["b", "c"], label="AB"), answerKey="A"),
         dict(question="a", choices=dict(text=["b"], label={"A": 0}), answerKey="A"),

@@ -431,7 +431,7 @@ def test_a_finished_run_is_neither_overwritten_nor_resumed(tiny, data):
     md.train(m, t, data=data)
     before = os.stat(os.path.join(t.out_dir, "run", "model.safetensors")).st_mtime_ns
     with pytest.raises(
-        ValueError, match="exists; go on with --resume .*run, or give another --name"
+        ValueError, match="exists; give another --name, or go on with --resume .*run if"
     ):
         md.train(m, t, data=data)
     with pytest.raises(ValueError, match="is finished: 12 of 12 steps are done"):
@@ -692,6 +692,13 @@ def test_train_loss_is_measured_on_every_kind_of_problem(tiny, monkeypatch):
     assert len(rows) == 64 and {row % 9 for row in rows} == set(range(9))
 
 
+@pytest.mark.parametrize("changes", [dict(eval_blocks=1), dict(max_rows=1)], ids=str)
+def test_one_block_is_enough_to_be_measured(tiny, changes):
+    run = md.train(*tiny(eval_problems=0, watch_problems=0, **changes))
+    assert (len(run.data.train[0]) == 1) == ("max_rows" in changes)
+    assert run.finished and math.isfinite(run.log[-1]["train_loss_eval"])
+
+
 def test_skipped_steps_must_follow_one_another_to_end_a_run(tiny, data, monkeypatch):
     real, skips = md.train_step, iter(([True] * 24 + [False]) * 3)
     monkeypatch.setattr(md, "train_step", lambda *a: (real(*a)[0], next(skips)))
@@ -776,7 +783,7 @@ def test_of_two_that_begin_at_once_one_is_refused(tmp_path):
     errors = [process.communicate()[1].decode() for process in both]
     assert sorted(process.returncode for process in both) == [0, 2], errors
     said = "".join(errors)
-    assert "is being trained by another process" in said or "exists; go on with" in said
+    assert "is being trained by another process" in said or "exists; give another" in said
     assert results.result(str(tmp_path / "run"))["step"] == 30
 
 

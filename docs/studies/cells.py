@@ -154,7 +154,8 @@ class Cell:
         try:
             if code < 0:
                 return False, f"ended by signal {-code}; its last line: {self.last_line()}"
-            if code > 0:
+            # one that died between its last checkpoint and the log mends it, and says so with a 2
+            if code > 0 and not is_finished(self.m, self.t):
                 return False, self.last_line()
             row = results.result(self.folder)
         except (OSError, ValueError) as error:

@@ -10,43 +10,18 @@ others begin, and the exit code is 128 and the signal's number, 130 after Ctrl-C
 SIGTERM kills them.
 """
 
-import contextlib
 import os
 import pathlib
-import signal
 import sys
-import threading
 import time
 
 import torch
 
 from studies import check, find, processes
-from studies.cells import POSIX, Cell, grid_name, is_finished, run_name, short_name, typed_preset
+from studies.cells import POSIX, Cell, grid_name, is_finished, run_name, typed_preset
 from studies.tables import summarize
 
 PAUSE = 0.1  # seconds between two looks at the runs under way
-
-
-@contextlib.contextmanager
-def noted_signals():
-    """While active, Ctrl-C, SIGTERM and SIGHUP are only noted, in the list that it gives. What this
-    process ignores, as under nohup, it goes on ignoring."""
-    noted, before = [], {}
-
-    def note(number, frame):
-        if not noted or number in (signal.SIGINT, signal.SIGTERM):  # terminals hang up twice
-            noted.append(number)
-
-    if threading.current_thread() is threading.main_thread():  # no other may
-        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-            number = getattr(signal, name, None)  # Windows has no SIGHUP
-            if number and signal.getsignal(number) != signal.SIG_IGN:
-                before[number] = signal.signal(number, note)
-    try:
-        yield noted
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler or signal.SIG_DFL)
 
 
 def hand_on(children, n_signals):
@@ -72,7 +47,8 @@ def slots(jobs, device):
     if jobs == 1:
         return [{}]  # all GPUs, all cores
     # threads of two runs that wait for the same core slow both down manifold
-    own = [dict(OMP_NUM_THREADS=str(max(1, (os.cpu_count() or 1) // jobs))) for _ in range(jobs)]
+    threads = str(max(1, torch.get_num_threads() // jobs))
+    own = [dict(OMP_NUM_THREADS=threads) for _ in range(jobs)]
     gpus = visible_gpus() if device in ("auto", "cuda") else []
     if gpus:
         for i, each in enumerate(own):
@@ -97,7 +73,7 @@ def train_all(cells, free, start):
         bar.write(f"[{number}/{len(cells)}] {cell}: {line}")
         bar.update(cell.cost)
 
-    with noted_signals() as noted, bar:
+    with processes.noted_signals() as noted, bar:
         try:
             while running or (waiting and not noted):
                 while waiting and free and not noted:
@@ -125,10 +101,11 @@ def train_all(cells, free, start):
     return failed, noted[0] if noted else None
 
 
-def grid(preset, cells, jobs=1, yes=False, dry_run=False, study=None):
+def grid(preset, cells, jobs=1, yes=False, dry_run=False, study=None, given=None):
     """Train every (labels, settings) of cells and write their summary; the exit code. `study` is
-    the module that they are the rows of, if any. ValueError, before anything is trained, for
-    settings that cannot work and for a folder that holds a different run."""
+    the module that they are the rows of, if any, and `given` the settings that its rows were made
+    with. ValueError, before anything is trained, for settings that cannot work and for a folder
+    that holds a different run."""
     if len(cells) > 200 and not yes:
         raise ValueError(f"{len(cells)} runs are more than 200; give --yes if you mean it")
     if jobs < 1:
@@ -141,7 +118,7 @@ def grid(preset, cells, jobs=1, yes=False, dry_run=False, study=None):
         check.memory(cell.m, cell.t)
     name = cells[0].t.name
     if not name and study:
-        name = short_name(f"study_{pathlib.Path(study.__file__).stem}_{preset}")
+        name = run_name(f"study_{pathlib.Path(study.__file__).stem}_{preset}", given or {})
     elif not name:
         name = grid_name(preset, cells)
     for cell in cells:
@@ -158,7 +135,7 @@ def grid(preset, cells, jobs=1, yes=False, dry_run=False, study=None):
     def start(cell, slot):
         return cell.start(*typed, os.environ | slot)
 
-    failed, stopped = train_all(todo, slots(jobs, cells[0].t.device), start)
+    failed, stopped = train_all(todo, slots(max(1, min(jobs, len(todo))), cells[0].t.device), start)
     if stopped:
         print("train.py: interrupted; the same command goes on", file=sys.stderr)
         return 128 + stopped

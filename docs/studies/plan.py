@@ -73,6 +73,7 @@ def match(preset, made, n_layers, part):
         settings |= widths[same]
 
 
-def train_all(a, preset, made, study):
+def train_all(a, preset, axes, made, study):
     """The grid's exit code."""
-    return grid.grid(preset, made, a["jobs"] or 1, a["yes"], a["dry_run"], study)
+    given = {name: values[0] for name, values in axes.items() if name != "seed"}
+    return grid.grid(preset, made, a["jobs"] or 1, a["yes"], a["dry_run"], study, given)

@@ -4,6 +4,8 @@ import contextlib
 import os
 import re
 import shlex
+import signal
+import threading
 
 import torch
 
@@ -20,11 +22,14 @@ def launched():
         if not value.isdecimal():
             what = "is no number; start with torchrun, or unset it"
             raise ValueError(f"the environment's {name}, {value!r:.40}, {what}")
-    world = os.environ.get("WORLD_SIZE", "1")
+    rank, world = md.processes()
     missing = [name for name in NEEDED if name not in os.environ]
-    if int(world) > 1 and missing:
+    if world > 1 and missing:
         what = f"is {world} but {' and '.join(missing)} not set"
         raise ValueError(f"the environment's WORLD_SIZE {what}; start with torchrun, or unset it")
+    if rank >= world:
+        what = f"the environment's RANK is {rank} of a WORLD_SIZE of {world}"
+        raise ValueError(f"{what}; start with torchrun, or unset both")
 
 
 def check(t, resumed=False):
@@ -43,6 +48,33 @@ def check(t, resumed=False):
 def lost(error):
     """Whether a RuntimeError is PyTorch's word for another process that it cannot reach."""
     return isinstance(error, torch.distributed.DistError) or re.search(r"gloo[/\\]", str(error))
+
+
+HANG_UP = getattr(signal, "SIGHUP", None)  # Windows has none; terminals send it twice
+
+
+@contextlib.contextmanager
+def noted_signals(twice=False):
+    """While active, Ctrl-C, SIGTERM and SIGHUP are only noted, in the list that it gives, so that
+    no step is cut in two; with `twice` a second Ctrl-C does not wait. What this process ignores,
+    as under nohup, it goes on ignoring."""
+    noted, before = [], {}
+
+    def note(number, frame):
+        if twice and noted and number == signal.SIGINT:  # torchrun adds a SIGTERM to a Ctrl-C
+            raise KeyboardInterrupt
+        if not noted or number != HANG_UP:
+            noted.append(number)
+
+    if threading.current_thread() is threading.main_thread():  # no other may
+        for number in (signal.SIGINT, signal.SIGTERM, HANG_UP):
+            if number and signal.getsignal(number) != signal.SIG_IGN:
+                before[number] = signal.signal(number, note)
+    try:
+        yield noted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
 
 
 @contextlib.contextmanager

@@ -45,6 +45,8 @@ def choices_of(row):
         choices, answer = row.get("choices"), row.get("answer")
     if not context or not isinstance(context, (str, list)):
         return None
+    if isinstance(context, list) and not md.turns_of(dict(messages=context)):
+        return None
     if not isinstance(choices, (list, tuple)):
         return None
     if not re.fullmatch("[0-9]{1,9}", str(answer)) or int(answer) >= len(choices):

@@ -11,7 +11,7 @@ import time
 import torch
 
 import minidepth as md
-from studies import figures, find, results
+from studies import check, figures, find, results
 from studies.results import METRICS, grouped
 
 # beside METRICS, what of a run is kept, all but its log in summary.json, too
@@ -182,4 +182,5 @@ def draw_all(folder, runs, study=None, task=None):
         figures.draw_problems(runs, os.path.join(folder, "problems.png"))
     for owner in (study, task):
         if hasattr(owner, "figure"):
-            owner.figure(runs, folder)
+            with check.drawn("what the study or the task draws"):
+                owner.figure(runs, folder)

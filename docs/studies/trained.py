@@ -18,7 +18,9 @@ def look(a, changes):
         attention_figures.show_mechanism(a["mechanism"])
     elif a["score"]:
         sources = changes.get("data", ("embedded",))
-        score.score(a["score"], sources, changes.get("max_rows", 0))
+        most = changes.get("max_rows", 0)
+        md.check_fields(md.TrainConfig(max_rows=most))
+        score.score(a["score"], sources, most)
     elif a["attention"]:
         out_dir = changes.get("out_dir", md.TrainConfig.out_dir)
         attention_figures.attention(a["attention"], out_dir)
@@ -39,11 +41,20 @@ def sample(run_dir, prompt, temperature, max_new_tokens, seed):
     if tokenizer is None:
         raise ValueError(f"--sample {run_dir} {check.no_text(run_dir)}")
     sampling = dict(temperature=temperature, max_new_tokens=max_new_tokens, seed=seed)
-    if tokenizer.chat_template:  # trained on conversations
-        problem = dict(messages=[dict(role="user", content=prompt)])
+    problem = dict(messages=[dict(role="user", content=prompt)])
+    chat = bool(tokenizer.chat_template)  # trained on conversations
+    if chat:
+        ids = md.prompt_ids(tokenizer, problem["messages"])
+    else:
+        ids = tokenizer(prompt, add_special_tokens=False).input_ids
+    room = model.config.block_size - 1
+    if model.config.position == "learned" and len(ids) > room:
+        n = f"--prompt makes {len(ids)} tokens"
+        raise ValueError(f"{n}; this model reads at most {room} and has one left to answer")
+    if chat:
         said = md.answer_texts(model, tokenizer, [problem], **sampling)[0]
         print(check.visible(said.strip()))
         return
-    tokens = torch.tensor([tokenizer(prompt, add_special_tokens=False).input_ids])
+    tokens = torch.tensor([ids])
     tokens = md.generate(model, tokens, eos=tokenizer.eos_token_id, **sampling)
     print(check.visible(tokenizer.decode(tokens[0], skip_special_tokens=True)))
