@@ -149,6 +149,8 @@ FILES = (".jsonl", ".json", ".parquet", ".txt")
 
 def read_file(path):
     """Rows of a .jsonl, .json, .parquet or .txt file; ValueError says what is wrong with it."""
+    if path.endswith(FILES) and not os.path.exists(path):
+        raise ValueError(f"data {path} is not there; give the path of a file")
     if not os.path.isfile(path) or not path.endswith(FILES):
         raise ValueError(f"data {path} is not a file that ends in one of {' '.join(FILES)}")
     with blame(f"data {path}", "cannot be read"):

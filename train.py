@@ -31,6 +31,20 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"train.py: {one_line(message)}; see python train.py --help\n")
 
 
+def number(text, kind=float, what="a number"):
+    """'0.1' → 0.1"""
+    try:
+        return kind(text)
+    except ValueError:
+        apart = "; several values stand apart: 1 2" if "," in text else ""
+        raise argparse.ArgumentTypeError(f"{text!r:.40} is not {what}{apart}") from None
+
+
+def whole(text):
+    """'12' → 12"""
+    return number(text, int, "a whole number")
+
+
 def several(text):
     """'2,3' → (2, 3), '2' → (2,)"""
     try:
@@ -93,7 +107,8 @@ def add_field(group, f):
     elif f.name == "data":
         options.update(nargs="+", metavar="SOURCE")
     else:
-        options.update(type=KINDS.get(f.name, f.type), metavar="X")
+        by_type = {int: whole, float: number}.get(f.type, f.type)
+        options.update(type=KINDS.get(f.name, by_type), metavar="X")
         if f.metadata["choices"]:
             options["metavar"] = f"{{{','.join(f.metadata['choices'])}}}"
         if f.name not in ONCE:

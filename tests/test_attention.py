@@ -304,8 +304,8 @@ def test_published_profiles_are_corrected(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        ("--attention nowhere", "nowhere/config.json is not the configuration of a run"),
-        ("--score nowhere", "nowhere/config.json is not the configuration of a run"),
+        ("--attention nowhere", "nowhere is not there; give a run's folder"),
+        ("--score nowhere", "nowhere is not there; give a run's folder"),
     ],
 )
 def test_a_folder_that_is_no_run_gets_one_line(arguments, words, capsys):

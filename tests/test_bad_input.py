@@ -72,6 +72,14 @@ LINES = [
     ("--d_ff 100000000000", "of memory"),
     ("--d_model 1000000000 --dry_run", "of memory"),
     ("--d_model 1000000000 --bench", "of memory"),
+    ("--n_layers 1,2", "'1,2' is not a whole number; several values stand apart: 1 2"),
+    ("--lr 3,5", "'3,5' is not a number; several values stand apart"),
+    ("--steps 1e3", "'1e3' is not a whole number; see"),
+    ("--name .", "--name . is not within --out_dir; give a name"),
+    ("--name a/../..", "--name a/../.. is not within --out_dir"),
+    ("--name {tmp}/a", "/a is not within --out_dir"),
+    ("--attention {run} {tmp}", "holds no run"),
+    ("--export_hf {tmp} out", "holds no run"),
     ("--score {run} --max_rows -5", "max_rows -5 does not work"),
     ("--resume {run} --device abacus", "device 'abacus'"),
     ("--match_params 10000 --d_model 4096", "as 10000 layers have: training needs"),
@@ -168,8 +176,8 @@ LINES = [
     (f"--sample {{run}} --prompt x --seed {HUGE}", "give a whole number from 0 to 2.14748e+09"),
     ("--lr 1e308", "lr 1e+308 does not work; give a number from 0 to 9.0072e+15"),
     ("--init_std 1e300", "give a number from 1e-09 to 9.0072e+15"),
-    ("--sample {tmp} --prompt x", "is not the configuration of a run"),
-    ("--resume {tmp}/nowhere", "is not the configuration of a run"),
+    ("--sample {tmp} --prompt x", "holds no run; give a run's folder, as runs/NAME"),
+    ("--resume {tmp}/nowhere", "nowhere is not there; give a run's folder"),
     ("--resume {pipe}", "it is not a regular file"),
     ("--sample {pipe} --prompt x", "it is not a regular file"),
     ("--score {pipe}", "it is not a regular file"),
@@ -177,7 +185,7 @@ LINES = [
     ("--attention {pipe}", "it is not a regular file"),
     ("--export_hf {pipe} out", "it is not a regular file"),
     # what argparse says, cut to a line
-    (f"--n_layers {'9' * 5000}", "argument --n_layers: invalid int value"),
+    (f"--n_layers {'9' * 5000}", "argument --n_layers: '9999"),
     ("--no_such_flag", "unrecognized arguments"),
     ("--n_layers", "expected at least one argument"),
     ("--resume", "expected one argument"),
@@ -197,7 +205,7 @@ LINES = [
     ("--study depth --n_layers 1 2", "a study varies the seed alone"),
     ("--steps 5 --warmup_steps 5", "warmup_steps 5 leaves none of 5 steps; give at most 4"),
     ("--position rotary --d_model 12 --n_heads 4", "head size 3 is odd"),
-    ("--data nowhere.jsonl", "data nowhere.jsonl is not a file that ends in one of"),
+    ("--data nowhere.jsonl", "data nowhere.jsonl is not there; give the path of a file"),
     ("--data {tmp}", "is not a file that ends in one of"),
     ("--data :", "data ':' names no data set; give HUB_ID or HUB_ID:SUBSET"),
     ("--data :main", "data ':main' names no data set"),
@@ -520,15 +528,14 @@ def test_a_loader_that_gives_no_data_gets_one_line(tmp_path, capsys):
     refused(flags, "mine.py: load_data() must give a minidepth.Data; it gave None", capsys)
 
 
-@pytest.mark.parametrize("name", ["victim", "..", "."])
-def test_a_new_run_replaces_no_files(name, tmp_path, capsys, monkeypatch):
+def test_a_new_run_replaces_no_files(tmp_path, capsys, monkeypatch):
     """Neither those of a run that has lost its config.json nor what is no run's at all."""
     monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "runs" / name
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = tmp_path / "runs" / "victim"
+    folder.mkdir(parents=True)
     for file in ("log.jsonl", "results.123.tmp"):
         (folder / file).write_text("mine")
-    refused(["--name", name], " has files of no run: ", capsys)
+    refused(["--name", "victim"], " has files of no run: ", capsys)
     with pytest.raises(ValueError, match="has files of no run: .*; give another --name"):
         md.unused(str(folder))
     assert {(folder / file).read_text() for file in ("log.jsonl", "results.123.tmp")} == {"mine"}

@@ -29,10 +29,18 @@ def flags(a, axes):
         values = value if isinstance(value, list) else [value]
         if "" in values and name not in ("name", "loader"):
             raise ValueError(f"--{name} was given an empty name; is a variable unset?")
+    for name in axes.get("name", ()):
+        inside = os.path.normpath(name)
+        if name and (os.path.isabs(name) or inside.split(os.sep)[0] in (".", "..")):
+            raise ValueError(
+                f"--name {name} is not within --out_dir; give a name, as in --name try1"
+            )
     done = [name for name in (*HEEDED, "resume", "bench") if a[name]]
     if len(done) > 1:
         raise ValueError(f"--{done[0]} and --{done[1]} are two things to do; give one of them")
     doing = done[0] if done else None
+    if doing and doing != "bench":
+        runs(a[doing], doing)
     if doing in HEEDED:
         look_flags(a, axes, doing)
     if doing != "sample":
@@ -48,6 +56,17 @@ def flags(a, axes):
         raise ValueError("--bench and --dry_run are two things to do; give one of them")
     sampling(a)
     grid_flags(a, axes)
+
+
+def runs(given, doing):
+    """Raise ValueError for what is no run's folder; --attention is given several, --export_hf one
+    and where to write."""
+    folders = given if isinstance(given, list) else [given]
+    for folder in folders[:1] if doing == "export_hf" else folders:
+        if not os.path.isdir(folder):
+            raise ValueError(f"--{doing} {folder} is not there; give a run's folder, as runs/NAME")
+        if not os.path.lexists(os.path.join(folder, "config.json")):
+            raise ValueError(f"--{doing} {folder} holds no run; give a run's folder, as runs/NAME")
 
 
 def look_flags(a, axes, doing):
