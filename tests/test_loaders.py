@@ -438,3 +438,39 @@ def test_data_of_a_studys_own_draws_as_it_likes_and_is_resumed(tiny, fresh):
     assert weights[0]["data"] == weights[1]["data"] and len(weights[0]["data"]["seen"]) == 9
     config = json.loads(open(f"{whole.dir}/config.json").read())
     assert config["train"]["sizes"] == ["share=0.25"]
+
+
+LOADER = """
+import numpy as np
+import minidepth as md
+
+def load_data(config, block_size, tokenizer):
+    BODY
+"""
+BLOCKS = "x = np.arange(40, dtype=np.int32).reshape(10, 4); "
+
+
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        ("return missing", "has a load_data() that failed: name 'missing' is not defined"),
+        ("return 3", "load_data() must give a minidepth.Data; it gave 3"),
+        ("return md.Data(([1], [1]), ([1], [1]))", "train must be (tokens, targets), each (N, T)"),
+        (BLOCKS + "return md.Data((x, x), (x, x[:0]), n_words=40)", "val must be (tokens,"),
+        (BLOCKS + "return md.Data((x, x), (x, x), n_words=39)", "the word 39, but n_words is 39"),
+    ],
+)
+def test_a_loader_of_ones_own_that_does_not_work_gets_one_line(body, words, tmp_path, capsys):
+    (tmp_path / "own.py").write_text(LOADER.replace("BODY", body))
+    assert train.main(["--loader", str(tmp_path / "own.py"), "--n_layers", "1"]) == 2
+    err = capsys.readouterr().err
+    assert words in err and err.count("\n") == 1
+
+
+def test_a_loader_of_ones_own_needs_no_facts(tmp_path, capsys):
+    body = BLOCKS + "return md.Data((x, x), (x, x), n_words=40)"
+    (tmp_path / "own.py").write_text(LOADER.replace("BODY", body))
+    flags = "--n_layers 1 --d_model 8 --block_size 4 --steps 4 --warmup_steps 1 --batch_size 2"
+    line = ["--loader", str(tmp_path / "own.py"), *flags.split(), "--out_dir", str(tmp_path)]
+    assert train.main(line) == 0
+    assert "own.py: 10 blocks of 4 tokens, 10 held out" in capsys.readouterr().out

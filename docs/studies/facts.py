@@ -23,8 +23,11 @@ def facts(m, t, data=None):
         yield f"data {' + '.join(t.data)}, tokenizer {t.tokenizer} (not loaded)"
     elif data.fresh:
         yield task_fact(data)
-    else:
+    elif "train_tokens" in data.facts:
         yield text_fact(t, data, tokens)
+    else:  # a loader of one's own
+        n, held_out = len(data.train[0]), len(data.val[0])
+        yield f"data of {t.loader}: {n:,} blocks of {T} tokens, {held_out:,} held out"
     yield from odd(m, t, data, tokens)
 
 

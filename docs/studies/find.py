@@ -188,10 +188,9 @@ def load_data(config, block_size, tokenizer=None):
             raise ValueError(
                 f"loader {config.loader} makes no data; choose from {', '.join(offering('loader'))}"
             )
-        data = loader.load_data(config, block_size, tokenizer)
-        if not isinstance(data, md.Data):
-            wanted = "load_data() must give a minidepth.Data"
-            raise ValueError(f"loader {config.loader}: {wanted}; it gave {data!r:.60}")
+        with own_code(config.loader, "the loader", "has a load_data() that failed"):
+            data = loader.load_data(config, block_size, tokenizer)
+        check_data(data, f"the loader {config.loader}")
         return data
     tasks = [source for source in config.data if task(source)]
     if tasks and len(config.data) > 1:
@@ -200,6 +199,20 @@ def load_data(config, block_size, tokenizer=None):
     if tasks:
         return importlib.import_module("studies.tasks").load_data(config, block_size)
     return text_data(config, block_size, tokenizer)
+
+
+def check_data(data, whose):
+    """ValueError for what a loader must not make."""
+    if not isinstance(data, md.Data):
+        raise ValueError(f"{whose}: load_data() must give a minidepth.Data; it gave {data!r:.60}")
+    for name, part in (("train", data.train), ("val", data.val)):
+        shapes = [tuple(getattr(each, "shape", ())) for each in part]
+        if len(shapes) != 2 or shapes[0] != shapes[1] or len(shapes[0]) != 2 or 0 in shapes[0]:
+            wanted = f"{name} must be (tokens, targets), each (N, T)"
+            raise ValueError(f"{whose}: {wanted}; their shapes are {shapes!s:.60}")
+        most = max(int(each.max()) for each in part)
+        if most >= data.n_words:
+            raise ValueError(f"{whose}: {name} has the word {most}, but n_words is {data.n_words}")
 
 
 def text_data(config, block_size, tokenizer=None, load=md.load_data):

@@ -146,7 +146,9 @@ def task_data(task, config, block_size=128):
         raise ValueError(f"{n}, whose sequences have {T} tokens; give at least that")
     n_words = 1 + max(int(part.max()) for part in train + val)
     facts = dict(task=config.data[0])
-    for what, share in zip(("guess", "shortcut"), task.chance(**sizes)):
+    with find.own_code(config.data[0], "the task", "has a guess() or shortcut() that failed"):
+        chances = task.chance(**sizes)
+    for what, share in zip(("guess", "shortcut"), chances):
         if share is not None:
             facts[what] = share
     train, val = (tuple(part.int().numpy() for part in pair) for pair in (train, val))
