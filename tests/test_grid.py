@@ -343,6 +343,8 @@ def test_signals_that_are_ignored_stay_ignored_and_handlers_come_back():
         ("--seed 0 1 --jobs 0", "--jobs 0 does not work"),
         ("--n_heads 2 3", "n_heads 3 does not divide d_model 64"),
         ("--seed 0 1 --bench", "several values of a flag make a grid"),
+        ("--study written --sizes way=filler", "--sizes way has no effect with --study written"),
+        ("--study thinking --sizes answer=direct", "--sizes answer has no effect with --study"),
         ("--study breadth", "study 'breadth' is unknown; choose from budget, depth"),
         ("--study depth --d_ff 0 64", "a study varies the seed alone; give one value of --d_ff"),
         ("--match_params 2 --match heads", "--match heads is unknown; give total or blocks"),

@@ -304,6 +304,8 @@ def test_the_packing_study_is_at_equal_steps_and_at_equal_text():
     assert (first["loader"], first["sizes"]) == ("packing", ("val_packing=pad",))
     assert rows["packed, same steps"] == dict(packing="pack")
     assert rows["packed, same text"] == dict(packing="pack", steps=round(100 * share))
+    other = packing.rows("laptop", settings | dict(sizes=("val_packing=pack",)))
+    assert {row["sizes"] for row in other.values()} == {("val_packing=pack",)}
 
 
 # ---------- finding them, and data of one's own ----------

@@ -198,6 +198,26 @@ def test_both_tries_at_the_second_step_are_quoted_as_they_were_logged(folder):
     assert f"So {learned} of 10 have learned them" in " ".join(page.split())
 
 
+def test_the_third_try_at_the_second_step_is_quoted_as_it_was_logged():
+    page = " ".join((results.RESULTS / "README.md").read_text(encoding="utf-8").split())
+    once, twice = (verdicts.runs_of(f"ring/gate/{name}") for name in ("once", "twice"))
+    assert sorted(once) == list(range(90, 95)) and sorted(twice) == list(range(90, 100))
+    shares = [share for run in once.values() for share in run.values()]
+    assert f"{min(shares):.3f} to {max(shares):.3f} at both lengths" in page
+    shares = [run[2] for run in twice.values()]
+    assert f"one step in 10 of 10, two steps at {min(shares):.3f} to {max(shares):.3f}" in page
+    assert all(run[1] >= verdicts.LEARNED for run in twice.values())
+    came = []
+    for path in (results.RESULTS / "ring" / "gate" / "three" / "runs").iterdir():
+        log = [
+            (row["step"], row["accuracy_by"]["lengths"]["2"]) for row in results.result(path)["log"]
+        ]
+        came.append(next(step for step, part in log if part["accuracy"] >= verdicts.LEARNED))
+    assert sorted(came) == [400] + 4 * [500] + 5 * [600]
+    assert "by step 400 (one run), 500 (four) or 600 (five)" in page
+    assert f"{verdicts.fisher([True] * 10, [False] * 10):.5f}" == "0.00001"
+
+
 def test_hops_are_judged_by_the_table_that_was_written_first():
     rows = {(row["model"], row["hops"]): row for row in verdicts.hop_rows()}
     assert len(rows) == 13 and rows["2 layers, 2 times", 4]["shares"] == "0.95 0.97 0.97 0.97 0.97"

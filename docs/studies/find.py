@@ -141,6 +141,14 @@ def by_name(sizes):
     return dict(size.partition("=")[::2] for size in sizes)
 
 
+def with_size(given, name, value, study):
+    """The sizes `given`, ("pairs=8", …), and one that the rows of a study set; ValueError if it is
+    given already."""
+    if name in by_name(given):
+        raise ValueError(f"--sizes {name} has no effect with --study {study}, whose rows set it")
+    return (*given, f"{name}={value}")
+
+
 def sizes_of(given, known, whose):
     """All sizes of a task or loader: `known`, {name: default}, changed by `given`, ("pairs=8", …),
     each read as what its default is. ValueError for a name that is unknown, or a value that does

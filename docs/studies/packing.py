@@ -15,12 +15,12 @@ SIZES = dict(val_packing="same")  # of validation blocks: same as in training, p
 def rows(preset, settings):
     """Padded, and packed for as many steps or for as many tokens of text; validated on padded
     blocks, each row by itself, unless `sizes` say otherwise."""
-    m, t = find.configs(preset, **settings | dict(packing="pad"))
+    m, t = find.configs(preset, **settings | dict(packing="pad", sizes=()))
     data = find.load_data(t, m.block_size)
     steps = md.counted_steps(t, data).steps
     share = md.filled(*data.train).mean().item()
     print(f"padded blocks are {share:.1%} text: packed, {share:.1%} of the steps see as much of it")
-    sizes = ("val_packing=pad", *settings.get("sizes", ()))
+    sizes = settings.get("sizes", ()) or ("val_packing=pad",)
     same = settings | dict(epochs=0, loader="packing", sizes=sizes)
     return {
         "padded": same | dict(packing="pad", steps=steps),

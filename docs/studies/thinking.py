@@ -38,8 +38,8 @@ def rows(preset, settings):
     made = {}
     for way in WAYS:
         for n in (1, 2, 3, 4):
-            changes = dict(n_layers=n, sizes=(*given, f"answer={way}"))
-            made[f"{way}, {n} layers"] = settings | changes
+            sizes = find.with_size(given, "answer", way, "thinking")
+            made[f"{way}, {n} layers"] = settings | dict(n_layers=n, sizes=sizes)
     return made
 
 

@@ -122,6 +122,16 @@ def stored(folder="ring"):
     return found
 
 
+def runs_of(folder):
+    """{seed: {steps on: accuracy}} of the runs in docs/results/FOLDER/runs, of one model."""
+    found = {}
+    for path in sorted((results.RESULTS / folder / "runs").iterdir()):
+        run = results.result(path)
+        lengths = run["accuracy_by"]["lengths"]
+        found[run["seed"]] = {int(k): part["accuracy"] for k, part in lengths.items()}
+    return found
+
+
 def as_predicted(accuracies, wanted):
     """Whether a run, {steps on: accuracy}, is on the predicted side at every length of `wanted`."""
     for length, (side, limit) in wanted.items():

@@ -147,7 +147,8 @@ def rows(preset, settings):
     """{way: its settings}: seven ways of answering."""
     made = {}
     for way in WAYS:
-        made[way] = settings | dict(sizes=(*settings.get("sizes", ()), f"way={way}"))
+        sizes = find.with_size(settings.get("sizes", ()), "way", way, "written")
+        made[way] = settings | dict(sizes=sizes)
     return made
 
 
