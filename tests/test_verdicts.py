@@ -216,6 +216,8 @@ def test_the_third_try_at_the_second_step_is_quoted_as_it_was_logged():
     assert sorted(came) == [400] + 4 * [500] + 5 * [600]
     assert "by step 400 (one run), 500 (four) or 600 (five)" in page
     assert f"{verdicts.fisher([True] * 10, [False] * 10):.5f}" == "0.00001"
+    shares = [run[2] for _, run in sorted(verdicts.runs_of("ring/gate/by-time").items())]
+    assert f"by seed, at {' '.join(f'{share:.3f}' for share in shares)}: 6 of 10" in page
 
 
 def test_hops_are_judged_by_the_table_that_was_written_first():

@@ -7,9 +7,10 @@
 # **Needs** PyTorch and Matplotlib; no GPU, no network.
 #
 # The hypothesis: an attention layer lets every token look at the others once. Reasoning may need a
-# second look whose target depends on what the first one found. One layer cannot do that; several
-# can. A [published experiment](04_logs.md) tried this on 840 chain-of-thought conversations, but
-# nobody knows how many looks such a text needs. So we begin with a task where we do know.
+# second look whose target depends on what the first one found. If that is so, one layer will find
+# it hard and several will not. A [published experiment](04_logs.md) tried this on 840
+# chain-of-thought conversations, but nobody knows how many looks such a text needs. So we begin
+# with a task where we do know.
 
 # %% [markdown]
 # ## A task that needs two looks
@@ -158,8 +159,8 @@ assert gap - half > 0.5
 # What would more steps have to change? Put yourself once more in the place of a query.
 
 # %% [markdown] tags=["answer"]
-# We expect that it stays near 1 in 8, since what a single look fetches does not become more with
-# time. The stored runs of one layer had more steps than this page gives, and five seeds:
+# We expect that it stays near 1 in 8: more steps do not let a single look fetch more. The five
+# stored runs of one layer had 500 steps each:
 
 # %% tags=["answer"]
 stored = results.summary("tasks/icqa")["runs"]
@@ -169,8 +170,8 @@ assert max(single) < 0.13
 
 # %% [markdown]
 # 2. Apply one layer's weights twice: `dataclasses.replace(one, n_loops=2)`. That model has the
-#    depth of two layers and the parameters of one. Which of the two does it behave like, and in how
-#    many of five seeds?
+#    depth of two layers and the parameters of one. Which of the two does it behave like, in how
+#    many of five seeds? Try 200 steps, then 400.
 # 3. Show the model only two pairs (`sizes=("pairs=2",)` in `tasks.configs`). At which accuracy is
 #    the plateau now, and why there?
 

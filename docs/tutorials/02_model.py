@@ -33,17 +33,17 @@ for name, value in vars(report).items():
 # ## Attention: the part that moves information
 #
 # Each token asks with a query (q), and every token up to it offers a key (k) and a value (v). The
-# weights are a softmax over q · k; the output is the weighted mean of the values. This is the only
-# place in the model where a token learns anything about another token. Here is the formula as the
-# library has it:
+# weights are a softmax over q · k / √D, where D numbers make a head; the output is the weighted
+# mean of the values. This is the only place in the model where a token learns anything about
+# another token. Here is the formula as the library has it:
 
 # %% tags=["hide", "python"]
 print(inspect.getsource(md.readable_attention))
 
 # %% [markdown]
-# Training uses PyTorch's fused function instead, which never stores the (T, S) weights (only with
-# dropout on a CPU it is the slower one, and this one is used). Here we check that the two give the
-# same result:
+# Training uses PyTorch's fused function instead, which never stores the whole table of weights. (On
+# a CPU with dropout the fused function is slower, and the code above is used.) Here we check that
+# the two give the same result:
 
 # %%
 torch.manual_seed(0)
@@ -69,8 +69,9 @@ print(inspect.getsource(md.MLP))
 print(inspect.getsource(md.Block))
 
 # %% [markdown]
-# Depth is the number of blocks that are applied one after another. Nothing else in the model lets a
-# token's second question depend on the answer to its first.
+# Depth is the number of blocks that are applied one after another. Within one pass, nothing else
+# lets a token's second question depend on the answer to its first. (Written tokens can do it over
+# several passes: [Thinking against depth](07_thinking.md).)
 #
 # To check the causal mask in a whole model, we change one position in the input of two layers and
 # see which outputs change: only those from that position on.
@@ -143,9 +144,9 @@ plt.show()
 
 # %% [markdown]
 # What to see: nearly all of the one-layer model is a table of words. From 1 to 12 layers the total
-# grows by 32 %, and the part that computes grows by a factor of 12. "Only 32 % more parameters" and
-# "twelve times the parameters that do anything with context" describe the same two models. These
-# are exact counts, without any sampling.
+# grows by 32 %, and the blocks grow by a factor of 12. "Only 32 % more parameters" and "twelve
+# times the parameters between embedding and head" describe the same two models. These are exact
+# counts, without any sampling.
 #
 # Try other sizes. The two models of the report stand below yours.
 #
@@ -167,9 +168,9 @@ ratio = (cost["head"] + cost["12 blocks"]) / (cost["head"] + cost["one block"])
 print(f"12 layers against 1: {ratio:.2f} times the operations (attention over keys left out)")
 
 # %% [markdown]
-# The published runs took 210 s and 252 s, a factor of 1.20; the estimate is of the same order. By
-# this estimate, twelve times the depth did not cost twelve times the time because in both models
-# the head did most of the work.
+# The published runs took 210 s and 252 s, a factor of 1.20. The estimate of 1.32 is higher, since
+# it leaves out all that takes the same time in both, but it tells why twelve times the depth did
+# not cost twelve times the time: in both models the head does most of the work.
 #
 # This is also why training never holds all logits at once. For 16 × 512 tokens they would be
 # 8,192 × 151,665 numbers, 5 GB in single precision. `chunked_loss()` computes them a few rows at a

@@ -25,8 +25,8 @@ from studies import figures, results
 # %% [markdown]
 # ## FP16 loses small numbers, GradScaler saves them
 #
-# A 16-bit float can hold no number between 0 and about 6 × 10⁻⁸. Gradients are often smaller than
-# that. They become 0, and those weights do not learn; no error is raised.
+# FP16 can hold no number between 0 and about 6 × 10⁻⁸. Gradients are often smaller than that. They
+# become 0, and those weights do not learn; no error is raised.
 
 # %%
 gradient = torch.tensor([1e-3, 1e-6, 1e-8, 1e-10])
@@ -40,8 +40,8 @@ print("scaled by 65536", [f"{x:.1e}" for x in scaled.tolist()])
 # The cure is to multiply the loss by a large number, so that all gradients are larger by that
 # factor, and to divide them by it in 32 bits before they are used. `torch.amp.GradScaler` does that
 # and finds the number by itself. It begins at 65,536. When a gradient overflows, it **skips that
-# step** and halves the number; after 2,000 good steps it doubles it. The log counts the skipped
-# steps as `skipped_steps`.
+# step** and halves the number; after 2,000 steps in a row without an overflow it doubles it. The
+# log counts the skipped steps as `skipped_steps`.
 #
 # The order matters: clipping needs the true gradient, so it comes after `unscale_`. This is the
 # whole step, as the library has it:

@@ -119,9 +119,9 @@ run, data = runs[1], runs[1].data
 # ## Where does it look?
 #
 # Here is one test sequence: eight questions, each followed by its answer, and then the questions
-# again. Choose which one is asked, and move the slider through the training. A line is a look. It
-# is as wide as the weight that a head gives, times the weight with which its upper end was reached
-# itself.
+# again. Choose which one is asked, and move the slider through the training. Each line is one token
+# looking at another. Its width is the weight that the head gives, in a lower layer times the width
+# of the line above it, so that only looks that reach the answer stand out.
 
 # %% tags=["hide"]
 without = "This part needs JavaScript. The maps below show the same sequence after the last step."
@@ -215,10 +215,10 @@ with attention.ablated(run.model, [(0, 0), (0, 1)]):
 print(f"without all of layer 1: {no_first_layer:.3f}; any answer shown: {1 / 8:.3f}")
 
 # %% [markdown]
-# Without its first layer the model is back at the shortcut of a single layer, 1 in 8. That fits
-# "copy, then match". Here one head of layer 1 does the copying, and in layer 2 the model can do
-# without either head, since both find the answer. It is one model with one seed; exercise 1 asks
-# what is the same with others.
+# Without its first layer the model answers no more than naming any answer shown would give, 1 in 8.
+# That fits "copy, then match". Here one head of layer 1 does most of the copying. In layer 2 either
+# head can be switched off alone, since both find the answer; we did not switch off both. It is one
+# model with one seed; exercise 1 asks what is the same with others.
 
 # %%
 assert abs(right["entropy"].item() - math.lgamma(T + 1) / T) < 1e-3

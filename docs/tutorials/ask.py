@@ -18,8 +18,8 @@
 #
 # Things to try:
 #
-# - Ask for a sum, a ring and a line. Twelve layers answer nearly all of them. One layer writes
-#   in the right form, but what it writes is a guess. Trained for as long as twelve layers, it
+# - Ask for a sum, a ring and a line. Twelve layers answer nearly all of them. One layer writes in
+#   the right form, but what it writes is mostly a guess. Trained for as long as twelve layers, it
 #   learns sums as well ([Depth or time?](16_depth_or_time.md)).
 # - Choose a token that twelve layers wrote, and see where the model looked to write it. Move the
 #   slider: most layers look elsewhere.
@@ -47,7 +47,7 @@ for L, folder in folders.items():
     size = (folder / "model.safetensors").stat().st_size
     print(
         f"{names[L]:9} {run['params_total']:7,} parameters, {size / 1e6:.2f} MB, "
-        f"after training {run['accuracy']:.3f} of {len(run['answers'])} held-out problems"
+        f"{run['accuracy']:.1%} of {len(run['answers'])} held-out problems right after training"
     )
 
 # %% [markdown]
@@ -170,7 +170,7 @@ assert min(seen[i].max() for i in walk) > 0.8 > 0.5 > seen[-1].max()
 # `minidepth_data.is_held_out(question, 90)` says whether training left a sum out. Ask all 90.
 
 # %% [markdown] tags=["answer"]
-# One layer answers more than half of the sums that it was asked in training, and hardly one of the
+# One layer answers more than half of the sums that it was asked in training, and none of the 46
 # others, though all 90 occur in training as steps of longer chains. Twelve layers answer all 90:
 # they carry such a step over to a question of its own. One layer does, too, if it [trains as
 # long](16_depth_or_time.md): it answers 0.83 to 1.00 of those that were held out.
@@ -218,6 +218,6 @@ for n in sorted({n for n, _ in walks}):
 assert sum(right for _, right in walks) >= 19 and {n for n, _ in walks} == {1, 2}
 
 # %% [markdown]
-# 3. To run: train a model of two layers with `python train.py --n_layers 2`, and store it with
-#    `python docs/studies/halved.py RUN_DIR docs/results/ask/12-layers`. Is it nearer to one layer
-#    or to twelve?
+# 3. To run: train two layers with `python train.py --n_layers 2`. Which families does it answer:
+#    those of one layer, those of twelve, or neither? [Depth or time?](16_depth_or_time.md) trains
+#    two layers for as long as twelve.
