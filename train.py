@@ -11,7 +11,6 @@ try:  # this takes seconds, in which one may change one's mind
     import torch
 
     import minidepth as md
-    from minidepth_files import PLACES
 except KeyboardInterrupt:
     print("train.py: interrupted", file=sys.stderr)
     sys.exit(130)
@@ -257,11 +256,11 @@ def resume(run_dir, changes, dry_run=False):
 
     m, t = md.read_config(run_dir)
     for name, value in changes.items():
-        if name in PLACES and name not in ("out_dir", "name"):
-            setattr(t, name, value)
-        elif getattr(t, name, None) != value or ".py" not in shown(value):
+        kept = not hasattr(t, name) or name in ("out_dir", "name")  # of the model, or its place
+        told = t if kept else dataclasses.replace(t, **{name: value})
+        if kept or md.settings(m, told) != md.settings(m, t):  # a device may be another one
             raise ValueError(f"--resume keeps the run's settings; leave out --{name}")
-    t.validate()
+        t = told.validate()
     folder, t.name = os.path.split(os.path.normpath(run_dir))
     t.out_dir = folder or "."
     if md.processes()[0] == 0:

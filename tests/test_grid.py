@@ -332,6 +332,20 @@ def test_signals_that_are_ignored_stay_ignored_and_handlers_come_back():
         signal.signal(signal.SIGHUP, before)
 
 
+def test_a_terminal_may_hang_up_twice_and_a_second_ctrl_c_may_end_all():
+    with processes.noted_signals() as noted:
+        for number in (signal.SIGHUP, signal.SIGHUP, signal.SIGINT):
+            os.kill(os.getpid(), number)
+    assert noted == [signal.SIGHUP, signal.SIGINT]
+    with processes.noted_signals(twice=True) as noted:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)  # torchrun adds it
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(10)
+    assert noted == [signal.SIGINT, signal.SIGTERM]
+
+
 # ---------- names and command lines ----------
 
 

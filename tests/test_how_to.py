@@ -105,7 +105,7 @@ def test_the_study_trains_its_two_rows_and_draws_its_figure(files, capsys):
     said = capsys.readouterr().out
     assert "preset my_study: the study my_study.py is about it" in said
     assert "2 runs, 0 finished before" in said
-    folder = pathlib.Path("runs", "study_my_study_my_study")
+    (folder,) = pathlib.Path("runs").glob("study_my_study_my_study_n_layers-1_*")
     summary = json.loads((folder / "summary.json").read_text())
     found = [run["labels"]["model"] for run in summary["runs"]]
     assert found == ["dropout 0.0", "dropout 0.2"]

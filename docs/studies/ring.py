@@ -113,7 +113,7 @@ class ring(Task):
         opened = sorted(lengths)[:n_open]
         return self.draw(batch, generator, lengths=lengths, opened=opened, **sizes)
 
-    def ahead(self, loss, early, gate, **_):
+    def ahead(self, loss, early=0.0, gate=0.0, **_):
         return early if loss < gate else 0.0
 
     def guess(self, ring, lengths, answer, **_):

@@ -246,7 +246,7 @@ def draw_rings(found):
     _, axes = plt.subplots(figsize=(4.6, 3.9))
     for x, (name, model) in enumerate(models.items()):
         runs = list(found["ring", model].values())
-        for k, color, place in ((1, "C0", x - 0.22), (2, "C1", x + 0.22)):
+        for k, color, place in ((1, "C0", x - 0.28), (2, "C1", x + 0.28)):
             counts[name, k] = sum(run[k] >= LEARNED for run in runs)
             places = [place + 0.02 * (i - len(runs) / 2) for i in range(len(runs))]
             axes.plot(places, [run[k] for run in runs], "o", color=color, alpha=0.7)
@@ -255,8 +255,8 @@ def draw_rings(found):
             axes.annotate(share, (place, top), ha="center", color=color)
     axes.axhline(1 / 7, color="C5", linestyle=":")
     axes.annotate("guessing", (-0.5, 1 / 7 - 0.09))
-    axes.annotate("one step on", (0.5, 0.97), color="C0", ha="right")
-    axes.annotate("two steps on", (1.7, 0.6), color="C1", ha="right")
+    axes.annotate("one step on", (0.45, 0.97), color="C0", ha="right")
+    axes.annotate("two steps on", (2.28, 0.86), color="C1", ha="center")
     axes.set_xticks(range(len(models)), models)
     axes.set(ylabel="accuracy on unseen rings", ylim=(-0.03, 1.17), xlim=(-0.6, 3.6))
     axes.set_title("The same weights answer more\nwhen they are applied more often")

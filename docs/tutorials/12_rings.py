@@ -156,7 +156,7 @@ for group, color in ((by_time, "C5"), (with_gate, "C1")):
         axes.plot(list(two_on), list(two_on.values()), color=color, alpha=0.7)
 sooner = [course(run, 2)[1400] >= verdicts.LEARNED for run in with_gate]
 later = [course(run, 2)[1400] >= verdicts.LEARNED for run in by_time]
-axes.annotate(f"sooner:\n{sum(sooner)} of {len(sooner)}", (410, 0.8), color="C1", ha="right")
+axes.annotate(f"sooner:\n{sum(sooner)} of {len(sooner)}", (260, 0.7), color="C1", ha="right")
 axes.annotate(f"from step 420 on:\n{sum(later)} of {len(later)}", (1400, 0.3), ha="right")
 axes.set_title("asked for sooner, two steps\nwere learned in every run")
 axes.set(xlabel="step", ylabel="accuracy, two steps on", ylim=(-0.03, 1.05))
