@@ -512,6 +512,19 @@ def test_a_task_of_ones_own_that_draws_something_else_gets_one_line(drawn, words
     assert "mine.py" in err and not (tmp_path / "runs").exists()
 
 
+def test_a_guess_of_ones_own_that_fails_gets_one_line(tmp_path, capsys):
+    find.NAMED.clear()
+    code = "import torch\nfrom studies.task import Task\nclass mine(Task):\n"
+    code += (
+        f"    def draw(self, batch, generator, test=False, n=3):\n        return {ZEROS}, {ZEROS}\n"
+    )
+    code += "    def guess(self):\n        return 0.5\nTASK = mine()\n"
+    (tmp_path / "mine.py").write_text(code)
+    refused(
+        ["--data", str(tmp_path / "mine.py")], "has a guess() or shortcut() that failed", capsys
+    )
+
+
 def test_the_names_of_a_studys_rows_do_not_move_the_terminal(tmp_path, capsys):
     find.NAMED.clear()
     path = tmp_path / "mine.py"

@@ -218,6 +218,15 @@ def test_a_model_of_plain_text_goes_on_with_the_prompt(tmp_path, jsonl, capsys):
     assert code == 2 and "tokens; this model reads at most 15 and has one left to answer" in err
 
 
+def test_a_curve_that_cannot_be_drawn_takes_nothing_with_it(tmp_path, capsys, monkeypatch):
+    from studies import curve
+
+    monkeypatch.setattr(curve, "draw_curve", lambda run, t: 1 / 0)
+    code, out, err = call(f"{TINY} --out_dir {tmp_path}", capsys)
+    assert code == 0 and "answer accuracy" in out and "wrote " in out
+    assert err == "train.py: curve.png could not be drawn: division by zero\n"
+
+
 def test_a_prompt_that_fills_the_block_is_refused(finished, capsys):
     room = md.read_config(finished)[0].block_size - 1
     code, out, err = call(f"--sample {finished} --prompt {'ab,' * room}", capsys)
