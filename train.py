@@ -106,8 +106,7 @@ def add_field(group, f):
     elif f.name == "data":
         options.update(nargs="+", metavar="SOURCE")
     else:
-        by_type = {int: whole, float: number}.get(f.type, f.type)
-        options.update(type=KINDS.get(f.name, by_type), metavar="X")
+        options.update(type=KINDS.get(f.name, f.type), metavar="X")
         if f.metadata["choices"]:
             options["metavar"] = f"{{{','.join(f.metadata['choices'])}}}"
         if f.name not in ONCE:
@@ -125,6 +124,8 @@ def make_parser(full=False):
         epilog="Defaults are the report's; the laptop preset's own are in brackets.",
         allow_abbrev=False,
     )
+    parser.register("type", int, whole)  # how all flags of these types are read
+    parser.register("type", float, number)
     presets = f"auto (report with CUDA, else laptop), report, laptop, or of {presets}"
     parser.add_argument("--preset", help=presets)
     for title, kind in (("model", md.ModelConfig), ("data and training", md.TrainConfig)):

@@ -76,8 +76,7 @@ def stored():
     """{model: the results() of its stored runs, by seed}, of docs/results/budget."""
     found = {name: [] for name in MODELS}
     usual = dict(n_loops=1, d_model=PRESETS["budget"]["d_model"])
-    for path in sorted((results.RESULTS / "budget" / "runs").iterdir()):
-        run = results.result(path)
+    for run in results.stored_runs("budget"):
         for name, model in MODELS.items():
             if all(run[key] == value for key, value in (usual | model).items()):
                 found[name].append(run)

@@ -1,5 +1,5 @@
 """What is told before anything is done: flags that would have no effect, and models and batches
-that no memory of this machine holds. And how strangers' text is shown."""
+that no memory of this machine holds. How strangers' text is shown, and a figure that fails."""
 
 import contextlib
 import os
@@ -202,17 +202,6 @@ def gib(size):
 
 # ---------- text from outside ----------
 
-
-@contextlib.contextmanager
-def drawn(what):
-    """Let no error in a figure, drawn when the training is over, take the rest with it."""
-    try:
-        yield
-    except Exception as error:  # code of one's own, a backend that is not there
-        why = one_line(error) or type(error).__name__
-        print(f"train.py: {what} could not be drawn: {why}", file=sys.stderr)
-
-
 # what a terminal obeys, halves of characters, and marks that turn the direction of writing
 UNSEEN = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 
@@ -228,3 +217,16 @@ def one_line(message, most=1000):
     if len(line) > most:
         line = f"{line[: most // 2]} … {line[-most // 2 :]}"
     return line
+
+
+# ---------- after training ----------
+
+
+@contextlib.contextmanager
+def drawn(what):
+    """Let no error in a figure, drawn when the training is over, take the rest with it."""
+    try:
+        yield
+    except Exception as error:  # code of one's own, a backend that is not there
+        why = one_line(error) or type(error).__name__
+        print(f"train.py: {what} could not be drawn: {why}", file=sys.stderr)

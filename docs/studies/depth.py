@@ -55,9 +55,8 @@ def width_matched(config, params, part="total"):
     return wide(n)
 
 
-def words_known(preset, settings):
-    """The ModelConfig of a preset, changed, with the vocabulary's size filled in from the data."""
-    m, t = find.configs(preset, **settings)
+def words_known(m, t):
+    """The ModelConfig with the size of its vocabulary, out of the data where it is not set."""
     if m.vocab_size:
         return m
     return dataclasses.replace(m, vocab_size=find.load_data(t, m.block_size).n_words)
@@ -78,7 +77,7 @@ def matched_width(preset, settings, n_layers, part="total"):
         check.memory(least, dataclasses.replace(t, batch_size=1, grad_accum=1))
     except ValueError as error:
         raise ValueError(f"as many parameters as {n_layers} layers have: {error}") from None
-    m = words_known(preset, settings)
+    m = words_known(m, t)
     deep = md.parameters(dataclasses.replace(m, **as_many))
     wide = width_matched(m, deep[part], part)
     n = md.parameters(wide)

@@ -17,6 +17,7 @@ import time
 
 import torch
 
+import minidepth as md
 from studies import check, find, processes
 from studies.cells import POSIX, Cell, grid_name, is_finished, run_name, typed_preset
 from studies.tables import summarize
@@ -110,7 +111,7 @@ def grid(preset, cells, jobs=1, yes=False, dry_run=False, study=None, given=None
         raise ValueError(f"{len(cells)} runs are more than 200; give --yes if you mean it")
     if jobs < 1:
         raise ValueError(f"--jobs {jobs} does not work; give at least 1")
-    if int(os.environ.get("WORLD_SIZE", 1)) > 1:
+    if md.processes()[1] > 1:
         raise ValueError("several values of a flag make a grid, which runs without torchrun")
     cells = [Cell(labels, s, *find.configs(preset, **s)) for labels, s in cells]
     for cell in cells:

@@ -129,6 +129,11 @@ def grouped(runs):
 # ---------- stored results, published tables ----------
 
 
+def stored_runs(name):
+    """result() of each run in docs/results/NAME/runs, in the order of their names."""
+    return [result(path) for path in sorted((RESULTS / name / "runs").iterdir())]
+
+
 def summary(name):
     """The summary of a stored grid, docs/results/NAME/summary.json, as a dict: `table`, `runs`,
     `command` and what else grid.summarize() writes. ValueError for an unknown name."""

@@ -105,9 +105,8 @@ class TaskData(md.Data):
     steps: int = 1  # of the whole training
 
     def draw(self, step, n):
-        done, generator = step / self.steps, md.generator(self.seed, step)
-        done = max(done, self.state.get("ahead", 0.0))
-        return self.task.train_batch(done, n, generator, **self.task_sizes)
+        done = max(step / self.steps, self.state.get("ahead", 0.0))
+        return self.task.train_batch(done, n, md.generator(self.seed, step), **self.task_sizes)
 
     def told(self, loss):
         ahead = self.task.ahead(loss, **self.task_sizes)

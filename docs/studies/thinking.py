@@ -37,8 +37,8 @@ def rows(preset, settings):
     given = settings.get("sizes", ())
     made = {}
     for way in WAYS:
+        sizes = find.with_size(given, "answer", way, "thinking")
         for n in (1, 2, 3, 4):
-            sizes = find.with_size(given, "answer", way, "thinking")
             made[f"{way}, {n} layers"] = settings | dict(n_layers=n, sizes=sizes)
     return made
 

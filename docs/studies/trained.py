@@ -41,20 +41,22 @@ def sample(run_dir, prompt, temperature, max_new_tokens, seed):
     if tokenizer is None:
         raise ValueError(f"--sample {run_dir} {check.no_text(run_dir)}")
     sampling = dict(temperature=temperature, max_new_tokens=max_new_tokens, seed=seed)
-    problem = dict(messages=[dict(role="user", content=prompt)])
-    chat = bool(tokenizer.chat_template)  # trained on conversations
-    if chat:
-        ids = md.prompt_ids(tokenizer, problem["messages"])
-    else:
-        ids = tokenizer(prompt, add_special_tokens=False).input_ids
-    room = model.config.block_size - 1
-    if model.config.position == "learned" and len(ids) > room:
-        n = f"--prompt makes {len(ids)} tokens"
-        raise ValueError(f"{n}; this model reads at most {room} and has one left to answer")
-    if chat:
+    if tokenizer.chat_template:  # trained on conversations
+        problem = dict(messages=[dict(role="user", content=prompt)])
+        check_room(model.config, md.prompt_ids(tokenizer, problem["messages"]))
         said = md.answer_texts(model, tokenizer, [problem], **sampling)[0]
         print(check.visible(said.strip()))
         return
+    ids = tokenizer(prompt, add_special_tokens=False).input_ids
+    check_room(model.config, ids)
     tokens = torch.tensor([ids])
     tokens = md.generate(model, tokens, eos=tokenizer.eos_token_id, **sampling)
     print(check.visible(tokenizer.decode(tokens[0], skip_special_tokens=True)))
+
+
+def check_room(config, ids):
+    """ValueError for a prompt that leaves its model no place for a word more."""
+    room = config.block_size - 1
+    if config.position == "learned" and len(ids) > room:
+        n = f"--prompt makes {len(ids)} tokens"
+        raise ValueError(f"{n}; this model reads at most {room} and has one left to answer")

@@ -125,8 +125,7 @@ def stored(folder="ring"):
 def runs_of(folder):
     """{seed: {steps on: accuracy}} of the runs in docs/results/FOLDER/runs, of one model."""
     found = {}
-    for path in sorted((results.RESULTS / folder / "runs").iterdir()):
-        run = results.result(path)
+    for run in results.stored_runs(folder):
         lengths = run["accuracy_by"]["lengths"]
         found[run["seed"]] = {int(k): part["accuracy"] for k, part in lengths.items()}
     return found

@@ -114,17 +114,12 @@ plt.show()
 # alone. Both times we expected nine of ten runs and wrote it down:
 # [first](../results/ring/short-memory.md), [second](../results/ring/ten-seeds.md).
 
-
 # %%
-def runs_in(name):
-    return [results.result(path) for path in sorted((folder.parents[1] / name / "runs").iterdir())]
-
-
 tries = {"beta1 0.9, 1,200 steps": three}
 for name, what in (("short-memory/three", "1,200 steps"), ("ten-seeds/three", "2,000 steps"),
                    ("ten-seeds/twice", "2,000 steps, applied twice"),
                    ("ten-seeds/once", "2,000 steps, applied once")):  # fmt: skip
-    tries[f"beta1 0.7, {what}"] = runs_in(name)
+    tries[f"beta1 0.7, {what}"] = results.stored_runs(f"ring/{name}")
 ends = {what: [course(run, 2)[run["step"]] for run in found] for what, found in tries.items()}
 enough = {what: [share >= verdicts.LEARNED for share in shares] for what, shares in ends.items()}
 for what, shares in ends.items():
@@ -148,7 +143,7 @@ first, second, third, twice, once = enough.values()
 # Beside them are runs of the same seeds, as long, in which two steps are asked from step 420 on.
 
 # %% tags=["hide"]
-with_gate, by_time = runs_in("gate/three"), runs_in("gate/by-time")
+with_gate, by_time = (results.stored_runs(f"ring/gate/{name}") for name in ("three", "by-time"))
 figure, axes = plt.subplots(figsize=(4.6, 3.6))
 for group, color in ((by_time, "C5"), (with_gate, "C1")):
     for run in group:
