@@ -1,5 +1,6 @@
 """The generated problems, files, the tokenizer, blocks, and several sources at once."""
 
+import gc
 import hashlib
 import itertools
 import json
@@ -13,6 +14,7 @@ import pytest
 import torch
 
 import minidepth as md
+import minidepth_data
 import train
 from conftest import SHARED
 from studies import thinking
@@ -640,3 +642,25 @@ def test_loading_text_takes_at_most_16_bytes_a_token_beyond_the_rows():
     assert tokens > 4_000_000 and (after - before) / tokens <= 12
     # a thousand rows are in lists at a time, 9 bytes of small numbers a token
     assert (peak - before) / tokens <= 16 + 2 * 16 * 1000 / len(rows)
+
+
+def test_the_garbage_collector_waits_while_data_is_made_and_comes_back(monkeypatch):
+    seen = []
+
+    def rows(source, config):
+        seen.append(gc.isenabled())
+        return md.embedded_rows(40), md.embedded_rows(10, True)
+
+    monkeypatch.setattr(minidepth_data, "read_source", rows)
+    config = md.TrainConfig(data=("embedded",), tokenizer="embedded")
+    md.load_data(config, 104)
+    assert seen == [False] and gc.isenabled()
+    with pytest.raises(ValueError, match="block"):
+        md.load_data(config, 10_000)
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        md.load_data(config, 104)
+        assert not gc.isenabled()  # who had it off has it off
+    finally:
+        gc.enable()
