@@ -169,7 +169,7 @@ class TrainConfig:
         check_fields(self)
         if self.warmup_steps >= self.steps > 1 and not self.epochs:
             n = f"warmup_steps {self.warmup_steps:g} leaves none of {self.steps} steps"
-            raise ValueError(f"{n}; give at most {self.steps - 1}")
+            raise ValueError(f"{n}; give at most {self.steps - 1}, or more --steps")
         return self
 
 

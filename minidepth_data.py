@@ -161,19 +161,23 @@ def read_file(path):
             return pyarrow.parquet.read_table(path).to_pylist()
         with open(path, encoding="utf-8-sig") as f:
             text = f.read()
+        if "\0" in text:
+            raise ValueError("it has NUL characters, as UTF-16 has; save it as UTF-8")
     if path.endswith(".txt"):  # a row is a paragraph, or a line where there is only one
         parts = [part for part in re.split(r"\n\s*\n", text) if part.strip()]
         if len(parts) < 2:
             parts = [line for line in text.splitlines() if line.strip()]
         return [{"text": part + "\n"} for part in parts]
     if path.endswith(".json"):
-        with blame(f"data {path}", "is not JSON"):
+        with blame(f"data {path}", "is not JSON (with a row per line it is a .jsonl)"):
             return parsed(text)
     rows = []
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             with blame(f"data {path}, line {number}", "is not JSON"):
                 rows.append(parsed(line))
+    if len(rows) == 1 and isinstance(rows[0], list):  # a .json by another name
+        return rows[0]
     return rows
 
 
@@ -312,20 +316,18 @@ def load_tokenizer(name, texts=(), size=2048):
         bpe.train_from_iterator(texts, size, special_tokens=special, show_progress=False)
         bpe = Tokenizer.from_str(bpe.to_str())  # out of its wrapper
         return PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token=special[0])
-    if os.path.isdir(name):
-        with blame(f"tokenizer folder {name}", "cannot be read"):
+    local = os.path.isdir(name)
+    problem = f"{HUB} Internet on, or give --tokenizer DIR or embedded"
+    if local:
+        problem = "is a folder that cannot be read"
+    with blame(f"tokenizer {name}", problem):
+        if local:
             for file in os.listdir(name):
                 regular(os.path.join(name, file))
-            from transformers import AutoTokenizer  # a second, which the embedded one can spare
+        from transformers import AutoTokenizer  # a second, which the embedded one can spare
 
-            return AutoTokenizer.from_pretrained(
-                name, local_files_only=True, trust_remote_code=False
-            )
-    from transformers import AutoTokenizer
-
-    # said, so that nobody is asked whether a stranger's code may run
-    with blame(f"tokenizer {name}", f"{HUB} Internet on, or give --tokenizer DIR or embedded"):
-        return AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+        # said, so that nobody is asked whether a stranger's code may run
+        return AutoTokenizer.from_pretrained(name, local_files_only=local, trust_remote_code=False)
 
 
 def final_answer(text):
@@ -496,9 +498,10 @@ def make_data(sources, config, block_size, tokenizer=None, chunks=None):
     every_row = train + held_out
     parts = dict(train=list(filter(turns_of, train)), val=list(filter(turns_of, held_out)))
     if not parts["train"] or not parts["val"]:
-        columns = sorted({str(key) for row in every_row if isinstance(row, dict) for key in row})
-        found = ", ".join(f"{name:.40}" for name in columns[:20]) or "no columns"
-        needs = "a row needs messages, question + answer, or text"
+        cells = [cell for row in every_row if isinstance(row, dict) for cell in row.items()]
+        columns = sorted({f"{key!s:.40} ({type(value).__name__})" for key, value in cells})
+        found = ", ".join(columns[:20]) or "no columns"
+        needs = "a row needs messages, question + answer, or text, all of strings"
         raise ValueError(f"data {names}: {needs}; found {found}")
     usable = parts["train"] + parts["val"]
     if tokenizer is None:
@@ -528,7 +531,7 @@ def make_data(sources, config, block_size, tokenizer=None, chunks=None):
         facts[f"{kind}_rows"], facts[f"{kind}_tokens"] = len(rows), sum(lengths)
         if not (made[1] != -100).any():
             n = f"data {names}: {sum(lengths)} tokens for {kind} do not fill a block of"
-            advice = "give more text, a smaller --block_size, or --packing pad"
+            advice = "give more text, a smaller --block_size, --packing pad, or --loss_on all"
             raise ValueError(f"{n} {block_size} to learn from; {advice}")
         return made
 

@@ -83,6 +83,7 @@ def named(text):
 # how one value of a flag is read, where its type does not say
 KINDS = dict(n_heads=heads, problem_steps=several, warmup_steps=steps_or_share, sizes=named)
 ONCE = ("out_dir", "name", "device")  # flags that make no grid
+WRITTEN = ("curve.png", "log.jsonl", "model.safetensors")  # of a run, what one looks at
 SMALLER = "give a smaller --batch_size, --block_size, --d_model or --sizes"
 TRAINED = ("sample", "mechanism", "score", "attention", "export_hf")  # flags about trained runs
 
@@ -238,7 +239,8 @@ def run_training(m, t, resume=False):
             print(f"accuracy {run.log[-1]['accuracy']:.3f} on the test split")
         if problems := data.problems[: t.eval_problems]:
             show_answers(run, problems)
-        print(f"wrote {run.dir}: curve.png, log.jsonl, model.safetensors")
+        written = [name for name in WRITTEN if os.path.exists(run.path(name))]
+        print(f"wrote {run.dir}: {', '.join(written)}")
     return 0 if run.finished else 130
 
 
@@ -248,6 +250,19 @@ def print_facts(m, t, data=None):
     from studies.check import visible
 
     print(visible("\n".join(facts.facts(m, t, data))))
+
+
+def try_out(m, t):
+    """Print the facts of a run that is not trained, with those of its data if none of it is to
+    come from a hub."""
+    from studies import check
+
+    md.unused(os.path.join(t.out_dir, t.name))
+    check.files(t)
+    if finder().away(t):
+        return print_facts(m, t)
+    data = load_data(m, t)
+    print_facts(m, md.counted_steps(t, data), data)
 
 
 def resume(run_dir, changes, dry_run=False):
@@ -277,7 +292,14 @@ def run_command(arguments):
     """Do what the flags say; the exit code, None for 0."""
     arguments = sys.argv[1:] if arguments is None else arguments
     full = "--help" in arguments or "-h" in arguments
-    a = vars(make_parser(full).parse_args(arguments))
+    parser = make_parser(full)
+    a, unknown = parser.parse_known_args(arguments)
+    a = vars(a)
+    from studies import check, processes
+
+    if unknown:
+        check.unknown(unknown, [f"--{name}" for name in (*a, *(f.name for f in FIELDS))])
+    check.once(arguments)
     # every flag's values: one each for a run, several for a grid
     axes = {f.name: a[f.name] for f in FIELDS if f.name in a}
     for name, values in axes.items():
@@ -286,8 +308,6 @@ def run_command(arguments):
         elif not isinstance(values, list):
             axes[name] = [values]
     changes = {name: values[0] for name, values in axes.items()}
-    from studies import check, processes
-
     check.flags(a, axes)
     processes.launched()
     code = [*changes.get("data", ()), changes.get("loader", ""), a["study"] or ""]
@@ -316,11 +336,11 @@ def run_command(arguments):
         from studies import bench
 
         return bench.bench(m, t, a["against"])
-    if a["dry_run"]:
-        return print_facts(m, t)
     from studies.cells import run_name
 
     t.name = t.name or run_name(preset, changes)
+    if a["dry_run"]:
+        return try_out(m, t)
     return run_training(m, t)
 
 

@@ -117,6 +117,23 @@ def test_dry_run_prints_the_published_facts(capsys, n_layers, total, blocks):
         assert words in out
 
 
+def test_dry_run_says_what_is_in_a_file_and_refuses_what_training_would(tmp_path, capsys):
+    rows = [dict(question=f"What is {i} + 1 ?", answer=f"{i + 1}") for i in range(60)]
+    rows += [dict(question="unanswered")] * 3
+    (tmp_path / "my.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    flags = f"--data {tmp_path}/my.jsonl --epochs 40 --block_size 40 --out_dir {tmp_path}/runs --tokenizer_size 300"
+    code, out, err = call(f"{flags} --dry_run", capsys)
+    assert code == 0 and err == "" and not (tmp_path / "runs").exists()
+    assert re.search(r"my\.jsonl: 5\d rows, \d held out, 3 unusable; [\d,]+ tokens in", out)
+    assert re.search(r"4\d\.\d epochs", out) and " words" in out
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
+    (tmp_path / "runs" / "mine" / "config.json").write_text("{}")
+    code, out, err = call(f"{flags} --name mine --dry_run", capsys)
+    assert code == 2 and "mine exists; give another --name" in err
+    code, out, err = call("--data icqa --dry_run", capsys)
+    assert code == 0 and "drawn anew each step" in out
+
+
 def test_the_preset_follows_the_machine(capsys, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
@@ -153,13 +170,13 @@ def test_the_preset_follows_the_machine(capsys, monkeypatch):
         ("--data nowhere.jsonl", "data nowhere.jsonl is not there"),
         ("--data {empty}", "has 0 rows; it needs at least 2"),
         ("--data {broken}", "line 2 is not JSON"),
-        ("--data {columns}", "found body, title"),
+        ("--data {columns}", "found body (int), title (int)"),
         ("--data {short}", "do not fill a block of 104 to learn from"),
         ("--sample {tmp} --prompt x", "holds no run"),
         ("--resume {tmp}", "holds no run"),
         ("--resume {tmp}/corrupt", "is not the configuration of a run"),
         ("--export_hf {tmp} {tmp}/out", "holds no run"),
-        ("--out_dir {empty}/x --max_rows 50", "Not a directory"),
+        ("--out_dir {empty}/x --max_rows 50", "which is a file; give a folder"),
     ],
 )
 def test_a_mistake_gets_one_line_and_exit_code_2(arguments, words, tmp_path, capsys):
@@ -198,7 +215,7 @@ def test_a_full_disk_gets_one_line_and_leaves_no_half_file(tmp_path):
     import resource
 
     done = run(
-        TINY + " --out_dir runs --name full --d_model 64", cwd=tmp_path,
+        TINY.replace("--d_model 16", "--d_model 64") + " --out_dir runs --name full", cwd=tmp_path,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000)),
     )  # fmt: skip
     assert done.returncode == 2, done.stderr
@@ -263,11 +280,13 @@ def test_a_variable_that_is_unset_trains_nothing(flag, tmp_path, capsys):
 
 
 def test_the_main_job_alone_reads_no_study_but_checks_and_facts():
-    """Only what a flag asks for: tasks, grids and the rest stay unread."""
+    """Only what a flag asks for: tasks, grids and the rest stay unread; cells.py, with what it
+    imports, gives the run its name."""
     code = "import sys, train; train.main(['--dry_run', '--n_layers', '1']); print(sorted("
     code += "m for m in sys.modules if m.startswith('studies')))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    read = ["studies", "studies.check", "studies.facts", "studies.find", "studies.processes"]
+    parts = "cells check facts figures find processes results tables"
+    read = ["studies", *(f"studies.{part}" for part in parts.split())]
     assert done.stdout.splitlines()[-1] == str(read), done.stdout + done.stderr
 
 

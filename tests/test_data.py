@@ -236,13 +236,13 @@ def test_the_held_out_rows_are_drawn_from_all_over_the_file(jsonl):
     "name, content, words",
     [
         ("a.jsonl", '{"text": "a"}\n\n{"text": \n', "line 3 is not JSON"),
-        ("a.json", '[{"text": "a"},\n{"text" 3}]', "is not JSON: Expecting ':' delimiter: line 2"),
+        ("a.json", '[{"text": "a"},\n{"text" 3}]', "a .jsonl): Expecting ':' delimiter: line 2"),
         ("a.json", '{"text": "a"}', "has no list of rows"),
         ("a.jsonl", "", "has 0 rows; it needs at least 2"),
         ("a.txt", "one line", "has 1 rows; it needs at least 2"),
         ("a.parquet", "no parquet", "cannot be read"),
         ("a.csv", "a,b", "is not a file that ends in one of .jsonl"),
-        ("a.jsonl", '{"title": 1}\n{"body": 2}', "found body, title"),
+        ("a.jsonl", '{"title": 1}\n{"body": 2}', "found body (int), title (int)"),
         ("a.jsonl", "1\n2", "found no columns"),
         ("a.jsonl", '{"text": "a"}\n{"text": "b"}', "do not fill a block of 80"),
         ("a.txt", b"\xff\xfe\x00a", "cannot be read: 'utf-8'"),
@@ -287,7 +287,7 @@ def test_a_tokenizer_has_at_most_the_size_asked_for():
 
 
 def test_a_broken_tokenizer_folder_says_so(tmp_path):
-    with pytest.raises(ValueError, match="tokenizer folder .* cannot be read"):
+    with pytest.raises(ValueError, match="tokenizer .* is a folder that cannot be read"):
         md.load_tokenizer(str(tmp_path))
 
 
@@ -664,3 +664,11 @@ def test_the_garbage_collector_waits_while_data_is_made_and_comes_back(monkeypat
         assert not gc.isenabled()  # who had it off has it off
     finally:
         gc.enable()
+
+
+def test_a_list_of_rows_by_the_name_of_a_jsonl_is_read(tmp_path):
+    rows = [dict(text="a"), dict(text="b")]
+    (tmp_path / "a.jsonl").write_text(json.dumps(rows))
+    assert md.read_file(str(tmp_path / "a.jsonl")) == rows
+    (tmp_path / "a.jsonl").write_text('{"text": "a"}')
+    assert md.read_file(str(tmp_path / "a.jsonl")) == rows[:1]

@@ -190,7 +190,7 @@ def test_fsdp_in_half_precision_scales_and_skips_as_one_process_does(two, name, 
 
 def test_fsdp_without_torchrun_is_refused(two, capsys):
     flags = json.loads((two[0] / "flags.json").read_text())
-    for more in (["--name", "alone"], ["--bench"], ["--dry_run"], ["--seed", "0", "1"]):
+    for more in (["--name", "alone"], ["--dry_run"], ["--seed", "0", "1"]):
         assert train.main([*flags, "--fsdp", *more]) == 2
         problem = "--fsdp shares the weights among the processes of torchrun: torchrun --nproc"
         assert problem in capsys.readouterr().err

@@ -538,7 +538,10 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     [
         (dict(vocab_size=100), "vocab_size 100 is less than the data's"),
         (dict(device="cuda"), "device cuda was asked for"),
-        (dict(warmup_steps=12), "warmup_steps 12 leaves none of 12 steps; give at most 11"),
+        (
+            dict(warmup_steps=12),
+            "warmup_steps 12 leaves none of 12 steps; give at most 11, or more",
+        ),
         (dict(lr=-1.0), "lr -1.0"),
         (dict(lr=math.inf * 0), "lr nan"),
         (dict(steps=0), "steps 0"),

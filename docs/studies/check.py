@@ -2,6 +2,7 @@
 that no memory of this machine holds. How strangers' text is shown, and a figure that fails."""
 
 import contextlib
+import difflib
 import os
 import re
 import sys
@@ -22,6 +23,22 @@ MOST_TOKENS = 100_000  # of --max_new_tokens
 # ---------- flags ----------
 
 
+def once(arguments):
+    """Raise ValueError for a flag that is given twice, of which argparse would heed the last."""
+    names = [word.partition("=")[0] for word in arguments if word.startswith("--")]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name} is given twice; give it once, with all its values after it")
+
+
+def unknown(words, known):
+    """Raise ValueError for what is left of a command line, with the flag that may be meant."""
+    message = f"unrecognized arguments: {' '.join(words)}"
+    close = difflib.get_close_matches(words[0].partition("=")[0], known, 1)
+    meant = f"; is {close[0]} meant?" if close else "; see python train.py --help"
+    raise ValueError(one_line(message) + meant)
+
+
 def flags(a, axes):
     """Raise ValueError for flags without effect, or with an empty value; `a` are the command's
     flags, `axes` {setting: its values}."""
@@ -35,6 +52,12 @@ def flags(a, axes):
             raise ValueError(
                 f"--name {name} is not within --out_dir; give a name, as in --name try1"
             )
+    for folder in axes.get("out_dir", ()):
+        here = os.path.abspath(folder)
+        while not os.path.lexists(here):
+            here = os.path.dirname(here)
+        if not os.path.isdir(here):
+            raise ValueError(f"--out_dir {folder} is in {here}, which is a file; give a folder")
     done = [name for name in (*HEEDED, "resume", "bench") if a[name]]
     if len(done) > 1:
         raise ValueError(f"--{done[0]} and --{done[1]} are two things to do; give one of them")
@@ -54,6 +77,9 @@ def flags(a, axes):
         raise ValueError("--against belongs to --bench; give both")
     if doing == "bench" and a["dry_run"]:
         raise ValueError("--bench and --dry_run are two things to do; give one of them")
+    for name in ("out_dir", "name"):
+        if doing == "bench" and name in axes:
+            raise ValueError(f"--{name} has no effect with --bench, which writes nothing")
     sampling(a)
     grid_flags(a, axes)
 

@@ -223,13 +223,23 @@ def check_data(data, whose):
             raise ValueError(f"{whose}: {name} has the word {most}, but n_words is {data.n_words}")
 
 
+def away(config, tokenizer=None):
+    """Whether something of a TrainConfig's data is to come from the hub."""
+    for source in config.data:
+        local = source == "embedded" or source.endswith(md.FILES) or os.path.exists(source)
+        if not local and names_task(source):
+            return False  # it is drawn, without a tokenizer
+        if not local:
+            return True
+    if tokenizer or config.tokenizer == "embedded":
+        return False
+    return not os.path.isdir(config.tokenizer)
+
+
 def text_data(config, block_size, tokenizer=None, load=md.load_data):
     """load(config, block_size, tokenizer), with a look first at whether the hub can be reached if
     something is to come from there."""
-    files = [s for s in config.data if s == "embedded" or os.path.exists(s) or s.endswith(md.FILES)]
-    names = [] if tokenizer or config.tokenizer == "embedded" else [config.tokenizer]
-    away = len(files) < len(config.data) or any(not os.path.isdir(name) for name in names)
-    if not away:
+    if not away(config, tokenizer):
         return load(config, block_size, tokenizer)
     from studies import hub
 
