@@ -499,6 +499,7 @@ STUDIES = [
     ("def rows(preset, settings): return [1]", "rows() must give {name: settings}; it gave [1]"),
     ("def rows(preset, settings): return {}", "rows() must give {name: settings}; it gave {}"),
     ("def rows(preset, settings): return dict(a=None)", "must give {name: settings}; it gave {'a'"),
+    ("def rows(preset, settings): return dict(a={}, b={})", "'a' and 'b' are the same settings"),
     ("raise SystemExit(0)", "cannot be executed: 0"),
 ]
 
@@ -685,6 +686,15 @@ def test_a_machine_that_does_not_say_its_memory_refuses_nothing(monkeypatch):
         check.memory(m, t)
     monkeypatch.setattr(check, "machine_memory", lambda device: None)
     check.memory(m, t)
+
+
+def test_a_containers_own_limit_counts(monkeypatch, tmp_path):
+    device, whole = torch.device("cpu"), check.machine_memory(torch.device("cpu"))
+    for text, expected in (("1048576\n", 2**20), (f"{2**80}\n", whole), ("max\n", whole)):
+        (tmp_path / "memory.max").write_text(text)
+        opened = lambda path, **how: open(tmp_path / os.path.basename(path), **how)  # noqa: E731
+        monkeypatch.setattr(check, "open", opened, raising=False)
+        assert check.machine_memory(device) == expected
 
 
 def test_what_is_odd_is_said_once(data):

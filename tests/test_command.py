@@ -121,7 +121,8 @@ def test_dry_run_says_what_is_in_a_file_and_refuses_what_training_would(tmp_path
     rows = [dict(question=f"What is {i} + 1 ?", answer=f"{i + 1}") for i in range(60)]
     rows += [dict(question="unanswered")] * 3
     (tmp_path / "my.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
-    flags = f"--data {tmp_path}/my.jsonl --epochs 40 --block_size 40 --out_dir {tmp_path}/runs --tokenizer_size 300"
+    flags = f"--data {tmp_path}/my.jsonl --out_dir {tmp_path}/runs"
+    flags += " --epochs 40 --block_size 40 --tokenizer_size 300"
     code, out, err = call(f"{flags} --dry_run", capsys)
     assert code == 0 and err == "" and not (tmp_path / "runs").exists()
     assert re.search(r"my\.jsonl: 5\d rows, \d held out, 3 unusable; [\d,]+ tokens in", out)

@@ -220,6 +220,27 @@ def test_a_run_takes_the_gpu_that_has_become_free():
     assert [cell.name for cell, _ in failed] == ["c"] and stopped is None
 
 
+def test_an_error_in_the_grid_itself_leaves_no_run_behind():
+    """The runs are told to stop, and are waited for."""
+    children = []
+
+    def start(cell, slot):
+        children.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]))
+        if len(children) == 2:
+            raise ZeroDivisionError
+        return children[-1]
+
+    made = [types.SimpleNamespace(cost=1, outcome=lambda code: (True, "")) for _ in range(3)]
+    try:
+        with pytest.raises(ZeroDivisionError):
+            grids.train_all(made, [{}, {}], start)
+        assert len(children) == 2 and children[0].returncode is not None
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+
+
 # ---------- signals ----------
 
 

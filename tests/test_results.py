@@ -218,6 +218,12 @@ def test_onset_is_the_first_evaluation_that_reaches_enough():
     assert results.onset(dict(log=log), "lookup") is None
 
 
+def test_a_results_rate_is_the_setting_and_not_the_last_one(finished):
+    row = results.result(finished)
+    assert row["lr"] == json.load(open(f"{finished}/config.json"))["train"]["lr"]
+    assert row["log"][-1]["lr"] < row["lr"]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [

@@ -101,6 +101,7 @@ def result(run_dir):
     for part, n in md.parameters(m).items():
         row[f"params_{part}"] = n
     row.update(log[-1])
+    row["lr"] = train["lr"]  # the setting, which the log's last rate has replaced
     row["tokens_per_second"] = statistics.median(speeds)
     row["best_val_loss"] = min(losses)
     row["depth"] = m.n_layers * m.n_loops
