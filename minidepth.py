@@ -913,25 +913,22 @@ class Run:
         if the run was stopped before its first one."""
         lost = not os.path.isdir(self.path("tokenizer"))
         there = [name for name in STATES if os.path.lexists(self.path(name))]
+        if not there:
+            return
         if there == [STATES[1]]:
             self.say(f"{self.path(STATES[0])} is gone; so the run goes on from the one before it")
-        for name in there:
-            try:
-                state = whole_state(inside(self.dir, name))
-                self.take(state, self.path(name))
-                break
-            except ValueError as error:
-                if name == there[-1]:
-                    raise
-                self.say(f"{error}; so the run goes on from the checkpoint before it")
-        else:
-            return
-        if name != there[0] and processes()[0] == 0:  # or the next save would put it in its place
-            os.replace(self.path(there[0]), self.path(f"{there[0]}.damaged"))
+        try:
+            state = self.take(there[0])
+        except ValueError as error:
+            if len(there) == 1:
+                raise
+            self.say(f"{error}; so the run goes on from the checkpoint before it")
+            state = self.take(there[1])
+            if processes()[0] == 0:  # or the next save would put it in its place
+                os.replace(self.path(there[0]), self.path(f"{there[0]}.damaged"))
         was = state["fingerprint"]  # one number in checkpoints of older versions
         if was != (self.fingerprint if isinstance(was, list) else self.fingerprint[0]):
-            what = "is not what its checkpoint was trained on"
-            raise ValueError(f"the data of {self.dir} {what}")
+            raise ValueError(f"the data of {self.dir} is not what its checkpoint was trained on")
         used = settings(self.model.config, self.t)
         if state.get("settings", used) != used:
             differ = set(state["settings"].split(" ")) ^ set(used.split(" "))
@@ -940,9 +937,10 @@ class Run:
         if not lost and state.get("tokenizer") not in (None, self.keep_tokenizer()):
             raise ValueError(f"{self.path('tokenizer')} is not what the run was trained with")
 
-    def take(self, state, path):
-        """Make the state in a checkpoint this run's own."""
-        with blame(path, "is not a checkpoint to resume from"):
+    def take(self, name):
+        """Make the state in a checkpoint this run's own → the state."""
+        state = whole_state(inside(self.dir, name))
+        with blame(self.path(name), "is not a checkpoint to resume from"):
             self.model.load_state_dict(divided(state["model"], self.model.state_dict()))
             own = [p for group in self.optimizer.param_groups for p in group["params"]]
             moments = divided(state["optimizer"]["state"], dict(enumerate(own)))
@@ -953,6 +951,7 @@ class Run:
                 raise ValueError("it holds infinite or NaN weights")
             self.now, self.log, self.data.state = state["now"], state["log"], state["data"]
             self.began -= self.now["seconds"]
+        return state
 
     def step(self, tokens, targets, lr):
         """train_step(), timed and counted → the loss; Diverged after too many without an update."""
