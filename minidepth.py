@@ -690,15 +690,13 @@ def pick_device(name):
 
 
 def pick_precision(name, device):
-    """`precision` of a TrainConfig → (autocast dtype, or None for fp32; why, in words)."""
+    """`precision` of a TrainConfig → autocast dtype, None for fp32."""
     if name == "auto":
-        half = torch.float16 if device.type == "cuda" else None
-        return half, f"{'fp16' if half else 'fp32'}, the default on {device.type}"
+        name = "fp16" if device.type == "cuda" else "fp32"
     # is_bf16_supported() says yes on a T4, which only emulates it
     if name == "bf16" and device.type == "cuda" and torch.cuda.get_device_capability() < (8, 0):
         raise ValueError("precision bf16 needs an Ampere GPU or newer; use --precision fp16")
-    dtype = dict(fp32=None, fp16=torch.float16, bf16=torch.bfloat16)[name]
-    return dtype, f"{name}, as asked"
+    return dict(fp32=None, fp16=torch.float16, bf16=torch.bfloat16)[name]
 
 
 def parallel(model, device, say=print, fsdp=False):
@@ -849,7 +847,7 @@ class Run:
         self.device = pick_device(t.device)
         # of several processes the first one evaluates and writes; with --fsdp it needs the others
         self.takes_part = processes()[0] == 0 or t.fsdp
-        half, _ = pick_precision(t.precision, self.device)
+        half = pick_precision(t.precision, self.device)
         torch.manual_seed(t.seed)
         self.model = GPT(m)
         self.model.n_words, self.model.half = data.n_words, half

@@ -564,9 +564,9 @@ def test_settings_that_cannot_work_say_why(tiny, data, changes, words):
 
 def test_precision_follows_the_device():
     cpu, cuda = torch.device("cpu"), torch.device("cuda")
-    assert md.pick_precision("auto", cpu)[0] is None
-    assert md.pick_precision("auto", cuda)[0] is torch.float16
-    assert md.pick_precision("bf16", cpu)[0] is torch.bfloat16
+    assert md.pick_precision("auto", cpu) is None
+    assert md.pick_precision("auto", cuda) is torch.float16
+    assert md.pick_precision("bf16", cpu) is torch.bfloat16
 
 
 def test_bf16_is_refused_where_it_is_only_emulated(monkeypatch):

@@ -28,6 +28,7 @@ import torch.nn.functional as F
 
 import minidepth as md
 from studies import bounds, compiling, export, find
+from studies.facts import device_fact
 
 STEPS, WARM = 10, 2  # measured, and before them
 PROMPT, NEW = 32, 256  # tokens
@@ -50,7 +51,7 @@ class Ours:
     """Our model's parts of a step, as train_step() puts them together."""
 
     def __init__(self, m, t, device):
-        self.half, _ = md.pick_precision(t.precision, device)
+        self.half = md.pick_precision(t.precision, device)
         self.device, self.t = device, t
         torch.manual_seed(t.seed)
         self.model = self.build(m).to(device).train()
@@ -261,8 +262,8 @@ def bench(m, t, against=None):
     if t.compile:
         compiling.check(t)
     device = md.pick_device(t.device)
-    half, why = md.pick_precision(t.precision, device)
-    print(f"device {md.provenance(device)['device']}; {why}; {m.vocab_size:,} words")
+    half = md.pick_precision(t.precision, device)
+    print(f"{device_fact(t)}; {m.vocab_size:,} words")
     if against:
         found = taking_turns(m, t, tokens, targets, ("ours", against))
     else:

@@ -182,7 +182,7 @@ def needed(m, t, device):
     shares = md.processes()[1]
     if device.type == "cuda" and shares == 1:
         shares = torch.cuda.device_count()
-    half, _ = md.pick_precision(t.precision, device)
+    half = md.pick_precision(t.precision, device)
     # what each layer keeps of a token for the way back: two norms' inputs and outputs, queries,
     # keys and values, what attention gives; and both sides of the feed-forward part's bend
     width = 6 * m.d_model

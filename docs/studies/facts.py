@@ -40,11 +40,18 @@ def odd(m, t, data, tokens):
         yield f"note: a step will take minutes on a CPU: {seconds / 60:,.0f} or more"
 
 
+def device_fact(t):
+    """Where a TrainConfig trains, in which precision, and why."""
+    device = md.pick_device(t.device)
+    half, why = md.pick_precision(t.precision, device), f"{t.precision}, as asked"
+    if t.precision == "auto":
+        why = f"{'fp16' if half else 'fp32'}, the default on {device.type}"
+    return f"device {md.provenance(device)['device']}; {why}"
+
+
 def model_facts(m, t):
     """Device, model, parameters and memory, a line each."""
-    device = md.pick_device(t.device)
-    _, why = md.pick_precision(t.precision, device)
-    yield f"device {md.provenance(device)['device']}; {why}"
+    yield device_fact(t)
     parts = [f"{m.n_layers} layer{'' if m.n_layers == 1 else 's'}"]
     if m.n_loops > 1:
         parts[0] += f" looped {m.n_loops} times"
