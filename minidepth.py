@@ -781,12 +781,8 @@ def read_config(run_dir):
     path = inside(run_dir, "config.json")
     with blame(path, "is not the configuration of a run"):
         with open(regular(path), encoding="utf-8") as f:
-            saved = json.load(f)
-        made = []
-        for kind, part in ((ModelConfig, "model"), (TrainConfig, "train")):
-            values = {key: from_json(value) for key, value in saved[part].items()}
-            made.append(kind(**values).validate())
-        return tuple(made)
+            saved = from_json(json.load(f))
+        return ModelConfig(**saved["model"]).validate(), TrainConfig(**saved["train"]).validate()
 
 
 def saved_tokenizer(run_dir, checked=None):

@@ -72,7 +72,9 @@ def check_value(f, v):
 
 
 def from_json(value):
-    """A setting as config.json keeps it → as a config has it: tuples, and ~ as the home folder."""
+    """Settings as config.json keeps them → as configs have them: tuples, ~ as the home folder."""
+    if isinstance(value, dict):
+        return {key: from_json(part) for key, part in value.items()}
     if isinstance(value, list):
         return tuple(from_json(part) for part in value)
     if isinstance(value, str) and (value == "~" or value[:2] in ("~/", "~\\")):
@@ -134,10 +136,9 @@ def parsed(text):
 def whole_state(path):
     """What torch.save() wrote to `path`, nothing in it executed; ValueError if a bit of it has
     changed: the file is a zip archive, whose checksums PyTorch writes but does not look at."""
-    with blame(path, "is not a checkpoint to resume from"):
-        with zipfile.ZipFile(regular(path)) as archive:
-            if damaged := archive.testzip():
-                raise ValueError(f"{damaged} in it is damaged")
+    with blame(path, "is not a checkpoint to resume from"), zipfile.ZipFile(regular(path)) as f:
+        if damaged := f.testzip():
+            raise ValueError(f"{damaged} in it is damaged")
         return torch.load(path, map_location="cpu", weights_only=True)
 
 
@@ -226,8 +227,7 @@ def without_home(text):
     home = os.path.expanduser("~")
     if len(home) < 3:  # "/": there is no home
         return text
-    in_json = home.replace("\\", "\\\\")  # as Windows' paths stand there
-    for spelled in (in_json, home):
+    for spelled in (home.replace("\\", "\\\\"), home):  # in JSON a backslash is doubled
         text = re.sub(rf"(?<![\w/.~-]){re.escape(spelled)}(?=[/\\\s'\",:]|$)", "~", text)
     return text
 
