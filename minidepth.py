@@ -750,12 +750,11 @@ def train_step(wrapped, optimizer, scaler, tokens, targets, lr, config):
     parts = list(by_length(tokens, targets, config.batch_size))
     for i, (x, y) in enumerate(parts):
         x, y = x[rank::world].to(device), y[rank::world].to(device)
-        waits = world > 1 and not config.fsdp and i + 1 < len(parts)
-        # gradients travel once per step, with the last part
-        with wrapped.no_sync() if waits else contextlib.nullcontext():
-            loss_sum, _ = wrapped(x, y)  # (B,), gathered from all GPUs
-            part = loss_sum.sum() / n_targets
-            scaler.scale(part * world).backward()  # DistributedDataParallel averages: hence `world`
+        # DistributedDataParallel asks for this: gradients travel once per step, with the last part
+        wrapped.require_backward_grad_sync = i + 1 == len(parts)
+        loss_sum, _ = wrapped(x, y)  # (B,), gathered from all GPUs
+        part = loss_sum.sum() / n_targets
+        scaler.scale(part * world).backward()  # DistributedDataParallel averages: hence `world`
         loss += part.item()
     scaler.unscale_(optimizer)  # before clipping, which is about the true gradient
     norm = nn.utils.clip_grad_norm_(wrapped.parameters(), config.grad_clip)
