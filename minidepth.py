@@ -631,11 +631,11 @@ def measure_answers(model, tokenizer, problems):
     """
     right = answers_right(model, tokenizer, problems)
     found = dict(accuracy=statistics.mean(right), answers="".join(f"{r:.0f}" for r in right))
-    kinds = dict(accuracy_by_family=("family",), accuracy_by_problem=("family", "steps"))
-    for key, names in kinds.items():
+    families = [str(problem.get("family", "other")) for problem in problems]
+    lengths = [f"{family} {p.get('steps', 'other')}" for family, p in zip(families, problems)]
+    for key, kinds in (("accuracy_by_family", families), ("accuracy_by_problem", lengths)):
         groups = {}
-        for problem, correct in zip(problems, right):
-            kind = " ".join(str(problem.get(name, "other")) for name in names)
+        for kind, correct in zip(kinds, right):
             groups.setdefault(kind, []).append(correct)
         if len(groups) > 1:
             found[key] = {kind: statistics.mean(groups[kind]) for kind in sorted(groups)}
@@ -1079,13 +1079,12 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
         if rank == 0 and world > 1 and t.fsdp:  # the first process asks it alone from here
             run.model, _ = load(folder)
         run.model.eval()
-        if run.finished and rank == 0:
-            final = run.log[-1]
-            total = f"total time {final['seconds']:.0f}s"
-            say(f"Done. Final train loss: {final['train_loss']:.4f} | {total}")
-        elif not run.finished:
+        if not run.finished:
             go_on = f"go on with: python train.py --resume {shlex.quote(folder)}"
             say(f"Stopped after step {run.now['step']}; {go_on}")
+        elif rank == 0:
+            loss, seconds = run.log[-1]["train_loss"], run.log[-1]["seconds"]
+            say(f"Done. Final train loss: {loss:.4f} | total time {seconds:.0f}s")
         return run
 
 
