@@ -245,20 +245,17 @@ def rotate(x, start=0):
 
 
 class Cache:
-    """Keys and values (B, H, S, D) of the S tokens that a layer has read. The buffer doubles when
-    it is full, so that a token more does not copy all the others."""
+    """Keys and values (B, H, S, D) of the S tokens that a layer has read, in a buffer for as many
+    as there can be, so that a token more does not copy all the others."""
 
-    def __init__(self):
-        self.length, self.buffer = 0, None
+    def __init__(self, most):
+        self.length, self.most, self.buffer = 0, most, None
 
     def append(self, k, v):
         """k and v (B, H, T, D) of T more tokens → those of all tokens."""
         start, self.length = self.length, self.length + k.size(2)
-        if self.buffer is None or self.length > self.buffer.size(3):
-            before = self.buffer
-            self.buffer = k.new_empty(2, *k.shape[:2], 2 * self.length, k.size(3))
-            if before is not None:
-                self.buffer[:, :, :, :start] = before[:, :, :, :start]
+        if self.buffer is None:
+            self.buffer = k.new_empty(2, *k.shape[:2], self.most, k.size(3))
         self.buffer[0, :, :, start : self.length] = k
         self.buffer[1, :, :, start : self.length] = v
         return self.buffer[:, :, :, : self.length].unbind(0)
@@ -560,10 +557,11 @@ def generate(
         raise ValueError(f"temperature {temperature} must be at least 0, top_k {top_k} at least 1")
     c, draw = model.config, torch.Generator()
     draw.seed() if seed is None else draw.manual_seed(seed)
-    cache = [Cache() for _ in range(c.n_loops * c.n_layers)]
     done = torch.zeros(len(tokens), 1, dtype=torch.bool, device=tokens.device)
     if c.position == "learned":
         max_new_tokens = min(max_new_tokens, c.block_size - tokens.size(1))
+    most = tokens.size(1) + max_new_tokens
+    cache = [Cache(most) for _ in range(c.n_loops * c.n_layers)]
     for i in range(max_new_tokens):
         logits = model(tokens[:, cache[0].length :], cache=cache)
         logits = logits[:, -1, : model.n_words].float()  # (B, words)
