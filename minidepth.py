@@ -41,7 +41,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from minidepth_files import (  # noqa: F401
+from minidepth_files import (
     MOST,
     agreed,
     all_finite,
@@ -107,8 +107,8 @@ class ModelConfig:
         if isinstance(heads, int):
             heads = (heads,)  # not self.heads: there may be a hundred million layers
         elif len(heads) != self.n_layers:
-            n = f"n_heads has {len(heads)} numbers but n_layers is {self.n_layers}"
-            raise ValueError(f"{n}; give one number, or one per layer")
+            what = f"n_heads has {len(heads)} numbers but n_layers is {self.n_layers}"
+            raise ValueError(f"{what}; give one number, or one per layer")
         for n in heads:
             if C % n:
                 divisors = [d for d in range(1, min(C, 100_000) + 1) if C % d == 0]
@@ -168,8 +168,8 @@ class TrainConfig:
         """Return self; raise ValueError for what cannot be run."""
         check_fields(self)
         if self.warmup_steps >= self.steps > 1 and not self.epochs:
-            n = f"warmup_steps {self.warmup_steps:g} leaves none of {self.steps} steps"
-            raise ValueError(f"{n}; give at most {self.steps - 1}, or more --steps")
+            what = f"warmup_steps {self.warmup_steps:g} leaves none of {self.steps} steps"
+            raise ValueError(f"{what}; give at most {self.steps - 1}, or more --steps")
         return self
 
 
@@ -237,8 +237,8 @@ def rotate(x, start=0):
     """Rotary positions (Su et al. 2021): turn the pairs (i, i + D/2) of x (B, H, T, D)."""
     half = x.size(-1) // 2
     position = torch.arange(start, start + x.size(2), device=x.device, dtype=torch.float32)
-    angle = torch.arange(half, device=x.device, dtype=torch.float32) / half
-    angle = position[:, None] * 10_000**-angle  # (T, D/2)
+    slowness = torch.arange(half, device=x.device, dtype=torch.float32) / half  # 0 to 1
+    angle = position[:, None] * 10_000**-slowness  # (T, D/2)
     cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
     a, b = x[..., :half], x[..., half:]
     return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
@@ -699,7 +699,7 @@ def pick_precision(name, device):
 
 def parallel(model, device, say=print, fsdp=False):
     """The model itself, or wrapped for several GPUs or the processes of torchrun."""
-    (_, world), gpus = processes(), torch.cuda.device_count()
+    world, gpus = processes()[1], torch.cuda.device_count()
     if world > 1:
         connect(device)
         if fsdp:
@@ -1037,8 +1037,8 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
     t = dataclasses.replace(counted_steps(t, data), sizes=data.sizes)
     m = dataclasses.replace(m, vocab_size=m.vocab_size or data.n_words)
     if data.n_words > m.vocab_size:
-        n = f"vocab_size {m.vocab_size} is less than the data's {data.n_words} words"
-        raise ValueError(f"{n}; give at least that, or 0")
+        what = f"vocab_size {m.vocab_size} is less than the data's {data.n_words} words"
+        raise ValueError(f"{what}; give at least that, or 0")
     run = Run(m, t, data, folder, say)
     os.makedirs(folder, exist_ok=True)
     lock = locked(folder) if rank == 0 else contextlib.nullcontext()

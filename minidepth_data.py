@@ -482,8 +482,8 @@ def load_data(config, block_size=512, tokenizer=None):
     """Read, split, tokenize and pack the sources of a TrainConfig → Data; ValueError if that
     does not give at least one block to train and one to validate on."""
     if config.sizes:
-        n = f"sizes {','.join(config.sizes)} are for a task or a loader"
-        raise ValueError(f"{n}; give none with --data {' '.join(config.data)}")
+        what = f"sizes {','.join(config.sizes)} are for a task or a loader"
+        raise ValueError(f"{what}; give none with --data {' '.join(config.data)}")
     sources = [(source, *read_source(source, config)) for source in config.data]
     return make_data(sources, config, block_size, tokenizer)
 
@@ -530,9 +530,9 @@ def make_data(sources, config, block_size, tokenizer=None, chunks=None):
             raise ValueError(f"{what}; give at least {longest - 1}, {fewer}")
         facts[f"{kind}_rows"], facts[f"{kind}_tokens"] = len(rows), sum(lengths)
         if not (made[1] != -100).any():
-            n = f"data {names}: {sum(lengths)} tokens for {kind} do not fill a block of"
+            what = f"data {names}: {sum(lengths)} tokens for {kind} do not fill a block of"
             advice = "give more text, a smaller --block_size, --packing pad, or --loss_on all"
-            raise ValueError(f"{n} {block_size} to learn from; {advice}")
+            raise ValueError(f"{what} {block_size} to learn from; {advice}")
         return made
 
     train_blocks, val_blocks = cut(parts["train"], "train"), cut(parts["val"], "val")

@@ -214,8 +214,8 @@ def locked(folder):
     try:
         lock = filelock.FileLock(os.path.join(folder, ".lock"), timeout=0).acquire()
     except filelock.Timeout:
-        n = f"{folder} is being trained by another process"
-        raise ValueError(f"{n}; wait for it, or give another --name") from None
+        what = f"{folder} is being trained by another process"
+        raise ValueError(f"{what}; wait for it, or give another --name") from None
     for name in os.listdir(folder):
         if re.fullmatch(r".+\.\d+\.tmp", name):
             os.remove(os.path.join(folder, name))
@@ -281,8 +281,8 @@ def at_the_same_step(step, device, folder):
     torch.distributed.all_reduce(ends, torch.distributed.ReduceOp.MAX)
     last, first = ends[0].item(), -ends[1].item()
     if first != last:
-        n = f"{folder} is at step {first} for one process and at step {last} for another"
-        raise ValueError(f"{n}; let all machines share the folder, or copy it to each of them")
+        what = f"{folder} is at step {first} for one process and at step {last} for another"
+        raise ValueError(f"{what}; let all machines share the folder, or copy it to each of them")
 
 
 def sharded(model, parts, device):

@@ -132,8 +132,8 @@ def choice_scores(model, tokenizer, found):
         tokens, targets = [], []
         for said in token_lists(choices, tokenizer):
             if not 1 <= len(said) <= T:
-                n = f"row {number} has a choice of {len(said)} tokens"
-                raise ValueError(f"{n}; 1 to {T} can be read")
+                what = f"row {number} has a choice of {len(said)} tokens"
+                raise ValueError(f"{what}; 1 to {T} can be read")
             row = torch.tensor((asked + said)[-T - 1 :])
             target = row[1:].clone()
             target[: -len(said)] = -100  # the context is given, not scored

@@ -141,8 +141,8 @@ def task_data(task, config, block_size=128):
     check_drawn(name, train)
     check_drawn(name, val)
     if (T := train[0].size(1)) > block_size:
-        n = f"block_size {block_size} is too short for {name}"
-        raise ValueError(f"{n}, whose sequences have {T} tokens; give at least that")
+        what = f"block_size {block_size} is too short for {name}"
+        raise ValueError(f"{what}, whose sequences have {T} tokens; give at least that")
     n_words = 1 + max(int(part.max()) for part in train + val)
     facts = dict(task=config.data[0])
     with find.own_code(config.data[0], "the task", "has a guess() or shortcut() that failed"):

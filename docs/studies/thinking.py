@@ -80,8 +80,8 @@ def load_data(config, block_size, tokenizer=None):
         data = " ".join(config.data)
         raise ValueError(f"data {data}: the loader thinking makes its own; give --data embedded")
     if sizes["curriculum"] and config.packing == "pack":
-        n = f"curriculum {sizes['curriculum']:g} opens whole problems, which packing cuts"
-        raise ValueError(f"{n}; give --packing pad")
+        what = f"curriculum {sizes['curriculum']:g} opens whole problems, which packing cuts"
+        raise ValueError(f"{what}; give --packing pad")
     kind = dict(steps=config.problem_steps, families=sizes["families"], modulus=sizes["modulus"])
     kind["direct"] = sizes["answer"] == "direct"
     train = md.embedded_rows(config.max_rows or 20_000, False, **kind)

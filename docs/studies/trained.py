@@ -58,5 +58,5 @@ def check_room(config, ids):
     """ValueError for a prompt that leaves its model no place for a word more."""
     room = config.block_size - 1
     if config.position == "learned" and len(ids) > room:
-        n = f"--prompt makes {len(ids)} tokens"
-        raise ValueError(f"{n}; this model reads at most {room} and has one left to answer")
+        what = f"--prompt makes {len(ids)} tokens"
+        raise ValueError(f"{what}; this model reads at most {room} and has one left to answer")
