@@ -866,7 +866,8 @@ class Run:
         unused(self.dir)
         self.keep_tokenizer(anew=True)  # before config.json, which says that all is there
         m, t = dataclasses.asdict(self.model.config), dataclasses.asdict(self.t)
-        about = dict(model=m, train=t, command=command, **provenance(self.device))
+        about = dict(model=m, train=t, command=command, fingerprint=self.fingerprint)
+        about |= provenance(self.device)
         text = without_home(json.dumps(about, indent=1)).encode()
         write_file(self.path("config.json"), lambda f: f.write(text))
 

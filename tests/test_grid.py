@@ -387,8 +387,12 @@ def test_a_terminal_may_hang_up_twice_and_a_second_ctrl_c_may_end_all():
         ("--data gone.jsonl --seed 0 1", "data gone.jsonl is not there; give the path of a file"),
     ],
 )
-def test_what_makes_no_grid_is_told_before_anything_runs(line, words, tmp_path, capsys):
-    assert train.main([*SMALL, *line.split(), "--out_dir", str(tmp_path)]) == 2
+def test_what_makes_no_grid_is_told_before_anything_runs(
+    line, words, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    base = SMALL[2:] if "--data" in line else SMALL
+    assert train.main([*base, *line.split()]) == 2
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1 and not os.listdir(tmp_path)
 
@@ -404,6 +408,26 @@ def test_a_run_with_other_settings_is_not_taken_for_finished(grid, tmp_path, cap
     assert train.main(line) == 2
     assert "holds a run with other settings" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+
+
+def test_a_grid_says_so_when_its_data_has_changed_between_its_runs(tmp_path, capfd):
+    rows = [dict(question=f"What is {i} + 1 ?", answer=f"{i + 1}") for i in range(80)]
+    path = tmp_path / "my.jsonl"
+    line = (
+        f"--data {path} --out_dir {tmp_path}/runs --n_layers 1 --d_model 16 --n_heads 2 --steps 2"
+    )
+    line += " --warmup_steps 1 --block_size 60 --tokenizer_size 300 --eval_problems 0 --seed"
+    said = "seed 2 was not trained on the data of seed 0, though the settings are the same; train"
+    for seeds, kept in (("0 1", rows), ("0 1 2", rows[:70])):
+        path.write_text("\n".join(json.dumps(row) for row in kept))
+        assert train.main([*line.split(), *seeds.split()]) == 0
+        assert (said in capfd.readouterr().err) == (seeds == "0 1 2")
+    (folder,) = (tmp_path / "runs").glob("*_seed-2_*")
+    config = json.loads((folder / "config.json").read_text())
+    del config["fingerprint"]  # as older runs have none
+    (folder / "config.json").write_text(json.dumps(config))
+    assert train.main([*line.split(), "0", "1", "2"]) == 0
+    assert "was not trained on" not in capfd.readouterr().err
 
 
 def test_a_dry_run_of_a_grid_lists_it(tmp_path, capsys):

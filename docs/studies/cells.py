@@ -2,6 +2,7 @@
 goes on with it, and whether it is finished."""
 
 import dataclasses
+import json
 import os
 import pathlib
 import subprocess
@@ -16,6 +17,10 @@ from studies.tables import shown
 TRAIN = results.RESULTS.parents[1] / "train.py"
 FIELDS = [f.name for kind in (md.ModelConfig, md.TrainConfig) for f in dataclasses.fields(kind)]
 NOT_IN_NAMES = ("out_dir", "name", "device")  # flags that make no other run
+OF_DATA = (
+    "data", "sizes", "loader", "tokenizer", "tokenizer_size", "problem_steps", "ring_questions",
+    "max_rows", "val_fraction", "packing", "loss_on",
+)  # fmt: skip
 MOST_BYTES = 200  # of a folder's name: most file systems end at 255
 POSIX = os.name == "posix"
 
@@ -196,3 +201,20 @@ def is_finished(m, t):
     except ValueError:
         return False
     return True
+
+
+def other_data(cells):
+    """[(cell, other cell)] of finished runs with the same settings of their data but not the same
+    data, as the fingerprints in their folders say: a file has changed between the two."""
+    first, found = {}, []
+    for cell in cells:
+        path = md.inside(cell.folder, "config.json")
+        with open(md.regular(path), encoding="utf-8") as f:
+            its = json.load(f).get("fingerprint")  # older runs have none
+        kind = repr([cell.m.block_size, *(getattr(cell.t, name) for name in OF_DATA)])
+        if its is None:
+            continue
+        one, fingerprint = first.setdefault(kind, (cell, its))
+        if its != fingerprint:
+            found.append((one, cell))
+    return found

@@ -19,7 +19,7 @@ import torch
 
 import minidepth as md
 from studies import check, find, processes
-from studies.cells import POSIX, Cell, grid_name, is_finished, run_name, typed_preset
+from studies.cells import POSIX, Cell, grid_name, is_finished, other_data, run_name, typed_preset
 from studies.tables import summarize
 
 PAUSE = 0.1  # seconds between two looks at the runs under way
@@ -142,6 +142,9 @@ def grid(preset, cells, jobs=1, yes=False, dry_run=False, study=None, given=None
         return 128 + stopped
     lost = [cell for cell, _ in failed]
     good = [cell for cell in cells if cell not in lost]
+    for one, other in other_data(good):
+        said = f"{other} was not trained on the data of {one}, though the settings are the same"
+        print(f"train.py: {said}; train one of them anew", file=sys.stderr)
     if good:
         summarize(os.path.join(cells[0].t.out_dir, name), good, study)
     for cell, line in failed:
