@@ -230,10 +230,10 @@ def by_depth(runs, wanted):
 def said_of(length, medians):
     """What a title says of one length, of {layers applied: median accuracy}."""
     steps = "1 step" if length == 1 else f"{length} steps"
-    enough = [n for n, median in medians.items() if median >= LEARNED]
+    enough = [str(n) for n, median in medians.items() if median >= LEARNED]
     if not enough:
-        return f"{steps}: at no depth"
-    return f"{steps}: from {min(enough)} on"
+        return f"{steps}: never"
+    return f"{steps}: applied {', '.join(enough)} times"
 
 
 def draw_applied(found, guess, path):
