@@ -368,7 +368,7 @@ def test_figures_say_what_was_found(tmp_path, monkeypatch):
     models = {f"applied {n}": n for n in (1, 2, 3)} | {"wide, applied 1": 1}
     ring.figure(made(models, share), str(tmp_path))
     assert "3 seeds" in said[0]
-    assert said[0].endswith("1 step: from 2 on; 2 steps: from 3 on; 4 steps: at no depth")
+    assert said[0].endswith("1 step: applied 2, 3 times; 2 steps: applied 3 times; 4 steps: never")
     assert [path.name for path in tmp_path.iterdir()] == ["applied.png"]
     models = {"1 layer": 1, "2 layers": 2, "3 layers": 3, "4 layers": 4}
     ring.figure(made(models, share), str(tmp_path))
