@@ -83,6 +83,7 @@ assert counts["wide,\nonce", 1] == counts["wide,\nonce", 2] == 0
 # |---|---|
 # | ask a model of one layer and one of twelve | [Ask the models](tutorials/ask.md) |
 # | compare depths at equal training time | [Depth or time?](tutorials/16_depth_or_time.md) |
+# | see what more depth than needed costs | [More depth than needed](tutorials/17_more_depth.md) |
 # | see when a run learns, and how much is luck | [Seeds, threads, luck](tutorials/13_seeds.md) |
 # | find out why a run fails to learn | [A first run that learns](tutorials/15_first_run.md) |
 # | find how many layers a task needs | [Depth thresholds](tutorials/06_depth_thresholds.md) |
