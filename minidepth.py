@@ -839,7 +839,8 @@ class Run:
         self.tokenizer, self.fingerprint = data.tokenizer, data.fingerprint()
         self.device = pick_device(t.device)
         # of several processes the first one evaluates and writes; with --fsdp it needs the others
-        self.takes_part = processes()[0] == 0 or t.fsdp
+        self.first = processes()[0] == 0
+        self.takes_part = self.first or t.fsdp
         half = pick_precision(t.precision, self.device)
         torch.manual_seed(t.seed)
         self.model = GPT(m)
@@ -886,7 +887,7 @@ class Run:
 
         self.now["seconds"] = time.perf_counter() - self.began
         weights, moments = whole(self.model.state_dict()), whole(self.optimizer.state_dict())
-        if processes()[0]:  # the first process writes; the others gave it their parts
+        if not self.first:  # which wants the parts of the others, but writes alone
             return
         if not all_finite(weights):
             what = f"infinite or NaN after step {self.now['step']}"
@@ -916,7 +917,7 @@ class Run:
                 raise
             self.say(f"{error}; so the run goes on from the checkpoint before it")
             state = self.take(there[1])
-            if processes()[0] == 0:  # or the next save would put it in its place
+            if self.first:  # or the next save would put it in its place
                 os.replace(self.path(there[0]), self.path(f"{there[0]}.damaged"))
         was = state["fingerprint"]  # one number in checkpoints of older versions
         if was != (self.fingerprint if isinstance(was, list) else self.fingerprint[0]):
@@ -1042,15 +1043,15 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
         raise ValueError(f"{what}; give at least that, or 0")
     run = Run(m, t, data, folder, say)
     os.makedirs(folder, exist_ok=True)
-    lock = locked(folder) if rank == 0 else contextlib.nullcontext()
+    lock = locked(folder) if run.first else contextlib.nullcontext()
     with lock, tqdm(total=t.steps, disable=True if rank else None) as bar:
         if resume and os.path.exists(run.path("config.json")):
             run.restore()
-        elif rank == 0:
+        elif run.first:
             run.begin(command)
         at_the_same_step(run.now["step"], run.device, folder)
         if run.finished:
-            if rank == 0:
+            if run.first:
                 run.write_log()  # it lacks a line if the run died after its last checkpoint
             raise ValueError(f"{folder} is finished: {t.steps} of {t.steps} steps are done")
         bar.update(run.now["step"])
@@ -1070,18 +1071,18 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
                 run.evaluate(lr, loss)
             if run.takes_part and (last or stopping or (step + 1) % t.save_every == 0):
                 run.save()
-            if rank == 0 and evaluating:
+            if run.first and evaluating:
                 run.write_log()
                 say(log_line(run.log[-1], t))
             if stopping and not last:
                 break
-        if rank == 0 and world > 1 and t.fsdp:  # the first process asks it alone from here
+        if run.first and world > 1 and t.fsdp:  # the first process asks it alone from here
             run.model, _ = load(folder)
         run.model.eval()
         if not run.finished:
             go_on = f"go on with: python train.py --resume {shlex.quote(folder)}"
             say(f"Stopped after step {run.now['step']}; {go_on}")
-        elif rank == 0:
+        elif run.first:
             loss, seconds = run.log[-1]["train_loss"], run.log[-1]["seconds"]
             say(f"Done. Final train loss: {loss:.4f} | total time {seconds:.0f}s")
         return run
