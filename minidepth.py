@@ -904,7 +904,6 @@ class Run:
     def restore(self):
         """Go on from the checkpoint, or where it is damaged from the one before it; from the start
         if the run was stopped before its first one."""
-        lost = not os.path.isdir(self.path("tokenizer"))
         there = [name for name in STATES if os.path.lexists(self.path(name))]
         if not there:
             return
@@ -927,7 +926,8 @@ class Run:
             differ = set(state["settings"].split(" ")) ^ set(used.split(" "))
             what = f"has other settings than its checkpoint: {', '.join(sorted(differ))}"
             raise ValueError(f"{self.path('config.json')} {what:.300}")
-        if not lost and state.get("tokenizer") not in (None, self.keep_tokenizer()):
+        here = os.path.isdir(self.path("tokenizer"))  # if not, save() writes it again
+        if here and state.get("tokenizer") not in (None, self.keep_tokenizer()):
             raise ValueError(f"{self.path('tokenizer')} is not what the run was trained with")
 
     def take(self, name):
