@@ -278,7 +278,9 @@ class Attention(nn.Module):
         """x (B, T, C), whose first token has position `start` → q, k, v, each (B, H, T, D)."""
         B, T, _ = x.shape
         q, k, v = self.qkv(x).view(B, T, 3, self.n_heads, -1).permute(2, 0, 3, 1, 4)
-        return (rotate(q, start), rotate(k, start), v) if self.rotary else (q, k, v)
+        if self.rotary:
+            q, k = rotate(q, start), rotate(k, start)
+        return q, k, v
 
     def forward(self, x, past=None):
         p = self.p if self.training else 0.0
