@@ -168,8 +168,8 @@ def test_what_cannot_be_compared_is_one_line(line, words, capsys):
 
 def test_compile_without_a_compiler_is_one_line(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("CXX", "no-such-compiler")
-    line = f"--compile --device cpu --preset laptop --out_dir {tmp_path}"
-    for what in ("--bench", "--n_layers 1"):
+    line = "--compile --device cpu --preset laptop"
+    for what in ("--bench", f"--n_layers 1 --out_dir {tmp_path}"):
         assert train.main([*line.split(), *what.split()]) == 2
         err = capsys.readouterr().err
         assert "needs a C++ compiler, and there is no no-such-compiler" in err

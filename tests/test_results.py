@@ -185,7 +185,7 @@ def test_every_stored_run_is_read_with_all_its_settings():
         config = json.loads((folder / "config.json").read_text())
         log = [json.loads(line) for line in open(folder / "log.jsonl")]
         row = results.result(folder)
-        for name, value in (config["model"] | config["train"] | log[-1]).items():
+        for name, value in (config["model"] | log[-1] | config["train"]).items():
             if name != "tokens_per_second":
                 assert row[name] == (tuple(value) if isinstance(value, list) else value), name
         assert row["log"] == log

@@ -21,6 +21,8 @@
 # the model answers each. Here is one sequence:
 
 # %%
+import contextlib
+import io
 import tempfile
 
 import matplotlib.pyplot as plt
@@ -74,17 +76,9 @@ def accuracies(m, seed, steps=200):
     """[(step, share of answers right on 1,000 fresh sequences)] of one run."""
     with tempfile.TemporaryDirectory() as folder:
         _, t = tasks.configs("icqa", seed=seed, steps=steps, eval_every=25, out_dir=folder)
-        run = quietly(md.train, m, t, tasks.load_data(t))
+        with contextlib.redirect_stdout(io.StringIO()):  # what it prints is for another page
+            run = md.train(m, t, tasks.load_data(t))
         return [(row["step"], row["accuracy"]) for row in run.log]
-
-
-def quietly(f, *args):
-    """f(*args) without the lines that train() prints; they are the subject of another page."""
-    import contextlib
-    import io
-
-    with contextlib.redirect_stdout(io.StringIO()):
-        return f(*args)
 
 
 runs = {name: [accuracies(m, seed) for seed in (0, 1, 2)] for name, m in models.items()}
@@ -172,6 +166,25 @@ assert max(single) < 0.13
 # 2. Apply one layer's weights twice: `dataclasses.replace(one, n_loops=2)`. That model has the
 #    depth of two layers and the parameters of one. Which of the two does it behave like, in how
 #    many of five seeds? Try 200 steps, then 400.
+
+# %% [markdown] tags=["hint"]
+# Depth decides what can be learned at all. Does it also decide how soon?
+
+# %% [markdown] tags=["answer"]
+# After 200 steps like one layer in four of five seeds, after 400 like two layers in all five. So the
+# second look is what counts, and not the parameters of a second layer; but finding a use for it
+# takes longer when both looks share their weights. The ten runs are stored:
+
+# %% tags=["answer"]
+looped = results.stored_runs("icqa-looped")
+for steps in (200, 400):
+    found = [run["accuracy"] for run in looped if run["steps"] == steps]
+    print(f"one layer applied twice, {steps} steps:", *(f"{accuracy:.3f}" for accuracy in found))
+    learned = sum(accuracy > 0.95 for accuracy in found)
+    assert (learned, len(found)) == ((1, 5) if steps == 200 else (5, 5))
+    assert learned == 5 or sorted(found)[-2] < 0.25
+
+# %% [markdown]
 # 3. Show the model only two pairs (`sizes=("pairs=2",)` in `tasks.configs`). At which accuracy is
 #    the plateau now, and why there?
 
@@ -180,7 +193,7 @@ assert max(single) < 0.13
 # `tasks.TASKS["icqa"].chance(pairs=2)` knows it.
 
 # %% [markdown] tags=["answer"]
-# To exercise 3: at 1 in 2. One of two answers shown is the right one, and nothing tells which.
+# At 1 in 2. One of two answers shown is the right one, and nothing tells which.
 
 # %% tags=["answer"]
 print("guessing and shortcut with two pairs:", tasks.TASKS["icqa"].chance(pairs=2))
