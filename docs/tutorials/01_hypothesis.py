@@ -171,9 +171,9 @@ assert max(single) < 0.13
 # Depth decides what can be learned at all. Does it also decide how soon?
 
 # %% [markdown] tags=["answer"]
-# After 200 steps like one layer in four of five seeds, after 400 like two layers in all five. So the
-# second look is what counts, and not the parameters of a second layer; but finding a use for it
-# takes longer when both looks share their weights. The ten runs are stored:
+# After 200 steps like one layer in four of five seeds, after 400 like two layers in all five. So
+# the second look is what counts, and not the parameters of a second layer; but here it took
+# training longer to find a use for it when both looks share their weights. The ten runs are stored:
 
 # %% tags=["answer"]
 looped = results.stored_runs("icqa-looped")

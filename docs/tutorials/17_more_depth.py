@@ -1,8 +1,9 @@
 # %% [markdown]
 # # More depth than needed
 #
-# **You will learn** what happens to a model that is deeper than its problem asks for: here it learns
-# the same thing later, or not in the time it has, and why that is no proof that it could not.<br>
+# **You will learn** what happens to a model that is deeper than its problem asks for: here it
+# learns the same thing later, or not in the time it has, and why that is no proof that it could
+# not.<br>
 # **Time** 5 to 15 s: nothing is trained here, the runs took hours and are stored.<br>
 # **Needs** [Depth by itself](12_rings.md).
 #
@@ -19,8 +20,6 @@
 # 360 on. The ten seeds are the same, too.
 
 # %%
-import statistics
-
 import matplotlib.pyplot as plt
 
 from studies import results, verdicts
@@ -68,7 +67,8 @@ plt.show()
 
 # %% [markdown]
 # What to see: two applications suffice for one step, and with them all ten runs learn it by step
-# 300. With three it comes by step 400. With four it comes between steps 400 and 800, and once not at
+# 300. With three it comes by step 400. With four it comes between steps 400 and 800, and once not
+#      at
 # all; with five between 700 and 1,000, and in five of ten runs not at all. Each dot is one run, a
 # cross one that never answers nine in ten.
 #
@@ -81,9 +81,9 @@ plt.show()
 #
 # Two steps are asked from step 360 on, whether one step has been learned by then or not. That suits
 # two and three applications. With four, half of the runs are asked before they have learned the
-# first step. In the [third try](12_rings.md#a-third-try-ask-for-the-second-step-sooner) of the other
-# page the question about two steps waits for the first: a gate opens once a step's loss is below 1.
-# We gave ten fresh seeds of the layer applied four times that training, as it was, and
+# first step. In the [third try](12_rings.md#a-third-try-ask-for-the-second-step-sooner) of the
+# other page the question about two steps waits for the first: a gate opens once a step's loss is
+# below 1. We gave ten fresh seeds of the layer applied four times that training, as it was, and
 # [expected](../results/ring/gate-deeper.md) nine of ten to learn both lengths (G7).
 
 # %%
