@@ -384,6 +384,13 @@ def test_a_terminal_may_hang_up_twice_and_a_second_ctrl_c_may_end_all():
         ("--study depth --d_ff 0 64", "a study varies the seed alone; give one value of --d_ff"),
         ("--match_params 2 --match heads", "--match heads is unknown; give total or blocks"),
         ("--match_params 0", "--match_params 0 does not work"),
+        ("--seed 0 1 --sizes pears=3", "sizes pears is none of the task icqa's; it has"),
+        ("--seed 0 1 --sizes pairs=8 pairs=90", "needs 90 different questions, but there are 16"),
+        ("--seed 0 1 --loader nobody", "loader 'nobody' is unknown; choose from"),
+        (
+            "--seed 0 1 --preset thinking --data embedded --sizes a=1",
+            "sizes a is none of loader th",
+        ),
         ("--data gone.jsonl --seed 0 1", "data gone.jsonl is not there; give the path of a file"),
     ],
 )

@@ -149,6 +149,21 @@ def files(t):
             raise ValueError(f"data {source} is not there; give the path of a file")
 
 
+def grid_data(cells):
+    """Raise ValueError, before a grid's first run starts, for data that no run could be made of: a
+    file that is not there, a loader that is none, sizes with which a task cannot draw."""
+    kinds = {}
+    for cell in cells:
+        files(cell.t)
+        kinds[repr((cell.t.data, cell.t.loader, cell.t.sizes, cell.m.block_size))] = cell
+    for cell in kinds.values():
+        if cell.t.loader:
+            loader = find.study(cell.t.loader, "loader")
+            find.sizes_of(cell.t.sizes, getattr(loader, "SIZES", {}), f"loader {cell.t.loader}")
+        elif find.names_task(cell.t.data[0]):
+            find.load_data(cell.t, cell.m.block_size)
+
+
 def no_text(run_dir):
     """Why a run has no tokenizer, to be put after its name."""
     _, t = md.read_config(run_dir)

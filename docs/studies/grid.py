@@ -18,7 +18,7 @@ import time
 import torch
 
 import minidepth as md
-from studies import check, find, processes
+from studies import check, compiling, find, processes
 from studies.cells import POSIX, Cell, grid_name, is_finished, other_data, run_name, typed_preset
 from studies.tables import summarize
 
@@ -117,6 +117,8 @@ def grid(preset, cells, jobs=1, yes=False, dry_run=False, study=None, given=None
     for cell in cells:
         processes.check(cell.t)
         check.memory(cell.m, cell.t)
+        if cell.t.compile:
+            compiling.check(cell.t)
     name = cells[0].t.name
     if not name and study:
         name = run_name(f"study_{pathlib.Path(study.__file__).stem}_{preset}", given or {})
@@ -125,8 +127,7 @@ def grid(preset, cells, jobs=1, yes=False, dry_run=False, study=None, given=None
     for cell in cells:
         cell.t.name = os.path.join(cell.t.name, run_name(preset, cell.settings))
     todo = [cell for cell in cells if not is_finished(cell.m, cell.t)]
-    for cell in todo:
-        check.files(cell.t)
+    check.grid_data(todo)
     print(f"{len(cells)} runs, {len(cells) - len(todo)} finished before, {jobs} at a time")
     if dry_run:
         print("\n".join(str(cell) for cell in todo))
