@@ -80,10 +80,72 @@ plt.show()
 # ## Was it the depth, or the timetable?
 #
 # Two steps are asked from step 360 on, whether one step has been learned by then or not. That suits
-# two and three applications. With four, half of the runs are asked before they have learned the
+# two and three applications. With four, at least half of the runs are asked before they have learned the
 # first step. In the [third try](12_rings.md#a-third-try-ask-for-the-second-step-sooner) of the
 # other page the question about two steps waits for the first: a gate opens once a step's loss is
 # below 1. We gave ten fresh seeds of the layer applied four times that training, as it was, and
 # [expected](../results/ring/gate-deeper.md) nine of ten to learn both lengths (G7).
 
 # %%
+deeper = results.stored_runs("ring/gate/four")
+timetable = {"from step 360 on": applied[4], "as soon as one is nearly learned": deeper}
+for when, runs in timetable.items():
+    good = [run for run in runs if min(course(run, k)[run["step"]] for k in (1, 2)) >= 0.9]
+    ends = sorted(course(run, 2)[run["step"]] for run in runs if run not in good)
+    print(f"two steps asked {when}: {len(good)} of {len(runs)};", end=" ")
+    print("the others end at", *(f"{share:.2f}" for share in ends))
+
+# %% [markdown]
+# GATE
+#
+# ## Four steps, layers of their own
+#
+# H7, of the first file too, asks the other way round: is there a problem for which
+# three layers are too few? With lengths 1, 2 and 4, and layers of their own, theory has a solution
+# for four steps in four layers, and we know of none in three. There are five seeds per depth, 4,000
+# steps, and the lengths join one by one.
+
+# %%
+four = {}
+for run in results.stored_runs("ring/ring-four"):
+    four.setdefault(run["n_layers"], []).append(run)
+for n, runs in sorted(four.items()):
+    for k in (1, 2, 4):
+        shares = sorted(course(run, k)[4000] for run in runs)
+        print(f"{n} layers, {k} on: accuracy", *(f"{share:.2f}" for share in shares))
+
+# %% [markdown]
+# HSEVEN
+
+# %% [markdown]
+# ## Exercises
+#
+# 1. A layer that is applied five times could do what it does in two applications, and nothing in
+#    the other three. What would its weights have to do for that? Why may that be harder to find for
+#    one layer applied five times than for five layers of their own?
+
+# %% [markdown] tags=["hint"]
+# The weights of a layer of its own can be such that it adds nothing. Whose weights are those of the
+# third application?
+
+# %% [markdown] tags=["answer"]
+# In five layers, three can have an output of zero while the two others work. One layer applied five
+# times has the same weights each time: what finds the pair in the second application is there in
+# the third, fourth and fifth as well, and must do no harm to what stands there by then. That is
+# possible, since what a token carries after the find differs from what it carried before; but it is
+# one more thing to learn. This is an argument, not something that these runs have measured.
+
+# %% [markdown]
+# 2. Is five applications' late start a matter of size? Draw the loss over the first 300 steps of a
+#    layer applied twice and of one applied five times: `md.train()` with the preset `ring`,
+#    `steps=300`, `eval_every=25`. Which learning rate would you try, and how would you keep the
+#    choice apart from the seeds that you report?
+
+# %% [markdown] tags=["hint"]
+# The gradient of one weight is the sum over all applications. What does AdamW make of its size?
+
+# %% [markdown] tags=["answer"]
+# AdamW divides the gradient by its recent size, so that a sum over five is no larger a step than a
+# sum over two; but the same step changes five applications at once. A lower rate is worth a try.
+# Choose it on seeds of its own, say 1 to 6, by validation loss, and then train ten fresh seeds once.
+# We have not run this.
