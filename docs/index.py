@@ -1,17 +1,19 @@
 # %% [markdown]
 # # Does depth help a Transformer reason?
 #
-# **Yes, where what one look finds decides where the next must look; more width helped less.** One
-# attention layer only guesses which letter follows another in a ring. The same weights, applied
-# twice, find it in ten of ten runs; applied three times, they find the letter after that as well,
-# in ten of ten. A layer with as many parameters as four, applied once, only guesses. **But written
-# steps do more:** two layers that write each letter down go seven steps in six of six runs. What
-# helps is that they can [read what they wrote](tutorials/14_written_steps.md). On small problems
-# whose steps are written, two layers answer [as much as twelve](tutorials/16_depth_or_time.md) that
-# train as long, and learn it sooner.
+# **Yes, when what one look finds decides where to look next. Making the model wider helped less.**
+# The clearest case: eight letters form a ring, and the model is asked which letter follows another.
+# One attention layer only guesses. Trained to apply that same layer twice, with not one weight
+# more, a model finds the letter in ten of ten runs; with three applications it also finds the
+# letter after that, in ten of ten. A layer with as many parameters as four, applied once, only
+# guesses. **But writing the steps down does more:** two layers that write each letter on the way go
+# seven steps along the ring, in six of six runs. What helps is that they can [read what they
+# wrote](tutorials/14_written_steps.md). On small problems, with the steps written out, two layers
+# answer [as many as twelve](tutorials/16_depth_or_time.md) that train for the same CPU time, and
+# they learn them sooner.
 #
-# **minidepth** is a file that you can read in a sitting, a command that trains, and these pages,
-# whose code runs and whose figures come from it.
+# **minidepth** is one file that you can read in a sitting, one command that trains models, and
+# these pages. The pages are programs: their own code runs and draws their figures.
 #
 # <p>
 # <a class="md-button md-button--primary" href="tutorials/01_hypothesis.md">The first lesson</a>
@@ -36,23 +38,22 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= verdicts
 assert counts["wide,\nonce", 1] == counts["wide,\nonce", 2] == 0
 
 # %% [markdown]
-# What to see: the same layer answers more when it is applied more often, and a wider one does not.
-# Each dot is one run; the numbers say how many of them learned it, which means at least 0.9 of the
-# questions. At least nine of ten were predicted for three applications, in writing. Whether
-# training finds what depth makes possible is another matter: this is the fourth training that was
-# tried, and for the three before it the same prediction fell, with five, eight and five of ten.
-# This one asks for two steps as soon as one is nearly learned; without that, six of ten of the same
-# seeds learn them. (The wide layer's runs are of the first training.) See [Depth by
-# itself](tutorials/12_rings.md).
+# What to see: applied once, the layer only guesses; applied twice, it learns one step along the
+# ring; applied three times, it learns two. A wide layer, applied once, only guesses. Each dot is
+# one training run, and the fractions count the runs that learned the step: at least 0.9 of the
+# questions right. This is the fourth way of training that we tried. With the three before it, five,
+# eight and five of ten runs learned two steps, where we had predicted nine: depth makes an answer
+# possible, and training still has to find it. (The wide layer's runs are of the first way.) See
+# [Depth by itself](tutorials/12_rings.md).
 #
 # All this began with a [published experiment](tutorials/04_logs.md): one Transformer layer and
 # twelve, trained on the same chain-of-thought text. Its training loss was lower with twelve layers,
-# and its report concluded that depth helps reasoning. But its validation loss ended *higher*, there
-# was one seed, no answer was checked, and the deeper model had twelve times the parameters in its
-# blocks. The article about it names the single seed and the parameters as caveats, and proposes
-# controls for them. They are [here](tutorials/05_caveats.md), at a small size, with what was
-# lacking: held-out answers, several seeds, and runs in which depth and parameter count are varied
-# independently.
+# and its report concluded that depth helps reasoning. But with twelve layers the validation loss
+# ended *higher*. There was one seed, no answer was checked, and the deeper model had twelve times
+# the parameters in its blocks. The article about it names the single seed and the extra parameters
+# as caveats, and proposes controls. [Here are those controls](tutorials/05_caveats.md), at a small
+# size, with what was missing: answers to held-out problems, several seeds, and runs in which depth
+# and parameter count vary independently.
 #
 # ## Two commands
 #
@@ -63,10 +64,9 @@ assert counts["wide,\nonce", 1] == counts["wide,\nonce", 2] == 0
 # python train.py --n_layers 12
 # ```
 #
-# The second command needs no network. It trains twelve layers in some minutes on two cores,
-# and then the model answers problems that it has not seen.
-# `python train.py --n_layers 1 12 --seed 0 1 2` trains both depths with three seeds each and ends
-# with a table and a figure.
+# The second command needs no network. It trains a model of twelve layers in a few minutes on two
+# cores, and then has it answer problems that it has never seen. `python train.py --n_layers 1 12
+# --seed 0 1 2` trains both depths with three seeds each and ends with a table and a figure.
 #
 # ## The path
 #
@@ -75,7 +75,8 @@ assert counts["wide,\nonce", 1] == counts["wide,\nonce", 2] == 0
 # 3. [Training](tutorials/03_training.md): half precision, two GPUs, the learning rate.
 # 4. [The logs](tutorials/04_logs.md): the published claim against its own logs.
 # 5. [Depth, parameters, memory](tutorials/05_caveats.md): the controls that tell them apart.
-# 6. [Depth by itself](tutorials/12_rings.md): the figure above, its predictions and its runs.
+# 6. [Depth by itself](tutorials/12_rings.md): the runs behind the figure above, what we had
+#    predicted, and the tries that came before.
 #
 # ## Further reading
 #

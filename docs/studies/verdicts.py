@@ -258,7 +258,10 @@ def draw_rings(found):
     axes.annotate("two steps on", (2.28, 0.86), color="C1", ha="center")
     axes.set_xticks(range(len(models)), models)
     axes.set(ylabel="accuracy on unseen rings", ylim=(-0.03, 1.17), xlim=(-0.6, 3.6))
-    axes.set_title("The same weights answer more\nwhen they are applied more often")
+    one = counts["applied\ntwice", 1], len(found["ring", "applied 2"])
+    two = counts["applied\n3 times", 2], len(found["ring", "applied 3"])
+    title = "applied twice: one step in {} of {} runs;\nthree times: two steps in {} of {}"
+    axes.set_title(title.format(*one, *two))
     plt.show()
     return counts
 

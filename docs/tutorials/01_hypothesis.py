@@ -6,19 +6,22 @@
 # **Time** 25 to 50 s on two CPU cores, nearly all of it training.<br>
 # **Needs** PyTorch and Matplotlib; no GPU, no network.
 #
-# The hypothesis: an attention layer lets every token look at the others once. Reasoning may need a
-# second look whose target depends on what the first one found. If that is so, one layer will find
-# it hard and several will not. A [published experiment](04_logs.md) tried this on 840
-# chain-of-thought conversations, but nobody knows how many looks such a text needs. So we begin
-# with a task where we do know.
+# **What you will see:** two attention layers learn to answer nearly everything, and one layer does
+# not, not even one that has been widened until it has as many parameters.
+#
+# The hypothesis: an attention layer lets every token look once at the others. Reasoning may need a
+# second *look*, aimed at a place that depends on what the first one found. If so, one layer will
+# find such problems hard, and several layers will not. A [published experiment](04_logs.md) tried
+# this on 840 chain-of-thought conversations, but nobody knows how many looks such a text needs. So
+# we begin with a task where we do know.
 
 # %% [markdown]
 # ## A task that needs two looks
 #
-# In-context question answering, after Chen & Zou 2024 ([arXiv
+# The task is in-context question answering, after Chen & Zou 2024 ([arXiv
 # 2404.01601](https://arxiv.org/abs/2404.01601); the sizes are ours). Each sequence shows eight
-# pairs of question and answer, drawn anew; then it asks the eight questions in another order, and
-# the model answers each. Here is one sequence:
+# pairs of a question and an answer, drawn anew for it. Then it asks the eight questions in another
+# order, and the model has to answer each one. Here is one sequence:
 
 # %%
 import contextlib
@@ -40,27 +43,30 @@ print("asked:   ", "     ".join(asked))
 print("answers: ", "     ".join(right))
 
 # %% [markdown]
-# Put yourself in the place of a query, for example the first question asked. You may look once, at
-# all tokens before you, and of each you see what it is and where it stands.
+# Put yourself in the place of a *query*, the token that looks: for example the first question
+# asked. You may look once, at all the tokens before you. Of each one you see what it is and where
+# it stands.
 #
 # - You can find the *same question* among the pairs. But what you fetch there is that question, not
 #   the answer beside it.
-# - You can fetch *answers*. But an answer does not say to which question it belongs: after one
-#   look, nothing has told it which question stands before it. So you pick one of the eight, and are
-#   right 1 time in 8.
+# - You can fetch *answers*. But an answer does not say which question it belongs to: with a single
+#   look, it has had no chance to see the question that stands before it. So you pick one of the
+#   eight, and are right 1 time in 8.
 #
-# With two layers, each answer first looks one place back and copies its question. In the second
-# layer the query looks for a token that *carries* its question, and fetches the answer. Copy, then
-# match: the head of the second layer is known as an *induction head*. This is an argument about the
-# easiest way, not a lower bound; for a related task there is one, [arXiv
+# With two layers, each answer first looks one place back and copies the question that stands there.
+# Then, in the second layer, the query looks for an answer that *carries* the query's own question,
+# and fetches it. Copy, then match: the attention head that does the matching is known as an
+# *induction head*. All this is an argument about the easiest way. It is not a lower bound, that is,
+# no proof of what a single layer would need; for a related task there is one, [arXiv
 # 2408.14332](https://arxiv.org/abs/2408.14332).
 
 # %% [markdown]
 # ## Train both, with three seeds each
 #
-# The preset `tasks` is attention alone (no feed-forward part), width 64, 64 sequences per step. The
-# third model answers an objection: two layers also have more parameters than one. `width_matched()`
-# widens one layer until it has as many parameters as two.
+# The preset `tasks` is attention alone (no feed-forward part), width 64, 64 sequences per step. We
+# also train a third model, to meet an objection: two layers do not only have more depth than one,
+# they also have more parameters. `width_matched()` widens one layer until it has as many parameters
+# as two.
 
 # %%
 one, _ = tasks.configs("icqa", n_layers=1, vocab_size=32)
@@ -100,14 +106,16 @@ for value, what, x, up in lines:
 axes.set(xlim=(-5, 300), xticks=range(0, 201, 50), ylim=(-0.04, 1.03))
 axes.set(xlabel="optimizer step", ylabel="accuracy on fresh sequences\n(share of 8,000 answers)")
 least = int(100 * min(final["2 layers"]))  # rounded down: 99.9 % is not 100
-axes.set_title(f"two layers answer at least {least} %,\none layer under {int(100 * most) + 1} %")
+axes.set_title(
+    f"two layers answer at least {least} %,\none layer, wide or not, under {int(100 * most) + 1} %"
+)
 plt.show()
 
 # %% [markdown]
 # What to see: two layers learn to answer nearly everything, and one layer does not, not even a wide
 # one. There are three seeds per model, and each line is one run. All models first learn to name one
-# of the answers shown (1 in 8). The single layers stay there. Two layers leave that level about
-# half way through.
+# of the eight answers shown, which is right 1 time in 8. The single layers stay at that level. The
+# models of two layers leave it about half way through training.
 
 # %% [markdown]
 # ## In numbers, with intervals
@@ -121,8 +129,8 @@ gap, half = results.interval(gaps)
 print(f"2 layers minus 1 wide layer: {gap:.3f}, 95 % interval {gap - half:.3f} to {gap + half:.3f}")
 
 # %% [markdown]
-# The intervals are Student's t over seeds. With n = 3 they are wide wherever the seeds differ; here
-# the seeds agree.
+# The intervals come from how much the seeds differ (Student's t). With only three seeds (n = 3)
+# they are wide wherever the seeds disagree; here the seeds agree.
 #
 # ## What this says, and what it does not
 #
@@ -131,8 +139,8 @@ print(f"2 layers minus 1 wide layer: {gap:.3f}, 95 % interval {gap - half:.3f} t
 #
 # It does not say that one layer could never do it, at any width or after any number of steps; nor
 # that two layers suffice for other tasks; nor that a deeper language model reasons better. This
-# task was made so that depth matters. Whether chain-of-thought text is of that kind is another
-# question, and a training loss cannot answer it: see [the logs](04_logs.md).
+# task was made so that depth matters. Whether depth matters in the same way for chain-of-thought
+# text is another question, and a training loss cannot answer it: see [the logs](04_logs.md).
 #
 # The next lines check what this page says. If the code changes so that it is no longer true, the
 # site does not build.
@@ -171,9 +179,10 @@ assert max(single) < 0.13
 # Depth decides what can be learned at all. Does it also decide how soon?
 
 # %% [markdown] tags=["answer"]
-# After 200 steps like one layer in four of five seeds, after 400 like two layers in all five. So
-# the second look is what counts, and not the parameters of a second layer; but here it took
-# training longer to find a use for it when both looks share their weights. The ten runs are stored:
+# After 200 steps it behaves like one layer in four of five seeds; after 400 steps, like two layers
+# in all five. So the second look is what counts, and not the parameters of a second layer. But when
+# both looks share their weights, training here took longer to find a use for the second. The ten
+# runs are stored:
 
 # %% tags=["answer"]
 looped = results.stored_runs("icqa-looped")
@@ -185,11 +194,11 @@ for steps in (200, 400):
     assert learned == 5 or sorted(found)[-2] < 0.25
 
 # %% [markdown]
-# 3. Show the model only two pairs (`sizes=("pairs=2",)` in `tasks.configs`). At which accuracy is
-#    the plateau now, and why there?
+# 3. Show the model only two pairs (`sizes=("pairs=2",)` in `tasks.configs`). At what accuracy does
+#    the curve level off now (its *plateau*), and why there?
 
 # %% [markdown] tags=["hint"]
-# The plateau is the best that a model can do that names one of the answers shown.
+# The plateau is the best a model can do if all it knows is to name one of the answers shown.
 # `tasks.TASKS["icqa"].chance(pairs=2)` knows it.
 
 # %% [markdown] tags=["answer"]

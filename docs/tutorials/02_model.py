@@ -33,17 +33,17 @@ for name, value in vars(report).items():
 # ## Attention: the part that moves information
 #
 # Each token asks with a query (q), and every token up to it offers a key (k) and a value (v). The
-# weights are a softmax over q · k / √D, where D numbers make a head; the output is the weighted
-# mean of the values. This is the only place in the model where a token learns anything about
-# another token. Here is the formula as the library has it:
+# attention weights are a softmax over q · k / √D, where D is how many numbers one head works with;
+# the output is the weighted mean of the values. This is the only place in the model where a token
+# learns anything about another token. Here is the formula as the library has it:
 
 # %% tags=["hide", "python"]
 print(inspect.getsource(md.readable_attention))
 
 # %% [markdown]
-# Training uses PyTorch's fused function instead, which never stores the whole table of weights. (On
-# a CPU with dropout the fused function is slower, and the code above is used.) Here we check that
-# the two give the same result:
+# Training uses PyTorch's fused function instead. It gives the same result without ever storing the
+# whole table of attention weights. (On a CPU with dropout the fused function is slower, so there
+# the code above is used.) Here we check that the two give the same result:
 
 # %%
 torch.manual_seed(0)
@@ -69,12 +69,12 @@ print(inspect.getsource(md.MLP))
 print(inspect.getsource(md.Block))
 
 # %% [markdown]
-# Depth is the number of blocks that are applied one after another. Within one pass, nothing else
-# lets a token's second question depend on the answer to its first. (Written tokens can do it over
-# several passes: [Thinking against depth](07_thinking.md).)
+# Depth is the number of blocks that are applied one after another. Within one pass through the
+# model, only depth lets what a token asks next depend on what it has just found. (A model that
+# writes tokens can do the same over several passes: [Thinking against depth](07_thinking.md).)
 #
-# To check the causal mask in a whole model, we change one position in the input of two layers and
-# see which outputs change: only those from that position on.
+# To check the causal mask in a whole model, we change the token at one position of a two-layer
+# model's input and see which outputs change: only those from that position on.
 
 # %%
 tiny = md.ModelConfig(vocab_size=50, block_size=12, n_layers=2, n_heads=2, d_model=16, d_ff=32)
@@ -114,10 +114,10 @@ for L in (1, 12):
     )
 
 # %% [markdown]
-# The published table says 151,936 words and 1,028 positions. With these, the totals are not the
-# published 60.21 and 79.69 million. `len()` of the tokenizer is 151,665 (the rest of the 151,936
-# rows belong to no word), and the training block is 512; with these the totals are the published
-# ones.
+# The published table gives 151,936 words and 1,028 positions, but these do not lead to the
+# published totals of 60.21 and 79.69 million. What does lead to them is 151,665 words, the `len()`
+# of the tokenizer (the rest of the 151,936 rows belong to no word), and 512 positions, the length
+# of a training block.
 
 # %%
 for words, positions_ in ((151_936, 1028), (151_665, 512)):
@@ -139,7 +139,7 @@ axes.set_yticks([0, 1], ["1 layer", "12 layers"])
 axes.set(xlabel="parameters (millions)", xlim=(0, 125))
 more = counts[12]["total"] / counts[1]["total"] - 1
 times = counts[12]["blocks"] / counts[1]["blocks"]
-axes.set_title(f"{more:.0%} more parameters in total\nare {times:.0f} times the blocks")
+axes.set_title(f"{more:.0%} more parameters in total,\nbut {times:.0f} times as many in the blocks")
 plt.show()
 
 # %% [markdown]
@@ -148,7 +148,7 @@ plt.show()
 # times the parameters between embedding and head" describe the same two models. These are exact
 # counts, without any sampling.
 #
-# Try other sizes. The two models of the report stand below yours.
+# Try other sizes. The report's two models are shown below yours for comparison.
 #
 # <div class="part parameters"><p>This part needs JavaScript. The figure above shows the report's
 # two models.</p></div>
@@ -156,9 +156,9 @@ plt.show()
 #
 # ## What the head costs
 #
-# A weight that is used once for each token costs about 6 operations per token in training: 2 in the
-# forward pass, 4 in the backward pass. The head is such a matrix product, with the embedding's
-# transpose. To look up a word in the embedding costs next to nothing.
+# In training, a weight that is used once for each token costs about 6 operations per token: 2 in
+# the forward pass, 4 in the backward pass. The head is a matrix product of this kind, with the
+# transposed embedding. Looking up a word in the embedding, by contrast, costs next to nothing.
 
 # %%
 cost = {"head": 6 * embedding, "one block": 6 * block, "12 blocks": 6 * 12 * block}
@@ -168,13 +168,13 @@ ratio = (cost["head"] + cost["12 blocks"]) / (cost["head"] + cost["one block"])
 print(f"12 layers against 1: {ratio:.2f} times the operations (attention over keys left out)")
 
 # %% [markdown]
-# The published runs took 210 s and 252 s, a factor of 1.20. The estimate of 1.32 is higher, since
-# it leaves out all that takes the same time in both, but it tells why twelve times the depth did
-# not cost twelve times the time: in both models the head does most of the work.
+# In both models the head does most of the work. That is why twelve times the depth did not cost
+# twelve times the time: the published runs took 210 s and 252 s, a factor of 1.20. Our estimate of
+# 1.32 is higher, since it leaves out everything that takes the same time in both.
 #
-# This is also why training never holds all logits at once. For 16 × 512 tokens they would be
-# 8,192 × 151,665 numbers, 5 GB in single precision. `chunked_loss()` computes them a few rows at a
-# time, together with their gradient:
+# The size of the head is also why training never holds all logits (the scores of all words for all
+# tokens) at once. For 16 × 512 tokens they would be 8,192 × 151,665 numbers, 5 GB in single
+# precision. `chunked_loss()` computes them a few rows at a time, together with their gradient:
 
 # %% tags=["hide", "python"]
 print(inspect.getsource(md.chunked_loss))
@@ -210,8 +210,9 @@ assert (readable - fused).abs().max() < 1e-5 and abs(loss_sum.item() - plain.ite
 # `d_model` and `d_ff` at once.
 
 # %% [markdown] tags=["answer"]
-# 600 is too wide by far. 504 matches, and then most of the added parameters are words again: the
-# one wide layer has fewer parameters in its block than twelve layers have in theirs.
+# A width of 600 is far too much. 504 matches the total. But then most of the added parameters go
+# into the table of words again: the one wide layer has fewer parameters in its block than the
+# twelve layers have in theirs.
 
 # %% tags=["answer"]
 shallow = dataclasses.replace(report, n_layers=1)
@@ -223,13 +224,15 @@ for name, n in (("600", article), (str(matched.d_model), wide), ("12 layers of 3
 assert matched.d_model == 504 and wide["blocks"] < twelve["blocks"] / 6
 
 # %% [markdown]
-# 2. With a vocabulary of 2,048 words, what share of a 12-layer model of width 384 are embeddings?
+# 2. With a vocabulary of 2,048 words, what share of the parameters of a 12-layer model of width 384
+#    is the embedding?
 
 # %% [markdown] tags=["hint"]
 # `dataclasses.replace(report, vocab_size=2048)`, and the parts `embedding` and `total`.
 
 # %% [markdown] tags=["answer"]
-# About one thirtieth, where it was three quarters. With so few words the layers are the model.
+# About one thirtieth; in the report's model it was three quarters. With so few words nearly all of
+# the model is layers.
 
 # %% tags=["answer"]
 few = md.parameters(dataclasses.replace(report, vocab_size=2048))
@@ -242,7 +245,7 @@ assert 0.03 < few["embedding"] / few["total"] < 0.04
 
 # %% [markdown] tags=["answer"]
 # It has the parameters of one layer and the operations of twelve: a weight that is used twelve
-# times costs twelve times. With the estimate from above, the head included:
+# times costs twelve times as much. By the estimate above, with the head included:
 
 # %% tags=["answer"]
 looped = md.parameters(dataclasses.replace(report, n_layers=1, n_loops=12))

@@ -6,8 +6,9 @@
 # **Time** 15 to 25 s on two CPU cores.<br>
 # **Needs** PyTorch and Matplotlib; no GPU, no network.
 #
-# The published runs used FP16, two T4 GPUs, and a warm-up followed by a cosine. Each of the three
-# has one trap, and each trap can be shown on a CPU.
+# The published runs used 16-bit numbers (FP16), two T4 GPUs, and a learning rate that first warms
+# up and then falls along a cosine. Each of the three has a trap, and all three traps can be shown
+# on a CPU.
 
 # %%
 import contextlib
@@ -26,7 +27,7 @@ from studies import figures, results
 # ## FP16 loses small numbers, GradScaler saves them
 #
 # FP16 can hold no number between 0 and about 6 × 10⁻⁸. Gradients are often smaller than that. They
-# become 0, and those weights do not learn; no error is raised.
+# then become 0, no error is raised, and the weights that they belong to do not learn.
 
 # %%
 gradient = torch.tensor([1e-3, 1e-6, 1e-8, 1e-10])
@@ -37,11 +38,11 @@ print("in FP16        ", [f"{x:.1e}" for x in half.tolist()])
 print("scaled by 65536", [f"{x:.1e}" for x in scaled.tolist()])
 
 # %% [markdown]
-# The cure is to multiply the loss by a large number, so that all gradients are larger by that
-# factor, and to divide them by it in 32 bits before they are used. `torch.amp.GradScaler` does that
-# and finds the number by itself. It begins at 65,536. When a gradient overflows, it **skips that
-# step** and halves the number; after 2,000 steps in a row without an overflow it doubles it. The
-# log counts the skipped steps as `skipped_steps`.
+# The cure is to multiply the loss by a large number, the *scale*. All gradients then grow by that
+# factor, and are divided by it again, in 32 bits, before they are used. `torch.amp.GradScaler` does
+# this and finds the scale by itself. It begins at 65,536. When a gradient overflows, it **skips
+# that step** and halves the scale; after 2,000 steps in a row without an overflow it doubles the
+# scale. The log counts the skipped steps as `skipped_steps`.
 #
 # The order matters: clipping needs the true gradient, so it comes after `unscale_`. This is the
 # whole step, as the library has it:
@@ -50,17 +51,17 @@ print("scaled by 65536", [f"{x:.1e}" for x in scaled.tolist()])
 print(inspect.getsource(md.train_step))
 
 # %% [markdown]
-# A T4 has no bfloat16 units, although `torch.cuda.is_bf16_supported()` answers True on it (it
-# emulates them). The library asks for compute capability 8.0 instead, and uses FP16 on the T4. On a
-# CPU it trains in 32 bits without a scaler.
+# A T4 has no hardware for bfloat16, although `torch.cuda.is_bf16_supported()` answers True on it
+# (bfloat16 is emulated there). So the library checks for compute capability 8.0 instead, and uses
+# FP16 on the T4. On a CPU it trains in 32 bits without a scaler.
 
 # %% [markdown]
 # ## Two GPUs: sums and counts, not means
 #
-# `DataParallel` splits a batch over the GPUs. Suppose that each GPU returned its mean loss and that
-# these means were averaged. Then tokens on the GPU with fewer targets would count more. Five
-# sequences on two GPUs are split 3 + 2, and padding makes it worse. Here are both shards, on the
-# CPU, one after the other:
+# `DataParallel` splits a batch over the GPUs. Suppose each GPU returned the mean loss of its part
+# and these means were averaged. Then each token on the GPU with fewer targets would count more.
+# That happens when five sequences are split 3 + 2 over two GPUs, and padding makes it worse. Here
+# are the two parts (*shards*), computed on the CPU one after the other:
 
 # %%
 torch.manual_seed(0)
@@ -82,14 +83,15 @@ print(f"mean of all tokens {truth:.4f}; mean of means {mean_of_means:.4f}; sums 
 # So `GPT.forward` returns a loss *sum* and a token *count* for each sequence, and the division is
 # done once, over the whole step. The same division makes gradient accumulation correct.
 #
-# There is a second reason not to return logits: to gather the logits of 8,192 tokens over 151,665
-# words on one GPU takes 5 GB in 32 bits. Loss sums are 16 numbers.
+# Returning sums rather than logits has a second advantage. To gather the logits of 8,192 tokens
+# over 151,665 words on one GPU would take 5 GB in 32 bits; the loss sums are 16 numbers.
 #
 # ## The learning rate, against the published log
 #
-# The report says: 50 steps of warm-up, then a cosine to a tenth of 3 × 10⁻⁴. That leaves a question
-# open: is the first step number 0 or number 1? Each log prints the rate at 21 steps. One formula
-# gives all 42 numbers, and its first step has a rate of 0:
+# The report says: 50 steps of warm-up, then a cosine to a tenth of 3 × 10⁻⁴. That leaves one
+# question open: does the first step count as number 0 or as number 1? Each of the two logs prints
+# the rate at 21 steps. The formula below gives all 42 numbers, and in it the first step has a rate
+# of 0:
 
 # %% tags=["python"]
 print(inspect.getsource(md.lr_at))
@@ -113,8 +115,8 @@ axes.set_title(f"{sum(same)} of {len(same)} published rates lie on one formula")
 plt.show()
 
 # %% [markdown]
-# What to see: every published value lies on the curve (n = 42, from two logs of 21 that coincide).
-# The first step moves nothing, because its rate is 0.
+# What to see: every published value lies on the curve (n = 42: two logs with the same 21 values).
+# The first step changes no weight, because its rate is 0.
 
 # %% [markdown]
 # ## A live run
@@ -133,8 +135,8 @@ run = md.train(m, t)
 # - **train** is the loss of *one batch*, in nats per token, with dropout on if the model has any.
 # - **val** is the loss of fixed validation blocks, the same ones at each evaluation, without
 #   dropout.
-# - **right** is the share of the first held-out problems that the model answers correctly. A loss
-#   cannot tell that.
+# - **right** is the share of correct answers, measured on the first of the held-out problems. The
+#   loss cannot tell you this.
 # - The last line of `log.jsonl` also has `train_loss_eval`: the train loss over many blocks without
 #   dropout. That is the number to compare with val.
 
@@ -165,9 +167,10 @@ plt.show()
 # %% [markdown]
 # What to see: both losses fall together, and after two passes over 2,000 problems there is no sign
 # of learning by heart (one run, n = 1, seed 0). Now look at `accuracy` and `guess` above. The loss
-# fell to less than an eighth, and 60 answers do not tell the model from one that guesses: it has
-# learned the *form* of an answer. A loss alone does not tell form from reasoning. Each file of the
-# folder is explained in [run folders](../reference/run_folder.md).
+# fell to less than an eighth, and yet, on 60 problems, the model cannot be told from one that
+# guesses: it has learned the *form* of an answer. From the loss alone you could not know which of
+# the two, form or reasoning, a model has learned. Each file of the folder is explained in [run
+# folders](../reference/run_folder.md).
 
 # %% [markdown]
 # ## Stop and go on
@@ -225,12 +228,13 @@ assert 2 ** powers[0] == 512
 
 # %% [markdown]
 # 3. The report says 16 sequences of 512 tokens per step, 500 steps, and 25 steps per epoch. How
-#    many tokens is an epoch? It also says that the data has about 420,000. What would reconcile the
-#    two?
+#    many tokens make an epoch, one pass over the data? The report also says that the data has about
+#    420,000 tokens. What would make the two numbers agree?
 
 # %% [markdown] tags=["answer"]
-# 25 × 16 × 512 = 204,800 tokens, about half. Steps of 32 sequences, 16 on each of the two GPUs,
-# would reconcile them; the logs cannot tell. We keep the 16 that the report states.
+# 25 × 16 × 512 = 204,800 tokens, about half of what the report says. They would agree if a step had
+# 32 sequences, 16 on each of the two GPUs; the logs cannot tell. We keep the 16 that the report
+# states.
 
 # %% tags=["answer"]
 print(f"{25 * 16 * 512:,} and {25 * 32 * 512:,} tokens")

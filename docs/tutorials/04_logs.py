@@ -7,8 +7,13 @@
 # **Time** 5 to 15 s on two CPU cores; nothing is trained.<br>
 # **Needs** Matplotlib and SciPy; no GPU, no network.
 #
-# Two texts describe the same two runs ([sources](../reference/citing.md)): a report, which credits
-# Costikoooo & CompactAI and printed 21 log lines for each run, and an article. The lines are in
+# **What the two logs support:** in one run each, the model with twelve layers fitted the training text
+# better than the model with one, and at the last step it predicted new text worse, by 0.13 nats per
+# token. The rest of this page shows why they support no more.
+#
+# Two texts describe the same two runs, one of a model with one layer and one with twelve
+# ([sources](../reference/citing.md)). One is a *report*, which credits Costikoooo & CompactAI and
+# printed 21 log lines for each run; the other is an *article*. The lines are in
 # [results/published](../reference/published.md), and every number below is computed from them. The
 # article states some of what follows as its own caveats: a single seed, little data, and more
 # parameters in the deeper model.
@@ -46,20 +51,24 @@ top.set_yticks([3, 4, 5, 6, 8, 10, 12], ["3", "4", "5", "6", "8", "10", "12"])
 top.minorticks_off()
 top.set_title("train loss goes on falling, validation loss does not")
 low.set(xlabel="optimizer step", ylabel="validation loss", ylim=(5.65, 6.1))
-low.set_title(f"12 layers turn at step {lowest_at[12]}\nand end {worse:.2f} nats higher")
+low.set_title(
+    f"with 12 layers it turns at step {lowest_at[12]}\nand ends {worse:.2f} nats above 1 layer"
+)
 plt.show()
 
 # %% [markdown]
-# What to see: validation loss is lowest at step 275 with twelve layers and at step 350 with one
-# (open squares), and rises from there, more with twelve, while train loss goes on falling. The
-# lower panel has the two validation lines alone, enlarged. The train lines jump about; the
-# validation lines do not. There is one run per depth (n = 1). The scale above is logarithmic.
+# What to see: train loss goes on falling, but validation loss turns and rises, more with twelve
+# layers than with one. It is lowest at step 275 with twelve layers and at step 350 with one (open
+# squares). The train lines jump about; the validation lines do not. The lower panel shows the two
+# validation lines alone, enlarged; the scale of the upper panel is logarithmic. There is one run
+# per depth (n = 1).
 
 # %% [markdown]
 # ## One batch is noisy
 #
 # The train column is the loss of a single batch. How noisy is that? Take the second half of each
-# run, where the curve is nearly straight, fit a line, and look at what the line leaves over.
+# run, where the curve is nearly straight, fit a straight line, and see how far the points scatter
+# about it.
 
 
 # %%
@@ -81,9 +90,9 @@ ratio = final_gap / math.hypot(*(scatter(train[n][late]) for n in (1, 12)))
 print(f"final train gap {final_gap:.2f} nats, {ratio:.1f} times the scatter of such a difference")
 
 # %% [markdown]
-# So the headline, 3.77 against 2.93, is a difference of two single draws, and each of them scatters
-# by a quarter to over a third of that difference. With the average of the last five evaluations
-# instead, the gap is smaller:
+# So the headline, a final train loss of 3.77 against 2.93, compares two single noisy values. Each
+# of them scatters by a quarter to over a third of the difference between them. If we average the
+# last five evaluations instead, the gap is smaller:
 
 # %%
 means = {n: statistics.mean(train[n][-5:]) for n in (1, 12)}
@@ -93,8 +102,9 @@ print(f"mean of the last five: {means[1]:.2f} against {means[12]:.2f}, gap {gap5
 
 # %% [markdown]
 # The direction stays: this run of twelve layers fits the training text better. The size does not:
-# the last values differ by 22 % (0.84 of 3.77), the means of five by 11 % (0.44 of 3.94). Both
-# values were measured with dropout on, which raises them by an amount that nobody measured.
+# the last values differ by 22 % (0.84 of 3.77), the means of five by 11 % (0.44 of 3.94). All of
+# these train losses were measured with dropout on, which raises them by an amount that nobody has
+# measured.
 #
 # ## Best is not last
 #
@@ -108,9 +118,9 @@ for what, pick in (("best", min), ("last", lambda values: values[-1])):
     print(f"{what}: {a:.4f} at step {at[0]}, {b:.4f} at step {at[1]}; 12 minus 1: {b - a:+.4f}")
 
 # %% [markdown]
-# At the end the deeper model is 0.13 nats *worse* on text that it has not seen. And to pick the
-# best of 21 evaluations is to choose with the validation set the value that is then reported on it.
-# To call two such best values a tie, one would need to know how much a best value differs from seed
+# At the end the deeper model is 0.13 nats *worse* on text that it has not seen. And whoever picks
+# the best of 21 evaluations uses the validation set twice: to choose the value, and to report it.
+# To call two such best values a tie, one would have to know how much a best value varies from seed
 # to seed. There was one seed.
 #
 # ## The gap between train and validation
@@ -125,16 +135,17 @@ axes.axhline(0, color="C5", linestyle="--")
 axes.set(xlabel="optimizer step", ylabel="validation minus train loss\n(nats per token)")
 axes.set(xlim=(-10, 660), xticks=range(0, 501, 100))
 axes.set_title(
-    f"the gap grows to {gaps[1][-1]:.2f} nats,\nand to {gaps[12][-1]:.2f} with 12 layers"
+    f"the gap grows to {gaps[1][-1]:.2f} nats with 1 layer,\nand to {gaps[12][-1]:.2f} with 12"
 )
 plt.show()
 
 # %% [markdown]
 # What to see: at first the gap is small or negative, then it grows, to 1.95 nats with one layer and
-# 2.92 with twelve. Text that the model has seen ten to twenty times (the report's numbers leave
-# that open, as the table below says) is predicted far better than new text. A lower train loss with
-# a *higher* validation loss is what learning by heart looks like; nothing in these numbers asks for
-# reasoning. There is one run per depth (n = 1), and each train loss is of one batch.
+# 2.92 with twelve. The model predicts text that it has seen ten to twenty times far better than new
+# text. (Whether ten or twenty, the report's numbers leave open: see the table below.) A lower train
+# loss with a *higher* validation loss is what learning by heart looks like; nothing in these
+# numbers calls for reasoning as an explanation. There is one run per depth (n = 1), and each train
+# loss is of one batch.
 
 # %% [markdown]
 # ## Sentences against numbers
@@ -152,18 +163,18 @@ print(f"1 layer, lowest train loss {lowest:.2f}, at step {steps[train[1].index(l
 # |---|---|
 # | the curves part at step 50 for good | one layer is lower at 5 of 19 points since, up to 300 |
 # | one layer stops at about 3.8 | its lowest value is its last, 3.77; it was still falling |
-# | validation is tied, Δ < 0.005 | so are the best steps; the last differ by 0.13, against depth |
-# | 32 % more parameters | in total; in the layers, [twelve times](02_model.md) |
+# | validation is tied, Δ < 0.005 | at the best steps; at the last twelve layers lose by 0.13 |
+# | 32 % more parameters | in total; in the layers [twelve times](02_model.md) as many |
 # | about 420,000 tokens, 20 epochs | 25 steps × 16 × 512 tokens are 204,800 per epoch |
-# | the hypothesis is confirmed | one seed, no task with answers, no control of parameters |
+# | the hypothesis is confirmed | one seed, no task with checked answers, no control for parameters |
 #
 # ## Our own runs beside them
 #
-# Our runs have what the report lacked: three seeds per depth, and 600 problems to answer (about 480
-# different ones, some of them training problems in other words). They were made with the laptop
-# preset as it was then (`--preset depth` has its settings), on generated problems. They differ from
-# the report in nearly everything (text, size, 800 steps, loss on the answers alone), so do not
-# compare the numbers.
+# Our runs have what the report lacked: three seeds per depth, and 600 held-out problems to answer
+# (about 480 of them are different, and some are training problems in other words). They were made
+# on generated problems, with the laptop preset as it was at the time; today `--preset depth` has
+# those settings. They differ from the report's runs in nearly everything (text, size, 800 steps, a
+# loss on the answers alone), so do not compare their numbers with the report's.
 
 # %%
 folder = results.RESULTS / "main-job"
@@ -191,7 +202,9 @@ axes.minorticks_off()
 axes.set(xlabel="optimizer step", ylabel="validation loss\n(nats per token of the answer)")
 ends = {n: [row["val_loss"] for row in own[n]] for n in own}
 apart = {n: max(ends[n]) / min(ends[n]) for n in ends}
-axes.set_title(f"seeds end a factor of {apart[1]:.2f} apart,\nof {apart[12]:.0f} with 12 layers")
+axes.set_title(
+    f"1 layer: seeds end a factor of {apart[1]:.2f} apart;\n12 layers: a factor of {apart[12]:.0f}"
+)
 plt.show()
 
 # %% [markdown]
@@ -253,15 +266,15 @@ assert min(val[1][::2]) == min(val[1])
 assert round(min(val[12][::2]) - min(val[1][::2]), 3) == 0.020
 
 # %% [markdown]
-# 2. How many seeds would you need for a 95 % interval of ± 0.1, if accuracies scatter as our three
-#    of twelve layers do?
+# 2. How many seeds would you need for a 95 % interval of ± 0.1, if accuracies scatter as they do in
+#    our three runs of twelve layers?
 
 # %% [markdown] tags=["hint"]
 # The half width is t · s / √n. Take s from `own[12]`, and look for the first n that is enough;
 # `scipy.stats.t.ppf(0.975, n - 1)` is the t.
 
 # %% [markdown] tags=["answer"]
-# Dozens. And s itself is known badly from three runs.
+# Dozens. And from three runs, s itself is known only roughly.
 
 # %% tags=["answer"]
 s = statistics.stdev(row["accuracy"] for row in own[12])

@@ -13,12 +13,13 @@
 # - **parameters**: there are 12 times as many in the blocks;
 # - **memory**: with those parameters they can learn more of the training text by heart.
 #
-# A lower training loss fits all three. The article on those runs says itself that depth and
-# parameters are not separated, and proposes a single layer widened to as many parameters, and a
-# sweep over 1, 2, 4, 8 and 12 layers. Our study does both, and adds a model with the depth and
-# without the parameters. It measures the answers to problems that were held out. They are of three
-# families: chains of sums modulo ten, look-ups in a ring of six letters, and orderings of letters.
-# Each takes one to three steps, and the model writes these steps down before it answers.
+# A lower training loss fits all three. The article on those runs says itself that they do not
+# separate depth from parameters. It proposes two controls: a single layer widened until it has as
+# many parameters, and a sweep over 1, 2, 4, 8 and 12 layers. Our study does both, and adds a third:
+# a model that has the depth but not the parameters. Every model is scored on problems that were
+# held out from training. These come in three families: chains of sums modulo ten, look-ups in a
+# ring of six letters, and orderings of letters. Each takes one to three steps, and the model writes
+# these steps down before it answers.
 #
 # | model | parameters | depth |
 # |---|---|---|
@@ -27,8 +28,13 @@
 # | 1 layer, applied 12 times | few | 12 |
 # | 1 wide layer | many | 1 |
 #
-# To apply the same layers again goes back to the Universal Transformer (Dehghani et al. 2018,
-# [arXiv 1807.03819](https://arxiv.org/abs/1807.03819)); Saunshi et al. 2025 ([arXiv
+# **In short:** at equal steps, one layer applied 12 times answers more than one applied once, so
+# depth helped without more parameters; twelve layers answer most; the wide layer, with as many
+# parameters as twelve layers, stays far behind them. At equal CPU time things look different: see
+# [Depth or time?](16_depth_or_time.md).
+#
+# The idea of applying the same layers again goes back to the Universal Transformer (Dehghani et al.
+# 2018, [arXiv 1807.03819](https://arxiv.org/abs/1807.03819)); Saunshi et al. 2025 ([arXiv
 # 2502.17416](https://arxiv.org/abs/2502.17416)) study it for reasoning. The width of the last model
 # comes from `studies.depth.width_matched()`.
 
@@ -73,14 +79,14 @@ axes.annotate("guessing", (0.5, guess + 0.02), ha="center")
 short = [model.replace(", ", ",\n").replace("wide ", "wide\n") for model in runs]
 axes.set_xticks(range(len(runs)), short)
 axes.set(ylabel="accuracy on 600 held-out problems", ylim=(-0.03, 1.1))
-axes.set_title("twelve layers answer most, and every wide layer\nless than any of their runs")
+axes.set_title("twelve layers answer most; no wide layer\nreaches even their lowest run")
 plt.show()
 
 # %% [markdown]
 # What to see: twelve layers answer most, one layer applied twelve times comes next, and no wide
 # layer reaches the lowest run of twelve layers. Each dot is one run, with five seeds per model, all
-# trained for the same 800 steps on the same problems. Beside them are the mean and its 95 %
-# interval (Student's t, which does not know that an accuracy ends at 1).
+# trained for the same 800 steps on the same problems. Beside the dots are their mean and its 95 %
+# interval (Student's t, which does not know that an accuracy cannot exceed 1).
 #
 # The fifth model, called tuned, is there for fairness. With the learning rate of the others, 0.003,
 # the wide layer is badly trained: it does worse than the narrow one. At 0.001, with initial weights
@@ -89,10 +95,11 @@ plt.show()
 #
 # ## Differences, seed by seed
 #
-# Runs with the same seed share the order of the batches, so we subtract within a seed. An interval
-# that excludes 0 speaks for a difference at these sizes and this budget, but there are many pairs,
-# and the intervals are not corrected for that (exercise 1 does it for accuracy). Every pair of
-# models is here, both for accuracy and for loss; a lower loss is better.
+# Runs with the same seed see the batches in the same order, so we take the difference between two
+# models seed by seed. An interval that excludes 0 speaks for a difference at these sizes and this
+# budget. But there are many pairs, and the intervals are not corrected for their number (exercise 1
+# does that for accuracy). Every pair of models is here, both for accuracy and for loss; a lower
+# loss is better.
 
 # %%
 loop, deep = "1 layer, 12 times", "12 layers"
@@ -113,11 +120,10 @@ for metric in ("accuracy", "val_loss"):
         print(f"{b:>19} - {a:19}  {gap:+.3f}  {gap - half:+.3f} to {gap + half:+.3f}{note}")
 
 # %% [markdown]
-# The two measures do not always agree. In accuracy, one layer applied 12 times is better than one
-# layer applied once, by an interval that excludes 0; **in loss, that interval contains 0**. Against
-# the *tuned* wide layer, both intervals of the looped layer contain 0; in accuracy the difference
-# is +0.119, from -0.012 to +0.250. These are ten pairs and two measures, and the intervals are not
-# corrected for their number.
+# The two measures do not always agree. In accuracy, one layer applied 12 times (the *looped* layer)
+# is better than one applied once: the interval of the difference excludes 0. **In loss, the
+# interval contains 0.** Compared with the *tuned* wide layer, the looped layer's intervals contain
+# 0 in both measures; in accuracy the difference is +0.119, with an interval from -0.012 to +0.250.
 #
 # The five looped runs also differ in what they learned. All five answer the orderings of two
 # letters. Three learned nothing but orderings, one learned look-ups in full, and one learned them
@@ -153,6 +159,7 @@ _, left = plt.subplots(figsize=(3.4, 3.4))
 _, right = plt.subplots(figsize=(3.4, 3.4))
 for depth, found in by_depth.items():
     left.plot([depth] * len(found), [run["accuracy"] for run in found], "o", color="C0", alpha=0.6)
+left.set_title("deeper models answer more", fontsize=11)
 left.set(xlabel="layers", ylabel="accuracy, all problems", xticks=list(by_depth), ylim=(0, 1.03))
 for number, family in enumerate(("chain", "lookup", "order")):
     means = [
@@ -162,6 +169,7 @@ for number, family in enumerate(("chain", "lookup", "order")):
         for found in by_depth.values()
     ]
     right.plot(list(by_depth), means, "o-", color=f"C{number}", label=family)
+right.set_title("some runs with 8 and 12 layers learn chains", fontsize=11)
 right.set(
     xlabel="layers", ylabel="mean accuracy of a family", xticks=list(by_depth), ylim=(0, 1.03)
 )
@@ -169,27 +177,27 @@ right.legend()
 plt.show()
 
 # %% [markdown]
-# What to see: deeper models answer more, and two layers already answer more than one. In these 800
-# steps chains are answered (above 0.9) in three of five runs with eight layers, in three with
-# twelve, and in none with fewer; look-ups in one run with four layers, in one with eight and in two
-# with twelve. On the left each dot is one run, with five seeds per depth. On the right are the
-# means over the seeds for each family.
+# What to see: deeper models answer more, and two layers already answer more than one. On the left
+# each dot is one run, with five seeds per depth; on the right are the means over the seeds for each
+# family. Within these 800 steps chains are answered (above 0.9) in three of five runs with eight
+# layers, in three with twelve, and in none with fewer. Look-ups are answered in one run with four
+# layers, in one with eight and in two with twelve.
 #
-# A run learns a family rather suddenly, at a time that depends on the seed, and 800 steps are over
-# before every run has got there. A mean over such runs says how often a model gets there in this
-# budget. It does not say how good a depth is in the end.
+# A run learns a family rather suddenly, at a time that depends on the seed, and after 800 steps not
+# every run has got there. So a mean over these runs says how often a model gets there within the
+# budget, not how good a depth is in the end.
 #
-# [Another page](13_seeds.md) shows how a run learns a family suddenly, and how the number of
-# threads changes when. That is why the runs of 12 layers with seeds 0, 1 and 2 on [the page
-# before](04_logs.md), trained with the same settings but two threads, have other accuracies.
+# [Seeds, threads, luck](13_seeds.md) shows these sudden jumps, and how the number of CPU threads
+# changes when they come. That is why the runs of 12 layers with seeds 0, 1 and 2 on [the page
+# before](04_logs.md) have other accuracies than here: they had the same settings but two threads.
 #
 # ## The same with another recipe
 #
 # Does this depend on how the models are trained? Nothing in the comparison so far was tuned for
-# shallow models. The depth tasks of the [next page](06_depth_thresholds.md) are learned best by
+# shallow models. The depth tasks of [Depth thresholds](06_depth_thresholds.md) are learned best by
 # attention alone: no feed-forward part, initial weights of half the size, learning rate 0.002, no
-# weight decay, and a head of its own. Here are models of one, two and four layers, trained in that
-# way on the same problems for the same 800 steps:
+# weight decay, and a head that does not share its weights with the embedding. Here are models of
+# one, two and four layers, trained in that way on the same problems for the same 800 steps:
 
 # %%
 other = results.summary("attention-sweep")
@@ -207,28 +215,29 @@ for depth, found in attention.items():
 # %% [markdown]
 # Two layers of attention alone, with fewer parameters, answer 0.38 to 0.68 of the problems; two of
 # their three runs answer more than any run of two layers above. Four layers are not better than two
-# here. With three seeds the intervals are wide. But the recipe moves the accuracy of a shallow
-# model as much as some layers do, so the depth that a given accuracy needs depends on the recipe.
-# Read the figures above as: *with this recipe, in so many steps, so many layers got so far*. With
-# more steps and another recipe, one layer [learns chains as well](16_depth_or_time.md).
-# [Thinking against depth](07_thinking.md) goes on from here.
+# here. With three seeds the intervals are wide. But the recipe changes the accuracy of a shallow
+# model as much as a few more layers do. So how deep a model must be for a given accuracy depends on
+# the recipe. Read the figures above as: *with this recipe and this number of steps, this many
+# layers got this far*. With more steps and another recipe, one layer [learns chains as
+# well](16_depth_or_time.md). [Thinking against depth](07_thinking.md) goes on from here.
 #
 # ## What the evidence says
 #
 # For problems of this kind, at width 64, in 800 steps:
 #
 # - **Depth helped, with the same parameters, at equal steps.** One layer applied 12 times answers
-#   more problems than one applied once: +0.193, from +0.085 to +0.300. Its loss is lower too, but
-#   that interval contains 0. Each of its steps takes nearly eight times as long. At [equal CPU
-#   time](16_depth_or_time.md), with other settings, it is not ahead: -0.116, from -0.359 to +0.127
-#   (n = 6). With settings of its own it is, in six runs of six.
+#   more problems than one applied once: its accuracy is higher by 0.193, with an interval from
+#   +0.085 to +0.300. Its loss is lower too, but that interval contains 0. Each of its training
+#   steps takes nearly eight times as long. At [equal CPU time](16_depth_or_time.md), with other
+#   settings, it is not ahead: the difference is -0.116, with an interval from -0.359 to +0.127 (n =
+#   6). With settings of its own it is ahead, in six runs of six.
 # - **Parameters alone did not do it.** The wide layer has as many as twelve layers and stays far
 #   behind them, tuned or not. Whether the looped layer is better than the tuned wide one, these
 #   runs do not tell.
-# - **Perhaps they do more together.** Twelve layers with weights of their own answer more than one
-#   layer applied 12 times. The interval just excludes 0; corrected for the number of comparisons,
-#   it is no evidence. Loops also train differently, and their
-#   learning rate was not tuned, so part of the gap may be training.
+# - **Perhaps depth and parameters do more together.** Twelve layers with weights of their own
+#   answer more than one layer applied 12 times. The interval just excludes 0; once corrected for
+#   the number of comparisons, it is no evidence. Looped layers also train differently, and their
+#   learning rate was not tuned, so part of the gap may come from the training.
 #
 # On problems made for the purpose, with predictions written first, the same comparison is sharper:
 # [Depth by itself](12_rings.md).
@@ -236,10 +245,11 @@ for depth, found in attention.items():
 # The evidence does not say that this holds for chain-of-thought text written by people, at the
 # report's size, after longer training, with another recipe, or for other ways to spend parameters.
 #
-# Its test was also softer than [today's](../reference/problems.md). Of the 600 problems about 480
-# were different, and a test problem could be one of the training's in other words, for example an
-# ordering with its pairs swapped. That was so for all models alike. Today's preset `laptop` trains
-# attention alone, so that the first run learns; the settings of this page are the preset `depth`.
+# The test in this study was also softer than [today's](../reference/problems.md). Only about 480 of
+# the 600 problems were different, and a test problem could be a training problem in other words,
+# for example an ordering with its pairs swapped. This was the same for all models. Today's preset
+# `laptop` trains attention alone, so that the first run learns; the settings of this page are the
+# preset `depth`.
 #
 # **We see no sign of memory.** Every model's training loss, measured without dropout, is close to
 # its validation loss: with 20,000 problems and 800 steps there is little time to learn them by
@@ -303,19 +313,20 @@ below = {pair for pair, p in corrected.items() if p < 0.05}
 assert len(below) == 6 and {("1 layer", loop), (tuned, deep)} <= below and (loop, deep) not in below
 
 # %% [markdown]
-# 2. A t-test believes that differences scatter as a bell curve does. An exact test believes less:
-#    if the two models were equal, each of five differences could have had the other sign. What is
-#    the smallest p that it can give with five seeds, two-sided? How many seeds would it take for
-#    0.05?
+# 2. A t-test assumes that differences scatter like a bell curve. An exact test assumes less: if the
+#    two models were equal, each of the five differences could just as well have had the other sign.
+#    What is the smallest p that it can give with five seeds, two-sided? How many seeds would it
+#    take for 0.05?
 
 # %% [markdown] tags=["hint"]
 # With n seeds there are 2ⁿ ways to choose the signs, and two of them are the most extreme.
 
 # %% [markdown] tags=["answer"]
 # With five seeds it cannot get below 2/32 = 0.0625, whatever the runs are; six are needed. Where we
-# planned the number of runs ourselves, on [rings](12_rings.md), there are at least five in each of
-# two groups that are not paired. Five can reach 2/252 = 0.008 in a single test, which a correction
-# for eight tests makes 0.06; two groups of six can reach 2/924 = 0.002.
+# planned the number of runs in advance, on [rings](12_rings.md), we compare two groups that are not
+# paired, with at least five runs in each. Two groups of five can reach p = 2/252 = 0.008 in a
+# single test, and 0.06 after a correction for eight tests; two groups of six can reach 2/924 =
+# 0.002.
 
 # %% tags=["answer"]
 for n in range(4, 8):

@@ -23,22 +23,12 @@
 import matplotlib.pyplot as plt
 
 from studies import results, verdicts
+from studies.ring_runs import course, draw_courses, onset
 
 applied = {n: [] for n in (2, 3, 4, 5)}
 for run in results.stored_runs("ring/ring"):
     if run["d_model"] == 64 and run["n_loops"] in applied:  # not the wide layer
         applied[run["n_loops"]].append(run)
-
-
-def course(run, k):
-    """{step: accuracy k steps on} at each evaluation of a run."""
-    return {row["step"]: row["accuracy_by"]["lengths"][str(k)]["accuracy"] for row in run["log"]}
-
-
-def onset(run, k):
-    """The step of the first evaluation at which a run answers k steps on; None if there is none."""
-    return next((step for step, x in course(run, k).items() if x >= verdicts.LEARNED), None)
-
 
 both = {}
 for n, runs in applied.items():

@@ -1,16 +1,16 @@
 # %% [markdown]
 # # Ask the models
 #
-# **You will learn** what a model of one layer and a model of twelve answer to a problem of your
-# own, where each of them looked for every token that it wrote, and how short a program is that
-# runs them.<br>
+# **You will learn** how a model of one layer and a model of twelve answer a problem of your own,
+# where each of them looked while it wrote each token, and how short a program that runs them can
+# be.<br>
 # **Time** 5 to 10 s on two CPU cores.<br>
 # **Needs** PyTorch and Matplotlib; no GPU, no network.
 #
 # The models come from `python train.py --n_layers 12` and `--n_layers 1`, on a CPU. They were
 # trained on the same problems, in the same order, for the same number of steps. Compose a problem,
-# or draw one, and let both answer. They run here, in your browser: 0.66 MB are loaded when you ask,
-# and nothing that you do leaves the page.
+# or have one drawn at random, and let both models answer. They run here, in your browser: 0.66 MB
+# are loaded when you ask, and nothing that you do leaves the page.
 #
 # <div class="part ask-the-models" data-models="../../results/ask"><p>This part needs JavaScript.
 # The same answers from Python are below.</p></div>
@@ -18,11 +18,12 @@
 #
 # Things to try:
 #
-# - Ask for a sum, a ring and a line. Twelve layers answer nearly all of them. One layer writes in
-#   the right form, but what it writes is mostly a guess. Trained for as long as twelve layers, it
-#   learns sums as well ([Depth or time?](16_depth_or_time.md)).
-# - Choose a token that twelve layers wrote, and see where the model looked to write it. Move the
-#   slider: most layers look elsewhere.
+# - Ask about a sum (a *chain*), a ring (a *look-up*) and a line of letters (an *ordering*). The
+#   model of twelve layers answers nearly all such problems. The model of one layer writes in the
+#   right form, but what it writes is mostly a guess. Trained for as much CPU time as twelve layers,
+#   one layer learns sums, too ([Depth or time?](16_depth_or_time.md)).
+# - Choose a token that the model of twelve layers wrote, and see where one of the layers looked to
+#   write it. Move the slider to see the others: most layers look elsewhere.
 # - Ask for four steps around a ring. Training never asks for four, and with four even twelve layers
 #   are mostly wrong.
 #
@@ -81,9 +82,9 @@ for L, folder in folders.items():
 # %% [markdown]
 # ## Where it looks while it writes
 #
-# Take the look-up among these problems. For each token that twelve layers write, we ask all 48
-# heads how much weight they put on each token of the question, and keep the head that looks most
-# sharply.
+# Take the look-up among these problems. For each token that the model of twelve layers writes, we
+# ask all 48 heads how much weight they put on each token of the question, and keep the head that
+# puts the most on a single one.
 
 # %%
 lookup = some[1]
@@ -114,9 +115,9 @@ plt.show()
 # %% [markdown]
 # What to see: for each of the three letters of the walk there is one dark cell, on that letter in
 # the question. All three are found by the same head, in the second layer. The answer at the end
-# looks at the question less sharply: it stands in the written steps by then. Each row shows the one
-# head of 48 that looks most sharply, chosen after the fact, for one problem (n = 1), so this is a
-# picture of what happens and no measurement. [Looking inside](08_looking_inside.md) measures.
+# looks at the question less sharply: by then it already stands in the written steps. Each row shows
+# only the sharpest of the 48 heads, chosen after the fact, and for one problem (n = 1). So this is
+# a picture of what happens, not a measurement. [Looking inside](08_looking_inside.md) measures.
 #
 # ## The same model in another language
 #
@@ -144,11 +145,11 @@ plt.show()
 #   }
 # ```
 #
-# Compare it with `GPT.hidden()` in [the library](../reference/api.md#GPT). Three things differ.
-# Python takes all tokens of many conversations at once, here one token follows another. Python has
-# no loop over heads, because a tensor has an axis for them. And Python can also learn: nothing here
-# knows what a gradient is. A test compares the two programs. On twelve problems the logits differ
-# by less than 0.001 and the answers are the same, token by token.
+# Compare it with `GPT.hidden()` in [the library](../reference/api.md#GPT). Three things differ. The
+# Python takes all tokens of many conversations at once; here, one token follows another. The Python
+# has no loop over heads, because a tensor has an axis for them. And the Python can also learn;
+# nothing in the JavaScript knows what a gradient is. A test compares the two programs. On twelve
+# problems the logits differ by less than 0.001 and the answers are the same, token by token.
 
 # %% tags=["hide"]
 shares = {L: results.result(folder)["accuracy"] for L, folder in folders.items()}
@@ -172,8 +173,9 @@ assert min(seen[i].max() for i in walk) > 0.8 > 0.5 > seen[-1].max()
 # %% [markdown] tags=["answer"]
 # One layer answers more than half of the sums that it was asked in training, and none of the 46
 # others, though all 90 occur in training as steps of longer chains. Twelve layers answer all 90:
-# they carry such a step over to a question of its own. One layer does, too, if it [trains as
-# long](16_depth_or_time.md): it answers 0.83 to 1.00 of those that were held out.
+# what they learned as a step of a longer chain, they can also answer when it is asked by itself.
+# One layer can do this too, if it [trains as long](16_depth_or_time.md): it then answers 0.83 to
+# 1.00 of the held-out sums.
 
 # %% tags=["answer"]
 from minidepth_data import is_held_out  # noqa: E402
@@ -200,8 +202,9 @@ assert answered[12, "held out"] >= 45 and answered[12, "seen in training"] >= 43
 # Compare what it writes with the worked steps of the problem, letter by letter.
 
 # %% [markdown] tags=["answer"]
-# None is wrong. It writes one or two steps as they are and then stops, as if it had been asked for
-# one or two: it can walk on, but has never been asked for four and does not know how far to go.
+# None is wrong. The model writes one or two correct steps and then stops, as if it had been asked
+# for one or two. It can follow the ring, but it has never been asked for four steps and does not
+# know how far to go.
 
 # %% tags=["answer"]
 four = [md.problem_of(row) for row in md.embedded_rows(20, True, (4,), families=("lookup",))]
@@ -219,5 +222,5 @@ assert sum(right for _, right in walks) >= 19 and {n for n, _ in walks} == {1, 2
 
 # %% [markdown]
 # 3. To run: train two layers with `python train.py --n_layers 2`. Which families does it answer:
-#    those of one layer, those of twelve, or neither? [Depth or time?](16_depth_or_time.md) trains
-#    two layers for as long as twelve.
+#    those that one layer answers, those that twelve layers answer, or neither? [Depth or
+#    time?](16_depth_or_time.md) trains two layers for as long as twelve.
