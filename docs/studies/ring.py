@@ -262,13 +262,13 @@ def draw_applied(found, guess, path):
 def draw_map(found, path, answer="direct"):
     """Median accuracy by length and layers, and where it should begin; `found` as by_depth()
     gives."""
-    lengths = sorted(found)
+    lengths, medians = sorted(found), []
     columns = sorted({n for values in found.values() for n in values})
-    medians = []
     for length in lengths:
         shares = [found[length].get(n, [math.nan]) for n in columns]
         medians.append([statistics.median(part) for part in shares])
-    with figures.drawing(path, size=(2.5 + len(columns), 1.8 + 0.6 * len(lengths))) as (_, axes):
+    size = (max(6.0, 2.5 + len(columns)), 1.8 + 0.6 * len(lengths))  # the title needs the width
+    with figures.drawing(path, size=size) as (_, axes):
         figures.heat_map(axes, medians, ".2f", vmax=1)
         edge = [sum(n < layers_needed(length, answer) for n in columns) for length in lengths]
         x = [column - 0.5 for column in edge]

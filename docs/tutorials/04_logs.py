@@ -7,9 +7,9 @@
 # **Time** 5 to 15 s on two CPU cores; nothing is trained.<br>
 # **Needs** Matplotlib and SciPy; no GPU, no network.
 #
-# **What the two logs support:** in one run each, the model with twelve layers fitted the training text
-# better than the model with one, and at the last step it predicted new text worse, by 0.13 nats per
-# token. The rest of this page shows why they support no more.
+# **What the two logs support:** in one run each, the model with twelve layers fitted the training
+# text better than the model with one, and at the last step it predicted new text worse, by 0.13
+# nats per token. The rest of this page shows why they support no more.
 #
 # Two texts describe the same two runs, one of a model with one layer and one with twelve
 # ([sources](../reference/citing.md)). One is a *report*, which credits Costikoooo & CompactAI and
@@ -166,7 +166,7 @@ print(f"1 layer, lowest train loss {lowest:.2f}, at step {steps[train[1].index(l
 # | validation is tied, Δ < 0.005 | at the best steps; at the last twelve layers lose by 0.13 |
 # | 32 % more parameters | in total; in the layers [twelve times](02_model.md) as many |
 # | about 420,000 tokens, 20 epochs | 25 steps × 16 × 512 tokens are 204,800 per epoch |
-# | the hypothesis is confirmed | one seed, no task with checked answers, no control for parameters |
+# | the hypothesis is confirmed | one seed, no task with checked answers, parameters vary too |
 #
 # ## Our own runs beside them
 #
