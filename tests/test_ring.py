@@ -12,7 +12,7 @@ import torch
 import minidepth as md
 import train
 from conftest import changed
-from studies import find, ring, tasks
+from studies import find, ring, ring_runs, tasks
 
 TASK = tasks.TASKS["ring"]
 WRITTEN = dict(answer="written", lengths=(1, 3, 7), questions=5)
@@ -385,3 +385,27 @@ def test_a_grid_of_layers_has_a_figure(tmp_path):
         run["shortcut"] = 0.2
     TASK.figure(runs, str(tmp_path))
     assert (tmp_path / "lengths.png").stat().st_size > 5000
+
+
+def test_the_course_and_the_onset_of_a_run():
+    shares = {1: 0.1, 100: 0.95, 200: 0.85}
+    log = []
+    for step, share in shares.items():
+        log.append(dict(step=step, accuracy_by=dict(lengths={"2": dict(accuracy=share)})))
+    assert ring_runs.course(dict(log=log), 2) == shares
+    assert ring_runs.onset(dict(log=log), 2) == 100  # it need not last
+    assert ring_runs.onset(dict(log=log[:1]), 2) is None
+
+
+def test_the_map_of_what_was_learned_counts_runs_and_draws_where_a_way_is_known():
+    import matplotlib.pyplot as plt
+
+    by_depth = {1: {0: {1: 0.1, 2: 0.1}}, 2: {0: {1: 1.0, 2: 0.2}, 1: {1: 0.89, 2: 0.9}}}
+    learned = ring_runs.draw_learned("a title", by_depth)
+    assert learned == {(1, 1): (0, 1), (1, 2): (1, 2), (2, 1): (0, 1), (2, 2): (1, 2)}
+    axes = plt.gca()
+    assert axes.get_title() == "a title"
+    assert sorted(text.get_text() for text in axes.texts) == ["0/1", "0/1", "1/2", "1/2"]
+    edges = [line.get_xdata()[0] for line in axes.lines]
+    assert edges == [0.5, 1.5]  # one step from depth 2 on, two steps from 3 on
+    plt.close()

@@ -222,6 +222,15 @@ def test_the_third_try_at_the_second_step_is_quoted_as_it_was_logged():
     assert f"by seed, at {' '.join(f'{share:.3f}' for share in shares)}: 6 of 10" in page
 
 
+def test_four_steps_are_quoted_as_they_were_logged():
+    page = " ".join((results.RESULTS / "README.md").read_text(encoding="utf-8").split())
+    for n, word in ((3, "three"), (4, "four")):
+        runs = [run for run in results.stored_runs("ring/ring-four") if run["n_layers"] == n]
+        assert [run["seed"] for run in runs] == list(range(50, 55))
+        shares = [run["accuracy_by"]["lengths"]["4"]["accuracy"] for run in runs]
+        assert f"{word} layers {' '.join(f'{share:.3f}' for share in shares)}" in page
+
+
 def test_hops_are_judged_by_the_table_that_was_written_first():
     rows = {(row["model"], row["hops"]): row for row in verdicts.hop_rows()}
     assert len(rows) == 13 and rows["2 layers, 2 times", 4]["shares"] == "0.95 0.97 0.97 0.97 0.97"

@@ -270,7 +270,7 @@ assert [said["ring-layers", own[n]] for n in own] == ["holds", "fell", "holds"]
 assert said["ring-layers", "2 layers, 2 times"] == "fell"
 assert verdicts.sharing_row(runs)["measured"] == "0.57, 0.63"
 assert [learned["layers of\ntheir own", "direct"][2, n] for n in own] == [(0, 6), (0, 6), (5, 6)]
-for (way, answer), found in learned.items():
+for (_, answer), found in learned.items():
     for (k, depth), (good, _) in found.items():
         assert good == 0 or depth >= ring.layers_needed(k, answer)
 part = [run[2] for run in runs["ring-layers", "3 layers"].values()]
