@@ -177,7 +177,7 @@ def test_the_preset_follows_the_machine(capsys, monkeypatch):
         ("--resume {tmp}", "holds no run"),
         ("--resume {tmp}/corrupt", "is not the configuration of a run"),
         ("--export_hf {tmp} {tmp}/out", "holds no run"),
-        ("--out_dir {empty}/x --max_rows 50", "which is a file; give a folder"),
+        ("--out_dir {empty}/x --max_rows 50", "is not a folder; give one"),
     ],
 )
 def test_a_mistake_gets_one_line_and_exit_code_2(arguments, words, tmp_path, capsys):

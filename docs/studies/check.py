@@ -54,10 +54,10 @@ def flags(a, axes):
             )
     for folder in axes.get("out_dir", ()):
         here = os.path.abspath(folder)
-        while not os.path.lexists(here):
+        while not os.path.lexists(here) and here != os.path.dirname(here):  # a drive may be gone
             here = os.path.dirname(here)
         if not os.path.isdir(here):
-            raise ValueError(f"--out_dir {folder} is in {here}, which is a file; give a folder")
+            raise ValueError(f"--out_dir {folder}: {here} is not a folder; give one")
     done = [name for name in (*HEEDED, "resume", "bench") if a[name]]
     if len(done) > 1:
         raise ValueError(f"--{done[0]} and --{done[1]} are two things to do; give one of them")
