@@ -8,7 +8,7 @@ import statistics
 
 import pytest
 
-from studies import results, verdicts
+from studies import results, ring_runs, verdicts
 
 
 def test_fisher_is_the_share_of_tables_as_rare():
@@ -220,6 +220,18 @@ def test_the_third_try_at_the_second_step_is_quoted_as_it_was_logged():
     assert f"{verdicts.fisher([True] * 10, [False] * 10):.5f}" == "0.00001"
     shares = [run[2] for _, run in sorted(verdicts.runs_of("ring/gate/by-time").items())]
     assert f"by seed, at {' '.join(f'{share:.3f}' for share in shares)}: 6 of 10" in page
+
+
+def test_four_applications_with_the_gate_are_quoted_as_they_were_logged():
+    page = " ".join((results.RESULTS / "README.md").read_text(encoding="utf-8").split())
+    runs = results.stored_runs("ring/gate/four")
+    assert [run["seed"] for run in runs] == list(range(100, 110))
+    assert all(min(run.values()) > 0.9 for run in verdicts.runs_of("ring/gate/four").values())
+    came = sorted(ring_runs.onset(run, 2) for run in runs)
+    assert came == 3 * [600] + 7 * [700]
+    assert "two steps by step 600 (three runs) or 700 (seven)" in page
+    three = [ring_runs.onset(run, 2) for run in results.stored_runs("ring/gate/three")]
+    assert f"p = {verdicts.permutation(three, came):.4f} by a permutation test" in page
 
 
 def test_four_steps_are_quoted_as_they_were_logged():

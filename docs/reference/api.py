@@ -84,6 +84,7 @@ STUDIES = dict(
     fits="peak of_a_layer",
     bounds="product_seconds read_rate",
     verdicts="exact_interval fisher permutation holm hypothesis_rows contrast_rows show",
+    ring_runs="course onset draw_courses draw_learned",
 )
 
 
