@@ -254,6 +254,7 @@ class Cache:
     def append(self, k, v):
         """k and v (B, H, T, D) of T more tokens → those of all tokens."""
         start, self.length = self.length, self.length + k.size(2)
+        assert self.length <= self.most, "the cache is full"
         if self.buffer is None:
             self.buffer = k.new_empty(2, *k.shape[:2], self.most, k.size(3))
         self.buffer[0, :, :, start : self.length] = k

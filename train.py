@@ -257,6 +257,8 @@ def try_out(m, t):
     come from a hub."""
     from studies import check
 
+    if md.processes()[0]:
+        return  # under torchrun one process speaks
     md.unused(os.path.join(t.out_dir, t.name))
     check.files(t)
     if finder().away(t):
@@ -298,7 +300,9 @@ def run_command(arguments):
     from studies import check, processes
 
     if unknown:
-        check.unknown(unknown, [f"--{name}" for name in (*a, *(f.name for f in FIELDS))])
+        known = [f"--{name}" for name in ("help", *a, *(f.name for f in FIELDS))]
+        known += [f"--no-{f.name}" for f in FIELDS if f.type is bool]
+        check.unknown(unknown, known)
     check.once(arguments)
     # every flag's values: one each for a run, several for a grid
     axes = {f.name: a[f.name] for f in FIELDS if f.name in a}

@@ -117,7 +117,7 @@ def test_dry_run_prints_the_published_facts(capsys, n_layers, total, blocks):
         assert words in out
 
 
-def test_dry_run_says_what_is_in_a_file_and_refuses_what_training_would(tmp_path, capsys):
+def test_dry_run_says_what_is_in_a_file_and_refuses_a_folder_that_exists(tmp_path, capsys):
     rows = [dict(question=f"What is {i} + 1 ?", answer=f"{i + 1}") for i in range(60)]
     rows += [dict(question="unanswered")] * 3
     (tmp_path / "my.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
@@ -131,6 +131,11 @@ def test_dry_run_says_what_is_in_a_file_and_refuses_what_training_would(tmp_path
     (tmp_path / "runs" / "mine" / "config.json").write_text("{}")
     code, out, err = call(f"{flags} --name mine --dry_run", capsys)
     assert code == 2 and "mine exists; give another --name" in err
+    (tmp_path / "mine.py").write_text("from studies.tasks import TASKS\nTASK = TASKS['icqa']\n")
+    code, out, err = call(f"--data {tmp_path}/mine.py --dry_run", capsys)
+    assert code == 0 and "drawn anew each step" in out
+    code, out, err = call(f"--data {tmp_path}/mine.py --sizes pears=3 --dry_run", capsys)
+    assert code == 2 and "sizes pears is none of" in err
     code, out, err = call("--data icqa --dry_run", capsys)
     assert code == 0 and "drawn anew each step" in out
 

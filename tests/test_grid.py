@@ -424,7 +424,7 @@ def test_a_grid_says_so_when_its_data_has_changed_between_its_runs(tmp_path, cap
         f"--data {path} --out_dir {tmp_path}/runs --n_layers 1 --d_model 16 --n_heads 2 --steps 2"
     )
     line += " --warmup_steps 1 --block_size 60 --tokenizer_size 300 --eval_problems 0 --seed"
-    said = "seed 2 was not trained on the data of seed 0, though the settings are the same; train"
+    said = "seed 2 was not trained on the data of seed 0, though both name the same; delete "
     for seeds, kept in (("0 1", rows), ("0 1 2", rows[:70])):
         path.write_text("\n".join(json.dumps(row) for row in kept))
         assert train.main([*line.split(), *seeds.split()]) == 0

@@ -401,11 +401,13 @@ def test_the_map_of_what_was_learned_counts_runs_and_draws_where_a_way_is_known(
     import matplotlib.pyplot as plt
 
     by_depth = {1: {0: {1: 0.1, 2: 0.1}}, 2: {0: {1: 1.0, 2: 0.2}, 1: {1: 0.89, 2: 0.9}}}
+    by_depth[4] = {0: {1: 1.0, 2: 1.0}}
     learned = ring_runs.draw_learned("a title", by_depth)
-    assert learned == {(1, 1): (0, 1), (1, 2): (1, 2), (2, 1): (0, 1), (2, 2): (1, 2)}
+    assert [learned[1, depth] for depth in by_depth] == [(0, 1), (1, 2), (1, 1)]
+    assert [learned[2, depth] for depth in by_depth] == [(0, 1), (1, 2), (1, 1)]
     axes = plt.gca()
     assert axes.get_title() == "a title"
-    assert sorted(text.get_text() for text in axes.texts) == ["0/1", "0/1", "1/2", "1/2"]
+    assert sorted(text.get_text() for text in axes.texts) == sorted(["0/1", "1/2", "1/1"] * 2)
     edges = [line.get_xdata()[0] for line in axes.lines]
-    assert edges == [0.5, 1.5]  # one step from depth 2 on, two steps from 3 on
+    assert edges == [0.5, 1.5]  # one step from depth 2 on, two from 3 on: before the third column
     plt.close()

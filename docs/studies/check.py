@@ -26,16 +26,19 @@ MOST_TOKENS = 100_000  # of --max_new_tokens
 def once(arguments):
     """Raise ValueError for a flag that is given twice, of which argparse would heed the last."""
     names = [word.partition("=")[0] for word in arguments if word.startswith("--")]
+    names = [name.replace("--no-", "--", 1) for name in names]
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"{name} is given twice; give it once, with all its values after it")
+            raise ValueError(f"{name} is given twice; give it once, several values after it")
 
 
 def unknown(words, known):
     """Raise ValueError for what is left of a command line, with the flag that may be meant."""
     message = f"unrecognized arguments: {' '.join(words)}"
-    close = difflib.get_close_matches(words[0].partition("=")[0], known, 1)
-    meant = f"; is {close[0]} meant?" if close else "; see python train.py --help"
+    alike = {name.replace("-", "_"): name for name in known}  # an easy slip
+    typed = words[0].partition("=")[0].replace("-", "_")
+    close = difflib.get_close_matches(typed, alike, 1, cutoff=0.75)
+    meant = f"; is {alike[close[0]]} meant?" if close else "; see python train.py --help"
     raise ValueError(one_line(message) + meant)
 
 
@@ -158,8 +161,9 @@ def grid_data(cells):
         kinds[repr((cell.t.data, cell.t.loader, cell.t.sizes, cell.m.block_size))] = cell
     for cell in kinds.values():
         if cell.t.loader:
-            loader = find.study(cell.t.loader, "loader")
-            find.sizes_of(cell.t.sizes, getattr(loader, "SIZES", {}), f"loader {cell.t.loader}")
+            loader = find.loader_of(cell.t.loader)
+            if hasattr(loader, "SIZES"):
+                find.sizes_of(cell.t.sizes, loader.SIZES, f"loader {cell.t.loader}")
         elif find.names_task(cell.t.data[0]):
             find.load_data(cell.t, cell.m.block_size)
 

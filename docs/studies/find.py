@@ -188,14 +188,20 @@ def as_text(sizes):
     return tuple(texts)
 
 
+def loader_of(name):
+    """The module of a loader's name or file; ValueError for one that makes no data."""
+    loader = study(name, "loader")
+    if not hasattr(loader, "load_data"):
+        raise ValueError(
+            f"loader {name} makes no data; choose from {', '.join(offering('loader'))}"
+        )
+    return loader
+
+
 def load_data(config, block_size, tokenizer=None):
     """The Data of any TrainConfig: of a loader, a depth task, or text."""
     if config.loader:
-        loader = study(config.loader, "loader")
-        if not hasattr(loader, "load_data"):
-            raise ValueError(
-                f"loader {config.loader} makes no data; choose from {', '.join(offering('loader'))}"
-            )
+        loader = loader_of(config.loader)
         with own_code(config.loader, "the loader", "has a load_data() that failed"):
             data = loader.load_data(config, block_size, tokenizer)
         check_data(data, f"the loader {config.loader}")
@@ -225,12 +231,11 @@ def check_data(data, whose):
 
 def away(config, tokenizer=None):
     """Whether something of a TrainConfig's data is to come from the hub."""
-    for source in config.data:
-        local = source == "embedded" or source.endswith(md.FILES) or os.path.exists(source)
-        if not local and names_task(source):
-            return False  # it is drawn, without a tokenizer
-        if not local:
-            return True
+    named = [s for s in config.data if s != "embedded" and not s.endswith(md.FILES)]
+    if any(names_task(source) for source in named):
+        return False  # it is drawn, without a tokenizer
+    if any(not os.path.exists(source) for source in named):
+        return True
     if tokenizer or config.tokenizer == "embedded":
         return False
     return not os.path.isdir(config.tokenizer)

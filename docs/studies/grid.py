@@ -144,8 +144,9 @@ def grid(preset, cells, jobs=1, yes=False, dry_run=False, study=None, given=None
     lost = [cell for cell, _ in failed]
     good = [cell for cell in cells if cell not in lost]
     for one, other in other_data(good):
-        said = f"{other} was not trained on the data of {one}, though the settings are the same"
-        print(f"train.py: {said}; train one of them anew", file=sys.stderr)
+        said = f"{other} was not trained on the data of {one}, though both name the same"
+        advice = f"delete {other.folder} or {one.folder} and repeat the command"
+        print(f"train.py: {said}; {advice}", file=sys.stderr)
     if good:
         summarize(os.path.join(cells[0].t.out_dir, name), good, study)
     for cell, line in failed:

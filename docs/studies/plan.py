@@ -56,11 +56,13 @@ def own_rows(name, rows, preset, settings):
         raise ValueError(
             f"study {name}: rows() must give {{name: settings}}; it gave {found!r:.60}"
         )
-    names = list(found)
+    names, why = list(found), "; leave out the flag that makes them so"
     for i, row in enumerate(found.values()):
         for other in names[:i]:
             if found[other] == row:  # they would train in one folder
-                raise ValueError(f"study {name}: {other!r} and {names[i]!r} are the same settings")
+                raise ValueError(
+                    f"study {name}: {other!r} and {names[i]!r} are the same settings{why}"
+                )
     for field in dataclasses.fields(md.ModelConfig):
         given = settings.get(field.name)
         if given is not None and all(row.get(field.name) != given for row in found.values()):
