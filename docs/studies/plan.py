@@ -56,13 +56,10 @@ def own_rows(name, rows, preset, settings):
         raise ValueError(
             f"study {name}: rows() must give {{name: settings}}; it gave {found!r:.60}"
         )
-    names, why = list(found), "; leave out the flag that makes them so"
-    for i, row in enumerate(found.values()):
-        for other in names[:i]:
-            if found[other] == row:  # they would train in one folder
-                raise ValueError(
-                    f"study {name}: {other!r} and {names[i]!r} are the same settings{why}"
-                )
+    for one, other in itertools.combinations(found, 2):
+        if found[one] == found[other]:  # they would train in one folder
+            same = f"{one!r} and {other!r} are the same settings"
+            raise ValueError(f"study {name}: {same}; leave out the flag that makes them so")
     for field in dataclasses.fields(md.ModelConfig):
         given = settings.get(field.name)
         if given is not None and all(row.get(field.name) != given for row in found.values()):

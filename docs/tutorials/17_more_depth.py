@@ -84,9 +84,9 @@ plt.show()
 gate = {n: results.stored_runs(f"ring/gate/{name}") for n, name in ((3, "three"), (4, "four"))}
 came = {}
 for n, runs in gate.items():
-    learned = [run for run in runs if min(course(run, k)[1400] for k in (1, 2)) >= 0.9]
+    good = [min(course(run, k)[1400] for k in (1, 2)) >= verdicts.LEARNED for run in runs]
     came[n] = sorted(onset(run, 2) for run in runs)
-    print(f"applied {n} times: both lengths in {len(learned)} of {len(runs)};", end=" ")
+    print(f"applied {n} times: both lengths in {sum(good)} of {len(runs)};", end=" ")
     print(f"two steps came at {came[n][0]} to {came[n][-1]}")
 later = verdicts.permutation(came[3], came[4])
 print(f"that four are later: p = {later:.4f}, permutation test")
@@ -131,9 +131,8 @@ for n, runs in sorted(four.items()):
 # are two questions, and neither answers the other.
 
 # %%
-assert (
-    all(min(course(run, k)[1400] for k in (1, 2)) > 0.99 for run in gate[4]) and len(gate[4]) == 10
-)
+assert len(gate[4]) == 10
+assert all(min(course(run, k)[1400] for k in (1, 2)) > 0.99 for run in gate[4])
 assert came[3][::9] == [400, 600] and came[4][::9] == [600, 700] and f"{later:.4f}" == "0.0006"
 assert both == {2: 0, 3: 5, 4: 7, 5: 1}
 assert [sum(onset(run, 1) is None for run in applied[n]) for n in applied] == [0, 0, 1, 5]
