@@ -194,6 +194,10 @@ def configs(preset="laptop", **changes):
     values = PRESETS[preset] | changes
     if isinstance(values.get("data"), str):
         values["data"] = (values["data"],)
+    # the report's 50 steps are a tenth of its run: as much of one that is too short for them, or
+    # counted in epochs
+    if changes.get("epochs") or values.get("steps") in range(51):
+        values.setdefault("warmup_steps", 0.1)
     made = []
     for kind in (ModelConfig, TrainConfig):
         names = {f.name for f in dataclasses.fields(kind)} & values.keys()

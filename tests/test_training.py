@@ -534,6 +534,23 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     assert path.read_text() == "new"
 
 
+def test_a_run_too_short_for_the_warm_up_takes_a_tenth_of_it():
+    for changes, warmup in (
+        (dict(steps=20), 0.1),
+        (dict(steps=50), 0.1),
+        (dict(steps=51), 50),
+        (dict(steps=20, warmup_steps=7), 7),
+        (dict(epochs=2), 0.1),
+        (dict(epochs=0), 50),
+    ):
+        assert md.configs("laptop", **changes)[1].warmup_steps == warmup
+    t = md.configs("laptop", steps=20)[1]
+    rates = [md.lr_at(step, t) for step in range(20)]
+    assert rates[:3] == [0, t.lr / 2, t.lr] and max(rates[3:]) < t.lr
+    with pytest.raises(ValueError, match="steps 'abc' does not work"):
+        md.configs("laptop", steps="abc")
+
+
 @pytest.mark.parametrize(
     "changes, words",
     [

@@ -180,7 +180,7 @@ plt.show()
 # it on 20 steps.
 
 # %%
-short = dict(n_layers=1, steps=20, warmup_steps=5, max_rows=500, eval_every=10, eval_problems=0)
+short = dict(n_layers=1, steps=20, max_rows=500, eval_every=10, eval_problems=0)
 with contextlib.redirect_stdout(None):
     m, t = md.configs("laptop", **short, out_dir=folder, name="straight")
     straight = md.train(m, t)
