@@ -663,16 +663,20 @@ def lr_at(step, config):
     return floor + 0.5 * (1 + math.cos(math.pi * done)) * (config.lr - floor)
 
 
-def counted_steps(config, data):
-    """The TrainConfig with the steps that its epochs over data.train take, if it has any."""
-    if not config.epochs:
-        return config
-    if data.fresh:
-        raise ValueError(f"epochs {config.epochs}: a task's data never repeats; give --steps")
-    steps = config.epochs * len(data.train[0]) / (config.batch_size * config.grad_accum)
-    found = dataclasses.replace(config, steps=math.ceil(steps))
-    dataclasses.replace(found, epochs=0).validate()  # whether any are left after the warm-up
-    return found
+def fitted(m, t, data):
+    """The settings with what the data adds: the steps of its epochs, its sizes, its words."""
+    if t.epochs and data.fresh:
+        raise ValueError(f"epochs {t.epochs}: a task's data never repeats; give --steps")
+    if t.epochs:
+        steps = t.epochs * len(data.train[0]) / (t.batch_size * t.grad_accum)
+        t = dataclasses.replace(t, steps=math.ceil(steps))
+        dataclasses.replace(t, epochs=0).validate()  # whether any are left after the warm-up
+    t = dataclasses.replace(t, sizes=data.sizes)
+    m = dataclasses.replace(m, vocab_size=m.vocab_size or data.n_words)
+    if data.n_words > m.vocab_size:
+        what = f"vocab_size {m.vocab_size} is less than the data's {data.n_words} words"
+        raise ValueError(f"{what}; give at least that, or 0")
+    return m, t
 
 
 def pick_device(name):
@@ -1043,11 +1047,7 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
     folder = os.path.join(t.out_dir, t.name or f"{m.n_layers}-layers-seed-{t.seed}")
     data = data or load_data(t, m.block_size, saved_tokenizer(folder) if resume else None)
     data = dataclasses.replace(data, seed=t.seed, state=dict(data.state))
-    t = dataclasses.replace(counted_steps(t, data), sizes=data.sizes)
-    m = dataclasses.replace(m, vocab_size=m.vocab_size or data.n_words)
-    if data.n_words > m.vocab_size:
-        what = f"vocab_size {m.vocab_size} is less than the data's {data.n_words} words"
-        raise ValueError(f"{what}; give at least that, or 0")
+    m, t = fitted(m, t, data)
     run = Run(m, t, data, folder, say)
     os.makedirs(folder, exist_ok=True)
     lock = locked(folder) if run.first else contextlib.nullcontext()

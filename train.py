@@ -225,7 +225,7 @@ def run_training(m, t, resume=False):
     if t.compile:
         compiling.check(t)
     data = load_data(m, t, md.saved_tokenizer(folder) if resume else None)
-    t = md.counted_steps(t, data)
+    m, t = md.fitted(m, t, data)
     if first:
         print_facts(m, t, data)
     with processes.noted_signals(twice=True) as noted, processes.connected(folder):
@@ -255,16 +255,18 @@ def print_facts(m, t, data=None):
 def try_out(m, t):
     """Print the facts of a run that is not trained, with those of its data if none of it is to
     come from a hub."""
-    from studies import check
+    from studies import check, compiling
 
     if md.processes()[0]:
         return  # under torchrun one process speaks
     md.unused(os.path.join(t.out_dir, t.name))
     check.files(t)
+    if t.compile:
+        compiling.check(t)
     if finder().away(t):
         return print_facts(m, t)
     data = load_data(m, t)
-    print_facts(m, md.counted_steps(t, data), data)
+    print_facts(*md.fitted(m, t, data), data)
 
 
 def resume(run_dir, changes, dry_run=False):

@@ -163,7 +163,7 @@ def test_llmini_presets_are_the_published_ones(letter, layers, heads, width, tot
     assert (t.loader, t.sizes) == ("llmini", ("stride=128",))
     assert (t.packing, t.val_fraction, t.max_rows, t.loss_on) == ("pad", 0.05, 20_000, "all")
     data = md.Data((np.empty((152_708, 0)),) * 2, ())  # chunks, as published
-    steps = md.counted_steps(t, data).steps
+    steps = md.fitted(m, t, data)[1].steps
     assert steps == math.ceil(3 * 152_708 / 64)
     t = dataclasses.replace(t, steps=steps)
     rates = [md.lr_at(step, t) for step in range(steps)]

@@ -22,11 +22,12 @@ def _data(n):
 @pytest.mark.parametrize("epochs, n, batch, steps", [(3, 10, 4, 8), (1, 8, 8, 1), (2, 7, 16, 1)])
 def test_steps_follow_from_the_epochs(epochs, n, batch, steps):
     t = md.TrainConfig(epochs=epochs, batch_size=batch, warmup_steps=0)
-    assert md.counted_steps(t, _data(n)).steps == steps
-    assert md.counted_steps(dataclasses.replace(t, epochs=0), _data(n)).steps == t.steps
+    m = md.ModelConfig(vocab_size=9)
+    assert md.fitted(m, t, _data(n))[1].steps == steps
+    assert md.fitted(m, dataclasses.replace(t, epochs=0), _data(n))[1].steps == t.steps
     if steps > 1:
         with pytest.raises(ValueError, match=f"warmup_steps 50 leaves none of {steps} steps"):
-            md.counted_steps(dataclasses.replace(t, warmup_steps=50), _data(n))
+            md.fitted(m, dataclasses.replace(t, warmup_steps=50), _data(n))
 
 
 def test_a_run_of_epochs_ends_with_the_last_pass_and_resumes(tiny, data):

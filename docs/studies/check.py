@@ -154,18 +154,21 @@ def files(t):
 
 def grid_data(cells):
     """Raise ValueError, before a grid's first run starts, for data that no run could be made of: a
-    file that is not there, a loader that is none, sizes with which a task cannot draw."""
+    file that is not there, a loader that is none, sizes or epochs that the data does not take."""
     kinds = {}
     for cell in cells:
-        files(cell.t)
-        kinds[repr((cell.t.data, cell.t.loader, cell.t.sizes, cell.m.block_size))] = cell
+        t = cell.t
+        files(t)
+        kinds[repr((t.data, t.loader, t.sizes, t.epochs, cell.m.block_size))] = cell
     for cell in kinds.values():
         if cell.t.loader:
             loader = find.loader_of(cell.t.loader)
             if hasattr(loader, "SIZES"):
                 find.sizes_of(cell.t.sizes, loader.SIZES, f"loader {cell.t.loader}")
         elif find.names_task(cell.t.data[0]):
-            find.load_data(cell.t, cell.m.block_size)
+            md.fitted(cell.m, cell.t, find.load_data(cell.t, cell.m.block_size))
+        elif cell.t.sizes:
+            md.load_data(cell.t)  # says that text takes none
 
 
 def no_text(run_dir):

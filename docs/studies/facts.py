@@ -1,15 +1,13 @@
 """What follows from the settings, as the lines that the command prints before the first step."""
 
-import dataclasses
-
 import minidepth as md
 
 
 def facts(m, t, data=None):
-    """What follows from the settings, as the lines printed before the first step."""
+    """What follows from the settings, which with `data` are fitted to it, as the lines printed before
+    the first step."""
     T = m.block_size
     if data:
-        m = dataclasses.replace(m, vocab_size=m.vocab_size or data.n_words)
         T = data.val[0].shape[1]
     yield from model_facts(m, t)
     steps = f"{t.steps} steps" if data or not t.epochs else f"{t.epochs} epochs"

@@ -17,15 +17,15 @@ def rows(preset, settings):
     blocks, each row by itself, unless `sizes` say otherwise."""
     m, t = find.configs(preset, **settings | dict(packing="pad", sizes=()))
     data = find.load_data(t, m.block_size)
-    steps = md.counted_steps(t, data).steps
+    _, t = md.fitted(m, t, data)
     share = md.filled(*data.train).mean().item()
     print(f"padded blocks are {share:.1%} text: packed, {share:.1%} of the steps see as much of it")
     sizes = settings.get("sizes", ()) or ("val_packing=pad",)
     same = settings | dict(epochs=0, loader="packing", sizes=sizes)
     return {
-        "padded": same | dict(packing="pad", steps=steps),
-        "packed, same steps": same | dict(packing="pack", steps=steps),
-        "packed, same text": same | dict(packing="pack", steps=max(1, round(steps * share))),
+        "padded": same | dict(packing="pad", steps=t.steps),
+        "packed, same steps": same | dict(packing="pack", steps=t.steps),
+        "packed, same text": same | dict(packing="pack", steps=max(1, round(t.steps * share))),
     }
 
 
