@@ -276,10 +276,25 @@ def test_the_lengths_join_once_the_loss_is_below_the_gate(tmp_path):
     assert lengths_of(data, 10) == [1] and lengths_of(data, 11) == [1, 2]
 
 
+def test_the_gate_lets_one_length_in_at_a_time(tmp_path):
+    """The loss is a mean over the lengths asked: times their number it is that of the newest, if
+    the others are known."""
+    *_, data = gated(tmp_path, "three", ("questions=8", "lengths=1+2+4", "early=0.9", "gate=1"))
+    assert lengths_of(data, 0) == [1]
+    data.told(0.9)
+    assert lengths_of(data, 1) == [1, 2]
+    data.told(0.51)
+    assert lengths_of(data, 2) == [1, 2]
+    data.told(0.49)
+    assert lengths_of(data, 3) == [1, 2, 4]
+    data.told(0.0)
+    assert lengths_of(data, 4) == [1, 2, 4]
+
+
 def test_a_resumed_run_goes_on_behind_the_gate(tmp_path):
     m, t, data = gated(tmp_path, "whole")
     whole = md.train(m, t, data)
-    assert whole.data.state["ahead"] == 0.9
+    assert whole.data.state["ahead"] == pytest.approx(0.9)
     m, t, data = gated(tmp_path, "stopped")
     asked = iter([False] * 5 + [True])
     assert not md.train(m, t, data, stop=lambda: next(asked)).finished

@@ -4,8 +4,7 @@ import minidepth as md
 
 
 def facts(m, t, data=None):
-    """What follows from the settings, which with `data` are fitted to it, as the lines printed before
-    the first step."""
+    """The lines printed before the first step; with `data`, the settings are those fitted to it."""
     T = m.block_size
     if data:
         T = data.val[0].shape[1]

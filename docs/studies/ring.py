@@ -15,12 +15,10 @@ Telgarsky 2024, arXiv 2402.09268: ⌊log2 k⌋ + 2 layers suffice, and the depth
 a conjecture holds, unless the model is very wide or has very many heads). Two things differ here.
 First, a place sees only what stands before it. In k-hop all hops lead back, so every place can put
 its finds together; here a pair's successor may stand after it, so only questions can, and only with
-pairs or earlier questions. Letter by letter, k steps take k + 1 layers, whatever was asked before:
-as many for one step and for two, one more for four. Doubling needs an earlier question about the
-letter half way, which is one reason to ask many. Second, the ring is short. A layer that finds the
-letters j steps on and j steps back can rule them out: of a ring of 8, four steps on is all that is
-left when three steps either way are known, which four layers reach letter by letter. So with this
-ring four layers suffice for four steps by three ways, and an answer does not tell by which.
+pairs or earlier questions. Letter by letter, k steps take k + 1 layers: as many for one, two and
+three steps, one more for four. Doubling needs an earlier question about the letter half way.
+Second, the ring is short: letters found on both sides can be ruled out. Of a ring of 8, four steps
+on is all that is left when three either way are known: an answer does not tell how it was found.
 
 written, any k in two layers, as each step is the first one again. One layer in neither way: what it
 adds to a question depends on each place by itself, never on which letter stands beside which.
@@ -72,7 +70,7 @@ class ring(Task):
     half way round, for beyond that the other way is shorter; written, all the way.
 
     `early` is the share of training, from its start, in which the lengths join one by one, the
-    shortest first; once the loss has been below `gate` all of them are asked.
+    shortest first; the next joins sooner if the loss, times how many are asked, is below `gate`.
     """
 
     settings = dict(steps=1200, eval_every=100)
@@ -106,15 +104,20 @@ class ring(Task):
         tokens = torch.cat((pairs.flatten(1), asked.flatten(1)), 1)
         return tokens, F.pad(targets.flatten(1), (2 * ring, 0), value=-100)
 
-    def train_batch(self, done, batch, generator, lengths=(1, 2), early=0.3, **sizes):
-        n_open = len(lengths)
-        if done < early:
-            n_open = max(1, math.ceil((len(lengths) - 1) * done / early))
-        opened = sorted(lengths)[:n_open]
-        return self.draw(batch, generator, lengths=lengths, opened=opened, **sizes)
+    def n_asked(self, done, lengths=(1, 2), early=0.3, **_):
+        """How many of the lengths are asked when the share `done` of training is behind it."""
+        n = len(lengths)
+        return n if done >= early else max(1, math.ceil((n - 1) * done / early))
 
-    def ahead(self, loss, early=0.0, gate=0.0, **_):
-        return early if loss < gate else 0.0
+    def train_batch(self, done, batch, generator, **sizes):
+        opened = sorted(sizes.get("lengths", (1, 2)))[: self.n_asked(done, **sizes)]
+        return self.draw(batch, generator, opened=opened, **sizes)
+
+    def ahead(self, loss, done, lengths=(1, 2), early=0.3, gate=0.0, **_):
+        asked = self.n_asked(done, lengths, early)
+        if asked == len(lengths) or loss * asked >= gate:
+            return 0.0
+        return early * asked / (len(lengths) - 1) + 1e-9  # just after the next one joins
 
     def guess(self, ring, lengths, answer, **_):
         """Any other letter of the ring; of written steps each one that is not there yet."""
@@ -173,8 +176,8 @@ class ring(Task):
 
     def figure(self, runs, folder):
         """lengths.png of a grid: the error by length and layers."""
-        path = os.path.join(folder, "lengths.png")
-        figures.draw_by_layers(runs, path, "lengths", "error (share of questions)", "one look")
+        what = "lengths", "error (share of questions)", "one look"
+        figures.draw_by_layers(runs, os.path.join(folder, "lengths.png"), *what)
 
 
 def check(ring, lengths, answer):
@@ -262,11 +265,9 @@ def draw_applied(found, guess, path):
 def draw_map(found, path, answer="direct"):
     """Median accuracy by length and layers, and where it should begin; `found` as by_depth()
     gives."""
-    lengths, medians = sorted(found), []
+    lengths = sorted(found)
     columns = sorted({n for values in found.values() for n in values})
-    for length in lengths:
-        shares = [found[length].get(n, [math.nan]) for n in columns]
-        medians.append([statistics.median(part) for part in shares])
+    medians = [[statistics.median(found[k].get(n, [math.nan])) for n in columns] for k in lengths]
     size = (max(6.0, 2.5 + len(columns)), 1.8 + 0.6 * len(lengths))  # the title needs the width
     with figures.drawing(path, size=size) as (_, axes):
         figures.heat_map(axes, medians, ".2f", vmax=1)
@@ -293,8 +294,6 @@ def figure(runs, folder):
     if applied:
         draw_applied(applied, runs[0]["guess"], os.path.join(folder, "applied.png"))
     own = by_depth(runs, lambda model: model.endswith(("layer", "layers")))
-    if own:
-        # a question answered directly is guessed as well at any length, a written one is not
-        ways = {run["guess"] for run in runs}
-        answer = "direct" if len(ways) == 1 else "written"
+    if own:  # a question answered directly is guessed as well at any length, a written one is not
+        answer = "direct" if len({run["guess"] for run in runs}) == 1 else "written"
         draw_map(own, os.path.join(folder, "layers.png"), answer)

@@ -39,9 +39,9 @@ class Task:
         """What training draws when the share `done` of its steps, from 0 to 1, is behind it."""
         return self.draw(batch, generator, **sizes)
 
-    def ahead(self, loss, **sizes):
-        """What `done` is from now on at least, after a step with this loss: for a curriculum that
-        goes on as soon as its beginning is learned."""
+    def ahead(self, loss, done, **sizes):
+        """What `done` is from now on at least, after a step drawn at `done` that had this loss: for
+        a curriculum that goes on as soon as its beginning is learned."""
         return 0.0
 
     def guess(self, **sizes):
@@ -103,13 +103,14 @@ class TaskData(md.Data):
     task: Task = None
     task_sizes: dict = field(default_factory=dict)  # all of them
     steps: int = 1  # of the whole training
+    done: float = 0.0  # that of the last draw()
 
     def draw(self, step, n):
-        done = max(step / self.steps, self.state.get("ahead", 0.0))
-        return self.task.train_batch(done, n, md.generator(self.seed, step), **self.task_sizes)
+        self.done = max(step / self.steps, self.state.get("ahead", 0.0))
+        return self.task.train_batch(self.done, n, md.generator(self.seed, step), **self.task_sizes)
 
     def told(self, loss):
-        ahead = self.task.ahead(loss, **self.task_sizes)
+        ahead = self.task.ahead(loss, self.done, **self.task_sizes)
         self.state["ahead"] = max(ahead, self.state.get("ahead", 0.0))
 
     def measure(self, model):
