@@ -2,18 +2,21 @@
 # # Thinking against depth
 #
 # **You will learn** how far written steps can stand in for layers, and layers for written steps, on
-# problems that need one look after another, and why "not learned" is not "cannot be learned".<br>
+# problems where each look depends on the one before, and why "not learned" is not "cannot be
+# learned".<br>
 # **Time** 5 to 10 s: the runs are stored.<br>
 # **Needs** [Depth, parameters, memory](05_caveats.md).
 #
-# A layer is a serial step: what it computes can use what the layer below computed. A written token
-# is a serial step, too: the next token can use all that went into it, and passes through every
-# layer again. So a model that writes its work can take more serial steps than it has layers. Feng
-# et al. 2023 ([arXiv 2305.15408](https://arxiv.org/abs/2305.15408)) and Merrill & Sabharwal 2024
-# ([arXiv 2310.07923](https://arxiv.org/abs/2310.07923)) say what this can buy in principle. Here is
-# the small, measured version.
+# **Two layers that write their steps down learned problems of one, two and three steps in three of
+# three runs.** Of nine runs of two to four layers that answer at once, two learned two steps and
+# none learned three.
 #
-# The same problem, answered in two ways:
+# Layers work one after another: each can use what the layer below it computed. Written tokens come
+# one after another, too: the next token can use what has been written, and passes through every
+# layer again. So a model that writes its work down can take more steps than it has layers. Feng et
+# al. 2023 ([arXiv 2305.15408](https://arxiv.org/abs/2305.15408)) and Merrill & Sabharwal 2024
+# ([arXiv 2310.07923](https://arxiv.org/abs/2310.07923)) say what this can buy in principle. This
+# page measures it on a small problem, answered in two ways:
 
 # %%
 import matplotlib.pyplot as plt
@@ -32,13 +35,13 @@ for way in ways:
 # three steps along it. Each step is one look, and where to look depends on the look before.
 # Guessing finds one in five.
 #
-# Two grids train attention alone on such problems for 6,000 steps: models of one and two layers
-# with worked steps, and models of one to four layers without. A
-# [curriculum](../reference/glossary.md#curriculum) begins with problems of one step, and adds the
-# next length when the last one is learned. All of it takes less than an hour on two CPU cores. The
-# commands are printed as they were typed; some of their flags
-# [have new names](../reference/flags.md#flags-that-are-gone): `--answer direct`, for instance, is
-# now `--sizes answer=direct`.
+# In two sets of runs, models without a feed-forward part are trained on such problems for 6,000
+# steps: one and two layers with the steps written down (*thinking*), and one to four layers without
+# (*direct*). A [curriculum](../reference/glossary.md#curriculum) begins with problems of one step
+# and adds the next length when the last one is learned. All of it takes less than an hour on two
+# CPU cores. The commands are printed as they were typed; some of their flags [have new
+# names](../reference/flags.md#flags-that-are-gone): `--answer direct`, for instance, is now
+# `--sizes answer=direct`.
 
 # %%
 found = {}  # {(way, layers): accuracies by kind of problem, of each seed}
@@ -75,42 +78,45 @@ for way in ways:
 plt.show()
 
 # %% [markdown]
-# What to see: with worked steps two layers answer problems of every length, in every run. Without
-# them, a problem of one step takes two layers; longer problems are learned in part, by some runs,
-# and more layers do not make that more likely. Each dot is one run, with three seeds per model;
-# lines join the best of the three; the dotted line is guessing.
+# What to see: with the steps written down, two layers answer problems of every length, in every
+# run. Without them, problems of one step take two layers. Of the longer problems some runs learn a
+# part and none learns all, and four layers do worse at them than three. Each dot is one run, with
+# three seeds per model; lines join the best of the three; the dotted line is guessing. No problem
+# of the test was in the training.
 #
 # ## What this says
 #
-# **Written steps did what layers did not.** Two layers with worked steps are enough for one, two
-# and three looks. One layer learned none of them, with or without written steps, in three runs
-# each: in a model of attention alone, as these are, the known way to find the letter after another
-# is [a copy and a match](06_depth_thresholds.md), an induction head, and that is two layers. Each
-# written step is one such look, and for the next one the model starts again from its first layer.
-# Of nine direct runs with two to four layers, none answers three steps in nine of ten cases.
+# **Written steps did what layers did not.** Two layers that write are enough for one, two and three
+# looks. Of nine direct runs with two to four layers, none answers three steps in nine of ten cases.
+# Each written step is one look, and for the next one the model starts again from its first layer.
+# One layer learned no length in three runs of each kind, with steps written or without. That fits
+# the known way to find the letter after another, [a copy and a match](06_depth_thresholds.md): in
+# models of attention alone, as these are, it takes two layers.
 #
-# **A third layer helped, but not surely.** Two runs learned two steps to nine of ten cases, and
-# both have three layers. One run of two layers answers seven of ten problems of two steps and of
-# three. We had expected guessing there, and have not looked into how it does that. Six letters are
-# few, and there may be a rule that works for most rings with one look.
+# **A third layer may have helped.** Two of the three runs with three layers answer two steps in
+# more than nine of ten cases; no run with two or four layers does. But one run of two layers
+# answers seven of ten problems of two steps and of three, where we had expected guessing. We have
+# not looked into how. Six letters are few, and there may be a rule that works for most rings with
+# one look.
 #
 # **Training need not find what a depth allows.** One run of three layers never learned the first
-# step. Four layers can do all that three can, by leaving one unused; yet none of their runs learned
-# a second step in this budget, and one had only begun on the first. So "accuracy against layers"
-# measures training as much as reach. With worked steps there is less to find: one look, learned
-# once, serves for all. The thinking runs of two layers knew all lengths at their evaluation at step
-# 500; the direct ones did not know one step yet.
+# step. Four layers can do all that three can, by leaving one unused; yet in these 6,000 steps none
+# of their runs learned two steps, and one answers only half of the problems of one. So a plot of
+# accuracy against layers shows how well training went as much as what a depth allows. With written
+# steps there is less to find: one look, learned once, serves for all. At step 500 two layers that
+# write knew all lengths, while two layers that answer directly were still at problems of one step.
 #
-# These are three seeds per model. [Depth by itself](12_rings.md) repeats this with six, on rings
-# drawn anew for each sequence: two layers learn to write up to seven steps, one layer learns none.
-# Of the 28 runs first planned there that answer directly and are deep enough for two steps, 10
-# learned them.
+# Three seeds per model are few. [Depth by itself](12_rings.md) has six or ten, on rings drawn anew
+# for each sequence. Two layers learn to write up to seven steps in six of six runs, one layer in
+# none. Answered directly, two steps are learned by one layer applied three times in five of ten
+# runs, and with a later way of training in ten of ten; four layers learn them in five of six runs,
+# three in none.
 #
-# What helps in the written steps is that they can be read again: more tokens that say nothing, or
-# steps that are targets but are not written, do not help two layers on rings ([Written steps, taken
-# apart](14_written_steps.md)).
+# What helps in the written steps is that they can be read again. For two layers on rings, more
+# tokens that say nothing do not help, nor do steps that are targets but are not written ([Written
+# steps, taken apart](14_written_steps.md)).
 #
-# The price of writing is tokens. Each is a pass of its own through the model when it answers.
+# The price of writing is tokens: each one that is written goes through the whole model once more.
 
 # %%
 rows = {way: md.embedded_rows(900, families=("lookup",), direct=way == "direct") for way in ways}
@@ -122,11 +128,12 @@ for way in ways:
     print(f"{way:8} tokens of an answer with 1, 2, 3 steps:", *tokens.values())
 
 # %% [markdown]
-# ## Sums: patience rather than depth
+# ## Sums: two layers and patience
 #
-# Chains of sums look as serial as look-ups: from 8 add 7, add 3, add 5 modulo 10. But a sum can be
-# taken in any order, so one look at all numbers at once might be enough. Here one and two layers
-# are asked for two to four sums directly, without a curriculum and with ten thousand steps:
+# Chains of sums (from 8 add 7, add 3, add 5 modulo 10) look as if each step needed the one before,
+# too. But a sum can be taken in any order, so one look at all numbers at once might be enough. Here
+# one and two layers answer two to four sums directly, after ten thousand steps of training without
+# a curriculum:
 
 # %%
 print(results.summary("chains-direct")["command"])
@@ -148,22 +155,23 @@ for L, values in chains.items():
     print(f"{L} layers: accuracy", *(f"{v:.3f}" for v in sorted(values)), "guessing 0.1")
 
 # %% [markdown]
-# What to see: with one layer nothing is learned. With two, the loss stays where it is for 1,500
-# steps and then falls slowly: in one run far enough to answer nearly all problems, in one most of
-# them, in the third hardly any yet. Anyone who had stopped at 1,500 steps would have reported that
-# two layers cannot add. Each line is one run, with three seeds per model.
+# What to see: with one layer the loss hardly changes and the answers stay at guessing. With two
+# layers it hardly changes until step 1,500 or later, and then falls slowly: by step 10,000 one run
+# answers nearly all problems, one most of them, and the third hardly any. Whoever had stopped at
+# 1,500 steps would have reported that two layers do not learn to add. Each line is one run, with
+# three seeds per model.
 #
 # ## Not learned is not "cannot"
 #
 # An earlier version of this page reported that no model learned look-ups or chains directly: nine
 # runs with 1, 2 and 4 layers, all at guessing ([the runs](../results/README.md#direct)). That was
-# true and said little. What has changed since then is the training: attention alone, without a
-# feed-forward part, smaller initial weights, a lower learning rate, a head of its own, one family
-# instead of three, five times as many problems, and for look-ups a curriculum. We found this recipe
-# by trying about fifteen settings, mostly with seed 0, on the same held-out problems, and did not
-# tune it for each depth. So "did not" above is about this recipe: a model that guesses here may
-# learn with another one. What would show a limit of depth is a reason why no training can pass it,
-# or many recipes that all stop at the same place.
+# true and said little. What has changed since then is the training: no feed-forward part, smaller
+# initial weights, a lower learning rate, an output matrix of its own, one kind of problem instead
+# of three, five times as many problems, and for look-ups a curriculum. We found these settings by
+# trying about fifteen, mostly with seed 0 and on the same test problems, and did not tune them for
+# each depth. So "did not" above is about these settings: a model that guesses here may learn with
+# others. To show a limit of depth takes a reason why no training can pass it; many ways of training
+# that all stop at the same place would at least suggest one.
 
 
 # %%
@@ -189,17 +197,17 @@ assert max(chains[2]) > 0.9 and max(chains[1]) < 0.2
 # %% [markdown]
 # ## Exercises
 #
-# 1. Reading what it has written, a model passes each token through all layers. Count passes of a
-#    token through a layer, for the answer alone: two layers that write, against four that answer
-#    directly. Which is cheaper for three steps, and for how many layers are the two equal?
+# 1. A *pass* is one token through one layer. Count the passes for an answer of three steps, the
+#    answer alone, with two layers that write and with four that answer directly. Which is cheaper?
+#    With how many layers would a direct answer cost as much as the written one?
 
 # %% [markdown] tags=["hint"]
 # Tokens of the answer, times layers. The numbers of tokens stand above.
 
 # %% [markdown] tags=["answer"]
-# Answering directly is slightly cheaper, 20 passes against 22, because a direct answer has five
-# tokens, too, with the marks around it. The two would be equal at 4.4 layers. But of the four-layer
-# models above none answers three steps: these passes buy no right answers.
+# The direct answer is slightly cheaper, 20 passes against 22, because it has five tokens, too, with
+# the marks around it. The two would cost the same at 4.4 layers. But no model of four layers above
+# answers three steps: its passes buy no right answers.
 
 # %% tags=["answer"]
 answers = {}
@@ -212,15 +220,15 @@ print(f"equal with {writing / answers['direct']:.1f} layers")
 assert (writing, direct) == (22, 20)
 
 # %% [markdown]
-# 2. Two layers with worked steps learned everything in three runs of three. Between what limits
-#    does that leave the share of all such runs that would, at 95 %?
+# 2. Two layers that write learned everything in three of three runs. If we trained a great many
+#    more, what share of them might learn it? Give the 95 % interval.
 
 # %% [markdown] tags=["hint"]
-# How rarely could it succeed, if three successes of three should still come in one case of forty?
+# How small could that share be, if three of three should still happen in one case of forty?
 
 # %% [markdown] tags=["answer"]
-# Between 0.29 and 1: if three runs in ten succeeded, three of three would come in one case of 40.
-# Three runs are a hint. With [six of six](12_rings.md) the limit is 0.54.
+# Between 0.29 and 1: if a share of 0.29 learned it, three of three would happen in one case of 40.
+# So three runs are a hint, no more. With [six of six](12_rings.md) the lower limit is 0.54.
 
 # %% tags=["answer"]
 for n in (3, 6, 10):
@@ -231,6 +239,6 @@ assert round(verdicts.exact_interval(3, 3)[0], 2) == 0.29
 # %% [markdown]
 # 3. To run, with a prediction written down first: leave out the curriculum, `python train.py
 #    --preset thinking --n_layers 3 --sizes answer=direct,curriculum=0`; ask for four steps,
-#    `--problem_steps 1,2,3,4`, with four and five layers; and give one layer the depth of four,
+#    `--problem_steps 1,2,3,4`, with four and five layers; and apply one layer four times,
 #    `--preset thinking --sizes answer=direct --n_layers 1 --n_loops 4`. How many steps does each
-#    manage?
+#    model learn?

@@ -1,14 +1,14 @@
 # %% [markdown]
 # # Looking inside: attention, and how to count it
 #
-# **You will learn** to get attention weights out of a model, to measure them by entropy and
-# sparsity, to see why 51 % in a published table is really 2 %, and to check what a map suggests by
-# switching heads off.<br>
+# **You will learn** how to get attention weights out of a model and measure them by entropy and
+# sparsity, why 51 % in a published table is really about 2 %, and how to check by switching heads
+# off what a map suggests.<br>
 # **Time** 20 to 30 s on two CPU cores.<br>
 # **Needs** PyTorch and Matplotlib; no GPU, no network.
 #
-# Attention weights are easy to look at and easy to misread. This page measures first, looks second,
-# and then intervenes.
+# Attention weights are easy to look at and easy to misread. This page first measures them, then
+# looks at them, and then switches heads off to see what depends on them.
 
 # %%
 import contextlib
@@ -24,14 +24,15 @@ from studies import attention, figures, looks, parts, results, tasks
 # %% [markdown]
 # ## Two measures
 #
-# A query spreads a weight of 1 over the keys that it may see.
+# A *query*, the token that looks, spreads a weight of 1 over its *keys*: itself and the tokens
+# before it.
 #
-# - **Entropy**, H = −Σ p ln p, in nats: 0 if all weight is on one key, ln n if it is equal on n.
-#   e^H reads as a number of keys.
+# - **Entropy**, H = −Σ p ln p, in nats: 0 if all weight is on one key, ln n if it is equal on n. So
+#   e^H can be read as a number of keys.
 # - **Sparsity**: the share of keys whose weight is below 0.001.
 #
-# Begin with a case whose answer is known: attention that is equal over all keys in sight, with T =
-# 256 tokens. No attention is less sparse.
+# Begin with a case whose answer is known: equal attention to all keys, with T = 256 tokens. Nothing
+# can be less sparse.
 
 # %%
 T = 256
@@ -44,15 +45,15 @@ print(f"sparsity {right['sparsity'].item():.3f} over keys in sight")
 print(f"sparsity {masked['sparsity'].item():.3f} over the whole T × T square")
 
 # %% [markdown]
-# The last number is the mistake. Half of the square is the future, which the mask sets to exactly
-# 0. If you count those entries, any causal model looks "50 % sparse" before it has learned
-# anything. The share of masked entries is f = (T − 1) / 2T; for T = 256 that is 0.498.
+# The last number comes from a mistake. Nearly half of the square is the future, which the mask sets
+# to exactly 0. If you count those entries, any causal model looks about "50 % sparse" before it has
+# learned anything. The share of masked entries is f = (T − 1) / 2T; for T = 256 that is 0.498.
 #
 # ## A published table, corrected
 #
-# LLmini, a small study of three models (A, B, C), published entropy and sparsity per layer at T =
-# 256. Its lowest sparsity is 0.505. Let s be the sparsity that counts masked entries and v the one
-# that does not. Then s = f + (1 − f) v, so v = (s − f) / (1 − f).
+# LLmini, a small study of three models (A, B, C), published the entropy and sparsity of each layer
+# at T = 256. Its lowest sparsity is 0.505. Let s be the sparsity with masked entries counted, and v
+# the one without. Then s = f + (1 − f) v, so v = (s − f) / (1 − f).
 
 # %%
 f = (T - 1) / (2 * T)
@@ -87,24 +88,25 @@ axes.set_title(f"the first layers are {low:.0%} to {high:.0%} sparse,\nnot {said
 plt.show()
 
 # %% [markdown]
-# What to see: corrected, layer 1 is about 2 % sparse, and the growth with depth is larger than it
-# looked, up to 56 %. The published values begin at the dashed line, which is where attention
-# without any sparsity lies. There is one model per variant (n = 1); the spread over seeds was not
-# published.
+# What to see: corrected, the first layers are about 2 % sparse instead of 51 %. The rise to the
+# sparsest layer is steeper than it looked, to 56 % at most; after it, sparsity falls again in all
+# three models. The published values begin just above the dashed line, where attention without any
+# sparsity lies. There is one model per variant (n = 1); how much seeds differ was not published.
 #
-# The correction is arithmetic and assumes that masked entries were counted. Two facts speak for
-# that: no published value lies below f, and every first layer lies within 0.014 above it. A
-# threshold of 0.001 also depends on T: equal attention over more than 1,000 keys is "100 % sparse".
-# So `head_stats()` gives `relative_sparsity` as well, whose threshold is a tenth of the equal
-# share.
+# The correction assumes that masked entries were counted; the rest is arithmetic. Two facts speak
+# for that assumption: no published value lies below f, and every first layer lies within 0.014
+# above it. A fixed threshold of 0.001 has another fault: equal attention over more than 1,000 keys
+# is "100 % sparse". So `head_stats()` gives `relative_sparsity` as well, whose threshold is a tenth
+# of the weight that equal attention would give.
 
 # %% [markdown]
 # ## A model of our own
 #
 # [One look against many](01_hypothesis.md) argued how two layers answer a question from its
-# context: in the first, each answer copies the question before it; in the second, an induction head
-# finds for each query the answer that carries its question. We train that model, and one of a
-# single layer, and look.
+# context. In the first layer, each answer copies the question before it. In the second, each
+# question asked (below, these are *the queries*) finds the answer that carries it; a head that does
+# so is known as an induction head. We train such a model of two layers, and one of a single layer,
+# and look.
 
 # %%
 runs = []
@@ -118,24 +120,25 @@ run, data = runs[1], runs[1].data
 # %% [markdown]
 # ## Where does it look?
 #
-# Here is one test sequence: eight questions, each followed by its answer, and then the questions
-# again. Choose which one is asked, and move the slider through the training. Each line is one token
-# looking at another. Its width is the weight that the head gives, in a lower layer times the width
-# of the line above it, so that only looks that reach the answer stand out.
+# Here is one test sequence: eight questions, each followed by its answer, and then the eight
+# questions in another order. Choose which one is asked, and move the slider through the training.
+# Each line is one token looking at another. Its width is the weight that the head gives; in the
+# lower layer this is multiplied by how strongly the looking token is itself looked at from above,
+# so that only looks that reach the answer stand out.
 
 # %% tags=["hide"]
 without = "This part needs JavaScript. The maps below show the same sequence after the last step."
 parts.show("look", looks.story(runs), without)
 
 # %% [markdown]
-# With one layer, the lines fan out over all the answers for as long as it trains: the question
-# cannot tell which of them belongs to it. With two layers it is the same until about step 100. By
-# step 150 two things have come together: in layer 1 each answer looks at the question before it,
-# and in layer 2 the question looks at the answer that now carries its name.
+# With one layer, the lines fan out over all the answers for as long as it trains: nothing tells the
+# question which of them is its own. With two layers it is the same until about step 100. By step
+# 150 two things have come together: in layer 1 each answer looks at the question before it, and in
+# layer 2 the question looks at the answer that now carries its name.
 #
 # ## Maps and numbers
 #
-# The same as numbers, for the model of two layers:
+# Here are measures of the model of two layers:
 
 # %%
 base = data.measure(run.model)["accuracy"]
@@ -151,8 +154,8 @@ for layer in range(2):
         )
 
 # %% [markdown]
-# How much weight do answers give to the token before them? How much do queries give to the right
-# answer? We count over 200 sequences.
+# How much weight do answers give to the token before them, and how much do the queries give to the
+# right answer? The means are over 200 sequences.
 
 # %%
 sequences, targets = (torch.as_tensor(part[:200]).long() for part in data.val)
@@ -172,8 +175,8 @@ copier, finder = max(copies, key=copies.get), max(finds, key=finds.get)
 early_find = max(finds[0, 0], finds[0, 1])
 
 # %% [markdown]
-# Here are the two heads with the highest of these weights, on a single test sequence. Rows are
-# tokens that look, columns are tokens looked at.
+# Of each kind, here is the head with the highest weight, on a single test sequence. Rows are tokens
+# that look, columns are tokens looked at.
 
 # %%
 words = [f"q{i}" if i < 16 else f"a{i - 16}" for i in sequences[0].tolist()]
@@ -200,8 +203,8 @@ plt.show()
 # %% [markdown]
 # ## Switch heads off
 #
-# A map shows where a head looks. It does not show that the answer depends on it. `ablated()`
-# removes a head's contribution while the model runs.
+# A map shows where a head looks. It does not show that the answer depends on it. `ablated()` takes
+# away what a head adds while the model runs.
 
 # %%
 without = {}
@@ -215,10 +218,11 @@ with attention.ablated(run.model, [(0, 0), (0, 1)]):
 print(f"without all of layer 1: {no_first_layer:.3f}; any answer shown: {1 / 8:.3f}")
 
 # %% [markdown]
-# Without its first layer the model answers no more than naming any answer shown would give, 1 in 8.
-# That fits "copy, then match". Here one head of layer 1 does most of the copying. In layer 2 either
-# head can be switched off alone, since both find the answer; we did not switch off both. It is one
-# model with one seed; exercise 1 asks what is the same with others.
+# Without its first layer the model is right no more often than by naming any answer shown, 1 time
+# in 8. That fits "copy, then match". Here one head of layer 1 does most of the copying. In layer 2
+# either head can be switched off alone, since both look at the right answer; [Depth
+# thresholds](06_depth_thresholds.md) switches off both. This is one model with one seed; exercise 3
+# asks what is the same with others.
 
 # %%
 assert abs(right["entropy"].item() - math.lgamma(T + 1) / T) < 1e-3
@@ -236,14 +240,15 @@ assert min(without[0, 0], without[0, 1]) < 0.4
 # %% [markdown]
 # ## Exercises
 #
-# 1. Compute `attention.attention_stats(maps, count_masked=True)` for the model of two layers,
-#    whose sequences have T = 24. Which f do you need to get back to the right values?
+# 1. Compute `attention.attention_stats(maps, count_masked=True)` for the model of two layers, whose
+#    sequences have T = 24. With which f does the formula above turn these sparsities into the right
+#    ones?
 
 # %% [markdown] tags=["hint"]
 # f is the share of the T × T square that is masked.
 
 # %% [markdown] tags=["answer"]
-# f = 23/48 = 0.479, and the same formula as above gives the right values back.
+# f = 23/48 = 0.479, put into the same formula as above.
 
 # %% tags=["answer"]
 counted = attention.attention_stats(maps, count_masked=True)["sparsity"]
@@ -260,13 +265,13 @@ for layer in range(2):
 #    it from the trained one?
 
 # %% [markdown] tags=["hint"]
-# What does attention look like that has no preference yet? Compare with the first example of this
-# page.
+# What does attention look like in a model that has no preference yet? Compare with the first
+# example of this page.
 
 # %% [markdown] tags=["answer"]
-# Both can: an untrained head is close to equal attention, so its sparsity is 0 and its entropy is
-# near the largest possible. But entropy also says how *far* a head is from equal attention, while
-# a sparsity of 0 says no more than that no weight is below the threshold.
+# Both can, over all heads: an untrained head is close to equal attention, so its sparsity is 0 and
+# its entropy is near the largest possible. But entropy also says how *far* a head is from equal
+# attention, while a sparsity of 0 says only that no weight is below the threshold.
 
 # %% tags=["answer"]
 torch.manual_seed(0)
@@ -280,5 +285,5 @@ assert untrained["sparsity"].max() == 0 and untrained["entropy"].min() > 0.9 * e
 assert stats["entropy"].min() < 0.8 * equal
 
 # %% [markdown]
-# 3. To run: train with seeds 1 and 2 and repeat the count and the ablation. Is there always one
-#    head that copies?
+# 3. To run: train with seeds 1 and 2 (`seed=1` among the `sizes`), count the weights and switch
+#    heads off again. Is there always one head that copies?
