@@ -1,17 +1,18 @@
 # %% [markdown]
 # # Seeds, threads, luck
 #
-# **You will learn** when in a run a kind of problem is learned, why two runs of the same seed can
-# end differently, and how many runs a claim takes.<br>
+# **You will learn** when during a run each kind of problem is learned, why two runs of the same
+# seed can end differently, and how many runs a claim takes.<br>
 # **Time** 5 to 15 s: nothing is trained here, the runs took hours and are stored.<br>
 # **Needs** [Depth, parameters, memory](05_caveats.md).
 #
 # ## When does it happen?
 #
-# The first run of most readers is `python train.py --n_layers 12`. Its log holds the accuracy for
-# each family of problems at every evaluation, on 33 problems of each (on 600 in all at the last
-# step). These are ten seeds that had not been looked at when the settings were fixed, and the same
-# ten with one layer:
+# The first run of most readers is `python train.py --n_layers 12`. At every evaluation its log
+# holds the accuracy on each family of problems (look-ups, orderings, and chains of sums): on 33
+# problems of each, and at the last step on 600 in all. Here are ten fresh seeds, which had no part
+# in the choice of the settings, with one layer and with twelve. For each run the cell prints the
+# first evaluation at which 0.9 of a family was answered, and – if there was none:
 
 # %%
 import statistics
@@ -55,15 +56,16 @@ all_axes[1].set_xlabel("step")
 plt.show()
 
 # %% [markdown]
-# What to see: with twelve layers, look-ups come suddenly, after 200 steps or more in which few of
-# them are answered: from fewer than half to nine of ten in 50 or 100 steps. Orderings grow
-# more evenly, and chains come last, when the learning rate has fallen. One run is different: with
-# seed 125 chains are there at step 700 and look-ups only at step 900. With one layer no family gets
-# there in these 1,100 steps; orderings come halfway. Thin lines are runs, thick ones medians over
-# the ten seeds. Between the first and the last run to learn chains lie 200 steps, between the first
-# and the last to learn look-ups 650: whoever stops there, with one seed, reports luck.
+# What to see: twelve layers learn look-ups suddenly. For 200 steps or more they answer few of them;
+# then, within 50 or 100 steps, their share goes from less than half to nine of ten. Orderings grow
+# more evenly, and chains come last, when the learning rate has already fallen. One run is
+# different: with seed 125, chains are learned at step 700 and look-ups only at step 900. One layer
+# learns no family in these 1,100 steps; of the orderings it answers between 0.4 and 0.8. Each thin
+# line is one run, each thick one the median of ten seeds. The first and the last run to learn
+# chains are 200 steps apart, and 650 for look-ups: whoever trains a single seed, and stops in
+# between, reports luck.
 #
-# Ten seeds are not many either. We ran ten more, with two threads each:
+# Ten seeds are not many either. Here are ten more, run with two threads each:
 
 # %%
 ten_more = [results.result(path) for path in sorted(folder.glob("12-layers-seed-*-2-threads"))]
@@ -72,15 +74,16 @@ for run in ten_more:
     print(f"seed {run['seed']}: accuracy {run['accuracy']:.3f}; at 0.9 from step: {steps}")
 
 # %% [markdown]
-# These ten learn in the usual order, look-ups first and chains last. The ten of the figure alone
-# would have said that one run in ten takes chains first, and these ten that none does.
+# All of these learn in the usual order, look-ups first and chains last. From the ten of the figure
+# alone, one would have said that one run in ten learns chains before look-ups; from these ten
+# alone, that none does.
 #
-# The settings of this command have been fixed six times, and run on fresh seeds each time.
-# [A first run that learns](15_first_run.md) tells why some of those runs failed, and how that was
-# found.
+# We have chosen the settings of this command six times, and each time run it on fresh seeds. What
+# went wrong in some of those runs, and how we looked for the reason, is told in [A first run that
+# learns](15_first_run.md).
 #
-# Even eighty runs can mislead. Look at the chains that one layer answers, in all first runs of one
-# layer that are stored, of these settings and of earlier ones:
+# Even eighty runs can mislead, if all of them stop too early. Here is the share of chains answered
+# in every stored first run of one layer, with these settings and with earlier ones:
 
 # %%
 flat = [results.result(path) for path in sorted(results.RESULTS.glob("first-run*/1-layers-seed-*"))]
@@ -90,14 +93,15 @@ print(f"{len(chains)} runs: chains {low:.2f} to {third:.2f},", end=" ")
 print(f"{second:.2f} with seed {other}, {best:.2f} with seed {lucky}")
 
 # %% [markdown]
-# Two runs stand out, and three more are above 0.2, where guessing finds 0.10. "One layer does not
-# learn chains" is what each of the 75 others says, alone or together, and it is wrong: given 8,487
-# steps, [six runs of six](16_depth_or_time.md) learn them.
+# None of them learns chains. Two runs stand out, and three more are above 0.2, where guessing finds
+# 0.10; the 75 others show no sign of learning them. "One layer does not learn chains" seems safe
+# after eighty runs, and it is wrong: given 8,487 steps, and fresh rows for all of them, [six runs
+# of six](16_depth_or_time.md) learn them.
 #
 # ## The last bit of a sum
 #
 # The pages [The logs](04_logs.md) and [Depth, parameters, memory](05_caveats.md) both show runs of
-# twelve layers with seeds 0, 1 and 2. They have the same settings, and other accuracies:
+# twelve layers with seeds 0, 1 and 2. The settings are the same, the accuracies are not:
 
 # %%
 folder = results.RESULTS / "main-job"
@@ -115,20 +119,20 @@ for one, other in list(zip(before[0]["log"], here[0]["log"]))[:4]:
     print(f"step {one['step']:3}: {one['train_loss']:.7f} {other['train_loss']:.7f}")
 
 # %% [markdown]
-# What differs is the number of threads, and the version of the code, whose changes are in other
-# parts: the one-layer runs of the three seeds answer exactly as many problems in both. A sum that
-# two threads share is added up in another order, so its last bit can differ, and training amplifies
-# that. The losses are equal at step 1, differ in the seventh digit at step 50, and by 0.03 at step
-# 100; in the end seed 0 answers 0.975 of the problems in one run and 0.860 in the other. So do not
-# expect the same run from the same seed with another number of threads. This is one more reason to
-# look at several runs.
+# Two things differ: the number of threads, and the version of the code. With one layer the same
+# three seeds answer exactly as many problems in both, so we take the two versions to train alike,
+# and the threads to be the cause. When two threads share a sum, they add it up in another order, so
+# that its last bit can differ; training amplifies that. The losses are equal at step 1, differ in
+# the seventh digit at step 50, and by 0.03 at step 100; in the end seed 0 answers 0.975 of the
+# problems in one run and 0.860 in the other. So do not expect the same run from the same seed with
+# another number of threads. This is one more reason to look at several runs.
 #
 # ## How many runs?
 #
-# Suppose that a model learns in half of its runs, and another in one of ten. With one run of each
-# the better model looks better in 45 cases of 100, the two look alike in half of them, and the
-# worse one wins in five. Fisher's exact test says how many runs it takes before so large a
-# difference is rare by luck alone. If the shares come out exactly as they are:
+# Suppose that one model learns in half of its runs, and another in one run of ten. If you run each
+# once, the better model looks better in 45 cases of 100, the two look alike in 50, and the worse
+# one looks better in five. With more runs, Fisher's exact test says how often luck alone would make
+# a difference at least as large as the one seen. If the shares come out exactly as they are:
 
 # %%
 for n in (10, 20, 30):
@@ -139,10 +143,11 @@ for n in (10, 20, 30):
     print(f"half of {n} may be {low:.2f} to {high:.2f} of all runs")
 
 # %% [markdown]
-# Ten runs of each are not enough for that, twenty are. The interval is Clopper and Pearson's.
-# [Depth by itself](12_rings.md) has ten runs of each of its main models, enough for larger
-# differences alone. This is why comparisons with three or five runs say so, and why a share is
-# never given without the number of runs.
+# Ten runs of each are not enough, for luck alone makes such a difference more often than one time
+# in twenty (p above 0.05). Twenty are enough if the shares come out exactly so, which they need
+# not. The intervals are 95 % intervals (Clopper and Pearson). [Depth by itself](12_rings.md) has
+# ten runs of each of its main models, which is enough only for larger differences. This is why
+# these pages give the number of runs beside a share, above all where it is three or five.
 
 # %%
 assert set(sum(onsets[1].values(), [])) == {None}
@@ -168,11 +173,11 @@ assert verdicts.fisher([True] * 10 + [False] * 10, [True] * 2 + [False] * 18) < 
 # %% [markdown]
 # ## Exercises
 #
-# 1. If twelve layers learn chains at some step between 650 and 850, in how many of the ten runs
-#    would a look at step 650 have found them?
+# 1. Twelve layers learn chains at some step between 650 and 850. In how many of the ten runs of the
+#    figure would you have found them learned if you had looked at step 650?
 
 # %% [markdown] tags=["hint"]
-# The line for chains above has the step of each run.
+# The first cell of this page prints the step for each run, in the line for chains.
 
 # %% [markdown] tags=["answer"]
 # In two:
@@ -182,12 +187,12 @@ print(sum(step <= 650 for step in onsets[12]["chain"]))
 assert sum(step <= 650 for step in onsets[12]["chain"]) == 2
 
 # %% [markdown]
-# 2. Train seed 0 with one thread and with two: `OMP_NUM_THREADS=1 python train.py --n_layers 12`.
-#    At which evaluation do the two differ first?
+# 2. Train seed 0 with one thread, `OMP_NUM_THREADS=1 python train.py --n_layers 12 --name one`, and
+#    with two (and another name). At which evaluation do the two runs first differ?
 
 # %% [markdown] tags=["hint"]
-# Both runs write a `log.jsonl`. Compare `train_loss`, line by line, with all its digits.
+# Both runs write a `log.jsonl`. Compare `train_loss` line by line, in all its digits.
 
 # %% [markdown] tags=["answer"]
-# It depends on the machine. In the runs above, the losses were equal to seven digits at step 1,
-# differed in the seventh at step 50, and in the second at step 100.
+# It depends on the machine. In the runs above, the losses were equal at step 1, differed in the
+# seventh digit at step 50, and by 0.03 at step 100.

@@ -6,17 +6,20 @@
 # **Time** 5 to 15 s: nothing is trained here, the runs are stored.<br>
 # **Needs** [Depth by itself](12_rings.md).
 #
-# A model of two layers that writes each letter on its way along a ring answers seven steps on. If
-# it has to answer at once, it gets one step far. But a model that writes has three things more than
-# one that answers at once: **time**, since each token is another pass through the layers;
-# **supervision**, since each step is a target in training; and **something to read**, since the
-# steps stand there for the tokens after them. Here they are taken apart.
+# **What helps here is to have the steps to read.** Two layers that write each letter on the way
+# along a ring answer seven steps on; those that have to answer at once got no further than one
+# step. But a model that writes has three things more than one that answers at once: **time**, since
+# each token is another pass through the layers; **supervision**, since each step is a target in
+# training; and **something to read**, since the tokens after a step can look at it. On this page
+# they are taken apart.
 #
 # ## Seven ways to ask the same questions
 #
 # The rings are those of [Depth by itself](12_rings.md): eight letters, pairs in mixed order, then
-# questions of one, two or three steps. Each question is a number and a letter, and two more places
-# to write in. The ways differ in what stands at these places, and in what is a target:
+# questions of one, two or three steps. Each question has four places: a number, a letter, and two
+# places to write in. The ways differ in what stands in these two, and in where the model has a
+# target. Here is a question of three steps in each way; a dot is a blank, and a dash means that
+# there is no target:
 
 # %%
 import json
@@ -31,7 +34,7 @@ task, letters = tasks.TASKS["written"], "abcdefghijklmnop.123"
 
 
 def said(numbers):
-    """Tokens or targets as text: a dot is a blank, a line no target."""
+    """Tokens or targets as text: a dot is a blank, a dash no target."""
     return " ".join("–" if number < 0 else letters[number] for number in numbers.tolist())
 
 
@@ -42,17 +45,19 @@ for way in written.WAYS:
     print(f"{way:10} reads {said(shown[three])}   is to say {said(wanted[three])}")
 
 # %% [markdown]
-# `filler` has the time of the written steps and nothing else, like the dots of Pfau, Merrill &
-# Bowman (2024, [arXiv 2404.15758](https://arxiv.org/abs/2404.15758)). `random` fills the places
-# with letters that say nothing. `hidden` has every step as a target, and never sees one written.
-# `given` sees all steps and is never asked for them. `backwards` writes the same letters, the last
-# one first.
+# `direct` has to answer at once, at the letter. `filler` has the time of the written steps and
+# nothing else, like the dots of Pfau, Merrill & Bowman (2024, [arXiv
+# 2404.15758](https://arxiv.org/abs/2404.15758)). `random` fills the two places with letters that
+# say nothing. `hidden` has every step as a target, and never sees one written. `given` sees the
+# true steps on the way, and only the answer is a target. `written` sees them, and each is a target.
+# `backwards` writes the same letters on the way, the last one first, and then the answer.
 #
 # ## The prediction
 #
-# Two layers do one look-up at a place: they know what is one step from a letter that stands there,
-# and no more. So we expected a way to be learned as far as each of its targets is one step from a
-# letter that can be read. It was [written down](../results/written/predictions.md) before the runs:
+# We took two layers to do one look-up at each place: they find what is one step from a letter that
+# stands there, and no more. So we expected a way to be learned as far as each of its targets is one
+# step from a letter that can be read. This was [written down](../results/written/predictions.md)
+# before the runs:
 #
 # | way | one step | two steps | three steps |
 # |---|---|---|---|
@@ -60,9 +65,10 @@ for way in written.WAYS:
 # | backwards | learned | learned | not |
 # | given, written | learned | learned | learned |
 #
-# *Learned* is 0.9 or more of the questions at the last of 1,000 steps, on rings never trained on;
-# *not* is 0.3 or less. With five seeds of each way, all five have to agree. A question counts if
-# every target of it is right, with what the way shows before each place.
+# *Learned* is an accuracy of 0.9 or more at the last of 1,000 steps, on rings that were never
+# trained on; *not* is 0.3 or less. There are five seeds of each way, and all five have to agree. A
+# question counts as right if all its targets are, each of them answered with the tokens that the
+# way shows before it.
 
 # %%
 hypotheses, contrasts = written.predictions()
@@ -88,28 +94,28 @@ axes.set(xlabel="steps on", title="What is learned goes with what can be read")
 plt.show()
 
 # %% [markdown]
-# What to see: every way learns one step. Further steps are learned where each target is one step
-# from a letter that stands there, and nowhere else. Cells give the median accuracy, and how many of
-# the five runs learned it; guessing finds 0.14 of single answers.
+# What to see: every way learns one step. Two and three steps are learned where each target is one
+# step from a letter that stands there, and nowhere else. Each cell gives the median accuracy, and
+# how many of the five runs learned it. A guess at a single letter is right 0.14 of the time.
 #
-# **Time alone did not help.** Two more tokens, blank or filled with letters that say nothing, left
-# two steps at guessing in ten of ten runs. With two layers this is what theory expects: each of
-# these tokens has two layers as well, and nothing that one of them finds can be read by the next
-# one's *first* layer. More tokens side by side are more width, not more depth. Pfau and others
-# found a task that such tokens do help with; there the work can be done side by side.
+# **Time alone did not help.** With two more tokens, blank or filled with letters that say nothing,
+# two steps stayed at guessing in ten of ten runs. This is what one would expect of two layers: each
+# of these tokens has only two layers as well, and what its second layer finds, no later token can
+# read in its *first*. More tokens side by side are more width, not more depth. Pfau and others
+# found a task in which such tokens do help; there the work can be done side by side.
 #
-# **Nor did supervision alone.** With each step as a target but never in sight, the second step
-# stays where it was. **What helped was to have the steps to read**, even if nobody asked for them
-# in training. And the order matters: written backwards, the same three letters do not help. The
-# letter two steps on would have to be found without the one between. Even with the true letters
-# shown before each place, about 1 question in 60 comes out right, as many as if two of its three
-# letters were guessed. Which two, we have not measured.
+# **Nor did supervision alone.** With each step as a target but never in sight, two steps stayed at
+# guessing as well. **What helped was to have the steps to read**, even if nobody asked for them in
+# training. The order matters, too: written backwards, the same letters do not help with three
+# steps, for the letter two steps on has to be found before the one between is there. Even with the
+# true letters shown before each place, about 1 question in 60 comes out right, as many as if two of
+# its three letters were guessed. Which two, we have not measured.
 #
 # ## Would it write them itself?
 #
-# The runs of `given` were never asked for a step on the way, and their test shows the true steps.
-# What if such a model has to write them? At each place we take the letter that it finds likeliest,
-# put it there, and go on:
+# The runs of `given` were never asked for a step on the way, and in their test the true steps are
+# shown. What if such a model has to write them itself? At each place we take the letter that it
+# finds likeliest, put it there, and go on:
 
 # %%
 stored = json.loads((results.RESULTS / "written" / "own.json").read_text(encoding="utf-8"))
@@ -122,10 +128,11 @@ for (way, k), shares in own.items():
     print(f"{way:9} {k} steps of its own: accuracy", *(f"{x:.2f}" for x in sorted(shares)))
 
 # %% [markdown]
-# The sixth hypothesis, 0.9 at two steps in three of five runs of `given`, holds in all five. A
-# model that was taught only to finish can also do all that comes before, because each step is the
-# same look as the last one. So in this task the supervision of the steps is not what makes them
-# possible. Nor did it make them come sooner, as far as evaluations every 100 steps can tell:
+# It can. The sixth hypothesis, W6, asked for 0.9 at two steps in three of five runs of `given`, and
+# it holds in all five. A model that was taught only the last step writes the others as well,
+# presumably because each of them is the same look-up. So in this task the steps do not have to be
+# targets. Nor were they learned sooner where they were, as far as evaluations every 100 steps can
+# tell:
 
 # %%
 soon = {}
@@ -139,22 +146,24 @@ for way in ("given", "written"):
     print(f"{way:7} three steps at 0.9 from step", *soon[way])
 
 # %% [markdown]
-# Training asks for three steps from step 300 on. Most of these runs know them at step 200, before
-# they were ever asked: a model that has learned the look, and can read the last letter, can go on.
+# Training asks for three steps from step 300 on. Six of these ten runs answer them at step 200,
+# before they were ever asked: once a model has learned the look-up, and can read the last letter,
+# it can go on.
 #
-# `backwards` answers two steps of its own, which are the same in both directions, and guesses at
-# three, whose first letter would have to be found two steps away.
+# `backwards` answers two steps with what it has written itself: one letter on the way is the same
+# in both orders. At three steps it guesses: the first letter that it has to write is two steps
+# away.
 #
-# How this is measured matters. Our first program filled the places that a model had not yet come
-# to with blanks, and by it `backwards` answered two steps in 28 to 81 of 100 cases: blanks where
-# steps always stand are something that these models have never seen. Now all places are written
-# again until nothing changes, which is what the model would write one after another.
+# How this is measured matters. Our first program put blanks in the places that a model had not yet
+# come to, and by its measure `backwards` answered two steps in only 28 to 81 of 100 cases: the
+# model had never seen blanks where steps always stand. Now all places are written again and again
+# until nothing changes, which gives what the model would write one after another.
 #
 # ## What this does not show
 #
-# The rings are short, the steps few, and all models have two layers: we have not looked at how the
-# ways compare with three or four. Nothing here can be done side by side, so it cannot be a fair
-# test of filler tokens in general. And a real chain of thought is more than one look repeated.
+# The rings are short, the steps few, and all models have two layers: we have not compared the ways
+# with three or four. In this task each step needs the one before it, so it is no fair test of
+# filler tokens in general. And a real chain of thought is more than one look-up repeated.
 
 # %% tags=["hide"]
 rows = verdicts.hypothesis_rows(runs, hypotheses)
@@ -175,15 +184,15 @@ assert len(tested) == 4 and max(row["holm"] for row in tested) < 0.05
 # ## Exercises
 #
 # 1. Answering directly, two steps come out right a little more often than with blanks before the
-#    answer. What does a model know that is right in one of five cases?
+#    answer: in about one of five cases. What could a model know that is right so often?
 
 # %% [markdown] tags=["hint"]
-# One look can go forwards or backwards along the ring.
+# One look-up can go forwards or backwards along the ring.
 
 # %% [markdown] tags=["answer"]
-# It knows both neighbours of the letter and rules them out, with the letter itself: five are left.
-# The direct runs stand there, at 0.2. With blanks not even that was learned, and guessing among all
-# eight letters of the ring finds 0.125.
+# If it knows both neighbours of the letter, it can rule them out, with the letter itself: five are
+# left. The direct runs stand there, at 0.2. With blanks not even that was learned: guessing among
+# all eight letters of the ring finds 0.125.
 
 # %% tags=["answer"]
 for way in ("direct", "filler", "random"):
@@ -191,16 +200,16 @@ for way in ("direct", "filler", "random"):
     print(f"{way:7} two steps: accuracy", *(f"{share:.3f}" for share in shares))
 
 # %% [markdown]
-# 2. How probable is it by luck alone that all five runs of one way learn two steps and none of
-#    another does, if both learn it equally often? Why is that the smallest p that five against five
-#    can have?
+# 2. Suppose that five of ten runs learn two steps, and that luck alone decides which. How probable
+#    is it that they are all five runs of one way and none of the other? Why is no smaller p
+#    possible with five runs against five?
 
 # %% [markdown] tags=["hint"]
-# In how many ways can the five that learned be chosen from all ten runs?
+# In how many ways can the five that learned be chosen from all ten?
 
 # %% [markdown] tags=["answer"]
-# There are 252 ways to choose five of ten, and two of them divide the runs so: 2 / 252 = 0.008. No
-# other division is more extreme.
+# There are 252 ways to choose five of ten, and in two of them the five are all of one way: 2 / 252
+# = 0.008. No other result is more extreme.
 
 # %% tags=["answer"]
 print(f"{verdicts.fisher([True] * 5, [False] * 5):.4f}")
@@ -208,4 +217,4 @@ assert abs(verdicts.fisher([True] * 5, [False] * 5) - 2 / 252) < 1e-9
 
 # %% [markdown]
 # 3. To run: give `filler` a third layer, `python train.py --preset written --sizes way=filler
-#    --n_layers 3`, and `direct` as well. Write down first which lengths each should learn.
+#    --n_layers 3`, and `direct` as well. First write down which lengths you expect each to learn.

@@ -1,26 +1,25 @@
 # %% [markdown]
 # # Depth or time?
 #
-# **You will learn** whether twelve layers answer more than one, two or four that train for the same
-# CPU time, and which models only need longer.<br>
+# **You will learn** whether twelve layers answer more than one, two or four layers that train for
+# the same CPU time, and which models only need longer.<br>
 # **Time** 5 to 15 s: nothing is trained here, the runs are stored.<br>
 # **Needs** [Depth, parameters, memory](05_caveats.md).
 #
 # **Two layers do here what twelve do, in less than half of the CPU time.** One layer learns chains
-# of sums, but look-ups in none of six runs. One layer applied twelve times learns look-ups in three
-# runs of six, and in six of six, with a part of the chains, once it has settings of its own.
+# of sums in six of six runs, but look-ups in none. One layer applied twelve times learns look-ups
+# in three of six runs; with settings chosen for it, in six of six, and part of the chains.
 #
-# A step of twelve layers takes nearly eight times as long as a step of one. A comparison at equal
-# *steps*, such as that of one layer with twelve in the [first run](15_first_run.md), gives the deep
-# model nearly eight times the CPU time. What if each model may train for as long as twelve layers
-# do?
+# A training step of twelve layers takes nearly eight times as long as one of a single layer. So a
+# comparison at equal *steps*, as in [Seeds, threads, luck](13_seeds.md), gives the deep model
+# nearly eight times the CPU time. What if each model may train for as long as twelve layers do?
 #
 # ## Six models, one budget
 #
-# The problems are those of the main job, and all settings are those of the preset `laptop`, which
-# was tuned for twelve layers. Each model takes the steps that fit into the CPU time of 1,100 steps
-# of twelve layers, and as many training rows as that needs, none of them taken twice. So cheaper
-# steps also mean more rows: 305,532 for one layer, 39,600 for twelve.
+# Problems and settings are those of our main command, `python train.py --n_layers 12`; the
+# settings, the preset `laptop`, were tuned for twelve layers. Each model takes as many steps as fit
+# into the CPU time of 1,100 steps of twelve layers, and as many training rows as that needs, none
+# of them twice. So cheaper steps also mean more rows: 305,532 for one layer, 39,600 for twelve.
 
 # %%
 import math
@@ -41,9 +40,9 @@ for name, runs in models.items():
 
 # %% [markdown]
 # The milliseconds were measured before the runs, on a quiet machine with one thread, and then
-# fixed. The CPU seconds on this page are steps times these milliseconds, so that what else the
-# machine did does not count. [What we expected](../results/budget/predictions.md) was written down
-# before the runs, too.
+# fixed. The CPU seconds on this page are steps times these milliseconds, so what else the machine
+# did does not count. [What we expected](../results/budget/predictions.md) was written down before
+# the runs, too.
 #
 # ## Who answers what, and when
 
@@ -65,36 +64,36 @@ panels[2].set_title("one layer learns chains", loc="left")
 plt.show()
 
 # %% [markdown]
-# What to see: two and four layers are first at look-ups, twelve follow, and one layer never gets
-# there. At chains, one layer is first of all. Thin lines are runs, six seeds per model; thick ones
-# are medians. The share is that of 33 watched problems of each family, looked at every 2.5 CPU
-# seconds; the last point, and the accuracy printed above, is on all 600.
+# What to see: two and four layers are the first to learn look-ups, twelve follow, and one layer
+# never does. But one layer is the first to learn chains. Thin lines are runs, six seeds per model,
+# and thick lines their medians. Every 2.5 CPU seconds 33 problems of each family are watched; the
+# last point, and the accuracy printed above, is on all 600.
 #
-# **The second layer adds reach.** One layer takes 8,487 steps, with more than 100,000 look-ups, and
-# still guesses at them in six runs of six: of five letters that can be meant it finds the right one
-# in 0.17 to 0.21 of the problems. Two layers reach 0.9 of the watched ones after 5 to 10 CPU
-# seconds, and answer every one of the test in the end. The known way to go on from a letter takes
-# two looks, one of which prepares the other: [One look against many](01_hypothesis.md) shows it.
+# **The second layer brings look-ups.** One layer takes 8,487 steps, over more than 100,000 rows of
+# look-ups, and still guesses in six runs of six: of the five possible letters it finds the right
+# one in 0.17 to 0.21 of the problems. Two layers answer 0.9 of the watched look-ups after 5 to 10
+# CPU seconds, and in the end every one in the test. The known way to go on from a letter takes two
+# looks, the first of which prepares the second: see [One look against many](01_hypothesis.md).
 #
-# **More layers than two bring nothing that these problems can show, and cost time.** Two, four and
-# twelve layers end with the same accuracy, to within one problem of 600: all three are at the
-# ceiling. To learn look-ups they take about as many steps, 351, 264 and 300 at the median, but a
-# step of twelve layers takes nearly five times as long as one of two. So two layers learn look-ups
-# in a quarter of the CPU time of twelve, and all three families in less than half of it.
+# **More layers than two bring nothing that these problems can show, and they cost time.** Two, four
+# and twelve layers end with the same accuracy, to within one problem of 600: all three are at the
+# ceiling. They learn look-ups after about as many steps, 351, 264 and 300 at the median, but a step
+# of twelve layers takes nearly five times as long as one of two. So two layers learn look-ups in a
+# quarter of the CPU time of twelve, and all three families in less than half of it.
 #
-# **One layer learns chains.** It does so in every run, in less CPU time than any run of twelve.
-# Each step of a chain is a sum of two digits, and all of these occur in training. Its orderings end
-# at 0.58 to 0.93, where guessing finds 0.34. With the 1,100 steps of the first run, one layer
-# answers 0.28 of the problems in the mean of twenty seeds; with the CPU time of twelve layers it
-# answers 0.64 in the mean of six. That closes half of the gap to twelve layers. Time alone need not
-# be the reason: there are 7.7 times the rows as well, and the learning rate falls later.
+# **One layer learns chains**, in every run, and in less CPU time than any run of twelve. Each step
+# of a chain is a sum of two digits, and all of these sums occur in training. Of the orderings it
+# answers 0.58 to 0.93, where guessing finds 0.34. After [1,100 steps](13_seeds.md) one layer
+# answers 0.28 of all problems, the mean of twenty seeds; after the CPU time of twelve layers 0.64,
+# the mean of six. That closes half of the gap to twelve layers. Time need not be the only reason:
+# there are 7.7 times the rows as well, and the learning rate falls later.
 #
-# **Neither depth nor parameters alone did it at these settings.** One layer applied twelve times is
-# as deep as twelve layers, and a step of it takes as long. It learned look-ups in three runs of
-# six, after 64 to 109 of the 110 CPU seconds, where one layer applied once learned them in none;
-# but it learned chains in none, where one layer did in all six. The wide layer has as many
-# parameters as twelve layers. It learned look-ups in no run, orderings in one and chains in two,
-# though it is not quite without look-ups:
+# **Neither depth nor parameters alone were enough at these settings.** One layer applied twelve
+# times is as deep as twelve layers, and a step of it takes as long. It learned look-ups in three
+# runs of six, after 64 to 109 of the 110 CPU seconds, where one layer applied once learned them in
+# none; but it learned chains in none, where one layer applied once did in all six. The wide layer
+# has as many parameters as twelve layers. It learned orderings in one run of six, chains in two and
+# look-ups in none, though it does answer some look-ups:
 
 # %%
 loop, wide = "1 layer, 12 times", "1 wide layer"
@@ -104,17 +103,17 @@ for name in ("1 layer", wide):
         print(f"{name:12} look-ups of {k}:", *(f"{share:.2f}" for share in shares))
 
 # %% [markdown]
-# In three of six runs the wide layer answers 0.64 to 0.78 of the look-ups of one step. That is no
-# contradiction to theory. For a related task a single layer has to be exponentially larger than is
-# enough for two layers ([arXiv 2408.14332](https://arxiv.org/abs/2408.14332)), and with six letters
-# that need not be large. We have not looked at how the wide layer does it.
+# In three of six runs the wide layer answers 0.64 to 0.78 of the look-ups of one step. That does
+# not contradict theory. For a related task a single layer has to be exponentially larger than two
+# layers need to be ([arXiv 2408.14332](https://arxiv.org/abs/2408.14332)), and for six letters that
+# need not be large. We have not looked at how the wide layer does it.
 #
 # ## What was expected
 #
-# Three of the eight predictions fell, each because a model did better than expected: one layer
+# Three of the eight predictions **fell**, each because a model did better than expected: one layer
 # (B2), the wide layer (B3) and two layers (B5). B2 and B3 also said that look-ups would not be
-# learned, and that part came true in all twelve runs. B4 was no blind guess: two layers that were
-# given look-ups alone had learned them in [tuning runs](15_first_run.md).
+# learned, and that part came true in all twelve runs. B4 was no blind guess: in [tuning
+# runs](15_first_run.md) two layers had learned look-ups when they were given nothing else.
 
 # %% tags=["hide"]
 accuracy = {name: [run["accuracy"] for run in runs] for name, runs in models.items()}
@@ -159,8 +158,8 @@ for name, (said, good, wanted) in found.items():
     print(f"{name} {said:52} {count(good)}  {verdict[name]}")
 
 # %% [markdown]
-# The seven contrasts that were named before, by exact permutation tests, with Holm's correction for
-# seven:
+# Here are the seven comparisons that were named before the runs, by exact permutation tests, with
+# Holm's correction for seven:
 
 # %% tags=["hide"]
 contrasts = {}
@@ -182,18 +181,18 @@ def show_contrasts(contrasts):
 show_contrasts(contrasts)
 
 # %% [markdown]
-# Twelve runs can be divided into two groups of six in 924 ways, so 2/924 = 0.0022 is the least p
-# that this test can give. It gives that where the two models do not overlap at all. A p of 1 is no
-# evidence that two models are equal: here both are at the ceiling.
+# Twelve runs can be divided into two groups of six in 924 ways, so 2/924 = 0.0022 is the smallest p
+# that this test can give. It gives that where the runs of the two models do not overlap at all. A p
+# of 1 is no evidence that two models are equal: here both are at the ceiling.
 #
 # ## At their own best
 #
-# The looped and the wide layer fell short with settings chosen for twelve layers. So we tried six
-# settings for one layer and four for each of these two: learning rate by the size of the initial
-# weights, one run each, for the same CPU time, on problems taken out of training for the purpose.
-# By validation loss one layer was best with what it had. For the other two something else was
-# better, and that was run on six seeds not used before, with [new
-# predictions](../results/budget-tuned/predictions.md):
+# The looped layer (one layer applied twelve times) and the wide one fell short with settings chosen
+# for twelve layers. So we tried others: six pairs of a learning rate and a size of the initial
+# weights for one layer, and four for each of these two. Each pair had one run, for the same CPU
+# time, and was judged on problems taken out of training for the purpose. By validation loss, the
+# best pair for one layer was the one that it had. For the other two it was another, with which we
+# ran six fresh seeds, after [new predictions](../results/budget-tuned/predictions.md):
 
 # %%
 tuned = {}
@@ -216,33 +215,34 @@ show_contrasts({
 
 # %% [markdown]
 # **With initial weights of half the size, the looped layer learns look-ups and orderings** in six
-# runs of six, and half to four fifths of the chains: 0.85 to 0.94 of all problems instead of 0.32
-# to 0.80. So most of what it lacked was better settings. It still answers fewer than twelve layers,
-# or two, in the same time. But no run of it overlaps with one layer applied once, which has the
-# same parameters, trains as long and ends at 0.55 to 0.69. Here it is depth that helps, at equal
-# time and with the same parameters. (That last comparison was not named before the runs.)
+# runs of six, and answers half to four fifths of the chains: 0.845 to 0.938 of all problems instead
+# of 0.322 to 0.797. So most of what it lacked was better settings. It still answers fewer than
+# twelve layers, or two, in the same time. But each of its runs is above every run of one layer
+# applied once, which has the same parameters, trains as long, and ends at 0.55 to 0.69. So here
+# depth helps, at equal time and with the same parameters. (This comparison was not named before.)
 #
-# **The wide layer does not get much further**: 0.30 to 0.70, chains in five runs of six, look-ups
-# in none. All four of the new predictions hold. Twelve layers had their settings chosen on more
-# runs than these two, and two layers had none chosen for them.
+# **The wide layer does not get much further**: it answers 0.30 to 0.70, and learns chains in five
+# runs of six and look-ups in none. All four new predictions hold. Twelve layers had their settings
+# chosen on more runs than these two models, and two layers had none chosen for them.
 #
 # ## What this does not say
 #
-# - **The steps are written.** A model that writes each letter down needs one step at a time, and
-#   two layers do that. Where it has to answer at once, more steps take more layers: [Thinking
-#   against depth](07_thinking.md), [Depth by itself](12_rings.md).
-# - **The problems are small.** Three models answer all of them; harder ones may tell these apart.
-#   Nothing here says that two layers would do for chain-of-thought text written by people.
-# - **Few settings.** Learning rate, initial weights and 50 steps of warm-up were chosen for twelve
-#   layers, and three other models were tried with four or six settings, one run each. And to stay
-#   at guessing shows no limit: a looped run did so for 90 CPU seconds and then learned look-ups.
-#   "Not found" is not "cannot".
-# - **The schedule.** The learning rate falls over each model's own steps. When twelve layers learn
-#   chains, it has fallen to about half of its peak. Part of their time to chains may be that.
-# - **The time is that of one CPU thread**, without evaluations, as measured before. In the runs
-#   themselves, two at a time, a step of twelve layers took 112 ms instead of 100, and one of the
-#   wide layer 41 instead of 44. By these the wide layer was given some 15 % too few steps. On other
-#   machines the ratios differ more.
+# - **The steps are written.** A model that writes each letter down has to find only one step at a
+#   time, and two layers do that. Where it has to answer at once, more steps take more layers:
+#   [Thinking against depth](07_thinking.md), [Depth by itself](12_rings.md).
+# - **The problems are small.** Three models answer nearly all of them; harder ones may tell these
+#   apart. Nothing here says that two layers would do for chain-of-thought text written by people.
+# - **Few settings.** The learning rate, the initial weights and 50 steps of warm-up were chosen for
+#   twelve layers, and three other models were tried with four or six settings, one run each. And a
+#   model that is still guessing may yet learn: a looped run guessed at look-ups for 90 CPU seconds
+#   and then learned them. "Not found" is not "cannot".
+# - **The schedule.** The learning rate falls over each model's own steps. By the time that twelve
+#   layers learn chains, at the median, it has fallen to about half of its peak. That may be part of
+#   why they learn them when they do.
+# - **The time is that of one CPU thread**, without evaluations, as measured before the runs. In the
+#   runs themselves, two at a time, a step of twelve layers took 112 ms instead of 100, and one of
+#   the wide layer 41 instead of 44. By these numbers the wide layer had some 15 % too few steps. On
+#   other machines the ratios may differ more.
 
 # %%
 ends = {name: [max(budget.learned_at(name, run, family) for family in families) for run in runs]
@@ -297,17 +297,17 @@ assert models["1 layer"][0]["steps"] == 8487 and models["1 layer"][0]["max_rows"
 # %% [markdown]
 # ## Exercises
 #
-# 1. Count steps instead of seconds. After how many do two, four and twelve layers answer 0.9 of all
-#    three families? Does depth help by this measure?
+# 1. Count steps instead of seconds. After how many steps do two, four and twelve layers answer 0.9
+#    of each of the three families? Does depth help by this measure?
 
 # %% [markdown] tags=["hint"]
 # `results.onset(run, family)` is the step; the last of the three families counts.
 
 # %% [markdown] tags=["answer"]
-# In steps twelve layers are ahead of two, with 650 against 1,404 at the median, mostly because of
-# the chains. But the learning rate falls over each model's own steps. At step 700 that of twelve
-# layers is at 0.4 of its peak and that of two layers still at 0.96, so that some of this may be the
-# schedule. These runs cannot tell it from depth.
+# Counted in steps, twelve layers are ahead of two, with 650 against 1,404 at the median, mostly
+# because of the chains; four are between them. But the learning rate falls over each model's own
+# steps: at step 700 that of twelve layers is at 0.4 of its peak, and that of two layers still at
+# 0.96. So the schedule may be part of the reason, and these runs cannot tell it from depth.
 
 # %% tags=["answer"]
 for name in ("2 layers", "4 layers", "12 layers"):
@@ -316,14 +316,15 @@ for name in ("2 layers", "4 layers", "12 layers"):
     print(f"{name:10}", *steps, f"; rate at step 700: {md.lr_at(700, config) / config.lr:.2f}")
 
 # %% [markdown]
-# 2. Would five runs of each model have been enough for the seven contrasts?
+# 2. Would five runs of each model have been enough for the seven comparisons?
 
 # %% [markdown] tags=["hint"]
-# In how many ways can ten runs be divided into two groups of five? Five of the contrasts are as
-# clear as they can be, and Holm's correction counts the smallest p seven times.
+# In how many ways can ten runs be divided into two groups of five? In five of the comparisons the
+# two models do not overlap, and Holm's correction multiplies the smallest p by seven.
 
 # %% [markdown] tags=["answer"]
-# No: even if no two models overlap, the least p times seven is above 0.05. With six runs it is not.
+# No. Even where the two models do not overlap, the smallest p times seven is above 0.05. With six
+# runs it is below.
 
 # %% tags=["answer"]
 for n in (5, 6):
@@ -332,9 +333,9 @@ for n in (5, 6):
 
 # %% [markdown]
 # 3. To run, in some five minutes: `python train.py --study budget --steps 200 --seed 0` gives each
-#    model less than a fifth of the time. (The warm-up stays at 50 steps, a quarter of those of
-#    twelve layers.) Which of the models still learn look-ups?
+#    model less than a fifth of the time. (The warm-up stays at 50 steps, a quarter of the 200 that
+#    twelve layers take.) Which of the models still learn look-ups?
 
 # %% [markdown] tags=["hint"]
-# The table that it prints has one accuracy; the log of each run has `accuracy_by_family`, and
-# `budget.png` draws it.
+# The table that the command prints has a single accuracy per run. The log of each run has
+# `accuracy_by_family`, and `budget.png` draws it.
