@@ -2,15 +2,15 @@
 # # Does depth help a Transformer reason?
 #
 # **Yes, when what one look finds decides where to look next. Making the model wider helped less.**
-# The clearest case: eight letters form a ring, and the model is asked which letter follows another.
-# One attention layer only guesses. Trained to apply that same layer twice, with not one weight
-# more, a model finds the letter in ten of ten runs; with three applications it also finds the
-# letter after that, in ten of ten. A layer with as many parameters as four, applied once, only
-# guesses. **But writing the steps down does more:** two layers that write each letter on the way go
-# seven steps along the ring, in six of six runs. What helps is that they can [read what they
-# wrote](tutorials/14_written_steps.md). On small problems, with the steps written out, two layers
-# answer [as many as twelve](tutorials/16_depth_or_time.md) that train for the same CPU time, and
-# they learn them sooner.
+# The clearest case: eight letters form a ring, and the model is asked which letter comes some steps
+# after another. One attention layer only guesses. Trained to apply that same layer twice, with not
+# one weight more, a model takes one step, in eight of eight runs. A third application adds a step
+# in eight of eight, a fourth in six, and a fifth in five. A layer with as many parameters as four,
+# applied once, only guesses. **But writing the steps down does more:** two layers that write each
+# letter on the way go seven steps along the ring, in six of six runs. What helps is that they can
+# [read what they wrote](tutorials/14_written_steps.md). On small problems, with the steps written
+# out, two layers answer [as many as twelve](tutorials/16_depth_or_time.md) that train for the same
+# CPU time, and they learn them sooner.
 #
 # **minidepth** is one file that you can read in a sitting, one command that trains models, and
 # these pages. The pages are programs: their own code runs and draws their figures.
@@ -23,28 +23,35 @@
 # </p>
 
 # %% tags=["hide"]
-from studies import verdicts
+import matplotlib.pyplot as plt
 
-runs = verdicts.stored()
-for number, name in enumerate(("once", "twice", "three"), 1):
-    runs["ring", f"applied {number}"] = verdicts.runs_of(f"ring/gate/{name}")
-counts = verdicts.draw_rings(runs)
-assert counts["applied\nonce", 1] == counts["applied\nonce", 2] == 0  # as the text says
-assert (counts["applied\ntwice", 1], counts["applied\ntwice", 2]) == (10, 0)
-assert (counts["applied\n3 times", 1], counts["applied\n3 times", 2]) == (10, 10)
-assert len(runs["ring", "applied 3"]) == len(runs["ring", "wide, applied 1"]) == 10
-written = runs["ring-written", "2 layers"]
+from studies import verdicts
+from studies.ring_runs import draw_learned
+
+names = ("once", "twice", "three", "four", "five")
+applied = {n: verdicts.runs_of(f"ring/staircase/{name}") for n, name in enumerate(names, 1)}
+learned = draw_learned("one more application, one more step", applied)
+plt.gca().set_xlabel("times that the same layer is applied")
+plt.show()
+not_all = {(3, 4): 6, (4, 5): 5}  # steps, applications: as the text says
+for (k, n), (good, runs) in learned.items():
+    assert runs == (5 if n == 1 else 8)
+    assert good == (0 if k >= n else not_all.get((k, n), runs))
+wide = verdicts.runs_of("ring/staircase/wide")
+assert len(wide) == 5 and max(run[k] for run in wide.values() for k in run) <= verdicts.LITTLE
+written = verdicts.stored()["ring-written", "2 layers"]
 assert len(written) == 6 and min(run[7] for run in written.values()) >= verdicts.LEARNED
-assert counts["wide,\nonce", 1] == counts["wide,\nonce", 2] == 0
 
 # %% [markdown]
-# What to see: applied once, the layer only guesses; applied twice, it learns one step along the
-# ring; applied three times, it learns two. A wide layer, applied once, only guesses. Each dot is
-# one training run, and the fractions count the runs that learned the step: at least 0.9 of the
-# questions right. This is the fourth way of training that we tried. With the three before it, five,
-# eight and five of ten runs learned two steps, where we had predicted nine: depth makes an answer
-# possible, and training still has to find it. (The wide layer's runs are of the first way.) See
-# [Depth by itself](tutorials/12_rings.md).
+# What to see: one application learns nothing, and every further one adds a step, the fourth and the
+# fifth not in every run. Each cell says how many training runs learned that many steps: at least
+# 0.9 of the questions right, on rings that were never trained on. All columns have the same number
+# of weights, the same data and the same training, and what each would learn [had been written
+# down](results/ring/staircase.md) before the runs. (Right of the orange line a way is known, by
+# theory.) Inside, the model [walks along the ring](tutorials/18_one_more_step.md), one letter per
+# application. This is the fifth way of training that we tried. With the four before it, three
+# applications learned two steps in five, eight, five and ten of ten runs, where we had predicted
+# nine: depth makes an answer possible, and training [still has to find it](tutorials/12_rings.md).
 #
 # All this began with a [published experiment](tutorials/04_logs.md): one Transformer layer and
 # twelve, trained on the same chain-of-thought text. Its training loss was lower with twelve layers,
@@ -75,8 +82,9 @@ assert counts["wide,\nonce", 1] == counts["wide,\nonce", 2] == 0
 # 3. [Training](tutorials/03_training.md): half precision, two GPUs, the learning rate.
 # 4. [The logs](tutorials/04_logs.md): the published claim against its own logs.
 # 5. [Depth, parameters, memory](tutorials/05_caveats.md): the controls that tell them apart.
-# 6. [Depth by itself](tutorials/12_rings.md): the runs behind the figure above, what we had
-#    predicted, and the tries that came before.
+# 6. [Depth by itself](tutorials/12_rings.md): one step and two, what we had predicted, and what it
+#    took to train it. Then [One more application, one more step](tutorials/18_one_more_step.md):
+#    the runs behind the figure above, and what the model does inside.
 #
 # ## Further reading
 #

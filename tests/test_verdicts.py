@@ -234,6 +234,32 @@ def test_four_applications_with_the_gate_are_quoted_as_they_were_logged():
     assert f"p = {verdicts.permutation(three, came):.4f} by a permutation test" in page
 
 
+@pytest.mark.parametrize(
+    "folder, name, in_readme",
+    [
+        ("once", "once", "one attention layer"),
+        ("twice", "twice", "one layer that is applied twice"),
+        ("three", "three times", "one layer that is applied three times"),
+        ("four", "four times", "one layer that is applied four times"),
+        ("five", "five times", "one layer that is applied five times"),
+        ("wide", "once, wide", "one wide layer with the parameters of four"),
+    ],
+)
+def test_the_staircase_is_quoted_as_it_was_logged(folder, name, in_readme):
+    runs = verdicts.runs_of(f"ring/staircase/{folder}")
+    cells = [f"{min(runs)} to {max(runs)}"]
+    learned = []
+    for k in (1, 2, 3, 4):
+        shares = [run[k] for run in runs.values()]
+        cells.append(f"{min(shares):.3f} to {max(shares):.3f}")
+        learned.append(f"{sum(share >= verdicts.LEARNED for share in shares)} of {len(shares)}")
+    page = (results.RESULTS / "README.md").read_text(encoding="utf-8")
+    assert f"| {name} | {' | '.join(cells)} |" in page
+    readme = (results.RESULTS.parents[1] / "README.md").read_text(encoding="utf-8")
+    assert f"| {in_readme} | {' | '.join(learned)} |" in readme.replace("**", "")
+    assert list(runs) == list(range(110, 110 + len(runs)))
+
+
 def test_four_steps_are_quoted_as_they_were_logged():
     page = " ".join((results.RESULTS / "README.md").read_text(encoding="utf-8").split())
     for n, word in ((3, "three"), (4, "four")):

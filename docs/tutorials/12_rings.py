@@ -9,8 +9,9 @@
 # **Depth by itself changes what is learned.** One layer that answers at once only guesses when it
 # is applied once, learns the next letter of a ring when it is applied twice, and the letter after
 # that when it is applied three times. That last part took four ways of training: the first three
-# learned it in five, eight and five of ten runs, the last one, which the home page shows, in ten of
-# ten.
+# learned it in five, eight and five of ten runs, the last one in ten of ten. With a fifth way, [a
+# fourth application adds a third step](18_one_more_step.md) in six of eight runs, and a fifth a
+# fourth step in five of eight.
 #
 # Twelve layers differ from one in depth *and* in parameters. A layer that is applied several times
 # differs from the same layer applied once in depth alone: not one weight is added. If that changes
@@ -253,8 +254,8 @@ verdicts.show(runs)
 # corrected for eight tests. So in these runs no corrected test supports "three times is more than
 # twice"; in the third try one does (G4).
 #
-# What is not here: how a model does it. It is a fact about these runs that no model applied twice
-# learned two steps. That none *can* is a conjecture.
+# How a model does it is on [the next page](18_one_more_step.md). It is a fact about these runs that
+# no model applied twice learned two steps. That none *can* is a conjecture.
 
 # %%
 said = {(row["preset"], row["model"]): row["verdict"] for row in verdicts.hypothesis_rows(runs)}

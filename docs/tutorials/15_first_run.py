@@ -179,7 +179,7 @@ for seed in (2, 4, 6, 7):
 # asked three questions, one after another. Until then all three went one to three steps round the
 # ring. Now the second and the third go all the way round, which is five steps with six letters.
 # Each step of such a walk is a look-up, so on average a row has twelve look-ups to learn from
-# instead of six, and is 100 tokens long instead of 94:
+# instead of six:
 
 # %%
 walks = {"one to three steps": {}, "one to five": dict(later_walks="1 to 5 steps")}
