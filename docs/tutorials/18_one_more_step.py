@@ -195,13 +195,22 @@ for rest in (2, 3, 4, 5):
 #
 # With more applications there is more to learn. When does it come?
 
-# %% tags=["hide"]
-figure, axes = plt.subplots(figsize=(4.6, 3.6))
+# %%
 came = {}
 for n, name in list(enumerate(names, 1))[1:]:
     runs = results.stored_runs(f"ring/staircase/{name}")
     steps = [[onset(run, length) for length in range(1, n)] for run in runs]
     came[n] = [[step for step in each if step] for each in steps]
+for n, runs in came.items():
+    for number in sorted({len(steps) for steps in runs}):
+        alike = [steps for steps in runs if len(steps) == number]
+        last = sorted(max(steps) for steps in alike)
+        apart = max(max(steps) - min(steps) for steps in alike)
+        print(f"applied {n} times, lengths learned {number}, runs {len(alike)}:", end=" ")
+        print(f"all by step {last[0]} to {last[-1]}, at most {apart} steps apart")
+
+# %% tags=["hide"]
+figure, axes = plt.subplots(figsize=(4.6, 3.6))
 for n, runs in came.items():
     for i, steps in enumerate(sorted(runs, key=max)):
         x = n + 0.06 * (i - len(runs) / 2)
@@ -212,15 +221,6 @@ axes.set(xlabel="times that the layer is applied", ylabel="training step of the 
 axes.set(ylim=(0, 1300))
 axes.set_title("the lengths that a run learns come\ntogether, and later with more depth")
 plt.show()
-
-# %%
-for n, runs in came.items():
-    for number in sorted({len(steps) for steps in runs}):
-        alike = [steps for steps in runs if len(steps) == number]
-        last = sorted(max(steps) for steps in alike)
-        apart = max(max(steps) - min(steps) for steps in alike)
-        print(f"applied {n} times, lengths learned {number}, runs {len(alike)}:", end=" ")
-        print(f"all by step {last[0]} to {last[-1]}, at most {apart} steps apart")
 
 # %% [markdown]
 # What to see: the lengths that a run learns come within 200 training steps of each other. Each line
