@@ -116,7 +116,7 @@ for folder in sorted((results.RESULTS / "ring/staircase/five/runs").iterdir()):
     seed = results.result(folder)["seed"]
     kind = models if applied[5][seed][4] >= verdicts.LEARNED else others
     kind[seed], _ = md.load(folder)
-walks = {}  # by seed: of each application and length, the share that hold the letter i steps on
+walks = {}  # by seed, application, length: the share that hold the letter i steps on
 for seed, model in (models | others).items():
     for j, said in enumerate(read_after_each(model, tokens), 1):
         for length in (1, 2, 3, 4):
@@ -125,14 +125,14 @@ for seed, model in (models | others).items():
             walks[seed, j, length] = shares
 cells = {}  # of the models that learned four steps
 for length in (1, 2, 3, 4):
-    print(f"{length} steps asked, median share after applications 2 to 5:", end=" ")
+    print(f"{length} steps asked, after applications 2 to 5:", end=" ")
     for j in (2, 3, 4, 5):
         at = min(j - 1, length)
         cells[j, length] = {seed: walks[seed, j, length][at] for seed in models}
         print(f"{at} on {statistics.median(cells[j, length].values()):.2f}", end="  ")
     print()
 clear = [seed for seed in models if min(cell[seed] for cell in cells.values()) >= 0.8]
-print(f"0.8 or more everywhere in {len(clear)} of {len(models)} models")
+print(f"(medians of {len(models)} models; {len(clear)} have 0.8 or more everywhere)")
 
 # %% tags=["hide"]
 figure, axes = plt.subplots(figsize=(4.6, 3.4))
@@ -183,8 +183,8 @@ short = {}
 for rest in (2, 3, 4, 5):
     said = [answer_with_a_rest(model, tokens, rest) for model in models.values()]
     short[rest] = [(each == path[3])[k == 4].float().mean().item() for each in said]
-    print(f"a rest in application {rest}, four steps asked: the letter three steps on in", end=" ")
-    print(f"{min(short[rest]):.2f} to {max(short[rest]):.2f} of the questions")
+    shares = f"{min(short[rest]):.2f} to {max(short[rest]):.2f}"
+    print(f"four steps asked, a rest in application {rest}: three steps on in {shares}")
 
 # %% [markdown]
 # What to see: they arrive one step short, whichever application they missed, also in the model
