@@ -174,7 +174,7 @@ def read_file(path):
     rows = []
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
-            with blame(f"data {path}, line {number}", "is not JSON (a .json may have many lines)"):
+            with blame(f"data {path}, line {number}", "is not JSON"):
                 rows.append(parsed(line))
     if len(rows) == 1 and isinstance(rows[0], list):  # a .json by another name
         return rows[0]

@@ -255,13 +255,15 @@ def print_facts(m, t, data=None):
 def try_out(m, t):
     """Print the facts of a run that is not trained, with those of its data if none of it is to
     come from a hub."""
-    from studies import check, compiling
+    from studies import check
 
     if md.processes()[0]:
         return  # under torchrun one process speaks
     md.unused(os.path.join(t.out_dir, t.name))
     check.files(t)
     if t.compile:
+        from studies import compiling
+
         compiling.check(t)
     if finder().away(t):
         return print_facts(m, t)

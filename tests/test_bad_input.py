@@ -201,7 +201,7 @@ LINES = [
     ("--bench --name x", "--name has no effect with --bench, which writes nothing"),
     ("--bench --out_dir x", "--out_dir has no effect with --bench"),
     ("--dry_run --data nowhere.jsonl", "data nowhere.jsonl is not there; give the path"),
-    ("--dry_run --preset laptop --vocab_size 100", "vocab_size 100 is less than the data's 332"),
+    ("--dry_run --data embedded --vocab_size 100", "vocab_size 100 is less than the data's 332"),
     ("--data embedded --sizes x=1 --seed 0 1", "sizes x=1 are for a task or a loader; give none"),
     ("--data icqa --epochs 2 --seed 0 1", "epochs 2: a task's data never repeats; give --steps"),
     ("--n_layers", "expected at least one argument"),

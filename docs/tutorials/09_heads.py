@@ -1,14 +1,18 @@
 # %% [markdown]
 # # Heads per layer
 #
-# **You will learn** what nine single runs can tell and what they cannot, to compare models seed by
-# seed, and what three "significant" differences among eighteen are worth.<br>
+# **You will learn** what nine single runs can tell and what they cannot, how to compare models seed
+# by seed, and what three "significant" differences among eighteen are worth.<br>
 # **Time** 10 to 15 s on two CPU cores; the runs took longer and are stored.<br>
 # **Needs** PyTorch, Matplotlib and SciPy; no GPU, no network.
 #
+# **Nine published runs do not settle which layers should have more heads, nor do 54 small ones of
+# ours.** Of eighteen differences in ours three look significant; corrected for their number, none.
+#
 # A layer divides its width among attention heads: with 12 heads, 768 numbers per token become 12
-# times 64. Most models use the same number in every layer. A published experiment gave each of four
-# layers its own: *ascending*, few heads first; *descending*, many heads first; *constant*.
+# times 64. Most models have the same number in every layer. A published experiment gave four layers
+# their numbers in three orders: *ascending* has the fewest first, *descending* the most, *constant*
+# the same in all. Each order has three runs, with a low, a medium and a high total of heads.
 
 # %%
 import math
@@ -33,14 +37,14 @@ for row in rows:
 
 # %% [markdown]
 # Heads divide the same matrices, so all nine models have the same number of parameters, counted
-# here with our model at the published shape. The losses are validation losses after one pass over
-# 250,000 short stories, read off a plot, so ± 0.005. The hours were read off a plot, too: for
-# 96-48-24-12, whose point we read as 15.3 hours, the text itself says 15.5.
+# here with our model at the published shape. The validation losses, after one pass over 250,000
+# short stories, are read off a plot, so ± 0.005. The hours are read off another; for 96-48-24-12
+# the text itself says 15.5.
 #
 # ## What nine runs can say
 #
-# There are three groups with three orders each, one run of each. The published text says that
-# descending does as well as constant or slightly better, and ascending worse. We subtract.
+# The published text says that descending does as well as constant or slightly better, and ascending
+# worse. Here are the differences within each group (low, medium or high):
 
 # %%
 loss = {(row["group"], row["scheme"]): row["eval_loss"] for row in rows}
@@ -51,18 +55,17 @@ for group in ("low", "medium", "high"):
         print(f"{group:6} {scheme:10} minus constant: {d:+.2f} nats, {d / base:+.1%}")
 
 # %% [markdown]
-# Ascending is 0.06 to 0.13 nats worse in all three groups, which is more than the error of reading
-# the plot. Descending differs from constant by 0.01 at most, which is the reading error of a
-# difference. Whether either is more than the spread between seeds cannot be known from one run
-# each: that spread was not measured. (The text also says that in the high group the curves of
-# constant and ascending lie on each other. Their ends are 0.06 apart; the two that are 0.01 apart
-# are constant and descending, so we guess that those are meant.)
+# Ascending is 0.06 to 0.13 nats worse than constant in all three groups, which is more than the
+# error of reading the plot. Descending differs from constant by 0.01 at most, and a difference of
+# two readings can be off by as much. How that compares with the spread between seeds, one run each
+# cannot tell. (The text also says that in the high group the curves of constant and ascending lie
+# on each other. These end 0.06 apart, constant and descending 0.01, so perhaps it means those.)
 #
-# The text puts it as "0.3 % better" and "4.5 % worse". These numbers do not compare runs; they
-# compare fitted curves at 180 heads, since the constant schedule has 192 there. An exponential a +
-# b·exp(−n/c) has three parameters, and each order has three points. Such a curve runs through all
-# of them, and nothing is left over by which to judge the fit. With n doubling from point to point
-# it can be solved by hand:
+# The text gives "0.3 % better" for descending and "4.5 % worse" for ascending. These numbers
+# compare fitted curves at 180 heads, not runs: no constant model has 180. An exponential curve a +
+# b·exp(−n/c) has three free numbers, and each order has three points. So it runs through all of
+# them, and nothing is left over by which to judge the fit. As the number of heads n doubles from
+# point to point, we can solve it by hand:
 
 
 # %%
@@ -81,17 +84,17 @@ better, worse = (fitted(scheme, 180) / base - 1 for scheme in ("descending", "as
 print(f"at 180 heads, curves: descending {better:+.1%}, ascending {worse:+.1%}")
 
 # %% [markdown]
-# Our curves through the points that we read give other percentages than the text, close to those of
-# the raw points. The text does not say which form it fitted. So we cannot reproduce its
-# percentages.
+# We cannot reproduce the text's percentages. Curves through the points that we read give others,
+# close to those of the runs themselves. The text does not give the formula of its exponential.
 #
 # ## What else changed with the heads
 #
-# The model was a modified GPT-Neo. GPT-Neo as published does two things that many models do not: it
-# takes attention logits QKᵀ without dividing them by √(head size), and every other layer looks only
-# at the last 256 tokens. The text does not say what was modified. If these two stayed, the head
-# count also set the *scale of the logits*: a head of size 256 adds up 256 products, one of size 8
-# adds up 8. Here is the first layer of an untrained model of that width, with 256 random tokens.
+# The model was a modified GPT-Neo; the text does not say what was modified. In GPT-Neo as
+# published, every other layer looks only at the last 256 tokens, and the *logits* QKᵀ, from which
+# the softmax makes the weights, are not divided by √(head size). If they were not divided here, the
+# number of heads also set the *scale of the logits*: a head of size 256 adds up 256 products, one
+# of size 8 adds up 8. Here is an untrained layer of that width on random tokens, *scaled* (with the
+# division) and *unscaled*. [Effective keys](08_looking_inside.md) count the tokens looked at.
 
 
 # %%
@@ -116,24 +119,19 @@ uniform = math.exp(math.lgamma(257) / 256)
 print(f"equal attention: {uniform:.1f}")
 
 # %% [markdown]
-# With the scale, attention begins nearly equal, whatever the size of a head. Without it, a layer of
-# 3 heads begins with its weight on about three tokens, chosen by chance, and a layer of 96 heads
-# with its weight on two thirds of all tokens. So "more heads are better" and "a wider look at the
-# start is better" predict the same ranking of groups; and ascending begins with the largest heads
-# of its group. This is a confound, not an explanation: the published runs cannot separate the two.
+# Scaled, attention begins nearly equal, whatever the size of a head. Unscaled, a layer of 3 heads
+# begins with its weight on about three tokens, chosen by chance, and a layer of 96 heads with its
+# weight on about 68, where equal attention has 96. So "more heads are better" and "a wider look at
+# the start is better" predict the same ranking of groups; and ascending models have their largest
+# heads in the first layer. This is a confound, not an explanation: the published runs cannot
+# separate the two.
 #
 # ## Our study, with and without the scale
 #
-# We trained nine schedules with three seeds, scaled and unscaled: 54 runs of 250 steps on GSM8K
-# text, four layers of width 64. Head counts are a third of the published ones, which do not divide
-# 64.
-#
-# ```
-# python train.py --study heads --seed 0 1 2 --data gsm8k.jsonl …
-# python train.py --study heads --seed 0 1 2 --data gsm8k.jsonl … --attn_scale 1.0
-# ```
-#
-# The full commands, with hardware and versions: [results](../results/README.md#heads).
+# We trained all nine *schedules* of heads with three seeds, scaled and unscaled: 54 runs of 250
+# steps on GSM8K text, four layers of width 64. The published numbers of heads do not divide 64, so
+# ours are a third of them. The commands, with hardware and versions, are in the
+# [results](../results/README.md#heads); the unscaled runs have `--attn_scale 1.0`.
 
 # %%
 ours = {}  # scaling → (group, scheme) → [loss of each seed]
@@ -166,13 +164,13 @@ axes[0].legend()
 plt.show()
 
 # %% [markdown]
-# What to see: published, loss falls with more heads, and ascending stands out. In our scaled runs
-# all nine means lie within each other's intervals. Published is one run per point, without
-# intervals; ours are n = 3 seeds with 95 % intervals of the mean. Each axis spans 0.32 nats.
+# What to see: published, loss falls with more heads, and ascending stands out. In ours, scaled or
+# not, each mean lies within the intervals of all nine. Published is one run per point, without
+# intervals; ours are means of n = 3 seeds with 95 % intervals. Each axis spans 0.32 nats.
 #
 # This is no evidence against the published order. Our models have a three-hundredth of the
 # parameters, saw 256 thousand tokens, and are far from trained: attention may hardly matter yet. At
-# width 64 the missing scale also makes less difference at the start, by the same measure:
+# width 64 the missing scale also changes less at the start. Effective keys by number of heads:
 
 # %%
 small = {heads: at_start(heads, 1.0, d_model=64, init_std=0.05) for heads in (1, 4, 32)}
@@ -181,8 +179,8 @@ print("unscaled, width 64:", {heads: round(keys, 1) for heads, keys in small.ite
 # %% [markdown]
 # ## Seed by seed
 #
-# Runs of the same seed see the same batches in the same order. So we subtract within a seed first
-# and take the interval of the differences: what the seeds share cancels.
+# Runs of the same seed see the same batches in the same order. So we first subtract within each
+# seed and then take the interval of the differences: what the runs of a seed share cancels.
 
 
 # %%
@@ -216,8 +214,8 @@ plt.show()
 
 # %% [markdown]
 # What to see: none of the nine scaled intervals excludes 0. Three unscaled ones do, all in the high
-# group, by a few thousandths of a nat. Each point is the mean of the paired differences with its 95
-# % interval, n = 3 seeds. The published differences are up to 0.14 and would leave this axis.
+# group; they are of a few thousandths of a nat. Each point is the mean of the differences within
+# seeds with its 95 % interval, n = 3. The largest published one, 0.14, would leave this axis.
 
 # %%
 outside = {}
@@ -239,18 +237,19 @@ print(f"outside at 1 - 0.05/{n}: {len(strict)}")
 # %% [markdown]
 # Eighteen intervals at 95 % are eighteen chances to be wrong. If no schedule differed from another,
 # about one of them would still exclude 0, and three or more would in 6 of 100 such studies. That
-# calculation treats the intervals as independent. They are not: three orders give three
-# differences, of which the third follows from the other two, and all come from the same three
-# seeds. So these three intervals are less than three findings. With 1 − 0.05/18 in place of 95 %, a
-# correction that is safe under any dependence (Bonferroni's), none is left.
+# calculation takes the intervals as independent. They are not: three orders have three differences,
+# of which the third follows from the other two, and all come from the same three seeds. So these
+# are less than three findings. With Bonferroni's correction, safe under any dependence, the level
+# is 1 − 0.05/18 in place of 95 %, and none excludes 0.
 #
-# They do not fit the published order either: there ascending is worst, here constant is. So there
-# may be a difference of a few thousandths of a nat, or none: a question for new seeds.
+# These three do not fit the published order either: there ascending is worst, here constant is.
+# There may be a difference of a few thousandths of a nat, or none; new seeds would have to tell.
 #
 # ## Time
 #
-# More heads take more time at equal parameters. QKᵀ costs T²·C multiplications for any number of
-# heads, but each head has one T × T table of weights to be made, normalised and stored:
+# More heads take more time at equal parameters. For T tokens and width C, QKᵀ costs T²·C
+# multiplications however many heads there are, but each head has a T × T table of weights to be
+# made, normalised and stored:
 
 # %%
 for heads in (45, 180, 192):
@@ -259,24 +258,25 @@ hours = {row["total_heads"]: row["hours"] for row in rows if row["scheme"] == "c
 print("published hours, constant:", hours)
 
 # %% [markdown]
-# In the published runs, four times the heads took about half as long again. In ours, too: 26.9 ms
-# of CPU time per step with 16 heads and 41.8 with 64 ([table](../results/README.md#heads), medians
-# of 30 steps in one process; no file of this measurement is kept). So at equal *time* fewer heads
-# can train longer, which a comparison at equal steps leaves out.
+# In the published runs, four times the heads took about half as long again. In ours, too: a step
+# takes 26.9 ms of CPU time with 16 heads in all, 41.8 with 64 ([table](../results/README.md#heads),
+# medians of 30 steps in one process; no file of this is kept). So at equal *time* fewer heads can
+# train longer, which a comparison at equal steps leaves out.
 #
 # ## What would settle it
 #
-# - **Size and data.** The published shape and text: `python train.py --study heads` on a GPU, whose
-#   preset has both. Learning rate and batch are ours; the text gives none. Not run here.
-# - **Both scalings.** The same with `--attn_scale 1.0`. If ascending is worse only without the
-#   scale, that points to the logits. Local layers are not in this model and stay a difference.
-# - **Seeds**, enough of them that the interval is smaller than the difference in question. The
-#   published hours add up to five days per seed for all nine, and 32 to 46 hours for one group.
+# - **Size and data**: the published shape and text. `python train.py --study heads` has both, on a
+#   GPU; learning rate and batch are ours, as the text gives none. We have not run it.
+# - **Both scalings**: the same with `--attn_scale 1.0`. If ascending is worse only without the
+#   scale, that points to the logits. Our model would still lack layers that see 256 tokens alone.
+# - **Seeds**: so many that the interval is smaller than the difference in question. By the
+#   published hours, one seed of all nine takes nearly five days, of one group 32 to 46 hours.
 # - **One comparison, chosen first**, for instance ascending minus constant in the low group: then
 #   there is nothing to correct for.
 #
-# The direction is open. A preprint of 2026 (Prism Transformer,
-# [arXiv 2606.27449](https://arxiv.org/abs/2606.27449)) has the opposite order; we have not run it.
+# The direction is open. A preprint of 2026 (Prism Transformer, [arXiv
+# 2606.27449](https://arxiv.org/abs/2606.27449)) reports the opposite: that ascending does better
+# than constant. We have not tried to repeat it.
 
 # %%
 assert len({row["parameters"] for row in rows}) == 1 and round(row["parameters"] / 1e6, 1) == 68.5
@@ -299,15 +299,16 @@ assert 4.5 < sum(row["hours"] for row in rows) / 24 < 5.2 and 1.4 < hours[192] /
 # ## Exercises
 #
 # 1. How many seeds would make the interval of `paired["scaled", "low", "constant", "ascending"]`
-#    half as wide, if their spread stays the same? Use `scipy.stats.t.ppf`, and note that it depends
-#    on n twice.
+#    half as wide, if the spread between seeds stays the same? Use `scipy.stats.t.ppf`, and note
+#    that the width depends on the number of seeds in two ways.
 
 # %% [markdown] tags=["hint"]
-# The half width is t · s / √n, and t itself falls with n: from 4.30 at n = 3 to 2.57 at n = 6.
+# With n seeds of standard deviation s the half width is t · s / √n, and t itself falls with n: from
+# 4.30 at n = 3 to 2.57 at n = 6.
 
 # %% [markdown] tags=["answer"]
-# Not twelve, four times as many, but five: with so few seeds, most of the gain comes from the
-# smaller t.
+# Five, not twelve, which would be four times as many: with so few seeds, most of the gain comes
+# from the smaller t.
 
 # %% tags=["answer"]
 values = paired["scaled", "low", "constant", "ascending"]
@@ -318,15 +319,17 @@ print(f"{n_seeds} seeds instead of {len(values)}")
 assert n_seeds == 5
 
 # %% [markdown]
-# 2. With three seeds, flip the signs of the differences in all eight ways. What is the smallest
-#    p-value that such a test can give? What does Student's t assume that this test does not?
+# 2. Another test flips the signs of the three differences in all eight ways. Its p-value is the
+#    share of the eight whose mean is at least as far from 0 as the measured one. What is the
+#    smallest that it can be? What does Student's t assume that this test does not?
 
 # %% [markdown] tags=["answer"]
-# Two of eight ways are at least as extreme as the most extreme one: itself, and all signs turned.
-# So p is never below 2/8 = 0.25, and three seeds cannot show anything by this test. Student's t
-# assumes that the differences are normally distributed; that assumption is what makes smaller
-# p-values out of three numbers.
+# At least two of the eight are always as far from 0 as the measured mean: the signs as they are,
+# and all of them turned. So p is never below 2/8 = 0.25, and three seeds cannot show anything by
+# this test. Student's t assumes that the differences are normally distributed; that assumption is
+# what makes smaller p-values out of three numbers.
 
 # %% [markdown]
-# 3. Give `at_start()` four layers and the schedules 3-6-12-24 and 24-12-6-3; the entropies are then
-#    a list, one tensor per layer. In which layers do the starts differ, scaled and unscaled?
+# 3. To try: give `at_start()` four layers and the schedules 3-6-12-24 and 24-12-6-3; the entropies
+#    are then a list, one tensor per layer. In which layers do the two starts differ, scaled and
+#    unscaled?

@@ -7,8 +7,10 @@
 # **Needs** PyTorch, Matplotlib, SciPy, tokenizers; no GPU, no network.
 #
 # LLmini is a small published study: three models, A, B and C, trained for three passes over 14
-# million tokens from eleven data sets. It asks three questions that any small project meets. Does a
-# bigger model help? How much of each block is text? Is there enough text?
+# million tokens from eleven data sets. It raises three questions that any small project meets. Does
+# a bigger model help? How much of each block is text? Is there enough text? **In LLmini the bigger
+# model was better, in one run each; two thirds of all positions were padding; and the losses do not
+# show a lack of data.**
 
 # %%
 import contextlib
@@ -26,7 +28,7 @@ from studies import depth, figures, find, llmini, results
 # %% [markdown]
 # ## Three sizes
 #
-# The presets `llmini-a`, `-b` and `-c` have the published shapes. Count their parameters:
+# The presets `llmini-a`, `-b` and `-c` have the published shapes. Here are their parameters:
 
 # %%
 sizes = {}
@@ -41,11 +43,11 @@ for name in "abc":
 
 # %% [markdown]
 # From C to A depth, width, heads and parameters all grow, and so does the time per step. LLmini
-# says itself that their shares cannot be told apart, although its introduction promises that every
-# difference comes from the architecture. Two thirds of A and four fifths of C are the table of
-# 50,257 words, held twice: the head is not tied.
+# says itself that their shares cannot be told apart. (Its introduction traces every difference to
+# the architecture alone; with one seed, part may be chance.) Two thirds of A and four fifths of C
+# are the table of 50,257 words, which is there twice, as embedding and as output layer.
 #
-# Here are its losses after each pass. We assume that a pass took a third of the reported minutes:
+# Here are LLmini's losses after each pass, as if each took a third of the reported minutes:
 
 # %%
 minutes = dict(a=69.8, b=57.8, c=44.5)  # as LLmini prints them
@@ -67,11 +69,11 @@ plt.show()
 # %% [markdown]
 # What to see: at equal passes A is ahead of B by 0.17 to 0.22 nats, and B of C by 0.20 to 0.25. A
 # is ahead of C at equal time, too: two passes of A take about as long as three of C and end lower,
-# although A's learning rate was still at 30 % of its peak then, by our preset's schedule. One run
+# although by our preset's schedule A's learning rate was still at 30 % of its peak then. One run
 # per size (n = 1, seed 42); beside the names are layers × width.
 #
-# So the bigger model was better, in one run each. *Why* is open. Here is what each change alone
-# adds in parameters, in the models that `--study llmini` trains:
+# So the bigger model was better, in one run each. *Why* is open. `--study llmini` trains models
+# that differ in one thing at a time. Here are their parameters:
 
 # %%
 variants = {}
@@ -81,13 +83,13 @@ for name, changes in llmini.rows("llmini-c", {}).items():
     print(f"{name:12} {variants[name]:,} parameters")
 
 # %% [markdown]
-# Depth alone adds 5 %, heads alone nothing, width alone 65 %, so width brings parameters along even
-# here. The command is below; **it has not been run at this size**, so there is no answer yet.
+# Depth alone adds 5 %, heads alone nothing, width alone 65 %. So even here width brings parameters
+# along. These models [have not been trained](#one-change-at-a-time), so there is no answer yet.
 #
 # ## What padding costs
 #
 # LLmini gives each text a block of 256 tokens and fills the rest with padding. A longer text
-# continues in another block, which begins 128 tokens later. By its own counts:
+# continues in another block, which begins 128 tokens after the one before. By its own counts:
 
 # %%
 texts, long, chunks, tokens, short = 158_227, 7_256, 160_745, 13_973_679, 150_971
@@ -97,14 +99,15 @@ twice = 2 * (chunks - short - long) / chunks
 print(f"blocks that share text with another: at most {twice:.1%}")
 
 # %% [markdown]
-# Two thirds of the computation is for padding. Two more things follow. A text of more than 256
-# tokens needs at least two blocks, and long texts got 1.35 on average; we conclude that the ends of
-# long texts were left out. And the split into training and validation was drawn over blocks, not
-# over texts, so up to 3 % of validation blocks may share half of their text with a training block.
-# Both effects are small, and both vanish if rows are split first and chunks keep the end, as here.
+# Two thirds of the positions, and of the computation, go to padding. Two more things follow. A text
+# of more than 256 tokens needs at least two blocks, but long texts got 1.35 on average; we conclude
+# that their ends were left out. And the split into training and validation was drawn over blocks,
+# not over texts, so up to 3 % of validation blocks may share half of their text with a training
+# block. Long texts are few, 7,256 of 158,227. Our code splits texts first and keeps their ends.
 #
-# We repeat this with rows of our own: 1,900 problems, and 100 long rows of five problems each, with
-# T = 128 and a stride of 64.
+# We count the same for *rows* (texts) of our own, 1,900 problems and 100 long rows of five problems
+# each, in blocks of T = 128 tokens: padded; padded with a *stride*, so that a long row goes on in a
+# block that begins 64 tokens later; and *packed*, that is, put end to end and cut into blocks.
 
 # %%
 problems = md.embedded_rows(2400)
@@ -146,18 +149,18 @@ for name, picture in pictures.items():
 plt.show()
 
 # %% [markdown]
-# What to see: padded, most of the area is empty. A stride makes more blocks of a long row, with
-# text that is seen twice. Packed, all positions hold text, and rows are cut where a block ends.
-# These are the first 40 blocks of each way; padding is empty, each row of text has one colour.
+# What to see: padded, most of the area is empty. With a stride, some text of long rows is there
+# twice. Packed, all positions hold text, and rows are cut where a block ends. These are the first
+# 40 blocks of each way; padding is empty, and rows alternate between two colours.
 #
-# Packing is not only cheaper; it changes what is learned. A row's tokens see the end of the row
-# before, which has nothing to do with them. Rows begin at every position, not always at 0. And each
+# Packing is not only cheaper; it changes the training. A row's tokens see the end of the row
+# before, which has nothing to do with them. Rows begin at any position, not always at 0. And each
 # step has more text. So "packed or padded" is several changes at once, too.
 #
 # ## Packed against padded
 #
-# Our laptop study trains on the 7,473 problems of GSM8K, with four layers of width 64, blocks of
-# 256, and three seeds. All runs are validated on the same *padded* blocks.
+# Our small study uses the 7,473 problems of GSM8K's training part, with four layers of width 64,
+# blocks of 256, and three seeds. All runs are validated on the same *padded* blocks.
 
 # %%
 study = results.summary("packing")
@@ -177,9 +180,9 @@ axes.set_title(f"packed: {steps[0]:+.2f} at equal steps, {text[0]:+.2f} at equal
 plt.show()
 
 # %% [markdown]
-# What to see: at equal steps packing is a little better, having seen half as much text again. At
-# equal text (265 steps) it is worse, having had a third fewer steps. Circles are runs (n = 3
-# seeds), squares are means with 95 % intervals.
+# What to see: at equal steps packing has the lower loss, having seen half as much text again. At
+# equal text (265 steps) it has the higher one, having had a third fewer steps. Circles are runs (n
+# = 3 seeds), squares are means with 95 % intervals.
 
 # %%
 for name in ("packed, same steps", "packed, same text"):
@@ -191,18 +194,18 @@ for name in ("packed, same steps", "packed, same text"):
 # %% [markdown]
 # These are differences within seeds, n = 3. At equal text packing is worse. At equal steps it looks
 # better, but corrected for two comparisons (97.5 % each) that interval includes 0. So which of the
-# two is better may depend on what is held equal. Whether steps, the schedule of the learning rate
-# or the neighbouring rows did it, these runs do not tell. Learning rates were not tuned for either.
-# Here padded blocks were two thirds full. LLmini's were a third full, so packing would have more to
-# win there; that has not been run.
+# two is better may depend on what is held equal. Whether the number of steps, the schedule of the
+# learning rate or the neighbouring rows made the difference, these runs do not tell. The learning
+# rate was tuned for neither. Here padded blocks were two thirds full. LLmini's were a third full,
+# so packing might gain more there.
 #
-# With LLmini's rows: `python train.py --preset llmini-c --study packing --seed 0 1 2`, not run. Our
-# own command, with hardware: [results](../results/README.md#packing).
+# Our command, with hardware, is in the [results](../results/README.md#packing). For LLmini's rows
+# it is `python train.py --preset llmini-c --study packing --seed 0 1 2`, which has not been run.
 #
 # ## Starving for data
 #
-# LLmini calls its models starved. A known rule asks for 20 tokens per parameter, for the best use
-# of computation in one pass (Hoffmann et al. 2022), and LLmini has far fewer.
+# LLmini calls its models starved for data. By a known rule, computation in one pass is best spent
+# on 20 tokens per parameter (Hoffmann et al. 2022), and LLmini has far fewer.
 
 # %%
 for name, found in sizes.items():
@@ -215,17 +218,17 @@ last = {name: round(epochs[-1][f"val_{name}"] - epochs[-1][f"train_{name}"], 3) 
 print("validation minus train loss after the last pass:", last)
 
 # %% [markdown]
-# LLmini's "order of a billion tokens" is right for A. For C it would be 0.64 billion, not the
+# By this rule LLmini's "order of a billion tokens" is right for A. C needs 0.64 billion, not the
 # billion that the text names for the smallest model. But the rule tells how to spend computation,
-# not whether a model has run out of data. Losses could tell that, and these do not:
+# not whether a model has run out of data. Losses could tell that, and LLmini's do not:
 #
-# - A's gap, printed as +0.003, is read as a beginning of memorisation. But the train loss is
-#   measured with dropout on, and as a mean over a pass (both are our guess, since after the first
-#   pass it lies 1.1 *above* validation). So a gap of 0 has no special meaning.
-# - Validation loss still falls in the last pass, in all three.
+# - A's gap after the last pass, printed as +0.003, is read as a beginning of memorisation. But it
+#   seems that the train loss is a mean over the pass, with dropout on: after the first pass it lies
+#   1.1 *above* the validation loss. If so, a gap of 0 means nothing special.
+# - Validation loss still falls in the last pass, for all three models.
 #
-# What would it look like? We train two layers on 100, 1,000 and 10,000 rows for as many steps each,
-# with the same tokenizer and validation rows, and measure both losses without dropout.
+# What would a lack of data look like? We train two layers for 150 steps on 100, 1,000 or 10,000
+# rows, with the same tokenizer and validation rows. Both losses are measured without dropout.
 
 # %%
 shape = dict(n_layers=2, steps=150, batch_size=32, max_rows=10_000, eval_problems=0, eval_every=150)
@@ -258,12 +261,11 @@ plt.show()
 
 # %% [markdown]
 # What to see: with 100 rows the loss on them is lowest and the loss on new rows highest: that is a
-# lack of data. From 1,000 rows on the lines nearly meet: these two layers had little use for more
-# rows in 150 steps. There are n = 2 seeds, one line each.
+# lack of data. From 1,000 rows on the lines nearly meet, so these two layers had little use for
+# more rows in 150 steps. There are n = 2 seeds, one line each.
 #
-# So for this model and 150 steps, 1,000 rows were nearly enough; how that changes with steps or
-# size was not tried. To learn it for LLmini, one would halve its data at equal steps and look at
-# the validation loss.
+# How that changes with more steps or a larger model was not tried. To learn it for LLmini, one
+# would train on half of its data for as many steps and look at the validation loss.
 #
 # ## One change at a time
 #
@@ -272,9 +274,9 @@ plt.show()
 # ```
 #
 # trains C, C with A's depth, C with A's width, C with 8 heads (A's 6 do not divide C's width), and
-# A. That is 15 runs, padded as LLmini's are; they need a GPU and a network, and eight of the eleven
-# data sets have rows that we can read. On LLmini's T4 or L4 a run took 45 to 70 minutes.
-# `--dry_run` shows the facts first. **Not run yet.**
+# A: 15 runs, padded as LLmini's are, on the eight of its eleven data sets whose rows we can read.
+# They need a GPU and a network; on LLmini's T4 or L4 a run took 45 to 70 minutes. With `--dry_run`
+# the command says what it would do. **Not run yet.**
 
 # %%
 assert [round(sizes[name]["total"] / 1e6, 1) for name in "abc"] == [56.4, 43.3, 32.1]
@@ -296,16 +298,16 @@ assert all(abs(b - a) < 0.1 for n in (1_000, 10_000) for a, b in final[n])
 # %% [markdown]
 # ## Exercises
 #
-# 1. Which `block_size` would make padded blocks of the rows above, long ones included, half full?
-#    Guess first, from the mean length of a row.
+# 1. With which `block_size` would padded blocks of the rows above be half full? The long rows
+#    count, too. Guess first, from the mean length of a row.
 
 # %% [markdown] tags=["hint"]
 # `md.blocks(rows, size, "pad")` makes the blocks and `md.filled()` tells which positions hold
 # text.
 
 # %% [markdown] tags=["answer"]
-# About 80. A long row is cut into blocks most of which are full, so the answer is a little above
-# twice the mean length of a short row.
+# About 80. Short rows have 37 tokens on average, so their blocks alone would be half full at twice
+# that. Long rows fill most of theirs, so the answer is a little higher.
 
 # %% tags=["answer"]
 fills = {size: md.filled(*md.blocks(rows, size, "pad")).mean() for size in range(64, 136, 8)}
@@ -315,15 +317,16 @@ short_rows = [len(ids) for ids, _ in encoded[:1900]]
 print(f"mean length of a short row: {np.mean(short_rows):.0f} tokens")
 
 # %% [markdown]
-# 2. `studies.depth.width_matched(find.configs("llmini-c")[0], sizes["a"]["total"])`: how wide is
-#    C with A's number of parameters, and how many of them are outside the blocks?
+# 2. `studies.depth.width_matched(find.configs("llmini-c")[0], sizes["a"]["total"])` widens C until
+#    it has as many parameters as A. How wide does it get, and what share of them is outside the
+#    blocks?
 
 # %% [markdown] tags=["hint"]
 # The table of words grows with the width, the blocks with its square.
 
 # %% [markdown] tags=["answer"]
-# It becomes wider than A and still has 72 % of its parameters outside the blocks. "As many
-# parameters as A" gives C little more to compute with.
+# It becomes wider than A and still has 72 % of its parameters outside the blocks. Of the parameters
+# that C gains, more than half go into the table of words.
 
 # %% tags=["answer"]
 wider = depth.width_matched(find.configs("llmini-c")[0], sizes["a"]["total"])
@@ -334,5 +337,5 @@ assert round(fills[80], 1) == 0.5 and round(outside, 2) == 0.72
 assert wider.d_model > find.configs("llmini-a")[0].d_model
 
 # %% [markdown]
-# 3. To run: give 1,000 rows more steps, until their two lines part. How many passes does that
-#    take? Compare with 100 rows.
+# 3. To run: train on 1,000 rows for more steps, until the loss on them and the loss on new rows
+#    part. How many passes does that take? Compare with 100 rows.

@@ -1,25 +1,29 @@
 # %% [markdown]
 # # Layer by layer
 #
-# **You will learn** to read what a model knows after each of its layers, to measure what is lost
-# without one, and what became of a claim about early, middle and late layers.<br>
+# **You will learn** how to read what a model knows after each of its layers, how to measure what is
+# lost without one, and what became of a claim about early, middle and late layers.<br>
 # **Time** about a minute on one CPU core, nearly all of it training.<br>
 # **Needs** [Looking inside](08_looking_inside.md).
 #
-# The report guesses at a division of labour: early layers detect patterns, middle layers connect
-# information, late layers reason and conclude. It did not look. We look at two models of our own:
-# twelve layers trained as a first run was then (900 steps, `beta1` 0.9), and four layers that are
-# trained on this page.
+# The [report](04_logs.md) behind this project guesses at a division of labour: early layers detect
+# patterns, middle layers connect information, late layers reason and conclude. It did not look. We
+# did. **In one model of twelve layers we find such a division for sums at most.** Everything else
+# is nearly ready after two layers, and layers 3 to 8 can all be left out with hardly a loss.
+#
+# We look at two models of our own: the one of twelve layers, trained with earlier settings of our
+# main command, and one of four layers, which is trained on this page.
 #
 # ## Two tools
 #
-# **The logit lens.** The residual stream has the same shape after every layer, so the last norm and
-# the head can be applied to it anywhere. `layers.known()` does that and asks whether the likeliest
-# word is the right one. A word that the lens does not find may still be there, in directions that
-# the head does not read. So the lens says by when something is *ready to be said*.
+# **The logit lens.** The *residual stream* is what a token carries from layer to layer. It has the
+# same shape after every layer, so the last norm and the output layer (the *head*) can be applied to
+# it anywhere. `layers.known()` does that and asks whether the likeliest word is the right one. A
+# word that the lens does not find may still be there, in directions that the head does not read. So
+# the lens says after which layer something is *ready to be said*.
 #
-# **Leaving a layer out.** `layers.skipped()` hands the stream past one layer. What gets worse
-# needed that layer, or needed the stream to look as that layer leaves it.
+# **Leaving a layer out.** `layers.skipped()` hands the stream past one layer, unchanged. What gets
+# worse needed that layer, or needed the stream to look as that layer leaves it.
 
 # %%
 import contextlib
@@ -37,10 +41,10 @@ from studies import layers, results, tasks
 print(inspect.getsource(layers.known))
 
 # %% [markdown]
-# ## Four layers on a task that needs two
+# ## Four layers on a task for which two suffice
 #
-# [In-context questions](01_hypothesis.md) need two layers: copy, then match. What do four layers do
-# with the task? Here are three seeds.
+# For [in-context questions](01_hypothesis.md) two layers suffice: the first copies, the second
+# matches. What do four layers do with them? Here are three seeds.
 
 
 # %%
@@ -73,18 +77,18 @@ for seed in (0, 1, 2):
     print("        without layer 1, 2, 3, 4:     ", *(f"{x:.2f}" for x in without[seed]))
 
 # %% [markdown]
-# In all three seeds the answers are ready after the second layer, and the third and fourth can each
-# be left out: the first two do all of the work. Nothing asked them to be quick. Guessing among all
-# answers finds 1 in 16, and among those shown 1 in 8.
+# In all three seeds the answers are ready after the second layer, and the third or the fourth can
+# be left out: the first two do the work. Nothing asked them to be quick. Guessing among all answers
+# finds 1 in 16, and among those shown 1 in 8.
 #
 # ## Twelve layers on the embedded problems
 #
-# Next, the model that `python train.py --n_layers 12 --seed 0` trained with the settings that the
-# main job had when we did this: attention alone, width 64, four heads per layer, 900 steps. It is
-# **one run (n = 1)**. What follows was measured after the training, by `python -m studies.layers`,
-# on 200 held-out problems; the [file](../results/README.md#layers) has its command and hardware.
-# The model reads the right words up to each place, and we ask whether it knows the next one. The
-# words of its answers are of six kinds:
+# Next, a model that `python train.py --n_layers 12 --seed 0` trained, with that day's settings:
+# attention alone, width 64, four heads per layer, 900 steps, `beta1` 0.9. It is **one run (n =
+# 1)**. What follows was measured after the training, by `python -m studies.layers`, on 200 held-out
+# problems; [the results](../results/README.md#layers) have the command and the hardware. The model
+# reads the right words up to each place, and we ask whether it knows the next one. The words of its
+# answers are of six kinds:
 
 # %%
 path = results.RESULTS / "layers" / "laptop-12-layers-seed-0.json"
@@ -120,16 +124,16 @@ low.set_xlabel("layer that is left out")
 plt.show()
 
 # %% [markdown]
-# What to see: above, what the lens finds at each depth; below, what the whole model still knows
-# without one layer; both in percent of the words of a kind. After two layers the lens reads all
-# look-ups and all copying and 96 % of the orderings. The fixed words of the form are ready after
-# layer 7 (92 % of them after layer 2), and the sums become readable only in the last layers. One
-# run (n = 1).
+# What to see: after two layers the lens reads all look-ups, all copying and 96 % of the orderings.
+# The fixed words of the form are ready after layer 7 (92 % of them after layer 2), and the sums
+# become readable only in the last layers. Above is what the lens finds at each depth; below is what
+# the whole model still knows without one layer; both in percent of the words of a kind. *Ready*
+# means that from there on the lens has at least 95 % of them. One run (n = 1).
 #
 # ## Several layers at once
 #
 # A layer that can be left out alone may be one of several that do the same work. So we leave out a
-# third of the model, and then everything from the third layer to the eighth:
+# third of the model at a time, and then everything from the third layer to the eighth:
 
 # %%
 print(f"without layers  {'  '.join(f'{kind:>7}' for kind in layers.KINDS)}")
@@ -137,17 +141,16 @@ for span, shares in found["spans"].items():
     print(f"{span:14}  {'  '.join(f'{x:7.2f}' for x in shares.values())}")
 
 # %% [markdown]
-# Look-ups, orderings and answers do not notice when half of the layers are gone. Sums do, and more
-# so at the end than in the middle: six layers from the middle cost 40 % of them, the last four 76
-# %. A sum modulo ten is a table of a hundred entries, and a layer of attention alone has little to
-# compute one with. It seems that several layers share this work. How they do it, we have not found
-# out.
+# Without layers 3 to 8, half of the model, look-ups, orderings and answers are as right as before.
+# Without the first four, little is. Sums need the later layers, too, and the last ones more than
+# the middle: without layers 3 to 8 the model loses 40 % of the sums, without the last four 76 %. It
+# seems that several layers share the work of a sum. How they do it, we have not found out.
 #
 # ## Where a written step looks
 #
-# To write the next letter of a ring is to find the pair that begins with the current letter, and to
-# take the other letter of it. Which heads look there? For each link we take the mean weight that
-# the queries of a head give to the place in question, and then the best head of each layer.
+# To write the next letter of a ring or a line is to find the pair that begins with the current
+# letter, and to take the other letter of that pair. Which attention heads look there? Here is the
+# mean weight that a head gives to the places in question, for the best head of each layer.
 
 # %%
 links = {"copy": "copy: to the letter before", "match": "match: to the next letter",
@@ -167,32 +170,33 @@ plt.show()
 
 # %% [markdown]
 # What to see: a head of layer 1 looks from the second letter of each pair to the first, and a head
-# of layer 2 from the letter just written to the one that follows it in its pair. No later layer
-# looks there. For a sum no head looks at both numbers with much of its weight. One run (n =
-# 1), means over all such places of 200 problems.
+# of layer 2 from the letter just written to the one that follows it in its pair. In later layers no
+# head gives that next letter a tenth of its weight. For a sum, no head gives the two numbers
+# together much more than a quarter. One run (n = 1), means over all such places of 200 problems.
 #
-# So a step of a look-up is the copy and match of the [first lesson](01_hypothesis.md). For the next
-# letter the model starts again from its first layer. It has ten more layers and does not use them
-# to go further: [written steps](07_thinking.md) have made that unnecessary.
+# So a step of a look-up looks like the copy and match of [One look against many](01_hypothesis.md).
+# For the letter after it the model starts again from its first layer. It has ten more layers and
+# does not use them to go further: [written steps](07_thinking.md) have made that unnecessary.
 #
 # ## The claim about early, middle and late layers
 #
 # | the report's guess | this model, one run |
 # |---|---|
-# | early layers detect patterns | look-ups and most orderings are ready by layer 2; sums need it |
-# | middle layers connect information | any one can be spared; together they serve the sums |
+# | early layers detect patterns | look-ups, most orderings are ready after two; sums need both |
+# | middle layers connect information | any one can be spared; sums need some of them |
 # | late layers reason and conclude | only sums become readable in layers 9 to 12 |
 #
-# A division of this kind is there for one family of three. In this one model it is not the place of
-# a layer that decides but what the problem needs: a look-up takes the first two layers, at the
-# depth of two, four or twelve. Twelve layers learned all three families here and [two did
-# not](05_caveats.md), with another recipe. From this one model we guessed that the sums are what
-# twelve layers are for. That was wrong: with nearly this recipe and [the same CPU
-# time](16_depth_or_time.md) two layers learn all three families in six runs of six, and one layer
-# learns the sums.
+# A division of this kind is there for sums at most, one kind of problem of three. What decides in
+# this model is less the place of a layer than what the problem needs: looking up takes the first
+# two layers, whether there are four or twelve.
 #
-# None of this speaks about a language model. There the words are of many more kinds, and no family
-# has a solution that we know.
+# In [an earlier study](05_caveats.md), with other settings, two layers had not learned the sums,
+# and from this one model we guessed that the sums are what twelve layers are for. That was wrong:
+# with nearly these settings and [the same CPU time](16_depth_or_time.md) two layers learn all three
+# kinds of problems in six runs of six, and one layer learns the sums.
+#
+# None of this says anything about a language model. There the words are of many more kinds, and we
+# know no solution for any of them.
 
 # %%
 for seed in (0, 1, 2):
@@ -213,8 +217,8 @@ assert max(best["match"][2:]) < 0.1 and max(best["sum"]) < 0.3
 # %% [markdown]
 # ## Exercises
 #
-# 1. The lens reads the stream with a norm and a head that were trained for the last layer. Fit a
-#    head of its own to each depth of the last four-layer model above, by least squares, on 2,000
+# 1. The lens reads the stream with a norm and a head that were trained for the last layer. Take the
+#    last four-layer model above and fit a head of its own to each depth, by least squares, on 2,000
 #    fresh sequences. Are the answers there after one layer after all?
 
 # %% [markdown] tags=["hint"]
@@ -222,9 +226,9 @@ assert max(best["match"][2:]) < 0.1 and max(best["sum"]) < 0.3
 # to one column per answer. Test on the 200 sequences that it has not seen.
 
 # %% [markdown] tags=["answer"]
-# No. After one layer the best linear head does no better than any answer shown, 1 in 8. After two
-# it finds them all. Here the lens was right: a head trained for the last layer misses nothing
-# that a linear head can find.
+# No. After one layer the fitted head does no better than naming any answer shown, 1 in 8. After two
+# it finds them all. So here the lens did not mislead: the head of the last layer misses nothing
+# that these fitted heads find.
 
 
 # %% tags=["answer"]
@@ -247,17 +251,18 @@ print("the lens:             ", *(f"{x:.2f}" for x in lens[2]))
 assert max(probe[:2]) < 0.2 and min(probe[2:]) > 0.95
 
 # %% [markdown]
-# 2. The lens finds nothing after layer 1, and without layer 1 everything is lost. How does that
-#    fit together?
+# 2. In the models of four layers, the lens finds nothing after layer 1, and without layer 1
+#    everything is lost. How does that fit together?
 
 # %% [markdown] tags=["hint"]
 # At which places does layer 1 do its work, and at which does the lens look?
 
 # %% [markdown] tags=["answer"]
-# Layer 1 works at the places of the answers: it writes into each which question stood before it.
-# The lens looks at the places of the queries, and what layer 1 did has not come there yet. A lens
-# tells what is ready at the place where it looks, not what has been done.
+# In the known solution layer 1 works at the places of the answers: it writes into each which
+# question stood before it. The lens looks at the places of the questions asked, and what layer 1
+# did has not come there yet. A lens tells what is ready at the place where it looks, not what has
+# been done.
 
 # %% [markdown]
-# 3. To run: `python train.py --n_layers 12 --seed 1`, then `python -m studies.layers RUN_DIR
-#    OUT.json`, for other seeds: are look-ups always ready after two layers?
+# 3. To run, for other seeds: `python train.py --n_layers 12 --seed 1`, then `python -m
+#    studies.layers RUN_DIR OUT.json`. Are look-ups always ready after two layers?
