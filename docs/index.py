@@ -46,7 +46,7 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= verdicts
 # What to see: one application learns nothing, and every further one adds a step, the fourth and the
 # fifth not in every run. Each cell says how many training runs learned that many steps: at least
 # 0.9 of the questions right, on rings that were never trained on. All columns have the same number
-# of weights, the same data and the same training, and what each would learn [had been written
+# of weights and are trained in the same way, and what each would learn [had been written
 # down](results/ring/staircase.md) before the runs. (Right of the orange line a way is known, by
 # theory.) Inside, the model [walks along the ring](tutorials/18_one_more_step.md), one letter per
 # application. This is the fifth way of training that we tried. With the four before it, three
