@@ -81,7 +81,7 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= verdicts
 # 2. [The model](tutorials/02_model.md): every part of it, and where its parameters sit.
 # 3. [Training](tutorials/03_training.md): half precision, two GPUs, the learning rate.
 # 4. [The logs](tutorials/04_logs.md): the published claim against its own logs.
-# 5. [Depth, parameters, memory](tutorials/05_caveats.md): the controls that tell them apart.
+# 5. [Depth, parameters, memorisation](tutorials/05_caveats.md): the controls that tell them apart.
 # 6. [Depth by itself](tutorials/12_rings.md): one step and two, what we had predicted, and what it
 #    took to train it. Then [One more application, one more step](tutorials/18_one_more_step.md):
 #    the runs behind the figure above, and what the model does inside.

@@ -148,7 +148,7 @@ print(f"""## The article on the report
    {params["1 wide layer"][0]:,} parameters against {params["12 layers"][0]:,} in twelve layers. It
    answers {shown(study["1 wide layer"])}, and {shown(tuned)} with a learning rate and initial
    weights of its own; twelve layers answer {shown(study["12 layers"])} (n = 5 each;
-   [depth, parameters, memory](../tutorials/05_caveats.md)).
+   [depth, parameters, memorisation](../tutorials/05_caveats.md)).
 2. **The sweep over 1, 2, 4, 8 and 12 layers**, at that size, with five seeds per depth. The article
    asks for training loss against depth: without dropout it falls from {falling[0]:.3f} with one
    layer to {falling[-1]:.3f} with twelve, in the mean. The page shows accuracy instead, because a

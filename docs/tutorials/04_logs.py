@@ -108,7 +108,7 @@ print(f"mean of the last five: {means[1]:.2f} against {means[12]:.2f}, gap {gap5
 #
 # ## Best is not last
 #
-# The text calls the validation losses "essentially tied (Δ < 0.005)". That compares the *best*
+# Both texts call the validation losses "essentially tied (Δ < 0.005)". That compares the *best*
 # step of each run, while the train losses of the same table are those of the *last* step.
 
 # %%
@@ -159,7 +159,7 @@ lowest = min(train[1])
 print(f"1 layer, lowest train loss {lowest:.2f}, at step {steps[train[1].index(lowest)]}")
 
 # %% [markdown]
-# | the text says | the log says |
+# | the texts say | the log says |
 # |---|---|
 # | the curves part at step 50 for good | one layer is lower at 5 of 19 points since, up to 300 |
 # | one layer stops at about 3.8 | its lowest value is its last, 3.77; it was still falling |

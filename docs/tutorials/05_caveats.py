@@ -1,5 +1,5 @@
 # %% [markdown]
-# # Depth, parameters, memory
+# # Depth, parameters, memorisation
 #
 # **You will learn** what a deeper model has besides depth, which control runs tell these things
 # apart, and what our controlled runs found.<br>
@@ -11,7 +11,7 @@
 #
 # - **depth**: what one look finds can direct the next;
 # - **parameters**: there are 12 times as many in the blocks;
-# - **memory**: with those parameters they can learn more of the training text by heart.
+# - **memorisation**: with those parameters they can learn more of the training text by heart.
 #
 # A lower training loss fits all three. The article on those runs says itself that they do not
 # separate depth from parameters. It proposes two controls: a single layer widened until it has as
@@ -251,10 +251,10 @@ for depth, found in attention.items():
 # `laptop` trains attention alone, so that the first run learns; the settings of this page are the
 # preset `depth`.
 #
-# **We see no sign of memory.** Every model's training loss, measured without dropout, is close to
-# its validation loss: with 20,000 problems and 800 steps there is little time to learn them by
-# heart. As some test problems are training problems in other words, this cannot rule it out. In the
-# report's runs, 840 conversations read ten to twenty times, it was different: see [the
+# **We see no sign of memorisation.** Every model's training loss, measured without dropout, is
+# close to its validation loss: with 20,000 problems and 800 steps there is little time to learn
+# them by heart. As some test problems are training problems in other words, this cannot rule it
+# out. In the report's runs, 840 conversations read ten to twenty times, it was different: see [the
 # logs](04_logs.md).
 
 # %%

@@ -8,8 +8,8 @@
 # **Needs** [One look against many](01_hypothesis.md).
 #
 # **No run learned a task with fewer layers than predicted.** With as many as predicted, every run
-# of the first four tasks learned it (0.95 right or more), and so did most runs of the fifth. One of
-# the tasks was learned only with hints in training.
+# of the first four tasks learned it (0.95 right or more), and so did eight of nine runs of the
+# fifth (with eight hops, none of five). One of the tasks was learned only with hints in training.
 #
 # Chen & Zou (ICML 2024, [arXiv 2404.01601](https://arxiv.org/abs/2404.01601)) ask which abilities
 # take one, two and three attention layers. We built their four tasks anew: the ideas are theirs,
@@ -279,13 +279,13 @@ for name in ("template", "icl_template", "khop-2"):
 # %%
 assert min(accuracies("memorize")[1]) >= 0.99
 assert min(accuracies("icqa")[2]) >= 0.99 and max(accuracies("icqa")[1]) < 1 / 8 + 0.05
-assert min(accuracies("template")[2]) > max(accuracies("template")[1])
+assert min(accuracies("template")[2]) >= 0.95 > max(accuracies("template")[1])
 assert favourite.min() > 0.8
 assert max(accuracies("icl_template")[2]) < 0.5 < 0.95 < min(accuracies("icl_template")[3])
 assert no_hints["accuracy"] < 1 / 3 + 0.05
 for k, depth in ((1, 2), (2, 3), (4, 4)):
-    assert mean[k, depth] < 0.05
-    assert depth == 2 or mean[k, depth - 1] > 0.15
+    assert all(min(errors[k, n]) > 0.15 for n in layers if n < depth)
+assert sum(error <= 0.05 for at in ((1, 2), (2, 3), (4, 4)) for error in errors[at]) == 8
 stored = (STORED / "mechanism" / "icl_template.json").read_text(encoding="utf-8")
 steps = json.loads(stored)["steps"].values()
 assert [{layer for layer, _ in step["heads"]} for step in steps] == [{0}, {1}, {2}]
@@ -294,7 +294,7 @@ assert fell == [("1 layer", 1), ("5 layers", 8), ("1 layer, 4 times", 4)] and le
 assert min(by_distance[2], by_distance[3]) > 0.8 > 0.6 > max(by_distance[d] for d in range(4, 10))
 copy, match = found["steps"]["copy"], found["steps"]["match"]
 assert [{layer for layer, _ in step["heads"]} for step in (copy, match)] == [{0}, {1}]
-assert copy["without"] < 0.7 and match["without"] < 1 / 8
+assert copy["without"] < 0.5 and match["without"] < 1 / 8
 
 # %% [markdown]
 # ## Exercises

@@ -5,7 +5,7 @@
 # problems where each look depends on the one before, and why "not learned" is not "cannot be
 # learned".<br>
 # **Time** 5 to 10 s: the runs are stored.<br>
-# **Needs** [Depth, parameters, memory](05_caveats.md).
+# **Needs** [Depth, parameters, memorisation](05_caveats.md).
 #
 # **Two layers that write their steps down learned problems of one, two and three steps in three of
 # three runs.** Of nine runs of two to four layers that answer at once, two learned two steps and

@@ -150,8 +150,9 @@ plt.show()
 
 # %% [markdown]
 # What to see: padded, most of the area is empty. With a stride, some text of long rows is there
-# twice. Packed, all positions hold text, and rows are cut where a block ends. These are the first
-# 40 blocks of each way; padding is empty, and rows alternate between two colours.
+# twice, and is counted twice above. Packed, all positions hold text, and rows are cut where a block
+# ends. These are the first 40 blocks of each way; padding is empty, and rows alternate between two
+# colours.
 #
 # Packing is not only cheaper; it changes the training. A row's tokens see the end of the row
 # before, which has nothing to do with them. Rows begin at any position, not always at 0. And each

@@ -4,7 +4,7 @@
 # **You will learn** what a layer can learn when it is applied once, twice or three times, what
 # width does instead, and how predictions that we wrote down before the runs came out.<br>
 # **Time** 5 to 15 s: nothing is trained here, the runs took hours and are stored.<br>
-# **Needs** [Depth, parameters, memory](05_caveats.md).
+# **Needs** [Depth, parameters, memorisation](05_caveats.md).
 #
 # **Depth by itself changes what is learned.** One layer that answers at once only guesses when it
 # is applied once, learns the next letter of a ring when it is applied twice, and the letter after

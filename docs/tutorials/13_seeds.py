@@ -4,7 +4,7 @@
 # **You will learn** when during a run each kind of problem is learned, why two runs of the same
 # seed can end differently, and how many runs a claim takes.<br>
 # **Time** 5 to 15 s: nothing is trained here, the runs took hours and are stored.<br>
-# **Needs** [Depth, parameters, memory](05_caveats.md).
+# **Needs** [Depth, parameters, memorisation](05_caveats.md).
 #
 # ## When does it happen?
 #
@@ -100,7 +100,7 @@ print(f"{second:.2f} with seed {other}, {best:.2f} with seed {lucky}")
 #
 # ## The last bit of a sum
 #
-# The pages [The logs](04_logs.md) and [Depth, parameters, memory](05_caveats.md) both show runs of
+# The pages [The logs](04_logs.md) and [Depth, parameters, memorisation](05_caveats.md) both show runs of
 # twelve layers with seeds 0, 1 and 2. The settings are the same, the accuracies are not:
 
 # %%

@@ -4,7 +4,7 @@
 # **You will learn** whether twelve layers answer more than one, two or four layers that train for
 # the same CPU time, and which models only need longer.<br>
 # **Time** 5 to 15 s: nothing is trained here, the runs are stored.<br>
-# **Needs** [Depth, parameters, memory](05_caveats.md).
+# **Needs** [Depth, parameters, memorisation](05_caveats.md).
 #
 # **Two layers do here what twelve do, in less than half of the CPU time.** One layer learns chains
 # of sums in six of six runs, but look-ups in none. One layer applied twelve times learns look-ups
