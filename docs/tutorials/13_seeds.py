@@ -100,8 +100,8 @@ print(f"{second:.2f} with seed {other}, {best:.2f} with seed {lucky}")
 #
 # ## The last bit of a sum
 #
-# The pages [The logs](04_logs.md) and [Depth, parameters, memorisation](05_caveats.md) both show runs of
-# twelve layers with seeds 0, 1 and 2. The settings are the same, the accuracies are not:
+# The pages [The logs](04_logs.md) and [Depth, parameters, memorisation](05_caveats.md) both show
+# runs of twelve layers with seeds 0, 1 and 2. The settings are the same, the accuracies are not:
 
 # %%
 folder = results.RESULTS / "main-job"
