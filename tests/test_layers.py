@@ -36,6 +36,8 @@ def test_the_lens_at_the_last_depth_is_the_model_and_at_the_first_its_embedding(
     targets = model(TOKENS).argmax(-1)
     right = layers.known(model, TOKENS, targets)
     assert len(right) == 4 and right[-1].all() and not right[0].all()
+    words = layers.lens(model, TOKENS)
+    assert torch.equal(words[-1], targets) and torch.equal(words[0] == targets, right[0])
     first, *_, last = layers.streams(model, TOKENS)
     positions = model.position_embedding.weight[:15]
     assert torch.equal(first, model.token_embedding(TOKENS) + positions)

@@ -412,6 +412,35 @@ def test_the_course_and_the_onset_of_a_run():
     assert ring_runs.onset(dict(log=log[:1]), 2) is None
 
 
+def test_the_questions_of_a_sequence_and_their_letters():
+    tokens, targets = TASK.draw(20, torch.Generator().manual_seed(0), lengths=(1, 2, 3, 4))
+    k, path = ring_runs.questions(tokens)
+    assert k.shape == (20, 56) and k.unique().tolist() == [1, 2, 3, 4] and len(path) == 5
+    assert torch.equal(path[0], tokens[:, 17::2])
+    for steps in (1, 2, 3, 4):  # the task's own targets are the letters so many steps on
+        assert torch.equal(path[steps][k == steps], targets[:, 17::2][k == steps])
+    sizes = dict(ring=5, letters=9, questions=3)
+    tokens, targets = TASK.draw(4, torch.Generator().manual_seed(0), **sizes)
+    k, path = ring_runs.questions(tokens, letters=9, ring=5, furthest=2)
+    assert k.shape == (4, 3) and len(path) == 3
+    assert torch.equal(path[2][k == 2], targets[:, 11::2][k == 2])
+
+
+def test_a_walk_reads_the_letters_at_the_questions_after_each_layer():
+    m, _ = find.configs("ring", n_layers=2, n_loops=2, vocab_size=21)
+    torch.manual_seed(0)
+    model = md.GPT(m).eval()
+    tokens, _ = TASK.draw(6, torch.Generator().manual_seed(0), lengths=(1, 3))
+    k, path = ring_runs.questions(tokens)
+    found = ring_runs.walk(model, tokens)
+    assert list(found) == [(depth, length) for depth in range(5) for length in (1, 3)]
+    said = model(tokens).argmax(-1)[:, 17::2]  # the last depth is what the model answers
+    for length in (1, 3):
+        asked = k == length
+        shares = [(said == at)[asked].float().mean().item() for at in path]
+        assert found[4, length] == pytest.approx(shares) and found[0, length] != found[4, length]
+
+
 def test_the_map_of_what_was_learned_counts_runs_and_draws_where_a_way_is_known():
     import matplotlib.pyplot as plt
 

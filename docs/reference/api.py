@@ -66,7 +66,7 @@ STUDIES = dict(
     results="result published summary interval wilson",
     attention="attention_maps watch_attention ablated head_stats attention_stats model_stats "
     "mechanism",
-    layers="streams known skipped examined",
+    layers="streams lens known skipped examined",
     score="choices_of read_choices choice_scores",
     depth="width_matched rows",
     budget="rows stored learned_at draw figure",
@@ -84,7 +84,7 @@ STUDIES = dict(
     fits="peak of_a_layer",
     bounds="product_seconds read_rate",
     verdicts="exact_interval fisher permutation holm hypothesis_rows contrast_rows show",
-    ring_runs="course onset draw_courses draw_learned",
+    ring_runs="course onset draw_courses draw_learned questions walk",
 )
 
 

@@ -2,7 +2,8 @@
 one, and where the written steps of an embedded problem look.
 
     streams = layers.streams(model, tokens)             the stream before and after every layer
-    shares = layers.known(model, tokens, targets)       the logit lens: right words by depth
+    words = layers.lens(model, tokens)                  the logit lens: likeliest words by depth
+    right = layers.known(model, tokens, targets)        whether they are the targets
     with layers.skipped(model, 3): ...                  without the fourth layer
     found = layers.examined(model, tokenizer, problems) all of it, by kind of word
 
@@ -41,12 +42,17 @@ def streams(model, tokens):
 
 
 @torch.no_grad()
-def known(model, tokens, targets):
-    """The logit lens: the last norm and the head, applied at every depth → for each depth (B, T)
-    bool, whether the likeliest word is the target. What it does not find may still be there, in
-    directions that the head does not read."""
+def lens(model, tokens):
+    """The logit lens: the last norm and the head, applied at every depth → for each depth (B, T),
+    the likeliest word. What it does not find may still be there, in directions that the head does
+    not read."""
     weight = model.head_weight
-    return [(model.norm(x) @ weight.T).argmax(-1) == targets for x in streams(model, tokens)]
+    return [(model.norm(x) @ weight.T).argmax(-1) for x in streams(model, tokens)]
+
+
+def known(model, tokens, targets):
+    """For each depth (B, T) bool, whether the lens reads the target."""
+    return [words == targets for words in lens(model, tokens)]
 
 
 @contextlib.contextmanager

@@ -1,7 +1,9 @@
-"""How runs on rings went: the accuracy over training, when it comes, and maps of what was learned.
-The pages on rings share these."""
+"""How runs on rings went: the accuracy over training, when it comes, maps of what was learned, and
+what a question's token holds on its way through a model. The pages on rings share these."""
 
-from studies import figures, ring
+import torch
+
+from studies import figures, layers, ring
 from studies.ring import LEARNED
 
 
@@ -51,3 +53,29 @@ def draw_learned(title, by_depth, answer="direct"):
     axes.set_yticks(range(len(lengths)), lengths)
     axes.set(xlabel="depth", ylabel="steps on", title=title, xlim=(-0.6, len(by_depth) - 0.4))
     return learned
+
+
+def questions(tokens, letters=16, ring=8, furthest=4):
+    """Of the direct questions in tokens (B, T) → how many steps each asks for, (B, questions), and
+    the letters 0, 1, … `furthest` steps on, a list of (B, questions)."""
+    end = 2 * ring  # of the pairs; a question is a number and a letter
+    follows = torch.zeros(len(tokens), letters, dtype=torch.int64)
+    follows.scatter_(1, tokens[:, :end:2], tokens[:, 1:end:2])  # of each letter the next
+    path = [tokens[:, end + 1 :: 2]]
+    for _ in range(furthest):
+        path.append(follows.gather(1, path[-1]))
+    return tokens[:, end::2] - letters, path
+
+
+def walk(model, tokens, ring=8):
+    """What the letter of a question holds on its way through the model, read by the logit lens:
+    {(depth, k): shares}, the shares of the questions about k steps at which it is the letter 0, 1,
+    … 4 steps on, after so many layers or applications."""
+    k, path = questions(tokens, ring=ring)
+    found = {}
+    for depth, words in enumerate(layers.lens(model, tokens)):
+        for length in k.unique().tolist():
+            said = words[:, 2 * ring + 1 :: 2][k == length]
+            shares = [(said == at[k == length]).float().mean().item() for at in path]
+            found[depth, length] = shares
+    return found

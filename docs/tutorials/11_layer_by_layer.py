@@ -18,9 +18,9 @@
 #
 # **The logit lens.** The *residual stream* is what a token carries from layer to layer. It has the
 # same shape after every layer, so the last norm and the output layer (the *head*) can be applied to
-# it anywhere. `layers.known()` does that and asks whether the likeliest word is the right one. A
-# word that the lens does not find may still be there, in directions that the head does not read. So
-# the lens says after which layer something is *ready to be said*.
+# it anywhere. `layers.lens()` does that and names the likeliest word, and `layers.known()` asks
+# whether it is the right one. A word that the lens does not find may still be there, in directions
+# that the head does not read. So the lens says after which layer something is *ready to be said*.
 #
 # **Leaving a layer out.** `layers.skipped()` hands the stream past one layer, unchanged. What gets
 # worse needed that layer, or needed the stream to look as that layer leaves it.
@@ -38,7 +38,7 @@ import minidepth as md
 from studies import layers, results, tasks
 
 # %% tags=["hide", "python"]
-print(inspect.getsource(layers.known))
+print(inspect.getsource(layers.lens))
 
 # %% [markdown]
 # ## Four layers on a task for which two suffice

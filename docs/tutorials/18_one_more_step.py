@@ -27,8 +27,8 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from studies import figures, layers, results, ring, verdicts
-from studies.ring_runs import draw_learned, onset
+from studies import figures, results, ring, verdicts
+from studies.ring_runs import draw_learned, onset, questions, walk
 
 names = ("once", "twice", "three", "four", "five")
 applied = {n: verdicts.runs_of(f"ring/staircase/{name}") for n, name in enumerate(names, 1)}
@@ -88,46 +88,24 @@ verdicts.show(found, hypotheses, contrasts)
 # Which way do five applications go? They could go letter by letter, or double their steps with the
 # help of earlier questions. The middle of the model tells. What a token holds is one vector, to
 # which each application adds. After the last one it is read through the last norm and the head. We
-# read it in the same way after each application, at the last token of each question.
-
+# read it in the same way after each application, at the last token of each question. This is the
+# [logit lens](11_layer_by_layer.md).
 
 # %%
-@torch.no_grad()
-def read_after_each(model, tokens):
-    """The letters read after each application at the questions of tokens (B, T): a list of
-    (B, questions)."""
-    said = []
-    for stream in layers.streams(model, tokens)[1:]:  # the first is what goes in
-        logits = model.norm(stream) @ model.head_weight.T
-        said.append(logits.argmax(-1)[:, 17::2])  # behind 16 letters, a number and a letter each
-    return said
-
-
 tokens, _ = ring.ring().draw(200, md.generator("walk"), lengths=(1, 2, 3, 4))
-follows = torch.zeros(200, 16, dtype=torch.int64)
-follows.scatter_(1, tokens[:, :16:2], tokens[:, 1:16:2])  # of each letter the next
-k, path = tokens[:, 16::2] - 16, [tokens[:, 17::2]]
-for _ in range(4):
-    path.append(follows.gather(1, path[-1]))
-
 models, others = {}, {}  # by seed, those that learned four steps and those that did not
 for folder in sorted((results.RESULTS / "ring/staircase/five/runs").iterdir()):
     seed = results.result(folder)["seed"]
     kind = models if applied[5][seed][4] >= verdicts.LEARNED else others
     kind[seed], _ = md.load(folder)
-walks = {}  # by seed, application, length: the share that hold the letter i steps on
-for seed, model in (models | others).items():
-    for j, said in enumerate(read_after_each(model, tokens), 1):
-        for length in (1, 2, 3, 4):
-            asked = k == length
-            shares = [(said == letters)[asked].float().mean().item() for letters in path]
-            walks[seed, j, length] = shares
+# by seed, application and length: the shares that hold the letter 0, 1, … 4 steps on
+walks = {seed: walk(model, tokens) for seed, model in (models | others).items()}
 cells = {}  # of the models that learned four steps
 for length in (1, 2, 3, 4):
     print(f"{length} steps asked, after applications 2 to 5:", end=" ")
     for j in (2, 3, 4, 5):
         at = min(j - 1, length)
-        cells[j, length] = {seed: walks[seed, j, length][at] for seed in models}
+        cells[j, length] = {seed: walks[seed][j, length][at] for seed in models}
         print(f"{at} on {statistics.median(cells[j, length].values()):.2f}", end="  ")
     print()
 clear = [seed for seed in models if min(cell[seed] for cell in cells.values()) >= 0.8]
@@ -137,7 +115,7 @@ print(f"(medians of {len(models)} models; {len(clear)} have 0.8 or more everywhe
 figure, axes = plt.subplots(figsize=(4.6, 3.4))
 rows = []
 for j in (1, 2, 3, 4, 5):
-    of_all = [walks[seed, j, 4] for seed in models]
+    of_all = [walks[seed][j, 4] for seed in models]
     rows.append([sum(shares) / len(models) for shares in zip(*of_all)])
 figures.heat_map(axes, rows, ".2f", vmax=1)
 axes.set_xticks(range(5), range(5))
@@ -178,6 +156,7 @@ def answer_with_a_rest(model, tokens, rest):
     return (model.norm(x) @ model.head_weight.T).argmax(-1)[:, 17::2]
 
 
+k, path = questions(tokens)
 short = {}
 for rest in (2, 3, 4, 5):
     said = [answer_with_a_rest(model, tokens, rest) for model in models.values()]
@@ -258,8 +237,8 @@ assert sorted(models) == [110, 111, 114, 115, 116] and clear == [110, 114]
 assert [f"{cells[2, 4][seed]:.2f}" for seed in (111, 116)] == ["0.60", "0.76"]
 later = [cells[j, n][seed] for j in (3, 4, 5) for n in (1, 2, 3, 4) for seed in (111, 116)]
 assert min(later) > 0.85 and cells[3, 4][115] < 0.1 and cells[4, 4][115] > 0.85
-assert max(max(walks[seed, j, 4][1:]) for seed in others for j in (1, 2, 3, 4, 5)) < 0.175
-assert all(min(walks[seed, 5, n][n] for seed in others) > 0.95 for n in (1, 2, 3))
+assert max(max(walks[seed][j, 4][1:]) for seed in others for j in (1, 2, 3, 4, 5)) < 0.175
+assert all(min(walks[seed][5, n][n] for seed in others) > 0.95 for n in (1, 2, 3))
 assert min(min(shares) for shares in short.values()) > 0.8
 assert max(max(steps) for runs in came.values() for steps in runs) == 1000
 assert all(max(steps) - min(steps) <= 200 for runs in came.values() for steps in runs)
@@ -300,8 +279,9 @@ for length in (1, 2, 3, 4):
 model = models[110]
 five = model.config
 model.config = dataclasses.replace(five, n_loops=7)
-for j, said in list(enumerate(read_after_each(model, tokens), 1))[4:]:
-    still = {n: (said == path[n])[k == n].float().mean().item() for n in (1, 2, 3, 4)}
+further = walk(model, tokens)
+for j in (5, 6, 7):
+    still = {n: further[j, n][n] for n in (1, 2, 3, 4)}
     print(f"application {j}:", ", ".join(f"{n} on {share:.2f}" for n, share in still.items()))
 model.config = five
 
