@@ -51,10 +51,11 @@ def permutation(a, b):
 
 def paired(a, b):
     """(correlation over seeds, two-sided p of the mean difference over all changes of sign); the p
-    is None unless the correlation is PAIRED or more. None for both where one never varies."""
+    is None unless the correlation is PAIRED or more. None for both where one never varies, or where
+    there are no seeds that both have."""
     from scipy.stats import permutation_test
 
-    if len(a) != len(b) or len(set(a)) == 1 or len(set(b)) == 1:
+    if len(a) != len(b) or len(set(a)) < 2 or len(set(b)) < 2:
         return None, None
     correlation = statistics.correlation(a, b)
     if correlation < PAIRED:
