@@ -159,10 +159,10 @@ def read_file(path):
             import pyarrow.parquet
 
             return pyarrow.parquet.read_table(path).to_pylist()
-        with open(path, encoding="utf-8-sig") as f:
+        with open(path, encoding="utf-8-sig", errors="surrogateescape") as f:
             text = f.read()
-        if "\0" in text:
-            raise ValueError("it has NUL characters, as UTF-16 has; save it as UTF-8")
+        if odd := re.search("[\0\udc80-\udcff]", text):  # UTF-16 has NULs, other bytes are these
+            raise ValueError(f"character {odd.start() + 1} is not text in UTF-8; save it as UTF-8")
     if path.endswith(".txt"):  # a row is a paragraph, or a line where there is only one
         parts = [part for part in re.split(r"\n\s*\n", text) if part.strip()]
         if len(parts) < 2:
