@@ -209,8 +209,8 @@ def read_source(source, config):
     else:
         rows = hub_rows(source, "train", most)
     if not isinstance(rows, list) or len(rows) < 2:
-        n = len(rows) if isinstance(rows, list) else "no list of"
-        raise ValueError(f"data {source} has {n} rows; it needs at least 2, one to hold out")
+        n = f"has {len(rows)} rows" if isinstance(rows, list) else "is no list of rows, [{…}, {…}]"
+        raise ValueError(f"data {source} {n}; it needs at least 2, one to hold out")
     rows = rows[:most]
     rows = [rows[i] for i in torch.randperm(len(rows), generator=generator(0)).tolist()]
     cut = min(len(rows) - 1, math.ceil(len(rows) * config.val_fraction))

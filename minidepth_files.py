@@ -13,7 +13,6 @@ import os
 import platform
 import re
 import shlex
-import stat
 import subprocess
 import zipfile
 import zlib
@@ -106,13 +105,14 @@ def blame(path, problem):
     try:
         yield
     except (Exception, SystemExit) as error:
-        reason = " ".join(str(error).split())[:150]
-        raise ValueError(f"{path} {problem}: {reason or type(error).__name__}") from None
+        reason = " ".join(str(error).split()) or type(error).__name__
+        short = reason if len(reason) <= 150 else f"{reason[:149].rsplit(' ', 1)[0]} …"
+        raise ValueError(f"{path} {problem}: {short}") from None
 
 
 def regular(path):
     """The path, if it is one of a file that ends: a pipe, say, would be waited on for ever."""
-    if not stat.S_ISREG(os.stat(path).st_mode):
+    if os.path.exists(path) and not os.path.isfile(path):
         raise ValueError("it is not a regular file")
     return path
 

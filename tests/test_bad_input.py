@@ -288,6 +288,7 @@ def test_half_of_what_torchrun_sets_gets_one_line(variables, words, capsys, monk
 TEXT = b'{"text": "some words of text"}\n'
 ASKED = b'{"question": "1 + 1", "answer": "#### 2"}\n'
 NO_COLUMNS = "a row needs messages, question + answer, or text, all of strings"
+NO_LIST = "is no list of rows, [{…}, {…}]; it needs"
 FEW = "it needs at least 2, one to hold out"
 FILES = [
     # not JSON
@@ -329,12 +330,12 @@ FILES = [
     ("a.jsonl", b"\n\n\n", "has 0 rows; " + FEW),
     ("a.jsonl", b"\xef\xbb\xbf", "has 0 rows; " + FEW),
     ("a.jsonl", TEXT, "has 1 rows; " + FEW),
-    ("a.json", b"{}", "has no list of rows"),
-    ("a.json", b"null", "has no list of rows"),
-    ("a.json", b"3", "has no list of rows"),
-    ("a.json", b'"text"', "has no list of rows"),
+    ("a.json", b"{}", NO_LIST),
+    ("a.json", b"null", NO_LIST),
+    ("a.json", b"3", NO_LIST),
+    ("a.json", b'"text"', NO_LIST),
     ("a.json", b"[]", "has 0 rows; " + FEW),
-    ("a.json", b'{"data": [{"text": "a"}, {"text": "b"}]}', "has no list of rows"),
+    ("a.json", b'{"data": [{"text": "a"}, {"text": "b"}]}', NO_LIST),
     ("a.txt", b"", "has 0 rows; " + FEW),
     ("a.txt", b"\n \n\t\n\n", "has 0 rows; " + FEW),
     ("a.txt", b" " * 10_000, "has 0 rows; " + FEW),

@@ -237,7 +237,7 @@ def test_the_held_out_rows_are_drawn_from_all_over_the_file(jsonl):
     [
         ("a.jsonl", '{"text": "a"}\n\n{"text": \n', "line 3 is not JSON"),
         ("a.json", '[{"text": "a"},\n{"text" 3}]', "a .jsonl): Expecting ':' delimiter: line 2"),
-        ("a.json", '{"text": "a"}', "has no list of rows"),
+        ("a.json", '{"text": "a"}', "is no list of rows"),
         ("a.jsonl", "", "has 0 rows; it needs at least 2"),
         ("a.txt", "one line", "has 1 rows; it needs at least 2"),
         ("a.parquet", "no parquet", "cannot be read"),
@@ -672,3 +672,15 @@ def test_a_list_of_rows_by_the_name_of_a_jsonl_is_read(tmp_path):
     assert md.read_file(str(tmp_path / "a.jsonl")) == rows
     (tmp_path / "a.jsonl").write_text('{"text": "a"}')
     assert md.read_file(str(tmp_path / "a.jsonl")) == rows[:1]
+
+
+def test_a_long_reason_is_cut_between_words():
+    with pytest.raises(ValueError) as error, md.blame("x", "fails"):
+        raise KeyError("words of a library " * 20)
+    reason = str(error.value).removeprefix("x fails: ")
+    assert reason.endswith(("words …", "of …", "a …", "library …")) and 120 < len(reason) <= 151
+    whole = "x" * 150
+    for text, shown in (("a short  one", "a short one"), ("", "ValueError"), (whole, whole)):
+        with pytest.raises(ValueError) as error, md.blame("x", "fails"):
+            raise ValueError(text)
+        assert str(error.value) == f"x fails: {shown}"
