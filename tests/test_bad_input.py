@@ -228,6 +228,7 @@ LINES = [
     ("--data :main", "data ':main' names no data set"),
     ("--data {fifo}", "is not a file that ends in one of"),
     ("--tokenizer {tmp}", "cannot be read"),
+    ("--tokenizer {run}", "finished holds the folder tokenizer; give "),
 ]  # fmt: skip
 LINES += list(numbers())
 

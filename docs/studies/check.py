@@ -61,6 +61,10 @@ def flags(a, axes):
             here = os.path.dirname(here)
         if not os.path.isdir(here):
             raise ValueError(f"--out_dir {folder}: {here} is not a folder; give one")
+    for folder in axes.get("tokenizer", ()):
+        within = os.path.join(folder, "tokenizer")
+        if os.path.isdir(within):  # as in a run's folder
+            raise ValueError(f"--tokenizer {folder} holds the folder tokenizer; give {within}")
     done = [name for name in (*HEEDED, "resume", "bench") if a[name]]
     if len(done) > 1:
         raise ValueError(f"--{done[0]} and --{done[1]} are two things to do; give one of them")
