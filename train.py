@@ -82,6 +82,8 @@ def named(text):
 
 # how one value of a flag is read, where its type does not say
 KINDS = dict(n_heads=heads, problem_steps=several, warmup_steps=steps_or_share, sizes=named)
+# shells leave the ~ of --out_dir=~/runs alone, while config.json means the home folder by it
+KINDS |= dict.fromkeys(("out_dir", "name", "tokenizer", "loader"), os.path.expanduser)
 ONCE = ("out_dir", "name", "device")  # flags that make no grid
 WRITTEN = ("curve.png", "log.jsonl", "model.safetensors")  # of a run, what one looks at
 SMALLER = "give a smaller --batch_size, --block_size, --d_model or --sizes"
@@ -127,6 +129,7 @@ def make_parser(full=False):
     )
     parser.register("type", int, whole)  # how all flags of these types are read
     parser.register("type", float, number)
+    parser.register("type", None, os.path.expanduser)  # of those that name a file or a folder
     presets = f"auto (report with CUDA, else laptop), report, laptop, or of {presets}"
     parser.add_argument("--preset", help=presets)
     for title, kind in (("model", md.ModelConfig), ("data and training", md.TrainConfig)):
@@ -151,7 +154,7 @@ def make_parser(full=False):
     do.add_argument("--resume", metavar="RUN_DIR", help="go on with a run that was stopped")
     do.add_argument("--sample", metavar="RUN_DIR", help="let a trained model answer --prompt")
     do.add_argument("--mechanism", metavar="RUN_DIR", help="show which heads solve a depth task")
-    do.add_argument("--prompt", metavar="TEXT", help="the user's turn for --sample")
+    do.add_argument("--prompt", type=str, metavar="TEXT", help="the user's turn for --sample")
     do.add_argument("--temperature", type=float, metavar="X", help="of --sample (0)")
     do.add_argument("--max_new_tokens", type=int, metavar="X", help="of --sample (256)")
     do.add_argument("--score", metavar="RUN_DIR", help="answer multiple-choice rows of --data")

@@ -140,6 +140,18 @@ def test_dry_run_says_what_is_in_a_file_and_refuses_a_folder_that_exists(tmp_pat
     assert code == 0 and "drawn anew each step" in out
 
 
+def test_a_home_folder_that_the_shell_left_as_it_was_typed_is_found():
+    """--out_dir=~/runs made a folder of the name ~ which config.json then took for another one."""
+    home = os.path.expanduser("~")
+    line = "--out_dir=~/runs --tokenizer=~/a --resume=~/b --attention=~/c --data=~/d.txt"
+    found = vars(train.make_parser().parse_args([*line.split(), "--prompt", "~/e"]))
+    for name, path in dict(out_dir="runs", resume="b").items():
+        assert found[name] == os.path.join(home, path)
+    for name, path in dict(tokenizer="a", attention="c", data="d.txt").items():
+        assert found[name] == [os.path.join(home, path)]
+    assert found["prompt"] == "~/e"  # what is said is no path
+
+
 def test_the_preset_follows_the_machine(capsys, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
