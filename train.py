@@ -231,7 +231,7 @@ def run_training(m, t, resume=False):
     m, t = md.fitted(m, t, data)
     if first:
         print_facts(m, t, data)
-    with processes.noted_signals(twice=True) as noted, processes.connected(folder):
+    with processes.connected(t), processes.noted_signals(twice=True) as noted:
         command = shlex.join(["python", os.path.basename(sys.argv[0]), *sys.argv[1:]])
         run = md.train(m, t, data, resume, command, stop=lambda: bool(noted))
     if first and run.log:

@@ -274,6 +274,7 @@ def test_a_bad_command_line_gets_one_line(line, words, places, tmp_path, capsys,
         (dict(WORLD_SIZE="2", RANK="0", MASTER_ADDR="here"), "is 2 but MASTER_PORT not set"),
         (dict(RANK="5"), "RANK is 5 of a WORLD_SIZE of 1; start with torchrun, or unset both"),
         (dict(WORLD_SIZE="0"), "RANK is 0 of a WORLD_SIZE of 0"),
+        (dict(LOCAL_RANK="3"), "LOCAL_RANK is 3 but its RANK 0; start with torchrun, or unset"),
     ],
 )
 def test_half_of_what_torchrun_sets_gets_one_line(variables, words, capsys, monkeypatch):
@@ -282,6 +283,15 @@ def test_half_of_what_torchrun_sets_gets_one_line(variables, words, capsys, monk
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     refused(["--n_layers", "1"], words, capsys)
+
+
+def test_a_dry_run_of_several_processes_asks_whether_the_batch_divides(capsys, monkeypatch):
+    several = dict(RANK="0", WORLD_SIZE="3", MASTER_ADDR="127.0.0.1", MASTER_PORT="1")
+    for name, value in several.items():
+        monkeypatch.setenv(name, value)
+    for more in ("--dry_run", "--bench"):
+        line = ["--preset", "laptop", "--batch_size", "4", more]
+        refused(line, "batch_size 4 does not divide among 3 processes", capsys)
 
 
 # --- files

@@ -30,15 +30,22 @@ def launched():
     if rank >= world:
         what = f"the environment's RANK is {rank} of a WORLD_SIZE of {world}"
         raise ValueError(f"{what}; start with torchrun, or unset both")
+    local = int(os.environ.get("LOCAL_RANK", 0))
+    if local > rank:  # which no launcher says; it would take that GPU, for a job of one process
+        what = f"the environment's LOCAL_RANK is {local} but its RANK {rank}"
+        raise ValueError(f"{what}; start with torchrun, or unset both")
 
 
 def check(t, resumed=False):
-    """Raise ValueError, a line, where a TrainConfig's `fsdp` cannot work."""
+    """Raise ValueError, a line, where a TrainConfig cannot be trained by so many processes."""
+    world = md.processes()[1]
+    if t.batch_size % world:  # train() asks this too, but no dry run gets there
+        raise ValueError(f"batch_size {t.batch_size} does not divide among {world} processes")
     if not t.fsdp:
         return
     if t.compile:
         raise ValueError("--fsdp does not work with --compile; leave one of them out")
-    if md.processes()[1] == 1 and not resumed:  # a run may go on in one process
+    if world == 1 and not resumed:  # a run may go on in one process
         how = "torchrun --nproc_per_node 2 train.py …"
         raise ValueError(f"--fsdp shares the weights among the processes of torchrun: {how}")
     if torch.__version__ < (2, 7) and md.pick_device(t.device).type == "cpu":
@@ -78,16 +85,21 @@ def noted_signals(twice=False):
 
 
 @contextlib.contextmanager
-def connected(folder):
-    """While active, the loss of another process is told in a line: ConnectionError."""
+def connected(t):
+    """Let the processes of torchrun find one another; while active, the loss of another one is told
+    in a line: ConnectionError. Signals are noted within, not around it: a process that waits for
+    one that never comes is to end when it is told so."""
     try:
+        if md.processes()[1] > 1:
+            md.connect(md.pick_device(t.device))
         yield
     except RuntimeError as error:
         rank, world = md.processes()
         if world == 1 or not lost(error):
             raise
         why = "ends because another one has ended or cannot be reached"
-        go_on = f"go on with: torchrun … train.py --resume {shlex.quote(folder)}"
+        folder = shlex.quote(os.path.join(t.out_dir, t.name))
+        go_on = f"go on with: torchrun … train.py --resume {folder}"
         raise ConnectionError(
             f"process {rank} of {world} {why}; its own message, if it left one, says more; {go_on}"
         ) from None
