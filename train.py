@@ -159,7 +159,8 @@ def make_parser(full=False):
     do.add_argument("--max_new_tokens", type=int, metavar="X", help="of --sample (256)")
     do.add_argument("--score", metavar="RUN_DIR", help="answer multiple-choice rows of --data")
     do.add_argument("--attention", nargs="+", metavar="RUN_DIR", help="measure and draw attention")
-    do.add_argument("--export_hf", nargs=2, metavar=("RUN_DIR", "OUT_DIR"), help="write as GPT-2")
+    gpt2 = "write as GPT-2, if it has a feed-forward part (--d_ff), as laptop has not"
+    do.add_argument("--export_hf", nargs=2, metavar=("RUN_DIR", "OUT_DIR"), help=gpt2)
     return parser
 
 

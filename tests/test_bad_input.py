@@ -647,6 +647,9 @@ def test_attention_alone_is_no_gpt2_and_says_what_would_be(tmp_path):
     config = md.ModelConfig(vocab_size=9, d_ff=0)
     with pytest.raises(ValueError, match="d_ff 0; it has a feed-forward part, d_ff at least 1"):
         export.check_gpt2(config)
+    readme = (find.HERE.parents[1] / "README.md").read_text(encoding="utf-8")
+    for told in (" ".join(train.make_parser().format_help().split()), readme.replace("`", "")):
+        assert "if it has a feed-forward part (--d_ff)" in told  # before one has trained
 
 
 # --- memory is estimated
