@@ -228,6 +228,9 @@ LINES = [
     ("--data :main", "data ':main' names no data set"),
     ("--data {fifo}", "is not a file that ends in one of"),
     ("--tokenizer {tmp}", "cannot be read"),
+    ("--tokenizer {run}/config.json", "config.json is a file; give the folder that holds it"),
+    ("--data embedded embedded", "--data has embedded twice; give each source once"),
+    ("--score {run} --data a.jsonl b.jsonl a.jsonl", "--data has a.jsonl twice"),
     ("--tokenizer {run}", "finished holds the folder tokenizer; give "),
 ]  # fmt: skip
 LINES += list(numbers())

@@ -61,7 +61,13 @@ def flags(a, axes):
             here = os.path.dirname(here)
         if not os.path.isdir(here):
             raise ValueError(f"--out_dir {folder}: {here} is not a folder; give one")
+    for sources in axes.get("data", ()):
+        for source in sources:
+            if sources.count(source) > 1:  # what is held out would count twice
+                raise ValueError(f"--data has {source} twice; give each source once")
     for folder in axes.get("tokenizer", ()):
+        if os.path.isfile(folder):
+            raise ValueError(f"--tokenizer {folder} is a file; give the folder that holds it")
         within = os.path.join(folder, "tokenizer")
         if os.path.isdir(within):  # as in a run's folder
             raise ValueError(f"--tokenizer {folder} holds the folder tokenizer; give {within}")
