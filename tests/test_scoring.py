@@ -70,6 +70,10 @@ def test_what_is_not_asked_of_a_text_stays_as_it_is():
         dict(question="a", choices=dict(text=["b", "c"], label="AB"), answerKey="A"),
         dict(question="a", choices=dict(text=["b"], label={"A": 0}), answerKey="A"),
         dict(question="a", choices=dict(text="bc", label=["A", "B"]), answerKey="A"),
+        dict(question=None, choices=dict(text=["b", "c"], label=["A", "B"]), answerKey="A"),
+        dict(question=5, passage="a", answer=True), dict(passage="a", answer=False),
+        dict(context="a", choices=["b"], answer=0),
+        dict(context="a", choices=["b", None], answer=0),
     ],
     ids=str,
 )  # fmt: skip

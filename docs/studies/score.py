@@ -28,9 +28,10 @@ def choices_of(row):
     """
     if not isinstance(row, dict):
         return None
-    asked = f"Question: {row.get('question')}\nAnswer:"
+    question = row.get("question")
+    asked = f"Question: {question}\nAnswer:" if isinstance(question, str) else None
     if isinstance(row.get("answer"), bool) and row.get("passage"):
-        context = f"{row['passage']}\n{asked}"
+        context = asked and f"{row['passage']}\n{asked}"
         choices = ["no", "yes"]
         answer = int(row["answer"])
     elif row.get("endings"):
@@ -47,7 +48,8 @@ def choices_of(row):
         return None
     if isinstance(context, list) and not md.turns_of(dict(messages=context)):
         return None
-    if not isinstance(choices, (list, tuple)):
+    # of one there is nothing to choose; a missing one would be read as the word None
+    if not isinstance(choices, (list, tuple)) or len(choices) < 2 or None in choices:
         return None
     if not re.fullmatch("[0-9]{1,9}", str(answer)) or int(answer) >= len(choices):
         return None
