@@ -279,6 +279,13 @@ def test_published_tables_are_read_as_numbers():
 # ---------- intervals ----------
 
 
+@pytest.mark.parametrize("values", [[math.nan, 1.0], [math.inf, 1.0], [math.inf, -math.inf]])
+def test_an_interval_of_losses_that_are_infinite_or_nan_has_no_width(values):
+    """A run can end with one after few steps, and a grid of them with its table."""
+    mean, half = results.interval(values)
+    assert not math.isfinite(mean) and math.isnan(half)
+
+
 def test_interval_is_students_t():
     assert results.interval([1.0, 2.0, 3.0, 4.0, 5.0]) == pytest.approx(
         (3, 2.776 * math.sqrt(0.5)), 1e-3

@@ -171,9 +171,10 @@ def published(name):
 
 
 def interval(values, level=0.95):
-    """(mean, half width) of Student's t interval for the mean; the half width of one is NaN."""
+    """(mean, half width) of Student's t interval for the mean; the half width of one is NaN, and so
+    is that of values of which any is infinite or NaN, as the loss of a run can be."""
     mean = statistics.mean(values)
-    if len(values) < 2:
+    if len(values) < 2 or not math.isfinite(mean):
         return mean, math.nan
     from scipy.stats import t
 
