@@ -540,6 +540,8 @@ DRAWN = [
     ("1 / 0", "has a draw() that failed: division by zero"),
     ("3", "must draw (tokens, targets), each (batch, T) int64; it drew 3"),
     (f"({ZEROS}, {ZEROS}[:, 1:])", "must draw (tokens, targets), each (batch, T) int64"),
+    (f"({ZEROS}[1:], {ZEROS}[1:])", "1000, of a token or more; it drew 999 of 4"),
+    (f"({ZEROS}[:, 4:], {ZEROS}[:, 4:])", "of a token or more; it drew 1000 of 0"),
     (f"({ZEROS}.float(), {ZEROS})", "must draw (tokens, targets), each (batch, T) int64"),
     (f"({ZEROS} - 5, {ZEROS})", "draws numbers below 0; tokens count from 0"),
     (f"({ZEROS}, {ZEROS} - 101)", "draws numbers below 0; tokens count from 0"),
@@ -569,6 +571,24 @@ def test_a_guess_of_ones_own_that_fails_gets_one_line(tmp_path, capsys):
     refused(
         ["--data", str(tmp_path / "mine.py")], "has a guess() or shortcut() that failed", capsys
     )
+
+
+@pytest.mark.parametrize(
+    "part, words",
+    [
+        ("guess(self, **sizes):\n        return 'half'", "has a guess() or shortcut() that failed"),
+        ("accuracy(self, *a, **k):\n        1 / 0", "has an accuracy() that failed: division by"),
+    ],
+)
+def test_a_measure_of_ones_own_that_fails_gets_one_line(part, words, tmp_path, capsys):
+    find.NAMED.clear()
+    code = "import torch\nfrom studies.task import Task\nclass mine(Task):\n"
+    code += f"    def draw(self, batch, generator, test=False):\n        return {ZEROS}, {ZEROS}\n"
+    code += f"    def {part}\nTASK = mine()\n"
+    (tmp_path / "mine.py").write_text(code)
+    flags = "--preset tasks --n_layers 1 --d_model 16 --n_heads 2 --steps 2 --warmup_steps 1"
+    where = ["--data", str(tmp_path / "mine.py"), "--out_dir", str(tmp_path)]
+    refused([*flags.split(), *where], words, capsys)
 
 
 def test_the_names_of_a_studys_rows_do_not_move_the_terminal(tmp_path, capsys):

@@ -115,16 +115,24 @@ class TaskData(md.Data):
 
     def measure(self, model):
         tokens, targets = (torch.as_tensor(part).long() for part in self.val)
-        return self.task.accuracy(model, tokens, targets, **self.task_sizes)
+        with find.own_code(self.facts["task"], "the task", "has an accuracy() that failed"):
+            return self.task.accuracy(model, tokens, targets, **self.task_sizes)
+
+
+N_DRAWN = 1000  # sequences of the test split, and as many to look at what is drawn
 
 
 def check_drawn(name, drawn):
-    """ValueError for what a task must not draw."""
+    """ValueError for what a task must not draw, of which N_DRAWN were asked."""
     kinds = [(part.dtype, part.dim()) for part in drawn] if isinstance(drawn, tuple) else []
     if kinds != [(torch.int64, 2)] * 2 or drawn[0].shape != drawn[1].shape:
         wanted = "(tokens, targets), each (batch, T) int64"
         raise ValueError(f"{name} must draw {wanted}; it drew {drawn!r:.60}")
     tokens, targets = drawn
+    n, T = tokens.shape
+    if n != N_DRAWN or T < 1:
+        asked = f"as many sequences as it is asked for, {N_DRAWN}, of a token or more"
+        raise ValueError(f"{name} must draw {asked}; it drew {n} of {T}")
     if tokens.min() < 0 or targets.min() < -100:
         raise ValueError(f"{name} draws numbers below 0; tokens count from 0, no target is -100")
     if not (targets != -100).any():
@@ -137,8 +145,8 @@ def task_data(task, config, block_size=128):
     name = f"the task {config.data[0]}"
     sizes = find.sizes_of(config.sizes, task.sizes, name)
     with find.own_code(config.data[0], "the task", "has a draw() that failed"):
-        train = task.train_batch(0.0, 1000, md.generator("train"), **sizes)
-        val = task.draw(1000, md.generator("val"), test=True, **sizes)
+        train = task.train_batch(0.0, N_DRAWN, md.generator("train"), **sizes)
+        val = task.draw(N_DRAWN, md.generator("val"), test=True, **sizes)
     check_drawn(name, train)
     check_drawn(name, val)
     if (T := train[0].size(1)) > block_size:
@@ -147,10 +155,9 @@ def task_data(task, config, block_size=128):
     n_words = 1 + max(int(part.max()) for part in train + val)
     facts = dict(task=config.data[0])
     with find.own_code(config.data[0], "the task", "has a guess() or shortcut() that failed"):
-        chances = task.chance(**sizes)
-    for what, share in zip(("guess", "shortcut"), chances):
-        if share is not None:
-            facts[what] = share
+        for what, share in zip(("guess", "shortcut"), task.chance(**sizes)):
+            if share is not None:
+                facts[what] = float(share)
     train, val = (tuple(part.int().numpy() for part in pair) for pair in (train, val))
     texts = find.as_text(sizes)
     return TaskData(train, val, facts=facts, n_words=n_words, sizes=texts, fresh=True,
