@@ -475,15 +475,12 @@ class GPT(nn.Module):
                 return F.linear(x, self.head_weight)
         # sums and counts leave, no means: so 1, 2 or uneven shards give the same gradient.
         # tokens without a target are left out before the head, the costliest part
-        n_tokens = (targets != -100).sum(1)  # (B,)
-        learned = (targets != -100).flatten().nonzero().squeeze(1)  # (N,)
-        h = x.flatten(0, 1)[learned]  # (N, C)
-        chosen = targets.flatten()[learned]  # (N,)
+        has_target = targets != -100  # (B, T)
+        where = has_target.nonzero(as_tuple=True)  # its sequence and place, each (N,)
         dtype, grads = self.half or x.dtype, torch.is_grad_enabled()
-        nll = HeadLoss.apply(h, self.head_weight, chosen, dtype, grads)
-        sequence = torch.arange(len(tokens), device=x.device).repeat_interleave(n_tokens)
-        loss_sum = nll.new_zeros(len(tokens)).index_add(0, sequence, nll)
-        return loss_sum.float(), n_tokens.float()
+        nll = HeadLoss.apply(x[where], self.head_weight, targets[where], dtype, grads)
+        loss_sum = nll.new_zeros(len(tokens)).index_add(0, where[0], nll)
+        return loss_sum.float(), has_target.sum(1).float()
 
 
 def parameters(config):
