@@ -725,11 +725,9 @@ def make_optimizer(model, config):
     """AdamW in its fused form; weight decay on matrices and embeddings, not on norms."""
     matrices = [p for p in model.parameters() if p.dim() > 1]
     norms = [p for p in model.parameters() if p.dim() == 1]
-    groups = [
-        dict(params=matrices, weight_decay=config.weight_decay),
-        dict(params=norms, weight_decay=0.0),
-    ]
-    return torch.optim.AdamW(groups, lr=config.lr, betas=(config.beta1, config.beta2), fused=True)
+    groups = [dict(params=matrices), dict(params=norms, weight_decay=0.0)]
+    betas, decay = (config.beta1, config.beta2), config.weight_decay
+    return torch.optim.AdamW(groups, config.lr, betas, weight_decay=decay, fused=True)
 
 
 def by_length(tokens, targets, n):
