@@ -491,11 +491,10 @@ def parameters(config):
     block = 4 * C * C + 2 * C  # qkv, out and the norm before them
     if c.d_ff:
         block += 2 * C * c.d_ff + 2 * C
-    n = dict(embedding=c.vocab_size * C, position=0, blocks=c.n_layers * block, head=0)
-    if c.position == "learned":
-        n["position"] = c.block_size * C
-    if not c.tie_weights:
-        n["head"] = c.vocab_size * C
+    n = dict(embedding=c.vocab_size * C)
+    n["position"] = c.block_size * C if c.position == "learned" else 0
+    n["blocks"] = c.n_layers * block
+    n["head"] = 0 if c.tie_weights else c.vocab_size * C
     n["final_norm"] = 2 * C
     return dict(total=sum(n.values()), **n)
 
