@@ -5,12 +5,13 @@
 # The clearest case: eight letters form a ring, and the model is asked which letter comes some steps
 # after another. One attention layer only guesses. Trained to apply that same layer twice, with not
 # one weight more, a model takes one step, in eight of eight runs. A third application adds a step
-# in eight of eight, a fourth in six, and a fifth in five. A layer with as many parameters as four,
-# applied once, only guesses. **But writing the steps down does more:** two layers that write each
-# letter on the way go seven steps along the ring, in six of six runs. What helps is that they can
-# [read what they wrote](tutorials/14_written_steps.md). On small problems, with the steps written
-# out, two layers answer [as many as twelve](tutorials/16_depth_or_time.md) that train for the same
-# CPU time, and they learn them sooner.
+# in eight of eight, a fourth in six, and a fifth in five. Layers with weights of their own [get
+# less far](tutorials/19_another_layer.md) in the same training. A layer with as many parameters as
+# four, applied once, only guesses. **But writing the steps down does more:** two layers that write
+# each letter on the way go seven steps along the ring, in six of six runs. What helps is that they
+# can [read what they wrote](tutorials/14_written_steps.md). On small problems, with the steps
+# written out, two layers answer [as many as twelve](tutorials/16_depth_or_time.md) that train for
+# the same CPU time, and they learn them sooner.
 #
 # **minidepth** is one file that you can read in a sitting, one command that trains models, and
 # these pages. The pages are programs: their own code runs and draws their figures.
@@ -92,6 +93,7 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= verdicts
 # |---|---|
 # | ask a model of one layer and one of twelve | [Ask the models](tutorials/ask.md) |
 # | compare depths at equal training time | [Depth or time?](tutorials/16_depth_or_time.md) |
+# | repeat a layer, or add others | [The same layer, or another?](tutorials/19_another_layer.md) |
 # | see what more depth than needed costs | [More depth than needed](tutorials/17_more_depth.md) |
 # | see when a run learns, and how much is luck | [Seeds, threads, luck](tutorials/13_seeds.md) |
 # | find out why a run fails to learn | [A first run that learns](tutorials/15_first_run.md) |

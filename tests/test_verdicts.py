@@ -41,6 +41,7 @@ def test_seeds_are_paired_only_where_they_go_together():
     assert correlation < 0 and p is None
     assert verdicts.paired([1.0, 1.0], [0.2, 0.3]) == (None, None)
     assert verdicts.paired([0.1, 0.2, 0.3], [0.2, 0.3]) == (None, None)
+    assert verdicts.paired([], []) == (None, None)  # two models that share no seeds
 
 
 def test_holm_multiplies_the_smallest_most_and_never_falls():
@@ -258,6 +259,34 @@ def test_the_staircase_is_quoted_as_it_was_logged(folder, name, in_readme):
     readme = (results.RESULTS.parents[1] / "README.md").read_text(encoding="utf-8")
     assert f"| {in_readme} | {' | '.join(learned)} |" in readme.replace("**", "")
     assert list(runs) == list(range(110, 110 + len(runs)))
+
+
+@pytest.mark.parametrize("name", ["two", "three", "four", "five"])
+def test_layers_of_their_own_are_quoted_as_they_were_logged(name):
+    runs = verdicts.runs_of(f"ring/own-layers/{name}")
+    assert list(runs) == list(range(120, 120 + len(runs))) and len(runs) >= 5
+    cells = [f"{min(runs)} to {max(runs)}"]
+    for k in (1, 2, 3, 4):
+        shares = [run[k] for run in runs.values()]
+        cells.append(f"{min(shares):.3f} to {max(shares):.3f}")
+    page = (results.RESULTS / "README.md").read_text(encoding="utf-8")
+    assert f"| {name} | {' | '.join(cells)} |" in page
+
+
+def test_the_readme_has_the_five_layers_of_their_own():
+    runs = verdicts.runs_of("ring/own-layers/five").values()
+    learned = [sum(run[k] >= verdicts.LEARNED for run in runs) for k in (1, 2, 3, 4)]
+    cells = " | ".join(f"{good} of {len(runs)}" for good in learned)
+    readme = (results.RESULTS.parents[1] / "README.md").read_text(encoding="utf-8")
+    assert f"| five layers with weights of their own | {cells} |" in readme
+
+
+def test_the_longer_runs_of_layers_of_their_own_are_quoted_as_they_were_logged():
+    page = " ".join((results.RESULTS / "README.md").read_text(encoding="utf-8").split())
+    for run, word in zip(results.stored_runs("ring/own-layers/longer"), ("three", "five")):
+        assert (run["seed"], run["step"]) == (120, 6000)
+        ends = [ring_runs.course(run, k)[6000] for k in (1, 2, 3, 4)]
+        assert f"{word} layers {' '.join(f'{share:.3f}' for share in ends)}" in page
 
 
 def test_four_steps_are_quoted_as_they_were_logged():

@@ -217,11 +217,9 @@ plt.show()
 # second half of the training, at any depth.
 #
 # It does not show that k steps *need* k + 1 applications. Theory knows a way for four steps in four
-# applications; training did not find it. Nor does it show that layers with weights of their own
-# would do the same. They have not been tried with this training; in [the first
-# runs](12_rings.md#layers-with-weights-of-their-own) four of them learned two steps in five of six
-# runs. And this is the fifth way of training that we tried, chosen because it worked on other
-# seeds.
+# applications; training did not find it. Nor does it show that any five layers would do: layers
+# with weights of their own, in the same training, [learn less](19_another_layer.md). And this is
+# the fifth way of training that we tried, chosen because it worked on other seeds.
 
 # %%
 counts = {place: good for place, (good, runs) in learned.items() if good not in (0, runs)}
@@ -291,13 +289,13 @@ model.config = five
 # nothing has taught it.
 
 # %% [markdown]
-# 3. To run: the same with layers of their own, `--n_layers 3 4 5` in place of `--n_layers 1
-#    --n_loops 5 4 3`, in the command that ends the [predictions](../results/ring/staircase.md).
-#    Write down first whether the table will be a staircase, and choose seeds from 120 on.
+# 3. To run: more seeds of the layer applied five times, some six minutes each on one core, with the
+#    command that ends the [predictions](../results/ring/staircase.md). Choose seeds from 200 on.
+#    Write down first how many of four runs will learn four steps.
 
 # %% [markdown] tags=["hint"]
-# What is found once by one layer that is applied five times has to be found how often by five?
+# Five of eight runs did. How often would four of four learn it, if each does with chance 5/8?
 
 # %% [markdown] tags=["answer"]
-# We have not run this. Each layer of its own has to learn the step by itself, from the examples
-# whose way leads through it, so we would expect the lengths to come one after the other and later.
+# Two or three of four is the best guess. All four would learn it in one case of seven, none in one
+# of fifty: (5/8)⁴ = 0.15 and (3/8)⁴ = 0.02.
