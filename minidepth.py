@@ -3,14 +3,14 @@
 One file to read top to bottom: the model, sampling and the training loop. Each section uses only
 what stands above it.
 
-    python train.py --n_layers 12                            laptop or GPU, chosen by itself
+    python train.py --n_layers 12                            laptop or GPU, as the machine has it
     python train.py --n_layers 1 12 --seed 0 1 2             a grid: six runs, a table, a figure
     python train.py --data icqa --n_layers 1 2               a task that needs two layers
     python train.py --preset report --n_layers 12            the published run, made for 2 x T4
     python train.py --preset report --n_layers 12 --dry_run  its facts; needs no GPU, no network
     torchrun --nproc_per_node 2 train.py --n_layers 12       under DistributedDataParallel
 
-Sections: 1 this page, 2 configuration, 3 model, 4 data, 5 sampling and answer accuracy, 6 training.
+Sections: 1 this text, 2 configuration, 3 model, 4 data, 5 sampling and answer accuracy, 6 training.
 Of section 4 only the index stands here: how text becomes batches is in minidepth_data.py, and how
 settings and files are checked and written in minidepth_files.py. What we ask of trained models
 (tasks, grids, attention, export) is in docs/studies.
@@ -147,8 +147,8 @@ class TrainConfig:
     lr_floor: float = option(0.1, "share of the peak at which the cosine ends", 0, 1)
     warmup_steps: float = option(50, "of rising learning rate; below 1: a share of all steps", 0)
     weight_decay: float = option(0.1, "AdamW's, on matrices and embeddings, not on norms", 0)
-    beta1: float = option(0.9, "AdamW's memory of the gradient", 0, 0.999999)
-    beta2: float = option(0.95, "AdamW's memory of its square", 0, 0.999999)
+    beta1: float = option(0.9, "AdamW's decay rate of the mean gradient", 0, 0.999999)
+    beta2: float = option(0.95, "AdamW's decay rate of the mean squared gradient", 0, 0.999999)
     grad_clip: float = option(1.0, "longest gradient, as a norm over all weights", 1e-9)
     device: str = option("auto", "where to train", choices=("auto", "cuda", "mps", "cpu"))
     precision: str = option("auto", "auto: fp16 on CUDA, else fp32", choices=PRECISIONS)
@@ -194,8 +194,8 @@ def configs(preset="laptop", **changes):
     values = PRESETS[preset] | changes
     if isinstance(values.get("data"), str):
         values["data"] = (values["data"],)
-    # the report's 50 steps are a tenth of its run: as much of one that is too short for them, or
-    # counted in epochs
+    # the report warms up for 50 steps, a tenth of its run: a run too short for that, or counted in
+    # epochs, warms up for a tenth of its own
     if changes.get("epochs") or values.get("steps") in range(51):
         values.setdefault("warmup_steps", 0.1)
     made = []
@@ -292,8 +292,8 @@ class Attention(nn.Module):
         q, k, v = self.project(x, past.length if past else 0)
         if past:  # the keys and values of the tokens before x come first
             k, v = past.append(k, v)
-        slow = p and x.device.type == "cpu"  # with dropout the fused kernel is the slower one there
-        if slow or 1 < q.size(2) < k.size(2):  # nor can it begin its mask at a later token
+        slow = p and x.device.type == "cpu"  # with dropout the fused kernel is slower on a CPU
+        if slow or 1 < q.size(2) < k.size(2):  # its mask would begin at the first key
             y, _ = readable_attention(q, k, v, self.scale, p)
         else:  # the same without storing the (T, S) weights; one token, the last, sees every key
             options = dict(dropout_p=p, is_causal=x.size(1) > 1, scale=self.scale)
@@ -353,10 +353,10 @@ def chunked_loss(h, weight, targets, grads=True):
     if grads:
         dh, dweight = torch.empty_like(h), torch.zeros_like(weight, dtype=exact)
     for i in range(0, N, rows):
-        logits = log_p = d = None  # those of the rows before go, or the next come on top
+        logits = log_p = d = None  # free those of the rows before, or the next come on top
         x, target = h[i : i + rows], targets[i : i + rows, None]
         logits = (x @ weight.T).to(exact)  # (rows, V)
-        log_p = torch.log_softmax(logits, 1, out=logits)  # in place, as all that follows
+        log_p = torch.log_softmax(logits, 1, out=logits)  # in place: one buffer for all
         nll[i : i + rows] = -log_p.gather(1, target).squeeze(1)
         if not grads:
             continue
@@ -411,9 +411,9 @@ class GPT(nn.Module):
         self.norm = nn.LayerNorm(c.d_model)
         if not c.tie_weights:
             self.head = nn.Linear(c.d_model, c.vocab_size, bias=False)
-        self.half = None  # autocast dtype, set by train()
-        self.compiled = None  # torch.compile's forms of the blocks, set by train()
-        self.checkpointed = False  # whether layers are computed twice, set by train()
+        self.half = None  # autocast dtype, set by Run
+        self.compiled = None  # torch.compile's forms of the blocks, set by Run
+        self.checkpointed = False  # whether layers are computed twice, set by Run
         self.n_words = c.vocab_size  # ids from here on belong to no word and are never sampled
         self.init_weights()
 
@@ -449,7 +449,7 @@ class GPT(nn.Module):
         layer is applied, keys and values gather: the next call goes on where this one ends."""
         c, T = self.config, tokens.size(1)
         start = cache[0].length if cache else 0
-        # a tied weight has a gradient (V, C) from the head already: a sparse one is added into it
+        # a tied weight has a gradient (V, C) from the head: a sparse one needs no second such array
         sparse = c.tie_weights and tokens.device.type == "cpu"
         x = F.embedding(tokens, self.token_embedding.weight, sparse=sparse)  # (B, T, C)
         if c.position == "learned":
@@ -753,7 +753,7 @@ def train_step(wrapped, optimizer, scaler, tokens, targets, lr, config):
     parts = list(by_length(tokens, targets, config.batch_size))
     for i, (x, y) in enumerate(parts):
         x, y = x[rank::world].to(device), y[rank::world].to(device)
-        # DistributedDataParallel asks for this: gradients travel once per step, with the last part
+        # DistributedDataParallel asks for this: gradients are added up once, with the last part
         wrapped.require_backward_grad_sync = i + 1 == len(parts)
         loss_sum, _ = wrapped(x, y)  # (B,), gathered from all GPUs
         part = loss_sum.sum() / n_targets
@@ -1063,7 +1063,7 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
             lr = lr_at(step, t)
             loss = run.step(tokens, targets, lr)
             loss, stopping = agreed(loss, stop(), run.device)
-            if not run.now["in_a_row"]:  # what is not skipped: save_before() takes those back
+            if not run.now["in_a_row"]:  # not of skipped steps, which save_before() may take back
                 data.told(loss)
             bar.update()
             last = step + 1 == t.steps
@@ -1077,7 +1077,7 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
                 say(log_line(run.log[-1], t))
             if stopping and not last:
                 break
-        if run.first and world > 1 and t.fsdp:  # the first process asks it alone from here
+        if run.first and world > 1 and t.fsdp:  # the first goes on alone, and has only its part
             run.model, _ = load(folder)
         run.model.eval()
         if not run.finished:
