@@ -27,7 +27,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from studies import figures, results, ring, verdicts
+from studies import attention, figures, results, ring, verdicts
 from studies.ring_runs import course, draw_courses, draw_learned, onset, questions, walk
 
 names = {2: "two", 3: "three", 4: "four", 5: "five"}
@@ -85,6 +85,14 @@ for n in (3, 4, 5):
 #
 # ## The same layer learns faster what comes next
 
+# %%
+came = {}
+for n in (4, 5):
+    came[n] = [[onset(run, k) for k in (1, 2, 3, 4)]
+               for run in results.stored_runs(f"ring/own-layers/{names[n]}")]  # fmt: skip
+    for steps in came[n]:
+        print(f"{n} layers: 0.9 of the questions from step", *(step or "–" for step in steps))
+
 # %% tags=["hide"]
 stored = {"applied five times: late,\nand nearly everything at once": "staircase/five"}
 stored["five layers: two steps soon,\nthe third slowly"] = "own-layers/five"
@@ -98,14 +106,6 @@ for title, runs in stored.items():
     axes.set_ylabel("accuracy, by steps on")
 plt.show()
 
-# %%
-came = {}
-for n in (4, 5):
-    came[n] = [[onset(run, k) for k in (1, 2, 3, 4)]
-               for run in results.stored_runs(f"ring/own-layers/{names[n]}")]  # fmt: skip
-    for steps in came[n]:
-        print(f"{n} layers: 0.9 of the questions from step", *(step or "–" for step in steps))
-
 # %% [markdown]
 # What to see: five layers of their own learn two steps *sooner* than the one layer that is applied
 # five times: in five of six runs by step 400 or 500, where the one layer takes 700 to 900. But then
@@ -115,9 +115,9 @@ for n in (4, 5):
 # second length was to come within 200 training steps of the first, and in two it took 400 and 500.
 # In the one run that learned three steps they came 500 after two, as expected.
 #
-# So what the same layer gains is the next step. Once it takes one step from wherever it stands, it
-# can take another. Of five layers, the one that takes the first step is not the one that takes the
-# second, and has nothing to teach it.
+# One explanation fits this, and has not been tested: once a layer takes one step from wherever it
+# stands, applied again it takes another. Of five layers of their own, the one that takes the first
+# step is not the one that takes the second, so that nothing learned there helps here.
 #
 # ## They could
 #
@@ -170,10 +170,10 @@ for run in results.stored_runs("ring/own-layers/longer"):
 
 # %% [markdown]
 # Now the five layers learn all four lengths, three steps by training step 1,800 and four by 2,200.
-# In the planned runs the learning rate had fallen to a tenth by then. The three layers learn two
-# steps by step 2,400, and three by step 4,400, for which we knew no way in three layers. There is
-# one run of each (n = 1). But "not found" is not "cannot", and the empty corner of the first map is
-# about 2,000 steps of training.
+# In the planned runs the learning rate had fallen to about a tenth by then. The three layers learn
+# two steps by step 2,400, and three by step 4,400, for which we knew no way in three layers. There
+# is one run of each (n = 1). But "not found" is not "cannot", and the empty corner of the first map
+# is about 2,000 steps of training.
 #
 # ## Three steps in three layers
 #
@@ -192,16 +192,24 @@ shares = {}
 for name, where in (("before", c_before_b), ("behind", ~c_before_b)):
     shares[name] = answered[where & (k == 3)].float().mean().item()
     print(f"c d stands {name} b c: three steps right in {shares[name]:.2f}")
+_, second, third = attention.attention_maps(three, tokens)  # (B, H, T, T), of each layer
+row = torch.arange(len(tokens))[:, None]
+b_c, c_d = (2 * place.gather(1, at) + 1 for at in path[1:3])  # the last letter of each pair
+looks = second[row, :, b_c, c_d][c_before_b].mean(0)
+print("layer 2, weight from b c to c d, by head:", *(f"{x:.2f}" for x in looks))
+asking = 17 + 2 * torch.arange(k.size(1))
+jumps = third[row, :, asking, b_c][c_before_b & (k == 3)].mean(0)
+print("layer 3, weight from the question to b c:", *(f"{x:.2f}" for x in jumps))
 
 # %% [markdown]
-# It does. If `c d` stands before `b c`, all answers are right. There the last letter of `b c` can
-# find its own successor, d, in the second layer, while the question finds b. Then the third layer
-# need only look from b to that pair, and takes two steps at once. If `c d` stands behind, that way
-# is closed, and still more than 0.8 are right. How the model does that, we have not found out. It
-# is doubling of a kind that our count (`docs/studies/ring.py`) had left out, because it works for
-# half of the orders only.
+# It does. If `c d` stands before `b c`, all answers are right, and the attention says how. In the
+# second layer, the last letter of `b c` looks at the pair `c d` and finds d, while the question
+# finds b. In the third layer one head of the question looks at `b c`, where d is now: two steps at
+# once. If `c d` stands behind, no place of `b c` can see it, and still more than 0.8 are right. How
+# the model does that, we have not found out. It is a doubling that our count
+# (`docs/studies/ring.py`) had left out, because it works for half of the orders only.
 #
-# ## How far they see
+# ## What they hold on the way
 #
 # What do five layers hold on the way to three and four steps, if not the letters between? We read
 # them as on the page before, with the [logit lens](11_layer_by_layer.md), after each layer.
@@ -258,8 +266,8 @@ assert all(learned[1, n][0] == len(own[n]) for n in own) and learned[2, 2][0] ==
 assert {row["verdict"] for row in verdicts.hypothesis_rows(found, hypotheses)} == {"holds"}
 corrected = [row["holm"] for row in verdicts.contrast_rows(found, contrasts)]
 assert 0.028 < min(corrected) and max(corrected) < 0.032
-second = sorted(steps[1] - steps[0] for runs in came.values() for steps in runs)
-assert second[-3:] == [100, 400, 500] and len(second) == 12
+apart = sorted(steps[1] - steps[0] for runs in came.values() for steps in runs)
+assert apart[-3:] == [100, 400, 500] and len(apart) == 12
 assert sorted(steps[1] for steps in came[5])[3:] == [500, 500, 900]
 shared_second = [onset(run, 2) for run in results.stored_runs("ring/staircase/five")]
 assert (min(shared_second), max(shared_second)) == (700, 900)
@@ -271,6 +279,7 @@ assert [onset(longer[5], k) for k in (3, 4)] == [1800, 2200] and onset(longer[3]
 assert onset(longer[3], 3) == 4400 and course(longer[3], 3)[6000] > 0.9
 assert course(longer[3], 4)[6000] < 0.4
 assert three.config.n_layers == 3 and shares["before"] > 0.995 and 0.8 < shares["behind"] < 0.9
+assert sorted(looks.tolist())[1] > 0.95 and 0.5 < max(jumps) < 0.6
 assert same and total == 93_568 and min(right[5, k][k] for k in (1, 2, 3, 4)) > 0.99
 assert looped[110].config.n_loops == 5 and md.parameters(looped[110].config)["total"] * 3 < total
 assert min(read[3, 2][2] for read in unsure) > 0.99 and len(unsure) == 5
@@ -282,8 +291,8 @@ for letter, low, high in ((3, 0.46, 0.62), (4, 0.24, 0.42)):
 # %% [markdown]
 # ## Exercises
 #
-# 1. Swap the third and the fourth layer of the five copies, and then of a model whose layers are
-# its    own, `five[120]`. Which questions will each of them still answer? Write it down first.
+# 1. Swap the third and the fourth layer of the five copies, and then those of `five[120]`, whose
+#    layers are its own. Which questions will each of them still answer? Write it down first.
 
 # %% [markdown] tags=["hint"]
 # `copied.blocks[2], copied.blocks[3] = copied.blocks[3], copied.blocks[2]`. Which of the two layers
