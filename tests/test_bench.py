@@ -168,7 +168,7 @@ def test_what_cannot_be_compared_is_one_line(line, words, capsys):
 
 def test_compile_without_a_compiler_is_one_line(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("CXX", "no-such-compiler")
-    line = "--compile --device cpu --preset laptop"
+    line = "--compile --device cpu --preset laptop --max_rows 200"
     for what in ("--bench", f"--n_layers 1 --out_dir {tmp_path}"):
         assert train.main([*line.split(), *what.split()]) == 2
         err = capsys.readouterr().err

@@ -78,11 +78,21 @@ def test_the_main_job(tmp_path):
     assert said.returncode == 0 and said.stderr == ""
 
 
+LONGER = TINY.replace("--steps 12", "--steps 200").replace("--eval_every 5", "--eval_every 20")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of a run of LONGER that nothing has stopped."""
+    out = tmp_path_factory.mktemp("whole")
+    assert run(f"{LONGER} --out_dir {out} --name whole").returncode == 0
+    return out / "whole"
+
+
 @pytest.mark.skipif(os.name != "posix", reason="POSIX signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", None)])
-def test_ctrl_c_saves_and_the_run_goes_on(tmp_path, number):
-    flags = TINY.replace("--steps 12", "--steps 200").replace("--eval_every 5", "--eval_every 20")
-    command = [sys.executable, str(ROOT / "train.py"), *flags.split(), "--out_dir", str(tmp_path)]
+def test_ctrl_c_saves_and_the_run_goes_on(whole, tmp_path, number):
+    command = [sys.executable, str(ROOT / "train.py"), *LONGER.split(), "--out_dir", str(tmp_path)]
     process = subprocess.Popen([*command, "--name", "cut"], stdout=subprocess.PIPE, text=True)
     lines = []
     for line in process.stdout:
@@ -95,13 +105,11 @@ def test_ctrl_c_saves_and_the_run_goes_on(tmp_path, number):
     assert (tmp_path / "cut" / "curve.png").exists()
     done = run(advice[2].removeprefix("train.py ") + " --device cpu")  # wherever it began
     assert done.returncode == 0, done.stderr
-    whole = subprocess.run([*command, "--name", "whole"], capture_output=True)
-    assert whole.returncode == 0
-    cut, whole = (
-        [json.loads(line)["val_loss"] for line in open(tmp_path / name / "log.jsonl")]
-        for name in ("cut", "whole")
+    cut, never = (
+        [json.loads(line)["val_loss"] for line in open(folder / "log.jsonl")]
+        for folder in (tmp_path / "cut", whole)
     )
-    assert cut == whole and len(cut) == 11
+    assert cut == never and len(cut) == 11
 
 
 @pytest.mark.parametrize(
@@ -300,7 +308,7 @@ def test_a_variable_that_is_unset_trains_nothing(flag, tmp_path, capsys):
 def test_the_main_job_alone_reads_no_study_but_checks_and_facts():
     """Only what a flag asks for: tasks, grids and the rest stay unread; cells.py, with what it
     imports, gives the run its name."""
-    code = "import sys, train; train.main(['--dry_run', '--n_layers', '1']); print(sorted("
+    code = "import sys, train; train.main(['--dry_run', '--max_rows', '300']); print(sorted("
     code += "m for m in sys.modules if m.startswith('studies')))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     parts = "cells check facts figures find processes results tables"

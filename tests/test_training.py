@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
-from conftest import SHARED
+from conftest import SHARED, TINY_MODEL, TINY_TRAIN
 from studies import results
 
 PUBLISHED = SHARED / "published"
@@ -325,11 +325,26 @@ class Crash(Exception):
     pass
 
 
+def interrupted(precision):
+    """Settings of a run that is cut off, and of the one that it is compared with."""
+    return dict(precision=precision, save_every=4, grad_accum=2)
+
+
+@pytest.fixture(scope="module")
+def wholes(data, tmp_path_factory):
+    """{precision: a run that never stopped}"""
+    values = TINY_MODEL | TINY_TRAIN | dict(out_dir=str(tmp_path_factory.mktemp("wholes")))
+    runs = {}
+    for precision in ("fp32", "fp16"):
+        changes = values | interrupted(precision) | dict(name=precision)
+        runs[precision] = md.train(*md.configs("laptop", **changes), data=data)
+    return runs
+
+
 @pytest.mark.parametrize("how", ["stopped", "killed", "killed early"])
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_a_resumed_run_equals_one_that_never_stopped(tiny, data, how, precision):
-    settings = dict(precision=precision, save_every=4, grad_accum=2)
-    whole = md.train(*tiny(name="whole", **settings), data=data)
+def test_a_resumed_run_equals_one_that_never_stopped(tiny, data, wholes, how, precision):
+    settings, whole = interrupted(precision), wholes[precision]
     at, asked = dict(stopped=7, killed=7).get(how, 2), []
 
     def stop():
