@@ -312,10 +312,27 @@ for name, model in (("five copies", copied), ("layers of their own", five[120]))
 # of its own still answers one step, which is there after the second layer, and little else.
 
 # %% [markdown]
-# 2. To run: three layers of their own for 6,000 steps, in some ten minutes per seed. Write down
-#    first when two steps will be learned. `python train.py --preset ring --n_layers 3 --beta1 0.7
-#    --steps 6000 --sizes lengths=1+2+3+4,early=0.9,gate=1 --seed 130 131 132`
+# 2. Is there a model of *six* layers that gives the same answers as the five copies, though its
+#    layers are not all alike? Make it.
+
+# %% [markdown] tags=["hint"]
+# What does a layer add to the residual stream if all weights of its output matrix are 0?
+
+# %% tags=["answer"]
+config = dataclasses.replace(copied.config, n_layers=6)
+six = md.GPT(config).eval()
+weights = copied.state_dict()
+last = {name: w for name, w in six.state_dict().items() if "blocks.5." in name}
+six.load_state_dict(weights | last)
+six.blocks[5].attn.out.weight.data.zero_()
+print("the same logits:", torch.equal(six(tokens), copied(tokens)))
+assert torch.equal(six(tokens), copied(tokens))
+
+# %% [markdown] tags=["answer"]
+# A sixth layer that adds nothing. What a model can do never shrinks as layers are added; what its
+# training finds may.
 
 # %% [markdown]
-# 3. To think about: if layers could be *nearly* alike, each the same layer plus a small change of
-#    its own, would you expect the staircase or the first map? How would you train that?
+# 3. To run: three layers of their own for 6,000 steps, in some ten minutes per seed. Write down
+#    first when two steps will be learned, and whether three will. `python train.py --preset ring
+#    --n_layers 3 --beta1 0.7 --steps 6000 --sizes lengths=1+2+3+4,early=0.9,gate=1 --seed 130 131`
