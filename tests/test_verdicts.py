@@ -235,6 +235,16 @@ def test_four_applications_with_the_gate_are_quoted_as_they_were_logged():
     assert f"p = {verdicts.permutation(three, came):.4f} by a permutation test" in page
 
 
+def as_told(runs):
+    """The cells of runs asked one to four steps: seeds and accuracies; how many learned each."""
+    accuracies, learned = [f"{min(runs)} to {max(runs)}"], []
+    for k in (1, 2, 3, 4):
+        shares = [run[k] for run in runs.values()]
+        accuracies.append(f"{min(shares):.3f} to {max(shares):.3f}")
+        learned.append(f"{sum(share >= verdicts.LEARNED for share in shares)} of {len(shares)}")
+    return " | ".join(accuracies), " | ".join(learned)
+
+
 @pytest.mark.parametrize(
     "folder, name, in_readme",
     [
@@ -248,16 +258,11 @@ def test_four_applications_with_the_gate_are_quoted_as_they_were_logged():
 )
 def test_the_staircase_is_quoted_as_it_was_logged(folder, name, in_readme):
     runs = verdicts.runs_of(f"ring/staircase/{folder}")
-    cells = [f"{min(runs)} to {max(runs)}"]
-    learned = []
-    for k in (1, 2, 3, 4):
-        shares = [run[k] for run in runs.values()]
-        cells.append(f"{min(shares):.3f} to {max(shares):.3f}")
-        learned.append(f"{sum(share >= verdicts.LEARNED for share in shares)} of {len(shares)}")
+    accuracies, learned = as_told(runs)
     page = (results.RESULTS / "README.md").read_text(encoding="utf-8")
-    assert f"| {name} | {' | '.join(cells)} |" in page
+    assert f"| {name} | {accuracies} |" in page
     readme = (results.RESULTS.parents[1] / "README.md").read_text(encoding="utf-8")
-    assert f"| {in_readme} | {' | '.join(learned)} |" in readme.replace("**", "")
+    assert f"| {in_readme} | {learned} |" in readme.replace("**", "")
     assert list(runs) == list(range(110, 110 + len(runs)))
 
 
@@ -265,20 +270,15 @@ def test_the_staircase_is_quoted_as_it_was_logged(folder, name, in_readme):
 def test_layers_of_their_own_are_quoted_as_they_were_logged(name):
     runs = verdicts.runs_of(f"ring/own-layers/{name}")
     assert list(runs) == list(range(120, 120 + len(runs))) and len(runs) >= 5
-    cells = [f"{min(runs)} to {max(runs)}"]
-    for k in (1, 2, 3, 4):
-        shares = [run[k] for run in runs.values()]
-        cells.append(f"{min(shares):.3f} to {max(shares):.3f}")
+    accuracies, _ = as_told(runs)
     page = (results.RESULTS / "README.md").read_text(encoding="utf-8")
-    assert f"| {name} | {' | '.join(cells)} |" in page
+    assert f"| {name} | {accuracies} |" in page
 
 
 def test_the_readme_has_the_five_layers_of_their_own():
-    runs = verdicts.runs_of("ring/own-layers/five").values()
-    learned = [sum(run[k] >= verdicts.LEARNED for run in runs) for k in (1, 2, 3, 4)]
-    cells = " | ".join(f"{good} of {len(runs)}" for good in learned)
+    _, learned = as_told(verdicts.runs_of("ring/own-layers/five"))
     readme = (results.RESULTS.parents[1] / "README.md").read_text(encoding="utf-8")
-    assert f"| five layers with weights of their own | {cells} |" in readme
+    assert f"| five layers with weights of their own | {learned} |" in readme
 
 
 def test_the_longer_runs_of_layers_of_their_own_are_quoted_as_they_were_logged():

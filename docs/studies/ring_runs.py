@@ -72,10 +72,11 @@ def walk(model, tokens, ring=8):
     {(depth, k): shares}, the shares of the questions about k steps at which it is the letter 0, 1,
     … 4 steps on, after so many layers or applications."""
     k, path = questions(tokens, ring=ring)
+    asked = {length: k == length for length in k.unique().tolist()}
     found = {}
     for depth, words in enumerate(layers.lens(model, tokens)):
-        for length in k.unique().tolist():
-            said = words[:, 2 * ring + 1 :: 2][k == length]
-            shares = [(said == at[k == length]).float().mean().item() for at in path]
+        said = words[:, 2 * ring + 1 :: 2]
+        for length, where in asked.items():
+            shares = [(said == at)[where].float().mean().item() for at in path]
             found[depth, length] = shares
     return found

@@ -87,18 +87,17 @@ for n in (3, 4, 5):
 # ## The same layer learns faster what comes next
 
 # %%
+logs = {n: results.stored_runs(f"ring/own-layers/{names[n]}") for n in (4, 5)}
 came = {}
-for n in (4, 5):
-    came[n] = [[onset(run, k) for k in (1, 2, 3, 4)]
-               for run in results.stored_runs(f"ring/own-layers/{names[n]}")]  # fmt: skip
+for n, runs in logs.items():
+    came[n] = [[onset(run, k) for k in (1, 2, 3, 4)] for run in runs]
     for steps in came[n]:
         print(f"{n} layers: 0.9 of the questions from step", *(step or "–" for step in steps))
 
 # %% tags=["hide"]
-stored = {"applied five times: late,\nand nearly everything at once": "staircase/five"}
-stored["five layers: two steps soon,\nthe third slowly"] = "own-layers/five"
-stored = {title: results.stored_runs(f"ring/{folder}") for title, folder in stored.items()}
-for title, runs in stored.items():
+logs_shared = results.stored_runs("ring/staircase/five")
+for title, runs in (("applied five times: late,\nand nearly everything at once", logs_shared),
+                    ("five layers: two steps soon,\nthe third slowly", logs[5])):  # fmt: skip
     figure, axes = plt.subplots(figsize=(4.6, 3.2))
     for k, color in zip((1, 2, 3, 4), ("C5", "C0", "C1", "C3")):
         draw_courses(axes, runs, k, color)
@@ -139,16 +138,11 @@ def written_out(model):
     return copy
 
 
-def trained(folder):
-    """{seed: model} of the models kept in docs/results/ring/FOLDER/runs."""
-    folders = sorted((results.RESULTS / "ring" / folder / "runs").iterdir())
-    return {results.result(path)["seed"]: md.load(path)[0] for path in folders}
-
-
-looped, five = trained("staircase/five"), trained("own-layers/five")
-copied = written_out(looped[110])
+(folder,) = (results.RESULTS / "ring/staircase/five/runs").glob("*seed-110")
+looped, _ = md.load(folder)
+copied = written_out(looped)
 tokens, _ = ring.ring().draw(200, md.generator("walk"), lengths=(1, 2, 3, 4))
-same = torch.equal(copied(tokens).argmax(-1), looped[110](tokens).argmax(-1))
+same = torch.equal(copied(tokens).argmax(-1), looped(tokens).argmax(-1))
 total = md.parameters(copied.config)["total"]
 print(f"five copies, {total:,} parameters; the same answers to all questions: {same}")
 right = walk(copied, tokens)
@@ -216,6 +210,8 @@ print("layer 3, weight from the question to b c:", *(f"{x:.2f}" for x in jumps))
 # them as on the page before, with the [logit lens](11_layer_by_layer.md), after each layer.
 
 # %%
+folders = sorted((results.RESULTS / "ring/own-layers/five/runs").iterdir())
+five = {results.result(path)["seed"]: md.load(path)[0] for path in folders}
 walks = {seed: walk(model, tokens) for seed, model in five.items()}
 for seed, read in walks.items():
     said = {k: " ".join(f"{share:.2f}" for share in read[5, k][1:]) for k in (3, 4)}
@@ -272,19 +268,19 @@ assert 0.028 < min(corrected) and max(corrected) < 0.032
 apart = sorted(steps[1] - steps[0] for runs in came.values() for steps in runs)
 assert apart[-3:] == [100, 400, 500] and len(apart) == 12
 assert sorted(steps[1] for steps in came[5])[3:] == [500, 500, 900]
-shared_second = [onset(run, 2) for run in results.stored_runs("ring/staircase/five")]
+shared_second = [onset(run, 2) for run in logs_shared]
 assert (min(shared_second), max(shared_second)) == (700, 900)
 assert [steps[2] - steps[1] for steps in came[5] if steps[2]] == [500]
-at_600 = [course(run, 2)[600] for run in results.stored_runs("ring/own-layers/five")]
+at_600 = [course(run, 2)[600] for run in logs[5]]
 assert min(at_600) > 0.6 and sorted(at_600)[1] > 0.97
-assert max(course(run, 2)[600] for run in results.stored_runs("ring/staircase/five")) < 0.7
+assert max(course(run, 2)[600] for run in logs_shared) < 0.7
 assert [onset(longer[5], k) for k in (3, 4)] == [1800, 2200] and onset(longer[3], 2) == 2400
 assert onset(longer[3], 3) == 4400 and course(longer[3], 3)[6000] > 0.9
 assert course(longer[3], 4)[6000] < 0.4
 assert three.config.n_layers == 3 and shares["before"] > 0.995 and 0.8 < shares["behind"] < 0.9
 assert sorted(looks.tolist())[1] > 0.95 and 0.5 < max(jumps) < 0.6
 assert same and total == 93_568 and min(right[5, k][k] for k in (1, 2, 3, 4)) > 0.99
-assert looped[110].config.n_loops == 5 and md.parameters(looped[110].config)["total"] * 3 < total
+assert looped.config.n_loops == 5 and md.parameters(looped.config)["total"] * 3 < total
 assert min(read[3, 2][2] for read in unsure) > 0.99 and len(unsure) == 5
 assert sorted(f"{read[2, 2][1]:.1f}" for read in unsure) == ["0.0", "0.3", "0.4", "0.7", "0.9"]
 for letter, low, high in ((3, 0.46, 0.62), (4, 0.24, 0.42)):
