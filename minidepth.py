@@ -130,7 +130,7 @@ class TrainConfig:
 
     data: tuple = option((REPORT_DATA,), "'embedded', a task, .jsonl .json .parquet .txt, hub ids")
     sizes: tuple = option((), "of a task or loader, by name: pairs=8,symbols=16; lists: hops=1+2")
-    loader: str = option("", "a study that makes the data: thinking, llmini, packing, or my.py")
+    loader: str = option("", "what makes the data: thinking, llmini, packing, reread, or my.py")
     tokenizer: str = option("Qwen/Qwen2.5-0.5B", "hub id, folder, or 'embedded': made from data")
     tokenizer_size: int = option(2048, "most words of an embedded tokenizer", 300)
     problem_steps: tuple = option((1, 2, 3), "steps of the embedded problems: 2,3,4", 1, 9)
@@ -287,11 +287,11 @@ class Attention(nn.Module):
             q, k = rotate(q, start), rotate(k, start)
         return q, k, v
 
-    def forward(self, x, past=None):
+    def forward(self, x, cache=None):
         p = self.p if self.training else 0.0
-        q, k, v = self.project(x, past.length if past else 0)
-        if past:  # the keys and values of the tokens before x come first
-            k, v = past.append(k, v)
+        q, k, v = self.project(x, cache.length if cache else 0)
+        if cache:  # the keys and values of the tokens before x come first
+            k, v = cache.append(k, v)
         slow = p and x.device.type == "cpu"  # with dropout the fused kernel is slower on a CPU
         if slow or 1 < q.size(2) < k.size(2):  # its mask would begin at the first key
             y, _ = readable_attention(q, k, v, self.scale, p)
@@ -323,8 +323,8 @@ class Block(nn.Module):
             self.norm2 = nn.LayerNorm(config.d_model)
             self.mlp = MLP(config)
 
-    def forward(self, x, past=None):
-        x = x + self.attn(self.norm1(x), past)
+    def forward(self, x, cache=None):
+        x = x + self.attn(self.norm1(x), cache)
         if self.has_mlp:
             x = x + self.mlp(self.norm2(x))
         return x
@@ -778,6 +778,14 @@ def mean_loss(model, part, n_blocks, batch_size):
     return (sums.sum() / counts.sum().clamp(min=1)).item()
 
 
+def train_loss_eval(model, data, n_blocks, batch_size):
+    """mean_loss() of always the same blocks of what is trained on: a batch's loss is noisy and has
+    dropout on, this has neither."""
+    some = torch.randperm(len(data.train[0]), generator=generator("train_loss_eval"))
+    part = [each[some[:n_blocks].numpy()] for each in data.train]
+    return mean_loss(model, part, n_blocks, batch_size)
+
+
 def read_config(run_dir):
     """(ModelConfig, TrainConfig) of a run folder; ValueError if it is none."""
     path = inside(run_dir, "config.json")
@@ -994,10 +1002,7 @@ class Run:
         if problems := data.problems[:n_asked]:
             row |= measure_answers(model, self.tokenizer, problems)
         if step == t.steps:
-            # the batch's loss is noisy and has dropout on; this has neither
-            some = torch.randperm(len(data.train[0]), generator=generator("train_loss_eval"))
-            part = [each[some[: t.eval_blocks].numpy()] for each in data.train]
-            row["train_loss_eval"] = mean_loss(model, part, *sizes)
+            row["train_loss_eval"] = train_loss_eval(model, data, *sizes)
             for key in ("guess", "shortcut"):  # what the accuracy is to be compared with
                 if key in data.facts:
                     row[key] = data.facts[key]
@@ -1029,7 +1034,7 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
     CPU to the same losses, bit for bit, as if it had never stopped. stop() is asked after each
     step; if true the run is saved and returned. Under torchrun every process calls this alike.
     ValueError for settings that cannot work, a folder that exists, is finished or is trained in by
-    another process; Diverged if gradients stay infinite.
+    another process; Diverged if gradients stay infinite, or the loss is so in the end.
     """
     from tqdm import tqdm
 
@@ -1085,6 +1090,8 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
             say(f"Stopped after step {run.now['step']}; {go_on}")
         elif run.first:
             loss, seconds = run.log[-1]["train_loss"], run.log[-1]["seconds"]
+            if not math.isfinite(run.log[-1]["val_loss"]):
+                raise Diverged("the loss is infinite or NaN; lower --lr or raise --warmup_steps")
             say(f"Done. Final train loss: {loss:.4f} | total time {seconds:.0f}s")
         return run
 

@@ -231,9 +231,8 @@ def turns_of(row):
         turns = [("user", row["question"]), ("assistant", row.get("answer"))]
     else:
         turns = [("text", row.get("text"))]
-    if not all(isinstance(part, str) for turn in turns for part in turn):
-        return []
-    return turns
+    usable = all(isinstance(part, str) for turn in turns for part in turn)
+    return turns if usable else []
 
 
 def turn_end(tokenizer):
@@ -287,14 +286,16 @@ def encode(rows, tokenizer, loss_on="all"):
     Segments are encoded one by one, so that a prompt is what it was in training; a thousand rows
     at a time, so that their texts and lists are never all in memory, and a long text in pieces."""
     rows = iter(rows)
+    # what else a tokenizer returns takes as long as the ids
+    plain = dict(add_special_tokens=False, return_attention_mask=False, return_token_type_ids=False)
     while batch := list(itertools.islice(rows, 1000)):
         texts = list(dict.fromkeys(text for parts in batch for text, _ in parts))
         short = [text for text in texts if len(text) <= LONGEST] or [""]
-        ids = dict(zip(short, tokenizer(short, add_special_tokens=False).input_ids))
+        ids = dict(zip(short, tokenizer(short, **plain).input_ids))
         for text in set(texts) - set(short):
             ids[text] = []
             for piece in pieces(text):
-                ids[text] += tokenizer([piece], add_special_tokens=False).input_ids[0]
+                ids[text] += tokenizer([piece], **plain).input_ids[0]
         for parts in batch:
             tokens, learn = [], []
             for text, said in parts:
@@ -544,7 +545,6 @@ def make_data(sources, config, block_size, tokenizer=None, chunks=None):
     if len(sources) > 1:
         for name, _, rows in sources:
             with contextlib.suppress(ValueError):  # too small for a block of its own
-                data.val_by_source[without_home(name)] = cut(
-                    list(filter(turns_of, rows)), f"val of {name}"
-                )
+                usable = list(filter(turns_of, rows))
+                data.val_by_source[without_home(name)] = cut(usable, f"val of {name}")
     return data

@@ -226,6 +226,11 @@ def run_training(m, t, resume=False):
     folder = os.path.join(t.out_dir, t.name)
     if not resume:  # train() asks this too, but only after the data has been loaded for it
         md.unused(folder)
+    elif not any(os.path.lexists(os.path.join(folder, name)) for name in md.STATES):
+        from studies import cells
+
+        if cells.is_finished(m, t):  # kept without its checkpoints, or it would begin anew
+            raise ValueError(f"{folder} is finished: {t.steps} of {t.steps} steps are done")
     if t.compile:
         compiling.check(t)
     data = load_data(m, t, md.saved_tokenizer(folder) if resume else None)
@@ -270,6 +275,8 @@ def try_out(m, t):
 
         compiling.check(t)
     if finder().away(t):
+        if t.loader:
+            check.its_loader(t)
         return print_facts(m, t)
     data = load_data(m, t)
     print_facts(*md.fitted(m, t, data), data)

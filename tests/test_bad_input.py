@@ -200,6 +200,8 @@ LINES = [
     ("--out_dir {run}/config.json/a/b --seed 0 1", "config.json is not a folder; give one"),
     ("--bench --name x", "--name has no effect with --bench, which writes nothing"),
     ("--bench --out_dir x", "--out_dir has no effect with --bench"),
+    ("--preset report --loader nope.py --dry_run", "loader nope.py is not there; give a"),
+    ("--preset report --loader thinking --sizes x=1 --dry_run", "sizes x is none of the loader th"),
     ("--dry_run --data nowhere.jsonl", "data nowhere.jsonl is not there; give the path"),
     ("--dry_run --data embedded --vocab_size 100", "vocab_size 100 is less than the data's 332"),
     ("--data embedded --sizes x=1 --seed 0 1", "sizes x=1 are for a task or a loader; give none"),

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -183,8 +184,8 @@ def test_the_preset_follows_the_machine(capsys, monkeypatch):
         ("--lr inf", "lr inf does not work; give a number at least 0"),
         ("--sizes pairs=3", "sizes pairs=3 are for a task or a loader; give none with"),
         ("--data icqa --sizes hops=3", "sizes hops is none of the task icqa's; it has symbols"),
-        ("--loader nobody", "loader 'nobody' is unknown; choose from llmini, packing, thinking"),
-        ("--loader depth", "loader depth makes no data; choose from llmini, packing, thinking"),
+        ("--loader nobody", "loader 'nobody' is unknown; choose from llmini, packing, reread"),
+        ("--loader depth", "loader depth makes no data; choose from llmini, packing, reread"),
         ("--study grid", "study 'grid' has no rows to train; choose from budget, depth"),
         ("--study my.py", "study my.py is not there; give a Python file"),
         ("--data my.py", "data my.py is not there; give a Python file"),
@@ -233,6 +234,17 @@ def test_resume_keeps_the_settings(finished, capsys):
     assert code == 2 and "--resume keeps the run's settings; leave out --lr" in err
     code, _, err = call(f"--resume {finished}", capsys)
     assert code == 2 and "is finished: 12 of 12 steps are done" in err
+
+
+def test_a_finished_run_that_was_kept_without_its_checkpoints_is_not_trained_anew(
+    finished, tmp_path, capsys
+):
+    kept = tmp_path / "kept"
+    shutil.copytree(finished, kept, ignore=shutil.ignore_patterns("state*.pt"))
+    before = (kept / "model.safetensors").stat().st_mtime_ns
+    code, _, err = call(f"--resume {kept}", capsys)
+    assert code == 2 and "is finished: 12 of 12 steps are done" in err
+    assert (kept / "model.safetensors").stat().st_mtime_ns == before
 
 
 @pytest.mark.skipif(os.name != "posix", reason="limits the size of files as POSIX does")

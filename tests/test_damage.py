@@ -504,6 +504,13 @@ def test_a_rate_that_is_far_too_high_ends_with_advice(tiny, data):
         md.train(m, t, data=data)
 
 
+def test_a_run_that_diverges_just_before_its_end_is_not_called_done(tiny, data, capsys):
+    m, t = tiny(lr=1e9, steps=3, warmup_steps=0, d_ff=0)
+    with pytest.raises(md.Diverged, match="the loss is infinite or NaN; lower --lr"):
+        md.train(m, t, data=data)
+    assert "Done" not in capsys.readouterr().out
+
+
 # --- anything at all
 
 ANY = st.recursive(

@@ -40,6 +40,13 @@ def test_drawing_leaves_the_programs_backend_and_figures_alone(tmp_path):
     assert (tmp_path / "new" / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_name_in_other_letters_draws_no_warning(tmp_path, recwarn):
+    with figures.drawing(tmp_path / "a.png") as (_, axes):
+        axes.set_title("深度")
+    assert (tmp_path / "a.png").stat().st_size > 1000
+    assert not [w for w in recwarn if "Glyph" in str(w.message)]
+
+
 def test_a_heat_map_says_in_its_cells_what_it_is_told(tmp_path):
     with figures.drawing(tmp_path / "map.png") as (_, axes):
         figures.heat_map(axes, [[0.1, 0.9]], vmax=1, texts=[["1 of 10", "9 of 10"]])

@@ -389,7 +389,7 @@ def test_a_terminal_may_hang_up_twice_and_a_second_ctrl_c_may_end_all():
         ("--seed 0 1 --loader nobody", "loader 'nobody' is unknown; choose from"),
         (
             "--seed 0 1 --preset thinking --data embedded --sizes a=1",
-            "sizes a is none of loader th",
+            "sizes a is none of the loader th",
         ),
         ("--data gone.jsonl --seed 0 1", "data gone.jsonl is not there; give the path of a file"),
     ],

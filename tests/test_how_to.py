@@ -26,6 +26,12 @@ def files(tmp_path, monkeypatch):
     return dict(found)
 
 
+def cut_off_before_its_first_checkpoint(name):
+    """Make a finished run look so: with its log it would count as finished."""
+    for file in ("state.pt", "log.jsonl"):
+        pathlib.Path("runs", name, file).unlink()
+
+
 def config(name):
     return json.loads(pathlib.Path("runs", name, "config.json").read_text())
 
@@ -69,8 +75,7 @@ def test_a_task_of_ones_own_trains_and_is_resumed_if_it_is_named_again(files, mo
     assert "preset tasks" in said and "(places 8, jumps 1)" in said and "guessing 0.125" in said
     saved = config("own")["train"]
     assert saved["data"] == ["my_task.py"] and saved["sizes"] == ["places=8", "jumps=1"]
-    # as if it had been cut off before its first checkpoint
-    pathlib.Path("runs/own/state.pt").unlink()
+    cut_off_before_its_first_checkpoint("own")
     forget(monkeypatch)
     assert train.main(["--resume", "runs/own"]) == 2
     assert "--data my_task.py" in capsys.readouterr().err
@@ -135,8 +140,8 @@ def test_a_loader_of_ones_own_is_named_again_as_the_page_says(files, monkeypatch
     own = "--loader my_loader.py --n_layers 1 --max_rows 60 --eval_problems 0 --name own".split()
     assert train.main(["--preset", "laptop", *own, *TINY]) == 0
     assert config("own")["train"]["loader"] == "my_loader.py"
-    pathlib.Path("runs/own/state.pt").unlink()
     losses = [row["train_loss"] for row in results.result("runs/own")["log"]]
+    cut_off_before_its_first_checkpoint("own")
     forget(monkeypatch)
     assert train.main(["--resume", "runs/own"]) == 2
     assert "--loader my_loader.py" in capsys.readouterr().err

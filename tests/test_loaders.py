@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import re
+import statistics
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 import minidepth as md
 import train
 from conftest import changed
-from studies import find, llmini, packing, thinking
+from studies import find, llmini, packing, reread, results, thinking
 
 # ---------- thinking: kinds of problems, answers, curricula ----------
 
@@ -317,7 +318,7 @@ def test_the_packing_study_is_at_equal_steps_and_at_equal_text():
         (lambda: find.study("nope"), "study 'nope' is unknown; choose from budget, depth, heads"),
         (
             lambda: find.study("nope", "loader"),
-            "loader 'nope' is unknown; choose from llmini, packing, thinking",
+            "loader 'nope' is unknown; choose from llmini, packing, reread, thinking",
         ),
         (lambda: find.configs("nope"), "preset 'nope' is unknown; choose from report, laptop"),
         (lambda: find.configs("llmini-d"), "preset 'llmini-d' is unknown; choose from"),
@@ -334,11 +335,12 @@ def test_what_is_unknown_says_what_there_is(call, words):
 
 
 def test_only_what_can_be_named_is_offered():
-    studies = ["budget", "depth", "heads", "llmini", "packing", "ring", "thinking", "written"]
+    studies = ["budget", "depth", "heads", "llmini", "packing", "reread", "ring", "thinking"]
+    studies.append("written")
     assert find.offering("study") == studies
-    assert find.offering("loader") == ["llmini", "packing", "thinking"]
+    assert find.offering("loader") == ["llmini", "packing", "reread", "thinking"]
     several = ["llmini-a", "llmini-b", "llmini-c"]
-    several += ["ring", "ring-layers", "ring-four", "ring-written"]
+    several += ["reread", "ring", "ring-layers", "ring-four", "ring-written"]
     presets = ["budget", "depth", "heads", *several, "tasks", "thinking", "written"]
     assert find.offering("preset") == presets
 
@@ -375,7 +377,8 @@ def test_a_file_of_ones_own_is_executed_only_if_the_command_names_it(tmp_path, m
     assert path.with_suffix(".ran").exists()
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert config["train"]["sizes"] == ["length=7"] and config["train"]["loader"] == str(path)
-    # the run folder alone executes nothing
+    # the run folder alone executes nothing; without its log it is not known to be finished
+    (tmp_path / "run" / "log.jsonl").unlink()
     path.with_suffix(".ran").unlink()
     monkeypatch.setattr(find, "NAMED", set())
     capsys.readouterr()
@@ -476,3 +479,92 @@ def test_a_loader_of_ones_own_needs_no_facts(tmp_path, capsys):
     line = ["--loader", str(tmp_path / "own.py"), *flags.split(), "--out_dir", str(tmp_path)]
     assert train.main(line) == 0
     assert "own.py: 10 blocks of 4 tokens, 10 held out" in capsys.readouterr().out
+
+
+# ---------- reread: fewer rows, more often; the loss on text that is trained on ----------
+
+
+def test_reread_trains_on_fewer_rows_and_holds_out_the_same(tiny, jsonl):
+    texts = [dict(question=f"{i} and {i}?", answer=f"It is {2 * i}, not {i}.") for i in range(99)]
+    settings = dict(data=(jsonl(texts),), loader="reread", max_rows=99, val_fraction=0.2)
+
+    def loaded(*sizes):
+        m, t = tiny(**settings, sizes=sizes)
+        return find.load_data(t, m.block_size)
+
+    every, few = loaded(), loaded("problems=30")
+    assert (every.facts["train_rows"], few.facts["train_rows"]) == (79, 30)
+    assert every.facts["val_rows"] == few.facts["val_rows"] == 20
+    assert np.array_equal(every.val[0], few.val[0])
+    assert every.tokenizer.get_vocab() == few.tokenizer.get_vocab()
+    n = len(few.train[0]) - 1  # the last block goes on with what is left out of the few
+    assert n > 3 and np.array_equal(every.train[0][:n], few.train[0][:n])
+    assert "problems=840" in every.sizes and "problems=30" in few.sizes
+
+
+def test_reread_measures_the_training_text_as_a_finished_run_does(tiny, jsonl):
+    rows = [dict(text=f"{i} times {i} is {i * i}") for i in range(200)]
+    m, t = tiny(data=(jsonl(rows),), loader="reread", eval_blocks=3, eval_every=4, eval_problems=0)
+    data = find.load_data(t, m.block_size)
+    run = md.train(m, t, data)
+    assert all(row["train_loss_eval"] > 0 for row in run.log) and len(run.log) > 2
+    assert run.log[-1]["train_loss_eval"] == data.measure(run.model)["train_loss_eval"]
+    plain = dataclasses.replace(t, loader="", sizes=(), name="plain")
+    assert "train_loss_eval" not in md.train(m, plain).log[0]
+
+
+def test_the_problems_that_reread_reads_are_in_the_repository():
+    m, t = find.configs("reread", max_rows=50)
+    data = find.load_data(t, m.block_size)
+    assert data.facts["train_rows"] == 42 and "a heating pad for $30" in data.tokenizer.decode(
+        np.concatenate([*data.train[0], *data.val[0]])
+    )
+
+
+def test_the_stored_runs_of_reread_are_found_by_what_they_are():
+    stored = reread.stored()
+    for times, n_blocks in ((20, 700), (80, 178)):
+        for model, layers in (("1 layer", 1), ("12 layers", 12)):
+            runs = stored[times, model]
+            assert [run["seed"] for run in runs] == [200, 201, 202, 203, 204]
+            assert {run["n_layers"] for run in runs} == {layers}
+            assert {run["steps"] for run in runs} == {math.ceil(times * n_blocks / 16)}
+    wide = stored[20, "1 wide layer"]
+    assert len(wide) == 5 and {run["d_model"] for run in wide} == {188}
+    assert {run["lr"] for run in stored[80, "1 layer, learning rate 0.008"]} == {0.008}
+    whole = dict(n_layers=1, n_loops=1, d_model=64, lr=4e-3)
+    assert reread.model_of(whole | dict(n_loops=12)) == "1 layer, 12 times"
+    assert reread.model_of(whole | dict(d_model=188)) == "1 wide layer"
+    assert reread.model_of(whole | dict(lr=8e-3)) == "1 layer, learning rate 0.008"
+
+
+def test_the_rows_of_reread_are_five_depths_and_two_controls():
+    rows = reread.rows("reread", dict(max_rows=60))
+    depths = {name: row["n_layers"] for name, row in rows.items()}
+    assert sorted(depths.values()) == [1, 1, 1, 2, 4, 8, 12] and depths["12 layers"] == 12
+    assert rows["1 layer, 12 times"]["n_loops"] == 12 and rows["1 wide layer"]["d_model"] > 150
+
+
+def test_losses_are_drawn_for_each_run_on_both_texts():
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots()
+    log = [
+        dict(step=1, train_loss_eval=3.0, val_loss=4.0),
+        dict(step=9, train_loss_eval=1.0, val_loss=2.0),
+    ]
+    reread.draw_losses(axes, [dict(log=log)] * 2, "C1")
+    drawn = [(line.get_linestyle(), list(line.get_ydata())) for line in axes.get_lines()]
+    assert drawn == [(":", [3.0, 1.0]), ("-", [4.0, 2.0])] * 2
+
+
+def test_the_results_quote_the_runs_of_reread_as_they_were_logged():
+    page = (results.RESULTS / "README.md").read_text(encoding="utf-8")
+    for (times, model), runs in reread.stored().items():
+        cells = [f"{times} times", model, f"{runs[0]['params_total']:,}"]
+        for key in ("train_loss_eval", "val_loss"):
+            values = [run[key] for run in runs]
+            spread = f"({min(values):.3f} to {max(values):.3f})"
+            cells.append(f"{statistics.mean(values):.3f} {spread}")
+        cells.append(f"{statistics.mean(run['best_val_loss'] for run in runs):.3f}")
+        assert f"| {' | '.join(cells)} | {len(runs)} |" in page

@@ -37,7 +37,8 @@ def two(tmp_path_factory):
     for name in ("cut", "ddp", "new", "old"):
         shutil.copytree(folder / "one", folder / name)
         os.replace(folder / name / "state.previous.pt", folder / name / "state.pt")  # step 8 of 12
-    os.remove(folder / "old" / "state.pt")  # this one would begin anew
+    for name in ("state.pt", "log.jsonl"):  # this one would begin anew
+        os.remove(folder / "old" / name)
     path = os.pathsep.join((ROOT, os.path.join(ROOT, "docs"), TESTS))
     environment = os.environ | dict(OMP_NUM_THREADS="1", PYTHONPATH=path)
     command = [*TORCHRUN, os.path.join(TESTS, "ranks.py"), str(folder)]

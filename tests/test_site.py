@@ -319,6 +319,8 @@ def test_the_archive_holds_what_pages_read(tmp_path):
         assert f"docs/studies/{study.name}" in names
     for result in (DOCS / "results").rglob("*.json*"):
         assert result.relative_to(ROOT).as_posix() in names
+    for text in (DOCS / "data").iterdir():  # with its licence
+        assert text.relative_to(ROOT).as_posix() in names
     assert {"train.py", "requirements.txt", "pyproject.toml"} <= names
 
 

@@ -55,8 +55,8 @@ import minidepth as md
 
 MAIN = """ModelConfig TrainConfig configs GPT parameters readable_attention chunked_loss
 embedded_rows segments encode blocks filled load_tokenizer final_answer load_data make_data Data
-generate answer_texts answer_accuracy lr_at train_step mean_loss train Run Diverged load
-read_config"""
+generate answer_texts answer_accuracy lr_at train_step mean_loss train_loss_eval train Run Diverged
+load read_config"""
 STUDIES = dict(
     tasks="memorize icqa template icl_template khop configs load_data",
     ring="ring rows layers_needed figure",
@@ -84,6 +84,7 @@ STUDIES = dict(
     fits="peak of_a_layer",
     bounds="product_seconds read_rate",
     verdicts="exact_interval fisher permutation holm hypothesis_rows contrast_rows show",
+    reread="rows load_data stored draw_losses",
     ring_runs="course onset draw_courses draw_learned questions walk",
 )
 

@@ -162,6 +162,13 @@ def files(t):
             raise ValueError(f"data {source} is not there; give the path of a file")
 
 
+def its_loader(t):
+    """Raise ValueError for a loader that is none, or for sizes that it does not have."""
+    loader = find.loader_of(t.loader)
+    if hasattr(loader, "SIZES"):
+        find.sizes_of(t.sizes, loader.SIZES, f"the loader {t.loader}")
+
+
 def grid_data(cells):
     """Raise ValueError, before a grid's first run starts, for data that no run could be made of: a
     file that is not there, a loader that is none, sizes or epochs that the data does not take."""
@@ -172,9 +179,7 @@ def grid_data(cells):
         kinds[repr((t.data, t.loader, t.sizes, t.epochs, cell.m.block_size))] = cell
     for cell in kinds.values():
         if cell.t.loader:
-            loader = find.loader_of(cell.t.loader)
-            if hasattr(loader, "SIZES"):
-                find.sizes_of(cell.t.sizes, loader.SIZES, f"loader {cell.t.loader}")
+            its_loader(cell.t)
         elif find.names_task(cell.t.data[0]):
             md.fitted(cell.m, cell.t, find.load_data(cell.t, cell.m.block_size))
         elif cell.t.sizes:

@@ -13,6 +13,7 @@ import contextlib
 import math
 import os
 import statistics
+import warnings
 
 import minidepth as md
 from studies.results import METRICS, grouped, interval
@@ -29,7 +30,10 @@ def drawing(path, rows=1, columns=1, size=(6, 4), **options):
     FigureCanvasAgg(figure)
     yield figure, figure.subplots(rows, columns, **options)
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    md.write_file(path, lambda file: figure.savefig(file, dpi=150, format="png"))
+    with warnings.catch_warnings():
+        # a name in letters that the font lacks: the figure shows boxes, which says as much
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+        md.write_file(path, lambda file: figure.savefig(file, dpi=150, format="png"))
 
 
 # ---------- parts of figures ----------

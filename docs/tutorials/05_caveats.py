@@ -255,7 +255,8 @@ for depth, found in attention.items():
 # close to its validation loss: with 20,000 problems and 800 steps there is little time to learn
 # them by heart. As some test problems are training problems in other words, this cannot rule it
 # out. In the report's runs, 840 conversations read ten to twenty times, it was different: see [the
-# logs](04_logs.md).
+# logs](04_logs.md), and [the same text, twenty times](20_same_text.md), where the number of
+# readings varies.
 
 # %%
 for model, found in runs.items():

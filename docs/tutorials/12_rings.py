@@ -135,12 +135,12 @@ first, second, third, twice, once = enough.values()
 
 # %% [markdown]
 # The first try looked like a cure: eight of ten runs learned two steps. The second, with longer
-# training, took that back: five of ten. Both predictions, S1 and T1, **fell**, and so did S3, which
-# said that the first try would differ from the runs with `beta1` 0.9 (p = 0.35). The runs that did
-# not learn two steps are still rising at the end. Applied twice, ten of ten runs learn one step and
-# none two, and applied once five of five guess, as expected (T2, T3). But five of ten runs with
-# three applications against none of ten with two gives p = 0.033, where less than 0.001 had been
-# expected: T4 fell.
+# training, took that back: five of ten. Both predictions **fell**, and so did a third, which said
+# that the first try would differ from the runs with `beta1` 0.9 (p = 0.35). The runs that did not
+# learn two steps are still rising at the end. Applied twice, ten of ten runs learn one step and
+# none two, and applied once five of five guess, both as expected. But five of ten runs with three
+# applications against none of ten with two gives p = 0.033, where less than 0.001 had been
+# expected: this prediction fell, too.
 #
 # ## A third try: ask for the second step sooner
 #
@@ -168,11 +168,11 @@ twice_now, once_now = (verdicts.runs_of(f"ring/gate/{name}") for name in ("twice
 # %% [markdown]
 # What to see: asked for sooner, two steps are learned in ten of ten runs, by step 600; asked for
 # from step 420 on, in six of ten. Applied twice, the layer learns one step in ten of ten runs and
-# two in none; applied once, neither in five of five (G1, G2, G3 and G5 hold). Three applications
+# two in none; applied once, neither in five of five. All of this was predicted. Three applications
 # against two, ten of ten runs against none of ten, gives p = 0.00002 with Holm's correction for two
-# tests (G4 holds). Asking sooner against asking later, ten against six, gives p = 0.087, where less
-# than 0.05 was expected: **G6 fell**. So these runs show what depth does. That asking sooner is
-# what helped is likely, but not shown.
+# tests, which was predicted, too. Asking sooner against asking later, ten against six, gives p =
+# 0.087, where less than 0.05 was expected: **that prediction fell**. So these runs show what depth
+# does. That asking sooner is what helped is likely, but not shown.
 #
 # ## Or written down
 #
@@ -252,7 +252,7 @@ verdicts.show(runs)
 # H2, H5 and H6 as a whole. H2 and H7 are on [another page](17_more_depth.md). The contrast C2 went
 # with H1: five of ten against none is p = 0.033 by itself, but it is no longer below 0.05 once
 # corrected for eight tests. So in these runs no corrected test supports "three times is more than
-# twice"; in the third try one does (G4).
+# twice"; in the third try one does.
 #
 # How a model does it is on [the next page](18_one_more_step.md). It is a fact about these runs that
 # no model applied twice learned two steps. That none *can* is a conjecture.
