@@ -1,5 +1,6 @@
 """Several processes under torchrun: equal to one, ended together, resumed by another number."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ import torch
 import minidepth as md
 import ranks
 import train
+from studies import processes
 
 ROOT = os.path.dirname(os.path.abspath(md.__file__))
 TESTS = os.path.join(ROOT, "tests")
@@ -276,6 +278,33 @@ def hosts():
                 ip("netns", "delete", name, check=False)
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_processes_let_go_of_one_another_unless_one_fails(tmp_path, monkeypatch, fails):
+    """One process that takes itself for two, in a group of its own."""
+    group = torch.distributed
+
+    def join(device):
+        group.init_process_group("gloo", f"file://{tmp_path}/meet", rank=0, world_size=1)
+
+    monkeypatch.setattr(md, "processes", lambda: (0, 2))
+    monkeypatch.setattr(md, "connect", join)
+    t = md.configs("laptop")[1]
+    try:
+        with contextlib.suppress(ValueError), processes.connected(t):
+            assert group.is_initialized()
+            if fails:
+                raise ValueError("some setting")
+        assert group.is_initialized() == fails
+        if fails:  # what was there before is somebody else's to end
+            monkeypatch.setattr(md, "connect", lambda device: None)
+            with processes.connected(t):
+                pass
+            assert group.is_initialized()
+    finally:
+        if group.is_initialized():
+            group.destroy_process_group()
+
+
 def test_two_machines_that_meet_by_rendezvous_equal_one_process(two, hosts):
     folder = two[0]
     flags = json.loads((folder / "flags.json").read_text())
@@ -296,7 +325,8 @@ def test_two_machines_that_meet_by_rendezvous_equal_one_process(two, hosts):
     finally:
         for process in running:
             process.kill()
-    assert [process.returncode for process in running] == [0, 0], said
+    errors = "\n".join(error for _, error in said)  # a string is shown whole
+    assert [process.returncode for process in running] == [0, 0], errors
     (first, _), (second, _) = sorted(said, reverse=True)
     assert "DistributedDataParallel over 2 processes" in first and "step 12/12" in first
     assert second == ""

@@ -88,11 +88,19 @@ def noted_signals(twice=False):
 def connected(t):
     """Let the processes of torchrun find one another; while active, the loss of another one is told
     in a line: ConnectionError. Signals are noted within, not around it: a process that waits for
-    one that never comes is to end when it is told so."""
+    one that never comes is to end when it is told so.
+
+    At the end they let go of one another. Without that PyTorch's threads may still hold a tensor
+    when the interpreter goes, and the process is aborted although all its work is done. After a
+    failure they do not: letting go may wait for a process that is no longer there.
+    """
+    new_group = not torch.distributed.is_initialized()
     try:
         if md.processes()[1] > 1:
             md.connect(md.pick_device(t.device))
         yield
+        if new_group and torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
     except RuntimeError as error:
         rank, world = md.processes()
         if world == 1 or not lost(error):
