@@ -43,14 +43,13 @@ from torch.utils.checkpoint import checkpoint
 
 from minidepth_files import (
     MOST,
-    agreed,
     all_finite,
-    at_the_same_step,
     blame,
     check_fields,
+    check_new,
+    check_same_step,
     checksum,
     connect,
-    divided,
     folder_checksum,
     from_json,
     inside,
@@ -59,9 +58,10 @@ from minidepth_files import (
     provenance,
     regular,
     settings,
-    sharded,
-    unused,
-    whole,
+    shard_like,
+    shard_model,
+    sum_over_processes,
+    unshard,
     whole_state,
     without_home,
     write_file,
@@ -241,8 +241,8 @@ def rotate(x, start=0):
     """Rotary positions (Su et al. 2021): turn the pairs (i, i + D/2) of x (B, H, T, D)."""
     half = x.size(-1) // 2
     position = torch.arange(start, start + x.size(2), device=x.device, dtype=torch.float32)
-    slowness = torch.arange(half, device=x.device, dtype=torch.float32) / half  # 0 to 1
-    angle = position[:, None] * 10_000**-slowness  # (T, D/2)
+    exponent = torch.arange(half, device=x.device, dtype=torch.float32) / half  # 0 to 1
+    angle = position[:, None] * 10_000**-exponent  # (T, D/2)
     cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
     a, b = x[..., :half], x[..., half:]
     return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
@@ -332,7 +332,7 @@ class Block(nn.Module):
 
 LOGITS_AT_ONCE = 2**26  # in float32 256 MB
 CPU_ROWS = 256  # fewer would pass over dweight too often, more need memory for little speed
-HALF_ROWS = 1024  # so many products of at most 63 can be added up in fp16, which ends at 65,504
+HALF_ROWS = 1024  # fp16 ends at 65,504: so many products add up to less if none is above 63
 
 
 def chunked_loss(h, weight, targets, grads=True):
@@ -499,7 +499,7 @@ def parameters(config):
     return dict(total=sum(n.values()), **n)
 
 
-def evaluated(function):
+def in_eval_mode(function):
     """The function of a model, run in eval mode and without gradients; the mode is given back."""
 
     @functools.wraps(function)
@@ -544,7 +544,7 @@ from minidepth_data import (  # noqa: E402, F401
 # ---------- 5. sampling and answer accuracy ----------
 
 
-@evaluated
+@in_eval_mode
 def generate(
     model, tokens, max_new_tokens, temperature=1.0, top_k=None, seed=None, eos=None, known=None
 ):
@@ -659,7 +659,7 @@ def lr_at(step, config):
     return floor + 0.5 * (1 + math.cos(math.pi * done)) * (config.lr - floor)
 
 
-def fitted(m, t, data):
+def complete_configs(m, t, data):
     """The settings with what the data adds: the steps of its epochs, its sizes, its words."""
     if t.epochs and data.fresh:
         raise ValueError(f"epochs {t.epochs}: a task's data never repeats; give --steps")
@@ -711,7 +711,7 @@ def parallel(model, device, say=print, fsdp=False):
         connect(device)
         if fsdp:
             say(f"Each of {world} processes keeps a part of every weight")
-            return sharded(model, model.blocks, device)
+            return shard_model(model, model.blocks, device)
         say(f"Wrapping model with DistributedDataParallel over {world} processes")
         return nn.parallel.DistributedDataParallel(model)
     if device.type == "cuda" and gpus > 1:
@@ -768,7 +768,7 @@ def train_step(wrapped, optimizer, scaler, tokens, targets, lr, config):
     return loss, skipped
 
 
-@evaluated
+@in_eval_mode
 def mean_loss(model, part, n_blocks, batch_size):
     """Mean loss per token, without dropout, of the first n_blocks of (tokens, targets)."""
     device = next(model.parameters()).device
@@ -877,7 +877,7 @@ class Run:
 
     def begin(self, command):
         """Write what the folder says of the run before its first step."""
-        unused(self.dir)
+        check_new(self.dir)
         self.keep_tokenizer(anew=True)  # before config.json, which says that all is there
         m, t = dataclasses.asdict(self.model.config), dataclasses.asdict(self.t)
         about = dict(model=m, train=t, command=command, fingerprint=self.fingerprint)
@@ -899,7 +899,7 @@ class Run:
         from safetensors.torch import save as as_bytes
 
         self.now["seconds"] = time.perf_counter() - self.began
-        weights, moments = whole(self.model.state_dict()), whole(self.optimizer.state_dict())
+        weights, moments = unshard(self.model.state_dict()), unshard(self.optimizer.state_dict())
         if not self.first:  # which wants the parts of the others, but writes alone
             return
         if not all_finite(weights):
@@ -947,9 +947,9 @@ class Run:
         """Make the state in a checkpoint this run's own → the state."""
         state = whole_state(inside(self.dir, name))
         with blame(self.path(name), "is not a checkpoint to resume from"):
-            self.model.load_state_dict(divided(state["model"], self.model.state_dict()))
+            self.model.load_state_dict(shard_like(state["model"], self.model.state_dict()))
             own = [p for group in self.optimizer.param_groups for p in group["params"]]
-            moments = divided(state["optimizer"]["state"], dict(enumerate(own)))
+            moments = shard_like(state["optimizer"]["state"], dict(enumerate(own)))
             self.optimizer.load_state_dict(state["optimizer"] | dict(state=moments))
             if state["scaler"]:  # empty after fp32, which may go on in fp16
                 self.scaler.load_state_dict(state["scaler"])
@@ -974,7 +974,7 @@ class Run:
             advice = "lower --lr, raise --warmup_steps, or use --precision fp32"
             if self.model.half is None:
                 advice = "lower --lr or raise --warmup_steps"
-            if self.takes_part and all_finite(whole(self.model.state_dict())):
+            if self.takes_part and all_finite(unshard(self.model.state_dict())):
                 self.save_before(MOST_SKIPPED)
                 advice += f"; {self.dir} holds the last good state, of step {now['step']}"
             raise Diverged(f"the gradient was {what}; {advice}")
@@ -1046,7 +1046,7 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
     folder = os.path.join(t.out_dir, t.name or f"{m.n_layers}-layers-seed-{t.seed}")
     data = data or load_data(t, m.block_size, saved_tokenizer(folder) if resume else None)
     data = dataclasses.replace(data, seed=t.seed, state=dict(data.state))
-    m, t = fitted(m, t, data)
+    m, t = complete_configs(m, t, data)
     run = Run(m, t, data, folder, say)
     os.makedirs(folder, exist_ok=True)
     lock = locked(folder) if run.first else contextlib.nullcontext()
@@ -1055,7 +1055,7 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
             run.restore()
         elif run.first:
             run.begin(command)
-        at_the_same_step(run.now["step"], run.device, folder)
+        check_same_step(run.now["step"], run.device, folder)
         if run.finished:
             if run.first:
                 run.write_log()  # it lacks a line if the run died after its last checkpoint
@@ -1067,9 +1067,9 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
             tokens, targets = data.draw(step, t.batch_size * t.grad_accum)
             lr = lr_at(step, t)
             loss = run.step(tokens, targets, lr)
-            loss, stopping = agreed(loss, stop(), run.device)
+            loss, stopping = sum_over_processes(loss, stop(), run.device)
             if not run.now["in_a_row"]:  # not of skipped steps, which save_before() may take back
-                data.told(loss)
+                data.after_step(loss)
             bar.update()
             last = step + 1 == t.steps
             evaluating = last or step == 0 or (step + 1) % t.eval_every == 0

@@ -439,7 +439,7 @@ class Data:
         rows = batch_rows(step, n, len(self.train[0]), self.seed).numpy()
         return tuple(torch.from_numpy(part[rows]).long() for part in self.train)
 
-    def told(self, loss):
+    def after_step(self, loss):
         """Called with the training loss after each step that was not skipped."""
 
     def measure(self, model):

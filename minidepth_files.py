@@ -195,7 +195,7 @@ def write_file(path, write, previous=None):
             os.remove(temporary)
 
 
-def unused(folder):
+def check_new(folder):
     """Raise ValueError for a folder in which a new run would replace something."""
     names = [f.name for f in os.scandir(folder) if not f.is_dir()] if os.path.isdir(folder) else []
     if "config.json" in names:
@@ -263,7 +263,7 @@ def connect(device):
         torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
 
 
-def agreed(loss, stopping, device):
+def sum_over_processes(loss, stopping, device):
     """The sum of all processes' shares of the loss, and whether any of them is asked to stop."""
     if not torch.distributed.is_initialized():
         return loss, stopping
@@ -272,7 +272,7 @@ def agreed(loss, stopping, device):
     return sums[0].item(), sums[1].item() > 0
 
 
-def at_the_same_step(step, device, folder):
+def check_same_step(step, device, folder):
     """Raise ValueError if the processes would go on from different steps: each of them reads the
     run's folder for itself, and another machine may have an older copy of it, or none."""
     if not torch.distributed.is_initialized():
@@ -285,7 +285,7 @@ def at_the_same_step(step, device, folder):
         raise ValueError(f"{what}; let all machines share the folder, or copy it to each of them")
 
 
-def sharded(model, parts, device):
+def shard_model(model, parts, device):
     """The model with each process keeping its share of every weight, gradient and moment. The whole
     weights of one of its `parts` are put together where it is computed, and let go."""
     from torch.distributed.device_mesh import init_device_mesh
@@ -297,17 +297,17 @@ def sharded(model, parts, device):
     return fully_shard(model, mesh=mesh)
 
 
-def whole(value):
+def unshard(value):
     """A state_dict() with every tensor that is shared out put together, on the CPU: so a run's
     files are the same with --fsdp and without. All processes call this alike."""
     if isinstance(value, dict):
-        return {key: whole(part) for key, part in value.items()}
+        return {key: unshard(part) for key, part in value.items()}
     return value.full_tensor().cpu() if hasattr(value, "full_tensor") else value
 
 
-def divided(saved, own):
-    """What whole() gave, {key: tensor or dict of them}, with each tensor shared out as `own`, {key:
-    parameter}, is; unchanged where the parameters are not."""
+def shard_like(saved, own):
+    """What unshard() gave, {key: tensor or dict of them}, with each tensor shared out as in `own`,
+    {key: parameter}; unchanged where the parameters are not."""
     from torch.distributed.tensor import distribute_tensor
 
     def share(value, parameter):

@@ -225,7 +225,7 @@ def run_training(m, t, resume=False):
     first = md.processes()[0] == 0  # under torchrun one process speaks
     folder = os.path.join(t.out_dir, t.name)
     if not resume:  # train() asks this too, but only after the data has been loaded for it
-        md.unused(folder)
+        md.check_new(folder)
     elif not any(os.path.lexists(os.path.join(folder, name)) for name in md.STATES):
         from studies import cells
 
@@ -234,7 +234,7 @@ def run_training(m, t, resume=False):
     if t.compile:
         compiling.check(t)
     data = load_data(m, t, md.saved_tokenizer(folder) if resume else None)
-    m, t = md.fitted(m, t, data)
+    m, t = md.complete_configs(m, t, data)
     if first:
         print_facts(m, t, data)
     with processes.connected(t), processes.noted_signals(twice=True) as noted:
@@ -268,7 +268,7 @@ def try_out(m, t):
 
     if md.processes()[0]:
         return  # under torchrun one process speaks
-    md.unused(os.path.join(t.out_dir, t.name))
+    md.check_new(os.path.join(t.out_dir, t.name))
     check.files(t)
     if t.compile:
         from studies import compiling
@@ -279,7 +279,7 @@ def try_out(m, t):
             check.its_loader(t)
         return print_facts(m, t)
     data = load_data(m, t)
-    print_facts(*md.fitted(m, t, data), data)
+    print_facts(*md.complete_configs(m, t, data), data)
 
 
 def resume(run_dir, changes, dry_run=False):

@@ -618,7 +618,7 @@ def test_a_new_run_replaces_no_files(tmp_path, capsys, monkeypatch):
         (folder / file).write_text("mine")
     refused(["--name", "victim"], " has files of no run: ", capsys)
     with pytest.raises(ValueError, match="has files of no run: .*; give another --name"):
-        md.unused(str(folder))
+        md.check_new(str(folder))
     assert {(folder / file).read_text() for file in ("log.jsonl", "results.123.tmp")} == {"mine"}
 
 
@@ -626,8 +626,8 @@ def test_what_a_run_leaves_that_died_before_its_first_step_is_not_in_the_way(tmp
     (tmp_path / "tokenizer").mkdir()
     for name in (".lock", "config.json.77.tmp"):
         (tmp_path / name).write_text("")
-    md.unused(str(tmp_path))
-    md.unused(str(tmp_path / "not there"))
+    md.check_new(str(tmp_path))
+    md.check_new(str(tmp_path / "not there"))
 
 
 def test_a_run_in_the_current_folder_is_resumed(finished, capsys, monkeypatch):

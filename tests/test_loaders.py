@@ -164,7 +164,7 @@ def test_llmini_presets_are_the_published_ones(letter, layers, heads, width, tot
     assert (t.loader, t.sizes) == ("llmini", ("stride=128",))
     assert (t.packing, t.val_fraction, t.max_rows, t.loss_on) == ("pad", 0.05, 20_000, "all")
     data = md.Data((np.empty((152_708, 0)),) * 2, ())  # chunks, as published
-    steps = md.fitted(m, t, data)[1].steps
+    steps = md.complete_configs(m, t, data)[1].steps
     assert steps == math.ceil(3 * 152_708 / 64)
     t = dataclasses.replace(t, steps=steps)
     rates = [md.lr_at(step, t) for step in range(steps)]
@@ -407,7 +407,7 @@ class Own(md.Data):
         tokens[:, 0] = 1 + int(100 * sum(seen)) % 8  # what was told decides what is drawn
         return tokens[:, :-1], torch.where(tokens[:, 1:] > 8 * self.share, tokens[:, 1:], -100)
 
-    def told(self, loss):
+    def after_step(self, loss):
         self.state["seen"] = [*self.state["seen"], loss]
 
     def measure(self, model):

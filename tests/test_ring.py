@@ -265,14 +265,14 @@ def lengths_of(data, step):
 def test_the_lengths_join_once_the_loss_is_below_the_gate(tmp_path):
     *_, data = gated(tmp_path, "gate")
     assert lengths_of(data, 0) == lengths_of(data, 10) == [1]
-    data.told(9.0)
+    data.after_step(9.0)
     assert lengths_of(data, 1) == [1]
-    data.told(8.9)
+    data.after_step(8.9)
     assert lengths_of(data, 2) == [1, 2]
-    data.told(20.0)  # the second step makes the loss rise again
+    data.after_step(20.0)  # the second step makes the loss rise again
     assert lengths_of(data, 3) == [1, 2]
     *_, data = gated(tmp_path, "time", ("questions=4", "early=0.9"))
-    data.told(0.0)
+    data.after_step(0.0)
     assert lengths_of(data, 10) == [1] and lengths_of(data, 11) == [1, 2]
 
 
@@ -281,13 +281,13 @@ def test_the_gate_lets_one_length_in_at_a_time(tmp_path):
     the others are known."""
     *_, data = gated(tmp_path, "three", ("questions=8", "lengths=1+2+4", "early=0.9", "gate=1"))
     assert lengths_of(data, 0) == [1]
-    data.told(0.9)
+    data.after_step(0.9)
     assert lengths_of(data, 1) == [1, 2]
-    data.told(0.51)
+    data.after_step(0.51)
     assert lengths_of(data, 2) == [1, 2]
-    data.told(0.49)
+    data.after_step(0.49)
     assert lengths_of(data, 3) == [1, 2, 4]
-    data.told(0.0)
+    data.after_step(0.0)
     assert lengths_of(data, 4) == [1, 2, 4]
 
 

@@ -23,11 +23,11 @@ def _data(n):
 def test_steps_follow_from_the_epochs(epochs, n, batch, steps):
     t = md.TrainConfig(epochs=epochs, batch_size=batch, warmup_steps=0)
     m = md.ModelConfig(vocab_size=9)
-    assert md.fitted(m, t, _data(n))[1].steps == steps
-    assert md.fitted(m, dataclasses.replace(t, epochs=0), _data(n))[1].steps == t.steps
+    assert md.complete_configs(m, t, _data(n))[1].steps == steps
+    assert md.complete_configs(m, dataclasses.replace(t, epochs=0), _data(n))[1].steps == t.steps
     if steps > 1:
         with pytest.raises(ValueError, match=f"warmup_steps 50 leaves none of {steps} steps"):
-            md.fitted(m, dataclasses.replace(t, warmup_steps=50), _data(n))
+            md.complete_configs(m, dataclasses.replace(t, warmup_steps=50), _data(n))
 
 
 def test_a_run_of_epochs_ends_with_the_last_pass_and_resumes(tiny, data):

@@ -246,7 +246,7 @@ def overflowing(monkeypatch):
 def test_data_is_told_of_no_step_that_was_skipped(tiny, data, monkeypatch, overflowing):
     """save_before() takes skipped steps back; what the data was told must not go beyond them."""
     told = []
-    monkeypatch.setattr(md.Data, "told", lambda self, loss: told.append(loss))
+    monkeypatch.setattr(md.Data, "after_step", lambda self, loss: told.append(loss))
     log = md.train(*tiny(precision="fp16", steps=30, lr=1e-3), data=data).log
     assert len(told) == 30 - log[-1]["skipped_steps"] < 30
 

@@ -83,7 +83,7 @@ def token_ids(tokens):
     return torch.from_numpy(np.array(tokens, dtype=np.int64))
 
 
-@md.evaluated
+@md.in_eval_mode
 def exact_hidden(model, tokens):
     """model.hidden(tokens), in eval mode and single precision; both are restored."""
     model = getattr(model, "module", model)

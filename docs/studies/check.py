@@ -181,7 +181,7 @@ def grid_data(cells):
         if cell.t.loader:
             its_loader(cell.t)
         elif find.names_task(cell.t.data[0]):
-            md.fitted(cell.m, cell.t, find.load_data(cell.t, cell.m.block_size))
+            md.complete_configs(cell.m, cell.t, find.load_data(cell.t, cell.m.block_size))
         elif cell.t.sizes:
             md.load_data(cell.t)  # says that text takes none
 

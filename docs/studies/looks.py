@@ -48,7 +48,7 @@ def names(tokens, symbols):
     return [f"q{i}" if i < symbols else f"a{i - symbols}" for i in tokens]
 
 
-@md.evaluated
+@md.in_eval_mode
 def snapshot(model, data):
     """`maps`, by layer and head the weights of the first test sequence as text, and `said`, for
     each question the likeliest answer, its probability, and that of the right answer."""

@@ -17,7 +17,7 @@ def rows(preset, settings):
     blocks, each row by itself, unless `sizes` say otherwise."""
     m, t = find.configs(preset, **settings | dict(packing="pad", sizes=()))
     data = find.load_data(t, m.block_size)
-    _, t = md.fitted(m, t, data)
+    _, t = md.complete_configs(m, t, data)
     share = md.filled(*data.train).mean().item()
     print(f"padded blocks are {share:.1%} text: packed, {share:.1%} of the steps see as much of it")
     sizes = settings.get("sizes", ()) or ("val_packing=pad",)

@@ -118,7 +118,7 @@ def token_lists(texts, tokenizer):
     return [list(ids) for ids, _ in md.encode(rows, tokenizer)]
 
 
-@md.evaluated
+@md.in_eval_mode
 def choice_scores(model, tokenizer, found):
     """Mean log-likelihood a token, in nats, of each choice after its context, for each of
     choices_of(): one list per row. The last block_size tokens of both are read, and after a text

@@ -65,7 +65,7 @@ class Task:
         return self.guess(**sizes), self.shortcut(**sizes)
 
 
-@md.evaluated
+@md.in_eval_mode
 def predicted(model, tokens):
     """The likeliest next token at each place: (B, T) int64."""
     device = next(model.parameters()).device
@@ -109,7 +109,7 @@ class TaskData(md.Data):
         self.done = max(step / self.steps, self.state.get("ahead", 0.0))
         return self.task.train_batch(self.done, n, md.generator(self.seed, step), **self.task_sizes)
 
-    def told(self, loss):
+    def after_step(self, loss):
         ahead = self.task.ahead(loss, self.done, **self.task_sizes)
         self.state["ahead"] = max(ahead, self.state.get("ahead", 0.0))
 

@@ -57,7 +57,7 @@ class Lengths(md.Data):
         rows = md.batch_rows(step, n, n_open, self.seed).numpy()
         return tuple(torch.from_numpy(part[rows]).long() for part in self.train)
 
-    def told(self, loss):
+    def after_step(self, loss):
         if loss < self.curriculum:
             self.state["lengths"] = min(self.n_lengths, self.state["lengths"] + 1)
 
