@@ -1,17 +1,11 @@
 # %% [markdown]
 # # Does depth help a Transformer reason?
 #
-# **Yes, when what one look finds decides where to look next. Making the model wider helped less.**
-# The clearest case: eight letters form a ring, and the model is asked which letter comes some steps
-# after another. One attention layer only guesses. Trained to apply that same layer twice, with not
-# one weight more, a model takes one step, in eight of eight runs. A third application adds a step
-# in eight of eight, a fourth in six, and a fifth in five. Layers with weights of their own [get
-# less far](tutorials/19_another_layer.md) in the same training. A layer with as many parameters as
-# four, applied once, only guesses. **But writing the steps down does more:** two layers that write
-# each letter on the way go seven steps along the ring, in six of six runs. What helps is that they
-# can [read what they wrote](tutorials/14_written_steps.md). On small problems, with the steps
-# written out, two layers answer [as many as twelve](tutorials/16_depth_or_time.md) that train for
-# the same CPU time, and they learn them sooner.
+# **Yes, when what one look finds decides where to look next. But writing the steps down does
+# more.** Eight letters form a ring, and a model is asked which letter comes some steps after
+# another. One attention layer that answers at once only guesses; the same layer applied five times
+# takes four steps along the ring in five of eight runs. Two layers that write each letter on the
+# way take seven, in six runs of six.
 #
 # **minidepth** is one file that you can read in a sitting, one command that trains models, and
 # these pages. The pages are programs: their own code runs and draws their figures.
@@ -50,9 +44,18 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= verdicts
 # of weights and are trained in the same way, and what each would learn [had been written
 # down](results/ring/staircase.md) before the runs. (Right of the orange line a way is known, by
 # theory.) Inside, the model [walks along the ring](tutorials/18_one_more_step.md), one letter per
-# application. This is the fifth way of training that we tried. With the four before it, three
-# applications learned two steps in five, eight, five and ten of ten runs, where we had predicted
-# nine: depth makes an answer possible, and training [still has to find it](tutorials/12_rings.md).
+# application.
+#
+# - **More parameters did not help.** A wide layer with as many as four layers, applied once, only
+#   guesses.
+# - **Layers with weights of their own** [get less far](tutorials/19_another_layer.md) in the same
+#   training than the same layer applied again.
+# - **Training has to find what depth makes possible.** This is the fifth way of training that we
+#   tried. With the four before it, three applications learned two steps in five, eight, five and
+#   ten of ten runs, where [we had predicted nine](tutorials/12_rings.md).
+# - **With the steps written out, few layers are enough.** On small problems two layers answer [as
+#   many as twelve](tutorials/16_depth_or_time.md) that train for the same CPU time, and learn them
+#   sooner. What helps is that they can [read what they wrote](tutorials/14_written_steps.md).
 #
 # All this began with a [published experiment](tutorials/04_logs.md): one Transformer layer and
 # twelve, trained on the same chain-of-thought text. Its training loss was lower with twelve layers,
