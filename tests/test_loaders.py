@@ -558,10 +558,33 @@ def test_losses_are_drawn_for_each_run_on_both_texts():
     assert drawn == [(":", [3.0, 1.0]), ("-", [4.0, 2.0])] * 2
 
 
-def test_the_results_quote_the_runs_of_reread_as_they_were_logged():
+def course_of(*losses):
+    """A result() of (training loss, validation loss) by evaluation."""
+    rows = [dict(train_loss_eval=train, val_loss=val) for train, val in losses]
+    return dict(log=rows, **rows[-1])
+
+
+@pytest.mark.parametrize(
+    "train_loss, val_loss", [(9, 8.0), (8, 8.0), (6, 7.0), (4.5, 6.25), (4, 6.0), (2, 4.6)]
+)
+def test_a_validation_loss_is_read_off_where_the_training_loss_is_first_as_low(
+    train_loss, val_loss
+):
+    run = course_of((8, 8.0), (4, 6.0), (5, 7.0), (0, 3.0))  # 5 comes after 4, and is not meant
+    assert reread.val_loss_at(run, train_loss) == pytest.approx(val_loss)
+
+
+def test_runs_are_compared_where_all_of_them_fit_their_text_equally_well():
+    near, far = course_of((8, 8.0), (4, 6.0)), course_of((6, 5.0), (2, 3.0))
+    reached, at = reread.equally_fitted({"a": [near, far], "b": [far]})
+    assert reached == 4 and at == {"a": [6.0, 4.0], "b": [4.0]}
+
+
+@pytest.mark.parametrize("folder, dropout", [("reread", ""), ("reread/no-dropout", ", no dropout")])
+def test_the_results_quote_the_runs_of_reread_as_they_were_logged(folder, dropout):
     page = (results.RESULTS / "README.md").read_text(encoding="utf-8")
-    for (times, model), runs in reread.stored().items():
-        cells = [f"{times} times", model, f"{runs[0]['params_total']:,}"]
+    for (times, model), runs in reread.stored(folder).items():
+        cells = [f"{times} times{dropout}", model, f"{runs[0]['params_total']:,}"]
         for key in ("train_loss_eval", "val_loss"):
             values = [run[key] for run in runs]
             spread = f"({min(values):.3f} to {max(values):.3f})"

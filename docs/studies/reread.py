@@ -85,12 +85,32 @@ def model_of(run):
     return name
 
 
-def stored():
-    """{(times that the text is read, model): the stored runs, by seed}."""
+def stored(folder="reread"):
+    """{(times that the text is read, model): the stored runs in docs/results/FOLDER, by seed}."""
     found = {}
-    for run in results.stored_runs("reread"):
+    for run in results.stored_runs(folder):
         found.setdefault((run["epochs"], model_of(run)), []).append(run)
     return {which: sorted(runs, key=lambda run: run["seed"]) for which, runs in found.items()}
+
+
+def val_loss_at(run, train_loss):
+    """Validation loss of a result() at the first time that its training loss is as low as this, on
+    a straight line between two evaluations."""
+    rows = run["log"]
+    i = next(i for i, row in enumerate(rows) if row["train_loss_eval"] <= train_loss)
+    if i == 0:
+        return rows[0]["val_loss"]
+    a, b = rows[i - 1], rows[i]
+    share = (a["train_loss_eval"] - train_loss) / (a["train_loss_eval"] - b["train_loss_eval"])
+    return a["val_loss"] + share * (b["val_loss"] - a["val_loss"])
+
+
+def equally_fitted(runs):
+    """{model: result() of its runs} → the lowest training loss that every run ends at or below,
+    and {model: val_loss_at() that loss, run by run}."""
+    reached = max(run["train_loss_eval"] for found in runs.values() for run in found)
+    at = {model: [val_loss_at(run, reached) for run in found] for model, found in runs.items()}
+    return reached, at
 
 
 def draw_losses(axes, runs, color):
