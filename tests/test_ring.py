@@ -358,11 +358,11 @@ def test_what_the_studys_rows_vary():
     assert "answer=written" in first["sizes"] and differ["2 layers"] == dict(n_layers=2)
 
 
-def test_layers_needed_is_the_law():
+def test_the_layers_that_suffice_double_the_steps():
     for layers in range(2, 7):
-        can = [k for k in range(1, 40) if ring.layers_needed(k) <= layers]
+        can = [k for k in range(1, 40) if ring.layers_that_suffice(k) <= layers]
         assert max(can) == 2 ** (layers - 2)
-    assert ring.layers_needed(7, "written") == 2
+    assert ring.layers_that_suffice(7, "written") == 2
 
 
 def made(models, accuracy, guess=1 / 7):
@@ -379,7 +379,7 @@ def made(models, accuracy, guess=1 / 7):
 def test_figures_say_what_was_found(tmp_path, monkeypatch):
     said = []
     monkeypatch.setattr("matplotlib.axes.Axes.set_title", lambda self, text, **_: said.append(text))
-    share = lambda n, k: 1.0 if ring.layers_needed(k) <= n else 0.2  # noqa: E731
+    share = lambda n, k: 1.0 if ring.layers_that_suffice(k) <= n else 0.2  # noqa: E731
     models = {f"applied {n}": n for n in (1, 2, 3)} | {"wide, applied 1": 1}
     ring.figure(made(models, share), str(tmp_path))
     assert "3 seeds" in said[0]

@@ -8,17 +8,18 @@ letter k steps on along a ring of letters, at once or with the steps written; th
 
 What attention alone can do, k steps in L layers (in L applications of one layer as well):
 
-directly, k ≤ 2^(L-2). The first layer tells the second letter of each pair which letter stands
-before it, the second finds the pair that begins with the letter asked for, and each layer after
-that puts two finds together, so that the steps double. This is the law of k-hop (Sanford, Hsu &
-Telgarsky 2024, arXiv 2402.09268: ⌊log2 k⌋ + 2 layers suffice, and the depth must grow as log k, if
-a conjecture holds, unless the model is very wide or has very many heads). Two things differ here.
-First, a place sees only what stands before it. In k-hop all hops lead back, so every place can put
-its finds together; here a pair's successor may stand after it, so only questions can, and only with
-pairs or earlier questions. Letter by letter, k steps take k + 1 layers: as many for one, two and
-three steps, one more for four. Doubling needs an earlier question about the letter half way.
-Second, the ring is short: letters found on both sides can be ruled out. Of a ring of 8, four steps
-on is all that is left when three either way are known: an answer does not tell how it was found.
+directly, k ≤ 2^(L-2), as we count: ⌈log2 k⌉ + 2 layers. The first layer tells the second letter of
+each pair which letter stands before it, the second finds the pair that begins with the letter asked
+for, and each layer after that puts two finds together, so that the steps double. For k-hop ⌊log2 k⌋
++ 2 layers suffice (Sanford, Hsu & Telgarsky 2024, arXiv 2402.09268), and the depth must grow as log
+k, if a conjecture holds, unless the model is very wide or has very many heads. Two things differ
+here. First, a place sees only what stands before it. In k-hop all hops lead back, so every place
+can put its finds together; here a pair's successor may stand after it. So questions can, and pairs
+whose successor stands before them, which one model was seen to do (page 19) and our count leaves
+out. Letter by letter, k steps take k + 1 layers: as many for one, two and three steps, one more for
+four. Doubling needs an earlier question about the letter half way. Second, the ring is short:
+letters found on both sides can be ruled out. Of a ring of 8, four steps on is all that is left when
+three either way are known: an answer does not tell how it was found.
 
 written, any k in two layers, as each step is the first one again. One layer in neither way: what it
 adds to a question depends on each place by itself, never on which letter stands beside which.
@@ -215,7 +216,7 @@ def rows(preset, settings):
     return made | {"wide, applied 1": one | depth.matched_width(preset, one, 4)}
 
 
-def layers_needed(k, answer="direct"):
+def layers_that_suffice(k, answer="direct"):
     """The layers with which k steps can be done as far as is known."""
     return 2 if answer == "written" else 2 + math.ceil(math.log2(k))
 
@@ -271,7 +272,7 @@ def draw_map(found, path, answer="direct"):
     size = (max(6.0, 2.5 + len(columns)), 1.8 + 0.6 * len(lengths))  # the title needs the width
     with figures.drawing(path, size=size) as (_, axes):
         figures.heat_map(axes, medians, ".2f", vmax=1)
-        edge = [sum(n < layers_needed(length, answer) for n in columns) for length in lengths]
+        edge = [sum(n < layers_that_suffice(length, answer) for n in columns) for length in lengths]
         x = [column - 0.5 for column in edge]
         axes.step([*x, x[-1]], [i - 0.5 for i in range(len(x) + 1)], "r-", where="pre", lw=3)
         axes.set_xticks(range(len(columns)), columns)

@@ -47,7 +47,7 @@ def draw_learned(title, by_depth, answer="direct"):
     texts = [[f"{good}/{n}" for good, n in row] for row in cells]
     figures.heat_map(axes, shares, vmax=1, texts=texts)
     for y, k in enumerate(lengths):
-        edge = sum(depth < ring.layers_needed(k, answer) for depth in by_depth) - 0.5
+        edge = sum(depth < ring.layers_that_suffice(k, answer) for depth in by_depth) - 0.5
         axes.plot([edge, edge], [y - 0.5, y + 0.5], color="C1", linewidth=4)
     axes.set_xticks(range(len(by_depth)), list(by_depth))
     axes.set_yticks(range(len(lengths)), lengths)

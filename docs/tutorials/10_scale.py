@@ -223,9 +223,9 @@ print("validation minus train loss after the last pass:", last)
 # billion that the text names for the smallest model. But the rule tells how to spend computation,
 # not whether a model has run out of data. Losses could tell that, and LLmini's do not:
 #
-# - A's gap after the last pass, printed as +0.003, is read as a beginning of memorisation. But it
-#   seems that the train loss is a mean over the pass, with dropout on: after the first pass it lies
-#   1.1 *above* the validation loss. If so, a gap of 0 means nothing special.
+# - A's gap after the last pass, which LLmini prints as +0.003, is read as a beginning of
+#   memorisation. But it seems that the train loss is a mean over the pass, with dropout on: after
+#   the first pass it lies 1.1 *above* the validation loss. If so, a gap of 0 means nothing special.
 # - Validation loss still falls in the last pass, for all three models.
 #
 # What would a lack of data look like? We train two layers for 150 steps on 100, 1,000 or 10,000

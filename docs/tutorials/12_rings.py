@@ -131,16 +131,16 @@ enough = {what: [share >= verdicts.LEARNED for share in shares] for what, shares
 for what, shares in ends.items():
     below = " ".join(f"{share:.2f}" for share in sorted(shares) if share < verdicts.LEARNED)
     print(f"{what}: learned in {sum(enough[what])} of {len(shares)}; the others {below}")
-first, second, third, twice, once = enough.values()
+before, first_try, second_try, twice, once = enough.values()
 
 # %% [markdown]
 # The first try looked like a cure: eight of ten runs learned two steps. The second, with longer
 # training, took that back: five of ten. Both predictions **fell**, and so did a third, which said
-# that the first try would differ from the runs with `beta1` 0.9 (p = 0.35). The runs that did not
-# learn two steps are still rising at the end. Applied twice, ten of ten runs learn one step and
-# none two, and applied once five of five guess, both as expected. But five of ten runs with three
-# applications against none of ten with two gives p = 0.033, where less than 0.001 had been
-# expected: this prediction fell, too.
+# that the first try would differ from the runs with `beta1` 0.9 (p = 0.35 by Fisher's exact test;
+# [what p means](13_seeds.md#how-many-runs)). The runs that did not learn two steps are still rising
+# at the end. Applied twice, ten of ten runs learn one step and none two, and applied once five of
+# five guess, both as expected. But five of ten runs with three applications against none of ten
+# with two gives p = 0.033, where less than 0.001 had been expected: this prediction fell, too.
 #
 # ## A third try: ask for the second step sooner
 #
@@ -178,7 +178,8 @@ twice_now, once_now = (verdicts.runs_of(f"ring/gate/{name}") for name in ("twice
 #
 # A model that may write down the letters on the way needs no extra depth for them: each step is the
 # first one over again, taken from the letter just written. Two layers suffice for that, however far
-# the way is, and one does not. Here are the same rings, with up to seven steps and six seeds each:
+# the way is. For one layer we know of no way. Here are the same rings, with up to seven steps and
+# six seeds each:
 
 # %%
 for model in ("1 layer", "2 layers"):
@@ -273,14 +274,14 @@ assert verdicts.sharing_row(runs)["measured"] == "0.57, 0.63"
 assert [learned["layers of\ntheir own", "direct"][2, n] for n in own] == [(0, 6), (0, 6), (5, 6)]
 for (_, answer), found in learned.items():
     for (k, depth), (good, _) in found.items():
-        assert good == 0 or depth >= ring.layers_needed(k, answer)
+        assert good == 0 or depth >= ring.layers_that_suffice(k, answer)
 part = [run[2] for run in runs["ring-layers", "3 layers"].values()]
 assert (f"{min(part):.2f}", f"{max(part):.2f}") == ("0.42", "0.68")
 longer = [results.result(path) for path in sorted((folder.parents[1] / "longer").iterdir())]
 assert [f"{course(run, 2)[2400]:.2f}" for run in longer] == ["0.79", "0.66"]
 assert [sum(found) for found in enough.values()] == [5, 8, 5, 0, 0]
-assert f"{verdicts.fisher(third, twice):.3f}" == "0.033"
-assert f"{verdicts.fisher(second, first):.2f}" == "0.35"
+assert f"{verdicts.fisher(second_try, twice):.3f}" == "0.033"
+assert f"{verdicts.fisher(first_try, before):.2f}" == "0.35"
 assert [len(some) for some in (came, twice, once, twice_now, once_now)] == [10, 10, 5, 10, 5]
 assert all(run[1] > 0.9 and run[2] < 0.21 for run in twice_now.values())
 assert max(run[k] for run in once_now.values() for k in run) < 0.15

@@ -54,10 +54,10 @@ for way in written.WAYS:
 #
 # ## The prediction
 #
-# We took two layers to do one look-up at each place: they find what is one step from a letter that
-# stands there, and no more. So we expected a way to be learned as far as each of its targets is one
-# step from a letter that can be read. This was [written down](../results/written/predictions.md)
-# before the runs:
+# We assumed that two layers can do one look-up at each place: they find what is one step from a
+# letter that stands there, and no more. So we expected a way to be learned as far as each of its
+# targets is one step from a letter that can be read. This was [written
+# down](../results/written/predictions.md) before the runs:
 #
 # | way | one step | two steps | three steps |
 # |---|---|---|---|
@@ -100,9 +100,10 @@ plt.show()
 #
 # **Time alone did not help.** With two more tokens, blank or filled with letters that say nothing,
 # two steps stayed at guessing in ten of ten runs. This is what one would expect of two layers: each
-# of these tokens has only two layers as well, and what its second layer finds, no later token can
-# read in its *first*. More tokens side by side are more width, not more depth. Pfau and others
-# found a task in which such tokens do help; there the work can be done side by side.
+# of these tokens has only two layers as well, and what its second layer finds goes to the output
+# alone: there is no third layer in which a later token could read it. More tokens side by side are
+# more width, not more depth. Pfau and others found a task in which such tokens do help; there the
+# work can be done side by side.
 #
 # **Nor did supervision alone.** With each step as a target but never in sight, two steps stayed at
 # guessing as well. **What helped was to have the steps to read**, even if nobody asked for them in

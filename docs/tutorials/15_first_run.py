@@ -34,7 +34,7 @@ tries = {
 tried = {}  # {folder: its runs of twelve layers}
 
 
-def learned(run, family):
+def step_learned(run, family):
     """The step from which a run answers 0.9 of a family; infinite if it never does."""
     return results.onset(run, family) or math.inf
 
@@ -44,7 +44,7 @@ for name, (settings, folder) in tries.items():
     runs = tried[folder] = [results.result(path) for path in paths]
     accuracies = [run["accuracy"] for run in runs]
     enough = sum(accuracy >= 0.95 for accuracy in accuracies)
-    lookups = [learned(run, "lookup") for run in runs]
+    lookups = [step_learned(run, "lookup") for run in runs]
     print(f"{name}: {settings}")
     print(f"    {enough} of {len(runs)} answer 0.95 or more;", end=" ")
     print(f"lowest {min(accuracies):.3f}, median {statistics.median(accuracies):.3f};")
@@ -54,7 +54,7 @@ for name, (settings, folder) in tries.items():
 # %% tags=["hide"]
 def chains_came_first(run):
     """Whether chains were learned before look-ups, or look-ups never."""
-    return learned(run, "chain") < learned(run, "lookup")
+    return step_learned(run, "chain") < step_learned(run, "lookup")
 
 
 figure, axes = plt.subplots(figsize=(4.6, 3.6))
@@ -149,7 +149,7 @@ def of_seed(seed, **changes):
     ]  # fmt: skip
 
 
-def told(runs):
+def summary(runs):
     """When these runs learned look-ups, or for how long they did not."""
     return ", ".join(
         f"at step {learned_at(run)}" if learned_at(run) else f"not by step {run['stopped_at']}"
@@ -157,12 +157,12 @@ def told(runs):
     )
 
 
-print("seed 73, as it is:", told(of_seed(73)))
-print("  batches in the order of seed 1:", told(of_seed(73, batches_of_seed=1)))
+print("seed 73, as it is:", summary(of_seed(73)))
+print("  batches in the order of seed 1:", summary(of_seed(73, batches_of_seed=1)))
 for part in ("positions", "token embeddings", "queries, keys and values"):
-    print(f"  {part} drawn anew:", told(of_seed(73, drawn_anew=part)))
+    print(f"  {part} drawn anew:", summary(of_seed(73, drawn_anew=part)))
 for seed in (2, 4, 6, 7):
-    print(f"seed {seed}, as it is:", told(of_seed(seed)))
+    print(f"seed {seed}, as it is:", summary(of_seed(seed)))
 
 # %% [markdown]
 # Another order of the batches, or other initial positions, had not helped by step 500. With other
@@ -187,7 +187,7 @@ walks["all the way round"] = dict(later_walks="all the way round")
 for name, changes in walks.items():
     print(f"later walks of {name}:")
     for seed in (73, 2, 4, 7):
-        print(f"  seed {seed}: {told(of_seed(seed, **changes)) or 'not run'}")
+        print(f"  seed {seed}: {summary(of_seed(seed, **changes)) or 'not run'}")
 
 # %% [markdown]
 # Seed 73 learns look-ups by step 250 now. It also learns them with walks of one to five steps, and
@@ -211,9 +211,9 @@ today = tried["first-run"]
 good = [run["accuracy"] >= 0.95 for run in today]
 low, high = verdicts.exact_interval(sum(good), len(good))
 print(f"R1 at 0.95 or more: {sum(good)} of {len(good)}, interval {low:.2f} to {high:.2f}")
-steps = [learned(run, "lookup") for run in today]
+steps = [step_learned(run, "lookup") for run in today]
 print(f"R2 look-ups by step 500: {sum(step <= 500 for step in steps)} of {len(steps)}")
-fourth = [learned(run, "lookup") for run in tried["first-run-three-passes"]]
+fourth = [step_learned(run, "lookup") for run in tried["first-run-three-passes"]]
 middle, earlier = statistics.median(steps), statistics.median(fourth)
 p = mannwhitneyu(steps, fourth).pvalue
 print(f"   median step {middle:.0f}, before {earlier:.0f}; Mann-Whitney p = {p:.2f}")
@@ -252,7 +252,7 @@ assert p > 0.1 and max(flat) < 0.5 and len(flat) == 20
 medians = {f: statistics.median(run["accuracy"] for run in runs) for f, runs in tried.items()}
 assert medians["first-run-longer"] > medians["first-run-momentum"]
 assert by_beta[0.9] == {4: 250, 6: 260} and by_beta[0.7] == {4: 150, 6: 160}
-first_try = [learned(run, "lookup") for run in tried["first-run-momentum"]]
+first_try = [step_learned(run, "lookup") for run in tried["first-run-momentum"]]
 assert statistics.median(first_try) - statistics.median(fourth) == 50
 (never,), round_it = of_seed(73), walks["all the way round"]
 assert learned_at(never) is None and learned_at(of_seed(73, batches_of_seed=1)[0]) is None

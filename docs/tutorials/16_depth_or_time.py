@@ -66,8 +66,8 @@ plt.show()
 # %% [markdown]
 # What to see: two and four layers are the first to learn look-ups, twelve follow, and one layer
 # never does. But one layer is the first to learn chains. Thin lines are runs, six seeds per model,
-# and thick lines their medians. Every 2.5 CPU seconds 33 problems of each family are watched; the
-# last point, and the accuracy printed above, is on all 600.
+# and thick lines their medians. Every 2.5 CPU seconds the model is tested on 33 problems of each
+# family, the *watched* ones; the last point, and the accuracy printed above, is on all 600.
 #
 # **The second layer brings look-ups.** One layer takes 8,487 steps, over more than 100,000 rows of
 # look-ups, and still guesses in six runs of six: of the five possible letters it finds the right
@@ -75,25 +75,26 @@ plt.show()
 # CPU seconds, and in the end every one in the test. The known way to go on from a letter takes two
 # looks, the first of which prepares the second: see [One look against many](01_hypothesis.md).
 #
-# **More layers than two bring nothing that these problems can show, and they cost time.** Two, four
-# and twelve layers end with the same accuracy, to within one problem of 600: all three are at the
+# **More layers than two bring no more right answers here, and they cost CPU time.** Two, four and
+# twelve layers end with the same accuracy, to within one problem of 600: all three are at the
 # ceiling. They learn look-ups after about as many steps, 351, 264 and 300 at the median, but a step
 # of twelve layers takes nearly five times as long as one of two. So two layers learn look-ups in a
 # quarter of the CPU time of twelve, and all three families in less than half of it.
 #
 # **One layer learns chains**, in every run, and in less CPU time than any run of twelve. Each step
-# of a chain is a sum of two digits, and all of these sums occur in training. Of the orderings it
-# answers 0.58 to 0.93, where guessing finds 0.34. After [1,100 steps](13_seeds.md) one layer
-# answers 0.28 of all problems, the mean of twenty seeds; after the CPU time of twelve layers 0.64,
-# the mean of six. That closes half of the gap to twelve layers. Time need not be the only reason:
-# there are 7.7 times the rows as well, and the learning rate falls later.
+# of a chain is a sum of two digits, and all of these sums occur in training. Orderings reach 0.9 in
+# four of the six runs; at the end it answers 0.58 to 0.93 of them, where guessing finds 0.34. After
+# [1,100 steps](13_seeds.md) one layer answers 0.28 of all problems, the mean of twenty seeds; after
+# the CPU time of twelve layers 0.64, the mean of six. That closes half of the gap to twelve layers.
+# Time need not be the only reason: there are 7.7 times the rows as well, and the learning rate
+# falls later.
 #
 # **Neither depth nor parameters alone were enough at these settings.** One layer applied twelve
 # times is as deep as twelve layers, and a step of it takes as long. It learned look-ups in three
 # runs of six, after 64 to 109 of the 110 CPU seconds, where one layer applied once learned them in
 # none; but it learned chains in none, where one layer applied once did in all six. The wide layer
-# has as many parameters as twelve layers. It learned orderings in one run of six, chains in two and
-# look-ups in none, though it does answer some look-ups:
+# has as many parameters as twelve layers. By the same rule it learned orderings in one run of six,
+# chains in two and look-ups in none, though it does answer some look-ups:
 
 # %%
 loop, wide = "1 layer, 12 times", "1 wide layer"
@@ -190,9 +191,9 @@ show_contrasts(contrasts)
 # The looped layer (one layer applied twelve times) and the wide one fell short with settings chosen
 # for twelve layers. So we tried others: six pairs of a learning rate and a size of the initial
 # weights for one layer, and four for each of these two. Each pair had one run, for the same CPU
-# time, and was judged on problems taken out of training for the purpose. By validation loss, the
-# best pair for one layer was the one that it had. For the other two it was another, with which we
-# ran six fresh seeds, after [new predictions](../results/budget-tuned/predictions.md):
+# time, and was judged on problems taken out of training for the purpose. For one layer, the pair
+# that it had was level with two others, so it kept it. For the other two it was another, with which
+# we ran six fresh seeds, after [new predictions](../results/budget-tuned/predictions.md):
 
 # %%
 tuned = {}
@@ -228,8 +229,8 @@ show_contrasts({
 # ## What this does not say
 #
 # - **The steps are written.** A model that writes each letter down has to find only one step at a
-#   time, and two layers do that. Where it has to answer at once, more steps take more layers:
-#   [Thinking against depth](07_thinking.md), [Depth by itself](12_rings.md).
+#   time, and two layers do that. Where it has to answer at once, more steps took more layers in our
+#   runs: [Thinking against depth](07_thinking.md), [Depth by itself](12_rings.md).
 # - **The problems are small.** Three models answer nearly all of them; harder ones may tell these
 #   apart. Nothing here says that two layers would do for chain-of-thought text written by people.
 # - **Few settings.** The learning rate, the initial weights and 50 steps of warm-up were chosen for

@@ -13,11 +13,11 @@
 # applied once to five times, on questions of one to four steps. What we expected was
 # [written down](../results/ring/staircase.md) before the runs.
 #
-# All models have the same number of weights, 27,520, and are trained in the same way: 2,000 steps,
-# in which the lengths join one at a time. A length joins as soon as the one before it is being
-# learned (the loss, times the number of lengths asked, is below 1), and after 600, 1,200 and 1,800
-# steps in any case. A length counts as learned if at least 0.9 of its questions are answered on
-# rings that were never trained on.
+# Applied once or five times, the layer has the same number of weights, 27,520, and is trained in
+# the same way: 2,000 steps, in which the lengths join one at a time. A length joins as soon as the
+# one before it is being learned (the loss, times the number of lengths asked, is below 1), and
+# after 600, 1,200 and 1,800 steps in any case. A length counts as learned if at least 0.9 of its
+# questions are answered on rings that were never trained on.
 
 # %%
 import dataclasses
@@ -57,18 +57,19 @@ plt.show()
 # three is right one time in three. The contrasts compare, for k steps, k + 1 applications with k.
 
 # %%
-few, LITTLE, RULED_OUT = len(applied[5]), verdicts.LITTLE, verdicts.RULED_OUT
+n_seeds = len(applied[5])
+LITTLE, RULED_OUT = verdicts.LITTLE, verdicts.RULED_OUT
 found = {("ring", f"applied {n}"): runs for n, runs in applied.items()}
 found["ring", "wide, applied 1"] = verdicts.runs_of("ring/staircase/wide")
 below = (verdicts.AT_MOST, LITTLE)
 hypotheses = [("R1", "ring", "applied 1", {k: below for k in (1, 2, 3, 4)}, 5, 5)]
 for n in (2, 3, 4, 5):
-    name, enough = f"R{n}", int(0.8 * few)
+    name, enough = f"R{n}", int(0.8 * n_seeds)
     can = {k: verdicts.GOOD for k in range(1, n)}
-    hypotheses.append((name, "ring", f"applied {n}", can, enough, few))
+    hypotheses.append((name, "ring", f"applied {n}", can, enough, n_seeds))
     if n < 5:
         cannot = {k: (verdicts.AT_MOST, RULED_OUT) for k in range(n, 5)}
-        hypotheses.append((name, "ring", f"applied {n}", cannot, few, few))
+        hypotheses.append((name, "ring", f"applied {n}", cannot, n_seeds, n_seeds))
 hypotheses.append(("R7", "ring", "wide, applied 1", {k: below for k in (1, 2, 3, 4)}, 5, 5))
 contrasts = []
 for k in (1, 2, 3, 4):
@@ -136,12 +137,13 @@ plt.show()
 # model, seed 115, it cannot be read before the fourth.
 #
 # The three models that did not learn four steps walk as well, up to three. Asked for four, they
-# hold no letter in more than 0.17 of the questions, after any application.
+# hold none of the letters one to four steps on in more than 0.17 of the questions, after any
+# application.
 #
-# Can be read is not yet is used. So we let the questions rest: in one application their tokens stay
-# as they were, while all others go on. If a question's token walks from where it stands, it now
-# arrives one step short, whichever application it missed. (This was not predicted: we thought of
-# it when we had seen the map of seed 110.)
+# That a letter can be read does not mean that the model uses it. So we let the questions rest: in
+# one application their tokens stay as they were, while all others go on. If a question's token
+# walks from where it stands, it now arrives one step short, whichever application it missed. (This
+# was not predicted: we thought of it when we had seen the map of seed 110.)
 
 
 # %%
@@ -202,11 +204,11 @@ plt.show()
 
 # %% [markdown]
 # What to see: the lengths that a run learns come within 200 training steps of each other. Each line
-# is one run, with a dot for each length it learned. That is what one would expect of a
-# loop: once the layer takes one step from wherever it stands, three steps are hardly harder than
-# two. It also fits the runs that fell short: the last length came with the others, or not at all.
-# And more applications make all of it later, as in [More depth than
-# needed](17_more_depth.md); there the questions did not need the depth, here they do.
+# is one run, with a dot for each length it learned. That is what one would expect of a loop: once
+# the layer takes one step from wherever it stands, three steps are hardly harder than two. It also
+# fits the runs that fell short: the last length came with the others, or not at all. And more
+# applications make all of it later, as in [More depth than needed](17_more_depth.md); there fewer
+# layers were enough for the questions; here no run did with fewer applications.
 #
 # ## What this shows, and what it does not
 #
@@ -223,7 +225,7 @@ plt.show()
 
 # %%
 counts = {place: good for place, (good, runs) in learned.items() if good not in (0, runs)}
-assert counts == {(3, 4): 6, (4, 5): 5} and len(applied[1]) == 5 and few == 8
+assert counts == {(3, 4): 6, (4, 5): 5} and len(applied[1]) == 5 and n_seeds == 8
 assert all(good == 0 for (k, n), (good, _) in learned.items() if k >= n)
 rows = verdicts.hypothesis_rows(found, hypotheses)
 assert [row["hypothesis"] for row in rows if row["verdict"] != "holds"] == ["R5"]

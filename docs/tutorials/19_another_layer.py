@@ -15,9 +15,9 @@
 # One layer applied n times is n layers that must all be alike. Layers with weights of their own may
 # be alike or not. So whatever the one can do, the others can do, too, and if what a model can do
 # were all that counts, they should get at least as far. We gave two, three, four and five of them
-# the training of [the page before](18_one_more_step.md), as it was: questions of one to four steps,
-# 2,000 training steps, and the rule by which the lengths join one at a time. What we expected was
-# [written down](../results/ring/own-layers.md) before the runs.
+# the training of [One more application, one more step](18_one_more_step.md), as it was: questions
+# of one to four steps, 2,000 training steps, and the rule by which the lengths join one at a time.
+# What we expected was [written down](../results/ring/own-layers.md) before the runs.
 
 # %%
 import dataclasses
@@ -49,14 +49,15 @@ plt.show()
 
 # %% [markdown]
 # What to see: in the first map most of what is learned ends at two steps, whether there are three
-# layers, four or five. In the second, that of the page before, each application adds a step. Each
-# cell says how many runs learned that many steps; right of the orange line a way to do it is known.
+# layers, four or five. In the second, of the layer applied again, each application adds a step.
+# Each cell says how many runs learned that many steps; right of the orange line a way to do it is
+# known.
 #
 # ## What was predicted, and what came out
 #
-# O1 to O4 are the columns of the first map. O5 says that three, four and five layers do not learn
-# two, three and four steps, or in one run of five at most (of six: two). O6 compares n layers with
-# one layer that is applied n times, by the number of runs that learned n - 1 steps.
+# O1 to O4 are the columns of the first map. O5 says that at most two of six runs learn two steps
+# with three layers, three with four, and four with five. O6 compares n layers with one layer that
+# is applied n times, by the number of runs that learned n - 1 steps.
 
 # %%
 found = {("ring", f"{n} layers"): runs for n, runs in own.items()}
@@ -121,8 +122,8 @@ plt.show()
 #
 # ## They could
 #
-# Five layers could be five copies of one. We take a model of the page before that has learned four
-# steps, and write its layer out as five, each with weights of its own:
+# Five layers could be five copies of one. We take a looped model that has learned four steps, and
+# write its layer out as five, each with weights of its own:
 
 
 # %%
@@ -166,9 +167,9 @@ for run in results.stored_runs("ring/own-layers/longer"):
 # %% [markdown]
 # Now the five layers learn all four lengths, three steps by training step 1,800 and four by 2,200.
 # In the planned runs the learning rate had fallen to about a tenth by then. The three layers learn
-# two steps by step 2,400, and three by step 4,400, for which we knew no way in three layers. There
-# is one run of each (n = 1). But "not found" is not "cannot", and the empty corner of the first map
-# is about 2,000 steps of training.
+# two steps by step 2,400, and three by step 4,400, for which we knew no way in three layers (the
+# formula for k-hop has one). There is one run of each (n = 1). But "not found" is not "cannot", and
+# the empty corner of the first map shows what 2,000 training steps did not find.
 #
 # ## Three steps in three layers
 #
@@ -197,17 +198,18 @@ jumps = third[row, :, asking, b_c][c_before_b & (k == 3)].mean(0)
 print("layer 3, weight from the question to b c:", *(f"{x:.2f}" for x in jumps))
 
 # %% [markdown]
-# It does. If `c d` stands before `b c`, all answers are right, and the attention says how. In the
-# second layer, the last letter of `b c` looks at the pair `c d` and finds d, while the question
-# finds b. In the third layer one head of the question looks at `b c`, where d is now: two steps at
-# once. If `c d` stands behind, no place of `b c` can see it, and still more than 0.8 are right. How
-# the model does that, we have not found out. It is a doubling that our count
-# (`docs/studies/ring.py`) had left out, because it works for half of the orders only.
+# It does. If `c d` stands before `b c`, all answers are right, and the attention suggests how. In
+# the second layer, the last letter of `b c` looks at the pair `c d`, where d is. In the third layer
+# one head of the question looks at `b c`. If the question has found b by then, this makes two steps
+# at once. We have not switched these heads off to check. If `c d` stands behind, no place of `b c`
+# can see it, and still more than 0.8 are right. How the model does that, we have not found out. It
+# is a doubling that our count (`docs/studies/ring.py`) had left out, because it works for half of
+# the orders only.
 #
 # ## What they hold on the way
 #
 # What do five layers hold on the way to three and four steps, if not the letters between? We read
-# them as on the page before, with the [logit lens](11_layer_by_layer.md), after each layer.
+# them as before, with the [logit lens](11_layer_by_layer.md), after each layer.
 
 # %%
 folders = sorted((results.RESULTS / "ring/own-layers/five/runs").iterdir())
@@ -220,7 +222,7 @@ for seed, read in walks.items():
 # %% tags=["hide"]
 unsure = [read for seed, read in walks.items() if seed != 123]
 for k, title in ((2, "asked for two steps:\none by one"),
-                 (3, "asked for three:\nnarrowed down to two letters")):  # fmt: skip
+                 (3, "asked for three:\nmostly three or four on")):  # fmt: skip
     figure, axes = plt.subplots(figsize=(4.2, 3.4))
     rows = [[statistics.mean(read[j, k][i] for read in unsure) for i in range(5)]
             for j in (1, 2, 3, 4, 5)]  # fmt: skip
@@ -234,22 +236,23 @@ plt.show()
 # What to see: asked for two steps, these models hold the letter one on after the second layer (one
 # of them does not), and the letter two on after the third. There they stay, as the one layer does.
 # Asked for three, they do not go on from there. The letters one and two on are ruled out, and what
-# is left is narrowed down to the letters three and four on. At the end they answer three on in 0.46
-# to 0.62 of the questions and four on in 0.24 to 0.42, much the same for three steps and for four.
-# The maps are means of the five models that did not learn three steps.
+# is left is mostly the letters three and four on. At the end they answer three on in 0.46 to 0.62
+# of the questions and four on in 0.24 to 0.42, much the same for three steps and for four. The maps
+# are means of the five models that did not learn three steps.
 #
-# A model that knows two steps forwards and two back has three letters of the eight left. That is a
-# way that this task leaves open, because its ring is short (`docs/studies/ring.py`). Questions
-# about four steps came late, in the last 200 to 900 training steps; so that these runs did not
-# learn them says little.
+# A model that knows two steps forwards and two back has three letters of the eight left (five on is
+# not measured here). That is a way that this task leaves open, because its ring is short
+# (`docs/studies/ring.py`). Questions about four steps came late, in the last 200 to 900 training
+# steps; so that these runs did not learn them says little.
 #
 # ## What this shows, and what it does not
 #
-# At the same depth, with the same questions and the same number of training steps, it mattered that
-# the layer was the same. Parameters do not explain it: the models that got less far have more. So
-# the staircase of the page before is not a fact about depth alone. It is what *this* training finds
-# if one step is learned once and can be used everywhere. Looped layers have been proposed for that
-# reason (Saunshi et al. 2025, [arXiv 2502.17416](https://arxiv.org/abs/2502.17416)).
+# At the same depth, with the same rule for what is asked when, and the same number of training
+# steps, it mattered that the layer was the same. Parameters do not explain it: the models that got
+# less far have more. So one step more for each application is not a fact about depth alone. It is
+# what *this* training finds if one step is learned once and can be used everywhere. Looped layers
+# have been proposed for that reason (Saunshi et al. 2025, [arXiv
+# 2502.17416](https://arxiv.org/abs/2502.17416)).
 #
 # It does not show that layers of their own need more training in general. The settings were chosen
 # with the shared layer, and nothing was tuned for the others. On four hops of another task, [four
