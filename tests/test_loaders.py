@@ -553,15 +553,28 @@ def test_losses_are_drawn_for_each_run_on_both_texts():
         dict(step=1, train_loss_eval=3.0, val_loss=4.0),
         dict(step=9, train_loss_eval=1.0, val_loss=2.0),
     ]
-    reread.draw_losses(axes, [dict(log=log)] * 2, "C1")
+    reread.draw_losses(axes, "12 layers", [dict(log=log)] * 2)
     drawn = [(line.get_linestyle(), list(line.get_ydata())) for line in axes.get_lines()]
     assert drawn == [(":", [3.0, 1.0]), ("-", [4.0, 2.0])] * 2
+    names = {text.get_text(): text.xy for text in axes.texts}
+    assert names == {"new text, 12 layers": (9, 2.0), "training text, 12 layers": (9, 1.0)}
+    assert {line.get_color() for line in axes.get_lines()} == {"C1"}
 
 
 def course_of(*losses):
     """A result() of (training loss, validation loss) by evaluation."""
     rows = [dict(train_loss_eval=train, val_loss=val) for train, val in losses]
     return dict(log=rows, **rows[-1])
+
+
+def test_a_fit_is_drawn_from_loss_to_loss_with_a_dot_at_its_end():
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots()
+    reread.draw_fit(axes, "1 layer, 12 times", [course_of((3.0, 4.0), (1.0, 2.0))])
+    line, dot = axes.get_lines()
+    assert line.get_xydata().tolist() == [[3.0, 4.0], [1.0, 2.0]] and line.get_color() == "C2"
+    assert dot.get_xydata().tolist() == [[1.0, 2.0]] and dot.get_marker() == "o"
 
 
 @pytest.mark.parametrize(

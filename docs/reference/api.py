@@ -59,7 +59,7 @@ generate answer_texts answer_accuracy lr_at train_step mean_loss train_loss_eval
 load read_config"""
 STUDIES = dict(
     tasks="memorize icqa template icl_template khop configs load_data",
-    ring="ring rows layers_needed figure",
+    ring="ring rows layers_that_suffice figure",
     written="written rows own_steps figure predictions",
     task="Task TaskData task_data",
     find="study task configs load_data sizes_of",
@@ -84,7 +84,7 @@ STUDIES = dict(
     fits="peak of_a_layer",
     bounds="product_seconds read_rate",
     verdicts="exact_interval fisher permutation holm hypothesis_rows contrast_rows show",
-    reread="rows load_data stored val_loss_at equally_fitted draw_losses",
+    reread="rows load_data stored val_loss_at equally_fitted draw_losses draw_fit",
     ring_runs="course onset draw_courses draw_learned questions walk",
 )
 

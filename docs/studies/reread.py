@@ -15,7 +15,7 @@ import pathlib
 from dataclasses import dataclass
 
 import minidepth as md
-from studies import depth, find, results
+from studies import depth, figures, find, results
 
 PRESETS = {
     "reread": dict(
@@ -113,9 +113,22 @@ def equally_fitted(runs):
     return reached, at
 
 
-def draw_losses(axes, runs, color):
-    """Training loss, dotted, and validation loss of each run by optimizer step."""
+def draw_losses(axes, model, runs):
+    """Training loss, dotted, and validation loss of each run of a model by optimizer step."""
+    color = figures.color_of(model)
     for run in runs:
         steps = [row["step"] for row in run["log"]]
         for key, style in (("train_loss_eval", ":"), ("val_loss", "-")):
             axes.plot(steps, [row[key] for row in run["log"]], style, color=color, linewidth=1)
+    last = runs[0]["log"][-1]
+    for key, what in (("val_loss", "new text"), ("train_loss_eval", "training text")):
+        figures.name_end(axes, last["step"], last[key], f"{what}, {model}", color)
+
+
+def draw_fit(axes, model, runs):
+    """Validation loss of each run of a model by its training loss, with a dot at its end."""
+    color = figures.color_of(model)
+    for run in runs:
+        x, y = zip(*((row["train_loss_eval"], row["val_loss"]) for row in run["log"]))
+        axes.plot(x, y, color=color, linewidth=1)
+        axes.plot(x[-1], y[-1], "o", color=color)
