@@ -202,8 +202,7 @@ for times in passes:
 # learning by heart. We had not planned to compare at the same fit; we saw it in the first runs.
 #
 # Is that the depth, or the dropout, which acts each time that a layer is applied and so disturbs a
-# deep model more? We wrote down what we expected of three runs of each without any (one layer has
-# an older fourth):
+# deep model more? We wrote down what we expected of three runs of each without any:
 
 # %%
 bare = reread.stored("reread/no-dropout")
@@ -213,11 +212,11 @@ for model, losses in without.items():
     print(f"no dropout, training loss 3.26, {model}:", *(f"{loss:.2f}" for loss in losses))
 
 # %% [markdown]
-# Both deep models are ahead of one layer without dropout, too, in every run (M17 and M18 hold), the
-# looped layer by less. So it is not the dropout alone. The looped layer was also to have a learning
-# rate of its own, 0.008, but only two of five runs were made. They end at 3.51 and 3.56 on new
-# text, the second not below all runs at 0.004 (**M13 fell**), and at the same fit they are where
-# twelve layers are.
+# Both deep models are ahead of one layer (which has an older fourth run) without dropout, too, in
+# every run (M17 and M18 hold), the looped layer by less. So it is not the dropout alone. The looped
+# layer was also to have a learning rate of its own, 0.008, but only two of five runs were made.
+# They end at 3.51 and 3.56 on new text, the second not below all runs at 0.004 (**M13 fell**), and
+# at the same fit they are where twelve layers are.
 #
 # ## Back to the report's log
 
