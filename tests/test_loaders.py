@@ -523,7 +523,7 @@ def test_the_problems_that_reread_reads_are_in_the_repository():
 
 def test_the_stored_runs_of_reread_are_found_by_what_they_are():
     stored = reread.stored()
-    for times, n_blocks in ((20, 700), (80, 178)):
+    for times, n_blocks in ((20, 700), (40, 352), (80, 178)):
         for model, layers in (("1 layer", 1), ("12 layers", 12)):
             runs = stored[times, model]
             assert [run["seed"] for run in runs] == [200, 201, 202, 203, 204]
@@ -593,11 +593,44 @@ def test_runs_are_compared_where_all_of_them_fit_their_text_equally_well():
     assert reached == 4 and at == {"a": [6.0, 4.0], "b": [4.0]}
 
 
-@pytest.mark.parametrize("folder, dropout", [("reread", ""), ("reread/no-dropout", ", no dropout")])
-def test_the_results_quote_the_runs_of_reread_as_they_were_logged(folder, dropout):
+def test_runs_are_read_off_at_a_fit_that_was_chosen_before_or_where_they_end():
+    near, far = course_of((8, 8.0), (4, 6.0)), course_of((6, 5.0), (2, 3.0))
+    stored = {(20, "a"): [near, far], (20, "b"): [far], (80, "a"): [far]}
+    assert reread.at_fit(stored, 20, 3) == {"a": [6.0, 3.5], "b": [3.5]}
+    assert reread.at_fit(stored, 80, 5) == {"a": [4.5]}
+
+
+def test_a_figure_of_one_number_of_readings_has_both_models_on_both_texts(monkeypatch):
+    import matplotlib.pyplot as plt
+
+    monkeypatch.setattr(plt, "show", lambda: None)
+    log = [dict(step=1, train_loss_eval=3.0, val_loss=4.0)]
+    stored = {(20, "1 layer"): [dict(log=log)], (20, "12 layers"): [dict(log=log)] * 2}
+    reread.draw_times(stored, 20, "a finding", 2.5, 5)
+    axes = plt.gca()
+    assert len(axes.get_lines()) == 6
+    names = {text.get_text() for text in axes.texts}
+    assert names == {
+        f"{text} text, {model}"
+        for text in ("new", "training")
+        for model in ("1 layer", "12 layers")
+    }
+    assert axes.get_title() == "read 20 times:\na finding" and axes.get_ylim() == (2.5, 5)
+    plt.close()
+
+
+@pytest.mark.parametrize(
+    "folder, note",
+    [
+        ("reread", ""),
+        ("reread/no-dropout", ", no dropout"),
+        ("reread/fresh", ", fresh seeds"),
+    ],
+)
+def test_the_results_quote_the_runs_of_reread_as_they_were_logged(folder, note):
     page = (results.RESULTS / "README.md").read_text(encoding="utf-8")
     for (times, model), runs in reread.stored(folder).items():
-        cells = [f"{times} times{dropout}", model, f"{runs[0]['params_total']:,}"]
+        cells = [f"{times} times{note}", model, f"{runs[0]['params_total']:,}"]
         for key in ("train_loss_eval", "val_loss"):
             values = [run[key] for run in runs]
             spread = f"({min(values):.3f} to {max(values):.3f})"

@@ -84,7 +84,8 @@ STUDIES = dict(
     fits="peak of_a_layer",
     bounds="product_seconds read_rate",
     verdicts="exact_interval fisher permutation holm hypothesis_rows contrast_rows show",
-    reread="rows load_data stored val_loss_at equally_fitted draw_losses draw_fit",
+    reread="rows load_data stored val_loss_at equally_fitted at_fit"
+    " draw_losses draw_times draw_fit",
     ring_runs="course onset draw_courses draw_learned questions walk",
 )
 

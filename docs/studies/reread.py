@@ -113,6 +113,16 @@ def equally_fitted(runs):
     return reached, at
 
 
+def at_fit(stored, times, train_loss):
+    """{model: val_loss_at() a training loss, run by run}, of the models in stored() that read their
+    text so often. A run that ends above it counts as it ends."""
+    return {
+        model: [val_loss_at(run, max(train_loss, run["train_loss_eval"])) for run in runs]
+        for (read, model), runs in stored.items()
+        if read == times
+    }
+
+
 def draw_losses(axes, model, runs):
     """Training loss, dotted, and validation loss of each run of a model by optimizer step."""
     color = figures.color_of(model)
@@ -123,6 +133,19 @@ def draw_losses(axes, model, runs):
     last = runs[0]["log"][-1]
     for key, what in (("val_loss", "new text"), ("train_loss_eval", "training text")):
         figures.name_end(axes, last["step"], last[key], f"{what}, {model}", color)
+
+
+def draw_times(stored, times, title, low, high):
+    """Both losses of one layer and of twelve that read their text so often; `low` to `high`, in
+    nats per token, is what the axis spans."""
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(figsize=(4.6, 3.8))
+    for model in ("1 layer", "12 layers"):
+        draw_losses(axes, model, stored[times, model])
+    axes.set(xlabel="training step", ylabel="loss (nats per token)", xlim=(0, 1720))
+    axes.set(ylim=(low, high), xticks=range(0, 801, 200), title=f"read {times} times:\n{title}")
+    plt.show()
 
 
 def draw_fit(axes, model, runs):
