@@ -42,12 +42,12 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= verdicts
 # fifth not in every run. Each cell says how many training runs learned that many steps: at least
 # 0.9 of the questions right, on rings that were never trained on. All columns have the same number
 # of weights and are trained in the same way, and what each would learn [had been written
-# down](results/ring/staircase.md) before the runs. (Right of the orange line a way is known, by
-# theory.) Inside, the model [walks along the ring](tutorials/18_one_more_step.md), one letter per
+# down](results/ring/staircase.md) before the runs. (Right of the orange line theory knows a
+# way.) Inside, the model [walks along the ring](tutorials/18_one_more_step.md), one letter per
 # application.
 #
-# - **More parameters did not help.** A wide layer with as many as four layers, applied once, only
-#   guesses.
+# - **More parameters did not help.** A wide layer that has the parameters of four layers, applied
+#   once, only guesses.
 # - **Layers with weights of their own** [get less far](tutorials/19_another_layer.md) in the same
 #   training than the same layer applied again.
 # - **Training has to find what depth makes possible.** This is the fifth way of training that we

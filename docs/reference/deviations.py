@@ -115,8 +115,8 @@ print(f"""## The report: one layer against twelve
 9. **Few conversations, read many times**, at a small size: 840 word problems at width 64. Read
    twenty times, twelve layers end {-apart[20]:.2f} nats per token below one layer on new text; with
    a quarter of the problems, read eighty times, they end {apart[80]:.2f} above it (n = 5 each). At
-   the same training loss they predict new text better, and so does one layer applied twelve times
-   ([the same text, twenty times](../tutorials/20_same_text.md)).
+   the same training loss they predict new text better, and so does one layer applied twelve times,
+   on fresh seeds as well ([the same text, twenty times](../tutorials/20_same_text.md)).
 
 ### Not yet
 

@@ -176,7 +176,7 @@ assert max(single) < 0.13
 #    many of five seeds? Try 200 steps, then 400.
 
 # %% [markdown] tags=["hint"]
-# Depth decides what can be learned at all. Does it also decide how soon?
+# A second look made the difference. Does having one also decide how soon a model learns?
 
 # %% [markdown] tags=["answer"]
 # After 200 steps it behaves like one layer in four of five seeds; after 400 steps, like two layers

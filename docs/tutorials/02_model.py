@@ -168,9 +168,9 @@ ratio = (cost["head"] + cost["12 blocks"]) / (cost["head"] + cost["one block"])
 print(f"12 layers against 1: {ratio:.2f} times the operations (attention over keys left out)")
 
 # %% [markdown]
-# In both models the head does most of the work. That is why twelve times the depth did not cost
-# twelve times the time: the published runs took 210 s and 252 s, a factor of 1.20. Our estimate of
-# 1.32 is higher, since it leaves out everything that takes the same time in both.
+# In both models the head does most of the work. So twelve times the depth should not cost twelve
+# times the time, and it did not: the published runs took 210 s and 252 s, a factor of 1.20. Our
+# estimate of 1.32 leaves out whatever takes the same time in both models, which would lower it.
 #
 # The size of the head is also why training never holds all logits (the scores of all words for all
 # tokens) at once. For 16 × 512 tokens they would be 8,192 × 151,665 numbers, 5 GB in single

@@ -2,8 +2,8 @@
 # # Looking inside: attention, and how to count it
 #
 # **You will learn** how to get attention weights out of a model and measure them by entropy and
-# sparsity, why 51 % in a published table is really about 2 %, and how to check by switching heads
-# off what a map suggests.<br>
+# sparsity, why 51 % in a published table most likely means about 2 %, and how to check by switching
+# heads off what a map suggests.<br>
 # **Time** 20 to 30 s on two CPU cores.<br>
 # **Needs** PyTorch and Matplotlib; no GPU, no network.
 #
@@ -84,7 +84,7 @@ axes.annotate("solid: corrected", (0.8, 0.3))
 axes.set(xlabel="layer", ylabel="share of weights below 0.001", ylim=(0, 0.85), xlim=(0.5, 10.8))
 first = [rows[0] for rows in corrected.values()]
 low, high, said = min(v for *_, v in first), max(v for *_, v in first), max(s for _, s, _ in first)
-axes.set_title(f"the first layers are {low:.0%} to {high:.0%} sparse,\nnot {said:.0%}")
+axes.set_title(f"corrected, the first layers are\n{low:.0%} to {high:.0%} sparse, not {said:.0%}")
 plt.show()
 
 # %% [markdown]

@@ -258,10 +258,10 @@ hours = {row["total_heads"]: row["hours"] for row in rows if row["scheme"] == "c
 print("published hours, constant:", hours)
 
 # %% [markdown]
-# In the published runs, four times the heads took about half as long again. In ours, too: a step
-# takes 26.9 ms of CPU time with 16 heads in all, 41.8 with 64 ([table](../results/README.md#heads),
-# medians of 30 steps in one process; no file of this is kept). So at equal *time* fewer heads can
-# train longer, which a comparison at equal steps leaves out.
+# In the published runs, four times the heads took about half as long again, and so did a step of
+# ours, with 64 heads in all against 16 ([table](../results/README.md#heads); times in one process,
+# of which no file is kept, so take them as rough). So at equal *time* fewer heads can train longer,
+# which a comparison at equal steps leaves out.
 #
 # ## What would settle it
 #
