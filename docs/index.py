@@ -21,11 +21,9 @@
 import matplotlib.pyplot as plt
 
 from studies import verdicts
-from studies.ring_runs import draw_learned
+from studies.ring_runs import draw_learned, staircase
 
-names = ("once", "twice", "three", "four", "five")
-applied = {n: verdicts.runs_of(f"ring/staircase/{name}") for n, name in enumerate(names, 1)}
-learned = draw_learned("one more application, one more step", applied)
+learned = draw_learned("one more application, one more step", staircase())
 plt.gca().set_xlabel("times that the same layer is applied")
 plt.show()
 not_all = {(3, 4): 6, (4, 5): 5}  # steps, applications: as the text says

@@ -86,7 +86,7 @@ STUDIES = dict(
     verdicts="exact_interval fisher permutation holm hypothesis_rows contrast_rows show",
     reread="rows load_data stored val_loss_at equally_fitted at_fit"
     " draw_losses draw_times draw_fit",
-    ring_runs="course onset draw_courses draw_learned questions walk",
+    ring_runs="staircase course onset draw_courses draw_learned questions walk",
 )
 
 

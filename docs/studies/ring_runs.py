@@ -3,8 +3,17 @@ what a question's token holds on its way through a model. The pages on rings sha
 
 import torch
 
-from studies import figures, layers, ring
+from studies import figures, layers, ring, verdicts
 from studies.ring import LEARNED
+
+# the folders in docs/results/ring/staircase, by how many times the same layer is applied
+STAIRCASE = dict(enumerate(("once", "twice", "three", "four", "five"), 1))
+
+
+def staircase():
+    """{times that the same layer is applied: verdicts.runs_of()} of the runs behind the site's
+    first figure."""
+    return {n: verdicts.runs_of(f"ring/staircase/{name}") for n, name in STAIRCASE.items()}
 
 
 def course(run, k):

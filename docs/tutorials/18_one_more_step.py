@@ -28,10 +28,9 @@ import torch
 
 import minidepth as md
 from studies import figures, results, ring, verdicts
-from studies.ring_runs import draw_learned, onset, questions, walk
+from studies.ring_runs import STAIRCASE, draw_learned, onset, questions, staircase, walk
 
-names = ("once", "twice", "three", "four", "five")
-applied = {n: verdicts.runs_of(f"ring/staircase/{name}") for n, name in enumerate(names, 1)}
+applied = staircase()
 for n, runs in applied.items():
     middle = [sorted(run[k] for run in runs.values())[len(runs) // 2] for k in (1, 2, 3, 4)]
     print(f"applied {n} times, {len(runs)} seeds, median accuracy by steps on:", end=" ")
@@ -177,8 +176,8 @@ for rest in (2, 3, 4, 5):
 
 # %%
 came = {}
-for n, name in list(enumerate(names, 1))[1:]:
-    runs = results.stored_runs(f"ring/staircase/{name}")
+for n in (2, 3, 4, 5):
+    runs = results.stored_runs(f"ring/staircase/{STAIRCASE[n]}")
     steps = [[onset(run, length) for length in range(1, n)] for run in runs]
     came[n] = [[step for step in each if step] for each in steps]
 for n, runs in came.items():

@@ -28,12 +28,11 @@ import torch
 
 import minidepth as md
 from studies import attention, figures, results, ring, verdicts
-from studies.ring_runs import course, draw_courses, draw_learned, onset, questions, walk
+from studies.ring_runs import course, draw_courses, draw_learned, onset, questions, staircase, walk
 
 names = {2: "two", 3: "three", 4: "four", 5: "five"}
 own = {n: verdicts.runs_of(f"ring/own-layers/{name}") for n, name in names.items()}
-names_shared = names | {2: "twice"}
-shared = {n: verdicts.runs_of(f"ring/staircase/{name}") for n, name in names_shared.items()}
+shared = {n: runs for n, runs in staircase().items() if n > 1}
 for n, runs in own.items():
     middle = [statistics.median(run[k] for run in runs.values()) for k in (1, 2, 3, 4)]
     m, _ = md.configs("ring", n_layers=n, vocab_size=21)
