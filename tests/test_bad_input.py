@@ -580,6 +580,24 @@ def test_a_guess_of_ones_own_that_fails_gets_one_line(tmp_path, capsys):
     [
         ("guess(self, **sizes):\n        return 'half'", "has a guess() or shortcut() that failed"),
         ("accuracy(self, *a, **k):\n        1 / 0", "has an accuracy() that failed: division by"),
+        (
+            "accuracy(self, *a, **k):\n        return 'good'",
+            "number from 0 to 1; it returned 'good'",
+        ),
+        ("accuracy(self, *a, **k):\n        return {}", "number from 0 to 1; it returned {}"),
+        (
+            "accuracy(self, *a, **k):\n        return dict(accuracy=float('nan'))",
+            "it must return dict(accuracy=SHARE), the share a number from 0 to 1; it returned",
+        ),
+        (
+            "accuracy(self, *a, **k):\n        return dict(accuracy=1.0, by=torch)",
+            "has an accuracy() that failed: Object of type module is not JSON serializable",
+        ),
+        (
+            "train_batch(self, done, *a, **k):\n        return 1 / 0 if done else self.draw(*a)",
+            "has a train_batch() that failed: division by zero",
+        ),
+        ("ahead(self, *a, **k):\n        return 'soon'", "has an ahead() that failed: '>' not"),
     ],
 )
 def test_a_measure_of_ones_own_that_fails_gets_one_line(part, words, tmp_path, capsys):

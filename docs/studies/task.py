@@ -6,6 +6,7 @@ A task of one's own is a class in a file of its own, whose last line is TASK = t
 """
 
 import inspect
+import json
 from dataclasses import dataclass, field
 
 import torch
@@ -107,16 +108,30 @@ class TaskData(md.Data):
 
     def draw(self, step, n):
         self.done = max(step / self.steps, self.state.get("ahead", 0.0))
-        return self.task.train_batch(self.done, n, md.generator(self.seed, step), **self.task_sizes)
+        generator = md.generator(self.seed, step)
+        with find.own_code(self.facts["task"], "the task", "has a train_batch() that failed"):
+            return self.task.train_batch(self.done, n, generator, **self.task_sizes)
 
     def after_step(self, loss):
-        ahead = self.task.ahead(loss, self.done, **self.task_sizes)
-        self.state["ahead"] = max(ahead, self.state.get("ahead", 0.0))
+        with find.own_code(self.facts["task"], "the task", "has an ahead() that failed"):
+            ahead = self.task.ahead(loss, self.done, **self.task_sizes)
+            self.state["ahead"] = max(ahead, self.state.get("ahead", 0.0))
 
     def measure(self, model):
         tokens, targets = (torch.as_tensor(part).long() for part in self.val)
         with find.own_code(self.facts["task"], "the task", "has an accuracy() that failed"):
-            return self.task.accuracy(model, tokens, targets, **self.task_sizes)
+            found = self.task.accuracy(model, tokens, targets, **self.task_sizes)
+            check_measured(found)
+        return found
+
+
+def check_measured(found):
+    """ValueError or TypeError for what accuracy() must not return, as no log can hold it."""
+    share = found.get("accuracy") if isinstance(found, dict) else None
+    if not isinstance(share, int | float) or not 0 <= share <= 1:
+        wanted = "dict(accuracy=SHARE), the share a number from 0 to 1"
+        raise ValueError(f"it must return {wanted}; it returned {found!r:.60}")
+    json.dumps(found)
 
 
 N_DRAWN = 1000  # sequences of the test split, and as many to look at what is drawn
