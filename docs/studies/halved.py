@@ -35,9 +35,8 @@ def halve(run_dir, out_dir):
         crc32=md.checksum(weights, md.settings(config, train)),
         tokenizer=md.folder_checksum(out_dir / "tokenizer"),
     )
-    (out_dir / "model.safetensors").write_bytes(save(weights, checks))
-    text = json.dumps(about, indent=1) + "\n"
-    (out_dir / "config.json").write_text(text, encoding="utf-8")
+    md.write_file(out_dir / "model.safetensors", lambda f: f.write(save(weights, checks)))
+    md.write_file(out_dir / "config.json", lambda f: f.write(json.dumps(about, indent=1).encode()))
     shutil.copy(run_dir / "log.jsonl", out_dir)
 
 
