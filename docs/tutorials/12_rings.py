@@ -46,10 +46,10 @@ for k, letter, target in list(zip(said[16::2], said[17::2], targets[0, 17::2].to
 # which letter stands before it. In the second layer, a question finds the pair that begins with the
 # letter asked about: that is one step. A third layer can put two such finds together: two steps.
 # Sanford, Hsu & Telgarsky (2024, [arXiv 2402.09268](https://arxiv.org/abs/2402.09268)) show this
-# for a close relative of our task, called k-hop: ⌊log₂ k⌋ + 2 layers suffice for it. If a
-# conjecture about parallel computation holds, the depth must also grow as log k. That fixes no
-# exact number, and for our task not even that is known. So on this page "suffices" is a fact, and
-# "needs" is a conjecture of ours; more in `docs/studies/ring.py`.
+# for a close relative of our task, called k-hop: ⌊log₂ k⌋ + 2 layers suffice for it; for ours we
+# count ⌈log₂ k⌉ + 2. If a conjecture about parallel computation holds, the depth must also grow as
+# log k. That fixes no exact number, and for our task not even that is known. So on this page
+# "suffices" is a fact, and "needs" is a conjecture of ours; more in `docs/studies/ring.py`.
 #
 # ## The prediction
 #
