@@ -14,7 +14,7 @@
 # many as twelve layers learned much of the 840 problems by heart, and predicted new ones worse than
 # any other model. One layer applied twelve times fitted its text *less* well than the same layer
 # applied once, but what it learned carried over to new text as well as what twelve layers learned.
-# All of this is at one small size, with five seeds per model; the last part held on fresh ones, too.
+# All of this is at one small size, with five seeds per model, the last part on fresh seeds as well.
 #
 # The [report's log](04_logs.md) has one run of one layer and one of twelve, which read 840
 # conversations twenty times. The deeper model ended with the lower training loss and the *higher*
