@@ -40,8 +40,8 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= verdicts
 # fifth not in every run. Each cell says how many training runs learned that many steps: at least
 # 0.9 of the questions right, on rings that were never trained on. All columns have the same number
 # of weights and are trained in the same way, and what each would learn [had been written
-# down](results/ring/staircase.md) before the runs. (Right of the orange line theory knows a
-# way.) Inside, the model [walks along the ring](tutorials/18_one_more_step.md), one letter per
+# down](results/ring/staircase.md) before the runs. (Right of the orange line theory knows a way.)
+# Inside, the model [walks along the ring](tutorials/18_one_more_step.md), one letter per
 # application.
 #
 # - **More parameters did not help.** A wide layer that has the parameters of four layers, applied

@@ -596,8 +596,8 @@ def test_runs_are_compared_where_all_of_them_fit_their_text_equally_well():
 def test_runs_are_read_off_at_a_fit_that_was_chosen_before_or_where_they_end():
     near, far = course_of((8, 8.0), (4, 6.0)), course_of((6, 5.0), (2, 3.0))
     stored = {(20, "a"): [near, far], (20, "b"): [far], (80, "a"): [far]}
-    assert reread.at_fit(stored, 20, 3) == {"a": [6.0, 3.5], "b": [3.5]}
-    assert reread.at_fit(stored, 80, 5) == {"a": [4.5]}
+    assert reread.at_fit(reread.models_read(stored, 20), 3) == {"a": [6.0, 3.5], "b": [3.5]}
+    assert reread.at_fit(reread.models_read(stored, 80), 5) == {"a": [4.5]}
 
 
 def test_a_figure_of_one_number_of_readings_has_both_models_on_both_texts(monkeypatch):

@@ -84,7 +84,7 @@ STUDIES = dict(
     fits="peak of_a_layer",
     bounds="product_seconds read_rate",
     verdicts="exact_interval fisher permutation holm hypothesis_rows contrast_rows show",
-    reread="rows load_data stored val_loss_at equally_fitted at_fit"
+    reread="rows load_data stored models_read val_loss_at at_fit equally_fitted"
     " draw_losses draw_times draw_fit",
     ring_runs="staircase course onset draw_courses draw_learned questions walk",
 )

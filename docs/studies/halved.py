@@ -36,7 +36,8 @@ def halve(run_dir, out_dir):
         tokenizer=md.folder_checksum(out_dir / "tokenizer"),
     )
     md.write_file(out_dir / "model.safetensors", lambda f: f.write(save(weights, checks)))
-    md.write_file(out_dir / "config.json", lambda f: f.write(json.dumps(about, indent=1).encode()))
+    text = json.dumps(about, indent=1) + "\n"
+    md.write_file(out_dir / "config.json", lambda f: f.write(text.encode()))
     shutil.copy(run_dir / "log.jsonl", out_dir)
 
 

@@ -105,22 +105,25 @@ def val_loss_at(run, train_loss):
     return a["val_loss"] + share * (b["val_loss"] - a["val_loss"])
 
 
+def models_read(stored, times):
+    """{model: its runs} of those in stored() that read their text so often."""
+    return {model: runs for (read, model), runs in stored.items() if read == times}
+
+
+def at_fit(runs, train_loss):
+    """{model: result() of its runs} → {model: val_loss_at() a training loss, run by run}. A run
+    that ends above it counts as it ends."""
+    return {
+        model: [val_loss_at(run, max(train_loss, run["train_loss_eval"])) for run in found]
+        for model, found in runs.items()
+    }
+
+
 def equally_fitted(runs):
     """{model: result() of its runs} → the lowest training loss that every run ends at or below,
     and {model: val_loss_at() that loss, run by run}."""
     reached = max(run["train_loss_eval"] for found in runs.values() for run in found)
-    at = {model: [val_loss_at(run, reached) for run in found] for model, found in runs.items()}
-    return reached, at
-
-
-def at_fit(stored, times, train_loss):
-    """{model: val_loss_at() a training loss, run by run}, of the models in stored() that read their
-    text so often. A run that ends above it counts as it ends."""
-    return {
-        model: [val_loss_at(run, max(train_loss, run["train_loss_eval"])) for run in runs]
-        for (read, model), runs in stored.items()
-        if read == times
-    }
+    return reached, at_fit(runs, reached)
 
 
 def draw_losses(axes, model, runs):
