@@ -41,8 +41,10 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from minidepth_files import (
+from minidepth_files import (  # noqa: F401
     MOST,
+    STATES,
+    RunFolder,
     all_finite,
     blame,
     check_fields,
@@ -63,6 +65,7 @@ from minidepth_files import (
     sum_over_processes,
     unshard,
     whole_state,
+    whole_weights,
     without_home,
     write_file,
 )
@@ -810,23 +813,13 @@ def saved_tokenizer(run_dir, checked=None):
 def load(run_dir):
     """(model, tokenizer) of a run folder, on the CPU, in eval mode, the tokenizer None for a task;
     ValueError if it is broken."""
-    from safetensors import safe_open
-
     m, t = read_config(run_dir)
     path = inside(run_dir, "model.safetensors")
     with blame(path, "is not a checkpoint of this model"):
-        with safe_open(regular(path), "pt") as f:
-            weights, about = {name: f.get_tensor(name) for name in f.keys()}, f.metadata() or {}
-        n, described = sum(w.numel() for w in weights.values()), parameters(m)["total"]
-        if n != described:  # before memory is taken for what a damaged config.json describes
-            raise ValueError(f"size mismatch, {n:,} weights for {described:,} parameters")
+        # before memory is taken for what a damaged config.json describes
+        weights, about = whole_weights(path, settings(m, t), parameters(m)["total"])
         model = GPT(m)
         model.load_state_dict(weights)
-        crc = checksum(weights, settings(m, t))
-        if about.get("crc32", crc) != crc:  # there is none in runs of older versions
-            raise ValueError("it is damaged, or config.json is not what it was trained with")
-        if not all_finite(weights):
-            raise ValueError("it holds infinite or NaN weights")
     tokenizer = saved_tokenizer(run_dir, about.get("tokenizer"))
     if tokenizer:
         model.n_words = len(tokenizer)
@@ -837,19 +830,19 @@ class Diverged(RuntimeError):
     """Gradients or weights became infinite or NaN; the message says what to change."""
 
 
-STATES = ("state.pt", "state.previous.pt")  # the newest checkpoint and the one before it
 MOST_SKIPPED = 25  # in a row: GradScaler starts at 2^16, so after 16 halvings it is not the cause
 
 
 class Run:
     """A training run: what its steps need, what a checkpoint keeps of it, what train() returns.
 
-    dir, model, tokenizer (None for a task); log, the rows of log.jsonl; finished
+    dir, model, tokenizer (None for a task); log, the rows of log.jsonl; finished. How its folder is
+    written and read again: RunFolder in minidepth_files.py
     """
 
     def __init__(self, m, t, data, folder, say):
-        self.t, self.data, self.dir, self.log, self.say = t, data, folder, [], say
-        self.tokenizer, self.fingerprint = data.tokenizer, data.fingerprint()
+        self.t, self.data, self.dir, self.log = t, data, folder, []
+        self.tokenizer, self.folder = data.tokenizer, RunFolder(folder, m, t, data)
         self.device = pick_device(t.device)
         # of several processes the first one evaluates and writes; with --fsdp it needs the others
         self.first = processes()[0] == 0
@@ -872,92 +865,30 @@ class Run:
     def finished(self):
         return self.now["step"] >= self.t.steps
 
-    def path(self, name):
-        return os.path.join(self.dir, name)
-
-    def begin(self, command):
-        """Write what the folder says of the run before its first step."""
-        check_new(self.dir)
-        self.keep_tokenizer(anew=True)  # before config.json, which says that all is there
-        m, t = dataclasses.asdict(self.model.config), dataclasses.asdict(self.t)
-        about = dict(model=m, train=t, command=command, fingerprint=self.fingerprint)
-        about |= provenance(self.device)
-        text = without_home(json.dumps(about, indent=1)).encode()
-        write_file(self.path("config.json"), lambda f: f.write(text))
-
-    def keep_tokenizer(self, anew=False):
-        """Write the tokenizer if it is not there → the checksum of its files, "" without one."""
-        if not self.tokenizer:
-            return ""
-        if anew or not os.path.isdir(self.path("tokenizer")):
-            self.tokenizer.save_pretrained(inside(self.dir, "tokenizer"))
-        return folder_checksum(self.path("tokenizer"))
-
     def save(self):
-        """Weights, then state. A resume reads the state alone, so that it cannot be torn in two;
-        the log comes last: a run whose log is at its end has its last weights."""
-        from safetensors.torch import save as as_bytes
-
+        """Keep what the run is after a step. All processes call this alike: with --fsdp each has a
+        part of every weight; the first one writes."""
         self.now["seconds"] = time.perf_counter() - self.began
-        weights, moments = unshard(self.model.state_dict()), unshard(self.optimizer.state_dict())
-        if not self.first:  # which wants the parts of the others, but writes alone
+        state = dict(now=self.now, log=self.log, data=self.data.state)
+        state |= dict(model=unshard(self.model.state_dict()), scaler=self.scaler.state_dict())
+        state["optimizer"] = unshard(self.optimizer.state_dict())
+        if not self.first:
             return
-        if not all_finite(weights):
+        if not all_finite(state["model"]):
             what = f"infinite or NaN after step {self.now['step']}"
             raise Diverged(f"the weights are {what}; lower --lr or raise --warmup_steps")
-        state = dict(model=weights, optimizer=moments, now=self.now)
-        state |= dict(scaler=self.scaler.state_dict(), data=self.data.state, log=self.log)
-        used = settings(self.model.config, self.t)
-        state |= dict(fingerprint=self.fingerprint, settings=used, tokenizer=self.keep_tokenizer())
-        about = dict(crc32=checksum(weights, used), tokenizer=state["tokenizer"])
-        newest, previous = (self.path(name) for name in STATES)
-        write_file(self.path("model.safetensors"), lambda f: f.write(as_bytes(weights, about)))
-        write_file(newest, lambda f: torch.save(state, f), previous)
+        self.folder.save(state)
 
-    def restore(self):
-        """Go on from the checkpoint, or where it is damaged from the one before it; from the start
-        if the run was stopped before its first one."""
-        there = [name for name in STATES if os.path.lexists(self.path(name))]
-        if not there:
-            return
-        if there == [STATES[1]]:
-            self.say(f"{self.path(STATES[0])} is gone; so the run goes on from the one before it")
-        try:
-            state = self.take(there[0])
-        except ValueError as error:
-            if len(there) == 1:
-                raise
-            self.say(f"{error}; so the run goes on from the checkpoint before it")
-            state = self.take(there[1])
-            if self.first:  # or the next save would put it in its place
-                os.replace(self.path(there[0]), self.path(f"{there[0]}.damaged"))
-        was = state["fingerprint"]  # one number in checkpoints of older versions
-        if was != (self.fingerprint if isinstance(was, list) else self.fingerprint[0]):
-            raise ValueError(f"the data of {self.dir} is not what its checkpoint was trained on")
-        used = settings(self.model.config, self.t)
-        if state.get("settings", used) != used:
-            differ = set(state["settings"].split(" ")) ^ set(used.split(" "))
-            what = f"has other settings than its checkpoint: {', '.join(sorted(differ))}"
-            raise ValueError(f"{self.path('config.json')} {what:.300}")
-        here = os.path.isdir(self.path("tokenizer"))  # if not, save() writes it again
-        if here and state.get("tokenizer") not in (None, self.keep_tokenizer()):
-            raise ValueError(f"{self.path('tokenizer')} is not what the run was trained with")
-
-    def take(self, name):
-        """Make the state in a checkpoint this run's own → the state."""
-        state = whole_state(inside(self.dir, name))
-        with blame(self.path(name), "is not a checkpoint to resume from"):
-            self.model.load_state_dict(shard_like(state["model"], self.model.state_dict()))
-            own = [p for group in self.optimizer.param_groups for p in group["params"]]
-            moments = shard_like(state["optimizer"]["state"], dict(enumerate(own)))
-            self.optimizer.load_state_dict(state["optimizer"] | dict(state=moments))
-            if state["scaler"]:  # empty after fp32, which may go on in fp16
-                self.scaler.load_state_dict(state["scaler"])
-            if not all_finite(state["model"]):
-                raise ValueError("it holds infinite or NaN weights")
-            self.now, self.log, self.data.state = state["now"], state["log"], state["data"]
-            self.began -= self.now["seconds"]
-        return state
+    def take(self, state):
+        """Be the run that save() kept; any error where the state is of another model."""
+        self.model.load_state_dict(shard_like(state["model"], self.model.state_dict()))
+        own = [p for group in self.optimizer.param_groups for p in group["params"]]
+        moments = shard_like(state["optimizer"]["state"], dict(enumerate(own)))
+        self.optimizer.load_state_dict(state["optimizer"] | dict(state=moments))
+        if state["scaler"]:  # empty after fp32, which may go on in fp16
+            self.scaler.load_state_dict(state["scaler"])
+        self.now, self.log, self.data.state = state["now"], state["log"], state["data"]
+        self.began -= self.now["seconds"]
 
     def step(self, tokens, targets, lr):
         """train_step(), timed and counted → the loss; Diverged after too many without an update."""
@@ -1012,10 +943,6 @@ class Run:
         self.busy, self.tokens = 0.0, 0  # seconds of training and tokens, up to the next row
         self.log.append(row)
 
-    def write_log(self):
-        lines = [json.dumps(row).encode() + b"\n" for row in self.log]
-        write_file(self.path("log.jsonl"), lambda f: f.writelines(lines))
-
 
 def log_line(row, config):
     """A row of the log as it is printed, in the report's own format."""
@@ -1051,14 +978,14 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
     os.makedirs(folder, exist_ok=True)
     lock = locked(folder) if run.first else contextlib.nullcontext()
     with lock, tqdm(total=t.steps, disable=True if rank else None) as bar:
-        if resume and os.path.exists(run.path("config.json")):
-            run.restore()
+        if resume and os.path.exists(run.folder.file("config.json")):
+            run.folder.restore(run.take, say)
         elif run.first:
-            run.begin(command)
+            run.folder.begin(command, run.device)
         check_same_step(run.now["step"], run.device, folder)
         if run.finished:
-            if run.first:
-                run.write_log()  # it lacks a line if the run died after its last checkpoint
+            if run.first:  # it lacks a line if the run died after its last checkpoint
+                run.folder.write_log(run.log)
             raise ValueError(f"{folder} is finished: {t.steps} of {t.steps} steps are done")
         bar.update(run.now["step"])
         for step in range(run.now["step"], t.steps):
@@ -1078,7 +1005,7 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
             if run.takes_part and (last or stopping or (step + 1) % t.save_every == 0):
                 run.save()
             if run.first and evaluating:
-                run.write_log()
+                run.folder.write_log(run.log)
                 say(log_line(run.log[-1], t))
             if stopping and not last:
                 break

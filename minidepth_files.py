@@ -1,5 +1,5 @@
-"""What minidepth lets in, settings and files, how it writes, whole or not at all, and what several
-processes tell each other.
+"""What minidepth lets in, settings and files; how it writes, whole or not at all; what the folder
+of a run holds; and what several processes tell each other.
 
 minidepth.py offers these names as its own. Nothing here knows what a model is; read this file when
 you want to know why a run that was killed, or whose disk lost a bit, goes on to the same result.
@@ -142,6 +142,24 @@ def whole_state(path):
         return torch.load(path, map_location="cpu", weights_only=True)
 
 
+def whole_weights(path, used, n):
+    """The n weights that RunFolder.save() wrote to a file, {name: tensor}, and what else it says,
+    {name: text}; ValueError if they are others, or were trained with other settings than `used`."""
+    from safetensors import safe_open
+
+    with safe_open(regular(path), "pt") as f:
+        weights, about = {name: f.get_tensor(name) for name in f.keys()}, f.metadata() or {}
+    found = sum(weight.numel() for weight in weights.values())
+    if found != n:
+        raise ValueError(f"size mismatch, {found:,} weights for {n:,} parameters")
+    crc = checksum(weights, used)
+    if about.get("crc32", crc) != crc:  # there is none if another program wrote them
+        raise ValueError("it is damaged, or config.json is not what it was trained with")
+    if not all_finite(weights):
+        raise ValueError("it holds infinite or NaN weights")
+    return weights, about
+
+
 # ---------- what damage is noticed by ----------
 
 
@@ -245,6 +263,98 @@ def provenance(device):
         done = subprocess.run(git, cwd=here, capture_output=True, text=True)
         commit = done.stdout.strip() or None
     return dict(versions=versions, device=name, commit=commit)
+
+
+# ---------- the folder of a run ----------
+
+STATES = ("state.pt", "state.previous.pt")  # the newest checkpoint and the one before it
+
+
+class RunFolder:
+    """What a run leaves on the disk, and how it is noticed that this has changed since.
+
+    path, the folder; m and t, the run's configurations; data, what it is trained on
+    """
+
+    def __init__(self, path, m, t, data):
+        self.path, self.m, self.t, self.used = path, m, t, settings(m, t)
+        self.tokenizer, self.fingerprint = data.tokenizer, data.fingerprint()
+
+    def file(self, name):
+        return os.path.join(self.path, name)
+
+    def begin(self, command, device):
+        """Write what the folder says of the run before its first step."""
+        check_new(self.path)
+        self.keep_tokenizer(anew=True)  # before config.json, which says that all is there
+        m, t = dataclasses.asdict(self.m), dataclasses.asdict(self.t)
+        about = dict(model=m, train=t, command=command, fingerprint=self.fingerprint)
+        about |= provenance(device)
+        text = without_home(json.dumps(about, indent=1)).encode()
+        write_file(self.file("config.json"), lambda f: f.write(text))
+
+    def keep_tokenizer(self, anew=False):
+        """Write the tokenizer if it is not there → the checksum of its files, "" without one."""
+        if not self.tokenizer:
+            return ""
+        if anew or not os.path.isdir(self.file("tokenizer")):
+            self.tokenizer.save_pretrained(inside(self.path, "tokenizer"))
+        return folder_checksum(self.file("tokenizer"))
+
+    def write_log(self, log):
+        lines = [json.dumps(row).encode() + b"\n" for row in log]
+        write_file(self.file("log.jsonl"), lambda f: f.writelines(lines))
+
+    def save(self, state):
+        """Write a checkpoint, the weights first. A resume reads the state alone, so that it cannot
+        be torn in two; the log comes last: a run whose log is at its end has its last weights."""
+        from safetensors.torch import save as as_bytes
+
+        tokenizer = self.keep_tokenizer()
+        about = dict(crc32=checksum(state["model"], self.used), tokenizer=tokenizer)
+        state = state | dict(fingerprint=self.fingerprint, settings=self.used, tokenizer=tokenizer)
+        newest, previous = (self.file(name) for name in STATES)
+        weights = self.file("model.safetensors")
+        write_file(weights, lambda f: f.write(as_bytes(state["model"], about)))
+        write_file(newest, lambda f: torch.save(state, f), previous)
+
+    def restore(self, take, say):
+        """Give take() the newest checkpoint, or where that is damaged the one before it, which is
+        told to say(); nothing if the run was stopped before its first one. ValueError where none
+        can be used, or the run's settings, data or tokenizer have changed."""
+        there = [name for name in STATES if os.path.lexists(self.file(name))]
+        if not there:
+            return
+        if there == [STATES[1]]:
+            say(f"{self.file(STATES[0])} is gone; so the run goes on from the one before it")
+        try:
+            fingerprint, used, tokenizer = self.read(there[0], take)
+        except ValueError as error:
+            if len(there) == 1:
+                raise
+            say(f"{error}; so the run goes on from the checkpoint before it")
+            fingerprint, used, tokenizer = self.read(there[1], take)
+            if processes()[0] == 0:  # or the next save would put it in its place
+                os.replace(self.file(there[0]), self.file(f"{there[0]}.damaged"))
+        if fingerprint != self.fingerprint:
+            raise ValueError(f"the data of {self.path} is not what its checkpoint was trained on")
+        if used != self.used:
+            differ = set(used.split(" ")) ^ set(self.used.split(" "))
+            what = f"has other settings than its checkpoint: {', '.join(sorted(differ))}"
+            raise ValueError(f"{self.file('config.json')} {what:.300}")
+        here = os.path.isdir(self.file("tokenizer"))  # if not, save() writes it again
+        if here and tokenizer != self.keep_tokenizer():
+            raise ValueError(f"{self.file('tokenizer')} is not what the run was trained with")
+
+    def read(self, name, take):
+        """Give take() the checkpoint in a file → what it says of the run's data, settings and
+        tokenizer; ValueError if it is none."""
+        state = whole_state(inside(self.path, name))
+        with blame(self.file(name), "is not a checkpoint to resume from"):
+            if not all_finite(state["model"]):
+                raise ValueError("it holds infinite or NaN weights")
+            take(state)
+            return state["fingerprint"], state["settings"], state["tokenizer"]
 
 
 # ---------- several processes ----------

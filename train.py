@@ -248,7 +248,7 @@ def run_training(m, t, resume=False):
             print(f"accuracy {run.log[-1]['accuracy']:.3f} on the test split")
         if problems := data.problems[: t.eval_problems]:
             show_answers(run, problems)
-        written = [name for name in WRITTEN if os.path.exists(run.path(name))]
+        written = [name for name in WRITTEN if os.path.exists(run.folder.file(name))]
         print(f"wrote {run.dir}: {', '.join(written)}")
     return 0 if run.finished else 130
 

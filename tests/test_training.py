@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
+import minidepth_files
 from conftest import SHARED, TINY_MODEL, TINY_TRAIN
 from studies import results
 
@@ -660,7 +661,7 @@ def at_last_step(monkeypatch, name, steps=12):
             raise OSError(28, "No space left on device", path)
         return real(path, write, *previous)
 
-    monkeypatch.setattr(md, "write_file", write)
+    monkeypatch.setattr(minidepth_files, "write_file", write)
     return log
 
 
@@ -690,7 +691,7 @@ def test_a_last_checkpoint_that_cannot_be_written_leaves_no_finished_run(
 def test_weights_are_written_before_the_state_and_the_log_last(tiny, data, monkeypatch):
     written, real = [], md.write_file
     see = lambda path, *a: written.append(os.path.basename(path)) or real(path, *a)  # noqa: E731
-    monkeypatch.setattr(md, "write_file", see)
+    monkeypatch.setattr(minidepth_files, "write_file", see)
     md.train(*tiny(), data=data)
     assert written[-3:] == ["model.safetensors", "state.pt", "log.jsonl"]
 
