@@ -12,7 +12,8 @@ import pytest
 import torch
 
 import minidepth as md
-from studies import find, tasks
+import train
+from studies import cells, find, tasks
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 SHARED = pathlib.Path(__file__).resolve().parents[2] / "shared"
@@ -67,6 +68,27 @@ def tiny(tmp_path):
         return md.configs("laptop", **values)
 
     return build
+
+
+class Ended:
+    """A process that has ended."""
+
+    def __init__(self, code):
+        self.returncode = code
+
+    def poll(self):
+        return self.returncode
+
+
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """Grids train their runs in this process, which saves each the seconds of its imports: for
+    tests of what is made of the runs. How processes are started and end is tested in test_grid."""
+
+    def start(cell, preset, settings, environment):
+        return Ended(train.main(cell.command(preset, settings)))
+
+    monkeypatch.setattr(cells.Cell, "start", start)
 
 
 @pytest.fixture(scope="session")

@@ -41,7 +41,7 @@ def test_what_would_change_a_steps_time_is_refused(flag, tmp_path, capsys):
     assert "does not work with --study budget" in error and flag.split()[0] in error
 
 
-def test_the_study_trains_and_draws(tmp_path, monkeypatch, capsys):
+def test_the_study_trains_and_draws(tmp_path, monkeypatch, capsys, in_this_process):
     models = {name: budget.MODELS[name] for name in ("1 layer", "2 layers")}
     monkeypatch.setattr(budget, "MODELS", models)
     monkeypatch.setitem(budget.COST, budget.DEEP, 2 * budget.COST["1 layer"])

@@ -44,7 +44,7 @@ LINE = r"epoch \d+ step (\d+)/12 lr \d\.\d\de[-+]\d\d train \d+\.\d{4} val \d+\.
 LINE += r" right \d\.\d\d"  # of the held-out problems that each evaluation asks
 
 
-def test_the_main_job(tmp_path):
+def test_the_main_job(tmp_path, monkeypatch, capsys):
     done = run(TINY, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -71,10 +71,11 @@ def test_the_main_job(tmp_path):
     config = json.loads((folder / "config.json").read_text())
     assert "train.py --n_layers 1 --d_model 16" in config["command"]
     assert "it/s" not in done.stderr  # no progress bar into a file
-    again = run(TINY, cwd=tmp_path)
-    assert again.returncode == 2 and "exists; give another --name" in again.stderr
-    other = run(TINY + " --seed 1 --dry_run", cwd=tmp_path)
-    assert other.returncode == 0 and len(list((tmp_path / "runs").iterdir())) == 1
+    monkeypatch.chdir(tmp_path)
+    code, _, err = call(TINY, capsys)
+    assert code == 2 and "exists; give another --name" in err
+    code, _, _ = call(TINY + " --seed 1 --dry_run", capsys)
+    assert code == 0 and len(os.listdir("runs")) == 1
     said = run(f"--sample {folder} --prompt Sort", cwd=tmp_path)
     assert said.returncode == 0 and said.stderr == ""
 
@@ -86,13 +87,13 @@ LONGER = TINY.replace("--steps 12", "--steps 200").replace("--eval_every 5", "--
 def whole(tmp_path_factory):
     """The folder of a run of LONGER that nothing has stopped."""
     out = tmp_path_factory.mktemp("whole")
-    assert run(f"{LONGER} --out_dir {out} --name whole").returncode == 0
+    assert train.main(f"{LONGER} --out_dir {out} --name whole".split()) == 0
     return out / "whole"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="POSIX signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", None)])
-def test_ctrl_c_saves_and_the_run_goes_on(whole, tmp_path, number):
+def test_ctrl_c_saves_and_the_run_goes_on(whole, tmp_path, capsys, number):
     command = [sys.executable, str(ROOT / "train.py"), *LONGER.split(), "--out_dir", str(tmp_path)]
     process = subprocess.Popen([*command, "--name", "cut"], stdout=subprocess.PIPE, text=True)
     lines = []
@@ -104,8 +105,8 @@ def test_ctrl_c_saves_and_the_run_goes_on(whole, tmp_path, number):
     advice = re.fullmatch(r"Stopped after step (\d+); go on with: python (.*)\n", lines[-1])
     assert 20 <= int(advice[1]) < 200
     assert (tmp_path / "cut" / "curve.png").exists()
-    done = run(advice[2].removeprefix("train.py ") + " --device cpu")  # wherever it began
-    assert done.returncode == 0, done.stderr
+    code, _, err = call(advice[2].removeprefix("train.py ") + " --device cpu", capsys)
+    assert code == 0, err  # wherever it began
     cut, never = (
         [json.loads(line)["val_loss"] for line in open(folder / "log.jsonl")]
         for folder in (tmp_path / "cut", whole)
@@ -288,11 +289,11 @@ def test_a_prompt_that_fills_the_block_is_refused(finished, capsys):
     assert code == 2 and out == "" and f"this model reads at most {room} and" in err
 
 
-def test_own_data_trains_with_one_flag(tmp_path, jsonl):
+def test_own_data_trains_with_one_flag(tmp_path, jsonl, capsys):
     rows = [dict(question=f"What is {i} plus 1?", answer=f"#### {i + 1}") for i in range(99)]
-    done = run(f"--data {jsonl(rows)} {TINY} --loss_on all", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "94 rows, 5 held out" in done.stdout and "held-out problem: What is" in done.stdout
+    code, out, err = call(f"--data {jsonl(rows)} {TINY} --loss_on all --out_dir {tmp_path}", capsys)
+    assert code == 0, err
+    assert "94 rows, 5 held out" in out and "held-out problem: What is" in out
 
 
 def test_help_lists_every_setting_with_its_default(capsys):

@@ -151,7 +151,7 @@ def test_the_summary_names_the_device_of_the_runs(copied):
     assert ", a CPU, 77 threads, PyTorch" in (folder / "summary.md").read_text()
 
 
-def test_runs_without_an_accuracy_beside_runs_with_one(tmp_path, capsys):
+def test_runs_without_an_accuracy_beside_runs_with_one(tmp_path, capsys, in_this_process):
     line = "--preset laptop --max_rows 200 --steps 2 --warmup_steps 1 --eval_every 2 --n_layers 1"
     line += f" --batch_size 4 --eval_blocks 2 --out_dir {tmp_path} --eval_problems 6 0"
     assert train.main(line.split()) == 0
@@ -417,7 +417,9 @@ def test_a_run_with_other_settings_is_not_taken_for_finished(grid, tmp_path, cap
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
 
 
-def test_a_grid_says_so_when_its_data_has_changed_between_its_runs(tmp_path, capfd):
+def test_a_grid_says_so_when_its_data_has_changed_between_its_runs(
+    tmp_path, capfd, in_this_process
+):
     rows = [dict(question=f"What is {i} + 1 ?", answer=f"{i + 1}") for i in range(80)]
     path = tmp_path / "my.jsonl"
     line = (
@@ -657,7 +659,9 @@ def test_a_figure_of_ones_own_that_fails_takes_nothing_with_it(tmp_path, capsys)
     assert err == "train.py: what the study or the task draws could not be drawn: 'missing'\n"
 
 
-def test_the_depth_study_has_the_four_cells_and_says_what_differs(tmp_path, capsys):
+def test_the_depth_study_has_the_four_cells_and_says_what_differs(
+    tmp_path, capsys, in_this_process
+):
     line = "--study depth --n_layers 3 --seed 0 1 --max_rows 200 --steps 4 --warmup_steps 1"
     line += " --eval_problems 6 --eval_every 4 --batch_size 8 --preset laptop --jobs 2"
     assert train.main([*line.split(), "--out_dir", str(tmp_path)]) == 0

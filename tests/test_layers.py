@@ -129,6 +129,7 @@ def test_a_run_is_examined_into_a_file(problems, tmp_path, model):
         assert found["without"][kind][2] == pytest.approx(shares[2])
     assert [len(heads) for heads in found["looks"]["match"]] == [2, 2, 2]
     small = dict(n_layers=1, d_model=16, n_heads=2, steps=2, warmup_steps=1, eval_problems=0)
+    small |= dict(max_rows=300)
     m, t = md.configs("laptop", **small, watch_problems=0, out_dir=str(tmp_path), name="run")
     md.train(m, t, command="python train.py")
     layers.main(str(tmp_path / "run"), tmp_path / "out.json", "1-1", n=9)

@@ -260,6 +260,15 @@ def test_one_seed_is_drawn_and_its_conclusion_named(tab):
         wins, seen = wins + (ours > theirs), seen | {seed}
         assert f"“{b}” was better in {wins} of {n}." in tab.run(tally)
         assert tab.run("document.querySelectorAll('circle').length") == 2 * n
+    for screen, drawn in ((375, 330), (1280, 640)):  # a phone is turned
+        tab.view(screen, "light")
+        assert tab.run(f"""new Promise(resolve => {{
+          const width = () => document.querySelector("svg").viewBox.baseVal.width
+          let n = 0
+          const look = () => width() === {drawn} || n++ > 60
+            ? resolve(width() === {drawn}) : requestAnimationFrame(look)
+          look()
+        }})""")
     mean, half = data["differences"][f"{a} | {b}"]
     assert seen == {0, 1, 2, 3, 4} and f"minus “{a}” is +{mean:.3f}" in tab.run(tally)
     assert f"−{half - mean:.3f} to +{mean + half:.3f}, contains 0" in tab.run(tally)

@@ -105,6 +105,7 @@ function start(root) {
     tally,
   )
   show()
+  addEventListener("resize", picture) // a phone is turned
 }
 
 document.querySelectorAll(".part.seeds").forEach(start)
