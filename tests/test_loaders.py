@@ -619,6 +619,32 @@ def test_a_figure_of_one_number_of_readings_has_both_models_on_both_texts(monkey
     plt.close()
 
 
+def test_the_losses_of_five_depths_are_drawn_as_runs_and_means(monkeypatch):
+    import matplotlib.pyplot as plt
+
+    monkeypatch.setattr(plt, "show", lambda: None)
+    names = ["1 layer", "2 layers", "4 layers", "8 layers", "12 layers"]
+    runs = {}
+    for x, name in enumerate(names):
+        runs[name] = [
+            dict(train_loss_eval=3.0 - x, val_loss=4.0 - x),
+            dict(train_loss_eval=2.0 - x, val_loss=3.0),
+        ]
+    reread.draw_depths(runs, "a finding")
+    axes = plt.gca()
+    lines = [line.get_xydata().tolist() for line in axes.get_lines()]
+    for start, means in ((4.0, [3.5, 3, 2.5, 2, 1.5]), (3.0, [2.5, 1.5, 0.5, -0.5, -1.5])):
+        assert [*map(list, zip((1, 2, 4, 8, 12), means))] in lines
+        assert [1, start] in [point for line in lines for point in line]
+    assert {text.get_text(): text.xy[1] for text in axes.texts} == {
+        "new text": 1.5,
+        "training text": -1.5,
+    }
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "2", "4", "8", "12"]
+    assert axes.get_title() == "a finding"
+    plt.close()
+
+
 @pytest.mark.parametrize(
     "folder, note",
     [

@@ -151,6 +151,24 @@ def draw_times(stored, times, title, low, high):
     plt.show()
 
 
+def draw_depths(runs, title):
+    """Both losses at the end by depth, of {model: its runs}, which has 1, 2, 4, 8 and 12 layers."""
+    import matplotlib.pyplot as plt
+
+    depths = {1: "1 layer"} | {n: f"{n} layers" for n in (2, 4, 8, 12)}
+    groups, color = [runs[model] for model in depths.values()], figures.color_of("12 layers")
+    _, axes = plt.subplots(figsize=(4.6, 3.8))
+    for metric, what in (("val_loss", "new text"), ("train_loss_eval", "training text")):
+        figures.draw_points(axes, list(depths), groups, metric, True, color, None)
+        mean, _ = results.interval([run[metric] for run in groups[-1]])
+        figures.name_end(axes, 12.5, mean, what, color)
+    axes.set(xscale="log", xlim=(0.85, 38), xlabel="layers", title=title)
+    axes.set_xticks(list(depths), list(depths))
+    axes.set_xticks([], minor=True)
+    axes.set_ylabel("loss (nats per token)")
+    plt.show()
+
+
 def draw_fit(axes, model, runs):
     """Validation loss of each run of a model by its training loss, with a dot at its end."""
     color = figures.color_of(model)
