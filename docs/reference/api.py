@@ -1,10 +1,10 @@
 """# Functions and classes
 
 `minidepth.py` holds the model, sampling and training, `minidepth_data.py` the data and
-`minidepth_files.py` settings and files, whose names `minidepth` offers too, and `docs/studies` what
-we ask of trained models: one file per question, imported as `studies.NAME`. Descriptions and source
-are taken from the files when the site is built. Dimensions: B sequences, T tokens, C width,
-H heads, D head size, V words, L layers. Start here:
+`minidepth_files.py` settings, files and a run's folder, whose names `minidepth` offers too, and
+`docs/studies` what we ask of trained models: one file per question, imported as `studies.NAME`.
+Descriptions and source are taken from the files when the site is built. Dimensions: B sequences,
+T tokens, C width, H heads, D head size, V words, L layers. Start here:
 
 ```python
 import minidepth as md
