@@ -85,7 +85,8 @@ STUDIES = dict(
     bounds="product_seconds read_rate",
     verdicts="exact_interval fisher permutation holm hypothesis_rows contrast_rows show",
     reread="rows load_data stored models_read val_loss_at at_fit equally_fitted"
-    " draw_losses draw_times draw_fit",
+    " draw_losses draw_times draw_depths draw_fit",
+    reread_verdicts="rows show",
     ring_runs="staircase course onset draw_courses draw_learned questions walk",
 )
 
