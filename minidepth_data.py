@@ -168,7 +168,7 @@ def read_file(path):
         if len(parts) < 2:
             parts = [line for line in text.splitlines() if line.strip()]
         return [{"text": part + "\n"} for part in parts]
-    if path.endswith(".json"):
+    if path.endswith(".json") or re.match(r"\s*\[\s*\{", text):  # or a .json by another name
         with blame(f"data {path}", "is not JSON (with a row per line it is a .jsonl)"):
             return parsed(text)
     rows = []
@@ -176,8 +176,6 @@ def read_file(path):
         if line.strip():
             with blame(f"data {path}, line {number}", "is not JSON"):
                 rows.append(parsed(line))
-    if len(rows) == 1 and isinstance(rows[0], list):  # a .json by another name
-        return rows[0]
     return rows
 
 

@@ -323,6 +323,7 @@ FILES = [
     ("a.jsonl", TEXT + b'{"text": "\x00"}', "cannot be read: character 42 is not text in UTF-8"),
     ("a.jsonl", b"\x00" * 100, "cannot be read: character 1 is not text in UTF-8"),
     ("a.jsonl", b"<html>", "line 1 is not JSON"),
+    ("a.jsonl", b"[\n" + TEXT + b"3", "a.jsonl is not JSON (with a row per line it is a .jsonl)"),
     ("a.jsonl", b"version https://git-lfs.github.com/spec/v1", "line 1 is not JSON"),
     ("a.jsonl", "[1]\n".encode("utf-16"), "character 1 is not text in UTF-8; save it as UTF-8"),
     ("a.jsonl", "café".encode("latin-1"), "character 4 is not text in UTF-8; save it as UTF-8"),

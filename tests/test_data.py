@@ -174,6 +174,10 @@ def test_every_kind_of_file_gives_the_same_rows(tmp_path, jsonl):
     (tmp_path / "rows.json").write_text(json.dumps(ROWS))
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "rows.parquet")
     (tmp_path / "bom.jsonl").write_text("\ufeff" + "\n\n".join(map(json.dumps, ROWS)))
+    for indent in (None, 1):  # a .json by another name, on one line or on several
+        path = tmp_path / f"list-{indent}.jsonl"
+        path.write_text(json.dumps(ROWS, indent=indent))
+        assert md.read_file(str(path)) == ROWS
     for path in (jsonl(ROWS), *(tmp_path / f"rows.{e}" for e in ("json", "parquet"))):
         assert md.read_file(str(path)) == ROWS
     assert md.read_file(str(tmp_path / "bom.jsonl")) == ROWS
