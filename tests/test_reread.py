@@ -45,12 +45,12 @@ def verdicts_of(monkeypatch, **changes):
         return {(n, model): runs_of(*v) for (f, n, model), v in values.items() if f == folder}
 
     monkeypatch.setattr(reread, "stored", stored)
-    return [row["name"] for row in reread_verdicts.rows() if not row["holds"]]
+    return [row["name"] for row in reread_verdicts.verdicts() if not row["holds"]]
 
 
 def test_every_prediction_has_its_row(monkeypatch, capsys):
     assert verdicts_of(monkeypatch) == []
-    names = [row["name"] for row in reread_verdicts.rows()]
+    names = [row["name"] for row in reread_verdicts.verdicts()]
     assert list(dict.fromkeys(names)) == [f"M{n}" for n in range(1, 27)]
     reread_verdicts.show()
     lines = capsys.readouterr().out.splitlines()

@@ -86,7 +86,7 @@ STUDIES = dict(
     verdicts="exact_interval fisher permutation holm hypothesis_rows contrast_rows show",
     reread="rows load_data stored models_read val_loss_at at_fit equally_fitted"
     " draw_losses draw_times draw_depths draw_fit",
-    reread_verdicts="rows show",
+    reread_verdicts="verdicts show",
     ring_runs="staircase course onset draw_courses draw_learned questions walk",
 )
 

@@ -162,7 +162,7 @@ def draw_depths(runs, title):
         figures.draw_points(axes, list(depths), groups, metric, True, color, None)
         mean, _ = results.interval([run[metric] for run in groups[-1]])
         figures.name_end(axes, 12.5, mean, what, color)
-    axes.set(xscale="log", xlim=(0.85, 38), xlabel="layers", title=title)
+    axes.set(xscale="log", xlim=(0.85, 42), xlabel="layers", title=title)
     axes.set_xticks(list(depths), list(depths))
     axes.set_xticks([], minor=True)
     axes.set_ylabel("loss (nats per token)")

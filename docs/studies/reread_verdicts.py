@@ -129,13 +129,13 @@ def five_depths():
     ]  # fmt: skip
 
 
-def rows():
+def verdicts():
     """Every prediction: `name`, what was `said`, the means `a` and `b`, whether it `holds`."""
     return planned() + controls() + repeated() + five_depths()
 
 
 def show():
     """Print a line for each."""
-    for found in rows():
+    for found in verdicts():
         verdict = "holds" if found["holds"] else "fell"
         print(f"{found['name']:3} {found['said']:43} {found['a']:.2f} {found['b']:.2f} {verdict}")
