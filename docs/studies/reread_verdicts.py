@@ -1,4 +1,4 @@
-"""What the stored runs of `reread` say of what was predicted of them, M1 to M26 in
+"""What the stored runs of `reread` say of what was predicted of them, M1 to M30 in
 docs/results/reread/predictions.md, a row each:
 
     python -c "from studies import reread_verdicts; reread_verdicts.show()"  with PYTHONPATH=.:docs
@@ -13,7 +13,8 @@ from studies import reread
 
 ONE, OWN = "1 layer", "1 layer, learning rate 0.008"
 LOOP, OWN_LOOP = "1 layer, 12 times", "1 layer, 12 times, learning rate 0.008"
-WIDE, TWO, FOUR, EIGHT, TWELVE = "1 wide layer", "2 layers", "4 layers", "8 layers", "12 layers"
+WIDE, OWN_WIDE = "1 wide layer", "1 wide layer, learning rate 0.001"
+TWO, FOUR, EIGHT, TWELVE = "2 layers", "4 layers", "8 layers", "12 layers"
 TRAINING, LAST, LOWEST = "train_loss_eval", "val_loss", "best_val_loss"
 
 
@@ -129,9 +130,22 @@ def five_depths():
     ]  # fmt: skip
 
 
+def wide_at_its_own_rate():
+    """The rows of M27 to M30: the wide layer at 1e-3."""
+    read = reread.models_read(reread.stored(), 20)
+    new, same = ends(read, LAST), reread.at_fit(read, 3.27)
+    either = same[ONE] + same[OWN]
+    return [
+        below("M27", "wide at 0.001 below 0.004 on new text", new[OWN_WIDE], new[WIDE]),
+        below("M28", "12 layers below wide at 0.001", new[TWELVE], new[OWN_WIDE]),
+        lower("M29", "1 layer at 0.008 below wide at 0.001", new[OWN], new[OWN_WIDE]),
+        below("M30", "same fit: 1 layer below wide at 0.001", either, same[OWN_WIDE]),
+    ]
+
+
 def verdicts():
     """Every prediction: `name`, what was `said`, the means `a` and `b`, whether it `holds`."""
-    return planned() + controls() + repeated() + five_depths()
+    return planned() + controls() + repeated() + five_depths() + wide_at_its_own_rate()
 
 
 def show():
