@@ -5,11 +5,12 @@ import math
 import pathlib
 import re
 import shutil
+import statistics
 
 import pytest
 
 import minidepth as md
-from studies import budget, results
+from studies import budget, results, verdicts
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
@@ -114,13 +115,24 @@ def test_the_budget_is_told_as_it_was_logged():
     }.items():
         low, high = (f"{end(found[name]):.2f}" for end in (min, max))
         assert f"{text} {low} to {high}" in readme
-    (equal,) = (
-        line
-        for line in results.summary("budget")["differences"]
-        if line.startswith("accuracy, 1 layer, 12 times minus 1 layer:")
-    )
-    assert "-0.116, 95 % interval from -0.359 to +0.127" in equal
-    assert "-0.116, interval -0.359 to +0.127" in readme
+    gap, low, high = unpaired(found["1 layer, 12 times"], found["1 layer"])
+    p = verdicts.permutation(found["1 layer, 12 times"], found["1 layer"])
+    said = f"{gap:+.3f}, interval {low:+.3f} to {high:+.3f}, p = {p:.2f} (six seeds, not paired)"
+    assert said in readme
+    said = f"{gap:+.3f}, with an interval from {low:+.3f} to {high:+.3f} (n = 6, not paired)"
+    page = (ROOT / "docs" / "tutorials" / "05_caveats.py").read_text().replace("\n#", "")
+    assert f"{said}, p = {p:.2f}" in " ".join(page.split())
+
+
+def unpaired(a, b):
+    """Difference of means and the ends of Welch's 95 % interval, from the formula."""
+    from scipy.stats import t
+
+    parts = [statistics.variance(values) / len(values) for values in (a, b)]
+    freedom = sum(parts) ** 2 / sum(part**2 / (len(a) - 1) for part in parts)
+    half = t.ppf(0.975, freedom) * math.sqrt(sum(parts))
+    gap = statistics.mean(a) - statistics.mean(b)
+    return gap, gap - half, gap + half
 
 
 def test_each_run_says_how_it_was_made():
