@@ -49,6 +49,16 @@ def test_holm_multiplies_the_smallest_most_and_never_falls():
     assert verdicts.holm([0.9, 0.8]) == [1.0, 1.0]
 
 
+def test_contrasts_of_means_are_printed_with_holm_over_all_of_them(capsys):
+    apart, mixed = ([0.9, 0.8, 0.7], [0.3, 0.2, 0.1]), ([0.9, 0.1, 0.5], [0.3, 0.2, 1.0])
+    corrected = verdicts.show_contrasts({"apart": apart, "mixed": mixed})
+    p = verdicts.permutation(*mixed)
+    assert corrected == pytest.approx({"apart": 2 * 2 / math.comb(6, 3), "mixed": p})
+    first, second = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"apart +\+0\.6  p 0\.1000, corrected 0\.2000", first)
+    assert re.fullmatch(rf"mixed +\+0  p {p:.4f}, corrected {p:.4f}", second)
+
+
 def test_exact_intervals_are_those_the_predictions_state():
     text = (results.RESULTS / "ring" / "predictions.md").read_text(encoding="utf-8")
     stated = re.findall(r"(\d+) of (\d+) is\s+(\d\.\d\d) to (\d\.\d\d)", text)

@@ -3,15 +3,13 @@ two models by exact tests, Holm's correction over all that were named. The predi
 (docs/results/ring/predictions.md) stand here as data:
 
     python -c "from studies import verdicts; verdicts.show()"    with PYTHONPATH=.:docs
-
-A run has learned a length if it answers LEARNED of its questions at its last step.
 """
 
 import re
 import statistics
 
 from studies import results, ring
-from studies.ring import LEARNED
+from studies.ring import LEARNED  # of a length's questions at the last step: it is learned
 
 LITTLE, SOME, RULED_OUT = 0.2, 0.3, 0.4  # accuracies below which a prediction says "not learned"
 PAIRED = 0.5  # correlation over seeds from which the paired test is shown as well
@@ -41,8 +39,7 @@ def difference(a, b, axis):
 
 
 def permutation(a, b):
-    """Two-sided p of the difference of means over all ways to divide the runs in two groups as
-    large as these."""
+    """Two-sided p of the difference of means over all ways to make two such groups."""
     from scipy.stats import permutation_test
 
     found = permutation_test((a, b), difference, vectorized=True, n_resamples=float("inf"))
@@ -50,9 +47,8 @@ def permutation(a, b):
 
 
 def paired(a, b):
-    """(correlation over seeds, two-sided p of the mean difference over all changes of sign); the p
-    is None unless the correlation is PAIRED or more. None for both where one never varies, or where
-    there are no seeds that both have."""
+    """(correlation over seeds, two-sided p of the mean difference over all changes of sign). The p
+    is None below PAIRED, and both are where one never varies or where seeds are missing."""
     from scipy.stats import permutation_test
 
     if len(a) != len(b) or len(set(a)) < 2 or len(set(b)) < 2:
@@ -71,6 +67,17 @@ def holm(ps):
     for rank, i in enumerate(sorted(range(len(ps)), key=lambda i: ps[i])):
         highest = max(highest, min(1.0, (len(ps) - rank) * ps[i]))
         corrected[i] = highest
+    return corrected
+
+
+def show_contrasts(contrasts):
+    """Print of each contrast, {name: (numbers, others)}, the difference of means, the p of its
+    permutation(), and Holm's over all of them → {name: Holm's p}."""
+    ps = [permutation(a, b) for a, b in contrasts.values()]
+    corrected = dict(zip(contrasts, holm(ps)))
+    for (name, (a, b)), p in zip(contrasts.items(), ps):
+        gap = statistics.mean(a) - statistics.mean(b)
+        print(f"{name:46} {gap:+9.3g}  p {p:.4f}, corrected {corrected[name]:.4f}")
     return corrected
 
 
@@ -267,11 +274,6 @@ def draw_rings(found):
     return counts
 
 
-def number(p):
-    """A p as it is printed."""
-    return f"{p:.2g}"
-
-
 def show(found=None, hypotheses=HYPOTHESES, contrasts=CONTRASTS):
     """Print both tables; of the ring's, if no others are given."""
     found = stored() if found is None else found
@@ -291,8 +293,8 @@ def show(found=None, hypotheses=HYPOTHESES, contrasts=CONTRASTS):
             print(f"{row['contrast']} {names}: not run")
             continue
         print(f"{row['contrast']} {names}: learned by {row['learned'][0]}, {row['learned'][1]};")
-        said = f"Fisher's p {number(row['p'])}, corrected {number(row['holm'])}, "
-        said += f"permutation {number(row['permutation'])}"
+        said = f"Fisher's p {row['p']:.2g}, corrected {row['holm']:.2g}, "
+        said += f"permutation {row['permutation']:.2g}"
         if row["paired"] is not None:
-            said += f", paired {number(row['paired'])}"
+            said += f", paired {row['paired']:.2g}"
         print(f"   {said}")
