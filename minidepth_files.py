@@ -230,7 +230,7 @@ def locked(folder):
     import filelock
 
     try:
-        lock = filelock.FileLock(os.path.join(folder, ".lock"), timeout=0).acquire()
+        lock = filelock.FileLock(inside(folder, ".lock"), timeout=0).acquire()
     except filelock.Timeout:
         what = f"{folder} is being trained by another process"
         raise ValueError(f"{what}; wait for it, or give another --name") from None
@@ -297,9 +297,13 @@ class RunFolder:
         """Write the tokenizer if it is not there → the checksum of its files, "" without one."""
         if not self.tokenizer:
             return ""
-        if anew or not os.path.isdir(self.file("tokenizer")):
-            self.tokenizer.save_pretrained(inside(self.path, "tokenizer"))
-        return folder_checksum(self.file("tokenizer"))
+        folder = inside(self.path, "tokenizer")
+        if os.path.isdir(folder):
+            found = folder_checksum(folder)  # nothing in it leads elsewhere, where we would write
+            if not anew:
+                return found
+        self.tokenizer.save_pretrained(folder)
+        return folder_checksum(folder)
 
     def write_log(self, log):
         lines = [json.dumps(row).encode() + b"\n" for row in log]

@@ -99,6 +99,22 @@ def test_links_out_of_a_run_folder_are_refused(finished, tmp_path, data, tiny):
     assert os.listdir(away) == []
 
 
+@pytest.mark.skipif(os.name != "posix", reason="links as POSIX has them")
+@pytest.mark.parametrize("name", ["tokenizer/tokenizer.json", ".lock"])
+def test_nothing_is_written_through_a_link_in_a_folder_that_a_run_begins_in(
+    name, tmp_path, data, tiny
+):
+    """The folder may have come with the link: a file of somebody's would be replaced."""
+    m, t = tiny()
+    link, victim = pathlib.Path(t.out_dir, t.name, name), tmp_path / "victim"
+    link.parent.mkdir(parents=True)
+    victim.write_text("mine")
+    link.symlink_to(victim)
+    with pytest.raises(ValueError, match="is a link that leads out of the run's folder"):
+        md.train(m, t, data=data)
+    assert victim.read_text() == "mine"
+
+
 def test_links_inside_a_run_folder_are_followed(finished, tmp_path):
     run = shutil.copytree(finished, tmp_path / "run")
     shutil.move(run / "model.safetensors", run / "weights")
