@@ -50,6 +50,7 @@ from minidepth_files import (  # noqa: F401
     check_fields,
     check_new,
     check_same_step,
+    check_share,
     checksum,
     connect,
     folder_checksum,
@@ -93,7 +94,7 @@ class ModelConfig:
     tie_weights: bool = option(True, "the output head shares the token embedding")
     position: str = option("learned", "how order is known", choices=("learned", "rotary", "none"))
     n_loops: int = option(1, "times the stack of layers is applied, with the same weights", 1)
-    attn_scale: float = option(None, "factor on attention logits; unset: 1/sqrt(head size)", 0)
+    attn_scale: float = option(None, "factor on attention logits; unset: 1/sqrt(head size)", 1e-9)
     init_std: float = option(0.02, "standard deviation of the initial weights", 1e-9)
 
     @property
@@ -135,7 +136,7 @@ class TrainConfig:
     sizes: tuple = option((), "of a task or loader, by name: pairs=8,symbols=16; lists: hops=1+2")
     loader: str = option("", "what makes the data: thinking, llmini, packing, reread, or my.py")
     tokenizer: str = option("Qwen/Qwen2.5-0.5B", "hub id, folder, or 'embedded': made from data")
-    tokenizer_size: int = option(2048, "most words of an embedded tokenizer", 300)
+    tokenizer_size: int = option(2048, "most words of an embedded tokenizer", 300, 10**6)
     problem_steps: tuple = option((1, 2, 3), "steps of the embedded problems: 2,3,4", 1, 9)
     ring_questions: int = option(1, "questions about each embedded ring to train on", 1, 99)
     max_rows: int = option(20_000, "most rows taken from each source; 0: all", 0)
@@ -828,18 +829,21 @@ def load(run_dir):
     with blame(path, "is not a checkpoint of this model"):
         # before memory is taken for what a damaged config.json describes
         weights, about = whole_weights(path, settings(m, t), parameters(m)["total"])
-        model = GPT(m)
+        model = GPT(m).eval()
         model.load_state_dict(weights)
+        if not model(torch.arange(min(m.vocab_size, m.block_size, 64))[None]).isfinite().all():
+            raise ValueError("it has diverged: what it says is infinite or NaN")
     tokenizer = saved_tokenizer(run_dir, about.get("tokenizer"))
     if tokenizer:
         model.n_words = len(tokenizer)
-    return model.eval(), tokenizer
+    return model, tokenizer
 
 
 class Diverged(RuntimeError):
     """Gradients or weights became infinite or NaN; the message says what to change."""
 
 
+GENTLER = "lower --lr or raise --warmup_steps"
 MOST_SKIPPED = 25  # in a row: GradScaler starts at 2^16, so after 16 halvings it is not the cause
 
 
@@ -885,8 +889,7 @@ class Run:
         if not self.first:
             return
         if not all_finite(state["model"]):
-            what = f"infinite or NaN after step {self.now['step']}"
-            raise Diverged(f"the weights are {what}; lower --lr or raise --warmup_steps")
+            raise Diverged(f"weights are infinite or NaN after step {self.now['step']}; {GENTLER}")
         self.folder.save(state)
 
     def take(self, state):
@@ -912,9 +915,7 @@ class Run:
         now["in_a_row"] = now["in_a_row"] + 1 if skipped else 0
         if now["in_a_row"] >= MOST_SKIPPED:
             what = f"infinite or NaN for {MOST_SKIPPED} steps, up to step {now['step']}"
-            advice = "lower --lr, raise --warmup_steps, or use --precision fp32"
-            if self.model.half is None:
-                advice = "lower --lr or raise --warmup_steps"
+            advice = GENTLER + (", or use --precision fp32" if self.model.half else "")
             if self.takes_part and all_finite(unshard(self.model.state_dict())):
                 self.save_before(MOST_SKIPPED)
                 advice += f"; {self.dir} holds the last good state, of step {now['step']}"
@@ -935,6 +936,8 @@ class Run:
         if not data.fresh:
             row["epoch"] = (step - 1) * t.batch_size * t.grad_accum // len(data.train[0]) + 1
         row["val_loss"] = mean_loss(model, data.val, *sizes)
+        if step == t.steps and not math.isfinite(row["val_loss"]):  # what was saved before stays
+            raise Diverged(f"the loss is infinite or NaN at the last step, {step}; {GENTLER}")
         if data.val_by_source:
             parts = data.val_by_source.items()
             row["val_loss_by_source"] = {k: mean_loss(model, part, *sizes) for k, part in parts}
@@ -978,8 +981,7 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
     m, t = model_config.validate(), train_config.validate()
     rank, world = processes()
     say = (lambda line: None) if rank else tqdm.write  # a print that spares the progress bar
-    if t.batch_size % world:
-        raise ValueError(f"batch_size {t.batch_size} does not divide among {world} processes")
+    check_share(t.batch_size)
     folder = os.path.join(t.out_dir, t.name or f"{m.n_layers}-layers-seed-{t.seed}")
     data = data or load_data(t, m.block_size, saved_tokenizer(folder) if resume else None)
     data = dataclasses.replace(data, seed=t.seed, state=dict(data.state))
@@ -1027,8 +1029,6 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
             say(f"Stopped after step {run.now['step']}; {go_on}")
         elif run.first:
             loss, seconds = run.log[-1]["train_loss"], run.log[-1]["seconds"]
-            if not math.isfinite(run.log[-1]["val_loss"]):
-                raise Diverged("the loss is infinite or NaN; lower --lr or raise --warmup_steps")
             say(f"Done. Final train loss: {loss:.4f} | total time {seconds:.0f}s")
         return run
 

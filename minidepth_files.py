@@ -298,11 +298,9 @@ class RunFolder:
         if not self.tokenizer:
             return ""
         folder = inside(self.path, "tokenizer")
-        if os.path.isdir(folder):
-            found = folder_checksum(folder)  # nothing in it leads elsewhere, where we would write
-            if not anew:
-                return found
-        self.tokenizer.save_pretrained(folder)
+        there = os.path.isdir(folder) and folder_checksum(folder)  # nothing in it leads elsewhere
+        if anew or not there:
+            self.tokenizer.save_pretrained(folder)
         return folder_checksum(folder)
 
     def write_log(self, log):
@@ -367,6 +365,14 @@ class RunFolder:
 def processes():
     """(rank, world): which process of how many this is, as torchrun says."""
     return int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+
+
+def check_share(batch_size):
+    """Raise ValueError for a batch of which some processes would get less than others."""
+    world = processes()[1]
+    if batch_size % world:
+        what = f"batch_size {batch_size} does not divide among {world} processes"
+        raise ValueError(f"{what}; give a multiple of {world}")
 
 
 def connect(device):

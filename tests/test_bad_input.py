@@ -175,6 +175,7 @@ LINES = [
     ("--sample {run} --prompt 'a\udcff'", "--prompt is not text: 'utf-8' codec can't encode"),
     ("--sample {run} --prompt x --seed -1", "seed -1 does not work; give a whole number"),
     (f"--sample {{run}} --prompt x --seed {HUGE}", "give a whole number from 0 to 2147483648"),
+    ("--attn_scale 0", "attn_scale 0.0 does not work; give a number at least 1e-09"),
     ("--lr 1e308", "lr 1e+308 does not work; give a number from 0 to 9.007199255e+15"),
     ("--init_std 1e300", "give a number from 1e-09 to 9.007199255e+15"),
     ("--sample {tmp} --prompt x", "holds no run; give a run's folder, as runs/NAME"),
@@ -296,7 +297,7 @@ def test_a_dry_run_of_several_processes_asks_whether_the_batch_divides(capsys, m
         monkeypatch.setenv(name, value)
     for more in ("--dry_run", "--bench"):
         line = ["--preset", "laptop", "--batch_size", "4", more]
-        refused(line, "batch_size 4 does not divide among 3 processes", capsys)
+        refused(line, "4 does not divide among 3 processes; give a multiple of 3", capsys)
 
 
 # --- files

@@ -444,7 +444,7 @@ def test_autocast_is_entered_inside_forward(model):
         (dict(n_layers=0), "n_layers 0 does not work; give a whole number at least 1"),
         (dict(n_layers=1.5), "n_layers 1.5"),
         (dict(dropout=float("nan")), "dropout nan"),
-        (dict(attn_scale=math.inf), "attn_scale inf does not work; give a number at least 0"),
+        (dict(attn_scale=math.inf), "attn_scale inf does not work; give a number at least 1e-09"),
         (dict(dropout=1.0), "from 0 to 0.99"),
         (dict(position="absolute"), "position 'absolute' is unknown; choose from learned, rotary"),
         (dict(position="rotary", n_heads=32), "head size 1 is odd"),

@@ -38,14 +38,12 @@ def launched():
 
 def check(t, resumed=False):
     """Raise ValueError, a line, where a TrainConfig cannot be trained by so many processes."""
-    world = md.processes()[1]
-    if t.batch_size % world:  # train() asks this too, but no dry run gets there
-        raise ValueError(f"batch_size {t.batch_size} does not divide among {world} processes")
+    md.check_share(t.batch_size)  # train() asks this too, but no dry run gets there
     if not t.fsdp:
         return
     if t.compile:
         raise ValueError("--fsdp does not work with --compile; leave one of them out")
-    if world == 1 and not resumed:  # a run may go on in one process
+    if md.processes()[1] == 1 and not resumed:  # a run may go on in one process
         how = "torchrun --nproc_per_node 2 train.py …"
         raise ValueError(f"--fsdp shares the weights among the processes of torchrun: {how}")
     if torch.__version__ < (2, 7) and md.pick_device(t.device).type == "cpu":
