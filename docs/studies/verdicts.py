@@ -210,11 +210,11 @@ def contrast_rows(found, contrasts=CONTRASTS):
     return rows
 
 
-def hop_rows(folder="khop"):
-    """The predictions on k-hop, each with the accuracies of the five runs that are about it: dicts
+def hop_rows(table="predictions.md"):
+    """A table of predictions on k-hop, each with the accuracies of the five runs about it: dicts
     with `hypothesis`, `model`, `hops`, `predicted`, `shares` and `verdict`, mostly as text."""
-    found = {}
-    for path in sorted((results.RESULTS / folder).glob("*/runs/*")):
+    found, stored = {}, results.RESULTS / "khop"
+    for path in sorted(stored.glob("*/runs/*")):
         run = results.result(path)
         model = ring.n_layers(run["n_layers"])
         if run["d_model"] > 64:  # the width of all others
@@ -223,10 +223,10 @@ def hop_rows(folder="khop"):
             model += f", {run['n_loops']} times"
         (hops,) = (int(size[len("hops=") :]) for size in run["sizes"] if size.startswith("hops="))
         found.setdefault((model, hops), []).append(run["accuracy"])
-    table = (results.RESULTS / folder / "predictions.md").read_text(encoding="utf-8")
+    text = (stored / table).read_text(encoding="utf-8")
     row = r"\| (K\d) \| (.+?) \| (\d) \| (learned|[\d.]+ or less) \| (\d) \|"
     rows = []
-    for hypothesis, model, hops, predicted, least in re.findall(row, table):
+    for hypothesis, model, hops, predicted, least in re.findall(row, text):
         shares = sorted(found.get((model, int(hops)), ()))
         if predicted == "learned":
             agree = sum(share >= 0.95 for share in shares)
