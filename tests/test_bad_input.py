@@ -78,6 +78,8 @@ LINES = [
     ("--name .", "--name . is not within --out_dir; give a name"),
     ("--name a/../..", "--name a/../.. is not within --out_dir"),
     ("--name {tmp}/a", "/a is not within --out_dir"),
+    ("--name " + "a" * 256, "aaa… is too long; give at most 255 bytes"),
+    ("--name a/" + "é" * 128, "is too long; give at most 255 bytes"),
     ("--attention {run} {tmp}", "holds no run"),
     ("--export_hf {tmp} out", "holds no run"),
     ("--score {run} --max_rows -5", "max_rows -5 does not work"),
@@ -199,6 +201,10 @@ LINES = [
     ("--seed 0 1 --loader budget", "loader budget makes no data; choose from"),
     ("--out_dir {run}/config.json", "config.json is not a folder; give one"),
     ("--out_dir {run}/config.json/a/b --seed 0 1", "config.json is not a folder; give one"),
+    ("--out_dir /proc/x", "--out_dir /proc/x: nothing can be written in /proc ("),
+    ("--out_dir /proc/x --seed 0 1", "); give another folder"),
+    ("--out_dir /proc --dry_run", "nothing can be written in /proc ("),
+    ("--attention {run} --out_dir /proc", "nothing can be written in /proc ("),
     ("--bench --name x", "--name has no effect with --bench, which writes nothing"),
     ("--bench --out_dir x", "--out_dir has no effect with --bench"),
     ("--preset report --loader nope.py --dry_run", "loader nope.py is not there; give a"),
@@ -233,6 +239,7 @@ LINES = [
     ("--tokenizer {tmp}", "cannot be read"),
     ("--tokenizer {run}/config.json", "config.json is a file; give the folder that holds it"),
     ("--data embedded embedded", "--data has embedded twice; give each source once"),
+    ("--data {tmp}/a.jsonl {tmp}/../{tmp.name}/a.jsonl", "/a.jsonl twice; give each source once"),
     ("--score {run} --data a.jsonl b.jsonl a.jsonl", "--data has a.jsonl twice"),
     ("--tokenizer {run}", "finished holds the folder tokenizer; give "),
 ]  # fmt: skip
@@ -258,6 +265,8 @@ def test_the_table_of_command_lines_is_long():
 def test_a_bad_command_line_gets_one_line(line, words, places, tmp_path, capsys, monkeypatch):
     if ("pipe" in line or "fifo" in line) and not hasattr(os, "mkfifo"):
         pytest.skip("no pipes here")
+    if "/proc" in line and not os.path.isdir("/proc/self"):
+        pytest.skip("no folder here in which nobody writes")
     if torch.cuda.is_available() and "cpu has" in words:
         pytest.skip("there is a GPU")
     monkeypatch.chdir(tmp_path)
@@ -267,6 +276,15 @@ def test_a_bad_command_line_gets_one_line(line, words, places, tmp_path, capsys,
     refused(arguments, words, capsys)
     assert time.process_time() - began < 2 or "data" in line
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="no folder in which nobody writes")
+def test_a_current_folder_in_which_nothing_can_be_written_is_told_before_the_data_is_read(
+    capsys, monkeypatch
+):
+    monkeypatch.setattr(train, "load_data", lambda *a, **k: pytest.fail("it reads"))
+    monkeypatch.chdir("/proc")
+    refused(["--preset", "laptop"], "--out_dir runs: nothing can be written in /proc (", capsys)
 
 
 @pytest.mark.parametrize(

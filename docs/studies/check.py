@@ -6,6 +6,7 @@ import difflib
 import os
 import re
 import sys
+import tempfile
 
 import torch
 
@@ -49,21 +50,10 @@ def flags(a, axes):
         values = value if isinstance(value, list) else [value]
         if "" in values and name not in ("name", "loader"):
             raise ValueError(f"--{name} was given an empty name; is a variable unset?")
-    for name in axes.get("name", ()):
-        inside = os.path.normpath(name)
-        if name and (os.path.isabs(name) or inside.split(os.sep)[0] in (".", "..")):
-            raise ValueError(
-                f"--name {name} is not within --out_dir; give a name, as in --name try1"
-            )
-    for folder in axes.get("out_dir", ()):
-        here = os.path.abspath(folder)
-        while not os.path.lexists(here) and here != os.path.dirname(here):  # a drive may be gone
-            here = os.path.dirname(here)
-        if not os.path.isdir(here):
-            raise ValueError(f"--out_dir {folder}: {here} is not a folder; give one")
     for sources in axes.get("data", ()):
-        for source in sources:
-            if sources.count(source) > 1:  # what is held out would count twice
+        places = [os.path.realpath(source) for source in sources]
+        for source, place in zip(sources, places):
+            if places.count(place) > 1:  # what is held out would count twice
                 raise ValueError(f"--data has {source} twice; give each source once")
     for folder in axes.get("tokenizer", ()):
         if os.path.isfile(folder):
@@ -93,8 +83,33 @@ def flags(a, axes):
     for name in ("out_dir", "name"):
         if doing == "bench" and name in axes:
             raise ValueError(f"--{name} has no effect with --bench, which writes nothing")
+    folders(a, axes, doing)
     sampling(a)
     grid_flags(a, axes)
+
+
+def folders(a, axes, doing):
+    """Raise ValueError for a place in which a run could not write, before its data is read."""
+    for name in axes.get("name", ()):
+        if name and (os.path.isabs(name) or os.path.normpath(name).split(os.sep)[0] in (".", "..")):
+            where = "is not within --out_dir; give a name, as in --name try1"
+            raise ValueError(f"--name {name} {where}")
+        if max(len(part) for part in name.encode(errors="replace").split(b"/")) > 255:
+            raise ValueError(f"--name {name:.40}… is too long; give at most 255 bytes")
+    writes = doing in (None, "attention")
+    places = [("out_dir", at) for at in axes.get("out_dir", [md.TrainConfig.out_dir] * writes)]
+    places += [("resume", a["resume"])] * (doing == "resume")
+    for flag, place in places:
+        here = os.path.abspath(place)
+        while not os.path.lexists(here) and here != os.path.dirname(here):  # a drive may be gone
+            here = os.path.dirname(here)
+        if not os.path.isdir(here):
+            raise ValueError(f"--{flag} {place}: {here} is not a folder; give one")
+        try:  # what a folder says of itself does not tell: it may be a system's own
+            tempfile.TemporaryFile(dir=here).close()
+        except OSError as error:
+            why = f"nothing can be written in {here} ({error.strerror}); give another folder"
+            raise ValueError(f"--{flag} {place}: {why}") from None
 
 
 def runs(given, doing):
@@ -184,16 +199,6 @@ def grid_data(cells):
             md.complete_configs(cell.m, cell.t, find.load_data(cell.t, cell.m.block_size))
         elif cell.t.sizes:
             md.load_data(cell.t)  # says that text takes none
-
-
-def no_text(run_dir):
-    """Why a run has no tokenizer, to be put after its name."""
-    _, t = md.read_config(run_dir)
-    if t.loader.endswith(".py"):
-        return "was trained on data of one's own, without text"
-    if not t.loader and find.names_task(t.data[0]):
-        return "was trained on a depth task: it knows no text"
-    return "has lost its folder tokenizer; copy it from another run on the same data"
 
 
 # ---------- memory ----------

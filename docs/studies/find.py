@@ -229,6 +229,16 @@ def check_data(data, whose):
             raise ValueError(f"{whose}: {name} has the word {most}, but n_words is {data.n_words}")
 
 
+def no_text(run_dir):
+    """Why a run has no tokenizer, to be put after its name."""
+    _, t = md.read_config(run_dir)
+    if t.loader.endswith(".py"):
+        return "was trained on data of one's own, without text"
+    if not t.loader and names_task(t.data[0]):
+        return "was trained on a depth task: it knows no text"
+    return "has lost its folder tokenizer; copy it from another run on the same data"
+
+
 def away(config, tokenizer=None):
     """Whether something of a TrainConfig's data is to come from the hub."""
     named = [s for s in config.data if s != "embedded" and not s.endswith(md.FILES)]

@@ -6,7 +6,7 @@ python train.py --sample RUN_DIR --prompt "Sort c a, b c. Number 2 ?"
 import torch
 
 import minidepth as md
-from studies import attention_figures, check, export, score
+from studies import attention_figures, check, export, find, score
 
 
 def look(a, changes):
@@ -39,7 +39,7 @@ def sample(run_dir, prompt, temperature, max_new_tokens, seed):
     md.check_fields(md.TrainConfig(seed=seed))
     model, tokenizer = md.load(run_dir)
     if tokenizer is None:
-        raise ValueError(f"--sample {run_dir} {check.no_text(run_dir)}")
+        raise ValueError(f"--sample {run_dir} {find.no_text(run_dir)}")
     sampling = dict(temperature=temperature, max_new_tokens=max_new_tokens, seed=seed)
     if tokenizer.chat_template:  # trained on conversations
         problem = dict(messages=[dict(role="user", content=prompt)])
