@@ -32,8 +32,11 @@ import json
 import math
 import os
 import shlex
+import shutil
 import statistics
+import tempfile
 import time
+import weakref
 from dataclasses import dataclass, field
 
 import torch
@@ -967,12 +970,16 @@ def log_line(row, config):
     return line
 
 
-def train(model_config, train_config, data=None, resume=False, command=None, stop=lambda: False):
+def train(
+    model_config, train_config, data=None, resume=False, command=None, stop=lambda: False,
+    quiet=False,
+):  # fmt: skip
     """Train one model and write its run folder → Run.
 
     `data`, from load_data(), is loaded if not given. `resume` goes on from the checkpoint, on the
     CPU to the same losses, bit for bit, as if it had never stopped. stop() is asked after each
-    step; if true the run is saved and returned. Under torchrun every process calls this alike.
+    step; if true the run is saved and returned. `quiet` prints nothing and trains in a temporary
+    folder, which goes when the Run does. Under torchrun every process calls this alike.
     ValueError for settings that cannot work, a folder that exists, is finished or is trained in by
     another process; Diverged if gradients stay infinite, or the loss is so in the end.
     """
@@ -980,16 +987,21 @@ def train(model_config, train_config, data=None, resume=False, command=None, sto
 
     m, t = model_config.validate(), train_config.validate()
     rank, world = processes()
-    say = (lambda line: None) if rank else tqdm.write  # a print that spares the progress bar
+    silent = quiet or rank > 0
+    say = (lambda line: None) if silent else tqdm.write  # a print that spares the progress bar
     check_share(t.batch_size)
+    if quiet:
+        t = dataclasses.replace(t, out_dir=tempfile.mkdtemp())
     folder = os.path.join(t.out_dir, t.name or f"{m.n_layers}-layers-seed-{t.seed}")
     data = data or load_data(t, m.block_size, saved_tokenizer(folder) if resume else None)
     data = dataclasses.replace(data, seed=t.seed, state=dict(data.state))
     m, t = complete_configs(m, t, data)
     run = Run(m, t, data, folder, say)
+    if quiet:
+        weakref.finalize(run, shutil.rmtree, t.out_dir, ignore_errors=True)
     os.makedirs(folder, exist_ok=True)
     lock = locked(folder) if run.first else contextlib.nullcontext()
-    with lock, tqdm(total=t.steps, disable=True if rank else None) as bar:
+    with lock, tqdm(total=t.steps, disable=silent or None) as bar:
         if resume and os.path.exists(run.folder.file("config.json")):
             run.folder.restore(run.take, say)
         elif run.first:

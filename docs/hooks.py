@@ -354,6 +354,17 @@ def relink(soup, path, page, files):
 FOLDS = dict(hint=("tip", "Hint"), answer=("success", "Answer"))  # tag: look and name
 
 
+def machinery(cell):
+    """What to call code that only serves the page: it draws, or checks what the page says."""
+    if cell.cell_type != "code":
+        return None
+    if re.search(r"^plt\.show\(\)", cell.source, re.MULTILINE):
+        return "How this figure is drawn"
+    tops = re.findall(r"^\S.*", cell.source, re.MULTILINE)
+    checks = sum(line.startswith("assert") for line in tops)
+    return "What this page checks" if tops and 2 * checks >= len(tops) else None
+
+
 def rendered(soup, path):
     """A notebook in nbconvert's HTML → [HTML as Markdown pages have it]"""
     for pre in soup.select(".jp-RenderedMarkdown .highlight > pre"):
@@ -373,10 +384,16 @@ def rendered(soup, path):
             parts.append(f'<details class="{look}"><summary>{name}</summary>')
             folded = fold
         parts += texts
+        served = None if folded else machinery(source)
+        below = ""
         for code in cell.select(".jp-InputArea-editor pre"):  # not the fenced code in Markdown
-            parts.append(
-                f'<div class="highlight"><pre><code>{code.decode_contents()}</code></pre></div>'
-            )
+            text = code.decode_contents()
+            text = f'<div class="highlight"><pre><code>{text}</code></pre></div>'
+            if served:
+                text = f'<details class="code"><summary>{served}</summary>{text}</details>'
+                below = text
+            else:
+                parts.append(text)
         shown = cell.select('.jp-OutputArea-output[data-mime-type="text/plain"] pre')
         text = "".join(part.decode_contents() for part in shown).strip("\n")  # it comes in pieces
         if "celltag_python" in cell["class"]:
@@ -395,9 +412,14 @@ def rendered(soup, path):
                 )
             n_figures += 1
             caption.extract().name = "figcaption"
-            caption.insert(0, f"Figure {n_figures}. ")
+            first = caption.find(string=True)
+            said = str(first).removeprefix(SEE).lstrip()
+            first.replace_with(said[:1].upper() + said[1:])
+            number = bs4.BeautifulSoup(f"<strong>Figure {n_figures}.</strong> ", "html.parser")
+            caption.insert(0, number)
             figures = [as_svg(svg, " ".join(caption.get_text().split())) for svg in figures]
             parts.append(f"<figure>{''.join(figures)}{caption}</figure>")
+        parts.append(below)
     if folded:
         parts.append("</details>")
     return parts

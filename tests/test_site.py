@@ -241,9 +241,12 @@ def test_a_page_shows_what_it_prints_and_draws(project):
         assert f'<div class="output highlight"><pre><code>x\n{x}</code></pre></div>' in page
     assert '<div class="output highlight"><pre><code>7 &lt; 8</code></pre></div>' in page
     figure = re.search("(?s)<figure><svg(.*)</svg><figcaption>(.*?)</figcaption></figure>", page)
-    assert "aria-label='Figure 1. What to see: up, \"so\".'" in figure[1] and ">T<" in figure[1]
+    assert "aria-label='Figure 1. up, \"so\".'" in figure[1] and ">T<" in figure[1]
     assert "currentColor" in figure[1] and hooks.INK not in page
-    assert figure[2] == 'Figure 1. What to see: <em>up</em>, "so".' and "<p>More.</p>" in page
+    assert figure[2] == '<strong>Figure 1.</strong> <em>up</em>, "so".'
+    assert "<p>More.</p>" in page
+    drawn = '<details class="code"><summary>How this figure is drawn</summary>'
+    assert page.index("</figure>") < page.index(drawn) and page.count(drawn) == 1
     assert '<span class="k">def</span>' in page and '"def f(): 1"' not in page  # hidden, Python
     assert 'href="./#a"' in page and 'href="../../minidepth.zip"' in page
     assert re.search('<h1 id="a">A<a class="headerlink" href="#a"', page)

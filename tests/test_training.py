@@ -1,6 +1,7 @@
 """The loop: learning rates, gradients over shards, FP16, resume, checkpoints."""
 
 import csv
+import gc
 import json
 import math
 import os
@@ -837,3 +838,16 @@ def test_layers_computed_twice_give_the_same_run_bit_for_bit(tiny, data, precisi
         assert torch.equal(weight, twice.model.state_dict()[key]), key
     # 12 steps of 2 batches through 2 layers, looped twice; in training alone each is computed again
     assert sum(calls) == 12 * 2 * 2 * 2 * 2
+
+
+def test_a_quiet_training_prints_nothing_and_leaves_nothing(tiny, data, capfd):
+    loud = md.train(*tiny(), data)
+    capfd.readouterr()
+    run = md.train(*tiny(), data, quiet=True)
+    assert capfd.readouterr() == ("", "")
+    assert [row["train_loss"] for row in run.log] == [row["train_loss"] for row in loud.log]
+    folder = run.dir
+    assert folder != loud.dir and md.load(folder)[0].config == run.model.config
+    del run
+    gc.collect()
+    assert not os.path.exists(os.path.dirname(folder)) and os.path.exists(loud.dir)
