@@ -25,6 +25,7 @@ import minidepth as md
 
 HERE = pathlib.Path(__file__).parent
 NO_STUDY = ("__init__", "find", "plan")  # they have functions of those names for all studies
+MOST_SIZE = 10**6  # of a task or loader: what is drawn with it is to fit into memory
 NAMED = set()  # files of one's own that the command line names: no other file is executed
 
 
@@ -166,7 +167,10 @@ def read_size(name, text, default):
     """One size from its text, of the kind that its default is; of a tuple the parts are joined
     by +."""
     if isinstance(default, tuple):
-        return tuple(read_size(name, part, default[0]) for part in text.split("+"))
+        values = tuple(read_size(name, part, default[0]) for part in text.split("+"))
+        if len(set(values)) < len(values):
+            raise ValueError(f"sizes {name}={text:.40} has one twice; give each once")
+        return values
     if isinstance(default, str):
         return text
     kind, least = ("a whole number", 1) if isinstance(default, int) else ("a number", 0)
@@ -174,8 +178,9 @@ def read_size(name, text, default):
         value = type(default)(text)
     except ValueError:
         value = -1
-    if not least <= value < 1e9:
-        raise ValueError(f"sizes {name}={text} does not work; give {kind}, at least {least}")
+    if not least <= value <= MOST_SIZE:
+        limits = f"from {least} to {MOST_SIZE:,}"
+        raise ValueError(f"sizes {name}={text:.40} does not work; give {kind} {limits}")
     return value
 
 

@@ -137,17 +137,23 @@ def check_measured(found):
 N_DRAWN = 1000  # sequences of the test split, and as many to look at what is drawn
 
 
-def check_drawn(name, drawn):
-    """ValueError for what a task must not draw, of which N_DRAWN were asked."""
+def check_shape(name, drawn, n, block_size):
+    """ValueError for what is no n sequences that fit into a block."""
     kinds = [(part.dtype, part.dim()) for part in drawn] if isinstance(drawn, tuple) else []
     if kinds != [(torch.int64, 2)] * 2 or drawn[0].shape != drawn[1].shape:
         wanted = "(tokens, targets), each (batch, T) int64"
         raise ValueError(f"{name} must draw {wanted}; it drew {drawn!r:.60}")
-    tokens, targets = drawn
-    n, T = tokens.shape
-    if n != N_DRAWN or T < 1:
-        asked = f"as many sequences as it is asked for, {N_DRAWN}, of a token or more"
-        raise ValueError(f"{name} must draw {asked}; it drew {n} of {T}")
+    found, T = drawn[0].shape
+    if found != n or T < 1:
+        asked = f"as many sequences as it is asked for, {n}, of a token or more"
+        raise ValueError(f"{name} must draw {asked}; it drew {found} of {T}")
+    if T > block_size:
+        what = f"block_size {block_size} is too short for {name}"
+        raise ValueError(f"{what}, whose sequences have {T} tokens; give at least that")
+
+
+def check_values(name, tokens, targets):
+    """ValueError for numbers that a task must not draw."""
     if tokens.min() < 0 or targets.min() < -100:
         raise ValueError(f"{name} draws numbers below 0; tokens count from 0, no target is -100")
     if not (targets != -100).any():
@@ -159,14 +165,18 @@ def task_data(task, config, block_size=128):
     do not work."""
     name = f"the task {config.data[0]}"
     sizes = find.sizes_of(config.sizes, task.sizes, name)
-    with find.own_code(config.data[0], "the task", "has a draw() that failed"):
-        train = task.train_batch(0.0, N_DRAWN, md.generator("train"), **sizes)
-        val = task.draw(N_DRAWN, md.generator("val"), test=True, **sizes)
-    check_drawn(name, train)
-    check_drawn(name, val)
-    if (T := train[0].size(1)) > block_size:
-        what = f"block_size {block_size} is too short for {name}"
-        raise ValueError(f"{what}, whose sequences have {T} tokens; give at least that")
+
+    def drawn(n, method, *how, **more):
+        with find.own_code(config.data[0], "the task", f"has a {method.__name__}() that failed"):
+            found = method(*how, **more, **sizes)
+        check_shape(name, found, n, block_size)
+        return found
+
+    drawn(1, task.draw, 1, md.generator("one"))  # a thousand too long for a block may fit nowhere
+    train = drawn(N_DRAWN, task.train_batch, 0.0, N_DRAWN, md.generator("train"))
+    val = drawn(N_DRAWN, task.draw, N_DRAWN, md.generator("val"), test=True)
+    check_values(name, *train)
+    check_values(name, *val)
     n_words = 1 + max(int(part.max()) for part in train + val)
     facts = dict(task=config.data[0])
     with find.own_code(config.data[0], "the task", "has a guess() or shortcut() that failed"):
