@@ -189,7 +189,7 @@ def draw_step(axes, step, link, weight, maps):
     for layer, row in enumerate(weight):
         heads += [(value, layer, head) for head, value in enumerate(row)]
     most, layer, head = max(heads)
-    axes.imshow(maps[layer][0, head].cpu().numpy(), cmap="Blues", vmin=0, vmax=1)
+    axes.imshow(maps[layer][0, head].cpu().numpy(), cmap=figures.ground(), vmin=0, vmax=1)
     query, key = link.nonzero().T.numpy()
     axes.plot(key, query, "o", markerfacecolor="none", color="C3", alpha=0.7)
     title = f"{step}: layer {layer + 1}, head {head + 1}\nmean weight on the circles {most:.2f}"

@@ -38,6 +38,18 @@ def drawing(path, rows=1, columns=1, size=(6, 4), **options):
 
 # ---------- parts of figures ----------
 
+# of the embedded problems; no model of color_of() has these, and C5 is for guessing
+FAMILY_COLORS = {"lookup": "C6", "order": "C7", "chain": "C4"}
+
+
+def ground():
+    """The map of colours of all heat maps: from the ground of the page, whichever that is, to the
+    full colour, so that nothing is where nothing is."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    blue = (0.14, 0.39, 0.72)
+    return LinearSegmentedColormap.from_list("ground", [(*blue, 0.0), (*blue, 1.0)])
+
 
 def color_of(model):
     """The colour that a model has throughout the site: `1 layer`, `12 layers`, `1 wide layer, …`,
@@ -77,16 +89,16 @@ def heat_map(axes, rows, form=None, vmax=None, texts=None):
     for row in rows:
         missing = width - len(row)
         grid.append([*row, *[math.nan] * missing])
-    image = axes.imshow(grid, vmin=0, vmax=vmax, cmap="viridis", aspect="auto")
+    image = axes.imshow(grid, vmin=0, vmax=vmax, cmap=ground(), aspect="auto")
     number_ticks(axes.xaxis, width)
     number_ticks(axes.yaxis, len(rows))
     if form:
         texts = [[f"{value:{form}}" for value in row] for row in rows]
     if texts:
-        bright = 0.6 * (vmax or 1)
+        dark = 0.55 * (vmax or 1)
         for y, row in enumerate(rows):
             for x, value in enumerate(row):
-                color = "w" if value < bright else "k"
+                color = "w" if value > dark else None  # None: that of the page's text
                 axes.text(x, y, texts[y][x], ha="center", va="center", color=color)
     return image
 

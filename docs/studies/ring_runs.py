@@ -57,10 +57,11 @@ def draw_learned(title, by_depth, answer="direct"):
     figures.heat_map(axes, shares, vmax=1, texts=texts)
     for y, k in enumerate(lengths):
         edge = sum(depth < ring.layers_that_suffice(k, answer) for depth in by_depth) - 0.5
-        axes.plot([edge, edge], [y - 0.5, y + 0.5], color="C1", linewidth=4)
+        axes.plot([edge, edge], [y - 0.5, y + 0.5], color="C1", linewidth=3)
     axes.set_xticks(range(len(by_depth)), list(by_depth))
-    axes.set_yticks(range(len(lengths)), lengths)
-    axes.set(xlabel="depth", ylabel="steps on", title=title, xlim=(-0.6, len(by_depth) - 0.4))
+    names = [f"{k} step{'s' * (k > 1)}" for k in lengths]
+    axes.set_yticks(range(len(lengths)), names)
+    axes.set(xlabel="depth", title=title, xlim=(-0.5, len(by_depth) - 0.5))
     return learned
 
 
