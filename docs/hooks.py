@@ -9,7 +9,7 @@ mkdocs-jupyter renders them; mkdocs.yml has its settings. For these pages the ho
 - joins a figure and the paragraph after it, which begins "What to see:": it becomes the caption,
   and the text that a screen reader reads;
 - shows what a cell tagged `python` prints as Python;
-- folds cells tagged `hint` or `answer`, of the exercises;
+- folds cells with a tag of FOLDS: `hint` and `answer`, of the exercises, and others;
 - offers tutorials as notebook and script.
 
 The hook also takes the pages that docs/reference/*.py print, and makes minidepth.zip and the
@@ -351,7 +351,12 @@ def relink(soup, path, page, files):
         image.replace_with(svg)
 
 
-FOLDS = dict(hint=("tip", "Hint"), answer=("success", "Answer"))  # tag: look and name
+FOLDS = dict(  # tag: look and name
+    hint=("tip", "Hint"),
+    answer=("success", "Answer"),
+    details=("note", "The details"),
+    fell=("note", "What this page said before, and why it fell"),
+)
 
 
 def machinery(cell):

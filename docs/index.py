@@ -2,19 +2,20 @@
 # # Does depth help a Transformer reason?
 #
 # **Yes, when what one look finds decides where to look next. But writing the steps down does
-# more.** Eight letters form a ring, and a model is asked which letter comes some steps after
-# another. One attention layer that answers at once only guesses; the same layer applied five times
-# takes four steps along the ring in five of eight runs. Two layers that write each letter on the
-# way take seven, in six runs of six.
+# more.** Eight letters form a ring; the question is which letter comes some steps after another.
+# Answering at once, one attention layer only guesses. Applied five times, the same layer answers
+# four steps in five of eight runs. Two layers that write each letter down answer seven steps, in
+# six of six.
 #
 # **minidepth** is one file that you can read in a sitting, one command that trains models, and
 # these pages. The pages are programs: their own code runs and draws their figures.
 #
 # <p>
 # <a class="md-button md-button--primary" href="tutorials/01_hypothesis.md">The first lesson</a>
+# <a class="md-button" href="tutorials/08_looking_inside.md#where-does-it-look">Watch it learn</a>
 # <a class="md-button" href="tutorials/ask.md">Ask a model</a>
 # <a class="md-button" href="minidepth.zip">Get the code</a>
-# <a class="md-button" href="how-to/kaggle.md">Kaggle</a>
+# <a class="md-button" href="how-to/kaggle.md">Train it on Kaggle</a>
 # </p>
 
 # %% tags=["hide"]
@@ -23,7 +24,8 @@ import matplotlib.pyplot as plt
 from studies import verdicts
 from studies.ring_runs import draw_learned, staircase
 
-learned = draw_learned("one more application, one more step", staircase())
+title = "each further application adds one step:\nruns that learned it"
+learned = draw_learned(title, staircase())
 plt.gca().set_xlabel("times that the same layer is applied")
 plt.show()
 not_all = {(3, 4): 6, (4, 5): 5}  # steps, applications: as the text says
@@ -36,40 +38,38 @@ written = verdicts.stored()["ring-written", "2 layers"]
 assert len(written) == 6 and min(run[7] for run in written.values()) >= verdicts.LEARNED
 
 # %% [markdown]
-# What to see: one application learns nothing, and every further one adds a step, the fourth and the
-# fifth not in every run. Each cell says how many training runs learned that many steps: at least
-# 0.9 of the questions right, on rings that were never trained on. All columns have the same number
-# of weights and are trained in the same way, and what each would learn [had been written
-# down](results/ring/staircase.md) before the runs. (Right of the orange line theory knows a way.)
-# Inside, the model [walks along the ring](tutorials/18_one_more_step.md), one letter per
-# application.
+# What to see: applied once, the layer learns nothing; each further application adds one step,
+# though the fourth and the fifth not in every run. Each cell counts the training runs that learned
+# that many steps, that is, answered at least 0.9 of the questions on rings they had never seen.
+# Every column has the same number of weights and the same training, in which longer questions join
+# as a run learns the shorter ones, and we [wrote down](results/ring/staircase.md) what to expect
+# before the runs. Right of the orange line, a way to do it is known. Inside, the model [walks along
+# the ring](tutorials/18_one_more_step.md), one letter per application.
 #
 # - **More parameters did not help.** A wide layer that has the parameters of four layers, applied
 #   once, only guesses.
-# - **Layers with weights of their own** [get less far](tutorials/19_another_layer.md) in the same
-#   training than the same layer applied again.
-# - **Training has to find what depth makes possible.** This is the fifth way of training that we
-#   tried. With the four before it, three applications learned two steps in five, eight, five and
-#   ten of ten runs, where [we had predicted nine](tutorials/12_rings.md).
+# - **Layers with weights of their own** [learned fewer steps](tutorials/19_another_layer.md) in the
+#   same training than the same layer applied again.
+# - **Depth makes it possible; training has to find it.** This was our fifth way of training. In the
+#   first four, three applications learned two steps in five, eight, five and ten of ten runs; we
+#   [had predicted nine](tutorials/12_rings.md).
 # - **With the steps written out, few layers are enough.** On small problems two layers answer [as
 #   many as twelve](tutorials/16_depth_or_time.md) that train for the same CPU time, and learn them
 #   sooner. What helps is that they can [read what they wrote](tutorials/14_written_steps.md).
 #
-# All this began with a [published experiment](tutorials/04_logs.md): one Transformer layer and
-# twelve, trained on the same chain-of-thought text. Its training loss was lower with twelve layers,
-# and its report concluded that depth helps reasoning. But with twelve layers the validation loss
-# ended *higher*. There was one seed, no answer was checked, and the deeper model had twelve times
-# the parameters in its blocks. The article about it names the single seed and the extra parameters
-# as caveats, and proposes controls. [Here are those controls](tutorials/05_caveats.md), at a small
-# size, with what was missing: answers to held-out problems, several seeds, and runs in which depth
-# and parameter count vary independently. And here is [the experiment
-# itself](tutorials/20_same_text.md), small, with five depths and five seeds each: where the text is
-# read twenty times, deeper models predict new text better; where a quarter of it is read eighty
-# times, twelve layers predict new text worse than one.
+# It began with a [published experiment](tutorials/04_logs.md): one layer against twelve on the same
+# chain-of-thought text. Twelve layers ended with the lower training loss, and its report concluded
+# that depth helps reasoning. But their validation loss ended *higher*, there was one seed, and no
+# answer was checked. An article on the runs named the seed and the extra parameters as caveats, and
+# proposed controls. [We ran those](tutorials/05_caveats.md), small, with several seeds and checked
+# answers. In [a small copy of the training](tutorials/20_same_text.md), where a text is read twenty
+# times, deeper models predict new text better; where a quarter of it is read eighty times, twelve
+# layers do worse than one.
 #
 # ## Two commands
 #
-# On a laptop without a GPU, on Python 3.10 or newer, from the project's folder:
+# On a laptop without a GPU, with Python 3.10 or newer: [download the project](minidepth.zip),
+# unpack it, and in its folder run
 #
 # ```
 # pip install -r requirements.txt
@@ -88,8 +88,9 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= verdicts
 # 4. [The logs](tutorials/04_logs.md): the published claim against its own logs.
 # 5. [Depth, parameters, memorisation](tutorials/05_caveats.md): the controls that tell them apart.
 # 6. [Depth by itself](tutorials/12_rings.md): one step and two, what we had predicted, and what it
-#    took to train it. Then [One more application, one more step](tutorials/18_one_more_step.md):
-#    the runs behind the figure above, and what the model does inside.
+#    took to train it.
+# 7. [One more application, one more step](tutorials/18_one_more_step.md): the runs behind the
+#    figure above, and what the model does inside.
 #
 # ## Further reading
 #
