@@ -161,8 +161,9 @@ def read_file(path):
             return pyarrow.parquet.read_table(path).to_pylist()
         with open(path, encoding="utf-8-sig", errors="surrogateescape") as f:
             text = f.read()
-        if odd := re.search("[\0\udc80-\udcff]", text):  # UTF-16 has NULs, other bytes are these
-            raise ValueError(f"character {odd.start() + 1} is not text in UTF-8; save it as UTF-8")
+        if odd := re.search("[\0\udc80-\udcff]", text):  # bytes that are not UTF-8 are these
+            what = "a NUL; leave it out or, of UTF-16," if odd[0] == "\0" else "not text in UTF-8;"
+            raise ValueError(f"character {odd.start() + 1} is {what} save it as UTF-8")
     if path.endswith(".txt"):  # a row is a paragraph, or a line where there is only one
         parts = [part for part in re.split(r"\n\s*\n", text) if part.strip()]
         if len(parts) < 2:

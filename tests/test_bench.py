@@ -160,7 +160,8 @@ def test_each_step_waits_for_its_turn():
         ("--bench --against gpt2 --n_layers 2 --n_heads 2,4", "cannot express n_heads"),
     ],
 )
-def test_what_cannot_be_compared_is_one_line(line, words, capsys):
+def test_what_cannot_be_compared_is_one_line(line, words, capsys, monkeypatch):
+    monkeypatch.setattr(bench, "first_batch", lambda *a: pytest.fail("it reads the data first"))
     assert train.main(["--preset", "report", *line.split()]) == 2
     err = capsys.readouterr().err
     assert words in err and err.count("\n") == 1

@@ -26,7 +26,7 @@ def test_transformers_loads_the_export_and_says_the_same(tiny, data, tmp_path, t
     ours = md.generate(run.model, x, 10, temperature=0)
     theirs = model.generate(x, max_new_tokens=10, do_sample=False, pad_token_id=0)
     assert torch.equal(ours, theirs)
-    with pytest.raises(ValueError, match="is not empty"):
+    with pytest.raises(ValueError, match="is no empty folder"):
         export.export_hf(run.dir, out)
     text = pipeline("text-generation", model=out, tokenizer=out)("Go", max_new_tokens=2)
     assert text[0]["generated_text"].startswith("Go")

@@ -255,12 +255,12 @@ def bench(m, t, against=None):
     """Measure and print; ValueError for what cannot be compared."""
     if against not in (None, "gpt2"):
         raise ValueError(f"--against {against!r} is unknown; give gpt2")
-    tokens, targets, words = first_batch(m, t)
-    m = dataclasses.replace(m, vocab_size=m.vocab_size or words)
     if against:
         export.check_gpt2(m)
     if t.compile:
         compiling.check(t)
+    tokens, targets, words = first_batch(m, t)
+    m = dataclasses.replace(m, vocab_size=m.vocab_size or words)
     device = md.pick_device(t.device)
     half = md.pick_precision(t.precision, device)
     print(f"{device_fact(t)}; {m.vocab_size:,} words")

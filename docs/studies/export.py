@@ -83,8 +83,8 @@ def export_hf(run_dir, out_dir):
     """Write a folder that `transformers` loads as GPT-2, without our code; with its tokenizer,
     where the run has one. ValueError for a folder that is not empty, or what GPT-2 has not."""
     model, tokenizer = md.load(run_dir)
-    if os.path.exists(out_dir) and os.listdir(out_dir):
-        raise ValueError(f"{out_dir} is not empty; choose another folder for the export")
+    if os.path.lexists(out_dir) and not (os.path.isdir(out_dir) and not os.listdir(out_dir)):
+        raise ValueError(f"{out_dir} is no empty folder; choose another one for the export")
     to_gpt2(model).save_pretrained(out_dir)
     if tokenizer is not None:  # a depth task has none
         tokenizer.save_pretrained(out_dir)
