@@ -225,20 +225,23 @@ def test_a_dead_process_ends_the_other_with_a_message_and_one_process_goes_on(tw
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there is no SIGTERM here")
-def test_a_process_that_waits_for_another_one_ends_when_it_is_told(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_process_that_waits_for_another_one_ends_when_it_is_told(number, tmp_path):
     """The other may never come, and PyTorch waits half an hour for it."""
     told = dict(RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
     command = [sys.executable, "-u", os.path.join(ROOT, "train.py"), "--preset", "laptop"]
     command += ["--max_rows", "60", "--out_dir", str(tmp_path), "--name", "a"]
     environment = os.environ | told | dict(OMP_NUM_THREADS="1")
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    listening = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
+    pipes = dict(stdout=subprocess.PIPE, text=True, preexec_fn=listening)
+    process = subprocess.Popen(command, env=environment, **pipes)
     try:
         while not process.stdout.readline().startswith("data embedded"):
             assert process.poll() is None
         time.sleep(2)  # now it waits
         assert process.poll() is None
-        process.terminate()
-        assert process.wait(timeout=60) == -signal.SIGTERM
+        process.send_signal(number)
+        assert process.wait(timeout=60) == -number
     finally:
         process.kill()
         process.stdout.close()

@@ -83,6 +83,21 @@ def noted_signals(twice=False):
 
 
 @contextlib.contextmanager
+def ended_by_ctrl_c():
+    """While active, Ctrl-C ends this process as SIGTERM does. Python would note it and raise
+    KeyboardInterrupt once PyTorch comes back, which may wait half an hour for another process."""
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGINT) != signal.default_int_handler:
+        yield  # ignored, as under nohup, or handled by somebody else
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextlib.contextmanager
 def connected(t):
     """Let the processes of torchrun find one another; while active, the loss of another one is told
     in a line: ConnectionError. Signals are noted within, not around it: a process that waits for
@@ -95,7 +110,8 @@ def connected(t):
     new_group = not torch.distributed.is_initialized()
     try:
         if md.processes()[1] > 1:
-            md.connect(md.pick_device(t.device))
+            with ended_by_ctrl_c():
+                md.connect(md.pick_device(t.device))
         yield
         if new_group and torch.distributed.is_initialized():
             torch.distributed.destroy_process_group()
