@@ -6,7 +6,7 @@
 # **Time** 5 to 15 s: nothing is trained here, the runs took hours and are stored.<br>
 # **Needs** [The logs](04_logs.md).
 #
-# The report compared one layer with twelve. Twelve have three things that one has not:
+# The report compared one layer with twelve. Twelve have three things that one does not:
 #
 # - **depth**: what one look finds can direct the next;
 # - **parameters**: there are 12 times as many in the blocks;
@@ -41,7 +41,7 @@ import statistics
 import matplotlib.pyplot as plt
 from scipy.stats import ttest_ind, ttest_rel
 
-from studies import budget, parts, results, verdicts
+from studies import budget, figures, parts, results, verdicts
 
 study = results.summary("depth")
 print(study["command"])
@@ -51,27 +51,22 @@ runs = {}
 for run in study["runs"]:
     runs.setdefault(run["labels"]["model"], []).append(run)
 # a fifth row: the wide layer at one other setting, which is better for its width
-runs["1 wide layer, tuned"] = [
-    results.result(run) for run in sorted((results.RESULTS / "depth-wide").glob("*"))
-]
+folders = sorted((results.RESULTS / "depth-wide").glob("*"))
+runs["1 wide layer, tuned"] = [results.result(folder) for folder in folders]
 for model, found in runs.items():
     mean, half = results.interval([run["accuracy"] for run in found])
-    first = found[0]
-    print(
-        f"{model:18} {first['params_total']:8,} parameters, depth {first['depth']:2}: "
-        f"accuracy {mean:.3f} ± {half:.3f}, n = {len(found)}"
-    )
+    size, depth = found[0]["params_total"], found[0]["depth"]
+    print(f"{model:18} {size:8,} parameters, depth {depth:2}:", end=" ")
+    print(f"accuracy {mean:.3f} ± {half:.3f}, n = {len(found)}")
 
 # %%
 figure, axes = plt.subplots(figsize=(4.6, 3.8))
-for number, (_model, found) in enumerate(runs.items()):
+for x, (model, found) in enumerate(runs.items()):
     values = [run["accuracy"] for run in found]
-    mean, half = results.interval(values)
-    axes.plot([number] * len(values), values, "o", color=f"C{number}", alpha=0.6)
-    axes.errorbar(number + 0.15, mean, half, fmt="_", color=f"C{number}", capsize=3)
+    figures.draw_dots(axes, x, values, figures.color_of(model))
 guess = study["runs"][0]["guess"]
 axes.axhline(guess, color="C5", linestyle=":")
-axes.annotate("guessing", (0.5, guess + 0.02), ha="center")
+axes.annotate("guessing", (3.6, guess - 0.02), ha="center", va="top")
 short = [model.replace(", ", ",\n").replace("wide ", "wide\n") for model in runs]
 axes.set_xticks(range(len(runs)), short)
 axes.set(ylabel="accuracy on 600 held-out problems", ylim=(-0.03, 1.1))
@@ -91,13 +86,13 @@ plt.show()
 #
 # ## Ten differences, five seeds
 #
-# Here is every pair of models, for accuracy and for loss; a lower loss is better. The interval is
-# Student's. In the rows marked *paired*, where the runs of the two models go together by seed (a
-# correlation of 0.5 or more), it is that of the five differences seed by seed; in the others, that
-# of two separate groups (Welch's). [*p*](13_seeds.md#how-many-runs) is of the exact permutation
-# test: of all ways to divide the ten runs into two groups of five, the share in which the means
-# differ at least as much. It is not paired, since five pairs cannot give less than 0.0625 (exercise
-# 2). *Holm* is p corrected for ten comparisons by Holm's method, in each measure by itself.
+# Below is every pair of models, for accuracy and for loss (lower is better). *Mean* is the
+# difference of the two means, with its 95 % interval. If the runs of two models rise and fall
+# together by seed (a correlation of 0.5 or more), the interval is taken from the five differences,
+# and the row is marked *paired*; otherwise from the two groups (Welch's).
+# [*p*](13_seeds.md#how-many-runs) is from an exact permutation test: divide the ten runs into two
+# groups of five in every way, and count how often the means differ at least this much. *Holm* is
+# that p, corrected for ten comparisons.
 
 # %%
 one, loop, deep = "1 layer", "1 layer, 12 times", "12 layers"
@@ -134,15 +129,13 @@ for metric in ("accuracy", "val_loss"):
 # models do not overlap at all. So five seeds can decide one comparison that was named before the
 # runs, but not ten. Six seeds could.
 #
-# The main one for us is *looped - 1 layer* in accuracy, which the looped layer is here for. But no
-# file named it before the runs, so its p of 0.0079 is not that of a planned test. Its loss is lower
-# as well, but there the runs overlap, the interval contains 0, and p is 0.095.
+# The main one for us is *looped - 1 layer* in accuracy. But no file named it before the runs, so
+# its p of 0.0079 is not that of a planned test. Its loss is lower as well, but there the runs
+# overlap, the interval contains 0, and p is 0.095.
 #
-# Interval and p can disagree. Each looped run answers more than each tuned wide one (0.327 to
-# 0.585, 0.273 to 0.310), so p is 0.0079. The interval of this +0.119 still contains 0: it takes
-# runs to scatter like a bell curve, and these hardly do. In loss the two overlap (p = 0.37). Only
-# seeds can be drawn again here, not problems: the logs do not say which problems a run answered.
-# (The box below pairs by seed.)
+# The interval and p can disagree. Every looped run answers more than every tuned wide one (0.327 to
+# 0.585 against 0.273 to 0.310), so p is 0.0079. Yet the interval of this +0.119 contains 0, because
+# Welch's method assumes that runs scatter like a bell curve. In loss the two overlap (p = 0.37).
 #
 # The five looped runs also differ in what they learned. Three learned nothing but orderings, one
 # learned look-ups in full, and one learned them in part:
@@ -155,15 +148,17 @@ def family(run, name):
     return statistics.mean(shares[f"{name} {k}"] for k in (1, 2, 3))
 
 
-families = ("chain", "lookup", "order")
-paths = sorted((results.RESULTS / "depth" / "runs").glob("*_n_loops-12_*"))
-looped = [results.result(path) for path in paths]
+looped = [run for run in results.stored_runs("depth") if run["n_loops"] == 12]
 for run in looped:
-    shares = (f"{name} {family(run, name):.2f}" for name in families)
+    shares = (f"{name} {family(run, name):.2f}" for name in figures.FAMILY_COLORS)
     print(f"{loop}, seed {run['seed']}:", *shares)
 
+# %% [markdown]
+# Suppose you had one run of each model. Draw a seed and see what you would have concluded.
+
 # %% tags=["hide"]
-parts.show("seeds", parts.seeds(), "To draw one seed after another needs JavaScript.")
+said = "Without JavaScript: the dots of Figures 1 and 2 are these runs."
+parts.show("seeds", parts.seeds(), said)
 
 # %% [markdown]
 # ## More layers, more right answers?
@@ -178,30 +173,31 @@ for depth, found in by_depth.items():
     mean, half = results.interval([run["accuracy"] for run in found])
     print(f"{depth:2} layers: accuracy {mean:.3f} ± {half:.3f}, n = {len(found)}")
 
-_, left = plt.subplots(figsize=(3.4, 3.4))
-_, right = plt.subplots(figsize=(3.4, 3.4))
+
+# %%
+_, first = plt.subplots(figsize=(3.4, 3.4))
+_, second = plt.subplots(figsize=(3.4, 3.4))
 for depth, found in by_depth.items():
-    left.plot([depth] * len(found), [run["accuracy"] for run in found], "o", color="C0", alpha=0.6)
-left.set_title("deeper models answer more", fontsize=11)
+    values, color = [run["accuracy"] for run in found], figures.color_of(f"{depth} layers")
+    first.plot([depth] * len(found), values, "o", color=color, alpha=0.6)
 options = dict(xlabel="layers", xticks=list(by_depth), ylim=(0, 1.03))
-left.set(ylabel="accuracy, all problems", **options)
+first.set(title="deeper models answer more", ylabel="accuracy, all problems", **options)
 by_family = {}
-for number, name in enumerate(families):
+for name, color in figures.FAMILY_COLORS.items():
     shares = [[family(run, name) for run in found] for found in by_depth.values()]
     by_family[name] = shares
-    means = [statistics.mean(row) for row in shares]
-    right.plot(list(by_depth), means, "o-", color=f"C{number}", label=name)
-right.set_title("some runs with 8 and 12 layers learn chains", fontsize=11)
-right.set(ylabel="mean accuracy of a family", **options)
-right.legend()
+    second.plot(list(by_depth), [*map(statistics.mean, shares)], "o-", color=color, label=name)
+second.set(title="some runs with 8 and 12\nlayers learn chains", **options)
+second.set_ylabel("mean accuracy of a family")
+second.legend()
 plt.show()
 
 # %% [markdown]
-# What to see: deeper models answer more, and two layers already answer more than one. On the left
-# each dot is one run, with five seeds per depth; on the right are the means over the seeds for each
-# family. Within these 800 steps chains are answered (above 0.9) in three of five runs with eight
-# layers, in three with twelve, and in none with fewer. Look-ups are answered in one run with four
-# layers, in one with eight and in two with twelve.
+# What to see: deeper models answer more, and two layers already answer more than one. In the first
+# panel each dot is one run, with five seeds per depth; in the second are the means over the seeds
+# for each family. Within these 800 steps chains are answered (above 0.9) in three of five runs with
+# eight layers, in three with twelve, and in none with fewer. Look-ups are answered in one run with
+# four layers, in one with eight and in two with twelve.
 #
 # A run learns a family rather suddenly, at a time that [depends on luck](13_seeds.md), and after
 # 800 steps not every run has got there. So a mean over these runs says how often a model gets there
@@ -214,48 +210,54 @@ plt.show()
 #
 # ## What the evidence says
 #
-# On these problems, at width 64, in 800 steps, and as hints, since no corrected p is below 0.05:
+# These are hints, not findings: no corrected p is below 0.05. At width 64, on these problems:
 #
 # - **Depth seems to help, with the same parameters, at equal steps.** Each looped run answers more
 #   than each run of one layer: +0.193, with a paired interval from +0.085 to +0.300, p = 0.0079
 #   alone and 0.079 corrected. But each of its steps costs what one of twelve layers costs. At
 #   [equal CPU time](16_depth_or_time.md), with other settings, it is not ahead: -0.116, with an
-#   interval from -0.347 to +0.115 (n = 6, not paired), p = 0.23. With settings of its own it is, in
-#   six runs of six. We had said that depth *helped*, and that six of the ten differences stay below
-#   0.05 once corrected. That was from paired t-tests.
+#   interval from -0.347 to +0.115 (n = 6, not paired), p = 0.23. At its own settings it is, in 6 of
+#   6.
 # - **Parameters alone did not do it.** The wide layer has as many as twelve layers, and none of its
 #   ten runs, tuned or not, reaches the lowest of twelve layers. Each looped run answers more than
-#   each tuned wide one (p = 0.0079 alone, 0.079 corrected). We had said that these runs do not tell
-#   which of the two is better. That was from a paired interval. And our first home page had
-#   parameters helping little and depth most, which fell at equal CPU time: there two layers do
-#   [what twelve do](16_depth_or_time.md).
+#   each tuned wide one (p = 0.0079 alone, 0.079 corrected).
 # - **Perhaps depth and parameters do more together.** Twelve layers answer 0.300 more than the
-#   looped layer (p = 0.024 alone, 0.079 corrected). We had said that they *do*. That was from an
-#   interval that was not corrected.
-#
+#   looped layer (p = 0.024 alone, 0.079 corrected).
+
+# %% [markdown] tags=["fell"]
+# - We had said that depth *helped*, and that six of the ten differences stay below 0.05 once
+#   corrected. That was from paired t-tests.
+# - We had said that these runs do not tell whether the looped layer or the tuned wide one is
+#   better. That was from a paired interval.
+# - We had said that depth and parameters *do* more together, from an uncorrected interval.
+# - Our first home page had parameters helping little and depth most, which fell at equal CPU time:
+#   there two layers do [what twelve do](16_depth_or_time.md).
+# - We had said that memory did not make these differences. These runs cannot rule it out.
+
+# %% [markdown]
 # Is the last gap, 0.412 against 0.713, a matter of training? Saunshi et al. (2025, [arXiv
 # 2502.17416](https://arxiv.org/abs/2502.17416)) report that on addition a looped layer does about
-# as well as twelve layers. These runs cannot tell: the looped layer was not tuned. With newer
-# settings and at equal CPU time, [one tuned by itself](16_depth_or_time.md#at-their-own-best)
-# answers 0.845 to 0.938, instead of 0.322 to 0.797 with the settings of twelve layers, which answer
-# 0.998 or more. So there most of the gap was training, and a small one is left.
+# as well as twelve layers. Here it was not tuned. With newer settings and at equal CPU time, [one
+# tuned by itself](16_depth_or_time.md#at-their-own-best) answers 0.845 to 0.938, not 0.322 to
+# 0.797, and twelve layers 0.998 or more. So there most of it was training, not all.
 #
 # On problems made for the purpose, with predictions written first, the same comparison is sharper:
 # [Depth by itself](12_rings.md). Nothing here says that it holds for chain-of-thought text written
 # by people, at the report's size, after longer training, or with another recipe. The test was also
 # softer than [today's](../reference/problems.md): only about 480 of the 600 problems were
-# different, and some were training problems in other words, for example an ordering with its pairs
-# swapped. This was the same for all models. The settings of this page are the preset `depth`.
+# different, and some were training problems in other words, as an ordering with its pairs swapped.
 #
 # **We see no sign of memorisation.** Every model's training loss, measured without dropout, is
-# close to its validation loss. We had said that memory did not make these differences. But some
-# test problems are training problems in other words, so this cannot rule it out. In the report's
-# runs, 840 conversations read ten to twenty times, [it was different](04_logs.md).
+# close to its validation loss. But some test problems are training problems in other words, so this
+# cannot rule it out. In the report's runs, 840 conversations read ten to twenty times, [it was
+# different](04_logs.md).
 
 # %%
+print("validation minus training loss, nats per token")
 for model, found in runs.items():
-    gap, half = results.interval([run["val_loss"] - run["train_loss_eval"] for run in found])
-    print(f"{model:19} validation minus training loss: {gap:+.3f} ± {half:.3f} nats per token")
+    gaps = [run["val_loss"] - run["train_loss_eval"] for run in found]
+    mean, half = results.interval(gaps)
+    print(f"{model:19} {mean:+.3f} ± {half:.3f}")
 
 # %% [markdown]
 # ## What the word PROVED would need
@@ -279,15 +281,13 @@ accuracy = {m: [run["accuracy"] for run in found] for m, found in runs.items()}
 assert max(accuracy[wide] + accuracy[tuned]) < min(accuracy[deep])
 timed = budget.stored()
 equal = {m: [run["accuracy"] for run in timed[m]] for m in (one, loop, deep)}
-low, high, how = interval(equal[loop], equal[one])
-assert (f"{low:+.3f}", f"{high:+.3f}", how) == ("-0.347", "+0.115", "")
+assert [f"{end:+.3f}" for end in interval(equal[loop], equal[one])[:2]] == ["-0.347", "+0.115"]
 assert f"{verdicts.permutation(equal[loop], equal[one]):.2f}" == "0.23"
 own = [run["accuracy"] for run in results.stored_runs("budget-tuned/loop")]
 assert min(own) > max(equal[one]) and f"{min(equal[deep]):.3f}" == "0.998"
-groups = accuracy[loop], accuracy[tuned], own, equal[loop]
-ranges = [f"{min(group):.3f} to {max(group):.3f}" for group in groups]
-assert ranges[:2] == ["0.327 to 0.585", "0.273 to 0.310"]
-assert ranges[2:] == ["0.845 to 0.938", "0.322 to 0.797"]
+for found, said in ((accuracy[loop], "0.327 to 0.585"), (accuracy[tuned], "0.273 to 0.310"),
+                    (own, "0.845 to 0.938"), (equal[loop], "0.322 to 0.797")):  # fmt: skip
+    assert f"{min(found):.3f} to {max(found):.3f}" == said
 for name, often in (("chain", [0, 0, 0, 3, 3]), ("lookup", [0, 0, 1, 1, 2])):
     assert [sum(share > 0.9 for share in row) for row in by_family[name]] == often
 look_ups = sorted(family(run, "lookup") for run in looped)
@@ -373,7 +373,7 @@ assert 2 / 2**5 > 0.05 > 2 / 2**6
 
 # %% tags=["answer"]
 other = results.summary("attention-sweep")
-print(other["command"])
+print(*other["command"].split(" --"), sep="\n    --")
 attention = {}
 for run in other["runs"]:
     attention.setdefault(int(run["labels"]["n_layers"]), []).append(run)
