@@ -882,6 +882,27 @@ class Run:
     def finished(self):
         return self.now["step"] >= self.t.steps
 
+    def start(self, resume, command, say):
+        """Begin the run's folder, or go on from what it holds; ValueError if that is all done."""
+        if resume and os.path.exists(self.folder.file("config.json")):
+            self.folder.restore(self.take, say)
+        elif self.first:
+            self.folder.begin(command, self.device)
+        check_same_step(self.now["step"], self.device, self.dir)
+        if self.finished:
+            if self.first:  # it lacks a line if the run died after its last checkpoint
+                self.folder.write_log(self.log)
+            steps = self.t.steps
+            raise ValueError(f"{self.dir} is finished: {steps} of {steps} steps are done")
+
+    def last_words(self):
+        """What is said of the run when its training ends, for now or for good."""
+        if not self.finished:
+            go_on = f"go on with: python train.py --resume {shlex.quote(self.dir)}"
+            return f"Stopped after step {self.now['step']}; {go_on}"
+        loss, seconds = self.log[-1]["train_loss"], self.log[-1]["seconds"]
+        return f"Done. Final train loss: {loss:.4f} | total time {seconds:.0f}s"
+
     def save(self):
         """Keep what the run is after a step. All processes call this alike: with --fsdp each has a
         part of every weight; the first one writes."""
@@ -1002,15 +1023,7 @@ def train(
     os.makedirs(folder, exist_ok=True)
     lock = locked(folder) if run.first else contextlib.nullcontext()
     with lock, tqdm(total=t.steps, disable=silent or None) as bar:
-        if resume and os.path.exists(run.folder.file("config.json")):
-            run.folder.restore(run.take, say)
-        elif run.first:
-            run.folder.begin(command, run.device)
-        check_same_step(run.now["step"], run.device, folder)
-        if run.finished:
-            if run.first:  # it lacks a line if the run died after its last checkpoint
-                run.folder.write_log(run.log)
-            raise ValueError(f"{folder} is finished: {t.steps} of {t.steps} steps are done")
+        run.start(resume, command, say)
         bar.update(run.now["step"])
         for step in range(run.now["step"], t.steps):
             # everything random in a step is a function of (seed, step): nothing to store
@@ -1036,12 +1049,8 @@ def train(
         if run.first and world > 1 and t.fsdp:  # the first goes on alone, and has only its part
             run.model, _ = load(folder)
         run.model.eval()
-        if not run.finished:
-            go_on = f"go on with: python train.py --resume {shlex.quote(folder)}"
-            say(f"Stopped after step {run.now['step']}; {go_on}")
-        elif run.first:
-            loss, seconds = run.log[-1]["train_loss"], run.log[-1]["seconds"]
-            say(f"Done. Final train loss: {loss:.4f} | total time {seconds:.0f}s")
+        if run.first:
+            say(run.last_words())
         return run
 
 
