@@ -156,12 +156,16 @@ def draw_depths(runs, title):
     import matplotlib.pyplot as plt
 
     depths = {1: "1 layer"} | {n: f"{n} layers" for n in (2, 4, 8, 12)}
-    groups, color = [runs[model] for model in depths.values()], figures.color_of("12 layers")
+    deep = figures.color_of("12 layers")
     _, axes = plt.subplots(figsize=(4.6, 3.8))
     for metric, what in (("val_loss", "new text"), ("train_loss_eval", "training text")):
-        figures.draw_points(axes, list(depths), groups, metric, True, color, None)
-        mean, _ = results.interval([run[metric] for run in groups[-1]])
-        figures.name_end(axes, 12.5, mean, what, color)
+        means = []
+        for n, model in depths.items():
+            found, color = runs[model], figures.color_of(model)
+            figures.draw_points(axes, [n], [found], metric, False, color, None)
+            means.append(results.interval([run[metric] for run in found])[0])
+        axes.plot(list(depths), means, color=deep, zorder=1)
+        figures.name_end(axes, 12.5, means[-1], what, deep)
     axes.set(xscale="log", xlim=(0.85, 42), xlabel="layers", title=title)
     axes.set_xticks(list(depths), list(depths))
     axes.set_xticks([], minor=True)
