@@ -4,6 +4,7 @@ A damaged folder is refused in one line, or gives what the whole one gives, bit 
 mode, `pytest -m long tests/test_damage.py`, flips twenty times as many bits, and kills processes.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -434,9 +435,60 @@ def test_only_what_write_file_left_is_removed(tmp_path):
         assert sorted(os.listdir(tmp_path)) == [".lock", "a.tmp.txt", "notes.tmp"]
 
 
+def killed_after(seconds, act):
+    """Whether act(), in a process of its own, was killed so many seconds after it began, and had
+    not ended by then."""
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(ValueError):  # finished before
+            act()
+        os._exit(0)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1] == signal.SIGKILL
+
+
+def kill_at_random(folder, n):
+    """Kill training n times, each run up to three times, and compare what comes of it."""
+    text = md.load_data(md.configs("laptop", **SMALL)[1], 80)
+
+    def train(name):
+        values = SMALL | dict(out_dir=folder, name=name)
+        return md.train(*md.configs("laptop", **values), data=text, resume=True)
+
+    train("first")  # imports what it needs
+    began = time.perf_counter()
+    whole = train("whole")
+    most, draw, kills, runs = time.perf_counter() - began, random.Random(), 0, 0
+    while kills < n:
+        name, runs = f"run-{runs}", runs + 1
+        for _ in range(3):
+            kills += killed_after(draw.uniform(0, most), lambda: train(name))
+        with contextlib.suppress(ValueError):  # it died when it had just written its last line
+            train(name)
+        run = os.path.join(folder, name)
+        assert same_weights(md.load(run)[0].state_dict(), whole.model.state_dict()), name
+        assert timeless(results.read_log(run)) == timeless(whole.log), name
+        left = set(os.listdir(run)) - set(os.listdir(whole.dir))
+        assert left <= {"state.previous.pt"}, left
+    print(kills, "kills of", runs, "runs")
+
+
+@pytest.mark.skipif(not POSIX, reason="kills as POSIX does")
+def test_fifty_kills_at_random_moments_lose_nothing(tmp_path):
+    """In a fresh process with one thread, which can divide itself in two as often as it likes."""
+    code = f"import test_damage; test_damage.kill_at_random({str(tmp_path)!r}, 50)"
+    path = os.pathsep.join(sys.path)
+    environment = os.environ | dict(OMP_NUM_THREADS="1", PYTHONPATH=path)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "kills of" in done.stdout
+
+
 @pytest.mark.long
 @pytest.mark.skipif(not POSIX, reason="kills as POSIX does")
-def test_kills_at_random_moments_lose_nothing(tmp_path):
+def test_kills_of_the_command_at_random_moments_lose_nothing(tmp_path):
     root = os.path.dirname(os.path.abspath(md.__file__))
     flags = "--n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --steps 300 --warmup_steps 2"
     flags += " --eval_every 20 --save_every 3 --max_rows 200 --eval_problems 0 --watch_problems 0"
