@@ -16,6 +16,32 @@ import pytest
 
 pytest.importorskip("mkdocs_jupyter", reason="mkdocs-jupyter is not installed")
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+WIDE, LONG = 84, 88  # columns of code or output that fit beside the menu; lines that are read
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("docs/tutorials/*.py")), ids=lambda p: p.stem)
+def test_the_code_that_a_page_shows_is_narrow_and_short(path):
+    """Folded code may be wider and counts as none. Of what is printed, what was kept is measured,
+    but for the source of the library, which has lines of 100."""
+    import jupytext
+
+    import hooks
+
+    cells = [cell for cell in jupytext.read(path).cells if cell.cell_type == "code"]
+    tags = [set(cell.metadata.get("tags", ())) for cell in cells]
+    lines = []
+    for cell, its in zip(cells, tags):
+        assert not (hooks.machinery(cell) and "hide" in its), "it is folded, not hidden"
+        if not hooks.machinery(cell) and not its & {"hide", *hooks.FOLDS}:
+            lines += cell.source.split("\n")
+    wide = [line for line in lines if len(line) > WIDE]
+    assert not wide and len(lines) <= LONG, (len(lines), wide)
+    file = load(ROOT).kept([path])[path]
+    if not file.exists():
+        return
+    for its, shown in zip(tags, json.loads(file.read_text())["shown"]):
+        text = "".join(each.get("text", "") for each in shown)
+        assert "python" in its or not [line for line in text.split("\n") if len(line) > WIDE]
 
 
 def load(folder):

@@ -24,10 +24,6 @@
 # order, and the model has to answer each one. Here is one sequence:
 
 # %%
-import contextlib
-import io
-import tempfile
-
 import matplotlib.pyplot as plt
 
 import minidepth as md
@@ -56,17 +52,19 @@ print("answers: ", "     ".join(right))
 # With two layers, each answer first looks one place back and copies the question that stands there.
 # Then, in the second layer, the query looks for an answer that *carries* the query's own question,
 # and fetches it. Copy, then match: the attention head that does the matching is known as an
-# *induction head*. All this is an argument about the easiest way. It is not a lower bound, that is,
-# no proof of what a single layer would need; for a related task there is one, [arXiv
+# *induction head*. [Watch it happen](08_looking_inside.md#where-does-it-look): move a slider
+# through the training, and see the copy and the match appear.
+#
+# This is an argument about the easiest way, not a proof that one layer cannot do it. For a related
+# task there is such a proof, of what a single layer would need: [arXiv
 # 2408.14332](https://arxiv.org/abs/2408.14332).
 
 # %% [markdown]
 # ## Train both, with three seeds each
 #
 # The preset `tasks` is attention alone (no feed-forward part), width 64, 64 sequences per step. We
-# also train a third model, to meet an objection: two layers do not only have more depth than one,
-# they also have more parameters. `width_matched()` widens one layer until it has as many parameters
-# as two.
+# also train a third model, to meet an objection: two layers have more parameters than one, not only
+# more depth. `width_matched()` widens one layer until it has as many parameters as two.
 
 # %%
 one, _ = tasks.configs("icqa", n_layers=1, vocab_size=32)
@@ -74,36 +72,36 @@ two, _ = tasks.configs("icqa", n_layers=2, vocab_size=32)
 wide = depth.width_matched(one, md.parameters(two)["total"])
 models = {"1 layer": one, "2 layers": two, "1 wide layer": wide}
 for name, m in models.items():
-    print(f"{name:13} d_model {m.d_model:3}  {md.parameters(m)['total']:,} parameters")
+    total = md.parameters(m)["total"]
+    print(f"{name:13} d_model {m.d_model:3}  {total:,} parameters")
 
 
 # %%
 def accuracies(m, seed, steps=200):
     """[(step, share of answers right on 1,000 fresh sequences)] of one run."""
-    with tempfile.TemporaryDirectory() as folder:
-        _, t = tasks.configs("icqa", seed=seed, steps=steps, eval_every=25, out_dir=folder)
-        with contextlib.redirect_stdout(io.StringIO()):  # what it prints is for another page
-            run = md.train(m, t, tasks.load_data(t))
-        return [(row["step"], row["accuracy"]) for row in run.log]
+    _, t = tasks.configs("icqa", seed=seed, steps=steps, eval_every=25)
+    run = md.train(m, t, tasks.load_data(t), quiet=True)
+    return [(row["step"], row["accuracy"]) for row in run.log]
 
 
-runs = {name: [accuracies(m, seed) for seed in (0, 1, 2)] for name, m in models.items()}
+seeds = (0, 1, 2)
+runs = {name: [accuracies(m, seed) for seed in seeds] for name, m in models.items()}
 
 # %%
 final = {name: [curve[-1][1] for curve in curves] for name, curves in runs.items()}
 most = max(final["1 layer"] + final["1 wide layer"])
 figure, axes = plt.subplots(figsize=(4.6, 3.6))
-for (name, curves), marker, up in zip(runs.items(), "os^", (9, 0, -7)):
+for (name, curves), marker, up in zip(runs.items(), "os^", (21, 0, 7)):
     color = figures.color_of(name)
     for curve in curves:
         axes.plot(*zip(*curve), f"{marker}-", color=color)
     figures.name_end(axes, 200, sum(final[name]) / 3, name, color, up)
 guess, shortcut = tasks.TASKS["icqa"].chance()
-lines = (guess, "guessing, 1 in 16", 100, -0.06), (shortcut, "any shown, 1 in 8", 0, 0.04)
-for value, what, x, up in lines:
-    axes.axhline(value, color="C5", linestyle="--")
-    axes.annotate(what, (x, value + up))
-axes.set(xlim=(-5, 300), xticks=range(0, 201, 50), ylim=(-0.04, 1.03))
+lines = (guess, "guessing, 1 in 16", -9), (shortcut, "any shown, 1 in 8", -7)
+for value, what, up in lines:
+    axes.plot((-5, 200), (value, value), "--", color="C5")
+    figures.name_end(axes, 200, value, what, "C5", up)
+axes.set(xlim=(-5, 345), xticks=range(0, 201, 50), ylim=(-0.04, 1.06))
 axes.set(xlabel="optimizer step", ylabel="accuracy on fresh sequences\n(share of 8,000 answers)")
 least = int(100 * min(final["2 layers"]))  # rounded down: 99.9 % is not 100
 axes.set_title(
@@ -126,7 +124,9 @@ for name, values in final.items():
     print(f"{name:13} {mean:.3f} ± {half:.3f}")
 gaps = [b - a for a, b in zip(final["1 wide layer"], final["2 layers"])]
 gap, half = results.interval(gaps)
-print(f"2 layers minus 1 wide layer: {gap:.3f}, 95 % interval {gap - half:.3f} to {gap + half:.3f}")
+low, high = gap - half, gap + half
+print(f"2 layers minus 1 wide layer: {gap:.3f},", end=" ")
+print(f"95 % interval {low:.3f} to {high:.3f}")
 
 # %% [markdown]
 # The intervals come from how much the seeds differ (Student's t). With only three seeds (n = 3)

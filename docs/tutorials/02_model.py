@@ -51,7 +51,8 @@ q, k, v = torch.randn(3, 2, 4, 16, 8).unbind(0)  # each (B, H, T, D)
 readable, weights = md.readable_attention(q, k, v, scale=8**-0.5)
 fused = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
 print(f"largest difference {(readable - fused).abs().max():.1e}")
-print("weights of the third token:", [round(w, 3) for w in weights[0, 0, 2, :5].tolist()])
+third = weights[0, 0, 2, :5].tolist()
+print("weights of the third token:", [round(w, 3) for w in third])
 
 # %% [markdown]
 # The third token spreads its weight over three tokens, and the later ones get exactly 0. That is
@@ -77,7 +78,8 @@ print(inspect.getsource(md.Block))
 # model's input and see which outputs change: only those from that position on.
 
 # %%
-tiny = md.ModelConfig(vocab_size=50, block_size=12, n_layers=2, n_heads=2, d_model=16, d_ff=32)
+shape = dict(n_layers=2, n_heads=2, d_model=16, d_ff=32)
+tiny = md.ModelConfig(vocab_size=50, block_size=12, **shape)
 model = md.GPT(tiny).eval()
 tokens = torch.arange(12)[None]
 changed = tokens.clone()
@@ -108,10 +110,10 @@ for L in (1, 12):
     by_hand = embedding + positions + L * block + last_norm
     counted = md.parameters(dataclasses.replace(report, n_layers=L))
     assert by_hand == counted["total"]
-    print(
-        f"{L:2} layers: {embedding:,} + {positions:,} + {L} × {block:,} + {last_norm} = {by_hand:,}"
-        f"\n           embeddings and positions: {(embedding + positions) / by_hand:.1%}"
-    )
+    print(f"{L:2} layers: {embedding:,} + {positions:,} + {L} × {block:,}", end=" ")
+    print(f"+ {last_norm} = {by_hand:,}")
+    share = (embedding + positions) / by_hand
+    print(f"           embeddings and positions: {100 * share:.1f} %")
 
 # %% [markdown]
 # The published table gives 151,936 words and 1,028 positions, but these do not lead to the
@@ -122,7 +124,8 @@ for L in (1, 12):
 # %%
 for words, positions_ in ((151_936, 1028), (151_665, 512)):
     totals = [words * C + positions_ * C + L * block + 2 * C for L in (1, 12)]
-    print(f"{words:,} words, {positions_:5,} positions:", [f"{n / 1e6:.2f} M" for n in totals])
+    both = [f"{n / 1e6:.2f} M" for n in totals]
+    print(f"{words:,} words, {positions_:5,} positions:", both)
 
 # %%
 figure, axes = plt.subplots(figsize=(4.6, 2.8))
@@ -139,7 +142,9 @@ axes.set_yticks([0, 1], ["1 layer", "12 layers"])
 axes.set(xlabel="parameters (millions)", xlim=(0, 125))
 more = counts[12]["total"] / counts[1]["total"] - 1
 times = counts[12]["blocks"] / counts[1]["blocks"]
-axes.set_title(f"{more:.0%} more parameters in total,\nbut {times:.0f} times as many in the blocks")
+axes.set_title(
+    f"{100 * more:.0f} % more parameters in total,\nbut {times:.0f} times as many in the blocks"
+)
 plt.show()
 
 # %% [markdown]
@@ -165,7 +170,8 @@ cost = {"head": 6 * embedding, "one block": 6 * block, "12 blocks": 6 * 12 * blo
 for name, operations in cost.items():
     print(f"{name:10} {operations / 1e6:6.1f} million operations per token")
 ratio = (cost["head"] + cost["12 blocks"]) / (cost["head"] + cost["one block"])
-print(f"12 layers against 1: {ratio:.2f} times the operations (attention over keys left out)")
+print(f"12 layers against 1: {ratio:.2f} times the operations", end=" ")
+print("(attention over keys left out)")
 
 # %% [markdown]
 # In both models the head does most of the work. So twelve times the depth should not cost twelve
@@ -185,8 +191,10 @@ print(inspect.getsource(md.chunked_loss))
 # %%
 targets = torch.randint(50, (1, 12))
 loss_sum, n_tokens = model(tokens, targets)
-plain = torch.nn.functional.cross_entropy(model(tokens)[0], targets[0], reduction="sum")
-print(f"{loss_sum.item():.5f} in chunks, {plain.item():.5f} at once, {n_tokens.item():.0f} tokens")
+logits = model(tokens)[0]
+plain = torch.nn.functional.cross_entropy(logits, targets[0], reduction="sum")
+print(f"{loss_sum.item():.5f} in chunks, {plain.item():.5f} at once,", end=" ")
+print(f"{n_tokens.item():.0f} tokens")
 
 # %% [markdown]
 # ## Checks of this page
@@ -236,8 +244,9 @@ assert matched.d_model == 504 and wide["blocks"] < twelve["blocks"] / 6
 
 # %% tags=["answer"]
 few = md.parameters(dataclasses.replace(report, vocab_size=2048))
-print(f"{few['embedding'] / few['total']:.1%}; {twelve['embedding'] / twelve['total']:.1%} before")
-assert 0.03 < few["embedding"] / few["total"] < 0.04
+share, before = (n["embedding"] / n["total"] for n in (few, twelve))
+print(f"{100 * share:.1f} %; {100 * before:.1f} % before")
+assert 0.03 < share < 0.04
 
 # %% [markdown]
 # 3. Set `n_loops=12` with one layer. How many parameters does the model have, and how many

@@ -33,7 +33,7 @@ from studies import figures, results
 gradient = torch.tensor([1e-3, 1e-6, 1e-8, 1e-10])
 half = gradient.half()
 scaled = (gradient * 65536).half().float() / 65536
-print("true           ", gradient.tolist())
+print("true           ", [f"{x:.1e}" for x in gradient.tolist()])
 print("in FP16        ", [f"{x:.1e}" for x in half.tolist()])
 print("scaled by 65536", [f"{x:.1e}" for x in scaled.tolist()])
 
@@ -65,19 +65,22 @@ print(inspect.getsource(md.train_step))
 
 # %%
 torch.manual_seed(0)
-small = md.ModelConfig(vocab_size=50, block_size=16, n_layers=1, n_heads=2, d_model=16, d_ff=32)
+shape = dict(n_layers=1, n_heads=2, d_model=16, d_ff=32)
+small = md.ModelConfig(vocab_size=50, block_size=16, **shape)
 model = md.GPT(small).eval()
 tokens, targets = torch.randint(50, (2, 5, 16))
-for row, length in enumerate((16, 16, 16, 5, 2)):  # the last two are short: the rest is padding
+for row, length in enumerate((16, 16, 16, 5, 2)):  # the rest of a row is padding
     targets[row, length:] = -100
 shards = [model(x, y) for x, y in zip(tokens.split(3), targets.split(3))]
 whole_sum, whole_n = model(tokens, targets)
 truth = (whole_sum.sum() / whole_n.sum()).item()
 means = [(loss.sum() / n.sum()).item() for loss, n in shards]
 mean_of_means = sum(means) / 2
-from_sums = (sum(loss.sum() for loss, _ in shards) / sum(n.sum() for _, n in shards)).item()
-print(f"targets on each GPU: {[int(n.sum()) for _, n in shards]}")
-print(f"mean of all tokens {truth:.4f}; mean of means {mean_of_means:.4f}; sums {from_sums:.4f}")
+losses, counts = zip(*((loss.sum().item(), int(n.sum())) for loss, n in shards))
+from_sums = sum(losses) / sum(counts)
+print(f"targets on each GPU: {list(counts)}")
+print(f"mean of all tokens {truth:.4f}; mean of means {mean_of_means:.4f};")
+print(f"from sums          {from_sums:.4f}")
 
 # %% [markdown]
 # So `GPT.forward` returns a loss *sum* and a token *count* for each sequence, and the division is
@@ -144,9 +147,9 @@ run = md.train(m, t)
 with open(os.path.join(run.dir, "log.jsonl"), encoding="utf-8") as f:
     last = json.loads(f.readlines()[-1])
 for key, value in last.items():
-    if not isinstance(value, dict):  # of several kinds of problems it has the accuracy of each
+    if not isinstance(value, dict):  # the accuracy of each kind of problem
         print(f"{key:18} {value}")
-print("files:", ", ".join(sorted(os.listdir(run.dir))))
+print("files:", *sorted(os.listdir(run.dir)), sep="\n  ")
 
 # %%
 figure, axes = plt.subplots(figsize=(4.6, 3.2))
@@ -156,11 +159,13 @@ for number, (key, (name, up)) in enumerate(names.items()):
     losses = [row[key] for row in run.log]
     axes.plot(at, losses, "os"[number] + "-", color=f"C{number}")
     figures.name_end(axes, at[-1], losses[-1], name, f"C{number}", up)
-axes.set(xlabel="optimizer step", ylabel="loss (nats per token)", xlim=(-4, 185), ylim=(-0.3, None))
+axes.set(xlabel="optimizer step", ylabel="loss (nats per token)", ylim=(-0.3, None))
+axes.set(xlim=(-4, 185), xticks=range(0, 121, 20))
 left = run.log[-1]["val_loss"] / run.log[0]["val_loss"]
 right, guess = last["accuracy"], last["guess"]
 axes.set_title(
-    f"loss falls to {left:.0%}; {right:.0%} of answers are right,\nguessing finds {guess:.0%}"
+    f"loss falls to {100 * left:.0f} %; {100 * right:.0f} % of answers are right,\n"
+    f"guessing finds {100 * guess:.0f} %"
 )
 plt.show()
 
@@ -181,15 +186,16 @@ plt.show()
 
 # %%
 short = dict(n_layers=1, steps=20, max_rows=500, eval_every=10, eval_problems=0)
-with contextlib.redirect_stdout(None):
-    m, t = md.configs("laptop", **short, out_dir=folder, name="straight")
-    straight = md.train(m, t)
-    asked = iter([False] * 6 + [True])
-    m, t = md.configs("laptop", **short, out_dir=folder, name="stopped")
+m, t = md.configs("laptop", **short)
+straight = md.train(m, t, quiet=True)
+m, t = md.configs("laptop", **short, out_dir=folder, name="stopped")
+asked = iter([False] * 6 + [True])
+with contextlib.redirect_stdout(None):  # a quiet run keeps no folder to go on from
     stopped = md.train(m, t, stop=lambda: next(asked))
     resumed = md.train(m, t, resume=True)
-for name, log in (("without a stop", straight.log), ("stopped after 7 steps", resumed.log)):
-    print(f"{name:22}", ", ".join(f"{row['train_loss']:.12f}" for row in log))
+for name, run_of in (("without a stop", straight), ("stopped, resumed", resumed)):
+    losses = [f"{row['train_loss']:.12f}" for row in run_of.log]
+    print(f"{name:16}", *losses)
 
 # %%
 assert half[2] == 0 and abs(scaled[2] / 1e-8 - 1) < 0.01

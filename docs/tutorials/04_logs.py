@@ -82,12 +82,12 @@ def scatter(values):
 
 late = slice(10, None)  # steps 250 to 500, 11 values
 for n in (1, 12):
-    print(
-        f"{n:2} layers: train {scatter(train[n][late]):.3f}, val {scatter(val[n][late]):.3f} nats"
-    )
+    both = scatter(train[n][late]), scatter(val[n][late])
+    print(f"{n:2} layers: train {both[0]:.3f}, val {both[1]:.3f} nats")
 final_gap = train[1][-1] - train[12][-1]
 ratio = final_gap / math.hypot(*(scatter(train[n][late]) for n in (1, 12)))
-print(f"final train gap {final_gap:.2f} nats, {ratio:.1f} times the scatter of such a difference")
+print(f"final train gap {final_gap:.2f} nats,", end=" ")
+print(f"{ratio:.1f} times the scatter of such a difference")
 
 # %% [markdown]
 # So the headline, a final train loss of 3.77 against 2.93, compares two single noisy values. Each
@@ -97,8 +97,9 @@ print(f"final train gap {final_gap:.2f} nats, {ratio:.1f} times the scatter of s
 # %%
 means = {n: statistics.mean(train[n][-5:]) for n in (1, 12)}
 gap5 = means[1] - means[12]
-print(f"last value: {train[1][-1]:.2f} against {train[12][-1]:.2f}, gap {final_gap:.2f}")
-print(f"mean of the last five: {means[1]:.2f} against {means[12]:.2f}, gap {gap5:.2f}")
+last = {n: train[n][-1] for n in (1, 12)}
+print(f"last value: {last[1]:.2f} against {last[12]:.2f}, gap {final_gap:.2f}")
+print(f"mean of five: {means[1]:.2f} against {means[12]:.2f}, gap {gap5:.2f}")
 
 # %% [markdown]
 # The direction stays: this run of twelve layers fits the training text better. The size does not:
@@ -115,7 +116,8 @@ print(f"mean of the last five: {means[1]:.2f} against {means[12]:.2f}, gap {gap5
 for what, pick in (("best", min), ("last", lambda values: values[-1])):
     a, b = pick(val[1]), pick(val[12])
     at = [steps[val[n].index(value)] for n, value in ((1, a), (12, b))]
-    print(f"{what}: {a:.4f} at step {at[0]}, {b:.4f} at step {at[1]}; 12 minus 1: {b - a:+.4f}")
+    print(f"{what}: {a:.4f} at step {at[0]}, {b:.4f} at step {at[1]};", end=" ")
+    print(f"12 minus 1: {b - a:+.4f}")
 
 # %% [markdown]
 # At the end the deeper model is 0.13 nats *worse* on text that it has not seen. And whoever picks
@@ -154,10 +156,12 @@ plt.show()
 # %%
 below = [s for s, a, b in zip(steps, train[1], train[12]) if b < a]
 above = [s for s, a, b in zip(steps, train[1], train[12]) if b > a]
-print("12 layers have the lower train loss at steps", *below)
-print("12 layers have the higher one at steps      ", *above)
+print("train loss of 12 layers against 1")
+print("lower at steps ", *below)
+print("higher at steps", *above)
 lowest = min(train[1])
-print(f"1 layer, lowest train loss {lowest:.2f}, at step {steps[train[1].index(lowest)]}")
+at = steps[train[1].index(lowest)]
+print(f"1 layer, lowest train loss {lowest:.2f}, at step {at}")
 
 # %% [markdown]
 # | the texts say | the log says |
@@ -195,7 +199,7 @@ for n, marker in ((1, "o"), (12, "s")):
             )
     if n == 1:
         figures.name_end(axes, x[-1], y[-1], "1 layer, 3 seeds", color, up=4)
-axes.set(yscale="log", xlim=(-10, 1280), xticks=range(0, 801, 200))
+axes.set(yscale="log", xlim=(-10, 1400), xticks=range(0, 801, 200))
 axes.set_yticks(
     [0.003, 0.01, 0.03, 0.1, 0.3, 1, 3], ["0.003", "0.01", "0.03", "0.1", "0.3", "1", "3"]
 )
@@ -222,9 +226,9 @@ for name in ("val_loss", "accuracy"):
               f"mean {mean:.3f} ± {half:.3f}")  # fmt: skip
 better = [b["accuracy"] - a["accuracy"] for a, b in zip(own[1], own[12])]
 gap, half = results.interval(better)
-print(
-    f"accuracy, 12 minus 1: {gap:.2f}, 95 % interval {gap - half:.2f} to {gap + half:.2f} (n = 3)"
-)
+low, high = gap - half, gap + half
+print(f"accuracy, 12 minus 1: {gap:.2f},", end=" ")
+print(f"95 % interval {low:.2f} to {high:.2f} (n = 3)")
 
 # %% [markdown]
 # The interval excludes 0, but it is so wide that it says little more. It also treats the three

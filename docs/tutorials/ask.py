@@ -7,10 +7,10 @@
 # **Time** 5 to 10 s on two CPU cores.<br>
 # **Needs** PyTorch and Matplotlib; no GPU, no network.
 #
-# The models come from `python train.py --n_layers 12` and `--n_layers 1`, on a CPU. They were
-# trained on the same problems, in the same order, for the same number of steps. Compose a problem,
-# or have one drawn at random, and let both models answer. They run here, in your browser: 0.66 MB
-# are loaded when you ask, and nothing that you do leaves the page.
+# Both models were trained on a CPU, on the same problems in the same order for the same number of
+# steps, by `python train.py --n_layers 12` and `--n_layers 1`. Compose a problem, or have one drawn
+# at random, and let both models answer. They run here, in your browser: 0.66 MB are loaded when you
+# ask, and nothing that you do leaves the page.
 #
 # <div class="part ask-the-models" data-models="../../results/ask"><p>This part needs JavaScript.
 # The same answers from Python are below.</p></div>
@@ -37,19 +37,20 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from studies import attention, results
+from studies import attention, figures, results
 
 names = {1: "1 layer", 12: "12 layers"}
-folders = {L: results.RESULTS / "ask" / name.replace(" ", "-") for L, name in names.items()}
+ask = results.RESULTS / "ask"
+folders = {L: ask / name.replace(" ", "-") for L, name in names.items()}
 models = {L: md.load(folder)[0] for L, folder in folders.items()}
 _, tokenizer = md.load(folders[12])
 for L, folder in folders.items():
     run = results.result(folder)
     size = (folder / "model.safetensors").stat().st_size
-    print(
-        f"{names[L]:9} {run['params_total']:7,} parameters, {size / 1e6:.2f} MB, "
-        f"{run['accuracy']:.1%} of {len(run['answers'])} held-out problems right after training"
-    )
+    print(f"{names[L]:9} {run['params_total']:7,} parameters, {size / 1e6:.2f} MB;")
+    share = 100 * run["accuracy"]
+    print(f"          after training {share:.1f} %", end=" ")
+    print(f"of {len(run['answers'])} held-out problems right")
 
 # %% [markdown]
 # Here are three problems that training never showed, one of each family, and what the models say.
@@ -77,7 +78,8 @@ for L, folder in folders.items():
     logged = [int(each) for each in results.result(folder)["answers"][:60]]
     right = md.answers_right(models[L], tokenizer, problems[:60])
     again[L] = sum(a == b for a, b in zip(right, logged))
-    print(f"{names[L]:9} {sum(right):.0f} right now, {sum(logged)} in the log, {again[L]} alike")
+    print(f"{names[L]:9} {sum(right):.0f} right now,", end=" ")
+    print(f"{sum(logged)} in the log, {again[L]} alike")
 
 # %% [markdown]
 # ## Where it looks while it writes
@@ -90,7 +92,8 @@ for L, folder in folders.items():
 lookup = some[1]
 prompt = md.prompt_ids(tokenizer, lookup["messages"])
 tokens = prompt + tokenizer.encode(said[12][1], add_special_tokens=False)
-maps = torch.cat(attention.attention_maps(models[12], torch.tensor([tokens])))  # (L, H, T, T)
+maps = attention.attention_maps(models[12], torch.tensor([tokens]))
+maps = torch.cat(maps)  # (L, H, T, T)
 first, last = 3, len(prompt) - 5  # the question without the marks around it
 words = [tokenizer.decode([token]).strip() or "⏎" for token in tokens]
 rows = range(len(prompt) - 1, len(tokens) - 1)  # each row writes the token after it
@@ -100,16 +103,17 @@ seen = torch.stack([sharpest[i, head] for i, head in enumerate(best)])
 H = maps.size(1)
 for word, head, weights in zip(words[len(prompt) :], best.tolist(), seen):
     at = words[first + weights.argmax().item()]
-    print(f"{word:9} layer {head // H + 1:2}, head {head % H + 1}: {weights.max():.2f} on {at}")
+    print(f"{word:9} layer {head // H + 1:2}, head {head % H + 1}:", end=" ")
+    print(f"{weights.max():.2f} on {at}")
 
 # %%
-figure = plt.figure(figsize=(4.6, 3.4))
-plt.imshow(seen, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-plt.xticks(range(last - first), words[first:last], fontsize=9, rotation=90)
-plt.yticks(range(len(rows)), words[len(prompt) :], fontsize=9)
+figure = plt.figure(figsize=(4.6, 3.8))
+plt.imshow(seen, cmap=figures.ground(), vmin=0, vmax=1, aspect="auto")
+plt.xticks(range(last - first), words[first:last], rotation=90)
+plt.yticks(range(len(rows)), words[len(prompt) :])
 plt.xlabel("token of the question")
 plt.ylabel("token that is written")
-plt.title("Each step of the walk is looked up\nin the question", loc="left", fontsize=11)
+plt.title("each step of the walk is looked up\nin the question")
 plt.show()
 
 # %% [markdown]
@@ -151,7 +155,7 @@ plt.show()
 # nothing in the JavaScript knows what a gradient is. A test compares the two programs. On twelve
 # problems the logits differ by less than 0.001 and the answers are the same, token by token.
 
-# %% tags=["hide"]
+# %%
 shares = {L: results.result(folder)["accuracy"] for L, folder in folders.items()}
 assert shares[12] > 0.95 and shares[1] < 0.4
 assert min(again.values()) >= 58  # of 60
