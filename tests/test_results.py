@@ -322,3 +322,18 @@ def test_wilsons_interval_is_scipys(successes, n, level):
 def test_no_interval_of_no_trials(successes, n):
     with pytest.raises(ValueError, match=f"{successes} successes of {n} trials; give 0 to n"):
         results.wilson(successes, n)
+
+
+def test_the_table_of_look_ups_is_what_their_runs_logged():
+    readme = (RESULTS / "README.md").read_text()
+    rows = {}
+    for run in results.stored_runs("lookups"):
+        way = "written" if "answer=thinking" in run["sizes"] else "direct, in turn"
+        if "curriculum=0.0" in run["sizes"]:
+            way = "direct, all at once"
+        shares = [run["accuracy_by_problem"][f"lookup {k}"] for k in (1, 2, 3)]
+        row = rows.setdefault((way, run["n_layers"]), {})
+        row[run["seed"]] = " ".join(f"{share:.2f}" for share in shares)
+    assert len(rows) == 8 and {tuple(row) for row in rows.values()} == {(50, 51, 52, 53, 54)}
+    for (way, layers), row in rows.items():
+        assert f"| {way} | {layers} | {' | '.join(row.values())} |\n" in readme

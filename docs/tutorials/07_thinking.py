@@ -7,9 +7,9 @@
 # **Time** 5 to 10 s: the runs are stored.<br>
 # **Needs** [Depth, parameters, memorisation](05_caveats.md).
 #
-# **Two layers that write their steps down learned problems of one, two and three steps in three of
-# three runs.** Of nine runs of two to four layers that answer at once, two learned two steps and
-# none learned three.
+# **Two layers that write their steps down learned problems of one, two and three steps in five of
+# five runs.** Of twenty-five runs of two to four layers that answer at once, none learned two
+# steps.
 #
 # Layers work one after another: each can use what the layer below it computed. Written tokens come
 # one after another, too: the next token can use what has been written, and passes through every
@@ -19,14 +19,16 @@
 # page measures it on a small problem, answered in two ways:
 
 # %%
+import json
+
 import matplotlib.pyplot as plt
 
 import minidepth as md
 from studies import results, verdicts
+from studies.ring import LEARNED
 
-ways = ("thinking", "direct")
-for way in ways:
-    row = md.embedded_rows(1, True, steps=(3,), families=("lookup",), direct=way == "direct")[0]
+for direct in (False, True):
+    (row,) = md.embedded_rows(1, True, steps=(3,), families=("lookup",), direct=direct)
     *_, asked, said = (turn["content"] for turn in row["messages"])
     print(f"{asked}\n{said}\n")
 
@@ -35,97 +37,152 @@ for way in ways:
 # three steps along it. Each step is one look, and where to look depends on the look before.
 # Guessing finds one in five.
 #
-# In two sets of runs, models without a feed-forward part are trained on such problems for 6,000
-# steps: one and two layers with the steps written down (*thinking*), and one to four layers without
-# (*direct*). A [curriculum](../reference/glossary.md#curriculum) begins with problems of one step
-# and adds the next length when the last one is learned. All of it takes less than an hour on two
-# CPU cores. The commands are printed as they were typed; some of their flags [have new
-# names](../reference/flags.md#flags-that-are-gone): `--answer direct`, for instance, is now
-# `--sizes answer=direct`.
+# Models of attention alone are trained on such problems for 6,000 steps, in three ways. *Written*:
+# the steps stand before the answer, and the lengths come in turn. *Direct, in turn*: only the
+# answer; problems of one step come first, and the next length joins when the last one is learned (a
+# [curriculum](../reference/glossary.md#curriculum)). *Direct, all at once*: only the answer, and
+# all lengths from the first step on. No ring of the test is in the training, whatever its first
+# letter, its order and the question. What we expected [had been written
+# down](../results/lookups/predictions.md), with the commands.
+
 
 # %%
-found = {}  # {(way, layers): accuracies by kind of problem, of each seed}
-for way in ways:
-    grid = results.summary(f"lookups-{way}")
-    print(grid["command"])
-    for run in grid["runs"]:
-        key = way, int(run["labels"]["n_layers"])
-        found.setdefault(key, []).append(run["accuracy_by_problem"])
-print(grid["date"], grid["device"], "PyTorch", grid["versions"]["torch"])
-print("\naccuracy with 1, 2, 3 steps asked, each run")
-for (way, L), runs in found.items():
-    runs = sorted(runs, key=lambda run: -run["lookup 1"] - run["lookup 2"])
-    text = [" ".join(f"{run[f'lookup {k}']:.2f}" for k in (1, 2, 3)) for run in runs]
-    print(f"{way:8} {L} layer{'s' * (L > 1)}", *text, sep="  |  ")
+def way_of(run):
+    """How a run answers, and how it is asked."""
+    sizes = dict(size.split("=") for size in run["sizes"])
+    if sizes["answer"] == "thinking":
+        return "written"
+    return "direct, in turn" if float(sizes["curriculum"]) else "direct, all at once"
+
+
+lengths = (1, 2, 3)
+found = {}  # {(way, layers): accuracies with 1, 2, 3 steps asked, of each run}
+logs = {}  # and the logs
+for run in results.stored_runs("lookups"):
+    key = way_of(run), run["n_layers"]
+    shares = [run["accuracy_by_problem"][f"lookup {k}"] for k in lengths]
+    found.setdefault(key, []).append(shares)
+    logs.setdefault(key, []).append(run["log"])
+for way in ("written", "direct, in turn", "direct, all at once"):
+    print(f"\n{way}: accuracy with 1, 2, 3 steps asked, each run")
+    for L in (1, 2, 3, 4):
+        runs = [" ".join(f"{share:.2f}" for share in run) for run in found.get((way, L), [])]
+        if runs:
+            print(f"{L} layer{'s' * (L > 1)}", *runs, sep="  |  ")
 
 # %%
-lengths, layers = (1, 2, 3), (1, 2, 3, 4)
-for way in ways:
-    _, axes = plt.subplots(figsize=(3.3, 3.4))
-    for k in lengths:
+titles = {
+    "written": "steps written: two layers\nanswer every length",
+    "direct, in turn": "answered at once, lengths\nin turn: one step at most",
+    "direct, all at once": "answered at once, all lengths\nfrom the start: hardly any",
+}
+for way, title in titles.items():
+    _, axes = plt.subplots(figsize=(3.4, 3.2))
+    layers = [L for name, L in found if name == way]
+    for k, color in zip(lengths, ("C6", "C7", "C4")):
         best = {}
-        for L in [n for n in layers if (way, n) in found]:
-            values = [run[f"lookup {k}"] for run in found[way, L]]
+        for L in sorted(layers):
+            values = [run[k - 1] for run in found[way, L]]
             x = L + 0.1 * (k - 2)
-            axes.plot([x] * len(values), values, "o", color=f"C{k - 1}", alpha=0.6)
+            axes.plot([x] * len(values), values, "o", color=color, alpha=0.6)
             best[x] = max(values)
-        axes.plot(list(best), list(best.values()), color=f"C{k - 1}", label=k)
+        axes.plot(list(best), list(best.values()), color=color, label=f"{k}")
     axes.axhline(0.2, color="C5", linestyle=":")
-    axes.set(title=way, xlabel="layers", xticks=layers, xlim=(0.7, 4.3), ylim=(-0.03, 1.05))
-    axes.set_ylabel("accuracy on held-out problems")
-    if way == "thinking":
-        axes.legend(title="steps asked", loc="center right")
+    axes.set(title=title, xlabel="layers", xticks=(1, 2, 3, 4), xlim=(0.7, 4.3))
+    axes.set(ylabel="accuracy on held-out rings", ylim=(-0.03, 1.05))
+    axes.legend(title="steps asked", loc="center right")
 plt.show()
 
 # %% [markdown]
 # What to see: with the steps written down, two layers answer problems of every length, in every
-# run. Without them, problems of one step take two layers. Of the longer problems some runs learn a
-# part and none learns all, and four layers do worse at them than three. Each dot is one run, with
-# three seeds per model; lines join the best of the three; the dotted line is guessing. No problem
-# of the test was in the training.
+# run. Answered at once, in turn, two and three layers learn one step in most runs, and no run
+# learns two; the best is at 0.73. Asked for all lengths from the start, 19 of 20 runs stay near
+# guessing; one, of two layers, learns one step. Each dot is one run, with five seeds per model;
+# lines join the best runs; the dotted line is guessing.
 #
 # ## What this says
 #
-# **Written steps did what layers did not.** Two layers that write are enough for one, two and three
-# looks. Of nine direct runs with two to four layers, none answers three steps in nine of ten cases.
-# Each written step is one look, and for the next one the model starts again from its first layer.
-# One layer learned no length in three runs of each kind, with steps written or without. That fits
-# the known way to find the letter after another, [a copy and a match](06_depth_thresholds.md): in
-# models of attention alone, as these are, it takes two layers.
+# **Written steps did what layers did not.** Each written step is one look, and for the next one the
+# model starts again from its first layer. So there is less to find: one look, learned once, serves
+# for all. At step 500 two layers that write were already asked for all lengths. One layer learned
+# no length in either way. That fits the known way to find the letter after another, [a copy and a
+# match](06_depth_thresholds.md): in models of attention alone, as these are, it takes two layers.
 #
-# **A third layer may have helped.** Two of the three runs with three layers answer two steps in
-# more than nine of ten cases; no run with two or four layers does. But one run of two layers
-# answers seven of ten problems of two steps and of three, where we had expected guessing. We have
-# not looked into how. Six letters are few, and there may be a rule that works for most rings with
-# one look.
+# **Training need not find what a depth allows.** Three layers can answer all three lengths: a run
+# that we made before these, with seed 1, learned them in turn, and another, asked for all at once,
+# nearly did. Of the ten runs with fresh seeds none did. Four layers can do all that three can, by
+# leaving one unused. So a plot of accuracy against layers shows how well training went as much as
+# what a depth allows.
+
+# %%
+print("made before the predictions, seed 1, as far as these runs went")
+kept = results.RESULTS / "lookups" / "development.jsonl"
+development = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
+for run in development:
+    L, last = run["settings"]["n_layers"], run["evaluations"][-1]
+    way = "in turn" if "lengths" in last else "all at once"
+    by_length = run.get("accuracy_by_problem", {}).values()
+    ended = " ".join(f"{share:.2f}" for share in by_length)
+    ended = ended or f"validation loss {last['val_loss']:.2f}"
+    print(f"{L} layers, {way:11} step {last['step']}: {ended}")
+
+# %% [markdown]
+# **In turn, the longer problems were hardly asked.** A length joins only when the shorter ones are
+# learned, so three steps were asked in one of the ten direct runs in turn. That is why there are
+# runs that were asked everything from the start: they had the questions, and learned even less.
 #
-# **Training need not find what a depth allows.** One run of three layers never learned the first
-# step. Four layers can do all that three can, by leaving one unused; yet in these 6,000 steps none
-# of their runs learned two steps, and one answers only half of the problems of one. So a plot of
-# accuracy against layers shows how well training went as much as what a depth allows. With written
-# steps there is less to find: one look, learned once, serves for all. At step 500 two layers that
-# write knew all lengths, while two layers that answer directly were still at problems of one step.
-#
-# Three seeds per model are few. [Depth by itself](12_rings.md) has six or ten, on rings drawn anew
-# for each sequence. Two layers learn to write up to seven steps in six of six runs, one layer in
-# none. Answered directly, two steps are learned by one layer applied three times in five of ten
-# runs, and with a later way of training in ten of ten; four layers learn them in five of six runs,
-# three in none.
-#
-# What helps in the written steps is that they can be read again. For two layers on rings, more
-# tokens that say nothing do not help, nor do steps that are targets but are not written ([Written
-# steps, taken apart](14_written_steps.md)).
+# Here are the three comparisons that were named before, by runs that learned all three lengths:
+
+
+# %%
+def learned_all(way, L):
+    """Of each run, whether it answers 0.9 of the problems of every length."""
+    return [min(run) >= LEARNED for run in found[way, L]]
+
+
+contrasts = {
+    "two layers, written against direct": (("written", 2), ("direct, in turn", 2)),
+    "direct, three layers against two": (("direct, in turn", 3), ("direct, in turn", 2)),
+    "three layers, in turn against at once": (("direct, in turn", 3), ("direct, all at once", 3)),
+}
+pairs = [[learned_all(*model) for model in pair] for pair in contrasts.values()]
+ps = [verdicts.fisher(a, b) for a, b in pairs]
+for name, (a, b), p, corrected in zip(contrasts, pairs, ps, verdicts.holm(ps)):
+    print(f"{name:38} {sum(a)} and {sum(b)} of 5; p {p:.4f}, corrected {corrected:.4f}")
+
+# %% [markdown]
+# Five seeds are enough to tell the first pair apart. **Of our seven predictions two fell**: three
+# layers were expected to learn all lengths in three runs of five in turn, and two of the three
+# lengths in three of five all at once. Each rested on one run, that of seed 1.
+
+# %% [markdown] tags=["fell"]
+# Until 24 November 2026 it showed nine other direct runs of two to
+# four layers and said that none learned three steps. Six of them had never been asked for three
+# steps, and 590 of the 600 test rings had been in the training, with their pairs in another order
+# or with another question ([the runs](../results/README.md#lookups-direct-lookups-thinking)). Two
+# of these runs, of three layers, answered 0.94 of the two-step problems of that softer test. We had
+# taken that for a sign that a third layer helps; on rings that training never shows no run with
+# fresh seeds reached 0.9.
+
+# %% [markdown]
+# [Depth by itself](12_rings.md) has a training that does teach rings to models that answer at once,
+# with many questions to each ring. There one layer applied three times learned two steps in ten of
+# ten runs. What helps in the written steps is that they can be read again: for two layers on rings,
+# more tokens that say nothing do not help, nor do steps that are targets but are not written
+# ([Written steps, taken apart](14_written_steps.md)).
 #
 # The price of writing is tokens: each one that is written goes through the whole model once more.
 
 # %%
-rows = {way: md.embedded_rows(900, families=("lookup",), direct=way == "direct") for way in ways}
-text = ["".join(part for part, _ in md.segments(row)) for row in rows["thinking"]]
+answers = {}
+rows = {direct: md.embedded_rows(900, families=("lookup",), direct=direct) for direct in (0, 1)}
+text = ["".join(part for part, _ in md.segments(row)) for row in rows[0]]
 tokenizer = md.load_tokenizer("embedded", text)
-for way in ways:
-    said = [(row["steps"], row["messages"][-1]["content"]) for row in rows[way]]
-    tokens = {k: len(tokenizer.encode(next(text for n, text in said if n == k))) for k in lengths}
-    print(f"{way:8} tokens of an answer with 1, 2, 3 steps:", *tokens.values())
+for way, direct in (("written", 0), ("direct", 1)):
+    said = [(row["steps"], row["messages"][-1]["content"]) for row in rows[direct]]
+    tokens = [len(tokenizer.encode(next(text for n, text in said if n == k))) for k in lengths]
+    answers[way] = tokens[-1]
+    print(f"{way:8} tokens of an answer with 1, 2, 3 steps:", *tokens)
 
 # %% [markdown]
 # ## Sums: two layers and patience
@@ -163,34 +220,36 @@ for L, values in chains.items():
 #
 # ## Not learned is not "cannot"
 #
-# An earlier version of this page reported that no model learned look-ups or chains directly: nine
-# runs with 1, 2 and 4 layers, all at guessing ([the runs](../results/README.md#direct)). That was
-# true and said little. What has changed since then is the training: no feed-forward part, smaller
+# "Did not" above is about these settings: a model that guesses here may learn with others, as seed
+# 1 of three layers shows even with the same ones. An early version of this page reported that no
+# model learned look-ups or chains directly: nine runs with 1, 2 and 4 layers, all at guessing ([the
+# runs](../results/README.md#direct)). Then we changed the training: no feed-forward part, smaller
 # initial weights, a lower learning rate, an output matrix of its own, one kind of problem instead
-# of three, five times as many problems, and for look-ups a curriculum. We found these settings by
-# trying about fifteen, mostly with seed 0 and on the same test problems, and did not tune them for
-# each depth. So "did not" above is about these settings: a model that guesses here may learn with
-# others. To show a limit of depth takes a reason why no training can pass it; many ways of training
-# that all stop at the same place would at least suggest one.
-
+# of three, five times as many problems. We found these settings by trying about fifteen, mostly
+# with seed 0, and did not tune them for each depth. To show that depth sets a limit, one needs a
+# reason why no training can get past it; many ways of training that all stop at the same place
+# would at least suggest one.
 
 # %%
-def reach(way, L):
-    """Of each run, how many steps it answers in nine of ten cases; all shorter ones, too."""
-    return sorted(next((k for k in (0, 1, 2) if run[f"lookup {k + 1}"] < 0.9), 3)
-                  for run in found[way, L])  # fmt: skip
-
-
-print({key: reach(*key) for key in found})
-assert reach("thinking", 1) == reach("direct", 1) == [0, 0, 0]
-assert reach("thinking", 2) == [3, 3, 3] and reach("direct", 2) == [1, 1, 1]
-assert reach("direct", 3) == [0, 2, 2] and reach("direct", 4) == [0, 1, 1]
-assert 0.6 < max(run["lookup 3"] for run in found["direct", 2]) < 0.8
-assert max(run["lookup 3"] for L in layers for run in found["direct", L]) < 0.9
-for way in ways:
-    for path in (results.RESULTS / f"lookups-{way}" / "runs").glob("*n_layers-2_*"):
-        row = next(row for row in results.result(path)["log"] if row["step"] == 500)
-        assert row["val_loss"] < 0.01 if way == "thinking" else row["lengths"] == 1
+direct = [key for key in found if key[0] != "written" and key[1] > 1]
+assert sum(len(found[key]) for key in direct) == 25
+assert max(run[1] for key in direct for run in found[key]) < 0.75
+one_step = {key: sum(run[0] >= LEARNED for run in found[key]) for key in found}
+assert (one_step["direct, in turn", 2], one_step["direct, in turn", 3]) == (3, 4)
+at_once = [one_step["direct, all at once", L] for L in (1, 2, 3, 4)]
+assert at_once == [0, 1, 0, 0]
+assert all(learned_all("written", 2)) and not any(learned_all("written", 1))
+assert max(run[0] for run in found["written", 1]) < 0.25
+asked = [log[-1]["lengths"] for L in (2, 3) for log in logs["direct, in turn", L]]
+assert len(asked) == 10 and asked.count(3) == 1
+assert all(log[1]["step"] == 500 and log[1]["lengths"] == 3 for log in logs["written", 2])
+made = {
+    (run["settings"]["n_layers"], "lengths" in run["evaluations"][-1]): run for run in development
+}
+assert min(made[3, True]["accuracy_by_problem"].values()) > 0.99
+assert 0.85 < min(made[3, False]["accuracy_by_problem"].values()) < LEARNED
+before = [run["accuracy_by_problem"] for run in results.summary("lookups-direct")["runs"]]
+assert sorted(round(run["lookup 2"], 2) for run in before)[-2:] == [0.94, 0.94]
 assert sorted(value > 0.5 for value in chains[2]) == [False, True, True]
 assert max(chains[2]) > 0.9 and max(chains[1]) < 0.2
 
@@ -207,38 +266,33 @@ assert max(chains[2]) > 0.9 and max(chains[1]) < 0.2
 # %% [markdown] tags=["answer"]
 # The direct answer is slightly cheaper, 20 passes against 22, because it has five tokens, too, with
 # the marks around it. The two would cost the same at 4.4 layers. But no model of four layers above
-# answers three steps: its passes buy no right answers.
+# answers even one step: its passes buy no right answers.
 
 # %% tags=["answer"]
-answers = {}
-for way in ways:
-    said = next(row["messages"][-1]["content"] for row in rows[way] if row["steps"] == 3)
-    answers[way] = len(tokenizer.encode(said))
-writing, direct = 2 * answers["thinking"], 4 * answers["direct"]
+writing, direct = 2 * answers["written"], 4 * answers["direct"]
 print(f"written, 2 layers: {writing} passes; direct, 4 layers: {direct}")
 print(f"equal with {writing / answers['direct']:.1f} layers")
 assert (writing, direct) == (22, 20)
 
 # %% [markdown]
-# 2. Two layers that write learned everything in three of three runs. If we trained a great many
+# 2. Two layers that write learned everything in five of five runs. If we trained a great many
 #    more, what share of them might learn it? Give the 95 % interval.
 
 # %% [markdown] tags=["hint"]
-# How small could that share be, if three of three should still happen in one case of forty?
+# How small could that share be, if five of five should still happen in one case of forty?
 
 # %% [markdown] tags=["answer"]
-# Between 0.29 and 1: if a share of 0.29 learned it, three of three would happen in one case of 40.
-# So three runs are a hint, no more. With [six of six](12_rings.md) the lower limit is 0.54.
+# Between 0.48 and 1: if a share of 0.48 learned it, five of five would happen in one case of 40.
+# With the three runs that we had before, on a softer test, eight of eight, the lower limit is 0.63.
 
 # %% tags=["answer"]
-for n in (3, 6, 10):
+for n in (3, 5, 8):
     low, high = verdicts.exact_interval(n, n)
     print(f"{n} of {n}: {low:.2f} to {high:.2f}")
-assert round(verdicts.exact_interval(3, 3)[0], 2) == 0.29
+assert round(verdicts.exact_interval(5, 5)[0], 2) == 0.48
+assert round(verdicts.exact_interval(8, 8)[0], 2) == 0.63
 
 # %% [markdown]
-# 3. To run, with a prediction written down first: leave out the curriculum, `python train.py
-#    --preset thinking --n_layers 3 --sizes answer=direct,curriculum=0`; ask for four steps,
-#    `--problem_steps 1,2,3,4`, with four and five layers; and apply one layer four times,
-#    `--preset thinking --sizes answer=direct --n_layers 1 --n_loops 4`. How many steps does each
-#    model learn?
+# 3. To run, with a prediction written down first: apply one layer four times, `python train.py
+#    --preset thinking --sizes answer=direct --n_layers 1 --n_loops 4`; and give three layers twice
+#    the steps, `--n_layers 3 --steps 12000`. How many steps along the ring does each model learn?
