@@ -282,7 +282,7 @@ def show(found=None, hypotheses=HYPOTHESES, contrasts=CONTRASTS):
         rows.append(sharing_row(found))
     wide = max(len(row["predicted"]) for row in rows)
     form = f"{{:2}} {{:19}} {{:{wide}}} {{:8}} {{:10}} {{:12}} {{}}"
-    print(form.format("", "model", "steps: accuracy", "needs", "found", "interval", "verdict"))
+    print(form.format("", "model", "steps: accuracy", "needs", "found", "interval", "result"))
     for row in sorted(rows, key=lambda row: row["hypothesis"]):
         keys = ("hypothesis", "model", "predicted", "least", "measured", "interval", "verdict")
         print(form.format(*(row[key] for key in keys)))

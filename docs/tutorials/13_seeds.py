@@ -19,23 +19,23 @@ import statistics
 
 import matplotlib.pyplot as plt
 
-from studies import results, verdicts
+from studies import figures, results, verdicts
 
-families = {"lookup": "C2", "order": "C3", "chain": "C1"}
-folder = results.RESULTS / "first-run"
-first_runs = {
-    L: [results.result(path) for path in sorted(folder.glob(f"{L}-layers-seed-*-1-threads"))]
-    for L in (1, 12)
-}
+families = figures.FAMILY_COLORS  # {"lookup": its colour, "order", "chain"}
+folder, first_runs = results.RESULTS / "first-run", {}
+for L in (1, 12):
+    paths = sorted(folder.glob(f"{L}-layers-seed-*-1-threads"))
+    first_runs[L] = [results.result(path) for path in paths]
 onsets = {L: {f: [results.onset(run, f) for run in found] for f in families}
           for L, found in first_runs.items()}  # fmt: skip
 for L, by_family in onsets.items():
     for family, steps in by_family.items():
-        print(f"{L:2} layers, {family:6} at 0.9 from step", *(step or "–" for step in steps))
+        shown = (step or "–" for step in steps)
+        print(f"{L:2} layers, {family:6} at 0.9 from step", *shown)
 
 # %% tags=["hide"]
 figure, all_axes = plt.subplots(2, 1, figsize=(4.6, 5.8), sharex=True, sharey=True)
-titles = {1: "One layer learns no family", 12: "Twelve layers learn one after another"}
+titles = {1: "one layer learns no family", 12: "twelve layers learn one after another"}
 for axes, (L, found) in zip(all_axes, first_runs.items()):
     for family, color in families.items():
         lines = []
@@ -51,7 +51,7 @@ for axes, (L, found) in zip(all_axes, first_runs.items()):
             place = (steps[half] - 20, {"lookup": 0.92, "order": 0.75, "chain": 0.5}[family])
             axes.annotate(family, place, color=color, ha="right")
     axes.set(ylabel="accuracy of a family", ylim=(-0.03, 1.08))
-    axes.set_title(f"{titles[L]} ({len(found)} seeds)", loc="left", fontsize=11)
+    axes.set_title(f"{titles[L]} ({len(found)} seeds)")
 all_axes[1].set_xlabel("step")
 plt.show()
 
@@ -68,10 +68,12 @@ plt.show()
 # Ten seeds are not many either. Here are ten more, run with two threads each:
 
 # %%
-ten_more = [results.result(path) for path in sorted(folder.glob("12-layers-seed-*-2-threads"))]
+paths = sorted(folder.glob("12-layers-seed-*-2-threads"))
+ten_more = [results.result(path) for path in paths]
 for run in ten_more:
-    steps = ", ".join(f"{family} {results.onset(run, family) or '–'}" for family in families)
-    print(f"seed {run['seed']}: accuracy {run['accuracy']:.3f}; at 0.9 from step: {steps}")
+    steps = (f"{name} {results.onset(run, name) or '–'}" for name in families)
+    print(f"seed {run['seed']}: accuracy {run['accuracy']:.3f};", end=" ")
+    print("at 0.9 from step:", *steps)
 
 # %% [markdown]
 # All of these learn in the usual order, look-ups first and chains last. From the ten of the figure
@@ -86,7 +88,8 @@ for run in ten_more:
 # in every stored first run of one layer, with these settings and with earlier ones:
 
 # %%
-flat = [results.result(path) for path in sorted(results.RESULTS.glob("first-run*/1-layers-seed-*"))]
+paths = sorted(results.RESULTS.glob("first-run*/1-layers-seed-*"))
+flat = [results.result(path) for path in paths]
 chains = sorted((run["accuracy_by_family"]["chain"], run["seed"]) for run in flat)
 (low, _), *_, (third, _), (second, other), (best, lucky) = chains
 print(f"{len(chains)} runs: chains {low:.2f} to {third:.2f},", end=" ")
@@ -105,18 +108,18 @@ print(f"{second:.2f} with seed {other}, {best:.2f} with seed {lucky}")
 
 # %%
 folder = results.RESULTS / "main-job"
-before = [results.result(folder / f"laptop-12-layers-seed-{seed}") for seed in (0, 1, 2)]
+name = "laptop-12-layers-seed-"
+before = [results.result(folder / f"{name}{seed}") for seed in (0, 1, 2)]
 folder = results.RESULTS / "depth" / "runs"
-here = [
-    results.result(folder / f"laptop_eval_problems-600_n_layers-12_seed-{seed}")
-    for seed in (0, 1, 2)
-]
+name = "laptop_eval_problems-600_n_layers-12_seed-"
+here = [results.result(folder / f"{name}{seed}") for seed in (0, 1, 2)]
 for seed, (one, other) in enumerate(zip(before, here)):
     print(f"seed {seed}, accuracy with 2 threads and with 1:", end=" ")
     print(f"{one['accuracy']:.3f} {other['accuracy']:.3f}")
 print("\ntrain loss, seed 0, with 2 threads and with 1")
 for one, other in list(zip(before[0]["log"], here[0]["log"]))[:4]:
-    print(f"step {one['step']:3}: {one['train_loss']:.7f} {other['train_loss']:.7f}")
+    losses = f"{one['train_loss']:.7f} {other['train_loss']:.7f}"
+    print(f"step {one['step']:3}: {losses}")
 
 # %% [markdown]
 # Two things differ: the number of threads, and the version of the code. It is the threads: with one

@@ -29,13 +29,14 @@ import matplotlib.pyplot as plt
 import torch
 
 from studies import figures, results, tasks, verdicts, written
+from studies.ring_runs import onset
 
 task, letters = tasks.TASKS["written"], "abcdefghijklmnop.123"
 
 
 def said(numbers):
     """Tokens or targets as text: a dot is a blank, a dash no target."""
-    return " ".join("–" if number < 0 else letters[number] for number in numbers.tolist())
+    return " ".join("–" if i < 0 else letters[i] for i in numbers.tolist())
 
 
 for way in written.WAYS:
@@ -100,7 +101,7 @@ _, axes = plt.subplots(figsize=(4.6, 4.2))
 figures.heat_map(axes, medians, vmax=1, texts=cells)
 axes.set_xticks(range(len(lengths)), lengths)
 axes.set_yticks(range(len(written.WAYS)), written.WAYS)
-axes.set(xlabel="steps on", title="What is learned goes with what can be read")
+axes.set(xlabel="steps on", title="what is learned goes with what can be read")
 plt.show()
 
 # %% [markdown]
@@ -132,14 +133,16 @@ plt.show()
 # finds likeliest, put it there, and go on:
 
 # %%
-stored = json.loads((results.RESULTS / "written" / "own.json").read_text(encoding="utf-8"))
+path = results.RESULTS / "written" / "own.json"
+stored = json.loads(path.read_text(encoding="utf-8"))
 own = {}  # {(way, steps): accuracies of its runs}
 for name, shares in stored["own"].items():
     way = name.removeprefix("written_sizes-way-").split("_")[0]
     for k in (2, 3):
         own.setdefault((way, k), []).append(shares[str(k)])
 for (way, k), shares in own.items():
-    print(f"{way:9} {k} steps of its own: accuracy", *(f"{x:.2f}" for x in sorted(shares)))
+    shown = (f"{share:.2f}" for share in sorted(shares))
+    print(f"{way:9} {k} steps of its own: accuracy", *shown)
 
 # %% [markdown]
 # It can. The sixth hypothesis, W6, asked for 0.9 at two steps in three of five runs of `given`, and
@@ -152,11 +155,8 @@ for (way, k), shares in own.items():
 soon = {}
 for way in ("given", "written"):
     folder = results.RESULTS / "written" / "written" / "runs"
-    logs = [results.result(path)["log"] for path in sorted(folder.glob(f"*way-{way}_*"))]
-    soon[way] = [
-        next(row["step"] for row in log if row["accuracy_by"]["lengths"]["3"]["accuracy"] >= 0.9)
-        for log in logs
-    ]
+    found = [results.result(path) for path in sorted(folder.glob(f"*way-{way}_*"))]
+    soon[way] = [onset(run, 3) for run in found]
     print(f"{way:7} three steps at 0.9 from step", *soon[way])
 
 # %% [markdown]
