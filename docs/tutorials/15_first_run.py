@@ -35,7 +35,7 @@ tried = {}  # {folder: its runs of twelve layers}
 
 
 def step_learned(run, family):
-    """The step from which a run answers 0.9 of a family; infinite if it never does."""
+    """The step from which a run answers 0.9 of a family; infinite if none."""
     return results.onset(run, family) or math.inf
 
 
@@ -46,9 +46,10 @@ for name, (settings, folder) in tries.items():
     enough = sum(accuracy >= 0.95 for accuracy in accuracies)
     lookups = [step_learned(run, "lookup") for run in runs]
     print(f"{name}: {settings}")
+    middle, step = statistics.median(accuracies), statistics.median(lookups)
     print(f"    {enough} of {len(runs)} answer 0.95 or more;", end=" ")
-    print(f"lowest {min(accuracies):.3f}, median {statistics.median(accuracies):.3f};")
-    print(f"    look-ups at 0.9 from step {statistics.median(lookups):.0f} at the median")
+    print(f"lowest {min(accuracies):.3f}, median {middle:.3f};")
+    print(f"    look-ups at 0.9 from step {step:.0f} at the median")
 
 
 # %% tags=["hide"]
@@ -69,7 +70,7 @@ axes.annotate("chains before look-ups", (0.45, 0.7), color="C3")
 axes.annotate("look-ups first", (0.45, 0.75), color="C1")
 axes.set_xticks(range(len(tries)), tries)
 axes.set(ylabel="accuracy, held-out problems", ylim=(0.6, 1.02))
-axes.set_title("The last settings learn in every run", loc="left", fontsize=11)
+axes.set_title("the last settings learn in every run")
 plt.show()
 
 # %% [markdown]
@@ -89,8 +90,9 @@ plt.show()
 before = sum((tried[folder] for folder in list(tried)[:4]), [])
 late = [run for run in before if chains_came_first(run)]
 for run in late:
-    steps = [f"{family} {results.onset(run, family) or '–'}" for family in ("lookup", "chain")]
-    print(f"seed {run['seed']}: accuracy {run['accuracy']:.3f}; at 0.9 from step:", *steps)
+    first, last = (results.onset(run, name) or "–" for name in ("lookup", "chain"))
+    print(f"seed {run['seed']}: accuracy {run['accuracy']:.3f};", end=" ")
+    print(f"at 0.9 from step: lookup {first} chain {last}")
 well = [run["accuracy"] for run in before if run not in late]
 print(f"the other {len(well)}: {min(well):.3f} or more")
 
@@ -102,7 +104,7 @@ print(f"the other {len(well)}: {min(well):.3f} or more")
 # and nothing but look-ups to learn, a shorter memory finds them sooner, in both seeds that we
 # tried:
 
-# %%
+# %% tags=["details"]
 lines = (results.RESULTS / "first-run" / "tuning.jsonl").read_text(encoding="utf-8").splitlines()
 tuning = [json.loads(line) for line in lines]
 
@@ -116,13 +118,14 @@ def learned_at(run):
             return row["step"]
 
 
+# %%
 by_beta = {}
 for run in tuning:
     if run["n_layers"] == 2 and run["changed"].keys() <= {"beta1", "steps"}:
         steps = by_beta.setdefault(run["changed"].get("beta1", 0.9), {})
         steps.setdefault(run["seed"], learned_at(run))
 for beta1, steps in sorted(by_beta.items(), reverse=True):
-    seeds = ", ".join(f"seed {seed} at {step}" for seed, step in sorted(steps.items()))
+    seeds = ", ".join(f"seed {seed} at {at}" for seed, at in sorted(steps.items()))
     print(f"two layers, look-ups alone, beta1 {beta1}: {seeds}")
 
 # %% [markdown]
@@ -137,7 +140,7 @@ for beta1, steps in sorted(by_beta.items(), reverse=True):
 # training rows that never repeat. These are tuning runs: their problems are not those of the test.
 
 
-# %%
+# %% tags=["details"]
 def of_seed(seed, **changes):
     """The tuning runs of a seed with fresh rows, no changes beside these, 300 steps or more."""
     ours = {"beta1", "steps", "lr_floor", "max_rows", "block_size"}
@@ -157,6 +160,7 @@ def summary(runs):
     )
 
 
+# %%
 print("seed 73, as it is:", summary(of_seed(73)))
 print("  batches in the order of seed 1:", summary(of_seed(73, batches_of_seed=1)))
 for part in ("positions", "token embeddings", "queries, keys and values"):
@@ -210,16 +214,20 @@ for name, changes in walks.items():
 today = tried["first-run"]
 good = [run["accuracy"] >= 0.95 for run in today]
 low, high = verdicts.exact_interval(sum(good), len(good))
-print(f"R1 at 0.95 or more: {sum(good)} of {len(good)}, interval {low:.2f} to {high:.2f}")
+print(f"R1 at 0.95 or more: {sum(good)} of {len(good)},", end=" ")
+print(f"interval {low:.2f} to {high:.2f}")
 steps = [step_learned(run, "lookup") for run in today]
-print(f"R2 look-ups by step 500: {sum(step <= 500 for step in steps)} of {len(steps)}")
+soon = sum(step <= 500 for step in steps)
+print(f"R2 look-ups by step 500: {soon} of {len(steps)}")
 fourth = [step_learned(run, "lookup") for run in tried["first-run-three-passes"]]
 middle, earlier = statistics.median(steps), statistics.median(fourth)
 p = mannwhitneyu(steps, fourth).pvalue
-print(f"   median step {middle:.0f}, before {earlier:.0f}; Mann-Whitney p = {p:.2f}")
+print(f"   median step {middle:.0f}, before {earlier:.0f};", end=" ")
+print(f"Mann-Whitney p = {p:.2f}")
 again = [run for run in today if chains_came_first(run)]
 print(f"R3 chains before look-ups: {len(again)} of {len(today)}", end="; ")
-print(", ".join(f"seed {run['seed']}, accuracy {run['accuracy']:.3f}" for run in again))
+for run in again:
+    print(f"seed {run['seed']}, accuracy {run['accuracy']:.3f}")
 paths = (results.RESULTS / "first-run").glob("1-layers-seed-*-threads")
 flat = [results.result(path)["accuracy"] for path in paths]
 few = sum(accuracy < 0.5 for accuracy in flat)

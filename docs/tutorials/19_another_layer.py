@@ -28,16 +28,25 @@ import torch
 
 import minidepth as md
 from studies import attention, figures, results, ring, verdicts
-from studies.ring_runs import course, draw_courses, draw_learned, onset, questions, staircase, walk
+from studies.ring_runs import (
+    course,
+    draw_courses,
+    draw_learned,
+    onset,
+    questions,
+    staircase,
+    walk,
+)
 
 names = {2: "two", 3: "three", 4: "four", 5: "five"}
 own = {n: verdicts.runs_of(f"ring/own-layers/{name}") for n, name in names.items()}
 shared = {n: runs for n, runs in staircase().items() if n > 1}
 for n, runs in own.items():
-    middle = [statistics.median(run[k] for run in runs.values()) for k in (1, 2, 3, 4)]
+    each = [[run[k] for run in runs.values()] for k in (1, 2, 3, 4)]
     m, _ = md.configs("ring", n_layers=n, vocab_size=21)
-    print(f"{n} layers, {md.parameters(m)['total']:,} parameters, {len(runs)} seeds:", end=" ")
-    print("median accuracy by steps on", *(f"{share:.2f}" for share in middle))
+    size = md.parameters(m)["total"]
+    print(f"{n} layers, {size:,} parameters, {len(runs)} seeds:", end=" ")
+    print("median by steps on", *(f"{statistics.median(row):.2f}" for row in each))
 
 # %% tags=["hide"]
 learned = draw_learned("layers of their own:\ntwo steps, hardly more", own)
@@ -58,7 +67,7 @@ plt.show()
 # with three layers, three with four, and four with five. O6 compares n layers with one layer that
 # is applied n times, by the number of runs that learned n - 1 steps.
 
-# %%
+# %% tags=["details"]
 found = {("ring", f"{n} layers"): runs for n, runs in own.items()}
 found |= {("ring", f"applied {n}"): runs for n, runs in shared.items()}
 hypotheses = []
@@ -87,7 +96,7 @@ for n, theirs in logs.items():
 by_loss = verdicts.show_contrasts(pairs)
 
 # %% [markdown]
-# What to see: O1 to O6 hold; O5 only just, as two runs of three layers learned two steps. After
+# O1 to O6 hold; O5 only just, as two runs of three layers learned two steps. After
 # Holm's correction the same layer is ahead at all three depths, with p near 0.03. Six runs against
 # eight are few, and the seeds differ. The permutation test of the mean accuracy beside it, which is
 # not corrected, gives 0.09 for five layers.
@@ -105,7 +114,8 @@ came = {}
 for n in (4, 5):
     came[n] = [[onset(run, k) for k in (1, 2, 3, 4)] for run in logs[n]]
     for steps in came[n]:
-        print(f"{n} layers: 0.9 of the questions from step", *(step or "–" for step in steps))
+        said = (step or "–" for step in steps)
+        print(f"{n} layers: 0.9 of the questions from step", *said)
 
 # %% tags=["hide"]
 logs_shared = results.stored_runs("ring/staircase/five")
@@ -144,7 +154,8 @@ def written_out(model):
     n = model.config.n_loops
     config = dataclasses.replace(model.config, n_layers=n, n_loops=1)
     copy = md.GPT(config).eval()
-    weights = {name: w for name, w in model.state_dict().items() if "blocks" not in name}
+    old = model.state_dict().items()
+    weights = {name: w for name, w in old if "blocks" not in name}
     for name, w in model.blocks[0].state_dict().items():
         weights |= {f"blocks.{i}.{name}": w for i in range(n)}
     copy.load_state_dict(weights)
@@ -157,7 +168,7 @@ copied = written_out(looped)
 tokens, _ = ring.ring().draw(200, md.generator("walk"), lengths=(1, 2, 3, 4))
 same = torch.equal(copied(tokens).argmax(-1), looped(tokens).argmax(-1))
 total = md.parameters(copied.config)["total"]
-print(f"five copies, {total:,} parameters; the same answers to all questions: {same}")
+print(f"five copies, {total:,} parameters; the same answers everywhere: {same}")
 right = walk(copied, tokens)
 print("accuracy by steps on:", *(f"{right[5, k][k]:.2f}" for k in (1, 2, 3, 4)))
 
@@ -173,7 +184,8 @@ for run in results.stored_runs("ring/own-layers/longer"):
     longer[run["n_layers"]] = run
     came_at = [onset(run, k) for k in (1, 2, 3, 4)]
     ends = [course(run, k)[6000] for k in (1, 2, 3, 4)]
-    print(f"{run['n_layers']} layers: 0.9 from step", *(step or "–" for step in came_at), end="; ")
+    said = (step or "–" for step in came_at)
+    print(f"{run['n_layers']} layers: 0.9 from step", *said, end="; ")
     print("at the end", *(f"{share:.2f}" for share in ends))
 
 # %% [markdown]
@@ -193,9 +205,10 @@ for run in results.stored_runs("ring/own-layers/longer"):
 folders = sorted((results.RESULTS / "ring/own-layers/five/runs").iterdir())
 five = {results.result(path)["seed"]: md.load(path)[0] for path in folders}
 walks = {seed: walk(model, tokens) for seed, model in five.items()}
+print("answered with the letter 1, 2, 3 and 4 on:")
 for seed, read in walks.items():
     said = {k: " ".join(f"{share:.2f}" for share in read[5, k][1:]) for k in (3, 4)}
-    print(f"seed {seed}, answered 1 to 4 on: asked for three {said[3]}; for four {said[4]}")
+    print(f"seed {seed}, asked for three {said[3]}; for four {said[4]}")
 
 # %% tags=["hide"]
 unsure = [read for seed, read in walks.items() if seed != 123]
