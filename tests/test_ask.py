@@ -201,6 +201,9 @@ def test_the_part_answers_from_the_keyboard_and_shows_where_it_looked(tab):
       await import("/assets/ask.js")
     })()""")
     assert tab.run("document.querySelectorAll('.menus select').length") == 9  # kind, steps, ring
+    for _ in range(10):
+        assert "is held out" in tab.run("document.querySelector('.seen').textContent")
+        tab.run("document.querySelector('button.draw').click()")
 
     def choose(label, value):
         tab.run(f"""(() => {{

@@ -28,6 +28,14 @@ function shown(words, id) {
 
 // ---------- the problem ----------
 
+/** Settings, at random, of a problem that training never shows. */
+function drawHeldOut(family, steps) {
+  let settings
+  do settings = draw(family, steps)
+  while (!problem(settings).heldOut)
+  return settings
+}
+
 class Composer {
   constructor(root, changed) {
     this.menus = make("div", { class: "menus" })
@@ -35,14 +43,14 @@ class Composer {
     this.seen = make("p", { class: "seen" })
     this.changed = changed
     root.append(this.menus, this.said, this.seen)
-    this.settings = draw("lookup", 2)
+    this.settings = drawHeldOut("lookup", 2)
     this.show()
   }
 
   random() {
     const families = Object.keys(NAMES)
     const family = families[Math.floor(Math.random() * families.length)]
-    this.settings = draw(family, 1 + Math.floor(Math.random() * 3))
+    this.settings = drawHeldOut(family, 1 + Math.floor(Math.random() * 3))
     this.show()
   }
 
@@ -88,7 +96,7 @@ class Composer {
     if (s.family === "lookup") {
       const choices = Object.fromEntries(letters.entries())
       const from = menu("where to start", choices, s.from, (i) => this.change({ from: Number(i) }))
-      return [...menus, " ↩ , from ", from]
+      return [...menus, " ↩ back to the first. Start at ", from]
     }
     const choices = Object.fromEntries(letters.map((_, i) => [i, i + 1]))
     const choose = (i) => this.change({ number: Number(i) })

@@ -134,6 +134,7 @@ function start(root) {
       return narrow ? [across, along] : [along, across]
     }
     const strength = reached(now)
+    const least = L === 1 ? 0.35 : 0.15 // the fan of one layer has no strong lines
     for (let layer = 0; layer < L; layer++)
       now.maps[layer].forEach((map, head) => {
         if (!state.heads[head]) return
@@ -142,7 +143,7 @@ function start(root) {
             const part = strength[layer + 1][query] * weight(map, query, key)
             if (part < 0.02) continue
             const d = curve(place(query, layer + 1), place(key, layer), 5 * head - 2.5, narrow)
-            const style = `stroke: ${COLOURS[head]}; opacity: ${Math.min(1, 0.15 + part)}`
+            const style = `stroke: ${COLOURS[head]}; opacity: ${Math.min(1, least + part)}`
             draw(svg, "path", { d, style, fill: "none", "stroke-width": 0.5 + 4.5 * part })
           }
       })

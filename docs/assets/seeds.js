@@ -5,6 +5,13 @@ import { draw, drawing, make } from "./elements.js"
 
 const signed = (number) => `${number < 0 ? "−" : "+"}${Math.abs(number).toFixed(3)}`
 
+/** A model's colour, as color_of() of docs/studies/figures.py has it in the figures. */
+function colour(name) {
+  if (name.includes("wide")) return "#a45fd0"
+  if (name.includes("times")) return "#24945a"
+  return name.split(" ")[0] === "1" ? "#2f7fe0" : "#d4650b"
+}
+
 function start(root) {
   const data = JSON.parse(root.querySelector("script").textContent)
   const names = Object.keys(data.accuracy)
@@ -17,7 +24,7 @@ function start(root) {
     const onchange = (event) => {
       chosen[i] = event.target.value
       drawn = []
-      show()
+      drawOne()
     }
     const options = names.map((name) => make("option", { value: name }, name))
     const menu = make("select", { "aria-label": `model ${"AB"[i]}`, onchange }, ...options)
@@ -46,11 +53,10 @@ function start(root) {
   function show() {
     picture()
     const [a, b] = chosen
-    said.textContent = "Two models, the same seed for both: draw one."
+    said.textContent = "Choose two different models."
     tally.textContent = ""
-    if (a === b) said.textContent = "Choose two different models."
     one.disabled = all.disabled = a === b
-    if (!drawn.length || a === b) return
+    if (a === b) return
     const i = drawn.at(-1)
     const [first, second] = chosen.map((name) => data.accuracy[name][i])
     const better = gap(i) > 0 ? b : a
@@ -82,7 +88,8 @@ function start(root) {
       drawn.forEach((i, turn) => {
         const last = turn === drawn.length - 1
         const dot = { cx: x(data.accuracy[name][i]), cy: y, r: last ? 7 : 5 }
-        draw(svg, "circle", { ...dot, class: `dot ${last ? "last" : ""}` })
+        const fill = last ? colour(name) : "none"
+        draw(svg, "circle", { ...dot, class: "dot", stroke: colour(name), fill })
       })
     })
     for (const at of [0, 0.5, 1]) {
@@ -104,7 +111,7 @@ function start(root) {
     said,
     tally,
   )
-  show()
+  drawOne()
   addEventListener("resize", picture) // a phone is turned
 }
 

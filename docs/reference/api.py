@@ -26,7 +26,15 @@ data = tasks.load_data(t)
 run = md.train(m, t, data)
 print(attention.mechanism(run.model, data)["steps"])
 ```
+"""
 
+import importlib
+import inspect
+import re
+
+import minidepth as md
+
+MOVED = """\
 ## What moved
 
 In older versions `minidepth.py` held all of this. These are names that you may know from there:
@@ -46,13 +54,6 @@ In older versions `minidepth.py` held all of this. These are names that you may 
 | `to_gpt2`, `export_hf` | in `studies.export` |
 | `blocks(…, stride)` | `studies.llmini.overlapping`, then `blocks` |
 """
-
-import importlib
-import inspect
-import re
-
-import minidepth as md
-
 MAIN = """ModelConfig TrainConfig configs GPT parameters readable_attention chunked_loss
 embedded_rows segments encode blocks filled load_tokenizer final_answer load_data make_data Data
 generate answer_texts answer_accuracy lr_at train_step mean_loss train_loss_eval train Run Diverged
@@ -142,3 +143,4 @@ for study, names in STUDIES.items():
     print(f"## studies.{study} {{ #studies.{study} }}\n\n{described(module.__doc__)}\n")
     for name in names.split():
         show(name, vars(module)[name], f"{study}.{name}")
+print(MOVED)
