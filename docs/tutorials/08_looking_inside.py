@@ -11,9 +11,7 @@
 # looks at them, and then switches heads off to see what depends on them.
 
 # %%
-import contextlib
 import math
-import tempfile
 
 import matplotlib.pyplot as plt
 import torch
@@ -40,7 +38,8 @@ uniform = torch.ones(T, T).tril()
 uniform = (uniform / uniform.sum(1, keepdim=True))[None, None]  # (B, H, T, T)
 right = attention.head_stats(uniform)
 masked = attention.head_stats(uniform, count_masked=True)
-print(f"entropy {right['entropy'].item():.3f} nats, by formula {math.lgamma(T + 1) / T:.3f}")
+formula = math.lgamma(T + 1) / T
+print(f"entropy {right['entropy'].item():.3f} nats, by formula {formula:.3f}")
 print(f"sparsity {right['sparsity'].item():.3f} over keys in sight")
 print(f"sparsity {masked['sparsity'].item():.3f} over the whole T × T square")
 
@@ -58,17 +57,16 @@ print(f"sparsity {masked['sparsity'].item():.3f} over the whole T × T square")
 # %%
 f = (T - 1) / (2 * T)
 table = results.published("llmini_attention")
-corrected = {
-    variant: [
-        (row["layer"], row[f"sparsity_{variant}"], (row[f"sparsity_{variant}"] - f) / (1 - f))
-        for row in table
-        if row[f"sparsity_{variant}"] != ""
-    ]
-    for variant in "abc"
-}
+corrected = {}  # {model: [(layer, s, v)]}
+for variant in "abc":
+    found = [(row["layer"], row[f"sparsity_{variant}"]) for row in table]
+    corrected[variant] = [(i, s, (s - f) / (1 - f)) for i, s in found if s != ""]
 for variant, rows in corrected.items():
-    values = [f"{s:.1%} → {v:.1%}" for _, s, v in (rows[0], max(rows, key=lambda row: row[1]))]
-    print(f"{variant.upper()}: layer 1 {values[0]}, its sparsest layer {values[1]}")
+    sparsest = max(rows, key=lambda row: row[1])
+    print(f"{variant.upper()}:", end=" ")
+    for where, (_, s, v) in (("layer 1", rows[0]), ("sparsest layer", sparsest)):
+        print(f"{where} {100 * s:.1f} % → {100 * v:.1f} %", end="; ")
+    print()
 
 # %%
 figure, axes = plt.subplots(figsize=(4.6, 3.8))
@@ -78,13 +76,16 @@ for number, (variant, rows) in enumerate(corrected.items()):
         axes.plot(layer, values, "os^"[number] + line, color=f"C{number}")
         figures.name_end(axes, layer[-1], values[-1], variant.upper(), f"C{number}")
 axes.axhline(f, color="C5", linestyle="--")
-axes.annotate("counted for equal attention", (0.8, f - 0.055))
+axes.annotate("counted for\nequal attention", (0.8, f - 0.115))
 axes.annotate("dotted: published", (0.8, 0.75))
-axes.annotate("solid: corrected", (0.8, 0.3))
+axes.annotate("solid: corrected", (6.4, 0.04))
 axes.set(xlabel="layer", ylabel="share of weights below 0.001", ylim=(0, 0.85), xlim=(0.5, 10.8))
 first = [rows[0] for rows in corrected.values()]
 low, high, said = min(v for *_, v in first), max(v for *_, v in first), max(s for _, s, _ in first)
-axes.set_title(f"corrected, the first layers are\n{low:.0%} to {high:.0%} sparse, not {said:.0%}")
+axes.set_title(
+    "corrected, the first layers are\n"
+    f"{100 * low:.0f} to {100 * high:.0f} % sparse, not {100 * said:.0f} %"
+)
 plt.show()
 
 # %% [markdown]
@@ -111,10 +112,9 @@ plt.show()
 # %%
 runs = []
 for n_layers in (1, 2):
-    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(None):
-        sizes = dict(n_layers=n_layers, steps=300, eval_every=25, eval_blocks=64)
-        m, t = tasks.configs("icqa", out_dir=folder, **sizes)
-        runs.append(md.train(m, t, looks.watched(tasks.load_data(t))))
+    sizes = dict(n_layers=n_layers, steps=300, eval_every=25, eval_blocks=64)
+    m, t = tasks.configs("icqa", **sizes)
+    runs.append(md.train(m, t, looks.watched(tasks.load_data(t)), quiet=True))
 run, data = runs[1], runs[1].data
 
 # %% [markdown]
@@ -144,14 +144,13 @@ parts.show("look", looks.story(runs), without)
 base = data.measure(run.model)["accuracy"]
 print(f"accuracy {base:.3f} on {len(data.val[0]):,} test sequences")
 
-maps = attention.attention_maps(run.model, data.val[0][:200])  # one (B, H, T, T) tensor per layer
+maps = attention.attention_maps(run.model, data.val[0][:200])  # of each layer
 stats = attention.attention_stats(maps)
 for layer in range(2):
     for head in range(2):
-        print(
-            f"layer {layer + 1} head {head + 1}: entropy {stats['entropy'][layer, head]:.2f} nats,"
-            f" sparsity {stats['sparsity'][layer, head]:.2f}"
-        )
+        print(f"layer {layer + 1} head {head + 1}:", end=" ")
+        print(f"entropy {stats['entropy'][layer, head]:.2f} nats,", end=" ")
+        print(f"sparsity {stats['sparsity'][layer, head]:.2f}")
 
 # %% [markdown]
 # How much weight do answers give to the token before them, and how much do the queries give to the
@@ -160,17 +159,16 @@ for layer in range(2):
 # %%
 sequences, targets = (torch.as_tensor(part[:200]).long() for part in data.val)
 answers = torch.arange(1, 16, 2)
-match = targets[:, 16:, None] == sequences[:, None, :16]  # (B, query, key): its right answer
+match = targets[:, 16:, None] == sequences[:, None, :16]  # (B, query, key)
 copies, finds = {}, {}  # {(layer, head): mean weight}
 for layer in range(2):
     for head in range(2):
         w = maps[layer][:, head]  # (B, T, T)
         copies[layer, head] = w[:, answers, answers - 1].mean().item()
         finds[layer, head] = (w[:, 16:, :16] * match).sum(-1).mean().item()
-        print(
-            f"layer {layer + 1} head {head + 1}: answer → its question {copies[layer, head]:.2f}, "
-            f"query → right answer {finds[layer, head]:.2f}"
-        )
+        print(f"layer {layer + 1} head {head + 1}:", end=" ")
+        print(f"answer → its question {copies[layer, head]:.2f},", end=" ")
+        print(f"query → right answer {finds[layer, head]:.2f}")
 copier, finder = max(copies, key=copies.get), max(finds, key=finds.get)
 early_find = max(finds[0, 0], finds[0, 1])
 
@@ -183,22 +181,22 @@ words = [f"q{i}" if i < 16 else f"a{i - 16}" for i in sequences[0].tolist()]
 figure, (top, low) = plt.subplots(2, 1, figsize=(4.6, 7.4), height_ratios=(2, 1))
 for panel, (layer, head), rows in ((top, copier, range(16)), (low, finder, range(16, 24))):
     shown = maps[layer][0, head][rows.start : rows.stop, :16]
-    panel.imshow(shown, cmap="viridis", vmin=0, vmax=1, aspect="auto")
+    panel.imshow(shown, cmap=figures.ground(), vmin=0, vmax=1, aspect="auto")
     panel.set_xticks(range(16), words[:16], rotation=90)
     panel.set_yticks(range(len(rows)), [words[row] for row in rows])
 where = f"layer {copier[0] + 1}, head {copier[1] + 1}"
-top.set_title(f"{where}:\nanswers give their questions {copies[copier]:.0%}")
+top.set_title(f"{where}:\nanswers give their questions {100 * copies[copier]:.0f} %")
 where = f"layer {finder[0] + 1}, head {finder[1] + 1}"
-low.set_title(f"{where}:\nqueries give the right answers {finds[finder]:.0%}")
+low.set_title(f"{where}:\nqueries give the right answers {100 * finds[finder]:.0f} %")
 top.set_ylabel("pair's token that looks")
 low.set(ylabel="query that looks", xlabel="token looked at")
 plt.show()
 
 # %% [markdown]
-# What to see: above, bright cells one place left of the diagonal, on every other row: an answer
-# looks at its question. Below, one bright cell in each row: a query looks at its own answer,
-# wherever that stands. The percentages are means over 200 sequences; the maps are of one (n = 1),
-# with weights from 0 (dark) to 1 (bright).
+# What to see: above, dark cells one place left of the diagonal, on every other row: an answer looks
+# at its question. Below, one dark cell in each row: a query looks at its own answer, wherever that
+# stands. The fuller the colour, the larger the weight, from 0 to 1. The percentages are means over
+# 200 sequences; the maps are of one (n = 1).
 
 # %% [markdown]
 # ## Switch heads off
@@ -212,10 +210,12 @@ for layer in range(2):
     for head in range(2):
         with attention.ablated(run.model, [(layer, head)]):
             without[layer, head] = data.measure(run.model)["accuracy"]
-        print(f"without layer {layer + 1} head {head + 1}: accuracy {without[layer, head]:.3f}")
+        print(f"without layer {layer + 1} head {head + 1}:", end=" ")
+        print(f"accuracy {without[layer, head]:.3f}")
 with attention.ablated(run.model, [(0, 0), (0, 1)]):
     no_first_layer = data.measure(run.model)["accuracy"]
-print(f"without all of layer 1: {no_first_layer:.3f}; any answer shown: {1 / 8:.3f}")
+print(f"without all of layer 1: {no_first_layer:.3f};", end=" ")
+print(f"any answer shown: {1 / 8:.3f}")
 
 # %% [markdown]
 # Without its first layer the model is right no more often than by naming any answer shown, 1 time

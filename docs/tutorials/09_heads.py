@@ -23,17 +23,16 @@ import torch
 from scipy.stats import t as student
 
 import minidepth as md
-from studies import attention, find, results
+from studies import attention, figures, find, results
 
 rows = results.published("heads_schedules")
 for row in rows:
     heads = tuple(map(int, row["heads"].split("-")))
     m, _ = find.configs("heads", n_heads=heads)
     row["parameters"] = md.parameters(m)["total"]
-    print(
-        f"{row['group']:6} {row['scheme']:10} {row['heads']:>12}  {row['parameters']:,} parameters"
-        f"  loss {row['eval_loss']:.2f}  {row['hours']:4} h"
-    )
+    print(f"{row['group']:6} {row['scheme']:10} {row['heads']:>12} ", end=" ")
+    print(f"{row['parameters']:,} parameters", end="  ")
+    print(f"loss {row['eval_loss']:.2f}  {row['hours']:4} h")
 
 # %% [markdown]
 # Heads divide the same matrices, so all nine models have the same number of parameters, counted
@@ -52,7 +51,8 @@ for group in ("low", "medium", "high"):
     base = loss[group, "constant"]
     for scheme in ("descending", "ascending"):
         d = loss[group, scheme] - base
-        print(f"{group:6} {scheme:10} minus constant: {d:+.2f} nats, {d / base:+.1%}")
+        print(f"{group:6} {scheme:10} minus constant:", end=" ")
+        print(f"{d:+.2f} nats, {100 * d / base:+.1f} %")
 
 # %% [markdown]
 # Ascending is 0.06 to 0.13 nats worse than constant in all three groups, which is more than the
@@ -71,17 +71,19 @@ for group in ("low", "medium", "high"):
 # %%
 def fitted(scheme, at):
     """The exponential through a scheme's three points, at a number of heads."""
-    (n, y1), (_, y2), (_, y3) = [
-        (row["total_heads"], row["eval_loss"]) for row in rows if row["scheme"] == scheme
-    ]
+    of_scheme = [row for row in rows if row["scheme"] == scheme]
+    y1, y2, y3 = (row["eval_loss"] for row in of_scheme)
+    n = of_scheme[0]["total_heads"]
     u = (math.sqrt(1 + 4 * (y2 - y3) / (y1 - y2)) - 1) / 2  # exp(-n/c)
     b = (y1 - y2) / (u - u * u)
     return y1 - b * u + b * u ** (at / n)
 
 
 base = fitted("constant", 180)
-better, worse = (fitted(scheme, 180) / base - 1 for scheme in ("descending", "ascending"))
-print(f"at 180 heads, curves: descending {better:+.1%}, ascending {worse:+.1%}")
+better = fitted("descending", 180) / base - 1
+worse = fitted("ascending", 180) / base - 1
+print(f"at 180 heads, curves: descending {100 * better:+.1f} %,", end=" ")
+print(f"ascending {100 * worse:+.1f} %")
 
 # %% [markdown]
 # We cannot reproduce the text's percentages. Curves through the points that we read give others,
@@ -101,8 +103,8 @@ print(f"at 180 heads, curves: descending {better:+.1%}, ascending {worse:+.1%}")
 def at_start(heads, attn_scale, d_model=768, init_std=0.02):
     """Effective keys (e to the mean entropy) of an untrained layer."""
     m = md.ModelConfig(
-        vocab_size=512, block_size=256, n_layers=1, n_heads=heads, d_model=d_model, d_ff=0,
-        dropout=0.0, attn_scale=attn_scale, init_std=init_std,
+        vocab_size=512, block_size=256, n_layers=1, n_heads=heads, d_model=d_model,
+        d_ff=0, dropout=0.0, attn_scale=attn_scale, init_std=init_std,
     )  # fmt: skip
     torch.manual_seed(0)
     model = md.GPT(m)
@@ -114,7 +116,8 @@ print("heads  head size  effective keys, scaled  unscaled")
 start = {}
 for heads in (3, 6, 12, 24, 48, 96):
     start[heads] = at_start(heads, None), at_start(heads, 1.0)
-    print(f"{heads:5}  {768 // heads:9}  {start[heads][0]:22.1f}  {start[heads][1]:8.1f}")
+    scaled, unscaled = start[heads]
+    print(f"{heads:5}  {768 // heads:9}  {scaled:22.1f}  {unscaled:8.1f}")
 uniform = math.exp(math.lgamma(257) / 256)
 print(f"equal attention: {uniform:.1f}")
 
@@ -147,20 +150,27 @@ axes = [panel for _, panel in drawn]
 places = {"low": 0, "medium": 1, "high": 2}
 panels = {"published": {key: [value] for key, value in loss.items()}} | ours
 for panel, (title, found) in zip(axes, panels.items()):
-    all_means = []
+    all_means, ends = [], []
     for number, scheme in enumerate(("ascending", "constant", "descending")):
         x = [place + 0.15 * (number - 1) for place in places.values()]
         means, halves = zip(*(results.interval(found[group, scheme]) for group in places))
         all_means.append(means)
         halves = None if title == "published" else halves
         style = dict(color=f"C{number}", capsize=2, markersize=4)
-        panel.errorbar(x, means, halves, fmt="os^"[number] + "-", label=scheme, **style)
+        panel.errorbar(x, means, halves, fmt="os^"[number] + "-", **style)
+        ends.append((means[-1], scheme, style["color"]))
+    below, down = 0, 0 if title == "published" else 0.026
+    for end, scheme, color in sorted(ends):  # names that would meet stand one above the other
+        below = max(end - down, below + 0.026)
+        figures.name_end(panel, 2.2, below, scheme, color)
     panel.set_ylim((1.56, 1.88) if title == "published" else (3.38, 3.70))
-    apart = max(max(at) - min(at) for at in zip(*all_means))  # within a group
-    panel.set_title(f"{title}:\nup to {apart:.3f} apart")
+    worst = all(at[0] == max(at) for at in zip(*all_means))  # ascending, in each group
+    finding = "ascending is worst" if title == "published" else "no clear difference"
+    assert worst == (title == "published")
+    panel.set_title(f"{title if worst else f'ours, {title}'}:\n{finding}")
     panel.set_xticks(list(places.values()), list(places))
+    panel.set_xlim(-0.3, 4.2)
     panel.set(xlabel="group by number of heads", ylabel="validation loss (nats per token)")
-axes[0].legend()
 plt.show()
 
 # %% [markdown]
@@ -173,8 +183,8 @@ plt.show()
 # width 64 the missing scale also changes less at the start. Effective keys by number of heads:
 
 # %%
-small = {heads: at_start(heads, 1.0, d_model=64, init_std=0.05) for heads in (1, 4, 32)}
-print("unscaled, width 64:", {heads: round(keys, 1) for heads, keys in small.items()})
+small = {n: at_start(n, 1.0, d_model=64, init_std=0.05) for n in (1, 4, 32)}
+print("unscaled, width 64:", {n: round(keys, 1) for n, keys in small.items()})
 
 # %% [markdown]
 # ## Seed by seed
@@ -198,18 +208,18 @@ paired = {
 figure, panel = plt.subplots(figsize=(4.6, 4.6))
 for number, scaling in enumerate(ours):
     means, halves = zip(*(results.interval(paired[(scaling, *pair)]) for pair in all_pairs))
-    y = [place + 0.3 * number - 0.15 for place in range(len(all_pairs))]
-    style = dict(color=f"C{number}", capsize=3, label=scaling)
-    panel.errorbar(means, y, xerr=halves, fmt="os"[number], **style)
+    y = [place + 0.4 * number - 0.2 for place in range(len(all_pairs))]
+    color = f"C{number}"
+    panel.errorbar(means, y, xerr=halves, fmt="os"[number], color=color, capsize=3)
+    figures.name_end(panel, means[0] + halves[0], y[0], scaling, color, 3 - 6 * number)
 panel.axvline(0, color="C5", linestyle="--")
 panel.set_yticks(range(len(all_pairs)), [f"{g}: {a} − {b}" for g, a, b in all_pairs])
-panel.set_ylim(len(all_pairs) + 1.4, -0.6)  # from above, with room for the legend
+panel.set_ylim(len(all_pairs) - 0.4, -0.6)  # from above
 panel.set_xlabel("difference in loss (nats)")
 n_out = sum(abs(mean) > half for mean, half in map(results.interval, paired.values()))
 by_chance = 0.05 * len(paired)
 figure.suptitle(f"{n_out} of {len(paired)} intervals exclude 0;\n{by_chance:.1f} would by chance")
-panel.set_xticks([-0.02, 0, 0.02])
-panel.legend(loc="lower center")
+panel.set(xlim=(-0.033, 0.062), xticks=[-0.02, 0, 0.02])
 plt.show()
 
 # %% [markdown]
@@ -226,12 +236,13 @@ for key, values in paired.items():
         print(f"{', '.join(key)}: {mean:+.4f} ± {half:.4f}")
 n = len(paired)
 by_chance = 1 - sum(math.comb(n, k) * 0.05**k * 0.95 ** (n - k) for k in range(3))
-print(f"of {n} intervals, expected by chance {0.05 * n:.1f}; 3 or more with {by_chance:.0%}")
-strict = [
-    key
-    for key, values in paired.items()
-    if abs(results.interval(values)[0]) > results.interval(values, level=1 - 0.05 / n)[1]
-]
+print(f"of {n} intervals, expected by chance {0.05 * n:.1f};", end=" ")
+print(f"3 or more with {100 * by_chance:.0f} %")
+strict = []
+for key, values in paired.items():
+    mean, half = results.interval(values, level=1 - 0.05 / n)
+    if abs(mean) > half:
+        strict.append(key)
 print(f"outside at 1 - 0.05/{n}: {len(strict)}")
 
 # %% [markdown]
@@ -252,9 +263,11 @@ print(f"outside at 1 - 0.05/{n}: {len(strict)}")
 # made, normalised and stored:
 
 # %%
-for heads in (45, 180, 192):
-    print(f"{heads} heads: {heads * 512**2 / 1e6:.0f} million weights for 512 tokens")
-hours = {row["total_heads"]: row["hours"] for row in rows if row["scheme"] == "constant"}
+for n_heads in (45, 180, 192):
+    weights = n_heads * 512**2 / 1e6
+    print(f"{n_heads} heads: {weights:.0f} million weights for 512 tokens")
+constant = [row for row in rows if row["scheme"] == "constant"]
+hours = {row["total_heads"]: row["hours"] for row in constant}
 print("published hours, constant:", hours)
 
 # %% [markdown]

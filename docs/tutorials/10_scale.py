@@ -13,9 +13,7 @@
 # show a lack of data.**
 
 # %%
-import contextlib
 import dataclasses
-import tempfile
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -36,10 +34,10 @@ for name in "abc":
     m, _ = find.configs(f"llmini-{name}")
     sizes[name] = md.parameters(m)
     share = 1 - sizes[name]["blocks"] / sizes[name]["total"]
-    print(
-        f"{name.upper()}: {m.n_layers:2} layers, width {m.d_model}, {m.n_heads} heads: "
-        f"{sizes[name]['total']:,} parameters, {share:.0%} of them outside the blocks"
-    )
+    print(f"{name.upper()}: {m.n_layers:2} layers, width {m.d_model},", end=" ")
+    print(f"{m.n_heads} heads,", end=" ")
+    print(f"{sizes[name]['total']:,} parameters,", end=" ")
+    print(f"{100 * share:.0f} % outside the blocks")
 
 # %% [markdown]
 # From C to A depth, width, heads and parameters all grow, and so does the time per step. LLmini
@@ -60,7 +58,7 @@ for number, name in enumerate("abc"):
     axes.plot(x, y, "os^"[number] + "-", color=f"C{number}")
     label = f"{name.upper()}: {m.n_layers} × {m.d_model}"
     figures.name_end(axes, x[-1], y[-1], label, f"C{number}")
-axes.set(xlabel="training time (minutes, as published)", xlim=(0, 90))
+axes.set(xlabel="training time (minutes, as published)", xlim=(0, 100))
 axes.set(ylabel="validation loss (nats per token)")
 ahead = epochs[-1]["val_c"] - epochs[-1]["val_a"]
 axes.set_title(f"A ends {ahead:.2f} nats below C")
@@ -93,10 +91,10 @@ for name, changes in llmini.rows("llmini-c", {}).items():
 
 # %%
 texts, long, chunks, tokens, short = 158_227, 7_256, 160_745, 13_973_679, 150_971
-print(f"share of positions that hold text: {tokens / (256 * chunks):.1%}")
+print(f"share of positions that hold text: {100 * tokens / (256 * chunks):.1f} %")
 print(f"blocks of a long text: {(chunks - short) / long:.2f}")
 twice = 2 * (chunks - short - long) / chunks
-print(f"blocks that share text with another: at most {twice:.1%}")
+print(f"blocks that share text with another: at most {100 * twice:.1f} %")
 
 # %% [markdown]
 # Two thirds of the positions, and of the computation, go to padding. Two more things follow. A text
@@ -113,10 +111,13 @@ print(f"blocks that share text with another: at most {twice:.1%}")
 problems = md.embedded_rows(2400)
 words = ("".join(text for text, _ in md.segments(row)) for row in problems)
 tokenizer = md.load_tokenizer("embedded", words)
-encoded = list(md.encode([md.segments(row, tokenizer) for row in problems], tokenizer))
-merged = [[sum(part, []) for part in zip(*encoded[i : i + 5])] for i in range(1900, 2400, 5)]
+parts_of = [md.segments(row, tokenizer) for row in problems]
+encoded = list(md.encode(parts_of, tokenizer))
+fives = [encoded[i : i + 5] for i in range(1900, 2400, 5)]
+merged = [[sum(part, []) for part in zip(*five)] for five in fives]
 rows = encoded[:1900] + merged
-rows = [rows[i] for i in torch.randperm(len(rows), generator=md.generator("mix")).tolist()]
+order = torch.randperm(len(rows), generator=md.generator("mix")).tolist()
+rows = [rows[i] for i in order]
 total = sum(len(ids) for ids, _ in rows)
 # for the picture: in place of each token the number of its row
 numbered = [([i + 1] * len(ids), learn) for i, (ids, learn) in enumerate(rows)]
@@ -133,17 +134,17 @@ for name, (packing, cut) in ways.items():
     filled[name] = there.mean()
     x, _ = md.blocks(cut(numbered), 128, packing)
     pictures[name] = np.where(there, 1 + x % 2, 0)[:40]
-    print(
-        f"{name:18} {len(there):5,} blocks, {filled[name]:6.1%} of positions filled, "
-        f"{there.sum():,} tokens to learn from, of {total:,}"
-    )
+    print(f"{name:18} {len(there):5,} blocks,", end=" ")
+    print(f"{100 * filled[name]:5.1f} % filled;", end=" ")
+    print(f"{there.sum():,} tokens to learn from")
+print(f"tokens in all rows: {total:,}")
 
 # %%
 for name, picture in pictures.items():
     _, panel = plt.subplots(figsize=(2.2, 2.9))
     colours = ListedColormap(["#00000000", "#2f7fe0", "#d4650b"])
     panel.imshow(picture, cmap=colours, aspect="auto", vmin=0, vmax=2, interpolation="none")
-    panel.set_title(f"{name}:\n{filled[name]:.0%} filled")
+    panel.set_title(f"{name}:\n{100 * filled[name]:.0f} % filled")
     panel.set_xticks([0, 64, 127])
     panel.set(xlabel="position (tokens)", ylabel="block")
 plt.show()
@@ -188,9 +189,9 @@ plt.show()
 # %%
 for name in ("packed, same steps", "packed, same text"):
     mean, half = gaps[name]
-    print(
-        f"{name} minus padded: {mean:+.3f}, 95 % interval {mean - half:+.3f} to {mean + half:+.3f}"
-    )
+    low, high = mean - half, mean + half
+    print(f"{name} minus padded: {mean:+.3f},", end=" ")
+    print(f"95 % interval {low:+.3f} to {high:+.3f}")
 
 # %% [markdown]
 # These are differences within seeds, n = 3. At equal text packing is worse. At equal steps it looks
@@ -211,12 +212,12 @@ for name in ("packed, same steps", "packed, same text"):
 # %%
 for name, found in sizes.items():
     n = found["total"]
-    print(
-        f"{name.upper()}: {tokens / n:.2f} tokens per parameter, {3 * tokens / n:.2f} with passes; "
-        f"20 per parameter: {20 * n / 1e9:.2f} billion"
-    )
-last = {name: round(epochs[-1][f"val_{name}"] - epochs[-1][f"train_{name}"], 3) for name in "abc"}
-print("validation minus train loss after the last pass:", last)
+    print(f"{name.upper()}: {tokens / n:.2f} tokens per parameter,", end=" ")
+    print(f"{3 * tokens / n:.2f} with passes;", end=" ")
+    print(f"20 would be {20 * n / 1e9:.2f} billion")
+last = epochs[-1]
+print("validation minus train loss after the last pass:", end=" ")
+print(*(f"{n.upper()} {last[f'val_{n}'] - last[f'train_{n}']:+.3f}" for n in "abc"))
 
 # %% [markdown]
 # By this rule LLmini's "order of a billion tokens" is right for A. C needs 0.64 billion, not the
@@ -232,17 +233,16 @@ print("validation minus train loss after the last pass:", last)
 # rows, with the same tokenizer and validation rows. Both losses are measured without dropout.
 
 # %%
-shape = dict(n_layers=2, steps=150, batch_size=32, max_rows=10_000, eval_problems=0, eval_every=150)
-shape |= dict(ring_questions=1, grad_accum=1)
+shape = dict(n_layers=2, steps=150, batch_size=32, max_rows=10_000, eval_problems=0)
+shape |= dict(ring_questions=1, grad_accum=1, eval_every=150)
 data = md.load_data(md.configs("laptop", **shape)[1], 58)
 final = {}
 for n in (100, 1_000, 10_000):
     for seed in (0, 1):
         part = dataclasses.replace(data, train=tuple(x[:n] for x in data.train))
-        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(None):
-            m, t = md.configs("laptop", **shape, seed=seed, out_dir=folder)
-            log = md.train(m, t, part).log
-        final.setdefault(n, []).append((log[-1]["train_loss_eval"], log[-1]["val_loss"]))
+        m, t = md.configs("laptop", **shape, seed=seed)
+        end = md.train(m, t, part, quiet=True).log[-1]
+        final.setdefault(n, []).append((end["train_loss_eval"], end["val_loss"]))
     found = "; ".join(f"train {a:.3f} validation {b:.3f}" for a, b in final[n])
     print(f"{n:6,} rows, {150 * 32 / n:5.1f} passes: {found}")
 
@@ -252,7 +252,8 @@ for number, name in enumerate(("rows trained on", "new rows")):
     for seed in (0, 1):
         y = [final[n][seed][number] for n in final]
         axes.plot(list(final), y, "os"[number] + "-", color=f"C{number}")
-    axes.annotate(name, (120, final[100][0][number]), color=f"C{number}", va="bottom")
+    place = dict(xytext=(7, 8 - 8 * number), textcoords="offset points", va="bottom")
+    axes.annotate(name, (100, final[100][0][number]), color=f"C{number}", **place)
 axes.set(xscale="log", xlabel="rows in the training data", ylim=(-0.06, 1.45))
 axes.set_xticks(list(final), [f"{n:,}" for n in final])
 axes.set_ylabel("loss after 150 steps\n(nats per token of the answer)")
@@ -313,7 +314,7 @@ assert all(abs(b - a) < 0.1 for n in (1_000, 10_000) for a, b in final[n])
 # %% tags=["answer"]
 fills = {size: md.filled(*md.blocks(rows, size, "pad")).mean() for size in range(64, 136, 8)}
 for size, fill in fills.items():
-    print(f"block_size {size:3}: {fill:.0%} filled")
+    print(f"block_size {size:3}: {100 * fill:.0f} % filled")
 short_rows = [len(ids) for ids, _ in encoded[:1900]]
 print(f"mean length of a short row: {np.mean(short_rows):.0f} tokens")
 
@@ -333,7 +334,8 @@ print(f"mean length of a short row: {np.mean(short_rows):.0f} tokens")
 wider = depth.width_matched(find.configs("llmini-c")[0], sizes["a"]["total"])
 counted = md.parameters(wider)
 outside = 1 - counted["blocks"] / counted["total"]
-print(f"C with width {wider.d_model}: {counted['total']:,} parameters, {outside:.0%} outside")
+print(f"C with width {wider.d_model}: {counted['total']:,} parameters,", end=" ")
+print(f"{100 * outside:.0f} % outside")
 assert round(fills[80], 1) == 0.5 and round(outside, 2) == 0.72
 assert wider.d_model > find.configs("llmini-a")[0].d_model
 

@@ -27,16 +27,14 @@
 # worse needed that layer, or needed the stream to look as that layer leaves it.
 
 # %%
-import contextlib
 import inspect
 import json
-import tempfile
 
 import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from studies import layers, results, tasks
+from studies import figures, layers, results, tasks
 
 # %% tags=["hide", "python"]
 print(inspect.getsource(layers.lens))
@@ -51,11 +49,9 @@ print(inspect.getsource(layers.lens))
 # %%
 def trained(seed):
     """Four layers after 300 steps, and 200 test sequences with their targets."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(None):
-        settings = dict(n_layers=4, steps=300, eval_every=300)
-        m, t = tasks.configs("icqa", seed=seed, out_dir=folder, **settings)
-        data = tasks.load_data(t)
-        model = md.train(m, t, data).model
+    m, t = tasks.configs("icqa", n_layers=4, seed=seed, steps=300, eval_every=300)
+    data = tasks.load_data(t)
+    model = md.train(m, t, data, quiet=True).model
     tokens, targets = (torch.as_tensor(part[:200]).long() for part in data.val)
     return model, tokens, targets
 
@@ -68,14 +64,17 @@ def share(right, targets):
 lens, without = [], []
 for seed in (0, 1, 2):
     model, tokens, targets = trained(seed)
-    lens.append([share(right, targets) for right in layers.known(model, tokens, targets)])
+    known = layers.known(model, tokens, targets)
+    lens.append([share(right, targets) for right in known])
     without.append([])
     for layer in range(4):
         with layers.skipped(model, layer):
             *_, last = layers.known(model, tokens, targets)
         without[seed].append(share(last, targets))
-    print(f"seed {seed}, right after 0 to 4 layers:", *(f"{x:.2f}" for x in lens[seed]))
-    print("        without layer 1, 2, 3, 4:     ", *(f"{x:.2f}" for x in without[seed]))
+    print(f"seed {seed}, right after 0 to 4 layers:", end=" ")
+    print(*(f"{x:.2f}" for x in lens[seed]))
+    print("        without layer 1, 2, 3, 4:     ", end=" ")
+    print(*(f"{x:.2f}" for x in without[seed]))
 
 # %% [markdown]
 # In all three seeds the answers are ready after the second layer, and the third or the fourth can
@@ -109,13 +108,11 @@ title = "\n".join(f"ready after layer {d}: {', '.join(depths[d])}" for d in sort
 
 figure, (top, low) = plt.subplots(2, 1, figsize=(4.6, 5.4))
 for panel, part, labels in ((top, "known", range(13)), (low, "without", range(1, 13))):
-    panel.imshow(list(found[part].values()), vmin=0, vmax=1, cmap="viridis", aspect="auto")
+    shares = list(found[part].values())
+    texts = [["" if x >= 0.995 else f"{100 * x:.0f}" for x in row] for row in shares]
+    figures.heat_map(panel, shares, vmax=1, texts=texts)
     panel.set_yticks(range(6), found[part])
     panel.set_xticks(range(len(labels)), labels)
-    for y, shares in enumerate(found[part].values()):
-        for x, value in enumerate(shares):
-            text = f"{100 * value:.0f}"
-            panel.text(x, y, text, ha="center", va="center", size=9, color="wk"[value > 0.6])
 top.set(title=title, xlabel="layers that have been applied")
 harmless = [n + 1 for n in range(12) if min(x[n] for x in found["without"].values()) >= 0.97]
 low.set_title(
@@ -128,8 +125,9 @@ plt.show()
 # What to see: after two layers the lens reads all look-ups, all copying and 96 % of the orderings.
 # The fixed words of the form are ready after layer 7 (92 % of them after layer 2), and the sums
 # become readable only in the last layers. Above is what the lens finds at each depth; below is what
-# the whole model still knows without one layer; both in percent of the words of a kind. *Ready*
-# means that from there on the lens has at least 95 % of them. One run (n = 1).
+# the whole model still knows without one layer; both in percent of the words of a kind, and a full
+# cell without a number is 100 %. *Ready* means that from there on the lens has at least 95 % of
+# them. One run (n = 1).
 #
 # ## Several layers at once
 #
@@ -160,7 +158,7 @@ best = {link: [max(heads) for heads in found["looks"][link]] for link in links}
 where = {link: best[link].index(max(best[link])) + 1 for link in links}
 for number, (link, name) in enumerate(links.items()):
     plt.plot(range(1, 13), best[link], "os^"[number] + "-", color=f"C{number}")
-    plt.annotate(name, (2.5, max(best[link])), color=f"C{number}")
+    plt.annotate(name, (3.1, max(best[link])), color=f"C{number}")
 plt.title(f"the copy is in layer {where['copy']}, the match in layer {where['match']};\n"
           f"no head gives a sum's numbers\nmore than {max(best['sum']):.2f}")  # fmt: skip
 plt.ylim(0, 1)
