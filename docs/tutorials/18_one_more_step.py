@@ -244,8 +244,8 @@ plt.show()
 #
 # It does not show that k steps *need* k + 1 applications. Theory knows a way for four steps in four
 # applications; training did not find it. Nor does it show that any five layers would do: layers
-# with weights of their own, in the same training, [learn less](19_another_layer.md). And this is
-# the fifth way of training that we tried, chosen because it worked on other seeds.
+# with weights of their own, in the same training, [learned fewer steps](19_another_layer.md). And
+# this is the fifth way of training that we tried, chosen because it worked on other seeds.
 
 # %%
 counts = {place: good for place, (good, runs) in learned.items() if good not in (0, runs)}
