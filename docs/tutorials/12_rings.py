@@ -127,7 +127,7 @@ plt.show()
 # 0.35 by Fisher's exact test; [what p means](13_seeds.md#how-many-runs)), and that three
 # applications would beat two in the second with p below 0.001 (five of ten runs against none of ten
 # gives 0.033). Two came true there: applied twice, ten of ten runs learn one step and none two;
-# applied once, five of five guess. Five of its runs still rise at the end.
+# applied once, five of five guess. The other five runs of that try still rise at its end.
 
 # %% tags=["details"]
 tries = {"beta1 0.9, 1,200 steps": three}
