@@ -62,7 +62,7 @@ def check_value(f, v):
         wanted += f" at least {low:g}"
         if high < MOST or (type(v) in (int, float) and high < v < float("inf")):
             wanted = f"{KINDS[kind]} from {low:g} to {high:.10g}"
-    if good and kind is str and (re.search(UNSEEN, v) or not (v.strip() or f.default == "")):
+    if good and kind is str and (re.search(UNSEEN, v) or not (v.strip() or v == f.default)):
         good, wanted = False, "a text that is not empty, without control characters"
     if good and choices and v not in choices:
         raise ValueError(f"{f.name} {v!r:.40} is unknown; choose from {', '.join(choices)}")

@@ -245,6 +245,11 @@ AWAY = [
 ]
 
 
+def test_an_endpoint_that_is_no_address_is_told_as_one_that_does_not_answer():
+    for endpoint in ("notaurl", "ftp://x", "http://", "http://[", "https://a:port"):
+        assert hub.fault(f"{endpoint}/api/whoami-v2"), endpoint
+
+
 @pytest.mark.parametrize("changes, instead", AWAY)
 def test_what_is_not_cached_fails_quickly_with_what_to_do(
     changes, instead, empty_cache, monkeypatch

@@ -26,8 +26,8 @@ MOST_TOKENS = 100_000  # of --max_new_tokens
 
 def once(arguments):
     """Raise ValueError for a flag that is given twice, of which argparse would heed the last."""
-    names = [word.partition("=")[0] for word in arguments if word.startswith("--")]
-    names = [name.replace("--no-", "--", 1) for name in names]
+    given = (word.partition("=")[0] for word in arguments if word.startswith("--"))
+    names = [name.replace("--no-", "--", 1) for name in given]
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"{name} is given twice; give it once, several values after it")
@@ -62,6 +62,7 @@ def flags(a, axes):
         if os.path.isdir(within):  # as in a run's folder
             raise ValueError(f"--tokenizer {folder} holds the folder tokenizer; give {within}")
     done = [name for name in (*HEEDED, "resume", "bench") if a[name]]
+    done += ["dry_run"] * (a["bench"] and a["dry_run"])
     if len(done) > 1:
         raise ValueError(f"--{done[0]} and --{done[1]} are two things to do; give one of them")
     doing = done[0] if done else None
@@ -69,17 +70,14 @@ def flags(a, axes):
         runs(a[doing], doing)
     if doing in HEEDED:
         look_flags(a, axes, doing)
-    if doing != "sample":
-        for name in OF_SAMPLE:
-            if a[name] is not None:
-                raise ValueError(f"--{name} has no effect without --sample RUN_DIR")
+    for name in OF_SAMPLE if doing != "sample" else ():
+        if a[name] is not None:
+            raise ValueError(f"--{name} has no effect without --sample RUN_DIR")
     for name in ("preset", "study", "match_params", "jobs", "yes"):
         if doing == "resume" and a[name] not in (None, False):
             raise ValueError(f"--resume keeps the run's settings; leave out --{name}")
     if a["against"] is not None and doing != "bench":
         raise ValueError("--against belongs to --bench; give both")
-    if doing == "bench" and a["dry_run"]:
-        raise ValueError("--bench and --dry_run are two things to do; give one of them")
     for name in ("out_dir", "name"):
         if doing == "bench" and name in axes:
             raise ValueError(f"--{name} has no effect with --bench, which writes nothing")

@@ -11,8 +11,8 @@ SECONDS = 3.0  # to wait for an answer
 def fault(url):
     """Why the server does not serve, in words; None if it does. The user's proxies are asked, as
     the libraries ask them. A refusal (401, 404) is an answer: the libraries then say why."""
-    request = urllib.request.Request(url, method="HEAD")
     try:
+        request = urllib.request.Request(url, method="HEAD")
         urllib.request.urlopen(request, timeout=SECONDS).close()
     except urllib.error.HTTPError as error:
         return f"it answers with error {error.code}" if error.code >= 500 else None

@@ -27,6 +27,10 @@ def launched():
     if world > 1 and missing:
         what = f"is {world} but {' and '.join(missing)} not set"
         raise ValueError(f"the environment's WORLD_SIZE {what}; start with torchrun, or unset it")
+    port = os.environ.get("MASTER_PORT", "0")
+    if world > 1 and not (port.isdecimal() and int(port) < 2**16):
+        what = "is no port, 0 to 65535; start with torchrun, or give another"
+        raise ValueError(f"the environment's MASTER_PORT, {port!r:.40}, {what}")
     if rank >= world:
         what = f"the environment's RANK is {rank} of a WORLD_SIZE of {world}"
         raise ValueError(f"{what}; start with torchrun, or unset both")
