@@ -322,3 +322,23 @@ def test_hops_are_judged_by_the_table_that_was_written_first():
     for (model, hops), row in rows.items():
         if row["verdict"] != "not run":
             assert f"| {model} | {hops} | {row['shares']} |" in page
+
+
+def test_hops_of_layers_of_their_own_are_quoted_as_they_were_logged():
+    rows = verdicts.hop_rows("own-layers.md")
+    assert len(rows) == 9 and all("as expected" in row["verdict"] for row in rows)
+    page = (results.RESULTS / "README.md").read_text(encoding="utf-8")
+    for n in (2, 3, 4):
+        shares = [row["shares"] for row in rows if row["model"] == f"{n} layers"]
+        assert f"| {n} layers | {' | '.join(shares)} |" in page
+    learned = {k: [[value >= 0.95 for value in hops(n, k)] for n in pair]
+               for k, pair in {2: (3, 2), 4: (4, 3)}.items()}  # fmt: skip
+    ps = [verdicts.fisher(*learned[k]) for k in (2, 4)]
+    assert [f"{p:.2g}" for p in ps + verdicts.holm(ps)] == ["0.0079", "0.048", "0.016", "0.048"]
+
+
+def hops(n_layers, k):
+    """The accuracies of the runs of so many layers on k hops."""
+    runs = results.stored_runs("khop/own-layers")
+    return [run["accuracy"] for run in runs
+            if run["n_layers"] == n_layers and f"hops={k}" in run["sizes"]]  # fmt: skip

@@ -20,6 +20,7 @@
 
 # %%
 import json
+import textwrap
 
 import matplotlib.pyplot as plt
 
@@ -28,7 +29,8 @@ from studies import results, verdicts
 from studies.ring import LEARNED
 
 for direct in (False, True):
-    (row,) = md.embedded_rows(1, True, steps=(3,), families=("lookup",), direct=direct)
+    kind = dict(steps=(3,), families=("lookup",), direct=direct)
+    (row,) = md.embedded_rows(1, held_out=True, **kind)
     *_, asked, said = (turn["content"] for turn in row["messages"])
     print(f"{asked}\n{said}\n")
 
@@ -47,12 +49,15 @@ for direct in (False, True):
 
 
 # %%
+IN_TURN, AT_ONCE = "direct, in turn", "direct, all at once"
+
+
 def way_of(run):
     """How a run answers, and how it is asked."""
     sizes = dict(size.split("=") for size in run["sizes"])
     if sizes["answer"] == "thinking":
         return "written"
-    return "direct, in turn" if float(sizes["curriculum"]) else "direct, all at once"
+    return IN_TURN if float(sizes["curriculum"]) else AT_ONCE
 
 
 lengths = (1, 2, 3)
@@ -63,18 +68,19 @@ for run in results.stored_runs("lookups"):
     shares = [run["accuracy_by_problem"][f"lookup {k}"] for k in lengths]
     found.setdefault(key, []).append(shares)
     logs.setdefault(key, []).append(run["log"])
-for way in ("written", "direct, in turn", "direct, all at once"):
-    print(f"\n{way}: accuracy with 1, 2, 3 steps asked, each run")
+for way in ("written", IN_TURN, AT_ONCE):
+    print(f"\n{way}: layers, and the accuracy with 1, 2, 3 steps asked, each run")
     for L in (1, 2, 3, 4):
-        runs = [" ".join(f"{share:.2f}" for share in run) for run in found.get((way, L), [])]
+        runs = found.get((way, L), [])
+        texts = [" ".join(f"{share:.2f}" for share in run) for run in runs]
         if runs:
-            print(f"{L} layer{'s' * (L > 1)}", *runs, sep="  |  ")
+            print(L, *texts, sep="  ")
 
 # %%
 titles = {
     "written": "steps written: two layers\nanswer every length",
-    "direct, in turn": "answered at once, lengths\nin turn: one step at most",
-    "direct, all at once": "answered at once, all lengths\nfrom the start: hardly any",
+    IN_TURN: "answered at once, lengths\nin turn: one step at most",
+    AT_ONCE: "answered at once, all lengths\nfrom the start: hardly any",
 }
 for way, title in titles.items():
     _, axes = plt.subplots(figsize=(3.4, 3.2))
@@ -117,7 +123,8 @@ plt.show()
 # %%
 print("made before the predictions, seed 1, as far as these runs went")
 kept = results.RESULTS / "lookups" / "development.jsonl"
-development = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
+lines = kept.read_text(encoding="utf-8").splitlines()
+development = [json.loads(line) for line in lines]
 for run in development:
     L, last = run["settings"]["n_layers"], run["evaluations"][-1]
     way = "in turn" if "lengths" in last else "all at once"
@@ -141,14 +148,14 @@ def learned_all(way, L):
 
 
 contrasts = {
-    "two layers, written against direct": (("written", 2), ("direct, in turn", 2)),
-    "direct, three layers against two": (("direct, in turn", 3), ("direct, in turn", 2)),
-    "three layers, in turn against at once": (("direct, in turn", 3), ("direct, all at once", 3)),
+    "two layers, written against direct": (("written", 2), (IN_TURN, 2)),
+    "direct, three layers against two": ((IN_TURN, 3), (IN_TURN, 2)),
+    "three layers, in turn against at once": ((IN_TURN, 3), (AT_ONCE, 3)),
 }
 pairs = [[learned_all(*model) for model in pair] for pair in contrasts.values()]
 ps = [verdicts.fisher(a, b) for a, b in pairs]
 for name, (a, b), p, corrected in zip(contrasts, pairs, ps, verdicts.holm(ps)):
-    print(f"{name:38} {sum(a)} and {sum(b)} of 5; p {p:.4f}, corrected {corrected:.4f}")
+    print(f"{name:38} {sum(a)} and {sum(b)} of 5; p {p:.4f}, Holm {corrected:.4f}")
 
 # %% [markdown]
 # Five seeds are enough to tell the first pair apart. **Of our seven predictions two fell**: three
@@ -174,13 +181,15 @@ for name, (a, b), p, corrected in zip(contrasts, pairs, ps, verdicts.holm(ps)):
 # The price of writing is tokens: each one that is written goes through the whole model once more.
 
 # %%
-answers = {}
-rows = {direct: md.embedded_rows(900, families=("lookup",), direct=direct) for direct in (0, 1)}
+answers, rows = {}, {}
+for direct in (0, 1):
+    rows[direct] = md.embedded_rows(900, families=("lookup",), direct=direct)
 text = ["".join(part for part, _ in md.segments(row)) for row in rows[0]]
 tokenizer = md.load_tokenizer("embedded", text)
 for way, direct in (("written", 0), ("direct", 1)):
     said = [(row["steps"], row["messages"][-1]["content"]) for row in rows[direct]]
-    tokens = [len(tokenizer.encode(next(text for n, text in said if n == k))) for k in lengths]
+    examples = [next(text for n, text in said if n == k) for k in lengths]
+    tokens = [len(tokenizer.encode(text)) for text in examples]
     answers[way] = tokens[-1]
     print(f"{way:8} tokens of an answer with 1, 2, 3 steps:", *tokens)
 
@@ -193,7 +202,7 @@ for way, direct in (("written", 0), ("direct", 1)):
 # a curriculum:
 
 # %%
-print(results.summary("chains-direct")["command"])
+print(textwrap.fill(results.summary("chains-direct")["command"], 80))
 figure, axes = plt.subplots(figsize=(4.6, 3.2))
 chains = {}
 for path in sorted((results.RESULTS / "chains-direct" / "runs").glob("*")):
@@ -235,12 +244,12 @@ direct = [key for key in found if key[0] != "written" and key[1] > 1]
 assert sum(len(found[key]) for key in direct) == 25
 assert max(run[1] for key in direct for run in found[key]) < 0.75
 one_step = {key: sum(run[0] >= LEARNED for run in found[key]) for key in found}
-assert (one_step["direct, in turn", 2], one_step["direct, in turn", 3]) == (3, 4)
-at_once = [one_step["direct, all at once", L] for L in (1, 2, 3, 4)]
+assert (one_step[IN_TURN, 2], one_step[IN_TURN, 3]) == (3, 4)
+at_once = [one_step[AT_ONCE, L] for L in (1, 2, 3, 4)]
 assert at_once == [0, 1, 0, 0]
 assert all(learned_all("written", 2)) and not any(learned_all("written", 1))
 assert max(run[0] for run in found["written", 1]) < 0.25
-asked = [log[-1]["lengths"] for L in (2, 3) for log in logs["direct, in turn", L]]
+asked = [log[-1]["lengths"] for L in (2, 3) for log in logs[IN_TURN, L]]
 assert len(asked) == 10 and asked.count(3) == 1
 assert all(log[1]["step"] == 500 and log[1]["lengths"] == 3 for log in logs["written", 2])
 made = {

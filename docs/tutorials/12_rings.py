@@ -86,7 +86,7 @@ counts = verdicts.draw_rings(runs)
 # are weights with which they could have. Here is how the share of two-step questions answered right
 # grows in each of the ten runs:
 
-# %% tags=["hide"]
+# %%
 folder = results.RESULTS / "ring" / "ring" / "runs"
 three = [results.result(path) for path in sorted(folder.glob("*_n_loops-3_*"))]
 came = [course(run, 2)[1200] >= verdicts.LEARNED for run in three]
@@ -150,7 +150,7 @@ before, first_try, second_try, twice, once = enough.values()
 # is learned. In a third try they begin as soon as one step on is being learned, and once more we
 # expected nine of ten runs, [in writing](../results/ring/gate.md).
 
-# %% tags=["hide"]
+# %%
 with_gate, by_time = (results.stored_runs(f"ring/gate/{name}") for name in ("three", "by-time"))
 figure, axes = plt.subplots(figsize=(4.6, 3.6))
 draw_courses(axes, by_time, 2, "C5")
@@ -213,7 +213,7 @@ for model in [*own.values(), "2 layers, 2 times"]:
         shares = sorted(run[k] for run in runs["ring-layers", model].values())
         print(f"{model:17} {k} on: accuracy", *(f"{share:.2f}" for share in shares))
 
-# %% tags=["hide"]
+# %%
 applied = {n: runs["ring", f"applied {n}"] for n in (1, 2, 3, 4, 5)}
 of_their_own = {n: runs["ring-layers", own[n]] for n in own}
 in_writing = {1: runs["ring-written", "1 layer"], 2: runs["ring-written", "2 layers"]}

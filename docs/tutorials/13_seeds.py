@@ -33,7 +33,7 @@ for L, by_family in onsets.items():
         shown = (step or "–" for step in steps)
         print(f"{L:2} layers, {family:6} at 0.9 from step", *shown)
 
-# %% tags=["hide"]
+# %%
 figure, all_axes = plt.subplots(2, 1, figsize=(4.6, 5.8), sharex=True, sharey=True)
 titles = {1: "one layer learns no family", 12: "twelve layers learn one after another"}
 for axes, (L, found) in zip(all_axes, first_runs.items()):

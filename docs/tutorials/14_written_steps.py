@@ -86,7 +86,7 @@ for name, (_, more), (_, less), _ in contrasts:
     pairs[f"{name} {more} − {less}: last validation loss"] = both
 by_loss = verdicts.show_contrasts(pairs)
 
-# %% tags=["hide"]
+# %%
 lengths = (1, 2, 3)
 learned, medians, cells = {}, [], []
 for way in written.WAYS:

@@ -52,7 +52,7 @@ for name, (settings, folder) in tries.items():
     print(f"    look-ups at 0.9 from step {step:.0f} at the median")
 
 
-# %% tags=["hide"]
+# %%
 def chains_came_first(run):
     """Whether chains were learned before look-ups, or look-ups never."""
     return step_learned(run, "chain") < step_learned(run, "lookup")

@@ -56,7 +56,7 @@ for name, runs in models.items():
         after = (f"{budget.seconds(name, x):3.0f}" if x else "  –" for x in at)
         print(f"    {family:6} at 0.9 after CPU seconds", *after)
 
-# %% tags=["hide"]
+# %%
 _, panels = plt.subplots(3, 1, figsize=(4.6, 8.6), sharex=True, sharey=True)
 budget.draw(panels, models)
 panels[0].set_title("two and four layers learn look-ups soonest")

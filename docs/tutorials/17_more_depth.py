@@ -40,7 +40,7 @@ for n, runs in applied.items():
     lacking = one.count(None)
     print(f"    one step came at {came[0]} to {came[-1]}, never in {lacking}")
 
-# %% tags=["hide"]
+# %%
 figure, axes = plt.subplots(figsize=(4.6, 3.6))
 never = 1300
 for n, runs in applied.items():

@@ -48,7 +48,7 @@ for n, runs in applied.items():
     middle = (f"{shares[len(runs) // 2]:.2f}" for shares in each)
     print(f"{seeds}, median accuracy by steps on:", *middle)
 
-# %% tags=["hide"]
+# %%
 learned = draw_learned("one more application, one more step", applied)
 plt.gca().set_xlabel("times that the layer is applied")
 plt.show()
@@ -135,7 +135,7 @@ lowest = {seed: min(cell[seed] for cell in cells.values()) for seed in models}
 clear = [seed for seed in models if lowest[seed] >= 0.8]
 print(f"(medians of {len(models)} models; {len(clear)} have 0.8 or more each)")
 
-# %% tags=["hide"]
+# %%
 figure, axes = plt.subplots(figsize=(4.6, 3.4))
 rows = []
 for j in (1, 2, 3, 4, 5):
@@ -213,7 +213,7 @@ for n, runs in came.items():
         print(f"applied {n} times, {number} lengths, {len(alike)} runs:", end=" ")
         print(f"all by step {last[0]} to {last[-1]}, at most {apart} apart")
 
-# %% tags=["hide"]
+# %%
 figure, axes = plt.subplots(figsize=(4.6, 3.6))
 for n, runs in came.items():
     for i, steps in enumerate(sorted(runs, key=max)):

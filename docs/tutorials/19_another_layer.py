@@ -48,7 +48,7 @@ for n, runs in own.items():
     print(f"{n} layers, {size:,} parameters, {len(runs)} seeds:", end=" ")
     print("median by steps on", *(f"{statistics.median(row):.2f}" for row in each))
 
-# %% tags=["hide"]
+# %%
 learned = draw_learned("layers of their own:\ntwo steps, hardly more", own)
 plt.gca().set_xlabel("layers")
 draw_learned("the same layer:\none step more each time", shared)
@@ -117,7 +117,7 @@ for n in (4, 5):
         said = (step or "–" for step in steps)
         print(f"{n} layers: 0.9 of the questions from step", *said)
 
-# %% tags=["hide"]
+# %%
 logs_shared = results.stored_runs("ring/staircase/five")
 for title, runs in (("applied five times: late,\nand nearly everything at once", logs_shared),
                     ("five layers: two steps soon,\nthe third slowly", logs[5])):  # fmt: skip
@@ -210,7 +210,7 @@ for seed, read in walks.items():
     said = {k: " ".join(f"{share:.2f}" for share in read[5, k][1:]) for k in (3, 4)}
     print(f"seed {seed}, asked for three {said[3]}; for four {said[4]}")
 
-# %% tags=["hide"]
+# %%
 unsure = [read for seed, read in walks.items() if seed != 123]
 for k, title in ((2, "asked for two steps:\none by one"),
                  (3, "asked for three:\nmostly three or four on")):  # fmt: skip

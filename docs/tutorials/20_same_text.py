@@ -156,7 +156,7 @@ tell(20, one, own, twelve)
 # %%
 tell(20, one, wide, own_wide, loop, twelve)
 
-# %% tags=["hide"]
+# %%
 _, axes = plt.subplots(figsize=(4.6, 4.2))
 ends_at = {one: (2.8, 3.45), wide: (2.2, 3.7), twelve: (2.6, 3.2), loop: (3.2, 3.43)}
 for model, place in ends_at.items():
