@@ -175,9 +175,16 @@ plt.show()
 # the last two tokens allow. Each dot is one run; lines join the means. Targets without an answer
 # (⊥) are left out.
 
+
 # %% tags=["hide"]
+def show_row(row):
+    """Print a prediction, the runs that are about it, and what came of it."""
+    wanted = row["predicted"].replace("0.", "≤ 0.").removesuffix(" or less")
+    print("{hypothesis} {model:16} k={hops}: {shares};".format(**row), wanted, row["verdict"])
+
+
 for row in verdicts.hop_rows("own-layers.md"):
-    print("{hypothesis} {model:9} k={hops}: {shares}; {predicted} {verdict}".format(**row))
+    show_row(row)
 
 # %% [markdown]
 # Three seeds that we had run before gave the same picture. There, too, one run of four layers on
@@ -194,7 +201,7 @@ for row in verdicts.hop_rows("own-layers.md"):
 later = verdicts.hop_rows()
 for row in later:
     row["model"] = row["model"].removesuffix(", parameters of four")
-    print("{hypothesis} {model:16} k={hops}: {shares}; {predicted} {verdict}".format(**row))
+    show_row(row)
 
 # %% [markdown]
 # Ten of the thirteen rows came out as expected. **One layer applied three times learns two hops in
