@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -450,6 +451,9 @@ def killed_after(seconds, act):
 
 def kill_at_random(folder, n):
     """Kill training n times, each run up to three times, and compare what comes of it."""
+    from tqdm import tqdm
+
+    tqdm.set_lock(threading.RLock())  # its own is shared with forks: a killed one would keep it
     text = md.load_data(md.configs("laptop", **SMALL)[1], 80)
 
     def train(name):
@@ -481,7 +485,8 @@ def test_fifty_kills_at_random_moments_lose_nothing(tmp_path):
     path = os.pathsep.join(sys.path)
     environment = os.environ | dict(OMP_NUM_THREADS="1", PYTHONPATH=path)
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    pipes = dict(capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, env=environment, **pipes)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "kills of" in done.stdout
 
