@@ -292,23 +292,6 @@ print("published hours, constant:", hours)
 # 2606.27449](https://arxiv.org/abs/2606.27449)) reports the opposite: that ascending does better
 # than constant. We have not tried to repeat it.
 
-# %%
-assert len({row["parameters"] for row in rows}) == 1 and round(row["parameters"] / 1e6, 1) == 68.5
-for group in places:
-    assert 0.055 < loss[group, "ascending"] - loss[group, "constant"] < 0.135
-    assert abs(loss[group, "descending"] - loss[group, "constant"]) < 0.0101
-assert round(better, 3) == -0.007 and round(worse, 3) == 0.037
-assert all(keys > 0.9 * uniform for keys, _ in start.values())
-assert start[3][1] < 5 and 0.6 * uniform < start[96][1] < 0.75 * uniform
-assert small[1] > 10 * start[3][1] and small[32] > start[96][1]
-for found in ours.values():
-    means, halves = zip(*map(results.interval, found.values()))
-    assert max(means) - min(means) < min(halves)
-assert n == 18 and not strict and {key[:2] for key in outside} == {("unscaled", "high")}
-assert len(outside) == 3 and all(0.001 < abs(mean) < 0.006 for mean in outside.values())
-assert outside["unscaled", "high", "descending", "ascending"] > 0  # constant worst, ascending best
-assert 4.5 < sum(row["hours"] for row in rows) / 24 < 5.2 and 1.4 < hours[192] / hours[48] < 1.6
-
 # %% [markdown]
 # ## Exercises
 #
@@ -347,3 +330,20 @@ assert n_seeds == 5
 # 3. To try: give `at_start()` four layers and the schedules 3-6-12-24 and 24-12-6-3; the entropies
 #    are then a list, one tensor per layer. In which layers do the two starts differ, scaled and
 #    unscaled?
+
+# %%
+assert len({row["parameters"] for row in rows}) == 1 and round(row["parameters"] / 1e6, 1) == 68.5
+for group in places:
+    assert 0.055 < loss[group, "ascending"] - loss[group, "constant"] < 0.135
+    assert abs(loss[group, "descending"] - loss[group, "constant"]) < 0.0101
+assert round(better, 3) == -0.007 and round(worse, 3) == 0.037
+assert all(keys > 0.9 * uniform for keys, _ in start.values())
+assert start[3][1] < 5 and 0.6 * uniform < start[96][1] < 0.75 * uniform
+assert small[1] > 10 * start[3][1] and small[32] > start[96][1]
+for found in ours.values():
+    means, halves = zip(*map(results.interval, found.values()))
+    assert max(means) - min(means) < min(halves)
+assert n == 18 and not strict and {key[:2] for key in outside} == {("unscaled", "high")}
+assert len(outside) == 3 and all(0.001 < abs(mean) < 0.006 for mean in outside.values())
+assert outside["unscaled", "high", "descending", "ascending"] > 0  # constant worst, ascending best
+assert 4.5 < sum(row["hours"] for row in rows) / 24 < 5.2 and 1.4 < hours[192] / hours[48] < 1.6

@@ -34,10 +34,9 @@ for name in "abc":
     m, _ = find.configs(f"llmini-{name}")
     sizes[name] = md.parameters(m)
     share = 1 - sizes[name]["blocks"] / sizes[name]["total"]
-    print(f"{name.upper()}: {m.n_layers:2} layers, width {m.d_model},", end=" ")
-    print(f"{m.n_heads} heads,", end=" ")
-    print(f"{sizes[name]['total']:,} parameters,", end=" ")
-    print(f"{100 * share:.0f} % outside the blocks")
+    shape = f"{m.n_layers:2} layers, width {m.d_model}, {m.n_heads} heads"
+    print(f"{name.upper()}: {shape},", end=" ")
+    print(f"{sizes[name]['total']:,} parameters, {100 * share:.0f} % outside blocks")
 
 # %% [markdown]
 # From C to A depth, width, heads and parameters all grow, and so does the time per step. LLmini
