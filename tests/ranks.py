@@ -16,6 +16,7 @@ import torch
 import minidepth as md
 import train
 
+SHARES = torch.__version__ >= (2, 7)  # --fsdp on a CPU
 DROPOUT = dict(
     n_layers=2, n_loops=2, d_model=16, n_heads=2, d_ff=32, dropout=0.3, batch_size=4, grad_accum=3,
     steps=3, warmup_steps=0, lr=0.5, grad_clip=1e9, eval_every=1, max_rows=60, eval_problems=0,
@@ -107,15 +108,18 @@ def main(folder):
         return dict(code=code, said=said.getvalue(), errors=errors.getvalue())
 
     found = dict(step=one_step(), dropout=with_dropout(path("two")))
-    found["shared"] = with_dropout(path("two"), "shared", fsdp=True, grad_checkpoint=True)
     found["whole"] = command(*flags, "--name", "two")
-    found["fsdp"] = command(*flags, "--name", "fsdp", "--fsdp")
-    half = ["--fsdp", "--precision", "fp16"]
-    found["half"] = command(*flags, "--name", "half", *half)
-    found["overflow"] = command(*flags, "--name", "overflow", *half, "--init_std", "30")
-    m, t = md.read_config(path("ddp"))
-    t.name, t.fsdp = "ddp", True
-    found["sharing"] = losses(md.train(m, t, resume=True).log)
+    if SHARES:
+        found["shared"] = with_dropout(path("two"), "shared", fsdp=True, grad_checkpoint=True)
+        found["fsdp"] = command(*flags, "--name", "fsdp", "--fsdp")
+        half = ["--fsdp", "--precision", "fp16"]
+        found["half"] = command(*flags, "--name", "half", *half)
+        found["overflow"] = command(*flags, "--name", "overflow", *half, "--init_std", "30")
+        m, t = md.read_config(path("ddp"))
+        t.name, t.fsdp = "ddp", True
+        found["sharing"] = losses(md.train(m, t, resume=True).log)
+    else:
+        found["refused"] = command(*flags, "--name", "fsdp", "--fsdp")
     found["rest"] = command("--resume", path("cut"))
     # as on two machines that share no folder
     found["apart"] = command("--resume", path(("new", "old")[rank]))

@@ -295,11 +295,12 @@ def test_interrupted_runs_are_saved_and_the_same_command_goes_on(number, to, cod
 
 
 def find_process(folder):
-    """Ids of the processes whose command line names a folder, where /proc tells."""
+    """Ids of the processes whose command line names a run's folder, where /proc tells."""
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if folder.name.encode() in path.read_bytes():
+            line = path.read_bytes()
+            if all(os.fsencode(part) in line for part in (folder.parent, folder.name)):
                 found.append(int(path.parent.name))
         except OSError:  # it has ended meanwhile
             continue

@@ -25,6 +25,7 @@ FLAGS = (
     "--n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --block_size 16 --loss_on all --steps 12 "
     "--warmup_steps 1 --eval_every 2 --save_every 4 --batch_size 4 --grad_accum 2"
 )
+shares = pytest.mark.skipif(not ranks.SHARES, reason="--fsdp on a CPU needs PyTorch 2.7")
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +120,7 @@ def test_processes_draw_dropout_of_their_own(two, tmp_path):
     assert one == first and len(set(first) | set(second)) == 6
 
 
+@shares
 def test_shared_weights_and_layers_computed_twice_give_what_copies_give_with_dropout(two):
     """--fsdp and --grad_checkpoint together, over looped layers, against neither."""
     folder, _, (first, second) = two
@@ -151,6 +153,7 @@ def kinds(value):
     return (type(value), value.shape) if isinstance(value, torch.Tensor) else type(value)
 
 
+@shares
 def test_fsdp_writes_the_files_of_one_process_and_one_process_goes_on(two):
     folder, _, (first, second) = two
     assert first["fsdp"]["code"] == second["fsdp"]["code"] == 0, first["fsdp"]["errors"]
@@ -168,12 +171,14 @@ def test_fsdp_writes_the_files_of_one_process_and_one_process_goes_on(two):
     same_losses(log_of(folder / "fsdp"), log_of(folder / "one"))
 
 
+@shares
 def test_fsdp_goes_on_from_a_checkpoint_of_one_process(two):
     folder, _, (first, _) = two
     same_losses(log_of(folder / "ddp"), log_of(folder / "one"))
     assert first["sharing"] == [row["train_loss"] for row in log_of(folder / "ddp")]
 
 
+@shares
 @pytest.mark.parametrize(
     "name, more, close, skips",
     [("half", [], 1e-4, False), ("overflow", ["--init_std", "30"], 0.03, True)],
@@ -191,6 +196,13 @@ def test_fsdp_in_half_precision_scales_and_skips_as_one_process_does(two, name, 
         assert row["train_loss"] == pytest.approx(other["train_loss"], rel=close)
         assert row["val_loss"] == pytest.approx(other["val_loss"], rel=close)
     assert bool(ours[-1]["skipped_steps"]) == bool(theirs[-1]["skipped_steps"]) == skips
+
+
+@pytest.mark.skipif(ranks.SHARES, reason="this PyTorch has --fsdp on a CPU")
+def test_fsdp_with_an_older_torch_is_refused_by_every_process(two):
+    for found in two[2]:
+        assert found["refused"]["code"] == 2
+        assert "--fsdp on a CPU needs PyTorch 2.7; this is 2." in found["refused"]["errors"]
 
 
 def test_fsdp_without_torchrun_is_refused(two, capsys):
