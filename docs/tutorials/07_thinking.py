@@ -96,7 +96,8 @@ for way, title in titles.items():
     axes.axhline(0.2, color="C5", linestyle=":")
     axes.set(title=title, xlabel="layers", xticks=(1, 2, 3, 4), xlim=(0.7, 4.3))
     axes.set(ylabel="accuracy on held-out rings", ylim=(-0.03, 1.05))
-    axes.legend(title="steps asked", loc="center right")
+    if way == "written":
+        axes.legend(title="steps asked", loc="center right")
 plt.show()
 
 # %% [markdown]

@@ -280,7 +280,8 @@ equal = math.lgamma(24 + 1) / 24  # entropy of equal attention over the keys in 
 print(f"equal attention: entropy {equal:.2f} nats")
 for name, found in (("untrained", untrained), ("trained", stats)):
     rows = zip(found["entropy"].flatten().tolist(), found["sparsity"].flatten().tolist())
-    print(f"{name:9}", "; ".join(f"entropy {h:.2f} sparsity {s:.2f}" for h, s in rows))
+    for head, (h, s) in enumerate(rows, 1):
+        print(f"{name:9} head {head}: entropy {h:.2f}, sparsity {s:.2f}")
 assert untrained["sparsity"].max() == 0 and untrained["entropy"].min() > 0.9 * equal
 assert stats["entropy"].min() < 0.8 * equal
 

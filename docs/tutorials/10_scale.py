@@ -33,10 +33,10 @@ sizes = {}
 for name in "abc":
     m, _ = find.configs(f"llmini-{name}")
     sizes[name] = md.parameters(m)
-    share = 1 - sizes[name]["blocks"] / sizes[name]["total"]
-    shape = f"{m.n_layers:2} layers, width {m.d_model}, {m.n_heads} heads"
-    print(f"{name.upper()}: {shape},", end=" ")
-    print(f"{sizes[name]['total']:,} parameters, {100 * share:.0f} % outside blocks")
+    total = sizes[name]["total"]
+    share = 1 - sizes[name]["blocks"] / total
+    print(f"{name.upper()}: {m.n_layers:2} layers, width {m.d_model},", end=" ")
+    print(f"{total:,} parameters, {100 * share:.0f} % outside the blocks")
 
 # %% [markdown]
 # From C to A depth, width, heads and parameters all grow, and so does the time per step. LLmini
@@ -243,7 +243,7 @@ for n in (100, 1_000, 10_000):
         end = md.train(m, t, part, quiet=True).log[-1]
         final.setdefault(n, []).append((end["train_loss_eval"], end["val_loss"]))
     found = "; ".join(f"train {a:.3f} validation {b:.3f}" for a, b in final[n])
-    print(f"{n:6,} rows, {150 * 32 / n:5.1f} passes: {found}")
+    print(f"{n:6,} rows, {150 * 32 / n:4.1f} passes: {found}")
 
 # %%
 figure, axes = plt.subplots(figsize=(4.6, 3.2))

@@ -95,7 +95,7 @@ path = results.RESULTS / "layers" / "laptop-12-layers-seed-0.json"
 found = json.loads(path.read_text(encoding="utf-8"))
 print(f"answers by itself {found['accuracy']:.3f} of {found['problems']} problems")
 for kind, what in layers.KINDS.items():
-    print(f"{kind:8} {found['words'][kind]:5,} words: {what}")
+    print(f"{kind:8} {found['words'][kind]:5,} words:\n  {what}")
 
 # %%
 ready = {}  # the depth from which on the lens has 95 % of a kind right

@@ -179,7 +179,7 @@ for way in ("given", "written"):
 # with three or four. In this task each step needs the one before it, so it is no fair test of
 # filler tokens in general. And a real chain of thought is more than one look-up repeated.
 
-# %% tags=["hide"]
+# %%
 rows = verdicts.hypothesis_rows(runs, hypotheses)
 assert {row["verdict"] for row in rows} == {"holds"} and len(rows) == 7
 for way in written.WAYS:
