@@ -156,6 +156,13 @@ def test_a_model_that_knows_scores_above_one_that_does_not(finished, tmp_path, c
     assert "accuracy 1.000 (95 % interval 0.940 to 1.000, Wilson)" in capsys.readouterr().out
 
 
+def test_choices_that_are_alike_count_as_a_guess_among_them(finished, jsonl, capsys):
+    """The first one was taken: right or wrong by its place."""
+    rows = [dict(context="Sort", choices=["a b", "a b"], answer=answer) for answer in (1, 1, 0)]
+    assert train.main(["--score", finished, "--data", jsonl(rows)]) == 0
+    assert "accuracy 0.500 " in capsys.readouterr().out
+
+
 def test_files_and_hub_ids_are_scored(finished, jsonl, capsys, monkeypatch):
     path = jsonl([row for row, _ in SHAPES.values()] + [dict(text="no question")])
     assert train.main(["--score", finished, "--data", path, "embedded", "--max_rows", "9"]) == 0

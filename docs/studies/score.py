@@ -157,9 +157,10 @@ def score(run_dir, sources, most):
     model.to(md.pick_device("auto"))
     for source in sources:
         found = read_choices(source, most)
-        right, guess = 0, 0.0
+        right, guess = 0.0, 0.0
         for each, (_, choices, answer) in zip(choice_scores(model, tokenizer, found), found):
-            right += each.index(max(each)) == answer
+            best = max(each)  # several choices alike count in part, as a guess among them would
+            right += (each[answer] == best) / each.count(best)
             guess += 1 / len(choices)
         n = len(found)
         low, high = results.wilson(right, n)
