@@ -341,9 +341,10 @@ def run_command(arguments):
     preset, why = pick_preset(a["preset"] or "auto", changes.get("data", ()), a["study"])
     if md.processes()[0] == 0:
         print(f"preset {preset}: {why}")
-    epochs = axes.get("epochs") or [configs(preset, {})[1].epochs]
-    if "steps" in axes and any(epochs):
-        raise ValueError(f"--steps has no effect with --epochs {max(epochs)}; give --epochs 0 too")
+    if "steps" in axes:
+        most = max(axes.get("epochs") or [configs(preset, {})[1].epochs])
+        if most:
+            raise ValueError(f"--steps has no effect with --epochs {most}; give --epochs 0 too")
     if a["study"] or a["match_params"] is not None or any(len(v) > 1 for v in axes.values()):
         from studies import plan
 

@@ -259,6 +259,12 @@ def on_files(files, config):
 
 # ---------- pages ----------
 
+named = {}  # {address of a page: its title in the nav, None where that gives none}
+
+
+def on_nav(nav, config, files):
+    named.update((page.file.src_uri, page.title) for page in nav.pages)
+
 
 def on_page_markdown(markdown, page, config, files):
     if page.file.src_uri.endswith("/summary.md"):  # a table of results/, which no menu leads to
@@ -300,6 +306,7 @@ def on_page_content(content, page, config, files):
     """nbconvert's HTML → that of the other pages."""
     if page.file.src_uri not in shown:
         return content
+    page.title = named[page.file.src_uri] or page.title  # mkdocs-jupyter takes the first heading
     path, seconds = shown[page.file.src_uri]
     soup = bs4.BeautifulSoup(content, "html.parser").select_one(".jp-Notebook")
     relink(soup, path, page, files)

@@ -6,7 +6,6 @@ import difflib
 import os
 import re
 import sys
-import tempfile
 
 import torch
 
@@ -51,9 +50,9 @@ def flags(a, axes):
         if "" in values and name not in ("name", "loader"):
             raise ValueError(f"--{name} was given an empty name; is a variable unset?")
     for sources in axes.get("data", ()):
-        places = [os.path.realpath(source) for source in sources]
-        for source, place in zip(sources, places):
-            if places.count(place) > 1:  # what is held out would count twice
+        paths = [os.path.realpath(source) for source in sources]
+        for source, path in zip(sources, paths):
+            if paths.count(path) > 1:  # what is held out would count twice
                 raise ValueError(f"--data has {source} twice; give each source once")
     for folder in axes.get("tokenizer", ()):
         if os.path.isfile(folder):
@@ -62,7 +61,8 @@ def flags(a, axes):
         if os.path.isdir(within):  # as in a run's folder
             raise ValueError(f"--tokenizer {folder} holds the folder tokenizer; give {within}")
     done = [name for name in (*HEEDED, "resume", "bench") if a[name]]
-    done += ["dry_run"] * (a["bench"] and a["dry_run"])
+    if a["bench"] and a["dry_run"]:
+        done.append("dry_run")
     if len(done) > 1:
         raise ValueError(f"--{done[0]} and --{done[1]} are two things to do; give one of them")
     doing = done[0] if done else None
@@ -70,9 +70,10 @@ def flags(a, axes):
         runs(a[doing], doing)
     if doing in HEEDED:
         look_flags(a, axes, doing)
-    for name in OF_SAMPLE if doing != "sample" else ():
-        if a[name] is not None:
-            raise ValueError(f"--{name} has no effect without --sample RUN_DIR")
+    if doing != "sample":
+        for name in OF_SAMPLE:
+            if a[name] is not None:
+                raise ValueError(f"--{name} has no effect without --sample RUN_DIR")
     for name in ("preset", "study", "match_params", "jobs", "yes"):
         if doing == "resume" and a[name] not in (None, False):
             raise ValueError(f"--resume keeps the run's settings; leave out --{name}")
@@ -89,25 +90,19 @@ def flags(a, axes):
 def folders(a, axes, doing):
     """Raise ValueError for a place in which a run could not write, before its data is read."""
     for name in axes.get("name", ()):
-        if name and (os.path.isabs(name) or os.path.normpath(name).split(os.sep)[0] in (".", "..")):
+        inside = os.path.normpath(name)
+        if name and (os.path.isabs(name) or inside.split(os.sep)[0] in (".", "..")):
             where = "is not within --out_dir; give a name, as in --name try1"
             raise ValueError(f"--name {name} {where}")
         if max(len(part) for part in name.encode(errors="replace").split(b"/")) > 255:
             raise ValueError(f"--name {name:.40}… is too long; give at most 255 bytes")
-    writes = doing in (None, "attention")
-    places = [("out_dir", at) for at in axes.get("out_dir", [md.TrainConfig.out_dir] * writes)]
-    places += [("resume", a["resume"])] * (doing == "resume")
+    places = [("out_dir", place) for place in axes.get("out_dir", ())]
+    if not places and doing in (None, "attention"):
+        places.append(("out_dir", md.TrainConfig.out_dir))
+    if doing == "resume":
+        places.append(("resume", a["resume"]))
     for flag, place in places:
-        here = os.path.abspath(place)
-        while not os.path.lexists(here) and here != os.path.dirname(here):  # a drive may be gone
-            here = os.path.dirname(here)
-        if not os.path.isdir(here):
-            raise ValueError(f"--{flag} {place}: {here} is not a folder; give one")
-        try:  # what a folder says of itself does not tell: it may be a system's own
-            tempfile.TemporaryFile(dir=here).close()
-        except OSError as error:
-            why = f"nothing can be written in {here} ({error.strerror}); give another folder"
-            raise ValueError(f"--{flag} {place}: {why}") from None
+        find.check_place(flag, place)
 
 
 def runs(given, doing):

@@ -18,6 +18,7 @@ import importlib.util
 import os
 import pathlib
 import shlex
+import tempfile
 
 import torch
 
@@ -242,6 +243,20 @@ def no_text(run_dir):
     if not t.loader and names_task(t.data[0]):
         return "was trained on a depth task: it knows no text"
     return "has lost its folder tokenizer; copy it from another run on the same data"
+
+
+def check_place(flag, place):
+    """Raise ValueError for the value of a flag that is no folder, or none that can be made."""
+    here = os.path.abspath(place)
+    while not os.path.lexists(here) and here != os.path.dirname(here):  # a drive may be gone
+        here = os.path.dirname(here)
+    if not os.path.isdir(here):
+        raise ValueError(f"--{flag} {place}: {here} is not a folder; give one")
+    try:  # what a folder says of itself does not tell: it may be a system's own
+        tempfile.TemporaryFile(dir=here).close()
+    except OSError as error:
+        why = f"nothing can be written in {here} ({error.strerror}); give another folder"
+        raise ValueError(f"--{flag} {place}: {why}") from None
 
 
 def away(config, tokenizer=None):

@@ -33,7 +33,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from studies import attention, figures, results, tasks, verdicts
+from studies import attention, figures, find, results, tasks, verdicts
 
 # grids that were trained with `python train.py --data TASK …`
 STORED = results.RESULTS / "tasks"
@@ -146,12 +146,12 @@ assert share < 1 / 3 + 0.05
 # down](../results/khop/own-layers.md).
 
 # %%
+khop = tasks.TASKS["khop"]
 errors = {}  # {(hops, layers): the error of each run}
 for run in results.stored_runs("khop/own-layers"):
-    (k,) = (int(size[5:]) for size in run["sizes"] if size.startswith("hops="))
+    (k,) = find.sizes_of(run["sizes"], khop.sizes, "khop")["hops"]
     errors.setdefault((k, run["n_layers"]), []).append(1 - run["accuracy"])
 hops, layers = (sorted(set(numbers)) for numbers in zip(*errors))
-khop = tasks.TASKS["khop"]
 floor = {k: 1 - khop.chance(length=48, hops=(k,))[1] for k in hops}
 mean = {at: sum(values) / len(values) for at, values in errors.items()}
 

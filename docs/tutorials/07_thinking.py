@@ -25,7 +25,7 @@ import textwrap
 import matplotlib.pyplot as plt
 
 import minidepth as md
-from studies import results, verdicts
+from studies import find, results, thinking, verdicts
 from studies.ring import LEARNED
 
 for direct in (False, True):
@@ -54,10 +54,10 @@ IN_TURN, AT_ONCE = "direct, in turn", "direct, all at once"
 
 def way_of(run):
     """How a run answers, and how it is asked."""
-    sizes = dict(size.split("=") for size in run["sizes"])
+    sizes = find.sizes_of(run["sizes"], thinking.SIZES, "the loader thinking")
     if sizes["answer"] == "thinking":
         return "written"
-    return IN_TURN if float(sizes["curriculum"]) else AT_ONCE
+    return IN_TURN if sizes["curriculum"] else AT_ONCE
 
 
 lengths = (1, 2, 3)
