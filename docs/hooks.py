@@ -310,6 +310,8 @@ def on_page_content(content, page, config, files):
     path, seconds = shown[page.file.src_uri]
     soup = bs4.BeautifulSoup(content, "html.parser").select_one(".jp-Notebook")
     relink(soup, path, page, files)
+    if config.extra["repo_url"] and path.stem == "index":
+        add_clone(soup, config.extra["repo_url"])
     parts = rendered(soup, path)
     if path.parent.name == "tutorials":
         page.meta["search"] = dict(boost=4)
@@ -332,6 +334,14 @@ def on_page_content(content, page, config, files):
     if seconds is None and config.extra["run"]:
         parts.insert(0, f'<div class="admonition note"><p>{WAIT}</p></div>')
     return "\n".join(parts)
+
+
+def add_clone(soup, repo):
+    """The home page's other way to the code than the archive, once the project has an address."""
+    command = soup.new_tag("code")
+    command.string = f"git clone {repo}"
+    archive = soup.select_one("a[href$='minidepth.zip']:not(.md-button)")
+    archive.insert_after(" (or ", command, ")")
 
 
 def relink(soup, path, page, files):

@@ -68,8 +68,8 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= verdicts
 #
 # ## Two commands
 #
-# On a laptop without a GPU, with Python 3.10 or newer: [download the project](minidepth.zip),
-# unpack it, and in its folder run
+# On a laptop without a GPU, with Python 3.10 or newer: [download the project](minidepth.zip) and
+# unpack it. In its folder run
 #
 # ```
 # pip install -r requirements.txt

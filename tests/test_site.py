@@ -16,6 +16,8 @@ import sys
 import urllib.parse
 import zipfile
 
+import bs4
+import markdown
 import pytest
 
 import browser
@@ -25,7 +27,7 @@ pytest.importorskip("material", reason="mkdocs-material is not installed")
 pytest.importorskip("mkdocs_jupyter", reason="mkdocs-jupyter is not installed")
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-NAV = re.findall(r"^ +- (.*)\.md$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+NAV = re.findall(r"^ +- (?:.*: )?(\S+)\.md$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
 TUTORIALS = [DOCS / f"{page}.py" for page in NAV if page.startswith("tutorials/")]
 PROGRAMS = [DOCS / "index.py", *TUTORIALS, DOCS / "how-to" / "kaggle_notebook.py"]
 
@@ -139,7 +141,8 @@ def test_every_page_avoids_the_word():
 
 def test_the_map_has_every_tutorial():
     home = (DOCS / "index.py").read_text(encoding="utf-8")
-    assert TUTORIALS and not [p.stem for p in TUTORIALS if f"tutorials/{p.stem}.md" not in home]
+    assert set(TUTORIALS) == set(DOCS.glob("tutorials/*.py"))
+    assert not [p.stem for p in TUTORIALS if f"tutorials/{p.stem}.md" not in home]
 
 
 @pytest.fixture
@@ -214,6 +217,14 @@ def test_where_the_project_is_known_pages_lead_there(project, monkeypatch):
     assert 'href="https://kaggle.example/?src=a&amp;b=tutorials/01_page.ipynb"' in text
     assert 'og:image" content="https://site.example/docs/assets/social.png"' in text
     assert (project / "site/assets/social.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_home_page_says_where_to_clone_the_project_from():
+    (sentence,) = [text for _, text in cells(DOCS / "index.py") if "unpack" in text]
+    soup = bs4.BeautifulSoup(markdown.markdown(sentence), "html.parser")
+    hooks.add_clone(soup, "https://code.example/us/minidepth")
+    said = " ".join(soup.get_text().split())
+    assert "download the project (or git clone https://code.example/us/minidepth) and" in said
 
 
 def test_a_dead_link_ends_the_build(project):
