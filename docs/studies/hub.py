@@ -27,12 +27,18 @@ def looked_for():
     A ValueError from within then also says why it was not asked."""
     import datasets.config
     import huggingface_hub.constants as hub
+    import transformers.utils.hub as transformers_hub
 
-    before = hub.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE  # from the environment, read once
+    # each has read the environment once, and each is asked by a library of its own
+    switches = [(hub, "HF_HUB_OFFLINE"), (datasets.config, "HF_HUB_OFFLINE")]
+    if hasattr(transformers_hub, "_is_offline_mode"):  # before version 5
+        switches.append((transformers_hub, "_is_offline_mode"))
+    before = [getattr(*switch) for switch in switches]
     # not its front page, which can be there when nothing else is; that we may not is an answer
     why = "HF_HUB_OFFLINE is set" if any(before) else fault(f"{hub.ENDPOINT}/api/whoami-v2")
     if why:
-        hub.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
+        for module, name in switches:
+            setattr(module, name, True)
     try:
         yield
     except ValueError as error:
@@ -40,4 +46,5 @@ def looked_for():
             raise
         raise ValueError(f"{error}; {hub.ENDPOINT} was not asked: {why}") from None
     finally:
-        hub.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE = before
+        for (module, name), value in zip(switches, before):
+            setattr(module, name, value)
