@@ -32,7 +32,6 @@ import json
 import math
 import os
 import shlex
-import shutil
 import statistics
 import tempfile
 import time
@@ -1012,14 +1011,15 @@ def train(
     say = (lambda line: None) if silent else tqdm.write  # a print that spares the progress bar
     check_share(t.batch_size)
     if quiet:
-        t = dataclasses.replace(t, out_dir=tempfile.mkdtemp())
+        temporary = tempfile.TemporaryDirectory()  # gone with the Run, or if none comes of it
+        t = dataclasses.replace(t, out_dir=temporary.name)
     folder = os.path.join(t.out_dir, t.name or f"{m.n_layers}-layers-seed-{t.seed}")
     data = data or load_data(t, m.block_size, saved_tokenizer(folder) if resume else None)
     data = dataclasses.replace(data, seed=t.seed, state=dict(data.state))
     m, t = complete_configs(m, t, data)
     run = Run(m, t, data, folder, say)
     if quiet:
-        weakref.finalize(run, shutil.rmtree, t.out_dir, ignore_errors=True)
+        weakref.finalize(run, temporary.cleanup)
     os.makedirs(folder, exist_ok=True)
     lock = locked(folder) if run.first else contextlib.nullcontext()
     with lock, tqdm(total=t.steps, disable=silent or None) as bar:

@@ -851,3 +851,11 @@ def test_a_quiet_training_prints_nothing_and_leaves_nothing(tiny, data, capfd):
     del run
     gc.collect()
     assert not os.path.exists(os.path.dirname(folder)) and os.path.exists(loud.dir)
+
+
+def test_a_quiet_training_that_cannot_begin_leaves_nothing(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(ValueError, match="sizes"):
+        md.train(*tiny(sizes=("pairs=3",)), quiet=True)
+    gc.collect()
+    assert os.listdir(tmp_path) == []
