@@ -37,6 +37,38 @@ def draw_courses(axes, runs, k, color):
     axes.set(xlabel="training step", ylim=(-0.03, 1.05))
 
 
+def draw_rings(found):
+    """Draw the runs of one layer applied once, twice and three times and of the wide one, with
+    pyplot, for a page → {(model, steps on): runs that learned it}."""
+    import matplotlib.pyplot as plt
+
+    models = {"applied\nonce": "applied 1", "applied\ntwice": "applied 2"}
+    models |= {"applied\n3 times": "applied 3", "wide,\nonce": "wide, applied 1"}
+    counts = {}
+    _, axes = plt.subplots(figsize=(4.6, 3.9))
+    for x, (name, model) in enumerate(models.items()):
+        runs = list(found["ring", model].values())
+        for k, color, place in ((1, "C0", x - 0.28), (2, "C1", x + 0.28)):
+            counts[name, k] = sum(run[k] >= LEARNED for run in runs)
+            places = [place + 0.02 * (i - len(runs) / 2) for i in range(len(runs))]
+            axes.plot(places, [run[k] for run in runs], "o", color=color, alpha=0.7)
+            top = max(run[k] for run in runs) + 0.05
+            share = f"{counts[name, k]}/{len(runs)}"
+            axes.annotate(share, (place, top), ha="center", color=color)
+    axes.axhline(1 / 7, color="C5", linestyle=":")
+    axes.annotate("guessing", (-0.5, 1 / 7 - 0.09))
+    axes.annotate("one step on", (0.45, 0.97), color="C0", ha="right")
+    axes.annotate("two steps on", (2.28, 0.86), color="C1", ha="center")
+    axes.set_xticks(range(len(models)), models)
+    axes.set(ylabel="accuracy on unseen rings", ylim=(-0.03, 1.17), xlim=(-0.6, 3.6))
+    one = counts["applied\ntwice", 1], len(found["ring", "applied 2"])
+    two = counts["applied\n3 times", 2], len(found["ring", "applied 3"])
+    title = "applied twice: one step in {} of {} runs;\nthree times: two steps in {} of {}"
+    axes.set_title(title.format(*one, *two))
+    plt.show()
+    return counts
+
+
 def draw_learned(title, by_depth, answer="direct"):
     """Draw a map of {depth: {seed: {steps on: accuracy}}}, with pyplot: how many runs learned so
     many steps at that depth, and as a line where a way to do it is known from → {(steps on, depth):

@@ -31,7 +31,7 @@ import matplotlib.pyplot as plt
 import torch
 
 from studies import results, ring, tasks, verdicts
-from studies.ring_runs import course, draw_courses, draw_learned
+from studies.ring_runs import course, draw_courses, draw_learned, draw_rings
 
 task = tasks.TASKS["ring"]
 tokens, targets = task.draw(1, torch.Generator().manual_seed(0), test=True)
@@ -68,7 +68,7 @@ for k, letter, target in asked:
 
 # %%
 runs = verdicts.stored()
-counts = verdicts.draw_rings(runs)
+counts = draw_rings(runs)
 
 # %% [markdown]
 # What to see: applied once, the layer guesses in all ten runs. Applied twice, it learns one step in
