@@ -9,6 +9,7 @@ its own, in turns.
 """
 
 import dataclasses
+import json
 import os
 import pathlib
 import statistics
@@ -72,15 +73,45 @@ def rows(preset, settings):
     return made
 
 
+def model_of(settings):
+    """The name of the one of MODELS that has these settings; None if none has."""
+    for name, model in MODELS.items():
+        wanted = dict(n_loops=1, d_model=PRESETS["budget"]["d_model"]) | model
+        if all(settings[key] == value for key, value in wanted.items()):
+            return name
+    return None
+
+
 def stored():
     """{model: the results() of its stored runs, by seed}, of docs/results/budget."""
     found = {name: [] for name in MODELS}
-    usual = dict(n_loops=1, d_model=PRESETS["budget"]["d_model"])
     for run in results.stored_runs("budget"):
-        for name, model in MODELS.items():
-            if all(run[key] == value for key, value in (usual | model).items()):
-                found[name].append(run)
+        if name := model_of(run):
+            found[name].append(run)
     return {name: sorted(runs, key=lambda run: run["seed"]) for name, runs in found.items()}
+
+
+def tried():
+    """{model: {(learning rate, init_std): validation loss}} of the runs by which settings were
+    chosen, docs/results/budget-tuned/tuning.jsonl, one run each."""
+    text = (results.RESULTS / "budget-tuned" / "tuning.jsonl").read_text(encoding="utf-8")
+    found = {name: {} for name in MODELS}
+    for line in text.splitlines():
+        run = json.loads(line)
+        settings = run["settings"]
+        if name := model_of(settings):
+            found[name][settings["lr"], settings["init_std"]] = run["val_loss"]
+    return {name: losses for name, losses in found.items() if losses}
+
+
+def show_tried():
+    """Print the losses of tried(), a column for each pair of settings."""
+    models = tried()
+    pairs = sorted(set().union(*models.values()))
+    for i, what in enumerate(("learning rate", "init_std")):
+        print(f"{what:17}", *(f"{pair[i]:7}" for pair in pairs))
+    for name, losses in models.items():
+        print(f"{name:17}", *(f"{losses[p]:7.3f}" if p in losses else "      –" for p in pairs))
 
 
 def learned_at(name, run, family):
@@ -92,6 +123,13 @@ def learned_at(name, run, family):
 def seconds(name, step):
     """CPU seconds of the first `step` training steps of one of the MODELS."""
     return step * COST[name] / 1000
+
+
+def milliseconds(runs):
+    """That a training step of one model took, the median of all rows in its runs' logs."""
+    at_once = runs[0]["batch_size"] * runs[0]["grad_accum"] * runs[0]["block_size"]
+    speeds = [row["tokens_per_second"] for run in runs for row in run["log"]]
+    return 1000 * at_once / statistics.median(speeds)
 
 
 FAMILIES = dict(lookup="look-ups", order="orderings", chain="chains")
