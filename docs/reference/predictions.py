@@ -208,7 +208,7 @@ row("R3", "Three times: one and two learned in 6; the others at 0.4 or less in a
 row("R4", "Four times: one to three learned in 6; four steps at 0.4 or less in all", *of["R4"])
 row("R5", "Five times: one to four learned in 6 of 8", *of["R5"])
 said = "k + 1 applications against k, by runs that learned k steps: p below 0.05 for k = 1 to 4"
-row("R6", said, f"p at most {max(ps.values()):.3f}", "5 to 8 each", max(ps.values()) < 0.05)
+row("R6", said, f"p at most {max(ps.values()):.3f}", "5 or 8 each", max(ps.values()) < 0.05)
 said = "A wide layer with the parameters of four, applied once: all at 0.2 or less in every run"
 row("R7", said, *of["R7"])
 
@@ -719,7 +719,7 @@ print(f"""
 
 The {sum(n for n, _ in took.values())} runs that are stored beside the predictions logged
 {sum(spent for _, spent in took.values()):.0f} hours of training, a run with two threads counted
-twice. These are hours by the clock, evaluations included, on two cores that often did other work as
+twice. These are hours by the clock, evaluations included, on machines that often did other work as
 well; CPU time was not logged. Some of these runs belong to no prediction. Runs that only chose
 settings, and runs that were stopped, are not in it.
 
