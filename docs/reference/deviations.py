@@ -2,8 +2,9 @@
 
 For each of the five documents that this project started from: what was run as it was published,
 what was run differently and why, and what has not been run yet. What the documents are is in
-[citing](citing.md). Most numbers of this page are computed from the stored runs when the site is
-built, and the build stops if a sentence no longer fits them.
+[citing](citing.md). What we expected of our own runs, and what came of it, is on a page of its own:
+[predictions](predictions.md). Most numbers of this page are computed from the stored runs when the
+site is built, and the build stops if a sentence no longer fits them.
 """
 
 import dataclasses

@@ -20,7 +20,8 @@ TRAINING, LAST, LOWEST = "train_loss_eval", "val_loss", "best_val_loss"
 
 def row(name, said, a, b, holds):
     """One prediction about the values a and b, by run, of two models."""
-    return dict(name=name, said=said, a=statistics.mean(a), b=statistics.mean(b), holds=holds)
+    means = dict(a=statistics.mean(a), b=statistics.mean(b))
+    return dict(name=name, said=said, **means, n=(len(a), len(b)), holds=holds)
 
 
 def below(name, said, a, b):
@@ -144,7 +145,8 @@ def wide_at_its_own_rate():
 
 
 def verdicts():
-    """Every prediction: `name`, what was `said`, the means `a` and `b`, whether it `holds`."""
+    """Every prediction: `name`, what was `said`, the means `a` and `b` of `n` runs each, whether it
+    `holds`."""
     return planned() + controls() + repeated() + five_depths() + wide_at_its_own_rate()
 
 
