@@ -10,10 +10,14 @@ from studies.ring import LEARNED
 STAIRCASE = dict(enumerate(("once", "twice", "three", "four", "five"), 1))
 
 
-def staircase():
+def staircase(last=119):
     """{times that the same layer is applied: verdicts.runs_of()} of the runs behind the site's
-    first figure."""
-    return {n: verdicts.runs_of(f"ring/staircase/{name}") for n, name in STAIRCASE.items()}
+    first figure, from seed 110 to the `last`."""
+    found = {}
+    for n, name in STAIRCASE.items():
+        runs = verdicts.runs_of(f"ring/staircase/{name}")
+        found[n] = {seed: run for seed, run in runs.items() if seed <= last}
+    return found
 
 
 def course(run, k):

@@ -10,8 +10,8 @@
 # is applied once, learns the next letter of a ring when it is applied twice, and the letter after
 # that when it is applied three times. That last part took four ways of training: the first three
 # learned it in five, eight and five of ten runs, the last one in ten of ten. With a fifth way, [a
-# fourth application adds a third step](18_one_more_step.md) in six of eight runs, and a fifth a
-# fourth step in five of eight.
+# fourth application adds a third step](18_one_more_step.md) in eight of ten runs, and a fifth a
+# fourth step in six of ten.
 #
 # Twelve layers differ from one in depth *and* in parameters. A layer that is applied several times
 # differs from the same layer applied once in depth alone: not one weight is added. If that changes

@@ -7,7 +7,7 @@
 # **Needs** [Depth by itself](12_rings.md).
 #
 # **Each further application of the same layer adds one step, up to five applications and four
-# steps:** the second and the third in eight of eight runs, the fourth in six, the fifth in five.
+# steps:** the second and the third in ten of ten runs, the fourth in eight, the fifth in six.
 # Inside, the model walks along the ring, one letter per application.
 #
 # [Depth by itself](12_rings.md) compared two lengths, one step and two. That is one boundary: two
@@ -55,8 +55,8 @@ plt.show()
 
 # %% [markdown]
 # What to see: one application learns nothing, and every further one adds a step: the second and the
-# third in all eight runs, the fourth in six of eight, the fifth in five of eight. Each cell says
-# how many runs learned that many steps. No run learned as many steps as it had applications. Right
+# third in all ten runs, the fourth in eight of ten, the fifth in six of ten. Each cell says how
+# many runs learned that many steps. No run learned as many steps as it had applications. Right
 # of the orange line a way to do it is known, so four applications could take four steps, by
 # doubling or by ruling letters out (`docs/studies/ring.py` says how). Training found no such way,
 # and the prediction had said so.
@@ -73,7 +73,7 @@ LITTLE, RULED_OUT = verdicts.LITTLE, verdicts.RULED_OUT
 found = {("ring", f"applied {n}"): runs for n, runs in applied.items()}
 found["ring", "wide, applied 1"] = verdicts.runs_of("ring/staircase/wide")
 below = (verdicts.AT_MOST, LITTLE)
-hypotheses = [("R1", "ring", "applied 1", {k: below for k in (1, 2, 3, 4)}, 5, 5)]
+hypotheses = [("R1", "ring", "applied 1", {k: below for k in (1, 2, 3, 4)}, n_seeds, n_seeds)]
 for n in (2, 3, 4, 5):
     name, enough = f"R{n}", int(0.8 * n_seeds)
     can = {k: verdicts.GOOD for k in range(1, n)}
@@ -81,7 +81,8 @@ for n in (2, 3, 4, 5):
     if n < 5:
         cannot = {k: (verdicts.AT_MOST, RULED_OUT) for k in range(n, 5)}
         hypotheses.append((name, "ring", f"applied {n}", cannot, n_seeds, n_seeds))
-hypotheses.append(("R7", "ring", "wide, applied 1", {k: below for k in (1, 2, 3, 4)}, 5, 5))
+guesses = {k: below for k in (1, 2, 3, 4)}
+hypotheses.append(("R7", "ring", "wide, applied 1", guesses, n_seeds, n_seeds))
 contrasts = []
 for k in (1, 2, 3, 4):
     models = [("ring", f"applied {n}") for n in (k + 1, k)]
@@ -99,11 +100,14 @@ by_loss = verdicts.show_contrasts(pairs)
 
 # %% [markdown]
 # R1 to R4 and R7 hold. **R5 fell**: with five applications, four steps were learned by
-# five of eight runs, where six were predicted. R6 holds: each further application adds a step, with
+# six of ten runs, where eight were predicted. R6 holds: each further application adds a step, with
 # p below 0.05 for all four steps after Holm's correction. The losses, over all lengths together and
-# not planned, say the same. With five runs or eight the intervals are wide. With k applications, k
-# steps on end at 0.14 to 0.22. Guessing finds 0.14, and 0.20 is right by ruling out a letter's
-# neighbours.
+# not planned, say the same. Even with ten runs the intervals are wide. With k applications, k steps
+# on end at 0.14 to 0.22. Guessing finds 0.14; to rule out a letter's neighbours as well gives 0.20.
+#
+# Ten runs were planned for each model, but at first time was over after eight, and after five with
+# one application and the wide layer. This page was written about those. The others came later, with
+# [predictions of their own](../results/ring/to-ten.md), and no verdict changed.
 #
 # ## The layer walks
 #
@@ -151,15 +155,15 @@ plt.show()
 # What to see: the layer walks along the ring, one letter per application. The first application
 # only prepares. After the second, the question's token holds the next letter, after each further
 # one the letter after that, and when it has gone as far as it was asked, it stays. The map is the
-# mean of the five models that learned four steps. They do not double their steps: they run a loop
+# mean of the six models that learned four steps. They do not double their steps: they run a loop
 # whose body is the layer, and the number in the question says when to stop.
 #
 # R8 had predicted this for four of five models, with 0.8 of the questions in every cell, and
-# **fell**: two models are as clear as that. In two more the letter can be read in 0.60 and 0.76 of
-# the four-step questions after the second application, and in more than 0.85 later. In the fifth
+# **fell**: two of six are as clear as that. In three more the letter can be read in 0.60 to 0.76 of
+# the four-step questions after the second application, and in more than 0.85 later. In the sixth
 # model, seed 115, it cannot be read before the fourth.
 #
-# The three models that did not learn four steps walk as well, up to three. Asked for four, they
+# The four models that did not learn four steps walk as well, up to three. Asked for four, they
 # hold none of the letters one to four steps on in more than 0.17 of the questions, after any
 # application.
 #
@@ -222,25 +226,30 @@ for n, runs in came.items():
         axes.plot([x] * len(steps), steps, "o", color="C2", alpha=0.7)
 axes.set_xticks(list(came))
 axes.set(xlabel="times that the layer is applied", ylabel="training step of the first 0.9")
-axes.set(ylim=(0, 1300))
-axes.set_title("the lengths that a run learns come\ntogether, and later with more depth")
+axes.set(ylim=(0, 2100))
+axes.set_title("the lengths that a run learns come\ntogether, in all runs but one")
 plt.show()
 
 # %% [markdown]
-# What to see: the lengths that a run learns come within 200 training steps of each other. Each line
-# is one run, with a dot for each length it learned. That is what one would expect of a loop: once
-# the layer takes one step from wherever it stands, three steps are hardly harder than two. It also
-# fits the runs that fell short: the last length came with the others, or not at all. And more
-# applications make all of it later, as in [More depth than needed](17_more_depth.md); there fewer
-# layers were enough for the questions; here no run did with fewer applications.
+# What to see: in all runs but one, the lengths that a run learns come within 200 training steps of
+# each other. Each line is one run, with a dot for each length it learned. That is what one would
+# expect of a loop: once the layer takes one step from wherever it stands, three steps are hardly
+# harder than two. It also fits the runs that fell short: the last length came with the others, or
+# not at all. And more applications make all of it later, as in [More depth than
+# needed](17_more_depth.md); there fewer layers were enough for the questions; here no run did with
+# fewer applications.
+#
+# The exception came with the last runs. Seed 119, applied three times, learned one step by training
+# step 400, stayed at guessing two steps until step 1,000, and reached 0.9 at the last evaluation,
+# with 0.916. With a few training steps less it would have counted as "not learned".
 #
 # ## What this shows, and what it does not
 #
 # The number of weights, the training steps and the rule by which lengths join are the same in every
 # column, so the difference comes from applying the layer once more. By that rule a model that
 # learns faster meets the longer questions earlier. Each application also costs computing: a run
-# with five took more than twice as long as with two. But nothing that was learned came in the
-# second half of the training, at any depth.
+# with five took more than twice as long as with two. But in all runs but one, nothing that was
+# learned came in the second half of the training.
 #
 # It does not show that k steps *need* k + 1 applications. Theory knows a way for four steps in four
 # applications; training did not find it. Nor does it show that any five layers would do: layers
@@ -249,7 +258,7 @@ plt.show()
 
 # %%
 counts = {place: good for place, (good, runs) in learned.items() if good not in (0, runs)}
-assert counts == {(3, 4): 6, (4, 5): 5} and len(applied[1]) == 5 and n_seeds == 8
+assert counts == {(3, 4): 8, (4, 5): 6} and {len(runs) for runs in applied.values()} == {10, 5}
 assert all(good == 0 for (k, n), (good, _) in learned.items() if k >= n)
 rows = verdicts.hypothesis_rows(found, hypotheses)
 assert [row["hypothesis"] for row in rows if row["verdict"] != "holds"] == ["R5"]
@@ -260,15 +269,17 @@ assert falling == sorted(falling, reverse=True)
 ends = [run[n] for n in (2, 3, 4) for run in applied[n].values()]
 assert (f"{min(ends):.2f}", f"{max(ends):.2f}") == ("0.14", "0.22")
 assert all(md.parameters(model.config)["total"] == 27_520 for model in models.values())
-assert sorted(models) == [110, 111, 114, 115, 116] and clear == [110, 114]
-assert [f"{cells[2, 4][seed]:.2f}" for seed in (111, 116)] == ["0.60", "0.76"]
-later = [cells[j, n][seed] for j in (3, 4, 5) for n in (1, 2, 3, 4) for seed in (111, 116)]
+assert sorted(models) == [110, 111, 114, 115, 116, 119] and clear == [110, 114]
+less = (111, 116, 119)
+assert [f"{cells[2, 4][seed]:.2f}" for seed in less] == ["0.60", "0.76", "0.63"]
+later = [cells[j, n][seed] for j in (3, 4, 5) for n in (1, 2, 3, 4) for seed in less]
 assert min(later) > 0.85 and cells[3, 4][115] < 0.1 and cells[4, 4][115] > 0.85
 assert max(max(walks[seed][j, 4][1:]) for seed in others for j in (1, 2, 3, 4, 5)) < 0.175
 assert all(min(walks[seed][5, n][n] for seed in others) > 0.95 for n in (1, 2, 3))
 assert min(min(shares) for shares in short.values()) > 0.8
-assert max(max(steps) for runs in came.values() for steps in runs) == 1000
-assert all(max(steps) - min(steps) <= 200 for runs in came.values() for steps in runs)
+late = [steps for runs in came.values() for steps in runs if max(steps) - min(steps) > 200]
+assert late == [[400, 2000]] and f"{applied[3][119][2]:.3f}" == "0.916"
+assert sorted(max(steps) for runs in came.values() for steps in runs)[-2] == 1000
 
 # %% [markdown]
 # ## Exercises
@@ -323,8 +334,8 @@ model.config = five
 #    Write down first how many of four runs will learn four steps.
 
 # %% [markdown] tags=["hint"]
-# Five of eight runs did. How often would four of four learn it, if each does with chance 5/8?
+# Six of ten runs did. How often would four of four learn it, if each does with chance 0.6?
 
 # %% [markdown] tags=["answer"]
-# Two or three of four is the best guess. All four would learn it in one case of seven, none in one
-# of fifty: (5/8)⁴ = 0.15 and (3/8)⁴ = 0.02.
+# Two or three of four is the best guess. All four would learn it in one case of eight, none in one
+# of forty: 0.6⁴ = 0.13 and 0.4⁴ = 0.026.
