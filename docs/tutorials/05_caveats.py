@@ -173,7 +173,6 @@ for depth, found in by_depth.items():
     mean, half = results.interval([run["accuracy"] for run in found])
     print(f"layers {depth:2}: accuracy {mean:.3f} ± {half:.3f}, n = {len(found)}")
 
-
 # %%
 _, first = plt.subplots(figsize=(3.4, 3.4))
 _, second = plt.subplots(figsize=(3.4, 3.4))
@@ -188,8 +187,7 @@ for name, color in figures.FAMILY_COLORS.items():
     by_family[name] = shares
     means = [*map(statistics.mean, shares)]
     second.plot(list(by_depth), means, "o-", color=color)
-    up = {"chain": 7, "order": -7}.get(name, 0)  # they end at nearly the same place
-    figures.name_end(second, 12, means[-1], name, color, up)
+    figures.name_end(second, 12, means[-1], name, color, {"chain": 7, "order": -7}.get(name, 0))
 second.set(title="some runs with 8 and 12\nlayers learn chains", xlim=(0.4, 16.5), **options)
 second.set_ylabel("mean accuracy of a family")
 plt.show()

@@ -55,8 +55,7 @@ for task in depths:
 for task, depth in depths.items():
     _, axes = plt.subplots(figsize=(3.3, 2.8))
     for layers, values in accuracies(task).items():
-        color = figures.color_of(layers)
-        axes.plot([layers] * len(values), values, "o", color=color, alpha=0.6)
+        axes.plot([layers] * len(values), values, "o", color=figures.color_of(layers), alpha=0.6)
     axes.axhline(tasks.TASKS[task].chance()[1], color="C5", linestyle="--")
     axes.axvline(depth - 0.5, color="C5", linestyle=":")
     enough = "one layer is" if depth == 1 else f"{'two' if depth == 2 else 'three'} layers are"
@@ -261,8 +260,7 @@ for step, link in links.items():
     most, layer, head = max((w, i, h) for i, row in enumerate(weight) for h, w in enumerate(row))
     axes.imshow(maps[layer][0, head].numpy(), cmap=figures.ground(), vmin=0, vmax=1)
     query, key = link[0].nonzero().T.numpy()
-    ring = dict(markerfacecolor="none", markersize=15, markeredgewidth=1.5)
-    axes.plot(key, query, "o", color="C1", **ring)
+    axes.plot(key, query, "o", color="C1", fillstyle="none", markersize=15, markeredgewidth=1.5)
     axes.set_title(f"{said[step]} (layer {layer + 1}, head {head + 1})")
     axes.set_xticks(range(len(words)), words, rotation=90)
     axes.set_yticks(range(len(words)), words)
