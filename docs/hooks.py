@@ -398,7 +398,7 @@ def rendered(soup, path):
     for number, (cell, source) in enumerate(zip(soup.find_all(recursive=False), sources), 1):
         fold = next((tag for tag in source.metadata.get("tags", ()) if tag in FOLDS), None)
         texts = [text.decode_contents() for text in cell.select(".jp-RenderedMarkdown")]
-        if folded and (fold != folded or texts):  # a text begins another fold, code goes on
+        if folded and fold != folded:
             parts.append("</details>")
             folded = None
         if fold and not folded:

@@ -56,6 +56,25 @@ def test_a_heat_map_says_in_its_cells_what_it_is_told(tmp_path):
     ]
 
 
+def test_every_number_in_a_heat_map_can_be_read(tmp_path):
+    """Its contrast with its cell, on a light page; on a dark one all of the text is light."""
+    from matplotlib.colors import to_rgb
+
+    def luminance(color):
+        parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    values = [i / 50 for i in range(51)]
+    with figures.drawing(tmp_path / "map.png") as (_, axes):
+        figures.heat_map(axes, [values], ".2f", vmax=1)
+        inks = [text.get_color() for text in axes.texts]
+    for value, ink in zip(values, inks, strict=True):
+        *color, opacity = figures.ground()(value)
+        cell = [1 - opacity + opacity * c for c in color]
+        dark, light = sorted((luminance(cell), luminance(to_rgb(ink))))
+        assert (light + 0.05) / (dark + 0.05) > 4.3, (value, ink)
+
+
 def test_a_heat_map_of_rows_of_different_lengths(tmp_path):
     with figures.drawing(tmp_path / "map.png") as (_, axes):
         image = figures.heat_map(axes, [[0.1, 0.9, 0.7], [0.5]], ".1f", vmax=1)
@@ -64,7 +83,7 @@ def test_a_heat_map_of_rows_of_different_lengths(tmp_path):
         assert all(math.isnan(value) for value in shown[1][1:])
         texts = [(t.get_position(), t.get_text(), t.get_color()) for t in axes.texts]
         assert texts == [
-            ((0, 0), "0.1", "black"), ((1, 0), "0.9", "w"), ((2, 0), "0.7", "w"),
+            ((0, 0), "0.1", "black"), ((1, 0), "0.9", "w"), ((2, 0), "0.7", "black"),
             ((0, 1), "0.5", "black"),
         ]  # fmt: skip
         assert ticks(axes.xaxis) == ["1", "2", "3"] and ticks(axes.yaxis) == ["1", "2"]

@@ -95,7 +95,7 @@ def heat_map(axes, rows, form=None, vmax=None, texts=None):
     if form:
         texts = [[f"{value:{form}}" for value in row] for row in rows]
     if texts:
-        dark = 0.55 * (vmax or 1)
+        dark = 0.85 * (vmax or 1)  # below it white has less contrast on light than black
         for y, row in enumerate(rows):
             for x, value in enumerate(row):
                 color = "w" if value > dark else None  # None: that of the page's text

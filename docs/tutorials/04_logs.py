@@ -83,7 +83,7 @@ def scatter(values):
 late = slice(10, None)  # steps 250 to 500, 11 values
 for n in (1, 12):
     both = scatter(train[n][late]), scatter(val[n][late])
-    print(f"{n:2} layers: train {both[0]:.3f}, val {both[1]:.3f} nats")
+    print(f"layers {n:2}: train {both[0]:.3f}, val {both[1]:.3f} nats")
 final_gap = train[1][-1] - train[12][-1]
 ratio = final_gap / math.hypot(*(scatter(train[n][late]) for n in (1, 12)))
 print(f"final train gap {final_gap:.2f} nats,", end=" ")
@@ -222,7 +222,7 @@ for name in ("val_loss", "accuracy"):
     for n in (1, 12):
         values = [row[name] for row in own[n]]
         mean, half = results.interval(values)
-        print(f"{name:8} {n:2} layers: {', '.join(f'{v:.3f}' for v in values)}; "
+        print(f"{name:8} layers {n:2}: {', '.join(f'{v:.3f}' for v in values)}; "
               f"mean {mean:.3f} ± {half:.3f}")  # fmt: skip
 better = [b["accuracy"] - a["accuracy"] for a, b in zip(own[1], own[12])]
 gap, half = results.interval(better)

@@ -55,9 +55,9 @@ for task in depths:
 for task, depth in depths.items():
     _, axes = plt.subplots(figsize=(3.3, 2.8))
     for layers, values in accuracies(task).items():
-        axes.plot([layers] * len(values), values, "o", color="C0", alpha=0.6)
-    axes.axhline(tasks.TASKS[task].chance()[1], color="C1", linestyle="--")
-    axes.axvline(depth - 0.5, color="C2", linestyle=":")
+        axes.plot([layers] * len(values), values, "o", color=figures.color_of(layers), alpha=0.6)
+    axes.axhline(tasks.TASKS[task].chance()[1], color="C5", linestyle="--")
+    axes.axvline(depth - 0.5, color="C5", linestyle=":")
     enough = "one layer is" if depth == 1 else f"{'two' if depth == 2 else 'three'} layers are"
     axes.set_title(f"{task}: {enough} enough")
     axes.set(xlabel="layers", xticks=[1, 2, 3], ylabel="accuracy, test split", ylim=(-0.05, 1.05))
@@ -77,7 +77,7 @@ for task, depth in depths.items():
         mark = "enough" if layers >= depth else "too few"
         middle = sorted(values)[len(values) // 2]
         ends = f"{min(values):.3f} to {max(values):.3f}"
-        print(f"{task:12} {layers} layers ({mark:7}) median {middle:.3f}", end=", ")
+        print(f"{task:12} layers {layers} ({mark:7}) median {middle:.3f}", end=", ")
         print(f"{ends}; {good} of {len(values)} at 0.99")
 
 # %% [markdown]
@@ -162,9 +162,9 @@ for number, (k, color) in enumerate(zip(hops, ("C6", "C7", "C4"))):
         axes.plot(place, errors[k, n], "o", color=color, alpha=0.6)
     axes.plot(layers, [mean[k, n] for n in layers], color=color)
     axes.axhline(floor[k], color=color, linestyle=":")
-    figures.name_end(axes, layers[0] - 0.32, mean[k, 2], f"k = {k}", color)
+    figures.name_end(axes, layers[0] - 0.62, mean[k, 2], f"k = {k}", color)
 axes.set_title("twice the hops, one more layer")
-axes.set(xlabel="layers", xticks=layers, xlim=(1.6, 4.2), ylabel="error (share of targets)")
+axes.set(xlabel="layers", xticks=layers, xlim=(1.3, 4.2), ylabel="error (share of targets)")
 plt.show()
 
 # %% [markdown]
@@ -177,7 +177,7 @@ plt.show()
 # %% tags=["hide"]
 def show_row(row):
     """Print a prediction, the runs that are about it, and what came of it."""
-    said = "{hypothesis} {model:16} k={hops}: {shares};".format(**row)
+    said = "{hypothesis} {model:17} k={hops}: {shares};".format(**row)
     wanted = row["predicted"].replace("0.", "≤ 0.").removesuffix(" or less")
     print(said, wanted, row["verdict"])
 
@@ -260,7 +260,7 @@ for step, link in links.items():
     most, layer, head = max((w, i, h) for i, row in enumerate(weight) for h, w in enumerate(row))
     axes.imshow(maps[layer][0, head].numpy(), cmap=figures.ground(), vmin=0, vmax=1)
     query, key = link[0].nonzero().T.numpy()
-    axes.plot(key, query, "o", markerfacecolor="none", color="C1", markersize=6)
+    axes.plot(key, query, "o", color="C1", fillstyle="none", markersize=15, markeredgewidth=1.5)
     axes.set_title(f"{said[step]} (layer {layer + 1}, head {head + 1})")
     axes.set_xticks(range(len(words)), words, rotation=90)
     axes.set_yticks(range(len(words)), words)

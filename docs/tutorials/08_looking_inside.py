@@ -63,10 +63,10 @@ for variant in "abc":
     corrected[variant] = [(i, s, (s - f) / (1 - f)) for i, s in found if s != ""]
 for variant, rows in corrected.items():
     sparsest = max(rows, key=lambda row: row[1])
-    print(f"{variant.upper()}:", end=" ")
+    said = []
     for where, (_, s, v) in (("layer 1", rows[0]), ("sparsest layer", sparsest)):
-        print(f"{where} {100 * s:.1f} % → {100 * v:.1f} %", end="; ")
-    print()
+        said.append(f"{where} {100 * s:.1f} % → {100 * v:.1f} %")
+    print(f"{variant.upper()}: {'; '.join(said)}")
 
 # %%
 figure, axes = plt.subplots(figsize=(4.6, 3.8))

@@ -218,7 +218,9 @@ panel.set_ylim(len(all_pairs) - 0.4, -0.6)  # from above
 panel.set_xlabel("difference in loss (nats)")
 n_out = sum(abs(mean) > half for mean, half in map(results.interval, paired.values()))
 by_chance = 0.05 * len(paired)
-figure.suptitle(f"{n_out} of {len(paired)} intervals exclude 0;\n{by_chance:.1f} would by chance")
+figure.suptitle(
+    f"{n_out} of {len(paired)} intervals exclude 0;\n{by_chance:.1f} would by chance", fontsize=11
+)
 panel.set_xlim(-0.033, 0.062)
 panel.set_xticks([-0.03, 0, 0.03], ["−0.03", "0", "0.03"])
 plt.show()

@@ -251,13 +251,13 @@ for number, name in enumerate(("rows trained on", "new rows")):
     for seed in (0, 1):
         y = [final[n][seed][number] for n in final]
         axes.plot(list(final), y, "os"[number] + "-", color=f"C{number}")
-    place = dict(xytext=(7, 8 - 8 * number), textcoords="offset points", va="bottom")
+    place = dict(xytext=(24, -3) if number == 0 else (7, 0), textcoords="offset points")
     axes.annotate(name, (100, final[100][0][number]), color=f"C{number}", **place)
 axes.set(xscale="log", xlabel="rows in the training data", ylim=(-0.06, 1.45))
 axes.set_xticks(list(final), [f"{n:,}" for n in final])
 axes.set_ylabel("loss after 150 steps\n(nats per token of the answer)")
 times = min(b / a for a, b in final[100])
-axes.set_title(f"after 100 rows, new rows have {int(times)} times\nthe loss or more")
+axes.set_title(f"trained on 100 rows, the loss on new rows\nis {int(times)} times as high or more")
 plt.show()
 
 # %% [markdown]

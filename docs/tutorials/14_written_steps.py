@@ -115,9 +115,9 @@ plt.show()
 # **Time alone did not help.** With two more tokens, blank or filled with letters that say nothing,
 # two steps stayed at guessing in ten of ten runs. This is what one would expect of two layers: each
 # of these tokens has only two layers as well, and what its second layer finds goes to the output
-# alone: there is no third layer in which a later token could read it. More tokens side by side are
-# more width, not more depth. Pfau and others found a task in which such tokens do help; there the
-# work can be done side by side.
+# alone, since there is no third layer in which a later token could read it. More tokens side by
+# side are more width, not more depth. Pfau and others found a task in which such tokens do help;
+# there the work can be done side by side.
 #
 # **Nor did supervision alone.** With each step as a target but never in sight, two steps stayed at
 # guessing as well. **What helped was to have the steps to read**, even if nobody asked for them in

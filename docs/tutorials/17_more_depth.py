@@ -2,8 +2,8 @@
 # # More depth than needed
 #
 # **You will learn** what happens to a model that is deeper than its problem asks for: the same
-# layer applied more often learns the same thing later, or not in the time it has, and a layer of
-# its own more can help.<br>
+# layer applied more often learns the same thing later, or not in the time it has, while one more
+# layer with weights of its own can help.<br>
 # **Time** 5 to 15 s: nothing is trained here, the runs took hours and are stored.<br>
 # **Needs** [Depth by itself](12_rings.md).
 #
@@ -141,9 +141,10 @@ for n, runs in sorted(four.items()):
 #
 # Taken together: every application of the same layer beyond the two that suffice for one step made
 # that step come later. Three suffice for two steps; with four these came later, too, but where the
-# training waited for the model, they came in every run. And a layer of its own beyond the four that
-# suffice for four steps brought these to 0.9 in this training, which four did not. What a depth
-# makes possible and how soon training finds it are two questions, and neither answers the other.
+# training waited for the model, they came in every run. And one more layer with weights of its own,
+# beyond the four that suffice for four steps, brought these to 0.9, which four layers did not. What
+# a depth makes possible and how soon training finds it are two questions, and neither answers the
+# other.
 
 # %%
 at_the_end = {n: [course(run, 1)[1200] >= verdicts.LEARNED for run in applied[n]] for n in (4, 5)}

@@ -7,14 +7,15 @@
 # **Time** 5 to 15 s: nothing is trained here, the runs took hours and are stored.<br>
 # **Needs** [The logs](04_logs.md).
 #
-# **Whether depth helped on new text depended on how often the training text was read.** Of 840
-# problems that were read twenty times, twelve layers fitted the text better than one layer, and
-# they predicted new problems better as well. Of a quarter of them, read eighty times, they fitted
-# still better, and predicted new problems *worse*. And depth was not the same as parameters. **At
-# the same fit of the text that they read, deeper models predicted new text better**: twelve layers
-# better than eight, four, two and one, and one layer applied twelve times as well as twelve layers.
-# One wide layer with as many parameters as twelve layers came last. All of this is at one small
-# size, with five seeds per model; part of it was predicted for fresh seeds, and held.
+# **Whether depth helped on new text depended on how often the training text was read.** When 840
+# problems were read twenty times, twelve layers fitted that text better than one layer, and they
+# predicted new problems better as well. When a quarter of the problems was read eighty times,
+# twelve layers again fitted the text better, but predicted new problems *worse*. And depth was not
+# the same as parameters. **At the same fit of the text that they read, deeper models predicted new
+# text better**: twelve layers did better than eight, eight than four, and so on down to one. One
+# layer, applied twelve times, equalled twelve layers. One wide layer with as many parameters as
+# twelve layers came last. All of this is at one small size, with five seeds per model; part of it
+# was predicted for fresh seeds, and held.
 #
 # The [report's log](04_logs.md) has one run of one layer and one of twelve, which read 840
 # conversations twenty times. The deeper model ended with the lower training loss and the *higher*
@@ -266,7 +267,8 @@ for n, row in ((1, last), (12, at)):
 # - **It is about loss.** One run of each model, whose weights are not kept, was asked the 160
 #   held-out problems: one layer solved one of them, twelve layers two. Predicting new text better
 #   is not yet reasoning.
-# - **One width, one text, few learning rates.** Twelve layers never ran to the end above 0.004.
+# - **One width, one text, few learning rates.** At a rate above 0.004, twelve layers
+#   never ran to the end.
 # - **Equal steps are not equal time.** A step of twelve layers took six times as long as one of a
 #   single layer, which could have read the text more often in that time, or more of it.
 
