@@ -4,8 +4,8 @@
 # **Yes, when what one look finds decides where to look next. But writing the steps down does
 # more.** Eight letters form a ring; the question is which letter comes some steps after another.
 # Answering at once, one attention layer only guesses. Applied five times, the same layer answers
-# four steps in six of ten runs. Two layers that write each letter down answer seven steps, in
-# six of six.
+# four steps in six of ten runs. Two layers that write each letter down answer seven steps in
+# six of six runs.
 #
 # **minidepth** is one file that you can read in a sitting, one command that trains models, and
 # these pages. The pages are programs: their own code runs and draws their figures.
@@ -98,7 +98,7 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= verdicts
 # |---|---|
 # | ask a model of one layer and one of twelve | [Ask the models](tutorials/ask.md) |
 # | compare depths at equal training time | [Depth or time?](tutorials/16_depth_or_time.md) |
-# | repeat a layer, or add others | [The same layer, or another?](tutorials/19_another_layer.md) |
+# | choose between repeating and adding layers | [The same layer, or another?](tutorials/19_another_layer.md) |
 # | see what reading a text again does | [The same text, twenty times](tutorials/20_same_text.md) |
 # | see what more depth than needed costs | [More depth than needed](tutorials/17_more_depth.md) |
 # | see when a run learns, and how much is luck | [Seeds, threads, luck](tutorials/13_seeds.md) |

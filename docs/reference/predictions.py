@@ -554,7 +554,8 @@ said = "Three steps: learned by no larger share of these than of one layer appli
 measured = f"{count(three[0])}, {count(three[1])}"
 shares = [statistics.mean(each_model) for each_model in three]
 row("Z3", said, measured, each(map(len, three)), shares[0] <= shares[1])
-planned = stairs(1, "Z4", (), STEPS, 10, 10, LITTLE) + stairs("wide", "Z4", (), STEPS, 10, 10, LITTLE)
+planned = stairs(1, "Z4", (), STEPS, 10, 10, LITTLE)
+planned += stairs("wide", "Z4", (), STEPS, 10, 10, LITTLE)
 said = "Applied once, and the wide layer: every length at 0.2 or less in 10 of 10"
 row("Z4", said, *judged(found, planned)["Z4"])
 deeper = {n: verdicts.runs_of(f"ring/written-deeper/{n}") for n in ("three", "four", "five")}

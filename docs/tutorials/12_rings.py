@@ -10,8 +10,8 @@
 # is applied once, learns the next letter of a ring when it is applied twice, and the letter after
 # that when it is applied three times. That last part took four ways of training: the first three
 # learned it in five, eight and five of ten runs, the last one in ten of ten. With a fifth way, [a
-# fourth application adds a third step](18_one_more_step.md) in eight of ten runs, and a fifth a
-# fourth step in six of ten.
+# fourth application adds a third step](18_one_more_step.md) in eight of ten runs, and a fifth
+# application adds a fourth step in six of ten.
 #
 # Twelve layers differ from one in depth *and* in parameters. A layer that is applied several times
 # differs from the same layer applied once in depth alone: not one weight is added. If that changes
@@ -191,12 +191,12 @@ for model in ("1 layer", "2 layers"):
     written = runs["ring-written", model].values()
     for k in (1, 2, 4, 7):
         shares = sorted(run[k] for run in written)
-        print(f"{model:8} {k} steps written: {shares[0]:.4f} to {shares[-1]:.4f}")
+        print(f"{model:8} steps written {k}: {shares[0]:.4f} to {shares[-1]:.4f}")
 
 # %% [markdown]
 # Two layers answer seven steps on in six of six runs, after 1,000 steps of training; no model of
-# the first figure answers even two steps at once as surely. Here a question counts as right if the
-# model gets every letter of its answer right, each time with the true letters before it; a model
+# the first figure learned even two steps at once in every run. Here a question counts as right if
+# the model gets every letter of its answer right, each time with the true letters before it; a model
 # that does so also writes them all right by itself. In training, each letter on the way is a target
 # of its own, but that is not what makes this possible: [Written steps, taken
 # apart](14_written_steps.md).

@@ -43,7 +43,7 @@ from studies.ring_runs import (
 
 applied = staircase()
 for n, runs in applied.items():
-    seeds = f"applied {n} times, {len(runs)} seeds"
+    seeds = f"applications {n}, {len(runs)} seeds"
     each = [sorted(run[k] for run in runs.values()) for k in (1, 2, 3, 4)]
     middle = (f"{shares[len(runs) // 2]:.2f}" for shares in each)
     print(f"{seeds}, median accuracy by steps on:", *middle)
@@ -103,7 +103,7 @@ by_loss = verdicts.show_contrasts(pairs)
 # six of ten runs, where eight were predicted. R6 holds: each further application adds a step, with
 # p below 0.05 for all four steps after Holm's correction. The losses, over all lengths together and
 # not planned, say the same. Even with ten runs the intervals are wide. With k applications, k steps
-# on end at 0.14 to 0.22. Guessing finds 0.14; to rule out a letter's neighbours as well gives 0.20.
+# on end at 0.14 to 0.22. Guessing finds 0.14; a model that rules out the neighbours finds 0.20.
 #
 # Ten runs were planned for each model, but at first time was over after eight, and after five with
 # one application and the wide layer. This page was written about those. The others came later, with
@@ -128,12 +128,12 @@ for folder in sorted((results.RESULTS / "ring/staircase/five/runs").iterdir()):
 walks = {seed: walk(model, tokens) for seed, model in (models | others).items()}
 cells = {}  # of the models that learned four steps
 for length in (1, 2, 3, 4):
-    print(f"{length} steps asked, applications 2 to 5:", end=" ")
+    print(f"steps asked {length}, applications 2 to 5:", end="")
     for j in (2, 3, 4, 5):
         at = min(j - 1, length)
         cells[j, length] = {seed: walks[seed][j, length][at] for seed in models}
         middle = statistics.median(cells[j, length].values())
-        print(f"{at} on {middle:.2f}", end="  ")
+        print(f"  {at} on {middle:.2f}", end="")
     print()
 lowest = {seed: min(cell[seed] for cell in cells.values()) for seed in models}
 clear = [seed for seed in models if lowest[seed] >= 0.8]
@@ -214,7 +214,7 @@ for n, runs in came.items():
         alike = [steps for steps in runs if len(steps) == number]
         last = sorted(max(steps) for steps in alike)
         apart = max(max(steps) - min(steps) for steps in alike)
-        print(f"applied {n} times, {number} lengths, {len(alike)} runs:", end=" ")
+        print(f"applications {n}, lengths {number}, runs {len(alike)}:", end=" ")
         print(f"all by step {last[0]} to {last[-1]}, at most {apart} apart")
 
 # %%
@@ -297,14 +297,12 @@ said = answer_without(models[110], tokens, 1)
 for length in (1, 2, 3, 4):
     asked = k == length
     shares = [(said == letters)[asked].float().mean().item() for letters in path]
-    print(
-        f"{length} steps on are asked; answered", *(f"{i}: {x:.2f}" for i, x in enumerate(shares))
-    )
+    print(f"steps on asked {length}; answered", *(f"{i}: {x:.2f}" for i, x in enumerate(shares)))
 
 # %% [markdown] tags=["answer"]
-# It gives the same answers whatever number was asked: 0.44 of them one step on, the rest further.
-# The first application tells the letter which number stands before it; without it, the walk begins
-# late and does not know when to stop.
+# It gives the same answers whatever number was asked: 0.44 of them one step on, most others
+# further. The first application tells the letter which number stands before it; without it, the
+# walk begins late and does not know when to stop.
 
 # %% [markdown]
 # 2. Apply the layer a sixth and a seventh time to a model that was trained with five. What should

@@ -122,7 +122,7 @@ logs_shared = results.stored_runs("ring/staircase/five")
 for title, runs in (("applied five times: late,\nand nearly everything at once", logs_shared),
                     ("five layers: two steps soon,\nthe third slowly", logs[5])):  # fmt: skip
     figure, axes = plt.subplots(figsize=(4.6, 3.2))
-    for k, color in zip((1, 2, 3, 4), ("C5", "C0", "C1", "C3")):
+    for k, color in zip((1, 2, 3, 4), ("C6", "C7", "C4", "C5")):
         draw_courses(axes, runs, k, color)
         axes.annotate(f"{k} steps" if k > 1 else "1 step", (1650, 0.95 - 0.07 * k), color=color)
     axes.set_title(title)
@@ -235,7 +235,7 @@ plt.show()
 # A model that knows two steps forwards and two back has three letters of the eight left (five on is
 # not measured here). That is a way that this task leaves open, because its ring is short
 # (`docs/studies/ring.py`). Questions about four steps came late, in the last 200 to 900 training
-# steps; so that these runs did not learn them says little.
+# steps. That these runs did not learn them therefore says little.
 #
 # ## What this shows, and what it does not
 #
