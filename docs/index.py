@@ -98,7 +98,7 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= verdicts
 # |---|---|
 # | ask a model of one layer and one of twelve | [Ask the models](tutorials/ask.md) |
 # | compare depths at equal training time | [Depth or time?](tutorials/16_depth_or_time.md) |
-# | choose between repeating and adding layers | [The same layer, or another?](tutorials/19_another_layer.md) |
+# | repeat a layer, or add new ones | [The same layer, or another?](tutorials/19_another_layer.md) |
 # | see what reading a text again does | [The same text, twenty times](tutorials/20_same_text.md) |
 # | see what more depth than needed costs | [More depth than needed](tutorials/17_more_depth.md) |
 # | see when a run learns, and how much is luck | [Seeds, threads, luck](tutorials/13_seeds.md) |

@@ -196,9 +196,9 @@ for model in ("1 layer", "2 layers"):
 # %% [markdown]
 # Two layers answer seven steps on in six of six runs, after 1,000 steps of training; no model of
 # the first figure learned even two steps at once in every run. Here a question counts as right if
-# the model gets every letter of its answer right, each time with the true letters before it; a model
-# that does so also writes them all right by itself. In training, each letter on the way is a target
-# of its own, but that is not what makes this possible: [Written steps, taken
+# the model gets every letter of its answer right, each time with the true letters before it; a
+# model that does so also writes them all right by itself. In training, each letter on the way is a
+# target of its own, but that is not what makes this possible: [Written steps, taken
 # apart](14_written_steps.md).
 #
 # ## Layers with weights of their own
