@@ -88,7 +88,8 @@ STUDIES = dict(
     reread="rows load_data stored models_read val_loss_at at_fit equally_fitted"
     " draw_losses draw_times draw_depths draw_fit",
     reread_verdicts="verdicts show",
-    ring_runs="staircase course onset draw_courses draw_rings draw_learned questions walk",
+    ring_runs="staircase in_writing course onset draw_courses draw_rings draw_learned questions"
+    " walk",
 )
 
 

@@ -20,6 +20,15 @@ def staircase(last=119):
     return found
 
 
+def in_writing():
+    """{layers: verdicts.runs_of()} of the runs that write their steps."""
+    first = verdicts.stored()
+    found = {1: first["ring-written", "1 layer"], 2: first["ring-written", "2 layers"]}
+    for n, name in ((3, "three"), (4, "four"), (5, "five")):
+        found[n] = verdicts.runs_of(f"ring/written-deeper/{name}")
+    return found
+
+
 def course(run, k):
     """{training step: accuracy k steps on} at each evaluation of a results.result()."""
     return {row["step"]: row["accuracy_by"]["lengths"][str(k)]["accuracy"] for row in run["log"]}

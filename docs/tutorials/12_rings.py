@@ -30,7 +30,7 @@
 import matplotlib.pyplot as plt
 import torch
 
-from studies import results, ring, tasks, verdicts
+from studies import results, ring, ring_runs, tasks, verdicts
 from studies.ring_runs import course, draw_courses, draw_learned, draw_rings
 
 task = tasks.TASKS["ring"]
@@ -194,11 +194,12 @@ for model in ("1 layer", "2 layers"):
         print(f"{model:8} steps written {k}: {shares[0]:.4f} to {shares[-1]:.4f}")
 
 # %% [markdown]
-# Two layers answer seven steps on in six of six runs, after 1,000 steps of training; no model of
-# the first figure learned even two steps at once in every run. Here a question counts as right if
-# the model gets every letter of its answer right, each time with the true letters before it; a
-# model that does so also writes them all right by itself. In training, each letter on the way is a
-# target of its own, but that is not what makes this possible: [Written steps, taken
+# Two layers answer seven steps on in six of six runs, after 1,000 steps of training, and so do
+# [three, four and five](../results/ring/to-ten.md) in five of five each; no model of the first
+# figure learned even two steps at once in every run. Here a question counts as right if the model
+# gets every letter of its answer right, each time with the true letters before it; a model that
+# does so also writes them all right by itself. In training, each letter on the way is a target of
+# its own, but that is not what makes this possible: [Written steps, taken
 # apart](14_written_steps.md).
 #
 # ## Layers with weights of their own
@@ -216,11 +217,10 @@ for model in [*own.values(), "2 layers, 2 times"]:
 # %%
 applied = {n: runs["ring", f"applied {n}"] for n in (1, 2, 3, 4, 5)}
 of_their_own = {n: runs["ring-layers", own[n]] for n in own}
-in_writing = {1: runs["ring-written", "1 layer"], 2: runs["ring-written", "2 layers"]}
 ways = {
     ("one layer applied again", "direct"): applied,
     ("layers of their own", "direct"): of_their_own,
-    ("steps written:\ntwo layers\nsuffice", "written"): in_writing,
+    ("steps written:\ntwo layers\nsuffice", "written"): ring_runs.in_writing(),
 }
 learned = {way: draw_learned(way[0], found, way[1]) for way, found in ways.items()}
 plt.show()

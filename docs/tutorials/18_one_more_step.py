@@ -160,11 +160,11 @@ plt.show()
 #
 # R8 had predicted this for four of five models, with 0.8 of the questions in every cell, and
 # **fell**: two of six are as clear as that. In three more the letter can be read in 0.60 to 0.76 of
-# the four-step questions after the second application, and in more than 0.85 later. In the sixth
+# the four-step questions after the second application, and in more than 0.8 later. In the sixth
 # model, seed 115, it cannot be read before the fourth.
 #
 # The four models that did not learn four steps walk as well, up to three. Asked for four, they
-# hold none of the letters one to four steps on in more than 0.17 of the questions, after any
+# hold none of the letters one to four steps on in more than 0.20 of the questions, after any
 # application.
 #
 # That a letter can be read does not mean that the model uses it. So we make a question skip one
@@ -258,7 +258,7 @@ plt.show()
 
 # %%
 counts = {place: good for place, (good, runs) in learned.items() if good not in (0, runs)}
-assert counts == {(3, 4): 8, (4, 5): 6} and {len(runs) for runs in applied.values()} == {10, 5}
+assert counts == {(3, 4): 8, (4, 5): 6} and {len(runs) for runs in applied.values()} == {10}
 assert all(good == 0 for (k, n), (good, _) in learned.items() if k >= n)
 rows = verdicts.hypothesis_rows(found, hypotheses)
 assert [row["hypothesis"] for row in rows if row["verdict"] != "holds"] == ["R5"]
@@ -271,10 +271,10 @@ assert (f"{min(ends):.2f}", f"{max(ends):.2f}") == ("0.14", "0.22")
 assert all(md.parameters(model.config)["total"] == 27_520 for model in models.values())
 assert sorted(models) == [110, 111, 114, 115, 116, 119] and clear == [110, 114]
 less = (111, 116, 119)
-assert [f"{cells[2, 4][seed]:.2f}" for seed in less] == ["0.60", "0.76", "0.63"]
+assert [f"{cells[2, 4][seed]:.2f}" for seed in less] == ["0.60", "0.76", "0.62"]
 later = [cells[j, n][seed] for j in (3, 4, 5) for n in (1, 2, 3, 4) for seed in less]
-assert min(later) > 0.85 and cells[3, 4][115] < 0.1 and cells[4, 4][115] > 0.85
-assert max(max(walks[seed][j, 4][1:]) for seed in others for j in (1, 2, 3, 4, 5)) < 0.175
+assert min(later) > 0.8 and cells[3, 4][115] < 0.1 and cells[4, 4][115] > 0.85
+assert max(max(walks[seed][j, 4][1:]) for seed in others for j in (1, 2, 3, 4, 5)) < 0.2
 assert all(min(walks[seed][5, n][n] for seed in others) > 0.95 for n in (1, 2, 3))
 assert min(min(shares) for shares in short.values()) > 0.8
 late = [steps for runs in came.values() for steps in runs if max(steps) - min(steps) > 200]
