@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import types
 
 import pytest
 import torch
@@ -272,6 +273,19 @@ def test_a_model_of_plain_text_goes_on_with_the_prompt(tmp_path, jsonl, capsys):
     assert code == 0 and out == "one two three four\n"
     code, _, err = call(f"--sample {tmp_path}/text --prompt {'one,' * 9}", capsys)
     assert code == 2 and "tokens; this model reads at most 15 and has one left to answer" in err
+
+
+def test_a_curve_is_named_however_its_name_begins(tmp_path, monkeypatch):
+    from studies import curve
+
+    named = []
+    row = dict(step=1, train_loss=2.0, val_loss=2.0)
+    run = types.SimpleNamespace(dir=str(tmp_path / f"_{'x' * 39}"), log=[row])
+    run.model = types.SimpleNamespace(config=md.ModelConfig(n_layers=2))
+    os.makedirs(run.dir)
+    monkeypatch.setattr(curve, "draw_losses", lambda axes, logs: named.extend(logs))
+    curve.draw_curve(run, md.TrainConfig())
+    assert named == ["x" * 39]
 
 
 def test_a_curve_that_cannot_be_drawn_takes_nothing_with_it(tmp_path, capsys, monkeypatch):

@@ -9,7 +9,8 @@ from studies import figures, results
 def draw_curve(run, t):
     """Both losses over the steps, beside the report's two runs the published ones; and in a second
     panel the accuracy, by family where the log has it, if every evaluation measured one."""
-    n, logs = run.model.config.n_layers, {os.path.basename(run.dir)[-40:]: run.log}
+    n, name = run.model.config.n_layers, os.path.basename(run.dir)[-40:]
+    logs = {name.lstrip("_"): run.log}  # matplotlib names no line whose label begins so
     if t.data == (md.REPORT_DATA,) and n in (1, 12):
         logs["published"] = results.published(f"report_log_{n}_layers")
     panels = 2 if all("accuracy" in row for row in run.log) else 1
