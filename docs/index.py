@@ -11,11 +11,11 @@
 # these pages. The pages are programs: their own code runs and draws their figures.
 #
 # <p>
-# <a class="md-button md-button--primary" href="tutorials/01_hypothesis.md">The first lesson</a>
+# <a class="md-button md-button--primary" href="tutorials/01_hypothesis.md">First lesson</a>
 # <a class="md-button" href="tutorials/08_looking_inside.md#where-does-it-look">Watch it learn</a>
 # <a class="md-button" href="tutorials/ask.md">Ask a model</a>
 # <a class="md-button" href="minidepth.zip">Get the code</a>
-# <a class="md-button" href="how-to/kaggle.md">Train it on Kaggle</a>
+# <a class="md-button" href="how-to/kaggle.md">Kaggle</a>
 # </p>
 
 # %% tags=["hide"]

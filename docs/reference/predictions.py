@@ -675,7 +675,9 @@ print(f"""
    {tries[0]}, and with more steps as well {tries[1]}, where we had expected 9 each time; the fourth
    training that we tried did it in {gated["three"]} (H1, S1, T1, G1; {link(BY_ITSELF)}).
 4. **Two layers applied twice stayed at one step.** {two_twice} runs learned two, where we had
-   expected 5; of four layers with weights of their own {four_own} did (H5; {link(BY_ITSELF)}).
+   expected 5; of four layers with weights of their own {four_own} did (H5; {link(BY_ITSELF)}). In
+   the later training it was {count(learned(twice, 2))}, where we had expected 3 (Z2;
+   {link(OTHERS)}).
 5. **Five layers found nothing of eight hops**, for which a way with five layers is known. All five
    runs end at {eight_hops}, and the last two symbols alone give {two_tokens:.2f}; we had expected
    two runs to learn it (K2; {link(HOPS)}).
