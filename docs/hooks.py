@@ -306,7 +306,8 @@ def on_page_content(content, page, config, files):
     """nbconvert's HTML → that of the other pages."""
     if page.file.src_uri not in shown:
         return content
-    page.title = named[page.file.src_uri] or page.title  # mkdocs-jupyter takes the first heading
+    # mkdocs-jupyter takes the first heading; a page that is not in the nav has no other
+    page.title = named.get(page.file.src_uri) or page.title
     path, seconds = shown[page.file.src_uri]
     soup = bs4.BeautifulSoup(content, "html.parser").select_one(".jp-Notebook")
     relink(soup, path, page, files)

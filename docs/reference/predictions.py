@@ -22,6 +22,7 @@ from studies import (
     verdicts,
     written,
 )
+from studies.reread_verdicts import LAST, LOWEST, TRAINING
 from studies.verdicts import AT_MOST, GOOD, LEARNED, LITTLE, RULED_OUT, SOME
 
 NOT_RUN = "not run"
@@ -85,11 +86,6 @@ def one_alone(runs):
 def neither(runs):
     """Whether each run guesses at every length."""
     return [max(run.values()) <= LITTLE for run in runs.values()]
-
-
-def up_to(runs, last):
-    """The runs of the seeds up to `last`: of those that came later a file of its own speaks."""
-    return {seed: run for seed, run in runs.items() if seed <= last}
 
 
 def compared(pairs, test):
@@ -189,19 +185,27 @@ def stairs(model, name, can, cannot, enough, n, limit=RULED_OUT):
     return parts
 
 
+def step_by_step(enough, n_runs):
+    """R2 to R5: n applications learn n - 1 steps, in enough of the runs, and no more in any."""
+    parts = []
+    for n in (2, 3, 4, 5):
+        cannot = STEPS[n - 1 :] if n < 5 else ()
+        parts += stairs(n, f"R{n}", STEPS[: n - 1], cannot, enough, n_runs)
+    return parts
+
+
 table(
     "Rings, one more application for one more step",
     "ring/staircase.md",
     STAIRS,
     f"{ALL_FOUR} These are seeds 110 to 117, for R1 and R7 110 to 114.",
 )
-applied = {n: up_to(runs, 117 if n > 1 else 114) for n, runs in ring_runs.staircase().items()}
+# of the seeds that came later a file of its own speaks
+applied = ring_runs.staircase(last=117) | {1: verdicts.runs_of("ring/staircase/once", last=114)}
 found = {("ring", n): runs for n, runs in applied.items()}
-found["ring", "wide"] = up_to(verdicts.runs_of("ring/staircase/wide"), 114)
+found["ring", "wide"] = verdicts.runs_of("ring/staircase/wide", last=114)
 planned = stairs(1, "R1", (), STEPS, 5, 5, LITTLE) + stairs("wide", "R7", (), STEPS, 5, 5, LITTLE)
-for n in (2, 3, 4, 5):
-    planned += stairs(n, f"R{n}", STEPS[: n - 1], STEPS[n - 1 :] if n < 5 else (), 6, 8)
-of = judged(found, planned)
+of = judged(found, planned + step_by_step(6, 8))
 pairs = {f"k = {k}": (learned(applied[k + 1], k), learned(applied[k], k)) for k in STEPS}
 ps = compared(pairs, verdicts.fisher)
 row("R1", "Applied once: all four lengths at 0.2 or less in every run", *of["R1"])
@@ -490,7 +494,6 @@ for name, parts in told.items():
     n = each(number for part in parts for number in part["n"])
     row(name, said_of[name], measured[name], n, all(part["holds"] for part in parts))
 
-TRAINING, LAST, LOWEST = "train_loss_eval", "val_loss", "best_val_loss"
 named = dict(M1=(20, TRAINING), M2=(20, LAST), M4=(80, TRAINING), M5=(80, LAST), M6=(80, LOWEST))
 pairs = {}
 for name, (times, key) in named.items():
@@ -538,10 +541,7 @@ table("Rings, what was missing", "ring/to-ten.md", {**BY_ITSELF, **STAIRS, **OTH
 ten = ring_runs.staircase()
 found = {("ring", n): runs for n, runs in ten.items()}
 found["ring", "wide"] = verdicts.runs_of("ring/staircase/wide")
-planned = []
-for n in (2, 3, 4, 5):
-    planned += stairs(n, f"R{n}", STEPS[: n - 1], STEPS[n - 1 :] if n < 5 else (), 8, 10)
-of = judged(found, planned)
+of = judged(found, step_by_step(8, 10))
 holding = [name for name, (_, _, verdict) in of.items() if verdict]
 said = "One layer applied 2 to 5 times, over ten runs: R2, R3 and R4 hold, R5 stays fallen"
 row("Z1", said, f"{', '.join(holding)} hold", "10 each", holding == ["R2", "R3", "R4"])
@@ -558,10 +558,10 @@ planned = stairs(1, "Z4", (), STEPS, 10, 10, LITTLE)
 planned += stairs("wide", "Z4", (), STEPS, 10, 10, LITTLE)
 said = "Applied once, and the wide layer: every length at 0.2 or less in 10 of 10"
 row("Z4", said, *judged(found, planned)["Z4"])
-deeper = {n: verdicts.runs_of(f"ring/written-deeper/{n}") for n in ("three", "four", "five")}
-planned = [("Z5", "written", n, {k: GOOD for k in (1, 2, 4, 7)}, 4, 5) for n in deeper]
+in_writing = {("written", n): runs for n, runs in ring_runs.in_writing().items()}
+planned = [("Z5", "written", n, {k: GOOD for k in (1, 2, 4, 7)}, 4, 5) for n in (3, 4, 5)]
 said = "Steps written: every length learned in 4 of 5, by three layers; four; five"
-row("Z5", said, *judged({("written", n): runs for n, runs in deeper.items()}, planned)["Z5"])
+row("Z5", said, *judged(in_writing, planned)["Z5"])
 
 table(
     "Depth or time? The rest of the grid",

@@ -10,14 +10,10 @@ from studies.ring import LEARNED
 STAIRCASE = dict(enumerate(("once", "twice", "three", "four", "five"), 1))
 
 
-def staircase(last=119):
+def staircase(last=None):
     """{times that the same layer is applied: verdicts.runs_of()} of the runs behind the site's
-    first figure, from seed 110 to the `last`."""
-    found = {}
-    for n, name in STAIRCASE.items():
-        runs = verdicts.runs_of(f"ring/staircase/{name}")
-        found[n] = {seed: run for seed, run in runs.items() if seed <= last}
-    return found
+    first figure, up to the seed `last` if it is given."""
+    return {n: verdicts.runs_of(f"ring/staircase/{name}", last) for n, name in STAIRCASE.items()}
 
 
 def in_writing():

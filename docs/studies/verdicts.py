@@ -130,10 +130,13 @@ def stored(folder="ring"):
     return found
 
 
-def runs_of(folder):
-    """{seed: {steps on: accuracy}} of the runs in docs/results/FOLDER/runs, of one model."""
+def runs_of(folder, last=None):
+    """{seed: {steps on: accuracy}} of the runs in docs/results/FOLDER/runs, of one model, up to the
+    seed `last` if it is given."""
     found = {}
     for run in results.stored_runs(folder):
+        if last is not None and run["seed"] > last:
+            continue
         lengths = run["accuracy_by"]["lengths"]
         found[run["seed"]] = {int(k): part["accuracy"] for k, part in lengths.items()}
     return found

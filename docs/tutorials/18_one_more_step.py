@@ -72,8 +72,8 @@ n_seeds = len(applied[5])
 LITTLE, RULED_OUT = verdicts.LITTLE, verdicts.RULED_OUT
 found = {("ring", f"applied {n}"): runs for n, runs in applied.items()}
 found["ring", "wide, applied 1"] = verdicts.runs_of("ring/staircase/wide")
-below = (verdicts.AT_MOST, LITTLE)
-hypotheses = [("R1", "ring", "applied 1", {k: below for k in (1, 2, 3, 4)}, n_seeds, n_seeds)]
+guesses = {k: (verdicts.AT_MOST, LITTLE) for k in (1, 2, 3, 4)}
+hypotheses = [("R1", "ring", "applied 1", guesses, n_seeds, n_seeds)]
 for n in (2, 3, 4, 5):
     name, enough = f"R{n}", int(0.8 * n_seeds)
     can = {k: verdicts.GOOD for k in range(1, n)}
@@ -81,7 +81,6 @@ for n in (2, 3, 4, 5):
     if n < 5:
         cannot = {k: (verdicts.AT_MOST, RULED_OUT) for k in range(n, 5)}
         hypotheses.append((name, "ring", f"applied {n}", cannot, n_seeds, n_seeds))
-guesses = {k: below for k in (1, 2, 3, 4)}
 hypotheses.append(("R7", "ring", "wide, applied 1", guesses, n_seeds, n_seeds))
 contrasts = []
 for k in (1, 2, 3, 4):
