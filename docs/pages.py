@@ -53,6 +53,7 @@ def code(path):
     return [cell.source for cell in jupytext.read(path).cells if cell.cell_type == "code"]
 
 
+@functools.cache
 def imported(source):
     """The names of modules that code may import, or None where that shows only as it runs."""
     if "import_module(" in source:
@@ -83,12 +84,11 @@ def modules(source):
 
 def kept(paths):
     """{page: the file that holds what it shows, once it has run as it is now}"""
-    files = {}
+    files, contents_once = {}, functools.cache(contents)
     for path in paths:
         digest = made_from(path)
-        for folder in folders_read(path, digest.hexdigest()):
-            inside = [folder] if folder.is_file() else folder.rglob("*")
-            add(digest, [each for each in inside if each.is_file()])
+        for place in folders_read(path, digest.hexdigest()):
+            digest.update(contents_once(place))
         files[path] = KEPT / f"{path.parent.name}-{path.stem}-{digest.hexdigest()[:16]}.json"
     return files
 
@@ -109,6 +109,14 @@ def made_from(path):
     except SyntaxError:
         pass  # it will fail as it runs, with the line
     return digest
+
+
+def contents(place):
+    """A digest of a file, or of all files in a folder."""
+    digest = hashlib.sha256()
+    inside = [place] if place.is_file() else place.rglob("*")
+    add(digest, [each for each in inside if each.is_file()])
+    return digest.digest()
 
 
 def add(digest, paths, of=bytes):

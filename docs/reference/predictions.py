@@ -324,32 +324,13 @@ SAME_TIME = "Every model trains for the CPU time of twelve layers."
 LOOP, WIDE = "1 layer, 12 times", "1 wide layer"
 
 
-def at_least(runs, share=0.95):
-    return [run["accuracy"] >= share for run in runs]
-
-
-def look_ups(runs):
-    """Whether each run learned look-ups: 0.9 of its 33 watched problems at some evaluation."""
-    return [results.onset(run, "lookup") is not None for run in runs]
-
-
-def little(runs):
-    """Whether each run answers 0.6 or less and has not learned look-ups."""
-    return [run["accuracy"] <= 0.6 and not found for run, found in zip(runs, look_ups(runs))]
-
-
 table("Depth or time?", "budget/predictions.md", TIME, SAME_TIME)
 models = budget.stored()
 score = {name: [run["accuracy"] for run in runs] for name, runs in models.items()}
 cost = {name: [budget.learned_at(name, run, "lookup") for run in models[name]] for name in models}
 four, twelve = (statistics.median(cost[name]) for name in ("4 layers", "12 layers"))
-counted("B1", "12 layers: accuracy 0.95 or more in 6 of 6 runs", at_least(models["12 layers"]), 6)
-counted("B2", "1 layer: 0.6 or less, look-ups not learned, in 6 of 6", little(models["1 layer"]), 6)
-counted("B3", "1 wide layer: 0.6 or less, look-ups not learned, in 6 of 6", little(models[WIDE]), 6)
-counted("B4", "2 layers: look-ups learned in 6 of 6", look_ups(models["2 layers"]), 6)
-counted("B5", "2 layers: 0.95 or more in 3 of 6 or fewer", at_least(models["2 layers"]), 0, 3)
-counted("B6", "4 layers: 0.95 or more in 5 of 6 or more", at_least(models["4 layers"]), 5)
-counted("B7", f"{LOOP}: 0.95 or more in 3 of 6 or fewer", at_least(models[LOOP]), 0, 3)
+for planned in budget.predictions(models):
+    counted(*planned)
 said = "4 layers learn look-ups in less CPU time than 12, at the median"
 row("B8", said, f"{four:.0f} s; {twelve:.0f} s", "6 each", four < twelve)
 others = ("1 layer", "2 layers", "4 layers", LOOP, WIDE)
@@ -362,9 +343,16 @@ table("Depth or time? At their own best", "budget-tuned/predictions.md", TIME, S
 tuned = {LOOP: results.stored_runs("budget-tuned/loop")}
 tuned[WIDE] = results.stored_runs("budget-tuned/wide")
 best = {name: [run["accuracy"] for run in runs] for name, runs in tuned.items()}
-counted("T1", f"{LOOP}: look-ups learned in 4 of 6 runs or more", look_ups(tuned[LOOP]), 4)
-counted("T2", f"{LOOP}: 0.95 or more in 2 of 6 or fewer", at_least(tuned[LOOP]), 0, 2)
-counted("T3", "1 wide layer: look-ups learned in 0 of 6", look_ups(tuned[WIDE]), 0, 0)
+counted(
+    "T1",
+    f"{LOOP}: look-ups learned in 4 of 6 runs or more",
+    budget.learned(tuned[LOOP], "lookup"),
+    4,
+)
+counted("T2", f"{LOOP}: 0.95 or more in 2 of 6 or fewer", budget.at_least(tuned[LOOP], 0.95), 0, 2)
+counted(
+    "T3", "1 wide layer: look-ups learned in 0 of 6", budget.learned(tuned[WIDE], "lookup"), 0, 0
+)
 counted("T4", "1 wide layer: 0.8 or less in 6 of 6", [share <= 0.8 for share in best[WIDE]], 6)
 pairs = {f"12 layers and {name}": (score["12 layers"], best[name]) for name in (LOOP, WIDE)}
 pairs[f"{LOOP}, now and before"] = best[LOOP], score[LOOP]
@@ -523,7 +511,7 @@ came = {}
 for family in ("lookup", "chain"):
     came[family] = [results.onset(run, family) or never for run in deep]
 chains_first = [chain < lookup for chain, lookup in zip(came["chain"], came["lookup"])]
-counted("R1", "12 layers: accuracy 0.95 or more in 20 of 20 runs", at_least(deep), 20)
+counted("R1", "12 layers: accuracy 0.95 or more in 20 of 20 runs", budget.at_least(deep, 0.95), 20)
 counted(
     "R2",
     "12 layers: look-ups learned by step 500 in 20 of 20",

@@ -106,21 +106,6 @@ loop, wide = "1 layer, 12 times", "1 wide layer"
 accuracy = {name: [run["accuracy"] for run in runs] for name, runs in models.items()}
 
 
-def looks(name):
-    """Whether each run of a model learned look-ups."""
-    return [results.onset(run, "lookup") is not None for run in models[name]]
-
-
-def little(name):
-    """Whether each run answers 0.6 or less, without look-ups."""
-    return [share <= 0.6 and not found for share, found in zip(accuracy[name], looks(name))]
-
-
-def nearly_all(name):
-    """Whether each run answers 0.95 or more."""
-    return [share >= 0.95 for share in accuracy[name]]
-
-
 def until(name, family):
     """CPU seconds until each run of a model has learned a family, or until its end."""
     return [budget.learned_at(name, run, family) for run in models[name]]
@@ -128,20 +113,12 @@ def until(name, family):
 
 look_ups = {name: until(name, "lookup") for name in models}
 sooner = statistics.median(look_ups["4 layers"]) < statistics.median(look_ups["12 layers"])
-found = {
-    "B1": ("12 layers: 0.95 or more, 6 of 6", nearly_all("12 layers"), range(6, 7)),
-    "B2": ("1 layer: 0.6 or less and no look-ups, 6 of 6", little("1 layer"), range(6, 7)),
-    "B3": ("1 wide layer: 0.6 or less and no look-ups, 6 of 6", little(wide), range(6, 7)),
-    "B4": ("2 layers: look-ups learned, 6 of 6", looks("2 layers"), range(6, 7)),
-    "B5": ("2 layers: 0.95 or more, at most 3 of 6", nearly_all("2 layers"), range(4)),
-    "B6": ("4 layers: 0.95 or more, at least 5 of 6", nearly_all("4 layers"), range(5, 7)),
-    "B7": (f"{loop}: 0.95 or more, at most 3 of 6", nearly_all(loop), range(4)),
-    "B8": ("4 layers learn look-ups sooner than 12, median", [sooner], range(1, 2)),
-}
+said = "4 layers learn look-ups in less CPU time than 12, at the median"
+found = [*budget.predictions(models), ("B8", said, [sooner], 1, 1)]
 verdict = {}
-for name, (said, good, wanted) in found.items():
-    verdict[name] = "holds" if sum(good) in wanted else "fell"
-    print(f"{name} {said:52} {sum(good)} of {len(good)}  {verdict[name]}")
+for name, said, good, least, most in found:
+    verdict[name] = "holds" if least <= sum(good) <= most else "fell"
+    print(f"{name} {said:66} {sum(good)} of {len(good)}  {verdict[name]}")
 
 # %% [markdown]
 # **In loss, two and four layers are ahead of twelve**, in every run, where accuracy sees no
@@ -250,13 +227,14 @@ all_three = {}
 for name in models:
     all_three[name] = [max(times) for times in zip(*(until(name, f) for f in families))]
 assert list(verdict.values()).count("fell") == 3 and verdict["B2"] == verdict["B5"] == "fell"
-assert not any(looks("1 layer")) and sum(looks(loop)) == 3 and not any(looks(wide))
+looked = {name: sum(budget.learned(runs, "lookup")) for name, runs in models.items()}
+assert looked["1 layer"] == looked[wide] == 0 and looked[loop] == 3
 for run in models["1 layer"]:
     last = run["accuracy_by_family"]
     assert 0.165 < last["lookup"] < 0.215 and last["chain"] > 0.95
     assert 0.575 < last["order"] < 0.935
 for name in ("2 layers", "4 layers", "12 layers"):
-    assert all(looks(name)) and min(accuracy[name]) > 1 - 1.5 / 600
+    assert looked[name] == 6 and min(accuracy[name]) > 1 - 1.5 / 600
 assert 5 <= min(look_ups["2 layers"]) and max(look_ups["2 layers"]) < 10.05
 middle = {name: statistics.median(look_ups[name]) for name in models}
 assert 0.2 < middle["2 layers"] / middle["12 layers"] < 0.3
