@@ -34,7 +34,6 @@ import urllib.parse
 import zipfile
 
 import bs4
-import jupytext
 import nbformat
 import pygments
 from mkdocs.exceptions import PluginError
@@ -166,7 +165,7 @@ for folder in [".", "..", "../..", *map(os.path.dirname, found)]:
 
 def notebook(path):
     """A percent file → a Jupyter notebook that finds minidepth and the studies, as JSON."""
-    made = jupytext.read(path)
+    made = pages.notebook(path)
     made.cells.insert(1, nbformat.v4.new_code_cell(SETUP))
     return written(made)
 
@@ -181,7 +180,7 @@ def written(made):
 
 def with_outputs(path, outputs):
     """The file of a notebook: a percent file and [what each cell of code shows]."""
-    made = jupytext.read(path)
+    made = pages.notebook(path)
     code = [cell for cell in made.cells if cell.cell_type == "code"]
     for cell, shows in zip(code, outputs):
         cell.outputs = [nbformat.from_dict(output) for output in shows]
@@ -395,10 +394,9 @@ def rendered(soup, path):
         code.extend(list(pre.contents))
         pre.append(code)
     parts, folded, n_figures = [], None, 0
-    sources = jupytext.read(path).cells  # nbconvert's Markdown cells do not tell their tags
+    sources = pages.notebook(path).cells  # nbconvert's Markdown cells do not tell their tags
     for number, (cell, source) in enumerate(zip(soup.find_all(recursive=False), sources), 1):
         fold = next((tag for tag in source.metadata.get("tags", ()) if tag in FOLDS), None)
-        texts = [text.decode_contents() for text in cell.select(".jp-RenderedMarkdown")]
         if folded and fold != folded:
             parts.append("</details>")
             folded = None
@@ -406,7 +404,9 @@ def rendered(soup, path):
             look, name = FOLDS[fold]
             parts.append(f'<details class="{look}"><summary>{name}</summary>')
             folded = fold
-        parts += texts
+        if source.cell_type == "markdown":
+            parts += [text.decode_contents() for text in cell.select(".jp-RenderedMarkdown")]
+            continue
         served = None if folded else machinery(source)
         below = ""
         for code in cell.select(".jp-InputArea-editor pre"):  # not the fenced code in Markdown

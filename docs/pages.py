@@ -11,6 +11,7 @@ folders of docs/results that it reads, the look of figures and PyTorch's version
 
 import ast
 import concurrent.futures
+import copy
 import functools
 import hashlib
 import importlib.metadata
@@ -43,6 +44,16 @@ def prints_markdown(path):
     return path.parent.name == "reference"
 
 
+def notebook(path):
+    """A percent file as a notebook, the caller's own to change."""
+    return copy.deepcopy(parsed(path.read_text(encoding="utf-8")))
+
+
+@functools.cache  # for a build it is read several times
+def parsed(text):
+    return jupytext.reads(text, "py:percent")
+
+
 # ---------- what a page depends on ----------
 
 
@@ -50,7 +61,7 @@ def code(path):
     """[the code of each cell]"""
     if prints_markdown(path):
         return [path.read_text(encoding="utf-8")]
-    return [cell.source for cell in jupytext.read(path).cells if cell.cell_type == "code"]
+    return [cell.source for cell in notebook(path).cells if cell.cell_type == "code"]
 
 
 @functools.cache
@@ -240,8 +251,8 @@ def outputs(path):
     import nbformat
     import traitlets.config
 
-    notebook = jupytext.read(path)
-    notebook.cells.insert(0, nbformat.v4.new_code_cell("__import__('reads').note()"))
+    made = notebook(path)
+    made.cells.insert(0, nbformat.v4.new_code_cell("__import__('reads').note()"))
     settings = traitlets.config.Config()
     settings.KernelManager.transport_encryption = "auto"  # else ipykernel warns on each page
     shown = [
@@ -249,11 +260,11 @@ def outputs(path):
         "--InteractiveShell.ast_node_interactivity=none",  # what a script would print
     ]
     client = nbclient.NotebookClient(
-        notebook, timeout=None, kernel_name="python3", extra_arguments=shown, config=settings,
+        made, timeout=None, kernel_name="python3", extra_arguments=shown, config=settings,
         resources=dict(metadata=dict(path=str(ROOT))),
     )  # fmt: skip
     client.execute()
-    return [cell.outputs for cell in notebook.cells[1:] if cell.cell_type == "code"]
+    return [cell.outputs for cell in made.cells[1:] if cell.cell_type == "code"]
 
 
 if __name__ == "__main__":
