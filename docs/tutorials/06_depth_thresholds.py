@@ -72,12 +72,12 @@ plt.show()
 
 # %%
 for task, depth in depths.items():
-    for layers, values in accuracies(task).items():
+    for layers, values in sorted(accuracies(task).items()):
         good = sum(value >= 0.99 for value in values)
-        mark = "enough" if layers >= depth else "too few"
+        mark = "enough:" if layers >= depth else "too few:"
         middle = sorted(values)[len(values) // 2]
         ends = f"{min(values):.3f} to {max(values):.3f}"
-        print(f"{task:12} layers {layers} ({mark:7}) median {middle:.3f}", end=", ")
+        print(f"{task:12} layers {layers}, {mark:8} median {middle:.3f}", end=", ")
         print(f"{ends}; {good} of {len(values)} at 0.99")
 
 # %% [markdown]

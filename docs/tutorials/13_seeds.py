@@ -29,9 +29,10 @@ for L in (1, 12):
 onsets = {L: {f: [results.onset(run, f) for run in found] for f in families}
           for L, found in first_runs.items()}  # fmt: skip
 for L, by_family in onsets.items():
+    name = "1 layer:" if L == 1 else f"{L} layers:"
     for family, steps in by_family.items():
         shown = (step or "–" for step in steps)
-        print(f"{L:2} layers, {family:6} at 0.9 from step", *shown)
+        print(f"{name:10} {family:6} at 0.9 from step", *shown)
 
 # %%
 figure, all_axes = plt.subplots(2, 1, figsize=(4.6, 5.8), sharex=True, sharey=True)
