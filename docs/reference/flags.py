@@ -60,7 +60,7 @@ def flags_of(values):
         if isinstance(value, bool):
             flag = f"--{name}" if value else f"--no-{name}"
         texts.append(f"`{flag}`")
-    return ", ".join(texts)
+    return " ".join(texts)
 
 
 print("## What presets change\n")
