@@ -159,6 +159,24 @@ def test_accuracy_is_the_share_answered_exactly(expert, data):
     assert texts == [p["solution"] for p in known.problems]  # each text with its own problem
 
 
+def test_problems_are_answered_some_at_a_time(expert, monkeypatch):
+    """Those of about the same length together, and each text stays with its own problem."""
+    run, known = expert
+    asked, generate = [], md.generate
+
+    def noted(model, tokens, *args, **kwargs):
+        asked.append(tuple(tokens.shape))
+        return generate(model, tokens, *args, **kwargs)
+
+    monkeypatch.setattr(md, "generate", noted)
+    monkeypatch.setattr(md, "ANSWERED_AT_ONCE", 5)
+    texts = md.answer_texts(run.model, run.tokenizer, known.problems)
+    assert texts == [p["solution"] for p in known.problems]
+    lengths = sorted(len(md.prompt_ids(run.tokenizer, p["messages"])) for p in known.problems)
+    assert asked == [(5, lengths[0]), (5, lengths[5]), (2, lengths[10])]
+    assert md.answer_texts(run.model, run.tokenizer, []) == []
+
+
 def test_an_answer_that_has_no_room_is_empty(expert, data):
     run, known = expert
     long = dict(messages=[dict(role="user", content="a b " * 60)], answer="1")
