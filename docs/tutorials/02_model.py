@@ -6,6 +6,10 @@
 # **Time** 5 to 10 s on two CPU cores.<br>
 # **Needs** PyTorch and Matplotlib; no GPU, no network.
 #
+# In these lessons *the report* and *the article* are two texts about one published experiment,
+# which trained a model of one layer and one of twelve: *the published pair* ([the
+# logs](04_logs.md)).
+#
 # ![Tokens become vectors, to which positions are added. A block of normalisation and attention,
 # then of normalisation and a feed-forward part, each added to the residual stream, is applied L
 # times. A last normalisation and a head whose weights are the embedding's give the

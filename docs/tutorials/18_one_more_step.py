@@ -3,7 +3,7 @@
 #
 # **You will learn** how far one layer gets when it is applied once to five times, and how to read a
 # letter out of the middle of a model.<br>
-# **Time** 10 to 20 s: nothing is trained here, the runs took hours and are stored.<br>
+# **Time** 10 to 25 s: nothing is trained here, the runs took hours and are stored.<br>
 # **Needs** [Depth by itself](12_rings.md).
 #
 # **Each further application of the same layer adds one step, up to five applications and four
@@ -64,8 +64,9 @@ plt.show()
 # ## What was predicted, and what came out
 #
 # R1 to R5 are the columns of the map, R7 is a layer with the parameters of four that is applied
-# once. A length that is not learned should end at 0.4 or less: a model that knows all letters but
-# three is right one time in three. The contrasts compare, for k steps, k + 1 applications with k.
+# once. A length that is not learned should end at 0.4 or less: a model that can rule out all
+# letters but three is right one time in three. The contrasts compare, for k steps, k + 1
+# applications with k.
 
 # %% tags=["details"]
 n_seeds = len(applied[5])
@@ -181,7 +182,7 @@ def answer_without(model, tokens, skipped):
     for j in range(1, model.config.n_loops + 1):
         before, x = x, model.blocks[0](x)
         if j == skipped:
-            x[:, 17::2] = before[:, 17::2]
+            x[:, 17::2] = before[:, 17::2]  # the letter of each question
     return (model.norm(x) @ model.head_weight.T).argmax(-1)[:, 17::2]
 
 
@@ -235,8 +236,8 @@ plt.show()
 # expect of a loop: once the layer takes one step from wherever it stands, three steps are hardly
 # harder than two. It also fits the runs that fell short: the last length came with the others, or
 # not at all. And more applications make all of it later, as in [More depth than
-# needed](17_more_depth.md); there fewer layers were enough for the questions; here no run did with
-# fewer applications.
+# needed](17_more_depth.md). There, fewer applications would have been enough; here no run learned
+# as much with fewer.
 #
 # The exception came with the last runs. Seed 119, applied three times, learned one step by training
 # step 400, stayed at guessing two steps until step 1,000, and reached 0.9 at the last evaluation,
@@ -299,9 +300,10 @@ for length in (1, 2, 3, 4):
     print(f"steps on asked {length}; answered", *(f"{i}: {x:.2f}" for i, x in enumerate(shares)))
 
 # %% [markdown] tags=["answer"]
-# It gives the same answers whatever number was asked: 0.44 of them one step on, most others
-# further. The first application tells the letter which number stands before it; without it, the
-# walk begins late and does not know when to stop.
+# This model gives the same answers whatever number was asked: 0.44 of them one step on, most others
+# further. The other five also answer alike, each in its own way. The first application tells the
+# letter which number stands before it; without it, the walk begins late and does not know when to
+# stop.
 
 # %% [markdown]
 # 2. Apply the layer a sixth and a seventh time to a model that was trained with five. What should
@@ -323,12 +325,13 @@ model.config = five
 # %% [markdown] tags=["answer"]
 # A question about two steps has waited in two applications in training, and waits on. One about
 # four steps arrives with the last application and has never had to wait: what the model does then,
-# nothing has taught it.
+# nothing has taught it. Here two more applications take four steps from 1.00 to 0.68.
 
 # %% [markdown]
-# 3. To run: more seeds of the layer applied five times, some six minutes each on one core, with the
-#    command that ends the [predictions](../results/ring/staircase.md). Choose seeds from 200 on.
-#    Write down first how many of four runs will learn four steps.
+# 3. To run: more seeds of the layer applied five times, some six minutes each on one core. Write
+#    down first how many of four runs will learn four steps. `python train.py --preset ring
+#    --n_layers 1 --n_loops 5 --beta1 0.7 --steps 2000 --sizes
+#    lengths=1+2+3+4,early=0.9,gate=1 --seed 200 201 202 203`
 
 # %% [markdown] tags=["hint"]
 # Six of ten runs did. How often would four of four learn it, if each does with chance 0.6?

@@ -303,11 +303,14 @@ for letter, low, high in ((3, 0.46, 0.62), (4, 0.24, 0.42)):
 #    layers are its own. Which questions will each of them still answer? Write it down first.
 
 # %% [markdown] tags=["hint"]
-# `copied.blocks[2], copied.blocks[3] = copied.blocks[3], copied.blocks[2]`. Which of the two layers
-# does a question about one step need, in the map above?
+# Of a copy of the model, `model = copy.deepcopy(copied)`, say `model.blocks[2], model.blocks[3] =
+# model.blocks[3], model.blocks[2]`. Which of the two layers does a question about one step need?
 
 # %% tags=["answer"]
+import copy
+
 for name, model in (("five copies", copied), ("layers of their own", five[120])):
+    model = copy.deepcopy(model)
     model.blocks[2], model.blocks[3] = model.blocks[3], model.blocks[2]
     swapped = walk(model, tokens)
     print(f"{name}, two layers swapped:", *(f"{swapped[5, k][k]:.2f}" for k in (1, 2, 3, 4)))
