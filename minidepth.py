@@ -11,8 +11,8 @@ what stands above it.
     torchrun --nproc_per_node 2 train.py --n_layers 12       under DistributedDataParallel
 
 Sections: 1 this text, 2 configuration, 3 model, 4 data, 5 sampling and answer accuracy, 6 training.
-Of section 4 only the index stands here: how text becomes batches is in minidepth_data.py, and how
-settings and files are checked and written in minidepth_files.py. What we ask of trained models
+Section 4 is made in minidepth_data.py, where text becomes batches, and only imported here; how
+settings and files are checked and written is in minidepth_files.py. What we ask of trained models
 (tasks, grids, attention, export) is in docs/studies.
 
 Dimensions, in comments as (B, T, C)                     example: the report's 12 layers
@@ -43,7 +43,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from minidepth_files import (  # noqa: F401
+from minidepth_files import (  # noqa: F401  some are only passed on, as names of this file
     MOST,
     STATES,
     RunFolder,
@@ -77,7 +77,8 @@ from minidepth_files import (  # noqa: F401
 
 
 def option(default, help, low=None, high=MOST, choices=()):
-    """A field with its help text and limits: flags, checks and the docs derive from it."""
+    """A field with its help text and limits: flags, checks and the docs derive from it, so every
+    field needs one. A default of None allows None, which the field's type does not name."""
     return field(default=default, metadata=dict(help=help, low=low, high=high, choices=choices))
 
 
@@ -150,7 +151,7 @@ class TrainConfig:
     batch_size: int = option(16, "sequences in one forward pass, all GPUs together", 1)
     grad_accum: int = option(1, "forward passes in one optimizer step", 1)
     lr: float = option(3e-4, "peak learning rate", 0)
-    lr_floor: float = option(0.1, "share of the peak at which the cosine ends", 0, 1)
+    lr_floor: float = option(0.1, "share of the peak at which the rate ends", 0, 1)
     warmup_steps: float = option(50, "of rising learning rate; below 1: a share of all steps", 0)
     weight_decay: float = option(0.1, "AdamW's, on matrices and embeddings, not on norms", 0)
     beta1: float = option(0.9, "AdamW's decay rate of the mean gradient", 0, 0.999999)
@@ -279,9 +280,7 @@ class Attention(nn.Module):
         self.n_heads = n_heads
         self.p = config.dropout
         self.rotary = config.position == "rotary"
-        self.scale = config.attn_scale
-        if self.scale is None:
-            self.scale = (C // n_heads) ** -0.5
+        self.scale = config.attn_scale or (C // n_heads) ** -0.5
         self.qkv = nn.Linear(C, 3 * C, bias=False)  # one matrix product for all three
         self.out = nn.Linear(C, C, bias=False)
 
@@ -299,7 +298,7 @@ class Attention(nn.Module):
         if cache:  # the keys and values of the tokens before x come first
             k, v = cache.append(k, v)
         slow = p and x.device.type == "cpu"  # with dropout the fused kernel is slower on a CPU
-        if slow or 1 < q.size(2) < k.size(2):  # its mask would begin at the first key
+        if slow or 1 < q.size(2) < k.size(2):  # is_causal counts queries from key 0
             y, _ = readable_attention(q, k, v, self.scale, p)
         else:  # the same without storing the (T, S) weights; one token, the last, sees every key
             options = dict(dropout_p=p, is_causal=x.size(1) > 1, scale=self.scale)
@@ -338,7 +337,7 @@ class Block(nn.Module):
 
 LOGITS_AT_ONCE = 2**26  # in float32 256 MB
 CPU_ROWS = 256  # fewer would pass over dweight too often, more need memory for little speed
-HALF_ROWS = 1024  # fp16 ends at 65,504: so many products add up to less if none is above 63
+HALF_ROWS = 1024  # fp16 ends at 65,504, which so many products stay below if none is above 63
 
 
 def chunked_loss(h, weight, targets, grads=True):
@@ -359,7 +358,7 @@ def chunked_loss(h, weight, targets, grads=True):
     if grads:
         dh, dweight = torch.empty_like(h), torch.zeros_like(weight, dtype=exact)
     for i in range(0, N, rows):
-        logits = log_p = d = None  # free those of the rows before, or the next come on top
+        logits = log_p = d = None  # free the last rows' buffers, or two sets are alive at once
         x, target = h[i : i + rows], targets[i : i + rows, None]
         logits = (x @ weight.T).to(exact)  # (rows, V)
         log_p = torch.log_softmax(logits, 1, out=logits)  # in place: one buffer for all
@@ -395,7 +394,8 @@ class HeadLoss(torch.autograd.Function):
     def backward(ctx, g):
         if ctx.ready is None or (g != g[:1]).any():
             raise RuntimeError("the head's loss goes back once, with one weight for all its tokens")
-        (dh, dweight), ctx.ready = ctx.ready, None
+        dh, dweight = ctx.ready
+        ctx.ready = None
         scale = g[:1].sum()  # the loss scale over the token count; 0 where no token has a loss
         h_type, weight_type = ctx.types
         return dh.to(h_type).mul_(scale), dweight.to(weight_type).mul_(scale), None, None, None
@@ -432,6 +432,8 @@ class GPT(nn.Module):
         self.checkpointed = False  # whether layers are computed twice, set by Run
         self.n_words = c.vocab_size  # ids from here on belong to no word and are never sampled
         self.init_weights()
+        n = sum(p.numel() for p in self.parameters())
+        assert n == parameters(c)["total"], "parameters() does not count what the model has"
 
     @torch.no_grad()
     def init_weights(self):
@@ -439,14 +441,14 @@ class GPT(nn.Module):
 
         embeddings, qkv, up, head   normal, init_std
         attn.out, mlp.out           normal, init_std / sqrt(additions to the residual stream)
-        norms                       weight 1, bias 0
+        norms                       weight 1, bias 0, as they are made: what has "norm" in its name
         """
         c = self.config
         additions = c.n_layers * c.n_loops * (2 if c.d_ff else 1)
         for name, w in self.named_parameters():
             if name.endswith("out.weight"):
                 w.normal_(0, c.init_std / additions**0.5)
-            elif "norm" not in name:  # norms start with weight 1 and bias 0 by themselves
+            elif "norm" not in name:
                 w.normal_(0, c.init_std)
 
     def num_params(self):
@@ -465,7 +467,7 @@ class GPT(nn.Module):
         layer is applied, keys and values gather: the next call goes on where this one ends."""
         c, T = self.config, tokens.size(1)
         start = cache[0].length if cache else 0
-        # a tied weight has a gradient (V, C) from the head: a sparse one needs no second such array
+        # the head has made a dense gradient (V, C) of a tied weight: a sparse one saves a second
         sparse = c.tie_weights and tokens.device.type == "cpu"
         x = F.embedding(tokens, self.token_embedding.weight, sparse=sparse)  # (B, T, C)
         if c.position == "learned":
@@ -676,7 +678,7 @@ def lr_at(step, config):
     if step < warmup:
         return config.lr * step / warmup
     floor = config.lr * config.lr_floor
-    done = (step - warmup) / max(1, config.steps - warmup)
+    done = (step - warmup) / (config.steps - warmup)
     return floor + 0.5 * (1 + math.cos(math.pi * done)) * (config.lr - floor)
 
 
@@ -687,7 +689,8 @@ def complete_configs(m, t, data):
     if t.epochs:
         steps = t.epochs * len(data.train[0]) / (t.batch_size * t.grad_accum)
         t = dataclasses.replace(t, steps=math.ceil(steps))
-        dataclasses.replace(t, epochs=0).validate()  # whether any are left after the warm-up
+        # whether any are left after the warm-up, which validate() asks only without epochs
+        dataclasses.replace(t, epochs=0).validate()
     t = dataclasses.replace(t, sizes=data.sizes)
     m = dataclasses.replace(m, vocab_size=m.vocab_size or data.n_words)
     if data.n_words > m.vocab_size:
@@ -753,7 +756,7 @@ def make_optimizer(model, config):
 def by_length(tokens, targets, n):
     """(tokens, targets), each (B, T), in parts of n sequences that are about as long, each part cut
     behind its last target: what follows cannot change a causal model's loss."""
-    ends = (targets != -100).flip(1).int().argmax(1)  # (B,), places after the last target, if any
+    ends = (targets != -100).flip(1).int().argmax(1)  # (B,), places after the last target, or 0
     order = ends.argsort(descending=True, stable=True)
     for rows in order.split(n):
         length = targets.size(1) - int(ends[rows].min())
@@ -777,9 +780,9 @@ def train_step(wrapped, optimizer, scaler, tokens, targets, lr, config):
         # DistributedDataParallel asks for this: gradients are added up once, with the last part
         wrapped.require_backward_grad_sync = i + 1 == len(parts)
         loss_sum, _ = wrapped(x, y)  # (B,), gathered from all GPUs
-        part = loss_sum.sum() / n_targets
-        scaler.scale(part * world).backward()  # DistributedDataParallel averages: hence `world`
-        loss += part.item()
+        share = loss_sum.sum() / n_targets
+        scaler.scale(share * world).backward()  # DistributedDataParallel averages: hence `world`
+        loss += share.item()
     scaler.unscale_(optimizer)  # before clipping, which is about the true gradient
     norm = nn.utils.clip_grad_norm_(wrapped.parameters(), config.grad_clip)
     skipped = not norm.isfinite()
@@ -959,22 +962,22 @@ class Run:
     def evaluate(self, lr, loss):
         """Add to the log what is known after a step that had this rate and this loss."""
         t, data, model, step = self.t, self.data, self.model, self.now["step"]
-        sizes = t.eval_blocks, t.batch_size
+        how_much = t.eval_blocks, t.batch_size
         row = dict(step=step, epoch=1, lr=lr, train_loss=loss)
         if not data.fresh:
             row["epoch"] = (step - 1) * t.batch_size * t.grad_accum // len(data.train[0]) + 1
-        row["val_loss"] = mean_loss(model, data.val, *sizes)
+        row["val_loss"] = mean_loss(model, data.val, *how_much)
         if step == t.steps and not math.isfinite(row["val_loss"]):  # what was saved before stays
             raise Diverged(f"the loss is infinite or NaN at the last step, {step}; {GENTLER}")
         if data.val_by_source:
             parts = data.val_by_source.items()
-            row["val_loss_by_source"] = {k: mean_loss(model, part, *sizes) for k, part in parts}
+            row["val_loss_by_source"] = {k: mean_loss(model, part, *how_much) for k, part in parts}
         row |= data.measure(model)
         n_asked = t.eval_problems if step == t.steps else t.watch_problems
         if problems := data.problems[:n_asked]:
             row |= measure_answers(model, self.tokenizer, problems)
         if step == t.steps:
-            row["train_loss_eval"] = train_loss_eval(model, data, *sizes)
+            row["train_loss_eval"] = train_loss_eval(model, data, *how_much)
             for key in ("guess", "shortcut"):  # what the accuracy is to be compared with
                 if key in data.facts:
                     row[key] = data.facts[key]
@@ -1030,7 +1033,7 @@ def train(
     with lock, tqdm(total=t.steps, disable=silent or None) as bar:
         run.start(resume, command, say)
         bar.update(run.now["step"])
-        for step in range(run.now["step"], t.steps):
+        for step in range(run.now["step"], t.steps):  # from 0; in Run and the log from 1
             # everything random in a step is a function of (seed, step): nothing to store
             torch.manual_seed(generator(t.seed, step, rank).initial_seed())
             tokens, targets = data.draw(step, t.batch_size * t.grad_accum)
@@ -1046,10 +1049,10 @@ def train(
                 run.evaluate(lr, loss)
             if run.takes_part and (last or stopping or (step + 1) % t.save_every == 0):
                 run.save()
-            if run.first and evaluating:
+            if run.first and evaluating:  # after the save: a finished log has its weights
                 run.folder.write_log(run.log)
                 say(log_line(run.log[-1], t))
-            if stopping and not last:
+            if stopping:
                 break
         if run.first and world > 1 and t.fsdp:  # the first goes on alone, and has only its part
             run.model, _ = load(folder)

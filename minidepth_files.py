@@ -107,7 +107,7 @@ def blame(path, problem):
     except (Exception, SystemExit) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         short = reason if len(reason) <= 150 else f"{reason[:149].rsplit(' ', 1)[0]} …"
-        raise ValueError(f"{path} {problem}: {short}") from None
+        raise ValueError(f"{path} {problem}: {short}") from error
 
 
 def regular(path):

@@ -123,7 +123,7 @@ def test_dry_run_prints_the_published_facts(capsys, n_layers, total, blocks):
     assert code == 0 and err == ""
     for words in ("preset report: as asked", f"parameters {total}: embedding 58,239,360", blocks,
                   "151,665 words", "16 x 1 x 512 = 8,192 tokens; 500 steps",
-                  "learning rate up to 0.0003 in 50, down to 3e-05",
+                  "learning rate up to 0.0003 in 50 steps, down to 3e-05",
                   "wop/XXXXXL-chain-of-thought, tokenizer Qwen/Qwen2.5-0.5B"):  # fmt: skip
         assert words in out
 
@@ -328,7 +328,7 @@ def test_importing_minidepth_needs_torch_alone():
 @pytest.mark.parametrize("flag", ["resume", "sample", "study", "score", "mechanism"])
 def test_a_variable_that_is_unset_trains_nothing(flag, tmp_path, capsys):
     assert train.main([f"--{flag}", "", "--out_dir", str(tmp_path)]) == 2
-    assert f"--{flag} was given an empty name" in capsys.readouterr().err
+    assert f"--{flag} was given an empty value" in capsys.readouterr().err
     assert not os.listdir(tmp_path)
 
 

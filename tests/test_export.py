@@ -64,3 +64,13 @@ def test_a_depth_task_is_exported_without_a_tokenizer(tmp_path):
     theirs = AutoModelForCausalLM.from_pretrained(out)(tokens).logits
     torch.testing.assert_close(theirs, run.model(tokens), atol=1e-4, rtol=0)
     assert not [name for name in os.listdir(out) if "token" in name]
+
+
+def test_a_model_that_gpt2_cannot_be_is_not_exported(tiny, data, tmp_path, monkeypatch):
+    """Somebody's own feed-forward part, say, which check_gpt2() does not know of."""
+    run = md.train(*tiny(), data=data)
+    monkeypatch.setattr(md.MLP, "forward", lambda self, x: self.out(self.up(x).relu()) + x)
+    out = tmp_path / "export"
+    with pytest.raises(AssertionError, match="not close"):
+        export.export_hf(run.dir, str(out))
+    assert not out.exists()

@@ -405,6 +405,20 @@ def test_what_makes_no_grid_is_told_before_anything_runs(
     assert words in error and error.count("\n") == 1 and not os.listdir(tmp_path)
 
 
+def test_a_run_that_died_before_its_first_checkpoint_may_go_on_elsewhere(grid, tmp_path, capsys):
+    """Precision and the like may change when a run goes on, also if it has no state to go on from."""
+    out, _, _ = grid
+    (folder,) = out.glob("tasks_n_layers-1_*_seed-0_*")
+    for flag in ("--grad_checkpoint", "--precision bf16"):
+        died = tmp_path / flag.split()[0]
+        died.mkdir()
+        shutil.copy(folder / "config.json", died)
+        assert train.main(["--resume", str(died), *flag.split()]) == 0
+        assert (died / "model.safetensors").exists()
+        assert train.main(["--resume", str(died), *flag.split()]) == 2
+        assert "is finished" in capsys.readouterr().err
+
+
 def test_a_run_with_other_settings_is_not_taken_for_finished(grid, tmp_path, capsys):
     out, _, line = grid
     (folder,) = out.glob("tasks_n_layers-1_*_seed-0_*")

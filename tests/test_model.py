@@ -127,6 +127,13 @@ def test_num_params_counts_an_untied_head(model):
     assert gpt.num_params()["total"] == sum(p.numel() for p in gpt.parameters())
 
 
+def test_no_model_is_built_whose_weights_parameters_does_not_count(model, monkeypatch):
+    """Somebody's own norm without a bias, say: the facts would be wrong, and no checkpoint load."""
+    monkeypatch.setattr(md, "Block", lambda c, n: md.nn.Linear(c.d_model, c.d_model))
+    with pytest.raises(AssertionError, match=r"parameters\(\) does not count what the model has"):
+        model()
+
+
 def test_a_fresh_report_model_knows_nothing():
     torch.manual_seed(0)
     gpt = md.GPT(md.configs("report", n_layers=1)[0]).eval()

@@ -10,6 +10,7 @@ import sys
 import zlib
 
 import minidepth as md
+from minidepth_files import PLACES
 from studies import find, results
 from studies.results import METRICS, number_or_text
 from studies.tables import shown
@@ -190,7 +191,7 @@ def is_finished(m, t):
     # what the data made of the settings, and where they were used, makes no other run
     m = dataclasses.replace(m, vocab_size=m.vocab_size or was_m.vocab_size)
     steps = was_t.steps if t.epochs else t.steps
-    place = dict(out_dir=was_t.out_dir, name=was_t.name, device=was_t.device)
+    place = {name: getattr(was_t, name) for name in PLACES}
     given, stored = sizes_by_name(t.sizes), sizes_by_name(was_t.sizes)
     same_sizes = all(stored.get(name) == value for name, value in given.items())
     t = dataclasses.replace(t, steps=steps, sizes=was_t.sizes, **place)

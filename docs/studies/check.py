@@ -48,7 +48,7 @@ def flags(a, axes):
     for name, value in a.items():
         values = value if isinstance(value, list) else [value]
         if "" in values and name not in ("name", "loader"):
-            raise ValueError(f"--{name} was given an empty name; is a variable unset?")
+            raise ValueError(f"--{name} was given an empty value; is a variable unset?")
     for sources in axes.get("data", ()):
         paths = [os.path.realpath(source) for source in sources]
         for source, path in zip(sources, paths):

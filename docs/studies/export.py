@@ -85,6 +85,10 @@ def export_hf(run_dir, out_dir):
     model, tokenizer = md.load(run_dir)
     if os.path.lexists(out_dir) and not (os.path.isdir(out_dir) and not os.listdir(out_dir)):
         raise ValueError(f"{out_dir} is no empty folder; choose another one for the export")
-    to_gpt2(model).save_pretrained(out_dir)
+    gpt2, c = to_gpt2(model), model.config
+    some = torch.arange(min(c.vocab_size, c.block_size, 64))[None]
+    with torch.no_grad():  # a setting of one's own may have been forgotten in check_gpt2()
+        torch.testing.assert_close(gpt2(some).logits, model(some), rtol=1e-3, atol=1e-3)
+    gpt2.save_pretrained(out_dir)
     if tokenizer is not None:  # a depth task has none
         tokenizer.save_pretrained(out_dir)

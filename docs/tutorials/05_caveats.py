@@ -300,8 +300,8 @@ assert runs[loop][0]["params_total"] == runs[one][0]["params_total"]
 # ## Exercises
 #
 # 1. This page used to judge its ten differences by paired t-tests. Correct these for their number
-#    with Holm's method. Which differences in accuracy are below 0.05? And what do these tests assume
-#    that the exact test does not?
+#    with Holm's method. Which differences in accuracy are below 0.05? And what do these tests
+#    assume that the exact test does not?
 
 # %% [markdown] tags=["hint"]
 # `scipy.stats.ttest_rel` gives the p of a paired test, and `studies.verdicts.holm()` corrects a

@@ -20,6 +20,7 @@
 # What we expected was [written down](../results/ring/own-layers.md) before the runs.
 
 # %%
+import copy
 import dataclasses
 import statistics
 
@@ -58,8 +59,7 @@ plt.show()
 # %% [markdown]
 # What to see: in the first map most of what is learned ends at two steps, whether there are three
 # layers, four or five. In the second, of the layer applied again, each application adds a step.
-# Each cell says how many runs learned that many steps; right of the orange line a way to do it is
-# known.
+# Each cell says how many runs learned that many steps; right of the orange line a way is known.
 #
 # ## What was predicted, and what came out
 #
@@ -307,8 +307,6 @@ for letter, low, high in ((3, 0.46, 0.62), (4, 0.24, 0.42)):
 # model.blocks[3], model.blocks[2]`. Which of the two layers does a question about one step need?
 
 # %% tags=["answer"]
-import copy
-
 for name, model in (("five copies", copied), ("layers of their own", five[120])):
     model = copy.deepcopy(model)
     model.blocks[2], model.blocks[3] = model.blocks[3], model.blocks[2]
