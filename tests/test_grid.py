@@ -406,7 +406,7 @@ def test_what_makes_no_grid_is_told_before_anything_runs(
 
 
 def test_a_run_that_died_before_its_first_checkpoint_may_go_on_elsewhere(grid, tmp_path, capsys):
-    """Precision and the like may change when a run goes on, also if it has no state to go on from."""
+    """Precision and the like may change when a run goes on, also if it has no state yet."""
     out, _, _ = grid
     (folder,) = out.glob("tasks_n_layers-1_*_seed-0_*")
     for flag in ("--grad_checkpoint", "--precision bf16"):
