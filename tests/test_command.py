@@ -123,7 +123,7 @@ def test_dry_run_prints_the_published_facts(capsys, n_layers, total, blocks):
     assert code == 0 and err == ""
     for words in ("preset report: as asked", f"parameters {total}: embedding 58,239,360", blocks,
                   "151,665 words", "16 x 1 x 512 = 8,192 tokens; 500 steps",
-                  "learning rate up to 0.0003 in 50 steps, down to 3e-05",
+                  "learning rate up to 0.0003 in 50, down to 3e-05",
                   "wop/XXXXXL-chain-of-thought, tokenizer Qwen/Qwen2.5-0.5B"):  # fmt: skip
         assert words in out
 

@@ -10,7 +10,7 @@ def facts(m, t, data=None):
         T = data.val[0].shape[1]
     yield from model_facts(m, t)
     steps = f"{t.steps} steps" if data or not t.epochs else f"{t.epochs} epochs"
-    warmup = f"{t.warmup_steps:g} steps" if t.warmup_steps >= 1 else f"{t.warmup_steps:.0%} of them"
+    warmup = f"{t.warmup_steps:g}" if t.warmup_steps >= 1 else f"{t.warmup_steps:.0%} of them"
     tokens = t.batch_size * t.grad_accum * T
     yield (
         f"step {t.batch_size} x {t.grad_accum} x {T} = {tokens:,} tokens; {steps}, "
