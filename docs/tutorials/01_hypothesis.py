@@ -162,8 +162,8 @@ assert gap - half > 0.5
 # What would more steps have to change? Put yourself once more in the place of a query.
 
 # %% [markdown] tags=["answer"]
-# It stays near 1 in 8: more steps do not let a single look fetch more. Seed 0 ended at 0.128 when
-# we ran it, after half a minute. The five stored runs of one layer had 500 steps each:
+# We expect that it stays near 1 in 8: more steps do not let a single look fetch more. Your run
+# takes half a minute. The five stored runs of one layer had 500 steps each:
 
 # %% tags=["answer"]
 stored = results.summary("tasks/icqa")["runs"]

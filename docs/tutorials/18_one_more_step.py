@@ -299,6 +299,12 @@ for length in (1, 2, 3, 4):
     shares = [(said == letters)[asked].float().mean().item() for letters in path]
     print(f"steps on asked {length}; answered", *(f"{i}: {x:.2f}" for i, x in enumerate(shares)))
 
+for model in models.values():  # each answers alike whatever number was asked
+    said = answer_without(model, tokens, 1)
+    for letters in path:
+        shares = [(said == letters)[k == length].float().mean() for length in (1, 2, 3, 4)]
+        assert max(shares) - min(shares) < 0.06
+
 # %% [markdown] tags=["answer"]
 # This model gives the same answers whatever number was asked: 0.44 of them one step on, most others
 # further. The other five also answer alike, each in its own way. The first application tells the
