@@ -13,7 +13,7 @@ what stands above it.
 Sections: 1 this text, 2 configuration, 3 model, 4 data, 5 sampling and answer accuracy, 6 training.
 Section 4 is made in minidepth_data.py, where text becomes batches, and only imported here; how
 settings and files are checked and written is in minidepth_files.py. What we ask of trained models
-(tasks, grids, attention, export) is in docs/studies.
+(tasks, grids, attention, export) is in docs/minidepth_lab.
 
 Dimensions, in comments as (B, T, C)                     example: the report's 12 layers
     B  sequences in a batch                              16
@@ -180,7 +180,7 @@ class TrainConfig:
         return self
 
 
-# a preset is what differs from the defaults above; the files of docs/studies add theirs
+# a preset is what differs from the defaults above; the files of docs/minidepth_lab add theirs
 PRESETS = {
     "report": dict(vocab_size=151_665),
     # attention alone: with a feed-forward part some seeds do not learn in this time. How the rest
@@ -1062,4 +1062,4 @@ def train(
         return run
 
 
-# ---------- the main job ends here; docs/studies holds what we ask of the models ----------
+# ---------- the main job ends here; docs/minidepth_lab holds what we ask of the models ----------

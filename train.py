@@ -25,7 +25,7 @@ FIELDS = [f for kind in (md.ModelConfig, md.TrainConfig) for f in dataclasses.fi
 
 class Parser(argparse.ArgumentParser):
     def error(self, message):
-        from studies.check import one_line
+        from minidepth_lab.check import one_line
 
         self.exit(2, f"train.py: {one_line(message)}; see python train.py --help\n")
 
@@ -168,8 +168,8 @@ def make_parser(full=False):
 
 
 def finder():
-    """docs/studies/find.py, which knows every study and task."""
-    from studies import find
+    """docs/minidepth_lab/find.py, which knows every study and task."""
+    from minidepth_lab import find
 
     return find
 
@@ -208,7 +208,7 @@ def show_answers(run, problems):
     """One held-out problem with the model's answer, and the accuracy over all asked."""
     p = max(problems, key=lambda problem: problem.get("steps", 0))
     text = md.answer_texts(run.model, run.tokenizer, [p])[0]
-    from studies.check import visible
+    from minidepth_lab.check import visible
 
     print(visible(f"\nheld-out problem: {p['messages'][-1]['content']}\nmodel: {text.strip()}"))
     print(visible(f"right answer: {p['answer']}\n"))
@@ -220,14 +220,14 @@ def show_answers(run, problems):
 
 def run_training(m, t, resume=False):
     """Load the data, print the facts, train, draw, answer; the exit code."""
-    from studies import check, compiling, curve, processes
+    from minidepth_lab import check, compiling, curve, processes
 
     first = md.processes()[0] == 0  # under torchrun one process speaks
     folder = os.path.join(t.out_dir, t.name)
     if not resume:  # train() asks this too, but only after the data has been loaded for it
         md.check_new(folder)
     elif not any(os.path.lexists(os.path.join(folder, name)) for name in md.STATES):
-        from studies import cells
+        from minidepth_lab import cells
 
         if cells.is_finished(m, t):  # kept without its checkpoints, or it would begin anew
             raise ValueError(f"{folder} is finished: {t.steps} of {t.steps} steps are done")
@@ -255,8 +255,8 @@ def run_training(m, t, resume=False):
 
 def print_facts(m, t, data=None):
     """What follows from the settings, a line each."""
-    from studies import facts
-    from studies.check import visible
+    from minidepth_lab import facts
+    from minidepth_lab.check import visible
 
     print(visible("\n".join(facts.facts(m, t, data))))
 
@@ -264,14 +264,14 @@ def print_facts(m, t, data=None):
 def try_out(m, t):
     """Print the facts of a run that is not trained, with those of its data if none of it is to
     come from a hub."""
-    from studies import check
+    from minidepth_lab import check
 
     if md.processes()[0]:
         return  # under torchrun one process speaks
     md.check_new(os.path.join(t.out_dir, t.name))
     check.files(t)
     if t.compile:
-        from studies import compiling
+        from minidepth_lab import compiling
 
         compiling.check(t)
     if finder().away(t):
@@ -285,7 +285,7 @@ def try_out(m, t):
 def resume(run_dir, changes, dry_run=False):
     """Go on with a run, on another device if need be. Code of one's own that made its data is
     executed if it is named again."""
-    from studies import check, processes
+    from minidepth_lab import check, processes
 
     m, t = md.read_config(run_dir)
     for name, value in changes.items():
@@ -312,7 +312,7 @@ def run_command(arguments):
     parser = make_parser(full)
     a, unknown = parser.parse_known_args(arguments)
     a = vars(a)
-    from studies import check, processes
+    from minidepth_lab import check, processes
 
     if unknown:
         known = [f"--{name}" for name in ("help", *a, *(f.name for f in FIELDS))]
@@ -333,7 +333,7 @@ def run_command(arguments):
     if any(path.endswith(".py") for path in code):
         finder().NAMED.update(code)
     if any(a[name] for name in TRAINED):
-        from studies import trained
+        from minidepth_lab import trained
 
         return trained.look(a, changes)
     if a["resume"]:
@@ -346,7 +346,7 @@ def run_command(arguments):
         if most:
             raise ValueError(f"--steps has no effect with --epochs {most}; give --epochs 0 too")
     if a["study"] or a["match_params"] is not None or any(len(v) > 1 for v in axes.values()):
-        from studies import plan
+        from minidepth_lab import plan
 
         cells, study = plan.cells(a, preset, axes)
         if study or len(cells) > 1:
@@ -356,10 +356,10 @@ def run_command(arguments):
     processes.check(t)
     check.memory(m, t)
     if a["bench"]:
-        from studies import bench
+        from minidepth_lab import bench
 
         return bench.bench(m, t, a["against"])
-    from studies.cells import run_name
+    from minidepth_lab.cells import run_name
 
     t.name = t.name or run_name(preset, changes)
     if a["dry_run"]:
@@ -386,7 +386,7 @@ def main(arguments=None):
         message, code = f"the memory is full: {error or 'nothing more is known'}; {SMALLER}", 2
     except KeyboardInterrupt:
         message, code = "interrupted", 130
-    from studies.check import one_line
+    from minidepth_lab.check import one_line
 
     print(f"train.py: {one_line(message)}", file=sys.stderr)
     return code

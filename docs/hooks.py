@@ -146,7 +146,8 @@ def on_config(config):
 # ---------- files ----------
 
 SETUP = """\
-# Finds minidepth.py and docs/studies: in this folder or its parents, in a Kaggle data set, or in
+# Finds minidepth.py and docs/minidepth_lab: in this folder or its parents, in a Kaggle data set,
+# or in
 # the minidepth.zip that the site offers
 import glob
 import os
@@ -193,7 +194,7 @@ def with_outputs(path, outputs):
 def archive():
     """minidepth.zip: what a notebook needs beside itself."""
     files = [*CODE, "pyproject.toml", "requirements.txt", "LICENSE"]
-    patterns = ["docs/studies/*.py", "docs/data/*"]
+    patterns = ["docs/minidepth_lab/*.py", "docs/data/*"]
     patterns += [f"docs/results/**/*.{kind}" for kind in ("csv", "json*", "safetensors", "jinja")]
     for pattern in patterns:
         files += sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob(pattern))
@@ -425,7 +426,7 @@ def rendered(soup, path):
         if text:
             parts.append(f'<div class="output highlight"><pre><code>{text}</code></pre></div>')
         for box in cell.select('.jp-OutputArea-output[data-mime-type="text/html"]'):
-            parts.append(box.decode_contents())  # of studies/parts.py
+            parts.append(box.decode_contents())  # of minidepth_lab/parts.py
         if figures := cell.select(".jp-RenderedSVG svg"):
             after = cell.find_next_sibling()
             caption = after and after.select_one(".jp-RenderedMarkdown > :first-child")

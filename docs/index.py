@@ -21,8 +21,8 @@
 # %% tags=["hide"]
 import matplotlib.pyplot as plt
 
-from studies import verdicts
-from studies.ring_runs import draw_learned, staircase
+from minidepth_lab import verdicts
+from minidepth_lab.ring_runs import draw_learned, staircase
 
 title = "each further application adds one step:\nruns that learned it"
 learned = draw_learned(title, staircase())

@@ -13,7 +13,7 @@ import torch
 
 import minidepth as md
 import train
-from studies import cells, find, tasks
+from minidepth_lab import cells, find, tasks
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 SHARED = pathlib.Path(__file__).resolve().parents[2] / "shared"

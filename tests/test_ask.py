@@ -11,7 +11,7 @@ import torch
 import browser
 import minidepth as md
 from minidepth_data import is_held_out
-from studies import halved, results
+from minidepth_lab import halved, results
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -134,7 +134,7 @@ def test_the_browser_computes_what_pytorch_does(tab, n_layers, problems):
           }}
         }})""",
     )
-    from studies import attention
+    from minidepth_lab import attention
 
     end = tokenizer.convert_tokens_to_ids("<|im_end|>")
     furthest = 0.0

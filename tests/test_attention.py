@@ -14,7 +14,7 @@ from torch.nn.functional import gelu, layer_norm
 
 import minidepth as md
 import train
-from studies import attention, attention_figures
+from minidepth_lab import attention, attention_figures
 
 HEADS = (4, 2, 8)
 

@@ -12,7 +12,7 @@ import torch
 import minidepth as md
 import minidepth_data
 import train
-from studies import check, find
+from minidepth_lab import check, find
 
 HUGE, ENDLESS = "9" * 30, "9" * 400
 
@@ -434,9 +434,9 @@ FILES = [
     (
         "a.py",
         b"TASKS = 3",
-        "has no TASK, an object of a class made from studies.task.Task; see the how-to",
+        "has no TASK, an object of a class made from minidepth_lab.task.Task; see the how-to",
     ),
-    ("a.py", b"TASK = 3", "has no TASK, an object of a class made from studies.task.Task"),
+    ("a.py", b"TASK = 3", "has no TASK, an object of a class made from minidepth_lab.task.Task"),
     ("a.py", b"raise SystemExit(0)", "a.py cannot be executed: 0"),
     ("a.py", b"\x00", "a.py cannot be executed"),
 ]
@@ -462,7 +462,7 @@ LABELS = [3, "B", None, {"a": 1}, True, 1.5, [], ["A"], [["B"]]]
 
 @pytest.mark.parametrize("labels", LABELS, ids=str)
 def test_rows_of_multiple_choice_with_odd_labels_are_no_rows(labels):
-    from studies import score
+    from minidepth_lab import score
 
     row = dict(question="q", choices=dict(label=labels, text=["x", "y"]), answerKey="B")
     assert score.choices_of(row) is None
@@ -590,7 +590,7 @@ DRAWN = [
 def test_a_task_of_ones_own_that_draws_something_else_gets_one_line(drawn, words, tmp_path, capsys):
     find.NAMED.clear()
     path = tmp_path / "mine.py"
-    code = "import torch\nfrom studies.task import Task\nclass mine(Task):\n"
+    code = "import torch\nfrom minidepth_lab.task import Task\nclass mine(Task):\n"
     code += f"    def draw(self, batch, generator, test=False):\n        return {drawn}\n"
     path.write_text(code + "TASK = mine()\n")
     err = refused(["--data", str(path), "--out_dir", str(tmp_path / "runs")], words, capsys)
@@ -599,7 +599,7 @@ def test_a_task_of_ones_own_that_draws_something_else_gets_one_line(drawn, words
 
 def test_a_guess_of_ones_own_that_fails_gets_one_line(tmp_path, capsys):
     find.NAMED.clear()
-    code = "import torch\nfrom studies.task import Task\nclass mine(Task):\n"
+    code = "import torch\nfrom minidepth_lab.task import Task\nclass mine(Task):\n"
     code += (
         f"    def draw(self, batch, generator, test=False, n=3):\n        return {ZEROS}, {ZEROS}\n"
     )
@@ -641,7 +641,7 @@ def test_a_guess_of_ones_own_that_fails_gets_one_line(tmp_path, capsys):
 )
 def test_a_measure_of_ones_own_that_fails_gets_one_line(part, words, tmp_path, capsys):
     find.NAMED.clear()
-    code = "import torch\nfrom studies.task import Task\nclass mine(Task):\n"
+    code = "import torch\nfrom minidepth_lab.task import Task\nclass mine(Task):\n"
     code += f"    def draw(self, batch, generator, test=False):\n        return {ZEROS}, {ZEROS}\n"
     code += f"    def {part}\nTASK = mine()\n"
     (tmp_path / "mine.py").write_text(code)
@@ -724,7 +724,7 @@ def test_what_has_no_text_says_whether_it_ever_had_one(solved, finished, tmp_pat
 
 
 def test_attention_alone_is_no_gpt2_and_says_what_would_be(tmp_path):
-    from studies import export
+    from minidepth_lab import export
 
     config = md.ModelConfig(vocab_size=9, d_ff=0)
     with pytest.raises(ValueError, match="d_ff 0; it has a feed-forward part, d_ff at least 1"):
@@ -803,7 +803,7 @@ def test_a_containers_own_limit_counts(monkeypatch, tmp_path):
 
 
 def test_what_is_odd_is_said_once(data):
-    from studies import facts
+    from minidepth_lab import facts
 
     m, t = md.configs("laptop", vocab_size=400_000, block_size=80)
     lines = "\n".join(facts.facts(m, t, data))

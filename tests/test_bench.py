@@ -12,7 +12,7 @@ import torch
 
 import minidepth as md
 import train
-from studies import bench, compiling
+from minidepth_lab import bench, compiling
 
 TINY = "--preset report --vocab_size 61 --n_layers 1 --d_model 16 --n_heads 2 --d_ff 32"
 TINY += " --batch_size 2 --block_size 40"
@@ -109,7 +109,7 @@ def test_what_is_timed_is_the_step_of_training(kind, grad_accum):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere getrusage() is all there is")
 def test_the_peak_is_not_that_of_the_process_that_started_this_one():
-    measure = "from studies import bench; print(bench.peak_bytes())"
+    measure = "from minidepth_lab import bench; print(bench.peak_bytes())"
     start = "import subprocess, sys; held = b'1' * 2**30; "
     start += f"subprocess.run([sys.executable, '-c', {measure!r}], check=True)"
     environment = os.environ | dict(PYTHONPATH=os.pathsep.join(sys.path))

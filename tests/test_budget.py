@@ -5,7 +5,7 @@ import pytest
 
 import minidepth as md
 import train
-from studies import budget, find, results
+from minidepth_lab import budget, find, results
 
 
 def test_every_model_trains_for_the_same_time_and_takes_no_row_twice():

@@ -142,7 +142,9 @@ def test_dry_run_says_what_is_in_a_file_and_refuses_a_folder_that_exists(tmp_pat
     (tmp_path / "runs" / "mine" / "config.json").write_text("{}")
     code, out, err = call(f"{flags} --name mine --dry_run", capsys)
     assert code == 2 and "mine exists; give another --name" in err
-    (tmp_path / "mine.py").write_text("from studies.tasks import TASKS\nTASK = TASKS['icqa']\n")
+    (tmp_path / "mine.py").write_text(
+        "from minidepth_lab.tasks import TASKS\nTASK = TASKS['icqa']\n"
+    )
     code, out, err = call(f"--data {tmp_path}/mine.py --dry_run", capsys)
     assert code == 0 and "drawn anew each step" in out
     code, out, err = call(f"--data {tmp_path}/mine.py --sizes pears=3 --dry_run", capsys)
@@ -276,7 +278,7 @@ def test_a_model_of_plain_text_goes_on_with_the_prompt(tmp_path, jsonl, capsys):
 
 
 def test_a_curve_is_named_however_its_name_begins(tmp_path, monkeypatch):
-    from studies import curve
+    from minidepth_lab import curve
 
     named = []
     row = dict(step=1, train_loss=2.0, val_loss=2.0)
@@ -289,7 +291,7 @@ def test_a_curve_is_named_however_its_name_begins(tmp_path, monkeypatch):
 
 
 def test_a_curve_that_cannot_be_drawn_takes_nothing_with_it(tmp_path, capsys, monkeypatch):
-    from studies import curve
+    from minidepth_lab import curve
 
     monkeypatch.setattr(curve, "draw_curve", lambda run, t: 1 / 0)
     code, out, err = call(f"{TINY} --out_dir {tmp_path}", capsys)
@@ -336,10 +338,10 @@ def test_the_main_job_alone_reads_no_study_but_checks_and_facts():
     """Only what a flag asks for: tasks, grids and the rest stay unread; cells.py, with what it
     imports, gives the run its name."""
     code = "import sys, train; train.main(['--dry_run', '--max_rows', '300']); print(sorted("
-    code += "m for m in sys.modules if m.startswith('studies')))"
+    code += "m for m in sys.modules if m.startswith('minidepth_lab')))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     parts = "cells check facts figures find processes results tables"
-    read = ["studies", *(f"studies.{part}" for part in parts.split())]
+    read = ["minidepth_lab", *(f"minidepth_lab.{part}" for part in parts.split())]
     assert done.stdout.splitlines()[-1] == str(read), done.stdout + done.stderr
 
 
@@ -348,7 +350,7 @@ def test_imports_go_one_way():
     where used."""
     top = re.compile(r"^(?:import|from) +(\w+)", re.MULTILINE)
     anywhere = re.compile(r"^ *(?:import|from) +(\w+)", re.MULTILINE)
-    ours = {"minidepth", "minidepth_data", "minidepth_files", "train", "studies"}
+    ours = {"minidepth", "minidepth_data", "minidepth_files", "train", "minidepth_lab"}
     assert not set(anywhere.findall((ROOT / "minidepth_files.py").read_text())) & ours
     used = set(anywhere.findall((ROOT / "minidepth_data.py").read_text())) & ours
     assert used == {"minidepth_files"}
@@ -357,7 +359,7 @@ def test_imports_go_one_way():
     head, _, rest = (ROOT / "train.py").read_text().partition("# ---------- flags")
     assert set(anywhere.findall(head)) & ours == {"minidepth"}
     assert rest and not set(top.findall(rest)) & ours
-    for path in (ROOT / "docs" / "studies").glob("*.py"):
+    for path in (ROOT / "docs" / "minidepth_lab").glob("*.py"):
         assert not set(anywhere.findall(path.read_text())) & {"train"}, path
     for path in (ROOT / "docs" / "tutorials").glob("*.py"):
         assert not set(anywhere.findall(path.read_text())) & {"train"}, path
@@ -371,16 +373,16 @@ LIMITS = {
 }
 
 
-@pytest.mark.parametrize("path", [*LIMITS, *sorted((ROOT / "docs" / "studies").glob("*.py"))],
+@pytest.mark.parametrize("path", [*LIMITS, *sorted((ROOT / "docs" / "minidepth_lab").glob("*.py"))],
                          ids=lambda path: pathlib.Path(path).stem)  # fmt: skip
 def test_a_file_can_be_read_in_a_sitting(path):
     assert len((ROOT / path).read_text().splitlines()) <= LIMITS.get(path, 300)
 
 
 def test_importing_a_study_costs_hardly_more_than_torch():
-    names = [path.stem for path in (ROOT / "docs" / "studies").glob("*.py")]
+    names = [path.stem for path in (ROOT / "docs" / "minidepth_lab").glob("*.py")]
     code = "import sys; sys.path[:0] = ['.', 'docs']\n"
-    code += "".join(f"import studies.{name}\n" for name in names if name != "__init__")
+    code += "".join(f"import minidepth_lab.{name}\n" for name in names if name != "__init__")
     code += "print([m for m in sys.modules if m in ('transformers', 'datasets', 'matplotlib', "
     code += "'safetensors', 'pyarrow', 'scipy')])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
@@ -390,7 +392,7 @@ def test_importing_a_study_costs_hardly_more_than_torch():
 def test_a_run_on_code_of_ones_own_needs_it_named_again(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(
-        "import torch\nfrom studies.task import Task, ask\n\n\nclass first(Task):\n"
+        "import torch\nfrom minidepth_lab.task import Task, ask\n\n\nclass first(Task):\n"
         "    def draw(self, batch, generator, test=False, symbols=5):\n"
         "        x = torch.randint(symbols, (batch, 3), generator=generator)\n"
         "        return ask(x, x[:, 0], symbols)\n\n\nTASK = first()\n"
@@ -401,7 +403,7 @@ def test_a_run_on_code_of_ones_own_needs_it_named_again(tmp_path, capsys, monkey
     assert "accuracy of guessing unknown" in out
     config = json.loads((tmp_path / "runs/mine/config.json").read_text())
     assert config["train"]["sizes"] == ["symbols=4"]
-    from studies import find
+    from minidepth_lab import find
 
     find.NAMED.clear()  # as in a process of its own
     monkeypatch.setattr(sys, "path", [*sys.path])

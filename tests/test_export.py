@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import minidepth as md
-from studies import export, tasks
+from minidepth_lab import export, tasks
 
 
 @pytest.mark.parametrize("tied", [True, False])

@@ -5,7 +5,7 @@ import math
 import matplotlib
 import pytest
 
-from studies import figures
+from minidepth_lab import figures
 
 
 @pytest.fixture

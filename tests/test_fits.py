@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import minidepth as md
-from studies import fits
+from minidepth_lab import fits
 
 ROOT = pathlib.Path(md.__file__).resolve().parent
 PAGE = ROOT / "docs" / "how-to" / "many_machines.md"
@@ -18,7 +18,7 @@ TOLERANCE = 0.1
 MEASURE = """
 import sys, torch
 import minidepth as md
-from studies import bench, fits
+from minidepth_lab import bench, fits
 
 def steps(twice, **changes):
     m, t = md.configs("laptop", n_heads=4, dropout=0.0, tie_weights=True, **changes)

@@ -18,8 +18,8 @@ import torch
 
 import minidepth as md
 import train
-from studies import cells, curve, find, heads, processes, results, tables
-from studies import grid as grids
+from minidepth_lab import cells, curve, find, heads, processes, results, tables
+from minidepth_lab import grid as grids
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SMALL = "--data icqa --steps 6 --warmup_steps 1 --eval_every 3 --batch_size 8".split()
@@ -309,7 +309,7 @@ def find_process(folder):
 
 DEAF = """
 import pathlib, signal, subprocess, sys, types
-from studies import grid
+from minidepth_lab import grid
 
 folder = pathlib.Path(sys.argv[1])
 child = '''

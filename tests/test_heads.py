@@ -9,7 +9,7 @@ import pytest
 
 import minidepth as md
 from conftest import changed
-from studies import depth, figures, find, heads, results, tables
+from minidepth_lab import depth, figures, find, heads, results, tables
 
 # ---------- heads ----------
 

@@ -12,7 +12,7 @@ import time
 import pytest
 
 import minidepth as md
-from studies import find, hub
+from minidepth_lab import find, hub
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 ROWS = [dict(question=f"What is {i} plus {i}?", answer=f"It is #### {2 * i}") for i in range(40)]
@@ -67,7 +67,7 @@ os.environ["HF_ENDPOINT"] = here if how == "direct" else "http://hub.test:8000"
 if how == "proxy":
     os.environ["http_proxy"] = here
 import minidepth as md
-from studies import find
+from minidepth_lab import find
 
 def tokenizer(name):
     data = find.load_data(md.configs("laptop", tokenizer=name, max_rows=40)[1], 200)

@@ -14,7 +14,7 @@ import torch
 import minidepth as md
 import train
 from conftest import changed
-from studies import find, llmini, packing, reread, results, thinking
+from minidepth_lab import find, llmini, packing, reread, results, thinking
 
 # ---------- thinking: kinds of problems, answers, curricula ----------
 
@@ -348,7 +348,7 @@ def test_only_what_can_be_named_is_offered():
 OWN = """
 import pathlib
 import minidepth as md
-from studies import find
+from minidepth_lab import find
 
 pathlib.Path(__file__).with_suffix(".ran").touch()
 

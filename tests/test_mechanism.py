@@ -9,7 +9,7 @@ import torch
 
 import minidepth as md
 import train
-from studies import attention, attention_figures, find, tasks
+from minidepth_lab import attention, attention_figures, find, tasks
 
 
 def linked(name, n=200, **sizes):

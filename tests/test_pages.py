@@ -57,7 +57,7 @@ def load(folder):
 @pytest.fixture
 def project(tmp_path):
     """A project of three modules, one tutorial that reads one study of two, and a program."""
-    folders = ("tutorials", "studies", "reference", "results/a", "results/b/c")
+    folders = ("tutorials", "minidepth_lab", "reference", "results/a", "results/b/c")
     for folder in [f"docs/{name}" for name in folders]:
         (tmp_path / folder).mkdir(parents=True)
     for name in ("pages.py", "reads.py", "matplotlibrc"):
@@ -66,14 +66,14 @@ def project(tmp_path):
         "minidepth.py": "import minidepth_files\nx = 1\n",
         "minidepth_files.py": "x = 1\n",
         "train.py": "x = 1\n",
-        "docs/studies/__init__.py": "",
-        "docs/studies/used.py": "import minidepth as md\nfrom studies import below\nx = below.x\n",
-        "docs/studies/below.py": "x = 1\n",
-        "docs/studies/unused.py": "x = 1\n",
+        "docs/minidepth_lab/__init__.py": "",
+        "docs/minidepth_lab/used.py": "import minidepth as md\nfrom minidepth_lab import below\nx = below.x\n",  # noqa: E501
+        "docs/minidepth_lab/below.py": "x = 1\n",
+        "docs/minidepth_lab/unused.py": "x = 1\n",
         "docs/results/a/log.jsonl": "{}\n",
         "docs/results/b/c/log.jsonl": "{}\n",
         "docs/tutorials/01_page.py": "# %% [markdown]\n# # A\n\n# %%\n"
-        "from studies import used\nopen('n', 'a').write('1')\nprint('it is', used.x)\n",
+        "from minidepth_lab import used\nopen('n', 'a').write('1')\nprint('it is', used.x)\n",
         "docs/reference/list.py": "import sys\nprint('# List')\nprint(sys.argv[1:])\n",
         "docs/index.py": "# %% [markdown]\n# # Home\n\n# %%\n1\n",
     }
@@ -91,9 +91,9 @@ def names(files):
     [
         ("minidepth.py", {"01_page", "list"}),
         ("minidepth_files.py", {"01_page", "list"}),
-        ("docs/studies/used.py", {"01_page", "list"}),
-        ("docs/studies/below.py", {"01_page", "list"}),
-        ("docs/studies/unused.py", {"list"}),
+        ("docs/minidepth_lab/used.py", {"01_page", "list"}),
+        ("docs/minidepth_lab/below.py", {"01_page", "list"}),
+        ("docs/minidepth_lab/unused.py", {"list"}),
         ("train.py", {"list"}),
         ("docs/reference/list.py", {"list"}),
         ("docs/tutorials/01_page.py", {"01_page"}),
@@ -169,9 +169,9 @@ def test_a_page_that_has_run_depends_on_the_results_that_it_read(project):
 
 def test_code_that_imports_by_name_depends_on_every_study(project):
     pages = load(project)
-    by_name = "import importlib\nimportlib.import_module('studies.' + name)"
+    by_name = "import importlib\nimportlib.import_module('minidepth_lab.' + name)"
     assert {path.stem for path in pages.modules(by_name)} >= {"used", "below", "unused"}
-    assert {path.stem for path in pages.modules("import studies.unused")} == {"unused"}
+    assert {path.stem for path in pages.modules("import minidepth_lab.unused")} == {"unused"}
 
 
 def test_what_has_run_is_kept_and_older_outputs_go(project):
@@ -183,7 +183,7 @@ def test_what_has_run_is_kept_and_older_outputs_go(project):
     shown = {path.stem: json.loads(file.read_text())["shown"] for path, file in files.items()}
     assert shown["list"] == "# List\n[]\n" and shown["index"] == [[]]
     assert [output["text"] for output in shown["01_page"][0]] == ["it is 1\n"]
-    (project / "docs" / "studies" / "below.py").write_text("x = 2\n")
+    (project / "docs" / "minidepth_lab" / "below.py").write_text("x = 2\n")
     pages.run_missing(pages.kept(pages.pages()))
     files = pages.kept(pages.pages()).values()
     notes = [pages.note_of(path) for path in pages.pages()]

@@ -11,7 +11,7 @@ import torch
 
 import browser
 import minidepth as md
-from studies import attention, looks, parts, results, tasks
+from minidepth_lab import attention, looks, parts, results, tasks
 
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 

@@ -15,7 +15,7 @@ import torch
 import minidepth as md
 import ranks
 import train
-from studies import processes
+from minidepth_lab import processes
 
 ROOT = os.path.dirname(os.path.abspath(md.__file__))
 TESTS = os.path.join(ROOT, "tests")

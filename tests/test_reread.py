@@ -2,8 +2,8 @@
 
 import pytest
 
-from studies import reread, reread_verdicts
-from studies.reread_verdicts import (
+from minidepth_lab import reread, reread_verdicts
+from minidepth_lab.reread_verdicts import (
     EIGHT,
     FOUR,
     LOOP,

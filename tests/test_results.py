@@ -10,7 +10,7 @@ import statistics
 import pytest
 
 import minidepth as md
-from studies import budget, results, verdicts
+from minidepth_lab import budget, results, verdicts
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"

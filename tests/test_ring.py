@@ -12,7 +12,7 @@ import torch
 import minidepth as md
 import train
 from conftest import changed
-from studies import find, ring, ring_runs, tasks
+from minidepth_lab import find, ring, ring_runs, tasks
 
 TASK = tasks.TASKS["ring"]
 WRITTEN = dict(answer="written", lengths=(1, 3, 7), questions=5)

@@ -10,7 +10,7 @@ from scipy.stats import binomtest
 
 import minidepth as md
 import train
-from studies import export, score
+from minidepth_lab import export, score
 
 # one row of each shape, made up here, with the context, choices and answer that it stands for
 SHAPES = {
@@ -177,7 +177,7 @@ def test_files_and_hub_ids_are_scored(finished, jsonl, capsys, monkeypatch):
         return datasets.Dataset.from_list([SHAPES["arc"][0]] * 3)
 
     monkeypatch.setattr("datasets.load_dataset", load_dataset)
-    monkeypatch.setattr("studies.hub.fault", lambda url: None)
+    monkeypatch.setattr("minidepth_lab.hub.fault", lambda url: None)
     found = score.read_choices("allenai/ai2_arc:ARC-Challenge", 2)
     assert found == [SHAPES["arc"][1]] * 2
     assert asked == [("allenai/ai2_arc", "ARC-Challenge", "validation")]

@@ -96,7 +96,7 @@ def test_a_tutorial_runs_as_a_script_in_any_folder(path, tmp_path):
 def test_what_the_readme_installs_lets_a_page_run_in_any_folder(tmp_path):
     requirements = (ROOT / "requirements.txt").read_text().split("\n")
     assert "-e ." in requirements
-    look = [sys.executable, "-c", "import minidepth, studies"]
+    look = [sys.executable, "-c", "import minidepth, minidepth_lab"]
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     found = subprocess.run(look, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
     if found.returncode and not os.environ.get("SITE"):  # .ci/run has installed it
@@ -312,7 +312,7 @@ def script(text):
 def beside_the_archive(folder, text):
     """Write minidepth.zip and a notebook's code into a folder that holds nothing else."""
     (folder / "minidepth.zip").write_bytes(hooks.archive())
-    ours = "import minidepth, studies\nprint('from', minidepth.__file__, *studies.__path__)"
+    ours = "import minidepth, minidepth_lab\nprint('from', minidepth.__file__, *minidepth_lab.__path__)"  # noqa: E501
     (folder / "notebook.py").write_text(f"{text}\n{ours}\n", encoding="utf-8")
     return folder / "notebook.py"
 
@@ -320,7 +320,7 @@ def beside_the_archive(folder, text):
 def test_a_notebook_needs_nothing_but_the_archive_beside_it(tmp_path):
     path = beside_the_archive(tmp_path, script(hooks.notebook(DOCS / "tutorials" / "04_logs.py")))
     said = execute(path, tmp_path, installed=False)
-    where = f"from {tmp_path}/minidepth.py {tmp_path}/docs/studies"  # not an installed one
+    where = f"from {tmp_path}/minidepth.py {tmp_path}/docs/minidepth_lab"  # not an installed one
     assert where in said and "12 layers" in said
 
 
@@ -330,8 +330,8 @@ def test_the_archive_holds_what_pages_read(tmp_path):
         names = set(zipped.namelist())
         for name in ("minidepth.py", "minidepth_data.py", "minidepth_files.py", "train.py"):
             assert zipped.read(name) == (ROOT / name).read_bytes()
-    for study in (DOCS / "studies").glob("*.py"):
-        assert f"docs/studies/{study.name}" in names
+    for study in (DOCS / "minidepth_lab").glob("*.py"):
+        assert f"docs/minidepth_lab/{study.name}" in names
     for result in (DOCS / "results").rglob("*.json*"):
         assert result.relative_to(ROOT).as_posix() in names
     for text in (DOCS / "data").iterdir():  # with its licence
@@ -480,8 +480,8 @@ def test_the_reference_is_complete(site):
     api = (site / "reference" / "api" / "index.html").read_text(encoding="utf-8")
     for name in ("ModelConfig", "GPT", "lr_at", "train", "attention.attention_stats"):
         assert f'id="{name}"' in api
-    for study in (DOCS / "studies").glob("[a-z]*.py"):
-        rooms = study.stem in UNLISTED or f'id="studies.{study.stem}"' in api
+    for study in (DOCS / "minidepth_lab").glob("[a-z]*.py"):
+        rooms = study.stem in UNLISTED or f'id="minidepth_lab.{study.stem}"' in api
         assert rooms, study.name
     for name in ("thinking", "heads", "llmini-c", "tasks"):  # presets of studies
         assert f"<code>--preset {name}</code>" in flags

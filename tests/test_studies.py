@@ -11,7 +11,7 @@ import torch
 
 import minidepth as md
 import train
-from studies import cells, find, results
+from minidepth_lab import cells, find, results
 
 
 def _data(n):

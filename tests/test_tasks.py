@@ -11,8 +11,8 @@ import torch
 
 import minidepth as md
 import train
-from studies import find, results, tasks
-from studies.tasks import TASKS
+from minidepth_lab import find, results, tasks
+from minidepth_lab.tasks import TASKS
 
 N = 2000  # sequences a case
 
@@ -390,7 +390,7 @@ def test_the_command_takes_a_task(tmp_path, capsys):
 
 OWN = """
 import torch
-from studies.task import Task, ask
+from minidepth_lab.task import Task, ask
 
 class parity(Task):
     settings = dict(steps=3, n_heads=1)

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 import minidepth as md
 import minidepth_files
 from conftest import SHARED, TINY_MODEL, TINY_TRAIN
-from studies import results
+from minidepth_lab import results
 
 PUBLISHED = SHARED / "published"
 

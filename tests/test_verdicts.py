@@ -8,7 +8,7 @@ import statistics
 
 import pytest
 
-from studies import results, ring_runs, verdicts
+from minidepth_lab import results, ring_runs, verdicts
 
 
 def test_fisher_is_the_share_of_tables_as_rare():

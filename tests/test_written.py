@@ -9,7 +9,7 @@ import torch
 import minidepth as md
 import train
 from conftest import changed
-from studies import figures, results, tasks, verdicts, written
+from minidepth_lab import figures, results, tasks, verdicts, written
 
 TASK = tasks.TASKS["written"]
 BLANK = 16

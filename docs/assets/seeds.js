@@ -1,11 +1,11 @@
 /* Draw one seed: what would you have concluded from one run? The data is that of stored runs: see
-   seeds() in docs/studies/parts.py. */
+   seeds() in docs/minidepth_lab/parts.py. */
 
 import { draw, drawing, make } from "./elements.js"
 
 const signed = (number) => `${number < 0 ? "−" : "+"}${Math.abs(number).toFixed(3)}`
 
-/** A model's colour, as color_of() of docs/studies/figures.py has it in the figures. */
+/** A model's colour, as color_of() of docs/minidepth_lab/figures.py has it in the figures. */
 function colour(name) {
   if (name.includes("wide")) return "#a45fd0"
   if (name.includes("times")) return "#24945a"

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from studies import results
+from minidepth_lab import results
 
 PRESET = "report"
 SETTINGS = dict(out_dir="runs", seed=0)

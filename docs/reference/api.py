@@ -2,7 +2,8 @@
 
 `minidepth.py` holds the model, sampling and training, `minidepth_data.py` the data and
 `minidepth_files.py` settings, files and a run's folder, whose names `minidepth` offers too, and
-`docs/studies` what we ask of trained models: one file per question, imported as `studies.NAME`.
+`docs/minidepth_lab` what we ask of trained models: one file per question, imported as
+`minidepth_lab.NAME`.
 Descriptions and source are taken from the files when the site is built. Dimensions: B sequences,
 T tokens, C width, H heads, D head size, V words, L layers. Start here:
 
@@ -19,7 +20,7 @@ and with a [depth task](../tutorials/06_depth_thresholds.md) here:
 
 ```python
 import minidepth as md
-from studies import attention, tasks
+from minidepth_lab import attention, tasks
 
 m, t = tasks.configs("icqa", n_layers=2, steps=300)
 data = tasks.load_data(t)
@@ -41,18 +42,18 @@ In older versions `minidepth.py` held all of this. These are names that you may 
 
 | then | now |
 |---|---|
-| `minidepth.TASKS["icqa"](…)`, `icqa(…)` | `studies.tasks.TASKS["icqa"].draw(…)` |
+| `minidepth.TASKS["icqa"](…)`, `icqa(…)` | `minidepth_lab.tasks.TASKS["icqa"].draw(…)` |
 | `chance("icqa")`, `links("icqa", …)` | `chance()` and `links(…)` of the task |
 | `task_sizes("icqa")` | `sizes` of the task |
 | `task_accuracy(model, data)` | `data.measure(model)` |
-| `configs("tasks", …)` | `studies.tasks.configs("icqa", …)` |
-| `configs("heads", …)`, another study's preset | `studies.find.configs("heads", …)` |
-| `attention_maps`, `head_stats`, `ablated`, `mechanism` and the like | in `studies.attention` |
-| `result`, `published`, `interval` | in `studies.results` |
-| `choices_of`, `choice_scores`, `read_choices` | in `studies.score` |
-| `width_matched` | in `studies.depth` |
-| `to_gpt2`, `export_hf` | in `studies.export` |
-| `blocks(…, stride)` | `studies.llmini.overlapping`, then `blocks` |
+| `configs("tasks", …)` | `minidepth_lab.tasks.configs("icqa", …)` |
+| `configs("heads", …)`, another study's preset | `minidepth_lab.find.configs("heads", …)` |
+| `attention_maps`, `head_stats`, `ablated`, `mechanism` | in `minidepth_lab.attention` |
+| `result`, `published`, `interval` | in `minidepth_lab.results` |
+| `choices_of`, `choice_scores`, `read_choices` | in `minidepth_lab.score` |
+| `width_matched` | in `minidepth_lab.depth` |
+| `to_gpt2`, `export_hf` | in `minidepth_lab.export` |
+| `blocks(…, stride)` | `minidepth_lab.llmini.overlapping`, then `blocks` |
 """
 MAIN = """ModelConfig TrainConfig configs GPT parameters readable_attention chunked_loss
 embedded_rows segments encode blocks filled load_tokenizer final_answer load_data make_data Data
@@ -140,8 +141,8 @@ for thing in sorted(
         print(f"## {where}\n")
     show(thing.__name__, thing, thing.__name__)
 for study, names in STUDIES.items():
-    module = importlib.import_module(f"studies.{study}")
-    print(f"## studies.{study} {{ #studies.{study} }}\n\n{described(module.__doc__)}\n")
+    module = importlib.import_module(f"minidepth_lab.{study}")
+    print(f"## minidepth_lab.{study} {{ #minidepth_lab.{study} }}\n\n{described(module.__doc__)}\n")
     for name in names.split():
         show(name, vars(module)[name], f"{study}.{name}")
 print(MOVED)

@@ -13,7 +13,7 @@ import json
 import statistics
 
 import minidepth as md
-from studies import budget, depth, find, reread, results, verdicts
+from minidepth_lab import budget, depth, find, reread, results, verdicts
 
 
 def accuracies(folder, layers):

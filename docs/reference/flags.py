@@ -3,7 +3,7 @@
 Every setting is a field of `ModelConfig` or `TrainConfig` and a flag of `train.py` of the same
 name. The tables are made from the code when the site is built; `python train.py --help` prints
 the same. In code: `minidepth.configs(preset, name=value, …)` for the presets `report` and
-`laptop`, `studies.find.configs(preset, name=value, …)` for all of them.
+`laptop`, `minidepth_lab.find.configs(preset, name=value, …)` for all of them.
 
 Without `--preset` the command takes `tasks` if `--data` is a depth task, the study's own preset
 with `--study`, `report` if it finds a CUDA GPU, and `laptop` otherwise; its first line says which
@@ -16,7 +16,7 @@ import importlib
 
 import minidepth as md
 import train
-from studies import find, tasks
+from minidepth_lab import find, tasks
 
 print(__doc__)
 find.offering("preset")  # reads all studies, which add theirs to md.PRESETS
@@ -99,7 +99,7 @@ for name, task in tasks.TASKS.items():
     known = find.sizes_of(task.settings.get("sizes", ()), task.sizes, name)
     print(f"| `--data {name}` | {sizes(known)} |")
 for name in find.offering("loader"):
-    if known := getattr(importlib.import_module(f"studies.{name}"), "SIZES", None):
+    if known := getattr(importlib.import_module(f"minidepth_lab.{name}"), "SIZES", None):
         print(f"| `--loader {name}` | {sizes(known)} |")
 
 print("""

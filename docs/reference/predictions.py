@@ -9,7 +9,7 @@ import re
 import statistics
 
 import minidepth as md
-from studies import (
+from minidepth_lab import (
     budget,
     find,
     reread,
@@ -22,8 +22,8 @@ from studies import (
     verdicts,
     written,
 )
-from studies.reread_verdicts import LAST, LOWEST, TRAINING
-from studies.verdicts import AT_MOST, GOOD, LEARNED, LITTLE, RULED_OUT, SOME
+from minidepth_lab.reread_verdicts import LAST, LOWEST, TRAINING
+from minidepth_lab.verdicts import AT_MOST, GOOD, LEARNED, LITTLE, RULED_OUT, SOME
 
 NOT_RUN = "not run"
 WORDS = {True: "holds", False: "**fell**"}

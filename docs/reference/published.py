@@ -1,13 +1,14 @@
 """# The published numbers
 
 These are the figures as the source documents print them. They are kept as tables in
-`docs/results/published` and read by `studies.results.published(name)`. **None of them was measured
+`docs/results/published` and read by `minidepth_lab.results.published(name)`. **None of them was
+measured
 here.** What each document is: [citing](citing.md). What we think of them:
 [the logs](../tutorials/04_logs.md), [looking inside](../tutorials/08_looking_inside.md),
 [heads](../tutorials/09_heads.md), [scale](../tutorials/10_scale.md).
 """
 
-from studies import results
+from minidepth_lab import results
 
 print(__doc__)
 TABLES = {

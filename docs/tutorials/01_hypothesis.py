@@ -27,7 +27,7 @@
 import matplotlib.pyplot as plt
 
 import minidepth as md
-from studies import depth, figures, results, tasks
+from minidepth_lab import depth, figures, results, tasks
 
 tokens, targets = tasks.TASKS["icqa"].draw(1, md.generator("example"))
 say = lambda i: f"q{i}" if i < 16 else f"a{i - 16}"  # noqa: E731

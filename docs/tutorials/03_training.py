@@ -21,7 +21,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from studies import figures, results
+from minidepth_lab import figures, results
 
 # %% [markdown]
 # ## FP16 loses small numbers, GradScaler saves them

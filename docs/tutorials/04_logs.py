@@ -25,7 +25,7 @@ import statistics
 import matplotlib.pyplot as plt
 from scipy.stats import t as student
 
-from studies import figures, results
+from minidepth_lab import figures, results
 
 logs = {n: results.published(f"report_log_{n}_layers") for n in (1, 12)}
 steps = [row["step"] for row in logs[1]]

@@ -41,7 +41,7 @@ import statistics
 import matplotlib.pyplot as plt
 from scipy.stats import ttest_ind, ttest_rel
 
-from studies import budget, figures, parts, results, verdicts
+from minidepth_lab import budget, figures, parts, results, verdicts
 
 study = results.summary("depth")
 print(study["command"])
@@ -304,7 +304,8 @@ assert runs[loop][0]["params_total"] == runs[one][0]["params_total"]
 #    assume that the exact test does not?
 
 # %% [markdown] tags=["hint"]
-# `scipy.stats.ttest_rel` gives the p of a paired test, and `studies.verdicts.holm()` corrects a
+# `scipy.stats.ttest_rel` gives the p of a paired test, and `minidepth_lab.verdicts.holm()`
+# corrects a
 # list of them: the smallest p counts ten times, the next nine times, and so on.
 
 # %% [markdown] tags=["answer"]

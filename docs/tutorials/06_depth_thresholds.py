@@ -33,7 +33,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from studies import attention, figures, find, results, tasks, verdicts
+from minidepth_lab import attention, figures, find, results, tasks, verdicts
 
 # grids that were trained with `python train.py --data TASK …`
 STORED = results.RESULTS / "tasks"

@@ -25,8 +25,8 @@ import textwrap
 import matplotlib.pyplot as plt
 
 import minidepth as md
-from studies import figures, find, results, thinking, verdicts
-from studies.ring import LEARNED
+from minidepth_lab import figures, find, results, thinking, verdicts
+from minidepth_lab.ring import LEARNED
 
 for direct in (False, True):
     kind = dict(steps=(3,), families=("lookup",), direct=direct)

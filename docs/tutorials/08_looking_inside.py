@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from studies import attention, figures, looks, parts, results, tasks
+from minidepth_lab import attention, figures, looks, parts, results, tasks
 
 # %% [markdown]
 # ## Two measures

@@ -23,7 +23,7 @@ import torch
 from scipy.stats import t as student
 
 import minidepth as md
-from studies import attention, figures, find, results
+from minidepth_lab import attention, figures, find, results
 
 rows = results.published("heads_schedules")
 for row in rows:

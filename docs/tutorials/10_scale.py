@@ -21,7 +21,7 @@ import torch
 from matplotlib.colors import ListedColormap
 
 import minidepth as md
-from studies import depth, figures, find, llmini, results
+from minidepth_lab import depth, figures, find, llmini, results
 
 # %% [markdown]
 # ## Three sizes
@@ -318,7 +318,8 @@ short_rows = [len(ids) for ids, _ in encoded[:1900]]
 print(f"mean length of a short row: {np.mean(short_rows):.0f} tokens")
 
 # %% [markdown]
-# 2. `studies.depth.width_matched(find.configs("llmini-c")[0], sizes["a"]["total"])` widens C until
+# 2. `minidepth_lab.depth.width_matched(find.configs("llmini-c")[0], sizes["a"]["total"])` widens C
+# until
 #    it has as many parameters as A. How wide does it get, and what share of them is outside the
 #    blocks?
 

@@ -34,7 +34,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from studies import figures, layers, results, tasks
+from minidepth_lab import figures, layers, results, tasks
 
 # %% tags=["hide", "python"]
 print(inspect.getsource(layers.lens))
@@ -85,7 +85,8 @@ for seed in (0, 1, 2):
 #
 # Next, a model that `python train.py --n_layers 12 --seed 0` trained, with that day's settings:
 # attention alone, width 64, four heads per layer, 900 steps, `beta1` 0.9. It is **one run (n =
-# 1)**. What follows was measured after the training, by `python -m studies.layers`, on 200 held-out
+# 1)**. What follows was measured after the training, by `python -m minidepth_lab.layers`, on 200
+# held-out
 # problems; [the results](../results/README.md#layers) have the command and the hardware. The model
 # reads the right words up to each place, and we ask whether it knows the next one. The words of its
 # answers are of six kinds:
@@ -264,4 +265,4 @@ assert max(probe[:2]) < 0.2 and min(probe[2:]) > 0.95
 
 # %% [markdown]
 # 3. To run, for other seeds: `python train.py --n_layers 12 --seed 1`, then `python -m
-#    studies.layers RUN_DIR OUT.json`. Are look-ups always ready after two layers?
+#    minidepth_lab.layers RUN_DIR OUT.json`. Are look-ups always ready after two layers?

@@ -30,8 +30,8 @@
 import matplotlib.pyplot as plt
 import torch
 
-from studies import results, ring, ring_runs, tasks, verdicts
-from studies.ring_runs import course, draw_courses, draw_learned, draw_rings
+from minidepth_lab import results, ring, ring_runs, tasks, verdicts
+from minidepth_lab.ring_runs import course, draw_courses, draw_learned, draw_rings
 
 task = tasks.TASKS["ring"]
 tokens, targets = task.draw(1, torch.Generator().manual_seed(0), test=True)
@@ -50,7 +50,8 @@ for k, letter, target in asked:
 # 2402.09268](https://arxiv.org/abs/2402.09268)) show this for a close relative of our task, called
 # k-hop: ⌊log₂ k⌋ + 2 layers suffice for it; for ours we count ⌈log₂ k⌉ + 2. If a conjecture about
 # parallel computation holds, the depth must also grow as log k. For our task not even that is
-# known. So here "suffices" is a fact and "needs" our conjecture; more in `docs/studies/ring.py`.
+# known. So here "suffices" is a fact and "needs" our conjecture; more in
+# `docs/minidepth_lab/ring.py`.
 #
 # ## The prediction
 #

@@ -19,7 +19,7 @@ import statistics
 
 import matplotlib.pyplot as plt
 
-from studies import figures, results, verdicts
+from minidepth_lab import figures, results, verdicts
 
 families = figures.FAMILY_COLORS  # {"lookup": its colour, "order", "chain"}
 folder, first_runs = results.RESULTS / "first-run", {}

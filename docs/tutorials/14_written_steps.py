@@ -28,8 +28,8 @@ import statistics
 import matplotlib.pyplot as plt
 import torch
 
-from studies import figures, results, tasks, verdicts, written
-from studies.ring_runs import onset
+from minidepth_lab import figures, results, tasks, verdicts, written
+from minidepth_lab.ring_runs import onset
 
 task, letters = tasks.TASKS["written"], "abcdefghijklmnop.123"
 

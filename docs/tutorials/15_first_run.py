@@ -22,7 +22,7 @@ import matplotlib.pyplot as plt
 from scipy.stats import mannwhitneyu
 
 import minidepth as md
-from studies import results, verdicts
+from minidepth_lab import results, verdicts
 
 tries = {
     "first": ("900 steps", "first-run-momentum"),

@@ -28,7 +28,7 @@ import statistics
 import matplotlib.pyplot as plt
 
 import minidepth as md
-from studies import budget, results, verdicts
+from minidepth_lab import budget, results, verdicts
 
 study = results.summary("budget")
 print(study["command"])

@@ -22,8 +22,8 @@
 # %%
 import matplotlib.pyplot as plt
 
-from studies import results, verdicts
-from studies.ring_runs import course, onset
+from minidepth_lab import results, verdicts
+from minidepth_lab.ring_runs import course, onset
 
 applied = {n: [] for n in (2, 3, 4, 5)}
 for run in results.stored_runs("ring/ring"):

@@ -31,8 +31,8 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from studies import figures, results, ring, verdicts
-from studies.ring_runs import (
+from minidepth_lab import figures, results, ring, verdicts
+from minidepth_lab.ring_runs import (
     STAIRCASE,
     draw_learned,
     onset,
@@ -58,7 +58,8 @@ plt.show()
 # third in all ten runs, the fourth in eight of ten, the fifth in six of ten. Each cell says how
 # many runs learned that many steps. No run learned as many steps as it had applications. Right
 # of the orange line a way to do it is known, so four applications could take four steps, by
-# doubling or by ruling letters out (`docs/studies/ring.py` says how). Training found no such way,
+# doubling or by ruling letters out (`docs/minidepth_lab/ring.py` says how). Training found no such
+# way,
 # and the prediction had said so.
 #
 # ## What was predicted, and what came out

@@ -28,8 +28,8 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from studies import attention, figures, results, ring, verdicts
-from studies.ring_runs import (
+from minidepth_lab import attention, figures, results, ring, verdicts
+from minidepth_lab.ring_runs import (
     course,
     draw_courses,
     draw_learned,
@@ -242,7 +242,8 @@ plt.show()
 #
 # A model that knows two steps forwards and two back has three letters of the eight left (five on is
 # not measured here). That is a way that this task leaves open, because its ring is short
-# (`docs/studies/ring.py`). Questions about four steps came late, in the last 200 to 900 training
+# (`docs/minidepth_lab/ring.py`). Questions about four steps came late, in the last 200 to 900
+# training
 # steps. That these runs did not learn them therefore says little.
 #
 # ## What this shows, and what it does not
@@ -374,8 +375,9 @@ assert sorted(looks.tolist())[1] > 0.95 and 0.5 < max(jumps) < 0.6
 # the second layer, the last letter of `b c` looks at the pair `c d`, where d is. In the third layer
 # one head of the question looks at `b c`. If the question has found b by then, this makes two steps
 # at once. We have not switched these heads off to check. If `c d` stands behind, no place of `b c`
-# can see it, and still more than 0.8 are right. How the model does that, we have not found out. It
-# is a doubling that our count (`docs/studies/ring.py`) had left out, because it works for half of
+# can see it, and still more than 0.8 are right. How the model does that, we have not found out.
+# It
+# is a doubling that our count (`docs/minidepth_lab/ring.py`) had left out, because it works for half of
 # the orders only.
 
 # %% [markdown]

@@ -37,7 +37,7 @@ import textwrap
 
 import matplotlib.pyplot as plt
 
-from studies import figures, find, reread, reread_verdicts, results, verdicts
+from minidepth_lab import figures, find, reread, reread_verdicts, results, verdicts
 
 passes = {20: 840, 40: 420, 80: 210}  # times read: how many problems
 for times, problems in passes.items():

@@ -37,7 +37,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from studies import attention, figures, results
+from minidepth_lab import attention, figures, results
 
 names = {1: "1 layer", 12: "12 layers"}
 ask = results.RESULTS / "ask"

@@ -1,0 +1,253 @@
+"""Depth or time? A step of twelve layers takes as much CPU time as nearly eight steps of one layer.
+This study trains every model for the CPU time of twelve layers, on the main job's problems:
+
+    python train.py --study budget --seed 140 141 142 143 144 145
+
+Steps are counted from COST, which was measured once with one thread, so that the same command is
+the same runs everywhere. python docs/minidepth_lab/budget.py measures it anew, each model in a
+process of
+its own, in turns.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+import torch
+
+import minidepth as md
+from minidepth_lab import figures, find, results
+from minidepth_lab.results import grouped
+
+# the laptop preset on a CPU, whose times COST has, under a name of its own
+PRESETS = {"budget": md.PRESETS["laptop"] | dict(device="cpu")}
+md.PRESETS.update(PRESETS)
+
+DEEP = "12 layers"
+MODELS = {
+    "1 layer": dict(n_layers=1),
+    "2 layers": dict(n_layers=2),
+    "4 layers": dict(n_layers=4),
+    DEEP: dict(n_layers=12),
+    "1 layer, 12 times": dict(n_layers=1, n_loops=12),
+    "1 wide layer": dict(n_layers=1, d_model=172),  # has the parameters of twelve
+}
+# milliseconds of CPU time per training step, one thread: the median of three times 50 steps,
+# 23 November 2026, x86-64, PyTorch 2.13.0, nothing else running. Evaluations are left out
+COST = {
+    "1 layer": 13.0,
+    "2 layers": 21.4,
+    "4 layers": 38.1,
+    DEEP: 100.3,
+    "1 layer, 12 times": 101.7,
+    "1 wide layer": 44.0,
+}
+# what a step's time depends on, and what the study sets itself
+FIXED = {field.name for field in dataclasses.fields(md.ModelConfig)} - {"init_std"}
+FIXED |= {"batch_size", "grad_accum", "max_rows", "epochs", "eval_every", "data", "loader"}
+FIXED |= {"tokenizer", "tokenizer_size", "packing", "loss_on", "problem_steps", "ring_questions"}
+FIXED |= {"device", "precision", "compile", "grad_checkpoint", "fsdp"}
+EVALUATIONS = 44  # of every model, so that they lie equally far apart in CPU time
+
+
+def rows(preset, settings):
+    """The six models, each with the steps that take the CPU time of the preset's with twelve
+    layers, and with as many training rows as it takes: no row is taken twice. ValueError for
+    settings with which a step would take another time than COST says."""
+    if preset != "budget":
+        raise ValueError(f"--preset {preset} does not work with --study budget; leave it out")
+    if given := sorted(FIXED & settings.keys()):
+        raise ValueError(f"--{given[0]} does not work with --study budget, which relies on its own")
+    _, t = find.configs(preset, **settings)
+    per_step = t.batch_size * t.grad_accum
+    made = {}
+    for name, model in MODELS.items():
+        steps = round(t.steps * COST[DEEP] / COST[name])
+        every = max(1, round(steps / EVALUATIONS))
+        own = dict(steps=steps, eval_every=every, max_rows=steps * per_step)
+        made[name] = settings | model | own
+    return made
+
+
+def model_of(settings):
+    """The name of the one of MODELS that has these settings; None if none has."""
+    for name, model in MODELS.items():
+        wanted = dict(n_loops=1, d_model=PRESETS["budget"]["d_model"]) | model
+        if all(settings[key] == value for key, value in wanted.items()):
+            return name
+    return None
+
+
+def stored():
+    """{model: the results() of its stored runs, by seed}, of docs/results/budget."""
+    found = {name: [] for name in MODELS}
+    for run in results.stored_runs("budget"):
+        if name := model_of(run):
+            found[name].append(run)
+    return {name: sorted(runs, key=lambda run: run["seed"]) for name, runs in found.items()}
+
+
+def tried():
+    """{model: {(learning rate, init_std): validation loss}} of the runs by which settings were
+    chosen, docs/results/budget-tuned/tuning.jsonl, one run each."""
+    text = (results.RESULTS / "budget-tuned" / "tuning.jsonl").read_text(encoding="utf-8")
+    found = {name: {} for name in MODELS}
+    for line in text.splitlines():
+        run = json.loads(line)
+        settings = run["settings"]
+        if name := model_of(settings):
+            found[name][settings["lr"], settings["init_std"]] = run["val_loss"]
+    return {name: losses for name, losses in found.items() if losses}
+
+
+def show_tried():
+    """Print the losses of tried(), a column for each pair of settings."""
+    models = tried()
+    pairs = sorted(set().union(*models.values()))
+    for i, what in enumerate(("learning rate", "init_std")):
+        print(f"{what:17}", *(f"{pair[i]:7}" for pair in pairs))
+    for name, losses in models.items():
+        print(f"{name:17}", *(f"{losses[p]:7.3f}" if p in losses else "      –" for p in pairs))
+
+
+def learned_at(name, run, family):
+    """CPU seconds of training after which a run of one of the MODELS answers 0.9 of the watched
+    problems of a family; those of the whole run if it never does."""
+    return seconds(name, results.onset(run, family) or run["steps"])
+
+
+def learned(runs, family):
+    """Whether each run ever answered 0.9 of its watched problems of a family."""
+    return [results.onset(run, family) is not None for run in runs]
+
+
+def at_least(runs, share):
+    """Whether each run answers that share of the test in the end."""
+    return [run["accuracy"] >= share for run in runs]
+
+
+def little(runs):
+    """Whether each run answers 0.6 of the test or less, and never learned look-ups."""
+    found = learned(runs, "lookup")
+    return [run["accuracy"] <= 0.6 and not ever for run, ever in zip(runs, found)]
+
+
+def predictions(models):
+    """B1 to B7 of docs/results/budget/predictions.md, of stored() models: (name, what was said,
+    whether each run did it, in how many it was to be so, at least and at most)."""
+    loop, wide = "1 layer, 12 times", "1 wide layer"
+    good = {name: at_least(runs, 0.95) for name, runs in models.items()}
+    no_look_ups = "0.6 or less, look-ups not learned, in 6 of 6"
+    looked = learned(models["2 layers"], "lookup")
+    return [
+        ("B1", f"{DEEP}: accuracy 0.95 or more in 6 of 6 runs", good[DEEP], 6, 6),
+        ("B2", f"1 layer: {no_look_ups}", little(models["1 layer"]), 6, 6),
+        ("B3", f"{wide}: {no_look_ups}", little(models[wide]), 6, 6),
+        ("B4", "2 layers: look-ups learned in 6 of 6", looked, 6, 6),
+        ("B5", "2 layers: 0.95 or more in 3 of 6 or fewer", good["2 layers"], 0, 3),
+        ("B6", "4 layers: 0.95 or more in 5 of 6 or more", good["4 layers"], 5, 6),
+        ("B7", f"{loop}: 0.95 or more in 3 of 6 or fewer", good[loop], 0, 3),
+    ]
+
+
+def seconds(name, step):
+    """CPU seconds of the first `step` training steps of one of the MODELS."""
+    return step * COST[name] / 1000
+
+
+def milliseconds(runs):
+    """That a training step of one model took, the median of all rows in its runs' logs."""
+    at_once = runs[0]["batch_size"] * runs[0]["grad_accum"] * runs[0]["block_size"]
+    speeds = [row["tokens_per_second"] for run in runs for row in run["log"]]
+    return 1000 * at_once / statistics.median(speeds)
+
+
+FAMILIES = dict(lookup="look-ups", order="orderings", chain="chains")
+LINES = {"2 layers": ":", "4 layers": "--"}  # twelve have a whole line of the same colour
+
+
+def figure(runs, folder):
+    """budget.png: draw() of a grid's runs, which need not be all six models."""
+    families = families_of(runs)
+    if not families:
+        return
+    models = {dict(key)["model"]: group for key, group in grouped(runs).items()}
+    size, path = (4.6, 2.4 * len(families)), os.path.join(folder, "budget.png")
+    options = dict(sharex=True, sharey=True, squeeze=False)
+    with figures.drawing(path, len(families), 1, size, **options) as (_, axes):
+        draw(axes[:, 0], models)
+
+
+def families_of(runs):
+    """The FAMILIES that the logs of the runs, which were all asked the same, tell apart."""
+    found = runs[0]["log"][0].get("accuracy_by_family", ())
+    return [name for name in FAMILIES if name in found]
+
+
+def draw(panels, models):
+    """Accuracy on the watched problems of each family, a panel each, against CPU seconds: each run
+    a thin line, the median of a model's runs a thick one. `models` {name: results()}"""
+    families = families_of([run for group in models.values() for run in group])
+    for axes, family in zip(panels, families):
+        for name, group in models.items():
+            draw_model(axes, name, group, family)
+        axes.set(ylabel=f"{FAMILIES[family]} answered", ylim=(-0.03, 1.03))
+    last = panels[-1]
+    last.set_xlabel("CPU seconds of training")
+    last.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2)
+
+
+def draw_model(axes, name, group, family):
+    color, style = figures.color_of(name), LINES.get(name, "-")
+    x = [seconds(name, row["step"]) for row in group[0]["log"]]
+    lines = []
+    for run in group:
+        lines.append([row["accuracy_by_family"][family] for row in run["log"]])
+        axes.plot(x, lines[-1], color=color, linestyle=style, linewidth=0.5, alpha=0.4)
+    median = [statistics.median(values) for values in zip(*lines)]
+    axes.plot(x, median, color=color, linestyle=style, linewidth=2, label=name)
+
+
+# ---------- the cost of a step ----------
+
+
+def measure(name, steps=50, warm=5):
+    """Milliseconds of CPU time per training step of one of the MODELS, in this process."""
+    torch.set_num_threads(1)
+    m, t = md.configs("budget", **MODELS[name], max_rows=2000)
+    data = md.load_data(t, m.block_size)
+    m = dataclasses.replace(m, vocab_size=data.n_words)
+    model = md.GPT(m).train()
+    optimizer, scaler = md.make_optimizer(model, t), torch.amp.GradScaler("cpu", enabled=False)
+    for step in range(warm + steps):
+        if step == warm:
+            began = time.process_time()
+        batch = data.draw(step, t.batch_size * t.grad_accum)
+        md.train_step(model, optimizer, scaler, *batch, t.lr, t)
+    return 1000 * (time.process_time() - began) / steps
+
+
+def main(name=None, turns=3):
+    """Print the cost of the model called `name`, or of all of them in turns."""
+    if name:
+        print(f"{measure(name):.1f}")
+        return
+    found = {name: [] for name in MODELS}
+    for _ in range(turns):
+        for name in MODELS:
+            command = [sys.executable, str(pathlib.Path(__file__)), name]
+            run = subprocess.run(command, capture_output=True, text=True, check=True)
+            found[name].append(float(run.stdout))
+    for name, costs in found.items():
+        print(
+            f"{name:20}{statistics.median(costs):8.1f} ms of CPU time per step; stored {COST[name]}"
+        )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,53 @@
+"""curve.png, the figure in a run's folder."""
+
+import os
+
+import minidepth as md
+from minidepth_lab import figures, results
+
+
+def draw_curve(run, t):
+    """Both losses over the steps, beside the report's two runs the published ones; and in a second
+    panel the accuracy, by family where the log has it, if every evaluation measured one."""
+    n, name = run.model.config.n_layers, os.path.basename(run.dir)[-40:]
+    logs = {name.lstrip("_"): run.log}  # matplotlib names no line whose label begins so
+    if t.data == (md.REPORT_DATA,) and n in (1, 12):
+        logs["published"] = results.published(f"report_log_{n}_layers")
+    panels = 2 if all("accuracy" in row for row in run.log) else 1
+    path = os.path.join(run.dir, "curve.png")
+    with figures.drawing(path, 1, panels, (6 * panels, 4), squeeze=False) as (_, drawn):
+        draw_losses(drawn[0, 0], logs)
+        if panels == 2:
+            draw_accuracy(drawn[0, 1], run.log)
+
+
+def draw_losses(axes, logs):
+    """Train and validation loss of {name: log}."""
+    kinds = (("train_loss", "train, one batch", "o-"), ("val_loss", "validation", "s-"))
+    for name, log in logs.items():
+        steps = [row["step"] for row in log]
+        for key, what, style in kinds:
+            losses = [row[key] for row in log]
+            axes.plot(steps, losses, style, label=f"{name}: {what}", markersize=3)
+    axes.set(xlabel="optimizer step", ylabel="loss (nats per token)")
+    axes.set_yscale("log")  # most of the fall is in the first steps, most of the story later
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.grid(alpha=0.3, which="both")
+    axes.legend(fontsize="small")
+
+
+def draw_accuracy(axes, log):
+    """The share answered at each evaluation, of each family of problems and of all."""
+    steps = [row["step"] for row in log]
+    axes.plot(steps, [row["accuracy"] for row in log], "k-", label="all")
+    if all("accuracy_by_family" in row for row in log):
+        for family in log[0]["accuracy_by_family"]:
+            shares = [row["accuracy_by_family"][family] for row in log]
+            axes.plot(steps, shares, "o-", label=family, markersize=3)
+        axes.legend(fontsize="small")
+    guess = log[-1].get("guess")
+    if guess is not None:
+        axes.axhline(guess, color="dimgray", linestyle=":")
+    axes.set(xlabel="optimizer step", ylabel="accuracy on the test split (share)")
+    axes.set_ylim(-0.02, 1.02)
+    axes.grid(alpha=0.3)

@@ -1,0 +1,134 @@
+"""What fits where: the memory of a training step, part by part, and a table of it for some GPUs.
+
+    python -c "from minidepth_lab import fits; fits.show()"
+
+A step holds the most at one of two moments. Where the forward pass ends, all is there that the way
+back needs, and the head has just made its part of the gradient. Where the way back ends, all
+gradients are there, and a layer is at work. tests/test_fits.py compares this with what a step takes
+on the CPU.
+"""
+
+import dataclasses
+
+import minidepth as md
+
+GIB = 2**30
+# name, GPUs, GiB that each of them offers; about one goes to CUDA and PyTorch themselves
+MACHINES = (
+    ("T4", 1, 14.6),
+    ("2 × T4, `--fsdp`", 2, 14.6),
+    ("A100, 40 GB", 1, 39.4),
+    ("H100, 80 GB", 1, 79.1),
+    ("8 × H100, `--fsdp`", 8, 79.1),
+)
+ITSELF = 1.0
+# name, what differs from the preset report
+MODELS = (
+    ("the report", dict()),
+    ("as GPT-2 small", dict(d_model=768, d_ff=3072, n_heads=12)),
+    ("as GPT-2 medium", dict(n_layers=24, d_model=1024, d_ff=4096, n_heads=16)),
+    ("as GPT-2 large", dict(n_layers=36, d_model=1280, d_ff=5120, n_heads=20)),
+    ("as GPT-2 XL", dict(n_layers=48, d_model=1600, d_ff=6400, n_heads=25)),
+    ("as GPT-3 6.7B", dict(n_layers=32, d_model=4096, d_ff=16384, n_heads=32)),
+)
+
+
+def of_a_layer(m, half):
+    """Bytes that a layer keeps of a token for the way back."""
+    C, size = m.d_model, 2 if half else 4
+    # what goes in, which autocast leaves in float32; the norm's output, q, k, v, attention's output
+    kept = 4 * C + size * 5 * C
+    if m.d_ff:  # the same, and both sides of the bend
+        kept += 4 * C + size * (C + 2 * m.d_ff)
+    if m.dropout:  # a byte for each element that may have been dropped
+        kept += 2 * C
+    return kept
+
+
+def peak(m, t, half=False, gpus=1):
+    """{part: bytes} that one of the GPUs, with a process of torchrun each, holds at the peak."""
+    n = md.parameters(m)
+    head, layers = m.vocab_size * m.d_model, m.n_layers * m.n_loops
+    tokens = t.batch_size * m.block_size // gpus
+    shares = gpus if t.fsdp else 1
+    found = {"weights": 4 * n["total"] / shares, "AdamW's moments": 8 * n["total"] / shares}
+    gradients = 4 * n["total"] / shares
+    copies = 0.0
+    if t.fsdp and gpus > 1:  # whole where they are computed with: all but the layers, and two
+        copies += 4 * (n["total"] - n["blocks"] + 2 * n["blocks"] / m.n_layers)
+    elif gpus > 1:  # DistributedDataParallel has gradients of its own to send
+        copies += gradients
+    if half:  # autocast's, which it keeps to the end of the forward pass, and the head's
+        copies += 2 * (n["blocks"] + head)
+    rows = max(64, min(tokens, md.LOGITS_AT_ONCE // m.vocab_size))
+    rows = min(rows, md.HALF_ROWS if half else md.CPU_ROWS)
+    logits = 2 * 4 * rows * m.vocab_size + 8 * tokens * m.d_model
+    one = tokens * of_a_layer(m, half)
+    inputs = tokens * layers * 4 * m.d_model  # of all layers
+    kept = inputs if t.grad_checkpoint else layers * one
+    # gradients at the end of the forward pass: the head's, and those of earlier passes of the step
+    early = 4 * head + (t.grad_accum > 1) * gradients
+    ends = (
+        {"gradients": early, "activations": kept, "logits": logits},
+        {"gradients": gradients, "activations": one + inputs, "logits": 0.0},
+    )
+    return found | {"copies": copies} | max(ends, key=lambda end: sum(end.values()))
+
+
+def largest_batch(m, t, room, gpus):
+    """The most sequences for each GPU, a power of two, whose step fits into `room` bytes; 0 if not
+    even one does."""
+
+    def fits(n):
+        config = dataclasses.replace(t, batch_size=n * gpus)
+        return sum(peak(m, config, True, gpus).values()) <= room
+
+    n = 0
+    while n < 4096 and fits(max(1, 2 * n)):
+        n = max(1, 2 * n)
+    return n
+
+
+def model(changes):
+    """(ModelConfig, TrainConfig) of a row of the tables."""
+    return md.configs("report", **changes)
+
+
+def parts_table():
+    """Lines of Markdown: what the parts of a step on one GPU take, in GiB, and its peak."""
+    yield (
+        "| model | parameters | weights | gradients | AdamW's moments | activations | "
+        "with `--grad_checkpoint` | peak | with `--grad_checkpoint` |"
+    )
+    yield "|---|" + "---:|" * 8
+    for name, changes in MODELS:
+        m, t = model(dict(changes, batch_size=8))
+        twice = dataclasses.replace(t, grad_checkpoint=True)
+        n, tokens = md.parameters(m)["total"], t.batch_size * m.block_size
+        one = tokens * of_a_layer(m, True)
+        sizes = [4 * n, 4 * n, 8 * n, m.n_layers * one, tokens * m.n_layers * 4 * m.d_model + one]
+        sizes += [sum(peak(m, config, True).values()) for config in (t, twice)]
+        cells = [f"{n / 1e6:,.0f} M", *(f"{size / GIB:,.1f}" for size in sizes)]
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def batch_table():
+    """Lines of Markdown: the largest batch of each machine, without --grad_checkpoint / with it."""
+    yield "| model | " + " | ".join(name for name, _, _ in MACHINES) + " |"
+    yield "|---|" + "---:|" * len(MACHINES)
+    for name, changes in MODELS:
+        cells = []
+        for _, gpus, gib in MACHINES:
+            room = (gib - ITSELF) * GIB
+            found = []
+            for twice in (False, True):
+                m, t = model(dict(changes, grad_checkpoint=twice, fsdp=gpus > 1))
+                found.append(largest_batch(m, t, room, gpus))
+            cells.append(" / ".join(str(n) if n else "–" for n in found))
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def show():
+    """Print both tables, as the page has them."""
+    for table in (parts_table, batch_table):
+        print("\n".join(table()), end="\n\n")

@@ -1,0 +1,83 @@
+"""From flags to the runs of a grid: every combination of the values given, or a study's rows."""
+
+import dataclasses
+import itertools
+
+import minidepth as md
+from minidepth_lab import check, depth, find, grid
+
+
+def cells(a, preset, axes):
+    """[(labels, settings)] of all runs, and the study whose rows they are, or None. `a` are the
+    command's flags, `axes` {setting: its values}; ValueError for what makes no grid."""
+    for name, values in axes.items():
+        twice = [value for i, value in enumerate(values) if value in values[:i]]
+        if twice:
+            raise ValueError(f"--{name} has {twice[0]} twice; give each value once")
+    varied = [name for name, values in axes.items() if len(values) > 1]
+    if a["bench"] and (varied or a["study"]):
+        raise ValueError("several values of a flag make a grid, but --bench does one")
+    if a["study"]:
+        return rows(a, preset, axes, varied), find.study(a["study"])
+    made = []
+    for values in itertools.product(*axes.values()):
+        settings = dict(zip(axes, values))
+        made.append(({name: settings[name] for name in varied}, settings))
+    if a["match_params"] is not None:
+        match(preset, made, a["match_params"], a["match"] or "total")
+    return made, None
+
+
+def rows(a, preset, axes, varied):
+    """[(labels, settings)] of a study's rows, each with every seed."""
+    study = find.study(a["study"])
+    if not hasattr(study, "rows"):
+        known = ", ".join(find.offering("study"))
+        raise ValueError(f"study {a['study']!r} has no rows to train; choose from {known}")
+    if set(varied) - {"seed"}:
+        raise ValueError(f"a study varies the seed alone; give one value of --{varied[0]}")
+    if a["match_params"] is not None:
+        raise ValueError("--match_params has no effect with --study, whose rows have their widths")
+    settings = {name: values[0] for name, values in axes.items() if name != "seed"}
+    found = own_rows(a["study"], study.rows, preset, settings)
+    made = []
+    for model, row in found.items():
+        for seed in axes.get("seed", [0]):
+            made.append((dict(model=check.one_line(model), seed=seed), row | dict(seed=seed)))
+    return made
+
+
+def own_rows(name, rows, preset, settings):
+    """rows(preset, settings) of a study; ValueError if that is no {name: settings}, or for a
+    setting of the model that the rows leave nothing of."""
+    with find.own_code(name, "study", "has rows() that failed"):
+        found = rows(preset, dict(settings))
+    if not found or not isinstance(found, dict) or {type(row) for row in found.values()} != {dict}:
+        raise ValueError(
+            f"study {name}: rows() must give {{name: settings}}; it gave {found!r:.60}"
+        )
+    for one, other in itertools.combinations(found, 2):
+        if found[one] == found[other]:  # they would train in one folder
+            same = f"{one!r} and {other!r} are the same settings"
+            raise ValueError(f"study {name}: {same}; leave out the flag that makes them so")
+    for field in dataclasses.fields(md.ModelConfig):
+        given = settings.get(field.name)
+        if given is not None and all(row.get(field.name) != given for row in found.values()):
+            raise ValueError(f"--{field.name} has no effect with --study {name}, which sets it")
+    return found
+
+
+def match(preset, made, n_layers, part):
+    """Give the settings the width that has the parameters of n_layers; seeds share one."""
+    widths = {}
+    for _, settings in made:
+        same = repr([(name, value) for name, value in settings.items() if name != "seed"])
+        if same not in widths:
+            widths[same] = depth.matched_width(preset, settings, n_layers, part)
+        settings |= widths[same]
+
+
+def train_all(a, preset, axes, made, study):
+    """The grid's exit code."""
+    given = {name: values[0] for name, values in axes.items() if name != "seed"}
+    return grid.grid(preset, made, a["jobs"] or 1, a["yes"], a["dry_run"], study, given)

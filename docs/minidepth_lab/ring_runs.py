@@ -1,0 +1,133 @@
+"""How runs on rings went: the accuracy over training, when it comes, maps of what was learned, and
+what a question's token holds on its way through a model. The pages on rings share these."""
+
+import torch
+
+from minidepth_lab import figures, layers, ring, verdicts
+from minidepth_lab.ring import LEARNED
+
+# the folders in docs/results/ring/staircase, by how many times the same layer is applied
+STAIRCASE = dict(enumerate(("once", "twice", "three", "four", "five"), 1))
+
+
+def staircase(last=None):
+    """{times that the same layer is applied: verdicts.runs_of()} of the runs behind the site's
+    first figure, up to the seed `last` if it is given."""
+    return {n: verdicts.runs_of(f"ring/staircase/{name}", last) for n, name in STAIRCASE.items()}
+
+
+def in_writing():
+    """{layers: verdicts.runs_of()} of the runs that write their steps."""
+    first = verdicts.stored()
+    found = {1: first["ring-written", "1 layer"], 2: first["ring-written", "2 layers"]}
+    for n, name in ((3, "three"), (4, "four"), (5, "five")):
+        found[n] = verdicts.runs_of(f"ring/written-deeper/{name}")
+    return found
+
+
+def course(run, k):
+    """{training step: accuracy k steps on} at each evaluation of a results.result()."""
+    return {row["step"]: row["accuracy_by"]["lengths"][str(k)]["accuracy"] for row in run["log"]}
+
+
+def onset(run, k):
+    """The training step of the first evaluation at which a run answers k steps on; None without."""
+    for step, accuracy in course(run, k).items():
+        if accuracy >= LEARNED:
+            return step
+    return None
+
+
+def draw_courses(axes, runs, k, color):
+    """A thin line for each run: accuracy k steps on over training steps."""
+    for run in runs:
+        shares = course(run, k)
+        axes.plot(list(shares), list(shares.values()), color=color, alpha=0.7)
+    axes.set(xlabel="training step", ylim=(-0.03, 1.05))
+
+
+def draw_rings(found):
+    """Draw the runs of one layer applied once, twice and three times and of the wide one, with
+    pyplot, for a page → {(model, steps on): runs that learned it}."""
+    import matplotlib.pyplot as plt
+
+    models = {"applied\nonce": "applied 1", "applied\ntwice": "applied 2"}
+    models |= {"applied\n3 times": "applied 3", "wide,\nonce": "wide, applied 1"}
+    counts = {}
+    _, axes = plt.subplots(figsize=(4.6, 3.9))
+    for x, (name, model) in enumerate(models.items()):
+        runs = list(found["ring", model].values())
+        for k, color, place in ((1, "C0", x - 0.28), (2, "C1", x + 0.28)):
+            counts[name, k] = sum(run[k] >= LEARNED for run in runs)
+            places = [place + 0.02 * (i - len(runs) / 2) for i in range(len(runs))]
+            axes.plot(places, [run[k] for run in runs], "o", color=color, alpha=0.7)
+            top = max(run[k] for run in runs) + 0.05
+            share = f"{counts[name, k]}/{len(runs)}"
+            axes.annotate(share, (place, top), ha="center", color=color)
+    axes.axhline(1 / 7, color="C5", linestyle=":")
+    axes.annotate("guessing", (-0.5, 1 / 7 - 0.09))
+    axes.annotate("one step on", (0.45, 0.97), color="C0", ha="right")
+    axes.annotate("two steps on", (2.28, 0.86), color="C1", ha="center")
+    axes.set_xticks(range(len(models)), models)
+    axes.set(ylabel="accuracy on unseen rings", ylim=(-0.03, 1.17), xlim=(-0.6, 3.6))
+    one = counts["applied\ntwice", 1], len(found["ring", "applied 2"])
+    two = counts["applied\n3 times", 2], len(found["ring", "applied 3"])
+    title = "applied twice: one step in {} of {} runs;\nthree times: two steps in {} of {}"
+    axes.set_title(title.format(*one, *two))
+    plt.show()
+    return counts
+
+
+def draw_learned(title, by_depth, answer="direct"):
+    """Draw a map of {depth: {seed: {steps on: accuracy}}}, with pyplot: how many runs learned so
+    many steps at that depth, and as a line where a way to do it is known from → {(steps on, depth):
+    (runs that learned it, runs)}"""
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(figsize=(0.5 + 0.62 * len(by_depth), 2.9))
+    some_runs = next(iter(by_depth.values()))
+    lengths = list(next(iter(some_runs.values())))
+    learned = {}
+    for k in lengths:
+        for depth, runs in by_depth.items():
+            good = sum(run[k] >= LEARNED for run in runs.values())
+            learned[k, depth] = good, len(runs)
+    cells = [[learned[k, depth] for depth in by_depth] for k in lengths]
+    shares = [[good / n for good, n in row] for row in cells]
+    texts = [[f"{good}/{n}" for good, n in row] for row in cells]
+    figures.heat_map(axes, shares, vmax=1, texts=texts)
+    for y, k in enumerate(lengths):
+        edge = sum(depth < ring.layers_that_suffice(k, answer) for depth in by_depth) - 0.5
+        axes.plot([edge, edge], [y - 0.5, y + 0.5], color="C1", linewidth=3)
+    axes.set_xticks(range(len(by_depth)), list(by_depth))
+    names = ["1 step" if k == 1 else f"{k} steps" for k in lengths]
+    axes.set_yticks(range(len(lengths)), names)
+    axes.set(xlabel="depth", title=title, xlim=(-0.5, len(by_depth) - 0.5))
+    return learned
+
+
+def questions(tokens, letters=16, ring=8, furthest=4):
+    """Of the direct questions in tokens (B, T) → how many steps each asks for, (B, questions), and
+    the letters 0, 1, … `furthest` steps on, a list of (B, questions)."""
+    end = 2 * ring  # of the pairs; a question is a number and a letter
+    follows = torch.zeros(len(tokens), letters, dtype=torch.int64)
+    follows.scatter_(1, tokens[:, :end:2], tokens[:, 1:end:2])  # of each letter the next
+    path = [tokens[:, end + 1 :: 2]]
+    for _ in range(furthest):
+        path.append(follows.gather(1, path[-1]))
+    return tokens[:, end::2] - letters, path
+
+
+def walk(model, tokens, ring=8):
+    """What the letter of a question holds on its way through the model, read by the logit lens:
+    {(depth, k): shares}, the shares of the questions about k steps at which it is the letter 0, 1,
+    … 4 steps on, after so many layers or applications."""
+    k, path = questions(tokens, ring=ring)
+    asked = {length: k == length for length in k.unique().tolist()}
+    found = {}
+    for depth, words in enumerate(layers.lens(model, tokens)):
+        said = words[:, 2 * ring + 1 :: 2]
+        for length, where in asked.items():
+            shares = [(said == at)[where].float().mean().item() for at in path]
+            found[depth, length] = shares
+    return found

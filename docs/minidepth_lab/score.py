@@ -1,0 +1,170 @@
+"""Multiple choice by likelihood: which choice does a language model find the likeliest?
+
+python train.py --score RUN_DIR --data embedded          our held-out problems
+python train.py --score RUN_DIR --data Rowan/hellaswag   a hub's validation split, or a file
+"""
+
+import os
+import random
+import re
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+import minidepth as md
+from minidepth_lab import find, hub, results
+
+# ---------- rows with several choices ----------
+
+
+def choices_of(row):
+    """(context, choices, index of the right one) of a multiple-choice row, None if it is none.
+    The context is a text, or for our embedded rows the messages that ask; what is taken:
+
+    ours, embedded  context or messages, choices: [text, …], answer: the index
+    HellaSwag       ctx, endings, label
+    BoolQ           passage, question, answer: true or false
+    ARC             question, choices: {text, label}, answerKey
+    """
+    if not isinstance(row, dict):
+        return None
+    question = row.get("question")
+    asked = f"Question: {question}\nAnswer:" if isinstance(question, str) else None
+    if isinstance(row.get("answer"), bool) and row.get("passage"):
+        context = asked and f"{row['passage']}\n{asked}"
+        choices = ["no", "yes"]
+        answer = int(row["answer"])
+    elif row.get("endings"):
+        context, choices, answer = row.get("ctx"), row["endings"], row.get("label")
+    elif isinstance(row.get("choices"), dict):
+        labels, key = row["choices"].get("label"), row.get("answerKey")
+        if not isinstance(labels, (list, tuple)) or key not in labels:
+            return None
+        context, choices, answer = asked, row["choices"].get("text"), labels.index(key)
+    else:
+        context = row.get("messages") or row.get("context")
+        choices, answer = row.get("choices"), row.get("answer")
+    if not context or not isinstance(context, (str, list)):
+        return None
+    if isinstance(context, list) and not md.turns_of(dict(messages=context)):
+        return None
+    # of one there is nothing to choose; a missing one would be read as the word None
+    if not isinstance(choices, (list, tuple)) or len(choices) < 2 or None in choices:
+        return None
+    if not re.fullmatch("[0-9]{1,9}", str(answer)) or int(answer) >= len(choices):
+        return None
+    return context, [str(choice) for choice in choices], int(answer)
+
+
+def as_text(row):
+    """A multiple-choice row whose context is a text as {"text": the context and its right choice},
+    to be trained on; any other row as it is."""
+    found = choices_of(row)
+    if found is None or not isinstance(found[0], str):
+        return row
+    context, choices, answer = found
+    return {"text": f"{context} {choices[answer]}"}
+
+
+def embedded_choices(n, steps=(1, 2, 3), choices=4, seed=0):
+    """n held-out embedded problems for choice_scores(): the conversation up to the answer, the
+    worked-out answer and, in the same words, up to three wrong results, in random order; guessing
+    finds 1 in their number."""
+    draw = random.Random(seed).random
+    rows = []
+    for row in md.embedded_rows(n, True, steps, seed):
+        *asked, said = row["messages"]
+        work, right = said["content"].rsplit("\n</think>\n\n ", 1)
+        known = re.findall(r"\b[a-j]\b", asked[-1]["content"]) or list("0123456789")
+        wrong = sorted(sorted({*known} - {right}), key=lambda _: draw())[: choices - 1]
+        answers = sorted([right, *wrong], key=lambda _: draw())
+        stem = work.removesuffix(right)
+        texts = []
+        for answer in answers:
+            # what the work ends with is the answer: a wrong one ends its work alike
+            end = answer if work != stem else ""
+            texts.append(f"{stem}{end}\n</think>\n\n {answer}")
+        rows.append(dict(messages=asked, choices=texts, answer=answers.index(right)))
+    return rows
+
+
+def read_choices(source, most=0):
+    """choices_of() all multiple-choice rows of a file, of 'embedded', or of the validation split
+    of a hub id, of at most the first `most` rows if given; ValueError if there are none."""
+    if source == "embedded":
+        rows = embedded_choices(most or 600)
+    elif source.endswith(md.FILES) or os.path.exists(source):
+        rows = md.read_file(source)
+    else:
+        with hub.looked_for():
+            rows = md.hub_rows(source, "validation", most)
+    if not isinstance(rows, list):  # a .json file can hold anything
+        rows = []
+    if most:
+        rows = rows[:most]
+    found = [choices_of(row) for row in rows]
+    found = [each for each in found if each is not None]
+    if not found:
+        raise ValueError(f"data {source} has no row of context, choices, answer, as --score needs")
+    return found
+
+
+# ---------- their likelihoods ----------
+
+
+def token_lists(texts, tokenizer):
+    """The token ids of each text, by itself."""
+    rows = [[(text, True)] for text in texts]
+    return [list(ids) for ids, _ in md.encode(rows, tokenizer)]
+
+
+@md.in_eval_mode
+def choice_scores(model, tokenizer, found):
+    """Mean log-likelihood a token, in nats, of each choice after its context, for each of
+    choices_of(): one list per row. The last block_size tokens of both are read, and after a text
+    a choice begins with a space. ValueError if a choice alone does not fit."""
+    T, device = model.config.block_size, model.head_weight.device
+    scores = []
+    for number, (context, choices, _) in enumerate(found, 1):
+        if isinstance(context, str):
+            (asked,) = token_lists([context], tokenizer)
+            choices = [f" {choice}" for choice in choices]
+        else:
+            asked = md.prompt_ids(tokenizer, context)
+        tokens, targets = [], []
+        for said in token_lists(choices, tokenizer):
+            if not 1 <= len(said) <= T:
+                what = f"row {number} has a choice of {len(said)} tokens"
+                raise ValueError(f"{what}; 1 to {T} can be read")
+            row = torch.tensor((asked + said)[-T - 1 :])
+            target = row[1:].clone()
+            target[: -len(said)] = -100  # the context is given, not scored
+            tokens.append(row[:-1])
+            targets.append(target)
+        tokens = pad_sequence(tokens, batch_first=True)
+        targets = pad_sequence(targets, batch_first=True, padding_value=-100)
+        loss, n = model(tokens.to(device), targets.to(device))  # (choices,) each
+        scores.append((-loss / n).tolist())
+    return scores
+
+
+def score(run_dir, sources, most):
+    """Print the share of multiple-choice rows of each source whose right choice is likeliest,
+    with Wilson's interval; `most` rows of each source, 0 for all. ValueError for a depth task."""
+    model, tokenizer = md.load(run_dir)
+    if tokenizer is None:
+        raise ValueError(f"--score {run_dir} {find.no_text(run_dir)}")
+    model.to(md.pick_device("auto"))
+    for source in sources:
+        found = read_choices(source, most)
+        right, guess = 0.0, 0.0
+        for each, (_, choices, answer) in zip(choice_scores(model, tokenizer, found), found):
+            best = max(each)  # several choices alike count in part, as a guess among them would
+            right += (each[answer] == best) / each.count(best)
+            guess += 1 / len(choices)
+        n = len(found)
+        low, high = results.wilson(right, n)
+        print(
+            f"{source}: accuracy {right / n:.3f} (95 % interval {low:.3f} to {high:.3f}, Wilson) "
+            f"on {n} rows, guessing {guess / n:.3f}"
+        )
