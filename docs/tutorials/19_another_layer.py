@@ -376,9 +376,8 @@ assert sorted(looks.tolist())[1] > 0.95 and 0.5 < max(jumps) < 0.6
 # one head of the question looks at `b c`. If the question has found b by then, this makes two steps
 # at once. We have not switched these heads off to check. If `c d` stands behind, no place of `b c`
 # can see it, and still more than 0.8 are right. How the model does that, we have not found out.
-# It
-# is a doubling that our count (`docs/minidepth_lab/ring.py`) had left out, because it works for half of
-# the orders only.
+# It is a doubling that our count (`docs/minidepth_lab/ring.py`) had left out, because it works for
+# half of the orders only.
 
 # %% [markdown]
 # 4. To run: three layers of their own for 6,000 steps, in some ten minutes per seed. Write down
