@@ -1,7 +1,7 @@
 """minidepth: does depth help a Transformer reason, and how would you know?
 
-One file to read top to bottom: the model, sampling and the training loop. Each section uses only
-what stands above it.
+One file to read top to bottom: settings, model, text, sampling, checkpoints and the training loop.
+It needs no other file of the project, and each section uses only what stands above it.
 
     python train.py --n_layers 12                            laptop or GPU, as the machine has it
     python train.py --n_layers 1 12 --seed 0 1 2             a grid: six runs, a table, a figure
@@ -10,10 +10,9 @@ what stands above it.
     python train.py --preset report --n_layers 12 --dry_run  its facts; needs no GPU, no network
     torchrun --nproc_per_node 2 train.py --n_layers 12       under DistributedDataParallel
 
-Sections: 1 this text, 2 configuration, 3 model, 4 data, 5 sampling and answer accuracy, 6 training.
-Section 4 is made in minidepth_data.py, where text becomes batches, and only imported here; how
-settings and files are checked and written is in minidepth_files.py. What we ask of trained models
-(tasks, grids, attention, export) is in docs/minidepth_lab.
+Sections: 1 this text, 2 settings, 3 model, 4 text to blocks, 5 sampling and answers,
+6 checkpoints, 7 training. What we ask of many runs, or of a trained one (tasks, studies, grids,
+attention, export), is the laboratory's: docs/minidepth_lab.
 
 Dimensions, in comments as (B, T, C)                     example: the report's 12 layers
     B  sequences in a batch                              16
@@ -25,61 +24,117 @@ Dimensions, in comments as (B, T, C)                     example: the report's 1
     N  tokens that carry a loss, all sequences together  up to B * T = 8,192
 """
 
+import array
 import contextlib
 import dataclasses
 import functools
+import gc
+import importlib.metadata
+import itertools
 import json
 import math
 import os
+import platform
+import random
+import re
 import shlex
+import signal
 import statistics
+import subprocess
 import tempfile
+import threading
 import time
 import weakref
+import zipfile
+import zlib
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from minidepth_files import (  # noqa: F401  some are only passed on, as names of this file
-    MOST,
-    STATES,
-    RunFolder,
-    all_finite,
-    blame,
-    check_fields,
-    check_new,
-    check_same_step,
-    check_share,
-    checksum,
-    connect,
-    folder_checksum,
-    from_json,
-    inside,
-    locked,
-    processes,
-    provenance,
-    regular,
-    settings,
-    shard_like,
-    shard_model,
-    sum_over_processes,
-    unshard,
-    whole_state,
-    whole_weights,
-    without_home,
-    write_file,
-)
+# ---------- 2. settings ----------
 
-# ---------- 2. configuration ----------
+MOST = 2**53  # of any setting: up to here floats, and with them JSON everywhere, count exactly
 
 
 def option(default, help, low=None, high=MOST, choices=()):
     """A field with its help text and limits: flags, checks and the docs derive from it, so every
     field needs one. A default of None allows None, which the field's type does not name."""
     return field(default=default, metadata=dict(help=help, low=low, high=high, choices=choices))
+
+
+# what a terminal obeys, halves of characters, and marks that turn the direction of writing
+UNSEEN = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+
+
+def visible(text):
+    """The text with control characters spelled out, all but line ends and tabs."""
+    return re.sub(UNSEEN, lambda match: ascii(match[0])[1:-1], text)
+
+
+def one_line(message, most=1000):
+    """A message as one line that a terminal shows, its middle left out if it is very long."""
+    line = " ".join(visible(str(message)).split())
+    if len(line) > most:
+        line = f"{line[: most // 2]} … {line[-most // 2 :]}"
+    return line
+
+
+KINDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+UNPRINTABLE = r"[\x00-\x1f\x7f\ud800-\udfff]"  # halves of characters and what moves a terminal
+
+
+def python_number(value):
+    """NumPy's numbers as Python's: the others print, and so seed generators, in another way."""
+    if isinstance(value, tuple):
+        return tuple(python_number(part) for part in value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def check_fields(config):
+    """Make NumPy's numbers Python's; ValueError for a field of another type or beyond limits."""
+    for f in dataclasses.fields(config):
+        value = python_number(getattr(config, f.name))
+        setattr(config, f.name, value)
+        if value is None and f.default is None:
+            continue
+        if f.type is tuple and (not isinstance(value, (tuple, list)) or (f.default and not value)):
+            raise ValueError(f"{f.name} {value!r:.40} does not work; give a tuple of at least one")
+        several = f.type not in KINDS and isinstance(value, (tuple, list))
+        for part in value if several else (value,):
+            check_value(f, part)
+
+
+def check_value(f, value):
+    """Raise ValueError for a value, or a part of it, that the field cannot have."""
+    low, high, choices = (f.metadata[name] for name in ("low", "high", "choices"))
+    kind = f.type
+    if kind not in KINDS:  # a tuple, of numbers if it has limits, else of texts
+        kind = str if low is None else int
+    wanted = KINDS[kind]
+    good = type(value) is kind or (kind is float and type(value) is int)
+    if kind in (int, float):
+        good = good and low <= value <= high
+        wanted += f" at least {low:g}"
+        too_high = type(value) in (int, float) and high < value < float("inf")
+        if high < MOST or too_high:
+            wanted = f"{KINDS[kind]} from {low:g} to {high:.10g}"
+    if good and kind is str:
+        empty = not value.strip() and value != f.default
+        if empty or re.search(UNPRINTABLE, value):
+            good, wanted = False, "a text that is not empty, without control characters"
+    if good and choices and value not in choices:
+        raise ValueError(f"{f.name} {value!r:.40} is unknown; choose from {', '.join(choices)}")
+    if not good:
+        raise ValueError(f"{f.name} {value!r:.40} does not work; give {wanted}")
+
+
+# what a loop starts from: the residual stream as the last loop left it ("state"); that plus the
+# embedded input again ("input"); its normalised form plus the input ("recall", Bansal et al. 2022)
+LOOP_STARTS = ("state", "input", "recall")
 
 
 @dataclass
@@ -98,6 +153,7 @@ class ModelConfig:
     position: str = option("learned", "how order is known", choices=("learned", "rotary", "none"))
     n_loops: int = option(1, "times the stack of layers is applied, with the same weights", 1)
     attn_scale: float = option(None, "factor on attention logits; unset: 1/sqrt(head size)", 1e-9)
+    loop_start: str = option("state", "what a loop starts from", choices=LOOP_STARTS)
     init_std: float = option(0.02, "standard deviation of the initial weights", 1e-9)
 
     @property
@@ -114,8 +170,8 @@ class ModelConfig:
         if isinstance(heads, int):
             heads = (heads,)  # not self.heads: there may be a hundred million layers
         elif len(heads) != self.n_layers:
-            what = f"n_heads has {len(heads)} numbers but n_layers is {self.n_layers}"
-            raise ValueError(f"{what}; give one number, or one per layer")
+            numbers = f"n_heads has {len(heads)} numbers but n_layers is {self.n_layers}"
+            raise ValueError(f"{numbers}; give one number, or one per layer")
         for n in heads:
             if C % n:
                 divisors = [d for d in range(1, min(C, 100_000) + 1) if C % d == 0]
@@ -174,13 +230,13 @@ class TrainConfig:
     def validate(self):
         """Return self; raise ValueError for what cannot be run."""
         check_fields(self)
-        if self.warmup_steps >= self.steps > 1 and not self.epochs:
-            what = f"warmup_steps {self.warmup_steps:g} leaves none of {self.steps} steps"
-            raise ValueError(f"{what}; give at most {self.steps - 1}, or more --steps")
+        if 1 <= self.warmup_steps >= self.steps and not self.epochs:
+            none_left = f"warmup_steps {self.warmup_steps:g} leaves none of {self.steps} steps"
+            raise ValueError(f"{none_left}; give at most {self.steps - 1}, or more --steps")
         return self
 
 
-# a preset is what differs from the defaults above; the files of docs/minidepth_lab add theirs
+# a preset is what differs from the defaults above; the studies of the laboratory add theirs
 PRESETS = {
     "report": dict(vocab_size=151_665),
     # attention alone: with a feed-forward part some seeds do not learn in this time. How the rest
@@ -223,10 +279,14 @@ def dropout(x, p, training=True):
         return x
     if x.device.type != "cpu":
         return F.dropout(x, p)
-    # PyTorch draws CPU masks one number at a time, which was a third of a training step. One
-    # 64-bit draw holds four 16-bit numbers; a threshold on them keeps p exact to 1.5e-5
-    words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-    keep = words.view(torch.int16)[: x.numel()].view(x.shape) >= round(p * 65536) - 32768
+    # PyTorch draws CPU masks one number at a time, which was a third of a training step. We draw
+    # 64-bit words instead and read each as four 16-bit numbers, from -32,768 to 32,767
+    n_words = (x.numel() + 3) // 4
+    words = torch.empty(n_words, dtype=torch.int64).random_(-(2**63), None)
+    numbers = words.view(torch.int16)[: x.numel()].view(x.shape)
+    # an element stays if its number is not among the lowest share p of the 65,536 there are: so p
+    # is exact to 1.5e-5
+    keep = numbers >= round(p * 65536) - 32768
     return (x * keep).mul_(1 / (1 - p))
 
 
@@ -274,6 +334,8 @@ class Cache:
 
 
 class Attention(nn.Module):
+    """Causal self-attention: each token asks the tokens up to itself. x (B, T, C) → (B, T, C)"""
+
     def __init__(self, config, n_heads):
         super().__init__()
         C = config.d_model
@@ -297,17 +359,22 @@ class Attention(nn.Module):
         q, k, v = self.project(x, cache.length if cache else 0)
         if cache:  # the keys and values of the tokens before x come first
             k, v = cache.append(k, v)
-        slow = p and x.device.type == "cpu"  # with dropout the fused kernel is slower on a CPU
-        if slow or 1 < q.size(2) < k.size(2):  # is_causal counts queries from key 0
+        T, S = q.size(2), k.size(2)
+        # the fused kernel is slower with dropout on a CPU, wrong for some shapes on Apple's GPUs,
+        # and counts queries from key 0, where ours are the last T of S
+        kind = x.device.type
+        if kind == "mps" or (kind == "cpu" and p) or 1 < T < S:
             y, _ = readable_attention(q, k, v, self.scale, p)
         else:  # the same without storing the (T, S) weights; one token, the last, sees every key
-            options = dict(dropout_p=p, is_causal=x.size(1) > 1, scale=self.scale)
+            options = dict(dropout_p=p, is_causal=T > 1, scale=self.scale)
             y = F.scaled_dot_product_attention(q, k, v, **options)
         y = y.transpose(1, 2).reshape(x.shape)  # (B, H, T, D) → heads side by side
         return dropout(self.out(y), self.p, self.training)
 
 
 class MLP(nn.Module):
+    """The feed-forward part: each token by itself. x (B, T, C) → (B, T, C)"""
+
     def __init__(self, config):
         super().__init__()
         self.p = config.dropout if config.ffn_dropout is None else config.ffn_dropout
@@ -319,6 +386,9 @@ class MLP(nn.Module):
 
 
 class Block(nn.Module):
+    """One layer: what attention finds, then what the feed-forward part makes of it, is added to
+    the residual stream x (B, T, C). Each reads a normalised copy, so that the stream may grow."""
+
     def __init__(self, config, n_heads):
         super().__init__()
         self.norm1 = nn.LayerNorm(config.d_model)
@@ -358,21 +428,23 @@ def chunked_loss(h, weight, targets, grads=True):
     if grads:
         dh, dweight = torch.empty_like(h), torch.zeros_like(weight, dtype=exact)
     for i in range(0, N, rows):
-        logits = log_p = d = None  # free the last rows' buffers, or two sets are alive at once
         x, target = h[i : i + rows], targets[i : i + rows, None]
         logits = (x @ weight.T).to(exact)  # (rows, V)
         log_p = torch.log_softmax(logits, 1, out=logits)  # in place: one buffer for all
         nll[i : i + rows] = -log_p.gather(1, target).squeeze(1)
-        if not grads:
-            continue
-        d = log_p.exp_()  # the softmax p, and then its gradient p - one-hot
-        d.scatter_add_(1, target, d.new_full(target.shape, -1.0))
-        d = d.to(h.dtype)  # entries of at most 1: no overflow before the loss scale comes in
-        torch.mm(d, weight, out=dh[i : i + rows])
-        if d.dtype == exact:
-            dweight.addmm_(d.T, x)
-        else:
-            dweight += d.T @ x  # products in half precision, their sum in single
+        if grads:
+            # the gradient of a row's nll by its logits: the softmax p less 1 at the target
+            d = log_p.exp_()
+            d.scatter_add_(1, target, d.new_full(target.shape, -1.0))
+            d = d.to(h.dtype)  # entries of at most 1: no overflow before the loss scale comes in
+            torch.mm(d, weight, out=dh[i : i + rows])
+            if d.dtype == exact:
+                dweight.addmm_(d.T, x)
+            else:
+                dweight += d.T @ x  # products in half precision, their sum in single
+            del d
+        # Python would keep these names' buffers until the next rows have made theirs: twice 256 MB
+        del logits, log_p
     return nll, dh, dweight
 
 
@@ -385,17 +457,19 @@ class HeadLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, h, weight, targets, dtype, grads):
-        nll, *ctx.ready = chunked_loss(h.to(dtype), weight.to(dtype), targets, grads)
+        nll, dh, dweight = chunked_loss(h.to(dtype), weight.to(dtype), targets, grads)
+        # kept on ctx and not by save_for_backward, so that backward can scale them in place
+        ctx.gradients = dh, dweight
         ctx.types = h.dtype, weight.dtype
         return nll
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, g):
-        if ctx.ready is None or (g != g[:1]).any():
+        if ctx.gradients is None or (g != g[:1]).any():
             raise RuntimeError("the head's loss goes back once, with one weight for all its tokens")
-        dh, dweight = ctx.ready
-        ctx.ready = None
+        dh, dweight = ctx.gradients
+        ctx.gradients = None
         scale = g[:1].sum()  # the loss scale over the token count; 0 where no token has a loss
         h_type, weight_type = ctx.types
         return dh.to(h_type).mul_(scale), dweight.to(weight_type).mul_(scale), None, None, None
@@ -413,7 +487,11 @@ def last_logits(x, weight):
 
 class GPT(nn.Module):
     """tokens (B, T) int64 → logits (B, T, V), with a cache those of the last token, (B, 1, V);
-    with targets (B, T) → loss_sum, n_tokens, each (B,)."""
+    with targets (B, T), -100 for none → loss_sum, n_tokens, each (B,).
+
+    `loops` applies the stack of layers so many times instead of config.n_loops. Targets (B, loops,
+    T) ask for a loss after each loop; their sum and count leave as one.
+    """
 
     def __init__(self, config):
         super().__init__()
@@ -427,9 +505,9 @@ class GPT(nn.Module):
         self.norm = nn.LayerNorm(c.d_model)
         if not c.tie_weights:
             self.head = nn.Linear(c.d_model, c.vocab_size, bias=False)
-        self.half = None  # autocast dtype, set by Run
-        self.compiled = None  # torch.compile's forms of the blocks, set by Run
-        self.checkpointed = False  # whether layers are computed twice, set by Run
+        self.half = None  # autocast dtype, set by train()
+        self.compiled = None  # torch.compile's forms of the blocks, set by train()
+        self.checkpointed = False  # whether layers are computed twice, set by train()
         self.n_words = c.vocab_size  # ids from here on belong to no word and are never sampled
         self.init_weights()
         n = sum(p.numel() for p in self.parameters())
@@ -462,11 +540,9 @@ class GPT(nn.Module):
             return self.token_embedding.weight
         return self.head.weight
 
-    def hidden(self, tokens, cache=None):
-        """The residual stream after the last norm, (B, T, C). In `cache`, a Cache for each time a
-        layer is applied, keys and values gather: the next call goes on where this one ends."""
+    def embed(self, tokens, start=0):
+        """tokens (B, T), the first at position `start` → the stream's beginning, (B, T, C)."""
         c, T = self.config, tokens.size(1)
-        start = cache[0].length if cache else 0
         # the head has made a dense gradient (V, C) of a tied weight: a sparse one saves a second
         sparse = c.tie_weights and tokens.device.type == "cpu"
         x = F.embedding(tokens, self.token_embedding.weight, sparse=sparse)  # (B, T, C)
@@ -474,31 +550,56 @@ class GPT(nn.Module):
             if start + T > c.block_size:
                 raise ValueError(f"{start + T} tokens do not fit block_size {c.block_size}")
             x = x + self.position_embedding.weight[start : start + T]
-        x = dropout(x, c.dropout, self.training)
+        return dropout(x, c.dropout, self.training)
+
+    def run_loops(self, tokens, cache=None, loops=None):
+        """Yield the residual stream (B, T, C) after each loop, an application of all layers, before
+        the last norm.
+
+        In `cache`, a Cache for each time a layer is applied, keys and values gather: the next call
+        goes on where this one ends.
+        """
+        c = self.config
+        x = embedded = self.embed(tokens, cache[0].length if cache else 0)
         layers = self.compiled if self.compiled and self.training else self.blocks
-        for i in range(c.n_loops * c.n_layers):  # looped: the same weights again (arXiv 2502.17416)
-            layer = layers[i % c.n_layers]
-            if self.checkpointed and torch.is_grad_enabled():
-                layer = functools.partial(checkpoint, layer, use_reentrant=False)
-            x = layer(x, cache[i] if cache else None)
+        for loop in range(loops or c.n_loops):  # the same weights again (arXiv 2502.17416)
+            if c.loop_start == "input":
+                x = x + embedded
+            elif c.loop_start == "recall":  # the norm keeps the input from being drowned out
+                x = F.layer_norm(x, (c.d_model,)) + embedded
+            for i, layer in enumerate(layers):
+                if self.checkpointed and torch.is_grad_enabled():
+                    layer = functools.partial(checkpoint, layer, use_reentrant=False)
+                x = layer(x, cache[loop * c.n_layers + i] if cache else None)
+            yield x
+
+    def hidden(self, tokens, cache=None, loops=None):
+        """The residual stream after the last loop and the last norm, (B, T, C)."""
+        for after_loop in self.run_loops(tokens, cache, loops):
+            x = after_loop  # only the last one is wanted
         return self.norm(x)
 
-    def forward(self, tokens, targets=None, cache=None):
+    def forward(self, tokens, targets=None, cache=None, loops=None):
         # DataParallel's threads inherit "autocast on" but not its dtype: so it is entered here
         with torch.autocast(tokens.device.type, self.half, enabled=self.half is not None):
-            x = self.hidden(tokens, cache)  # (B, T, C)
-            if cache:  # who generates needs the last token's logits alone
-                return last_logits(x[:, -1], self.head_weight)[:, None]
             if targets is None:
+                x = self.hidden(tokens, cache, loops)  # (B, T, C)
+                if cache:  # who generates needs the last token's logits alone
+                    return last_logits(x[:, -1], self.head_weight)[:, None]
                 return F.linear(x, self.head_weight)
+            if targets.dim() == 2:
+                x = self.hidden(tokens, loops=loops)
+            else:  # (B, loops, T): a loss after each loop
+                after_each = self.run_loops(tokens, loops=targets.size(1))
+                x = torch.stack([self.norm(x) for x in after_each], 1)  # (B, loops, T, C)
         # sums and counts leave, no means: so 1, 2 or uneven shards give the same gradient.
         # tokens without a target are left out before the head, the costliest part
-        has_target = targets != -100  # (B, T)
-        where = has_target.nonzero(as_tuple=True)  # its sequence and place, each (N,)
+        has_target = targets != -100
+        where = has_target.nonzero(as_tuple=True)  # its sequence, (its loop,) its place: each (N,)
         dtype, grads = self.half or x.dtype, torch.is_grad_enabled()
         nll = HeadLoss.apply(x[where], self.head_weight, targets[where], dtype, grads)
         loss_sum = nll.new_zeros(len(tokens)).index_add(0, where[0], nll)
-        return loss_sum.float(), has_target.sum(1).float()
+        return loss_sum.float(), has_target.flatten(1).sum(1).float()
 
 
 def parameters(config):
@@ -533,33 +634,546 @@ def in_eval_mode(function):
     return run
 
 
-# ---------- 4. data: minidepth_data.py makes it; its names are names of this file too ----------
+# ---------- 4. text → blocks: rows, their learnable parts marked, as tokens ----------
 
-from minidepth_data import (  # noqa: E402, F401
-    FAMILIES,
-    FILES,
-    Data,
-    batch_rows,
-    blocks,
-    embedded_problem,
-    embedded_rows,
-    encode,
-    filled,
-    final_answer,
-    generator,
-    hub_rows,
-    load_data,
-    load_tokenizer,
-    make_data,
-    problem_of,
-    read_file,
-    read_source,
-    segments,
-    turn_end,
-    turns_of,
-)
 
-# ---------- 5. sampling and answer accuracy ----------
+def generator(*numbers):
+    """A random generator that is a function of the numbers, whatever was drawn elsewhere."""
+    return torch.Generator().manual_seed(zlib.crc32(repr(numbers).encode()))
+
+
+@contextlib.contextmanager
+def one_line_errors(subject, problem):
+    """Make any error a ValueError of one line, "subject problem: its first words": parsers raise
+    all kinds on a broken file. The error itself stays as its cause."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        short = reason if len(reason) <= 150 else f"{reason[:149].rsplit(' ', 1)[0]} …"
+        raise ValueError(f"{subject} {problem}: {short}") from error
+
+
+def regular_file(path):
+    """The path, if it is one of a file that ends: a pipe, say, would be waited on for ever."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise ValueError("it is not a regular file")
+    return path
+
+
+# the embedded problems: reasoning whose answers can be checked, of any length, made here
+
+FAMILIES = ("chain", "lookup", "order")
+
+
+def mixed(draw, pairs):
+    """Pairs of letters as text, in an order that is drawn."""
+    return ", ".join(sorted((f"{a} {b}" for a, b in pairs), key=lambda _: draw()))
+
+
+def embedded_problem(draw, family, steps, modulus=10, ring=()):
+    """A problem of `steps` steps: its question, worked steps, answer, the number of answers that
+    are possible, its key, and how many keys there are.
+
+    chain   a number to which numbers are added, modulo `modulus`; guessing finds 1 in `modulus`
+    lookup  a ring of six or more letters in mixed order, followed `steps` times; 1 in (ring - 1)
+    order   steps + 1 letters, neighbours compared in mixed order; which is k-th: 1 in (steps + 1)
+
+    Problems of one key are the same: the numbers of a chain, the ring whatever its first letter,
+    the line of letters; in whatever order the pairs are given, and whatever is asked of them.
+    `draw()` gives a number from 0 to 1, 1 excluded. Of a `ring` that was given before, a list of
+    letters, a look-up asks from any of them, without its pairs.
+    """
+    if family == "chain":
+        value, question, work = int(modulus * draw()), [], []
+        for _ in range(steps):
+            add = 1 + int((modulus - 1) * draw())
+            question.append(f"add {add}" if question else f"From {value} add {add}")
+            work.append(f"{value} + {add} = {(value + add) % modulus}")
+            value = (value + add) % modulus
+        asked = f"{', '.join(question)} modulo {modulus} ?"
+        return asked, ", ".join(work), str(value), modulus, asked, modulus * (modulus - 1) ** steps
+    if ring:
+        first = int(len(ring) * draw())
+        letters = ring[first:] + ring[:first]
+    else:
+        letters = sorted("abcdefghij", key=lambda _: draw())
+    if family == "lookup":
+        line = letters[: max(6, steps + 1)]
+        first = line.index(min(line))
+        key, keys = " ".join(line[first:] + line[:first]), math.perm(10, len(line)) // len(line)
+        pairs = mixed(draw, zip(line, line[1:] + line[:1]))
+        asked = f"Go {steps} from {line[0]} ?"
+        if not ring:
+            asked = f"Follow {pairs}. {asked}"
+        return asked, " ".join(line[: steps + 1]), line[steps], len(line) - 1, key, keys
+    line, k = letters[: steps + 1], int((steps + 1) * draw())
+    key, keys = " ".join(line), math.perm(10, len(line))
+    asked = f"Sort {mixed(draw, zip(line, line[1:]))}. Number {k + 1} ?"
+    return asked, key, line[k], len(line), key, keys
+
+
+def is_held_out(key, keys):
+    """Whether training never sees the problem of this key, of which there are `keys`: an eighth of
+    them, a half where they are few."""
+    share = 8 if keys >= 600 else 2
+    return zlib.crc32(key.encode()) % share == 0
+
+
+def embedded_rows(
+    n,
+    held_out=False,
+    steps=(1, 2, 3),
+    seed=0,
+    families=FAMILIES,
+    modulus=10,
+    direct=False,
+    questions=1,
+):
+    """n generated conversations in the published row format, families and step counts in turn, the
+    answer after the worked steps or, with `direct`, without them.
+
+    To train on, a ring is asked so many `questions`, one after another. All but the first go from
+    a letter to the one before it, all the way round, so that there is more to learn from
+    (docs/tutorials/15_first_run.py). The test asks one.
+
+    Training never sees what is_held_out(). No key is held out twice; a kind that has no more drops
+    out, and if none is left there are fewer than n rows; ValueError if there are none at all. Only
+    random.random() is drawn from, whose numbers Python keeps the same in every version and on every
+    platform: the same seed gives the same bytes.
+    """
+    draw, rows, taken = random.Random(2 * seed + held_out).random, [], set()
+    kinds, turn, tried = list(itertools.product(steps, families)), 0, 0
+    while len(rows) < n:
+        if not kinds and not rows:
+            raise ValueError(f"modulus {modulus} leaves too few chains; give a larger one")
+        if not kinds:
+            break
+        k, family = kinds[turn % len(kinds)]
+        question, work, answer, candidates, key, keys = embedded_problem(draw, family, k, modulus)
+        tried += 1
+        if is_held_out(key, keys) == held_out and key not in taken:
+            asked = [(question, work, answer)]
+            if held_out:
+                taken.add(key)
+            elif family == "lookup":
+                ring = key.split()
+                for _ in range(1, questions):
+                    asked.append(embedded_problem(draw, family, len(ring) - 1, ring=ring)[:3])
+            messages = []
+            for question, work, answer in asked:
+                says = f"#### {answer}" if direct else f"<think>\nSo {work}\n</think>\n\n {answer}"
+                messages.append(dict(role="user", content=question))
+                messages.append(dict(role="assistant", content=says))
+            rows.append(dict(messages=messages, family=family, steps=k, guess=1 / candidates))
+            turn, tried = turn + 1, 0
+        elif tried == 2000:
+            kinds.remove((k, family))
+            tried = 0
+    return rows
+
+
+# rows of files and of the Hugging Face hub
+
+
+def read_text(path):
+    """The text of a file in UTF-8; ValueError for what is none."""
+    if not os.path.exists(path):
+        raise ValueError(f"data {path} is not there; give the path of a file")
+    with one_line_errors(f"data {path}", "cannot be read"):
+        with open(regular_file(path), encoding="utf-8-sig", errors="surrogateescape") as f:
+            text = f.read()
+        if odd := re.search("[\0\udc80-\udcff]", text):  # bytes that are not UTF-8 are these
+            wrong = "not text in UTF-8; save it as UTF-8"
+            if odd[0] == "\0":
+                wrong = "a NUL; leave it out or, of UTF-16, save it as UTF-8"
+            raise ValueError(f"character {odd.start() + 1} is {wrong}")
+    return text
+
+
+def parse_json(text):
+    """The value of a JSON text; ValueError for half a character, which no tokenizer takes."""
+    value = json.loads(text)
+    json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def read_jsonl(path):
+    """Rows of a .jsonl file, one on each line; also of a file by that name that is one list."""
+    text = read_text(path)
+    if re.match(r"\s*\[\s*\{", text):
+        with one_line_errors(f"data {path}", "is not JSON (with a row per line it is a .jsonl)"):
+            return parse_json(text)
+    rows = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            with one_line_errors(f"data {path}, line {number}", "is not JSON"):
+                rows.append(parse_json(line))
+    return rows
+
+
+HUB = "is neither a local file or folder nor to be had from the Hugging Face hub; on Kaggle turn"
+
+
+def hub_rows(source, split, most=None):
+    """The first `most` rows, by default all, of a split of a data set, HUB_ID or HUB_ID:SUBSET."""
+    name, _, subset = source.partition(":")
+    if not name.strip():
+        raise ValueError(f"data {source!r} names no data set; give HUB_ID or HUB_ID:SUBSET")
+    from datasets import load_dataset
+
+    advice = f"{HUB} Internet on, or give --data FILE or --data embedded"
+    with one_line_errors(f"data {source}", advice):
+        rows = load_dataset(name, subset or None, split=split)
+        return list(rows.select(range(min(len(rows), most or len(rows)))))
+
+
+def split_rows(source, rows, config):
+    """(rows to train on, rows held out) of the first max_rows of a source's rows, whatever the
+    seed: every run is measured on the same rows."""
+    if not isinstance(rows, list) or len(rows) < 2:
+        n = f"has {len(rows)} rows" if isinstance(rows, list) else "is no list of rows, [{…}, {…}]"
+        raise ValueError(f"data {source} {n}; it needs at least 2, one to hold out")
+    rows = rows[: config.max_rows or None]
+    rows = [rows[i] for i in torch.randperm(len(rows), generator=generator(0)).tolist()]
+    cut = min(len(rows) - 1, math.ceil(len(rows) * config.val_fraction))
+    return rows[cut:], rows[:cut]
+
+
+def read_source(source, config):
+    """(rows to train on, rows held out), lists of dicts: of 'embedded', a .jsonl file, or a data
+    set of the hub."""
+    most = config.max_rows or None
+    if source == "embedded":
+        steps, questions = config.problem_steps, config.ring_questions
+        train = embedded_rows(most or 20_000, False, steps, questions=questions)
+        return train, embedded_rows(600, True, steps)
+    if source.endswith(".jsonl"):
+        return split_rows(source, read_jsonl(source), config)
+    if os.path.exists(source):
+        raise ValueError(f"data {source} is not a .jsonl file; docs/minidepth_lab reads others")
+    return split_rows(source, hub_rows(source, "train", most), config)
+
+
+# rows to text to tokens
+
+
+def turns_of(row):
+    """[(role, content), …] of a row; its `text` has the role "text"; [] if it is unusable."""
+    if not isinstance(row, dict):
+        return []
+    if isinstance(row.get("messages"), list):
+        messages = [m if isinstance(m, dict) else {} for m in row["messages"]]
+        turns = [(m.get("role"), m.get("content")) for m in messages]
+    elif row.get("question") is not None:  # columnar files fill the other rows' columns with None
+        turns = [("user", row["question"]), ("assistant", row.get("answer"))]
+    else:
+        turns = [("text", row.get("text"))]
+    usable = all(isinstance(part, str) for turn in turns for part in turn)
+    return turns if usable else []
+
+
+def turn_end(tokenizer):
+    """What ends a turn: ChatML's token where the tokenizer has it, else its end of text."""
+    number = tokenizer.convert_tokens_to_ids("<|im_end|>")  # of an unknown word: none, or another's
+    if number is not None and tokenizer.convert_ids_to_tokens(number) == "<|im_end|>":
+        return "<|im_end|>"
+    return tokenizer.eos_token or ""
+
+
+def segments(row, tokenizer=None):
+    """[(text, whether the assistant says it), …] of a usable row, in ChatML or as plain text."""
+    end, end_of_text = "", ""
+    if tokenizer:
+        end, end_of_text = turn_end(tokenizer), tokenizer.eos_token or ""
+    parts = []
+    for role, content in turns_of(row):
+        if role == "text":
+            parts.append((content + end_of_text, True))
+        else:
+            parts.append((f"<|im_start|>{role}\n", False))
+            parts.append((content + end, role == "assistant"))
+            parts.append(("\n", False))
+    return parts
+
+
+LONGEST = 50_000  # characters of a text tokenized at once: each takes 100 bytes or more
+
+
+def pieces(text):
+    """A text in parts, cut before a space where there is one, and not within 100 characters of its
+    end, where a mark may stand."""
+    start = 0
+    while len(text) - start > LONGEST:
+        most = min(start + LONGEST, len(text) - 100)
+        space = text.rfind(" ", start + 1, most)
+        end = space if space > 0 else most
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def short_words(text):
+    """A text to make a tokenizer from: the time that one word takes grows with its square."""
+    return re.sub(r"(\S{500})(?=\S)|(\s{500})\s+", r"\1\2 ", text) if len(text) > 500 else text
+
+
+def encode(rows, tokenizer, loss_on="all"):
+    """segments() of each row → its token ids, and for each token whether it is learned: two lists.
+
+    Segments are encoded one by one, so that a prompt is what it was in training; a thousand rows
+    at a time, so that their texts and lists are never all in memory, and a long text in pieces."""
+    rows = iter(rows)
+    # what else a tokenizer returns takes as long as the ids
+    plain = dict(add_special_tokens=False, return_attention_mask=False, return_token_type_ids=False)
+    while batch := list(itertools.islice(rows, 1000)):
+        texts = list(dict.fromkeys(text for parts in batch for text, _ in parts))
+        short = [text for text in texts if len(text) <= LONGEST] or [""]
+        ids = dict(zip(short, tokenizer(short, **plain).input_ids))
+        for text in set(texts) - set(short):
+            ids[text] = []
+            for piece in pieces(text):
+                ids[text] += tokenizer([piece], **plain).input_ids[0]
+        for parts in batch:
+            tokens, learn = [], []
+            for text, said in parts:
+                tokens += ids[text]
+                learn += [said or loss_on == "all"] * len(ids[text])
+            yield tokens, learn
+
+
+def load_tokenizer(name, texts=(), size=2048):
+    """The tokenizer of a folder or hub id; 'embedded' makes a byte-level BPE from `texts`."""
+    if name == "embedded":
+        from tokenizers import ByteLevelBPETokenizer, Tokenizer
+        from transformers import PreTrainedTokenizerFast
+
+        special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>"]
+        bpe = ByteLevelBPETokenizer()
+        # a text as a whole would take eighty times its size
+        texts = (part for text in texts for part in pieces(short_words(text)))
+        bpe.train_from_iterator(texts, size, special_tokens=special, show_progress=False)
+        bpe = Tokenizer.from_str(bpe.to_str())  # out of its wrapper
+        return PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token=special[0])
+    local = os.path.isdir(name)
+    problem = f"{HUB} Internet on, or give --tokenizer DIR or embedded"
+    if local:
+        problem = "is a folder that cannot be read"
+    with one_line_errors(f"tokenizer {name}", problem):
+        if local:
+            for file in os.listdir(name):
+                regular_file(os.path.join(name, file))
+        from transformers import AutoTokenizer  # a second, which the embedded one can spare
+
+        # said, so that nobody is asked whether a stranger's code may run
+        return AutoTokenizer.from_pretrained(name, local_files_only=local, trust_remote_code=False)
+
+
+def final_answer(text):
+    """What a text answers: all after its last ####, else after </think>; None without either."""
+    mark = "####" if "####" in text else "</think>"
+    return text.rsplit(mark, 1)[1].strip() if mark in text else None
+
+
+def is_labelled(row):
+    """Whether it says of itself what embedded rows do; others can have columns so named."""
+    family, steps, guess = row.get("family"), row.get("steps"), row.get("guess")
+    if not isinstance(family, str) or type(steps) is not int or type(guess) is not float:
+        return False
+    return bool(family.strip()) and 1 <= steps <= 99 and 0 < guess <= 1
+
+
+def problem_of(row):
+    """A row as a held-out problem, {messages, solution: the last turn, answer, …}, or None: it is
+    checkable if the assistant speaks last, with a final_answer() of one line, 40 characters."""
+    *asked, (role, solution) = turns_of(row)
+    answer = final_answer(solution)
+    if role != "assistant" or not answer or len(answer) > 40 or "\n" in answer:
+        return None
+    messages = [dict(role=role, content=content) for role, content in asked]
+    problem = dict(messages=messages, solution=solution, answer=answer)
+    if is_labelled(row):
+        problem |= {name: row[name] for name in ("family", "steps", "guess")}
+    return problem
+
+
+CHAT = """{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""  # kept with the tokenizer of a model trained on chats; segments() says the same
+
+
+# tokens to blocks and batches
+
+
+def blocks(encoded, T, packing):
+    """encode()'s rows → (tokens, targets), each (N, T) int32; -100 is no target.
+
+    pack: all rows end to end, cut every T tokens; the rest, less than a block, is left out.
+    pad:  each row from the start of a block, the last one filled up with zeros; a longer row goes
+          on in another block.
+    """
+    # typed arrays, not lists of numbers: 4 bytes for a token where a list takes 36
+    tokens, targets = array.array("i"), array.array("i")
+    for ids, learn in encoded:
+        following = [i if said else -100 for i, said in zip(ids, learn)]
+        if packing == "pack":
+            tokens.extend(ids)
+            targets.extend(following)
+            continue
+        tokens.extend(ids[:-1])
+        targets.extend(following[1:])
+        missing = -len(ids[1:]) % T
+        tokens.extend([0] * missing)
+        targets.extend([-100] * missing)
+    tokens, targets = np.frombuffer(tokens, np.int32), np.frombuffer(targets, np.int32)
+    if packing == "pack":
+        targets = targets[1:]
+    N = len(targets) // T
+    return tokens[: N * T].reshape(N, T), targets[: N * T].reshape(N, T)
+
+
+def filled(tokens, targets):
+    """Which positions of blocks() hold text, (N, T) bool: all up to the last token or target."""
+    there = (tokens != 0) | (targets != -100)
+    return np.logical_or.accumulate(there[:, ::-1], axis=1)[:, ::-1]
+
+
+@functools.lru_cache(4)
+def block_order(n, seed, epoch):
+    return torch.randperm(n, generator=generator(seed, epoch))
+
+
+def batch_rows(step, batch_size, n, seed):
+    """Which of n blocks the 0-based step takes, each epoch in a new order: nothing to save, and
+    every process of a job knows the whole batch."""
+    positions = range(step * batch_size, (step + 1) * batch_size)
+    return torch.stack([block_order(n, seed, at // n)[at % n] for at in positions])
+
+
+@dataclass
+class Data:
+    """What a model trains on and is measured by. load_data() makes it of text; a study makes its
+    own, with methods of its own: a curriculum, batches drawn anew, another measure."""
+
+    train: tuple  # (tokens, targets), each (N, T) int32
+    val: tuple  # the same, several sources in turn
+    tokenizer: object = None
+    problems: list = field(default_factory=list)  # of problem_of(), several sources in turn
+    facts: dict = field(default_factory=dict)  # for the lines printed before the first step
+    n_words: int = 0  # ids in use
+    val_by_source: dict = field(default_factory=dict)  # as `val`, where there are several sources
+    sizes: tuple = ()  # all that were used, defaults too, for config.json
+    fresh: bool = False  # draw() never repeats itself: there are no epochs
+    seed: int = 0  # train() sets it to the run's
+    state: dict = field(default_factory=dict)  # what a resume needs; kept in checkpoints
+
+    def draw(self, step, n):
+        """(tokens, targets), each (n, T) int64, of the 0-based step: a function of it, of the seed
+        and of the state, so that a resumed run draws the same."""
+        rows = batch_rows(step, n, len(self.train[0]), self.seed).numpy()
+        return tuple(torch.from_numpy(part[rows]).long() for part in self.train)
+
+    def after_step(self, loss):
+        """Called with the training loss after each step that was not skipped."""
+
+    def measure(self, model):
+        """{name: value} that each evaluation adds to the log."""
+        return {}
+
+    def fingerprint(self):
+        """Two numbers that tell this data from other data, for resuming: of its blocks, and of
+        what else it is measured by."""
+        sources = [part for pair in self.val_by_source.values() for part in pair]
+        crcs = [0, zlib.crc32(repr(self.problems).encode(errors="replace"))]
+        for i, parts in enumerate(((*self.train, *self.val), sources)):
+            for part in parts:
+                crcs[i] = zlib.crc32(np.ascontiguousarray(part), crcs[i])
+        return crcs
+
+
+@contextlib.contextmanager
+def no_garbage_collection():
+    """Without Python's garbage collector, which would look through every row and token made so far
+    again and again, though all of them stay: a third of the time that data takes."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@no_garbage_collection()
+def load_data(config, block_size=512, tokenizer=None):
+    """Read, split, tokenize and pack the source of a TrainConfig → Data; ValueError if that does
+    not give at least one block to train and one to validate on."""
+    if config.sizes:
+        given = f"sizes {','.join(config.sizes)} are for a task or a loader"
+        raise ValueError(f"{given}; give none with --data {' '.join(config.data)}")
+    if len(config.data) > 1:
+        raise ValueError(f"data {' '.join(config.data)}: docs/minidepth_lab mixes several sources")
+    (source,) = config.data
+    return make_data(source, *read_source(source, config), config, block_size, tokenizer)
+
+
+def make_blocks(rows, kind, name, tokenizer, config, block_size, chunks=None):
+    """Usable rows of the source `name` → blocks() of them, and facts: how many rows and tokens of
+    this `kind` ('train', 'val') there are. ValueError where they do not give a block to learn from.
+
+    chunks(encode()'s rows) may cut the rows otherwise before they become blocks.
+    """
+    lengths = []
+
+    def counted():
+        parts = (segments(row, tokenizer) for row in rows)
+        for ids, learn in encode(parts, tokenizer, config.loss_on):
+            lengths.append(len(ids))
+            yield ids, learn
+
+    encoded = chunks(counted()) if chunks else counted()
+    tokens, targets = blocks(encoded, block_size, config.packing)
+    longest = max((n for row, n in zip(rows, lengths) if is_labelled(row)), default=0)
+    if longest > block_size + 1:  # cut, it could not be answered
+        too_short = f"block_size {block_size} is too short for problems of {longest} tokens"
+        fewer = "or fewer --ring_questions or --problem_steps"
+        raise ValueError(f"{too_short}; give at least {longest - 1}, {fewer}")
+    if not (targets != -100).any():
+        too_few = f"data {name}: {sum(lengths)} tokens for {kind} do not fill a block of"
+        advice = "give more text, a smaller --block_size, --packing pad, or --loss_on all"
+        raise ValueError(f"{too_few} {block_size} to learn from; {advice}")
+    return (tokens, targets), {f"{kind}_rows": len(rows), f"{kind}_tokens": sum(lengths)}
+
+
+def make_data(name, train, held_out, config, block_size, tokenizer=None, chunks=None):
+    """Rows to train on and rows held out of the source `name` → Data, as load_data() says."""
+    usable = dict(train=list(filter(turns_of, train)), val=list(filter(turns_of, held_out)))
+    if not usable["train"] or not usable["val"]:
+        cells = [cell for row in train + held_out if isinstance(row, dict) for cell in row.items()]
+        columns = sorted({f"{key!s:.40} ({type(value).__name__})" for key, value in cells})
+        there = ", ".join(columns[:20]) or "no columns"
+        needs = "a row needs messages, question + answer, or text, all of strings"
+        raise ValueError(f"data {name}: {needs}; found {there}")
+    every_row = usable["train"] + usable["val"]
+    if tokenizer is None:
+        texts = ("".join(text for text, _ in segments(row)) for row in every_row)
+        tokenizer = load_tokenizer(config.tokenizer, texts, config.tokenizer_size)
+    if any(turns_of(row)[0][0] != "text" for row in every_row):
+        tokenizer.chat_template = CHAT
+    facts, made = dict(unusable_rows=len(train) + len(held_out) - len(every_row)), []
+    for kind, rows in usable.items():
+        part, counts = make_blocks(rows, kind, name, tokenizer, config, block_size, chunks)
+        made.append(part)
+        facts |= counts
+    problems = [problem for row in usable["val"] if (problem := problem_of(row))]
+    guesses = [problem["guess"] for problem in problems if "guess" in problem]
+    if guesses and len(guesses) == len(problems):
+        facts["guess"] = statistics.mean(guesses)
+    return Data(*made, tokenizer, problems, facts, len(tokenizer))
+
+
+# ---------- 5. sampling and answers ----------
 
 
 @in_eval_mode
@@ -633,8 +1247,10 @@ def answer_texts(model, tokenizer, problems, max_new_tokens=256, temperature=0, 
         most = longest - shortest + max_new_tokens
         tokens = generate(model, tokens, most, temperature, eos=eos, known=known, **sampling)
         for i, ids in zip(some, tokens.tolist()):
-            said = ids[len(prompts[i]) : len(prompts[i]) + max_new_tokens]
-            texts[i] = tokenizer.decode(said[: said.index(eos)] if eos in said else said)
+            answer = ids[len(prompts[i]) : len(prompts[i]) + max_new_tokens]
+            if eos in answer:
+                answer = answer[: answer.index(eos)]
+            texts[i] = tokenizer.decode(answer)
     return texts
 
 
@@ -654,7 +1270,7 @@ def measure_answers(model, tokenizer, problems):
     there are several kinds {"accuracy_by_family", "accuracy_by_problem"}, a family and its steps.
     """
     right = answers_right(model, tokenizer, problems)
-    found = dict(accuracy=statistics.mean(right), answers="".join(f"{r:.0f}" for r in right))
+    measured = dict(accuracy=statistics.mean(right), answers=[int(r) for r in right])
     families = [str(problem.get("family", "other")) for problem in problems]
     lengths = [f"{family} {p.get('steps', 'other')}" for family, p in zip(families, problems)]
     for key, kinds in (("accuracy_by_family", families), ("accuracy_by_problem", lengths)):
@@ -662,21 +1278,371 @@ def measure_answers(model, tokenizer, problems):
         for kind, correct in zip(kinds, right):
             groups.setdefault(kind, []).append(correct)
         if len(groups) > 1:
-            found[key] = {kind: statistics.mean(groups[kind]) for kind in sorted(groups)}
-    return found
+            measured[key] = {kind: statistics.mean(groups[kind]) for kind in sorted(groups)}
+    return measured
 
 
-# ---------- 6. training ----------
+# ---------- 6. checkpoints: whole or not there, damage noticed, the one before kept ----------
+
+# A run's folder:
+#     config.json          the settings, the command, the versions, the data's fingerprint
+#     log.jsonl            a line for each evaluation
+#     model.safetensors    the newest weights, for load()
+#     state.pt             the same weights with all that --resume needs, and
+#     state.previous.pt    the one before, if state.pt should be damaged
+#     tokenizer/           as transformers writes it
+STATES = ("state.pt", "state.previous.pt")
+
+# what may change when a run goes on: where it is kept and computed, not what it computes
+PLACES = ("out_dir", "name", "device", "precision", "fsdp", "grad_checkpoint")
+
+
+def path_inside(folder, name):
+    """The path of a file in a run's folder; ValueError for a link that leads out of it: a folder
+    that was given to us is not to make us read or write elsewhere."""
+    path, here = os.path.join(folder, name), os.path.realpath(folder)
+    if os.path.commonpath((here, os.path.realpath(path))) != here:
+        raise ValueError(f"{path} is a link that leads out of the run's folder")
+    return path
+
+
+def write(path, save_to, previous=None):
+    """Call save_to(file) on a temporary file and move it to `path`: it is whole or not there. What
+    was there before goes to the path `previous`, if one is given."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "wb") as f:
+            save_to(f)
+            f.flush()
+            os.fsync(f.fileno())  # or a power cut could leave the new name on empty blocks
+        if previous and os.path.exists(path):
+            os.replace(path, previous)
+        os.replace(temporary, path)
+    except (OSError, RuntimeError) as error:  # torch.save hides a full disk in a RuntimeError
+        cause = error if isinstance(error, OSError) else error.__context__
+        if isinstance(cause, OSError):
+            raise OSError(cause.errno, cause.strerror, path) from None
+        raise
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(temporary)
+
+
+def all_finite(weights):
+    """Whether no number in {name: tensor} is infinite or NaN."""
+    return all(bool(weight.isfinite().all()) for weight in weights.values())
+
+
+def weights_checksum(weights):
+    """A number, as text, of the names and bytes of {name: tensor}."""
+    crc = 0
+    for name in sorted(weights):
+        flat = weights[name].detach().cpu().contiguous().reshape(-1)
+        crc = zlib.crc32(name.encode(), crc)
+        crc = zlib.crc32(flat.view(torch.uint8).numpy(), crc)
+    return str(crc)
+
+
+def folder_checksums(folder):
+    """{name: number} of the files in a folder; ValueError if one of them cannot be read."""
+    checksums = {}
+    with one_line_errors(folder, "cannot be read"):
+        for name in sorted(os.listdir(folder)):
+            with open(regular_file(path_inside(folder, name)), "rb") as f:
+                checksums[name] = zlib.crc32(f.read())
+    return checksums
+
+
+def check_tokenizer(run_dir, saved):
+    """ValueError unless each file of the tokenizer's folder that is in `saved`, {name: number}, is
+    as it was. What else lies there, a .DS_Store say, does no harm."""
+    folder = path_inside(run_dir, "tokenizer")
+    there = folder_checksums(folder)
+    changed = [name for name, number in saved.items() if there.get(name) != number]
+    if changed:
+        what_is = "is changed or damaged" if changed[0] in there else "is gone"
+        raise ValueError(f"{folder} is not what the run was trained with: {changed[0]} {what_is}")
+
+
+def without_home(text):
+    """The text with ~ for the user's home folder, whose name is nobody else's business."""
+    home = os.path.expanduser("~")
+    if len(home) < 3:  # "/": there is no home
+        return text
+    for spelled in (home.replace("\\", "\\\\"), home):  # in JSON a backslash is doubled
+        text = re.sub(rf"(?<![\w/.~-]){re.escape(spelled)}(?=[/\\\s'\",:]|$)", "~", text)
+    return text
+
+
+def from_json(value):
+    """Settings as config.json keeps them → as configs have them: tuples, ~ as the home folder."""
+    if isinstance(value, dict):
+        return {key: from_json(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return tuple(from_json(part) for part in value)
+    if isinstance(value, str) and (value == "~" or value[:2] in ("~/", "~\\")):
+        return os.path.expanduser(value)
+    return value
+
+
+def settings(m, t):
+    """All settings as config.json keeps them: {"model": {name: value}, "train": {name: value}}."""
+    both = dict(model=dataclasses.asdict(m), train=dataclasses.asdict(t))
+    return json.loads(without_home(json.dumps(both)))
+
+
+def different_settings(one, other):
+    """["name: value, value", …] of what differs between two settings(), but for PLACES."""
+    differing = []
+    for part in ("model", "train"):
+        for name in sorted(one[part].keys() | other[part].keys()):
+            values = [each[part].get(name, "unknown") for each in (one, other)]
+            if values[0] != values[1] and name not in PLACES:
+                differing.append(f"{name}: {values[0]!r:.60}, {values[1]!r:.60}")
+    return differing
+
+
+def read_settings(run_dir):
+    """The settings() in the config.json of a run's folder; ValueError if it has none."""
+    path = path_inside(run_dir, "config.json")
+    with one_line_errors(path, "is not the configuration of a run"):
+        with open(regular_file(path), encoding="utf-8") as f:
+            saved = json.load(f)
+        return dict(model=dict(saved["model"]), train=dict(saved["train"]))
+
+
+def make_config(kind, saved, path):
+    """A ModelConfig or TrainConfig of settings that were saved. Those that were saved are taken,
+    whatever the defaults are by now; one that this code no longer has can have no effect here."""
+    known = {f.name for f in dataclasses.fields(kind)}
+    with one_line_errors(path, "is not the configuration of a run"):
+        return kind(**from_json({k: v for k, v in saved.items() if k in known})).validate()
+
+
+def read_config(run_dir):
+    """(ModelConfig, TrainConfig) of a run folder; ValueError if it is none."""
+    saved, path = read_settings(run_dir), os.path.join(run_dir, "config.json")
+    m = make_config(ModelConfig, saved["model"], path)
+    return m, make_config(TrainConfig, saved["train"], path)
+
+
+def check_new(folder):
+    """Raise ValueError for a folder in which a new run would replace something."""
+    names = [f.name for f in os.scandir(folder) if not f.is_dir()] if os.path.isdir(folder) else []
+    if "config.json" in names:
+        go_on = f"or go on with --resume {shlex.quote(folder)} if it was stopped"
+        raise ValueError(f"{folder} exists; give another --name, {go_on}")
+    own = r".+\.\d+\.tmp|\.lock|tokenizer|stdout\.txt"  # before a run's first step, or a grid's
+    if others := [n for n in names if not re.fullmatch(own, n)]:
+        raise ValueError(f"{folder} has files of no run: {min(others)}; give another --name")
+
+
+def locked(folder):
+    """A context that keeps a run's folder to this process, until it ends, however it ends. What a
+    process that was killed had half written there goes."""
+    import filelock
+
+    try:
+        lock = filelock.FileLock(path_inside(folder, ".lock"), timeout=0).acquire()
+    except filelock.Timeout:
+        taken = f"{folder} is being trained by another process"
+        raise ValueError(f"{taken}; wait for it, or give another --name") from None
+    for name in os.listdir(folder):
+        if re.fullmatch(r".+\.\d+\.tmp", name):
+            os.remove(os.path.join(folder, name))
+    return lock
+
+
+def provenance(device):
+    """What is needed to make a figure again: versions, device, commit (+ if changed since)."""
+    versions = {name: importlib.metadata.version(name) for name in ("torch", "transformers")}
+    versions["python"] = platform.python_version()
+    name = f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
+    if device.type == "cuda":
+        name = f"{torch.cuda.device_count()} x {torch.cuda.get_device_name()}, {name}"
+    git, commit = ["git", "describe", "--always", "--dirty=+", "--abbrev=40"], None
+    with contextlib.suppress(OSError):  # no git here
+        here = os.path.dirname(os.path.abspath(__file__))
+        done = subprocess.run(git, cwd=here, capture_output=True, text=True)
+        commit = done.stdout.strip() or None
+    return dict(versions=versions, device=name, commit=commit)
+
+
+def begin_folder(folder, identity, tokenizer, command, device):
+    """Write what a run's folder says of it before its first step; `identity` as save() has it."""
+    check_new(folder)
+    if tokenizer:  # before config.json, which says that all is there
+        save_tokenizer(folder, tokenizer)
+    about = identity["settings"] | dict(command=command, fingerprint=identity["fingerprint"])
+    about |= provenance(device)
+    text = without_home(json.dumps(about, indent=1)).encode()
+    write(os.path.join(folder, "config.json"), lambda f: f.write(text))
+
+
+def save_tokenizer(folder, tokenizer):
+    """Write a tokenizer to a run's folder → the checksums of its files, {name: number}."""
+    path = path_inside(folder, "tokenizer")
+    if os.path.isdir(path):
+        folder_checksums(path)  # an error if anything in it leads elsewhere
+    tokenizer.save_pretrained(path)
+    return folder_checksums(path)
+
+
+def json_line(row):
+    """A row of the log as a line of JSON that every reader takes: null for what is no number."""
+
+    def number_or_null(value):
+        if isinstance(value, dict):
+            return {key: number_or_null(part) for key, part in value.items()}
+        if isinstance(value, float) and not math.isfinite(value):
+            return None
+        return value
+
+    return json.dumps(number_or_null(row), allow_nan=False) + "\n"
+
+
+def write_log(folder, log):
+    """Write the rows of a run's log, one a line."""
+    lines = [json_line(row).encode() for row in log]
+    write(os.path.join(folder, "log.jsonl"), lambda f: f.writelines(lines))
+
+
+def save(folder, state, identity, tokenizer=None):
+    """Write a checkpoint: the `state` of a run after a step, and what it belongs to, `identity`:
+    {"settings": settings(), "fingerprint": that of the data}.
+
+    The weights go first and the state, which is all that a resume reads, last: so it cannot be torn
+    in two. The checksums are of bytes that are stored, not of anything that this code adds.
+    """
+    from safetensors.torch import save as as_bytes
+
+    files = {}
+    if tokenizer:
+        here = os.path.isdir(os.path.join(folder, "tokenizer"))
+        files = here and folder_checksums(path_inside(folder, "tokenizer"))
+        files = files or save_tokenizer(folder, tokenizer)  # somebody may have taken it away
+    weights = {name: weight.detach().cpu() for name, weight in state["model"].items()}
+    about = dict(crc32=weights_checksum(weights), tokenizer=json.dumps(files))
+    about["model"] = json.dumps(identity["settings"]["model"])
+    newest, previous = (os.path.join(folder, name) for name in STATES)
+    write(os.path.join(folder, "model.safetensors"), lambda f: f.write(as_bytes(weights, about)))
+    whole = state | identity | dict(tokenizer=files)
+    write(newest, lambda f: torch.save(whole, f), previous)
+
+
+def read_state(path):
+    """What save() wrote to `path`, nothing in it executed; ValueError if a bit of it has changed:
+    the file is a zip archive, whose checksums PyTorch writes but does not look at."""
+    with one_line_errors(path, "is not a checkpoint to resume from"):
+        with zipfile.ZipFile(regular_file(path)) as f:
+            if damaged := f.testzip():
+                raise ValueError(f"{damaged} in it is damaged")
+            state = torch.load(path, map_location="cpu", weights_only=True)
+        if not all_finite(state["model"]):
+            raise ValueError("it holds infinite or NaN weights")
+        return state
+
+
+def newest_state(folder, restore, say=print, put_aside=True):
+    """Give restore() the newest checkpoint of a run's folder that is whole → that state; None if
+    the run was stopped before its first one. What is damaged is told to say() and put aside, or the
+    next save would keep it as the one before. ValueError where none can be used."""
+    there = [name for name in STATES if os.path.lexists(os.path.join(folder, name))]
+    if not there:
+        return None
+    if there == [STATES[1]]:
+        gone = os.path.join(folder, STATES[0])
+        say(f"{gone} is gone; so the run goes on from the one before it")
+    for name in there:
+        path = path_inside(folder, name)
+        try:
+            state = read_state(path)
+            with one_line_errors(path, "is not a checkpoint to resume from"):
+                restore(state)
+            return state
+        except ValueError as error:
+            if name == there[-1]:
+                raise
+            say(f"{error}; so the run goes on from the checkpoint before it")
+            if put_aside:
+                os.replace(path, f"{path}.damaged")
+
+
+def check_same_run(folder, state, identity):
+    """ValueError where a checkpoint is of other settings, data or another tokenizer."""
+    if state["fingerprint"] != identity["fingerprint"]:
+        raise ValueError(f"the data of {folder} is not what its checkpoint was trained on")
+    if differing := different_settings(identity["settings"], state["settings"]):
+        where = os.path.join(folder, "config.json")
+        listed = "; ".join(differing)
+        raise ValueError(f"{where} has other settings than its checkpoint: {listed:.300}")
+    if os.path.isdir(os.path.join(folder, "tokenizer")):  # if it is gone, save() writes it again
+        check_tokenizer(folder, state["tokenizer"])
+
+
+def saved_tokenizer(run_dir):
+    """The tokenizer of a run folder; None where it has none, as the depth tasks'."""
+    folder = os.path.join(run_dir, "tokenizer")
+    if not os.path.isdir(folder):
+        return None
+    folder_checksums(path_inside(run_dir, "tokenizer"))  # an error if anything leads out of it
+    return load_tokenizer(folder)
+
+
+def read_weights(path, n):
+    """The n weights in a file that save() wrote, {name: tensor}, and what else it says, {name:
+    text}; ValueError if they are others, or damaged."""
+    from safetensors import safe_open
+
+    with safe_open(regular_file(path), "pt") as f:
+        weights, about = {name: f.get_tensor(name) for name in f.keys()}, f.metadata() or {}
+    there = sum(weight.numel() for weight in weights.values())
+    if there != n:
+        raise ValueError(f"size mismatch, {there:,} weights for {n:,} parameters")
+    crc = weights_checksum(weights)
+    if about.get("crc32", crc) != crc:  # there is none if another program wrote them
+        raise ValueError("it is damaged")
+    if not all_finite(weights):
+        raise ValueError("it holds infinite or NaN weights")
+    return weights, about
+
+
+def load(run_dir):
+    """(model, tokenizer) of a run folder, on the CPU, in eval mode, the tokenizer None for a task;
+    ValueError if it is broken. Of the settings only the model's are needed."""
+    saved = read_settings(run_dir)["model"]
+    m = make_config(ModelConfig, saved, os.path.join(run_dir, "config.json"))
+    path = path_inside(run_dir, "model.safetensors")
+    with one_line_errors(path, "is not a checkpoint of this model"):
+        # counted before memory is taken for what a damaged config.json describes
+        weights, about = read_weights(path, parameters(m)["total"])
+        if "model" in about and json.loads(about["model"]) != saved:
+            raise ValueError("config.json is not what it was trained with")
+        model = GPT(m).eval()
+        model.load_state_dict(weights)
+        if not model(torch.arange(min(m.vocab_size, m.block_size, 64))[None]).isfinite().all():
+            raise ValueError("it has diverged: its logits are infinite or NaN")
+    tokenizer = saved_tokenizer(run_dir)
+    if tokenizer:
+        if "tokenizer" in about:
+            check_tokenizer(run_dir, json.loads(about["tokenizer"]))
+        model.n_words = len(tokenizer)
+    return model, tokenizer
+
+
+# ---------- 7. training ----------
 
 
 def lr_at(step, config):
     """Learning rate of the 0-based step: a line from 0 to the peak, half a cosine to the floor.
     A pure function, so skipped steps and resumed runs change nothing."""
     warmup = config.warmup_steps
-    if warmup < 1:
+    if warmup < 1:  # a share of all steps
         warmup = min(round(warmup * config.steps), config.steps - 1)
+    # 1. the rise: the first step has rate 0, as in the published log
     if step < warmup:
         return config.lr * step / warmup
+    # 2. the fall
     floor = config.lr * config.lr_floor
     done = (step - warmup) / (config.steps - warmup)
     return floor + 0.5 * (1 + math.cos(math.pi * done)) * (config.lr - floor)
@@ -694,15 +1660,60 @@ def complete_configs(m, t, data):
     t = dataclasses.replace(t, sizes=data.sizes)
     m = dataclasses.replace(m, vocab_size=m.vocab_size or data.n_words)
     if data.n_words > m.vocab_size:
-        what = f"vocab_size {m.vocab_size} is less than the data's {data.n_words} words"
-        raise ValueError(f"{what}; give at least that, or 0")
+        too_few = f"vocab_size {m.vocab_size} is less than the data's {data.n_words} words"
+        raise ValueError(f"{too_few}; give at least that, or 0")
     return m, t
+
+
+def run_name(preset, changes):
+    """A run's folder from the preset and whatever was changed, so that no two runs meet, and the
+    same run of two grids does. Cut if it is too long for a file system, with a checksum of all."""
+    parts = [preset]
+    for f in (*dataclasses.fields(ModelConfig), *dataclasses.fields(TrainConfig)):
+        if f.name in changes and f.name not in ("out_dir", "name", "device"):
+            value = changes[f.name]
+            if isinstance(value, (tuple, list)):
+                value = "+".join(str(part) for part in value)
+            parts.append(f"{f.name}-{value}")
+    names = []
+    for part in parts:
+        safe = "".join(c if c.isalnum() or c in "-_.+" else "-" for c in part)
+        names.append(safe.strip("-"))
+    name = "_".join(names)
+    most = 200  # bytes: most file systems end at 255
+    if len(name.encode()) <= most:
+        return name
+    checksum = f"-{zlib.crc32(name.encode()):08x}"
+    kept = name.encode()[: most - len(checksum)].decode(errors="ignore")  # no half character
+    return kept + checksum
+
+
+def name_of(m, t):
+    """run_name() of settings that say neither preset nor name: the preset that they are nearest to,
+    and what differs from it."""
+    values = dataclasses.asdict(m) | dataclasses.asdict(t)
+    defaults = dataclasses.asdict(ModelConfig()) | dataclasses.asdict(TrainConfig())
+    differing = {}
+    for preset, changes in PRESETS.items():
+        own = defaults | changes
+        differing[preset] = {k: v for k, v in values.items() if v != own[k]}
+    preset = min(differing, key=lambda name: len(differing[name]))
+    return run_name(preset, differing[preset])
+
+
+def processes():
+    """(rank, world): which process of how many this is, as torchrun says."""
+    return int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
 
 
 def pick_device(name):
     """`device` of a TrainConfig → torch.device; ValueError if it is not there or does not run."""
     there = dict(cuda=torch.cuda.is_available(), mps=torch.backends.mps.is_available(), cpu=True)
+    several = processes()[1] > 1
+    if name == "mps" and several:  # gloo, by which its processes would talk, knows no MPS
+        raise ValueError("device mps does not work under torchrun; use --device cpu")
     if name == "auto":
+        there["mps"] = there["mps"] and not several
         name = next(kind for kind, found in there.items() if found)
     if not there[name]:
         raise ValueError(f"device {name} was asked for but PyTorch finds none; use --device cpu")
@@ -725,17 +1736,36 @@ def pick_precision(name, device):
     # is_bf16_supported() says yes on a T4, which only emulates it
     if name == "bf16" and device.type == "cuda" and torch.cuda.get_device_capability() < (8, 0):
         raise ValueError("precision bf16 needs an Ampere GPU or newer; use --precision fp16")
+    if name != "fp32" and device.type == "mps":  # attention in half precision has seen later tokens
+        raise ValueError(f"precision {name} is wrong on Apple's GPUs; use --precision fp32")
     return dict(fp32=None, fp16=torch.float16, bf16=torch.bfloat16)[name]
 
 
-def parallel(model, device, say=print, fsdp=False):
+def describe_device(t):
+    """Where a TrainConfig trains, in which precision, and why: a line."""
+    device = pick_device(t.device)
+    half, why = pick_precision(t.precision, device), f"{t.precision}, as asked"
+    if t.precision == "auto":
+        why = f"{'fp16' if half else 'fp32'}, the default on {device.type}"
+    return f"device {provenance(device)['device']}; {why}"
+
+
+def connect(device):
+    """Let the processes of torchrun, each with its device, find one another."""
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    if not torch.distributed.is_initialized():
+        torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+
+
+def parallel(model, device, say=print, shard=None):
     """The model itself, or wrapped for several GPUs or the processes of torchrun."""
     world, gpus = processes()[1], torch.cuda.device_count()
     if world > 1:
         connect(device)
-        if fsdp:
+        if shard:
             say(f"Each of {world} processes keeps a part of every weight")
-            return shard_model(model, model.blocks, device)
+            return shard.wrap(model, device)
         say(f"Wrapping model with DistributedDataParallel over {world} processes")
         return nn.parallel.DistributedDataParallel(model)
     if device.type == "cuda" and gpus > 1:
@@ -753,43 +1783,28 @@ def make_optimizer(model, config):
     return torch.optim.AdamW(groups, config.lr, betas, weight_decay=decay, fused=True)
 
 
+def seed_step(seed, step, rank):
+    """Let all that a step draws be a function of (seed, step, rank), and of the GPU where
+    DataParallel uses several: so a resumed run draws what it would have drawn, and nothing random
+    has to be stored."""
+    torch.manual_seed(generator(seed, step, rank).initial_seed())
+    if processes()[1] == 1:
+        for gpu in range(1, torch.cuda.device_count()):  # else all shards drop the same elements
+            with torch.cuda.device(gpu):
+                torch.cuda.manual_seed(generator(seed, step, rank, gpu).initial_seed())
+
+
 def by_length(tokens, targets, n):
-    """(tokens, targets), each (B, T), in parts of n sequences that are about as long, each part cut
-    behind its last target: what follows cannot change a causal model's loss."""
-    ends = (targets != -100).flip(1).int().argmax(1)  # (B,), places after the last target, or 0
+    """(tokens (B, T), targets (B, T) or (B, loops, T)) in parts of n sequences that are about as
+    long, each part cut behind its last target: what follows cannot change a causal model's loss."""
+    has_target = targets != -100
+    if has_target.dim() == 3:
+        has_target = has_target.any(1)
+    ends = has_target.flip(1).int().argmax(1)  # (B,), places after the last target, or 0
     order = ends.argsort(descending=True, stable=True)
     for rows in order.split(n):
-        length = targets.size(1) - int(ends[rows].min())
-        yield tokens[rows, :length], targets[rows, :length]
-
-
-def train_step(wrapped, optimizer, scaler, tokens, targets, lr, config):
-    """One optimizer step on tokens and targets (grad_accum * batch_size, T) → this process's share
-    of the mean loss, and whether the step was skipped for an infinite or NaN gradient."""
-    rank, world = processes()
-    device, loss = next(wrapped.parameters()).device, 0.0
-    # loss sums are divided by the count of the whole step, which every process can see: so
-    # accumulation, DataParallel's uneven shards and processes all give the full batch's gradient
-    n_targets = max(1, int((targets != -100).sum()))
-    for group in optimizer.param_groups:
-        group["lr"] = lr
-    optimizer.zero_grad(set_to_none=True)
-    parts = list(by_length(tokens, targets, config.batch_size))
-    for i, (x, y) in enumerate(parts):
-        x, y = x[rank::world].to(device), y[rank::world].to(device)
-        # DistributedDataParallel asks for this: gradients are added up once, with the last part
-        wrapped.require_backward_grad_sync = i + 1 == len(parts)
-        loss_sum, _ = wrapped(x, y)  # (B,), gathered from all GPUs
-        share = loss_sum.sum() / n_targets
-        scaler.scale(share * world).backward()  # DistributedDataParallel averages: hence `world`
-        loss += share.item()
-    scaler.unscale_(optimizer)  # before clipping, which is about the true gradient
-    norm = nn.utils.clip_grad_norm_(wrapped.parameters(), config.grad_clip)
-    skipped = not norm.isfinite()
-    if not skipped:
-        scaler.step(optimizer)
-    scaler.update()  # in FP16 it halves the loss scale after an infinite gradient
-    return loss, skipped
+        length = tokens.size(1) - int(ends[rows].min())
+        yield tokens[rows, :length], targets[rows, ..., :length]
 
 
 @in_eval_mode
@@ -797,8 +1812,8 @@ def mean_loss(model, part, n_blocks, batch_size):
     """Mean loss per token, without dropout, of the first n_blocks of (tokens, targets)."""
     device = next(model.parameters()).device
     some = (torch.as_tensor(each[:n_blocks]).long() for each in part)
-    found = [model(x.to(device), y.to(device)) for x, y in by_length(*some, batch_size)]
-    sums, counts = (torch.cat(each).cpu().double() for each in zip(*found))
+    losses = [model(x.to(device), y.to(device)) for x, y in by_length(*some, batch_size)]
+    sums, counts = (torch.cat(each).cpu().double() for each in zip(*losses))
     return (sums.sum() / counts.sum().clamp(min=1)).item()
 
 
@@ -810,182 +1825,44 @@ def train_loss_eval(model, data, n_blocks, batch_size):
     return mean_loss(model, part, n_blocks, batch_size)
 
 
-def read_config(run_dir):
-    """(ModelConfig, TrainConfig) of a run folder; ValueError if it is none."""
-    path = inside(run_dir, "config.json")
-    with blame(path, "is not the configuration of a run"):
-        with open(regular(path), encoding="utf-8") as f:
-            saved = from_json(json.load(f))
-        return ModelConfig(**saved["model"]).validate(), TrainConfig(**saved["train"]).validate()
+def check_same_step(step, device, folder):
+    """Raise ValueError if the processes would go on from different steps: each of them reads the
+    run's folder for itself, and another machine may have an older copy of it, or none."""
+    if not torch.distributed.is_initialized():
+        return
+    ends = torch.tensor([step, -step], device=device)
+    torch.distributed.all_reduce(ends, torch.distributed.ReduceOp.MAX)
+    last, first = ends[0].item(), -ends[1].item()
+    if first != last:
+        apart = f"{folder} is at step {first} for one process and at step {last} for another"
+        raise ValueError(f"{apart}; let all machines share the folder, or copy it to each of them")
 
 
-def saved_tokenizer(run_dir, checked=None):
-    """The tokenizer of a run folder; None where it has none, as the depth tasks'. ValueError if
-    its files are not those of the folder_checksum() `checked`, if given."""
-    folder = os.path.join(run_dir, "tokenizer")
-    if not os.path.isdir(folder):
-        return None
-    found = folder_checksum(inside(run_dir, "tokenizer"))
-    if checked and found != checked:
-        raise ValueError(f"{folder} cannot be read: a file in it is damaged")
-    return load_tokenizer(folder)
+HANG_UP = getattr(signal, "SIGHUP", None)  # Windows has none; terminals send it twice
 
 
-def load(run_dir):
-    """(model, tokenizer) of a run folder, on the CPU, in eval mode, the tokenizer None for a task;
-    ValueError if it is broken."""
-    m, t = read_config(run_dir)
-    path = inside(run_dir, "model.safetensors")
-    with blame(path, "is not a checkpoint of this model"):
-        # before memory is taken for what a damaged config.json describes
-        weights, about = whole_weights(path, settings(m, t), parameters(m)["total"])
-        model = GPT(m).eval()
-        model.load_state_dict(weights)
-        if not model(torch.arange(min(m.vocab_size, m.block_size, 64))[None]).isfinite().all():
-            raise ValueError("it has diverged: what it says is infinite or NaN")
-    tokenizer = saved_tokenizer(run_dir, about.get("tokenizer"))
-    if tokenizer:
-        model.n_words = len(tokenizer)
-    return model, tokenizer
+@contextlib.contextmanager
+def noted_signals(twice=False):
+    """While active, Ctrl-C, SIGTERM and SIGHUP are only noted, in the list that it gives, so that
+    no step is cut in two; with `twice` a second Ctrl-C does not wait. What this process ignores,
+    as under nohup, it goes on ignoring."""
+    noted, before = [], {}
 
+    def note(number, frame):
+        if twice and noted and number == signal.SIGINT:  # torchrun adds a SIGTERM to a Ctrl-C
+            raise KeyboardInterrupt
+        if not noted or number != HANG_UP:
+            noted.append(number)
 
-class Diverged(RuntimeError):
-    """Gradients or weights became infinite or NaN; the message says what to change."""
-
-
-GENTLER = "lower --lr or raise --warmup_steps"
-MOST_SKIPPED = 25  # in a row: GradScaler starts at 2^16, so after 16 halvings it is not the cause
-
-
-class Run:
-    """A training run: what its steps need, what a checkpoint keeps of it, what train() returns.
-
-    dir, model, tokenizer (None for a task); log, the rows of log.jsonl; finished. How its folder is
-    written and read again: RunFolder in minidepth_files.py
-    """
-
-    def __init__(self, m, t, data, folder, say):
-        self.t, self.data, self.dir, self.log = t, data, folder, []
-        self.tokenizer, self.folder = data.tokenizer, RunFolder(folder, m, t, data)
-        self.device = pick_device(t.device)
-        # of several processes the first one evaluates and writes; with --fsdp it needs the others
-        self.first = processes()[0] == 0
-        self.takes_part = self.first or t.fsdp
-        half = pick_precision(t.precision, self.device)
-        torch.manual_seed(t.seed)
-        self.model = GPT(m)
-        self.model.n_words, self.model.half = data.n_words, half
-        if t.compile:  # blocks are alike: what is compiled for the first one serves all
-            self.model.compiled = [torch.compile(block) for block in self.model.blocks]
-        self.model.checkpointed = t.grad_checkpoint
-        self.wrapped = parallel(self.model.to(self.device).train(), self.device, say, t.fsdp)
-        self.optimizer = make_optimizer(self.model, t)
-        # multiplies the loss, so that gradients below fp16's smallest number are not lost
-        self.scaler = torch.amp.GradScaler(self.device.type, enabled=half == torch.float16)
-        self.now = dict(step=0, skipped=0, in_a_row=0)
-        self.began, self.busy, self.tokens = time.perf_counter(), 0.0, 0
-
-    @property
-    def finished(self):
-        return self.now["step"] >= self.t.steps
-
-    def start(self, resume, command, say):
-        """Begin the run's folder, or go on from what it holds; ValueError if that is all done."""
-        if resume and os.path.exists(self.folder.file("config.json")):
-            self.folder.restore(self.take, say)
-        elif self.first:
-            self.folder.begin(command, self.device)
-        check_same_step(self.now["step"], self.device, self.dir)
-        if self.finished:
-            if self.first:  # it lacks a line if the run died after its last checkpoint
-                self.folder.write_log(self.log)
-            steps = self.t.steps
-            raise ValueError(f"{self.dir} is finished: {steps} of {steps} steps are done")
-
-    def last_words(self):
-        """What is said of the run when its training ends, for now or for good."""
-        if not self.finished:
-            go_on = f"go on with: python train.py --resume {shlex.quote(self.dir)}"
-            return f"Stopped after step {self.now['step']}; {go_on}"
-        loss, seconds = self.log[-1]["train_loss"], self.log[-1]["seconds"]
-        return f"Done. Final train loss: {loss:.4f} | total time {seconds:.0f}s"
-
-    def save(self):
-        """Keep what the run is after a step. All processes call this alike: with --fsdp each has a
-        part of every weight; the first one writes."""
-        self.now["seconds"] = time.perf_counter() - self.began
-        state = dict(now=self.now, log=self.log, data=self.data.state)
-        state |= dict(model=unshard(self.model.state_dict()), scaler=self.scaler.state_dict())
-        state["optimizer"] = unshard(self.optimizer.state_dict())
-        if not self.first:
-            return
-        if not all_finite(state["model"]):
-            raise Diverged(f"weights are infinite or NaN after step {self.now['step']}; {GENTLER}")
-        self.folder.save(state)
-
-    def take(self, state):
-        """Be the run that save() kept; any error where the state is of another model."""
-        self.model.load_state_dict(shard_like(state["model"], self.model.state_dict()))
-        own = [p for group in self.optimizer.param_groups for p in group["params"]]
-        moments = shard_like(state["optimizer"]["state"], dict(enumerate(own)))
-        self.optimizer.load_state_dict(state["optimizer"] | dict(state=moments))
-        if state["scaler"]:  # empty after fp32, which may go on in fp16
-            self.scaler.load_state_dict(state["scaler"])
-        self.now, self.log, self.data.state = state["now"], state["log"], state["data"]
-        self.began -= self.now["seconds"]
-
-    def step(self, tokens, targets, lr):
-        """train_step(), timed and counted → the loss; Diverged after too many without an update."""
-        now, began = self.now, time.perf_counter()
-        parts = self.wrapped, self.optimizer, self.scaler
-        loss, skipped = train_step(*parts, tokens, targets, lr, self.t)
-        self.busy += time.perf_counter() - began
-        self.tokens += tokens.numel()
-        now["step"] += 1
-        now["skipped"] += skipped
-        now["in_a_row"] = now["in_a_row"] + 1 if skipped else 0
-        if now["in_a_row"] >= MOST_SKIPPED:
-            what = f"infinite or NaN for {MOST_SKIPPED} steps, up to step {now['step']}"
-            advice = GENTLER + (", or use --precision fp32" if self.model.half else "")
-            if self.takes_part and all_finite(unshard(self.model.state_dict())):
-                self.save_before(MOST_SKIPPED)
-                advice += f"; {self.dir} holds the last good state, of step {now['step']}"
-            raise Diverged(f"the gradient was {what}; {advice}")
-        return loss
-
-    def save_before(self, n):
-        """Save what the run was, but for the loss scale, before its last n steps, all skipped."""
-        self.now |= dict(step=self.now["step"] - n, skipped=self.now["skipped"] - n, in_a_row=0)
-        self.log = [row for row in self.log if row["step"] <= self.now["step"]]
-        self.save()
-
-    def evaluate(self, lr, loss):
-        """Add to the log what is known after a step that had this rate and this loss."""
-        t, data, model, step = self.t, self.data, self.model, self.now["step"]
-        how_much = t.eval_blocks, t.batch_size
-        row = dict(step=step, epoch=1, lr=lr, train_loss=loss)
-        if not data.fresh:
-            row["epoch"] = (step - 1) * t.batch_size * t.grad_accum // len(data.train[0]) + 1
-        row["val_loss"] = mean_loss(model, data.val, *how_much)
-        if step == t.steps and not math.isfinite(row["val_loss"]):  # what was saved before stays
-            raise Diverged(f"the loss is infinite or NaN at the last step, {step}; {GENTLER}")
-        if data.val_by_source:
-            parts = data.val_by_source.items()
-            row["val_loss_by_source"] = {k: mean_loss(model, part, *how_much) for k, part in parts}
-        row |= data.measure(model)
-        n_asked = t.eval_problems if step == t.steps else t.watch_problems
-        if problems := data.problems[:n_asked]:
-            row |= measure_answers(model, self.tokenizer, problems)
-        if step == t.steps:
-            row["train_loss_eval"] = train_loss_eval(model, data, *how_much)
-            for key in ("guess", "shortcut"):  # what the accuracy is to be compared with
-                if key in data.facts:
-                    row[key] = data.facts[key]
-        row["seconds"] = round(time.perf_counter() - self.began, 2)
-        row["skipped_steps"] = self.now["skipped"]
-        row["tokens_per_second"] = round(self.tokens / self.busy)
-        self.busy, self.tokens = 0.0, 0  # seconds of training and tokens, up to the next row
-        self.log.append(row)
+    if threading.current_thread() is threading.main_thread():  # no other may
+        for number in (signal.SIGINT, signal.SIGTERM, HANG_UP):
+            if number and signal.getsignal(number) != signal.SIG_IGN:
+                before[number] = signal.signal(number, note)
+    try:
+        yield noted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
 
 
 def log_line(row, config):
@@ -998,16 +1875,36 @@ def log_line(row, config):
     return line
 
 
+class Diverged(RuntimeError):
+    """Gradients or weights became infinite or NaN; the message says what to change."""
+
+
+GENTLER = "lower --lr or raise --warmup_steps"
+MOST_SKIPPED = 25  # in a row: GradScaler starts at 2^16, so after 16 halvings it is not the cause
+
+
+@dataclass
+class Run:
+    """What train() returns."""
+
+    dir: str  # the run's folder
+    model: GPT  # in eval mode
+    tokenizer: object  # None for a task
+    log: list  # the rows of log.jsonl
+    finished: bool  # whether all steps are done
+
+
 def train(
-    model_config, train_config, data=None, resume=False, command=None, stop=lambda: False,
-    quiet=False,
+    model_config, train_config, data=None, resume=False, command=None, stop=None, quiet=False,
+    shard=None,
 ):  # fmt: skip
     """Train one model and write its run folder → Run.
 
     `data`, from load_data(), is loaded if not given. `resume` goes on from the checkpoint, on the
     CPU to the same losses, bit for bit, as if it had never stopped. stop() is asked after each
     step; if true the run is saved and returned. `quiet` prints nothing and trains in a temporary
-    folder, which goes when the Run does. Under torchrun every process calls this alike.
+    folder, which goes when the Run does. Under torchrun every process calls this alike; `shard`,
+    the laboratory's fsdp, then lets each keep a part of every weight.
     ValueError for settings that cannot work, a folder that exists, is finished or is trained in by
     another process; Diverged if gradients stay infinite, or the loss is so in the end.
     """
@@ -1015,51 +1912,207 @@ def train(
 
     m, t = model_config.validate(), train_config.validate()
     rank, world = processes()
-    silent = quiet or rank > 0
+    first = rank == 0  # of several processes this one evaluates, speaks and writes
+    silent = quiet or not first
     say = (lambda line: None) if silent else tqdm.write  # a print that spares the progress bar
-    check_share(t.batch_size)
+    if t.batch_size % world:
+        uneven = f"batch_size {t.batch_size} does not divide among {world} processes"
+        raise ValueError(f"{uneven}; give a multiple of {world}")
+    if t.fsdp and not shard and world > 1:
+        raise ValueError("fsdp is the laboratory's: give shard=minidepth_lab.fsdp to train()")
     if quiet:
-        temporary = tempfile.TemporaryDirectory()  # gone with the Run, or if none comes of it
+        temporary = tempfile.TemporaryDirectory()
         t = dataclasses.replace(t, out_dir=temporary.name)
-    folder = os.path.join(t.out_dir, t.name or f"{m.n_layers}-layers-seed-{t.seed}")
+    folder = os.path.join(t.out_dir, t.name or name_of(m, t))
+
+    # the data, and the settings that follow from it
     data = data or load_data(t, m.block_size, saved_tokenizer(folder) if resume else None)
     data = dataclasses.replace(data, seed=t.seed, state=dict(data.state))
     m, t = complete_configs(m, t, data)
-    run = Run(m, t, data, folder, say)
-    if quiet:
-        weakref.finalize(run, temporary.cleanup)
+    identity = dict(settings=settings(m, t), fingerprint=data.fingerprint())
+
+    # the model
+    device = pick_device(t.device)
+    if device.type == "mps" and t.grad_checkpoint and m.dropout:  # its masks would differ twice
+        raise ValueError("grad_checkpoint with dropout is wrong on Apple's GPUs; leave one out")
+    torch.manual_seed(t.seed)
+    model = GPT(m)
+    model.n_words, model.half = data.n_words, pick_precision(t.precision, device)
+    model.checkpointed = t.grad_checkpoint
+    if t.compile:  # blocks are alike: what is compiled for the first one serves all
+        model.compiled = [torch.compile(block) for block in model.blocks]
+    wrapped = parallel(model.to(device).train(), device, say, shard)
+    whole = shard.whole if shard else (lambda state: state)  # puts parts of weights together
+
+    # what updates it
+    optimizer = make_optimizer(model, t)
+    # multiplies the loss, so that gradients below fp16's smallest number are not lost
+    scaler = torch.amp.GradScaler(device.type, enabled=model.half == torch.float16)
+
+    # where the run is
+    done, log = 0, []  # steps that are done, and the rows of log.jsonl
+    skipped, in_a_row = 0, 0  # steps without an update, in all and up to now
+    busy, busy_tokens = 0.0, 0  # seconds of training and tokens since the last row of the log
+    began = time.perf_counter()
+
+    def restore(state):
+        """Be the run that was saved; any error where the state is of another model."""
+        nonlocal done, log, skipped, in_a_row, began
+        weights, moments = state["model"], state["optimizer"]
+        if shard:
+            weights, moments = shard.parts_of(weights, moments, model, optimizer)
+        model.load_state_dict(weights)
+        optimizer.load_state_dict(moments)
+        if state["scaler"]:  # empty after fp32, which may go on in fp16
+            scaler.load_state_dict(state["scaler"])
+        data.state = state["data"]
+        done, log, skipped, in_a_row = (state[k] for k in ("step", "log", "skipped", "in_a_row"))
+        began = time.perf_counter() - state["seconds"]
+
     os.makedirs(folder, exist_ok=True)
-    lock = locked(folder) if run.first else contextlib.nullcontext()
+    lock = locked(folder) if first else contextlib.nullcontext()
     with lock, tqdm(total=t.steps, disable=silent or None) as bar:
-        run.start(resume, command, say)
-        bar.update(run.now["step"])
-        for step in range(run.now["step"], t.steps):  # from 0; in Run and the log from 1
-            # everything random in a step is a function of (seed, step): nothing to store
-            torch.manual_seed(generator(t.seed, step, rank).initial_seed())
-            tokens, targets = data.draw(step, t.batch_size * t.grad_accum)
+        if resume and os.path.exists(os.path.join(folder, "config.json")):
+            if state := newest_state(folder, restore, say, put_aside=first):
+                check_same_run(folder, state, identity)
+        elif first:
+            begin_folder(folder, identity, data.tokenizer, command, device)
+        check_same_step(done, device, folder)
+        if done >= t.steps:
+            if first:  # it lacks a line if the run died after its last checkpoint
+                write_log(folder, log)
+            raise ValueError(f"{folder} is finished: {done} of {t.steps} steps are done")
+        bar.update(done)
+
+        for step in range(done, t.steps):  # counted from 0; the log counts from 1
+            # 1. the rate, and all that is random, are functions of the step: nothing to store
+            seed_step(t.seed, step, rank)
             lr = lr_at(step, t)
-            loss = run.step(tokens, targets, lr)
-            loss, stopping = sum_over_processes(loss, stop(), run.device)
-            if not run.now["in_a_row"]:  # not of skipped steps, which save_before() may take back
+            for group in optimizer.param_groups:
+                group["lr"] = lr
+
+            # 2. the batch, of all processes together; its loss is divided by the count of all its
+            #    targets: so accumulation, DataParallel's uneven shards and several processes give
+            #    the gradient of the full batch
+            tokens, targets = data.draw(step, t.batch_size * t.grad_accum)
+            n_targets = max(1, int((targets != -100).sum()))
+            started, loss = time.perf_counter(), 0.0
+
+            # 3. forward and backward, a part after the other
+            parts = list(by_length(tokens, targets, t.batch_size))
+            for i, (x, y) in enumerate(parts):
+                x, y = x[rank::world].to(device), y[rank::world].to(device)
+                # DistributedDataParallel asks for this: gradients are added up once, at the end
+                wrapped.require_backward_grad_sync = i + 1 == len(parts)
+                loss_sum, _ = wrapped(x, y)  # (B,), gathered from all GPUs
+                share = loss_sum.sum() / n_targets
+                # DistributedDataParallel averages over the processes: hence `world`
+                scaler.scale(share * world).backward()
+                loss += share.item()
+
+            # 4. the update: unscaled before clipping, which is about the true gradient
+            scaler.unscale_(optimizer)
+            grad_norm = nn.utils.clip_grad_norm_(wrapped.parameters(), t.grad_clip)
+            overflow = not grad_norm.isfinite()
+            if not overflow:
+                scaler.step(optimizer)
+            scaler.update()  # in FP16 it halves the loss scale after an infinite gradient
+            optimizer.zero_grad(set_to_none=True)
+            busy += time.perf_counter() - started
+            busy_tokens += tokens.numel()
+            done = step + 1
+            skipped += overflow
+            in_a_row = in_a_row + 1 if overflow else 0
+
+            # 5. every process learns the loss of the batch, and whether any was asked to stop
+            stopping = bool(stop and stop())
+            if world > 1:
+                sums = torch.tensor([loss, stopping], device=device)
+                torch.distributed.all_reduce(sums)
+                loss, stopping = sums[0].item(), sums[1].item() > 0
+            if not overflow:
                 data.after_step(loss)
             bar.update()
-            last = step + 1 == t.steps
-            evaluating = last or step == 0 or (step + 1) % t.eval_every == 0
-            if run.takes_part and evaluating:
-                run.evaluate(lr, loss)
-            if run.takes_part and (last or stopping or (step + 1) % t.save_every == 0):
-                run.save()
-            if run.first and evaluating:  # after the save: a finished log has its weights
-                run.folder.write_log(run.log)
-                say(log_line(run.log[-1], t))
+
+            last = done == t.steps
+            lost = in_a_row == MOST_SKIPPED
+            evaluating = not lost and (last or step == 0 or done % t.eval_every == 0)
+            saving = lost or last or stopping or done % t.save_every == 0
+            good = False  # whether the weights are all finite: only who saves looks
+            takes_part = first or shard  # with parts of weights everybody is needed for the whole
+
+            # 6. evaluate
+            if evaluating and takes_part:
+                row = dict(step=done, epoch=1, lr=lr, train_loss=loss)
+                row["grad_norm"] = grad_norm.item()  # before it was clipped
+                if not data.fresh:
+                    row["epoch"] = step * t.batch_size * t.grad_accum // len(data.train[0]) + 1
+                row["val_loss"] = mean_loss(model, data.val, t.eval_blocks, t.batch_size)
+                if last and not math.isfinite(row["val_loss"]):  # what was saved before stays
+                    raise Diverged(
+                        f"the loss is infinite or NaN at the last step, {done}; {GENTLER}"
+                    )
+                for name, part in data.val_by_source.items():
+                    by_source = row.setdefault("val_loss_by_source", {})
+                    by_source[name] = mean_loss(model, part, t.eval_blocks, t.batch_size)
+                row |= data.measure(model)
+                n_asked = t.eval_problems if last else t.watch_problems
+                if problems := data.problems[:n_asked]:
+                    row |= measure_answers(model, data.tokenizer, problems)
+                if last:
+                    row["train_loss_eval"] = train_loss_eval(
+                        model, data, t.eval_blocks, t.batch_size
+                    )
+                    for key in ("guess", "shortcut"):  # what the accuracy is to be compared with
+                        if key in data.facts:
+                            row[key] = data.facts[key]
+                row["seconds"] = round(time.perf_counter() - began, 2)
+                row["skipped_steps"] = skipped
+                row["tokens_per_second"] = round(busy_tokens / busy)
+                busy, busy_tokens = 0.0, 0
+                log.append(row)
+
+            # 7. save. A run that is lost keeps the state before its skipped steps: they have
+            #    changed nothing but the loss scale
+            if lost:
+                done, skipped, in_a_row = done - in_a_row, skipped - in_a_row, 0
+                log = [row for row in log if row["step"] <= done]
+            if saving and takes_part:
+                state = dict(step=done, log=log, skipped=skipped, in_a_row=in_a_row)
+                state |= dict(seconds=time.perf_counter() - began, data=data.state)
+                state |= dict(model=whole(model.state_dict()), scaler=scaler.state_dict())
+                state["optimizer"] = whole(optimizer.state_dict())
+                good = all_finite(state["model"])
+                if not good and not lost:
+                    raise Diverged(f"weights are infinite or NaN after step {done}; {GENTLER}")
+                if good and first:
+                    save(folder, state, identity, data.tokenizer)
+            if lost:
+                trouble = f"infinite or NaN for {MOST_SKIPPED} steps, up to step {step + 1}"
+                advice = GENTLER + (", or use --precision fp32" if model.half else "")
+                if good:
+                    advice += f"; {folder} holds the last good state, of step {done}"
+                raise Diverged(f"the gradient was {trouble}; {advice}")
+
+            # 8. log: after the save, so that a finished log has its weights
+            if evaluating and first:
+                write_log(folder, log)
+                say(log_line(log[-1], t))
+
+            # 9. stop, if asked to
             if stopping:
                 break
-        if run.first and world > 1 and t.fsdp:  # the first goes on alone, and has only its part
-            run.model, _ = load(folder)
-        run.model.eval()
-        if run.first:
-            say(run.last_words())
-        return run
 
-
-# ---------- the main job ends here; docs/minidepth_lab holds what we ask of the models ----------
+    if first and shard:  # it goes on alone, and has only its part of the weights
+        model, _ = load(folder)
+    model.eval()
+    finished = done >= t.steps
+    if finished and first:
+        say(f"Done. Final train loss: {loss:.4f} | total time {log[-1]['seconds']:.0f}s")
+    elif first:
+        go_on = f"go on with: python train.py --resume {shlex.quote(folder)}"
+        say(f"Stopped after step {done}; {go_on}")
+    run = Run(folder, model, data.tokenizer, log, finished)
+    if quiet:
+        weakref.finalize(run, temporary.cleanup)
+    return run

@@ -1,11 +1,22 @@
-"""Train a minidepth model: python train.py --n_layers 12. Every flag: python train.py --help."""
+"""Train a minidepth model: python train.py --n_layers 12. Every flag: python train.py --help.
+
+One run is trained, resumed and sampled here, with minidepth.py alone. What else a flag asks for,
+many runs, tasks, studies, other data, what trained runs are asked, is the laboratory's:
+docs/minidepth_lab, which is imported only then.
+"""
 
 import argparse
 import contextlib
 import dataclasses
+import importlib.util
+import json
 import os
+import re
 import shlex
+import signal
 import sys
+import tempfile
+import threading
 
 try:  # this takes seconds, in which one may change one's mind
     import torch
@@ -16,7 +27,7 @@ except KeyboardInterrupt:
     sys.exit(130)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.append(os.path.join(HERE, "docs"))  # the studies: imported where they are used
+sys.path.append(os.path.join(HERE, "docs"))  # where the laboratory is
 FIELDS = [f for kind in (md.ModelConfig, md.TrainConfig) for f in dataclasses.fields(kind)]
 
 
@@ -25,18 +36,16 @@ FIELDS = [f for kind in (md.ModelConfig, md.TrainConfig) for f in dataclasses.fi
 
 class Parser(argparse.ArgumentParser):
     def error(self, message):
-        from minidepth_lab.check import one_line
-
-        self.exit(2, f"train.py: {one_line(message)}; see python train.py --help\n")
+        self.exit(2, f"train.py: {md.one_line(message)}; see python train.py --help\n")
 
 
-def number(text, kind=float, what="a number"):
+def number(text, kind=float, wanted="a number"):
     """'0.1' → 0.1"""
     try:
         return kind(text)
     except ValueError:
         apart = "; several values stand apart: 1 2" if "," in text else ""
-        raise argparse.ArgumentTypeError(f"{text!r:.40} is not {what}{apart}") from None
+        raise argparse.ArgumentTypeError(f"{text!r:.40} is not {wanted}{apart}") from None
 
 
 def whole(text):
@@ -55,8 +64,8 @@ def several(text):
 
 def heads(text):
     """'8,4' → (8, 4), '8' → 8"""
-    found = several(text)
-    return found if len(found) > 1 else found[0]
+    numbers = several(text)
+    return numbers if len(numbers) > 1 else numbers[0]
 
 
 def steps_or_share(text):
@@ -85,9 +94,10 @@ KINDS = dict(n_heads=heads, problem_steps=several, warmup_steps=steps_or_share, 
 # shells leave the ~ of --out_dir=~/runs alone, while config.json means the home folder by it
 KINDS |= dict.fromkeys(("out_dir", "name", "tokenizer", "loader"), os.path.expanduser)
 ONCE = ("out_dir", "name", "device")  # flags that make no grid
-WRITTEN = ("curve.png", "log.jsonl", "model.safetensors")  # of a run, what one looks at
-SMALLER = "give a smaller --batch_size, --block_size, --d_model or --sizes"
-TRAINED = ("sample", "mechanism", "score", "attention", "export_hf")  # flags about trained runs
+# what is done to trained runs, and what makes many runs: the laboratory's
+TRAINED = ("mechanism", "score", "attention", "export_hf")
+MANY = ("study", "match_params", "match", "jobs", "yes", "bench", "against")
+OF_SAMPLE = ("prompt", "temperature", "max_new_tokens")
 
 
 def shown(value):
@@ -120,8 +130,8 @@ def add_field(group, f):
 def make_parser(full=False):
     """The flags; `full` names every study and preset, for which all studies are read."""
     studies = presets = "a study's name"
-    if full:
-        studies, presets = (", ".join(finder().offering(what)) for what in ("study", "preset"))
+    if full and has_laboratory():
+        studies, presets = (", ".join(registry().offering(kind)) for kind in ("study", "preset"))
     parser = Parser(
         description="Train a Transformer of any depth and see what the depth did.",
         epilog="Defaults are the report's; the laptop preset's own are in brackets.",
@@ -164,161 +174,493 @@ def make_parser(full=False):
     return parser
 
 
-# ---------- from flags to settings ----------
+# ---------- the laboratory, where a flag asks for it ----------
 
 
-def finder():
-    """docs/minidepth_lab/find.py, which knows every study and task."""
+def has_laboratory():
+    """Whether docs/minidepth_lab is there: this file and minidepth.py work without it."""
+    return importlib.util.find_spec("minidepth_lab") is not None
+
+
+def registry():
+    """The laboratory's registry, which knows every study, task, preset and loader."""
+    if not has_laboratory():
+        raise ValueError("this needs docs/minidepth_lab, the laboratory; get the whole project")
     from minidepth_lab import find
 
     return find
 
 
+def is_plain(data, tokenizer, loader, sizes):
+    """Whether minidepth.py alone reads this data: one source, embedded or a .jsonl file, and a
+    tokenizer that is made from it or lies in a folder."""
+    source = data[0]
+    known = source == "embedded" or source.endswith(".jsonl")
+    local = tokenizer == "embedded" or os.path.isdir(tokenizer)
+    return len(data) == 1 and known and local and not loader and not sizes
+
+
 def configs(preset, changes):
-    """(ModelConfig, TrainConfig); the studies are asked where the main job's own do not do."""
+    """(ModelConfig, TrainConfig); the laboratory is asked for presets and data of its own."""
     if preset in ("report", "laptop") and not changes.keys() & {"data", "sizes", "loader"}:
         return md.configs(preset, **changes)
-    return finder().configs(preset, **changes)
+    if preset in ("report", "laptop"):
+        given = md.PRESETS[preset] | changes
+        data = given.get("data", (md.REPORT_DATA,))
+        if is_plain(data, "embedded", given.get("loader"), given.get("sizes")):
+            return md.configs(preset, **changes)
+    if not has_laboratory() and preset in md.PRESETS:
+        return md.configs(preset, **changes)
+    return registry().configs(preset, **changes)
 
 
 def load_data(m, t, tokenizer=None):
-    """The Data of a TrainConfig; the studies are asked if it is more than embedded problems."""
-    if (t.data, t.tokenizer, t.loader, t.sizes) == (("embedded",), "embedded", "", ()):
+    """The Data of a TrainConfig; the laboratory reads what minidepth.py does not, and asks for the
+    hub with more manners."""
+    if is_plain(t.data, t.tokenizer, t.loader, t.sizes) or not has_laboratory():
         return md.load_data(t, m.block_size, tokenizer)
-    return finder().load_data(t, m.block_size, tokenizer)
+    return registry().load_data(t, m.block_size, tokenizer)
 
 
 def pick_preset(name, data=(), study=None):
     """The preset's name, and why it was taken."""
     if name != "auto":
         return name, "as asked"
-    if study and (own := finder().preset_of(study)):
+    if study and (own := registry().preset_of(study)):
         return own, f"the study {study} is about it"
-    if data and data[0] not in ("embedded", "") and finder().task(data[0]):
+    other = data and data[0] not in ("embedded", "") and not data[0].endswith(".jsonl")
+    if other and has_laboratory() and registry().task(data[0]):
         return "tasks", f"{data[0]} is a depth task"
     if torch.cuda.is_available():
         return "report", f"{torch.cuda.device_count()} CUDA GPU found"
     return "laptop", "no CUDA GPU found"
 
 
-# ---------- what the command does ----------
+# ---------- what is told before anything is done ----------
+
+
+def check_once(arguments):
+    """Raise ValueError for a flag that is given twice, of which argparse would heed the last."""
+    given = (word.partition("=")[0] for word in arguments if word.startswith("--"))
+    names = [name.replace("--no-", "--", 1) for name in given]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name} is given twice; give it once, several values after it")
+
+
+def unknown_flag(words, names):
+    """Raise ValueError for what is left of a command line, with the flag that may be meant."""
+    import difflib
+
+    known = [f"--{name}" for name in names]
+    known += [f"--no-{f.name}" for f in FIELDS if f.type is bool]
+    message = f"unrecognized arguments: {' '.join(words)}"
+    alike = {name.replace("-", "_"): name for name in known}  # an easy slip
+    typed = words[0].partition("=")[0].replace("-", "_")
+    close = difflib.get_close_matches(typed, alike, 1, cutoff=0.75)
+    meant = f"; is {alike[close[0]]} meant?" if close else "; see python train.py --help"
+    raise ValueError(md.one_line(message) + meant)
+
+
+def check_values(a, axes):
+    """Raise ValueError for flags whose values cannot work, whatever is done; `a` are the command's
+    flags, `axes` {setting: its values}."""
+    for name, value in a.items():
+        values = value if isinstance(value, list) else [value]
+        if "" in values and name not in ("name", "loader"):
+            raise ValueError(f"--{name} was given an empty value; is a variable unset?")
+    for sources in axes.get("data", ()):
+        paths = [os.path.realpath(source) for source in sources]
+        for source, path in zip(sources, paths):
+            if paths.count(path) > 1:  # its held-out rows would count twice
+                raise ValueError(f"--data has {source} twice; give each source once")
+    for folder in axes.get("tokenizer", ()):
+        if os.path.isfile(folder):
+            raise ValueError(f"--tokenizer {folder} is a file; give the folder that holds it")
+        within = os.path.join(folder, "tokenizer")
+        if os.path.isdir(within):  # as in a run's folder
+            raise ValueError(f"--tokenizer {folder} holds the folder tokenizer; give {within}")
+    for name in axes.get("name", ()):
+        inside = os.path.normpath(name)
+        if name and (os.path.isabs(name) or inside.split(os.sep)[0] in (".", "..")):
+            where = "is not within --out_dir; give a name, as in --name try1"
+            raise ValueError(f"--name {name} {where}")
+        if max(len(part) for part in name.encode(errors="replace").split(b"/")) > 255:
+            raise ValueError(f"--name {name:.40}… is too long; give at most 255 bytes")
+
+
+def check_place(flag, place):
+    """Raise ValueError for the value of a flag that is no folder, or none that can be made."""
+    here = os.path.abspath(place)
+    while not os.path.lexists(here) and here != os.path.dirname(here):  # a drive may be gone
+        here = os.path.dirname(here)
+    if not os.path.isdir(here):
+        raise ValueError(f"--{flag} {place}: {here} is not a folder; give one")
+    try:  # what a folder says of itself does not tell: it may be a system's own
+        tempfile.TemporaryFile(dir=here).close()
+    except OSError as error:
+        why = f"nothing can be written in {here} ({error.strerror}); give another folder"
+        raise ValueError(f"--{flag} {place}: {why}") from None
+
+
+def check_machine(m, t, resumed=False):
+    """Raise ValueError, a line, for what this machine or so many processes cannot train."""
+    if t.batch_size % md.processes()[1]:
+        uneven = f"batch_size {t.batch_size} does not divide among {md.processes()[1]} processes"
+        raise ValueError(f"{uneven}; give a multiple of {md.processes()[1]}")
+    if not has_laboratory():
+        return
+    from minidepth_lab import check
+
+    if t.fsdp:
+        from minidepth_lab import fsdp
+
+        fsdp.check(t, resumed)
+    if t.compile:
+        from minidepth_lab import compiling
+
+        compiling.check(t)
+    check.memory(m, t)
+
+
+def counted(n, word):
+    """1, 'layer' → '1 layer'; 2, 'layer' → '2 layers'"""
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
+def print_facts(m, t, data=None):
+    """Print what follows from the settings, a line each; with `data`, from those fitted to it."""
+    lines = [md.describe_device(t), *model_facts(m)]
+    T = data.val[0].shape[-1] if data else m.block_size
+    tokens = t.batch_size * t.grad_accum * T
+    steps = counted(t.steps, "step") if data or not t.epochs else f"{t.epochs} epochs"
+    warmup = f"{t.warmup_steps:g}" if t.warmup_steps >= 1 else f"{t.warmup_steps:.0%} of them"
+    lines.append(
+        f"step {t.batch_size} x {t.grad_accum} x {T} = {tokens:,} tokens; {steps}, "
+        f"learning rate up to {t.lr:g} in {warmup}, down to {t.lr * t.lr_floor:g}"
+    )
+    if data is None:
+        lines.append(f"data {' + '.join(t.data)}, tokenizer {t.tokenizer} (not loaded)")
+    elif data.fresh:
+        lines.append(task_fact(data))
+    elif "train_tokens" in data.facts:
+        lines.append(text_fact(t, data, tokens))
+    else:  # a loader of one's own
+        n, held_out = len(data.train[0]), len(data.val[0])
+        lines.append(f"data of {t.loader}: {n:,} blocks of {T} tokens, {held_out:,} held out")
+    if data and m.vocab_size > 100 * data.n_words:
+        lines.append(f"note: {m.vocab_size:,} words, of which the data has {data.n_words:,}")
+    seconds = 6 * md.parameters(m)["total"] * m.n_loops * tokens / 1e11
+    if md.pick_device(t.device).type == "cpu" and seconds > 60:
+        lines.append(f"note: a step will take minutes on a CPU: {seconds / 60:,.0f} or more")
+    print(md.visible("\n".join(lines)))
+
+
+def model_facts(m):
+    """Model, parameters and memory, a line each."""
+    parts = [counted(m.n_layers, "layer")]
+    if m.n_loops > 1:
+        parts[0] += f" looped {m.n_loops} times"
+    parts += [f"d_model {m.d_model}", f"d_ff {m.d_ff}", f"{shown(m.n_heads)} heads"]
+    parts.append(f"block {m.block_size}")
+    if m.vocab_size:
+        parts.append(f"{m.vocab_size:,} words")
+    if m.tie_weights:
+        parts.append("head tied to the embedding")
+    yield f"model {', '.join(parts)}"
+    if not m.vocab_size:
+        yield "parameters: known when the data has given the tokenizer its words"
+        return
+    n = md.parameters(m)
+    yield (
+        f"parameters {n['total']:,}: embedding {n['embedding']:,}, position {n['position']:,}, "
+        f"blocks {n['blocks']:,}, head {n['head']:,}, final norm {n['final_norm']:,}"
+    )
+    memory = n["total"] * 16 / 2**20  # four numbers of four bytes for each
+    size = f"{memory / 1024:.2f} GiB" if memory >= 1024 else f"{memory:.1f} MiB"
+    yield f"memory {size} for weights, gradients and AdamW's moments; activations come on top"
+
+
+def task_fact(data):
+    """Of a depth task: its sizes, and what its accuracy is to be compared with."""
+    sizes = ", ".join(size.replace("=", " ") for size in data.sizes)
+    rates = []
+    for key, name in (("guess", "of guessing"), ("shortcut", "of a shortcut")):
+        if key in data.facts:
+            rates.append(f"{name} {data.facts[key]:.3f}")
+    line = f"data {data.facts['task']} ({sizes}), drawn anew each step; {len(data.val[0]):,} test"
+    return f"{line} sequences; accuracy {', '.join(rates) or 'of guessing unknown'}"
+
+
+def text_fact(t, data, tokens):
+    """Of text: rows, tokens, blocks and how much of them is used; `tokens` are those of a step."""
+    facts, (n_blocks, T) = data.facts, data.train[0].shape
+    used = 1.0
+    if t.packing == "pack":
+        used = min(1.0, n_blocks * T / facts["train_tokens"])
+    filled = min(1.0, facts["train_tokens"] / (n_blocks * T))
+    learned = (data.train[1] != -100).sum() / facts["train_tokens"]
+    rows = f"{facts['train_rows']:,} rows, {facts['val_rows']:,} held out"
+    if facts["unusable_rows"]:
+        rows += f", {facts['unusable_rows']:,} unusable"
+    return (
+        f"data {' + '.join(t.data)}: {rows}; {facts['train_tokens']:,} tokens in {n_blocks:,} "
+        f"blocks, {used:.1%} of them used, {learned:.1%} with a loss; "
+        f"{filled:.1%} of positions filled; {t.steps * tokens / (n_blocks * T):.1f} epochs"
+    )
+
+
+# ---------- several processes, as torchrun starts them ----------
+
+
+def check_launch():
+    """Raise ValueError where what torchrun tells a process is there in part, or is no number."""
+    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
+        value = os.environ.get(name, "0")
+        if not value.isdecimal():
+            wrong = "is no number; start with torchrun, or unset it"
+            raise ValueError(f"the environment's {name}, {value!r:.40}, {wrong}")
+    rank, world = md.processes()
+    missing = [n for n in ("RANK", "MASTER_ADDR", "MASTER_PORT") if n not in os.environ]
+    if world > 1 and missing:
+        wrong = f"is {world} but {' and '.join(missing)} not set"
+        raise ValueError(f"the environment's WORLD_SIZE {wrong}; start with torchrun, or unset it")
+    port = os.environ.get("MASTER_PORT", "0")
+    if world > 1 and not (port.isdecimal() and int(port) < 2**16):
+        wrong = "is no port, 0 to 65535; start with torchrun, or give another"
+        raise ValueError(f"the environment's MASTER_PORT, {port!r:.40}, {wrong}")
+    if rank >= world:
+        wrong = f"the environment's RANK is {rank} of a WORLD_SIZE of {world}"
+        raise ValueError(f"{wrong}; start with torchrun, or unset both")
+    local = int(os.environ.get("LOCAL_RANK", 0))
+    if local > rank:  # which no launcher says; it would take that GPU, for a job of one process
+        wrong = f"the environment's LOCAL_RANK is {local} but its RANK {rank}"
+        raise ValueError(f"{wrong}; start with torchrun, or unset both")
+
+
+@contextlib.contextmanager
+def ended_by_ctrl_c():
+    """While active, Ctrl-C ends this process as SIGTERM does. Python would note it and raise
+    KeyboardInterrupt once PyTorch comes back, which may wait half an hour for another process."""
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGINT) != signal.default_int_handler:
+        yield  # ignored, as under nohup, or handled by somebody else
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextlib.contextmanager
+def connected(t):
+    """Let the processes of torchrun find one another; while active, the loss of another one is told
+    in a line: ConnectionError. Signals are noted within, not around it: a process that waits for
+    one that never comes is to end when it is told so.
+
+    At the end they let go of one another. Without that PyTorch's threads may still hold a tensor
+    when the interpreter goes, and the process is aborted although all its work is done. After a
+    failure they do not: letting go may wait for a process that is no longer there.
+    """
+    rank, world = md.processes()
+    if world == 1:
+        yield
+        return
+    new_group = not torch.distributed.is_initialized()
+    try:
+        with ended_by_ctrl_c():
+            md.connect(md.pick_device(t.device))
+        yield
+        if new_group and torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
+    except RuntimeError as error:
+        # PyTorch's word for another process that it cannot reach
+        lost = isinstance(error, torch.distributed.DistError) or re.search(r"gloo[/\\]", str(error))
+        if not lost:
+            raise
+        why = "ends because another one has ended or cannot be reached"
+        folder = shlex.quote(os.path.join(t.out_dir, t.name))
+        go_on = f"go on with: torchrun … train.py --resume {folder}"
+        raise ConnectionError(
+            f"process {rank} of {world} {why}; its own message, if it left one, says more; {go_on}"
+        ) from None
+
+
+# ---------- what is done: train, resume, sample ----------
+
+
+def run_training(m, t, resume=False):
+    """Load the data, print the facts, train, draw, answer; the exit code."""
+    first = md.processes()[0] == 0  # under torchrun one process speaks
+    folder = os.path.join(t.out_dir, t.name)
+    if not resume:  # train() asks this too, but only after the data has been loaded for it
+        md.check_new(folder)
+    elif is_kept(folder, t.steps):
+        raise ValueError(f"{folder} is finished: {t.steps} of {t.steps} steps are done")
+    data = load_data(m, t, md.saved_tokenizer(folder) if resume else None)
+    m, t = md.complete_configs(m, t, data)
+    if first:
+        print_facts(m, t, data)
+    shard = None
+    if t.fsdp and md.processes()[1] > 1:
+        from minidepth_lab import fsdp as shard
+    command = shlex.join(["python", os.path.basename(sys.argv[0]), *sys.argv[1:]])
+    with connected(t), md.noted_signals(twice=True) as noted:
+        run = md.train(m, t, data, resume, command, stop=lambda: bool(noted), shard=shard)
+    if first and run.log:
+        draw_curve(run, t)
+    if first and run.finished:
+        if data.fresh:
+            print(f"accuracy {run.log[-1]['accuracy']:.3f} on the test split")
+        if problems := data.problems[: t.eval_problems]:
+            show_answers(run, problems)
+        files = ("curve.png", "log.jsonl", "model.safetensors")  # of a run, what one looks at
+        written = [name for name in files if os.path.exists(os.path.join(run.dir, name))]
+        print(f"wrote {run.dir}: {', '.join(written)}")
+    return 0 if run.finished else 130
+
+
+def is_kept(folder, steps):
+    """Whether a run's folder is finished but has no checkpoint any more, or it would begin anew."""
+    if any(os.path.lexists(os.path.join(folder, name)) for name in md.STATES):
+        return False
+    with contextlib.suppress(OSError, ValueError, KeyError, IndexError):
+        with open(os.path.join(folder, "log.jsonl"), encoding="utf-8") as f:
+            return json.loads(f.readlines()[-1])["step"] >= steps
+    return False
 
 
 def show_answers(run, problems):
-    """One held-out problem with the model's answer, and the accuracy over all asked."""
+    """Print one held-out problem with the model's answer, and the accuracy over all asked."""
     p = max(problems, key=lambda problem: problem.get("steps", 0))
     text = md.answer_texts(run.model, run.tokenizer, [p])[0]
-    from minidepth_lab.check import visible
-
-    print(visible(f"\nheld-out problem: {p['messages'][-1]['content']}\nmodel: {text.strip()}"))
-    print(visible(f"right answer: {p['answer']}\n"))
+    question = p["messages"][-1]["content"]
+    print(md.visible(f"\nheld-out problem: {question}\nmodel: {text.strip()}"))
+    print(md.visible(f"right answer: {p['answer']}\n"))
     last = run.log[-1]
     guessing = f", guessing {last['guess']:.3f}" if "guess" in last else ""
     n = f"{len(problems)} held-out problems"
     print(f"answer accuracy {last['accuracy']:.3f} on {n}{guessing}")
 
 
-def run_training(m, t, resume=False):
-    """Load the data, print the facts, train, draw, answer; the exit code."""
-    from minidepth_lab import check, compiling, curve, processes
+def draw_curve(run, t):
+    """Draw curve.png, with the laboratory's figures; no error there takes the run with it."""
+    if not has_laboratory():
+        print("curve.png is drawn by docs/minidepth_lab, which is not here")
+        return
+    try:
+        from minidepth_lab import curve
 
-    first = md.processes()[0] == 0  # under torchrun one process speaks
-    folder = os.path.join(t.out_dir, t.name)
-    if not resume:  # train() asks this too, but only after the data has been loaded for it
-        md.check_new(folder)
-    elif not any(os.path.lexists(os.path.join(folder, name)) for name in md.STATES):
-        from minidepth_lab import cells
-
-        if cells.is_finished(m, t):  # kept without its checkpoints, or it would begin anew
-            raise ValueError(f"{folder} is finished: {t.steps} of {t.steps} steps are done")
-    if t.compile:
-        compiling.check(t)
-    data = load_data(m, t, md.saved_tokenizer(folder) if resume else None)
-    m, t = md.complete_configs(m, t, data)
-    if first:
-        print_facts(m, t, data)
-    with processes.connected(t), processes.noted_signals(twice=True) as noted:
-        command = shlex.join(["python", os.path.basename(sys.argv[0]), *sys.argv[1:]])
-        run = md.train(m, t, data, resume, command, stop=lambda: bool(noted))
-    if first and run.log:
-        with check.drawn("curve.png"):
-            curve.draw_curve(run, t)
-    if first and run.finished:
-        if data.fresh:
-            print(f"accuracy {run.log[-1]['accuracy']:.3f} on the test split")
-        if problems := data.problems[: t.eval_problems]:
-            show_answers(run, problems)
-        written = [name for name in WRITTEN if os.path.exists(run.folder.file(name))]
-        print(f"wrote {run.dir}: {', '.join(written)}")
-    return 0 if run.finished else 130
-
-
-def print_facts(m, t, data=None):
-    """What follows from the settings, a line each."""
-    from minidepth_lab import facts
-    from minidepth_lab.check import visible
-
-    print(visible("\n".join(facts.facts(m, t, data))))
+        curve.draw_curve(run, t)
+    except Exception as error:  # a backend that is not there, a file that cannot be written
+        why = md.one_line(error) or type(error).__name__
+        print(f"train.py: curve.png could not be drawn: {why}", file=sys.stderr)
 
 
 def try_out(m, t):
     """Print the facts of a run that is not trained, with those of its data if none of it is to
     come from a hub."""
-    from minidepth_lab import check
-
     if md.processes()[0]:
         return  # under torchrun one process speaks
     md.check_new(os.path.join(t.out_dir, t.name))
-    check.files(t)
-    if t.compile:
-        from minidepth_lab import compiling
+    if not is_plain(t.data, t.tokenizer, t.loader, t.sizes) and has_laboratory():
+        from minidepth_lab import check
 
-        compiling.check(t)
-    if finder().away(t):
-        if t.loader:
-            check.its_loader(t)
-        return print_facts(m, t)
+        check.files(t)
+        if registry().away(t):
+            if t.loader:
+                check.its_loader(t)
+            print_facts(m, t)
+            return
     data = load_data(m, t)
     print_facts(*md.complete_configs(m, t, data), data)
 
 
 def resume(run_dir, changes, dry_run=False):
-    """Go on with a run, on another device if need be. Code of one's own that made its data is
-    executed if it is named again."""
-    from minidepth_lab import check, processes
-
+    """Go on with a run, on another device if need be; the exit code. Code of one's own that made
+    its data is executed if it is named again."""
+    check_run(run_dir, "resume")
+    check_place("resume", run_dir)
     m, t = md.read_config(run_dir)
     for name, value in changes.items():
         kept = not hasattr(t, name) or name in ("out_dir", "name")  # of the model, or its place
         told = t if kept else dataclasses.replace(t, **{name: value})
-        if kept or md.settings(m, told) != md.settings(m, t):  # a device may be another one
+        # a device may be another one
+        if kept or md.different_settings(md.settings(m, t), md.settings(m, told)):
             raise ValueError(f"--resume keeps the run's settings; leave out --{name}")
         t = told.validate()
     folder, t.name = os.path.split(os.path.normpath(run_dir))
     t.out_dir = folder or "."
     if md.processes()[0] == 0:
         print(f"resume {run_dir}")
-    processes.check(t, resumed=True)
-    check.memory(m, t)
+    check_machine(m, t, resumed=True)
     if dry_run:
-        return print_facts(m, t)
+        print_facts(m, t)
+        return 0
     return run_training(m, t, resume=True)
+
+
+def check_run(folder, doing):
+    """Raise ValueError for what is no run's folder."""
+    if not os.path.isdir(folder):
+        raise ValueError(f"--{doing} {folder} is not there; give a run's folder, as runs/NAME")
+    if not os.path.lexists(os.path.join(folder, "config.json")):
+        raise ValueError(f"--{doing} {folder} holds no run; give a run's folder, as runs/NAME")
+
+
+def sample(a, seed):
+    """Print what a model answers to the prompt, or how it goes on if trained on plain text."""
+    run_dir, prompt = a["sample"], a["prompt"]
+    most, temperature = a["max_new_tokens"], a["temperature"] or 0.0
+    check_run(run_dir, "sample")
+    if not prompt:
+        raise ValueError("--sample needs --prompt TEXT")
+    with md.one_line_errors("--prompt", "is not text"):
+        prompt.encode()
+    if most is not None and not 1 <= most <= 100_000:
+        limit = "from 1 to 100,000"
+        raise ValueError(f"--max_new_tokens {most!s:.40} does not work; give a number {limit}")
+    # a lower one divides by so little that the numbers overflow
+    if temperature and not 0.001 <= temperature <= 1000:
+        raise ValueError(f"--temperature {temperature} does not work; give 0, or 0.001 to 1000")
+    md.check_fields(md.TrainConfig(seed=seed))
+    model, tokenizer = md.load(run_dir)
+    if tokenizer is None:
+        why = "it was trained on a depth task, or its folder tokenizer is lost"
+        raise ValueError(f"--sample {run_dir} knows no text: {why}")
+    sampling = dict(temperature=temperature, max_new_tokens=most or 256, seed=seed)
+    if tokenizer.chat_template:  # trained on conversations
+        problem = dict(messages=[dict(role="user", content=prompt)])
+        check_room(model.config, md.prompt_ids(tokenizer, problem["messages"]))
+        print(md.visible(md.answer_texts(model, tokenizer, [problem], **sampling)[0].strip()))
+        return
+    ids = tokenizer(prompt, add_special_tokens=False).input_ids
+    check_room(model.config, ids)
+    tokens = md.generate(model, torch.tensor([ids]), eos=tokenizer.eos_token_id, **sampling)
+    print(md.visible(tokenizer.decode(tokens[0], skip_special_tokens=True)))
+
+
+def check_room(config, ids):
+    """ValueError for a prompt that leaves its model no place for a word more."""
+    room = config.block_size - 1
+    if config.position == "learned" and len(ids) > room:
+        too_long = f"--prompt makes {len(ids)} tokens"
+        raise ValueError(f"{too_long}; this model reads at most {room} and has one left to answer")
+
+
+# ---------- the command ----------
 
 
 def run_command(arguments):
     """Do what the flags say; the exit code, None for 0."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    full = "--help" in arguments or "-h" in arguments
-    parser = make_parser(full)
+    parser = make_parser(full="--help" in arguments or "-h" in arguments)
     a, unknown = parser.parse_known_args(arguments)
     a = vars(a)
-    from minidepth_lab import check, processes
-
     if unknown:
-        known = [f"--{name}" for name in ("help", *a, *(f.name for f in FIELDS))]
-        known += [f"--no-{f.name}" for f in FIELDS if f.type is bool]
-        check.unknown(unknown, known)
-    check.once(arguments)
+        unknown_flag(unknown, ("help", *a, *(f.name for f in FIELDS)))
+    check_once(arguments)
     # every flag's values: one each for a run, several for a grid
     axes = {f.name: a[f.name] for f in FIELDS if f.name in a}
     for name, values in axes.items():
@@ -327,17 +669,28 @@ def run_command(arguments):
         elif not isinstance(values, list):
             axes[name] = [values]
     changes = {name: values[0] for name, values in axes.items()}
-    check.flags(a, axes)
-    processes.launched()
+    check_values(a, axes)
+    check_launch()
     code = [*changes.get("data", ()), changes.get("loader", ""), a["study"] or ""]
     if any(path.endswith(".py") for path in code):
-        finder().NAMED.update(code)
+        registry().NAMED.update(code)
+    varied = [name for name, values in axes.items() if len(values) > 1]
+    alone = ("resume", "sample", *TRAINED, *MANY, *OF_SAMPLE)
+    if any(a[name] not in (None, False) for name in alone) and has_laboratory():
+        from minidepth_lab import check
+
+        check.flags(a, axes)
+    if a["sample"]:
+        return sample(a, changes.get("seed", 0))
     if any(a[name] for name in TRAINED):
+        registry()
         from minidepth_lab import trained
 
         return trained.look(a, changes)
     if a["resume"]:
         return resume(a["resume"], changes, a["dry_run"])
+    if not a["bench"]:
+        check_place("out_dir", changes.get("out_dir", md.TrainConfig.out_dir))
     preset, why = pick_preset(a["preset"] or "auto", changes.get("data", ()), a["study"])
     if md.processes()[0] == 0:
         print(f"preset {preset}: {why}")
@@ -345,7 +698,8 @@ def run_command(arguments):
         most = max(axes.get("epochs") or [configs(preset, {})[1].epochs])
         if most:
             raise ValueError(f"--steps has no effect with --epochs {most}; give --epochs 0 too")
-    if a["study"] or a["match_params"] is not None or any(len(v) > 1 for v in axes.values()):
+    if a["study"] or a["match_params"] is not None or varied:
+        registry()
         from minidepth_lab import plan
 
         cells, study = plan.cells(a, preset, axes)
@@ -353,15 +707,13 @@ def run_command(arguments):
             return plan.train_all(a, preset, axes, cells, study)
         changes = cells[0][1]
     m, t = configs(preset, changes)
-    processes.check(t)
-    check.memory(m, t)
+    check_machine(m, t)
     if a["bench"]:
+        registry()
         from minidepth_lab import bench
 
         return bench.bench(m, t, a["against"])
-    from minidepth_lab.cells import run_name
-
-    t.name = t.name or run_name(preset, changes)
+    t.name = t.name or md.run_name(preset, changes)
     if a["dry_run"]:
         return try_out(m, t)
     return run_training(m, t)
@@ -380,16 +732,24 @@ def main(arguments=None):
         message, code = f"{where}{error.strerror or error}; what was saved before is whole", 2
     except md.Diverged as error:
         message, code = error, 1
-    except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and "memory" not in str(error):
+    except (MemoryError, torch.OutOfMemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
             raise
-        message, code = f"the memory is full: {error or 'nothing more is known'}; {SMALLER}", 2
+        advice = "give a smaller --batch_size, --block_size, --d_model or --sizes"
+        message, code = f"the memory is full: {error or 'nothing more is known'}; {advice}", 2
     except KeyboardInterrupt:
         message, code = "interrupted", 130
-    from minidepth_lab.check import one_line
-
-    print(f"train.py: {one_line(message)}", file=sys.stderr)
+    print(f"train.py: {md.one_line(message)}", file=sys.stderr)
     return code
+
+
+def is_out_of_memory(error):
+    """Whether an error says that the memory is full. Not by the word alone: "an illegal memory
+    access" is another matter, whose traceback is wanted. A CPU's allocator raises a plain
+    RuntimeError, and so do some of CUDA's libraries."""
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return True
+    return "DefaultCPUAllocator" in str(error) or "out of memory" in str(error)
 
 
 if __name__ == "__main__":

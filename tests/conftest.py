@@ -59,6 +59,46 @@ def model():
     return build
 
 
+class Recorded(torch.optim.SGD):
+    """SGD that keeps the gradients of its last step, {name of a weight: gradient}."""
+
+    def __init__(self, gpt, lr=0.0):
+        super().__init__(gpt.parameters(), lr=lr)
+        self.named, self.gradients = dict(gpt.named_parameters()), None
+
+    def step(self, closure=None):
+        self.gradients = {name: p.grad.clone() for name, p in self.named.items()}
+        return super().step(closure)
+
+
+@dataclasses.dataclass
+class OneBatch(md.Data):
+    """Data that is the same batch at every step."""
+
+    def draw(self, step, n):
+        assert n == len(self.train[0])
+        return tuple(torch.as_tensor(part).long() for part in self.train)
+
+
+@pytest.fixture
+def train_on(tmp_path, monkeypatch):
+    """Lets train() make steps of a model that exists, on one batch → the Run."""
+
+    def run(gpt, tokens, targets, optimizer=None, lr=0.0, steps=1, **changes):
+        data = OneBatch((tokens, targets), (tokens, targets), n_words=gpt.config.vocab_size)
+        values = dict(batch_size=len(tokens), steps=steps, lr=lr, lr_floor=1.0, warmup_steps=0)
+        values |= dict(grad_accum=1, grad_clip=1e9, eval_every=1, eval_blocks=100)
+        folder = dict(out_dir=str(tmp_path), name=f"on{len(os.listdir(tmp_path))}")
+        t = md.TrainConfig(**values | folder | changes)
+        with monkeypatch.context() as patch:
+            patch.setattr(md, "GPT", lambda config: gpt)
+            if optimizer:
+                patch.setattr(md, "make_optimizer", lambda model, config: optimizer)
+            return md.train(gpt.config, t, data)
+
+    return run
+
+
 @pytest.fixture
 def tiny(tmp_path):
     """(ModelConfig, TrainConfig) of a run of a second, in a folder of its own."""

@@ -7,10 +7,10 @@ import random
 
 import pytest
 import torch
+from minidepth_data import is_held_out
 
 import browser
 import minidepth as md
-from minidepth_data import is_held_out
 from minidepth_lab import halved, results
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 import minidepth as md
-import minidepth_data
 import train
 from minidepth_lab import check, find
 
@@ -513,26 +512,26 @@ def test_a_long_text_makes_the_tokenizer_in_pieces_and_the_same_one(monkeypatch)
     draw = random.Random(0)
     words = ["".join(draw.choices("abcdefg", k=draw.randint(2, 8))) for _ in range(300)]
     text = " ".join(draw.choices(words, k=30_000))
-    assert len(text) > 2 * minidepth_data.LONGEST
+    assert len(text) > 2 * md.LONGEST
     vocabulary = md.load_tokenizer("embedded", [text], 400).get_vocab()
-    monkeypatch.setattr(minidepth_data, "LONGEST", len(text))
+    monkeypatch.setattr(md, "LONGEST", len(text))
     assert md.load_tokenizer("embedded", [text], 400).get_vocab() == vocabulary
     assert lengths[0] <= 50_000 and lengths[1] == len(text)
 
 
 def test_long_texts_are_tokenized_in_pieces_that_make_up_the_whole():
     for text in ("a" * 200_000, "ab cd " * 50_000, "\n" * 120_000, "short", ""):
-        parts = list(minidepth_data.pieces(text))
+        parts = list(md.pieces(text))
         assert "".join(parts) == text and max(map(len, parts)) <= 50_000
         assert len(parts) == 1 or len(parts[-1]) >= 100
 
 
 def test_what_the_data_says_does_not_move_the_terminal():
-    assert check.visible("a\x1b[31m\x07\r\x9b\u202eb\ud800\tc\n") == (
+    assert md.visible("a\x1b[31m\x07\r\x9b\u202eb\ud800\tc\n") == (
         "a\\x1b[31m\\x07\\r\\x9b\\u202eb\\ud800\tc\n"
     )
-    assert check.one_line("a\nb\r\n c" + "9" * 9000).startswith("a b")
-    assert len(check.one_line("9" * 9000)) < 1010
+    assert md.one_line("a\nb\r\n c" + "9" * 9000).startswith("a b")
+    assert len(md.one_line("9" * 9000)) < 1010
 
 
 def test_a_held_out_problem_is_printed_without_its_control_characters(finished, capsys):

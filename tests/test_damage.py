@@ -21,7 +21,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import minidepth as md
-import minidepth_data
 from minidepth_lab import results
 
 SMALL = dict(n_layers=1, d_model=8, n_heads=1, d_ff=8, dropout=0.1, block_size=80, steps=8,
@@ -650,7 +649,7 @@ def test_any_bytes_are_read_or_refused(tmp_path, name):
     )
     def read_or_refused(content):
         (tmp_path / name).write_bytes(content)
-        only_one_line(lambda: md.read_file(str(tmp_path / name)))
+        only_one_line(lambda: text.read_file(str(tmp_path / name)))
 
     read_or_refused()
 
@@ -660,7 +659,7 @@ def test_any_bytes_in_a_run_folder_are_refused(folders, tmp_path, file):
     run = copied(folders[1].dir, tmp_path)
     read = dict(zip(["config.json", "log.jsonl", "state.pt", "model.safetensors"],
                     [md.read_config, results.read_log,
-                     lambda run: md.whole_state(os.path.join(run, file)), md.load]))  # fmt: skip
+                     lambda run: md.read_state(os.path.join(run, file)), md.load]))  # fmt: skip
 
     @MANY
     @given(st.binary(max_size=200) | ANY.map(lambda value: json.dumps(value).encode()))
@@ -677,5 +676,5 @@ def test_any_bytes_in_a_run_folder_are_refused(folders, tmp_path, file):
 @given(st.text(max_size=300), st.integers(1, 400))
 def test_any_text_in_pieces_is_the_same_text(text, times):
     text *= times
-    assert "".join(minidepth_data.pieces(text)) == text
-    assert len(minidepth_data.short_words(text)) <= 1.01 * len(text) + 2
+    assert "".join(md.pieces(text)) == text
+    assert len(md.short_words(text)) <= 1.01 * len(text) + 2

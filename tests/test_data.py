@@ -9,12 +9,12 @@ import re
 import tracemalloc
 from collections import Counter
 
+import minidepth_data
 import numpy as np
 import pytest
 import torch
 
 import minidepth as md
-import minidepth_data
 import train
 from conftest import SHARED
 from minidepth_lab import thinking
@@ -177,17 +177,17 @@ def test_every_kind_of_file_gives_the_same_rows(tmp_path, jsonl):
     for indent in (None, 1):  # a .json by another name, on one line or on several
         path = tmp_path / f"list-{indent}.jsonl"
         path.write_text(json.dumps(ROWS, indent=indent))
-        assert md.read_file(str(path)) == ROWS
+        assert text.read_file(str(path)) == ROWS
     for path in (jsonl(ROWS), *(tmp_path / f"rows.{e}" for e in ("json", "parquet"))):
-        assert md.read_file(str(path)) == ROWS
-    assert md.read_file(str(tmp_path / "bom.jsonl")) == ROWS
+        assert text.read_file(str(path)) == ROWS
+    assert text.read_file(str(tmp_path / "bom.jsonl")) == ROWS
 
 
 def test_text_files_give_paragraphs_or_else_lines(tmp_path):
     (tmp_path / "a.txt").write_text("one\ntwo\n\n \nthree")
     (tmp_path / "b.txt").write_text("one\ntwo\nthree")
-    assert [r["text"] for r in md.read_file(str(tmp_path / "a.txt"))] == ["one\ntwo\n", "three\n"]
-    assert [r["text"] for r in md.read_file(str(tmp_path / "b.txt"))] == [
+    assert [r["text"] for r in text.read_file(str(tmp_path / "a.txt"))] == ["one\ntwo\n", "three\n"]
+    assert [r["text"] for r in text.read_file(str(tmp_path / "b.txt"))] == [
         "one\n",
         "two\n",
         "three\n",
@@ -639,7 +639,7 @@ def test_loading_text_takes_at_most_16_bytes_a_token_beyond_the_rows():
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        data = md.make_data([("x", rows, rows[:10])], t, 512, words)
+        data = md.make_data("x", rows, rows[:10], t, 512, words)
         after, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -674,18 +674,18 @@ def test_the_garbage_collector_waits_while_data_is_made_and_comes_back(monkeypat
 def test_a_list_of_rows_by_the_name_of_a_jsonl_is_read(tmp_path):
     rows = [dict(text="a"), dict(text="b")]
     (tmp_path / "a.jsonl").write_text(json.dumps(rows))
-    assert md.read_file(str(tmp_path / "a.jsonl")) == rows
+    assert text.read_file(str(tmp_path / "a.jsonl")) == rows
     (tmp_path / "a.jsonl").write_text('{"text": "a"}')
-    assert md.read_file(str(tmp_path / "a.jsonl")) == rows[:1]
+    assert text.read_file(str(tmp_path / "a.jsonl")) == rows[:1]
 
 
 def test_a_long_reason_is_cut_between_words():
-    with pytest.raises(ValueError) as error, md.blame("x", "fails"):
+    with pytest.raises(ValueError) as error, md.one_line_errors("x", "fails"):
         raise KeyError("words of a library " * 20)
     reason = str(error.value).removeprefix("x fails: ")
     assert reason.endswith(("words …", "of …", "a …", "library …")) and 120 < len(reason) <= 151
     whole = "x" * 150
     for text, shown in (("a short  one", "a short one"), ("", "ValueError"), (whole, whole)):
-        with pytest.raises(ValueError) as error, md.blame("x", "fails"):
+        with pytest.raises(ValueError) as error, md.one_line_errors("x", "fails"):
             raise ValueError(text)
         assert str(error.value) == f"x fails: {shown}"

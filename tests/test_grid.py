@@ -18,7 +18,7 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import cells, curve, find, heads, processes, results, tables
+from minidepth_lab import cells, curve, find, heads, results, tables
 from minidepth_lab import grid as grids
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -344,7 +344,7 @@ def test_signals_that_are_ignored_stay_ignored_and_handlers_come_back():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     try:
-        with processes.noted_signals() as noted:
+        with md.noted_signals() as noted:
             os.kill(os.getpid(), signal.SIGHUP)
             os.kill(os.getpid(), signal.SIGTERM)
         assert noted == [signal.SIGTERM]
@@ -355,11 +355,11 @@ def test_signals_that_are_ignored_stay_ignored_and_handlers_come_back():
 
 
 def test_a_terminal_may_hang_up_twice_and_a_second_ctrl_c_may_end_all():
-    with processes.noted_signals() as noted:
+    with md.noted_signals() as noted:
         for number in (signal.SIGHUP, signal.SIGHUP, signal.SIGINT):
             os.kill(os.getpid(), number)
     assert noted == [signal.SIGHUP, signal.SIGINT]
-    with processes.noted_signals(twice=True) as noted:
+    with md.noted_signals(twice=True) as noted:
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGTERM)  # torchrun adds it
         with pytest.raises(KeyboardInterrupt):

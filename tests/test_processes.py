@@ -161,7 +161,7 @@ def test_fsdp_writes_the_files_of_one_process_and_one_process_goes_on(two):
     assert "Each of 2 processes keeps a part of every weight" in said and "step 12/12" in said
     assert "Distributed" not in said and second["fsdp"]["said"] == ""
     same_losses(log_of(folder / "fsdp"), log_of(folder / "one"))
-    ours, theirs = (md.whole_state(folder / name / "state.pt") for name in ("fsdp", "one"))
+    ours, theirs = (md.read_state(folder / name / "state.pt") for name in ("fsdp", "one"))
     assert kinds(ours) == kinds(theirs)
     assert largest_difference(ours["model"], theirs["model"]) < 1e-5
     for i, moments in theirs["optimizer"]["state"].items():

@@ -174,7 +174,7 @@ def test_nothing_in_a_state_is_unpickled(tmp_path):
 
     torch.save(dict(bomb=Bomb()), tmp_path / "state.pt")
     with pytest.raises(ValueError, match="is not a checkpoint to resume from"):
-        md.whole_state(str(tmp_path / "state.pt"))
+        md.read_state(str(tmp_path / "state.pt"))
     assert not (tmp_path / "exploded").exists()
 
 

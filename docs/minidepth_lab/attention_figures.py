@@ -21,7 +21,7 @@ def base_name(folder):
 
 def write_json(path, about):
     text = json.dumps(about, indent=1).encode()
-    md.write_file(path, lambda f: f.write(text))
+    md.write(path, lambda f: f.write(text))
 
 
 def as_lists(stats):

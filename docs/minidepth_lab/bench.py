@@ -28,7 +28,6 @@ import torch.nn.functional as F
 
 import minidepth as md
 from minidepth_lab import bounds, compiling, export, find
-from minidepth_lab.facts import device_fact
 
 STEPS, WARM = 10, 2  # measured, and before them
 PROMPT, NEW = 32, 256  # tokens
@@ -48,7 +47,7 @@ def peak_bytes():
 
 
 class Ours:
-    """Our model's parts of a step, as train_step() puts them together."""
+    """Our model's parts of a step, as train() puts them together."""
 
     def __init__(self, m, t, device):
         self.half = md.pick_precision(t.precision, device)
@@ -263,7 +262,7 @@ def bench(m, t, against=None):
     m = dataclasses.replace(m, vocab_size=m.vocab_size or words)
     device = md.pick_device(t.device)
     half = md.pick_precision(t.precision, device)
-    print(f"{device_fact(t)}; {m.vocab_size:,} words")
+    print(f"{md.describe_device(t)}; {m.vocab_size:,} words")
     if against:
         found = taking_turns(m, t, tokens, targets, ("ours", against))
     else:

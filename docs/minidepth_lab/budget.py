@@ -21,7 +21,7 @@ import time
 import torch
 
 import minidepth as md
-from minidepth_lab import figures, find, results
+from minidepth_lab import bench, figures, find, results
 from minidepth_lab.results import grouped
 
 # the laptop preset on a CPU, whose times COST has, under a name of its own
@@ -222,13 +222,11 @@ def measure(name, steps=50, warm=5):
     m, t = md.configs("budget", **MODELS[name], max_rows=2000)
     data = md.load_data(t, m.block_size)
     m = dataclasses.replace(m, vocab_size=data.n_words)
-    model = md.GPT(m).train()
-    optimizer, scaler = md.make_optimizer(model, t), torch.amp.GradScaler("cpu", enabled=False)
+    model = bench.Ours(m, t, torch.device("cpu"))
     for step in range(warm + steps):
         if step == warm:
             began = time.process_time()
-        batch = data.draw(step, t.batch_size * t.grad_accum)
-        md.train_step(model, optimizer, scaler, *batch, t.lr, t)
+        model.step(*data.draw(step, t.batch_size * t.grad_accum))
     return 1000 * (time.process_time() - began) / steps
 
 

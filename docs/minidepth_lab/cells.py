@@ -7,54 +7,22 @@ import os
 import pathlib
 import subprocess
 import sys
-import zlib
 
 import minidepth as md
-from minidepth_files import PLACES
 from minidepth_lab import find, results
 from minidepth_lab.results import METRICS, number_or_text
 from minidepth_lab.tables import shown
 
 TRAIN = results.RESULTS.parents[1] / "train.py"
 FIELDS = [f.name for kind in (md.ModelConfig, md.TrainConfig) for f in dataclasses.fields(kind)]
-NOT_IN_NAMES = ("out_dir", "name", "device")  # flags that make no other run
 OF_DATA = (
     "data", "sizes", "loader", "tokenizer", "tokenizer_size", "problem_steps", "ring_questions",
     "max_rows", "val_fraction", "packing", "loss_on",
 )  # fmt: skip
-MOST_BYTES = 200  # of a folder's name: most file systems end at 255
 POSIX = os.name == "posix"
 
 
 # ---------- names and command lines ----------
-
-
-def short_name(name):
-    """A folder's name: cut if it is too long, with a checksum of all of it, so that two long names
-    do not meet."""
-    encoded = name.encode()
-    if len(encoded) <= MOST_BYTES:
-        return name
-    checksum = f"-{zlib.crc32(encoded):08x}"
-    kept = encoded[: MOST_BYTES - len(checksum)].decode(errors="ignore")  # no half character
-    return kept + checksum
-
-
-def run_name(preset, changes):
-    """A folder's name from the preset and whatever was changed, so that no two runs meet, and the
-    same run of two grids does."""
-    parts = [preset]
-    for key in FIELDS:
-        if key in changes and key not in NOT_IN_NAMES:
-            value = changes[key]
-            if isinstance(value, (tuple, list)):
-                value = "+".join(str(part) for part in value)
-            parts.append(f"{key}-{value}")
-    names = []
-    for part in parts:
-        safe = "".join(c if c.isalnum() or c in "-_.+" else "-" for c in part)
-        names.append(safe.strip("-"))
-    return short_name("_".join(names))
 
 
 def grid_name(preset, cells):
@@ -63,7 +31,7 @@ def grid_name(preset, cells):
     for key in cells[0].settings:
         distinct = dict.fromkeys(shown(cell.settings[key]) for cell in cells)
         values[key] = "+".join(distinct)
-    return run_name(f"grid_{preset}", values)
+    return md.run_name(f"grid_{preset}", values)
 
 
 def flags(settings):
@@ -135,7 +103,7 @@ class Cell:
         os.makedirs(self.folder, exist_ok=True)
         path = os.path.join(self.folder, "stdout.txt")
         if os.path.lexists(path):
-            md.regular(md.inside(self.folder, "stdout.txt"))
+            md.regular_file(md.path_inside(self.folder, "stdout.txt"))
         with open(path, "ab") as out:
             return subprocess.Popen(
                 [sys.executable, str(TRAIN), *self.command(preset, settings)],
@@ -150,7 +118,7 @@ class Cell:
     def last_line(self):
         """Of what the run printed."""
         path = os.path.join(self.folder, "stdout.txt")
-        with open(md.regular(path), encoding="utf-8", errors="replace") as f:
+        with open(md.regular_file(path), encoding="utf-8", errors="replace") as f:
             lines = f.read().split("\n")
         said = [line.strip() for line in lines if line.strip()]
         return said[-1] if said else "no output"
@@ -191,7 +159,7 @@ def is_finished(m, t):
     # what the data made of the settings, and where they were used, makes no other run
     m = dataclasses.replace(m, vocab_size=m.vocab_size or was_m.vocab_size)
     steps = was_t.steps if t.epochs else t.steps
-    place = {name: getattr(was_t, name) for name in PLACES}
+    place = {name: getattr(was_t, name) for name in md.PLACES}
     given, stored = sizes_by_name(t.sizes), sizes_by_name(was_t.sizes)
     same_sizes = all(stored.get(name) == value for name, value in given.items())
     t = dataclasses.replace(t, steps=steps, sizes=was_t.sizes, **place)
@@ -209,8 +177,8 @@ def other_data(cells):
     data, as the fingerprints in their folders say: a file has changed between the two."""
     first, found = {}, []
     for cell in cells:
-        path = md.inside(cell.folder, "config.json")
-        with open(md.regular(path), encoding="utf-8") as f:
+        path = md.path_inside(cell.folder, "config.json")
+        with open(md.regular_file(path), encoding="utf-8") as f:
             its = json.load(f).get("fingerprint")  # older runs have none
         kind = repr([cell.m.block_size, *(getattr(cell.t, name) for name in OF_DATA)])
         if its is None or cell.t.loader.endswith(".py"):  # which may heed the seed, or anything

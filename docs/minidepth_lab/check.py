@@ -2,64 +2,27 @@
 that no memory of this machine holds. How strangers' text is shown, and a figure that fails."""
 
 import contextlib
-import difflib
 import os
-import re
 import sys
 
 import torch
 
 import minidepth as md
-from minidepth_lab import find
+from minidepth_lab import find, text
 
 # what each thing that is done to trained runs heeds of the flags of training
 HEEDED = dict(
     sample=("seed",), mechanism=(), score=("data", "max_rows"), attention=("out_dir",), export_hf=()
 )  # fmt: skip
 OF_SAMPLE = ("prompt", "temperature", "max_new_tokens")
-MOST_TOKENS = 100_000  # of --max_new_tokens
 
 
 # ---------- flags ----------
 
 
-def once(arguments):
-    """Raise ValueError for a flag that is given twice, of which argparse would heed the last."""
-    given = (word.partition("=")[0] for word in arguments if word.startswith("--"))
-    names = [name.replace("--no-", "--", 1) for name in given]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"{name} is given twice; give it once, several values after it")
-
-
-def unknown(words, known):
-    """Raise ValueError for what is left of a command line, with the flag that may be meant."""
-    message = f"unrecognized arguments: {' '.join(words)}"
-    alike = {name.replace("-", "_"): name for name in known}  # an easy slip
-    typed = words[0].partition("=")[0].replace("-", "_")
-    close = difflib.get_close_matches(typed, alike, 1, cutoff=0.75)
-    meant = f"; is {alike[close[0]]} meant?" if close else "; see python train.py --help"
-    raise ValueError(one_line(message) + meant)
-
-
 def flags(a, axes):
-    """Raise ValueError for flags without effect, or with an empty value; `a` are the command's
-    flags, `axes` {setting: its values}."""
-    for name, value in a.items():
-        values = value if isinstance(value, list) else [value]
-        if "" in values and name not in ("name", "loader"):
-            raise ValueError(f"--{name} was given an empty value; is a variable unset?")
-    for sources in axes.get("data", ()):
-        paths = [os.path.realpath(source) for source in sources]
-        for source, path in zip(sources, paths):
-            if paths.count(path) > 1:  # what is held out would count twice
-                raise ValueError(f"--data has {source} twice; give each source once")
-    for folder in axes.get("tokenizer", ()):
-        if os.path.isfile(folder):
-            raise ValueError(f"--tokenizer {folder} is a file; give the folder that holds it")
-        within = os.path.join(folder, "tokenizer")
-        if os.path.isdir(within):  # as in a run's folder
-            raise ValueError(f"--tokenizer {folder} holds the folder tokenizer; give {within}")
+    """Raise ValueError for flags without effect; `a` are the command's flags, `axes` {setting: its
+    values}."""
     done = [name for name in (*HEEDED, "resume", "bench") if a[name]]
     if a["bench"] and a["dry_run"]:
         done.append("dry_run")
@@ -82,27 +45,10 @@ def flags(a, axes):
     for name in ("out_dir", "name"):
         if doing == "bench" and name in axes:
             raise ValueError(f"--{name} has no effect with --bench, which writes nothing")
-    folders(a, axes, doing)
-    sampling(a)
+    if doing == "attention":
+        for place in axes.get("out_dir", [md.TrainConfig.out_dir]):
+            find.check_place("out_dir", place)
     grid_flags(a, axes)
-
-
-def folders(a, axes, doing):
-    """Raise ValueError for a place in which a run could not write, before its data is read."""
-    for name in axes.get("name", ()):
-        inside = os.path.normpath(name)
-        if name and (os.path.isabs(name) or inside.split(os.sep)[0] in (".", "..")):
-            where = "is not within --out_dir; give a name, as in --name try1"
-            raise ValueError(f"--name {name} {where}")
-        if max(len(part) for part in name.encode(errors="replace").split(b"/")) > 255:
-            raise ValueError(f"--name {name:.40}… is too long; give at most 255 bytes")
-    places = [("out_dir", place) for place in axes.get("out_dir", ())]
-    if not places and doing in (None, "attention"):
-        places.append(("out_dir", md.TrainConfig.out_dir))
-    if doing == "resume":
-        places.append(("resume", a["resume"]))
-    for flag, place in places:
-        find.check_place(flag, place)
 
 
 def runs(given, doing):
@@ -133,17 +79,6 @@ def look_flags(a, axes, doing):
             raise ValueError(f"--{name} has no effect with --{doing}, which trains nothing")
 
 
-def sampling(a):
-    """Raise ValueError for what --sample cannot do."""
-    most, temperature = a["max_new_tokens"], a["temperature"]
-    if most is not None and not 1 <= most <= MOST_TOKENS:
-        limit = f"from 1 to {MOST_TOKENS:,}"
-        raise ValueError(f"--max_new_tokens {most!s:.40} does not work; give a number {limit}")
-    # a lower one divides by so little that the numbers overflow
-    if temperature and not 0.001 <= temperature <= 1000:
-        raise ValueError(f"--temperature {temperature} does not work; give 0, or 0.001 to 1000")
-
-
 def grid_flags(a, axes):
     """Raise ValueError for flags of a grid where there is none, or that make no sense."""
     if a["jobs"] is not None and not 1 <= a["jobs"] <= 1000:
@@ -166,7 +101,7 @@ def grid_flags(a, axes):
 def files(t):
     """Raise ValueError for a file of data that is not there, before a grid starts its first run."""
     for source in t.data:
-        if source.endswith(md.FILES) and not os.path.exists(source):
+        if source.endswith(text.FILES) and not os.path.exists(source):
             raise ValueError(f"data {source} is not there; give the path of a file")
 
 
@@ -261,25 +196,6 @@ def gib(size):
     return f"{size / 2**30:,.1f} GiB"
 
 
-# ---------- text from outside ----------
-
-# what a terminal obeys, halves of characters, and marks that turn the direction of writing
-UNSEEN = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-
-
-def visible(text):
-    """The text with control characters spelled out, all but line ends and tabs."""
-    return re.sub(UNSEEN, lambda found: ascii(found[0])[1:-1], text)
-
-
-def one_line(message, most=1000):
-    """A message as one line that a terminal shows, its middle left out if it is very long."""
-    line = " ".join(visible(str(message)).split())
-    if len(line) > most:
-        line = f"{line[: most // 2]} … {line[-most // 2 :]}"
-    return line
-
-
 # ---------- after training ----------
 
 
@@ -289,5 +205,5 @@ def drawn(what):
     try:
         yield
     except Exception as error:  # code of one's own, a backend that is not there
-        why = one_line(error) or type(error).__name__
+        why = md.one_line(error) or type(error).__name__
         print(f"train.py: {what} could not be drawn: {why}", file=sys.stderr)

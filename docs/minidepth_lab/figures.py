@@ -33,7 +33,7 @@ def drawing(path, rows=1, columns=1, size=(6, 4), **options):
     with warnings.catch_warnings():
         # a name in letters that the font lacks: the figure shows boxes, which says as much
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-        md.write_file(path, lambda file: figure.savefig(file, dpi=150, format="png"))
+        md.write(path, lambda file: figure.savefig(file, dpi=150, format="png"))
 
 
 # ---------- parts of figures ----------

@@ -23,6 +23,7 @@ import tempfile
 import torch
 
 import minidepth as md
+from minidepth_lab import text
 
 HERE = pathlib.Path(__file__).parent
 NO_STUDY = ("__init__", "find", "plan")  # they have functions of those names for all studies
@@ -84,7 +85,7 @@ def own_code(name, what, problem):
     """A context in which a mistake in a file of one's own becomes a ValueError, one line, and
     nothing else does."""
     if name.endswith(".py"):
-        return md.blame(f"{what} {name}", problem)
+        return md.one_line_errors(f"{what} {name}", problem)
     return contextlib.nullcontext()
 
 
@@ -93,7 +94,7 @@ def executed(path, changed):
     """The module of a file, once for each time that it was changed."""
     spec = importlib.util.spec_from_file_location(pathlib.Path(path).stem, path)
     module = importlib.util.module_from_spec(spec)
-    with md.blame(path, "cannot be executed"):
+    with md.one_line_errors(path, "cannot be executed"):
         spec.loader.exec_module(module)
     return module
 
@@ -156,11 +157,11 @@ def sizes_of(given, known, whose):
     each read as what its default is. ValueError for a name that is unknown, or a value that does
     not fit: whole numbers from 1, numbers from 0, one of several words."""
     sizes = dict(known)
-    for name, text in by_name(given).items():
+    for name, typed in by_name(given).items():
         if name not in known:
             names = ", ".join(known) or "none"
             raise ValueError(f"sizes {name} is none of {whose}'s; it has {names}")
-        sizes[name] = read_size(name, text, known[name])
+        sizes[name] = read_size(name, typed, known[name])
     return sizes
 
 
@@ -261,7 +262,7 @@ def check_place(flag, place):
 
 def away(config, tokenizer=None):
     """Whether something of a TrainConfig's data is to come from the hub."""
-    named = [s for s in config.data if s != "embedded" and not s.endswith(md.FILES)]
+    named = [s for s in config.data if s != "embedded" and not s.endswith(text.FILES)]
     if any(names_task(source) for source in named):
         return False  # it is drawn, without a tokenizer
     if any(not os.path.exists(source) for source in named):
@@ -271,7 +272,7 @@ def away(config, tokenizer=None):
     return not os.path.isdir(config.tokenizer)
 
 
-def text_data(config, block_size, tokenizer=None, load=md.load_data):
+def text_data(config, block_size, tokenizer=None, load=text.load_data):
     """load(config, block_size, tokenizer), with a look first at whether the hub can be reached if
     something is to come from there."""
     if not away(config, tokenizer):

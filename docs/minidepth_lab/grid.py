@@ -18,14 +18,13 @@ import time
 import torch
 
 import minidepth as md
-from minidepth_lab import check, compiling, find, processes
+from minidepth_lab import check, compiling, find, fsdp
 from minidepth_lab.cells import (
     POSIX,
     Cell,
     grid_name,
     is_finished,
     other_data,
-    run_name,
     typed_preset,
 )
 from minidepth_lab.tables import summarize
@@ -82,7 +81,7 @@ def train_all(cells, free, start):
         bar.write(f"[{number}/{len(cells)}] {cell}: {line}")
         bar.update(cell.cost)
 
-    with processes.noted_signals() as noted, bar:
+    with md.noted_signals() as noted, bar:
         try:
             while running or (waiting and not noted):
                 while waiting and free and not noted:
@@ -123,17 +122,18 @@ def grid(preset, cells, jobs=1, yes=False, dry_run=False, study=None, given=None
         raise ValueError("several values of a flag make a grid, which runs without torchrun")
     cells = [Cell(labels, s, *find.configs(preset, **s)) for labels, s in cells]
     for cell in cells:
-        processes.check(cell.t)
+        if cell.t.fsdp:
+            fsdp.check(cell.t)
         check.memory(cell.m, cell.t)
         if cell.t.compile:
             compiling.check(cell.t)
     name = cells[0].t.name
     if not name and study:
-        name = run_name(f"study_{pathlib.Path(study.__file__).stem}_{preset}", given or {})
+        name = md.run_name(f"study_{pathlib.Path(study.__file__).stem}_{preset}", given or {})
     elif not name:
         name = grid_name(preset, cells)
     for cell in cells:
-        cell.t.name = os.path.join(cell.t.name, run_name(preset, cell.settings))
+        cell.t.name = os.path.join(cell.t.name, md.run_name(preset, cell.settings))
     todo = [cell for cell in cells if not is_finished(cell.m, cell.t)]
     check.grid_data(todo)
     print(f"{len(cells)} runs, {len(cells) - len(todo)} finished before, {jobs} at a time")

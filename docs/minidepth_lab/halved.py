@@ -32,12 +32,12 @@ def halve(run_dir, out_dir):
         raise ValueError(f"{run_dir} has weights that half precision, up to 65,504, cannot hold")
     shutil.copytree(run_dir / "tokenizer", out_dir / "tokenizer", dirs_exist_ok=True)
     checks = dict(
-        crc32=md.checksum(weights, md.settings(config, train)),
-        tokenizer=md.folder_checksum(out_dir / "tokenizer"),
+        crc32=md.weights_checksum(weights, md.settings(config, train)),
+        tokenizer=md.folder_checksums(out_dir / "tokenizer"),
     )
-    md.write_file(out_dir / "model.safetensors", lambda f: f.write(save(weights, checks)))
+    md.write(out_dir / "model.safetensors", lambda f: f.write(save(weights, checks)))
     text = json.dumps(about, indent=1) + "\n"
-    md.write_file(out_dir / "config.json", lambda f: f.write(text.encode()))
+    md.write(out_dir / "config.json", lambda f: f.write(text.encode()))
     shutil.copy(run_dir / "log.jsonl", out_dir)
 
 

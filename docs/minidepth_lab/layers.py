@@ -196,14 +196,14 @@ def main(run_dir, path, *spans, n=200):
     """Write examined() of a run and n problems of the test, with what it was made from."""
     model, tokenizer = md.load(run_dir)
     problems = [md.problem_of(row) for row in md.embedded_rows(n, held_out=True)]
-    with open(md.inside(run_dir, "config.json"), encoding="utf-8") as f:
+    with open(md.path_inside(run_dir, "config.json"), encoding="utf-8") as f:
         config = json.load(f)
     about = {key: config[key] for key in ("command", "versions", "device", "commit")}
     right = md.answer_accuracy(model, tokenizer, problems)
     about |= dict(date=time.strftime("%Y-%m-%d"), problems=n, accuracy=right)
     spans = [tuple(int(place) for place in span.split("-")) for span in spans]
     text = json.dumps(about | examined(model, tokenizer, problems, spans), indent=1)
-    md.write_file(path, lambda f: f.write(f"{text}\n".encode()))
+    md.write(path, lambda f: f.write(f"{text}\n".encode()))
 
 
 if __name__ == "__main__":

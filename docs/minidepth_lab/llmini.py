@@ -5,7 +5,7 @@ time. Its rows are padded, and a long one goes on in a block that begins `stride
 """
 
 import minidepth as md
-from minidepth_lab import find, score
+from minidepth_lab import find, score, text
 
 # LLmini's data as far as our rows go: eight of its eleven sources
 COMMON = dict(
@@ -69,7 +69,7 @@ def chunked(config, block_size, tokenizer=None):
     sizes = find.sizes_of(config.sizes, SIZES, "the loader llmini")
     sources = []
     for source in config.data:
-        train, held_out = md.read_source(source, config)
+        train, held_out = text.read_source(source, config)
         texts = [score.as_text(row) for row in train], [score.as_text(row) for row in held_out]
         sources.append((source, *texts))
 
@@ -78,6 +78,6 @@ def chunked(config, block_size, tokenizer=None):
             return encoded
         return overlapping(encoded, block_size, sizes["stride"] or block_size)
 
-    data = md.make_data(sources, config, block_size, tokenizer, chunks)
+    data = text.mix(sources, config, block_size, tokenizer, chunks)
     data.sizes = find.as_text(sizes)
     return data

@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 
 import minidepth as md
-from minidepth_lab import check, depth, find, grid
+from minidepth_lab import depth, find, grid
 
 
 def cells(a, preset, axes):
@@ -43,7 +43,7 @@ def rows(a, preset, axes, varied):
     made = []
     for model, row in found.items():
         for seed in axes.get("seed", [0]):
-            made.append((dict(model=check.one_line(model), seed=seed), row | dict(seed=seed)))
+            made.append((dict(model=md.one_line(model), seed=seed), row | dict(seed=seed)))
     return made
 
 

@@ -15,7 +15,7 @@ import pathlib
 from dataclasses import dataclass
 
 import minidepth as md
-from minidepth_lab import depth, figures, find, results
+from minidepth_lab import depth, figures, find, results, text
 
 PRESETS = {
     "reread": dict(
@@ -60,10 +60,10 @@ def load_data(config, block_size, tokenizer=None):
     plain = dataclasses.replace(config, data=names, sizes=(), loader="")
 
     def load(config, block_size, tokenizer):
-        split = [(name, *md.read_source(name, config)) for name in config.data]
-        tokenizer = tokenizer or md.make_data(split, config, block_size).tokenizer
+        split = [(name, *text.read_source(name, config)) for name in config.data]
+        tokenizer = tokenizer or text.mix(split, config, block_size).tokenizer
         fewer = [(name, train[: sizes["problems"]], held_out) for name, train, held_out in split]
-        return md.make_data(fewer, config, block_size, tokenizer)
+        return text.mix(fewer, config, block_size, tokenizer)
 
     data = find.text_data(plain, block_size, tokenizer, load)
     fields = {f.name: getattr(data, f.name) for f in dataclasses.fields(data)}

@@ -50,8 +50,8 @@ def settings_of(run_dir):
     project wrote it: a setting of the training that has gone since is kept, so that stored runs can
     be read for ever. ValueError if it is not the configuration of a run."""
     path = os.path.join(run_dir, "config.json")
-    with md.blame(path, "is not the configuration of a run"):
-        with open(md.regular(md.inside(run_dir, "config.json")), encoding="utf-8") as f:
+    with md.one_line_errors(path, "is not the configuration of a run"):
+        with open(md.regular_file(md.path_inside(run_dir, "config.json")), encoding="utf-8") as f:
             saved = json.load(f)
         known = {field.name for field in dataclasses.fields(md.ModelConfig)}
         model = {name: value for name, value in saved["model"].items() if name in known}
@@ -67,14 +67,14 @@ NUMBERS = ("step", "lr", "train_loss", "val_loss", "seconds", "tokens_per_second
 def read_log(run_dir):
     """The rows of a run's log.jsonl; ValueError names the line that is damaged."""
     path = os.path.join(run_dir, "log.jsonl")
-    with md.blame(path, "is not the log of a run"):
-        with open(md.regular(md.inside(run_dir, "log.jsonl")), encoding="utf-8") as f:
+    with md.one_line_errors(path, "is not the log of a run"):
+        with open(md.regular_file(md.path_inside(run_dir, "log.jsonl")), encoding="utf-8") as f:
             lines = f.read().split("\n")
     log = []
     for number, line in enumerate(lines, 1):
         if not line and number == len(lines):
             break
-        with md.blame(path, f"is not the log of a run, in line {number}"):
+        with md.one_line_errors(path, f"is not the log of a run, in line {number}"):
             row = json.loads(line)
             for name in NUMBERS:
                 if isinstance(row[name], bool) or not isinstance(row[name], (int, float)):

@@ -12,7 +12,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 import minidepth as md
-from minidepth_lab import find, hub, results
+from minidepth_lab import find, hub, results, text
 
 # ---------- rows with several choices ----------
 
@@ -93,8 +93,8 @@ def read_choices(source, most=0):
     of a hub id, of at most the first `most` rows if given; ValueError if there are none."""
     if source == "embedded":
         rows = embedded_choices(most or 600)
-    elif source.endswith(md.FILES) or os.path.exists(source):
-        rows = md.read_file(source)
+    elif source.endswith(text.FILES) or os.path.exists(source):
+        rows = text.read_file(source)
     else:
         with hub.looked_for():
             rows = md.hub_rows(source, "validation", most)

@@ -163,7 +163,7 @@ def summarize(folder, cells, study=None):
     os.makedirs(folder, exist_ok=True)
     files = {"summary.md": f"{text}\n\n{note}\n", "summary.json": json.dumps(about, indent=1)}
     for name, content in files.items():
-        md.write_file(os.path.join(folder, name), lambda file: file.write(content.encode()))
+        md.write(os.path.join(folder, name), lambda file: file.write(content.encode()))
     task = find.task(cells[0].t.data[0]) if cells else None
     draw_all(folder, runs, study, task)
     print(f"wrote {folder}: summary.png, summary.md, summary.json")

@@ -88,7 +88,7 @@ def load_data(config, block_size, tokenizer=None):
     if sizes["curriculum"]:
         train.sort(key=lambda row: row["steps"])
     held_out = md.embedded_rows(600, True, **kind)
-    data = md.make_data([("embedded", train, held_out)], config, block_size, tokenizer)
+    data = md.make_data("embedded", train, held_out, config, block_size, tokenizer)
     data.sizes = find.as_text(sizes)
     if not sizes["curriculum"]:
         return data

@@ -194,7 +194,7 @@ def main(path, *run_dirs):
     own = {os.path.basename(run_dir): own_of(run_dir) for run_dir in run_dirs}
     about = dict(date=time.strftime("%Y-%m-%d"), **md.provenance(torch.device("cpu")))
     text = json.dumps(about | dict(own=own), indent=1)
-    md.write_file(path, lambda f: f.write(f"{text}\n".encode()))
+    md.write(path, lambda f: f.write(f"{text}\n".encode()))
 
 
 if __name__ == "__main__":
