@@ -1540,6 +1540,8 @@ def read_state(path):
             state = torch.load(path, map_location="cpu", weights_only=True)
         if not all_finite(state["model"]):
             raise ValueError("it holds infinite or NaN weights")
+        for name in ("settings", "fingerprint", "tokenizer"):  # what check_same_run() asks
+            state[name]
         return state
 
 
@@ -1554,9 +1556,9 @@ def newest_state(folder, restore, say=print, put_aside=True):
         gone = os.path.join(folder, STATES[0])
         say(f"{gone} is gone; so the run goes on from the one before it")
     for name in there:
-        path = path_inside(folder, name)
+        path = os.path.join(folder, name)
         try:
-            state = read_state(path)
+            state = read_state(path_inside(folder, name))
             with one_line_errors(path, "is not a checkpoint to resume from"):
                 restore(state)
             return state

@@ -627,8 +627,8 @@ def sample(a, seed):
     md.check_fields(md.TrainConfig(seed=seed))
     model, tokenizer = md.load(run_dir)
     if tokenizer is None:
-        why = "it was trained on a depth task, or its folder tokenizer is lost"
-        raise ValueError(f"--sample {run_dir} knows no text: {why}")
+        task = f"--sample {run_dir} was trained on a depth task, without text"
+        raise ValueError(f"{task}, or has lost its folder tokenizer; copy it from another run")
     sampling = dict(temperature=temperature, max_new_tokens=most or 256, seed=seed)
     if tokenizer.chat_template:  # trained on conversations
         problem = dict(messages=[dict(role="user", content=prompt)])

@@ -15,6 +15,8 @@ import torch
 
 import minidepth as md
 import train
+from conftest import OneBatch
+from minidepth_lab import fsdp
 
 SHARES = torch.__version__ >= (2, 7)  # --fsdp on a CPU
 DROPOUT = dict(
@@ -27,20 +29,6 @@ DROPOUT = dict(
 def sgd(model, config):
     """In place of AdamW, which hides a gradient that is too small by a factor."""
     return torch.optim.SGD(model.parameters(), lr=0.1)
-
-
-def one_step():
-    """The weights after a step from given ones, on uneven shares of targets."""
-    m, t = md.configs("laptop", n_layers=1, d_model=16, d_ff=32, vocab_size=50, block_size=12,
-                      batch_size=4, grad_accum=2, grad_clip=1e9)  # fmt: skip
-    torch.manual_seed(0)
-    gpt = md.parallel(md.GPT(m), torch.device("cpu"), lambda line: None)
-    tokens = torch.randint(50, (8, 12), generator=torch.Generator().manual_seed(1))
-    targets = tokens.roll(-1, 1)
-    targets[1, 3:] = -100
-    scaler = torch.amp.GradScaler("cpu", enabled=False)
-    md.train_step(gpt, sgd(gpt, t), scaler, tokens, targets, 0.1, t)
-    return getattr(gpt, "module", gpt).state_dict()
 
 
 @contextlib.contextmanager
@@ -56,20 +44,35 @@ def replaced(**names):
             setattr(md, name, value)
 
 
+def one_step(out):
+    """The weights after a step from given ones, on uneven shares of targets."""
+    m, t = md.configs("laptop", n_layers=1, d_model=16, d_ff=32, vocab_size=50, block_size=12,
+                      batch_size=4, grad_accum=2, grad_clip=1e9, steps=1, warmup_steps=0, lr=0.1,
+                      out_dir=out, name="step")  # fmt: skip
+    tokens = torch.randint(50, (8, 12), generator=torch.Generator().manual_seed(1))
+    targets = tokens.roll(-1, 1)
+    targets[1, 3:] = -100
+    part = tokens.int().numpy(), targets.int().numpy()
+    with replaced(make_optimizer=sgd):
+        return md.train(m, t, OneBatch(part, part, n_words=50)).model.state_dict()
+
+
 def with_dropout(out, name="dropout", **changes):
     """A run with dropout and SGD: the seeds of its steps, its log and its weights."""
-    seeds, real = [], md.train_step
+    m, t = md.configs("laptop", **DROPOUT, **changes, out_dir=out, name=name)
+    seeds, real = [], md.by_length
 
-    def see(*arguments):
-        seeds.append(torch.initial_seed())
+    def see(*arguments):  # the first that a step does after it has drawn its batch
+        if arguments[-1] == t.batch_size and torch.is_grad_enabled():
+            seeds.append(torch.initial_seed())
         return real(*arguments)
 
-    with replaced(train_step=see, make_optimizer=sgd):
-        run = md.train(*md.configs("laptop", **DROPOUT, **changes, out_dir=out, name=name))
-    found = dict(seeds=seeds, losses=losses(run.log), weights=run.model.state_dict())
-    if run.t.fsdp and md.processes()[0]:
-        found["weights"] = None  # it has parts of them
-    return found
+    with replaced(by_length=see, make_optimizer=sgd):
+        run = md.train(m, t, shard=fsdp if t.fsdp else None)
+    weights = run.model.state_dict()
+    if t.fsdp and md.processes()[0]:
+        weights = None  # it has parts of them
+    return dict(seeds=seeds, losses=losses(run.log), weights=weights)
 
 
 def losses(log):
@@ -78,15 +81,15 @@ def losses(log):
 
 def die_at_the_sixth_step(flags):
     """The command, in which process 1 ends as if the system had killed it."""
-    real, taken = md.train_step, []
+    real, taken = md.lr_at, []
 
-    def step(*arguments):
+    def rate(*arguments):
         taken.append(1)
         if md.processes()[0] == 1 and len(taken) == 6:
             os.kill(os.getpid(), signal.SIGKILL)
         return real(*arguments)
 
-    with replaced(train_step=step):
+    with replaced(lr_at=rate):
         return train.main(flags)
 
 
@@ -107,7 +110,7 @@ def main(folder):
             code = train.main(list(arguments))
         return dict(code=code, said=said.getvalue(), errors=errors.getvalue())
 
-    found = dict(step=one_step(), dropout=with_dropout(path("two")))
+    found = dict(step=one_step(path("two")), dropout=with_dropout(path("two")))
     found["whole"] = command(*flags, "--name", "two")
     if SHARES:
         found["shared"] = with_dropout(path("two"), "shared", fsdp=True, grad_checkpoint=True)
@@ -117,7 +120,7 @@ def main(folder):
         found["overflow"] = command(*flags, "--name", "overflow", *half, "--init_std", "30")
         m, t = md.read_config(path("ddp"))
         t.name, t.fsdp = "ddp", True
-        found["sharing"] = losses(md.train(m, t, resume=True).log)
+        found["sharing"] = losses(md.train(m, t, resume=True, shard=fsdp).log)
     else:
         found["refused"] = command(*flags, "--name", "fsdp", "--fsdp")
     found["rest"] = command("--resume", path("cut"))

@@ -719,7 +719,7 @@ def test_what_has_no_text_says_whether_it_ever_had_one(solved, finished, tmp_pat
     lost = shutil.copytree(finished, tmp_path / "lost")
     shutil.rmtree(lost / "tokenizer")
     for flags in (["--sample", str(lost), "--prompt", "x"], ["--score", str(lost)]):
-        refused(flags, "has lost its folder tokenizer; copy it from another run", capsys)
+        refused(flags, "lost its folder tokenizer; copy it from another run", capsys)
 
 
 def test_attention_alone_is_no_gpt2_and_says_what_would_be(tmp_path):
@@ -801,11 +801,9 @@ def test_a_containers_own_limit_counts(monkeypatch, tmp_path):
         assert check.machine_memory(torch.device("cpu")) == expected
 
 
-def test_what_is_odd_is_said_once(data):
-    from minidepth_lab import facts
-
+def test_what_is_odd_is_said_once(data, capsys):
     m, t = md.configs("laptop", vocab_size=400_000, block_size=80)
-    lines = "\n".join(facts.facts(m, t, data))
-    assert lines.count("400,000 words, of which the data has") == 1
-    m, t = md.configs("report", n_layers=12, batch_size=32, device="cpu")
-    assert "a step will take minutes on a CPU" in "\n".join(facts.odd(m, t, None, 32 * 512))
+    train.print_facts(m, t, data)
+    assert capsys.readouterr().out.count("400,000 words, of which the data has") == 1
+    train.print_facts(*md.configs("report", n_layers=12, batch_size=32, device="cpu"))
+    assert "a step will take minutes on a CPU" in capsys.readouterr().out

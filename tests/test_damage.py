@@ -6,6 +6,7 @@ mode, `pytest -m long tests/test_damage.py`, flips twenty times as many bits, an
 
 import contextlib
 import json
+import math
 import os
 import random
 import shutil
@@ -22,6 +23,7 @@ from hypothesis import strategies as st
 
 import minidepth as md
 from minidepth_lab import results
+from minidepth_lab.text import read_file
 
 SMALL = dict(n_layers=1, d_model=8, n_heads=1, d_ff=8, dropout=0.1, block_size=80, steps=8,
              warmup_steps=2, batch_size=4, eval_every=4, eval_blocks=4, save_every=3,
@@ -253,7 +255,7 @@ def test_weights_without_a_checksum_load(folders, text, tmp_path):
     assert same_weights(md.load(run)[0].state_dict(), weights)
 
 
-@pytest.mark.parametrize("name", ["fingerprint", "settings", "tokenizer", "model", "now"])
+@pytest.mark.parametrize("name", ["fingerprint", "settings", "tokenizer", "model", "step"])
 def test_a_checkpoint_that_lacks_something_is_refused(folders, text, tmp_path, name):
     run = copied(folders[0], tmp_path)
     os.remove(os.path.join(run, "state.previous.pt"))
@@ -293,7 +295,7 @@ WRONG = [
     ("train", "name", None), ("train", "out_dir", {}), ("train", "out_dir", "a\u0000b"),
     ("train", "seed", -1), ("train", "seed", 10**400), ("train", "packing", None),
     ("train", "device", 1), ("train", "tokenizer", ""), ("train", "sizes", "pairs=3"),
-    ("train", "colour", 3), ("model", "tie_weights", "yes"), ("model", "tie_weights", 1),
+    ("model", "colour", 3), ("model", "tie_weights", "yes"), ("model", "tie_weights", 1),
     ("model", "n_heads", []), ("model", "n_heads", [1, 1]), ("model", "n_heads", {}),
     ("model", "n_heads", "1"), ("model", "n_layers", 1e9), ("model", "n_layers", 10**8),
     ("model", "d_model", 10**9), ("model", "vocab_size", 10**15), ("model", "dropout", "0.1"),
@@ -311,8 +313,11 @@ def test_a_wrong_value_in_config_json_is_one_line(folders, tmp_path, part, name,
     config[part][name] = value
     (run / "config.json").write_text(json.dumps(config))
     with pytest.raises(ValueError) as error:
+        md.read_config(str(run))
         md.load(str(run))
     assert "\n" not in str(error.value) and len(str(error.value)) < 600
+    if part == "train":  # a model is loaded whatever it was trained with
+        assert md.load(str(run))
     with pytest.raises(ValueError, match="config.json|log.jsonl"):
         results.result(str(run))
 
@@ -518,21 +523,21 @@ def test_kills_of_the_command_at_random_moments_lose_nothing(tmp_path):
 
 
 def test_divergence_in_fp32_keeps_the_last_good_state(folders, text, tmp_path, monkeypatch):
-    whole, real, calls = folders[1], md.train_step, []
+    whole, real, calls = folders[1], torch.nn.utils.clip_grad_norm_, []
     m, t = md.configs("laptop", **SMALL, out_dir=str(tmp_path), name="run")
     t.steps = 40  # the same up to there, then it diverges
 
     def diverging(*a):
         calls.append(1)
-        return real(*a) if len(calls) <= 5 else (float("nan"), True)
+        return real(*a) if len(calls) <= 5 else torch.tensor(math.nan)
 
     with monkeypatch.context() as patch:
-        patch.setattr(md, "train_step", diverging)
+        patch.setattr(torch.nn.utils, "clip_grad_norm_", diverging)
         with pytest.raises(md.Diverged, match="up to step 30; lower --lr or raise --warm") as said:
             md.train(m, t, data=text)
     assert "holds the last good state, of step 5" in str(said.value)
     state = torch.load(tmp_path / "run" / "state.pt", weights_only=True)
-    assert state["now"]["step"] == 5 and state["now"]["skipped"] == 0
+    assert state["step"] == 5 and state["skipped"] == 0
     assert [row["step"] for row in state["log"]] == [1, 4]
     assert md.all_finite(md.load(str(tmp_path / "run"))[0].state_dict())
     run = md.train(m, t, data=text, resume=True)  # as if it had not happened
@@ -542,22 +547,21 @@ def test_divergence_in_fp32_keeps_the_last_good_state(folders, text, tmp_path, m
 
 
 def test_infinite_weights_are_never_saved(tiny, data, monkeypatch):
-    real, calls = md.train_step, []
+    real, calls = torch.optim.AdamW.step, []
 
-    def breaking(wrapped, *a):
-        found = real(wrapped, *a)
+    def breaking(optimizer, *a):
+        real(optimizer, *a)
         calls.append(1)
         if len(calls) == 7:
             with torch.no_grad():
-                next(wrapped.parameters())[0, 0] = float("inf")
-        return found
+                optimizer.param_groups[0]["params"][0][0, 0] = math.inf
 
-    monkeypatch.setattr(md, "train_step", breaking)
+    monkeypatch.setattr(torch.optim.AdamW, "step", breaking)
     m, t = tiny(save_every=4)
     with pytest.raises(md.Diverged, match="weights are infinite or NaN after step 8; lower --lr"):
         md.train(m, t, data=data)
     folder = os.path.join(t.out_dir, t.name)
-    assert torch.load(os.path.join(folder, "state.pt"), weights_only=True)["now"]["step"] == 4
+    assert torch.load(os.path.join(folder, "state.pt"), weights_only=True)["step"] == 4
     assert md.all_finite(md.load(folder)[0].state_dict())
 
 
@@ -582,7 +586,7 @@ def test_a_model_that_has_diverged_with_finite_weights_does_not_load(folders, tm
     run = copied(folders[1].dir, tmp_path)
     path = os.path.join(run, "model.safetensors")
     save_file({name: weight * 1e25 for name, weight in load_file(path).items()}, path)
-    with pytest.raises(ValueError, match="it has diverged: what it says is infinite or NaN"):
+    with pytest.raises(ValueError, match="it has diverged: its logits are infinite or NaN"):
         md.load(run)
 
 
@@ -649,7 +653,7 @@ def test_any_bytes_are_read_or_refused(tmp_path, name):
     )
     def read_or_refused(content):
         (tmp_path / name).write_bytes(content)
-        only_one_line(lambda: text.read_file(str(tmp_path / name)))
+        only_one_line(lambda: read_file(str(tmp_path / name)))
 
     read_or_refused()
 

@@ -9,7 +9,6 @@ import re
 import tracemalloc
 from collections import Counter
 
-import minidepth_data
 import numpy as np
 import pytest
 import torch
@@ -18,6 +17,7 @@ import minidepth as md
 import train
 from conftest import SHARED
 from minidepth_lab import thinking
+from minidepth_lab.text import read_file
 
 
 def text_of(row):
@@ -177,17 +177,17 @@ def test_every_kind_of_file_gives_the_same_rows(tmp_path, jsonl):
     for indent in (None, 1):  # a .json by another name, on one line or on several
         path = tmp_path / f"list-{indent}.jsonl"
         path.write_text(json.dumps(ROWS, indent=indent))
-        assert text.read_file(str(path)) == ROWS
+        assert read_file(str(path)) == ROWS
     for path in (jsonl(ROWS), *(tmp_path / f"rows.{e}" for e in ("json", "parquet"))):
-        assert text.read_file(str(path)) == ROWS
-    assert text.read_file(str(tmp_path / "bom.jsonl")) == ROWS
+        assert read_file(str(path)) == ROWS
+    assert read_file(str(tmp_path / "bom.jsonl")) == ROWS
 
 
 def test_text_files_give_paragraphs_or_else_lines(tmp_path):
     (tmp_path / "a.txt").write_text("one\ntwo\n\n \nthree")
     (tmp_path / "b.txt").write_text("one\ntwo\nthree")
-    assert [r["text"] for r in text.read_file(str(tmp_path / "a.txt"))] == ["one\ntwo\n", "three\n"]
-    assert [r["text"] for r in text.read_file(str(tmp_path / "b.txt"))] == [
+    assert [r["text"] for r in read_file(str(tmp_path / "a.txt"))] == ["one\ntwo\n", "three\n"]
+    assert [r["text"] for r in read_file(str(tmp_path / "b.txt"))] == [
         "one\n",
         "two\n",
         "three\n",
@@ -656,7 +656,7 @@ def test_the_garbage_collector_waits_while_data_is_made_and_comes_back(monkeypat
         seen.append(gc.isenabled())
         return md.embedded_rows(40), md.embedded_rows(10, True)
 
-    monkeypatch.setattr(minidepth_data, "read_source", rows)
+    monkeypatch.setattr(md, "read_source", rows)
     config = md.TrainConfig(data=("embedded",), tokenizer="embedded")
     md.load_data(config, 104)
     assert seen == [False] and gc.isenabled()
@@ -674,9 +674,9 @@ def test_the_garbage_collector_waits_while_data_is_made_and_comes_back(monkeypat
 def test_a_list_of_rows_by_the_name_of_a_jsonl_is_read(tmp_path):
     rows = [dict(text="a"), dict(text="b")]
     (tmp_path / "a.jsonl").write_text(json.dumps(rows))
-    assert text.read_file(str(tmp_path / "a.jsonl")) == rows
+    assert read_file(str(tmp_path / "a.jsonl")) == rows
     (tmp_path / "a.jsonl").write_text('{"text": "a"}')
-    assert text.read_file(str(tmp_path / "a.jsonl")) == rows[:1]
+    assert read_file(str(tmp_path / "a.jsonl")) == rows[:1]
 
 
 def test_a_long_reason_is_cut_between_words():

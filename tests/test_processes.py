@@ -15,7 +15,6 @@ import torch
 import minidepth as md
 import ranks
 import train
-from minidepth_lab import processes
 
 ROOT = os.path.dirname(os.path.abspath(md.__file__))
 TESTS = os.path.join(ROOT, "tests")
@@ -68,9 +67,9 @@ def largest_difference(a, b):
 # ---------- the same as one process ----------
 
 
-def test_two_processes_take_the_same_step_as_one(two):
+def test_two_processes_take_the_same_step_as_one(two, tmp_path):
     _, _, (first, second) = two
-    one = ranks.one_step()
+    one = ranks.one_step(str(tmp_path))
     for found in (first["step"], second["step"]):
         for key in one:
             torch.testing.assert_close(found[key], one[key], atol=1e-6, rtol=1e-5)
@@ -305,14 +304,14 @@ def test_processes_let_go_of_one_another_unless_one_fails(tmp_path, monkeypatch,
     monkeypatch.setattr(md, "connect", join)
     t = md.configs("laptop")[1]
     try:
-        with contextlib.suppress(ValueError), processes.connected(t):
+        with contextlib.suppress(ValueError), train.connected(t):
             assert group.is_initialized()
             if fails:
                 raise ValueError("some setting")
         assert group.is_initialized() == fails
         if fails:  # what was there before is somebody else's to end
             monkeypatch.setattr(md, "connect", lambda device: None)
-            with processes.connected(t):
+            with train.connected(t):
                 pass
             assert group.is_initialized()
     finally:
