@@ -676,7 +676,8 @@ def run_command(arguments):
         registry().NAMED.update(code)
     varied = [name for name, values in axes.items() if len(values) > 1]
     alone = ("resume", "sample", *TRAINED, *MANY, *OF_SAMPLE)
-    if any(a[name] not in (None, False) for name in alone) and has_laboratory():
+    given = any(a[name] is not None and a[name] is not False for name in alone)
+    if given and has_laboratory():
         from minidepth_lab import check
 
         check.flags(a, axes)

@@ -241,7 +241,7 @@ LINES = [
     ("--data {tmp}", "is not a file that ends in one of"),
     ("--data :", "data ':' names no data set; give HUB_ID or HUB_ID:SUBSET"),
     ("--data :main", "data ':main' names no data set"),
-    ("--data {fifo}", "is not a file that ends in one of"),
+    ("--data {fifo}", "cannot be read: it is not a regular file"),
     ("--tokenizer {tmp}", "cannot be read"),
     ("--tokenizer {run}/config.json", "config.json is a file; give the folder that holds it"),
     ("--data embedded embedded", "--data has embedded twice; give each source once"),

@@ -17,7 +17,7 @@ import minidepth as md
 import train
 from conftest import SHARED
 from minidepth_lab import thinking
-from minidepth_lab.text import read_file
+from minidepth_lab.text import load_data, read_file
 
 
 def text_of(row):
@@ -198,7 +198,7 @@ def test_all_kinds_of_rows_mix_and_unusable_ones_are_counted(jsonl):
     chat = [dict(role="user", content="Say a word"), dict(role="assistant", content="word")]
     rows = [dict(messages=chat, other=1), dict(text="some plain text"), *ROWS]
     rows += [dict(messages=[dict(role="user")]), dict(title="x"), 7, dict(question="no answer")]
-    data = md.load_data(config(data=(jsonl(rows), jsonl(ROWS, "b.jsonl")), loss_on="all"), 16)
+    data = load_data(config(data=(jsonl(rows), jsonl(ROWS, "b.jsonl")), loss_on="all"), 16)
     assert data.facts["unusable_rows"] == 4
     assert data.facts["train_rows"] + data.facts["val_rows"] == 82
     assert data.facts["val_rows"] == 5 - data.facts["unusable_rows"] + sum(
@@ -216,11 +216,11 @@ def test_columns_that_other_rows_fill_do_not_hide_a_row(tmp_path):
     rows = [dict(messages=None, question=None, answer=None, text=None) | row for row in rows]
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "mixed.parquet")
     path = str(tmp_path / "mixed.parquet")
-    data = md.load_data(config(data=(path,), loss_on="all"), 16)
+    data = load_data(config(data=(path,), loss_on="all"), 16)
     assert data.facts["unusable_rows"] == 0 and data.tokenizer.chat_template
     only = [dict(row, messages=None, question=None, answer=None, text="x y z") for row in rows]
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(only), path)
-    assert not md.load_data(config(data=(path,), loss_on="all"), 16).tokenizer.chat_template
+    assert not load_data(config(data=(path,), loss_on="all"), 16).tokenizer.chat_template
 
 
 def test_max_rows_limits_each_source(jsonl):
@@ -256,7 +256,7 @@ def test_data_that_cannot_be_used_says_why(tmp_path, name, content, words):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ValueError, match=re.escape(words)) as error:
-        md.load_data(config(data=(str(path),), packing="pack"), 80)
+        load_data(config(data=(str(path),), packing="pack"), 80)
     assert name in str(error.value) and "\n" not in str(error.value)
 
 
@@ -432,7 +432,7 @@ def test_validation_and_problems_are_spread_over_all_sources(jsonl):
     paths = [jsonl([dict(question=f"{word} {i}?", answer=f"{word} #### {word}") for i in range(n)],
                    f"{word}.jsonl")
              for word, n in (("apple", 200), ("pear", 60), ("plum", 120))]  # fmt: skip
-    data = md.load_data(config(data=tuple(paths), **ENOUGH), 32)
+    data = load_data(config(data=tuple(paths), **ENOUGH), 32)
     names = [data.tokenizer.decode(row) for row in data.val[0]]
     for some in (names[:3], [problem["answer"] for problem in data.problems[:3]]):
         assert all(sum(word in text for text in some) == 1 for word in ("apple", "pear", "plum"))
@@ -441,7 +441,7 @@ def test_validation_and_problems_are_spread_over_all_sources(jsonl):
     for word, (tokens, targets) in zip(("apple", "pear", "plum"), data.val_by_source.values()):
         assert all(word in data.tokenizer.decode(row) for row in tokens)
         assert tokens.shape == targets.shape == (sum(word in name for name in names), 32)
-    one = md.load_data(config(data=tuple(paths[:1]), **ENOUGH), 32)
+    one = load_data(config(data=tuple(paths[:1]), **ENOUGH), 32)
     assert one.val_by_source == {}
 
 
@@ -451,8 +451,8 @@ def test_the_loss_of_each_source_is_logged(tiny, jsonl, packing):
     path = jsonl(texts)
     settings = dict(packing=packing, loss_on="all", eval_blocks=7, eval_problems=0)
     m, t = tiny(data=("embedded", path), **settings)
-    run = md.train(m, t)
-    data = md.load_data(t, m.block_size)
+    run = md.train(m, t, load_data(t, m.block_size))
+    data = load_data(t, m.block_size)
     assert len(run.log) > 2 and {tuple(row["val_loss_by_source"]) for row in run.log} == {
         ("embedded", path)
     }
@@ -473,7 +473,7 @@ def test_a_source_too_small_for_a_block_of_its_own_does_no_harm(tiny, jsonl):
     useless = jsonl([dict(title=f"useless {i}") for i in range(20)], "useless.jsonl")
     settings = dict(packing="pack", loss_on="all", eval_problems=0, steps=2, warmup_steps=0)
     m, t = tiny(data=(small, "embedded", useless), **settings)
-    data = md.load_data(t, m.block_size)
+    data = load_data(t, m.block_size)
     assert list(data.val_by_source) == ["embedded"] and data.facts["unusable_rows"] == 20
     assert data.facts["val_rows"] == 601
     assert "small" in data.tokenizer.decode(data.val[0][0])
@@ -489,7 +489,7 @@ def test_embedded_problems_mix_with_rows_of_ones_own(tiny, jsonl, order):
     chats = [dict(question=f"how much is {i}", answer=f"#### {i}") for i in range(60)]
     sources = ("embedded", jsonl(OWN, "own.jsonl"), jsonl(chats, "chats.jsonl"))[::order]
     m, t = tiny(data=sources, loss_on="all", eval_problems=4, steps=2, warmup_steps=0)
-    data = md.load_data(t, m.block_size)
+    data = load_data(t, m.block_size)
     assert data.facts["unusable_rows"] == 0 and data.facts["val_rows"] == 606
     assert data.tokenizer.chat_template and "guess" not in data.facts
     assert sorted("guess" in problem for problem in data.problems[:2]) == [False, True]
@@ -497,9 +497,9 @@ def test_embedded_problems_mix_with_rows_of_ones_own(tiny, jsonl, order):
     assert 0 <= run.log[-1]["accuracy"] <= 1
     # two texts mix without a template, and one chat among them brings it
     plain = jsonl([dict(text=f"plain {i} plain") for i in range(40)], "plain.jsonl")
-    assert not md.load_data(tiny(data=(sources[1], plain), **ENOUGH)[1], 40).tokenizer.chat_template
+    assert not load_data(tiny(data=(sources[1], plain), **ENOUGH)[1], 40).tokenizer.chat_template
     mixed = tiny(data=(plain, jsonl(chats, "chats.jsonl")), **ENOUGH)[1]
-    assert md.load_data(mixed, 40).tokenizer.chat_template
+    assert load_data(mixed, 40).tokenizer.chat_template
 
 
 @pytest.mark.parametrize("packing", ["pad", "pack"])
@@ -508,14 +508,14 @@ def test_a_block_too_short_for_problems_is_told_whatever_else_there_is(tiny, jso
     """A long row of one's own, which may be cut, is not what makes it too short."""
     sources = ("embedded", jsonl(OWN))[::order]
     with pytest.raises(ValueError, match="block_size 30 is too short for problems of") as told:
-        md.load_data(tiny(data=sources, packing=packing, loss_on="all")[1], 30)
+        load_data(tiny(data=sources, packing=packing, loss_on="all")[1], 30)
     enough = int(re.search("at least ([0-9]+)", str(told.value))[1])
     t = tiny(data=sources, packing=packing, loss_on="all")[1]
-    data = md.load_data(t, enough)
+    data = load_data(t, enough)
     longest = max(len(data.tokenizer(row["text"]).input_ids) for row in OWN)
     assert enough < longest
     with pytest.raises(ValueError, match=f"give at least {enough}"):
-        md.load_data(t, enough - 1)
+        load_data(t, enough - 1)
 
 
 COLUMNS = [
