@@ -168,10 +168,10 @@ def make_parser(full=False):
 
 
 def finder():
-    """docs/minidepth_lab/find.py, which knows every study and task."""
-    from minidepth_lab import find
+    """docs/minidepth_lab/registry.py, which knows every study and task."""
+    from minidepth_lab import registry
 
-    return find
+    return registry
 
 
 def configs(preset, changes):
@@ -185,7 +185,7 @@ def load_data(m, t, tokenizer=None):
     """The Data of a TrainConfig; the studies are asked if it is more than embedded problems."""
     if (t.data, t.tokenizer, t.loader, t.sizes) == (("embedded",), "embedded", "", ()):
         return md.load_data(t, m.block_size, tokenizer)
-    return finder().load_data(t, m.block_size, tokenizer)
+    return finder().data_of(t, m.block_size, tokenizer)
 
 
 def pick_preset(name, data=(), study=None):
@@ -227,9 +227,9 @@ def run_training(m, t, resume=False):
     if not resume:  # train() asks this too, but only after the data has been loaded for it
         md.check_new(folder)
     elif not any(os.path.lexists(os.path.join(folder, name)) for name in md.STATES):
-        from minidepth_lab import cells
+        from minidepth_lab.sweep.cell import is_finished
 
-        if cells.is_finished(m, t):  # kept without its checkpoints, or it would begin anew
+        if is_finished(m, t):  # kept without its checkpoints, or it would begin anew
             raise ValueError(f"{folder} is finished: {t.steps} of {t.steps} steps are done")
     if t.compile:
         compiling.check(t)
@@ -264,7 +264,7 @@ def print_facts(m, t, data=None):
 def try_out(m, t):
     """Print the facts of a run that is not trained, with those of its data if none of it is to
     come from a hub."""
-    from minidepth_lab import check
+    from minidepth_lab import check, sources
 
     if md.processes()[0]:
         return  # under torchrun one process speaks
@@ -274,7 +274,7 @@ def try_out(m, t):
         from minidepth_lab import compiling
 
         compiling.check(t)
-    if finder().away(t):
+    if sources.away(t):
         if t.loader:
             check.its_loader(t)
         return print_facts(m, t)
@@ -312,7 +312,7 @@ def run_command(arguments):
     parser = make_parser(full)
     a, unknown = parser.parse_known_args(arguments)
     a = vars(a)
-    from minidepth_lab import check, processes
+    from minidepth_lab import check, own_code, processes
 
     if unknown:
         known = [f"--{name}" for name in ("help", *a, *(f.name for f in FIELDS))]
@@ -331,7 +331,7 @@ def run_command(arguments):
     processes.launched()
     code = [*changes.get("data", ()), changes.get("loader", ""), a["study"] or ""]
     if any(path.endswith(".py") for path in code):
-        finder().NAMED.update(code)
+        own_code.NAMED.update(code)
     if any(a[name] for name in TRAINED):
         from minidepth_lab import trained
 
@@ -346,9 +346,9 @@ def run_command(arguments):
         if most:
             raise ValueError(f"--steps has no effect with --epochs {most}; give --epochs 0 too")
     if a["study"] or a["match_params"] is not None or any(len(v) > 1 for v in axes.values()):
-        from minidepth_lab import plan
+        from minidepth_lab.sweep import plan
 
-        cells, study = plan.cells(a, preset, axes)
+        cells, study = plan.planned(a, preset, axes)
         if study or len(cells) > 1:
             return plan.train_all(a, preset, axes, cells, study)
         changes = cells[0][1]
@@ -359,7 +359,7 @@ def run_command(arguments):
         from minidepth_lab import bench
 
         return bench.bench(m, t, a["against"])
-    from minidepth_lab.cells import run_name
+    from minidepth_lab.sweep.cell import run_name
 
     t.name = t.name or run_name(preset, changes)
     if a["dry_run"]:

@@ -17,7 +17,7 @@ import minidepth as md
 import minidepth_data
 import train
 from conftest import SHARED
-from minidepth_lab import thinking
+from minidepth_lab.studies import thinking
 
 
 def text_of(row):

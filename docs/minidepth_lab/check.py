@@ -6,11 +6,14 @@ import difflib
 import os
 import re
 import sys
+import tempfile
 
 import torch
 
 import minidepth as md
-from minidepth_lab import find
+from minidepth_lab import own_code, registry
+from minidepth_lab.sizes import sizes_of
+from minidepth_lab.sources import names_task
 
 # what each thing that is done to trained runs heeds of the flags of training
 HEEDED = dict(
@@ -102,7 +105,21 @@ def folders(a, axes, doing):
     if doing == "resume":
         places.append(("resume", a["resume"]))
     for flag, place in places:
-        find.check_place(flag, place)
+        check_place(flag, place)
+
+
+def check_place(flag, place):
+    """Raise ValueError for the value of a flag that is no folder, or none that can be made."""
+    here = os.path.abspath(place)
+    while not os.path.lexists(here) and here != os.path.dirname(here):  # a drive may be gone
+        here = os.path.dirname(here)
+    if not os.path.isdir(here):
+        raise ValueError(f"--{flag} {place}: {here} is not a folder; give one")
+    try:  # what a folder says of itself does not tell: it may be a system's own
+        tempfile.TemporaryFile(dir=here).close()
+    except OSError as error:
+        why = f"nothing can be written in {here} ({error.strerror}); give another folder"
+        raise ValueError(f"--{flag} {place}: {why}") from None
 
 
 def runs(given, doing):
@@ -127,7 +144,7 @@ def look_flags(a, axes, doing):
             raise ValueError(f"--{name} has several values, but --{doing} takes one; give one")
         for path in values[0] if name == "data" else values:
             if str(path).endswith(".py"):
-                find.is_there(path, name)
+                own_code.is_there(path, name)
     for name in ("preset", "study", "match_params", "dry_run", "jobs", "yes"):
         if a[name] not in (None, False):
             raise ValueError(f"--{name} has no effect with --{doing}, which trains nothing")
@@ -172,9 +189,9 @@ def files(t):
 
 def its_loader(t):
     """Raise ValueError for a loader that is none, or for sizes that it does not have."""
-    loader = find.loader_of(t.loader)
+    loader = registry.loader(t.loader)
     if hasattr(loader, "SIZES"):
-        find.sizes_of(t.sizes, loader.SIZES, f"the loader {t.loader}")
+        sizes_of(t.sizes, loader.SIZES, f"the loader {t.loader}")
 
 
 def grid_data(cells):
@@ -188,8 +205,8 @@ def grid_data(cells):
     for cell in kinds.values():
         if cell.t.loader:
             its_loader(cell.t)
-        elif find.names_task(cell.t.data[0]):
-            md.complete_configs(cell.m, cell.t, find.load_data(cell.t, cell.m.block_size))
+        elif names_task(cell.t.data[0]):
+            md.complete_configs(cell.m, cell.t, registry.data_of(cell.t, cell.m.block_size))
         elif cell.t.sizes:
             md.load_data(cell.t)  # says that text takes none
 

@@ -6,7 +6,7 @@ python train.py --sample RUN_DIR --prompt "Sort c a, b c. Number 2 ?"
 import torch
 
 import minidepth as md
-from minidepth_lab import attention_figures, check, export, find, score
+from minidepth_lab import check, export, inspect, registry, score
 
 
 def look(a, changes):
@@ -15,7 +15,7 @@ def look(a, changes):
         temperature, most = a["temperature"] or 0.0, a["max_new_tokens"] or 256
         sample(a["sample"], a["prompt"], temperature, most, changes.get("seed", 0))
     elif a["mechanism"]:
-        attention_figures.show_mechanism(a["mechanism"])
+        inspect.show_mechanism(a["mechanism"])
     elif a["score"]:
         sources = changes.get("data", ("embedded",))
         most = changes.get("max_rows", 0)
@@ -23,7 +23,7 @@ def look(a, changes):
         score.score(a["score"], sources, most)
     elif a["attention"]:
         out_dir = changes.get("out_dir", md.TrainConfig.out_dir)
-        attention_figures.attention(a["attention"], out_dir)
+        inspect.show_attention(a["attention"], out_dir)
     else:
         run_dir, out_dir = a["export_hf"]
         export.export_hf(run_dir, out_dir)
@@ -39,7 +39,7 @@ def sample(run_dir, prompt, temperature, max_new_tokens, seed):
     md.check_fields(md.TrainConfig(seed=seed))
     model, tokenizer = md.load(run_dir)
     if tokenizer is None:
-        raise ValueError(f"--sample {run_dir} {find.no_text(run_dir)}")
+        raise ValueError(f"--sample {run_dir} {registry.no_text(run_dir)}")
     sampling = dict(temperature=temperature, max_new_tokens=max_new_tokens, seed=seed)
     if tokenizer.chat_template:  # trained on conversations
         problem = dict(messages=[dict(role="user", content=prompt)])
