@@ -186,9 +186,9 @@ def registry():
     """The laboratory's registry, which knows every study, task, preset and loader."""
     if not has_laboratory():
         raise ValueError("this needs docs/minidepth_lab, the laboratory; get the whole project")
-    from minidepth_lab import find
+    from minidepth_lab import registry
 
-    return find
+    return registry
 
 
 def is_plain(data, tokenizer, loader, sizes):
@@ -219,7 +219,7 @@ def load_data(m, t, tokenizer=None):
     hub with more manners."""
     if is_plain(t.data, t.tokenizer, t.loader, t.sizes) or not has_laboratory():
         return md.load_data(t, m.block_size, tokenizer)
-    return registry().load_data(t, m.block_size, tokenizer)
+    return registry().data_of(t, m.block_size, tokenizer)
 
 
 def pick_preset(name, data=(), study=None):
@@ -565,10 +565,10 @@ def try_out(m, t):
         return  # under torchrun one process speaks
     md.check_new(os.path.join(t.out_dir, t.name))
     if not is_plain(t.data, t.tokenizer, t.loader, t.sizes) and has_laboratory():
-        from minidepth_lab import check
+        from minidepth_lab import check, sources
 
         check.files(t)
-        if registry().away(t):
+        if sources.away(t):
             if t.loader:
                 check.its_loader(t)
             print_facts(m, t)
@@ -673,7 +673,10 @@ def run_command(arguments):
     check_launch()
     code = [*changes.get("data", ()), changes.get("loader", ""), a["study"] or ""]
     if any(path.endswith(".py") for path in code):
-        registry().NAMED.update(code)
+        registry()
+        from minidepth_lab import own_code
+
+        own_code.NAMED.update(code)
     varied = [name for name, values in axes.items() if len(values) > 1]
     alone = ("resume", "sample", *TRAINED, *MANY, *OF_SAMPLE)
     given = any(a[name] is not None and a[name] is not False for name in alone)
@@ -685,6 +688,8 @@ def run_command(arguments):
         return sample(a, changes.get("seed", 0))
     if any(a[name] for name in TRAINED):
         registry()
+        if a["attention"]:
+            check_place("out_dir", changes.get("out_dir", md.TrainConfig.out_dir))
         from minidepth_lab import trained
 
         return trained.look(a, changes)
@@ -701,9 +706,9 @@ def run_command(arguments):
             raise ValueError(f"--steps has no effect with --epochs {most}; give --epochs 0 too")
     if a["study"] or a["match_params"] is not None or varied:
         registry()
-        from minidepth_lab import plan
+        from minidepth_lab.sweep import plan
 
-        cells, study = plan.cells(a, preset, axes)
+        cells, study = plan.planned(a, preset, axes)
         if study or len(cells) > 1:
             return plan.train_all(a, preset, axes, cells, study)
         changes = cells[0][1]

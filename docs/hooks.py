@@ -194,7 +194,7 @@ def with_outputs(path, outputs):
 def archive():
     """minidepth.zip: what a notebook needs beside itself."""
     files = [*CODE, "pyproject.toml", "requirements.txt", "LICENSE"]
-    patterns = ["docs/minidepth_lab/*.py", "docs/data/*"]
+    patterns = ["docs/minidepth_lab/**/*.py", "docs/data/*"]
     patterns += [f"docs/results/**/*.{kind}" for kind in ("csv", "json*", "safetensors", "jinja")]
     for pattern in patterns:
         files += sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob(pattern))

@@ -81,9 +81,11 @@ def imported(source):
 
 def modules(source):
     """The project's files that code imports, directly or not."""
-    studies = set((ROOT / "docs" / "minidepth_lab").glob("*.py"))
+    studies = set((ROOT / "docs" / "minidepth_lab").rglob("*.py"))
     known = {path.stem: path for path in ROOT.glob("*.py")}
-    known |= {f"minidepth_lab.{path.stem}": path for path in studies}
+    for path in studies:
+        name = ".".join(path.relative_to(ROOT / "docs").with_suffix("").parts)
+        known[name.removesuffix(".__init__")] = path
     found, sources = set(), [source]
     while sources:
         names = imported(sources.pop())
@@ -111,7 +113,7 @@ def made_from(path):
     sources = code(path)
     digest.update(json.dumps(sources).encode())
     if prints_markdown(path):  # one of them lists all modules
-        add(digest, [*ROOT.glob("*.py"), *(ROOT / "docs" / "minidepth_lab").glob("*.py")])
+        add(digest, [*ROOT.glob("*.py"), *(ROOT / "docs" / "minidepth_lab").rglob("*.py")])
         return digest
     source = "\n".join(sources)
     try:

@@ -13,7 +13,8 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import cells, find, tasks
+from minidepth_lab import registry
+from minidepth_lab.sweep.cell import Cell
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 SHARED = pathlib.Path(__file__).resolve().parents[2] / "shared"
@@ -31,7 +32,7 @@ def changed(study, preset, settings=None):
     """(first row, {row: what differs from the first row}) of a study, as full configurations."""
     rows = {}
     for name, row in study.rows(preset, settings or {}).items():
-        m, t = find.configs(preset, **row)
+        m, t = registry.configs(preset, **row)
         rows[name] = dataclasses.asdict(m) | dataclasses.asdict(t)
     first = next(iter(rows.values()))
     differ = {}
@@ -128,7 +129,7 @@ def in_this_process(monkeypatch):
     def start(cell, preset, settings, environment):
         return Ended(train.main(cell.command(preset, settings)))
 
-    monkeypatch.setattr(cells.Cell, "start", start)
+    monkeypatch.setattr(Cell, "start", start)
 
 
 @pytest.fixture(scope="session")
@@ -143,8 +144,10 @@ def finished(tmp_path_factory):
 def solved(tmp_path_factory):
     """The folder of two layers that have learned icqa; tests must not change its weights."""
     out = str(tmp_path_factory.mktemp("runs"))
-    m, t = tasks.configs("icqa", n_layers=2, eval_every=500, out_dir=out, name="two")
-    return md.train(m, t, tasks.load_data(t, m.block_size)).dir
+    m, t = registry.configs(
+        "tasks", data="icqa", n_layers=2, eval_every=500, out_dir=out, name="two"
+    )
+    return md.train(m, t, registry.data_of(t, m.block_size)).dir
 
 
 @pytest.fixture(scope="session")

@@ -7,11 +7,10 @@ import random
 
 import pytest
 import torch
-from minidepth_data import is_held_out
 
 import browser
 import minidepth as md
-from minidepth_lab import halved, results
+from minidepth_lab import halved, inspect, results
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -134,7 +133,6 @@ def test_the_browser_computes_what_pytorch_does(tab, n_layers, problems):
           }}
         }})""",
     )
-    from minidepth_lab import attention
 
     end = tokenizer.convert_tokens_to_ids("<|im_end|>")
     furthest = 0.0
@@ -145,7 +143,7 @@ def test_the_browser_computes_what_pytorch_does(tab, n_layers, problems):
         with torch.no_grad():
             logits = model(tokens)[0]
         furthest = max(furthest, (torch.tensor(theirs["logits"]) - logits).abs().max().item())
-        maps = attention.attention_maps(model, tokens)
+        maps = inspect.attention_maps(model, tokens)
         for layer, weights in enumerate(theirs["attention"]):
             assert torch.allclose(torch.tensor(weights), maps[layer][0, :, -1], atol=1e-4)
         said = md.generate(model, tokens, 256, temperature=0, eos=end)[0, len(prompt) :].tolist()
@@ -189,7 +187,7 @@ def test_composed_problems_are_the_embedded_ones(tab):
         assert (made["work"], made["answer"]) == (work, answer)
         assert sorted(made["question"]) == sorted(question)  # the pairs in any order
         assert family != "chain" or made["question"] == question
-        assert made["heldOut"] == is_held_out(key, keys)
+        assert made["heldOut"] == md.is_held_out(key, keys)
         held += made["heldOut"]
     assert 0 < held < 180
 

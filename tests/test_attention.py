@@ -14,7 +14,7 @@ from torch.nn.functional import gelu, layer_norm
 
 import minidepth as md
 import train
-from minidepth_lab import attention, attention_figures
+from minidepth_lab import figures, inspect
 
 HEADS = (4, 2, 8)
 
@@ -81,7 +81,7 @@ def stats_by_hand(weights, count_masked, counted):
 )
 def test_maps_equal_float64(model, changes):
     gpt, tokens = model(**changes), tokens_of(2, 11)
-    maps, expected = attention.attention_maps(gpt, tokens), maps_by_hand(gpt, tokens)
+    maps, expected = inspect.attention_maps(gpt, tokens), maps_by_hand(gpt, tokens)
     assert len(maps) == len(expected) == 3 * gpt.config.n_loops
     for found, hand in zip(maps, expected):
         assert found.dtype == torch.float32
@@ -97,11 +97,11 @@ def test_tokens_are_numpy_or_torch_of_any_integer_type(model, kind):
         given.flags.writeable = False  # as a memory-mapped file
     else:
         given = tokens.to(kind)
-    for found, expected in zip(attention.attention_maps(gpt, given), maps_by_hand(gpt, tokens)):
+    for found, expected in zip(inspect.attention_maps(gpt, given), maps_by_hand(gpt, tokens)):
         torch.testing.assert_close(found, expected.float(), rtol=1e-4, atol=1e-6)
     counted = np.arange(22).reshape(2, 11) % 3 > 0
-    stats = attention.model_stats(gpt, given, counted=counted)
-    for name, expected in attention.model_stats(gpt, tokens, False, torch.tensor(counted)).items():
+    stats = inspect.model_stats(gpt, given, counted=counted)
+    for name, expected in inspect.model_stats(gpt, tokens, False, torch.tensor(counted)).items():
         assert torch.equal(stats[name], expected)
 
 
@@ -111,11 +111,11 @@ def test_statistics_equal_loops(model, count_masked):
     for block in gpt.blocks:  # sharp enough that some weights lie below both thresholds
         block.attn.scale *= 3
     counted = torch.rand(3, 13, generator=torch.Generator().manual_seed(1)) < 0.6
-    maps = attention.attention_maps(gpt, tokens)
+    maps = inspect.attention_maps(gpt, tokens)
     hand = [stats_by_hand(weights.double(), count_masked, counted) for weights in maps]
     for found in (
-        attention.attention_stats(maps, count_masked, counted),
-        attention.model_stats(gpt, tokens, count_masked, counted),
+        inspect.attention_stats(maps, count_masked, counted),
+        inspect.model_stats(gpt, tokens, count_masked, counted),
     ):
         assert found.keys() == hand[0].keys()
         for name, layers in found.items():
@@ -130,7 +130,7 @@ def test_uniform_attention_has_the_known_values(model):
     for block in gpt.blocks:
         block.attn.qkv.weight.data.zero_()
     for count_masked, sparsity in ((False, 0.0), (True, 0.498)):
-        found = attention.model_stats(gpt, tokens_of(2, 256), count_masked)
+        found = inspect.model_stats(gpt, tokens_of(2, 256), count_masked)
         expected = dict(entropy=4.560, normalised_entropy=1.0, sparsity=sparsity)
         expected |= dict(effective_keys=257 / 2, relative_sparsity=sparsity)
         for name, value in expected.items():
@@ -145,11 +145,11 @@ def test_padding_does_not_count(model):
     targets[:, 3:12] = 5
     there = md.filled(tokens.numpy(), targets.numpy())
     assert there.sum(1).tolist() == [12, 12]
-    found = attention.model_stats(gpt, tokens, counted=there)
-    for name, expected in attention.model_stats(gpt, tokens[:, :12]).items():
+    found = inspect.model_stats(gpt, tokens, counted=there)
+    for name, expected in inspect.model_stats(gpt, tokens[:, :12]).items():
         torch.testing.assert_close(found[name], expected)
     assert not torch.allclose(
-        found["entropy"], attention.model_stats(gpt, tokens)["entropy"], atol=0.01
+        found["entropy"], inspect.model_stats(gpt, tokens)["entropy"], atol=0.01
     )
 
 
@@ -157,7 +157,7 @@ def test_watching_training_changes_nothing(model):
     def step(watch):
         gpt, seen = model(dropout=0.3, n_loops=2).train(), []
         torch.manual_seed(5)
-        watching = attention.watch_attention(gpt, lambda *each: seen.append(each))
+        watching = inspect.watch_attention(gpt, lambda *each: seen.append(each))
         with watching if watch else contextlib.nullcontext():
             with torch.enable_grad():
                 loss = gpt(tokens, tokens)[0].sum()
@@ -179,11 +179,11 @@ def test_watching_training_changes_nothing(model):
 
 def test_a_wrapped_model_is_watched_too(model):
     wrapped, seen = torch.nn.DataParallel(model()), []
-    with attention.watch_attention(wrapped, lambda layer, weights: seen.append(layer)):
+    with inspect.watch_attention(wrapped, lambda layer, weights: seen.append(layer)):
         wrapped(tokens_of(2, 5))
     assert seen == [0, 1, 2]
-    found = attention.model_stats(wrapped, tokens_of(2, 5))["entropy"]
-    assert torch.equal(found, attention.model_stats(wrapped.module, tokens_of(2, 5))["entropy"])
+    found = inspect.model_stats(wrapped, tokens_of(2, 5))["entropy"]
+    assert torch.equal(found, inspect.model_stats(wrapped.module, tokens_of(2, 5))["entropy"])
 
 
 def test_an_error_leaves_nothing_behind(model):
@@ -194,10 +194,10 @@ def test_an_error_leaves_nothing_behind(model):
         raise RuntimeError("seen enough")
 
     with pytest.raises(RuntimeError, match="seen enough"):
-        with attention.watch_attention(gpt, fail):
+        with inspect.watch_attention(gpt, fail):
             gpt(tokens_of(1, 5))
     with pytest.raises(ValueError, match="30 tokens do not fit"):
-        attention.attention_maps(gpt, tokens_of(1, 30))
+        inspect.attention_maps(gpt, tokens_of(1, 30))
     assert gpt.training and gpt.half == torch.bfloat16
     assert not any(block.attn._forward_pre_hooks for block in gpt.blocks)
 
@@ -205,21 +205,21 @@ def test_an_error_leaves_nothing_behind(model):
 @pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
 def test_statistics_are_exact_under_autocast(model, half):
     gpt, tokens, seen = model(n_layers=1), tokens_of(2, 16), []
-    exact = attention.attention_maps(gpt, tokens)[0]
+    exact = inspect.attention_maps(gpt, tokens)[0]
     gpt.half = half
-    assert torch.equal(attention.attention_maps(gpt, tokens)[0], exact)
-    with attention.watch_attention(gpt, lambda layer, weights: seen.append(weights)):
+    assert torch.equal(inspect.attention_maps(gpt, tokens)[0], exact)
+    with inspect.watch_attention(gpt, lambda layer, weights: seen.append(weights)):
         gpt(tokens)
     assert seen[0].dtype == torch.float32
     torch.testing.assert_close(seen[0], exact)  # the first layer's input is not rounded yet
-    double = attention.attention_maps(gpt.double(), tokens)[0]
+    double = inspect.attention_maps(gpt.double(), tokens)[0]
     assert double.dtype == torch.float32
     torch.testing.assert_close(double, exact, rtol=1e-4, atol=1e-6)
 
 
 def test_one_layer_of_one_sequence_is_held_at_a_time(model, monkeypatch):
     gpt, shapes, alive = model(n_layers=4), [], []
-    plain = attention.head_sums
+    plain = inspect.head_sums
 
     def watched(weights, *rest):
         shapes.append(weights.shape)
@@ -227,8 +227,8 @@ def test_one_layer_of_one_sequence_is_held_at_a_time(model, monkeypatch):
         alive.append(weakref.ref(weights))
         return plain(weights, *rest)
 
-    monkeypatch.setattr(attention, "head_sums", watched)
-    attention.model_stats(gpt, tokens_of(5, 9))
+    monkeypatch.setattr(inspect, "head_sums", watched)
+    inspect.model_stats(gpt, tokens_of(5, 9))
     assert shapes == [(1, 4, 9, 9)] * 20
 
 
@@ -248,8 +248,8 @@ def test_the_command_measures_and_draws(finished, tmp_path, capsys):
     assert found["queries"] == sum(lengths) < tokens.numel()
     total = torch.zeros(2)
     for row, length in zip(tokens, lengths):  # the shorter rows by themselves, without padding
-        maps = attention.attention_maps(gpt, row[None, :length])
-        total += attention.attention_stats(maps)["entropy"][0] * length
+        maps = inspect.attention_maps(gpt, row[None, :length])
+        total += inspect.attention_stats(maps)["entropy"][0] * length
     torch.testing.assert_close(torch.tensor(found["valid"]["entropy"][0]), total / sum(lengths))
     assert found["count_masked"]["sparsity"][0][0] > 0.5 > found["valid"]["sparsity"][0][0]
     rows = [line for line in out.splitlines() if line.startswith("| 1 |")]
@@ -260,8 +260,8 @@ def test_runs_of_one_name_are_both_drawn(finished, tmp_path, monkeypatch):
     shutil.copytree(finished, tmp_path / "a" / "run")
     shutil.copytree(finished, tmp_path / "b" / "run")
     drawn = []
-    monkeypatch.setattr(attention_figures, "draw_profiles", lambda each, path: drawn.append(each))
-    attention_figures.attention([str(tmp_path / "a" / "run"), str(tmp_path / "b" / "run")], "out")
+    monkeypatch.setattr(figures, "draw_profiles", lambda each, path: drawn.append(each))
+    inspect.show_attention([str(tmp_path / "a" / "run"), str(tmp_path / "b" / "run")], "out")
     one, two = drawn[0].values()
     assert one == two and list(drawn[0])[0] == "run, 80 tokens"
 
@@ -272,7 +272,7 @@ def test_every_source_is_measured(tiny, jsonl):
     m, t = tiny(data=("embedded", own), steps=3, warmup_steps=1, packing="pad")
     data = md.load_data(t, m.block_size)
     run = md.train(m, t, data)
-    about = attention_figures.measured(run.dir)
+    about = inspect.measured(run.dir)
     tokens, targets = (part[:8] for part in data.val)
     texts = data.tokenizer.batch_decode(tokens)
     assert sum("plain words" in text for text in texts) == 4
@@ -280,14 +280,14 @@ def test_every_source_is_measured(tiny, jsonl):
     assert about["blocks"] == 8
     there = md.filled(tokens, targets)
     assert about["queries"] == there.sum()
-    found = attention.model_stats(run.model, tokens, counted=there)
+    found = inspect.model_stats(run.model, tokens, counted=there)
     torch.testing.assert_close(torch.tensor(about["valid"]["entropy"]), found["entropy"])
 
 
 def test_published_profiles_are_corrected(tmp_path, monkeypatch):
     drawn, made = {}, []
     monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: made.append(figure))
-    attention_figures.draw_profiles({}, str(tmp_path / "profiles.png"))
+    figures.draw_profiles({}, str(tmp_path / "profiles.png"))
     for panel in made[0].axes:
         for line in panel.get_lines():
             drawn[panel.get_ylabel(), line.get_label()[:8]] = line.get_ydata()

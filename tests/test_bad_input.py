@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import random
 import shlex
 import time
@@ -11,7 +12,7 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import check, find
+from minidepth_lab import check, own_code
 
 HUGE, ENDLESS = "9" * 30, "9" * 400
 
@@ -433,9 +434,9 @@ FILES = [
     (
         "a.py",
         b"TASKS = 3",
-        "has no TASK, an object of a class made from minidepth_lab.task.Task; see the how-to",
+        "has no TASK, an object of a class made from minidepth_lab.tasks.Task; see the how-to",
     ),
-    ("a.py", b"TASK = 3", "has no TASK, an object of a class made from minidepth_lab.task.Task"),
+    ("a.py", b"TASK = 3", "has no TASK, an object of a class made from minidepth_lab.tasks.Task"),
     ("a.py", b"raise SystemExit(0)", "a.py cannot be executed: 0"),
     ("a.py", b"\x00", "a.py cannot be executed"),
 ]
@@ -448,7 +449,7 @@ def test_the_table_of_files_is_long():
 @pytest.mark.parametrize("name, content, words", FILES, ids=[str(i) for i in range(len(FILES))])
 def test_a_bad_file_gets_one_line(name, content, words, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(md, "train", lambda *a, **k: pytest.fail("it trains"))
-    find.NAMED.clear()
+    own_code.NAMED.clear()
     (tmp_path / name).write_bytes(content)
     out = tmp_path / "runs"
     flags = ["--packing", "pack", "--tokenizer_size", "300", "--loss_on", "all"]
@@ -564,7 +565,7 @@ STUDIES = [
 
 @pytest.mark.parametrize("code, words", STUDIES)
 def test_a_study_of_ones_own_that_does_not_work_gets_one_line(code, words, tmp_path, capsys):
-    find.NAMED.clear()
+    own_code.NAMED.clear()
     path = tmp_path / "mine.py"
     path.write_text(code)
     err = refused(["--study", str(path), "--dry_run", "--preset", "laptop"], words, capsys)
@@ -587,9 +588,9 @@ DRAWN = [
 
 @pytest.mark.parametrize("drawn, words", DRAWN)
 def test_a_task_of_ones_own_that_draws_something_else_gets_one_line(drawn, words, tmp_path, capsys):
-    find.NAMED.clear()
+    own_code.NAMED.clear()
     path = tmp_path / "mine.py"
-    code = "import torch\nfrom minidepth_lab.task import Task\nclass mine(Task):\n"
+    code = "import torch\nfrom minidepth_lab.tasks import Task\nclass mine(Task):\n"
     code += f"    def draw(self, batch, generator, test=False):\n        return {drawn}\n"
     path.write_text(code + "TASK = mine()\n")
     err = refused(["--data", str(path), "--out_dir", str(tmp_path / "runs")], words, capsys)
@@ -597,8 +598,8 @@ def test_a_task_of_ones_own_that_draws_something_else_gets_one_line(drawn, words
 
 
 def test_a_guess_of_ones_own_that_fails_gets_one_line(tmp_path, capsys):
-    find.NAMED.clear()
-    code = "import torch\nfrom minidepth_lab.task import Task\nclass mine(Task):\n"
+    own_code.NAMED.clear()
+    code = "import torch\nfrom minidepth_lab.tasks import Task\nclass mine(Task):\n"
     code += (
         f"    def draw(self, batch, generator, test=False, n=3):\n        return {ZEROS}, {ZEROS}\n"
     )
@@ -639,8 +640,8 @@ def test_a_guess_of_ones_own_that_fails_gets_one_line(tmp_path, capsys):
     ],
 )
 def test_a_measure_of_ones_own_that_fails_gets_one_line(part, words, tmp_path, capsys):
-    find.NAMED.clear()
-    code = "import torch\nfrom minidepth_lab.task import Task\nclass mine(Task):\n"
+    own_code.NAMED.clear()
+    code = "import torch\nfrom minidepth_lab.tasks import Task\nclass mine(Task):\n"
     code += f"    def draw(self, batch, generator, test=False):\n        return {ZEROS}, {ZEROS}\n"
     code += f"    def {part}\nTASK = mine()\n"
     (tmp_path / "mine.py").write_text(code)
@@ -650,7 +651,7 @@ def test_a_measure_of_ones_own_that_fails_gets_one_line(part, words, tmp_path, c
 
 
 def test_the_names_of_a_studys_rows_do_not_move_the_terminal(tmp_path, capsys):
-    find.NAMED.clear()
+    own_code.NAMED.clear()
     path = tmp_path / "mine.py"
     path.write_text("def rows(preset, settings): return {'\\x1b[31mred\\n': settings}")
     code, out, _ = call(["--study", str(path), "--dry_run", "--preset", "laptop"], capsys)
@@ -658,7 +659,7 @@ def test_the_names_of_a_studys_rows_do_not_move_the_terminal(tmp_path, capsys):
 
 
 def test_a_loader_that_gives_no_data_gets_one_line(tmp_path, capsys):
-    find.NAMED.clear()
+    own_code.NAMED.clear()
     path = tmp_path / "mine.py"
     path.write_text("SIZES = {}\ndef load_data(config, block_size, tokenizer=None): pass")
     flags = ["--loader", str(path), "--out_dir", str(tmp_path / "runs"), "--preset", "laptop"]
@@ -728,7 +729,7 @@ def test_attention_alone_is_no_gpt2_and_says_what_would_be(tmp_path):
     config = md.ModelConfig(vocab_size=9, d_ff=0)
     with pytest.raises(ValueError, match="d_ff 0; it has a feed-forward part, d_ff at least 1"):
         export.check_gpt2(config)
-    readme = (find.HERE.parents[1] / "README.md").read_text(encoding="utf-8")
+    readme = (pathlib.Path(train.__file__).parent / "README.md").read_text(encoding="utf-8")
     for told in (" ".join(train.make_parser().format_help().split()), readme.replace("`", "")):
         assert "if it has a feed-forward part (--d_ff)" in told  # before one has trained
 

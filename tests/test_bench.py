@@ -1,4 +1,4 @@
-"""What --bench prints, that it times the step which train_step() makes, and what it refuses."""
+"""What --bench prints, that it times the step which train() makes, and what it refuses."""
 
 import contextlib
 import functools
@@ -87,7 +87,7 @@ def made(kind, **changes):
 
 @pytest.mark.parametrize("grad_accum", [1, 2])
 @pytest.mark.parametrize("kind", [bench.Ours, bench.GPT2])
-def test_what_is_timed_is_the_step_of_training(kind, grad_accum):
+def test_what_is_timed_is_the_step_of_training(kind, grad_accum, train_on):
     timed, t = made(kind, grad_accum=grad_accum, batch_size=2)
     real, _ = made(bench.Ours, grad_accum=grad_accum, batch_size=2)
     tokens = torch.randint(61, (2 * grad_accum, 40))
@@ -97,7 +97,8 @@ def test_what_is_timed_is_the_step_of_training(kind, grad_accum):
         row[30 - 7 * i :] = -100  # padding
     spent = timed.step(tokens, targets)
     assert list(spent) == ["forward", "head", "backward", "update"] and min(spent.values()) > 0
-    md.train_step(real.model, real.optimizer, real.scaler, tokens, targets, t.lr, t)
+    settings = dict(batch_size=2, grad_accum=grad_accum, grad_clip=t.grad_clip, lr=t.lr)
+    train_on(real.model, tokens, targets, real.optimizer, **settings)
     theirs = timed.model.state_dict()
     if kind is bench.GPT2:
         weight, name = real.model.state_dict()["token_embedding.weight"], "transformer.wte.weight"

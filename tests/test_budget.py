@@ -5,14 +5,15 @@ import pytest
 
 import minidepth as md
 import train
-from minidepth_lab import budget, find, results
+from minidepth_lab import registry, results
+from minidepth_lab.studies import budget
 
 
 def test_every_model_trains_for_the_same_time_and_takes_no_row_twice():
     rows = budget.rows("budget", {})
     assert list(rows) == list(budget.MODELS) and rows["12 layers"]["steps"] == 1100
     for name, settings in rows.items():
-        m, t = find.configs("budget", **settings)
+        m, t = registry.configs("budget", **settings)
         assert budget.seconds(name, t.steps) == pytest.approx(110.33, rel=1e-3)
         assert t.steps * t.batch_size * t.grad_accum == t.max_rows
         assert 43 <= t.steps / t.eval_every <= 45
@@ -22,7 +23,7 @@ def test_every_model_trains_for_the_same_time_and_takes_no_row_twice():
 def test_the_wide_layer_has_the_parameters_of_twelve():
     sizes = {}
     for name in ("12 layers", "1 wide layer"):
-        m, _ = find.configs("budget", **budget.MODELS[name], vocab_size=332)
+        m, _ = registry.configs("budget", **budget.MODELS[name], vocab_size=332)
         sizes[name] = md.parameters(m)["total"]
     assert sizes["1 wide layer"] == pytest.approx(sizes["12 layers"], rel=0.02)
 
@@ -72,7 +73,7 @@ def test_the_cost_of_a_step_is_measured(capsys, monkeypatch):
         budget.subprocess, "run", lambda command, **_: type("", (), dict(stdout=f"{len(command)}"))
     )
     budget.main()
-    assert "1 layer" in (out := capsys.readouterr().out) and " 3.0 ms of CPU time" in out
+    assert "1 layer" in (out := capsys.readouterr().out) and " 4.0 ms of CPU time" in out
 
 
 def test_a_deeper_model_costs_more(monkeypatch):

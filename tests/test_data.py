@@ -16,7 +16,7 @@ import torch
 import minidepth as md
 import train
 from conftest import SHARED
-from minidepth_lab import thinking
+from minidepth_lab.studies import thinking
 from minidepth_lab.text import load_data, read_file
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import minidepth as md
-from minidepth_lab import export, tasks
+from minidepth_lab import export, registry
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -53,10 +53,16 @@ def test_what_gpt2_cannot_express_is_refused(model, changes, words):
 def test_a_depth_task_is_exported_without_a_tokenizer(tmp_path):
     from transformers import AutoModelForCausalLM
 
-    m, t = tasks.configs(
-        "icqa", n_layers=2, d_ff=32, steps=2, warmup_steps=1, out_dir=str(tmp_path / "runs")
+    m, t = registry.configs(
+        "tasks",
+        data="icqa",
+        n_layers=2,
+        d_ff=32,
+        steps=2,
+        warmup_steps=1,
+        out_dir=str(tmp_path / "runs"),
     )
-    data = tasks.load_data(t, m.block_size)
+    data = registry.data_of(t, m.block_size)
     run = md.train(m, t, data)
     out = str(tmp_path / "out")
     export.export_hf(run.dir, out)

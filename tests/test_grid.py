@@ -18,8 +18,10 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import cells, curve, find, heads, results, tables
-from minidepth_lab import grid as grids
+from minidepth_lab import curve, registry, results
+from minidepth_lab.studies import heads
+from minidepth_lab.sweep import pool, table
+from minidepth_lab.sweep.cell import Cell, as_flags, grid_name, is_finished, typed_preset
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SMALL = "--data icqa --steps 6 --warmup_steps 1 --eval_every 3 --batch_size 8".split()
@@ -102,9 +104,9 @@ def test_a_grid_goes_on_past_a_failed_run_and_resumes_a_stopped_one(grid, tmp_pa
         settings = dict(data=("icqa",), steps=6, warmup_steps=1, eval_every=3, batch_size=8)
         changes = settings | dict(n_layers=1, seed=seed, out_dir=str(tmp_path))
         name = f"tasks_n_layers-1_data-icqa_steps-6_batch_size-8_warmup_steps-1_seed-{seed}_eval"
-        m, t = find.configs("tasks", name=name + "_every-3", **changes)
+        m, t = registry.configs("tasks", name=name + "_every-3", **changes)
         stops = iter([False, False, True])
-        data = find.load_data(t, m.block_size)
+        data = registry.data_of(t, m.block_size)
         assert not md.train(m, t, data, stop=lambda: next(stops)).finished  # noqa: B023
     (tmp_path / t.name / "state.pt").write_bytes(b"torn")  # seed 1's
     assert train.main(line) == 1
@@ -182,7 +184,7 @@ def test_each_of_several_runs_has_a_gpu(jobs, device, visible, expected, monkeyp
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    slots = grids.slots(jobs, device)
+    slots = pool.slots(jobs, device)
     assert [slot.get("CUDA_VISIBLE_DEVICES") for slot in slots] == expected
     threads = {1: None, 2: "4", 3: "2"}[jobs]  # a share of those that this process may use
     assert [slot.get("OMP_NUM_THREADS") for slot in slots] == [threads] * jobs
@@ -215,7 +217,7 @@ def test_a_run_takes_the_gpu_that_has_become_free():
     made = [types.SimpleNamespace(cost=1, name=name) for name in "abcde"]
     for cell in made:
         cell.outcome = lambda code: (True, "")
-    failed, stopped = grids.train_all(made, [dict(gpu=0), dict(gpu=1)], start)
+    failed, stopped = pool.train_all(made, [dict(gpu=0), dict(gpu=1)], start)
     assert used == [("a", 0), ("b", 1), ("c", 0), ("d", 0), ("e", 0)]
     assert [cell.name for cell, _ in failed] == ["c"] and stopped is None
 
@@ -233,7 +235,7 @@ def test_an_error_in_the_grid_itself_leaves_no_run_behind():
     made = [types.SimpleNamespace(cost=1, outcome=lambda code: (True, "")) for _ in range(3)]
     try:
         with pytest.raises(ZeroDivisionError):
-            grids.train_all(made, [{}, {}], start)
+            pool.train_all(made, [{}, {}], start)
         assert len(children) == 2 and children[0].returncode is not None
     finally:
         for child in children:
@@ -309,7 +311,7 @@ def find_process(folder):
 
 DEAF = """
 import pathlib, signal, subprocess, sys, types
-from minidepth_lab import grid
+from minidepth_lab.sweep import pool
 
 folder = pathlib.Path(sys.argv[1])
 child = '''
@@ -322,7 +324,7 @@ while True:
 '''
 cells = [types.SimpleNamespace(cost=1, outcome=lambda code: (False, "")) for _ in range(2)]
 start = lambda cell, slot: subprocess.Popen([sys.executable, "-c", child, str(folder)])
-failed, stopped = grid.train_all(cells, [{}], start)
+failed, stopped = pool.train_all(cells, [{}], start)
 print(len(failed), stopped == signal.SIGTERM)
 """
 
@@ -469,14 +471,14 @@ def test_a_runs_sizes_are_compared_by_name(grid):
     out, _, _ = grid
     (folder,) = out.glob("tasks_n_layers-1_*_seed-0_*")
     changes = dict(data=("icqa",), steps=6, warmup_steps=1, eval_every=3, batch_size=8, n_layers=1)
-    m, t = find.configs("tasks", out_dir=str(out), name=folder.name, seed=0, **changes)
+    m, t = registry.configs("tasks", out_dir=str(out), name=folder.name, seed=0, **changes)
     _, stored = md.read_config(folder)
     assert set(stored.sizes) == {"symbols=16", "pairs=8"}
     for sizes in ((), ("pairs=8",), ("symbols=16.0", "pairs=8")):
-        assert grids.is_finished(m, dataclasses.replace(t, sizes=sizes))
+        assert is_finished(m, dataclasses.replace(t, sizes=sizes))
     for sizes in (("pairs=4",), ("pairs=8", "length=3")):
         with pytest.raises(ValueError, match="holds a run with other settings"):
-            grids.is_finished(m, dataclasses.replace(t, sizes=sizes))
+            is_finished(m, dataclasses.replace(t, sizes=sizes))
 
 
 def test_a_run_is_finished_when_its_log_says_so(copied):
@@ -484,14 +486,14 @@ def test_a_run_is_finished_when_its_log_says_so(copied):
     (folder,) = out.glob("tasks_n_layers-1_*_seed-0_*")
     m, t = md.read_config(folder)
     t = dataclasses.replace(t, out_dir=str(out), name=folder.name)
-    assert grids.is_finished(m, t)
+    assert is_finished(m, t)
     lines = (folder / "log.jsonl").read_text().splitlines(keepends=True)
     (folder / "log.jsonl").write_text("".join(lines[:-1]))
-    assert not grids.is_finished(m, t)
+    assert not is_finished(m, t)
     (folder / "log.jsonl").write_text("".join(lines[:-1]) + lines[-1][:20])
-    assert not grids.is_finished(m, t)
+    assert not is_finished(m, t)
     (folder / "log.jsonl").unlink()
-    assert not grids.is_finished(m, t)
+    assert not is_finished(m, t)
 
 
 def test_a_run_that_died_before_its_last_log_line_counts(copied, capfd):
@@ -507,43 +509,43 @@ def test_a_run_that_died_before_its_last_log_line_counts(copied, capfd):
 
 def test_long_names_are_cut_and_never_meet(tmp_path):
     words = ["ä" * 90 + "a", "ä" * 90 + "b", "a" + "ä" * 90]  # two bytes each
-    names = [grids.run_name("laptop", dict(data=(a, b))) for a in words for b in words]
-    names += [grids.run_name("laptop", dict(tokenizer=c + "/x" * 60)) for c in "ab"]
-    names.append(grids.run_name("laptop", dict(tokenizer="日" * 300)))
+    names = [md.run_name("laptop", dict(data=(a, b))) for a in words for b in words]
+    names += [md.run_name("laptop", dict(tokenizer=c + "/x" * 60)) for c in "ab"]
+    names.append(md.run_name("laptop", dict(tokenizer="日" * 300)))
     for n in (80, 120):  # a grid of many values
         values = [cell_of(seed=seed, n_layers=12) for seed in range(n)]
-        names.append(grids.grid_name("laptop", values))
+        names.append(grid_name("laptop", values))
     assert len(set(names)) == len(names) == 14
     for name in names:
         assert len(name.encode()) <= 200 and "/" not in name
         (tmp_path / name).mkdir()
     assert max(len(name.encode()) for name in names) >= 198  # cut no shorter than needed
     assert re.fullmatch(r"laptop_tokenizer-日+-[0-9a-f]{8}", names[11])
-    assert grids.run_name("laptop", dict(n_layers=2, seed=1)) == "laptop_n_layers-2_seed-1"
-    assert grids.run_name(
-        "tasks", dict(sizes=("pairs=4", "symbols=8"), name="x", device="cpu")
-    ) == ("tasks_sizes-pairs-4+symbols-8")
+    assert md.run_name("laptop", dict(n_layers=2, seed=1)) == "laptop_n_layers-2_seed-1"
+    assert md.run_name("tasks", dict(sizes=("pairs=4", "symbols=8"), name="x", device="cpu")) == (
+        "tasks_sizes-pairs-4+symbols-8"
+    )
 
 
 def cell_of(**settings):
     m, t = md.configs("laptop")
-    return cells.Cell({}, settings, m, t)
+    return Cell({}, settings, m, t)
 
 
 def test_settings_become_the_command_line_that_gives_them():
     settings = dict(n_heads=(8, 4), tie_weights=False, data=("a.jsonl", "embedded"), lr=0.001)
     settings |= dict(sizes=("hops=1+2", "symbols=4"))
     line = "--n_heads 8,4 --no-tie_weights --data a.jsonl embedded --lr 0.001"
-    assert cells.flags(settings) == [*line.split(), "--sizes", "hops=1+2,symbols=4"]
+    assert as_flags(settings) == [*line.split(), "--sizes", "hops=1+2,symbols=4"]
     with pytest.raises(ValueError, match="attn_scale None cannot be typed as a flag; leave it out"):
-        cells.flags(dict(attn_scale=None))
+        as_flags(dict(attn_scale=None))
 
 
 def test_going_on_names_again_the_files_that_hold_code(tmp_path):
     """A run's folder executes nothing: only what the command line names does."""
     m, t = md.configs("laptop", out_dir=str(tmp_path), name="run")
     (tmp_path / "run").mkdir()
-    cell = cells.Cell({}, dict(seed=3, name="grid"), m, t)
+    cell = Cell({}, dict(seed=3, name="grid"), m, t)
     assert cell.command("laptop", dict(lr=0.1)) == (
         "--preset laptop --lr 0.1 --seed 3 --name run".split()
     )
@@ -564,11 +566,11 @@ def test_a_preset_of_a_study_of_ones_own_is_spelled_out(tmp_path):
     spec = importlib.util.spec_from_file_location("mine", path)
     mine = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(mine)
-    preset, settings = cells.typed_preset("mine", mine)
+    preset, settings = typed_preset("mine", mine)
     assert md.configs(preset, **settings)[0] == md.ModelConfig(n_layers=3, d_model=8, n_heads=2)
-    assert cells.typed_preset("laptop", mine) == ("laptop", {})
-    assert cells.typed_preset("heads", heads) == ("heads", {})
-    assert cells.typed_preset("laptop", None) == ("laptop", {})
+    assert typed_preset("laptop", mine) == ("laptop", {})
+    assert typed_preset("heads", heads) == ("heads", {})
+    assert typed_preset("laptop", None) == ("laptop", {})
 
 
 # ---------- tables ----------
@@ -583,7 +585,7 @@ def test_an_accuracy_for_each_value_of_a_size_gives_a_record_for_each(copied):
     (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in log))
     m, t = md.read_config(folder)
     t = dataclasses.replace(t, out_dir=str(out), name=folder.name)
-    one, two = tables.records([cells.Cell(dict(sizes=("hops=1+2",), n_layers=2), {}, m, t)])
+    one, two = table.records([Cell(dict(sizes=("hops=1+2",), n_layers=2), {}, m, t)])
     assert one["labels"] == dict(n_layers="2", hops="1")
     assert (one["accuracy"], one["shortcut"], two["accuracy"], two["shortcut"]) == (
         1,
@@ -598,7 +600,7 @@ def test_an_accuracy_for_each_value_of_a_size_gives_a_record_for_each(copied):
 def test_the_label_sizes_keeps_what_tells_runs_apart():
     def left(*pairs):
         runs = [dict(labels=dict(sizes=sizes, hops=hops)) for sizes, hops in pairs]
-        tables.drop_repeated_sizes(runs)
+        table.drop_repeated_sizes(runs)
         assert [run["labels"]["hops"] for run in runs] == [hops for _, hops in pairs]
         return [run["labels"].get("sizes") for run in runs]
 
@@ -608,7 +610,7 @@ def test_the_label_sizes_keeps_what_tells_runs_apart():
     assert left(("hops=1,length=9", "1"), ("hops=2,length=8", "2")) == ["length=9", "length=8"]
     assert left(("hops=1,length=9", "1"), ("hops=2", "2")) == ["length=9", ""]
     runs = [dict(labels=dict(seed="1"))]
-    tables.drop_repeated_sizes(runs)
+    table.drop_repeated_sizes(runs)
     assert runs == [dict(labels=dict(seed="1"))]
 
 
@@ -621,7 +623,7 @@ def test_differences_pair_runs_of_the_same_seed_and_labels():
             if (hops, seed) != ("2", 2):
                 more = gap + 0.01 * seed
                 runs.append(dict(labels=dict(model="B") | labels, accuracy=0.1 * seed + more))
-    one, two = tables.differences(runs, ["accuracy"])
+    one, two = table.differences(runs, ["accuracy"])
     # Student's t for two degrees of freedom is 4.303, the standard error 0.01 / √3
     low, high = 0.11 - 4.3027 * 0.01 / 3**0.5, 0.11 + 4.3027 * 0.01 / 3**0.5
     says = f"accuracy, hops 1, B minus A: +0.110, 95 % interval from {low:+.3f} to {high:+.3f}, "
@@ -635,14 +637,14 @@ def test_a_table_of_runs_with_different_labels_has_all_columns():
         dict(labels=dict(model="A"), **shared),
         dict(labels=dict(model="B", hops="1"), **shared),
     ]
-    text, table = tables.make_table(runs)
+    text, entries = table.make_table(runs)
     assert text.splitlines() == [
         "| model | hops | n | validation loss |",
         "| --- | --- | --- | --- |",
         "| A |  | 1 | 1 |",
         "| B | 1 | 1 | 1 |",
     ]
-    assert table[0] == dict(labels=dict(model="A"), n=1, val_loss=(1.0, None))
+    assert entries[0] == dict(labels=dict(model="A"), n=1, val_loss=(1.0, None))
 
 
 def test_the_study_and_the_task_draw_figures_of_their_own(tmp_path):
@@ -656,7 +658,7 @@ def test_the_study_and_the_task_draw_figures_of_their_own(tmp_path):
     runs = []
     for model, params in (("A", 10), ("B", 20)):
         runs.append(dict(labels=dict(model=model), val_loss=1.0, params_total=params, depth=1))
-    tables.draw_all(str(tmp_path), runs, Owner("study.txt"), Owner("task.txt"))
+    table.draw_all(str(tmp_path), runs, Owner("study.txt"), Owner("task.txt"))
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"summary.png", "plane.png", "study.txt", "task.txt"}
     assert (tmp_path / "task.txt").read_text() == "A"
@@ -668,7 +670,7 @@ def test_a_figure_of_ones_own_that_fails_takes_nothing_with_it(tmp_path, capsys)
             return {}["missing"]
 
     runs = [dict(labels=dict(model="A"), val_loss=1.0, params_total=10, depth=1)]
-    tables.draw_all(str(tmp_path), runs, Owner())
+    table.draw_all(str(tmp_path), runs, Owner())
     assert (tmp_path / "summary.png").exists()
     err = capsys.readouterr().err
     assert err == "train.py: what the study or the task draws could not be drawn: 'missing'\n"

@@ -9,13 +9,15 @@ import pytest
 
 import minidepth as md
 from conftest import changed
-from minidepth_lab import depth, figures, find, heads, results, tables
+from minidepth_lab import figures, registry, results
+from minidepth_lab.studies import depth, heads
+from minidepth_lab.sweep import table
 
 # ---------- heads ----------
 
 
 def test_the_heads_preset_has_the_published_size():
-    m, t = find.configs("heads")
+    m, t = registry.configs("heads")
     assert round(md.parameters(m)["total"] / 1e6, 1) == 68.5
     assert (m.n_layers, m.d_model, t.max_rows, t.epochs) == (4, 768, 250_000, 1)
     assert md.PRESETS["heads"] == heads.PRESETS["heads"]
@@ -34,7 +36,7 @@ def test_the_heads_study_keeps_the_published_ratios(preset, width, part):
         assert set(changes) <= {"n_heads"}
         assert name == f"{row['group']}: {row['scheme']} {'-'.join(map(str, counts))}"
         settings = dict(n_layers=4, n_heads=counts, vocab_size=512)
-        sizes.add(md.parameters(find.configs(preset, **settings)[0])["total"])
+        sizes.add(md.parameters(registry.configs(preset, **settings)[0])["total"])
     assert len(sizes) == 1
 
 
@@ -51,9 +53,9 @@ def known():
 
 
 def test_a_heads_study_compares_within_groups_and_draws(known, tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "records", lambda cells: known)
+    monkeypatch.setattr(table, "records", lambda cells: known)
     folder = tmp_path / "new"
-    tables.summarize(str(folder), [], heads)
+    table.summarize(str(folder), [], heads)
     names = {path.name for path in folder.iterdir()}
     assert names == {"summary.json", "summary.md", "summary.png", "heads.png"}
     lines = json.loads((folder / "summary.json").read_text())["differences"]
@@ -159,9 +161,9 @@ def test_the_depth_study_sets_depth_and_parameters_apart(capsys):
     assert rows["1 layer, 4 times"] == dict(n_loops=4)
     assert rows["1 wide layer"].keys() == {"d_model", "d_ff"} and len(rows) == 4
     wide = md.parameters(
-        find.configs("depth", **settings | rows["1 wide layer"] | dict(n_layers=1))[0]
+        registry.configs("depth", **settings | rows["1 wide layer"] | dict(n_layers=1))[0]
     )
-    deep = md.parameters(find.configs("depth", **settings)[0])
+    deep = md.parameters(registry.configs("depth", **settings)[0])
     assert wide["total"] == pytest.approx(deep["total"], rel=0.02)
     out = capsys.readouterr().out
     assert (
@@ -172,6 +174,6 @@ def test_the_depth_study_sets_depth_and_parameters_apart(capsys):
 
 def test_a_width_is_matched_with_the_words_of_the_data():
     settings = dict(n_layers=1, max_rows=200)
-    n_words = find.load_data(find.configs("laptop", **settings)[1], 104).n_words
+    n_words = registry.data_of(registry.configs("laptop", **settings)[1], 104).n_words
     known = settings | dict(vocab_size=n_words)
     assert depth.matched_width("laptop", settings, 4) == depth.matched_width("laptop", known, 4)

@@ -8,7 +8,7 @@ import pytest
 
 import minidepth as md
 import train
-from minidepth_lab import find, results
+from minidepth_lab import own_code, registry, results
 
 PAGE = pathlib.Path(__file__).resolve().parents[1] / "docs" / "how-to" / "own_task_and_study.md"
 TINY = "--steps 4 --warmup_steps 1 --batch_size 4 --eval_every 2 --d_model 16 --n_heads 2".split()
@@ -21,7 +21,7 @@ def files(tmp_path, monkeypatch):
     for name, text in found:
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(find, "NAMED", set())
+    monkeypatch.setattr(own_code, "NAMED", set())
     monkeypatch.setattr(md, "PRESETS", dict(md.PRESETS))
     return dict(found)
 
@@ -38,18 +38,18 @@ def config(name):
 
 def forget(monkeypatch):
     """As in a new process: no file has been named yet."""
-    monkeypatch.setattr(find, "NAMED", set())
+    monkeypatch.setattr(own_code, "NAMED", set())
 
 
 def test_both_files_are_short_and_nothing_else_is_on_the_page(files):
     assert sorted(files) == ["my_study.py", "my_task.py"]
     assert all(len(text.splitlines()) < 40 for text in files.values())
-    assert files["my_task.py"].rstrip().endswith("\nTASK = pointers()")
+    assert files["my_task.py"].rstrip().endswith("\nTASK = Pointers()")
 
 
 def test_the_task_says_what_the_page_says_of_it(files):
-    find.NAMED.add("my_task.py")
-    task = find.task("my_task.py")
+    own_code.NAMED.add("my_task.py")
+    task = registry.task("my_task.py")
     sizes = dict(places=6, jumps=3)
     tokens, targets = task.draw(50, md.generator("x"), **sizes)
     assert tokens.shape == targets.shape == (50, 7) and (targets[:, :-1] == -100).all()
@@ -130,8 +130,10 @@ class Backwards(md.Data):
 
 
 def load_data(config, block_size, tokenizer=None):
-    sources = [(name, *md.read_source(name, config)) for name in config.data]
-    return Backwards(**vars(md.make_data(sources, config, block_size, tokenizer)))
+    (source,) = config.data
+    train, held_out = md.read_source(source, config)
+    data = md.make_data(source, train, held_out, config, block_size, tokenizer)
+    return Backwards(**vars(data))
 """
 
 

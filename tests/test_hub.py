@@ -12,7 +12,7 @@ import time
 import pytest
 
 import minidepth as md
-from minidepth_lab import find, hub
+from minidepth_lab import hub, registry
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 ROWS = [dict(question=f"What is {i} plus {i}?", answer=f"It is #### {2 * i}") for i in range(40)]
@@ -67,14 +67,13 @@ os.environ["HF_ENDPOINT"] = here if how == "direct" else "http://hub.test:8000"
 if how == "proxy":
     os.environ["http_proxy"] = here
 import minidepth as md
-from minidepth_lab import find
 
 def tokenizer(name):
-    data = find.load_data(md.configs("laptop", tokenizer=name, max_rows=40)[1], 200)
+    data = registry.data_of(md.configs("laptop", tokenizer=name, max_rows=40)[1], 200)
     return len(data.tokenizer)
 
 def rows(name):
-    return len(find.load_data(md.configs("laptop", data=(name,))[1], 58).problems)
+    return len(registry.data_of(md.configs("laptop", data=(name,))[1], 58).problems)
 
 def no_network(*a, **k):
     raise AssertionError("the network was used")
@@ -234,7 +233,7 @@ def empty_cache(tmp_path, monkeypatch):
 
 
 def text_data(**changes):
-    return find.load_data(md.configs("laptop", **changes)[1], 104)
+    return registry.data_of(md.configs("laptop", **changes)[1], 104)
 
 
 AWAY = [

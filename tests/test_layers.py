@@ -8,7 +8,8 @@ import pytest
 import torch
 
 import minidepth as md
-from minidepth_lab import layers
+from minidepth_lab import inspect
+from minidepth_lab.studies import layers
 
 SHAPE = dict(vocab_size=40, block_size=16, n_layers=3, n_heads=2, d_model=16, dropout=0.0)
 
@@ -34,11 +35,11 @@ def without(model, layer):
 
 def test_the_lens_at_the_last_depth_is_the_model_and_at_the_first_its_embedding(model):
     targets = model(TOKENS).argmax(-1)
-    right = layers.known(model, TOKENS, targets)
+    right = inspect.known(model, TOKENS, targets)
     assert len(right) == 4 and right[-1].all() and not right[0].all()
-    words = layers.lens(model, TOKENS)
+    words = inspect.lens(model, TOKENS)
     assert torch.equal(words[-1], targets) and torch.equal(words[0] == targets, right[0])
-    first, *_, last = layers.streams(model, TOKENS)
+    first, *_, last = inspect.streams(model, TOKENS)
     positions = model.position_embedding.weight[:15]
     assert torch.equal(first, model.token_embedding(TOKENS) + positions)
     assert torch.allclose(model.norm(last), model.hidden(TOKENS))
@@ -47,7 +48,7 @@ def test_the_lens_at_the_last_depth_is_the_model_and_at_the_first_its_embedding(
 @pytest.mark.parametrize("layer", [0, 1, 2])
 def test_a_layer_left_out_is_a_model_without_it_and_comes_back(model, layer):
     before = model(TOKENS)
-    with layers.skipped(model, layer):
+    with inspect.skipped(model, layer):
         assert torch.allclose(model(TOKENS), without(model, layer)(TOKENS), atol=1e-5)
         assert not torch.allclose(model(TOKENS), before)
     assert torch.equal(model(TOKENS), before)
@@ -59,13 +60,13 @@ def test_of_a_looped_layer_one_application_is_left_out():
     looped = md.GPT(config).eval()
     twice = md.GPT(dataclasses.replace(config, n_loops=2)).eval()
     twice.load_state_dict(looped.state_dict())
-    streams = layers.streams(looped, TOKENS)
+    streams = inspect.streams(looped, TOKENS)
     assert len(streams) == 4 and not torch.allclose(streams[1], streams[2])
     for layer in range(3):
-        with layers.skipped(looped, layer):
+        with inspect.skipped(looped, layer):
             for _ in range(2):  # a second pass counts anew
                 assert torch.allclose(looped(TOKENS), twice(TOKENS), atol=1e-5)
-            streams = layers.streams(looped, TOKENS)
+            streams = inspect.streams(looped, TOKENS)
             same = [torch.equal(a, b) for a, b in zip(streams, streams[1:])]
             assert same == [number == layer for number in range(3)]
 

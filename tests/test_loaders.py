@@ -14,7 +14,8 @@ import torch
 import minidepth as md
 import train
 from conftest import changed
-from minidepth_lab import find, llmini, packing, reread, results, thinking
+from minidepth_lab import own_code, registry, results
+from minidepth_lab.studies import llmini, packing, reread, thinking
 
 # ---------- thinking: kinds of problems, answers, curricula ----------
 
@@ -28,21 +29,23 @@ def lookups(tiny):
     def build(*sizes, **changes):
         settings = dict(loader="thinking", sizes=(*LOOKUPS, *sizes), max_rows=300, eval_problems=4)
         m, t = tiny(**settings | changes)
-        return m, t, find.load_data(t, m.block_size)
+        return m, t, registry.data_of(t, m.block_size)
 
     return build
 
 
 def test_a_curriculum_begins_with_the_shortest_problems_and_ends_with_all(lookups, monkeypatch):
-    seen, real = [], md.train_step
+    seen, draw, after_step = [], thinking.Lengths.draw, thinking.Lengths.after_step
     losses = iter([9.0, 0.6, 0.5, 0.4, 0.7, 0.7, 0.6, *[0.1] * 13])
 
-    def see(wrapped, optimizer, scaler, tokens, *others):
+    def see(data, step, n):
+        tokens, targets = draw(data, step, n)
         seen.append(tokens)
-        real(wrapped, optimizer, scaler, tokens, *others)
-        return next(losses), False
+        return tokens, targets
 
-    monkeypatch.setattr(md, "train_step", see)
+    told = lambda data, loss: after_step(data, next(losses))  # noqa: E731
+    monkeypatch.setattr(thinking.Lengths, "draw", see)
+    monkeypatch.setattr(thinking.Lengths, "after_step", told)
     settings = dict(steps=20, warmup_steps=1, eval_every=5, batch_size=24)
     m, t, data = lookups("curriculum=0.5", **settings)
     run = md.train(m, t, data)
@@ -64,7 +67,7 @@ def test_a_resumed_run_goes_on_in_its_curriculum(lookups):
     assert not stopped.finished
     m, t = md.read_config(stopped.dir)
     t.out_dir, t.name = stopped.dir.rsplit("/", 1)
-    data = find.load_data(t, m.block_size, md.saved_tokenizer(stopped.dir))
+    data = registry.data_of(t, m.block_size, md.saved_tokenizer(stopped.dir))
     resumed = md.train(m, t, data, resume=True).log
     whole = md.train(*lookups(*settings, name="whole")).log
     numbers = []
@@ -95,18 +98,18 @@ def test_a_curriculum_is_for_padded_problems(lookups):
 
 def test_the_settings_reach_the_problems(tiny):
     t = tiny(loader="thinking", sizes=("answer=direct", "families=chain", "modulus=7"))[1]
-    data = find.load_data(t, 80)
+    data = registry.data_of(t, 80)
     assert {p["family"] for p in data.problems} == {"chain"} and data.facts["guess"] == 1 / 7
     assert all(p["solution"].startswith("####") for p in data.problems)
     assert data.sizes == ("families=chain", "modulus=7", "answer=direct", "curriculum=0.0")
-    two = find.load_data(dataclasses.replace(t, sizes=("families=lookup+order",)), 80)
+    two = registry.data_of(dataclasses.replace(t, sizes=("families=lookup+order",)), 80)
     assert {p["family"] for p in two.problems} == {"lookup", "order"}
     assert all("<think>" in p["solution"] for p in two.problems)
 
 
 def test_without_a_curriculum_and_sizes_the_problems_are_the_embedded_ones(tiny, data):
     """So that a study compares with what the main job trains on."""
-    same = find.load_data(tiny(loader="thinking")[1], 80)
+    same = registry.data_of(tiny(loader="thinking")[1], 80)
     assert np.array_equal(same.train[0], data.train[0]) and same.problems == data.problems
     assert torch.equal(same.draw(3, 8)[0], data.draw(3, 8)[0])
 
@@ -126,17 +129,17 @@ def test_without_a_curriculum_and_sizes_the_problems_are_the_embedded_ones(tiny,
 )
 def test_settings_of_thinking_that_cannot_work_say_why(tiny, changes, words):
     with pytest.raises(ValueError, match=re.escape(words)):
-        find.load_data(tiny(loader="thinking", **changes)[1], 80)
+        registry.data_of(tiny(loader="thinking", **changes)[1], 80)
 
 
 def test_the_thinking_preset_and_its_rows():
-    m, t = find.configs("thinking")
+    m, t = registry.configs("thinking")
     assert (m.n_heads, m.d_ff, m.tie_weights, t.loader) == (2, 0, False, "thinking")
     assert set(t.sizes) == {"families=lookup", "curriculum=0.1"}
     rows = thinking.rows("thinking", dict(lr=0.01, sizes=("families=chain",)))
     assert list(rows) == [f"{w}, {n} layers" for w in ("thinking", "direct") for n in (1, 2, 3, 4)]
     for name, row in rows.items():
-        m, t = find.configs("thinking", **row)
+        m, t = registry.configs("thinking", **row)
         way, n = name.split(", ")
         assert f"{m.n_layers} layers" == n and f"answer={way}" in t.sizes and t.lr == 0.01
         assert set(t.sizes) == {f"answer={way}", "families=chain", "curriculum=0.1"}
@@ -155,7 +158,7 @@ def test_the_thinking_preset_and_its_rows():
     ],
 )
 def test_llmini_presets_are_the_published_ones(letter, layers, heads, width, total):
-    m, t = find.configs(f"llmini-{letter}")
+    m, t = registry.configs(f"llmini-{letter}")
     assert (m.n_layers, m.n_heads, m.d_model, m.d_ff) == (layers, heads, width, 4 * width)
     assert md.parameters(m)["total"] == total and md.parameters(m)["head"] == 50_257 * width
     assert (m.dropout, m.ffn_dropout, m.position, m.block_size) == (0.1, 0.3, "learned", 256)
@@ -224,14 +227,14 @@ def test_packed_rows_do_not_overlap_and_no_stride_skips(jsonl):
     path = jsonl([dict(text=" ".join(str(j) for j in range(i, i + 40))) for i in range(30)])
     t = md.configs("laptop", data=(path,), packing="pack", loss_on="all")[1]
     loaded = dataclasses.replace(t, loader="llmini", sizes=("stride=3",))
-    packed = find.load_data(loaded, 8)
+    packed = registry.data_of(loaded, 8)
     assert np.array_equal(packed.train[0], md.load_data(t, 8).train[0])
     loaded.packing = "pad"
-    assert len(find.load_data(loaded, 8).train[0]) > 2 * len(packed.train[0])
+    assert len(registry.data_of(loaded, 8).train[0]) > 2 * len(packed.train[0])
     with pytest.raises(
         ValueError, match="stride 9 skips tokens between blocks of 8; give at most 8"
     ):
-        find.load_data(dataclasses.replace(loaded, sizes=("stride=9",)), 8)
+        registry.data_of(dataclasses.replace(loaded, sizes=("stride=9",)), 8)
 
 
 def test_empty_rows_make_no_block():
@@ -245,7 +248,7 @@ def test_rows_of_multiple_choice_are_text_with_the_right_choice(tiny, jsonl):
     rows = [dict(question=f"Is it {i}", choices=dict(text=["red", "blue"], label=["A", "B"]),
                  answerKey="B") for i in range(40)]  # fmt: skip
     t = tiny(data=(jsonl(rows),), loader="llmini", packing="pad", loss_on="all")[1]
-    data = find.load_data(t, 40)
+    data = registry.data_of(t, 40)
     texts = data.tokenizer.batch_decode(data.train[0])
     assert data.facts["unusable_rows"] == 0 and len(texts) == 38
     assert all("blue" in text and "red" not in text for text in texts)
@@ -272,16 +275,16 @@ def test_validation_may_be_packed_otherwise(jsonl):
     t = md.TrainConfig(data=(path,), tokenizer="embedded", packing="pack", val_fraction=0.3)
     packed = md.load_data(t, 32)
     loaded = dataclasses.replace(t, loader="packing", sizes=("val_packing=pad",))
-    mixed = find.load_data(loaded, 32)
+    mixed = registry.data_of(loaded, 32)
     padded = md.load_data(dataclasses.replace(t, packing="pad"), 32)
     assert np.array_equal(mixed.train[0], packed.train[0]) and len(mixed.val[0]) == 60
     assert np.array_equal(mixed.val[0], padded.val[0])
     assert not np.array_equal(mixed.val[0], packed.val[0])
     assert mixed.sizes == ("val_packing=pad",)
-    same = find.load_data(dataclasses.replace(loaded, sizes=()), 32)
+    same = registry.data_of(dataclasses.replace(loaded, sizes=()), 32)
     assert np.array_equal(same.val[0], packed.val[0]) and same.sizes == ("val_packing=same",)
     with pytest.raises(ValueError, match="val_packing 'x' is unknown; choose from same, pack, pad"):
-        find.load_data(dataclasses.replace(loaded, sizes=("val_packing=x",)), 32)
+        registry.data_of(dataclasses.replace(loaded, sizes=("val_packing=x",)), 32)
 
 
 def test_the_losses_of_sources_are_those_of_the_blocks_measured(jsonl):
@@ -290,7 +293,9 @@ def test_the_losses_of_sources_are_those_of_the_blocks_measured(jsonl):
         rows = [dict(text=f"{word} {i} of a short text") for i in range(100)]
         paths.append(jsonl(rows, f"{word}.jsonl"))
     t = md.TrainConfig(data=tuple(paths), tokenizer="embedded", val_fraction=0.3)
-    data = find.load_data(dataclasses.replace(t, loader="packing", sizes=("val_packing=pad",)), 32)
+    data = registry.data_of(
+        dataclasses.replace(t, loader="packing", sizes=("val_packing=pad",)), 32
+    )
     padded = md.load_data(dataclasses.replace(t, packing="pad"), 32)
     for path in paths:
         assert np.array_equal(data.val_by_source[path][0], padded.val_by_source[path][0])
@@ -315,16 +320,19 @@ def test_the_packing_study_is_at_equal_steps_and_at_equal_text():
 @pytest.mark.parametrize(
     "call, words",
     [
-        (lambda: find.study("nope"), "study 'nope' is unknown; choose from budget, depth, heads"),
         (
-            lambda: find.study("nope", "loader"),
+            lambda: registry.study("nope"),
+            "study 'nope' is unknown; choose from budget, depth, heads",
+        ),
+        (
+            lambda: registry.study("nope", "loader"),
             "loader 'nope' is unknown; choose from llmini, packing, reread, thinking",
         ),
-        (lambda: find.configs("nope"), "preset 'nope' is unknown; choose from report, laptop"),
-        (lambda: find.configs("llmini-d"), "preset 'llmini-d' is unknown; choose from"),
+        (lambda: registry.configs("nope"), "preset 'nope' is unknown; choose from report, laptop"),
+        (lambda: registry.configs("llmini-d"), "preset 'llmini-d' is unknown; choose from"),
         (lambda: md.configs("heads-x"), "preset 'heads-x' is unknown; choose from report, laptop"),
-        (lambda: find.load_data(md.TrainConfig(loader="grid"), 8), "loader grid makes no data"),
-        (lambda: find.load_data(md.TrainConfig(loader="find"), 8), "loader 'find' is unknown"),
+        (lambda: registry.data_of(md.TrainConfig(loader="depth"), 8), "loader depth makes no data"),
+        (lambda: registry.data_of(md.TrainConfig(loader="sweep"), 8), "loader 'sweep' is unknown"),
         (lambda: md.load_data(md.TrainConfig(sizes=("hops=3",))), "sizes hops=3 are for a task or"),
     ],
 )
@@ -337,39 +345,39 @@ def test_what_is_unknown_says_what_there_is(call, words):
 def test_only_what_can_be_named_is_offered():
     studies = ["budget", "depth", "heads", "llmini", "packing", "reread", "ring", "thinking"]
     studies.append("written")
-    assert find.offering("study") == studies
-    assert find.offering("loader") == ["llmini", "packing", "reread", "thinking"]
+    assert registry.offering("study") == studies
+    assert registry.offering("loader") == ["llmini", "packing", "reread", "thinking"]
     several = ["llmini-a", "llmini-b", "llmini-c"]
     several += ["reread", "ring", "ring-layers", "ring-four", "ring-written"]
     presets = ["budget", "depth", "heads", *several, "tasks", "thinking", "written"]
-    assert find.offering("preset") == presets
+    assert registry.offering("preset") == presets
 
 
 OWN = """
 import pathlib
 import minidepth as md
-from minidepth_lab import find
+from minidepth_lab.sizes import as_text, sizes_of
 
 pathlib.Path(__file__).with_suffix(".ran").touch()
 
 def load_data(config, block_size, tokenizer=None):
-    sizes = find.sizes_of(config.sizes, dict(length=6), "my loader")
+    sizes = sizes_of(config.sizes, dict(length=6), "my loader")
     rows = [dict(text=f"{i} " * sizes["length"]) for i in range(60)]
-    data = md.make_data([("mine", rows[:50], rows[50:])], config, block_size, tokenizer)
-    data.sizes = find.as_text(sizes)
+    data = md.make_data("mine", rows[:50], rows[50:], config, block_size, tokenizer)
+    data.sizes = as_text(sizes)
     return data
 """
 
 
 def test_a_file_of_ones_own_is_executed_only_if_the_command_names_it(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(find, "NAMED", set())
+    monkeypatch.setattr(own_code, "NAMED", set())
     path = tmp_path / "mine.py"
     path.write_text(OWN)
     t = md.configs("laptop", loader=str(path))[1]
     with pytest.raises(ValueError, match="name it again: --loader .*mine.py"):
-        find.load_data(t, 16)
+        registry.data_of(t, 16)
     with pytest.raises(ValueError, match="name it again: --data .*mine.py"):
-        find.load_data(md.configs("laptop", data=(str(path),))[1], 16)
+        registry.data_of(md.configs("laptop", data=(str(path),))[1], 16)
     assert not path.with_suffix(".ran").exists()
     flags = "--preset laptop --block_size 16 --n_layers 1 --d_model 8 --steps 4 --warmup_steps 0"
     flags += f" --loss_on all --sizes length=7 --out_dir {tmp_path} --name run --batch_size 2"
@@ -380,7 +388,7 @@ def test_a_file_of_ones_own_is_executed_only_if_the_command_names_it(tmp_path, m
     # the run folder alone executes nothing; without its log it is not known to be finished
     (tmp_path / "run" / "log.jsonl").unlink()
     path.with_suffix(".ran").unlink()
-    monkeypatch.setattr(find, "NAMED", set())
+    monkeypatch.setattr(own_code, "NAMED", set())
     capsys.readouterr()
     assert train.main(["--resume", str(tmp_path / "run")]) == 2
     assert "name it again: --loader" in capsys.readouterr().err
@@ -389,10 +397,10 @@ def test_a_file_of_ones_own_is_executed_only_if_the_command_names_it(tmp_path, m
     assert "is finished: 4 of 4 steps" in capsys.readouterr().err
     path.write_text("1 / 0")
     with pytest.raises(ValueError, match="mine.py cannot be executed: division by zero"):
-        find.study(str(path), "loader")
-    find.NAMED.add(str(tmp_path / "away.py"))
+        registry.study(str(path), "loader")
+    own_code.NAMED.add(str(tmp_path / "away.py"))
     with pytest.raises(ValueError, match="loader .*away.py is not there; give a Python file"):
-        find.study(str(tmp_path / "away.py"), "loader")
+        registry.study(str(tmp_path / "away.py"), "loader")
 
 
 @dataclass
@@ -490,7 +498,7 @@ def test_reread_trains_on_fewer_rows_and_holds_out_the_same(tiny, jsonl):
 
     def loaded(*sizes):
         m, t = tiny(**settings, sizes=sizes)
-        return find.load_data(t, m.block_size)
+        return registry.data_of(t, m.block_size)
 
     every, few = loaded(), loaded("problems=30")
     assert (every.facts["train_rows"], few.facts["train_rows"]) == (79, 30)
@@ -505,7 +513,7 @@ def test_reread_trains_on_fewer_rows_and_holds_out_the_same(tiny, jsonl):
 def test_reread_measures_the_training_text_as_a_finished_run_does(tiny, jsonl):
     rows = [dict(text=f"{i} times {i} is {i * i}") for i in range(200)]
     m, t = tiny(data=(jsonl(rows),), loader="reread", eval_blocks=3, eval_every=4, eval_problems=0)
-    data = find.load_data(t, m.block_size)
+    data = registry.data_of(t, m.block_size)
     run = md.train(m, t, data)
     assert all(row["train_loss_eval"] > 0 for row in run.log) and len(run.log) > 2
     assert run.log[-1]["train_loss_eval"] == data.measure(run.model)["train_loss_eval"]
@@ -514,8 +522,8 @@ def test_reread_measures_the_training_text_as_a_finished_run_does(tiny, jsonl):
 
 
 def test_the_problems_that_reread_reads_are_in_the_repository():
-    m, t = find.configs("reread", max_rows=50)
-    data = find.load_data(t, m.block_size)
+    m, t = registry.configs("reread", max_rows=50)
+    data = registry.data_of(t, m.block_size)
     assert data.facts["train_rows"] == 42 and "a heating pad for $30" in data.tokenizer.decode(
         np.concatenate([*data.train[0], *data.val[0]])
     )

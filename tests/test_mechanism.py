@@ -9,7 +9,7 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import attention, attention_figures, find, tasks
+from minidepth_lab import inspect, registry, tasks
 
 
 def linked(name, n=200, **sizes):
@@ -56,9 +56,9 @@ def test_links_of_khop():
 
 
 def test_what_has_no_steps_says_so():
-    m, t = tasks.configs("memorize", n_layers=1, vocab_size=41)
+    m, t = registry.configs("tasks", data="memorize", n_layers=1, vocab_size=41)
     with pytest.raises(ValueError, match="memorize has no steps to look for"):
-        attention.mechanism(md.GPT(m), tasks.load_data(t, m.block_size), n=20)
+        inspect.mechanism(md.GPT(m), registry.data_of(t, m.block_size), n=20)
 
 
 def test_an_ablated_head_adds_nothing(model):
@@ -67,13 +67,13 @@ def test_an_ablated_head_adds_nothing(model):
     with torch.no_grad():  # the same by weights: the head's columns of the output matrix
         copy.blocks[1].attn.out.weight[:, 8:16] = 0
         copy.blocks[2].attn.out.weight[:, 24:] = 0
-    with attention.ablated(gpt, [(1, 1), (2, 3)]):
+    with inspect.ablated(gpt, [(1, 1), (2, 3)]):
         cut = gpt(tokens)
     assert torch.allclose(cut, copy(tokens), atol=1e-6) and not torch.allclose(
         cut, before, atol=0.1
     )
     assert torch.equal(gpt(tokens), before)
-    with pytest.raises(RuntimeError), attention.ablated(gpt, [(0, 0)]):
+    with pytest.raises(RuntimeError), inspect.ablated(gpt, [(0, 0)]):
         raise RuntimeError
     assert torch.equal(gpt(tokens), before)
 
@@ -87,24 +87,24 @@ def test_each_pass_of_a_looped_model_is_ablated_by_itself(model):
     tokens, heads = torch.randint(61, (2, 9)), [(1, 1), (2, 3), (3, 1)]
     for _ in range(2):  # counted anew in each forward pass
         for cut in (heads, heads[:1], heads[2:]):
-            with attention.ablated(looped, cut), attention.ablated(stacked, cut):
+            with inspect.ablated(looped, cut), inspect.ablated(stacked, cut):
                 assert torch.allclose(looped(tokens), stacked(tokens), atol=1e-5)
-    m, t = tasks.configs("icqa", n_layers=1, n_loops=3, vocab_size=40)
-    found = attention.mechanism(md.GPT(m), tasks.load_data(t, m.block_size), n=20)
+    m, t = registry.configs("tasks", data="icqa", n_layers=1, n_loops=3, vocab_size=40)
+    found = inspect.mechanism(md.GPT(m), registry.data_of(t, m.block_size), n=20)
     shapes = [np.shape(part) for part in (found["without"], found["steps"]["copy"]["weight"])]
     assert shapes == [(3, 2)] * 2
 
 
 def test_mechanism_and_its_command(solved, capsys):
     model, _ = md.load(solved)
-    data = find.load_data(md.read_config(solved)[1], model.config.block_size)
-    found = attention.mechanism(model, data)
+    data = registry.data_of(md.read_config(solved)[1], model.config.block_size)
+    found = inspect.mechanism(model, data)
     copy, match = found["steps"]["copy"], found["steps"]["match"]
     # one layer copies each question to its answer, the next finds it: and nothing works without
     assert {layer for layer, _ in copy["heads"]} == {0} and copy["without"] < 0.7
     assert {layer for layer, _ in match["heads"]} == {1} and match["without"] < 0.3
     tokens, targets = (torch.tensor(part[:200]) for part in data.val)
-    maps = attention.attention_maps(model, tokens)
+    maps = inspect.attention_maps(model, tokens)
     layer, head = match["heads"][0]
     given = [maps[layer][b, head, q, tokens[b].tolist().index(targets[b, q])]
              for b in range(200) for q in range(16, 24)]  # fmt: skip
@@ -121,4 +121,4 @@ def test_the_mechanism_of_a_text_model_is_no_question(finished, capsys):
     assert train.main(["--mechanism", finished]) == 2
     assert "was not trained on a depth task" in capsys.readouterr().err
     with pytest.raises(ValueError, match=f"--mechanism {finished} was not trained on a depth task"):
-        attention_figures.show_mechanism(finished)
+        inspect.show_mechanism(finished)

@@ -11,7 +11,7 @@ import torch
 
 import browser
 import minidepth as md
-from minidepth_lab import attention, looks, parts, results, tasks
+from minidepth_lab import inspect, parts, registry, results
 
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 
@@ -76,32 +76,32 @@ def runs(tmp_path_factory):
     for n_layers, steps in ((1, 40), (2, 150)):
         out = str(tmp_path_factory.mktemp("runs"))
         sizes = dict(n_layers=n_layers, steps=steps, warmup_steps=10, eval_every=20, eval_blocks=8)
-        m, t = tasks.configs("icqa", out_dir=out, **sizes)
-        made.append(md.train(m, t, looks.watched(tasks.load_data(t))))
+        m, t = registry.configs("tasks", data="icqa", out_dir=out, **sizes)
+        made.append(md.train(m, t, inspect.watched(registry.data_of(t))))
     return made
 
 
 def test_watching_changes_nothing(runs, tmp_path):
     run = runs[0]
     t = dataclasses.replace(run.t, out_dir=str(tmp_path))
-    plain = md.train(run.model.config, t, tasks.load_data(t))
+    plain = md.train(run.model.config, t, registry.data_of(t))
     assert [row["train_loss"] for row in plain.log] == [row["train_loss"] for row in run.log]
     assert not hasattr(plain.data, "snapshots")
 
 
 def test_a_story_is_what_the_model_did(runs):
-    story = looks.story(runs, until=60)
+    story = inspect.story(runs, until=60)
     assert [[now["step"] for now in model] for model in story["models"]] == [
         [1, 20, 40],
         [1, 20, 40, 60, 150],
     ]
     data, model = runs[1].data, runs[1].model
-    tokens, targets = looks.first_test(data)
+    tokens, targets = inspect.first_test(data)
     assert story["tokens"][:2] == [f"q{tokens[0, 0]}", f"a{tokens[0, 1] - 16}"]
     assert story["targets"] == [(i, f"a{targets[0, i] - 16}") for i in range(16, 24)]
     last = story["models"][1][-1]
     assert last["right"] == runs[1].log[-1]["accuracy"]
-    maps = attention.attention_maps(model, tokens)
+    maps = inspect.attention_maps(model, tokens)
     for layer, heads in enumerate(last["maps"]):
         for head, text in enumerate(heads):
             weights = torch.zeros(24, 24)
@@ -121,7 +121,7 @@ def test_a_story_is_what_the_model_did(runs):
 
 
 def test_the_lines_are_the_weights(runs, tab):
-    story = looks.story(runs)
+    story = inspect.story(runs)
     tab = opened(tab, "look", story)
     said = "document.querySelector('.said').textContent"
     last = story["models"][1][-1]
@@ -153,7 +153,7 @@ def test_the_lines_are_the_weights(runs, tab):
 
 
 def test_the_training_plays_from_its_start_to_its_end(runs, tab):
-    story = looks.story(runs)
+    story = inspect.story(runs)
     tab = opened(tab, "look", story)
     tab.run("""(() => {
       window.seen = []
@@ -181,7 +181,7 @@ def test_the_training_plays_from_its_start_to_its_end(runs, tab):
 def test_the_picture_fits_a_phone(runs, tab):
     tab[0].view(375, "dark")
     try:
-        page = opened(tab, "look", looks.story(runs))
+        page = opened(tab, "look", inspect.story(runs))
         assert page.run("innerWidth") == 375
         sizes = page.run("""[...document.querySelectorAll("svg text")]
           .map(text => text.getBoundingClientRect().height)""")

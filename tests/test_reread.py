@@ -2,7 +2,7 @@
 
 import pytest
 
-from minidepth_lab import reread, reread_verdicts
+from minidepth_lab import reread_verdicts
 from minidepth_lab.reread_verdicts import (
     EIGHT,
     FOUR,
@@ -15,6 +15,7 @@ from minidepth_lab.reread_verdicts import (
     TWO,
     WIDE,
 )
+from minidepth_lab.studies import reread
 
 A, BARE, FRESH = "reread", "reread/no-dropout", "reread/fresh"
 # (training loss at the end, validation loss at the end, and where the training loss is 3.2), of

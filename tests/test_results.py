@@ -10,7 +10,8 @@ import statistics
 import pytest
 
 import minidepth as md
-from minidepth_lab import budget, results, verdicts
+from minidepth_lab import results, verdicts
+from minidepth_lab.studies import budget
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"

@@ -12,7 +12,8 @@ import torch
 import minidepth as md
 import train
 from conftest import changed
-from minidepth_lab import find, ring, ring_runs, tasks
+from minidepth_lab import registry, ring_runs, tasks
+from minidepth_lab.studies import ring
 
 TASK = tasks.TASKS["ring"]
 WRITTEN = dict(answer="written", lengths=(1, 3, 7), questions=5)
@@ -253,8 +254,8 @@ def gated(tmp_path, name, sizes=("questions=4", "early=0.9", "gate=9.0")):
     """Settings of a run whose second length is asked once the loss was below 9, and its data."""
     values = dict(n_layers=1, d_model=16, n_heads=2, block_size=32, steps=12, batch_size=4)
     values |= dict(warmup_steps=1, eval_every=4, save_every=4, sizes=sizes, name=name)
-    m, t = find.configs("ring", out_dir=str(tmp_path), **values)
-    return m, t, find.load_data(t, m.block_size)
+    m, t = registry.configs("ring", out_dir=str(tmp_path), **values)
+    return m, t, registry.data_of(t, m.block_size)
 
 
 def lengths_of(data, step):
@@ -318,9 +319,9 @@ def test_a_resumed_run_goes_on_behind_the_gate(tmp_path):
     ],
 )
 def test_sizes_that_do_not_work_say_so_in_one_line(sizes, words):
-    m, t = find.configs("ring", sizes=tuple(sizes.split(",")))
+    m, t = registry.configs("ring", sizes=tuple(sizes.split(",")))
     with pytest.raises(ValueError, match=re.sub(r"\+", "[+]", words)) as error:
-        find.load_data(t, m.block_size)
+        registry.data_of(t, m.block_size)
     assert "\n" not in str(error.value)
 
 
@@ -427,7 +428,7 @@ def test_the_questions_of_a_sequence_and_their_letters():
 
 
 def test_a_walk_reads_the_letters_at_the_questions_after_each_layer():
-    m, _ = find.configs("ring", n_layers=2, n_loops=2, vocab_size=21)
+    m, _ = registry.configs("ring", n_layers=2, n_loops=2, vocab_size=21)
     torch.manual_seed(0)
     model = md.GPT(m).eval()
     tokens, _ = TASK.draw(6, torch.Generator().manual_seed(0), lengths=(1, 3))

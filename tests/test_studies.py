@@ -11,7 +11,8 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import cells, find, results
+from minidepth_lab import registry, results
+from minidepth_lab.sweep.cell import is_finished
 
 
 def _data(n):
@@ -39,7 +40,7 @@ def test_a_run_of_epochs_ends_with_the_last_pass_and_resumes(tiny, data):
     run = md.train(*md.read_config(run.dir), data, resume=True)
     assert run.log[-1]["step"] == steps and run.log[-1]["epoch"] == 2
     assert results.result(run.dir)["steps"] == steps
-    assert cells.is_finished(m, t)  # a grid knows it though its own settings count epochs
+    assert is_finished(m, t)  # a grid knows it though its own settings count epochs
     with pytest.raises(ValueError, match="is finished: 5 of 5 steps"):
         md.train(*md.read_config(run.dir), data, resume=True)
 
@@ -161,7 +162,7 @@ def test_a_run_of_numpys_numbers_is_resumed_to_the_same_losses(tiny):
         ("--preset thinking --packing pack", "curriculum 0.1 opens whole problems"),
         ("--preset nope", "preset 'nope' is unknown; choose from report"),
         ("--study nope", "study 'nope' is unknown; choose from budget"),
-        ("--study score", "has no rows to train; choose from budget"),
+        ("--study layers", "has no rows to train; choose from budget"),
         ("--loader nope", "loader 'nope' is unknown"),
     ],
 )
@@ -180,11 +181,11 @@ def test_sizes_are_the_same_however_they_are_spelled(tmp_path):
     """A grid takes a finished run for what it is: 0 is 0.0, and defaults need not be named."""
     settings = dict(data=("icl_template",), n_layers=1, steps=1, warmup_steps=0, d_model=16)
     settings |= dict(out_dir=str(tmp_path), name="run", batch_size=2)
-    m, t = find.configs("tasks", sizes=("hints=1", "symbols=16"), **settings)
-    run = md.train(m, t, find.load_data(t, m.block_size))
+    m, t = registry.configs("tasks", sizes=("hints=1", "symbols=16"), **settings)
+    run = md.train(m, t, registry.data_of(t, m.block_size))
     stored = md.read_config(run.dir)[1].sizes
     assert set(stored) >= {"hints=1.0", "symbols=16", "blocks=3", "labels=8"} and len(stored) == 6
-    assert cells.is_finished(m, t)
-    other = find.configs("tasks", sizes=("hints=0.5", "symbols=16"), **settings)
+    assert is_finished(m, t)
+    other = registry.configs("tasks", sizes=("hints=0.5", "symbols=16"), **settings)
     with pytest.raises(ValueError, match="holds a run with other settings"):
-        cells.is_finished(*other)
+        is_finished(*other)

@@ -11,8 +11,11 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import find, results, tasks
+from minidepth_lab import own_code, registry, results, tasks
+from minidepth_lab.sizes import by_name, sizes_of
 from minidepth_lab.tasks import TASKS
+from minidepth_lab.tasks.icl_template import IclTemplate
+from minidepth_lab.tasks.template import pair_patterns
 
 N = 2000  # sequences a case
 
@@ -64,7 +67,7 @@ def all_patterns(length):
 
 @pytest.mark.parametrize(("length", "count"), [(2, 1), (4, 3), (6, 15), (8, 105)])
 def test_pair_patterns_are_all_there_are(length, count):
-    known = [tuple(row) for row in tasks.pair_patterns(length).tolist()]
+    known = [tuple(row) for row in pair_patterns(length).tolist()]
     assert len(known) == count
     if length < 8:
         assert known == all_patterns(length)
@@ -220,58 +223,58 @@ def test_batches_are_a_function_of_the_generator(name):
     ],
 )
 def test_sizes_that_make_a_task_impossible_say_so(settings, words):
-    m, t = find.configs("tasks", **settings)
+    m, t = registry.configs("tasks", **settings)
     with pytest.raises(ValueError, match=re.sub(r"\+", r"[+]", words)):
-        find.load_data(t, m.block_size)
+        registry.data_of(t, m.block_size)
 
 
 def test_sizes_of_no_task_are_refused(jsonl, capsys):
     """They were ignored in silence."""
     path = jsonl([dict(text="a text")] * 30)
     for data in ("embedded", path):
-        for load in (find.load_data, md.load_data):
-            t = find.configs("laptop", data=data, sizes=("hops=3",))[1]
+        for load in (registry.data_of, md.load_data):
+            t = registry.configs("laptop", data=data, sizes=("hops=3",))[1]
             with pytest.raises(ValueError, match="sizes hops=3 are for a task or a loader; give"):
                 load(t, 58)
         line = f"--preset laptop --data {data} --steps 2 --warmup_steps 0 --sizes hops=3"
         assert train.main(line.split()) == 2
         assert "sizes hops=3 are for a task or a loader" in capsys.readouterr().err
-    with pytest.raises(ValueError, match="data embedded is no task; choose from memorize, icqa"):
-        tasks.load_data(md.configs("laptop")[1])
 
 
 def test_settings_of_a_task_may_name_it_as_text():
     """A task's own settings are found whether `data` is a text or a tuple."""
     for made in (
-        find.configs("tasks", data="template"),
-        find.configs("tasks", data=("template",)),
-        tasks.configs("template"),
+        registry.configs("tasks", data="template"),
+        registry.configs("tasks", data=("template",)),
+        registry.configs("tasks", data="template"),
     ):
         m, t = made
         assert t.data == ("template",) and (t.steps, t.batch_size, t.eval_every) == (3000, 128, 200)
         assert (m.n_heads, m.d_ff, m.block_size) == (4, 0, 128)
-    assert tasks.configs("icqa")[0].n_heads == 2
-    assert tasks.configs("memorize", steps=70)[1].steps == 70
+    assert registry.configs("tasks", data="icqa")[0].n_heads == 2
+    assert registry.configs("tasks", data="memorize", steps=70)[1].steps == 70
     assert md.configs("laptop", data="icqa")[1].data == ("icqa",)
-    assert find.configs("laptop", data="icqa")[0].n_heads == 4  # laptop's own, not the task's
+    assert registry.configs("laptop", data="icqa")[0].n_heads == 4  # laptop's own, not the task's
 
 
 def test_sizes_are_merged_by_name_and_all_of_them_are_known():
-    t = tasks.configs("khop", sizes=("hops=1+2+4",))[1]
+    t = registry.configs("tasks", data="khop", sizes=("hops=1+2+4",))[1]
     assert set(t.sizes) == {"length=48", "hops=1+2+4"}  # the task's own length stays
-    data = tasks.load_data(t)
+    data = registry.data_of(t)
     assert data.task_sizes == dict(symbols=4, length=48, hops=(1, 2, 4))
     assert data.sizes == ("symbols=4", "length=48", "hops=1+2+4")
-    data = tasks.load_data(tasks.configs("icl_template")[1])
+    data = registry.data_of(registry.configs("tasks", data="icl_template")[1])
     assert data.task_sizes["hints"] == 0.75 and data.task_sizes["blocks"] == 3
     assert data.sizes[-1] == "hints=0.75" and len(data.sizes) == 6
-    again = find.by_name(data.sizes)
-    assert find.sizes_of(data.sizes, data.task.sizes, "it") == data.task_sizes and len(again) == 6
+    again = by_name(data.sizes)
+    assert sizes_of(data.sizes, data.task.sizes, "it") == data.task_sizes and len(again) == 6
 
 
 def test_test_split_is_fixed_and_training_batches_are_not():
-    load = lambda seed: find.load_data(find.configs("tasks", data="template", seed=seed)[1], 128)  # noqa: E731
-    one, two = load(0), load(1)
+    one, two = (
+        registry.data_of(registry.configs("tasks", data="template", seed=seed)[1], 128)
+        for seed in (0, 1)
+    )
     assert np.array_equal(one.val[0], two.val[0]) and one.val[0][:, :6].min() >= 2048
     assert one.train[0][:, :6].max() < 2048
     assert one.n_words == 2 * 2048 + 15 + 1 and one.draw(3, 3)[0].shape == (3, 7)
@@ -283,7 +286,7 @@ def test_test_split_is_fixed_and_training_batches_are_not():
 
 
 def test_hints_are_given_in_the_first_part_of_training_alone(tmp_path, monkeypatch):
-    given, real = [], tasks.icl_template.draw
+    given, real = [], IclTemplate.draw
 
     def see(self, *a, hinted=None, **k):
         given.append(hinted)
@@ -291,21 +294,23 @@ def test_hints_are_given_in_the_first_part_of_training_alone(tmp_path, monkeypat
 
     settings = dict(data="icl_template", steps=20, warmup_steps=1)
     settings |= dict(n_layers=1, batch_size=2, eval_every=20, out_dir=str(tmp_path))
-    m, t = find.configs("tasks", sizes=("hints=0.5", "symbols=16"), **settings)
-    data = find.load_data(t, m.block_size)
-    monkeypatch.setattr(tasks.icl_template, "draw", see)
+    m, t = registry.configs("tasks", sizes=("hints=0.5", "symbols=16"), **settings)
+    data = registry.data_of(t, m.block_size)
+    monkeypatch.setattr(IclTemplate, "draw", see)
     run = md.train(m, t, data)
     assert given == [1.0] * 2 + [0.2] * 8 + [None] * 10
     # names of patterns are words too, and the test split asks for none
     assert data.n_words == 2 * 16 + 8 + 1 + 3 == run.model.config.vocab_size
     assert data.val[1].max() < 2 * 16 + 8
     monkeypatch.undo()
-    t = find.configs("tasks", sizes=("hints=0", "symbols=16"), **settings)[1]
-    assert find.load_data(t, m.block_size).n_words == 2 * 16 + 8 + 1
+    t = registry.configs("tasks", sizes=("hints=0", "symbols=16"), **settings)[1]
+    assert registry.data_of(t, m.block_size).n_words == 2 * 16 + 8 + 1
 
 
 def test_khop_accuracy_leaves_out_bottom_and_is_told_by_hops():
-    data = tasks.load_data(tasks.configs("khop", sizes=("hops=1+3", "length=20"))[1])
+    data = registry.data_of(
+        registry.configs("tasks", data="khop", sizes=("hops=1+3", "length=20"))[1]
+    )
     tokens, targets = (torch.as_tensor(part).long() for part in data.val)
 
     class Oracle(torch.nn.Module):
@@ -331,8 +336,8 @@ def test_khop_accuracy_leaves_out_bottom_and_is_told_by_hops():
 
 
 def trained(preset="tasks", resume=False, stop=lambda: False, **settings):
-    m, t = find.configs(preset, **settings)
-    return md.train(m, t, find.load_data(t, m.block_size), resume=resume, stop=stop)
+    m, t = registry.configs(preset, **settings)
+    return md.train(m, t, registry.data_of(t, m.block_size), resume=resume, stop=stop)
 
 
 def test_two_layers_answer_in_context_and_one_does_not(tmp_path, solved):
@@ -342,7 +347,7 @@ def test_two_layers_answer_in_context_and_one_does_not(tmp_path, solved):
     assert run.log[-1]["accuracy"] < 1 / 8 + 0.05 and result["accuracy"] > 0.99
     model, tokenizer = md.load(solved)
     assert tokenizer is None
-    data = find.load_data(md.read_config(solved)[1], 128)
+    data = registry.data_of(md.read_config(solved)[1], 128)
     assert data.measure(model)["accuracy"] == result["accuracy"]
     config = json.loads(open(os.path.join(solved, "config.json")).read())
     assert config["train"]["sizes"] == ["symbols=16", "pairs=8"]  # all that were used
@@ -354,7 +359,7 @@ def test_a_task_run_is_resumed_to_the_same_losses(tmp_path):
     stops = iter([False] * 4 + [True] * 9)
     assert not trained(name="halves", stop=lambda: next(stops), **settings).finished
     m, t = md.read_config(os.path.join(tmp_path, "halves"))
-    halves = md.train(m, t, find.load_data(t, m.block_size), resume=True)
+    halves = md.train(m, t, registry.data_of(t, m.block_size), resume=True)
     keys = ("step", "train_loss", "val_loss", "accuracy")
     assert [[row[k] for k in keys] for row in whole.log] == [
         [row[k] for k in keys] for row in halves.log
@@ -390,7 +395,7 @@ def test_the_command_takes_a_task(tmp_path, capsys):
 
 OWN = """
 import torch
-from minidepth_lab.task import Task, ask
+from minidepth_lab.tasks import Task, ask
 
 class parity(Task):
     settings = dict(steps=3, n_heads=1)
@@ -407,7 +412,7 @@ TASK = parity()
 
 
 def test_a_task_of_ones_own_is_one_class_in_a_file(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(find, "NAMED", set())
+    monkeypatch.setattr(own_code, "NAMED", set())
     path = tmp_path / "parity.py"
     path.write_text(OWN)
     line = f"--data {path} --n_layers 1 --warmup_steps 0 --out_dir {tmp_path} --name run"
@@ -429,8 +434,8 @@ def test_a_task_says_what_it_does_not_know():
         def draw(self, batch, generator, test=False, n=3):
             return tuple(torch.randint(n, (batch, 2), generator=generator) for _ in range(2))
 
-    task = silent()
-    assert (task.name, task.sizes, task.settings) == ("silent", dict(n=3), {})
+    task = silent()  # named after its file, as --data names it
+    assert (task.name, task.sizes, task.settings) == ("test_tasks", dict(n=3), {})
     assert task.chance(n=5) == (None, None)
-    with pytest.raises(ValueError, match="silent has no steps to look for"):
+    with pytest.raises(ValueError, match="test_tasks has no steps to look for"):
         task.links(None, None)

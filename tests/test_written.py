@@ -9,7 +9,9 @@ import torch
 import minidepth as md
 import train
 from conftest import changed
-from minidepth_lab import figures, results, tasks, verdicts, written
+from minidepth_lab import figures, results, tasks, verdicts
+from minidepth_lab.studies import written
+from minidepth_lab.tasks.written import WAYS, own_steps
 
 TASK = tasks.TASKS["written"]
 BLANK = 16
@@ -31,7 +33,7 @@ def questions(way, n=200, **sizes):
             yield set(follows), walk, x[at] - BLANK, x[at + 1 : at + 4], y[at + 1 : at + 4]
 
 
-@pytest.mark.parametrize("way", written.WAYS)
+@pytest.mark.parametrize("way", WAYS)
 def test_what_each_way_shows_and_asks(way):
     seen = set()
     for letters, walk, k, shown, wanted in questions(way):
@@ -65,7 +67,7 @@ def test_random_letters_are_any_of_the_ring_and_say_nothing():
 
 
 def test_all_ways_ask_the_same_questions():
-    drawn = [list(questions(way, n=20)) for way in written.WAYS]
+    drawn = [list(questions(way, n=20)) for way in WAYS]
     assert all(
         [(walk, k) for _, walk, k, *_ in way] == [(walk, k) for _, walk, k, *_ in drawn[0]]
         for way in drawn
@@ -164,7 +166,7 @@ def test_own_steps_are_those_of_writing_one_token_after_another(tmp_path):
             goes_on = step < k[:, number, 0]
             written_by_hand[:, place + 1] = torch.where(goes_on, said, BLANK)
     expected = {length: sum(hits) / len(hits) for length, hits in right.items()}
-    assert written.own_steps(model, tokens, targets, **sizes) == pytest.approx(expected)
+    assert own_steps(model, tokens, targets, **sizes) == pytest.approx(expected)
     assert 0 < expected[3] and not torch.equal(written_by_hand, tokens)
 
 
@@ -180,7 +182,7 @@ def test_own_steps_of_stored_runs(tmp_path):
 
 def test_the_study_varies_the_way_alone(tmp_path):
     first, differ = changed(written, "written")
-    assert list(differ) == list(written.WAYS)
+    assert list(differ) == list(WAYS)
     assert (first["n_layers"], first["d_ff"], first["data"]) == (2, 0, ("written",))
     for way, settings in differ.items():
         assert settings == (dict(sizes=(f"way={way}",)) if way != "direct" else {})
@@ -215,7 +217,7 @@ def test_an_unknown_way_is_told(tmp_path, capsys):
 def test_the_predictions_are_read_as_they_were_written():
     hypotheses, contrasts = written.predictions()
     assert [row[0] for row in hypotheses] == ["W1", "W1", "W1", "W2", "W3", "W4", "W5"]
-    assert [row[2] for row in hypotheses] == list(written.WAYS)
+    assert [row[2] for row in hypotheses] == list(WAYS)
     low, learned = (verdicts.AT_MOST, 0.3), verdicts.GOOD
     wanted = {way: [row[k] for k in (1, 2, 3)] for _, _, way, row, *_ in hypotheses}
     for way in ("direct", "filler", "random", "hidden"):
@@ -242,7 +244,7 @@ def test_the_table_of_the_results_is_what_the_runs_logged():
         run = results.result(path)
         (way,) = (size.removeprefix("way=") for size in run["sizes"] if size.startswith("way="))
         found.setdefault(way, []).append(run)
-    assert found.keys() == set(written.WAYS)
+    assert found.keys() == set(WAYS)
     for way, runs in found.items():
         assert [run["seed"] for run in runs] == [50, 51, 52, 53, 54]
         cells = [way]

@@ -27,7 +27,7 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
-from minidepth_lab import bounds, compiling, export, find
+from minidepth_lab import bounds, compiling, export, registry, sources
 
 STEPS, WARM = 10, 2  # measured, and before them
 PROMPT, NEW = 32, 256  # tokens
@@ -148,14 +148,14 @@ def generation(runner, m):
 
 def at_hand(t):
     """Whether the data is made here, without a file or a network, in seconds."""
-    return all(source == "embedded" or find.names_task(source) for source in t.data)
+    return all(source == "embedded" or sources.names_task(source) for source in t.data)
 
 
 def first_batch(m, t):
     """tokens and targets (batch_size * grad_accum, T) of a step, and the words of their data."""
     n = t.batch_size * t.grad_accum
     if at_hand(t):
-        data = find.load_data(t, m.block_size)
+        data = registry.data_of(t, m.block_size)
         tokens, targets = (torch.as_tensor(part).long() for part in data.draw(0, n))
         return tokens, targets, data.n_words
     words = m.vocab_size or 2048

@@ -8,7 +8,9 @@ import sys
 import torch
 
 import minidepth as md
-from minidepth_lab import find, text
+from minidepth_lab import own_code, registry, text
+from minidepth_lab.sizes import sizes_of
+from minidepth_lab.sources import names_task
 
 # what each thing that is done to trained runs heeds of the flags of training
 HEEDED = dict(
@@ -45,9 +47,6 @@ def flags(a, axes):
     for name in ("out_dir", "name"):
         if doing == "bench" and name in axes:
             raise ValueError(f"--{name} has no effect with --bench, which writes nothing")
-    if doing == "attention":
-        for place in axes.get("out_dir", [md.TrainConfig.out_dir]):
-            find.check_place("out_dir", place)
     grid_flags(a, axes)
 
 
@@ -73,7 +72,7 @@ def look_flags(a, axes, doing):
             raise ValueError(f"--{name} has several values, but --{doing} takes one; give one")
         for path in values[0] if name == "data" else values:
             if str(path).endswith(".py"):
-                find.is_there(path, name)
+                own_code.is_there(path, name)
     for name in ("preset", "study", "match_params", "dry_run", "jobs", "yes"):
         if a[name] not in (None, False):
             raise ValueError(f"--{name} has no effect with --{doing}, which trains nothing")
@@ -107,9 +106,9 @@ def files(t):
 
 def its_loader(t):
     """Raise ValueError for a loader that is none, or for sizes that it does not have."""
-    loader = find.loader_of(t.loader)
+    loader = registry.loader(t.loader)
     if hasattr(loader, "SIZES"):
-        find.sizes_of(t.sizes, loader.SIZES, f"the loader {t.loader}")
+        sizes_of(t.sizes, loader.SIZES, f"the loader {t.loader}")
 
 
 def grid_data(cells):
@@ -123,8 +122,8 @@ def grid_data(cells):
     for cell in kinds.values():
         if cell.t.loader:
             its_loader(cell.t)
-        elif find.names_task(cell.t.data[0]):
-            md.complete_configs(cell.m, cell.t, find.load_data(cell.t, cell.m.block_size))
+        elif names_task(cell.t.data[0]):
+            md.complete_configs(cell.m, cell.t, registry.data_of(cell.t, cell.m.block_size))
         elif cell.t.sizes:
             md.load_data(cell.t)  # says that text takes none
 

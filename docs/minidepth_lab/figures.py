@@ -1,12 +1,12 @@
-"""Figures: the frame that all are drawn in, and those of a grid of runs.
+"""Figures: the frame that all are drawn in, those of a grid of runs, and those of attention.
 
     with figures.drawing("losses.png", 1, 2, (8, 4)) as (figure, (left, right)):
         left.plot(steps, losses)
         figures.heat_map(right, accuracy_by_layer_and_head, ".2f", vmax=1)
 
 `runs` are dicts with `labels` (what tells a run from the others, as text) and numbers, as
-tables.records() and the `runs` of a summary.json give them. pyplot is never used: it would change
-the backend of a program or notebook that draws figures of its own.
+sweep.table.records() and the `runs` of a summary.json give them. pyplot is never used: it would
+change the backend of a program or notebook that draws figures of its own.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ import statistics
 import warnings
 
 import minidepth as md
-from minidepth_lab.results import METRICS, grouped, interval
+from minidepth_lab.results import METRICS, grouped, interval, published
 
 
 @contextlib.contextmanager
@@ -270,3 +270,89 @@ def draw_by_layers(runs, path, label, title="error (share of targets)", shortcut
         axes.set(xlabel="layers", ylabel=label, title=title)
         axes.set_xticks(range(len(names)), names)
         axes.set_yticks(range(len(rows)), rows)
+
+
+# ---------- attention ----------
+
+
+def draw_attention(stats, path, title):
+    """Heat maps of entropy and sparsity, layer by head; head counts may differ."""
+    n_layers = len(stats["entropy"])
+    most_heads = max(map(len, stats["entropy"]))
+    size = (5 + 0.4 * most_heads, 2 + 0.25 * n_layers)
+    units = dict(entropy="nats", sparsity="share below 0.001")
+    with drawing(path, 1, 2, size) as (figure, drawn):
+        for axes, (name, unit) in zip(drawn, units.items()):
+            image = heat_map(axes, stats[name])
+            figure.colorbar(image, ax=axes, label=f"{name} ({unit})")
+            axes.set(xlabel="head", ylabel="layer")
+        figure.suptitle(title, fontsize="medium")
+
+
+MASKED = 255 / 512  # share of masked entries in the published maps of 256 x 256
+
+
+def published_profiles():
+    """Entropy and sparsity by layer of LLmini's A, B and C. What was published counts the masked
+    entries, which are all 0; without them it is the share of keys in sight."""
+    profiles = {}
+    table = published("llmini_attention")
+    for model in "abc":
+        rows = [row for row in table if row[f"entropy_{model}"] != ""]
+        counted = [row[f"sparsity_{model}"] for row in rows]
+        profiles[f"LLmini {model.upper()}, published, 256 tokens"] = dict(
+            entropy=[row[f"entropy_{model}"] for row in rows],
+            counted=counted,
+            sparsity=[(share - MASKED) / (1 - MASKED) for share in counted],
+        )
+    return profiles
+
+
+def draw_profiles(profiles, path):
+    """Entropy and sparsity by layer of several runs, beside LLmini's A, B and C."""
+    curves = [(name, "-o", profile) for name, profile in profiles.items()]
+    curves += [(name, "--s", profile) for name, profile in published_profiles().items()]
+    panels = dict(
+        entropy="entropy (nats)",
+        counted="share below 0.001, masked entries counted",
+        sparsity="share below 0.001, of keys in sight",
+    )
+    with drawing(path, 1, 3, (13, 4.5)) as (figure, drawn):
+        for axes, (key, label) in zip(drawn, panels.items()):
+            for name, style, profile in curves:
+                layers = range(1, len(profile[key]) + 1)
+                axes.plot(layers, profile[key], style, label=name, markersize=4)
+            axes.set(xlabel="layer", ylabel=label)
+            axes.set_ylim(bottom=0)
+            axes.xaxis.get_major_locator().set_params(integer=True)
+            axes.grid(alpha=0.3)
+        handles, labels = drawn[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize="small")
+
+
+def draw_mechanism(maps, links, found, path):
+    """For each step the weights of the head that does it most, on one test sequence, with the
+    places it should look at circled; and the accuracy without each head. `maps` are the
+    attention_maps() of that sequence, `links` the task's links() of it, `found` the mechanism()."""
+    size = (4 * len(links) + 3, 4)
+    with drawing(path, 1, len(links) + 1, size) as (figure, drawn):
+        for axes, (step, link) in zip(drawn, links.items()):
+            draw_step(axes, step, link[0], found["steps"][step]["weight"], maps)
+        image = heat_map(drawn[-1], found["without"], ".2f", vmax=1)
+        title = f"accuracy without a head\n(with all: {found['accuracy']:.2f})"
+        drawn[-1].set(title=title, xlabel="head", ylabel="layer")
+        figure.colorbar(image, ax=drawn[-1], shrink=0.6)
+
+
+def draw_step(axes, step, link, weight, maps):
+    """The map (T, T) of the head whose `weight` is the most, and the places that link (T, T)
+    says circled."""
+    heads = []
+    for layer, row in enumerate(weight):
+        heads += [(value, layer, head) for head, value in enumerate(row)]
+    most, layer, head = max(heads)
+    axes.imshow(maps[layer][0, head].cpu().numpy(), cmap=ground(), vmin=0, vmax=1)
+    query, key = link.nonzero().T.numpy()
+    axes.plot(key, query, "o", markerfacecolor="none", color="C3", alpha=0.7)
+    title = f"{step}: layer {layer + 1}, head {head + 1}\nmean weight on the circles {most:.2f}"
+    axes.set(title=title, xlabel="key (place in the sequence)", ylabel="query")

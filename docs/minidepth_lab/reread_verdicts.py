@@ -10,7 +10,7 @@ below every run of the other.
 
 import statistics
 
-from minidepth_lab import reread
+from minidepth_lab.studies import reread
 
 ONE, OWN = "1 layer", "1 layer, learning rate 0.008"
 LOOP, OWN_LOOP = "1 layer, 12 times", "1 layer, 12 times, learning rate 0.008"

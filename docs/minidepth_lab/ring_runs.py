@@ -3,8 +3,9 @@ what a question's token holds on its way through a model. The pages on rings sha
 
 import torch
 
-from minidepth_lab import figures, layers, ring, verdicts
-from minidepth_lab.ring import LEARNED
+from minidepth_lab import figures, inspect, verdicts
+from minidepth_lab.studies import ring
+from minidepth_lab.studies.ring import LEARNED
 
 # the folders in docs/results/ring/staircase, by how many times the same layer is applied
 STAIRCASE = dict(enumerate(("once", "twice", "three", "four", "five"), 1))
@@ -125,7 +126,7 @@ def walk(model, tokens, ring=8):
     k, path = questions(tokens, ring=ring)
     asked = {length: k == length for length in k.unique().tolist()}
     found = {}
-    for depth, words in enumerate(layers.lens(model, tokens)):
+    for depth, words in enumerate(inspect.lens(model, tokens)):
         said = words[:, 2 * ring + 1 :: 2]
         for length, where in asked.items():
             shares = [(said == at)[where].float().mean().item() for at in path]

@@ -12,7 +12,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 import minidepth as md
-from minidepth_lab import find, hub, results, text
+from minidepth_lab import hub, registry, results, text
 
 # ---------- rows with several choices ----------
 
@@ -153,7 +153,7 @@ def score(run_dir, sources, most):
     with Wilson's interval; `most` rows of each source, 0 for all. ValueError for a depth task."""
     model, tokenizer = md.load(run_dir)
     if tokenizer is None:
-        raise ValueError(f"--score {run_dir} {find.no_text(run_dir)}")
+        raise ValueError(f"--score {run_dir} {registry.no_text(run_dir)}")
     model.to(md.pick_device("auto"))
     for source in sources:
         found = read_choices(source, most)

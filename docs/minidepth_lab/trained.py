@@ -1,13 +1,13 @@
 """What the command asks of trained runs: scores, attention, the mechanism, an export."""
 
 import minidepth as md
-from minidepth_lab import attention_figures, export, score
+from minidepth_lab import export, inspect, score
 
 
 def look(a, changes):
     """Do the one thing that the flags `a` ask of trained runs; `changes` are settings given."""
     if a["mechanism"]:
-        attention_figures.show_mechanism(a["mechanism"])
+        inspect.show_mechanism(a["mechanism"])
     elif a["score"]:
         sources = changes.get("data", ("embedded",))
         most = changes.get("max_rows", 0)
@@ -15,7 +15,7 @@ def look(a, changes):
         score.score(a["score"], sources, most)
     elif a["attention"]:
         out_dir = changes.get("out_dir", md.TrainConfig.out_dir)
-        attention_figures.attention(a["attention"], out_dir)
+        inspect.show_attention(a["attention"], out_dir)
     else:
         run_dir, out_dir = a["export_hf"]
         export.export_hf(run_dir, out_dir)

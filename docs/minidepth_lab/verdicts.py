@@ -8,8 +8,11 @@ two models by exact tests, Holm's correction over all that were named. The predi
 import re
 import statistics
 
-from minidepth_lab import results, ring
-from minidepth_lab.ring import LEARNED  # of a length's questions at the last step: it is learned
+from minidepth_lab import results
+from minidepth_lab.studies import ring
+from minidepth_lab.studies.ring import (
+    LEARNED,  # of a length's questions at the last step: it is learned
+)
 
 LITTLE, SOME, RULED_OUT = 0.2, 0.3, 0.4  # accuracies below which a prediction says "not learned"
 PAIRED = 0.5  # correlation over seeds from which the paired test is shown as well

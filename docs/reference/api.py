@@ -2,10 +2,11 @@
 
 `minidepth.py` holds the model, sampling and training, `minidepth_data.py` the data and
 `minidepth_files.py` settings, files and a run's folder, whose names `minidepth` offers too, and
-`docs/minidepth_lab` what we ask of trained models: one file per question, imported as
-`minidepth_lab.NAME`.
-Descriptions and source are taken from the files when the site is built. Dimensions: B sequences,
-T tokens, C width, H heads, D head size, V words, L layers. Start here:
+`docs/minidepth_lab` what we ask of many runs or of a trained one: a file for each task in
+`minidepth_lab.tasks`, one for each question in `minidepth_lab.studies`, and machinery.
+Descriptions, and the source of the model, of tasks and of studies, are taken from the files when
+the site is built. Dimensions: B sequences, T tokens, C width, H heads, D head size, V words,
+L layers. Start here:
 
 ```python
 import minidepth as md
@@ -20,20 +21,22 @@ and with a [depth task](../tutorials/06_depth_thresholds.md) here:
 
 ```python
 import minidepth as md
-from minidepth_lab import attention, tasks
+from minidepth_lab import inspect, registry
 
-m, t = tasks.configs("icqa", n_layers=2, steps=300)
-data = tasks.load_data(t)
+m, t = registry.configs("tasks", data="icqa", n_layers=2, steps=300)
+data = registry.data_of(t)
 run = md.train(m, t, data)
-print(attention.mechanism(run.model, data)["steps"])
+print(inspect.mechanism(run.model, data)["steps"])
 ```
 """
 
 import importlib
 import inspect
+import pathlib
 import re
 
 import minidepth as md
+import minidepth_lab
 
 MOVED = """\
 ## What moved
@@ -46,52 +49,40 @@ In older versions `minidepth.py` held all of this. These are names that you may 
 | `chance("icqa")`, `links("icqa", …)` | `chance()` and `links(…)` of the task |
 | `task_sizes("icqa")` | `sizes` of the task |
 | `task_accuracy(model, data)` | `data.measure(model)` |
-| `configs("tasks", …)` | `minidepth_lab.tasks.configs("icqa", …)` |
-| `configs("heads", …)`, another study's preset | `minidepth_lab.find.configs("heads", …)` |
-| `attention_maps`, `head_stats`, `ablated`, `mechanism` | in `minidepth_lab.attention` |
+| `configs("tasks", …)` | `minidepth_lab.registry.configs("tasks", data="icqa", …)` |
+| `configs("heads", …)`, another study's preset | `minidepth_lab.registry.configs("heads", …)` |
+| `attention_maps`, `head_stats`, `ablated`, `mechanism` | in `minidepth_lab.inspect` |
 | `result`, `published`, `interval` | in `minidepth_lab.results` |
 | `choices_of`, `choice_scores`, `read_choices` | in `minidepth_lab.score` |
-| `width_matched` | in `minidepth_lab.depth` |
+| `width_matched` | in `minidepth_lab.studies.depth` |
 | `to_gpt2`, `export_hf` | in `minidepth_lab.export` |
-| `blocks(…, stride)` | `minidepth_lab.llmini.overlapping`, then `blocks` |
+| `blocks(…, stride)` | `minidepth_lab.studies.llmini.overlapping`, then `blocks` |
 """
 MAIN = """ModelConfig TrainConfig configs GPT parameters readable_attention chunked_loss
 embedded_rows segments encode blocks filled load_tokenizer final_answer load_data make_data Data
-generate answer_texts answer_accuracy lr_at train_step mean_loss train_loss_eval train Run Diverged
+generate answer_texts answer_accuracy lr_at mean_loss train_loss_eval train Run Diverged
 load read_config"""
-STUDIES = dict(
-    tasks="memorize icqa template icl_template khop configs load_data",
-    ring="ring rows layers_that_suffice figure",
-    written="written rows own_steps figure predictions",
-    task="Task TaskData task_data",
-    find="study task configs load_data sizes_of",
-    results="result published summary interval wilson",
-    attention="attention_maps watch_attention ablated head_stats attention_stats model_stats "
-    "mechanism",
-    layers="streams lens known skipped examined",
-    score="choices_of read_choices choice_scores",
-    depth="width_matched rows",
-    budget="rows stored tried show_tried learned_at milliseconds draw figure",
-    thinking="Lengths load_data rows",
-    heads="rows figure",
-    llmini="overlapping load_data rows",
-    packing="load_data rows",
-    grid="grid",
-    tables="summarize",
-    figures="drawing heat_map",
-    export="to_gpt2 export_hf",
-    halved="halve",
-    looks="watched story",
-    parts="show seeds",
-    fits="peak of_a_layer",
-    bounds="product_seconds read_rate",
-    verdicts="exact_interval fisher permutation holm hypothesis_rows contrast_rows show",
-    reread="rows load_data stored models_read val_loss_at at_fit equally_fitted"
-    " draw_losses draw_times draw_depths draw_fit",
-    reread_verdicts="verdicts show",
-    ring_runs="staircase in_writing course onset draw_courses draw_rings draw_learned questions"
-    " walk",
-)
+LAB = pathlib.Path(minidepth_lab.__file__).parent
+
+
+def modules():
+    """{name within minidepth_lab: module} of the laboratory's files: machinery, tasks, studies."""
+    files = sorted(LAB.rglob("*.py"), key=lambda path: (len(path.parts), path))
+    found = {}
+    for path in files:
+        name = ".".join(path.relative_to(LAB).with_suffix("").parts)
+        name = name.removesuffix("__init__").removesuffix(".")
+        if name:
+            found[name] = importlib.import_module(f"minidepth_lab.{name}")
+    return found
+
+
+def described_in(module):
+    """The functions and classes of a module that have a description, in their order."""
+    things = [thing for thing in vars(module).values() if inspect.isroutine(thing) or
+              isinstance(thing, type)]  # fmt: skip
+    own = [thing for thing in things if thing.__module__ == module.__name__ and thing.__doc__]
+    return sorted(own, key=line_of)
 
 
 def described(text):
@@ -105,8 +96,8 @@ def described(text):
     return "\n\n".join(parts)
 
 
-def show(name, thing, anchor):
-    """Print a name's heading, signature, description and source."""
+def show(name, thing, anchor, with_source=True):
+    """Print a name's heading, signature and description, and its source."""
     print(f"### {name} {{ #{anchor} }}\n")
     is_class = isinstance(thing, type)
     if not is_class:
@@ -114,6 +105,8 @@ def show(name, thing, anchor):
     text = vars(thing).get("__doc__") if is_class else thing.__doc__
     if text and not text.startswith(f"{name}("):  # a dataclass without a text has its signature
         print(described(text) + "\n")
+    if not with_source:
+        return
     lines = inspect.getsource(thing).rstrip().split("\n")
     source = "\n".join("    " + line for line in lines)
     print(f'??? note "Source of {name}"\n\n    ```python\n{source}\n    ```\n')
@@ -140,9 +133,10 @@ for thing in sorted(
         before = where
         print(f"## {where}\n")
     show(thing.__name__, thing, thing.__name__)
-for study, names in STUDIES.items():
-    module = importlib.import_module(f"minidepth_lab.{study}")
-    print(f"## minidepth_lab.{study} {{ #minidepth_lab.{study} }}\n\n{described(module.__doc__)}\n")
-    for name in names.split():
-        show(name, vars(module)[name], f"{study}.{name}")
+for name, module in modules().items():
+    print(f"## minidepth_lab.{name} {{ #minidepth_lab.{name} }}\n\n{described(module.__doc__)}\n")
+    # of the machinery a reader calls functions, of a task or a study one reads how it is done
+    with_source = name.startswith(("tasks", "studies"))
+    for thing in described_in(module):
+        show(thing.__name__, thing, f"{name}.{thing.__name__}", with_source)
 print(MOVED)

@@ -13,7 +13,8 @@ import json
 import statistics
 
 import minidepth as md
-from minidepth_lab import budget, depth, find, reread, results, verdicts
+from minidepth_lab import registry, results, verdicts
+from minidepth_lab.studies import budget, depth, reread
 
 
 def accuracies(folder, layers):
@@ -40,7 +41,7 @@ def shown(values):
 longer = [run["accuracy"] for run in budget.stored()["1 layer"]]
 configs = [json.loads(p.read_text("utf-8")) for p in results.RESULTS.rglob("config.json")]
 widest = max(config["model"]["d_model"] for config in configs)
-narrowest = find.configs("llmini-c")[0].d_model  # of the models of the documents
+narrowest = registry.configs("llmini-c")[0].d_model  # of the models of the documents
 assert widest < narrowest and all("CPU" in config["device"] for config in configs), (
     "a run of a published size or on a GPU is stored now: docs/reference/deviations.py says none is"
 )
@@ -231,7 +232,7 @@ print(f"""## The notes on Chen & Zou
 
 # ---------- LLmini ----------
 
-made = [find.configs(f"llmini-{name}") for name in "abc"]
+made = [registry.configs(f"llmini-{name}") for name in "abc"]
 sizes = [md.parameters(c)["total"] / 1e6 for c, _ in made]
 for c, t in made:
     assert c.d_model == 64 * c.heads[0] and c.d_ff == 4 * c.d_model and c.block_size == 256
@@ -300,7 +301,7 @@ print(f"""## LLmini
 # ---------- heads ----------
 
 rows = results.published("heads_schedules")
-four, t = find.configs("heads")
+four, t = registry.configs("heads")
 assert round(md.parameters(four)["total"] / 1e6, 1) == 68.5 and t.max_rows == 250_000
 assert (four.d_model, four.n_layers, four.vocab_size, four.block_size) == (768, 4, 50_257, 2048)
 assert t.epochs == 1 and len(rows) == 9

@@ -3,7 +3,7 @@
 Every setting is a field of `ModelConfig` or `TrainConfig` and a flag of `train.py` of the same
 name. The tables are made from the code when the site is built; `python train.py --help` prints
 the same. In code: `minidepth.configs(preset, name=value, …)` for the presets `report` and
-`laptop`, `minidepth_lab.find.configs(preset, name=value, …)` for all of them.
+`laptop`, `minidepth_lab.registry.configs(preset, name=value, …)` for all of them.
 
 Without `--preset` the command takes `tasks` if `--data` is a depth task, the study's own preset
 with `--study`, `report` if it finds a CUDA GPU, and `laptop` otherwise; its first line says which
@@ -12,14 +12,14 @@ every combination: `--n_layers 1 2 4 --seed 0 1 2`.
 """
 
 import dataclasses
-import importlib
 
 import minidepth as md
 import train
-from minidepth_lab import find, tasks
+from minidepth_lab import registry, tasks
+from minidepth_lab.sizes import as_text, sizes_of
 
 print(__doc__)
-find.offering("preset")  # reads all studies, which add theirs to md.PRESETS
+registry.offering("preset")  # reads all studies, which add theirs to md.PRESETS
 FLAGS = {name for action in train.make_parser(full=True)._actions for name in action.option_strings}
 
 
@@ -92,14 +92,14 @@ sizes that were used, including those left at their defaults, are in the run's
 
 
 def sizes(known):
-    return ", ".join(f"`{size}`" for size in find.as_text(known))
+    return ", ".join(f"`{size}`" for size in as_text(known))
 
 
 for name, task in tasks.TASKS.items():
-    known = find.sizes_of(task.settings.get("sizes", ()), task.sizes, name)
+    known = sizes_of(task.settings.get("sizes", ()), task.sizes, name)
     print(f"| `--data {name}` | {sizes(known)} |")
-for name in find.offering("loader"):
-    if known := getattr(importlib.import_module(f"minidepth_lab.{name}"), "SIZES", None):
+for name in registry.offering("loader"):
+    if known := getattr(registry.loader(name), "SIZES", None):
         print(f"| `--loader {name}` | {sizes(known)} |")
 
 print("""

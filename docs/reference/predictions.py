@@ -9,20 +9,11 @@ import re
 import statistics
 
 import minidepth as md
-from minidepth_lab import (
-    budget,
-    find,
-    reread,
-    reread_verdicts,
-    results,
-    ring,
-    ring_runs,
-    tasks,
-    thinking,
-    verdicts,
-    written,
-)
+from minidepth_lab import reread_verdicts, results, ring_runs, tasks, verdicts
 from minidepth_lab.reread_verdicts import LAST, LOWEST, TRAINING
+from minidepth_lab.sizes import sizes_of
+from minidepth_lab.studies import budget, reread, thinking, written
+from minidepth_lab.tasks.ring import Ring
 from minidepth_lab.verdicts import AT_MOST, GOOD, LEARNED, LITTLE, RULED_OUT, SOME
 
 NOT_RUN = "not run"
@@ -218,7 +209,7 @@ row("R6", said, f"p at most {max(ps.values()):.3f}", "5 or 8 each", max(ps.value
 said = "A wide layer with the parameters of four, applied once: all at 0.2 or less in every run"
 row("R7", said, *of["R7"])
 
-tokens, _ = ring.ring().draw(200, md.generator("walk"), lengths=STEPS)
+tokens, _ = Ring().draw(200, md.generator("walk"), lengths=STEPS)
 clear = []
 for folder in sorted((results.RESULTS / "ring/staircase/five/runs").iterdir()):
     run = applied[5].get(results.result(folder)["seed"])
@@ -311,7 +302,7 @@ row("K7", said, *of["K7"])
 row("K8", "Four layers: one hop learned in 5 of 5; two in 4 of 5; four in 3 of 5", *of["K8"])
 enough = {}  # {(layers, hops): whether each run learned}
 for run in results.stored_runs("khop/own-layers"):
-    (k,) = find.sizes_of(run["sizes"], tasks.TASKS["khop"].sizes, "khop")["hops"]
+    (k,) = sizes_of(run["sizes"], tasks.TASKS["khop"].sizes, "khop")["hops"]
     enough.setdefault((run["n_layers"], k), []).append(run["accuracy"] >= 0.95)
 pairs = {"two hops, 3 layers and 2": (enough[3, 2], enough[2, 2])}
 pairs["four hops, 4 layers and 3"] = enough[4, 4], enough[3, 4]
@@ -393,7 +384,7 @@ table(
 )
 asked = {}  # {(way, layers): {seed: {steps asked: accuracy}}}
 for run in results.stored_runs("lookups"):
-    sizes = find.sizes_of(run["sizes"], thinking.SIZES, "the loader thinking")
+    sizes = sizes_of(run["sizes"], thinking.SIZES, "the loader thinking")
     way = "in turn" if sizes["curriculum"] else "at once"
     way = "written" if sizes["answer"] == "thinking" else way
     shares = {k: run["accuracy_by_problem"][f"lookup {k}"] for k in (1, 2, 3)}

@@ -27,7 +27,8 @@
 import matplotlib.pyplot as plt
 
 import minidepth as md
-from minidepth_lab import depth, figures, results, tasks
+from minidepth_lab import figures, registry, results, tasks
+from minidepth_lab.studies import depth
 
 tokens, targets = tasks.TASKS["icqa"].draw(1, md.generator("example"))
 say = lambda i: f"q{i}" if i < 16 else f"a{i - 16}"  # noqa: E731
@@ -68,8 +69,8 @@ print("answers: ", "     ".join(right))
 # more depth. `width_matched()` widens one layer until it has as many parameters as two.
 
 # %%
-one, _ = tasks.configs("icqa", n_layers=1, vocab_size=32)
-two, _ = tasks.configs("icqa", n_layers=2, vocab_size=32)
+one, _ = registry.configs("tasks", data="icqa", n_layers=1, vocab_size=32)
+two, _ = registry.configs("tasks", data="icqa", n_layers=2, vocab_size=32)
 wide = depth.width_matched(one, md.parameters(two)["total"])
 models = {"1 layer": one, "2 layers": two, "1 wide layer": wide}
 for name, m in models.items():
@@ -80,8 +81,9 @@ for name, m in models.items():
 # %%
 def accuracies(m, seed, steps=200):
     """[(step, share of answers right on 1,000 fresh sequences)] of one run."""
-    _, t = tasks.configs("icqa", seed=seed, steps=steps, eval_every=25)
-    run = md.train(m, t, tasks.load_data(t), quiet=True)
+    settings = dict(seed=seed, steps=steps, eval_every=25)
+    _, t = registry.configs("tasks", data="icqa", **settings)
+    run = md.train(m, t, registry.data_of(t), quiet=True)
     return [(row["step"], row["accuracy"]) for row in run.log]
 
 

@@ -27,7 +27,8 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab import depth, figures
+from minidepth_lab import figures
+from minidepth_lab.studies import depth
 
 report, _ = md.configs("report")
 for name, value in vars(report).items():
@@ -215,7 +216,7 @@ assert (readable - fused).abs().max() < 1e-5 and abs(loss_sum.item() - plain.ite
 # ## Exercises
 #
 # 1. To give one layer as many parameters as twelve, the article suggests d_model ≈ 600. Count the
-#    parameters. Then ask `width_matched()` of `minidepth_lab.depth`. Where is the catch?
+#    parameters. Then ask `width_matched()` of `minidepth_lab.studies.depth`. Where is the catch?
 
 # %% [markdown] tags=["hint"]
 # The table of words gets wider, too. `dataclasses.replace(report, …)` changes `n_layers`,

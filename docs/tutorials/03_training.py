@@ -16,6 +16,7 @@ import inspect
 import json
 import os
 import tempfile
+import textwrap
 
 import matplotlib.pyplot as plt
 import torch
@@ -45,10 +46,11 @@ print("scaled by 65536", [f"{x:.1e}" for x in scaled.tolist()])
 # scale. The log counts the skipped steps as `skipped_steps`.
 #
 # The order matters: clipping needs the true gradient, so it comes after `unscale_`. This is the
-# whole step, as the library has it:
+# step, as it stands in `train()`:
 
 # %% tags=["python"]
-print(inspect.getsource(md.train_step))
+step = inspect.getsource(md.train).split("# 1. the rate")[1].split("# 5. every process")[0]
+print(textwrap.dedent(" " * 12 + "# 1. the rate" + step))
 
 # %% [markdown]
 # A T4 has no hardware for bfloat16, although `torch.cuda.is_bf16_supported()` answers True on it

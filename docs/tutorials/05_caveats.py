@@ -41,7 +41,8 @@ import statistics
 import matplotlib.pyplot as plt
 from scipy.stats import ttest_ind, ttest_rel
 
-from minidepth_lab import budget, figures, parts, results, verdicts
+from minidepth_lab import figures, parts, results, verdicts
+from minidepth_lab.studies import budget
 
 study = results.summary("depth")
 print(study["command"])

@@ -33,7 +33,8 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab import attention, figures, find, results, tasks, verdicts
+from minidepth_lab import figures, inspect, registry, results, tasks, verdicts
+from minidepth_lab.sizes import sizes_of
 
 # grids that were trained with `python train.py --data TASK …`
 STORED = results.RESULTS / "tasks"
@@ -93,15 +94,15 @@ for task, depth in depths.items():
 # %%
 def train_quietly(task, **settings):
     """The trained model and its data."""
-    m, t = tasks.configs(task, **settings)
-    data = tasks.load_data(t)
+    m, t = registry.configs("tasks", data=task, **settings)
+    data = registry.data_of(t)
     return md.train(m, t, data, quiet=True).model, data
 
 
 short = dict(n_layers=1, steps=1500, eval_every=1500, seed=3)
 one, data = train_quietly("template", **short)
 tokens, targets = (torch.as_tensor(part).long() for part in data.val)
-maps = attention.attention_maps(one, tokens)
+maps = inspect.attention_maps(one, tokens)
 to_places = maps[0][:, :, -1, :6]  # of the last token's query, (B, H, 6)
 equal = tokens[:, :6, None] == tokens[:, None, :6]  # (B, 6, 6)
 # the weight on both places of each place's symbol, (B, H, 6)
@@ -149,7 +150,7 @@ assert share < 1 / 3 + 0.05
 khop = tasks.TASKS["khop"]
 errors = {}  # {(hops, layers): the error of each run}
 for run in results.stored_runs("khop/own-layers"):
-    (k,) = find.sizes_of(run["sizes"], khop.sizes, "khop")["hops"]
+    (k,) = sizes_of(run["sizes"], khop.sizes, "khop")["hops"]
     errors.setdefault((k, run["n_layers"]), []).append(1 - run["accuracy"])
 hops, layers = (sorted(set(numbers)) for numbers in zip(*errors))
 floor = {k: 1 - khop.chance(length=48, hops=(k,))[1] for k in hops}
@@ -237,11 +238,11 @@ print("  ".join(f"{d}: {share:.2f}" for d, share in by_distance.items()))
 # question asked finds the answer that carries it. Train two layers and ask three things. Where
 # would a head look for each step (the task's `links()`)? How much of its attention does each head
 # give to those places? And how accurate is the model without the heads that look there
-# (`attention.mechanism()`)?
+# (`inspect.mechanism()`)?
 
 # %%
 two, data = train_quietly("icqa", n_layers=2, steps=300)
-found = attention.mechanism(two, data)
+found = inspect.mechanism(two, data)
 print(f"accuracy {found['accuracy']:.3f}")
 for step, part in found["steps"].items():
     heads = part["heads"]
@@ -250,7 +251,7 @@ for step, part in found["steps"].items():
 
 # %%
 tokens, targets = (torch.as_tensor(part[:1]).long() for part in data.val)
-maps = attention.attention_maps(two, tokens)
+maps = inspect.attention_maps(two, tokens)
 links = data.task.links(tokens, targets, pairs=8)
 words = [f"q{i}" if i < 16 else f"a{i - 16}" for i in tokens[0].tolist()]
 said = dict(copy="answers look at their questions", match="questions find their answers")

@@ -25,8 +25,10 @@ import textwrap
 import matplotlib.pyplot as plt
 
 import minidepth as md
-from minidepth_lab import figures, find, results, thinking, verdicts
-from minidepth_lab.ring import LEARNED
+from minidepth_lab import figures, results, verdicts
+from minidepth_lab.sizes import sizes_of
+from minidepth_lab.studies import thinking
+from minidepth_lab.studies.ring import LEARNED
 
 for direct in (False, True):
     kind = dict(steps=(3,), families=("lookup",), direct=direct)
@@ -54,7 +56,7 @@ IN_TURN, AT_ONCE = "direct, in turn", "direct, all at once"
 
 def way_of(run):
     """How a run answers, and how it is asked."""
-    sizes = find.sizes_of(run["sizes"], thinking.SIZES, "the loader thinking")
+    sizes = sizes_of(run["sizes"], thinking.SIZES, "the loader thinking")
     if sizes["answer"] == "thinking":
         return "written"
     return IN_TURN if sizes["curriculum"] else AT_ONCE

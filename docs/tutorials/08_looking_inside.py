@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab import attention, figures, looks, parts, results, tasks
+from minidepth_lab import figures, inspect, parts, registry, results
 
 # %% [markdown]
 # ## Two measures
@@ -36,8 +36,8 @@ from minidepth_lab import attention, figures, looks, parts, results, tasks
 T = 256
 uniform = torch.ones(T, T).tril()
 uniform = (uniform / uniform.sum(1, keepdim=True))[None, None]  # (B, H, T, T)
-right = attention.head_stats(uniform)
-masked = attention.head_stats(uniform, count_masked=True)
+right = inspect.head_stats(uniform)
+masked = inspect.head_stats(uniform, count_masked=True)
 formula = math.lgamma(T + 1) / T
 print(f"entropy {right['entropy'].item():.3f} nats, by formula {formula:.3f}")
 print(f"sparsity {right['sparsity'].item():.3f} over keys in sight")
@@ -113,8 +113,8 @@ plt.show()
 runs = []
 for n_layers in (1, 2):
     sizes = dict(n_layers=n_layers, steps=300, eval_every=25, eval_blocks=64)
-    m, t = tasks.configs("icqa", **sizes)
-    runs.append(md.train(m, t, looks.watched(tasks.load_data(t)), quiet=True))
+    m, t = registry.configs("tasks", data="icqa", **sizes)
+    runs.append(md.train(m, t, inspect.watched(registry.data_of(t)), quiet=True))
 run, data = runs[1], runs[1].data
 
 # %% [markdown]
@@ -128,7 +128,7 @@ run, data = runs[1], runs[1].data
 
 # %% tags=["hide"]
 without = "This part needs JavaScript. The maps below show the same sequence after the last step."
-parts.show("look", looks.story(runs), without)
+parts.show("look", inspect.story(runs), without)
 
 # %% [markdown]
 # With one layer, the lines fan out over all the answers for as long as it trains: nothing tells the
@@ -144,8 +144,8 @@ parts.show("look", looks.story(runs), without)
 base = data.measure(run.model)["accuracy"]
 print(f"accuracy {base:.3f} on {len(data.val[0]):,} test sequences")
 
-maps = attention.attention_maps(run.model, data.val[0][:200])  # of each layer
-stats = attention.attention_stats(maps)
+maps = inspect.attention_maps(run.model, data.val[0][:200])  # of each layer
+stats = inspect.attention_stats(maps)
 for layer in range(2):
     for head in range(2):
         print(f"layer {layer + 1} head {head + 1}:", end=" ")
@@ -208,11 +208,11 @@ plt.show()
 without = {}
 for layer in range(2):
     for head in range(2):
-        with attention.ablated(run.model, [(layer, head)]):
+        with inspect.ablated(run.model, [(layer, head)]):
             without[layer, head] = data.measure(run.model)["accuracy"]
         print(f"without layer {layer + 1} head {head + 1}:", end=" ")
         print(f"accuracy {without[layer, head]:.3f}")
-with attention.ablated(run.model, [(0, 0), (0, 1)]):
+with inspect.ablated(run.model, [(0, 0), (0, 1)]):
     no_first_layer = data.measure(run.model)["accuracy"]
 print(f"without all of layer 1: {no_first_layer:.3f};", end=" ")
 print(f"any answer shown: {1 / 8:.3f}")
@@ -240,7 +240,7 @@ assert min(without[0, 0], without[0, 1]) < 0.4
 # %% [markdown]
 # ## Exercises
 #
-# 1. Compute `attention.attention_stats(maps, count_masked=True)` for the model of two layers, whose
+# 1. Compute `inspect.attention_stats(maps, count_masked=True)` for the model of two layers, whose
 #    sequences have T = 24. With which f does the formula above turn these sparsities into the right
 #    ones?
 
@@ -251,7 +251,7 @@ assert min(without[0, 0], without[0, 1]) < 0.4
 # f = 23/48 = 0.479, put into the same formula as above.
 
 # %% tags=["answer"]
-counted = attention.attention_stats(maps, count_masked=True)["sparsity"]
+counted = inspect.attention_stats(maps, count_masked=True)["sparsity"]
 f_here = (24 - 1) / (2 * 24)
 for layer in range(2):
     for head in range(2):
@@ -275,7 +275,7 @@ for layer in range(2):
 
 # %% tags=["answer"]
 torch.manual_seed(0)
-untrained = attention.model_stats(md.GPT(run.model.config), data.val[0][:200])
+untrained = inspect.model_stats(md.GPT(run.model.config), data.val[0][:200])
 equal = math.lgamma(24 + 1) / 24  # entropy of equal attention over the keys in sight
 print(f"equal attention: entropy {equal:.2f} nats")
 for name, found in (("untrained", untrained), ("trained", stats)):

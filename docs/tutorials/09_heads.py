@@ -23,12 +23,12 @@ import torch
 from scipy.stats import t as student
 
 import minidepth as md
-from minidepth_lab import attention, figures, find, results
+from minidepth_lab import figures, inspect, registry, results
 
 rows = results.published("heads_schedules")
 for row in rows:
     heads = tuple(map(int, row["heads"].split("-")))
-    m, _ = find.configs("heads", n_heads=heads)
+    m, _ = registry.configs("heads", n_heads=heads)
     row["parameters"] = md.parameters(m)["total"]
     print(f"{row['group']:6} {row['scheme']:10} {row['heads']:>12} ", end=" ")
     print(f"{row['parameters']:,} parameters", end="  ")
@@ -109,7 +109,7 @@ def at_start(heads, attn_scale, d_model=768, init_std=0.02):
     torch.manual_seed(0)
     model = md.GPT(m)
     tokens = torch.randint(512, (4, 256), generator=md.generator("tokens"))
-    return attention.model_stats(model, tokens)["entropy"].mean().exp().item()
+    return inspect.model_stats(model, tokens)["entropy"].mean().exp().item()
 
 
 print("heads  head size  effective keys, scaled  unscaled")

@@ -21,7 +21,8 @@ import torch
 from matplotlib.colors import ListedColormap
 
 import minidepth as md
-from minidepth_lab import depth, figures, find, llmini, results
+from minidepth_lab import figures, registry, results
+from minidepth_lab.studies import depth, llmini
 
 # %% [markdown]
 # ## Three sizes
@@ -31,7 +32,7 @@ from minidepth_lab import depth, figures, find, llmini, results
 # %%
 sizes = {}
 for name in "abc":
-    m, _ = find.configs(f"llmini-{name}")
+    m, _ = registry.configs(f"llmini-{name}")
     sizes[name] = md.parameters(m)
     total = sizes[name]["total"]
     share = 1 - sizes[name]["blocks"] / total
@@ -51,7 +52,7 @@ minutes = dict(a=69.8, b=57.8, c=44.5)  # as LLmini prints them
 epochs = results.published("llmini_training")
 figure, axes = plt.subplots(figsize=(4.6, 3.4))
 for number, name in enumerate("abc"):
-    m, _ = find.configs(f"llmini-{name}")
+    m, _ = registry.configs(f"llmini-{name}")
     x = [row["epoch"] * minutes[name] / 3 for row in epochs]
     y = [row[f"val_{name}"] for row in epochs]
     axes.plot(x, y, "os^"[number] + "-", color=f"C{number}")
@@ -75,7 +76,7 @@ plt.show()
 # %%
 variants = {}
 for name, changes in llmini.rows("llmini-c", {}).items():
-    m, _ = find.configs("llmini-c", **changes)
+    m, _ = registry.configs("llmini-c", **changes)
     variants[name] = md.parameters(m)["total"]
     print(f"{name:12} {variants[name]:,} parameters")
 
@@ -318,8 +319,7 @@ short_rows = [len(ids) for ids, _ in encoded[:1900]]
 print(f"mean length of a short row: {np.mean(short_rows):.0f} tokens")
 
 # %% [markdown]
-# 2. `minidepth_lab.depth.width_matched(find.configs("llmini-c")[0], sizes["a"]["total"])` widens C
-# until
+# 2. `depth.width_matched(registry.configs("llmini-c")[0], sizes["a"]["total"])` widens C until
 #    it has as many parameters as A. How wide does it get, and what share of them is outside the
 #    blocks?
 
@@ -331,13 +331,13 @@ print(f"mean length of a short row: {np.mean(short_rows):.0f} tokens")
 # that C gains, more than half go into the table of words.
 
 # %% tags=["answer"]
-wider = depth.width_matched(find.configs("llmini-c")[0], sizes["a"]["total"])
+wider = depth.width_matched(registry.configs("llmini-c")[0], sizes["a"]["total"])
 counted = md.parameters(wider)
 outside = 1 - counted["blocks"] / counted["total"]
 print(f"C with width {wider.d_model}: {counted['total']:,} parameters,", end=" ")
 print(f"{100 * outside:.0f} % outside")
 assert round(fills[80], 1) == 0.5 and round(outside, 2) == 0.72
-assert wider.d_model > find.configs("llmini-a")[0].d_model
+assert wider.d_model > registry.configs("llmini-a")[0].d_model
 
 # %% [markdown]
 # 3. To run: train on 1,000 rows for more steps, until the loss on them and the loss on new rows

@@ -19,25 +19,26 @@
 #
 # **The logit lens.** The *residual stream* is what a token carries from layer to layer. It has the
 # same shape after every layer, so the last norm and the output layer (the *head*) can be applied to
-# it anywhere. `layers.lens()` does that and names the likeliest word, and `layers.known()` asks
+# it anywhere. `inspect.lens()` does that and names the likeliest word, and `inspect.known()` asks
 # whether it is the right one. A word that the lens does not find may still be there, in directions
 # that the head does not read. So the lens says after which layer something is *ready to be said*.
 #
-# **Leaving a layer out.** `layers.skipped()` hands the stream past one layer, unchanged. What gets
+# **Leaving a layer out.** `inspect.skipped()` hands the stream past one layer, unchanged. What gets
 # worse needed that layer, or needed the stream to look as that layer leaves it.
 
 # %%
-import inspect
 import json
+from inspect import getsource
 
 import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab import figures, layers, results, tasks
+from minidepth_lab import figures, inspect, registry, results, tasks
+from minidepth_lab.studies import layers
 
 # %% tags=["hide", "python"]
-print(inspect.getsource(layers.lens))
+print(getsource(inspect.lens))
 
 # %% [markdown]
 # ## Four layers on a task for which two suffice
@@ -49,8 +50,9 @@ print(inspect.getsource(layers.lens))
 # %%
 def trained(seed):
     """Four layers after 300 steps, and 200 test sequences with their targets."""
-    m, t = tasks.configs("icqa", n_layers=4, seed=seed, steps=300, eval_every=300)
-    data = tasks.load_data(t)
+    settings = dict(n_layers=4, seed=seed, steps=300, eval_every=300)
+    m, t = registry.configs("tasks", data="icqa", **settings)
+    data = registry.data_of(t)
     model = md.train(m, t, data, quiet=True).model
     tokens, targets = (torch.as_tensor(part[:200]).long() for part in data.val)
     return model, tokens, targets
@@ -64,12 +66,12 @@ def share(right, targets):
 lens, without = [], []
 for seed in (0, 1, 2):
     model, tokens, targets = trained(seed)
-    known = layers.known(model, tokens, targets)
+    known = inspect.known(model, tokens, targets)
     lens.append([share(right, targets) for right in known])
     without.append([])
     for layer in range(4):
-        with layers.skipped(model, layer):
-            *_, last = layers.known(model, tokens, targets)
+        with inspect.skipped(model, layer):
+            *_, last = inspect.known(model, tokens, targets)
         without[seed].append(share(last, targets))
     print(f"seed {seed}, right after 0 to 4 layers:", end=" ")
     print(*(f"{x:.2f}" for x in lens[seed]))
@@ -85,11 +87,11 @@ for seed in (0, 1, 2):
 #
 # Next, a model that `python train.py --n_layers 12 --seed 0` trained, with that day's settings:
 # attention alone, width 64, four heads per layer, 900 steps, `beta1` 0.9. It is **one run (n =
-# 1)**. What follows was measured after the training, by `python -m minidepth_lab.layers`, on 200
-# held-out
-# problems; [the results](../results/README.md#layers) have the command and the hardware. The model
-# reads the right words up to each place, and we ask whether it knows the next one. The words of its
-# answers are of six kinds:
+# 1)**. What follows was measured after the training, by `python -m
+# minidepth_lab.studies.layers`, on 200 held-out problems; [the
+# results](../results/README.md#layers) have the command and the hardware. The model reads the
+# right words up to each place, and we ask whether it knows the next one. The words of its answers
+# are of six kinds:
 
 # %%
 path = results.RESULTS / "layers" / "laptop-12-layers-seed-0.json"
@@ -222,7 +224,7 @@ assert max(best["match"][2:]) < 0.1 and max(best["sum"]) < 0.3
 #    fresh sequences. Are the answers there after one layer after all?
 
 # %% [markdown] tags=["hint"]
-# Take `layers.streams()` at the places that have a target, and `torch.linalg.lstsq()` from there
+# Take `inspect.streams()` at the places that have a target, and `torch.linalg.lstsq()` from there
 # to one column per answer. Test on the 200 sequences that it has not seen.
 
 # %% [markdown] tags=["answer"]
@@ -235,7 +237,7 @@ assert max(best["match"][2:]) < 0.1 and max(best["sum"]) < 0.3
 def at_targets(tokens, targets):
     """The stream at every place with a target, for each depth (n, C), and the targets (n,)."""
     asked = targets != -100
-    return [stream[asked] for stream in layers.streams(model, tokens)], targets[asked]
+    return [stream[asked] for stream in inspect.streams(model, tokens)], targets[asked]
 
 
 fresh = tasks.TASKS["icqa"].draw(2000, md.generator("probe"))
@@ -265,4 +267,4 @@ assert max(probe[:2]) < 0.2 and min(probe[2:]) > 0.95
 
 # %% [markdown]
 # 3. To run, for other seeds: `python train.py --n_layers 12 --seed 1`, then `python -m
-#    minidepth_lab.layers RUN_DIR OUT.json`. Are look-ups always ready after two layers?
+#    minidepth_lab.studies.layers RUN_DIR OUT.json`. Are look-ups always ready after two layers?

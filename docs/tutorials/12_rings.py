@@ -30,8 +30,9 @@
 import matplotlib.pyplot as plt
 import torch
 
-from minidepth_lab import results, ring, ring_runs, tasks, verdicts
+from minidepth_lab import results, ring_runs, tasks, verdicts
 from minidepth_lab.ring_runs import course, draw_courses, draw_learned, draw_rings
+from minidepth_lab.studies import ring
 
 task = tasks.TASKS["ring"]
 tokens, targets = task.draw(1, torch.Generator().manual_seed(0), test=True)
@@ -51,7 +52,7 @@ for k, letter, target in asked:
 # k-hop: ⌊log₂ k⌋ + 2 layers suffice for it; for ours we count ⌈log₂ k⌉ + 2. If a conjecture about
 # parallel computation holds, the depth must also grow as log k. For our task not even that is
 # known. So here "suffices" is a fact and "needs" our conjecture; more in
-# `docs/minidepth_lab/ring.py`.
+# `docs/minidepth_lab/studies/ring.py`.
 #
 # ## The prediction
 #

@@ -28,8 +28,10 @@ import statistics
 import matplotlib.pyplot as plt
 import torch
 
-from minidepth_lab import figures, results, tasks, verdicts, written
+from minidepth_lab import figures, results, tasks, verdicts
 from minidepth_lab.ring_runs import onset
+from minidepth_lab.studies import written
+from minidepth_lab.tasks.written import WAYS
 
 task, letters = tasks.TASKS["written"], "abcdefghijklmnop.123"
 
@@ -39,7 +41,7 @@ def said(numbers):
     return " ".join("–" if i < 0 else letters[i] for i in numbers.tolist())
 
 
-for way in written.WAYS:
+for way in WAYS:
     tokens, targets = task.draw(1, torch.Generator().manual_seed(3), way=way)
     shown, wanted = (part[0, 16:].view(-1, 4) for part in (tokens, targets))
     three = next(i for i in range(48) if shown[i, 0] == 16 + 3)
@@ -76,7 +78,7 @@ hypotheses, contrasts = written.predictions()
 runs = verdicts.stored("written")
 verdicts.show(runs, hypotheses, contrasts)
 
-losses = {way: [] for way in written.WAYS}
+losses = {way: [] for way in WAYS}
 for run in results.stored_runs("written/written"):
     (way,) = (size[4:] for size in run["sizes"] if size.startswith("way="))
     losses[way].append(run["val_loss"])
@@ -89,7 +91,7 @@ by_loss = verdicts.show_contrasts(pairs)
 # %%
 lengths = (1, 2, 3)
 learned, medians, cells = {}, [], []
-for way in written.WAYS:
+for way in WAYS:
     found = runs["written", way].values()
     for k in lengths:
         learned[way, k] = sum(run[k] >= verdicts.LEARNED for run in found), len(found)
@@ -100,7 +102,7 @@ for way in written.WAYS:
 _, axes = plt.subplots(figsize=(4.6, 4.2))
 figures.heat_map(axes, medians, vmax=1, texts=cells)
 axes.set_xticks(range(len(lengths)), lengths)
-axes.set_yticks(range(len(written.WAYS)), written.WAYS)
+axes.set_yticks(range(len(WAYS)), WAYS)
 axes.set(xlabel="steps on", title="what is learned goes with what can be read")
 plt.show()
 
@@ -182,7 +184,7 @@ for way in ("given", "written"):
 # %%
 rows = verdicts.hypothesis_rows(runs, hypotheses)
 assert {row["verdict"] for row in rows} == {"holds"} and len(rows) == 7
-for way in written.WAYS:
+for way in WAYS:
     assert learned[way, 1] == (5, 5)
     assert learned[way, 2] == ((5, 5) if way in ("given", "backwards", "written") else (0, 5))
     assert learned[way, 3] == ((5, 5) if way in ("given", "written") else (0, 5))

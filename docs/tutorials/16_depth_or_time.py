@@ -28,7 +28,8 @@ import statistics
 import matplotlib.pyplot as plt
 
 import minidepth as md
-from minidepth_lab import budget, results, verdicts
+from minidepth_lab import results, verdicts
+from minidepth_lab.studies import budget
 
 study = results.summary("budget")
 print(study["command"])

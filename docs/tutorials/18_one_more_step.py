@@ -31,7 +31,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab import figures, results, ring, verdicts
+from minidepth_lab import figures, results, verdicts
 from minidepth_lab.ring_runs import (
     STAIRCASE,
     draw_learned,
@@ -40,6 +40,7 @@ from minidepth_lab.ring_runs import (
     staircase,
     walk,
 )
+from minidepth_lab.tasks.ring import Ring
 
 applied = staircase()
 for n, runs in applied.items():
@@ -58,9 +59,8 @@ plt.show()
 # third in all ten runs, the fourth in eight of ten, the fifth in six of ten. Each cell says how
 # many runs learned that many steps. No run learned as many steps as it had applications. Right
 # of the orange line a way to do it is known, so four applications could take four steps, by
-# doubling or by ruling letters out (`docs/minidepth_lab/ring.py` says how). Training found no such
-# way,
-# and the prediction had said so.
+# doubling or by ruling letters out (`docs/minidepth_lab/studies/ring.py` says how).
+# Training found no such way, and the prediction had said so.
 #
 # ## What was predicted, and what came out
 #
@@ -119,7 +119,7 @@ by_loss = verdicts.show_contrasts(pairs)
 # [logit lens](11_layer_by_layer.md).
 
 # %%
-tokens, _ = ring.ring().draw(200, md.generator("walk"), lengths=(1, 2, 3, 4))
+tokens, _ = Ring().draw(200, md.generator("walk"), lengths=(1, 2, 3, 4))
 models, others = {}, {}  # by seed: those that learned four steps, and the others
 for folder in sorted((results.RESULTS / "ring/staircase/five/runs").iterdir()):
     seed = results.result(folder)["seed"]

@@ -28,7 +28,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab import attention, figures, results, ring, verdicts
+from minidepth_lab import figures, inspect, results, verdicts
 from minidepth_lab.ring_runs import (
     course,
     draw_courses,
@@ -38,6 +38,7 @@ from minidepth_lab.ring_runs import (
     staircase,
     walk,
 )
+from minidepth_lab.tasks.ring import Ring
 
 names = {2: "two", 3: "three", 4: "four", 5: "five"}
 own = {n: verdicts.runs_of(f"ring/own-layers/{name}") for n, name in names.items()}
@@ -174,7 +175,7 @@ def written_out(model):
 (folder,) = (results.RESULTS / "ring/staircase/five/runs").glob("*seed-110")
 looped, _ = md.load(folder)
 copied = written_out(looped)
-tokens, _ = ring.ring().draw(200, md.generator("walk"), lengths=(1, 2, 3, 4))
+tokens, _ = Ring().draw(200, md.generator("walk"), lengths=(1, 2, 3, 4))
 same = torch.equal(copied(tokens).argmax(-1), looped(tokens).argmax(-1))
 total = md.parameters(copied.config)["total"]
 print(f"five copies, {total:,} parameters; the same answers everywhere: {same}")
@@ -242,9 +243,8 @@ plt.show()
 #
 # A model that knows two steps forwards and two back has three letters of the eight left (five on is
 # not measured here). That is a way that this task leaves open, because its ring is short
-# (`docs/minidepth_lab/ring.py`). Questions about four steps came late, in the last 200 to 900
-# training
-# steps. That these runs did not learn them therefore says little.
+# (`docs/minidepth_lab/studies/ring.py`). Questions about four steps came late, in the
+# last 200 to 900 training steps. That these runs did not learn them therefore says little.
 #
 # ## What this shows, and what it does not
 #
@@ -359,7 +359,7 @@ shares = {}
 for name, where in (("before", c_before_b), ("behind", ~c_before_b)):
     shares[name] = answered[where & (k == 3)].float().mean().item()
     print(f"c d stands {name} b c: three steps right in {shares[name]:.2f}")
-_, second, third = attention.attention_maps(three, tokens)  # (B, H, T, T), of each layer
+_, second, third = inspect.attention_maps(three, tokens)  # (B, H, T, T), of each layer
 row = torch.arange(len(tokens))[:, None]
 b_c, c_d = (2 * place.gather(1, at) + 1 for at in path[1:3])  # the last letter of each pair
 looks = second[row, :, b_c, c_d][c_before_b].mean(0)
@@ -376,8 +376,8 @@ assert sorted(looks.tolist())[1] > 0.95 and 0.5 < max(jumps) < 0.6
 # one head of the question looks at `b c`. If the question has found b by then, this makes two steps
 # at once. We have not switched these heads off to check. If `c d` stands behind, no place of `b c`
 # can see it, and still more than 0.8 are right. How the model does that, we have not found out.
-# It is a doubling that our count (`docs/minidepth_lab/ring.py`) had left out, because it works for
-# half of the orders only.
+# It is a doubling that our count (`docs/minidepth_lab/studies/ring.py`) had left out, because it
+# works for half of the orders only.
 
 # %% [markdown]
 # 4. To run: three layers of their own for 6,000 steps, in some ten minutes per seed. Write down

@@ -37,13 +37,14 @@ import textwrap
 
 import matplotlib.pyplot as plt
 
-from minidepth_lab import figures, find, reread, reread_verdicts, results, verdicts
+from minidepth_lab import figures, registry, reread_verdicts, results, verdicts
+from minidepth_lab.studies import reread
 
 passes = {20: 840, 40: 420, 80: 210}  # times read: how many problems
 for times, problems in passes.items():
     sizes = (f"problems={problems}",)
-    m, t = find.configs("reread", epochs=times, sizes=sizes, n_layers=12)
-    data = find.load_data(t, m.block_size)
+    m, t = registry.configs("reread", epochs=times, sizes=sizes, n_layers=12)
+    data = registry.data_of(t, m.block_size)
     n_tokens = data.facts["train_tokens"]
     print(f"{problems} problems, {n_tokens:,} tokens, read {times} times")
 text = data.tokenizer.decode(data.train[0][0])

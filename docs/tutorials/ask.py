@@ -37,7 +37,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab import attention, figures, results
+from minidepth_lab import figures, inspect, results
 
 names = {1: "1 layer", 12: "12 layers"}
 ask = results.RESULTS / "ask"
@@ -92,7 +92,7 @@ for L, folder in folders.items():
 lookup = some[1]
 prompt = md.prompt_ids(tokenizer, lookup["messages"])
 tokens = prompt + tokenizer.encode(said[12][1], add_special_tokens=False)
-maps = attention.attention_maps(models[12], torch.tensor([tokens]))
+maps = inspect.attention_maps(models[12], torch.tensor([tokens]))
 maps = torch.cat(maps)  # (L, H, T, T)
 first, last = 3, len(prompt) - 5  # the question without the marks around it
 words = [tokenizer.decode([token]).strip() or "⏎" for token in tokens]

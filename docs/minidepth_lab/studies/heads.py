@@ -11,7 +11,7 @@ number of heads, beside the published ones.
 import os
 
 import minidepth as md
-from minidepth_lab import figures, find, results
+from minidepth_lab import figures, registry, results
 
 PRESETS = {
     # the published size; learning rate and batch are ours
@@ -31,7 +31,7 @@ def rows(preset, settings):
     """{row's name: its settings}, of the published schedules. A d_model that their counts do not
     divide gets a third of each: the same ratios."""
     four = settings | dict(n_layers=4)
-    width = find.configs(preset, **four | dict(n_heads=1))[0].d_model
+    width = registry.configs(preset, **four | dict(n_heads=1))[0].d_model
     part = 1 if width % MOST_HEADS == 0 else 3
     found = {}
     for row in results.published("heads_schedules"):

@@ -5,7 +5,9 @@ time. Its rows are padded, and a long one goes on in a block that begins `stride
 """
 
 import minidepth as md
-from minidepth_lab import find, score, text
+from minidepth_lab import score, text
+from minidepth_lab.sizes import as_text, sizes_of
+from minidepth_lab.sources import text_data
 
 # LLmini's data as far as our rows go: eight of its eleven sources
 COMMON = dict(
@@ -62,11 +64,11 @@ def overlapping(encoded, T, stride):
 def load_data(config, block_size, tokenizer=None):
     """Data of a TrainConfig's sources, rows of multiple choice with the right choice as text, long
     padded rows in overlapping blocks."""
-    return find.text_data(config, block_size, tokenizer, load=chunked)
+    return text_data(config, block_size, tokenizer, load=chunked)
 
 
 def chunked(config, block_size, tokenizer=None):
-    sizes = find.sizes_of(config.sizes, SIZES, "the loader llmini")
+    sizes = sizes_of(config.sizes, SIZES, "the loader llmini")
     sources = []
     for source in config.data:
         train, held_out = text.read_source(source, config)
@@ -79,5 +81,5 @@ def chunked(config, block_size, tokenizer=None):
         return overlapping(encoded, block_size, sizes["stride"] or block_size)
 
     data = text.mix(sources, config, block_size, tokenizer, chunks)
-    data.sizes = find.as_text(sizes)
+    data.sizes = as_text(sizes)
     return data

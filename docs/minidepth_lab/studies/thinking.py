@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 import minidepth as md
-from minidepth_lab import find
+from minidepth_lab.sizes import as_text, sizes_of, with_size
 
 PRESETS = {
     # attention alone, one length of problems after another
@@ -37,7 +37,7 @@ def rows(preset, settings):
     given = settings.get("sizes", ())
     made = {}
     for way in WAYS:
-        sizes = find.with_size(given, "answer", way, "thinking")
+        sizes = with_size(given, "answer", way, "thinking")
         for n in (1, 2, 3, 4):
             made[f"{way}, {n} layers"] = settings | dict(n_layers=n, sizes=sizes)
     return made
@@ -67,7 +67,7 @@ class Lengths(md.Data):
 
 def load_data(config, block_size, tokenizer=None):
     """Data of embedded problems of the kinds that `sizes` name; ValueError for what is unknown."""
-    sizes = find.sizes_of(config.sizes, SIZES, "the loader thinking")
+    sizes = sizes_of(config.sizes, SIZES, "the loader thinking")
     for family in sizes["families"]:
         if family not in md.FAMILIES:
             known = "+".join(md.FAMILIES)
@@ -89,7 +89,7 @@ def load_data(config, block_size, tokenizer=None):
         train.sort(key=lambda row: row["steps"])
     held_out = md.embedded_rows(600, True, **kind)
     data = md.make_data("embedded", train, held_out, config, block_size, tokenizer)
-    data.sizes = find.as_text(sizes)
+    data.sizes = as_text(sizes)
     if not sizes["curriculum"]:
         return data
     n_lengths = len(config.problem_steps)

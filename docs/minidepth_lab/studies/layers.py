@@ -1,18 +1,11 @@
-"""Layer by layer: what can be read from the residual stream after each layer, what is lost without
-one, and where the written steps of an embedded problem look.
+"""What does each layer know? After each layer of a model of the embedded problems: what can be read
+from its residual stream, what is lost without it, and where the written steps look.
 
-    streams = layers.streams(model, tokens)             the stream before and after every layer
-    words = layers.lens(model, tokens)                  the logit lens: likeliest words by depth
-    right = layers.known(model, tokens, targets)        whether they are the targets
-    with layers.skipped(model, 3): ...                  without the fourth layer
-    found = layers.examined(model, tokenizer, problems) all of it, by kind of word
+    found = layers.examined(model, tokenizer, problems)     all of it, by kind of word
 
-    python -m minidepth_lab.layers RUN_DIR OUT.json 3-8       the same of a stored run, to a file,
-    and
-                                                        what is lost without layers 3 to 8 together
+    python -m minidepth_lab.studies.layers RUN_DIR OUT.json 3-8
 
-Layers count from 0 here; depth 0 is the embedding, depth l the stream after l layers. A looped
-model applies its layers several times: the second time is counted as further layers.
+writes the same of a stored run to a file, and what is lost without layers 3 to 8 together.
 """
 
 import contextlib
@@ -23,60 +16,7 @@ import time
 import torch
 
 import minidepth as md
-from minidepth_lab import attention
-
-# ---------- looking, and leaving out ----------
-
-
-def streams(model, tokens):
-    """The residual stream (B, T, C) at every depth, the embedding first: L + 1 tensors."""
-    found = []
-
-    def see(inputs):
-        found.append(inputs[0])
-
-    # a block's input is the stream before it, and the last norm's is the stream after the last
-    parts = [*dict.fromkeys(model.blocks), model.norm]
-    with attention.hooked([(part, lambda _, inputs: see(inputs)) for part in parts]):
-        attention.exact_hidden(model, tokens)
-    return found
-
-
-@torch.no_grad()
-def lens(model, tokens):
-    """The logit lens: the last norm and the head, applied at every depth → for each depth (B, T),
-    the likeliest word. What it does not find may still be there, in directions that the head does
-    not read."""
-    weight = model.head_weight
-    return [(model.norm(x) @ weight.T).argmax(-1) for x in streams(model, tokens)]
-
-
-def known(model, tokens, targets):
-    """For each depth (B, T) bool, whether the lens reads the target."""
-    return [words == targets for words in lens(model, tokens)]
-
-
-@contextlib.contextmanager
-def skipped(model, layer):
-    """While active, the layer adds nothing to the residual stream."""
-    n_layers, n_loops = model.config.n_layers, model.config.n_loops
-    times = 0
-
-    def pass_on(block, inputs, output):
-        nonlocal times
-        times += 1
-        if (times - 1) % n_loops == layer // n_layers:
-            return inputs[0]
-        return None
-
-    handle = model.blocks[layer % n_layers].register_forward_hook(pass_on)
-    try:
-        yield
-    finally:
-        handle.remove()
-
-
-# ---------- the embedded problems, word by word ----------
+from minidepth_lab import inspect
 
 KINDS = {  # of the assistant's words, by what it takes to know the next one
     "form": "words that are the same in all problems of a family",
@@ -177,18 +117,18 @@ def examined(model, tokenizer, problems, spans=()):
     def without(layers):
         with contextlib.ExitStack() as stack:
             for layer in layers:
-                stack.enter_context(skipped(model, layer))
-            return shares(known(model, tokens, targets)[-1])
+                stack.enter_context(inspect.skipped(model, layer))
+            return shares(inspect.known(model, tokens, targets)[-1])
 
-    by_depth = [shares(right) for right in known(model, tokens, targets)]
+    by_depth = [shares(right) for right in inspect.known(model, tokens, targets)]
     by_layer = [without([layer]) for layer in range(model.config.n_layers * model.config.n_loops)]
-    maps = attention.attention_maps(model, tokens)
+    maps = inspect.attention_maps(model, tokens)
     return dict(
         words={name: int(those.sum()) for name, those in kinds.items()},
         known={name: [found[name] for found in by_depth] for name in KINDS},
         without={name: [found[name] for found in by_layer] for name in KINDS},
         spans={f"{first} to {last}": without(range(first - 1, last)) for first, last in spans},
-        looks={name: attention.link_weights(maps, link) for name, link in links.items()},
+        looks={name: inspect.link_weights(maps, link) for name, link in links.items()},
     )
 
 

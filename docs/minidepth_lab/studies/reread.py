@@ -15,7 +15,10 @@ import pathlib
 from dataclasses import dataclass
 
 import minidepth as md
-from minidepth_lab import depth, figures, find, results, text
+from minidepth_lab import figures, results, text
+from minidepth_lab.sizes import as_text, sizes_of
+from minidepth_lab.sources import text_data
+from minidepth_lab.studies import depth
 
 PRESETS = {
     "reread": dict(
@@ -28,7 +31,7 @@ md.PRESETS.update(PRESETS)
 
 # what --data embedded is here: problems 1,001 to 2,000 of GSM8K's training part (Cobbe et al. 2021,
 # arXiv 2110.14168)
-GSM8K = pathlib.Path(__file__).parents[1] / "data" / "gsm8k-1001-2000.jsonl"
+GSM8K = pathlib.Path(__file__).parents[2] / "data" / "gsm8k-1001-2000.jsonl"
 SIZES = dict(problems=840)  # the first so many of those to train on
 
 
@@ -55,7 +58,7 @@ class Reread(md.Data):
 def load_data(config, block_size, tokenizer=None):
     """The Data of a text, of which only the first rows are trained on; its tokenizer and what is
     held out are those of all its rows."""
-    sizes = find.sizes_of(config.sizes, SIZES, "the loader reread")
+    sizes = sizes_of(config.sizes, SIZES, "the loader reread")
     names = tuple(str(GSM8K) if name == "embedded" else name for name in config.data)
     plain = dataclasses.replace(config, data=names, sizes=(), loader="")
 
@@ -65,9 +68,9 @@ def load_data(config, block_size, tokenizer=None):
         fewer = [(name, train[: sizes["problems"]], held_out) for name, train, held_out in split]
         return text.mix(fewer, config, block_size, tokenizer)
 
-    data = find.text_data(plain, block_size, tokenizer, load)
+    data = text_data(plain, block_size, tokenizer, load)
     fields = {f.name: getattr(data, f.name) for f in dataclasses.fields(data)}
-    fields["sizes"] = find.as_text(sizes)
+    fields["sizes"] = as_text(sizes)
     return Reread(**fields, eval_blocks=config.eval_blocks, batch_size=config.batch_size)
 
 

@@ -16,7 +16,7 @@ import dataclasses
 import math
 
 import minidepth as md
-from minidepth_lab import check, find
+from minidepth_lab import check, registry
 
 PRESETS = {
     # the laptop preset as it was when the stored runs of this study were made: its twelve layers,
@@ -59,7 +59,7 @@ def words_known(m, t):
     """The ModelConfig with the size of its vocabulary, out of the data where it is not set."""
     if m.vocab_size:
         return m
-    return dataclasses.replace(m, vocab_size=find.load_data(t, m.block_size).n_words)
+    return dataclasses.replace(m, vocab_size=registry.data_of(t, m.block_size).n_words)
 
 
 def matched_width(preset, settings, n_layers, part="total"):
@@ -69,7 +69,7 @@ def matched_width(preset, settings, n_layers, part="total"):
         raise ValueError(f"--match {part} is unknown; give total or blocks")
     if n_layers < 1:
         raise ValueError(f"--match_params {n_layers} does not work; give a number of layers")
-    m, t = find.configs(preset, **settings)
+    m, t = registry.configs(preset, **settings)
     as_many = dict(n_layers=n_layers, n_heads=m.heads[0])
     # weights that no memory holds, however small a batch, are told before the data is read
     least = dataclasses.replace(m, block_size=1, **as_many)
@@ -91,7 +91,7 @@ def matched_width(preset, settings, n_layers, part="total"):
 
 def rows(preset, settings):
     """{row's name: its settings}, of the four models."""
-    deep = find.configs(preset, **settings)[0].n_layers
+    deep = registry.configs(preset, **settings)[0].n_layers
     one = settings | dict(n_layers=1)
     return {
         "1 layer": one,

@@ -1,11 +1,11 @@
 """What fits where: the memory of a training step, part by part, and a table of it for some GPUs.
 
-    python -c "from minidepth_lab import fits; fits.show()"
+    python -m minidepth_lab.memory
 
 A step holds the most at one of two moments. Where the forward pass ends, all is there that the way
 back needs, and the head has just made its part of the gradient. Where the way back ends, all
-gradients are there, and a layer is at work. tests/test_fits.py compares this with what a step takes
-on the CPU.
+gradients are there, and a layer is at work. tests/test_memory.py compares this with what a step
+takes on the CPU.
 """
 
 import dataclasses
@@ -132,3 +132,7 @@ def show():
     """Print both tables, as the page has them."""
     for table in (parts_table, batch_table):
         print("\n".join(table()), end="\n\n")
+
+
+if __name__ == "__main__":
+    show()

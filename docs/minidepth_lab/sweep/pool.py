@@ -1,6 +1,6 @@
 """Many runs: one for each combination of values, or for each row of a study, in processes of their
 own. What is finished is skipped, what was stopped goes on, what fails is told at the end, and the
-others make a table and figures. A run is a Cell (cells.py), the table is made in tables.py.
+others make a table and figures. A run is a Cell (cell.py), the table is made in table.py.
 
     python train.py --n_layers 1 2 4 --seed 0 1 2     nine runs and runs/grid_…/summary.md
     python train.py --study depth --seed 0 1 2 --jobs 2
@@ -18,8 +18,8 @@ import time
 import torch
 
 import minidepth as md
-from minidepth_lab import check, compiling, find, fsdp
-from minidepth_lab.cells import (
+from minidepth_lab import check, compiling, fsdp, registry
+from minidepth_lab.sweep.cell import (
     POSIX,
     Cell,
     grid_name,
@@ -27,7 +27,7 @@ from minidepth_lab.cells import (
     other_data,
     typed_preset,
 )
-from minidepth_lab.tables import summarize
+from minidepth_lab.sweep.table import summarize
 
 PAUSE = 0.1  # seconds between two looks at the runs under way
 
@@ -120,7 +120,7 @@ def grid(preset, cells, jobs=1, yes=False, dry_run=False, study=None, given=None
         raise ValueError(f"--jobs {jobs} does not work; give at least 1")
     if md.processes()[1] > 1:
         raise ValueError("several values of a flag make a grid, which runs without torchrun")
-    cells = [Cell(labels, s, *find.configs(preset, **s)) for labels, s in cells]
+    cells = [Cell(labels, s, *registry.configs(preset, **s)) for labels, s in cells]
     for cell in cells:
         if cell.t.fsdp:
             fsdp.check(cell.t)

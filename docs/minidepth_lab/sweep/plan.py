@@ -4,10 +4,13 @@ import dataclasses
 import itertools
 
 import minidepth as md
-from minidepth_lab import depth, find, grid
+from minidepth_lab import registry
+from minidepth_lab.own_code import mistakes_in
+from minidepth_lab.studies import depth
+from minidepth_lab.sweep import pool
 
 
-def cells(a, preset, axes):
+def planned(a, preset, axes):
     """[(labels, settings)] of all runs, and the study whose rows they are, or None. `a` are the
     command's flags, `axes` {setting: its values}; ValueError for what makes no grid."""
     for name, values in axes.items():
@@ -18,7 +21,7 @@ def cells(a, preset, axes):
     if a["bench"] and (varied or a["study"]):
         raise ValueError("several values of a flag make a grid, but --bench does one")
     if a["study"]:
-        return rows(a, preset, axes, varied), find.study(a["study"])
+        return rows(a, preset, axes, varied), registry.study(a["study"])
     made = []
     for values in itertools.product(*axes.values()):
         settings = dict(zip(axes, values))
@@ -30,9 +33,9 @@ def cells(a, preset, axes):
 
 def rows(a, preset, axes, varied):
     """[(labels, settings)] of a study's rows, each with every seed."""
-    study = find.study(a["study"])
+    study = registry.study(a["study"])
     if not hasattr(study, "rows"):
-        known = ", ".join(find.offering("study"))
+        known = ", ".join(registry.offering("study"))
         raise ValueError(f"study {a['study']!r} has no rows to train; choose from {known}")
     if set(varied) - {"seed"}:
         raise ValueError(f"a study varies the seed alone; give one value of --{varied[0]}")
@@ -50,7 +53,7 @@ def rows(a, preset, axes, varied):
 def own_rows(name, rows, preset, settings):
     """rows(preset, settings) of a study; ValueError if that is no {name: settings}, or for a
     setting of the model that the rows leave nothing of."""
-    with find.own_code(name, "study", "has rows() that failed"):
+    with mistakes_in(name, "study", "has rows() that failed"):
         found = rows(preset, dict(settings))
     if not found or not isinstance(found, dict) or {type(row) for row in found.values()} != {dict}:
         raise ValueError(
@@ -80,4 +83,4 @@ def match(preset, made, n_layers, part):
 def train_all(a, preset, axes, made, study):
     """The grid's exit code."""
     given = {name: values[0] for name, values in axes.items() if name != "seed"}
-    return grid.grid(preset, made, a["jobs"] or 1, a["yes"], a["dry_run"], study, given)
+    return pool.grid(preset, made, a["jobs"] or 1, a["yes"], a["dry_run"], study, given)

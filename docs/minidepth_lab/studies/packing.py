@@ -7,7 +7,9 @@ blocks.
 import dataclasses
 
 import minidepth as md
-from minidepth_lab import find
+from minidepth_lab import registry
+from minidepth_lab.sizes import as_text, sizes_of
+from minidepth_lab.sources import text_data
 
 SIZES = dict(val_packing="same")  # of validation blocks: same as in training, pack, or pad
 
@@ -15,8 +17,8 @@ SIZES = dict(val_packing="same")  # of validation blocks: same as in training, p
 def rows(preset, settings):
     """Padded, and packed for as many steps or for as many tokens of text; validated on padded
     blocks, each row by itself, unless `sizes` say otherwise."""
-    m, t = find.configs(preset, **settings | dict(packing="pad", sizes=()))
-    data = find.load_data(t, m.block_size)
+    m, t = registry.configs(preset, **settings | dict(packing="pad", sizes=()))
+    data = registry.data_of(t, m.block_size)
     _, t = md.complete_configs(m, t, data)
     share = md.filled(*data.train).mean().item()
     print(f"padded blocks are {share:.1%} text: packed, {share:.1%} of the steps see as much of it")
@@ -31,15 +33,15 @@ def rows(preset, settings):
 
 def load_data(config, block_size, tokenizer=None):
     """Data whose validation blocks are packed as `sizes` say."""
-    sizes = find.sizes_of(config.sizes, SIZES, "the loader packing")
+    sizes = sizes_of(config.sizes, SIZES, "the loader packing")
     packing = sizes["val_packing"]
     if packing not in ("same", "pack", "pad"):
         raise ValueError(f"val_packing {packing!r} is unknown; choose from same, pack, pad")
     plain = dataclasses.replace(config, sizes=(), loader="")
-    data = find.text_data(plain, block_size, tokenizer)
+    data = text_data(plain, block_size, tokenizer)
     if packing not in ("same", config.packing):
         other = dataclasses.replace(plain, packing=packing)
-        measured = find.text_data(other, block_size, data.tokenizer)
+        measured = text_data(other, block_size, data.tokenizer)
         data.val, data.val_by_source = measured.val, measured.val_by_source
-    data.sizes = find.as_text(sizes)
+    data.sizes = as_text(sizes)
     return data

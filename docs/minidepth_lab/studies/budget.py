@@ -4,15 +4,13 @@ This study trains every model for the CPU time of twelve layers, on the main job
     python train.py --study budget --seed 140 141 142 143 144 145
 
 Steps are counted from COST, which was measured once with one thread, so that the same command is
-the same runs everywhere. python docs/minidepth_lab/budget.py measures it anew, each model in a
-process of
-its own, in turns.
+the same runs everywhere. python -m minidepth_lab.studies.budget measures it anew, each model in
+a process of its own, in turns.
 """
 
 import dataclasses
 import json
 import os
-import pathlib
 import statistics
 import subprocess
 import sys
@@ -21,7 +19,7 @@ import time
 import torch
 
 import minidepth as md
-from minidepth_lab import bench, figures, find, results
+from minidepth_lab import bench, figures, registry, results
 from minidepth_lab.results import grouped
 
 # the laptop preset on a CPU, whose times COST has, under a name of its own
@@ -63,7 +61,7 @@ def rows(preset, settings):
         raise ValueError(f"--preset {preset} does not work with --study budget; leave it out")
     if given := sorted(FIXED & settings.keys()):
         raise ValueError(f"--{given[0]} does not work with --study budget, which relies on its own")
-    _, t = find.configs(preset, **settings)
+    _, t = registry.configs(preset, **settings)
     per_step = t.batch_size * t.grad_accum
     made = {}
     for name, model in MODELS.items():
@@ -238,7 +236,7 @@ def main(name=None, turns=3):
     found = {name: [] for name in MODELS}
     for _ in range(turns):
         for name in MODELS:
-            command = [sys.executable, str(pathlib.Path(__file__)), name]
+            command = [sys.executable, "-m", "minidepth_lab.studies.budget", name]
             run = subprocess.run(command, capture_output=True, text=True, check=True)
             found[name].append(float(run.stdout))
     for name, costs in found.items():

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import minidepth as md
-from minidepth_lab import fits
+from minidepth_lab import memory
 
 ROOT = pathlib.Path(md.__file__).resolve().parent
 PAGE = ROOT / "docs" / "how-to" / "many_machines.md"
@@ -18,18 +18,17 @@ TOLERANCE = 0.1
 MEASURE = """
 import sys, torch
 import minidepth as md
-from minidepth_lab import bench, fits
+from minidepth_lab import bench, memory
 
 def steps(twice, **changes):
     m, t = md.configs("laptop", n_heads=4, dropout=0.0, tie_weights=True, **changes)
-    gpt = md.GPT(m).train()
-    optimizer, scaler = md.make_optimizer(gpt, t), torch.amp.GradScaler("cpu", enabled=False)
+    ours = bench.Ours(m, t, torch.device("cpu"))
     tokens = torch.randint(m.vocab_size, (t.batch_size, m.block_size))
-    for gpt.checkpointed in twice:
+    for t.grad_checkpoint in twice:
+        ours.model.checkpointed = t.grad_checkpoint
         for _ in range(2):
-            md.train_step(gpt, optimizer, scaler, tokens, tokens, 1e-4, t)
-        t.grad_checkpoint = gpt.checkpointed
-        print(bench.peak_bytes(), sum(fits.peak(m, t).values()))
+            ours.step(tokens, tokens)
+        print(bench.peak_bytes(), sum(memory.peak(m, t).values()))
 
 torch.set_num_threads(1)
 steps([False], n_layers=1, d_model=16, d_ff=32, block_size=8, vocab_size=50, batch_size=1)
@@ -60,15 +59,15 @@ def test_the_estimated_peak_is_what_a_step_takes():
 
 def test_shared_out_weights_take_less_and_copies_more():
     m, t = md.configs("report", d_model=1024, d_ff=4096, n_layers=24, batch_size=8)
-    alone = sum(fits.peak(m, t, True).values())
-    copies = sum(fits.peak(m, t, True, 8).values())
+    alone = sum(memory.peak(m, t, True).values())
+    copies = sum(memory.peak(m, t, True, 8).values())
     t.fsdp = True
-    shared = fits.peak(m, t, True, 8)
+    shared = memory.peak(m, t, True, 8)
     assert sum(shared.values()) < copies < alone + 4 * md.parameters(m)["total"]
     assert shared["weights"] == 4 * md.parameters(m)["total"] / 8
 
 
 def test_the_pages_tables_are_those_of_the_code():
     page = PAGE.read_text(encoding="utf-8")
-    for table in (fits.parts_table, fits.batch_table):
+    for table in (memory.parts_table, memory.batch_table):
         assert "\n".join(table()) in page

@@ -9,9 +9,9 @@ import subprocess
 import sys
 
 import minidepth as md
-from minidepth_lab import find, results
+from minidepth_lab import results
 from minidepth_lab.results import METRICS, number_or_text
-from minidepth_lab.tables import shown
+from minidepth_lab.sizes import by_name
 
 TRAIN = results.RESULTS.parents[1] / "train.py"
 FIELDS = [f.name for kind in (md.ModelConfig, md.TrainConfig) for f in dataclasses.fields(kind)]
@@ -25,6 +25,13 @@ POSIX = os.name == "posix"
 # ---------- names and command lines ----------
 
 
+def shown(value):
+    """A setting as it is typed: (8, 4) → 8,4"""
+    if isinstance(value, (tuple, list)):
+        return ",".join(str(part) for part in value)
+    return str(value)
+
+
 def grid_name(preset, cells):
     """A folder's name for a grid: the preset and every value of what was changed."""
     values = {}
@@ -34,7 +41,7 @@ def grid_name(preset, cells):
     return md.run_name(f"grid_{preset}", values)
 
 
-def flags(settings):
+def as_flags(settings):
     """Settings as the command line that gives them."""
     line = []
     for key, value in settings.items():
@@ -53,8 +60,8 @@ def flags(settings):
 def typed_preset(preset, study):
     """(preset, settings) for a run's command line, which names no study: a preset that only a
     study of one's own knows is spelled out, from the defaults."""
-    here = pathlib.Path(__file__).resolve().parent
-    own = study and pathlib.Path(study.__file__).resolve().parent != here
+    lab = pathlib.Path(__file__).resolve().parents[1]
+    own = study and not pathlib.Path(study.__file__).resolve().is_relative_to(lab)
     if own and preset in getattr(study, "PRESETS", {}):
         return "report", dict(vocab_size=0) | study.PRESETS[preset]  # the report is the defaults
     return preset, {}
@@ -89,7 +96,7 @@ class Cell:
         if not os.path.exists(os.path.join(self.folder, "config.json")):
             every = settings | self.settings
             every.pop("name", None)
-            return ["--preset", preset, *flags(every), "--name", self.t.name]
+            return ["--preset", preset, *as_flags(every), "--name", self.t.name]
         line = ["--resume", self.folder]
         # a run's folder names no code to execute: only a command line does
         if any(source.endswith(".py") for source in self.t.data):
@@ -141,7 +148,7 @@ class Cell:
 def sizes_by_name(sizes):
     """("hops=1+2", "symbols=4") → {"hops": [1, 2], "symbols": [4]}"""
     found = {}
-    for name, value in find.by_name(sizes).items():
+    for name, value in by_name(sizes).items():
         found[name] = [number_or_text(part) for part in value.split("+")]
     return found
 

@@ -11,18 +11,13 @@ import time
 import torch
 
 import minidepth as md
-from minidepth_lab import check, figures, find, results
+from minidepth_lab import check, figures, registry, results
 from minidepth_lab.results import METRICS, grouped
+from minidepth_lab.sizes import by_name
+from minidepth_lab.sweep.cell import shown
 
 # beside METRICS, what of a run is kept, all but its log in summary.json, too
 ALSO_KEPT = ("depth", "guess", "shortcut", "accuracy_by_problem", "log")
-
-
-def shown(value):
-    """A setting as it is typed: (8, 4) → 8,4"""
-    if isinstance(value, (tuple, list)):
-        return ",".join(str(part) for part in value)
-    return str(value)
 
 
 def this_command():
@@ -57,7 +52,7 @@ def drop_repeated_sizes(runs):
     all have it, nor "hops=1" beside hops 1."""
     if not all("sizes" in run["labels"] for run in runs):
         return
-    given = [find.by_name(run["labels"]["sizes"].split(",")) for run in runs]
+    given = [by_name(run["labels"]["sizes"].split(",")) for run in runs]
     kept = []
     for name in dict.fromkeys(name for sizes in given for name in sizes):
         values = [sizes.get(name) for sizes in given]
@@ -164,7 +159,7 @@ def summarize(folder, cells, study=None):
     files = {"summary.md": f"{text}\n\n{note}\n", "summary.json": json.dumps(about, indent=1)}
     for name, content in files.items():
         md.write(os.path.join(folder, name), lambda file: file.write(content.encode()))
-    task = find.task(cells[0].t.data[0]) if cells else None
+    task = registry.task(cells[0].t.data[0]) if cells else None
     draw_all(folder, runs, study, task)
     print(f"wrote {folder}: summary.png, summary.md, summary.json")
 

@@ -1,0 +1,503 @@
+"""Inside a model: where attention looks, what each layer knows, and what depends on either.
+
+    maps = inspect.attention_maps(model, tokens)            weights, a tensor per layer
+    stats = inspect.attention_stats(maps)                   entropy and sparsity of every head
+    words = inspect.lens(model, tokens)                     the logit lens: likeliest words by depth
+    with inspect.ablated(model, [(0, 1)]): ...              without the second head of layer 1
+    with inspect.skipped(model, 3): ...                     without the fourth layer
+    found = inspect.mechanism(model, data)                  which heads do a depth task's steps
+
+    python train.py --attention RUN_DIR RUN_DIR     entropy and sparsity of every head
+    python train.py --mechanism RUN_DIR             which heads do the steps of a depth task
+
+Layers and heads count from 0 here; depth 0 is the embedding, depth l the stream after l layers. A
+looped model applies its layers several times: the second time is counted as further layers.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+import json
+import os
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+import minidepth as md
+from minidepth_lab import figures, registry
+from minidepth_lab.task_data import TaskData
+
+# ---------- a model looked into, its code untouched ----------
+
+
+@contextlib.contextmanager
+def hooked(hooks):
+    """While active, each (module, hook) is a forward pre-hook."""
+    handles = [module.register_forward_pre_hook(hook) for module, hook in hooks]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def watch_attention(model, see):
+    """While active, every attention layer of the GPT, unmodified and training or not, calls
+    see(layer, weights) each time it is applied to tokens read without a cache: weights (B, H, T, T)
+    float32, without dropout, and gone after the call, so that one layer's at a time need memory.
+    Nothing is drawn and no gradient formed: training goes on as if unwatched."""
+
+    def look(layer, attn, inputs):
+        # in single precision, whatever the training's: entropies are sums of many small terms
+        with torch.no_grad(), torch.autocast(inputs[0].device.type, enabled=False):
+            x = inputs[0].to(attn.qkv.weight.dtype)
+            q, k, v = (part.float() for part in attn.project(x))
+            _, weights = md.readable_attention(q, k, v, attn.scale)
+            see(layer, weights)
+
+    model = getattr(model, "module", model)  # out of DataParallel, whose replicas keep the hooks
+    hooks = []
+    for layer, block in enumerate(model.blocks):
+        hooks.append((block.attn, functools.partial(look, layer)))
+    return hooked(hooks)
+
+
+def ablated(model, heads):
+    """While active, the heads, (layer, head) from 0, add nothing to the residual stream. The second
+    time that a looped model applies its layers is counted as further layers."""
+    n_layers, n_loops = model.config.n_layers, model.config.n_loops
+
+    def cut(loop, times, start, end, out, inputs):
+        if next(times) % n_loops != loop:
+            return None
+        kept = inputs[0].clone()  # (B, T, C), the outputs of the heads side by side
+        kept[..., start:end] = 0
+        return (kept,)
+
+    hooks = []
+    for layer, head in heads:
+        attn = model.blocks[layer % n_layers].attn
+        size = attn.out.in_features // attn.n_heads
+        start, end = head * size, (head + 1) * size
+        times = itertools.count()  # how often the layer has been applied
+        hook = functools.partial(cut, layer // n_layers, times, start, end)
+        hooks.append((attn.out, hook))
+    return hooked(hooks)
+
+
+def token_ids(tokens):
+    """Token ids, a NumPy or torch array of any integer type → an int64 tensor of the same shape."""
+    if isinstance(tokens, torch.Tensor):
+        return tokens.long()
+    return torch.from_numpy(np.array(tokens, dtype=np.int64))
+
+
+@md.in_eval_mode
+def exact_hidden(model, tokens):
+    """model.hidden(tokens), in eval mode and single precision; both are restored."""
+    model = getattr(model, "module", model)
+    half, model.half = model.half, None
+    try:
+        return model.hidden(token_ids(tokens).to(model.head_weight.device))
+    finally:
+        model.half = half
+
+
+def attention_maps(model, tokens):
+    """Attention weights for tokens (B, T), a NumPy or torch array of any integer type: a
+    (B, H, T, T) float32 tensor for each time a layer is applied, rows over keys summing to 1;
+    without dropout. All at once: for long contexts see watch_attention()."""
+    maps = []
+
+    def see(layer, weights):
+        maps.append(weights)
+
+    with watch_attention(model, see):
+        exact_hidden(model, tokens)
+    return maps
+
+
+# ---------- layer by layer ----------
+
+
+def streams(model, tokens):
+    """The residual stream (B, T, C) at every depth, the embedding first: L + 1 tensors."""
+    found = []
+
+    def see(inputs):
+        found.append(inputs[0])
+
+    # a block's input is the stream before it, and the last norm's is the stream after the last
+    parts = [*dict.fromkeys(model.blocks), model.norm]
+    with hooked([(part, lambda _, inputs: see(inputs)) for part in parts]):
+        exact_hidden(model, tokens)
+    return found
+
+
+@torch.no_grad()
+def lens(model, tokens):
+    """The logit lens: the last norm and the head, applied at every depth → for each depth (B, T),
+    the likeliest word. What it does not find may still be there, in directions that the head does
+    not read."""
+    weight = model.head_weight
+    return [(model.norm(x) @ weight.T).argmax(-1) for x in streams(model, tokens)]
+
+
+def known(model, tokens, targets):
+    """For each depth (B, T) bool, whether the lens reads the target."""
+    return [words == targets for words in lens(model, tokens)]
+
+
+@contextlib.contextmanager
+def skipped(model, layer):
+    """While active, the layer adds nothing to the residual stream."""
+    n_layers, n_loops = model.config.n_layers, model.config.n_loops
+    times = 0
+
+    def pass_on(block, inputs, output):
+        nonlocal times
+        times += 1
+        if (times - 1) % n_loops == layer // n_layers:
+            return inputs[0]
+        return None
+
+    handle = model.blocks[layer % n_layers].register_forward_hook(pass_on)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+# ---------- how widely heads look ----------
+
+
+def head_sums(weights, count_masked=False, counted=None):
+    """head_stats() before its division, so that batches add up: {name: (2, H), sum and count}."""
+    B, H, T, _ = weights.shape
+    device = weights.device
+    if counted is None:
+        counted = torch.ones(B, T, dtype=torch.bool)
+    if not isinstance(counted, torch.Tensor):
+        counted = torch.from_numpy(counted.copy())  # PyTorch takes no reversed view, md.filled()'s
+    queries = counted.to(device)[:, None].expand(B, H, T)
+    entries = torch.ones(T, T, dtype=torch.bool, device=device)  # of a map, that count
+    if not count_masked:
+        entries = entries.tril()
+    n_entries = entries.sum(-1)  # (T,)
+    keys = torch.arange(1, T + 1, device=device)  # in sight of query i: i + 1
+    entropy = -weights.xlogy(weights).sum(-1)  # (B, H, T)
+    most = keys.log().clamp(min=1e-9)  # the first query's is 0, and it is left out below
+
+    def add(values, those, count=1):
+        """The values (B, H, T) of `those` queries, and how many they are, summed: (2, H)"""
+        total = torch.where(those, values, 0).sum((0, 2))
+        n = torch.where(those, count, 0).sum((0, 2))
+        return torch.stack((total.cpu().double(), n.cpu().double()))  # counts outgrow float32
+
+    def below(threshold):
+        """The entries below it, over all of them, as the published tables, not query by query."""
+        few = ((weights < threshold) & entries).sum(-1)  # (B, H, T)
+        return add(few, queries, n_entries)
+
+    return dict(
+        entropy=add(entropy, queries),
+        normalised_entropy=add(entropy / most, queries & (keys > 1)),
+        effective_keys=add(entropy.exp(), queries),
+        sparsity=below(1e-3),
+        relative_sparsity=below(0.1 / keys[:, None]),
+    )
+
+
+def head_stats(weights, count_masked=False, counted=None):
+    """Of weights (B, H, T, T), averages over the queries `counted` (B, T), by default all, → (H,):
+
+    entropy             -Σ p ln p of a query's weights, in nats
+    normalised_entropy  that over ln(i + 1), its most with i + 1 keys in sight; from query i = 1 on
+    effective_keys      e^entropy: this many keys with equal weights have this entropy
+    sparsity            share of a query's keys with a weight below 1e-3
+    relative_sparsity   the same below a tenth of 1 / (i + 1), which does not depend on the length
+
+    Keys after the query are no keys; `count_masked` counts them, as LLmini's published tables do.
+    """
+    return averages(head_sums(weights, count_masked, counted))
+
+
+def averages(sums):
+    """head_sums() → {name: (H,) float32}"""
+    return {name: (total / count).float() for name, (total, count) in sums.items()}
+
+
+def stacked(layers):
+    """[head_stats() of each layer] → {name: (L, H)}, a list of (H,) where layers differ in H."""
+    found = {}
+    for name in layers[0]:
+        column = [stats[name].cpu() for stats in layers]
+        widths = {len(values) for values in column}
+        found[name] = torch.stack(column) if len(widths) == 1 else column
+    return found
+
+
+def attention_stats(maps, count_masked=False, counted=None):
+    """head_stats() of attention_maps(): {name: (L, H)}, ragged (a list) where heads differ."""
+    return stacked([head_stats(weights, count_masked, counted) for weights in maps])
+
+
+def sums_by_layer(model, tokens, count_masked, counted):
+    """head_sums() of each layer on tokens (B, T), the weights of one layer at a time in memory."""
+    found = []
+
+    def see(layer, weights):
+        found.append(head_sums(weights, count_masked, counted))
+
+    with watch_attention(model, see):
+        exact_hidden(model, tokens)
+    return found
+
+
+def model_stats(model, tokens, count_masked=False, counted=None):
+    """attention_stats() of a model on tokens (B, T), NumPy or torch, with the weights of one layer
+    and one sequence at a time in memory, at most."""
+    layers = []
+    for i in range(len(tokens)):
+        one = slice(i, i + 1)
+        those = None if counted is None else counted[one]
+        found = sums_by_layer(model, tokens[one], count_masked, those)
+        if not layers:
+            layers = found
+            continue
+        for sums, more in zip(layers, found):
+            for name in sums:
+                sums[name] += more[name]
+    return stacked([averages(sums) for sums in layers])
+
+
+# ---------- how a depth task is solved ----------
+
+
+def link_weights(maps, link):
+    """The mean weight that each head's queries give to their links, of attention_maps() and a
+    step of a task's links(), (B, T, T): one list of H numbers per layer."""
+    linked = link.any(2)[:, None]  # (B, 1, T): queries that have a link
+    found = []
+    for weights in maps:
+        given = (weights * link[:, None]).sum(3)  # (B, H, T)
+        found.append(((given * linked).sum((0, 2)) / linked.sum()).tolist())
+    return found
+
+
+def mechanism(model, data, n=200):
+    """How a model solves its depth task, on n sequences of the test split of a TaskData:
+
+    accuracy  of the whole model
+    without   (L, H), the accuracy with that head ablated()
+    steps     {step of the task's links(): its `weight` (L, H), the mean weight that a head's
+              queries give to their links, the `heads` that give half or more, (layer, head) from
+              0, and the accuracy `without` all of these}
+
+    ValueError for a task that does not say where its solution looks.
+    """
+    tokens, targets = (token_ids(part[:n]) for part in data.val)
+    task, sizes = data.task, data.task_sizes
+    links = task.links(tokens, targets, **sizes)
+    maps = [weights.cpu() for weights in attention_maps(model, tokens)]
+    layers = []
+    for layer, H in enumerate(model.config.heads * model.config.n_loops):
+        layers.append([(layer, head) for head in range(H)])
+
+    def accuracy_without(heads):
+        with ablated(model, heads):
+            return task.accuracy(model, tokens, targets, **sizes)["accuracy"]
+
+    found = dict(accuracy=accuracy_without([]), without=[], steps={})
+    for heads in layers:
+        found["without"].append([accuracy_without([head]) for head in heads])
+    every = [head for heads in layers for head in heads]
+    for step, link in links.items():
+        weight = link_weights(maps, link)
+        heads = [(layer, head) for layer, head in every if weight[layer][head] >= 0.5]
+        without = accuracy_without(heads)
+        found["steps"][step] = dict(weight=weight, heads=heads, without=without)
+    return found
+
+
+# ---------- from step to step of training ----------
+
+# what the box on the page *Looking inside* draws (docs/assets/look.js):
+#
+#     data = inspect.watched(registry.data_of(t))
+#     run = md.train(m, t, data)
+#     inspect.story([run])                     a dict that JSON can hold
+
+
+@dataclass
+class Watched(TaskData):
+    """TaskData that keeps, at every evaluation, how the model treats its first test sequence."""
+
+    snapshots: list = field(default_factory=list)
+
+    def measure(self, model):
+        self.snapshots.append(snapshot(model, self))
+        return super().measure(model)
+
+
+def watched(data):
+    """A TaskData → the same, watched."""
+    fields = {f.name: getattr(data, f.name) for f in dataclasses.fields(data)}
+    return Watched(**fields)
+
+
+def first_test(data):
+    """The first test sequence, its tokens and targets: (1, T) int64 each."""
+    return (token_ids(part[:1]) for part in data.val)
+
+
+def asked(targets):
+    """The places of a sequence (1, T) that have a target."""
+    return (targets[0] != -100).nonzero().flatten().tolist()
+
+
+def names(tokens, symbols):
+    """icqa's ids → q0, q1, … for questions, a0, a1, … for answers."""
+    return [f"q{i}" if i < symbols else f"a{i - symbols}" for i in tokens]
+
+
+@md.in_eval_mode
+def snapshot(model, data):
+    """`maps`, by layer and head the weights of the first test sequence as text, and `said`, for
+    each question the likeliest answer, its probability, and that of the right answer."""
+    tokens, targets = first_test(data)
+    maps = attention_maps(model, tokens)
+    shares = model(tokens).softmax(-1)[0]  # (T, V)
+    said = []
+    for place in asked(targets):
+        share, word = shares[place].max(0)
+        right = shares[place, targets[0, place]]
+        (name,) = names([word.item()], data.task_sizes["symbols"])
+        said.append([name, round(share.item(), 3), round(right.item(), 3)])
+    return dict(maps=[[as_text(head) for head in layer[0]] for layer in maps], said=said)
+
+
+def as_text(weights):
+    """Weights (T, T) up to their diagonal, two digits for each, in percent, 99 at most."""
+    kept = weights[torch.ones_like(weights).tril().bool()]
+    return "".join(f"{min(99, round(100 * w)):02}" for w in kept.tolist())
+
+
+def story(runs, until=300):
+    """Finished runs on Watched data, of one layer, of two layers …: the sequence, and what each
+    model made of it at each of its evaluations until this step, and at the last."""
+    data = runs[0].data
+    tokens, targets = first_test(data)
+    symbols, places = data.task_sizes["symbols"], asked(targets)
+    right = names(targets[0, places].tolist(), symbols)
+    models = []
+    for run in runs:
+        steps = []
+        for row, seen in zip(run.log, run.data.snapshots):
+            if row["step"] <= until or row is run.log[-1]:
+                steps.append(dict(step=row["step"], right=row["accuracy"]) | seen)
+        models.append(steps)
+    names_of_tokens = names(tokens[0].tolist(), symbols)
+    return dict(tokens=names_of_tokens, targets=list(zip(places, right)), models=models)
+
+
+# ---------- the commands --attention and --mechanism ----------
+
+
+def base_name(folder):
+    """runs/deep/ → deep"""
+    return os.path.basename(os.path.normpath(folder))
+
+
+def write_json(path, about):
+    text = json.dumps(about, indent=1).encode()
+    md.write(path, lambda f: f.write(text))
+
+
+def as_lists(stats):
+    """model_stats() as plain lists, for JSON and figures."""
+    return {name: [layer.tolist() for layer in layers] for name, layers in stats.items()}
+
+
+def measured(folder):
+    """model_stats() of a run on its own validation blocks, padding left out, as lists: `valid`
+    over the keys in sight, `count_masked` as LLmini's tables; and on how much text."""
+    m, t = md.read_config(folder)
+    model, tokenizer = md.load(folder)
+    data = registry.data_of(t, m.block_size, tokenizer)
+    tokens, targets = (part[: t.eval_blocks] for part in data.val)
+    there = md.filled(tokens, targets)
+    model.to(md.pick_device("auto"))
+    return dict(
+        valid=as_lists(model_stats(model, tokens, False, there)),
+        count_masked=as_lists(model_stats(model, tokens, True, there)),
+        queries=int(there.sum()),
+        blocks=tokens.shape[0],
+        block_size=tokens.shape[1],
+    )
+
+
+def layer_means(layers):
+    """[[of each head] of each layer] → [mean over heads of each layer]"""
+    return [sum(heads) / len(heads) for heads in layers]
+
+
+def print_profile(folder, about, profile):
+    """The table of one run, means over heads."""
+    print(
+        f"{folder}: {about['queries']:,} queries in {about['blocks']} validation blocks of "
+        f"{about['block_size']}, means over heads"
+    )
+    print(
+        "| layer | entropy (nats) | normalised | effective keys | sparsity "
+        "| relative sparsity | sparsity, mask counted |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    for layer, row in enumerate(zip(*profile.values()), 1):
+        cells = " | ".join(f"{value:.3f}" for value in row)
+        print(f"| {layer} | {cells} |")
+
+
+def show_attention(run_dirs, out_dir):
+    """Attention of runs on their own validation blocks, padding left out: a table and, in each
+    folder, attention.json and attention.png; in out_dir the profiles of all, LLmini's beside."""
+    profiles = {}
+    for folder in run_dirs:
+        about = measured(folder)
+        write_json(os.path.join(folder, "attention.json"), about)
+        path = os.path.join(folder, "attention.png")
+        figures.draw_attention(about["valid"], path, base_name(folder))
+        profile = {name: layer_means(layers) for name, layers in about["valid"].items()}
+        profile["counted"] = layer_means(about["count_masked"]["sparsity"])
+        print_profile(folder, about, profile)
+        name = f"{base_name(folder)}, {about['block_size']} tokens"
+        if name in profiles:  # runs of one name in two folders
+            name = f"{folder}, {about['block_size']} tokens"
+        profiles[name] = profile
+    path = os.path.join(out_dir, "attention_profiles.png")
+    figures.draw_profiles(profiles, path)
+    print(f"wrote {path}; in each folder attention.json, attention.png")
+
+
+def show_mechanism(run_dir):
+    """Print, draw and write how a run solves its depth task: mechanism.json, mechanism.png.
+    ValueError for a run of text, or of a task that does not say where its solution looks."""
+    m, t = md.read_config(run_dir)
+    if registry.task(t.data[0]) is None:
+        raise ValueError(f"--mechanism {run_dir} was not trained on a depth task")
+    model, _ = md.load(run_dir)
+    data = registry.data_of(t, m.block_size)
+    found = mechanism(model, data)
+    print(f"accuracy {found['accuracy']:.3f}")
+    for step, part in found["steps"].items():
+        named = [f"{head + 1} of layer {layer + 1}" for layer, head in part["heads"]]
+        heads = ", ".join(named) or "none"
+        print(f"{step}: heads {heads}; accuracy without them {part['without']:.3f}")
+    write_json(os.path.join(run_dir, "mechanism.json"), found)
+    tokens, targets = first_test(data)
+    maps = attention_maps(model, tokens)
+    links = data.task.links(tokens, targets, **data.task_sizes)
+    figures.draw_mechanism(maps, links, found, os.path.join(run_dir, "mechanism.png"))
+    print(f"wrote {run_dir}: mechanism.png, mechanism.json")

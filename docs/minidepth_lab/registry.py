@@ -1,0 +1,160 @@
+"""Where a name on the command line leads: a study, a depth task, a preset, the data of a run.
+
+A study is a file of studies/, or a file of one's own that the command line names. It may hold
+
+    PRESETS     {name: settings}, added to minidepth.PRESETS; the name begins with the study's
+    PRESET      the one that --study takes by itself, if not the first; NEEDS_GPU, if only with one
+    rows        (preset, settings) → {name of a run: its settings}, for --study NAME
+    figure      (runs, folder) draws what the study is about, after its grid
+    load_data   (config, block_size, tokenizer=None) → minidepth.Data, for --loader NAME; beside it
+                SIZES, {name: default} of what --sizes may change
+
+A task is the TASK of a file of tasks/, or of a file of one's own, for --data NAME.
+
+A study or a task is read when its name is looked up, and is not imported here: so its own file may
+ask for any data and any preset by their names.
+"""
+
+import importlib
+import pathlib
+
+import torch
+
+import minidepth as md
+from minidepth_lab import sources, task_data
+from minidepth_lab.own_code import mistakes_in, own_file
+from minidepth_lab.sizes import by_name
+from minidepth_lab.tasks import PRESETS as TASK_PRESETS
+from minidepth_lab.tasks import TASKS, Task
+
+# ---------- studies ----------
+
+
+def studies():
+    """The names of all studies, whatever they hold."""
+    folder = pathlib.Path(__file__).parent / "studies"
+    return sorted(path.stem for path in folder.glob("[a-z]*.py"))
+
+
+def read_study(name):
+    """The module of a study of this project."""
+    return importlib.import_module(f"minidepth_lab.studies.{name}")
+
+
+def study(name, kind="study"):
+    """The module of a study's name or file; ValueError for a name that is none, or for a file that
+    the command line does not name. `kind` is what it is named as: study or loader."""
+    if name.endswith(".py"):
+        return own_file(name, kind)
+    if name not in studies():
+        raise ValueError(f"{kind} {name!r} is unknown; choose from {', '.join(offering(kind))}")
+    return read_study(name)
+
+
+def offering(kind):
+    """What can be named as `kind`: studies that have rows, loaders, or the studies' presets."""
+    modules = {name: read_study(name) for name in studies()}
+    if kind == "preset":
+        presets = {name: getattr(module, "PRESETS", {}) for name, module in modules.items()}
+        presets["tasks"] = TASK_PRESETS
+        return [preset for name in sorted(presets) for preset in presets[name]]
+    part = dict(study="rows", loader="SIZES")[kind]
+    return [name for name, module in modules.items() if hasattr(module, part)]
+
+
+def preset_of(name):
+    """The preset that a study takes by itself, or None."""
+    module = study(name)
+    if getattr(module, "NEEDS_GPU", False) and not torch.cuda.is_available():
+        return None
+    return getattr(module, "PRESET", next(iter(getattr(module, "PRESETS", {})), None))
+
+
+def loader(name):
+    """The module of a loader's name or file; ValueError for one that makes no data."""
+    module = study(name, "loader")
+    if not hasattr(module, "load_data"):
+        raise ValueError(
+            f"loader {name} makes no data; choose from {', '.join(offering('loader'))}"
+        )
+    return module
+
+
+# ---------- tasks ----------
+
+
+def task(name):
+    """The depth task of a name or of a file of one's own; None if it is neither."""
+    if not name.endswith(".py"):
+        return TASKS.get(name)
+    own = getattr(own_file(name, "data"), "TASK", None)
+    if not isinstance(own, Task):
+        wanted = "an object of a class made from minidepth_lab.tasks.Task"
+        raise ValueError(f"data {name} has no TASK, {wanted}; see the how-to")
+    return own
+
+
+# ---------- settings ----------
+
+
+def configs(preset, **changes):
+    """As minidepth.configs(), with the presets of all studies, and with `sizes` joined: those of
+    the preset and of the task stay as far as the changes do not name them."""
+    if preset not in md.PRESETS and preset.partition("-")[0] in studies():
+        read_study(preset.partition("-")[0])
+    if preset not in md.PRESETS:
+        known = ", ".join(["report", "laptop", *offering("preset")])
+        raise ValueError(f"preset {preset!r} is unknown; choose from {known}")
+    values = dict(md.PRESETS[preset])
+    data = changes.get("data", values.get("data", ()))
+    names = (data,) if isinstance(data, str) else data
+    if preset == "tasks" and names and (its_task := task(names[0])):
+        values |= its_task.settings
+    sizes = by_name(values.get("sizes", ())) | by_name(changes.get("sizes", ()))
+    values |= changes
+    values["sizes"] = tuple(f"{name}={value}" for name, value in sizes.items())
+    return md.configs(preset, **values)
+
+
+# ---------- data ----------
+
+
+def data_of(config, block_size=128, tokenizer=None):
+    """The Data of any TrainConfig: of a loader, a depth task, or text."""
+    if config.loader:
+        module = loader(config.loader)
+        with mistakes_in(config.loader, "the loader", "has a load_data() that failed"):
+            data = module.load_data(config, block_size, tokenizer)
+        check_data(data, f"the loader {config.loader}")
+        return data
+    tasks_named = [source for source in config.data if task(source)]
+    if tasks_named and len(config.data) > 1:
+        named = ", ".join(config.data)
+        raise ValueError(f"data {named}: the task {min(tasks_named)} does not mix; give it alone")
+    if tasks_named:
+        return task_data.task_data(task(tasks_named[0]), config, block_size)
+    return sources.text_data(config, block_size, tokenizer)
+
+
+def check_data(data, whose):
+    """ValueError for what a loader must not make."""
+    if not isinstance(data, md.Data):
+        raise ValueError(f"{whose}: load_data() must give a minidepth.Data; it gave {data!r:.60}")
+    for name, part in (("train", data.train), ("val", data.val)):
+        shapes = [tuple(getattr(each, "shape", ())) for each in part]
+        if len(shapes) != 2 or shapes[0] != shapes[1] or len(shapes[0]) != 2 or 0 in shapes[0]:
+            wanted = f"{name} must be (tokens, targets), each (N, T)"
+            raise ValueError(f"{whose}: {wanted}; their shapes are {shapes!s:.60}")
+        most = max(int(each.max()) for each in part)
+        if most >= data.n_words:
+            raise ValueError(f"{whose}: {name} has the word {most}, but n_words is {data.n_words}")
+
+
+def no_text(run_dir):
+    """Why a run has no tokenizer, to be put after its name."""
+    _, t = md.read_config(run_dir)
+    if t.loader.endswith(".py"):
+        return "was trained on data of one's own, without text"
+    if not t.loader and sources.names_task(t.data[0]):
+        return "was trained on a depth task: it knows no text"
+    return "has lost its folder tokenizer; copy it from another run on the same data"

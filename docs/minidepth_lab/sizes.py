@@ -1,0 +1,59 @@
+"""What --sizes means: the sizes of a depth task or a loader by name, as `pairs=8`."""
+
+MOST_SIZE = 10**6  # what is drawn with it is to fit into memory
+
+
+def by_name(sizes):
+    """("pairs=8", …) → {"pairs": "8", …}"""
+    return dict(size.partition("=")[::2] for size in sizes)
+
+
+def with_size(given, name, value, study):
+    """The sizes `given`, ("pairs=8", …), and one that the rows of a study set; ValueError if it is
+    given already."""
+    if name in by_name(given):
+        raise ValueError(f"--sizes {name} has no effect with --study {study}, whose rows set it")
+    return (*given, f"{name}={value}")
+
+
+def sizes_of(given, known, whose):
+    """All sizes of a task or loader: `known`, {name: default}, changed by `given`, ("pairs=8", …),
+    each read as what its default is. ValueError for a name that is unknown, or a value that does
+    not fit: whole numbers from 1, numbers from 0, one of several words."""
+    sizes = dict(known)
+    for name, text in by_name(given).items():
+        if name not in known:
+            names = ", ".join(known) or "none"
+            raise ValueError(f"sizes {name} is none of {whose}'s; it has {names}")
+        sizes[name] = read_size(name, text, known[name])
+    return sizes
+
+
+def read_size(name, text, default):
+    """One size from its text, of the kind that its default is; of a tuple the parts are joined
+    by +."""
+    if isinstance(default, tuple):
+        values = tuple(read_size(name, part, default[0]) for part in text.split("+"))
+        if len(set(values)) < len(values):
+            raise ValueError(f"sizes {name}={text:.40} has one twice; give each once")
+        return values
+    if isinstance(default, str):
+        return text
+    kind, least = ("a whole number", 1) if isinstance(default, int) else ("a number", 0)
+    try:
+        value = type(default)(text)
+    except ValueError:
+        value = -1
+    if not least <= value <= MOST_SIZE:
+        limits = f"from {least} to {MOST_SIZE:,}"
+        raise ValueError(f"sizes {name}={text:.40} does not work; give {kind} {limits}")
+    return value
+
+
+def as_text(sizes):
+    """{"hops": (1, 2), …} → ("hops=1+2", …), as config.json keeps them."""
+    texts = []
+    for name, value in sizes.items():
+        parts = value if isinstance(value, tuple) else (value,)
+        texts.append(f"{name}={'+'.join(str(part) for part in parts)}")
+    return tuple(texts)

@@ -1,0 +1,102 @@
+"""How a depth task becomes the data of a run: sequences drawn anew for each step."""
+
+import json
+from dataclasses import dataclass, field
+
+import torch
+
+import minidepth as md
+from minidepth_lab.own_code import mistakes_in
+from minidepth_lab.sizes import as_text, sizes_of
+from minidepth_lab.tasks import Task
+
+N_DRAWN = 1000  # sequences of the test split, and as many to look at what is drawn
+
+
+@dataclass
+class TaskData(md.Data):
+    """Sequences drawn anew for each step; `val` is a test split of 1,000."""
+
+    task: Task = None
+    task_sizes: dict = field(default_factory=dict)  # all of them
+    steps: int = 1  # of the whole training
+    done: float = 0.0  # that of the last draw()
+
+    def draw(self, step, n):
+        self.done = max(step / self.steps, self.state.get("ahead", 0.0))
+        generator = md.generator(self.seed, step)
+        with mistakes_in(self.facts["task"], "the task", "has a train_batch() that failed"):
+            return self.task.train_batch(self.done, n, generator, **self.task_sizes)
+
+    def after_step(self, loss):
+        with mistakes_in(self.facts["task"], "the task", "has an ahead() that failed"):
+            ahead = self.task.ahead(loss, self.done, **self.task_sizes)
+            self.state["ahead"] = max(ahead, self.state.get("ahead", 0.0))
+
+    def measure(self, model):
+        tokens, targets = (torch.as_tensor(part).long() for part in self.val)
+        with mistakes_in(self.facts["task"], "the task", "has an accuracy() that failed"):
+            found = self.task.accuracy(model, tokens, targets, **self.task_sizes)
+            check_measured(found)
+        return found
+
+
+def check_measured(found):
+    """ValueError or TypeError for what accuracy() must not return, as no log can hold it."""
+    share = found.get("accuracy") if isinstance(found, dict) else None
+    if not isinstance(share, int | float) or not 0 <= share <= 1:
+        wanted = "dict(accuracy=SHARE), the share a number from 0 to 1"
+        raise ValueError(f"it must return {wanted}; it returned {found!r:.60}")
+    json.dumps(found)
+
+
+def check_shape(name, drawn, n, block_size):
+    """ValueError for what is no n sequences that fit into a block."""
+    kinds = [(part.dtype, part.dim()) for part in drawn] if isinstance(drawn, tuple) else []
+    if kinds != [(torch.int64, 2)] * 2 or drawn[0].shape != drawn[1].shape:
+        wanted = "(tokens, targets), each (batch, T) int64"
+        raise ValueError(f"{name} must draw {wanted}; it drew {drawn!r:.60}")
+    found, T = drawn[0].shape
+    if found != n or T < 1:
+        asked = f"as many sequences as it is asked for, {n}, of a token or more"
+        raise ValueError(f"{name} must draw {asked}; it drew {found} of {T}")
+    if T > block_size:
+        what = f"block_size {block_size} is too short for {name}"
+        raise ValueError(f"{what}, whose sequences have {T} tokens; give at least that")
+
+
+def check_values(name, tokens, targets):
+    """ValueError for numbers that a task must not draw."""
+    if tokens.min() < 0 or targets.min() < -100:
+        raise ValueError(f"{name} draws numbers below 0; tokens count from 0, no target is -100")
+    if not (targets != -100).any():
+        raise ValueError(f"{name} draws no targets: all of them are -100")
+
+
+def task_data(task, config, block_size=128):
+    """TaskData of a task with the sizes, name and steps of a TrainConfig; ValueError for sizes that
+    do not work."""
+    name = f"the task {config.data[0]}"
+    sizes = sizes_of(config.sizes, task.sizes, name)
+
+    def drawn(n, method, *how, **more):
+        with mistakes_in(config.data[0], "the task", f"has a {method.__name__}() that failed"):
+            found = method(*how, **more, **sizes)
+        check_shape(name, found, n, block_size)
+        return found
+
+    drawn(1, task.draw, 1, md.generator("one"))  # a thousand too long for a block may fit nowhere
+    train = drawn(N_DRAWN, task.train_batch, 0.0, N_DRAWN, md.generator("train"))
+    val = drawn(N_DRAWN, task.draw, N_DRAWN, md.generator("val"), test=True)
+    check_values(name, *train)
+    check_values(name, *val)
+    n_words = 1 + max(int(part.max()) for part in train + val)
+    facts = dict(task=config.data[0])
+    with mistakes_in(config.data[0], "the task", "has a guess() or shortcut() that failed"):
+        for what, share in zip(("guess", "shortcut"), task.chance(**sizes)):
+            if share is not None:
+                facts[what] = float(share)
+    train, val = (tuple(part.int().numpy() for part in pair) for pair in (train, val))
+    texts = as_text(sizes)
+    return TaskData(train, val, facts=facts, n_words=n_words, sizes=texts, fresh=True,
+                    task=task, task_sizes=sizes, steps=config.steps)  # fmt: skip

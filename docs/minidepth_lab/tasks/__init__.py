@@ -1,0 +1,145 @@
+"""Depth tasks: what one, two and three layers of attention can do. One class in one file each.
+
+    task = TASKS["icqa"]
+    tokens, targets = task.draw(64, torch.Generator())        (64, T) each
+    python train.py --data icqa --n_layers 1 2
+
+A task says what it draws, how often guessing and the best shortcut we know are right, where its
+known solution has to look, its sizes and its settings. A task of one's own is a class in a file of
+its own, whose last line is TASK = TheClass():
+
+    python train.py --data my_task.py --n_layers 1 2
+"""
+
+import collections.abc
+import importlib
+import inspect
+import pathlib
+
+import torch
+import torch.nn.functional as F
+
+import minidepth as md
+
+PRESETS = {
+    "tasks": dict(
+        block_size=128, n_heads=4, d_model=64, d_ff=0, dropout=0.0, init_std=0.1,
+        tie_weights=False, data=("icqa",), steps=500, batch_size=64, lr=2e-3, weight_decay=0.0,
+        eval_every=50, eval_blocks=1000,
+    ),
+}  # fmt: skip
+md.PRESETS.update(PRESETS)
+
+
+class Task:
+    """A task says at least how it is drawn. Its sizes are what draw() has after `test`."""
+
+    settings = {}  # what the preset `tasks` changes for it
+
+    @property
+    def name(self):
+        """That of its file: the task in tasks/khop.py is `khop`."""
+        return type(self).__module__.rpartition(".")[2]
+
+    @property
+    def sizes(self):
+        """{name: default} of all sizes."""
+        known = list(inspect.signature(self.draw).parameters.values())[3:]
+        return {p.name: p.default for p in known if p.kind is not p.KEYWORD_ONLY}
+
+    def draw(self, batch, generator, test=False):
+        """(tokens, targets), each (batch, T) int64; a target of -100 is none. `test` draws from
+        what training never shows, where the task has such a thing."""
+        raise NotImplementedError(f"{self.name} does not say how it is drawn")
+
+    def train_batch(self, done, batch, generator, **sizes):
+        """What training draws when the share `done` of its steps, from 0 to 1, is behind it."""
+        return self.draw(batch, generator, **sizes)
+
+    def ahead(self, loss, done, **sizes):
+        """What `done` is from now on at least, after a step drawn at `done` that had this loss: for
+        a curriculum that goes on as soon as its beginning is learned."""
+        return 0.0
+
+    def guess(self, **sizes):
+        """Accuracy, from 0 to 1, of guessing among all answers; None where unknown."""
+
+    def shortcut(self, **sizes):
+        """Accuracy of the best way known that does not solve the task; None where unknown."""
+
+    def links(self, tokens, targets, **sizes):
+        """Where the known solution has to look: {step: (B, T, T) bool}, query by key."""
+        raise ValueError(f"{self.name} has no steps to look for; its solution is not known")
+
+    def accuracy(self, model, tokens, targets, **sizes):
+        """What a test on tokens and targets (B, T) finds: {"accuracy": share of targets hit}."""
+        right = predicted(model, tokens) == targets
+        return dict(accuracy=right[targets != -100].float().mean().item())
+
+    def chance(self, **sizes):
+        """(guess, shortcut) of these sizes, the others by default."""
+        sizes = self.sizes | sizes
+        return self.guess(**sizes), self.shortcut(**sizes)
+
+
+# ---------- the tasks of this folder ----------
+
+
+class Tasks(collections.abc.Mapping):
+    """{name: the task}: the TASK of each file of this folder, which is read when it is asked for,
+    so that a run on one task does not read the others."""
+
+    def __init__(self):
+        files = pathlib.Path(__file__).parent.glob("[a-z]*.py")
+        self.names = sorted(path.stem for path in files)
+
+    def __getitem__(self, name):
+        if name not in self.names:
+            raise KeyError(name)
+        return importlib.import_module(f"{__name__}.{name}").TASK
+
+    def __contains__(self, name):  # Mapping's own would read the file
+        return name in self.names
+
+    def __iter__(self):
+        return iter(self.names)
+
+    def __len__(self):
+        return len(self.names)
+
+
+TASKS = Tasks()
+
+
+# ---------- parts of tasks ----------
+
+
+@md.in_eval_mode
+def predicted(model, tokens):
+    """The likeliest next token at each place: (B, T) int64."""
+    device = next(model.parameters()).device
+    return torch.cat([model(x.to(device)).argmax(-1).cpu() for x in tokens.split(100)])
+
+
+def distinct(batch, n, k, generator, what):
+    """k different numbers below n in random order, for each of a batch: (batch, k)."""
+    if k > n:
+        raise ValueError(f"a sequence needs {k} different {what}, but there are {n}; see --sizes")
+    return torch.rand(batch, n, generator=generator).topk(k).indices
+
+
+def ask(prompt, answer, query):
+    """prompt (B, T) and a constant last token `query`, at which answer (B,) is the only target: at
+    a token of the prompt itself some short patterns can be read off in one layer."""
+    targets = F.pad(answer[:, None], (prompt.size(1), 0), value=-100)
+    return F.pad(prompt, (0, 1), value=query), targets
+
+
+def equal_before(tokens):
+    """Which earlier keys hold the same token as the query: (B, T, T) bool."""
+    return (tokens[:, :, None] == tokens[:, None]).tril(-1)
+
+
+def answer_before(tokens, targets):
+    """Which earlier keys hold the token that is the query's target: (B, T, T) bool."""
+    return (targets[:, :, None] == tokens[:, None]).tril(-1)

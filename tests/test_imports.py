@@ -1,0 +1,142 @@
+"""Who imports whom, read from the syntax trees: imports within functions count as well."""
+
+import ast
+import graphlib
+import pathlib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+LAB = DOCS / "minidepth_lab"
+
+
+def module_names(folder):
+    """{file: its module's name} of all files of a package."""
+    names = {}
+    for path in folder.rglob("*.py"):
+        name = ".".join(path.relative_to(folder.parent).with_suffix("").parts)
+        names[path] = name.removesuffix(".__init__")
+    return names
+
+
+def imports(path):
+    """[(module, name)] of all that a file imports, anywhere in it: `from a import b` is (a, b),
+    `import a` is (a, None)."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, None) for alias in node.names]
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path} imports by dots, which this file does not follow"
+            found += [(node.module, alias.name) for alias in node.names]
+    return found
+
+
+def graph(folder):
+    """{module of a package: the modules of it that it imports}. `from a import b` imports a.b if
+    that is a module, else a, which defines b."""
+    names = module_names(folder)
+    known = set(names.values())
+    edges = {}
+    for path, name in names.items():
+        meant = set()
+        for module, own in imports(path):
+            inner = f"{module}.{own}"
+            meant.add(inner if inner in known else module)
+        edges[name] = meant & known
+    return edges
+
+
+def check_no_cycle(folder):
+    """AssertionError for a package whose modules import one another in a circle."""
+    try:
+        list(graphlib.TopologicalSorter(graph(folder)).static_order())
+    except graphlib.CycleError as error:
+        pytest.fail(f"imports in a circle: {' → '.join(error.args[1])}")
+
+
+def test_the_laboratory_has_no_import_cycle():
+    edges = graph(LAB)
+    assert len(edges) > 30 and sum(map(len, edges.values())) > 60
+    check_no_cycle(LAB)
+
+
+@pytest.mark.parametrize("back", ["from lab import a", "import lab.a", "from lab.a import x"])
+@pytest.mark.parametrize("inside", [False, True], ids=["at the top", "in a function"])
+def test_a_cycle_is_found(tmp_path, back, inside):
+    """Through a subpackage, and where an import stands in a function."""
+    (tmp_path / "lab" / "part").mkdir(parents=True)
+    files = {
+        "__init__": "",
+        "a": "from lab.part import b\nx = 1\n",
+        "part/__init__": "",
+        "part/b": "from lab import c\n",
+        "c": "y = 2\n",
+    }
+    for name, code in files.items():
+        (tmp_path / "lab" / f"{name}.py").write_text(code)
+    check_no_cycle(tmp_path / "lab")
+    code = f"def f():\n    {back}\n" if inside else f"{back}\n"
+    (tmp_path / "lab" / "c.py").write_text(code)
+    with pytest.raises(pytest.fail.Exception, match="imports in a circle: .*lab.c"):
+        check_no_cycle(tmp_path / "lab")
+
+
+def test_a_package_that_is_asked_for_something_of_its_own_is_imported(tmp_path):
+    """`from lab.part import B` asks the package's own file; `from lab.part import b` does not."""
+    (tmp_path / "lab" / "part").mkdir(parents=True)
+    (tmp_path / "lab" / "__init__.py").write_text("")
+    (tmp_path / "lab" / "part" / "__init__.py").write_text("class B:\n    pass\n")
+    (tmp_path / "lab" / "part" / "b.py").write_text("from lab.part import B\n")
+    (tmp_path / "lab" / "a.py").write_text("from lab.part import b\n")
+    (tmp_path / "lab" / "c.py").write_text("from lab.part import B, b\n")
+    edges = graph(tmp_path / "lab")
+    assert edges["lab.part.b"] == {"lab.part"} and edges["lab.a"] == {"lab.part.b"}
+    assert edges["lab.c"] == {"lab.part", "lab.part.b"}
+
+
+# ---------- one way: tutorials → laboratory and site → minidepth ----------
+
+
+def ours(path):
+    """The first part of each name of this project that a file imports."""
+    top = {each.stem for folder in (ROOT, DOCS, DOCS / "site") for each in folder.glob("*.py")}
+    return {module.partition(".")[0] for module, _ in imports(path)} & (top | {"minidepth_lab"})
+
+
+SITE = {path.stem for folder in (DOCS, DOCS / "site") for path in folder.glob("*.py")}
+
+
+def test_minidepth_imports_nothing_that_is_built_on_it():
+    for path in ROOT.glob("minidepth*.py"):
+        assert not ours(path) & ({"train", "minidepth_lab"} | SITE), path
+
+
+def test_the_laboratory_imports_minidepth_alone():
+    for path in module_names(LAB):
+        assert not ours(path) & ({"train"} | SITE), path
+
+
+def test_tutorials_and_the_site_do_not_import_the_command():
+    for path in [*DOCS.glob("tutorials/*.py"), *DOCS.glob("*.py"), *DOCS.glob("site/*.py")]:
+        assert "train" not in ours(path), path
+
+
+def test_the_command_imports_the_laboratory_only_where_it_is_used():
+    tree = ast.parse((ROOT / "train.py").read_text(encoding="utf-8"))
+    at_the_top = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = {alias.name for node in at_the_top for alias in node.names}
+    names |= {node.module for node in at_the_top if isinstance(node, ast.ImportFrom)}
+    assert not {name for name in names if name.startswith("minidepth_lab")}
+    assert "minidepth_lab" in ours(ROOT / "train.py")
+
+
+def test_names_are_looked_up_in_two_places_alone():
+    """A study or a task is read when it is named, which no syntax tree shows."""
+    by_name = {
+        name
+        for path, name in module_names(LAB).items()
+        if "import_module(" in path.read_text(encoding="utf-8")
+    }
+    assert by_name == {"minidepth_lab.registry", "minidepth_lab.tasks"}
