@@ -50,13 +50,13 @@ def test_compiled_layers_train_and_plain_ones_are_measured(tiny, data, monkeypat
 
     monkeypatch.setattr(torch, "compile", compile)
     monkeypatch.setattr(compiling, "check", lambda t: None)
-    short = dict(dropout=0.4, n_loops=2, grad_accum=2, eval_problems=6)
+    short = dict(dropout=0.4, n_loops=2, grad_accum=2, steps=5, eval_problems=0)
     plain = md.train(*tiny(name="plain", **short), data=data).log
     assert asked == []
     compiled = md.train(*tiny(name="compiled", compile=True, **short), data=data).log
-    # 12 steps of 2 batches through 2 layers, looped twice
-    assert asked == [True] * (12 * 2 * 2 * 2)
-    for key in ("train_loss", "val_loss", "accuracy"):
-        assert [row.get(key) for row in compiled] == [row.get(key) for row in plain]
+    # 5 steps of 2 batches through 2 layers, looped twice
+    assert asked == [True] * (5 * 2 * 2 * 2)
+    for key in ("train_loss", "val_loss"):
+        assert [row[key] for row in compiled] == [row[key] for row in plain]
     without = md.train(*tiny(name="without", **short | dict(dropout=0.0)), data=data).log
     assert without[-1]["train_loss"] != pytest.approx(plain[-1]["train_loss"], abs=1e-4)

@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 import pytest
+import torch
 
 import minidepth as md
 
@@ -51,7 +52,27 @@ def test_a_batch_without_targets_moves_nothing_and_is_logged_as_0(tiny, data):
     """As of long documents of which the assistant says nothing within the block."""
     tokens, targets = data.train
     empty = dataclasses.replace(data, train=(tokens, targets * 0 - 100))
-    run = md.train(*tiny(steps=3, warmup_steps=1, weight_decay=0.0), data=empty)
+    run = md.train(*tiny(steps=3, warmup_steps=1, weight_decay=0.0, eval_problems=0), data=empty)
     assert [row["train_loss"] for row in run.log] == [0.0, 0.0]
     assert run.log[-1]["skipped_steps"] == 0 and math.isfinite(run.log[-1]["val_loss"])
     assert run.log[0]["val_loss"] == run.log[-1]["val_loss"]
+
+
+def test_blocks_without_targets_have_the_loss_0(model):
+    gpt, x = model(), torch.zeros(3, 8, dtype=torch.int64)
+    assert md.mean_loss(gpt, (x, x - 100), 3, 2) == 0
+
+
+def test_a_warm_up_must_end_before_the_steps_that_the_epochs_give(tiny, data):
+    """How many those are, only the data tells: 300 rows, of which 100 make a step."""
+    few = dict(epochs=1, batch_size=100, warmup_steps=3, eval_problems=0, watch_problems=0)
+    with pytest.raises(ValueError, match="warmup_steps 3 leaves none of 3 steps"):
+        md.train(*tiny(**few), data=data)
+    run = md.train(*tiny(**few | dict(warmup_steps=2), name="enough"), data=data)
+    assert run.log[-1]["step"] == 3 and run.log[-1]["epoch"] == 1
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_trained_model_is_given_in_eval_mode(tiny, data, stopped):
+    run = md.train(*tiny(steps=2, warmup_steps=1, eval_problems=0), data=data, stop=lambda: stopped)
+    assert not run.model.training and not run.model.blocks[0].attn.training
