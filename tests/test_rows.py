@@ -62,3 +62,50 @@ def test_accuracy_is_told_by_kind_where_there_are_several_kinds(tiny, jsonl):
         log = last_row(name, alike)
         assert "accuracy" in log and log.get("guess") == (0.5 if name == "one" else None)
         assert not {"accuracy_by_family", "accuracy_by_problem"} & log.keys()
+
+
+@pytest.mark.parametrize("label, known", [
+    (dict(family="mine", steps=1, guess=1.0), True),
+    (dict(family="mine", steps=99, guess=0.01), True),
+    (dict(family="mine", steps=100, guess=0.5), False),
+    (dict(family="mine", steps=0, guess=0.5), False),
+    (dict(family="mine", steps=1, guess=0.0), False),
+    (dict(family="mine", steps=1, guess=1.5), False),
+    (dict(family=" ", steps=1, guess=0.5), False),
+])  # fmt: skip
+def test_a_row_says_what_guessing_finds_if_it_is_a_share(jsonl, label, known):
+    rows = [dict(question=f"say {i}", answer=f"#### {i % 7}", **label) for i in range(20)]
+    data = data_of(jsonl(rows))
+    assert data.facts.get("guess") == (label["guess"] if known else None)
+    assert all(("family" in problem) == known for problem in data.problems)
+
+
+@pytest.mark.parametrize("turn", [
+    dict(content="a word"), dict(role=None, content="a word"), dict(role=3, content="a word"),
+    dict(role="user"), dict(role="user", content=["a word"]), "a word",
+])  # fmt: skip
+def test_a_turn_without_a_role_or_words_makes_a_row_unusable(jsonl, turn):
+    good = [dict(role="user", content="say"), dict(role="assistant", content="so")]
+    rows = [dict(messages=[*good, turn]), *[dict(messages=good)] * 9]
+    data = data_of(jsonl(rows), loss_on="all")
+    assert data.facts["unusable_rows"] == 1
+
+
+def test_of_a_hub_data_set_no_more_rows_are_read_than_asked_for(monkeypatch):
+    """A large one would fill the memory."""
+    rows = [dict(text=f"number {i} of the rows") for i in range(60)]
+
+    class Dataset:
+        def __len__(self):
+            return len(rows)
+
+        def select(self, places):
+            return [rows[i] for i in places]
+
+        def __iter__(self):
+            raise AssertionError("all rows are read")
+
+    monkeypatch.setattr("datasets.load_dataset", lambda *_, **__: Dataset())
+    for most, taken in ((20, 20), (0, 60), (100, 60)):
+        data = data_of("somebody/something", max_rows=most, loss_on="all")
+        assert data.facts["train_rows"] + data.facts["val_rows"] == taken
