@@ -1,0 +1,62 @@
+"""Dropout where it is switched off in one part, and in compiled layers."""
+
+import pytest
+import torch
+
+import minidepth as md
+from minidepth_lab import compiling
+
+
+def test_no_dropout_in_the_feed_forward_part_is_not_that_of_the_rest(model):
+    """0 is a value of its own; only an unset one is as --dropout."""
+    x = torch.randn(2, 9, 32)
+    for ffn_dropout, drops in ((0.0, False), (None, True), (0.5, True)):
+        block = model(dropout=0.5, ffn_dropout=ffn_dropout).train().blocks[0]
+        exact = block.mlp.out(torch.nn.functional.gelu(block.mlp.up(x)))
+        assert torch.equal(block.mlp(x), exact) != drops
+
+
+def test_a_compiled_layer_drops_anew_and_goes_back_as_the_plain_one(model):
+    """Traced and differentiated as for a compiler, which would take minutes. A mask that is traced
+    into the graph would be the same at every step."""
+    block = model(dropout=0.4, n_layers=1).train().blocks[0]
+    compiled = torch.compile(block, backend="aot_eager")
+    x, outputs = torch.randn(2, 9, 32), []
+    for seed in (1, 2, 1):
+        found = []
+        for layer in (block, compiled):
+            block.zero_grad()
+            torch.manual_seed(seed)
+            y = layer(x)
+            y.square().sum().backward()
+            found.append([y.detach(), *(p.grad.clone() for p in block.parameters())])
+        for plain, traced in zip(*found):
+            torch.testing.assert_close(traced, plain, atol=1e-5, rtol=1e-5)
+        outputs.append(found[1][0])
+    assert torch.equal(outputs[0], outputs[2])
+    assert not torch.allclose(outputs[0], outputs[1], atol=0.1)
+
+
+def test_compiled_layers_train_and_plain_ones_are_measured(tiny, data, monkeypatch):
+    """With dropout: the compiled form of a layer is never asked for what has none."""
+    asked = []
+
+    def compile(block, **options):
+        def compiled(*arguments):
+            asked.append(block.training)
+            return block(*arguments)
+
+        return compiled
+
+    monkeypatch.setattr(torch, "compile", compile)
+    monkeypatch.setattr(compiling, "check", lambda t: None)
+    short = dict(dropout=0.4, n_loops=2, grad_accum=2, steps=5, eval_problems=0)
+    plain = md.train(*tiny(name="plain", **short), data=data).log
+    assert asked == []
+    compiled = md.train(*tiny(name="compiled", compile=True, **short), data=data).log
+    # 5 steps of 2 batches through 2 layers, looped twice
+    assert asked == [True] * (5 * 2 * 2 * 2)
+    for key in ("train_loss", "val_loss"):
+        assert [row[key] for row in compiled] == [row[key] for row in plain]
+    without = md.train(*tiny(name="without", **short | dict(dropout=0.0)), data=data).log
+    assert without[-1]["train_loss"] != pytest.approx(plain[-1]["train_loss"], abs=1e-4)

@@ -1,0 +1,94 @@
+"""No setting of the model or its training is ignored: each changes what a short run comes to."""
+
+import pytest
+import torch
+
+import minidepth as md
+
+BASE = dict(
+    n_layers=1, d_model=16, n_heads=2, d_ff=16, block_size=80, dropout=0.1, batch_size=4, steps=4,
+    warmup_steps=1, lr=0.05, grad_accum=1, eval_every=2, eval_blocks=4, eval_problems=0,
+    watch_problems=0, max_rows=300, ring_questions=1, tie_weights=True,
+)  # fmt: skip
+
+# of the same weights by name and shape; where they are others, a run that differs shows nothing
+TRAINING = dict(
+    seed=1, dropout=0.4, ffn_dropout=0.0, n_loops=2, n_heads=4, attn_scale=0.7, init_std=0.05,
+    lr=0.01, lr_floor=0.9, warmup_steps=2, weight_decay=0.9, beta1=0.2, beta2=0.5, grad_clip=0.01,
+    batch_size=2, grad_accum=2, steps=5, precision="bf16",
+)  # fmt: skip
+OTHER_WEIGHTS = dict(
+    n_layers=2, d_model=24, d_ff=0, tie_weights=False, position="rotary", block_size=88,
+    vocab_size=400,
+)  # fmt: skip
+# the training stays as it was, bit for bit
+MEASURING = dict(eval_every=3, eval_blocks=2, eval_problems=3, watch_problems=3, save_every=1)
+COMPUTING = dict(grad_checkpoint=True, device="cpu", name="another")
+
+
+@pytest.fixture(scope="module")
+def trained(data, tmp_path_factory):
+    """Trains with changed settings → (weights, log)."""
+    out, made = str(tmp_path_factory.mktemp("runs")), {}
+
+    def train(**changes):
+        key = str(changes)
+        if key not in made:
+            values = BASE | dict(out_dir=out, name=f"run-{len(made)}") | changes
+            run = md.train(*md.configs("laptop", **values), data=data)
+            made[key] = run.model.state_dict(), run.log
+        return made[key]
+
+    return train
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_the_same_settings_give_the_same_weights(trained):
+    assert same(trained()[0], trained(name="again")[0])
+
+
+@pytest.mark.parametrize("name", TRAINING)
+def test_a_setting_of_the_training_changes_its_weights(trained, name):
+    plain, changed = trained()[0], trained(**{name: TRAINING[name]})[0]
+    assert {key: w.shape for key, w in plain.items()} == {
+        key: w.shape for key, w in changed.items()
+    }
+    assert not same(plain, changed)
+
+
+@pytest.mark.parametrize("name", OTHER_WEIGHTS)
+def test_a_setting_of_the_model_changes_which_weights_it_has(trained, name):
+    plain, changed = trained()[0], trained(**{name: OTHER_WEIGHTS[name]})[0]
+    shapes = [{key: w.shape for key, w in weights.items()} for weights in (plain, changed)]
+    assert shapes[0] != shapes[1]
+
+
+@pytest.mark.parametrize("name", MEASURING | COMPUTING)
+def test_how_a_run_is_measured_and_computed_does_not_change_its_weights(trained, name):
+    changes = MEASURING | COMPUTING
+    assert same(trained()[0], trained(**{name: changes[name]})[0])
+
+
+def test_what_is_measured_is_what_was_asked_for(trained):
+    log = trained()[1]
+    assert [row["step"] for row in log] == [1, 2, 4]
+    assert [row["step"] for row in trained(eval_every=3)[1]] == [1, 3, 4]
+    fewer = trained(eval_blocks=2)[1]
+    assert all(a["val_loss"] != b["val_loss"] for a, b in zip(log, fewer))
+    for name, rows in (("eval_problems", [False, False, True]), ("watch_problems", [True] * 2)):
+        asked = trained(**{name: 3})[1]
+        assert ["accuracy" in row for row in asked][: len(rows)] == rows, name
+
+
+def test_the_spread_of_the_first_weights_is_the_one_that_is_asked_for(model):
+    for std in (0.02, 0.1):
+        torch.manual_seed(0)
+        config = md.ModelConfig(vocab_size=200, block_size=64, n_layers=2, n_heads=4, d_model=64,
+                                d_ff=0, tie_weights=False, init_std=std)  # fmt: skip
+        gpt = md.GPT(config)
+        for weight in (gpt.token_embedding, gpt.position_embedding, gpt.head):
+            assert weight.weight.std().item() == pytest.approx(std, rel=0.05)
+        assert gpt.blocks[0].attn.qkv.weight.std().item() == pytest.approx(std, rel=0.05)

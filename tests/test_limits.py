@@ -1,0 +1,78 @@
+"""At the limits of what works: one word too many, the highest value of a setting, no targets."""
+
+import dataclasses
+import math
+
+import pytest
+import torch
+
+import minidepth as md
+
+
+def test_a_vocabulary_holds_all_words_or_is_refused(tiny, data):
+    words = len(data.tokenizer)
+    settings = dict(steps=1, eval_problems=0, watch_problems=0)
+    enough = md.train(*tiny(vocab_size=words, **settings), data=data)
+    assert enough.model.config.vocab_size == words
+    with pytest.raises(ValueError, match=f"vocab_size {words - 1} is less than the data's {words}"):
+        md.train(*tiny(vocab_size=words - 1, name="less", **settings), data=data)
+
+
+def test_every_setting_takes_its_lowest_and_its_highest_value():
+    """And nothing beyond: refused values are in test_bad_input.py."""
+    tried = 0
+    for kind in (md.ModelConfig, md.TrainConfig):
+        for f in dataclasses.fields(kind):
+            low, high = f.metadata["low"], f.metadata["high"]
+            # sizes of a model depend on one another: heads divide the width
+            if low is None or f.name in ("n_heads", "d_model", "n_layers"):
+                continue
+            for value in (low, high):
+                if f.type is float:
+                    value = float(value)
+                elif f.type is not int:
+                    value = (int(value),)
+                # a warm-up leaves a step, however long the other
+                beside = dict(steps=2**53) if f.name == "warmup_steps" else {}
+                if value == 2**53 and f.name == "warmup_steps":
+                    continue
+                beside |= dict(warmup_steps=0) if f.name == "steps" else {}
+                kind(**{f.name: value}, **beside).validate()
+                tried += 1
+    assert tried > 50
+
+
+@pytest.mark.parametrize("name, value", [("steps", True), ("lr", True), ("n_layers", True)])
+def test_true_is_no_number(name, value):
+    with pytest.raises(ValueError, match=f"{name} True does not work; give a"):
+        md.configs("laptop", **{name: value})
+
+
+def test_a_batch_without_targets_moves_nothing_and_is_logged_as_0(tiny, data):
+    """As of long documents of which the assistant says nothing within the block."""
+    tokens, targets = data.train
+    empty = dataclasses.replace(data, train=(tokens, targets * 0 - 100))
+    run = md.train(*tiny(steps=3, warmup_steps=1, weight_decay=0.0, eval_problems=0), data=empty)
+    assert [row["train_loss"] for row in run.log] == [0.0, 0.0]
+    assert run.log[-1]["skipped_steps"] == 0 and math.isfinite(run.log[-1]["val_loss"])
+    assert run.log[0]["val_loss"] == run.log[-1]["val_loss"]
+
+
+def test_blocks_without_targets_have_the_loss_0(model):
+    gpt, x = model(), torch.zeros(3, 8, dtype=torch.int64)
+    assert md.mean_loss(gpt, (x, x - 100), 3, 2) == 0
+
+
+def test_a_warm_up_must_end_before_the_steps_that_the_epochs_give(tiny, data):
+    """How many those are, only the data tells: 300 rows, of which 100 make a step."""
+    few = dict(epochs=1, batch_size=100, warmup_steps=3, eval_problems=0, watch_problems=0)
+    with pytest.raises(ValueError, match="warmup_steps 3 leaves none of 3 steps"):
+        md.train(*tiny(**few), data=data)
+    run = md.train(*tiny(**few | dict(warmup_steps=2), name="enough"), data=data)
+    assert run.log[-1]["step"] == 3 and run.log[-1]["epoch"] == 1
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_trained_model_is_given_in_eval_mode(tiny, data, stopped):
+    run = md.train(*tiny(steps=2, warmup_steps=1, eval_problems=0), data=data, stop=lambda: stopped)
+    assert not run.model.training and not run.model.blocks[0].attn.training

@@ -1,0 +1,74 @@
+"""log.jsonl: JSON that every reader takes without loss, and speeds of their own interval."""
+
+import json
+import os
+import time
+
+import pandas
+import pytest
+
+import minidepth as md
+
+SILENT = dict(eval_problems=0, watch_problems=0)
+
+
+def lines_of(run_dir):
+    with open(os.path.join(run_dir, "log.jsonl"), encoding="utf-8") as f:
+        return f.read().splitlines()
+
+
+def test_the_speed_is_that_of_the_steps_since_the_row_before(tiny, data, monkeypatch):
+    """By a clock that only training moves: a second a step up to step 5, then half a second."""
+    clock, steps, real = [1000.0], [0], md.GPT.forward
+
+    def forward(self, *arguments, **options):
+        if self.training:
+            steps[0] += 1
+            clock[0] += 1.0 if steps[0] <= 5 else 0.5
+        return real(self, *arguments, **options)
+
+    monkeypatch.setattr(md.GPT, "forward", forward)
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    log = md.train(*tiny(**SILENT), data=data).log
+    tokens = 4 * 80  # of a step, of which one takes a second
+    assert [row["step"] for row in log] == [1, 5, 10, 12]
+    assert [row["tokens_per_second"] for row in log] == [tokens, tokens, 2 * tokens, 2 * tokens]
+
+
+@pytest.mark.xfail(strict=True, reason="json.dumps() writes NaN and Infinity, which are no JSON")
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number_is_null_in_the_log(tiny, data, monkeypatch, value):
+    """A browser's JSON.parse() refuses the whole line otherwise. The gradient stays finite."""
+    steps, real = [0], md.GPT.forward
+
+    def forward(self, *arguments, **options):
+        found = real(self, *arguments, **options)
+        if not self.training:
+            return found
+        steps[0] += 1
+        loss_sum, n = found
+        return (loss_sum + value if steps[0] == 5 else loss_sum), n
+
+    def refuse(word):
+        raise AssertionError(f"{word} is no JSON")
+
+    monkeypatch.setattr(md.GPT, "forward", forward)
+    run = md.train(*tiny(**SILENT), data=data)
+    rows = [json.loads(line, parse_constant=refuse) for line in lines_of(run.dir)]
+    assert [row["step"] for row in rows] == [1, 5, 10, 12]
+    assert rows[1]["train_loss"] is None and rows[0]["train_loss"] > 0
+
+
+@pytest.mark.xfail(strict=True, reason="answers are a run of digits, which pandas takes for one")
+def test_pandas_reads_as_many_answers_as_there_were_problems(finished):
+    table = pandas.read_json(os.path.join(finished, "log.jsonl"), lines=True)
+    answers = table["answers"].tolist()[-1]
+    assert len(answers) == 12  # of the fixture's eval_problems
+    assert sum(str(answer) == "1" for answer in answers) == round(12 * table["accuracy"].iloc[-1])
+
+
+def test_pandas_reads_every_number_of_the_log_as_it_was(finished):
+    table = pandas.read_json(os.path.join(finished, "log.jsonl"), lines=True)
+    rows = [json.loads(line) for line in lines_of(finished)]
+    for name in ("step", "epoch", "lr", "train_loss", "val_loss", "seconds", "tokens_per_second"):
+        assert table[name].tolist() == pytest.approx([row[name] for row in rows], rel=1e-9)

@@ -1,0 +1,42 @@
+"""The learning rate where runs are short, and where the warm-up is a share of the steps."""
+
+import pytest
+import torch
+
+import minidepth as md
+
+
+@pytest.mark.parametrize("steps, share, at", [(12, 0.1, 1), (18, 0.1, 2), (26, 0.05, 1)])
+def test_a_share_of_warm_up_is_rounded_to_the_nearest_step(steps, share, at):
+    t = md.configs("laptop", steps=steps, warmup_steps=share)[1]
+    rates = [md.lr_at(step, t) for step in range(steps)]
+    assert rates.index(max(rates)) == at
+    assert rates[:at] == pytest.approx([t.lr * step / at for step in range(at)])
+
+
+@pytest.mark.parametrize("floor", [0.0, 0.3, 1.0])
+def test_the_rate_falls_to_the_floor_that_is_asked_for(floor):
+    t = md.configs("laptop", steps=60, warmup_steps=4, lr=0.5, lr_floor=floor)[1]
+    assert md.lr_at(4, t) == pytest.approx(0.5)
+    assert md.lr_at(60, t) == pytest.approx(0.5 * floor)
+    middle = md.lr_at(32, t)  # half of the cosine is behind it
+    assert middle == pytest.approx(0.5 * (1 + floor) / 2)
+
+
+@pytest.mark.xfail(strict=True, reason="a warm-up of one step or more takes the only step")
+@pytest.mark.parametrize("warmup", [1, 50])
+def test_a_single_step_trains_whatever_the_warm_up(tiny, data, warmup):
+    settings = tiny(steps=1, warmup_steps=warmup, dropout=0.0, eval_problems=0, watch_problems=0)
+    assert md.lr_at(0, settings[1]) > 0
+    run = md.train(*settings, data=data)
+    assert run.log[-1]["lr"] > 0
+    torch.manual_seed(settings[1].seed)
+    fresh = md.GPT(run.model.config).state_dict()
+    trained = run.model.state_dict()
+    assert not torch.equal(trained["token_embedding.weight"], fresh["token_embedding.weight"])
+
+
+def test_a_single_step_trains_with_the_preset_s_own_warm_up(tiny, data):
+    """It is a share of the steps in so short a run, and none of one step."""
+    m, t = md.configs("laptop", steps=1)
+    assert md.lr_at(0, t) == pytest.approx(t.lr)

@@ -1,0 +1,111 @@
+"""From rows of a file to what is learned and asked: which rows, which turns, which answers."""
+
+import pytest
+
+import minidepth as md
+
+
+def data_of(path, block_size=64, **changes):
+    values = dict(data=(path,), packing="pad", max_rows=0, tokenizer_size=400) | changes
+    return md.load_data(md.configs("laptop", **values)[1], block_size)
+
+
+def test_the_rows_taken_are_the_first_of_the_file(jsonl):
+    """And of these some are held out: a longer file of the same beginning gives the same run."""
+    rows = [dict(text=f"number {i} of the rows") for i in range(60)]
+    data = data_of(jsonl(rows), max_rows=20, val_fraction=0.2, loss_on="all")
+    texts = [data.tokenizer.decode(block) for part in (data.train, data.val) for block in part[0]]
+    assert len(texts) == 20
+    assert all(any(f"number {i} of" in text for text in texts) for i in range(20))
+
+
+def test_nothing_but_the_assistants_words_is_learned(jsonl):
+    """Each turn has a word of its own; the roles are those that chats have."""
+    words = dict(system="apple", user="pear", tool="plum", assistant="fig")
+    row = [dict(role=role, content=f"{word} {word}") for role, word in words.items()]
+    data = data_of(jsonl([dict(messages=row)] * 9), loss_on="assistant")
+    for tokens, targets in zip(*data.train):
+        learned = data.tokenizer.decode([t for t in targets.tolist() if t != -100])
+        assert learned == "fig fig<|im_end|>"
+        assert all(word in data.tokenizer.decode(tokens) for word in words.values())
+
+
+@pytest.mark.parametrize("length, asked", [(1, True), (40, True), (41, False)])
+def test_a_problem_is_asked_if_its_answer_has_at_most_forty_characters(jsonl, length, asked):
+    rows = [dict(question=f"say {i}", answer=f"#### {'x' * length}") for i in range(20)]
+    data = data_of(jsonl(rows), block_size=80)
+    assert [problem["answer"] for problem in data.problems] == ["x" * length] * asked
+
+
+@pytest.mark.parametrize("last", [
+    dict(role="user", content="#### 3"), dict(role="assistant", content="#### 3\n4"),
+    dict(role="assistant", content="####"), dict(role="assistant", content="3"),
+])  # fmt: skip
+def test_a_row_whose_end_is_no_answer_is_learned_but_not_asked(jsonl, last):
+    turns = [dict(role="user", content="say"), dict(role="assistant", content="so"), last]
+    data = data_of(jsonl([dict(messages=turns)] * 9))
+    assert data.problems == [] and data.facts["unusable_rows"] == 0
+
+
+def test_accuracy_is_told_by_kind_where_there_are_several_kinds(tiny, jsonl):
+    rows = [dict(question=f"say {i}", answer=f"#### {i % 7}") for i in range(60)]
+    kinds = [dict(family=family, steps=1, guess=0.5) for family in ("mine", "yours")]
+
+    def last_row(name, rows):
+        own = dict(data=(jsonl(rows),), name=name, max_rows=0, val_fraction=0.3)
+        return md.train(*tiny(steps=1, watch_problems=0, eval_problems=9, **own)).log[-1]
+
+    log = last_row("kinds", [row | kinds[i % 2] for i, row in enumerate(rows)])
+    assert log["accuracy_by_family"].keys() == {"mine", "yours"}
+    assert log["accuracy_by_problem"].keys() == {"mine 1", "yours 1"}
+    for name, alike in (("none", rows), ("one", [row | kinds[0] for row in rows])):
+        log = last_row(name, alike)
+        assert "accuracy" in log and log.get("guess") == (0.5 if name == "one" else None)
+        assert not {"accuracy_by_family", "accuracy_by_problem"} & log.keys()
+
+
+@pytest.mark.parametrize("label, known", [
+    (dict(family="mine", steps=1, guess=1.0), True),
+    (dict(family="mine", steps=99, guess=0.01), True),
+    (dict(family="mine", steps=100, guess=0.5), False),
+    (dict(family="mine", steps=0, guess=0.5), False),
+    (dict(family="mine", steps=1, guess=0.0), False),
+    (dict(family="mine", steps=1, guess=1.5), False),
+    (dict(family=" ", steps=1, guess=0.5), False),
+])  # fmt: skip
+def test_a_row_says_what_guessing_finds_if_it_is_a_share(jsonl, label, known):
+    rows = [dict(question=f"say {i}", answer=f"#### {i % 7}", **label) for i in range(20)]
+    data = data_of(jsonl(rows))
+    assert data.facts.get("guess") == (label["guess"] if known else None)
+    assert all(("family" in problem) == known for problem in data.problems)
+
+
+@pytest.mark.parametrize("turn", [
+    dict(content="a word"), dict(role=None, content="a word"), dict(role=3, content="a word"),
+    dict(role="user"), dict(role="user", content=["a word"]), "a word",
+])  # fmt: skip
+def test_a_turn_without_a_role_or_words_makes_a_row_unusable(jsonl, turn):
+    good = [dict(role="user", content="say"), dict(role="assistant", content="so")]
+    rows = [dict(messages=[*good, turn]), *[dict(messages=good)] * 9]
+    data = data_of(jsonl(rows), loss_on="all")
+    assert data.facts["unusable_rows"] == 1
+
+
+def test_of_a_hub_data_set_no_more_rows_are_read_than_asked_for(monkeypatch):
+    """A large one would fill the memory."""
+    rows = [dict(text=f"number {i} of the rows") for i in range(60)]
+
+    class Dataset:
+        def __len__(self):
+            return len(rows)
+
+        def select(self, places):
+            return [rows[i] for i in places]
+
+        def __iter__(self):
+            raise AssertionError("all rows are read")
+
+    monkeypatch.setattr("datasets.load_dataset", lambda *_, **__: Dataset())
+    for most, taken in ((20, 20), (0, 60), (100, 60)):
+        data = data_of("somebody/something", max_rows=most, loss_on="all")
+        assert data.facts["train_rows"] + data.facts["val_rows"] == taken

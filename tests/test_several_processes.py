@@ -1,0 +1,81 @@
+"""Two processes under torchrun, in one start of it: layers computed twice with dropout, and a stop
+that only one of them is asked for. As a program this file is what each process does."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import minidepth as md
+
+SETTINGS = dict(
+    n_layers=2, n_loops=2, d_model=16, n_heads=2, d_ff=16, dropout=0.3, batch_size=4, grad_accum=2,
+    steps=3, warmup_steps=0, lr=0.05, eval_every=1, eval_blocks=4, max_rows=60, eval_problems=0,
+    watch_problems=0,
+)  # fmt: skip
+
+
+def settings(out, **changes):
+    return md.configs("laptop", **SETTINGS | dict(out_dir=str(out)) | changes)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """The folder in which two processes have done what main() says."""
+    out = tmp_path_factory.mktemp("processes")
+    root = os.path.dirname(os.path.abspath(md.__file__))
+    paths = os.pathsep.join((root, os.path.join(root, "docs")))
+    environment = os.environ | dict(OMP_NUM_THREADS="1", PYTHONPATH=paths)
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"]
+    command += [os.path.abspath(__file__), str(out)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def log_of(folder):
+    with open(folder / "log.jsonl", encoding="utf-8") as f:
+        return [json.loads(line) for line in f]
+
+
+def test_layers_computed_twice_with_dropout_change_nothing_for_two_processes(two):
+    """DistributedDataParallel hooks into the way back, on which the layers are computed again; in
+    looped layers each weight has two gradients."""
+    once, twice = (log_of(two / name) for name in ("once", "twice"))
+    assert [row["step"] for row in once] == [1, 2, 3]
+    for key in ("train_loss", "val_loss"):
+        assert [row[key] for row in once] == pytest.approx([row[key] for row in twice], rel=1e-5)
+    without = log_of(two / "without")  # dropout would tell
+    assert abs(once[-1]["train_loss"] - without[-1]["train_loss"]) > 1e-3
+
+
+def test_a_stop_asked_of_one_process_stops_both_after_the_same_step(two):
+    asked = [json.loads((two / f"asked.{rank}").read_text()) for rank in (0, 1)]
+    assert asked == [2, 2]
+    assert [row["step"] for row in log_of(two / "stopped")] == [1, 2]
+    run = md.train(*settings(two, name="stopped"), resume=True)
+    assert [row["step"] for row in run.log] == [1, 2, 3]
+    whole = log_of(two / "once")
+    assert [row["val_loss"] for row in run.log[:2]] == [row["val_loss"] for row in whole[:2]]
+
+
+def main(out):
+    rank, asked = int(os.environ["RANK"]), []
+
+    def stop():
+        asked.append(1)
+        return rank == 1 and len(asked) == 2
+
+    data = md.load_data(settings(out)[1], settings(out)[0].block_size)
+    md.train(*settings(out, name="once"), data=data)
+    md.train(*settings(out, name="twice", grad_checkpoint=True), data=data)
+    md.train(*settings(out, name="without", dropout=0.0), data=data)
+    md.train(*settings(out, name="stopped"), data=data, stop=stop)
+    with open(os.path.join(out, f"asked.{rank}"), "w", encoding="utf-8") as f:
+        json.dump(len(asked), f)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
