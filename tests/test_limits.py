@@ -11,7 +11,7 @@ import minidepth as md
 
 def test_a_vocabulary_holds_all_words_or_is_refused(tiny, data):
     words = len(data.tokenizer)
-    settings = dict(steps=1, eval_problems=0, watch_problems=0)
+    settings = dict(steps=1, warmup_steps=0, eval_problems=0, watch_problems=0)
     enough = md.train(*tiny(vocab_size=words, **settings), data=data)
     assert enough.model.config.vocab_size == words
     with pytest.raises(ValueError, match=f"vocab_size {words - 1} is less than the data's {words}"):

@@ -80,7 +80,6 @@ def test_a_tokenizer_that_differs_by_a_space_is_not_the_runs(cut, data, tmp_path
     assert md.train(*settings(**place), data=data, resume=True).log[-1]["step"] == 6
 
 
-@pytest.mark.xfail(strict=True, reason="the checksum is over whatever is in the folder tokenizer")
 def test_a_file_that_a_file_manager_leaves_does_no_harm(cut, data, tmp_path):
     folder, settings = cut
     copy, place = copied(folder, tmp_path)

@@ -53,7 +53,9 @@ def test_accuracy_is_told_by_kind_where_there_are_several_kinds(tiny, jsonl):
 
     def last_row(name, rows):
         own = dict(data=(jsonl(rows),), name=name, max_rows=0, val_fraction=0.3)
-        return md.train(*tiny(steps=1, watch_problems=0, eval_problems=9, **own)).log[-1]
+        return md.train(
+            *tiny(steps=1, warmup_steps=0, watch_problems=0, eval_problems=9, **own)
+        ).log[-1]
 
     log = last_row("kinds", [row | kinds[i % 2] for i, row in enumerate(rows)])
     assert log["accuracy_by_family"].keys() == {"mine", "yours"}

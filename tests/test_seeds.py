@@ -158,7 +158,6 @@ class Halves(torch.nn.Module):
         return tuple(torch.cat(parts) for parts in zip(*outputs))
 
 
-@pytest.mark.xfail(strict=True, reason="torch.manual_seed() seeds all GPUs alike")
 def test_the_halves_of_a_batch_on_two_gpus_draw_dropout_of_their_own(tiny, data, monkeypatch):
     settings = tiny(precision="fp32", dropout=0.3, grad_accum=2, **STILL)
     with monkeypatch.context() as patch:
