@@ -299,7 +299,7 @@ def resume(run_dir, changes, dry_run=False):
     if md.processes()[0] == 0:
         print(f"resume {run_dir}")
     processes.check(t, resumed=True)
-    check.memory(m, t)
+    check.enough_memory(m, t)
     if dry_run:
         return print_facts(m, t)
     return run_training(m, t, resume=True)
@@ -354,7 +354,7 @@ def run_command(arguments):
         changes = cells[0][1]
     m, t = configs(preset, changes)
     processes.check(t)
-    check.memory(m, t)
+    check.enough_memory(m, t)
     if a["bench"]:
         from minidepth_lab import bench
 

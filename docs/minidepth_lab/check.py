@@ -12,6 +12,7 @@ import torch
 
 import minidepth as md
 from minidepth_lab import own_code, registry
+from minidepth_lab.memory import step_memory
 from minidepth_lab.sizes import sizes_of
 from minidepth_lab.sources import names_task
 
@@ -229,37 +230,32 @@ def machine_memory(device):
 
 
 def needed(m, t, device):
-    """{what: (bytes that training takes at the least, flags that lower them)}, for one GPU where
-    several share a batch."""
-    shares = md.processes()[1]
-    if device.type == "cuda" and shares == 1:
-        shares = torch.cuda.device_count()
-    half = md.pick_precision(t.precision, device)
-    # what each layer keeps of a token for the way back: two norms' inputs and outputs, queries,
-    # keys and values, what attention gives; and both sides of the feed-forward part's bend
-    width = 6 * m.d_model
-    if m.d_ff:
-        width += 2 * m.d_model + 2 * m.d_ff
-    tokens = t.batch_size * m.block_size
-    size, layers = (2 if half else 4), m.n_layers * m.n_loops
-    kept = tokens // shares * layers * width * size
-    if t.grad_checkpoint:  # of all layers what goes in, and all of the one that is computed again
-        kept = tokens // shares * (layers * 4 * m.d_model + width * size)
-    weights = 16 * md.parameters(m)["total"]
-    if t.fsdp:
-        weights //= md.processes()[1]
+    """{what: (bytes that training takes, flags that lower them)}, for one GPU where several share a
+    batch."""
+    gpus = md.processes()[1]
+    if device.type == "cuda" and gpus == 1:
+        gpus = torch.cuda.device_count()
+    half = bool(md.pick_precision(t.precision, device))
+    parts = step_memory(m, t, half, gpus)
+    activations, logits = parts.pop("activations"), parts.pop("logits")
+    of_weights = sum(parts.values())
+    tokens = 16 * t.batch_size * m.block_size * t.grad_accum
     rows = 500 * t.max_rows if "embedded" in t.data else 0
     return {
-        "weights, gradients and AdamW's moments": (weights, "--n_layers, --d_model, --vocab_size"),
-        "a batch's activations": (kept, "--batch_size, --block_size"),
-        "a batch's tokens": (16 * tokens * t.grad_accum, "--batch_size, --grad_accum"),
+        "weights, gradients and AdamW's moments": (
+            of_weights,
+            "--n_layers, --d_model, --vocab_size",
+        ),
+        "a batch's activations": (activations, "--batch_size, --block_size"),
+        "the loss of a batch": (logits, "--vocab_size, --batch_size, --d_model"),
+        "a batch's tokens": (tokens, "--batch_size, --grad_accum"),
         "the rows": (rows, "--max_rows"),
     }
 
 
-def memory(m, t):
+def enough_memory(m, t):
     """Raise ValueError, in no time and before any is taken, for what needs more memory than the
-    machine has: the estimate is a lower bound, and all that is known to be too much is refused."""
+    machine has, as memory.step_memory() estimates it."""
     device = md.pick_device(t.device)
     there = machine_memory(device)
     parts = needed(m, t, device)

@@ -1,6 +1,7 @@
-"""What fits where: the memory of a training step, part by part, and a table of it for some GPUs.
+"""The memory of a training step, part by part: the one estimate that the command's checks and the
+page on many machines use.
 
-    python -m minidepth_lab.memory
+    python -m minidepth_lab.memory      the tables of that page
 
 A step holds the most at one of two moments. Where the forward pass ends, all is there that the way
 back needs, and the head has just made its part of the gradient. Where the way back ends, all
@@ -33,8 +34,8 @@ MODELS = (
 )
 
 
-def of_a_layer(m, half):
-    """Bytes that a layer keeps of a token for the way back."""
+def layer_activations(m, half=False):
+    """Bytes that a layer keeps of a token for the way back; `half`: under autocast."""
     C, size = m.d_model, 2 if half else 4
     # what goes in, which autocast leaves in float32; the norm's output, q, k, v, attention's output
     kept = 4 * C + size * 5 * C
@@ -45,13 +46,15 @@ def of_a_layer(m, half):
     return kept
 
 
-def peak(m, t, half=False, gpus=1):
-    """{part: bytes} that one of the GPUs, with a process of torchrun each, holds at the peak."""
+def step_memory(m, t, half=False, gpus=1):
+    """{part: bytes} that a training step takes at its peak, on one of the `gpus` that share a
+    batch: weights, AdamW's moments, copies, gradients, activations, logits. A vocabulary whose size
+    is not known yet counts as none."""
     n = md.parameters(m)
     head, layers = m.vocab_size * m.d_model, m.n_layers * m.n_loops
     tokens = t.batch_size * m.block_size // gpus
     shares = gpus if t.fsdp else 1
-    found = {"weights": 4 * n["total"] / shares, "AdamW's moments": 8 * n["total"] / shares}
+    lasting = {"weights": 4 * n["total"] / shares, "AdamW's moments": 8 * n["total"] / shares}
     gradients = 4 * n["total"] / shares
     copies = 0.0
     if t.fsdp and gpus > 1:  # whole where they are computed with: all but the layers, and two
@@ -60,10 +63,10 @@ def peak(m, t, half=False, gpus=1):
         copies += gradients
     if half:  # autocast's, which it keeps to the end of the forward pass, and the head's
         copies += 2 * (n["blocks"] + head)
-    rows = max(64, min(tokens, md.LOGITS_AT_ONCE // m.vocab_size))
+    rows = max(64, min(tokens, md.LOGITS_AT_ONCE // max(1, m.vocab_size)))
     rows = min(rows, md.HALF_ROWS if half else md.CPU_ROWS)
     logits = 2 * 4 * rows * m.vocab_size + 8 * tokens * m.d_model
-    one = tokens * of_a_layer(m, half)
+    one = tokens * layer_activations(m, half)
     inputs = tokens * layers * 4 * m.d_model  # of all layers
     kept = inputs if t.grad_checkpoint else layers * one
     # gradients at the end of the forward pass: the head's, and those of earlier passes of the step
@@ -72,7 +75,7 @@ def peak(m, t, half=False, gpus=1):
         {"gradients": early, "activations": kept, "logits": logits},
         {"gradients": gradients, "activations": one + inputs, "logits": 0.0},
     )
-    return found | {"copies": copies} | max(ends, key=lambda end: sum(end.values()))
+    return lasting | {"copies": copies} | max(ends, key=lambda end: sum(end.values()))
 
 
 def largest_batch(m, t, room, gpus):
@@ -81,7 +84,7 @@ def largest_batch(m, t, room, gpus):
 
     def fits(n):
         config = dataclasses.replace(t, batch_size=n * gpus)
-        return sum(peak(m, config, True, gpus).values()) <= room
+        return sum(step_memory(m, config, True, gpus).values()) <= room
 
     n = 0
     while n < 4096 and fits(max(1, 2 * n)):
@@ -105,9 +108,9 @@ def parts_table():
         m, t = model(dict(changes, batch_size=8))
         twice = dataclasses.replace(t, grad_checkpoint=True)
         n, tokens = md.parameters(m)["total"], t.batch_size * m.block_size
-        one = tokens * of_a_layer(m, True)
+        one = tokens * layer_activations(m, True)
         sizes = [4 * n, 4 * n, 8 * n, m.n_layers * one, tokens * m.n_layers * 4 * m.d_model + one]
-        sizes += [sum(peak(m, config, True).values()) for config in (t, twice)]
+        sizes += [sum(step_memory(m, config, True).values()) for config in (t, twice)]
         cells = [f"{n / 1e6:,.0f} M", *(f"{size / GIB:,.1f}" for size in sizes)]
         yield f"| {name} | {' | '.join(cells)} |"
 

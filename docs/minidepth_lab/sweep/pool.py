@@ -146,7 +146,7 @@ def grid(preset, cells, jobs=1, yes=False, dry_run=False, study=None, given=None
     cells = [Cell(labels, s, *registry.configs(preset, **s)) for labels, s in cells]
     for cell in cells:
         processes.check(cell.t)
-        check.memory(cell.m, cell.t)
+        check.enough_memory(cell.m, cell.t)
         if cell.t.compile:
             compiling.check(cell.t)
     name = cells[0].t.name
