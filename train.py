@@ -310,7 +310,7 @@ def check_machine(m, t, resumed=False):
         raise ValueError(f"{uneven}; give a multiple of {md.processes()[1]}")
     if not has_laboratory():
         return
-    from minidepth_lab import check
+    from minidepth_lab import memory
 
     if t.fsdp:
         from minidepth_lab import fsdp
@@ -320,7 +320,7 @@ def check_machine(m, t, resumed=False):
         from minidepth_lab import compiling
 
         compiling.check(t)
-    check.memory(m, t)
+    memory.check_enough(m, t)
 
 
 def counted(n, word):
@@ -627,7 +627,7 @@ def sample(a, seed):
     md.check_fields(md.TrainConfig(seed=seed))
     model, tokenizer = md.load(run_dir)
     if tokenizer is None:
-        task = f"--sample {run_dir} was trained on a depth task, without text"
+        task = f"--sample {run_dir} was trained on a depth task: it knows no text"
         raise ValueError(f"{task}, or has lost its folder tokenizer; copy it from another run")
     sampling = dict(temperature=temperature, max_new_tokens=most or 256, seed=seed)
     if tokenizer.chat_template:  # trained on conversations

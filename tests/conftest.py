@@ -117,7 +117,7 @@ class Ended:
     def __init__(self, code):
         self.returncode = code
 
-    def poll(self):
+    def wait(self):
         return self.returncode
 
 

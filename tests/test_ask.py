@@ -10,7 +10,7 @@ import torch
 
 import browser
 import minidepth as md
-from minidepth_lab import halved, inspect, results
+from minidepth_lab import export, inspect, results
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -27,7 +27,7 @@ def problems():
 
 
 def test_halving_keeps_what_loads_and_nothing_of_the_machine(finished, tmp_path):
-    halved.halve(finished, tmp_path / "half")
+    export.halve(finished, tmp_path / "half")
     about = json.loads((tmp_path / "half" / "config.json").read_text())
     assert about["train"]["out_dir"] == "runs"
     assert str(tmp_path.parent) not in (tmp_path / "half" / "config.json").read_text()

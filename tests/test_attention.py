@@ -270,7 +270,7 @@ def test_every_source_is_measured(tiny, jsonl):
     """It was the first one alone."""
     own = jsonl([dict(text=f"{i} plain words " * 9) for i in range(200)])
     m, t = tiny(data=("embedded", own), steps=3, warmup_steps=1, packing="pad")
-    data = md.load_data(t, m.block_size)
+    data = registry.data_of(t, m.block_size)
     run = md.train(m, t, data)
     about = inspect.measured(run.dir)
     tokens, targets = (part[:8] for part in data.val)

@@ -12,7 +12,7 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import check, own_code
+from minidepth_lab import own_code
 
 HUGE, ENDLESS = "9" * 30, "9" * 400
 
@@ -780,26 +780,26 @@ def test_the_estimate_is_less_than_what_a_step_keeps(d_ff):
     tokens = torch.randint(300, (4, m.block_size))
     with torch.autograd.graph.saved_tensors_hooks(note, lambda x: x):
         model.hidden(tokens)
-    estimate = check.needed(m, t, torch.device("cpu"))["a batch's activations"][0]
+    estimate = memory.needed(m, t, torch.device("cpu"))["a batch's activations"][0]
     assert 0.5 < estimate / sum(kept.values()) <= 1
 
 
 def test_a_machine_that_does_not_say_its_memory_refuses_nothing(monkeypatch):
     m, t = md.configs("laptop", d_model=10**6)
     with pytest.raises(ValueError, match="needs at least .* GiB of memory"):
-        check.memory(m, t)
-    monkeypatch.setattr(check, "machine_memory", lambda device: None)
-    check.memory(m, t)
+        memory.check_enough(m, t)
+    monkeypatch.setattr(memory, "machine_memory", lambda device: None)
+    memory.check_enough(m, t)
 
 
 def test_a_containers_own_limit_counts(monkeypatch, tmp_path):
     whole = 2**32
-    monkeypatch.setattr(check.os, "sysconf", lambda name: 2**16, raising=False)
+    monkeypatch.setattr(memory.os, "sysconf", lambda name: 2**16, raising=False)
     for text, expected in (("1048576\n", 2**20), (f"{2**80}\n", whole), ("max\n", whole)):
         (tmp_path / "memory.max").write_text(text)
         opened = lambda path, **how: open(tmp_path / os.path.basename(path), **how)  # noqa: E731
-        monkeypatch.setattr(check, "open", opened, raising=False)
-        assert check.machine_memory(torch.device("cpu")) == expected
+        monkeypatch.setattr(memory, "open", opened, raising=False)
+        assert memory.machine_memory(torch.device("cpu")) == expected
 
 
 def test_what_is_odd_is_said_once(data, capsys):

@@ -276,7 +276,7 @@ def test_validation_may_be_packed_otherwise(jsonl):
     packed = md.load_data(t, 32)
     loaded = dataclasses.replace(t, loader="packing", sizes=("val_packing=pad",))
     mixed = registry.data_of(loaded, 32)
-    padded = md.load_data(dataclasses.replace(t, packing="pad"), 32)
+    padded = registry.data_of(dataclasses.replace(t, packing="pad"), 32)
     assert np.array_equal(mixed.train[0], packed.train[0]) and len(mixed.val[0]) == 60
     assert np.array_equal(mixed.val[0], padded.val[0])
     assert not np.array_equal(mixed.val[0], packed.val[0])
@@ -296,7 +296,7 @@ def test_the_losses_of_sources_are_those_of_the_blocks_measured(jsonl):
     data = registry.data_of(
         dataclasses.replace(t, loader="packing", sizes=("val_packing=pad",)), 32
     )
-    padded = md.load_data(dataclasses.replace(t, packing="pad"), 32)
+    padded = registry.data_of(dataclasses.replace(t, packing="pad"), 32)
     for path in paths:
         assert np.array_equal(data.val_by_source[path][0], padded.val_by_source[path][0])
 

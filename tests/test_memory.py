@@ -28,7 +28,7 @@ def steps(twice, **changes):
         ours.model.checkpointed = t.grad_checkpoint
         for _ in range(2):
             ours.step(tokens, tokens)
-        print(bench.peak_bytes(), sum(memory.peak(m, t).values()))
+        print(bench.peak_bytes(), sum(memory.step_memory(m, t).values()))
 
 torch.set_num_threads(1)
 steps([False], n_layers=1, d_model=16, d_ff=32, block_size=8, vocab_size=50, batch_size=1)
@@ -59,10 +59,10 @@ def test_the_estimated_peak_is_what_a_step_takes():
 
 def test_shared_out_weights_take_less_and_copies_more():
     m, t = md.configs("report", d_model=1024, d_ff=4096, n_layers=24, batch_size=8)
-    alone = sum(memory.peak(m, t, True).values())
-    copies = sum(memory.peak(m, t, True, 8).values())
+    alone = sum(memory.step_memory(m, t, True).values())
+    copies = sum(memory.step_memory(m, t, True, 8).values())
     t.fsdp = True
-    shared = memory.peak(m, t, True, 8)
+    shared = memory.step_memory(m, t, True, 8)
     assert sum(shared.values()) < copies < alone + 4 * md.parameters(m)["total"]
     assert shared["weights"] == 4 * md.parameters(m)["total"] / 8
 

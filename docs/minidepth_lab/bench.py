@@ -27,7 +27,7 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
-from minidepth_lab import bounds, compiling, export, registry, sources
+from minidepth_lab import compiling, export, registry, sources
 
 STEPS, WARM = 10, 2  # measured, and before them
 PROMPT, NEW = 32, 256  # tokens
@@ -233,6 +233,55 @@ def taking_turns(m, t, tokens, targets, kinds):
             process.wait()
 
 
+# ---------- what a step and a generated token cannot do without ----------
+
+
+def seconds_of(product, repeats=3):
+    """The least time of a call, after one that warms up."""
+    product()
+    found = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        product()
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        found.append(time.perf_counter() - began)
+    return min(found)
+
+
+def product_seconds(m, parts, device, half):
+    """(seconds, floating-point operations) of the matrix products of a step, one shape at a time.
+    `parts`: of each of its forward passes how many tokens it has, and how many with a loss."""
+    C, layers = m.d_model, m.n_layers * m.n_loops
+    shapes = []  # rows, in, out, how often
+    for rows, learned in parts:
+        shapes += [(rows, C, 3 * C, layers), (rows, C, C, layers)]
+        if m.d_ff:
+            shapes += [(rows, C, m.d_ff, layers), (rows, m.d_ff, C, layers)]
+        at_once = min(learned, md.CPU_ROWS if device.type == "cpu" else md.HALF_ROWS)
+        shapes.append((at_once, C, m.vocab_size, learned / at_once))
+    seconds, operations = 0.0, 0.0
+    for n, inner, outer, times in shapes:
+        options = dict(device=device, dtype=half or torch.float32)
+        x, w = torch.randn(n, inner, **options), torch.randn(outer, inner, **options)
+        y, dx, dw = x @ w.T, torch.empty_like(x), torch.empty_like(w)
+        forward = seconds_of(lambda x=x, w=w, y=y: torch.mm(x, w.T, out=y))
+        back = seconds_of(lambda y=y, w=w, dx=dx: torch.mm(y, w, out=dx))
+        weight = seconds_of(lambda y=y, x=x, dw=dw: torch.mm(y.T, x, out=dw))
+        seconds += times * (forward + back + weight)
+        operations += times * 6 * n * inner * outer
+    return seconds, operations
+
+
+def read_rate(device):
+    """Bytes a second at which a large array is read."""
+    numbers = torch.ones(2**26, device=device)  # 256 MB: more than caches hold
+    return 4 * numbers.numel() / seconds_of(lambda: numbers.sum().item())
+
+
+# ---------- the command ----------
+
+
 def show(name, facts):
     """The lines of one model."""
     seconds, parts = facts["seconds"], facts["parts"]
@@ -270,12 +319,12 @@ def bench(m, t, against=None):
     for name, facts in zip(("minidepth", against), found):
         show(name, facts)
     middle = [statistics.median(facts["seconds"]) for facts in found]
-    seconds, operations = bounds.product_seconds(m, found[0]["shapes"], device, half)
+    seconds, operations = product_seconds(m, found[0]["shapes"], device, half)
     print(
         f"matrix products of a step by themselves {seconds * 1e3:.1f} ms, "
         f"{seconds / middle[0]:.0%} of it, at {operations / seconds / 1e9:,.0f} GFLOP/s"
     )
-    rate, read = bounds.read_rate(device), found[0]["read"]
+    rate, read = read_rate(device), found[0]["read"]
     print(
         f"reading the weights once per token, {read / 2**20:,.2f} MiB at {rate / 1e9:.1f} GB/s: at "
         f"most {rate / read:,.1f} tokens per second for one sequence"

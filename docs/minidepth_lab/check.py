@@ -5,8 +5,6 @@ import contextlib
 import os
 import sys
 
-import torch
-
 import minidepth as md
 from minidepth_lab import own_code, registry, text
 from minidepth_lab.sizes import sizes_of
@@ -126,73 +124,6 @@ def grid_data(cells):
             md.complete_configs(cell.m, cell.t, registry.data_of(cell.t, cell.m.block_size))
         elif cell.t.sizes:
             md.load_data(cell.t)  # says that text takes none
-
-
-# ---------- memory ----------
-
-
-def machine_memory(device):
-    """Bytes of memory that a device has, or None where nobody says."""
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[1]
-    found = []
-    try:
-        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as f:  # a container's own limit
-            found.append(int(f.read()))
-    except (AttributeError, OSError, ValueError):  # Windows has no sysconf, others no such file
-        pass
-    return min(found, default=None)
-
-
-def needed(m, t, device):
-    """{what: (bytes that training takes at the least, flags that lower them)}, for one GPU where
-    several share a batch."""
-    shares = md.processes()[1]
-    if device.type == "cuda" and shares == 1:
-        shares = torch.cuda.device_count()
-    half = md.pick_precision(t.precision, device)
-    # what each layer keeps of a token for the way back: two norms' inputs and outputs, queries,
-    # keys and values, what attention gives; and both sides of the feed-forward part's bend
-    width = 6 * m.d_model
-    if m.d_ff:
-        width += 2 * m.d_model + 2 * m.d_ff
-    tokens = t.batch_size * m.block_size
-    size, layers = (2 if half else 4), m.n_layers * m.n_loops
-    kept = tokens // shares * layers * width * size
-    if t.grad_checkpoint:  # of all layers what goes in, and all of the one that is computed again
-        kept = tokens // shares * (layers * 4 * m.d_model + width * size)
-    weights = 16 * md.parameters(m)["total"]
-    if t.fsdp:
-        weights //= md.processes()[1]
-    rows = 500 * t.max_rows if "embedded" in t.data else 0
-    return {
-        "weights, gradients and AdamW's moments": (weights, "--n_layers, --d_model, --vocab_size"),
-        "a batch's activations": (kept, "--batch_size, --block_size"),
-        "a batch's tokens": (16 * tokens * t.grad_accum, "--batch_size, --grad_accum"),
-        "the rows": (rows, "--max_rows"),
-    }
-
-
-def memory(m, t):
-    """Raise ValueError, in no time and before any is taken, for what needs more memory than the
-    machine has: the estimate is a lower bound, and all that is known to be too much is refused."""
-    device = md.pick_device(t.device)
-    there = machine_memory(device)
-    parts = needed(m, t, device)
-    total = sum(size for size, _ in parts.values())
-    if there is None or total <= there:
-        return
-    what = max(parts, key=lambda name: parts[name][0])
-    size, lower = parts[what]
-    raise ValueError(
-        f"training needs at least {gib(total)} of memory, {gib(size)} for {what}; "
-        f"{device.type} has {gib(there)}; lower {lower}"
-    )
-
-
-def gib(size):
-    return f"{size / 2**30:,.1f} GiB"
 
 
 # ---------- after training ----------

@@ -1,13 +1,26 @@
-"""Out to `transformers`: python train.py --export_hf RUN_DIR OUT_DIR
+"""A trained run, for others.
 
-The folder loads with AutoModelForCausalLM.from_pretrained(OUT_DIR), without code of ours.
+    python train.py --export_hf RUN_DIR OUT_DIR
+
+writes it as GPT-2: the folder loads with AutoModelForCausalLM.from_pretrained(OUT_DIR), without
+code of ours.
+
+    python -m minidepth_lab.export runs/laptop_n_layers-12_seed-0 docs/results/ask/12-layers
+
+writes it small enough for a page, its weights in half precision, as a folder of a run.
 """
 
+import json
 import os
+import pathlib
+import shutil
+import sys
 
 import torch
 
 import minidepth as md
+
+# ---------- to transformers ----------
 
 NAMES = {  # parts of our weights' names, and what GPT-2 calls them
     "token_embedding": "wte",
@@ -92,3 +105,35 @@ def export_hf(run_dir, out_dir):
     gpt2.save_pretrained(out_dir)
     if tokenizer is not None:  # a depth task has none
         tokenizer.save_pretrained(out_dir)
+
+
+# ---------- small enough for a page ----------
+
+
+def halve(run_dir, out_dir):
+    """Write the run folder `run_dir` to `out_dir`, its weights in half precision, so that
+    minidepth.load() and a web page read the same files. What a resume needs is left out."""
+    from safetensors.torch import save
+
+    run_dir, out_dir = pathlib.Path(run_dir), pathlib.Path(out_dir)
+    model, _ = md.load(run_dir)
+    config, train = md.read_config(run_dir)
+    about = json.loads((run_dir / "config.json").read_text(encoding="utf-8"))
+    # nothing of the machine that trained it; settings() leaves both out of the checksum
+    about["train"] |= dict(out_dir=md.TrainConfig.out_dir)
+    weights = {name: weight.to(torch.float16) for name, weight in model.state_dict().items()}
+    if not md.all_finite(weights):
+        raise ValueError(f"{run_dir} has weights that half precision, up to 65,504, cannot hold")
+    shutil.copytree(run_dir / "tokenizer", out_dir / "tokenizer", dirs_exist_ok=True)
+    checks = dict(
+        crc32=md.checksum(weights, md.settings(config, train)),
+        tokenizer=md.folder_checksum(out_dir / "tokenizer"),
+    )
+    md.write_file(out_dir / "model.safetensors", lambda f: f.write(save(weights, checks)))
+    text = json.dumps(about, indent=1) + "\n"
+    md.write_file(out_dir / "config.json", lambda f: f.write(text.encode()))
+    shutil.copy(run_dir / "log.jsonl", out_dir)
+
+
+if __name__ == "__main__":
+    halve(*sys.argv[1:])

@@ -1,6 +1,7 @@
-"""What fits where: the memory of a training step, part by part, and a table of it for some GPUs.
+"""The memory of a training step, part by part: the one estimate that the command's checks and the
+page on many machines use.
 
-    python -m minidepth_lab.memory
+    python -m minidepth_lab.memory      the tables of that page
 
 A step holds the most at one of two moments. Where the forward pass ends, all is there that the way
 back needs, and the head has just made its part of the gradient. Where the way back ends, all
@@ -9,6 +10,9 @@ takes on the CPU.
 """
 
 import dataclasses
+import os
+
+import torch
 
 import minidepth as md
 
@@ -33,8 +37,8 @@ MODELS = (
 )
 
 
-def of_a_layer(m, half):
-    """Bytes that a layer keeps of a token for the way back."""
+def layer_activations(m, half=False):
+    """Bytes that a layer keeps of a token for the way back; `half`: under autocast."""
     C, size = m.d_model, 2 if half else 4
     # what goes in, which autocast leaves in float32; the norm's output, q, k, v, attention's output
     kept = 4 * C + size * 5 * C
@@ -45,13 +49,15 @@ def of_a_layer(m, half):
     return kept
 
 
-def peak(m, t, half=False, gpus=1):
-    """{part: bytes} that one of the GPUs, with a process of torchrun each, holds at the peak."""
+def step_memory(m, t, half=False, gpus=1):
+    """{part: bytes} that a training step takes at its peak, on one of the `gpus` that share a
+    batch: weights, AdamW's moments, copies, gradients, activations, logits. A vocabulary whose size
+    is not known yet counts as none."""
     n = md.parameters(m)
     head, layers = m.vocab_size * m.d_model, m.n_layers * m.n_loops
     tokens = t.batch_size * m.block_size // gpus
     shares = gpus if t.fsdp else 1
-    found = {"weights": 4 * n["total"] / shares, "AdamW's moments": 8 * n["total"] / shares}
+    lasting = {"weights": 4 * n["total"] / shares, "AdamW's moments": 8 * n["total"] / shares}
     gradients = 4 * n["total"] / shares
     copies = 0.0
     if t.fsdp and gpus > 1:  # whole where they are computed with: all but the layers, and two
@@ -60,10 +66,10 @@ def peak(m, t, half=False, gpus=1):
         copies += gradients
     if half:  # autocast's, which it keeps to the end of the forward pass, and the head's
         copies += 2 * (n["blocks"] + head)
-    rows = max(64, min(tokens, md.LOGITS_AT_ONCE // m.vocab_size))
+    rows = max(64, min(tokens, md.LOGITS_AT_ONCE // max(1, m.vocab_size)))
     rows = min(rows, md.HALF_ROWS if half else md.CPU_ROWS)
     logits = 2 * 4 * rows * m.vocab_size + 8 * tokens * m.d_model
-    one = tokens * of_a_layer(m, half)
+    one = tokens * layer_activations(m, half)
     inputs = tokens * layers * 4 * m.d_model  # of all layers
     kept = inputs if t.grad_checkpoint else layers * one
     # gradients at the end of the forward pass: the head's, and those of earlier passes of the step
@@ -72,7 +78,7 @@ def peak(m, t, half=False, gpus=1):
         {"gradients": early, "activations": kept, "logits": logits},
         {"gradients": gradients, "activations": one + inputs, "logits": 0.0},
     )
-    return found | {"copies": copies} | max(ends, key=lambda end: sum(end.values()))
+    return lasting | {"copies": copies} | max(ends, key=lambda end: sum(end.values()))
 
 
 def largest_batch(m, t, room, gpus):
@@ -81,7 +87,7 @@ def largest_batch(m, t, room, gpus):
 
     def fits(n):
         config = dataclasses.replace(t, batch_size=n * gpus)
-        return sum(peak(m, config, True, gpus).values()) <= room
+        return sum(step_memory(m, config, True, gpus).values()) <= room
 
     n = 0
     while n < 4096 and fits(max(1, 2 * n)):
@@ -105,9 +111,9 @@ def parts_table():
         m, t = model(dict(changes, batch_size=8))
         twice = dataclasses.replace(t, grad_checkpoint=True)
         n, tokens = md.parameters(m)["total"], t.batch_size * m.block_size
-        one = tokens * of_a_layer(m, True)
+        one = tokens * layer_activations(m, True)
         sizes = [4 * n, 4 * n, 8 * n, m.n_layers * one, tokens * m.n_layers * 4 * m.d_model + one]
-        sizes += [sum(peak(m, config, True).values()) for config in (t, twice)]
+        sizes += [sum(step_memory(m, config, True).values()) for config in (t, twice)]
         cells = [f"{n / 1e6:,.0f} M", *(f"{size / GIB:,.1f}" for size in sizes)]
         yield f"| {name} | {' | '.join(cells)} |"
 
@@ -132,6 +138,68 @@ def show():
     """Print both tables, as the page has them."""
     for table in (parts_table, batch_table):
         print("\n".join(table()), end="\n\n")
+
+
+# ---------- whether this machine has it ----------
+
+
+def machine_memory(device):
+    """Bytes of memory that a device has, or None where nobody says."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[1]
+    limits = []
+    try:
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as f:  # a container's own limit
+            limits.append(int(f.read()))
+    except (AttributeError, OSError, ValueError):  # Windows has no sysconf, others no such file
+        pass
+    return min(limits, default=None)
+
+
+def needed(m, t, device):
+    """{what: (bytes that training takes, flags that lower them)}, for one GPU where several share a
+    batch."""
+    gpus = md.processes()[1]
+    if device.type == "cuda" and gpus == 1:
+        gpus = torch.cuda.device_count()
+    half = bool(md.pick_precision(t.precision, device))
+    parts = step_memory(m, t, half, gpus)
+    activations, logits = parts.pop("activations"), parts.pop("logits")
+    of_weights = sum(parts.values())
+    tokens = 16 * t.batch_size * m.block_size * t.grad_accum
+    rows = 500 * t.max_rows if "embedded" in t.data else 0
+    return {
+        "weights, gradients and AdamW's moments": (
+            of_weights,
+            "--n_layers, --d_model, --vocab_size",
+        ),
+        "a batch's activations": (activations, "--batch_size, --block_size"),
+        "the loss of a batch": (logits, "--vocab_size, --batch_size, --d_model"),
+        "a batch's tokens": (tokens, "--batch_size, --grad_accum"),
+        "the rows": (rows, "--max_rows"),
+    }
+
+
+def check_enough(m, t):
+    """Raise ValueError, in no time and before any is taken, for what needs more memory than the
+    machine has, as step_memory() estimates it."""
+    device = md.pick_device(t.device)
+    there = machine_memory(device)
+    parts = needed(m, t, device)
+    total = sum(size for size, _ in parts.values())
+    if there is None or total <= there:
+        return
+    largest = max(parts, key=lambda name: parts[name][0])
+    size, lower = parts[largest]
+    raise ValueError(
+        f"training needs at least {gib(total)} of memory, {gib(size)} for {largest}; "
+        f"{device.type} has {gib(there)}; lower {lower}"
+    )
+
+
+def gib(size):
+    return f"{size / 2**30:,.1f} GiB"
 
 
 if __name__ == "__main__":

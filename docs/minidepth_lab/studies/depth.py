@@ -16,7 +16,7 @@ import dataclasses
 import math
 
 import minidepth as md
-from minidepth_lab import check, registry
+from minidepth_lab import memory, registry
 
 PRESETS = {
     # the laptop preset as it was when the stored runs of this study were made: its twelve layers,
@@ -74,7 +74,7 @@ def matched_width(preset, settings, n_layers, part="total"):
     # weights that no memory holds, however small a batch, are told before the data is read
     least = dataclasses.replace(m, block_size=1, **as_many)
     try:
-        check.memory(least, dataclasses.replace(t, batch_size=1, grad_accum=1))
+        memory.check_enough(least, dataclasses.replace(t, batch_size=1, grad_accum=1))
     except ValueError as error:
         raise ValueError(f"as many parameters as {n_layers} layers have: {error}") from None
     m = words_known(m, t)

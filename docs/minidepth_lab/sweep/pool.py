@@ -10,15 +10,18 @@ others begin, and the exit code is 128 and the signal's number, 130 after Ctrl-C
 SIGTERM kills them.
 """
 
+import concurrent.futures
 import os
 import pathlib
+import queue
 import sys
-import time
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
 import minidepth as md
-from minidepth_lab import check, compiling, fsdp, registry
+from minidepth_lab import check, compiling, fsdp, memory, registry
 from minidepth_lab.sweep.cell import (
     POSIX,
     Cell,
@@ -66,46 +69,65 @@ def slots(jobs, device):
 
 def train_all(cells, free, start):
     """Train the cells, one in each slot of `free` at a time, in the process that start(cell, slot)
-    gives → [(cell, why)] that failed, and the number of the signal that stopped all, or None."""
+    gives → [(cell, why)] that failed, and the number of the signal that stopped all, or None.
+
+    A thread for each slot starts a run and waits for it. The main thread, which alone is told of
+    signals, prints what has ended and hands signals on.
+    """
     from tqdm import tqdm
 
-    waiting, running, failed, handed_on = list(cells), {}, [], 0
-    free, used = list(free), {}  # used: the slot of each process
+    slots_left = queue.SimpleQueue()
+    for slot in free:
+        slots_left.put(slot)
+    under_way, lock = [], threading.Lock()  # no run may begin while the others are told to stop
+    stopped, failed, n_ended, handed_on = threading.Event(), [], 0, 0
+
+    def train(cell):
+        """(whether it is finished, what to print of it), or None if it has not begun."""
+        slot = slots_left.get()
+        try:
+            with lock:
+                if stopped.is_set() or noted:
+                    return None
+                child = start(cell, slot)
+                under_way.append(child)
+            code = child.wait()
+            with lock:
+                under_way.remove(child)
+            return cell.outcome(code)
+        except (OSError, ValueError) as error:
+            return False, str(error)
+        except BaseException:  # a fault of ours: nothing more begins
+            stopped.set()
+            raise
+        finally:
+            slots_left.put(slot)
+
     cost = sum(cell.cost for cell in cells)
     bar = tqdm(total=cost, disable=None, unit_scale=True, unit="layer")
-
-    def ended(cell, good, line):
-        if not good:
-            failed.append((cell, line))
-        number = len(cells) - len(waiting) - len(running)
-        bar.write(f"[{number}/{len(cells)}] {cell}: {line}")
-        bar.update(cell.cost)
-
-    with md.noted_signals() as noted, bar:
+    with md.noted_signals() as noted, bar, ThreadPoolExecutor(len(free)) as threads:
+        waiting = {threads.submit(train, cell): cell for cell in cells}
         try:
-            while running or (waiting and not noted):
-                while waiting and free and not noted:
-                    cell = waiting.pop(0)
-                    try:
-                        child = start(cell, free[0])
-                    except (OSError, ValueError) as error:
-                        ended(cell, False, str(error))
-                        continue
-                    running[child], used[child] = cell, free.pop(0)
+            while waiting:
+                ended, _ = concurrent.futures.wait(waiting, PAUSE, "FIRST_COMPLETED")
                 if len(noted) > handed_on:
                     handed_on = len(noted)
-                    hand_on(running, handed_on)
-                time.sleep(PAUSE)
-                for child in [child for child in running if child.poll() is not None]:
-                    cell = running.pop(child)
-                    free.append(used.pop(child))
-                    good, line = cell.outcome(child.returncode)
-                    if good or not noted:  # one that was stopped has not failed
-                        ended(cell, good, line)
+                    with lock:
+                        hand_on(under_way, handed_on)
+                for future in ended:
+                    cell, outcome = waiting.pop(future), future.result()
+                    if outcome is None or (noted and not outcome[0]):
+                        continue  # one that was stopped has not failed
+                    good, line = outcome
+                    if not good:
+                        failed.append((cell, line))
+                    n_ended += 1
+                    bar.write(f"[{n_ended}/{len(cells)}] {cell}: {line}")
+                    bar.update(cell.cost)
         finally:  # whatever went wrong here, nothing trains on unseen
-            hand_on(running, 1)
-            for child in running:
-                child.wait()
+            stopped.set()
+            with lock:
+                hand_on(under_way, 1)
     return failed, noted[0] if noted else None
 
 
@@ -124,7 +146,7 @@ def grid(preset, cells, jobs=1, yes=False, dry_run=False, study=None, given=None
     for cell in cells:
         if cell.t.fsdp:
             fsdp.check(cell.t)
-        check.memory(cell.m, cell.t)
+        memory.check_enough(cell.m, cell.t)
         if cell.t.compile:
             compiling.check(cell.t)
     name = cells[0].t.name
