@@ -14,7 +14,7 @@ from torch.nn.functional import gelu, layer_norm
 
 import minidepth as md
 import train
-from minidepth_lab import figures, inspect
+from minidepth_lab import figures, inspect, registry
 
 HEADS = (4, 2, 8)
 

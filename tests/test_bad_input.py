@@ -12,7 +12,7 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import own_code
+from minidepth_lab import memory, own_code
 
 HUGE, ENDLESS = "9" * 30, "9" * 400
 

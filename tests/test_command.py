@@ -338,7 +338,7 @@ def test_the_main_job_alone_reads_nothing_of_the_laboratory_but_its_estimate_of_
     code = "import sys, train; train.main(['--dry_run', '--max_rows', '300']); print(sorted("
     code += "m for m in sys.modules if m.startswith('minidepth_lab')))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    parts = "check find text"
+    parts = "memory"
     read = ["minidepth_lab", *(f"minidepth_lab.{part}" for part in parts.split())]
     assert done.stdout.splitlines()[-1] == str(read), done.stdout + done.stderr
 
