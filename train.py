@@ -350,7 +350,7 @@ def run_command(arguments):
 
         cells, study = plan.planned(a, preset, axes)
         if study or len(cells) > 1:
-            return plan.train_all(a, preset, axes, cells, study)
+            return plan.train_planned(a, preset, axes, cells, study)
         changes = cells[0][1]
     m, t = configs(preset, changes)
     processes.check(t)
@@ -358,7 +358,7 @@ def run_command(arguments):
     if a["bench"]:
         from minidepth_lab import bench
 
-        return bench.bench(m, t, a["against"])
+        return bench.show_bench(m, t, a["against"])
     from minidepth_lab.sweep.cell import run_name
 
     t.name = t.name or run_name(preset, changes)
