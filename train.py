@@ -710,7 +710,7 @@ def run_command(arguments):
 
         cells, study = plan.planned(a, preset, axes)
         if study or len(cells) > 1:
-            return plan.train_all(a, preset, axes, cells, study)
+            return plan.train_planned(a, preset, axes, cells, study)
         changes = cells[0][1]
     m, t = configs(preset, changes)
     check_machine(m, t)
@@ -718,7 +718,7 @@ def run_command(arguments):
         registry()
         from minidepth_lab import bench
 
-        return bench.bench(m, t, a["against"])
+        return bench.show_bench(m, t, a["against"])
     t.name = t.name or md.run_name(preset, changes)
     if a["dry_run"]:
         return try_out(m, t)

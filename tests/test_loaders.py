@@ -561,7 +561,7 @@ def test_losses_are_drawn_for_each_run_on_both_texts():
         dict(step=1, train_loss_eval=3.0, val_loss=4.0),
         dict(step=9, train_loss_eval=1.0, val_loss=2.0),
     ]
-    reread.draw_losses(axes, "12 layers", [dict(log=log)] * 2)
+    reread.draw_both_losses(axes, "12 layers", [dict(log=log)] * 2)
     drawn = [(line.get_linestyle(), list(line.get_ydata())) for line in axes.get_lines()]
     assert drawn == [(":", [3.0, 1.0]), ("-", [4.0, 2.0])] * 2
     names = {text.get_text(): text.xy for text in axes.texts}

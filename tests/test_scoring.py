@@ -45,14 +45,16 @@ def test_every_shape_is_read(shape):
     assert score.choices_of(columns | row) == expected  # as columnar files mix them
     context, choices, answer = expected
     assert md.turns_of(row) == []  # the main job knows no such rows; a study makes texts of them
-    assert score.as_text(row) == {"text": f"{context} {choices[answer]}"}
-    assert md.turns_of(score.as_text(columns | row)) == [("text", f"{context} {choices[answer]}")]
+    assert score.as_training_text(row) == {"text": f"{context} {choices[answer]}"}
+    assert md.turns_of(score.as_training_text(columns | row)) == [
+        ("text", f"{context} {choices[answer]}")
+    ]
 
 
 def test_what_is_not_asked_of_a_text_stays_as_it_is():
     rows = [*score.embedded_choices(3), dict(text="a"), dict(question="a", answer="b"), "a", None]
     for row in rows:
-        assert score.as_text(row) is row
+        assert score.as_training_text(row) is row
 
 
 @pytest.mark.parametrize(

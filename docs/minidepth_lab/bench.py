@@ -165,8 +165,9 @@ def first_batch(m, t):
 
 
 def worker(m, t, tokens, targets, kind, turns):
-    """Measure one model on a batch's tokens and targets → the facts of show(). `turns` is asked
-    before every step: it waits until it is this model's turn, and is told when the turn is over."""
+    """Measure one model on a batch's tokens and targets → the facts that print_model() prints.
+    `turns` is asked before every step: it waits until it is this model's turn, and is told when the
+    turn is over."""
     device = md.pick_device(t.device)
     if kind == "gpt2":
         import transformers  # noqa: F401  its own memory is no part of the model's
@@ -192,7 +193,7 @@ def worker(m, t, tokens, targets, kind, turns):
 
 
 @contextlib.contextmanager
-def asked():
+def told_turn():
     """A turn of a process that is told over its standard input, a line a turn."""
     sys.stdin.readline()
     yield
@@ -204,7 +205,7 @@ def child():
     m, t, tokens, targets, kind = json.loads(sys.stdin.readline())
     configs = md.ModelConfig(**m), md.TrainConfig(**t)
     tokens, targets = torch.tensor(tokens), torch.tensor(targets)
-    print(json.dumps(worker(*configs, tokens, targets, kind, asked)))
+    print(json.dumps(worker(*configs, tokens, targets, kind, told_turn)))
 
 
 def taking_turns(m, t, tokens, targets, kinds):
@@ -282,7 +283,7 @@ def read_rate(device):
 # ---------- the command ----------
 
 
-def show(name, facts):
+def print_model(name, facts):
     """The lines of one model."""
     seconds, parts = facts["seconds"], facts["parts"]
     middle = statistics.median(seconds)
@@ -299,7 +300,7 @@ def show(name, facts):
         print(f"  generation, batch {batch}: {made} new tokens, {speed:,.1f} tokens per second")
 
 
-def bench(m, t, against=None):
+def show_bench(m, t, against=None):
     """Measure and print; ValueError for what cannot be compared."""
     if against not in (None, "gpt2"):
         raise ValueError(f"--against {against!r} is unknown; give gpt2")
@@ -317,7 +318,7 @@ def bench(m, t, against=None):
     else:
         found = [worker(m, t, tokens, targets, "ours", contextlib.nullcontext)]
     for name, facts in zip(("minidepth", against), found):
-        show(name, facts)
+        print_model(name, facts)
     middle = [statistics.median(facts["seconds"]) for facts in found]
     seconds, operations = product_seconds(m, found[0]["shapes"], device, half)
     print(

@@ -353,7 +353,7 @@ def first_test(data):
     return (token_ids(part[:1]) for part in data.val)
 
 
-def asked(targets):
+def target_places(targets):
     """The places of a sequence (1, T) that have a target."""
     return (targets[0] != -100).nonzero().flatten().tolist()
 
@@ -371,15 +371,15 @@ def snapshot(model, data):
     maps = attention_maps(model, tokens)
     shares = model(tokens).softmax(-1)[0]  # (T, V)
     said = []
-    for place in asked(targets):
+    for place in target_places(targets):
         share, word = shares[place].max(0)
         right = shares[place, targets[0, place]]
         (name,) = names([word.item()], data.task_sizes["symbols"])
         said.append([name, round(share.item(), 3), round(right.item(), 3)])
-    return dict(maps=[[as_text(head) for head in layer[0]] for layer in maps], said=said)
+    return dict(maps=[[as_digits(head) for head in layer[0]] for layer in maps], said=said)
 
 
-def as_text(weights):
+def as_digits(weights):
     """Weights (T, T) up to their diagonal, two digits for each, in percent, 99 at most."""
     kept = weights[torch.ones_like(weights).tril().bool()]
     return "".join(f"{min(99, round(100 * w)):02}" for w in kept.tolist())
@@ -390,7 +390,7 @@ def story(runs, until=300):
     model made of it at each of its evaluations until this step, and at the last."""
     data = runs[0].data
     tokens, targets = first_test(data)
-    symbols, places = data.task_sizes["symbols"], asked(targets)
+    symbols, places = data.task_sizes["symbols"], target_places(targets)
     right = names(targets[0, places].tolist(), symbols)
     models = []
     for run in runs:

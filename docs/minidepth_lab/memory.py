@@ -134,7 +134,7 @@ def batch_table():
         yield f"| {name} | {' | '.join(cells)} |"
 
 
-def show():
+def print_tables():
     """Print both tables, as the page has them."""
     for table in (parts_table, batch_table):
         print("\n".join(table()), end="\n\n")
@@ -203,4 +203,4 @@ def gib(size):
 
 
 if __name__ == "__main__":
-    show()
+    print_tables()

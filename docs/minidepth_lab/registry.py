@@ -30,7 +30,7 @@ from minidepth_lab.tasks import TASKS, Task
 # ---------- studies ----------
 
 
-def studies():
+def study_names():
     """The names of all studies, whatever they hold."""
     folder = pathlib.Path(__file__).parent / "studies"
     return sorted(path.stem for path in folder.glob("[a-z]*.py"))
@@ -46,14 +46,14 @@ def study(name, kind="study"):
     the command line does not name. `kind` is what it is named as: study or loader."""
     if name.endswith(".py"):
         return own_file(name, kind)
-    if name not in studies():
+    if name not in study_names():
         raise ValueError(f"{kind} {name!r} is unknown; choose from {', '.join(offering(kind))}")
     return read_study(name)
 
 
 def offering(kind):
     """What can be named as `kind`: studies that have rows, loaders, or the studies' presets."""
-    modules = {name: read_study(name) for name in studies()}
+    modules = {name: read_study(name) for name in study_names()}
     if kind == "preset":
         presets = {name: getattr(module, "PRESETS", {}) for name, module in modules.items()}
         presets["tasks"] = TASK_PRESETS
@@ -100,7 +100,7 @@ def task(name):
 def configs(preset, **changes):
     """As minidepth.configs(), with the presets of all studies, and with `sizes` joined: those of
     the preset and of the task stay as far as the changes do not name them."""
-    if preset not in md.PRESETS and preset.partition("-")[0] in studies():
+    if preset not in md.PRESETS and preset.partition("-")[0] in study_names():
         read_study(preset.partition("-")[0])
     if preset not in md.PRESETS:
         known = ", ".join(["report", "laptop", *offering("preset")])
@@ -132,7 +132,7 @@ def data_of(config, block_size=128, tokenizer=None):
         named = ", ".join(config.data)
         raise ValueError(f"data {named}: the task {min(tasks_named)} does not mix; give it alone")
     if tasks_named:
-        return task_data.task_data(task(tasks_named[0]), config, block_size)
+        return task_data.make_task_data(task(tasks_named[0]), config, block_size)
     return sources.text_data(config, block_size, tokenizer)
 
 

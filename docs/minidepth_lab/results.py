@@ -137,7 +137,7 @@ def stored_runs(name):
 
 def summary(name):
     """The summary of a stored grid, docs/results/NAME/summary.json, as a dict: `table`, `runs`,
-    `command` and what else grid.summarize() writes. ValueError for an unknown name."""
+    `command` and what else sweep.table.summarize() writes. ValueError for an unknown name."""
     path = RESULTS / name / "summary.json"
     if not path.exists():
         stored = sorted(file.parent for file in RESULTS.rglob("summary.json"))

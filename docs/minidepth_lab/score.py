@@ -56,7 +56,7 @@ def choices_of(row):
     return context, [str(choice) for choice in choices], int(answer)
 
 
-def as_text(row):
+def as_training_text(row):
     """A multiple-choice row whose context is a text as {"text": the context and its right choice},
     to be trained on; any other row as it is."""
     found = choices_of(row)
@@ -148,7 +148,7 @@ def choice_scores(model, tokenizer, found):
     return scores
 
 
-def score(run_dir, sources, most):
+def show_score(run_dir, sources, most):
     """Print the share of multiple-choice rows of each source whose right choice is likeliest,
     with Wilson's interval; `most` rows of each source, 0 for all. ValueError for a depth task."""
     model, tokenizer = md.load(run_dir)

@@ -73,21 +73,23 @@ def check_values(name, tokens, targets):
         raise ValueError(f"{name} draws no targets: all of them are -100")
 
 
-def task_data(task, config, block_size=128):
+def make_task_data(task, config, block_size=128):
     """TaskData of a task with the sizes, name and steps of a TrainConfig; ValueError for sizes that
     do not work."""
     name = f"the task {config.data[0]}"
     sizes = sizes_of(config.sizes, task.sizes, name)
 
-    def drawn(n, method, *how, **more):
+    def checked_draw(n, method, *how, **more):
         with mistakes_in(config.data[0], "the task", f"has a {method.__name__}() that failed"):
             found = method(*how, **more, **sizes)
         check_shape(name, found, n, block_size)
         return found
 
-    drawn(1, task.draw, 1, md.generator("one"))  # a thousand too long for a block may fit nowhere
-    train = drawn(N_DRAWN, task.train_batch, 0.0, N_DRAWN, md.generator("train"))
-    val = drawn(N_DRAWN, task.draw, N_DRAWN, md.generator("val"), test=True)
+    checked_draw(
+        1, task.draw, 1, md.generator("one")
+    )  # a thousand too long for a block may fit nowhere
+    train = checked_draw(N_DRAWN, task.train_batch, 0.0, N_DRAWN, md.generator("train"))
+    val = checked_draw(N_DRAWN, task.draw, N_DRAWN, md.generator("val"), test=True)
     check_values(name, *train)
     check_values(name, *val)
     n_words = 1 + max(int(part.max()) for part in train + val)

@@ -12,7 +12,7 @@ def look(a, changes):
         sources = changes.get("data", ("embedded",))
         most = changes.get("max_rows", 0)
         md.check_fields(md.TrainConfig(max_rows=most))
-        score.score(a["score"], sources, most)
+        score.show_score(a["score"], sources, most)
     elif a["attention"]:
         out_dir = changes.get("out_dir", md.TrainConfig.out_dir)
         inspect.show_attention(a["attention"], out_dir)

@@ -8,7 +8,7 @@ as wide as gives the parameters of twelve, which is parameters without depth. Th
     python train.py --n_layers 1 --match_params 12
 
 Its figure is plane.png, parameters against depth, which every study gets whose rows differ in
-parameters (tables.py).
+parameters (sweep/table.py).
 """
 
 import bisect

@@ -72,7 +72,10 @@ def chunked(config, block_size, tokenizer=None):
     sources = []
     for source in config.data:
         train, held_out = text.read_source(source, config)
-        texts = [score.as_text(row) for row in train], [score.as_text(row) for row in held_out]
+        texts = (
+            [score.as_training_text(row) for row in train],
+            [score.as_training_text(row) for row in held_out],
+        )
         sources.append((source, *texts))
 
     def chunks(encoded):

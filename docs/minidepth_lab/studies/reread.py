@@ -129,7 +129,7 @@ def equally_fitted(runs):
     return reached, at_fit(runs, reached)
 
 
-def draw_losses(axes, model, runs):
+def draw_both_losses(axes, model, runs):
     """Training loss, dotted, and validation loss of each run of a model by optimizer step."""
     color = figures.color_of(model)
     for run in runs:
@@ -148,7 +148,7 @@ def draw_times(stored, times, title, low, high):
 
     _, axes = plt.subplots(figsize=(4.6, 3.8))
     for model in ("1 layer", "12 layers"):
-        draw_losses(axes, model, stored[times, model])
+        draw_both_losses(axes, model, stored[times, model])
     axes.set(xlabel="training step", ylabel="loss (nats per token)", xlim=(0, 1720))
     axes.set(ylim=(low, high), xticks=range(0, 801, 200), title=f"read {times} times:\n{title}")
     plt.show()

@@ -21,7 +21,7 @@ def planned(a, preset, axes):
     if a["bench"] and (varied or a["study"]):
         raise ValueError("several values of a flag make a grid, but --bench does one")
     if a["study"]:
-        return rows(a, preset, axes, varied), registry.study(a["study"])
+        return study_runs(a, preset, axes, varied), registry.study(a["study"])
     made = []
     for values in itertools.product(*axes.values()):
         settings = dict(zip(axes, values))
@@ -31,7 +31,7 @@ def planned(a, preset, axes):
     return made, None
 
 
-def rows(a, preset, axes, varied):
+def study_runs(a, preset, axes, varied):
     """[(labels, settings)] of a study's rows, each with every seed."""
     study = registry.study(a["study"])
     if not hasattr(study, "rows"):
@@ -80,7 +80,7 @@ def match(preset, made, n_layers, part):
         settings |= widths[same]
 
 
-def train_all(a, preset, axes, made, study):
+def train_planned(a, preset, axes, made, study):
     """The grid's exit code."""
     given = {name: values[0] for name, values in axes.items() if name != "seed"}
-    return pool.grid(preset, made, a["jobs"] or 1, a["yes"], a["dry_run"], study, given)
+    return pool.train_sweep(preset, made, a["jobs"] or 1, a["yes"], a["dry_run"], study, given)

@@ -131,18 +131,18 @@ def train_all(cells, free, start):
     return failed, noted[0] if noted else None
 
 
-def grid(preset, cells, jobs=1, yes=False, dry_run=False, study=None, given=None):
-    """Train every (labels, settings) of cells and write their summary; the exit code. `study` is
-    the module that they are the rows of, if any, and `given` the settings that its rows were made
-    with. ValueError, before anything is trained, for settings that cannot work and for a folder
-    that holds a different run."""
-    if len(cells) > 200 and not yes:
-        raise ValueError(f"{len(cells)} runs are more than 200; give --yes if you mean it")
+def train_sweep(preset, planned, jobs=1, yes=False, dry_run=False, study=None, given=None):
+    """Train every (labels, settings) of `planned` and write their summary; the exit code. `study`
+    is the module that they are the rows of, if any, and `given` the settings that its rows were
+    made with. ValueError, before anything is trained, for settings that cannot work and for a
+    folder that holds a different run."""
+    if len(planned) > 200 and not yes:
+        raise ValueError(f"{len(planned)} runs are more than 200; give --yes if you mean it")
     if jobs < 1:
         raise ValueError(f"--jobs {jobs} does not work; give at least 1")
     if md.processes()[1] > 1:
         raise ValueError("several values of a flag make a grid, which runs without torchrun")
-    cells = [Cell(labels, s, *registry.configs(preset, **s)) for labels, s in cells]
+    cells = [Cell(labels, s, *registry.configs(preset, **s)) for labels, s in planned]
     for cell in cells:
         if cell.t.fsdp:
             fsdp.check(cell.t)
