@@ -152,3 +152,25 @@ def test_training_leaves_the_state_of_the_data_that_it_is_given(tiny, data):
         assert given.state == {}
         state = torch.load(os.path.join(run.dir, "state.pt"), weights_only=True)
         assert state["data"] == dict(seen=6)
+
+
+def test_a_file_is_on_the_disk_before_it_takes_its_place(tiny, data, monkeypatch):
+    """Or a power cut could leave its name with nothing behind it."""
+    acts, real = [], dict(fsync=os.fsync, replace=os.replace)
+
+    def fsync(file):
+        acts.append("fsync")
+        real["fsync"](file)
+
+    def replace(old, new):
+        acts.append(os.path.basename(new))
+        real["replace"](old, new)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", replace)
+    md.train(*tiny(**SHORT), data=data)
+    for name in ("config.json", "model.safetensors", "state.pt", "log.jsonl"):
+        assert name in acts
+    for before, name in zip(acts, acts[1:]):
+        if name in ("config.json", "model.safetensors", "state.pt", "log.jsonl"):
+            assert before in ("fsync", "state.previous.pt"), acts
