@@ -83,6 +83,13 @@ def test_what_is_measured_is_what_was_asked_for(trained):
         assert ["accuracy" in row for row in asked][: len(rows)] == rows, name
 
 
+def test_the_loss_on_what_is_trained_on_is_always_of_the_same_blocks(trained):
+    """At rate 0 the weights stay, and so does what is measured, however long the run."""
+    first, second = (trained(lr=0.0, steps=steps)[1][-1] for steps in (3, 4))
+    assert first["val_loss"] == second["val_loss"]
+    assert first["train_loss_eval"] == second["train_loss_eval"] != second["val_loss"]
+
+
 def test_the_spread_of_the_first_weights_is_the_one_that_is_asked_for(model):
     for std in (0.02, 0.1):
         torch.manual_seed(0)
