@@ -83,6 +83,13 @@ def test_what_is_measured_is_what_was_asked_for(trained):
         assert ["accuracy" in row for row in asked][: len(rows)] == rows, name
 
 
+def test_the_loss_on_what_is_trained_on_is_always_of_the_same_blocks(trained):
+    """At rate 0 the weights stay, and so does what is measured, however long the run."""
+    first, second = (trained(lr=0.0, steps=steps)[1][-1] for steps in (3, 4))
+    assert first["val_loss"] == second["val_loss"]
+    assert first["train_loss_eval"] == second["train_loss_eval"] != second["val_loss"]
+
+
 def test_the_spread_of_the_first_weights_is_the_one_that_is_asked_for(model):
     for std in (0.02, 0.1):
         torch.manual_seed(0)
@@ -92,3 +99,13 @@ def test_the_spread_of_the_first_weights_is_the_one_that_is_asked_for(model):
         for weight in (gpt.token_embedding, gpt.position_embedding, gpt.head):
             assert weight.weight.std().item() == pytest.approx(std, rel=0.05)
         assert gpt.blocks[0].attn.qkv.weight.std().item() == pytest.approx(std, rel=0.05)
+
+
+@pytest.mark.xfail(strict=True, reason="train() names a run by its layers and its seed alone")
+def test_runs_that_differ_in_a_setting_have_folders_of_their_own(data, tmp_path):
+    """As the command names them."""
+    folders = set()
+    for changes in (dict(), dict(lr=0.02), dict(d_model=24), dict(seed=1)):
+        values = BASE | dict(out_dir=str(tmp_path), steps=1, name="") | changes
+        folders.add(md.train(*md.configs("laptop", **values), data=data).dir)
+    assert len(folders) == 4

@@ -140,14 +140,37 @@ def test_after_a_damaged_checkpoint_the_next_one_has_a_whole_one_before_it(cut, 
 
 def test_training_leaves_the_state_of_the_data_that_it_is_given(tiny, data):
     """A second training with the same Data begins where the first one did."""
+    counts = []
 
     class Counting(md.Data):
         def after_step(self, loss):
-            self.state["seen"] = self.state.get("seen", 0) + 1
+            self.state["steps"] = self.state.get("steps", 0) + 1
+            counts.append(self.state["steps"])
 
     given = Counting(data.train, data.val, data.tokenizer, n_words=data.n_words)
     for name in ("first", "second"):
-        run = md.train(*tiny(name=name, **SHORT), data=given)
+        md.train(*tiny(name=name, **SHORT), data=given)
         assert given.state == {}
-        state = torch.load(os.path.join(run.dir, "state.pt"), weights_only=True)
-        assert state["data"] == dict(seen=6)
+    assert counts == [1, 2, 3, 4, 5, 6] * 2
+
+
+def test_a_file_is_on_the_disk_before_it_takes_its_place(tiny, data, monkeypatch):
+    """Or a power cut could leave its name with nothing behind it."""
+    acts, real = [], dict(fsync=os.fsync, replace=os.replace)
+
+    def fsync(file):
+        acts.append("fsync")
+        real["fsync"](file)
+
+    def replace(old, new):
+        acts.append(os.path.basename(new))
+        real["replace"](old, new)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", replace)
+    md.train(*tiny(**SHORT), data=data)
+    for name in ("config.json", "model.safetensors", "state.pt", "log.jsonl"):
+        assert name in acts
+    for before, name in zip(acts, acts[1:]):
+        if name in ("config.json", "model.safetensors", "state.pt", "log.jsonl"):
+            assert before in ("fsync", "state.previous.pt"), acts

@@ -1,0 +1,68 @@
+"""How the command begins and ends: what it looks at first, the problem it shows, its exit codes."""
+
+import os
+import signal
+
+import pytest
+
+import minidepth as md
+import train
+
+TINY = (
+    "--preset laptop --n_layers 1 --d_model 16 --n_heads 2 --steps 4 --warmup_steps 1 "
+    "--max_rows 60 --ring_questions 1 --eval_blocks 4 --watch_problems 0"
+)
+
+
+def call(tmp_path, flags):
+    return train.main([*TINY.split(), "--out_dir", str(tmp_path), *flags.split()])
+
+
+def test_the_problem_that_is_shown_is_one_of_the_most_steps(tmp_path, capsys):
+    assert call(tmp_path, "--name run --eval_problems 9") == 0
+    told = capsys.readouterr().out
+    t = md.configs("laptop", max_rows=60, ring_questions=1)[1]
+    problems = md.load_data(t, 104).problems[:9]
+    steps = {p["messages"][-1]["content"]: p["steps"] for p in problems}
+    shown = [question for question in steps if question in told]
+    assert len(shown) == 1 and steps[shown[0]] == max(steps.values()) > min(steps.values())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+def test_a_run_that_has_diverged_ends_with_1_and_one_that_was_stopped_with_130(
+    tmp_path, monkeypatch, capsys
+):
+    def diverge(*_, **__):
+        raise md.Diverged("the gradient was infinite")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(md, "train", diverge)
+        assert call(tmp_path, "--name diverged") == 1
+    assert capsys.readouterr().err == "train.py: the gradient was infinite\n"
+
+    real = md.GPT.forward
+
+    def told_to_stop(self, *arguments, **options):
+        if self.training:
+            os.kill(os.getpid(), signal.SIGINT)
+        return real(self, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(md.GPT, "forward", told_to_stop)
+        # in the background of a shell Ctrl-C is ignored, and would be here, too
+        patch.setattr(signal, "getsignal", lambda number: signal.default_int_handler)
+        assert call(tmp_path, "--name stopped --eval_problems 0 --grad_accum 1") == 130
+    folder = tmp_path / "stopped"
+    assert "go on with: " in capsys.readouterr().out
+    assert train.main(["--resume", f"{folder}{os.sep}"]) == 0  # as a shell completes it
+    assert train.main(["--resume", str(folder)]) == 2
+    assert sorted(os.listdir(tmp_path)) == ["stopped"]
+
+
+def test_a_folder_that_holds_a_run_is_told_before_the_data_is_loaded(tmp_path, monkeypatch, capsys):
+    """Loading it may take minutes, or fail for a reason that is beside the point."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.json").write_text("{}")
+    monkeypatch.setattr(md, "load_data", lambda *_, **__: pytest.fail("the data is loaded"))
+    assert call(tmp_path, "--name run") == 2
+    assert "exists; give another --name" in capsys.readouterr().err
