@@ -208,4 +208,4 @@ function start(root) {
   })
 }
 
-document.querySelectorAll(".part.look").forEach(start)
+document.querySelectorAll(".widget.look").forEach(start)

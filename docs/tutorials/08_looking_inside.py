@@ -17,7 +17,8 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab import attention, figures, looks, parts, results, tasks
+from minidepth_lab import attention, figures, looks, results, tasks
+from minidepth_site import widgets
 
 # %% [markdown]
 # ## Two measures
@@ -128,7 +129,7 @@ run, data = runs[1], runs[1].data
 
 # %% tags=["hide"]
 without = "This part needs JavaScript. The maps below show the same sequence after the last step."
-parts.show("look", looks.story(runs), without)
+widgets.show("look", looks.story(runs), without)
 
 # %% [markdown]
 # With one layer, the lines fan out over all the answers for as long as it trains: nothing tells the

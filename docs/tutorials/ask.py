@@ -12,7 +12,7 @@
 # at random, and let both models answer. They run here, in your browser: 0.66 MB are loaded when you
 # ask, and nothing that you do leaves the page.
 #
-# <div class="part ask-the-models" data-models="../../results/ask"><p>This part needs JavaScript.
+# <div class="widget ask-the-models" data-models="../../results/ask"><p>This part needs JavaScript.
 # The same answers from Python are below.</p></div>
 # <script type="module" src="../../assets/ask.js"></script>
 #
@@ -126,26 +126,30 @@ plt.show()
 # ## The same model in another language
 #
 # [minidepth.js](../assets/minidepth.js) is the whole program of the box above: it reads the files,
-# splits text into tokens, runs the model and chooses words, in less than 200 lines and without a
+# splits text into tokens, runs the model and chooses words, in some 200 lines and without a
 # library. This is its forward pass:
 #
 # ```js
 #   /** One more token → {logits: a number for each word that may come next, attention: by layer and
-#       head, the weight on each token so far}. The cache grows by this token. */
+#       head, the weight on each token so far, states: the residual stream before the first loop and
+#       after each}. The cache grows by this token. */
 #   forward(token, cache) {
 #     const w = this.weights
 #     const place = row(w["position_embedding.weight"], cache[0].keys.length)
 #     let x = row(w["token_embedding.weight"], token).map((value, i) => value + place[i])
 #     const attention = []
-#     this.heads.forEach((heads, layer) => {
-#       const block = `blocks.${layer}`
-#       const h = layerNorm(w[`${block}.norm1.weight`], w[`${block}.norm1.bias`], x)
-#       const { y, looked } = this.attend(block, heads, h, cache[layer])
-#       x = x.map((value, i) => value + y[i]) // the residual stream: a layer only adds to it
-#       attention.push(looked)
-#     })
-#     x = layerNorm(w["norm.weight"], w["norm.bias"], x)
-#     return { logits: linear(w["head.weight"] ?? w["token_embedding.weight"], x), attention }
+#     const states = [x]
+#     for (let loop = 0; loop < this.config.n_loops; loop++) {
+#       this.heads.forEach((heads, layer) => {
+#         const block = `blocks.${layer}`
+#         const h = layerNorm(w[`${block}.norm1.weight`], w[`${block}.norm1.bias`], x)
+#         const { y, byHead } = this.attend(block, heads, h, cache[attention.length])
+#         x = x.map((value, i) => value + y[i]) // the residual stream: a layer only adds to it
+#         attention.push(byHead)
+#       })
+#       states.push(x)
+#     }
+#     return { logits: this.read(x), attention, states }
 #   }
 # ```
 #
