@@ -4,6 +4,7 @@ SITE=folder checks a site built before, as .ci/run does; else one is built here 
 the tutorials' code.
 """
 
+import ast
 import html.parser
 import json
 import os
@@ -26,11 +27,13 @@ pytest.importorskip("material", reason="mkdocs-material is not installed")
 pytest.importorskip("mkdocs_jupyter", reason="mkdocs-jupyter is not installed")
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-import downloads  # noqa: E402  they need what the lines above look for
+from mkdocs.utils.yaml import yaml_load  # noqa: E402
+
+import docstrings  # noqa: E402  they need what the lines above look for
+import downloads  # noqa: E402
 import hooks  # noqa: E402
 import pages as programs  # noqa: E402
 import render  # noqa: E402
-from mkdocs.utils.yaml import yaml_load  # noqa: E402
 
 # percent files: those of the nav, and how-to/kaggle_notebook.py, which is offered for download
 SETTINGS = yaml_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
@@ -80,11 +83,6 @@ def site(tmp_path_factory):
     assert code == 0, said
     return folder
 
-
-# what the command does with flags, and no reader calls
-# what serves the command, not a reader's own code
-UNLISTED = {"attention_figures", "bench", "cells", "check", "compiling", "curve", "facts", "hub"}
-UNLISTED |= {"plan", "processes", "trained"}
 
 # ---------- the sources ----------
 
@@ -505,16 +503,45 @@ def test_the_reference_is_complete(site):
     for kind in (md.ModelConfig, md.TrainConfig):
         for f in dataclasses.fields(kind):
             assert f"<code>--{f.name}</code>" in flags
-    api = (site / "reference" / "api" / "index.html").read_text(encoding="utf-8")
-    for name in ("ModelConfig", "GPT", "lr_at", "train", "attention.attention_stats"):
-        assert f'id="{name}"' in api
-    for study in (DOCS / "minidepth_lab").glob("[a-z]*.py"):
-        rooms = study.stem in UNLISTED or f'id="minidepth_lab.{study.stem}"' in api
-        assert rooms, study.name
     for name in ("thinking", "heads", "llmini-c", "tasks"):  # presets of studies
         assert f"<code>--preset {name}</code>" in flags
     for gone in "hops hints answer problem_families problem_modulus curriculum stride".split():
         assert f"<code>--{gone} " in flags
+
+
+def described(path):
+    """The names at the top of a module that are public and have a docstring."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        is_described = isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node)
+        if is_described and not node.name.startswith("_"):
+            yield node.name
+
+
+def test_the_pages_of_functions_have_all_that_are_described(site):
+    ids = set()
+    for page in ("api", "laboratory"):
+        path = site / "reference" / page / "index.html"
+        soup = bs4.BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+        ids |= {tag["id"] for tag in soup.select("article [id]")}
+        assert soup.select("details.source") or soup.select("details.mkdocstrings-source")
+    wanted = set()
+    for module, path in programs.project_modules().items():
+        if module != "train":  # the command, which is run and not imported
+            wanted |= {f"{module}.{name}" for name in described(path)}
+    assert len(wanted) > 200 and not wanted - ids
+
+
+@pytest.mark.parametrize(
+    "docstring, shown",
+    [
+        ("(B, T)\n\ncopy   the second\nmatch  the first", "(B, T)\n\n    copy   the second\n    match  the first"),  # noqa: E501
+        ("after </think>, a_b", "after \\</think\\>, a\\_b"),
+        ("`</think>` and a_b", "`</think>` and a_b"),
+        ("python train.py", "    python train.py"),
+    ],
+)  # fmt: skip
+def test_a_docstring_is_shown_as_it_is_written(docstring, shown):
+    assert docstrings.as_markdown(docstring) == shown
 
 
 def test_the_status_page_says_of_each_document_what_was_run_and_what_was_not(site):

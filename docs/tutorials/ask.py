@@ -153,11 +153,12 @@ plt.show()
 #   }
 # ```
 #
-# Compare it with `GPT.hidden()` in [the library](../reference/api.md#GPT). Three things differ. The
-# Python takes all tokens of many conversations at once; here, one token follows another. The Python
-# has no loop over heads, because a tensor has an axis for them. And the Python can also learn;
-# nothing in the JavaScript knows what a gradient is. A test compares the two programs. On twelve
-# problems the logits differ by less than 0.001 and the answers are the same, token by token.
+# Compare it with `GPT.hidden()` in [the library](../reference/api.md#minidepth.GPT.hidden). Three
+# things differ. The Python takes all tokens of many conversations at once; here, one token follows
+# another. The Python has no loop over heads, because a tensor has an axis for them. And the Python
+# can also learn; nothing in the JavaScript knows what a gradient is. A test compares the two
+# programs. On twelve problems the logits differ by less than 0.001 and the answers are the same,
+# token by token.
 
 # %%
 shares = {L: results.result(folder)["accuracy"] for L, folder in folders.items()}
