@@ -538,6 +538,7 @@ def test_the_pages_of_functions_have_all_that_are_described(site):
         ("after </think>, a_b", "after \\</think\\>, a\\_b"),
         ("`</think>` and a_b", "`</think>` and a_b"),
         ("python train.py", "    python train.py"),
+        ("    python train.py   one run", "    python train.py   one run"),
     ],
 )  # fmt: skip
 def test_a_docstring_is_shown_as_it_is_written(docstring, shown):
@@ -684,3 +685,24 @@ def test_the_page_can_be_used_from_the_keyboard(tab):
     assert "md-skip" in tab.run("document.activeElement.className")
     assert tab.run("document.documentElement.lang") == "en"
     assert tab.run("getComputedStyle(document.activeElement).outlineStyle") != "none"
+
+
+def test_on_paper_what_is_folded_is_open(tab):
+    """The theme does it, as long as the folds are such as it knows."""
+    tab, address = tab
+    tab.open(address + "tutorials/01_hypothesis/")
+    opened = "document.querySelectorAll('.md-content details[open]').length"
+    assert tab.run(opened) == 0
+    tab.run("dispatchEvent(new Event('beforeprint'))")
+    folds = tab.run("document.querySelectorAll('.md-content details').length")
+    assert tab.run(opened) == folds > 3
+    tab.run("dispatchEvent(new Event('afterprint'))")
+    assert tab.run(opened) == 0
+
+
+def test_links_in_text_are_underlined_and_buttons_are_not(tab):
+    tab, address = tab
+    tab.open(address)
+    line = "getComputedStyle(document.querySelector('{}')).textDecorationLine"
+    assert tab.run(line.format("article p a:not(.md-button)")) == "underline"
+    assert tab.run(line.format("article p a.md-button")) == "none"

@@ -17,9 +17,11 @@ def as_markdown(docstring):
 
 
 def paragraph(text):
+    if text.startswith("    "):  # an example: code already
+        return text
     if COLUMNS.search(text):
         return "\n".join(f"    {line}" for line in text.split("\n"))  # code, to Markdown
-    if "`" in text or text.startswith("    "):
+    if "`" in text:  # written as Markdown
         return text
     return re.sub(r"([\\*_<>|\[\]])", r"\\\1", text)
 
