@@ -300,7 +300,9 @@ def script(text):
 def beside_the_archive(folder, text):
     """Write minidepth.zip and a notebook's code into a folder that holds nothing else."""
     (folder / "minidepth.zip").write_bytes(downloads.archive())
-    ours = "import minidepth, minidepth_lab\nprint('from', minidepth.__file__, *minidepth_lab.__path__)"  # noqa: E501
+    ours = "import minidepth, minidepth_lab, minidepth_site\n"
+    ours += "packages = [*minidepth_lab.__path__, *minidepth_site.__path__]\n"
+    ours += "print('from', minidepth.__file__, *packages)"
     (folder / "notebook.py").write_text(f"{text}\n{ours}\n", encoding="utf-8")
     return folder / "notebook.py"
 
@@ -311,6 +313,7 @@ def test_a_notebook_needs_nothing_but_the_archive_beside_it(tmp_path):
     )
     said = execute(path, tmp_path, installed=False)
     where = f"from {tmp_path}/minidepth.py {tmp_path}/docs/minidepth_lab"  # not an installed one
+    where += f" {tmp_path}/docs/site/minidepth_site"
     assert where in said and "12 layers" in said
 
 
