@@ -1,11 +1,25 @@
 # %% [markdown]
 # # Does depth help a Transformer reason?
 #
-# **Yes, when what one look finds decides where to look next. But writing the steps down does
-# more.** Eight letters form a ring; the question is which letter comes some steps after another.
-# Answering at once, one attention layer only guesses. Applied five times, the same layer answers
-# four steps in six of ten runs. Two layers that write each letter down answer seven steps in
-# six of six runs.
+# **Yes, when what one lookup finds decides where to look next. But writing the steps down does
+# more.** Eight letters form a ring; the question is which letter comes some hops after another.
+# Answering at once, one attention layer only guesses. Looped five times, the same layer answers
+# four hops in six of ten runs. Two layers that write each letter down answer seven hops in six of
+# six runs.
+
+# %% tags=["hide"]
+import matplotlib.pyplot as plt
+
+from minidepth_lab import verdicts
+from minidepth_lab.ring_runs import draw_learned, staircase
+from minidepth_site import widgets
+
+widgets.show("walk", *widgets.walk())
+
+# %% [markdown]
+# This is one of the ten models that loop one layer five times, and it runs in this page. The ring
+# shows which letter it holds after each loop: orange is where the question starts, green is the
+# answer. The menu has all ten, those that did not learn four hops included.
 #
 # **minidepth** is one file that you can read in a sitting, one command that trains models, and
 # these pages. The pages are programs: their own code runs and draws their figures.
@@ -19,16 +33,11 @@
 # </p>
 
 # %% tags=["hide"]
-import matplotlib.pyplot as plt
-
-from minidepth_lab import verdicts
-from minidepth_lab.ring_runs import draw_learned, staircase
-
-title = "each further application adds one step:\nruns that learned it"
+title = "each further loop adds one hop:\nruns that learned it"
 learned = draw_learned(title, staircase())
-plt.gca().set_xlabel("times that the same layer is applied")
+plt.gca().set_xlabel("loops of the same layer")
 plt.show()
-not_all = {(3, 4): 8, (4, 5): 6}  # steps, applications: as the text says
+not_all = {(3, 4): 8, (4, 5): 6}  # (hops, loops): runs, as the text says
 for (k, n), (good, runs) in learned.items():
     assert runs == 10
     assert good == (0 if k >= n else not_all.get((k, n), runs))
@@ -38,21 +47,21 @@ written = verdicts.stored()["ring-written", "2 layers"]
 assert len(written) == 6 and min(run[7] for run in written.values()) >= verdicts.LEARNED
 
 # %% [markdown]
-# What to see: applied once, the layer learns nothing; each further application adds one step,
-# though the fourth and the fifth not in every run. Each cell counts the training runs that learned
-# that many steps, that is, answered at least 0.9 of the questions on rings they had never seen.
-# Every column has the same number of weights and the same training, in which longer questions join
-# as a run learns the shorter ones, and we [wrote down](results/ring/staircase.md) what to expect
-# before the runs. Right of the orange line, a way to do it is known. Inside, the model [walks along
-# the ring](tutorials/18_one_more_step.md), one letter per application.
+# What to see: with one loop, the layer learns nothing; each further loop adds one hop, though the
+# fourth and the fifth not in every run. Each cell counts the training runs that learned that many
+# hops, that is, answered at least 0.9 of the questions on rings they had never seen. Every column
+# has the same number of weights and the same training, in which longer questions join as a run
+# learns the shorter ones, and we [wrote down](results/ring/staircase.md) what to expect before the
+# runs. Right of the orange line, a way to do it is known. Inside, the model [walks along the
+# ring](tutorials/18_one_more_step.md), one letter per loop.
 #
-# - **More parameters did not help.** A wide layer that has the parameters of four layers, applied
-#   once, only guesses.
-# - **Layers with weights of their own** [learned fewer steps](tutorials/19_another_layer.md) in the
-#   same training than the same layer applied again.
+# - **More parameters did not help.** A wide layer that has the parameters of four layers, without
+#   loops, only guesses.
+# - **Layers with weights of their own** [learned fewer hops](tutorials/19_another_layer.md) in the
+#   same training than the same layer looped.
 # - **Depth makes it possible; training has to find it.** This was our fifth way of training. In the
-#   first four, three applications learned two steps in five, eight, five and ten of ten runs; we
-#   [had predicted nine](tutorials/12_rings.md).
+#   first four, three loops learned two hops in five, eight, five and ten of ten runs; we [had
+#   predicted nine](tutorials/12_rings.md).
 # - **With the steps written out, few layers are enough.** On small problems two layers answer [as
 #   many as twelve](tutorials/16_depth_or_time.md) that train for the same CPU time, and learn them
 #   sooner. What helps is that they can [read what they wrote](tutorials/14_written_steps.md).
@@ -80,40 +89,9 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= verdicts
 # cores, and then has it answer problems that it has never seen. `python train.py --n_layers 1 12
 # --seed 0 1 2` trains both depths with three seeds each and ends with a table and a figure.
 #
-# ## The path
-#
-# 1. [One look against many](tutorials/01_hypothesis.md): see depth matter in less than a minute.
-# 2. [The model](tutorials/02_model.md): every part of it, and where its parameters sit.
-# 3. [Training](tutorials/03_training.md): half precision, two GPUs, the learning rate.
-# 4. [The logs](tutorials/04_logs.md): the published claim against its own logs.
-# 5. [Depth, parameters, memorisation](tutorials/05_caveats.md): the controls that tell them apart.
-# 6. [Depth by itself](tutorials/12_rings.md): one step and two, what we had predicted, and what it
-#    took to train it.
-# 7. [One more application, one more step](tutorials/18_one_more_step.md): the runs behind the
-#    figure above, and what the model does inside.
-#
-# ## Further reading
-#
-# | if you want to | read |
-# |---|---|
-# | ask a model of one layer and one of twelve | [Ask the models](tutorials/ask.md) |
-# | compare depths at equal training time | [Depth or time?](tutorials/16_depth_or_time.md) |
-# | repeat a layer, or add new ones | [The same layer, or another?](tutorials/19_another_layer.md) |
-# | see what reading a text again does | [The same text, twenty times](tutorials/20_same_text.md) |
-# | see what more depth than needed costs | [More depth than needed](tutorials/17_more_depth.md) |
-# | see when a run learns, and how much is luck | [Seeds, threads, luck](tutorials/13_seeds.md) |
-# | find out why a run fails to learn | [A first run that learns](tutorials/15_first_run.md) |
-# | find how many layers a task needs | [Depth thresholds](tutorials/06_depth_thresholds.md) |
-# | compare written steps with layers | [Thinking against depth](tutorials/07_thinking.md) |
-# | know why written steps help | [Written steps, taken apart](tutorials/14_written_steps.md) |
-# | look at attention, and measure it correctly | [Looking inside](tutorials/08_looking_inside.md) |
-# | see what nine single runs can say | [Heads per layer](tutorials/09_heads.md) |
-# | see what size, padding and a lack of data do | [Scale](tutorials/10_scale.md) |
-# | see what each layer of a model knows | [Layer by layer](tutorials/11_layer_by_layer.md) |
-# | train the published pair on Kaggle | [Kaggle](how-to/kaggle.md) |
-# | train on your own text | [Own data](how-to/own_data.md) |
-# | add a task or a study | [Own task, own study](how-to/own_task_and_study.md) |
-# | look something up | [Every flag](reference/flags.md), [functions](reference/api.md) |
+# ## All pages
 #
 # You need Python and the basics of PyTorch: tensors, modules, a training loop. Words such as *nat*
 # or *head* are in the [glossary](reference/glossary.md).
+#
+# <div class="site-map"></div>

@@ -1,4 +1,4 @@
-"""docs/pages.py runs what has changed and nothing else; `mkdocs serve` does not wait for it."""
+"""docs/site/pages.py runs what has changed and no more; `mkdocs serve` does not wait for it."""
 
 import importlib.util
 import json
@@ -15,6 +15,9 @@ import urllib.request
 import pytest
 
 pytest.importorskip("mkdocs_jupyter", reason="mkdocs-jupyter is not installed")
+import pages as site_pages  # noqa: E402  they need what the line above looks for
+import render  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 WIDE, LONG = 84, 88  # columns of code or output that fit beside the menu; lines that are read
 
@@ -25,29 +28,27 @@ def test_the_code_that_a_page_shows_is_narrow_and_short(path):
     but for the source of the library, which has lines of 100."""
     import jupytext
 
-    import hooks
-
     cells = [cell for cell in jupytext.read(path).cells if cell.cell_type == "code"]
     tags = [set(cell.metadata.get("tags", ())) for cell in cells]
     lines = []
     for cell, its in zip(cells, tags):
-        assert not (hooks.machinery(cell) and "hide" in its), "it is folded, not hidden"
-        if not hooks.machinery(cell) and not its & {"hide", *hooks.FOLDS}:
+        assert not (render.role_of(cell) and "hide" in its), "it is folded, not hidden"
+        if not render.role_of(cell) and not its & {"hide", *render.FOLDS}:
             lines += cell.source.split("\n")
     wide = [line for line in lines if len(line) > WIDE]
     assert not wide and len(lines) <= LONG, (len(lines), wide)
-    file = load(ROOT).kept([path])[path]
+    file = site_pages.output_files([path])[path]
     if not file.exists():
         return
-    for its, shown in zip(tags, json.loads(file.read_text())["shown"]):
+    for its, shown in zip(tags, json.loads(file.read_text())["outputs"]):
         printed = [each for each in shown if each.get("name") != "stderr"]  # no page shows that
         text = "".join(each.get("text", "") for each in printed)
         assert "python" in its or not [line for line in text.split("\n") if len(line) > WIDE]
 
 
 def load(folder):
-    """The module docs/pages.py of a project."""
-    path = folder / "docs" / "pages.py"
+    """The module docs/site/pages.py of a project."""
+    path = folder / "docs" / "site" / "pages.py"
     spec = importlib.util.spec_from_file_location("pages_of_a_project", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -57,17 +58,22 @@ def load(folder):
 @pytest.fixture
 def project(tmp_path):
     """A project of three modules, one tutorial that reads one study of two, and a program."""
-    folders = ("tutorials", "minidepth_lab", "reference", "results/a", "results/b/c")
+    folders = ("tutorials", "minidepth_lab/tasks", "reference", "results/a", "results/b/c")
     for folder in [f"docs/{name}" for name in folders]:
         (tmp_path / folder).mkdir(parents=True)
-    for name in ("pages.py", "reads.py", "matplotlibrc"):
-        shutil.copy(ROOT / "docs" / name, tmp_path / "docs")
+    shutil.copytree(ROOT / "docs" / "site", tmp_path / "docs" / "site")
     files = {
-        "minidepth.py": "import minidepth_files\nx = 1\n",
-        "minidepth_files.py": "x = 1\n",
+        "mkdocs.yml": "nav: [index.md, {Deep: [tutorials/01_page.md]}, reference/list.md]\n",
+        "minidepth.py": "x = 1\n",
         "train.py": "x = 1\n",
         "docs/minidepth_lab/__init__.py": "",
-        "docs/minidepth_lab/used.py": "import minidepth as md\nfrom minidepth_lab import below\nx = below.x\n",  # noqa: E501
+        "docs/minidepth_lab/used.py": "import minidepth as md\n"
+        "def f():\n    from minidepth_lab import below\n    from .tasks import ring\n"
+        "    return below.x * ring.x\nx = f()\n",
+        "docs/minidepth_lab/tasks/__init__.py": "",
+        "docs/minidepth_lab/tasks/ring.py": "from .. import aside\nx = 1\n",
+        "docs/minidepth_lab/tasks/walk.py": "x = 1\n",
+        "docs/minidepth_lab/aside.py": "x = 1\n",
         "docs/minidepth_lab/below.py": "x = 1\n",
         "docs/minidepth_lab/unused.py": "x = 1\n",
         "docs/results/a/log.jsonl": "{}\n",
@@ -90,36 +96,41 @@ def names(files):
     "name, changed",
     [
         ("minidepth.py", {"01_page", "list"}),
-        ("minidepth_files.py", {"01_page", "list"}),
         ("docs/minidepth_lab/used.py", {"01_page", "list"}),
         ("docs/minidepth_lab/below.py", {"01_page", "list"}),
+        ("docs/minidepth_lab/aside.py", {"01_page", "list"}),
+        ("docs/minidepth_lab/__init__.py", {"01_page", "list"}),
+        ("docs/minidepth_lab/tasks/__init__.py", {"01_page", "list"}),
+        ("docs/minidepth_lab/tasks/ring.py", {"01_page", "list"}),
+        ("docs/minidepth_lab/tasks/walk.py", {"list"}),
+        ("docs/site/minidepth_site/widgets.py", {"list"}),
         ("docs/minidepth_lab/unused.py", {"list"}),
         ("train.py", {"list"}),
         ("docs/reference/list.py", {"list"}),
         ("docs/tutorials/01_page.py", {"01_page"}),
         ("docs/results/a/log.jsonl", {"01_page", "list", "index"}),
-        ("docs/matplotlibrc", {"01_page", "list", "index"}),
+        ("docs/site/matplotlibrc", {"01_page", "list", "index"}),
     ],
 )
 def test_a_page_runs_again_if_what_it_depends_on_has_changed(project, name, changed):
     pages = load(project)
-    before = names(pages.kept(pages.pages()))
+    before = names(pages.output_files(pages.programs()))
     with open(project / name, "a", encoding="utf-8") as file:
         file.write("\nx = 2\n")
-    after = names(pages.kept(pages.pages()))
+    after = names(pages.output_files(pages.programs()))
     assert {page for page in before if before[page] != after[page]} == changed
 
 
 def test_a_new_result_and_another_pytorch_count_and_text_does_not(project, monkeypatch):
     pages = load(project)
-    seen = [names(pages.kept(pages.pages()))]
+    seen = [names(pages.output_files(pages.programs()))]
     page = project / "docs" / "tutorials" / "01_page.py"
     page.write_text(page.read_text().replace("# # A", "# # A, in other words\n#\n# More."))
-    assert names(pages.kept(pages.pages())) == seen[0]
+    assert names(pages.output_files(pages.programs())) == seen[0]
     (project / "docs" / "results" / "a" / "new.csv").write_text("")
-    seen.append(names(pages.kept(pages.pages())))
+    seen.append(names(pages.output_files(pages.programs())))
     monkeypatch.setattr(pages, "TORCH", "0.1")
-    seen.append(names(pages.kept(pages.pages())))
+    seen.append(names(pages.output_files(pages.programs())))
     assert all(len({key[name] for key in seen}) == 3 for name in seen[0])
 
 
@@ -130,9 +141,9 @@ def test_comments_count_where_source_is_shown(project, shows, changed):
     page = project / "docs" / "tutorials" / "01_page.py"
     page.write_text(page.read_text() + shows)
     pages = load(project)
-    before = names(pages.kept(pages.pages()))
-    (project / "minidepth.py").write_text("import minidepth_files  # said\n\nx = (\n    1\n)\n")
-    after = names(pages.kept(pages.pages()))
+    before = names(pages.output_files(pages.programs()))
+    (project / "minidepth.py").write_text("# said\n\nx = (\n    1\n)\n")
+    after = names(pages.output_files(pages.programs()))
     assert {name for name in before if before[name] != after[name]} == changed
 
 
@@ -147,47 +158,50 @@ def test_a_page_that_has_run_depends_on_the_results_that_it_read(project):
         with open(docs / name, "a", encoding="utf-8") as file:
             file.write(f"\n{code}\n")
     pages = load(project)
-    pages.run_missing(pages.kept(pages.pages()))
+    pages.run_outdated(pages.output_files(pages.programs()))
     for change, stale in (
         ("a/more.jsonl", {"01_page", "list"}),
         ("b/c/log.jsonl", {"index", "list"}),
         ("new.csv", {"list"}),
     ):
         (docs / "results" / change).write_text(f"{change}\n")
-        files = pages.kept(pages.pages())
+        files = pages.output_files(pages.programs())
         assert {path.stem for path, file in files.items() if not file.exists()} == stale
-        pages.run_missing(files)
-        assert all(file.exists() for file in pages.kept(pages.pages()).values())
+        pages.run_outdated(files)
+        assert all(file.exists() for file in pages.output_files(pages.programs()).values())
     page = docs / "tutorials" / "01_page.py"
     # other code, which reads other results
     page.write_text("# %%\nopen('docs/results/b/c/log.jsonl').read()\n")
-    pages.run_missing(pages.kept(pages.pages()))
+    pages.run_outdated(pages.output_files(pages.programs()))
     (docs / "results" / "a" / "log.jsonl").write_text("[]\n")
-    files = pages.kept(pages.pages())
+    files = pages.output_files(pages.programs())
     assert {path.stem for path, file in files.items() if not file.exists()} == {"list"}
 
 
 def test_code_that_imports_by_name_depends_on_every_study(project):
     pages = load(project)
     by_name = "import importlib\nimportlib.import_module('minidepth_lab.' + name)"
-    assert {path.stem for path in pages.modules(by_name)} >= {"used", "below", "unused"}
-    assert {path.stem for path in pages.modules("import minidepth_lab.unused")} == {"unused"}
+    assert {path.stem for path in pages.modules_of(by_name)} >= {"used", "below", "unused"}
+    assert {path.stem for path in pages.modules_of("import minidepth_lab.unused")} == {
+        "__init__",
+        "unused",
+    }
 
 
 def test_what_has_run_is_kept_and_older_outputs_go(project):
     pages = load(project)
     for _ in range(2):
-        pages.run_missing(pages.kept(pages.pages()))
-    files = pages.kept(pages.pages())
+        pages.run_outdated(pages.output_files(pages.programs()))
+    files = pages.output_files(pages.programs())
     assert (project / "n").read_text() == "1"
-    shown = {path.stem: json.loads(file.read_text())["shown"] for path, file in files.items()}
+    shown = {path.stem: json.loads(file.read_text())["outputs"] for path, file in files.items()}
     assert shown["list"] == "# List\n[]\n" and shown["index"] == [[]]
     assert [output["text"] for output in shown["01_page"][0]] == ["it is 1\n"]
     (project / "docs" / "minidepth_lab" / "below.py").write_text("x = 2\n")
-    pages.run_missing(pages.kept(pages.pages()))
-    files = pages.kept(pages.pages()).values()
-    notes = [pages.note_of(path) for path in pages.pages()]
-    assert sorted(pages.KEPT.iterdir()) == sorted([*files, *notes])
+    pages.run_outdated(pages.output_files(pages.programs()))
+    files = pages.output_files(pages.programs()).values()
+    notes = [pages.note_file(path) for path in pages.programs()]
+    assert sorted(pages.OUTPUTS.iterdir()) == sorted([*files, *notes])
 
 
 def test_a_page_that_fails_or_changes_while_it_runs_leaves_nothing(project):
@@ -200,8 +214,8 @@ def test_a_page_that_fails_or_changes_while_it_runs_leaves_nothing(project):
     ):
         page.write_text(f"# %%\n{code}\n")
         with pytest.raises(RuntimeError, match=said):
-            pages.run_missing(pages.kept([page]))
-        assert not pages.KEPT.exists()
+            pages.run_outdated(pages.output_files([page]))
+        assert not pages.OUTPUTS.exists()
 
 
 def test_two_pages_run_at_once_on_half_of_the_cores_each(project):
@@ -213,10 +227,10 @@ def test_two_pages_run_at_once_on_half_of_the_cores_each(project):
         (folder / f"{me}.py").write_text(wait.format(me=me, other=other))
     pages = load(project)
     both = [folder / "a.py", folder / "b.py"]
-    pages.run_missing(pages.kept(both))  # would wait for ever, one after the other
+    pages.run_outdated(pages.output_files(both))  # would wait for ever, one after the other
     each = str(max(1, os.cpu_count() // 2))
-    for file in pages.kept(both).values():
-        assert json.loads(file.read_text())["shown"][0][0]["text"] == f"{each}\n"
+    for file in pages.output_files(both).values():
+        assert json.loads(file.read_text())["outputs"][0][0]["text"] == f"{each}\n"
 
 
 @pytest.fixture
@@ -224,12 +238,8 @@ def served(project):
     """`mkdocs serve` of the project, one of whose pages waits for a file → its address"""
     pytest.importorskip("material", reason="mkdocs-material is not installed")
     settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    settings = settings[: settings.index("\nnav:")].replace("watch: [", "watch: []  # ")
-    (project / "mkdocs.yml").write_text(settings + "\n", encoding="utf-8")
-    for name in ("hooks.py", "jupyter_nbconvert_config.py"):
-        shutil.copy(ROOT / "docs" / name, project / "docs")
-    for name in ("minidepth_data.py", "pyproject.toml", "requirements.txt", "LICENSE"):
-        (project / name).write_text("x = 1\n")
+    settings = settings[: settings.index("\nnav:")] + "\n" + (project / "mkdocs.yml").read_text()
+    (project / "mkdocs.yml").write_text(settings, encoding="utf-8")
     page = project / "docs" / "tutorials" / "01_page.py"
     wait = "import os, time\nwhile not os.path.exists('go'):\n    time.sleep(0.1)\n"
     text = page.read_text().replace("# %%\n", f"# %%\n{wait}")
@@ -277,7 +287,7 @@ def test_serve_shows_pages_before_they_have_run_and_their_outputs_afterwards(ser
     assert "WARNING -" not in (project / "serve.log").read_text()  # of a heading not there yet
     (project / "go").touch()
     page = fetched(served + "tutorials/01_page/", "<pre><code>it is 1</code>")
-    assert "runs now" not in page and "pages at a time" in page
+    assert "runs now" not in page and "pages ran at a time" in page
     assert "List" in fetched(served + "reference/list/", r"\[\]")
     path = project / "docs" / "tutorials" / "01_page.py"
     path.write_text(path.read_text().replace("# # A", "# # A, said otherwise"))

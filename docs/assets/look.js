@@ -189,7 +189,7 @@ function start(root) {
       if (best.share < 0) break // both heads are switched off
       const [from, to] = [data.tokens[query], data.tokens[best.key]]
       const how = `head ${best.head + 1}, ${percent(best.share)} of its weight`
-      text += ` In layer ${layer + 1}, ${from} looks most at ${to} (${how}).`
+      text += ` In layer ${layer + 1}, ${from} attends most to ${to} (${how}).`
       query = best.key
     }
     said.textContent = text
@@ -209,4 +209,4 @@ function start(root) {
   })
 }
 
-document.querySelectorAll(".part.look").forEach(start)
+document.querySelectorAll(".widget.look").forEach(start)

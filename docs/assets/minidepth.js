@@ -1,8 +1,8 @@
 /* minidepth.js: the model of minidepth.py in another language, without a library.
 
-   It reads the folder of a trained run (config.json, tokenizer/, model.safetensors in half
-   precision) and answers. Tokens go through one at a time. Each looks at the keys and values of
-   itself and of all tokens before it, which are kept in a cache.
+   It reads the folder of a trained run (config.json, tokenizer/, model.safetensors) and answers.
+   Tokens go through one at a time. Each attends to the keys and values of itself and of all tokens
+   before it, which are kept in a cache.
 
    A vector is a Float32Array, a matrix is {shape: [rows, columns], data: its rows end to end}.
    Sections: 1 files, 2 words, 3 the model, 4 answering. */
@@ -26,12 +26,17 @@ export function readSafetensors(buffer) {
   const weights = {}
   for (const [name, about] of Object.entries(header)) {
     if (name === "__metadata__") continue
-    if (about.dtype !== "F16") throw new Error(`${name} is ${about.dtype}, not half precision`)
     const [start, end] = about.data_offsets
-    const bits = new Uint16Array(buffer.slice(8 + length + start, 8 + length + end))
-    weights[name] = { shape: about.shape, data: Float32Array.from(bits, half) }
+    const bytes = buffer.slice(8 + length + start, 8 + length + end)
+    weights[name] = { shape: about.shape, data: numbers(about.dtype, bytes) }
   }
   return weights
+}
+
+function numbers(dtype, bytes) {
+  if (dtype === "F32") return new Float32Array(bytes)
+  if (dtype === "F16") return Float32Array.from(new Uint16Array(bytes), half)
+  throw new Error(`weights of type ${dtype}, which this file cannot read`)
 }
 
 /** The folder of a run → {model, words}. */
@@ -113,7 +118,7 @@ function layerNorm(weight, bias, x) {
   return x.map((value, i) => (value - mean) * scale * weight.data[i] + bias.data[i])
 }
 
-function softmax(scores) {
+export function softmax(scores) {
   const most = Math.max(...scores) // taken off first, so that no exponential is too large
   const powers = scores.map((score) => Math.exp(score - most))
   const total = sum(powers)
@@ -122,8 +127,8 @@ function softmax(scores) {
 
 export class GPT {
   constructor(config, weights) {
-    if (config.d_ff || config.position !== "learned" || config.n_loops !== 1)
-      throw new Error("this file knows attention alone, with learned positions and without loops")
+    if (config.d_ff || config.position !== "learned")
+      throw new Error("this file knows attention alone, with learned positions")
     this.config = config
     this.weights = weights
     this.heads = [config.n_heads].flat() // one number, or one for each layer
@@ -131,21 +136,32 @@ export class GPT {
   }
 
   /** One more token → {logits: a number for each word that may come next, attention: by layer and
-      head, the weight on each token so far}. The cache grows by this token. */
+      head, the weight on each token so far, states: the residual stream before the first loop and
+      after each}. The cache grows by this token. */
   forward(token, cache) {
     const w = this.weights
     const place = row(w["position_embedding.weight"], cache[0].keys.length)
     let x = row(w["token_embedding.weight"], token).map((value, i) => value + place[i])
     const attention = []
-    this.heads.forEach((heads, layer) => {
-      const block = `blocks.${layer}`
-      const h = layerNorm(w[`${block}.norm1.weight`], w[`${block}.norm1.bias`], x)
-      const { y, looked } = this.attend(block, heads, h, cache[layer])
-      x = x.map((value, i) => value + y[i]) // the residual stream: a layer only adds to it
-      attention.push(looked)
-    })
-    x = layerNorm(w["norm.weight"], w["norm.bias"], x)
-    return { logits: linear(w["head.weight"] ?? w["token_embedding.weight"], x), attention }
+    const states = [x]
+    for (let loop = 0; loop < this.config.n_loops; loop++) {
+      this.heads.forEach((heads, layer) => {
+        const block = `blocks.${layer}`
+        const h = layerNorm(w[`${block}.norm1.weight`], w[`${block}.norm1.bias`], x)
+        const { y, byHead } = this.attend(block, heads, h, cache[attention.length])
+        x = x.map((value, i) => value + y[i]) // the residual stream: a layer only adds to it
+        attention.push(byHead)
+      })
+      states.push(x)
+    }
+    return { logits: this.read(x), attention, states }
+  }
+
+  /** A residual stream → logits. Of one from the middle of the model: what it holds so far. */
+  read(x) {
+    const w = this.weights
+    const last = layerNorm(w["norm.weight"], w["norm.bias"], x)
+    return linear(w["head.weight"] ?? w["token_embedding.weight"], last)
   }
 
   attend(block, heads, h, { keys, values }) {
@@ -156,15 +172,15 @@ export class GPT {
     keys.push(qkv.subarray(C, 2 * C))
     values.push(qkv.subarray(2 * C))
     const sides = new Float32Array(C) // the outputs of the heads, side by side
-    const looked = []
+    const byHead = []
     for (let start = 0; start < C; start += D) {
       const q = qkv.subarray(start, start + D)
       const weights = softmax(keys.map((key) => dot(q, key.subarray(start)) * scale))
       for (let i = start; i < start + D; i++)
         sides[i] = sum(values.map((value, at) => weights[at] * value[i]))
-      looked.push(weights)
+      byHead.push(weights)
     }
-    return { y: linear(this.weights[`${block}.attn.out.weight`], sides), looked }
+    return { y: linear(this.weights[`${block}.attn.out.weight`], sides), byHead }
   }
 }
 
@@ -177,18 +193,21 @@ export function promptIds(words, question) {
 }
 
 /** What a conversation begins with: no keys and no values yet, in any layer. */
-export const emptyCache = (model) => model.heads.map(() => ({ keys: [], values: [] }))
+export function emptyCache({ config }) {
+  const layers = { length: config.n_layers * config.n_loops } // each loop has keys of its own
+  return Array.from(layers, () => ({ keys: [], values: [] }))
+}
 
 /** Reads the prompt, then gives one token after another, each the likeliest, until `end` or until
-    the positions are used up: {token, logits, attention: where the model looked to choose it}. */
+    the positions are used up: {token, logits, attention: what the model attended to for it}. */
 export function* generate(model, prompt, end) {
   const cache = emptyCache(model)
-  let found
-  for (const token of prompt) found = model.forward(token, cache)
+  let output
+  for (const token of prompt) output = model.forward(token, cache)
   for (let n = prompt.length; n < model.config.block_size; n++) {
-    const token = found.logits.indexOf(Math.max(...found.logits))
-    yield { token, ...found }
+    const token = output.logits.indexOf(Math.max(...output.logits))
+    yield { token, ...output }
     if (token === end) return
-    found = model.forward(token, cache)
+    output = model.forward(token, cache)
   }
 }

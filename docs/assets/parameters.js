@@ -84,4 +84,4 @@ function start(root) {
   show()
 }
 
-document.querySelectorAll(".part.parameters").forEach(start)
+document.querySelectorAll(".widget.parameters").forEach(start)

@@ -1,4 +1,4 @@
-/* The embedded problems of minidepth_data.py, composed by hand: what a question says, its worked
+/* The embedded problems of minidepth.py, composed by hand: what a question says, its worked
    steps, its answer, and whether training could have shown it. */
 
 export const LETTERS = [..."abcdefghij"]

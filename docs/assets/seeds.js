@@ -1,5 +1,5 @@
 /* Draw one seed: what would you have concluded from one run? The data is that of stored runs: see
-   seeds() in docs/minidepth_lab/parts.py. */
+   seeds() in docs/site/minidepth_site/widgets.py. */
 
 import { draw, drawing, make } from "./elements.js"
 
@@ -115,4 +115,4 @@ function start(root) {
   addEventListener("resize", picture) // a phone is turned
 }
 
-document.querySelectorAll(".part.seeds").forEach(start)
+document.querySelectorAll(".widget.seeds").forEach(start)

@@ -160,7 +160,7 @@ plt.show()
 #
 # Try other sizes. The report's two models are shown below yours for comparison.
 #
-# <div class="part parameters"><p>This part needs JavaScript. The figure above shows the report's
+# <div class="widget parameters"><p>This part needs JavaScript. The figure above shows the report's
 # two models.</p></div>
 # <script type="module" src="../../assets/parameters.js"></script>
 #

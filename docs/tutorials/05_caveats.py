@@ -41,8 +41,9 @@ import statistics
 import matplotlib.pyplot as plt
 from scipy.stats import ttest_ind, ttest_rel
 
-from minidepth_lab import figures, parts, results, verdicts
+from minidepth_lab import figures, results, verdicts
 from minidepth_lab.studies import budget
+from minidepth_site import widgets
 
 study = results.summary("depth")
 print(study["command"])
@@ -158,8 +159,8 @@ for run in looped:
 # Suppose you had one run of each model. Draw a seed and see what you would have concluded.
 
 # %% tags=["hide"]
-said = "Without JavaScript: the dots of Figures 1 and 2 are these runs."
-parts.show("seeds", parts.seeds(), said)
+without = "Without JavaScript: the dots of Figures 1 and 2 are these runs."
+widgets.show("seeds", widgets.seeds(), without)
 
 # %% [markdown]
 # ## More layers, more right answers?
@@ -225,7 +226,7 @@ plt.show()
 # - **Perhaps depth and parameters do more together.** Twelve layers answer 0.300 more than the
 #   looped layer (p = 0.024 alone, 0.079 corrected).
 
-# %% [markdown] tags=["fell"]
+# %% [markdown] tags=["corrected"]
 # - We had said that depth *helped*, and that six of the ten differences stay below 0.05 once
 #   corrected. That was from paired t-tests.
 # - We had said that these runs do not tell whether the looped layer or the tuned wide one is

@@ -165,7 +165,7 @@ for name, (a, b), p, corrected in zip(contrasts, pairs, ps, verdicts.holm(ps)):
 # layers were expected to learn all lengths in three runs of five in turn, and two of the three
 # lengths in three of five all at once. Each rested on one run, that of seed 1.
 
-# %% [markdown] tags=["fell"]
+# %% [markdown] tags=["corrected"]
 # Until 24 November 2026 it showed nine other direct runs of two to
 # four layers and said that none learned three steps. Six of them had never been asked for three
 # steps, and 590 of the 600 test rings had been in the training, with their pairs in another order

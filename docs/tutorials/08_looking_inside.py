@@ -17,7 +17,8 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab import figures, inspect, parts, registry, results
+from minidepth_lab import figures, inspect, registry, results
+from minidepth_site import widgets
 
 # %% [markdown]
 # ## Two measures
@@ -128,7 +129,7 @@ run, data = runs[1], runs[1].data
 
 # %% tags=["hide"]
 without = "This part needs JavaScript. The maps below show the same sequence after the last step."
-parts.show("look", inspect.story(runs), without)
+widgets.show("look", inspect.story(runs), without)
 
 # %% [markdown]
 # With one layer, the lines fan out over all the answers for as long as it trains: nothing tells the

@@ -198,7 +198,7 @@ for model in sorted(read_20, key=lambda model: statistics.mean(same[3.27][model]
 # the best of three learning rates that were tried for it, one of them only up to step 660, it ends
 # at 3.49, which is near one layer, but still above twelve layers in every run.
 
-# %% [markdown] tags=["fell"]
+# %% [markdown] tags=["corrected"]
 # We said here that the wide layer predicts new text worse than any other model. That was at the
 # learning rate of twelve layers.
 

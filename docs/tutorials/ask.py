@@ -12,7 +12,7 @@
 # at random, and let both models answer. They run here, in your browser: 0.66 MB are loaded when you
 # ask, and nothing that you do leaves the page.
 #
-# <div class="part ask-the-models" data-models="../../results/ask"><p>This part needs JavaScript.
+# <div class="widget ask-the-models" data-models="../../results/ask"><p>This part needs JavaScript.
 # The same answers from Python are below.</p></div>
 # <script type="module" src="../../assets/ask.js"></script>
 #
@@ -126,34 +126,39 @@ plt.show()
 # ## The same model in another language
 #
 # [minidepth.js](../assets/minidepth.js) is the whole program of the box above: it reads the files,
-# splits text into tokens, runs the model and chooses words, in less than 200 lines and without a
+# splits text into tokens, runs the model and chooses words, in some 200 lines and without a
 # library. This is its forward pass:
 #
 # ```js
 #   /** One more token → {logits: a number for each word that may come next, attention: by layer and
-#       head, the weight on each token so far}. The cache grows by this token. */
+#       head, the weight on each token so far, states: the residual stream before the first loop and
+#       after each}. The cache grows by this token. */
 #   forward(token, cache) {
 #     const w = this.weights
 #     const place = row(w["position_embedding.weight"], cache[0].keys.length)
 #     let x = row(w["token_embedding.weight"], token).map((value, i) => value + place[i])
 #     const attention = []
-#     this.heads.forEach((heads, layer) => {
-#       const block = `blocks.${layer}`
-#       const h = layerNorm(w[`${block}.norm1.weight`], w[`${block}.norm1.bias`], x)
-#       const { y, looked } = this.attend(block, heads, h, cache[layer])
-#       x = x.map((value, i) => value + y[i]) // the residual stream: a layer only adds to it
-#       attention.push(looked)
-#     })
-#     x = layerNorm(w["norm.weight"], w["norm.bias"], x)
-#     return { logits: linear(w["head.weight"] ?? w["token_embedding.weight"], x), attention }
+#     const states = [x]
+#     for (let loop = 0; loop < this.config.n_loops; loop++) {
+#       this.heads.forEach((heads, layer) => {
+#         const block = `blocks.${layer}`
+#         const h = layerNorm(w[`${block}.norm1.weight`], w[`${block}.norm1.bias`], x)
+#         const { y, byHead } = this.attend(block, heads, h, cache[attention.length])
+#         x = x.map((value, i) => value + y[i]) // the residual stream: a layer only adds to it
+#         attention.push(byHead)
+#       })
+#       states.push(x)
+#     }
+#     return { logits: this.read(x), attention, states }
 #   }
 # ```
 #
-# Compare it with `GPT.hidden()` in [the library](../reference/api.md#GPT). Three things differ. The
-# Python takes all tokens of many conversations at once; here, one token follows another. The Python
-# has no loop over heads, because a tensor has an axis for them. And the Python can also learn;
-# nothing in the JavaScript knows what a gradient is. A test compares the two programs. On twelve
-# problems the logits differ by less than 0.001 and the answers are the same, token by token.
+# Compare it with `GPT.hidden()` in [the library](../reference/api.md#minidepth.GPT.hidden). Three
+# things differ. The Python takes all tokens of many conversations at once; here, one token follows
+# another. The Python has no loop over heads, because a tensor has an axis for them. And the Python
+# can also learn; nothing in the JavaScript knows what a gradient is. A test compares the two
+# programs. On twelve problems the logits differ by less than 0.001 and the answers are the same,
+# token by token.
 
 # %%
 shares = {L: results.result(folder)["accuracy"] for L, folder in folders.items()}
@@ -172,7 +177,7 @@ assert min(seen[i].max() for i in walk) > 0.8 > 0.5 > seen[-1].max()
 #    exist. What does one layer do with those that it has seen?
 
 # %% [markdown] tags=["hint"]
-# `minidepth_data.is_held_out(question, 90)` says whether training left a sum out. Ask all 90.
+# `minidepth.is_held_out(question, 90)` says whether training left a sum out. Ask all 90.
 
 # %% [markdown] tags=["answer"]
 # One layer answers more than half of the sums that it was asked in training, and none of the 46
@@ -182,7 +187,7 @@ assert min(seen[i].max() for i in walk) > 0.8 > 0.5 > seen[-1].max()
 # 1.00 of the held-out sums.
 
 # %% tags=["answer"]
-from minidepth_data import is_held_out  # noqa: E402
+from minidepth import is_held_out  # noqa: E402
 
 sums = {"seen in training": [], "held out": []}
 for value in range(10):

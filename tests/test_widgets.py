@@ -1,4 +1,4 @@
-"""The parts of pages that answer to the reader: their data is what the models did, and a browser
+"""The boxes in pages that answer to the reader: their data is what the models did, and a browser
 shows it. Ask the models has test_ask.py."""
 
 import dataclasses
@@ -11,7 +11,9 @@ import torch
 
 import browser
 import minidepth as md
-from minidepth_lab import inspect, parts, registry, results
+from minidepth_lab import inspect, registry, results
+from minidepth_lab.tasks import TASKS
+from minidepth_site import widgets
 
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 
@@ -25,12 +27,12 @@ def tab():
 
 
 def opened(tab, name, data):
-    """The browser, on a page that holds nothing but this part."""
+    """The browser, on a page that holds nothing but this box."""
     tab, address = tab
     tab.open(address + "assets/")
-    box = parts.html(name, data, "no script").split("\n")[0]
+    box = widgets.html(name, data, "no script").split("\n")[0]
     style = '<meta name="viewport" content="width=device-width">'
-    style += '<link rel="stylesheet" href="/assets/parts.css">'
+    style += '<link rel="stylesheet" href="/assets/widgets.css">'
     tab.run(f"document.head.innerHTML = {json.dumps(style)}")
     tab.run(f"document.body.innerHTML = {json.dumps(box)}")
     tab.run(f"""new Promise((resolve) => {{
@@ -53,6 +55,15 @@ def press(tab, text):
       .find(button => button.textContent.trim() === {json.dumps(text)}).click()""")
 
 
+def choose(tab, label, value):
+    """Choose from the menu of this name."""
+    tab.run(f"""(() => {{
+      const menu = document.querySelector('select[aria-label="{label}"]')
+      menu.value = {json.dumps(value)}
+      menu.dispatchEvent(new Event("change"))
+    }})()""")
+
+
 def slide(tab, number, value):
     tab.run(f"""(() => {{
       const slider = document.querySelectorAll("input[type=range]")[{number}]
@@ -62,7 +73,7 @@ def slide(tab, number, value):
 
 
 def test_data_cannot_end_its_own_box():
-    text = parts.html("look", dict(a="</script><b>"), "none")
+    text = widgets.html("look", dict(a="</script><b>"), "none")
     assert text.count("</script>") == 2 and "<b>" in text  # of the data, and of the script
 
 
@@ -226,7 +237,7 @@ def test_the_sliders_count_as_the_library_does(tab):
 
 
 def test_the_draws_are_the_stored_runs():
-    data = parts.seeds()
+    data = widgets.seeds()
     assert data["seeds"] == [0, 1, 2, 3, 4] and len(data["accuracy"]) == 7
     runs = {}
     for path in results.RESULTS.glob("depth-sweep/runs/*/"):
@@ -243,7 +254,7 @@ def test_the_draws_are_the_stored_runs():
 
 
 def test_one_seed_is_drawn_and_its_conclusion_named(tab):
-    data = parts.seeds()
+    data = widgets.seeds()
     tab = opened(tab, "seeds", data)
     said = "document.querySelectorAll('.said')[0].textContent"
     tally = "document.querySelectorAll('.said')[1].textContent"
@@ -280,4 +291,154 @@ def test_one_seed_is_drawn_and_its_conclusion_named(tab):
     })()""")
     assert "different models" in tab.run(said)
     assert tab.run("document.querySelector('.draw').disabled")
+    assert not complaints(tab)
+
+
+# ---------- walk around a ring ----------
+
+
+@pytest.fixture(scope="module")
+def walkers():
+    return widgets.walkers()
+
+
+def test_every_stored_model_can_be_chosen_those_that_failed_included(walkers):
+    data, picture = widgets.walk()
+    assert [each["seed"] for each in data["models"]] == sorted(walkers) == list(range(110, 120))
+    learned = [each["hops"] for each in data["models"]]
+    assert learned.count(4) == 6 and set(learned) == {3, 4}
+    for each in data["models"]:
+        weights = DOCS / each["weights"]
+        assert weights == walkers[each["seed"]]["folder"] / "model.safetensors"
+        assert weights.exists()
+    assert picture.count("<text") == widgets.RING + 2
+
+
+def walk_opened(tab):
+    """The browser with the box, when its first model has been loaded."""
+    data, picture = widgets.walk()
+    tab = opened(tab, "walk", data)
+    tab.run("""new Promise((resolve) => {
+      const look = () => document.querySelector("select") ? resolve() : setTimeout(look, 20)
+      look()
+    })""")
+    return tab, data, picture
+
+
+def test_the_ring_is_asked_as_training_asked():
+    """The layout of tokens is that of the task: its own drawn question, put together by hand."""
+    tokens, targets = TASKS["ring"].draw(
+        20, torch.Generator().manual_seed(0), lengths=widgets.HOPS, questions=1
+    )
+    for sequence, target in zip(tokens.tolist(), targets.tolist()):
+        follows = dict(zip(sequence[:16:2], sequence[1:16:2]))
+        ring = [sequence[17]]
+        while len(ring) < widgets.RING:
+            ring.append(follows[ring[-1]])
+        order = [ring.index(letter) for letter in sequence[:16:2]]
+        hops = ring.index(target[17])
+        assert widgets.question_tokens(ring, order, 0, hops).tolist() == sequence
+
+
+@pytest.mark.parametrize("seed", [110, 112, 119])
+def test_the_browser_walks_as_pytorch_does(tab, walkers, seed):
+    """All shares after every loop to 1e-5, on rings at random."""
+    data, _ = widgets.walk()
+    (weights,) = [each["weights"] for each in data["models"] if each["seed"] == seed]
+    model, _ = md.load(walkers[seed]["folder"])
+    generator = torch.Generator().manual_seed(seed)
+    questions = []
+    for hops in widgets.HOPS * 2:
+        ring = torch.randperm(16, generator=generator)[: widgets.RING].tolist()
+        order = torch.randperm(widgets.RING, generator=generator).tolist()
+        questions.append(dict(ring=ring, order=order, start=hops, hops=hops))
+    browser_tab, address = tab
+    browser_tab.open(address + "assets/")
+    shares = browser_tab.run(f"""(async () => {{
+      const m = await import("/assets/minidepth.js")
+      const w = await import("/assets/walk.js")
+      const file = await (await fetch("/{weights}")).arrayBuffer()
+      const model = new m.GPT({json.dumps(data["config"])}, m.readSafetensors(file))
+      return {json.dumps(questions)}.map((question) =>
+        w.afterEachLoop(model, w.questionTokens(question)).map((row) => [...row]))
+    }})()""")
+    furthest = 0.0
+    for question, ours in zip(questions, shares):
+        theirs = widgets.after_each_loop(model, widgets.question_tokens(**question))
+        assert theirs.shape == (6, 21)
+        assert torch.allclose(theirs[-1], whole_model(model, question), atol=1e-6)
+        furthest = max(furthest, (torch.tensor(ours) - theirs).abs().max().item())
+    print(f"seed {seed}: largest difference of a share {furthest:.1e}")
+    assert furthest < 1e-5
+
+
+@torch.no_grad()
+def whole_model(model, question):
+    """The shares of a question's answer as the model itself gives them."""
+    tokens = widgets.question_tokens(**question)
+    return model(tokens[None])[0, -1].softmax(-1)
+
+
+def test_the_picture_without_javascript_is_the_one_with_it(tab):
+    tab, data, picture = walk_opened(tab)
+    box = f"<div>{picture}</div>"
+    tab.run(f"document.body.insertAdjacentHTML('beforeend', {json.dumps(box)})")
+    shapes = """[...document.querySelectorAll("svg")].map((svg) =>
+      [...svg.children].map((shape) => [shape.tagName, shape.getAttribute("class")?.trim() ?? "",
+        shape.textContent, ...["cx", "cy", "x", "y", "fill-opacity"].map((name) =>
+          Math.round(1000 * Number(shape.getAttribute(name))) / 1000)]))"""
+    drawn, still = tab.run(shapes)
+    assert len(drawn) == len(still) == 3 * widgets.RING + 3
+    for ours, theirs in zip(drawn, still):
+        assert ours[:3] == theirs[:3]
+        assert ours[3:] == pytest.approx(theirs[3:], abs=0.06)
+
+
+def test_the_walk_says_where_the_model_is(tab, walkers):
+    """Every loop of one question, by the slider, with two models: one that learned four hops, and
+    one that did not."""
+    tab, data, _ = walk_opened(tab)
+    question = data["question"]
+    asked = {name: question[name] for name in ("ring", "order", "start", "hops")}
+    right = widgets.LETTERS[question["ring"][4]]
+    verdicts_seen = set()
+    for seed in (110, 112):
+        choose(tab, "which model", str(seed))
+        tab.run("""new Promise((resolve) => setTimeout(resolve, 500))""")
+        model, _ = md.load(walkers[seed]["folder"])
+        shares = widgets.after_each_loop(model, widgets.question_tokens(**asked))
+        for loops, row in enumerate(shares):
+            slide(tab, 0, loops)
+            text = tab.run("document.querySelector('.said').textContent")
+            answer = row.argmax().item()
+            assert f"holds {widgets.LETTERS[answer]} ({100 * row[answer]:.0f} %)" in text
+            if answer in question["ring"]:
+                hops = question["ring"].index(answer)
+                assert f"{hops} hop{'s' * (hops > 1)} from g" in text or hops == 0
+            assert ("right" in text or "wrong" in text) == (loops == 5)
+        verdicts_seen.add(text.split(". ")[-1])
+    assert verdicts_seen == {"That is right.", f"That is wrong: the answer is {right}."}
+    assert not complaints(tab)
+
+
+def test_the_walk_plays_and_stops_and_draws_another_ring(tab):
+    tab, data, _ = walk_opened(tab)
+    loop = "document.querySelector('svg text:not(.small):nth-last-of-type(2)').textContent"
+    assert tab.run(loop) == "loop 3"
+    press(tab, "Play")
+    assert tab.run(loop) == "loop 0"
+    tab.run("""new Promise((resolve) => {
+      const look = () => document.querySelector("input").value === "5"
+        ? setTimeout(resolve, 50) : setTimeout(look, 50)
+      look()
+    })""")
+    names = "[...document.querySelectorAll('button')].map(button => button.textContent)"
+    assert tab.run(loop) == "loop 5" and tab.run(names) == ["Play", "Another ring"]
+    ring = "[...document.querySelectorAll('svg .share + text')].map(text => text.textContent)"
+    before = tab.run(ring)
+    press(tab, "Another ring")
+    tab.run("new Promise((resolve) => setTimeout(resolve, 100))")
+    after = tab.run(ring)
+    assert before != after and len(set(after)) == widgets.RING
+    assert tab.run("[...document.querySelectorAll('select')][1].options.length") == widgets.RING
     assert not complaints(tab)

@@ -1,17 +1,15 @@
 """Notes which folders of docs/results a page reads, so that it runs again when one of them changes.
 
-    python docs/reads.py PAGE    run a program so; a notebook calls note() in a cell of its own
-
-The file that READS in the environment names has a line for each folder, and an empty line if
-docs/results was listed.
+execute.py calls note() before a program runs, and in the first cell of a notebook. The file that
+READS in the environment names gets a line for each folder, and an empty line if docs/results itself
+was listed.
 """
 
 import os
 import pathlib
-import runpy
 import sys
 
-RESULTS = pathlib.Path(__file__).resolve().parent / "results"
+RESULTS = pathlib.Path(__file__).resolve().parents[1] / "results"
 READING = ("open", "os.listdir", "os.scandir")  # Python's audit events (PEP 578)
 
 
@@ -32,10 +30,3 @@ def note():
             os.write(file, f"{folder}\n".encode())
 
     sys.addaudithook(hook)
-
-
-if __name__ == "__main__":
-    sys.argv.pop(0)
-    sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
-    note()
-    runpy.run_path(sys.argv[0], run_name="__main__")

@@ -1,0 +1,364 @@
+"""The site's hook for mkdocs: how a program becomes a page.
+
+pages.py runs the programs among the pages (docs/index.py, docs/tutorials/*.py, docs/reference/*.py)
+and keeps their outputs. mkdocs-jupyter renders the percent files with these, and render.py gives
+the result the form of the other pages. In this file is what mkdocs calls, in the order of a build:
+
+- the commit, for the foot of each page;
+- the pages that are programs, notebooks to download and minidepth.zip, as files of the site;
+- of each page: its links, title and description, what it weighs in a search, where to edit it;
+- the map of the site, on the home page.
+
+`mkdocs build` waits for programs that have to run; `mkdocs serve` shows the site at once, and each
+page's outputs when it has run. `DOCS_EXECUTE=false mkdocs serve` leaves percent files unrun.
+"""
+
+import concurrent.futures
+import html
+import json
+import logging
+import os
+import pathlib
+import platform
+import posixpath
+import re
+import subprocess
+import urllib.parse
+
+import bs4
+import nbformat
+from mkdocs.exceptions import PluginError
+from mkdocs.plugins import get_plugin_logger
+from mkdocs.structure.files import File
+
+import downloads
+import pages
+import render
+
+CACHE = pages.ROOT / ".cache"
+WAIT = "The code of this page runs now. What it shows comes by itself when it has."
+log = get_plugin_logger("minidepth")
+
+
+# ---------- running ----------
+
+pool = []  # while `mkdocs serve` runs: the executor that runs pages beside it
+begun = set()  # the output files of pages that it has begun to run, or will
+waiting = []  # [(page, output file)] that begin to run when the site has been built
+
+
+def on_startup(command, dirty):
+    if command == "serve":
+        pool.append(concurrent.futures.ThreadPoolExecutor(pages.AT_ONCE))
+
+
+def on_serve(server, config, builder):
+    """The outputs of pages are watched as the pages are, and so is the code that these import."""
+    pages.OUTPUTS.mkdir(parents=True, exist_ok=True)
+    server.watch(str(pages.OUTPUTS))
+    for path in pages.ROOT.glob("*.py"):
+        server.watch(str(path))
+
+
+def on_shutdown():
+    while pool:
+        pool.pop().shutdown(wait=False, cancel_futures=True)
+    pages.stop()
+
+
+def on_post_build(config):
+    """Pages run only now, so that the site is there sooner."""
+    while waiting:
+        pool[0].submit(run_beside, *waiting.pop(0))
+
+
+def run_beside(path, file):
+    """Run a page while the server serves."""
+    try:
+        pages.run(path, file)
+    except RuntimeError as error:
+        if pool:  # else it has been stopped with the server
+            log.warning(str(error))
+
+
+def outputs_of(paths):
+    """Have pages run → {page: its `seconds` and `outputs`, or None while it runs}"""
+    files = pages.output_files(paths)
+    if not pool:
+        try:
+            files = pages.run_outdated(files)
+        except RuntimeError as error:
+            raise PluginError(str(error)) from None
+    outputs = {}
+    for path, file in files.items():
+        outputs[path] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+        if outputs[path] is None and file not in begun:
+            begun.add(file)
+            waiting.append((path, file))
+    return outputs
+
+
+# ---------- settings ----------
+
+
+def git(*words):
+    """What git prints; nothing outside of git."""
+    try:
+        command = ["git", *words]
+        return subprocess.run(command, cwd=pages.ROOT, capture_output=True, text=True).stdout
+    except FileNotFoundError:
+        return ""
+
+
+def made_from():
+    """The commit and its date, with + if files were changed since; nothing outside of git."""
+    commit, _, date = git("log", "-1", "--format=%h %cs").strip().partition(" ")
+    changed = git("status", "--porcelain", "--untracked-files=no")
+    return f"Made from commit {commit}{'+' if changed else ''} of {date}" if commit else ""
+
+
+def on_config(config):
+    config.plugins["mkdocs-jupyter"].config["cache_dir"] = str(CACHE / "mkdocs-jupyter")
+    config.copyright = made_from()
+    if repo := config.extra["repo_url"]:
+        config.copyright += f' · <a href="{html.escape(repo)}">the project</a>'
+    os.environ["JUPYTER_CONFIG_DIR"] = str(pages.SITE)  # the user's settings have no effect
+
+
+# ---------- files ----------
+
+# {a page's address as Markdown: (its percent file, the seconds that it ran or None)}
+notebook_pages = {}
+
+
+def on_files(files, config):
+    """Programs become pages. Each is known as .md, so that links and the nav are the same for all
+    pages. What is no page of the nav is offered as it is, and as a notebook."""
+
+    def add(name, **content):
+        files.append(File.generated(config, name, **content))
+
+    sources = {file: pathlib.Path(file.abs_src_path) for file in files if is_program(file)}
+    in_nav = [path for path in pages.programs() if path in sources.values()]
+    to_run = [path for path in in_nav if config.extra["run"] or pages.prints_markdown(path)]
+    outputs = outputs_of(to_run)
+    if waiting:  # pages that others link to do not have all their headings yet
+        config.validation.links.anchors = logging.DEBUG
+    for file, path in sources.items():
+        name = file.src_uri.removesuffix(".py")
+        files.remove(file)
+        if path in in_nav and pages.prints_markdown(path):
+            add(f"{name}.md", content=outputs[path]["outputs"] if outputs[path] else WAIT)
+            continue
+        if path in in_nav:
+            run = outputs.get(path) or dict(seconds=None, outputs=[])
+            notebook_pages[f"{name}.md"] = path, run["seconds"]
+            add(f"{name}.md", abs_src_path=str(with_outputs(path, run["outputs"])))
+        if name != "index":
+            add(f"{name}.ipynb", content=downloads.notebook(path))
+            add(f"{name}.py", abs_src_path=str(path))
+    add("minidepth.zip", content=downloads.archive())
+    return files
+
+
+def is_program(file):
+    return file.src_uri.endswith(".py") and file.inclusion.is_included()
+
+
+def with_outputs(path, outputs):
+    """The file of a notebook, for mkdocs-jupyter: a percent file with the outputs of its cells of
+    code."""
+    notebook = pages.notebook(path)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for cell, shown in zip(code, outputs):
+        cell.outputs = [nbformat.from_dict(output) for output in shown]
+    file = CACHE / "notebooks" / f"{pages.label(path)}.ipynb"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(downloads.as_json(notebook), encoding="utf-8")
+    return file
+
+
+# ---------- each page ----------
+
+titles = {}  # {address of a page: its title in the nav, None where that gives none}
+
+
+def on_nav(nav, config, files):
+    titles.update((page.file.src_uri, page.title) for page in nav.pages)
+
+
+def on_page_markdown(markdown, page, config, files):
+    """How much a page weighs in a search."""
+    address = page.file.src_uri
+    if address in notebook_pages:
+        page.meta["search"] = dict(boost=4)
+    if address == "reference/flags.md":  # who types a flag wants to know what it does
+        page.meta["search"] = dict(boost=6)
+    if "\n::: " in markdown:  # source has nearly every word
+        page.meta["search"] = dict(boost=0.5)
+    if address.startswith("results/") and address != "results/README.md":
+        page.meta["search"] = dict(exclude=True)  # files of single experiments, not pages to read
+
+
+def on_page_content(content, page, config, files):
+    """A page's HTML: that of a notebook gets the form of the others."""
+    if page.file.src_uri in notebook_pages:
+        # mkdocs-jupyter takes the first heading; a page that is not in the nav has no other
+        page.title = titles.get(page.file.src_uri) or page.title
+        content = notebook_page(content, page, config, files)
+    describe(page, content)
+    return content
+
+
+def on_page_context(context, page, config, nav):
+    if page.is_homepage:  # only now do all pages have their titles
+        page.content = page.content.replace('<div class="site-map"></div>', site_map(nav))
+    if repo := config.extra["repo_url"]:
+        page.edit_url = f"{repo.rstrip('/')}/{config.extra['edit_uri']}{source_of(page)}"
+
+
+def source_of(page):
+    """The file to edit, in docs: a program, where the page comes from one."""
+    source = pathlib.PurePosixPath(page.file.src_uri)
+    program = source.with_suffix(".py")
+    return program if (pages.DOCS / program).exists() else source
+
+
+def describe(page, content):
+    """What a link to the page shows elsewhere, and the map: its title, or that of the text where
+    the nav has no more than "Home", and a sentence."""
+    soup = bs4.BeautifulSoup(content, "html.parser")
+    heading = soup.select_one("h1")
+    page.meta["social_title"] = page.title
+    if page.is_homepage and heading:
+        page.meta["social_title"] = heading.find(string=True)
+    page.meta.setdefault("description", first_claim(soup))
+
+
+def first_claim(soup):
+    """The first sentence in bold before the page's sections, or the very first one."""
+    sentences = []
+    for paragraph in soup.select("p"):
+        if paragraph.find_previous("h2"):
+            break
+        sentences += [as_line(words) for words in paragraph.select("strong")]
+        if sentences and len(sentences[-1].split()) > 5:  # not a label such as "Time"
+            return f"{sentences[-1].rstrip('.:,')}."
+    first = soup.select_one("p")
+    return re.split(r"(?<=[.?]) ", as_line(first))[0] if first else ""
+
+
+def as_line(element):
+    return " ".join(element.get_text().split())
+
+
+def site_map(nav):
+    """The sections of the nav with their pages, and what each page says first."""
+    parts = []
+    for section in nav.items:
+        if not section.is_section:
+            continue
+        entries = [map_entry(page) for page in section.children]
+        parts.append(f"<h3>{html.escape(section.title)}</h3><ul>{''.join(entries)}</ul>")
+    return "\n".join(parts)
+
+
+def map_entry(page):
+    link = f'<a href="{page.url}">{html.escape(page.title)}</a>'
+    if description := page.meta["description"]:
+        link += f": {html.escape(description, quote=False)}"
+    return f"<li>{link}</li>"
+
+
+# ---------- the pages that are notebooks ----------
+
+
+def notebook_page(content, page, config, files):
+    """nbconvert's HTML → that of the other pages, with what only these have: downloads, how long
+    the code ran, or that it still does."""
+    path, seconds = notebook_pages[page.file.src_uri]
+    soup = bs4.BeautifulSoup(content, "html.parser").select_one(".jp-Notebook")
+    resolve_links(soup, path, page, files)
+    if config.extra["repo_url"] and page.is_homepage:
+        add_clone(soup, config.extra["repo_url"])
+    try:
+        parts = render.page_parts(soup, pages.notebook(path), path.name)
+    except ValueError as error:
+        raise PluginError(str(error)) from None
+    if not page.is_homepage:
+        parts[0] = after_first_paragraph(parts[0], ways_to_download(path, config))
+        if seconds is not None:
+            parts.append(how_it_ran(seconds))
+    if seconds is None and config.extra["run"]:
+        parts.insert(0, f'<div class="admonition note"><p>{WAIT}</p></div>')
+    return "\n".join(parts)
+
+
+def resolve_links(soup, path, page, files):
+    """Links to sources become links to pages, scripts of widgets are found from any page, and
+    drawings become part of the page."""
+    for link in soup.select(".anchor-link"):
+        link.attrs |= {"class": "headerlink", "title": "Permanent link"}
+    page.present_anchor_ids = {tag["id"] for tag in soup.select("[id]")}
+    page.links_to_anchors = {}
+    for link in soup.select("a[href]"):
+        resolve_link(link, page, files)
+    for script in soup.select('script[src^="/"]'):  # from the root of the site, wherever that is
+        target = files.get_file_from_path(script["src"].removeprefix("/"))
+        script["src"] = target.url_relative_to(page.file)
+    for image in soup.select('img[src$=".svg"]'):  # only in the page does it follow its colours
+        text = path.parent.joinpath(image["src"]).read_text("utf-8")
+        svg = bs4.BeautifulSoup(text, "html.parser").svg
+        svg.attrs |= {"role": "img", "aria-label": image["alt"]}
+        image.replace_with(svg)
+
+
+def resolve_link(link, page, files):
+    """A link to a file of docs → one to what the site makes of it. A dead one is warned of, which
+    ends a strict build; mkdocs itself checks the anchors noted here."""
+    url = urllib.parse.urlsplit(link["href"])
+    if url.scheme or not url.path:
+        return
+    target = posixpath.join(posixpath.dirname(page.file.src_uri), url.path)
+    target = files.get_file_from_path(posixpath.normpath(target))
+    if target is None:
+        log.warning(f"'{page.file.src_uri}' links to '{link['href']}', which is not there")
+        return
+    if url.fragment:
+        page.links_to_anchors.setdefault(target, {})[url.fragment] = link["href"]
+    link["href"] = url._replace(path=target.url_relative_to(page.file)).geturl()
+
+
+def add_clone(soup, repo):
+    """The home page's other way to the code than the archive, once the project has an address."""
+    command = soup.new_tag("code")
+    command.string = f"git clone {repo}"
+    archive = soup.select_one("a[href$='minidepth.zip']:not(.md-button)")
+    archive.insert_after(" (or ", command, ")")
+
+
+def ways_to_download(path, config):
+    """The paragraph that offers a page as notebook and script, and in services that open one."""
+    links = [f'<a href="../{path.stem}.ipynb" download>notebook</a>']
+    links += [f'<a href="../{path.name}" download>script</a>']
+    address = f"{path.parent.relative_to(pages.DOCS).as_posix()}/{path.stem}.ipynb"
+    opens = ""
+    for service, name in ((config.extra["colab"], "Colab"), (config.extra["kaggle"], "Kaggle")):
+        if service:
+            target = html.escape(f"{service}{address}")
+            opens += f' <a class="md-button" href="{target}">Open in {name}</a>'
+    return f"<p>Download this page: {' or '.join(links)}.{opens}</p>"
+
+
+def after_first_paragraph(content, addition):
+    """The first paragraph says what one will learn; the addition comes after it, not within."""
+    first, end, rest = content.partition("</p>")
+    return f"{first}{end}\n{addition}{rest}"
+
+
+def how_it_ran(seconds):
+    return (
+        f"<p><em>When this site was built, the code of this page ran in {seconds} s, on a "
+        f"{platform.machine()} CPU with PyTorch {pages.TORCH}. {pages.AT_ONCE} pages ran at a "
+        "time, so by itself it takes less: see Time at the top.</em></p>"
+    )

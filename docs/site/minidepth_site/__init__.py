@@ -1,0 +1,1 @@
+"""What pages import to show more than text and figures: see widgets.py."""

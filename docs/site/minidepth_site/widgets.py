@@ -1,0 +1,153 @@
+"""Boxes in a page that answer to the reader, and the data that they are given.
+
+    widgets.show("look", data)    a box that docs/assets/look.js fills, from data of the page's code
+
+The script stands beside the page, and the data in it: nothing is asked of any other host. Outside
+of a notebook nothing is shown.
+"""
+
+import json
+import math
+
+import torch
+from minidepth_lab.ring import LEARNED
+
+import minidepth as md
+from minidepth_lab import results
+
+NO_SCRIPT = "This part needs JavaScript. The figure below shows a piece of it."
+
+
+def html(name, data, without):
+    """The box `name` with its data, as JSON. `without` is HTML that stands there without
+    JavaScript. The address of the script counts from the root of the site: docs/site/hooks.py
+    makes it one from the page."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
+    box = f'<div class="widget {name}"><div>{without}</div>'
+    box += f'<script type="application/json">{text}</script></div>'
+    return f'{box}\n<script type="module" src="/assets/{name}.js"></script>'
+
+
+def show(name, data, without=NO_SCRIPT):
+    """Show the box in a page or notebook."""
+    try:
+        from IPython import get_ipython
+        from IPython.display import HTML, display
+    except ImportError:  # a script may run where there is no notebook
+        return
+    if get_ipython():
+        display(HTML(html(name, data, without)))
+
+
+# ---------- draw one seed ----------
+
+
+def seeds(first=("8 layers", "12 layers")):
+    """For the box `seeds`: the accuracy of every model of the studies `depth` and `depth-sweep` by
+    seed, every paired difference with half of its 95 % interval, and the two models to begin with.
+    """
+    by_model = {}  # {model: {seed: accuracy}}
+    for run in results.summary("depth-sweep")["runs"]:
+        n_layers = int(run["labels"]["n_layers"])
+        name = "1 layer" if n_layers == 1 else f"{n_layers} layers"
+        by_model.setdefault(name, {})[int(run["labels"]["seed"])] = run["accuracy"]
+    for run in results.summary("depth")["runs"]:  # 1 and 12 layers are the same runs in both
+        name = run["labels"]["model"]
+        by_model.setdefault(name, {})[int(run["labels"]["seed"])] = run["accuracy"]
+    drawn = sorted(by_model["1 layer"])
+    accuracy = {name: [by_seed[seed] for seed in drawn] for name, by_seed in by_model.items()}
+    differences = {}
+    for a, of_a in accuracy.items():
+        for b, of_b in accuracy.items():
+            gaps = [this - that for this, that in zip(of_b, of_a)]
+            differences[f"{a} | {b}"] = results.interval(gaps)
+    return dict(accuracy=accuracy, differences=differences, seeds=drawn, first=first)
+
+
+# ---------- the walk around a ring ----------
+
+LETTERS = "abcdefghijklmnop"  # the model knows them as 0 to 15, and "k hops" as 16 + k
+RING = 8  # letters in a ring
+WALKERS = "ring/staircase/five"  # one layer, applied five times; ten seeds
+HOPS = (1, 2, 3, 4)
+
+
+def walkers():
+    """The stored models, by seed: their weights' folder and how many hops they learned."""
+    models = {}
+    for folder in sorted((results.RESULTS / WALKERS / "runs").iterdir()):
+        run = results.result(folder)
+        by_hops = run["accuracy_by"]["lengths"]
+        learned = [k for k in HOPS if by_hops[str(k)]["accuracy"] >= LEARNED]
+        models[run["seed"]] = dict(folder=folder, hops=max(learned, default=0))
+    return models
+
+
+def walk(seed=110, letters="gbkcmaph", order=(2, 5, 0, 7, 3, 6, 1, 4), hops=4, loops=3):
+    """For the box `walk`: (its data, a picture for a page without JavaScript).
+
+    The data are the settings that the stored models share, each model's weights, and the question
+    to begin with: `hops` from the first of `letters`, which form a ring and are told as pairs in
+    this `order`. The picture shows the model of `seed` after so many of its loops."""
+    models = walkers()
+    model, _ = md.load(models[seed]["folder"])
+    listed = []
+    for each, about in models.items():
+        weights = about["folder"] / "model.safetensors"
+        address = f"results/{weights.relative_to(results.RESULTS).as_posix()}"
+        listed.append(dict(seed=each, weights=address, hops=about["hops"]))
+    settings = {name: getattr(model.config, name) for name in model.config.__dataclass_fields__}
+    ring = [LETTERS.index(letter) for letter in letters]
+    question = dict(ring=ring, order=order, start=0, hops=hops, loops=loops, seed=seed)
+    shares = after_each_loop(model, question_tokens(ring, order, 0, hops))[loops]
+    picture = drawing(ring, shares.tolist(), 0, hops, loops, model.config.n_loops)
+    return dict(config=settings, models=listed, question=question), picture
+
+
+def question_tokens(ring, order, start, hops):
+    """Which letter is `hops` after the `start` of a ring (8 letters)? → (18,) tokens: pairs of
+    neighbours in a mixed order, the number of hops, the letter."""
+    pairs = [(ring[i], ring[(i + 1) % len(ring)]) for i in order]
+    return torch.tensor([*sum(pairs, ()), len(LETTERS) + hops, ring[start]])
+
+
+@torch.no_grad()
+def after_each_loop(model, tokens):
+    """What the model would answer, had it only so many loops: its last norm and its head on the
+    last token of (T,), before the first loop and after each → (n_loops + 1, V) shares."""
+    x = model.token_embedding(tokens[None]) + model.position_embedding.weight[: len(tokens)]
+    states = [x]
+    for _ in range(model.config.n_loops):
+        for block in model.blocks:
+            x = block(x)
+        states.append(x)
+    last = torch.stack([state[0, -1] for state in states])
+    return (model.norm(last) @ model.head_weight.T).softmax(-1)
+
+
+def drawing(ring, shares, start, hops, loops, n_loops):
+    """The picture that docs/assets/walk.js draws, as SVG: the letters of a ring, each as strongly
+    filled as the model would give it as its answer now."""
+    goal = (start + hops) % len(ring)
+    circles = []
+    for i, letter in enumerate(ring):
+        angle = 2 * math.pi * i / len(ring) - math.pi / 2
+        x, y = 150 + 110 * math.cos(angle), 150 + 110 * math.sin(angle)
+        role = "goal" if i == goal else "start" if i == start else ""
+        circles.append(
+            f'<circle class="letter {role}" cx="{x:.1f}" cy="{y:.1f}" r="24"/>'
+            f'<circle class="share" cx="{x:.1f}" cy="{y:.1f}" r="20" '
+            f'fill-opacity="{shares[letter] / 2:.3f}"/>'
+            f'<text x="{x:.1f}" y="{y:.1f}">{LETTERS[letter]}</text>'
+        )
+    asked, answer = LETTERS[ring[start]], LETTERS[max(range(len(LETTERS)), key=shares.__getitem__)]
+    text = f"Which letter is {hops} hops after {asked}? After {loops} of {n_loops} loops the model "
+    text += f"holds {answer}."
+    return (
+        '<svg viewBox="0 0 300 300" role="img" aria-label="a ring of letters; see the text">'
+        '<circle class="track" cx="150" cy="150" r="110"/>'
+        f"{''.join(circles)}"
+        f'<text x="150" y="140">loop {loops}</text>'
+        f'<text class="small" x="150" y="166">of {n_loops}</text></svg>'
+        f"<p>{text} With JavaScript you can ask it other questions here.</p>"
+    )
