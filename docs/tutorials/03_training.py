@@ -49,7 +49,8 @@ print("scaled by 65536", [f"{x:.1e}" for x in scaled.tolist()])
 # step, as it stands in `train()`:
 
 # %% tags=["python"]
-step = inspect.getsource(md.train).split("# 1. the rate")[1].split("# 5. every process")[0]
+source = inspect.getsource(md.train)
+step = source.split("# 1. the rate")[1].split("# 5. every process")[0]
 print(textwrap.dedent(" " * 12 + "# 1. the rate" + step))
 
 # %% [markdown]

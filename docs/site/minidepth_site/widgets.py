@@ -10,10 +10,10 @@ import json
 import math
 
 import torch
-from minidepth_lab.ring import LEARNED
 
 import minidepth as md
 from minidepth_lab import results
+from minidepth_lab.studies.ring import LEARNED
 
 NO_SCRIPT = "This part needs JavaScript. The figure below shows a piece of it."
 
