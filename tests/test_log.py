@@ -18,19 +18,20 @@ def lines_of(run_dir):
 
 
 def test_the_speed_is_that_of_the_steps_since_the_row_before(tiny, data, monkeypatch):
-    """By a clock that only training moves: a second a step up to step 5, then half a second."""
+    """By a clock that only training moves: a second a step up to step 5, then half a second.
+    A step is two forward passes."""
     clock, steps, real = [1000.0], [0], md.GPT.forward
 
     def forward(self, *arguments, **options):
         if self.training:
-            steps[0] += 1
-            clock[0] += 1.0 if steps[0] <= 5 else 0.5
+            steps[0] += 0.5
+            clock[0] += 0.5 if steps[0] <= 5 else 0.25
         return real(self, *arguments, **options)
 
     monkeypatch.setattr(md.GPT, "forward", forward)
     monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
-    log = md.train(*tiny(**SILENT), data=data).log
-    tokens = 4 * 80  # of a step, of which one takes a second
+    log = md.train(*tiny(grad_accum=2, **SILENT), data=data).log
+    tokens = 2 * 4 * 80  # of a step, of which one takes a second
     assert [row["step"] for row in log] == [1, 5, 10, 12]
     assert [row["tokens_per_second"] for row in log] == [tokens, tokens, 2 * tokens, 2 * tokens]
 

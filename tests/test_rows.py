@@ -111,3 +111,12 @@ def test_of_a_hub_data_set_no_more_rows_are_read_than_asked_for(monkeypatch):
     for most, taken in ((20, 20), (0, 60), (100, 60)):
         data = data_of("somebody/something", max_rows=most, loss_on="all")
         assert data.facts["train_rows"] + data.facts["val_rows"] == taken
+
+
+def test_more_questions_about_a_ring_are_for_training_alone():
+    one, three = (data_of("embedded", 200, max_rows=30, ring_questions=n) for n in (1, 3))
+    rings = [data.tokenizer.decode(data.train[0][1]).count("Go ") for data in (one, three)]
+    assert rings == [1, 3]
+    for name in ("val_rows", "train_rows"):
+        assert one.facts[name] == three.facts[name]
+    assert one.problems == three.problems

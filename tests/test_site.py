@@ -186,7 +186,7 @@ def test_the_way_to_download_a_page_stands_below_its_first_paragraph(project):
 
 
 def test_where_the_project_is_known_pages_lead_there(project, monkeypatch):
-    write(project, "\nprint(1)")
+    write(project, " [markdown]\n# **Time** short. **Two layers learn what one does not:** so.")
     for name in ("REPO_URL", "EDIT_URI", "COLAB_URL", "KAGGLE_URL", "SITE_URL"):
         monkeypatch.delenv(name, raising=False)
     page = project / "site" / "tutorials" / "01_page" / "index.html"
@@ -204,6 +204,8 @@ def test_where_the_project_is_known_pages_lead_there(project, monkeypatch):
     assert '"https://code.example/us/minidepth">the project' in text
     assert 'href="https://colab.example/tutorials/01_page.ipynb"' in text
     assert 'href="https://kaggle.example/?src=a&amp;b=tutorials/01_page.ipynb"' in text
+    assert 'og:title" content="A"' in text
+    assert 'og:description" content="Two layers learn what one does not."' in text
     assert 'og:image" content="https://site.example/docs/assets/social.png"' in text
 
 
@@ -473,7 +475,7 @@ def test_each_page_says_in_a_sentence_what_it_says(site):
         (description,) = soup.select('meta[name="description"]')
         seen[page] = description["content"]
     assert len(set(seen.values())) == len(seen)
-    assert seen["index.md"].startswith("Yes, when what one lookup finds")
+    assert seen["index.md"].endswith("But writing the steps down does more.")  # two, in bold
 
 
 def test_single_experiments_are_not_searched(site):
