@@ -1507,6 +1507,18 @@ def write_log(folder, log):
     write(os.path.join(folder, "log.jsonl"), lambda f: f.writelines(lines))
 
 
+def write_weights(folder, weights, model_settings, tokenizer_files):
+    """Write model.safetensors: {name: tensor}, and what load() compares them with, the settings of
+    the model as config.json has them, and the checksums of the tokenizer's files."""
+    from safetensors.torch import save as as_bytes
+
+    weights = {name: weight.detach().cpu() for name, weight in weights.items()}
+    about = dict(crc32=weights_checksum(weights), model=json.dumps(model_settings))
+    about["tokenizer"] = json.dumps(tokenizer_files)
+    content = as_bytes(weights, about)
+    write(os.path.join(folder, "model.safetensors"), lambda f: f.write(content))
+
+
 def save(folder, state, identity, tokenizer=None):
     """Write a checkpoint: the `state` of a run after a step, and what it belongs to, `identity`:
     {"settings": settings(), "fingerprint": that of the data}.
@@ -1514,18 +1526,13 @@ def save(folder, state, identity, tokenizer=None):
     The weights go first and the state, which is all that a resume reads, last: so it cannot be torn
     in two. The checksums are of bytes that are stored, not of anything that this code adds.
     """
-    from safetensors.torch import save as as_bytes
-
     files = {}
     if tokenizer:
         here = os.path.isdir(os.path.join(folder, "tokenizer"))
         files = here and folder_checksums(path_inside(folder, "tokenizer"))
         files = files or save_tokenizer(folder, tokenizer)  # somebody may have taken it away
-    weights = {name: weight.detach().cpu() for name, weight in state["model"].items()}
-    about = dict(crc32=weights_checksum(weights), tokenizer=json.dumps(files))
-    about["model"] = json.dumps(identity["settings"]["model"])
+    write_weights(folder, state["model"], identity["settings"]["model"], files)
     newest, previous = (os.path.join(folder, name) for name in STATES)
-    write(os.path.join(folder, "model.safetensors"), lambda f: f.write(as_bytes(weights, about)))
     whole = state | identity | dict(tokenizer=files)
     write(newest, lambda f: torch.save(whole, f), previous)
 
@@ -1892,6 +1899,7 @@ class Run:
     dir: str  # the run's folder
     model: GPT  # in eval mode
     tokenizer: object  # None for a task
+    data: Data  # what it was trained on
     log: list  # the rows of log.jsonl
     finished: bool  # whether all steps are done
 
@@ -2114,7 +2122,7 @@ def train(
     elif first:
         go_on = f"go on with: python train.py --resume {shlex.quote(folder)}"
         say(f"Stopped after step {done}; {go_on}")
-    run = Run(folder, model, data.tokenizer, log, finished)
+    run = Run(folder, model, data.tokenizer, data, log, finished)
     if quiet:
         weakref.finalize(run, temporary.cleanup)
     return run

@@ -94,7 +94,7 @@ def runs(tmp_path_factory):
 
 def test_watching_changes_nothing(runs, tmp_path):
     run = runs[0]
-    t = dataclasses.replace(run.t, out_dir=str(tmp_path))
+    t = dataclasses.replace(md.read_config(run.dir)[1], out_dir=str(tmp_path))
     plain = md.train(run.model.config, t, registry.data_of(t))
     assert [row["train_loss"] for row in plain.log] == [row["train_loss"] for row in run.log]
     assert not hasattr(plain.data, "snapshots")
