@@ -38,26 +38,6 @@ import re
 import minidepth as md
 import minidepth_lab
 
-MOVED = """\
-## What moved
-
-In older versions `minidepth.py` held all of this. These are names that you may know from there:
-
-| then | now |
-|---|---|
-| `minidepth.TASKS["icqa"](…)`, `icqa(…)` | `minidepth_lab.tasks.TASKS["icqa"].draw(…)` |
-| `chance("icqa")`, `links("icqa", …)` | `chance()` and `links(…)` of the task |
-| `task_sizes("icqa")` | `sizes` of the task |
-| `task_accuracy(model, data)` | `data.measure(model)` |
-| `configs("tasks", …)` | `minidepth_lab.registry.configs("tasks", data="icqa", …)` |
-| `configs("heads", …)`, another study's preset | `minidepth_lab.registry.configs("heads", …)` |
-| `attention_maps`, `head_stats`, `ablated`, `mechanism` | in `minidepth_lab.inspect` |
-| `result`, `published`, `interval` | in `minidepth_lab.results` |
-| `choices_of`, `choice_scores`, `read_choices` | in `minidepth_lab.score` |
-| `width_matched` | in `minidepth_lab.studies.depth` |
-| `to_gpt2`, `export_hf` | in `minidepth_lab.export` |
-| `blocks(…, stride)` | `minidepth_lab.studies.llmini.overlapping`, then `blocks` |
-"""
 MAIN = """ModelConfig TrainConfig configs GPT parameters readable_attention chunked_loss
 embedded_rows segments encode blocks filled load_tokenizer final_answer load_data make_data Data
 generate answer_texts answer_accuracy lr_at train_step mean_loss train_loss_eval train Run Diverged
@@ -139,4 +119,3 @@ for name, module in modules().items():
     with_source = name.startswith(("tasks", "studies"))
     for thing in described_in(module):
         show(thing.__name__, thing, f"{name}.{thing.__name__}", with_source)
-print(MOVED)
