@@ -2,7 +2,11 @@
 
 import ast
 import graphlib
+import json
+import os
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
@@ -140,3 +144,39 @@ def test_names_are_looked_up_in_two_places_alone():
         if "import_module(" in path.read_text(encoding="utf-8")
     }
     assert by_name == {"minidepth_lab.registry", "minidepth_lab.tasks"}
+
+
+@pytest.mark.parametrize(
+    ("preset", "changes", "read"),
+    [
+        ("tasks", dict(data="icqa"), "tasks.icqa"),
+        ("tasks", dict(data="written"), "tasks.ring tasks.written"),
+        ("ring-four", {}, "studies.depth studies.ring"),
+        ("thinking", {}, "studies.thinking"),
+    ],
+)
+def test_only_the_files_of_a_name_are_read(preset, changes, read):
+    """A task is found by its file's name, a preset by its study's: no list names them, and no
+    other study or task is read on the way."""
+    code = "import json, sys\nfrom minidepth_lab import registry\n"
+    code += f"registry.configs({preset!r}, **{changes})\n"
+    code += "parts = [m for m in sys.modules if m.count('.') == 2 and 'minidepth_lab' in m]\n"
+    code += "print(json.dumps(sorted(parts)))"
+    environment = os.environ | dict(PYTHONPATH=os.pathsep.join((str(ROOT), str(DOCS))))
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [f"minidepth_lab.{name}" for name in read.split()]
+
+
+def test_every_task_and_study_is_found_from_its_file():
+    from minidepth_lab import registry
+    from minidepth_lab.tasks import TASKS
+
+    files = {path.stem for path in (LAB / "tasks").glob("*.py")} - {"__init__"}
+    assert set(TASKS) == files and all(TASKS[name].name == name for name in files)
+    studies = {path.stem for path in (LAB / "studies").glob("*.py")} - {"__init__"}
+    assert set(registry.study_names()) == studies and "depth" in studies
+    for preset in registry.offering("preset"):
+        owner = preset.partition("-")[0]
+        assert owner in studies or owner == "tasks", preset

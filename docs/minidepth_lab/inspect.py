@@ -124,16 +124,16 @@ def attention_maps(model, tokens):
 
 def streams(model, tokens):
     """The residual stream (B, T, C) at every depth, the embedding first: L + 1 tensors."""
-    found = []
+    depths = []
 
     def see(inputs):
-        found.append(inputs[0])
+        depths.append(inputs[0])
 
     # a block's input is the stream before it, and the last norm's is the stream after the last
     parts = [*dict.fromkeys(model.blocks), model.norm]
     with hooked([(part, lambda _, inputs: see(inputs)) for part in parts]):
         exact_hidden(model, tokens)
-    return found
+    return depths
 
 
 @torch.no_grad()
@@ -231,12 +231,12 @@ def averages(sums):
 
 def stacked(layers):
     """[head_stats() of each layer] → {name: (L, H)}, a list of (H,) where layers differ in H."""
-    found = {}
+    by_name = {}
     for name in layers[0]:
         column = [stats[name].cpu() for stats in layers]
         widths = {len(values) for values in column}
-        found[name] = torch.stack(column) if len(widths) == 1 else column
-    return found
+        by_name[name] = torch.stack(column) if len(widths) == 1 else column
+    return by_name
 
 
 def attention_stats(maps, count_masked=False, counted=None):
@@ -246,14 +246,14 @@ def attention_stats(maps, count_masked=False, counted=None):
 
 def sums_by_layer(model, tokens, count_masked, counted):
     """head_sums() of each layer on tokens (B, T), the weights of one layer at a time in memory."""
-    found = []
+    sums = []
 
     def see(layer, weights):
-        found.append(head_sums(weights, count_masked, counted))
+        sums.append(head_sums(weights, count_masked, counted))
 
     with watch_attention(model, see):
         exact_hidden(model, tokens)
-    return found
+    return sums
 
 
 def model_stats(model, tokens, count_masked=False, counted=None):
@@ -263,11 +263,11 @@ def model_stats(model, tokens, count_masked=False, counted=None):
     for i in range(len(tokens)):
         one = slice(i, i + 1)
         those = None if counted is None else counted[one]
-        found = sums_by_layer(model, tokens[one], count_masked, those)
+        more_layers = sums_by_layer(model, tokens[one], count_masked, those)
         if not layers:
-            layers = found
+            layers = more_layers
             continue
-        for sums, more in zip(layers, found):
+        for sums, more in zip(layers, more_layers):
             for name in sums:
                 sums[name] += more[name]
     return stacked([averages(sums) for sums in layers])
@@ -280,11 +280,11 @@ def link_weights(maps, link):
     """The mean weight that each head's queries give to their links, of attention_maps() and a
     step of a task's links(), (B, T, T): one list of H numbers per layer."""
     linked = link.any(2)[:, None]  # (B, 1, T): queries that have a link
-    found = []
+    by_layer = []
     for weights in maps:
         given = (weights * link[:, None]).sum(3)  # (B, H, T)
-        found.append(((given * linked).sum((0, 2)) / linked.sum()).tolist())
-    return found
+        by_layer.append(((given * linked).sum((0, 2)) / linked.sum()).tolist())
+    return by_layer
 
 
 def mechanism(model, data, n=200):
@@ -310,16 +310,16 @@ def mechanism(model, data, n=200):
         with ablated(model, heads):
             return task.accuracy(model, tokens, targets, **sizes)["accuracy"]
 
-    found = dict(accuracy=accuracy_without([]), without=[], steps={})
+    parts = dict(accuracy=accuracy_without([]), without=[], steps={})
     for heads in layers:
-        found["without"].append([accuracy_without([head]) for head in heads])
+        parts["without"].append([accuracy_without([head]) for head in heads])
     every = [head for heads in layers for head in heads]
     for step, link in links.items():
         weight = link_weights(maps, link)
         heads = [(layer, head) for layer, head in every if weight[layer][head] >= 0.5]
         without = accuracy_without(heads)
-        found["steps"][step] = dict(weight=weight, heads=heads, without=without)
-    return found
+        parts["steps"][step] = dict(weight=weight, heads=heads, without=without)
+    return parts
 
 
 # ---------- from step to step of training ----------
@@ -489,15 +489,15 @@ def show_mechanism(run_dir):
         raise ValueError(f"--mechanism {run_dir} was not trained on a depth task")
     model, _ = md.load(run_dir)
     data = registry.data_of(t, m.block_size)
-    found = mechanism(model, data)
-    print(f"accuracy {found['accuracy']:.3f}")
-    for step, part in found["steps"].items():
+    about = mechanism(model, data)
+    print(f"accuracy {about['accuracy']:.3f}")
+    for step, part in about["steps"].items():
         named = [f"{head + 1} of layer {layer + 1}" for layer, head in part["heads"]]
         heads = ", ".join(named) or "none"
         print(f"{step}: heads {heads}; accuracy without them {part['without']:.3f}")
-    write_json(os.path.join(run_dir, "mechanism.json"), found)
+    write_json(os.path.join(run_dir, "mechanism.json"), about)
     tokens, targets = first_test(data)
     maps = attention_maps(model, tokens)
     links = data.task.links(tokens, targets, **data.task_sizes)
-    figures.draw_mechanism(maps, links, found, os.path.join(run_dir, "mechanism.png"))
+    figures.draw_mechanism(maps, links, about, os.path.join(run_dir, "mechanism.png"))
     print(f"wrote {run_dir}: mechanism.png, mechanism.json")

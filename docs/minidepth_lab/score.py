@@ -59,10 +59,10 @@ def choices_of(row):
 def as_training_text(row):
     """A multiple-choice row whose context is a text as {"text": the context and its right choice},
     to be trained on; any other row as it is."""
-    found = choices_of(row)
-    if found is None or not isinstance(found[0], str):
+    multiple_choice = choices_of(row)
+    if multiple_choice is None or not isinstance(multiple_choice[0], str):
         return row
-    context, choices, answer = found
+    context, choices, answer = multiple_choice
     return {"text": f"{context} {choices[answer]}"}
 
 
@@ -102,11 +102,11 @@ def read_choices(source, most=0):
         rows = []
     if most:
         rows = rows[:most]
-    found = [choices_of(row) for row in rows]
-    found = [each for each in found if each is not None]
-    if not found:
+    questions = [choices_of(row) for row in rows]
+    questions = [each for each in questions if each is not None]
+    if not questions:
         raise ValueError(f"data {source} has no row of context, choices, answer, as --score needs")
-    return found
+    return questions
 
 
 # ---------- their likelihoods ----------
@@ -119,13 +119,13 @@ def token_lists(texts, tokenizer):
 
 
 @md.in_eval_mode
-def choice_scores(model, tokenizer, found):
+def choice_scores(model, tokenizer, questions):
     """Mean log-likelihood a token, in nats, of each choice after its context, for each of
     choices_of(): one list per row. The last block_size tokens of both are read, and after a text
     a choice begins with a space. ValueError if a choice alone does not fit."""
     T, device = model.config.block_size, model.head_weight.device
     scores = []
-    for number, (context, choices, _) in enumerate(found, 1):
+    for number, (context, choices, _) in enumerate(questions, 1):
         if isinstance(context, str):
             (asked,) = token_lists([context], tokenizer)
             choices = [f" {choice}" for choice in choices]
@@ -156,13 +156,14 @@ def show_score(run_dir, sources, most):
         raise ValueError(f"--score {run_dir} {registry.no_text(run_dir)}")
     model.to(md.pick_device("auto"))
     for source in sources:
-        found = read_choices(source, most)
+        questions = read_choices(source, most)
         right, guess = 0.0, 0.0
-        for each, (_, choices, answer) in zip(choice_scores(model, tokenizer, found), found):
+        scores = choice_scores(model, tokenizer, questions)
+        for each, (_, choices, answer) in zip(scores, questions):
             best = max(each)  # several choices alike count in part, as a guess among them would
             right += (each[answer] == best) / each.count(best)
             guess += 1 / len(choices)
-        n = len(found)
+        n = len(questions)
         low, high = results.wilson(right, n)
         print(
             f"{source}: accuracy {right / n:.3f} (95 % interval {low:.3f} to {high:.3f}, Wilson) "

@@ -36,18 +36,18 @@ class TaskData(md.Data):
     def measure(self, model):
         tokens, targets = (torch.as_tensor(part).long() for part in self.val)
         with mistakes_in(self.facts["task"], "the task", "has an accuracy() that failed"):
-            found = self.task.accuracy(model, tokens, targets, **self.task_sizes)
-            check_measured(found)
-        return found
+            measured = self.task.accuracy(model, tokens, targets, **self.task_sizes)
+            check_measured(measured)
+        return measured
 
 
-def check_measured(found):
+def check_measured(measured):
     """ValueError or TypeError for what accuracy() must not return, as no log can hold it."""
-    share = found.get("accuracy") if isinstance(found, dict) else None
+    share = measured.get("accuracy") if isinstance(measured, dict) else None
     if not isinstance(share, int | float) or not 0 <= share <= 1:
         wanted = "dict(accuracy=SHARE), the share a number from 0 to 1"
-        raise ValueError(f"it must return {wanted}; it returned {found!r:.60}")
-    json.dumps(found)
+        raise ValueError(f"it must return {wanted}; it returned {measured!r:.60}")
+    json.dumps(measured)
 
 
 def check_shape(name, drawn, n, block_size):
@@ -56,10 +56,10 @@ def check_shape(name, drawn, n, block_size):
     if kinds != [(torch.int64, 2)] * 2 or drawn[0].shape != drawn[1].shape:
         wanted = "(tokens, targets), each (batch, T) int64"
         raise ValueError(f"{name} must draw {wanted}; it drew {drawn!r:.60}")
-    found, T = drawn[0].shape
-    if found != n or T < 1:
+    n_drawn, T = drawn[0].shape
+    if n_drawn != n or T < 1:
         asked = f"as many sequences as it is asked for, {n}, of a token or more"
-        raise ValueError(f"{name} must draw {asked}; it drew {found} of {T}")
+        raise ValueError(f"{name} must draw {asked}; it drew {n_drawn} of {T}")
     if T > block_size:
         what = f"block_size {block_size} is too short for {name}"
         raise ValueError(f"{what}, whose sequences have {T} tokens; give at least that")
@@ -81,13 +81,12 @@ def make_task_data(task, config, block_size=128):
 
     def checked_draw(n, method, *how, **more):
         with mistakes_in(config.data[0], "the task", f"has a {method.__name__}() that failed"):
-            found = method(*how, **more, **sizes)
-        check_shape(name, found, n, block_size)
-        return found
+            sequences = method(*how, **more, **sizes)
+        check_shape(name, sequences, n, block_size)
+        return sequences
 
-    checked_draw(
-        1, task.draw, 1, md.generator("one")
-    )  # a thousand too long for a block may fit nowhere
+    # one alone first: a thousand that are too long for a block may fit nowhere
+    checked_draw(1, task.draw, 1, md.generator("one"))
     train = checked_draw(N_DRAWN, task.train_batch, 0.0, N_DRAWN, md.generator("train"))
     val = checked_draw(N_DRAWN, task.draw, N_DRAWN, md.generator("val"), test=True)
     check_values(name, *train)

@@ -141,16 +141,16 @@ class Cell:
             row = results.result(self.folder)
         except (OSError, ValueError) as error:
             return False, str(error)
-        found = [f"{METRICS[key][0]} {row[key]:.4g}" for key in METRICS if key in row]
-        return True, f"{', '.join(found[:2])} ({row['seconds']:.0f}s)"
+        numbers = [f"{METRICS[key][0]} {row[key]:.4g}" for key in METRICS if key in row]
+        return True, f"{', '.join(numbers[:2])} ({row['seconds']:.0f}s)"
 
 
 def sizes_by_name(sizes):
     """("hops=1+2", "symbols=4") → {"hops": [1, 2], "symbols": [4]}"""
-    found = {}
+    values = {}
     for name, value in by_name(sizes).items():
-        found[name] = [number_or_text(part) for part in value.split("+")]
-    return found
+        values[name] = [number_or_text(part) for part in value.split("+")]
+    return values
 
 
 def is_finished(m, t):
@@ -182,7 +182,7 @@ def is_finished(m, t):
 def other_data(cells):
     """[(cell, other cell)] of finished runs with the same settings of their data but not the same
     data, as the fingerprints in their folders say: a file has changed between the two."""
-    first, found = {}, []
+    first, differing = {}, []
     for cell in cells:
         path = md.path_inside(cell.folder, "config.json")
         with open(md.regular_file(path), encoding="utf-8") as f:
@@ -192,5 +192,5 @@ def other_data(cells):
             continue
         one, fingerprint = first.setdefault(kind, (cell, its))
         if its != fingerprint:
-            found.append((one, cell))
-    return found
+            differing.append((one, cell))
+    return differing

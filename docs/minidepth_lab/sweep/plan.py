@@ -42,9 +42,9 @@ def study_runs(a, preset, axes, varied):
     if a["match_params"] is not None:
         raise ValueError("--match_params has no effect with --study, whose rows have their widths")
     settings = {name: values[0] for name, values in axes.items() if name != "seed"}
-    found = own_rows(a["study"], study.rows, preset, settings)
+    rows = own_rows(a["study"], study.rows, preset, settings)
     made = []
-    for model, row in found.items():
+    for model, row in rows.items():
         for seed in axes.get("seed", [0]):
             made.append((dict(model=md.one_line(model), seed=seed), row | dict(seed=seed)))
     return made
@@ -54,20 +54,18 @@ def own_rows(name, rows, preset, settings):
     """rows(preset, settings) of a study; ValueError if that is no {name: settings}, or for a
     setting of the model that the rows leave nothing of."""
     with mistakes_in(name, "study", "has rows() that failed"):
-        found = rows(preset, dict(settings))
-    if not found or not isinstance(found, dict) or {type(row) for row in found.values()} != {dict}:
-        raise ValueError(
-            f"study {name}: rows() must give {{name: settings}}; it gave {found!r:.60}"
-        )
-    for one, other in itertools.combinations(found, 2):
-        if found[one] == found[other]:  # they would train in one folder
+        made = rows(preset, dict(settings))
+    if not made or not isinstance(made, dict) or {type(row) for row in made.values()} != {dict}:
+        raise ValueError(f"study {name}: rows() must give {{name: settings}}; it gave {made!r:.60}")
+    for one, other in itertools.combinations(made, 2):
+        if made[one] == made[other]:  # they would train in one folder
             same = f"{one!r} and {other!r} are the same settings"
             raise ValueError(f"study {name}: {same}; leave out the flag that makes them so")
     for field in dataclasses.fields(md.ModelConfig):
         given = settings.get(field.name)
-        if given is not None and all(row.get(field.name) != given for row in found.values()):
+        if given is not None and all(row.get(field.name) != given for row in made.values()):
             raise ValueError(f"--{field.name} has no effect with --study {name}, which sets it")
-    return found
+    return made
 
 
 def match(preset, made, n_layers, part):

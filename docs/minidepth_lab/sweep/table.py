@@ -41,8 +41,8 @@ def records(cells):
             runs.append(dict(labels=labels, **numbers))
             continue
         for name, by_value in row["accuracy_by"].items():
-            for value, found in by_value.items():
-                runs.append(dict(labels=labels | {name: str(value)}, **(numbers | found)))
+            for value, of_value in by_value.items():
+                runs.append(dict(labels=labels | {name: str(value)}, **(numbers | of_value)))
     drop_repeated_sizes(runs)
     return runs
 
@@ -129,11 +129,11 @@ def make_table(runs):
 
 def devices(cells):
     """What the runs of the cells were trained on, threads and all, as their folders say."""
-    found = {}
+    names = {}
     for cell in cells:
         with open(os.path.join(cell.folder, "config.json"), encoding="utf-8") as f:
-            found[json.load(f).get("device")] = None
-    return "; ".join(str(device) for device in found if device)
+            names[json.load(f).get("device")] = None
+    return "; ".join(str(device) for device in names if device)
 
 
 def summarize(folder, cells, study=None):

@@ -51,9 +51,9 @@ class Khop(Task):
         steps = torch.randint(1, symbols, (batch, length), generator=generator)
         x = (steps.cumsum(1) + torch.randint(symbols, (batch, 1), generator=generator)) % symbols
         k = torch.tensor(hops)[torch.randint(len(hops), (batch, 1), generator=generator)]
-        found, at = find1(x, symbols), torch.arange(length + 1).expand(batch, -1)
+        before, at = find1(x, symbols), torch.arange(length + 1).expand(batch, -1)
         for hop in range(max(hops)):
-            at = torch.where(hop < k, found.gather(1, at), at)
+            at = torch.where(hop < k, before.gather(1, at), at)
         targets = F.pad(x, (1, 0), value=symbols).gather(1, at)
         targets[:, 0] = -100
         return torch.cat((symbols + k, x), 1), targets
@@ -69,9 +69,9 @@ class Khop(Task):
         (B, T), key = tokens.shape, torch.arange(tokens.size(1))
         copy = (key == key[:, None] - 1) & (key > 0)
         steps, at = dict(copy=copy.expand(B, T, T)), key.expand(B, T)
-        found = find1(tokens[:, 1:], symbols)
+        before = find1(tokens[:, 1:], symbols)
         for hop in range(1, max(hops) + 1):
-            at = found.gather(1, at)
+            at = before.gather(1, at)
             steps[f"hop {hop}"] = (at[:, :, None] == key) & (at > 0)[:, :, None]
         return steps
 

@@ -125,11 +125,11 @@ class Ring(Task):
         by_length = {}
         for length in sizes["lengths"]:
             alone = sizes | dict(lengths=(length,))
-            found = dict(accuracy=right[k == length].mean().item())
+            of_length = dict(accuracy=right[k == length].mean().item())
             for name, share in zip(("guess", "shortcut"), self.chance(ring=ring, **alone)):
                 if share is not None:
-                    found[name] = share
-            by_length[str(length)] = found
+                    of_length[name] = share
+            by_length[str(length)] = of_length
         return dict(accuracy=right.mean().item(), accuracy_by=dict(lengths=by_length))
 
     def figure(self, runs, folder):

@@ -73,11 +73,11 @@ class Written(Ring):
 
     def accuracy(self, model, tokens, targets, letters, ring, questions, lengths, way, **_):
         sizes = dict(letters=letters, ring=ring, questions=questions)
-        found = super().accuracy(model, tokens, targets, lengths=lengths, way=way, **sizes)
+        measured = super().accuracy(model, tokens, targets, lengths=lengths, way=way, **sizes)
         if way in ("given", "backwards", "written"):
             for length, share in own_steps(model, tokens, targets, lengths, **sizes).items():
-                found["accuracy_by"]["lengths"][str(length)]["own"] = share
-        return found
+                measured["accuracy_by"]["lengths"][str(length)]["own"] = share
+        return measured
 
 
 def own_steps(model, tokens, targets, lengths, letters, ring, questions):
