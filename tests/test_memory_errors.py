@@ -23,7 +23,6 @@ def test_a_full_gpu_is_a_line_that_says_what_to_give(tmp_path, monkeypatch, caps
     assert told.count("\n") == 1 and "the memory is full" in told and "--batch_size" in told
 
 
-@pytest.mark.xfail(strict=True, reason="any error with the word memory counts as a full one")
 @pytest.mark.parametrize("words", [
     "CUDA error: an illegal memory access was encountered",
     "expected all memory formats to be contiguous",
