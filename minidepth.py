@@ -1837,8 +1837,6 @@ def train_loss_eval(model, data, n_blocks, batch_size):
 def check_same_step(step, device, folder):
     """Raise ValueError if the processes would go on from different steps: each of them reads the
     run's folder for itself, and another machine may have an older copy of it, or none."""
-    if not torch.distributed.is_initialized():
-        return
     ends = torch.tensor([step, -step], device=device)
     torch.distributed.all_reduce(ends, torch.distributed.ReduceOp.MAX)
     last, first = ends[0].item(), -ends[1].item()
@@ -1987,7 +1985,8 @@ def train(
                 check_same_run(folder, state, identity)
         elif first:
             begin_folder(folder, identity, data.tokenizer, command, device)
-        check_same_step(done, device, folder)
+        if world > 1:
+            check_same_step(done, device, folder)
         if done >= t.steps:
             if first:  # it lacks a line if the run died after its last checkpoint
                 write_log(folder, log)

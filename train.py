@@ -323,17 +323,37 @@ def check_machine(m, t, resumed=False):
     memory.check_enough(m, t)
 
 
-def counted(n, word):
-    """1, 'layer' → '1 layer'; 2, 'layer' → '2 layers'"""
-    return f"{n} {word}" if n == 1 else f"{n} {word}s"
-
-
 def print_facts(m, t, data=None):
     """Print what follows from the settings, a line each; with `data`, from those fitted to it."""
-    lines = [md.describe_device(t), *model_facts(m)]
+    model = [f"{m.n_layers} layer{'' if m.n_layers == 1 else 's'}"]
+    if m.n_loops > 1:
+        model[0] += f" looped {m.n_loops} times"
+    model += [f"d_model {m.d_model}", f"d_ff {m.d_ff}", f"{shown(m.n_heads)} heads"]
+    model.append(f"block {m.block_size}")
+    if m.vocab_size:
+        model.append(f"{m.vocab_size:,} words")
+    if m.tie_weights:
+        model.append("head tied to the embedding")
+    lines = [md.describe_device(t), f"model {', '.join(model)}"]
+
+    if m.vocab_size:
+        n = md.parameters(m)
+        lines.append(
+            f"parameters {n['total']:,}: embedding {n['embedding']:,}, "
+            f"position {n['position']:,}, blocks {n['blocks']:,}, head {n['head']:,}, "
+            f"final norm {n['final_norm']:,}"
+        )
+        memory = n["total"] * 16 / 2**20  # four numbers of four bytes for each
+        size = f"{memory / 1024:.2f} GiB" if memory >= 1024 else f"{memory:.1f} MiB"
+        lines.append(
+            f"memory {size} for weights, gradients and AdamW's moments; activations come on top"
+        )
+    else:
+        lines.append("parameters: known when the data has given the tokenizer its words")
+
     T = data.val[0].shape[-1] if data else m.block_size
     tokens = t.batch_size * t.grad_accum * T
-    steps = counted(t.steps, "step") if data or not t.epochs else f"{t.epochs} epochs"
+    steps = f"{t.steps} steps" if data or not t.epochs else f"{t.epochs} epochs"
     warmup = f"{t.warmup_steps:g}" if t.warmup_steps >= 1 else f"{t.warmup_steps:.0%} of them"
     lines.append(
         f"step {t.batch_size} x {t.grad_accum} x {T} = {tokens:,} tokens; {steps}, "
@@ -354,31 +374,6 @@ def print_facts(m, t, data=None):
     if md.pick_device(t.device).type == "cpu" and seconds > 60:
         lines.append(f"note: a step will take minutes on a CPU: {seconds / 60:,.0f} or more")
     print(md.visible("\n".join(lines)))
-
-
-def model_facts(m):
-    """Model, parameters and memory, a line each."""
-    parts = [counted(m.n_layers, "layer")]
-    if m.n_loops > 1:
-        parts[0] += f" looped {m.n_loops} times"
-    parts += [f"d_model {m.d_model}", f"d_ff {m.d_ff}", f"{shown(m.n_heads)} heads"]
-    parts.append(f"block {m.block_size}")
-    if m.vocab_size:
-        parts.append(f"{m.vocab_size:,} words")
-    if m.tie_weights:
-        parts.append("head tied to the embedding")
-    yield f"model {', '.join(parts)}"
-    if not m.vocab_size:
-        yield "parameters: known when the data has given the tokenizer its words"
-        return
-    n = md.parameters(m)
-    yield (
-        f"parameters {n['total']:,}: embedding {n['embedding']:,}, position {n['position']:,}, "
-        f"blocks {n['blocks']:,}, head {n['head']:,}, final norm {n['final_norm']:,}"
-    )
-    memory = n["total"] * 16 / 2**20  # four numbers of four bytes for each
-    size = f"{memory / 1024:.2f} GiB" if memory >= 1024 else f"{memory:.1f} MiB"
-    yield f"memory {size} for weights, gradients and AdamW's moments; activations come on top"
 
 
 def task_fact(data):
@@ -464,9 +459,6 @@ def connected(t):
     failure they do not: letting go may wait for a process that is no longer there.
     """
     rank, world = md.processes()
-    if world == 1:
-        yield
-        return
     new_group = not torch.distributed.is_initialized()
     try:
         with ended_by_ctrl_c():
@@ -506,7 +498,8 @@ def run_training(m, t, resume=False):
     if t.fsdp and md.processes()[1] > 1:
         from minidepth_lab import fsdp as shard
     command = shlex.join(["python", os.path.basename(sys.argv[0]), *sys.argv[1:]])
-    with connected(t), md.noted_signals(twice=True) as noted:
+    together = connected(t) if md.processes()[1] > 1 else contextlib.nullcontext()
+    with together, md.noted_signals(twice=True) as noted:
         run = md.train(m, t, data, resume, command, stop=lambda: bool(noted), shard=shard)
     if first and run.log:
         draw_curve(run, t)
@@ -670,7 +663,8 @@ def run_command(arguments):
             axes[name] = [values]
     changes = {name: values[0] for name, values in axes.items()}
     check_values(a, axes)
-    check_launch()
+    if os.environ.keys() & {"RANK", "LOCAL_RANK", "WORLD_SIZE"}:
+        check_launch()
     code = [*changes.get("data", ()), changes.get("loader", ""), a["study"] or ""]
     if any(path.endswith(".py") for path in code):
         registry()

@@ -356,7 +356,7 @@ def test_importing_a_study_costs_hardly_more_than_torch():
 def test_a_run_on_code_of_ones_own_needs_it_named_again(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(
-        "import torch\nfrom minidepth_lab.task import Task, ask\n\n\nclass first(Task):\n"
+        "import torch\nfrom minidepth_lab.tasks import Task, ask\n\n\nclass first(Task):\n"
         "    def draw(self, batch, generator, test=False, symbols=5):\n"
         "        x = torch.randint(symbols, (batch, 3), generator=generator)\n"
         "        return ask(x, x[:, 0], symbols)\n\n\nTASK = first()\n"

@@ -1,5 +1,7 @@
 """No setting of the model or its training is ignored: each changes what a short run comes to."""
 
+import os
+
 import pytest
 import torch
 
