@@ -1698,13 +1698,13 @@ def run_name(preset, changes):
 
 
 def name_of(m, t):
-    """run_name() of settings that say neither preset nor name: the preset that they are nearest to,
-    and what differs from it."""
+    """run_name() of settings that say neither preset nor name: the one of this file's presets that
+    they are nearest to, and what differs from it."""
     values = dataclasses.asdict(m) | dataclasses.asdict(t)
     defaults = dataclasses.asdict(ModelConfig()) | dataclasses.asdict(TrainConfig())
     differing = {}
-    for preset, changes in PRESETS.items():
-        own = defaults | changes
+    for preset in ("report", "laptop"):
+        own = defaults | PRESETS[preset]
         differing[preset] = {k: v for k, v in values.items() if v != own[k]}
     preset = min(differing, key=lambda name: len(differing[name]))
     return run_name(preset, differing[preset])

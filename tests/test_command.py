@@ -190,7 +190,7 @@ def test_the_preset_follows_the_machine(capsys, monkeypatch):
         ("--data icqa --sizes hops=3", "sizes hops is none of the task icqa's; it has symbols"),
         ("--loader nobody", "loader 'nobody' is unknown; choose from llmini, packing, reread"),
         ("--loader depth", "loader depth makes no data; choose from llmini, packing, reread"),
-        ("--study grid", "study 'grid' has no rows to train; choose from budget, depth"),
+        ("--study grid", "study 'grid' is unknown; choose from budget, depth"),
         ("--study my.py", "study my.py is not there; give a Python file"),
         ("--data my.py", "data my.py is not there; give a Python file"),
         ("--resume", "argument --resume: expected one argument"),
@@ -367,9 +367,9 @@ def test_a_run_on_code_of_ones_own_needs_it_named_again(tmp_path, capsys, monkey
     assert "accuracy of guessing unknown" in out
     config = json.loads((tmp_path / "runs/mine/config.json").read_text())
     assert config["train"]["sizes"] == ["symbols=4"]
-    from minidepth_lab import find
+    from minidepth_lab import own_code
 
-    find.NAMED.clear()  # as in a process of its own
+    own_code.NAMED.clear()  # as in a process of its own
     monkeypatch.setattr(sys, "path", [*sys.path])
     code, _, err = call("--resume runs/mine", capsys)
     assert code == 2 and "to execute it, name it again: --data mine.py" in err

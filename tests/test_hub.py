@@ -67,6 +67,7 @@ os.environ["HF_ENDPOINT"] = here if how == "direct" else "http://hub.test:8000"
 if how == "proxy":
     os.environ["http_proxy"] = here
 import minidepth as md
+from minidepth_lab import registry
 
 def tokenizer(name):
     data = registry.data_of(md.configs("laptop", tokenizer=name, max_rows=40)[1], 200)
