@@ -32,21 +32,19 @@ def seeds(first=("8 layers", "12 layers")):
     """For the box `seeds`: the accuracy of every model of the studies `depth` and `depth-sweep` by
     seed, every paired difference with half of its 95 % interval, and the two models to begin with.
     """
-    from minidepth_lab import results
+    from minidepth_lab import depth, results
 
-    found = {}
-    for run in results.summary("depth-sweep")["runs"]:
-        L = int(run["labels"]["n_layers"])
-        name = "1 layer" if L == 1 else f"{L} layers"
-        found.setdefault(name, {})[int(run["labels"]["seed"])] = run["accuracy"]
-    for run in results.summary("depth")["runs"]:  # 1 and 12 layers are the same runs in both
-        name = run["labels"]["model"]
-        found.setdefault(name, {})[int(run["labels"]["seed"])] = run["accuracy"]
+    models = {f"{n} layers": runs for n, runs in depth.swept().items() if n > 1}
+    models = {"1 layer": depth.swept()[1]} | models | depth.stored()
+    del models["1 wide layer, tuned"]
+    found = {name: {run["seed"]: run["accuracy"] for run in runs} for name, runs in models.items()}
     drawn = sorted(found["1 layer"])
     accuracy = {name: [by_seed[seed] for seed in drawn] for name, by_seed in found.items()}
     differences = {}
     for a, theirs in accuracy.items():
         for b, ours in accuracy.items():
             gaps = [our - their for our, their in zip(ours, theirs)]
-            differences[f"{a} | {b}"] = results.interval(gaps)
+            mean, half = results.interval(gaps)
+            # a model has no interval against itself, and JSON no NaN
+            differences[f"{a} | {b}"] = mean, half if half > 0 else 0
     return dict(accuracy=accuracy, differences=differences, seeds=drawn, first=first)

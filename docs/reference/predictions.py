@@ -8,6 +8,9 @@ import json
 import re
 import statistics
 
+from minidepth_lab.reread_verdicts import LAST, LOWEST, TRAINING
+from minidepth_lab.verdicts import AT_MOST, GOOD, LEARNED, LITTLE, RULED_OUT, SOME
+
 import minidepth as md
 from minidepth_lab import (
     budget,
@@ -22,8 +25,6 @@ from minidepth_lab import (
     verdicts,
     written,
 )
-from minidepth_lab.reread_verdicts import LAST, LOWEST, TRAINING
-from minidepth_lab.verdicts import AT_MOST, GOOD, LEARNED, LITTLE, RULED_OUT, SOME
 
 NOT_RUN = "not run"
 WORDS = {True: "holds", False: "**fell**"}
