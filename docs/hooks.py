@@ -195,7 +195,8 @@ def archive():
     """minidepth.zip: what a notebook needs beside itself."""
     files = [*CODE, "pyproject.toml", "requirements.txt", "LICENSE"]
     patterns = ["docs/minidepth_lab/*.py", "docs/data/*"]
-    patterns += [f"docs/results/**/*.{kind}" for kind in ("csv", "json*", "safetensors", "jinja")]
+    kinds = "csv", "json*", "safetensors", "jinja", "toml"
+    patterns += [f"docs/results/**/*.{kind}" for kind in kinds]
     for pattern in patterns:
         files += sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob(pattern))
     buffer = io.BytesIO()
@@ -267,7 +268,7 @@ def on_nav(nav, config, files):
 
 
 def on_page_markdown(markdown, page, config, files):
-    if page.file.src_uri.endswith("/summary.md"):  # a table of results/, which no menu leads to
+    if page.file.src_uri.startswith("results/"):  # notes of one experiment, which no menu leads to
         page.meta["search"] = dict(exclude=True)
     if page.file.src_uri == "reference/flags.md":  # who types a flag looks for what it does
         page.meta["search"] = dict(boost=6)

@@ -43,9 +43,9 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 # though the fourth and the fifth not in every run. Each cell counts the training runs that learned
 # that many steps, that is, answered at least 0.9 of the questions on rings they had never seen.
 # Every column has the same number of weights and the same training, in which longer questions join
-# as a run learns the shorter ones, and we [wrote down](results/ring-staircase/notes.md) what to expect
-# before the runs. Right of the orange line, a way to do it is known. Inside, the model [walks along
-# the ring](tutorials/18_one_more_step.md), one letter per application.
+# as a run learns the shorter ones, and we [wrote down](results/ring-staircase/notes.md) what to
+# expect before the runs. Right of the orange line, a way to do it is known. Inside, the model
+# [walks along the ring](tutorials/18_one_more_step.md), one letter per application.
 #
 # - **More parameters did not help.** A wide layer that has the parameters of four layers, applied
 #   once, only guesses.

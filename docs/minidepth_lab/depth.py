@@ -102,8 +102,8 @@ def rows(preset, settings):
 
 
 def stored():
-    """{model: the runs of docs/results/depth, by seed}: the four of the study, and the wide one at a
-    learning rate and initial weights of its own."""
+    """{model: the runs of docs/results/depth, by seed}: the four of the study, and the wide one at
+    a learning rate and initial weights of its own."""
     models = {
         "1 layer": dict(n_layers=1, n_loops=1, d_model=64),
         "12 layers": dict(n_layers=12),

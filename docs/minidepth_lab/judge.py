@@ -19,7 +19,7 @@ is worked out from runs.jsonl each time.
 
     [measures]                             names for measures, which are
     "1 step" = "last accuracy_by.lengths.1.accuracy"
-        last COLUMN                        at the last evaluation; a dot leads into a column of dicts
+        last COLUMN                        at the last evaluation; a dot leads into a dict
         least COLUMN, greatest COLUMN      of all evaluations
         step of least COLUMN               the training step of that evaluation
         step of COLUMN at 0.9              that of the first evaluation with at least so much;
@@ -454,9 +454,10 @@ def verdict(prediction_id):
 
 
 def judged_contrasts(name):
-    """{id: contrast} of an experiment with what its runs say: `n` runs each, `p`, Holm's `holm` over
-    its family (one that was not run counts as p = 1), `ran`; with Fisher's test how many runs were
-    `good`, and with `beside` the `permutation` test and the `paired` one with its `correlation`."""
+    """{id: contrast} of an experiment with what its runs say: `n` runs each, `p`, Holm's `holm`
+    over its family (one that was not run counts as p = 1), `ran`; with Fisher's test how many runs
+    were `good`, and with `beside` the `permutation` test and the `paired` one with its
+    `correlation`."""
     return File(name).judged_contrasts
 
 

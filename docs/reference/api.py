@@ -62,18 +62,18 @@ load read_config"""
 STUDIES = dict(
     tasks="memorize icqa template icl_template khop configs load_data",
     ring="ring rows layers_that_suffice figure",
-    written="written rows own_steps figure predictions",
+    written="written rows own_steps figure stored",
     task="Task TaskData task_data",
     find="study task configs load_data sizes_of",
-    results="result published summary interval wilson",
+    results="result runs select by weights published publish interval wilson",
     attention="attention_maps watch_attention ablated head_stats attention_stats model_stats "
     "mechanism",
     layers="streams lens known skipped examined",
     score="choices_of read_choices choice_scores",
-    depth="width_matched rows",
+    depth="width_matched rows stored swept",
     budget="rows stored tried show_tried learned_at milliseconds draw figure",
     thinking="Lengths load_data rows",
-    heads="rows figure",
+    heads="rows figure stored",
     llmini="overlapping load_data rows",
     packing="load_data rows",
     grid="grid",
@@ -85,12 +85,12 @@ STUDIES = dict(
     parts="show seeds",
     fits="peak of_a_layer",
     bounds="product_seconds read_rate",
-    verdicts="exact_interval fisher permutation holm hypothesis_rows contrast_rows show",
+    judge="judged verdicts verdict tally show named_runs judged_contrasts value exact_interval"
+    " fisher permutation paired holm",
     reread="rows load_data stored models_read val_loss_at at_fit equally_fitted"
     " draw_losses draw_times draw_depths draw_fit",
-    reread_verdicts="verdicts show",
-    ring_runs="staircase in_writing course onset draw_courses draw_rings draw_learned questions"
-    " walk",
+    ring_runs="accuracies staircase in_writing course onset draw_courses draw_rings draw_learned"
+    " questions walk",
 )
 
 

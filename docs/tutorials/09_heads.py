@@ -275,9 +275,9 @@ print("published hours, constant:", hours)
 
 # %% [markdown]
 # In the published runs, four times the heads took about half as long again, and so did a step of
-# ours, with 64 heads in all against 16 ([table](../results/README.md#heads); times in one process,
-# of which no file is kept, so take them as rough). So at equal *time* fewer heads can train longer,
-# which a comparison at equal steps leaves out.
+# ours, with 64 heads in all against 16 ([table](../reference/results.md#heads); times in one
+# process, of which no file is kept, so take them as rough). So at equal *time* fewer heads can
+# train longer, which a comparison at equal steps leaves out.
 #
 # ## What would settle it
 #

@@ -202,8 +202,9 @@ for name in ("packed, same steps", "packed, same text"):
 # rate was tuned for neither. Here padded blocks were two thirds full. LLmini's were a third full,
 # so packing might gain more there.
 #
-# Our command, with hardware, is in the [results](../results/README.md#packing). For LLmini's rows
-# it is `python train.py --preset llmini-c --study packing --seed 0 1 2`, which has not been run.
+# Our command, with hardware, is in the [results](../reference/results.md#packing). For LLmini's
+# rows it is `python train.py --preset llmini-c --study packing --seed 0 1 2`, which has not been
+# run.
 #
 # ## Starving for data
 #

@@ -87,9 +87,9 @@ for seed in (0, 1, 2):
 # attention alone, width 64, four heads per layer, 900 steps, `beta1` 0.9. It is **one run (n =
 # 1)**. What follows was measured after the training, by `python -m minidepth_lab.layers`, on 200
 # held-out
-# problems; [the results](../reference/results.md#layers) have the command and the hardware. The model
-# reads the right words up to each place, and we ask whether it knows the next one. The words of its
-# answers are of six kinds:
+# problems; [the results](../reference/results.md#layers) have the command and the hardware. The
+# model reads the right words up to each place, and we ask whether it knows the next one. The words
+# of its answers are of six kinds:
 
 # %%
 path = results.RESULTS / "layers" / "laptop-12-layers-seed-0.json"

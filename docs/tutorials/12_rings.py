@@ -125,8 +125,8 @@ plt.show()
 # [second](../results/ring-ten-seeds/notes.md)), and both predictions **were wrong**.
 
 # %% [markdown] tags=["details"]
-# Two more predictions were wrong: that the first try would differ from the runs with `beta1` 0.9 (p =
-# 0.35 by Fisher's exact test; [what p means](13_seeds.md#how-many-runs)), and that three
+# Two more predictions were wrong: that the first try would differ from the runs with `beta1` 0.9 (p
+# = 0.35 by Fisher's exact test; [what p means](13_seeds.md#how-many-runs)), and that three
 # applications would beat two in the second with p below 0.001 (five of ten runs against none of ten
 # gives 0.033). Two came true there: applied twice, ten of ten runs learn one step and none two;
 # applied once, five of five guess. The other five runs of that try still rise at its end.
@@ -143,6 +143,8 @@ for what, found in tries.items():
     print(f"{what}: learned in {sum(good)} of {len(good)};")
     print("    the others", *(f"{share:.2f}" for share in shares[: good.count(False)]))
 before, first_try, second_try, twice, once = enough.values()
+for name in ("ring-short-memory", "ring-ten-seeds"):
+    print(f"{name}: {judge.tally(name)}")
 
 # %% [markdown]
 # ## A third try: ask for the second step sooner
@@ -164,6 +166,7 @@ axes.annotate(said, (1400, 0.3), color="C5", ha="right")
 axes.set_title("asked for sooner, two steps\nwere learned in every run")
 axes.set_ylabel("accuracy, two steps on")
 plt.show()
+print("ring-gate:", judge.tally("ring-gate"))
 twice_now, once_now = (accuracies(results.runs("ring-gate", n_loops=n)) for n in (2, 1))
 
 # %% [markdown]
@@ -196,11 +199,11 @@ for model in ("1 layer", "2 layers"):
 
 # %% [markdown]
 # Two layers answer seven steps on in six of six runs, after 1,000 steps of training, and so do
-# [three, four and five](../results/ring-to-ten/notes.md) in five of five each; no model of the first
-# figure learned even two steps at once in every run. Here a question counts as right if the model
-# gets every letter of its answer right, each time with the true letters before it; a model that
-# does so also writes them all right by itself. In training, each letter on the way is a target of
-# its own, but that is not what makes this possible: [Written steps, taken
+# [three, four and five](../results/ring-to-ten/notes.md) in five of five each; no model of the
+# first figure learned even two steps at once in every run. Here a question counts as right if the
+# model gets every letter of its answer right, each time with the true letters before it; a model
+# that does so also writes them all right by itself. In training, each letter on the way is a target
+# of its own, but that is not what makes this possible: [Written steps, taken
 # apart](14_written_steps.md).
 #
 # ## Layers with weights of their own

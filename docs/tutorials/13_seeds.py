@@ -121,8 +121,8 @@ for one, other in list(zip(before[0]["log"], here[0]["log"]))[:4]:
 # %% [markdown]
 # Two things differ: the number of threads, and the version of the code. It is the threads: with one
 # version, trained again, two threads give every loss of the first run, digit by digit, and one
-# thread every loss of the second ([how](../results/README.md#main-job)). When two threads share a
-# sum, they add it up in another order, so that its last bit can differ; training amplifies that.
+# thread every loss of the second ([how](../reference/results.md#main-job)). When two threads share
+# a sum, they add it up in another order, so that its last bit can differ; training amplifies that.
 # The losses are equal at step 1, differ in the seventh digit at step 50, and by 0.03 at step 100;
 # in the end seed 0 answers 0.975 of the problems in one run and 0.860 in the other. So do not
 # expect the same run from the same seed with another number of threads. This is one more reason to

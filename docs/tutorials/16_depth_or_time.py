@@ -96,9 +96,9 @@ plt.show()
 #
 # ## What was expected
 #
-# Three of the eight predictions **were wrong**, each because a model did better than expected: one layer
-# (B2), the wide layer (B3) and two layers (B5). B2 and B3 also said that look-ups would not be
-# learned, and that part came true in all twelve runs. B4 was no blind guess: in [tuning
+# Three of the eight predictions **were wrong**, each because a model did better than expected: one
+# layer (B2), the wide layer (B3) and two layers (B5). B2 and B3 also said that look-ups would not
+# be learned, and that part came true in all twelve runs. B4 was no blind guess: in [tuning
 # runs](15_first_run.md) two layers had learned look-ups when they were given nothing else.
 
 # %% tags=["hide"]
@@ -160,14 +160,15 @@ unplanned = judge.show_tests(not_planned)
 
 # %%
 budget.show_tried()
+print("predictions about these, and about the runs below:", judge.tally("budget-tuned"))
 
 # %% [markdown]
 # One layer and twelve kept the pair that they had, 0.003 and 0.1. For the other two, another pair
 # was best; with it we ran six fresh seeds, after [new
 # predictions](../results/budget-tuned/notes.md). The pairs of twelve layers and the outermost
 # ones were added later, and changed nothing. One of [three
-# predictions](../results/budget-tuned/notes.md) about them **was wrong**: for twelve layers, initial
-# weights of half the size are no worse (0.00003 against 0.0005).
+# predictions](../results/budget-tuned/notes.md) about them **was wrong**: for twelve layers,
+# initial weights of half the size are no worse (0.00003 against 0.0005).
 
 # %%
 tuned = {}

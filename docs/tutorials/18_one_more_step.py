@@ -149,9 +149,9 @@ plt.show()
 # whose body is the layer, and the number in the question says when to stop.
 #
 # R8 had predicted this for four of five models, with 0.8 of the questions in every cell, and
-# **was wrong**: two of six are as clear as that. In three more the letter can be read in 0.60 to 0.76 of
-# the four-step questions after the second application, and in more than 0.8 later. In the sixth
-# model, seed 115, it cannot be read before the fourth.
+# **was wrong**: two of six are as clear as that. In three more the letter can be read in 0.60 to
+# 0.76 of the four-step questions after the second application, and in more than 0.8 later. In the
+# sixth model, seed 115, it cannot be read before the fourth.
 #
 # The four models that did not learn four steps walk as well, up to three. Asked for four, they
 # hold none of the letters one to four steps on in more than 0.20 of the questions, after any

@@ -111,10 +111,11 @@ plt.show()
 # five times: in five of six runs by step 400 or 500, where the one layer takes 700 to 900. But then
 # they stay there for a while, and three steps are learned slowly if at all, where the one layer
 # learns all of its lengths within 200 steps of the first. Each line is one run at one length. O7
-# had expected this but said more, and **was wrong**: of the twelve runs of four and five layers, the
-# second length was to come within 200 training steps of the first, and in two it took 400 and 500.
-# In the one run that learned three steps they came 500 after two, as expected. (Its last words, in
-# 0.8 of the runs, are about the third step. Read as being about the second as well, O7 would have held.)
+# had expected this but said more, and **was wrong**: of the twelve runs of four and five layers,
+# the second length was to come within 200 training steps of the first, and in two it took 400 and
+# 500. In the one run that learned three steps they came 500 after two, as expected. (Its last
+# words, in 0.8 of the runs, are about the third step. Read as being about the second as well, O7
+# would have held.)
 #
 # One explanation fits this, and has not been tested: once a layer takes one step from wherever it
 # stands, applied again it takes another. Of five layers of their own, the one that takes the first
@@ -123,18 +124,19 @@ plt.show()
 # ## Two layers, twice
 #
 # Does it help to share in pairs? Two layers applied twice are as deep as four layers, with half of
-# their weights. We gave five seeds the same training, and [expected](../results/ring-to-ten/notes.md) two
-# steps in three of them (Z2):
+# their weights. We gave five seeds the same training, and
+# [expected](../results/ring-to-ten/notes.md) two steps in three of them (Z2):
 
 # %%
 twice = accuracies(results.runs("ring-to-ten", answer="direct"))
 for seed, run in twice.items():
     print(f"seed {seed}, by steps on:", *(f"{share:.2f}" for share in run.values()))
+print("Z2", judge.verdict("ring-to-ten/Z2"))
 
 # %% [markdown]
-# One run of five learned two steps: **Z2 was wrong**. Four layers of their own learned them in six of
-# six runs, and one layer applied four times in ten of ten. So sharing by itself is not what helps.
-# The explanation above would fit: each layer is followed by the other one, not by itself.
+# One run of five learned two steps: **Z2 was wrong**. Four layers of their own learned them in six
+# of six runs, and one layer applied four times in ten of ten. So sharing by itself is not what
+# helps. The explanation above would fit: each layer is followed by the other one, not by itself.
 #
 # ## They could
 #

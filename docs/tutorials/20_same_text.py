@@ -232,8 +232,8 @@ print("corrected p of M19, M20 and M22:", *(f"{p:.3f}" for p in fresh_p))
 #
 # ## All that was predicted, and what came out
 #
-# Of thirty predictions three **were wrong**: M9 and M13, of the looped layer, and M26 in one of three
-# parts: four layers are 0.03 from twelve, not 0.02 or less.
+# Of thirty predictions three **were wrong**: M9 and M13, of the looped layer, and M26 in one of
+# three parts: four layers are 0.03 from twelve, not 0.02 or less.
 
 # %% [markdown] tags=["details"]
 # Each line compares the runs that it names first with those behind the minus, by their means or, to
@@ -241,6 +241,7 @@ print("corrected p of M19, M20 and M22:", *(f"{p:.3f}" for p in fresh_p))
 
 # %% tags=["details"]
 judge.show("reread")
+print(judge.tally("reread"))
 
 # %% [markdown]
 # ## Back to the report's log

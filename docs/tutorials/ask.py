@@ -12,8 +12,8 @@
 # at random, and let both models answer. They run here, in your browser: 0.66 MB are loaded when you
 # ask, and nothing that you do leaves the page.
 #
-# <div class="part ask-the-models" data-models="../../results/ask/weights"><p>This part needs JavaScript.
-# The same answers from Python are below.</p></div>
+# <div class="part ask-the-models" data-models="../../results/ask/weights"><p>This part needs
+# JavaScript. The same answers from Python are below.</p></div>
 # <script type="module" src="../../assets/ask.js"></script>
 #
 # Things to try:
@@ -74,8 +74,8 @@ for number, problem in enumerate(some):
 
 # %%
 again = {}
-for L, folder in folders.items():
-    logged = [int(each) for each in runs[L]["answers"][:60]]
+for L, run in runs.items():
+    logged = [int(each) for each in run["answers"][:60]]
     right = md.answers_right(models[L], tokenizer, problems[:60])
     again[L] = sum(a == b for a, b in zip(right, logged))
     print(f"{names[L]:9} {sum(right):.0f} right now,", end=" ")
