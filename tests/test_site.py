@@ -332,7 +332,8 @@ def test_the_archive_holds_what_pages_read(tmp_path):
             assert zipped.read(name) == (ROOT / name).read_bytes()
     for study in (DOCS / "minidepth_lab").glob("*.py"):
         assert f"docs/minidepth_lab/{study.name}" in names
-    for result in (DOCS / "results").rglob("*.json*"):
+    kinds = ("*.json*", "*.toml")  # what the reader and the judge read
+    for result in (file for kind in kinds for file in (DOCS / "results").rglob(kind)):
         assert result.relative_to(ROOT).as_posix() in names
     for text in (DOCS / "data").iterdir():  # with its licence
         assert text.relative_to(ROOT).as_posix() in names
