@@ -68,12 +68,14 @@ Bounds are low ≤ value ≤ high and above < value < below. `scale` multiplies,
 import functools
 import math
 import statistics
+import textwrap
 
 import tomllib
 
 from minidepth_lab import results
 
 HELD, WRONG, NOT_RUN = "held", "was wrong", "not run"
+WIDTH = 84  # columns of what show() prints
 PAIRED = 0.5  # correlation over seeds from which the paired test is shown as well
 STATISTICS = dict(
     mean=statistics.mean, median=statistics.median, greatest=max, least=min
@@ -377,7 +379,7 @@ def counted(file, part):
 
 def compared(file, part):
     """A part that compares numbers: a statistic of some runs, less that of others."""
-    numbers, n = [], []
+    numbers, names, n = [], [], []
     for key, sign in (("of", 1), ("minus", -1)):
         default = part["statistic"]
         statistic = part.get("minus_statistic", default) if sign < 0 else default
@@ -391,9 +393,10 @@ def compared(file, part):
             else:
                 values = [file.value(run, part) * scale for run in runs]
                 numbers.append((sign, STATISTICS[statistic](values)))
+            names.append(f"{statistic} " if "minus_statistic" in part else "")
             n.append(len(runs))
     total = sum(sign * number for sign, number in numbers)
-    measured = ", ".join(f"{number:.4g}" for _, number in numbers)
+    measured = ", ".join(f"{name}{number:.4g}" for name, (_, number) in zip(names, numbers))
     return dict(measured=measured, n=n, held=within(total, part))
 
 
@@ -518,15 +521,24 @@ def asked(part):
     )
 
 
-def needs(part):
-    """How many runs a part that counts asks for, in words."""
-    if "statistic" in part or "contrasts" in part:
-        return part.get("statistic", "")
-    if "count" in part and "most" in part:
-        return f"{part['count']} to {part['most']} of {part['runs']}"
-    if "count" in part:
-        return f"{part['count']} of {part['runs']}"
-    return f"at most {part['most']} of {part['runs']}"
+def outcome(part):
+    """What came of a part in words: "in 9 of 10 predicted, 10 of 10 (0.69 to 1.00): held"."""
+    if part["verdict"] == NOT_RUN:
+        return NOT_RUN
+    words = part["measured"]
+    if "statistic" in part and "minus_statistic" not in part:
+        words = f"{part['statistic']} {words}"
+    elif "good" in part:
+        least, most = part.get("count"), part.get("most")
+        limits = f"at most {most}" if least is None else f"{least}"
+        if least is not None and most is not None:
+            limits = f"{least} to {most}"
+        planned = "" if "given" in part else f" of {part['runs']}"
+        words = f"in {limits}{planned} predicted, {words}"
+        if part["good"]:
+            low, high = exact_interval(sum(part["good"]), len(part["good"]))
+            words += f" ({low:.2f} to {high:.2f})"
+    return f"{words}: {part['verdict']}"
 
 
 def tally(name, *names):
@@ -543,48 +555,45 @@ def tally(name, *names):
     return text
 
 
+def print_lines(text, *more):
+    """Print a text and, set in, more of them, in lines that fit beside the menu of a page."""
+    print(textwrap.fill(text, WIDTH, subsequent_indent="   "))
+    for each in more:
+        print(textwrap.fill(each, WIDTH, initial_indent="   ", subsequent_indent="   "))
+
+
 def show(name, *names):
     """Print an experiment's predictions, or those of these names, part by part: runs that did as
     predicted come with their exact 95 % interval. Then its contrasts."""
-    file, lines = File(name), []
+    file = File(name)
     for each in judged_predictions(file):
         which = each["id"].partition("/")[2]
         if names and which not in names:
             continue
         for part in each["parts"]:
-            interval = ""
-            if "good" in part and part["good"]:
-                low, high = exact_interval(sum(part["good"]), len(part["good"]))
-                interval = f"{low:.2f} to {high:.2f}"
-            of = named(file, part["of"]) if "of" in part else ""
+            of = f"{named(file, part['of'])}: " if "of" in part else ""
             if "minus" in part:
-                of += f" − {named(file, part['minus'])}"
-            line = (which, of, asked(part), needs(part), part["measured"], interval)
-            lines.append((*line, part["verdict"]))
-    heads = ("", "runs", "predicted", "needs", "measured", "interval", "verdict")
-    widths = [max(map(len, cells)) for cells in zip(heads, *lines)]
-    for line in (heads, *lines):
-        print("  ".join(f"{cell:{width}}" for cell, width in zip(line, widths)).rstrip())
-    for key, each in file.judged_contrasts.items():
-        if not names:
-            show_contrast(file, key, each)
+                of = f"{of.removesuffix(': ')} − {named(file, part['minus'])}: "
+            print_lines(f"{which} {of}{asked(part)}", outcome(part))
+    for each in file.judged_contrasts.values() if not names else ():
+        show_contrast(file, each)
 
 
-def show_contrast(file, key, each):
+def show_contrast(file, each):
     """Print one of judged_contrasts()."""
-    models = f"{named(file, each['of'])} against {named(file, each['minus'])}"
+    which = each["id"].partition("/")[2]
+    models = f"{which}: {named(file, each['of'])} against {named(file, each['minus'])}"
     if not each["ran"]:
-        print(f"{key} {models}: not run")
+        print_lines(f"{models}: not run")
         return
-    text = f"{key} {models}: "
     if "good" in each:
-        text += ", ".join(f"{sum(good)} of {len(good)}" for good in each["good"])
+        numbers = ", ".join(f"{sum(good)} of {len(good)}" for good in each["good"])
     else:
-        text += ", ".join(f"{statistics.mean(values):.4g}" for values in each["values"])
-    text += f"; {each['test'].title()}'s p" if each["test"] == "fisher" else "; permutation p"
-    text += f" {each['p']:.2g}, corrected {each['holm']:.2g}"
+        numbers = ", ".join(f"{statistics.mean(values):.4g}" for values in each["values"])
+    test = "Fisher's p" if each["test"] == "fisher" else "permutation p"
+    tests = f"{test} {each['p']:.2g}, corrected {each['holm']:.2g}"
     if "permutation" in each:
-        text += f", permutation {each['permutation']:.2g}"
+        tests += f", permutation {each['permutation']:.2g}"
     if each.get("paired") is not None:
-        text += f", paired {each['paired']:.2g}"
-    print(text)
+        tests += f", paired {each['paired']:.2g}"
+    print_lines(f"{models}: {numbers}", tests)

@@ -43,7 +43,8 @@ from scipy.stats import ttest_ind, ttest_rel
 
 from minidepth_lab import budget, depth, figures, judge, parts, results
 
-runs = depth.stored()  # the fifth: the wide layer at one other setting, better for its width
+# the fifth model: the wide layer at one other setting, which is better for its width
+runs = depth.stored()
 run = runs["1 layer"][0]
 print(run["grid"]["command"])
 print(run["grid"]["date"], run["hardware"], "PyTorch", run["versions"]["torch"])

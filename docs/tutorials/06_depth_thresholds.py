@@ -37,14 +37,15 @@ from minidepth_lab import attention, figures, judge, results, tasks
 
 
 def stored(task):
-    """{number of layers: its runs} of a stored grid, `python train.py --data TASK …`."""
+    """{layers: its runs} of a stored grid, `python train.py --data TASK …`."""
     runs = results.runs("tasks", data=task, n_loops=1)
     return results.by([run for run in runs if run["grid"]], "n_layers")
 
 
 def accuracies(task):
     """{number of layers: accuracy of each seed} of a stored grid."""
-    return {n: [run["accuracy"] for run in runs] for n, runs in stored(task).items()}
+    grid = stored(task).items()
+    return {n: [run["accuracy"] for run in runs] for n, runs in grid}
 
 
 depths = {"memorize": 1, "icqa": 2, "template": 2, "icl_template": 3}

@@ -32,7 +32,13 @@ import torch
 
 from minidepth_lab import judge, results, ring, ring_runs, tasks
 from minidepth_lab.ring import LEARNED
-from minidepth_lab.ring_runs import accuracies, course, draw_courses, draw_learned, draw_rings
+from minidepth_lab.ring_runs import (
+    accuracies,
+    course,
+    draw_courses,
+    draw_learned,
+    draw_rings,
+)
 
 task = tasks.TASKS["ring"]
 tokens, targets = task.draw(1, torch.Generator().manual_seed(0), test=True)

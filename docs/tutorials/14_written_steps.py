@@ -80,7 +80,8 @@ losses = {way: [run["val_loss"] for run in found] for way, found in stored.items
 pairs = {}
 for each in judge.judged_contrasts("written").values():
     name, more, less = each["id"].partition("/")[2], each["of"], each["minus"]
-    pairs[f"{name} {more} − {less}: last validation loss"] = losses[more], losses[less]
+    both = losses[more], losses[less]
+    pairs[f"{name} {more} − {less}: last validation loss"] = both
 by_loss = judge.show_tests(pairs)
 
 # %%

@@ -40,7 +40,8 @@ def step_learned(run, family):
 
 for name, (settings, folder) in tries.items():
     runs = results.runs(folder, n_layers=12)
-    runs = tried[folder] = [run for run in runs if run["seed"] > 0]  # 0 is that of the README
+    # seed 0 is that of the README
+    runs = tried[folder] = [run for run in runs if run["seed"] > 0]
     accuracies = [run["accuracy"] for run in runs]
     enough = sum(accuracy >= 0.95 for accuracy in accuracies)
     lookups = [step_learned(run, "lookup") for run in runs]

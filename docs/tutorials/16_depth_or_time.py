@@ -114,7 +114,7 @@ def until(name, family):
 look_ups = {name: until(name, "lookup") for name in models}
 for each in judge.judged("budget"):
     name = each["id"].partition("/")[2]
-    print(f"{name} {each['sentence']:66} {each['measured']:12} {each['verdict']}")
+    print(f"{name} {each['sentence']}:\n   {each['measured']}, {each['verdict']}")
 
 # %% [markdown]
 # **In loss, two and four layers are ahead of twelve**, in every run, where accuracy sees no
@@ -160,7 +160,7 @@ unplanned = judge.show_tests(not_planned)
 
 # %%
 budget.show_tried()
-print("predictions about these, and about the runs below:", judge.tally("budget-tuned"))
+print("predictions:", judge.tally("budget-tuned"))
 
 # %% [markdown]
 # One layer and twelve kept the pair that they had, 0.003 and 0.1. For the other two, another pair

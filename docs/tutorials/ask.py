@@ -40,7 +40,8 @@ import minidepth as md
 from minidepth_lab import attention, figures, results
 
 names = {1: "1 layer", 12: "12 layers"}
-folders = {L: results.weights("ask", name.replace(" ", "-")) for L, name in names.items()}
+ids = {L: name.replace(" ", "-") for L, name in names.items()}
+folders = {L: results.weights("ask", run_id) for L, run_id in ids.items()}
 runs = {L: results.runs("ask", n_layers=L)[0] for L in names}
 models = {L: md.load(folder)[0] for L, folder in folders.items()}
 _, tokenizer = md.load(folders[12])
