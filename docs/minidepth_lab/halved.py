@@ -1,7 +1,7 @@
 """A trained run, small enough for a page: its weights in half precision, beside what says how they
 were made.
 
-    python docs/minidepth_lab/halved.py runs/laptop_n_layers-12_seed-0 docs/results/ask/weights/12-layers
+    python docs/minidepth_lab/halved.py RUN_DIR docs/results/ask/weights/12-layers
 
 The new folder is that of a run (config.json, log.jsonl, model.safetensors, tokenizer/), so that
 minidepth.load() and a web page read the same files. What a resume needs is left out.

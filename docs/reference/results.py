@@ -124,7 +124,8 @@ def intro(name):
     text = path.read_text(encoding="utf-8").partition("\n## Written before")[0]
     text = text.partition("\n")[2].strip()
     # links lead from the folder of the experiment, this page stands in reference/
-    return text.replace("](../../reference/", "](").replace("](../../", "](../")
+    text = text.replace("](../", "](../results/")
+    return text.replace("](../results/../reference/", "](").replace("](../results/../", "](../")
 
 
 def print_experiment(name):

@@ -184,8 +184,8 @@ def show_predictions(*names):
             runs = judge.named_runs("khop")[part["of"]]
             shares = " ".join(f"{share:.2f}" for share in sorted(run["accuracy"] for run in runs))
             wanted = f"≤ {part['high']:.2f}" if "high" in part else "learned"
-            print(f"{which} {part['of']:28} {shares}; {wanted} in {part['measured']}:", end=" ")
-            print(part["verdict"])
+            print(f"{which} {part['of']}: {shares};")
+            print(f"   {wanted} in {part['measured']}: {part['verdict']}")
 
 
 show_predictions("K6", "K7", "K8")
