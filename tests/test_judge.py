@@ -288,11 +288,12 @@ def test_runs_succeed_in_a_contrast_only_if_they_meet_every_condition(invented):
     text = prediction('contrasts = ["NAME/A"]\nbelow = 2')
     more = f'each = [{conditions}]\nbeside = ["last a", "last b"]'
     text += CONTRAST.format(name="A", family="f", test="fisher", more=more)
-    name = invented({1: [rows(1.0, a=[0.0], b=[0.0])] * 5, 2: runs}, text)["P"]["id"].split("/")[0]
+    name = invented({1: [rows(1.0, a=[1.0], b=[0.2])] * 5, 2: runs}, text)["P"]["id"].split("/")[0]
     (contrast,) = judge.judged_contrasts(name).values()
     assert [sum(good) for good in contrast["good"]] == [2, 0]
-    # beside it the means of both measures, 0.5 or 1 against 0
-    assert contrast["permutation"] == pytest.approx(2 / 252)
+    # beside it the means of both measures of each run
+    means = judge.permutation([0.5] * 3 + [1.0] * 2, [0.6] * 5)
+    assert contrast["permutation"] == pytest.approx(means) and means > 0.1
 
 
 def test_predictions_are_shown_part_by_part_and_counted(invented, capsys):
