@@ -10,8 +10,9 @@
 # %% tags=["hide"]
 import matplotlib.pyplot as plt
 
-from minidepth_lab import verdicts
-from minidepth_lab.ring_runs import draw_learned, staircase
+from minidepth_lab import results
+from minidepth_lab.ring_runs import accuracies, draw_learned, staircase
+from minidepth_lab.studies.ring import LEARNED
 from minidepth_site import widgets
 
 widgets.show("walk", *widgets.walk())
@@ -41,19 +42,19 @@ not_all = {(3, 4): 8, (4, 5): 6}  # (hops, loops): runs, as the text says
 for (k, n), (good, runs) in learned.items():
     assert runs == 10
     assert good == (0 if k >= n else not_all.get((k, n), runs))
-wide = verdicts.runs_of("ring/staircase/wide")
-assert len(wide) == 10 and max(run[k] for run in wide.values() for k in run) <= verdicts.LITTLE
-written = verdicts.stored()["ring-written", "2 layers"]
-assert len(written) == 6 and min(run[7] for run in written.values()) >= verdicts.LEARNED
+wide = accuracies(results.runs("ring-staircase", d_model=120))
+assert len(wide) == 10 and max(run[k] for run in wide.values() for k in run) <= 0.2
+written = accuracies(results.runs("ring", answer="written", n_layers=2))
+assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 
 # %% [markdown]
 # What to see: with one loop, the layer learns nothing; each further loop adds one hop, though the
 # fourth and the fifth not in every run. Each cell counts the training runs that learned that many
 # hops, that is, answered at least 0.9 of the questions on rings they had never seen. Every column
 # has the same number of weights and the same training, in which longer questions join as a run
-# learns the shorter ones, and we [wrote down](results/ring/staircase.md) what to expect before the
-# runs. Right of the orange line, a way to do it is known. Inside, the model [walks along the
-# ring](tutorials/18_one_more_step.md), one letter per loop.
+# learns the shorter ones, and we [wrote down](results/ring-staircase/notes.md) what to expect
+# before the runs. Right of the orange line, a way to do it is known. Inside, the model [walks along
+# the ring](tutorials/18_one_more_step.md), one letter per loop.
 #
 # - **More parameters did not help.** A wide layer that has the parameters of four layers, without
 #   loops, only guesses.

@@ -14,8 +14,7 @@ from minidepth_lab import export, inspect, results
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-ASK = results.RESULTS / "ask"
-MODELS = {1: ASK / "1-layer", 12: ASK / "12-layers"}
+MODELS = {1: results.weights("ask", "1-layer"), 12: results.weights("ask", "12-layers")}
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +42,7 @@ def test_a_stored_model_answers_what_its_log_says(n_layers, problems):
     """Of the first 60 problems; another run, or other weights, would answer others."""
     model, tokenizer = md.load(MODELS[n_layers])
     assert model.config.n_layers == n_layers
-    run = results.result(MODELS[n_layers])
+    (run,) = results.runs("ask", n_layers=n_layers)
     right = md.answers_right(model, tokenizer, problems[:60])
     logged = [float(each) for each in run["answers"][:60]]
     assert sum(a != b for a, b in zip(right, logged)) <= 2  # half precision may tip one over
@@ -52,11 +51,11 @@ def test_a_stored_model_answers_what_its_log_says(n_layers, problems):
 
 def test_the_twelve_layers_are_the_readme_s_run():
     """The same command, seed and code: the same losses, to the last digit."""
-    ours = results.result(MODELS[12])["log"]
-    first = results.result(results.RESULTS / "first-run" / "laptop-12-layers")["log"]
+    (ours,) = results.runs("ask", n_layers=12)
+    (first,) = results.runs("first-run", n_layers=12, seed=0)
     keys = ("step", "train_loss", "val_loss", "answers")
-    assert [[row[key] for key in keys] for row in ours] == [
-        [row[key] for key in keys] for row in first
+    assert [[row[key] for key in keys] for row in ours["log"]] == [
+        [row[key] for key in keys] for row in first["log"]
     ]
 
 
@@ -118,7 +117,7 @@ def test_the_browser_computes_what_pytorch_does(tab, n_layers, problems):
     found = in_browser(
         tab,
         f"""
-        const {{ model, words }} = await m.load("/results/ask/{MODELS[n_layers].name}")
+        const {{ model, words }} = await m.load("/results/ask/weights/{MODELS[n_layers].name}")
         return {json.dumps(questions)}.map((question) => {{
           const prompt = m.promptIds(words, question)
           const cache = m.emptyCache(model)
@@ -195,7 +194,7 @@ def test_composed_problems_are_the_embedded_ones(tab):
 def test_the_part_answers_from_the_keyboard_and_shows_where_it_looked(tab):
     tab.run("""(async () => {
       document.body.innerHTML =
-        '<div class="widget ask-the-models" data-models="/results/ask"></div>'
+        '<div class="widget ask-the-models" data-models="/results/ask/weights"></div>'
       await import("/assets/ask.js")
     })()""")
     assert tab.run("document.querySelectorAll('.menus select').length") == 9  # kind, steps, ring

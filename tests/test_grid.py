@@ -632,6 +632,24 @@ def test_differences_pair_runs_of_the_same_seed_and_labels():
     assert two.startswith("accuracy, hops 2, B minus A: +0.305,") and "(n = 2, same" in two
 
 
+@pytest.mark.parametrize(
+    ("gaps", "says"),
+    [
+        ((-0.10, -0.11, -0.12), "-0.110, 95 % interval from -0.135 to -0.085, excludes 0"),
+        ((-0.10, 0.11, -0.12), "does not exclude 0"),
+        ((0.25, 0.25), "+0.250, no interval, the gaps do not differ (n = 2"),
+        ((0.3 - 0.2, 0.2 - 0.1), "+0.100, no interval, the gaps do not differ (n = 2"),
+    ],
+)
+def test_a_difference_excludes_0_on_either_side_but_not_without_a_width(gaps, says):
+    runs = []
+    for seed, gap in enumerate(gaps):
+        for model, accuracy in (("A", 0.0), ("B", gap)):
+            runs.append(dict(labels=dict(model=model, seed=str(seed)), accuracy=accuracy))
+    (line,) = table.differences(runs, ["accuracy"])
+    assert says in line and ("excludes 0" in line) == ("excludes 0" in says)
+
+
 def test_a_table_of_runs_with_different_labels_has_all_columns():
     shared = dict(val_loss=1.0)
     runs = [

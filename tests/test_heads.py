@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import math
-import statistics
 
 import pytest
 
@@ -92,23 +91,14 @@ def test_the_figure_of_heads_has_a_point_for_each_schedule(known, tmp_path, monk
     assert "n = 3" in seen[2].get_title()
 
 
-@pytest.mark.parametrize("study, runs", [("packing", 9), ("heads", 54)])
-def test_the_tables_of_results_are_those_of_the_logs(study, runs):
-    lines, losses = (results.RESULTS / "README.md").read_text().splitlines(), {}
-    for path in results.RESULTS.glob(f"{study}*/*/config.json"):
-        config = json.loads(path.read_text())
-        last = json.loads((path.parent / "log.jsonl").read_text().splitlines()[-1])
-        m, t = config["model"], config["train"]
-        name = f"| packed, same {'steps' if t['steps'] == 400 else 'text'} |"
-        name = name if t["packing"] == "pack" else "| padded |"
-        name = f"| {'-'.join(map(str, m['n_heads']))} |" if study == "heads" else name
-        losses.setdefault((name, m["attn_scale"]), []).append(last["val_loss"])
-        assert last["step"] == t["steps"] and t["data"] == ["gsm8k.jsonl"]
-    assert sum(map(len, losses.values())) == runs
-    for (name, _), each in losses.items():
-        half = 4.302653 * statistics.stdev(each) / 3**0.5  # Student's t with 2 degrees of freedom
-        text = f"| {statistics.mean(each):.3f} ± {half:.3f} |"
-        assert any(name in line and text in line for line in lines), (name, text)
+def test_the_stored_schedules_are_those_of_the_study():
+    for scale in (None, 1.0):
+        stored = heads.stored(scale)
+        assert list(stored) == list(heads.rows("heads", dict(d_model=64)))
+        for name, runs in stored.items():
+            assert name.endswith("-".join(map(str, runs[0]["n_heads"])))
+            assert [run["seed"] for run in runs] == [0, 1, 2]
+            assert {run["attn_scale"] for run in runs} == {scale}
 
 
 # ---------- matched widths, the depth study ----------

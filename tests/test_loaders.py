@@ -4,7 +4,6 @@ import dataclasses
 import json
 import math
 import re
-import statistics
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +13,7 @@ import torch
 import minidepth as md
 import train
 from conftest import changed
-from minidepth_lab import own_code, registry, results
+from minidepth_lab import own_code, registry
 from minidepth_lab.studies import llmini, packing, reread, thinking
 
 # ---------- thinking: kinds of problems, answers, curricula ----------
@@ -530,7 +529,7 @@ def test_the_problems_that_reread_reads_are_in_the_repository():
 
 
 def test_the_stored_runs_of_reread_are_found_by_what_they_are():
-    stored = reread.stored()
+    stored = reread.stored(**reread.FIRST)
     for times, n_blocks in ((20, 700), (40, 352), (80, 178)):
         for model, layers in (("1 layer", 1), ("12 layers", 12)):
             runs = stored[times, model]
@@ -651,23 +650,3 @@ def test_the_losses_of_five_depths_are_drawn_as_runs_and_means(monkeypatch):
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "2", "4", "8", "12"]
     assert axes.get_title() == "a finding"
     plt.close()
-
-
-@pytest.mark.parametrize(
-    "folder, note",
-    [
-        ("reread", ""),
-        ("reread/no-dropout", ", no dropout"),
-        ("reread/fresh", ", fresh seeds"),
-    ],
-)
-def test_the_results_quote_the_runs_of_reread_as_they_were_logged(folder, note):
-    page = (results.RESULTS / "README.md").read_text(encoding="utf-8")
-    for (times, model), runs in reread.stored(folder).items():
-        cells = [f"{times} times{note}", model, f"{runs[0]['params_total']:,}"]
-        for key in ("train_loss_eval", "val_loss"):
-            values = [run[key] for run in runs]
-            spread = f"({min(values):.3f} to {max(values):.3f})"
-            cells.append(f"{statistics.mean(values):.3f} {spread}")
-        cells.append(f"{statistics.mean(run['best_val_loss'] for run in runs):.3f}")
-        assert f"| {' | '.join(cells)} | {len(runs)} |" in page

@@ -1,114 +1,58 @@
-"""Stored results: what is read of them, and that the README quotes what the logs say."""
+"""Stored results: what is read of them, how runs are published, and that the README quotes what
+the logs say."""
 
 import json
 import math
+import os
 import pathlib
-import re
 import shutil
 import statistics
+import subprocess
+import sys
 
 import pytest
 
 import minidepth as md
-from minidepth_lab import results, verdicts
-from minidepth_lab.studies import budget
+import stored
+from minidepth_lab import judge, results
+from minidepth_lab.studies import budget, depth
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
-RUNS = RESULTS / "main-job"
+NAMES = results.experiments()
 
 
-def last(name):
-    return [json.loads(line) for line in open(RUNS / name / "log.jsonl")][-1]
+def words_of(path):
+    return " ".join((ROOT / path).read_text(encoding="utf-8").split())
 
 
-@pytest.mark.parametrize("n_layers", [1, 12])
-def test_the_table_of_the_main_job(n_layers):
-    rows = [last(f"laptop-{n_layers}-layers-seed-{seed}") for seed in (0, 1, 2)]
-    accuracy = " / ".join(f"{row['accuracy']:.3f}" for row in rows)
-    loss = " / ".join(f"{row['val_loss']:.3f}" for row in rows)
-    page = (ROOT / "docs" / "results" / "README.md").read_text()
-    assert re.search(rf"\| {n_layers} \|.*\| {accuracy} \| {loss} \|", page)
+# ---------- what the README says ----------
 
 
 def test_the_readme_tells_the_study_as_it_was_logged():
-    readme = (ROOT / "README.md").read_text()
-    page = (ROOT / "docs" / "results" / "README.md").read_text()
-    study = results.summary("depth")
-    found = {}
-    for run in study["runs"]:
-        found.setdefault(run["labels"]["model"], []).append(run)
-    for name, text in {"1 layer, 12 times": "1 layer, applied 12 times"}.items():
-        found[text] = found.pop(name)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = depth.stored()
+    tuned = [run["accuracy"] for run in found.pop("1 wide layer, tuned")]
+    titles = {"1 layer, 12 times": "1 layer, applied 12 times"}
     for name, runs in found.items():
         mean, half = results.interval([run["accuracy"] for run in runs])
-        (row,) = re.findall(rf"(?m)^\| {name} \|.*$", readme)
+        beginning = f"| {titles.get(name, name)} |"
+        (row,) = [line for line in readme.splitlines() if line.startswith(beginning)]
         assert f"{mean:.3f} ± {half:.3f}" in row and f"{runs[0]['params_total']:,}" in row
-        assert f"{mean:.3f} ± {half:.3f}" in page
-    tuned = [
-        results.result(path.parent)["accuracy"] for path in RESULTS.glob("depth-wide/*/log.jsonl")
-    ]
     mean, half = results.interval(tuned)
     assert f"{mean:.3f} ± {half:.3f} (n = {len(tuned)})" in readme
-    for line in study["differences"]:
-        if line.startswith("accuracy, 1 layer, 12 times minus 1 layer:"):
-            low, high = re.search(r"from \+(\S+) to \+(\S+),", line).groups()
-            assert f"interval +{low} to +{high}" in readme and f"(+{low} to\n+{high})" in page
+    once, looped = found["1 layer"], found["1 layer, 12 times"]
+    gaps = [b["accuracy"] - a["accuracy"] for a, b in zip(once, looped, strict=True)]
+    mean, half = results.interval(gaps)
+    assert f"interval {mean - half:+.3f} to {mean + half:+.3f}" in readme
 
 
-@pytest.mark.parametrize(
-    "folder, model, threads, least",
-    [
-        ("first-run", "12 layers", 1, 10),
-        ("first-run", "12 layers, two threads", 2, 10),
-        ("first-run", "1 layer, two threads", 2, 10),
-        ("first-run", "1 layer", 1, 10),
-        ("first-run-three-passes", "12 layers", 1, 10),
-        ("first-run-three-passes", "12 layers, two threads", 2, 10),
-        ("first-run-three-passes", "1 layer, two threads", 2, 10),
-        ("first-run-three-passes", "1 layer", 1, 10),
-        ("first-run-short", "12 layers", 1, 4),
-        ("first-run-momentum", "12 layers", 1, 10),
-        ("first-run-momentum", "12 layers, two threads", 2, 10),
-        ("first-run-momentum", "1 layer, two threads", 2, 10),
-        ("first-run-momentum", "1 layer", 1, 10),
-        ("first-run-longer", "12 layers", 1, 10),
-        ("first-run-longer", "12 layers, two threads", 2, 5),
-        ("first-run-longer", "1 layer", 1, 10),
-        ("first-run-before", "12 layers", 1, 10),
-        ("first-run-before", "1 layer", 1, 10),
-    ],
-)
-def test_the_fresh_seeds_are_told_one_by_one(folder, model, threads, least):
-    """Every run that was made, none chosen; the test problems are today's, and each is there."""
-    page = (RESULTS / "README.md").read_text().split(f"## {folder}\n")[1].split("\n## ")[0]
-    found, seeds = [], []
-    names = f"{model.split()[0]}-layers-seed-*-{threads}-threads"
-    for path in sorted((RESULTS / folder).glob(names)):
-        row = results.result(path)
-        assert row["answers"].count("1") / 600 == row["accuracy"] and len(row["answers"]) == 600
-        seeds.append(int(path.name.split("-")[3]))
-        found.append(row["accuracy"])
-    assert seeds == list(range(seeds[0], seeds[0] + len(seeds))) and len(seeds) >= least
-    label = f"{model}, seeds {seeds[0]} to {seeds[-1]}"
-    (line,) = re.findall(rf"(?m)^\| {label} \|.*$", page)
-    assert " ".join(f"{accuracy:.3f}" for accuracy in found) in line
-    assert f"| {sum(accuracy >= 0.95 for accuracy in found)} of {len(found)} |" in line
-
-
-def test_the_budget_is_told_as_it_was_logged():
-    page = (RESULTS / "README.md").read_text().split("## budget\n")[1].split("\n## ")[0]
+def test_the_readme_tells_the_budget_as_it_was_logged():
     found = {}
     for name, runs in budget.stored().items():
         assert [run["seed"] for run in runs] == list(range(140, 146))
-        accuracies = found[name] = [run["accuracy"] for run in runs]
-        cells = [f"{runs[0]['steps']:,}", " ".join(f"{share:.3f}" for share in accuracies)]
-        for family in ("lookup", "order", "chain"):
-            at = [results.onset(run, family) for run in runs]
-            cells.append(" ".join(f"{budget.seconds(name, x):.0f}" if x else "–" for x in at))
-        assert f"| {name} | {' | '.join(cells)} |" in page
-    readme = (ROOT / "README.md").read_text()
-    readme = " ".join(readme.split())
+        found[name] = [run["accuracy"] for run in runs]
+    readme = words_of("README.md")
     for text, name in {
         "guesses at look-ups:": "1 layer",
         "One layer applied twelve times ends at": "1 layer, 12 times",
@@ -117,12 +61,11 @@ def test_the_budget_is_told_as_it_was_logged():
         low, high = (f"{end(found[name]):.2f}" for end in (min, max))
         assert f"{text} {low} to {high}" in readme
     gap, low, high = unpaired(found["1 layer, 12 times"], found["1 layer"])
-    p = verdicts.permutation(found["1 layer, 12 times"], found["1 layer"])
+    p = judge.permutation(found["1 layer, 12 times"], found["1 layer"])
     said = f"{gap:+.3f}, interval {low:+.3f} to {high:+.3f}, p = {p:.2f} (six seeds, not paired)"
     assert said in readme
-    said = f"{gap:+.3f}, with an interval from {low:+.3f} to {high:+.3f} (n = 6, not paired)"
-    page = (ROOT / "docs" / "tutorials" / "05_caveats.py").read_text().replace("\n#", "")
-    assert f"{said}, p = {p:.2f}" in " ".join(page.split())
+    wrong = list(judge.verdicts("budget").values()).count(judge.WRONG)
+    assert wrong == 3 and "Three of eight predictions were wrong" in readme
 
 
 def unpaired(a, b):
@@ -136,75 +79,179 @@ def unpaired(a, b):
     return gap, gap - half, gap + half
 
 
-def test_each_run_says_how_it_was_made():
-    configs = [json.loads(path.read_text()) for path in RUNS.glob("*/config.json")]
-    assert len(configs) == 6
-    for config in configs:
-        assert config["command"].endswith(config["train"]["name"])
-        assert config["versions"]["torch"] and "CPU" in config["device"]
-        assert re.fullmatch("[0-9a-f]{40}", config["commit"])
-
-
 def test_the_example_in_the_readme_is_what_the_run_printed():
-    printed = (RESULTS / "first-run" / "laptop-12-layers" / "stdout.txt").read_text()
-    example = re.search(r"```\n(preset laptop.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[
-        1
-    ]
-    for part in example.split("…\n"):
+    printed = (RESULTS / "first-run" / "stdout.txt").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    example = readme.partition("```\npreset laptop")[2].partition("```")[0]
+    assert len(example.splitlines()) > 3
+    for part in f"preset laptop{example}".split("…\n"):
         assert part in printed
 
 
-SUMMARIES = sorted(RESULTS.rglob("summary.json"))
+# ---------- stored runs ----------
 
 
-@pytest.mark.parametrize("path", SUMMARIES, ids=lambda path: path.parent.name)
-def test_a_summary_holds_what_its_runs_logged(path):
-    """Each number of a table is that of the logs beside it; the intervals with SciPy's own t."""
-    from scipy.stats import sem, t
+def test_the_runs_of_a_first_run_are_all_there_and_answered_600_problems():
+    """Every run that was made, none chosen; the test problems are today's, and each is there."""
+    for name in (name for name in NAMES if name.startswith("first-run")):
+        for n_layers, runs in results.by(results.runs(name), "n_layers").items():
+            seeds = sorted(run["seed"] for run in runs)
+            seeds.remove(0) if n_layers == 12 and name != "first-run-short" else None
+            assert seeds == list(range(seeds[0], seeds[0] + len(seeds)))
+            for run in runs:
+                assert len(run["answers"]) == 600
+                assert run["answers"].count("1") / 600 == run["accuracy"]
 
-    found = json.loads(path.read_text())
-    logs = [results.result(config.parent) for config in path.parent.rglob("config.json")]
-    keys = ("val_loss", "best_val_loss", "train_loss_eval", "seconds")
-    logged = {tuple(log[key] for key in keys) for log in logs}
-    assert {tuple(run[key] for key in keys) for run in found["runs"]} == logged
-    assert found["command"].startswith("python train.py") and found["versions"]["torch"]
-    for row in found["table"]:
-        runs = [r for r in found["runs"] if row["labels"].items() <= r["labels"].items()]
-        assert len(runs) == row["n"]
-        for key in keys:
-            mean, half = row[key]
-            values = [run[key] for run in runs]
-            assert mean == pytest.approx(sum(values) / len(values))
-            if half is not None and len(values) > 1:
-                low, high = t.interval(0.95, len(values) - 1, mean, sem(values))
-                assert half == pytest.approx((high - low) / 2, nan_ok=True)
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_stored_run_is_read_with_all_its_settings(name):
+    """Also those of settings that have gone since: hints, hops, answer, stride and the like."""
+    lines, runs = results.lines_of(name), results.runs(name)
+    assert len({line["id"] for line in lines}) == len(lines) == len(runs) > 0
+    for line, run in zip(lines, runs):
+        assert run["id"] == line["id"] and run["hardware"] == line["device"]
+        last = run["log"][-1]
+        for key, value in (line["model"] | last | line["train"]).items():
+            if key != "tokens_per_second":
+                assert run[key] == (tuple(value) if isinstance(value, list) else value), key
+        assert run["best_val_loss"] == min(each["val_loss"] for each in run["log"])
+        assert line["command"] and line["versions"]["torch"] and "CPU" in line["device"]
+        assert results.columns_of(run["log"]) == line["log"]
+
+
+def test_settings_that_are_gone_are_kept():
+    gone = set()
+    for name in NAMES:
+        gone |= {key for line in results.lines_of(name) for key in line["train"]}
+    gone -= vars(md.TrainConfig()).keys()
+    assert {"hints", "hops", "answer", "stride", "val_packing", "curriculum"} <= gone
 
 
 def test_no_result_names_a_machines_folder():
     for path in RESULTS.rglob("*.json*"):
-        assert not re.search(r'"[^"]*/(tmp|work|home|root)/', path.read_text()), path
+        text = path.read_text(encoding="utf-8")
+        for folder in ("tmp", "work", "home", "root"):
+            assert f"/{folder}/" not in text, path
 
 
-# ---------- reading runs ----------
+def test_there_are_few_files():
+    assert sum(path.is_file() for path in RESULTS.rglob("*")) < 150
 
-STORED = sorted(path.parent for path in RESULTS.rglob("config.json"))
+
+def test_an_unknown_experiment_is_told():
+    with pytest.raises(ValueError, match="experiment 'x' is unknown; choose from ask, attention"):
+        results.runs("x")
 
 
-def test_every_stored_run_is_read_with_all_its_settings():
-    """Also those of settings that have gone since: hints, hops, answer, stride and the like."""
-    assert len(STORED) >= 236
-    gone = set()
-    for folder in STORED:
-        config = json.loads((folder / "config.json").read_text())
-        log = [json.loads(line) for line in open(folder / "log.jsonl")]
-        row = results.result(folder)
-        for name, value in (config["model"] | log[-1] | config["train"]).items():
-            if name != "tokens_per_second":
-                assert row[name] == (tuple(value) if isinstance(value, list) else value), name
-        assert row["log"] == log
-        assert row["best_val_loss"] == min(each["val_loss"] for each in log)
-        gone |= config["train"].keys() - vars(md.TrainConfig()).keys()
-    assert {"hints", "hops", "answer", "stride", "val_packing", "curriculum"} <= gone
+def test_a_log_becomes_columns_and_is_the_same_again():
+    log = [
+        dict(step=1, loss=0.1 + 0.2, by={"k": {"1": dict(accuracy=0.5)}}),
+        dict(step=2, loss=1e-300, by={"k": {"1": dict(accuracy=1.0), "2": dict(accuracy=0.25)}}),
+        dict(step=3, loss=5, answers="0110", empty={}),
+    ]
+    columns = results.columns_of(log)
+    assert columns["step"] == [1, 2, 3] and columns["answers"] == [None, None, "0110"]
+    assert columns["by"]["k"]["2"]["accuracy"] == [None, 0.25, None]
+    again = results.rows_of(json.loads(json.dumps(columns)))
+    assert again == log and isinstance(again[2]["loss"], int)
+
+
+def test_runs_are_selected_by_settings_sizes_and_ranges(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    log = [dict(step=3, val_loss=1.0)]
+    lines = [
+        stored.line("a", log, seed=3, sizes=["hops=2", "way=given"]),
+        stored.line("b", log, seed=4, sizes=["hops=4"], n_heads=[2, 4], d_model=16, n_layers=2),
+        stored.line("c", log, seed=5, hops=[2], data=["khop"]),
+    ]
+    stored.write(tmp_path, "made", lines)
+
+    def found(**wanted):
+        return "".join(run["id"] for run in results.runs("made", **wanted))
+
+    assert found() == "abc" and found(hops=2) == "ac" and found(hops=4) == "b"
+    assert found(seed=range(3, 5)) == "ab" and found(seed=[3, 5]) == "ac"
+    assert found(data="khop") == "c" and found(way="given") == "a" and found(n_heads=(2, 4)) == "b"
+    assert found(nothing=1) == "" and found(threads=2) == "abc" and found(hops=2, seed=5) == "c"
+    groups = results.by(results.runs("made"), "n_layers", "seed")
+    assert list(groups) == [(1, 3), (1, 5), (2, 4)]
+
+
+# ---------- publishing ----------
+
+
+@pytest.fixture
+def shelf(tmp_path, monkeypatch):
+    """A folder of experiments with one that is empty."""
+    (tmp_path / "results" / "new").mkdir(parents=True)
+    monkeypatch.setattr(results, "RESULTS", tmp_path / "results")
+    return tmp_path / "results"
+
+
+def copy_of(finished, tmp_path, name, seed):
+    """A finished run's folder with another name and seed."""
+    folder = tmp_path / name
+    folder.mkdir()
+    shutil.copy(pathlib.Path(finished) / "log.jsonl", folder)
+    config = json.loads((pathlib.Path(finished) / "config.json").read_text(encoding="utf-8"))
+    config["train"].update(seed=seed, name=name)
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    return folder
+
+
+def test_a_published_run_is_read_as_its_folder_is(finished, shelf, tmp_path):
+    folders = [copy_of(finished, tmp_path, f"run-{seed}", seed) for seed in (7, 8)]
+    assert results.main(["publish", *map(str, folders), "new"]) == 0
+    for folder, run in zip(folders, results.runs("new"), strict=True):
+        own = results.result(folder)
+        assert own == {key: run[key] for key in own} and run["id"] == folder.name
+        assert results.rows_of(results.lines_of("new")[0]["log"]) == results.read_log(folder)
+    third = copy_of(finished, tmp_path, "run-9", 9)
+    results.publish([third], "new")
+    assert [run["seed"] for run in results.runs("new")] == [7, 8, 9]
+    assert sorted(os.listdir(shelf / "new")) == ["runs.jsonl"]
+
+
+def test_what_cannot_be_published_is_told_in_one_line_and_nothing_is_written(
+    finished, shelf, tmp_path, capsys
+):
+    run = copy_of(finished, tmp_path, "run", 7)
+    results.publish([run], "new")
+    before = (shelf / "new" / "runs.jsonl").read_bytes()
+    fresh = copy_of(finished, tmp_path, "fresh", 8)
+    again = copy_of(finished, tmp_path, "another-name", 7)
+    stopped = copy_of(finished, tmp_path, "stopped", 9)
+    lines = (stopped / "log.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (stopped / "log.jsonl").write_text("".join(lines[:-1]), encoding="utf-8")
+    damaged = copy_of(finished, tmp_path, "damaged", 10)
+    (damaged / "config.json").write_text("{", encoding="utf-8")
+    for folders, name, words in (
+        ([fresh, run], "new", "has a run run already"),
+        ([fresh, again], "new", "has this run already, as run"),
+        ([fresh, fresh], "new", "has a run fresh already"),
+        ([fresh, stopped], "new", "is not finished; go on with --resume"),
+        ([fresh, damaged], "new", "is not the configuration of a run"),
+        ([fresh, tmp_path / "none"], "new", "config.json"),
+        ([fresh], "old", "experiment 'old' is unknown; make "),
+    ):
+        assert results.main(["publish", *map(str, folders), name]) == 2
+        printed = capsys.readouterr()
+        assert words in printed.err and printed.err.count("\n") == 1 and not printed.out
+        assert (shelf / "new" / "runs.jsonl").read_bytes() == before
+    for arguments in ([], ["publish"], ["publish", "new"], ["look", str(fresh), "new"]):
+        assert results.main(arguments) == 2
+        assert capsys.readouterr().err.startswith("usage: python -m minidepth_lab.results publish")
+
+
+def test_publish_is_a_command():
+    command = [sys.executable, "-m", "minidepth_lab.results", "publish", "none", "nothing"]
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "docs")])
+    environment = os.environ | dict(PYTHONPATH=paths)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("experiment 'nothing' is unknown")
+
+
+# ---------- reading the folder of a run ----------
 
 
 def test_a_result_has_the_settings_the_last_evaluation_and_what_follows_from_both(finished):
@@ -274,13 +321,6 @@ def test_a_log_without_its_last_evaluation_is_of_an_unfinished_run(finished, tmp
         results.result(tmp_path)
 
 
-def test_summaries_are_found_by_name():
-    found = results.summary("tasks/icqa")
-    assert found == json.loads((RESULTS / "tasks" / "icqa" / "summary.json").read_text())
-    with pytest.raises(ValueError, match="result 'x' is unknown; choose from .*, tasks/icqa, "):
-        results.summary("x")
-
-
 def test_published_tables_are_read_as_numbers():
     log = results.published("report_log_12_layers")
     assert len(log) == 21 and log[0]["train_loss"] == 12.0194 and log[-1]["step"] == 500
@@ -297,6 +337,13 @@ def test_an_interval_of_losses_that_are_infinite_or_nan_has_no_width(values):
     """A run can end with one after few steps, and a grid of them with its table."""
     mean, half = results.interval(values)
     assert not math.isfinite(mean) and math.isnan(half)
+
+
+@pytest.mark.parametrize("values", [[2.0, 2.0], [0.3 - 0.2, 0.2 - 0.1], [0.7] * 5, [0.0, 0.0]])
+def test_values_that_are_all_the_same_show_no_spread_to_judge_by(values):
+    """Two equal gaps are no proof of one: an interval without a width would exclude 0."""
+    mean, half = results.interval(values)
+    assert mean == pytest.approx(values[0]) and math.isnan(half)
 
 
 def test_interval_is_students_t():
@@ -323,18 +370,3 @@ def test_wilsons_interval_is_scipys(successes, n, level):
 def test_no_interval_of_no_trials(successes, n):
     with pytest.raises(ValueError, match=f"{successes} successes of {n} trials; give 0 to n"):
         results.wilson(successes, n)
-
-
-def test_the_table_of_look_ups_is_what_their_runs_logged():
-    readme = (RESULTS / "README.md").read_text()
-    rows = {}
-    for run in results.stored_runs("lookups"):
-        way = "written" if "answer=thinking" in run["sizes"] else "direct, in turn"
-        if "curriculum=0.0" in run["sizes"]:
-            way = "direct, all at once"
-        shares = [run["accuracy_by_problem"][f"lookup {k}"] for k in (1, 2, 3)]
-        row = rows.setdefault((way, run["n_layers"]), {})
-        row[run["seed"]] = " ".join(f"{share:.2f}" for share in shares)
-    assert len(rows) == 8 and {tuple(row) for row in rows.values()} == {(50, 51, 52, 53, 54)}
-    for (way, layers), row in rows.items():
-        assert f"| {way} | {layers} | {' | '.join(row.values())} |\n" in readme

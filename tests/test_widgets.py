@@ -240,8 +240,7 @@ def test_the_draws_are_the_stored_runs():
     data = widgets.seeds()
     assert data["seeds"] == [0, 1, 2, 3, 4] and len(data["accuracy"]) == 7
     runs = {}
-    for path in results.RESULTS.glob("depth-sweep/runs/*/"):
-        run = results.result(path)
+    for run in results.runs("depth", d_ff=256, n_loops=1, d_model=64):
         name = f"{run['n_layers']} layer{'s' if run['n_layers'] > 1 else ''}"
         runs[name, run["seed"]] = run["accuracy"]
     assert len(runs) >= 15

@@ -9,7 +9,7 @@ import torch
 import minidepth as md
 import train
 from conftest import changed
-from minidepth_lab import figures, results, tasks, verdicts
+from minidepth_lab import figures, results, tasks
 from minidepth_lab.studies import written
 from minidepth_lab.tasks.written import WAYS, own_steps
 
@@ -214,46 +214,11 @@ def test_an_unknown_way_is_told(tmp_path, capsys):
     assert said in capsys.readouterr().err
 
 
-def test_the_predictions_are_read_as_they_were_written():
-    hypotheses, contrasts = written.predictions()
-    assert [row[0] for row in hypotheses] == ["W1", "W1", "W1", "W2", "W3", "W4", "W5"]
-    assert [row[2] for row in hypotheses] == list(WAYS)
-    low, learned = (verdicts.AT_MOST, 0.3), verdicts.GOOD
-    wanted = {way: [row[k] for k in (1, 2, 3)] for _, _, way, row, *_ in hypotheses}
-    for way in ("direct", "filler", "random", "hidden"):
-        assert wanted[way] == [learned, low, low]
-    assert wanted["given"] == wanted["written"] == [learned] * 3
-    assert wanted["backwards"] == [learned, learned, low]
-    assert {row[1] for row in hypotheses} == {"written"}
-    assert {row[4:] for row in hypotheses} == {(5, 5)}
-    assert [(first, second, k) for _, (_, first), (_, second), k in contrasts] == [
-        ("given", "filler", (2,)),
-        ("written", "hidden", (2,)),
-        ("written", "backwards", (3,)),
-        ("given", "random", (2,)),
-    ]
-
-
-def test_the_table_of_the_results_is_what_the_runs_logged():
-    page = (results.RESULTS / "README.md").read_text(encoding="utf-8")
-    page = page.split("\n## written\n")[1].split("\n## ")[0]
-    own = json.loads((results.RESULTS / "written" / "own.json").read_text())["own"]
-    assert len(own) == 15
-    found = {}
-    for path in sorted((results.RESULTS / "written" / "written" / "runs").iterdir()):
-        run = results.result(path)
-        (way,) = (size.removeprefix("way=") for size in run["sizes"] if size.startswith("way="))
-        found.setdefault(way, []).append(run)
-    assert found.keys() == set(WAYS)
-    for way, runs in found.items():
+def test_the_stored_runs_are_five_seeds_of_each_way():
+    stored = written.stored()
+    assert list(stored) == list(WAYS)
+    for way, runs in stored.items():
         assert [run["seed"] for run in runs] == [50, 51, 52, 53, 54]
-        cells = [way]
-        for k in "123":
-            shares = [run["accuracy_by"]["lengths"][k]["accuracy"] for run in runs]
-            learned = sum(share >= verdicts.LEARNED for share in shares)
-            cells.append(f"{learned} of 5, {min(shares):.3f} to {max(shares):.3f}")
-        names = [f"written_sizes-way-{way}_seed-{run['seed']}" for run in runs]
-        for k in "23":
-            shares = [own[name][k] for name in names if name in own]
-            cells.append(f"{min(shares):.3f} to {max(shares):.3f}" if shares else "–")
-        assert f"| {' | '.join(cells)} |" in page
+        assert all(f"way={way}" in run["sizes"] for run in runs)
+        own = [run["measured"].get("own") for run in runs]
+        assert all(own) if way in ("given", "backwards", "written") else not any(own)

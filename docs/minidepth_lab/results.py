@@ -1,10 +1,17 @@
-"""What runs found: a run's numbers, the stored results, the published tables, and intervals.
+"""Runs as data: a run's folder, the stored experiments, the published tables, and intervals.
 
-    row = results.result("runs/laptop_n_layers-12")     settings, last evaluation, log: one dict
-    table = results.summary("depth")["table"]           docs/results/depth/summary.json
-    log = results.published("report_log_12_layers")     docs/results/published/….csv
-    mean, half = results.interval([0.61, 0.68, 0.66])   mean ± half of its 95 % interval
-    low, high = results.wilson(57, 60)                  95 % interval of a share
+    row = results.result("runs/laptop_n_layers-12")      settings, last evaluation, log: one dict
+    rows = results.runs("depth", n_layers=12)            the same of docs/results/depth/runs.jsonl
+    log = results.published("report_log_12_layers")      docs/results/published/….csv
+    mean, half = results.interval([0.61, 0.68, 0.66])    mean ± half of its 95 % interval
+    low, high = results.wilson(57, 60)                   95 % interval of a share
+
+An experiment is a folder docs/results/NAME. Its runs.jsonl has a line for each run: `id`, the
+settings `model` and `train`, `command`, `versions`, `device`, `commit`, the columns of its `log`,
+and, of some, the command and the date of the `grid` that made it, and what was `measured` later.
+Finished runs are put there by
+
+    PYTHONPATH=.:docs python -m minidepth_lab.results publish RUN_FOLDER … NAME
 
 Nothing here trains or draws.
 """
@@ -16,8 +23,10 @@ import json
 import math
 import os
 import pathlib
+import re
 import shlex
 import statistics
+import sys
 
 import minidepth as md
 
@@ -45,20 +54,24 @@ def with_tuples(settings):
     }
 
 
+def settings_from(config):
+    """(ModelConfig, dict of the training settings) of a config.json's content, whatever version of
+    this project wrote it: a setting of the training that has gone since is kept, so that stored
+    runs can be read for ever."""
+    known = {field.name for field in dataclasses.fields(md.ModelConfig)}
+    model = {name: value for name, value in config["model"].items() if name in known}
+    return md.ModelConfig(**with_tuples(model)).validate(), with_tuples(config["train"])
+
+
 def settings_of(run_dir):
-    """(ModelConfig, dict of the training settings) of a run's config.json, whatever version of this
-    project wrote it: a setting of the training that has gone since is kept, so that stored runs can
-    be read for ever. ValueError if it is not the configuration of a run."""
+    """settings_from() a run's config.json; ValueError if it is not the configuration of a run."""
     path = os.path.join(run_dir, "config.json")
     with md.one_line_errors(path, "is not the configuration of a run"):
         with open(md.regular_file(md.path_inside(run_dir, "config.json")), encoding="utf-8") as f:
-            saved = json.load(f)
-        known = {field.name for field in dataclasses.fields(md.ModelConfig)}
-        model = {name: value for name, value in saved["model"].items() if name in known}
-        train = with_tuples(saved["train"])
+            model, train = settings_from(json.load(f))
         if not isinstance(train["steps"], int):
             raise ValueError(f"steps {train['steps']!r} is not a whole number")
-        return md.ModelConfig(**with_tuples(model)).validate(), train
+        return model, train
 
 
 NUMBERS = ("step", "lr", "train_loss", "val_loss", "seconds", "tokens_per_second")
@@ -85,28 +98,31 @@ def read_log(run_dir):
     return log
 
 
-def result(run_dir):
-    """A finished run in one flat dict: its settings, last evaluation, `best_val_loss` (nats
+def flat(model, train, log):
+    """One dict of a finished run: its settings, the last evaluation of `log`, `best_val_loss` (nats
     per token), `tokens_per_second` (median), `depth` (layers applied), `params_…` by part, and
-    `log`, a dict per evaluation; ValueError if it is not finished, or damaged."""
-    m, train = settings_of(run_dir)
-    log = read_log(run_dir)
-    losses = [evaluation["val_loss"] for evaluation in log]
-    speeds = [evaluation["tokens_per_second"] for evaluation in log]
-    if not log or log[-1]["step"] < train["steps"]:
-        go_on = f"go on with --resume {shlex.quote(str(run_dir))}"
-        raise ValueError(f"{run_dir} is not finished; {go_on}")
-    row = dataclasses.asdict(m)
+    `log`, a dict per evaluation."""
+    row = dataclasses.asdict(model)
     row.update(train)
-    for part, n in md.parameters(m).items():
+    for part, n in md.parameters(model).items():
         row[f"params_{part}"] = n
     row.update(log[-1])
     row["lr"] = train["lr"]  # the setting, which the log's last rate has replaced
-    row["tokens_per_second"] = statistics.median(speeds)
-    row["best_val_loss"] = min(losses)
-    row["depth"] = m.n_layers * m.n_loops
+    row["tokens_per_second"] = statistics.median(row["tokens_per_second"] for row in log)
+    row["best_val_loss"] = min(row["val_loss"] for row in log)
+    row["depth"] = model.n_layers * model.n_loops
     row["log"] = log
     return row
+
+
+def result(run_dir):
+    """flat() of a run's folder; ValueError if the run is not finished, or damaged."""
+    model, train = settings_of(run_dir)
+    log = read_log(run_dir)
+    if not log or log[-1]["step"] < train["steps"]:
+        go_on = f"go on with --resume {shlex.quote(str(run_dir))}"
+        raise ValueError(f"{run_dir} is not finished; {go_on}")
+    return flat(model, train, log)
 
 
 def onset(run, family, enough=0.9):
@@ -127,23 +143,175 @@ def grouped(runs):
     return groups
 
 
-# ---------- stored results, published tables ----------
+# ---------- stored experiments ----------
 
 
-def stored_runs(name):
-    """result() of each run in docs/results/NAME/runs, in the order of their names."""
-    return [result(path) for path in sorted((RESULTS / name / "runs").iterdir())]
+def columns_of(rows):
+    """The rows of a log, dicts, as {column: [a value for each row]}, None where a row has none. A
+    column of dicts, such as `accuracy_by`, becomes a dict of columns. rows_of() is the way back."""
+    columns = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
+        given = [value for value in values if value is not None]
+        if given and all(isinstance(value, dict) and value for value in given):
+            columns[name] = columns_of([value or {} for value in values])
+        else:
+            columns[name] = values
+    return columns
 
 
-def summary(name):
-    """The summary of a stored grid, docs/results/NAME/summary.json, as a dict: `table`, `runs`,
-    `command` and what else sweep.table.summarize() writes. ValueError for an unknown name."""
-    path = RESULTS / name / "summary.json"
+def rows_of(columns):
+    """{column: [a value for each row]} as rows, dicts, without the values that are None."""
+    rows = []
+    for name, values in columns.items():
+        if isinstance(values, dict):
+            values = [row or None for row in rows_of(values)]
+        rows = rows or [{} for _ in values]
+        for row, value in zip(rows, values, strict=True):
+            if value is not None:
+                row[name] = value
+    return rows
+
+
+def experiments():
+    """The names of all stored experiments, in alphabetical order."""
+    return sorted(path.parent.name for path in RESULTS.glob("*/runs.jsonl"))
+
+
+def lines_of(name):
+    """The lines of docs/results/NAME/runs.jsonl as dicts; ValueError for an unknown name."""
+    path = RESULTS / name / "runs.jsonl"
     if not path.exists():
-        stored = sorted(file.parent for file in RESULTS.rglob("summary.json"))
-        names = ", ".join(folder.relative_to(RESULTS).as_posix() for folder in stored)
-        raise ValueError(f"result {str(name)!r} is unknown; choose from {names}")
-    return json.loads(path.read_text(encoding="utf-8"))
+        known = ", ".join(experiments())
+        raise ValueError(f"experiment {str(name)!r} is unknown; choose from {known}")
+    with open(path, encoding="utf-8") as f:
+        return [json.loads(line) for line in f]
+
+
+def runs(name, **wanted):
+    """The runs of an experiment that have the `wanted` settings, as select() has them: flat() of
+    each, and `id`, `experiment`, `command`, `versions`, `commit`, `hardware`, its `threads`, the
+    `sizes_by_name` of its data, `measured` and `grid`, each {} where there is none."""
+    rows = []
+    for line in lines_of(name):
+        model, train = settings_from(line)
+        row = flat(model, train, rows_of(line["log"]))
+        row.update(id=line["id"], experiment=name, hardware=line["device"])
+        row.update({key: line[key] for key in ("command", "versions", "commit")})
+        threads = re.search(r"(\d+) threads", line["device"])
+        row["threads"] = int(threads[1]) if threads else None
+        row["sizes_by_name"] = sizes_by_name(train.get("sizes", ()))
+        row.update(measured=line.get("measured", {}), grid=line.get("grid", {}))
+        rows.append(row)
+    return select(rows, **wanted)
+
+
+def sizes_by_name(sizes):
+    """("hops=4", "lengths=1+2") → {"hops": 4, "lengths": "1+2"}"""
+    pairs = (size.partition("=")[::2] for size in sizes)
+    return {name: number_or_text(value) for name, value in pairs}
+
+
+def select(rows, **wanted):
+    """The runs() whose settings are the `wanted` ones. A
+    size of the data counts as a setting, so does a setting of one value in a tuple, such as `data`.
+    A list or range means one of several; a run without the setting is never meant."""
+    return [row for row in rows if all(matches(row, key, wanted[key]) for key in wanted)]
+
+
+def matches(row, key, wanted):
+    """Whether a run has one setting."""
+    missing = object()
+    value = row["sizes_by_name"].get(key, row.get(key, missing))
+    if isinstance(value, tuple) and len(value) == 1:
+        (value,) = value
+    if isinstance(wanted, (list, range, set)):
+        return value in wanted
+    return value == wanted
+
+
+def by(rows, *settings):
+    """{value of a setting: its runs}, in the order of the values; of several settings the key is a
+    tuple of their values."""
+    groups = {}
+    for row in rows:
+        values = tuple(row["sizes_by_name"].get(key, row.get(key)) for key in settings)
+        groups.setdefault(values if len(values) > 1 else values[0], []).append(row)
+    return dict(sorted(groups.items()))
+
+
+def trials(name, file="tuning"):
+    """The lines of docs/results/NAME/FILE.jsonl as dicts: runs by which settings were chosen, each
+    with what was noted of it."""
+    path = RESULTS / name / f"{file}.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def weights(name, run_id):
+    """The folder with the weights of a stored run, for minidepth.load()."""
+    return RESULTS / name / "weights" / run_id
+
+
+# ---------- publishing ----------
+
+
+def line_of(run_dir):
+    """A finished run's folder as a line of runs.jsonl, a dict; ValueError as result() raises it."""
+    result(run_dir)
+    with open(os.path.join(run_dir, "config.json"), encoding="utf-8") as f:
+        config = json.load(f)
+    name = os.path.basename(os.path.abspath(run_dir))
+    return dict(id=name, **config, log=columns_of(read_log(run_dir)))
+
+
+def publish(run_dirs, name):
+    """Add the runs in these folders to docs/results/NAME/runs.jsonl, all or none of them.
+
+    ValueError: the experiment has no folder, a run is not finished, or it is stored already, by its
+    id or by its settings.
+    """
+    folder = RESULTS / name
+    if not folder.is_dir():
+        known = ", ".join(sorted(path.name for path in RESULTS.iterdir() if path.is_dir()))
+        raise ValueError(f"experiment {name!r} is unknown; make {folder} or choose from {known}")
+    path = folder / "runs.jsonl"
+    lines = lines_of(name) if path.exists() else []
+    for run_dir in run_dirs:
+        new = line_of(run_dir)
+        for old in lines:
+            if new["id"] == old["id"]:
+                raise ValueError(f"{run_dir}: {path} has a run {new['id']} already")
+            if own_settings(new) == own_settings(old):
+                raise ValueError(f"{run_dir}: {path} has this run already, as {old['id']}")
+        lines.append(new)
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    part = path.with_suffix(f".{os.getpid()}.tmp")
+    part.write_text(text, encoding="utf-8")
+    os.replace(part, path)  # whole or not at all
+
+
+def own_settings(line):
+    """What tells one run from another, of a line of runs.jsonl: its settings and the machine."""
+    train = {key: line["train"][key] for key in line["train"] if key not in ("name", "out_dir")}
+    return line["model"], train, line["device"]
+
+
+def main(arguments):
+    """The exit code of `python -m minidepth_lab.results …`."""
+    if len(arguments) < 3 or arguments[0] != "publish":
+        print("usage: python -m minidepth_lab.results publish RUN_FOLDER … NAME", file=sys.stderr)
+        return 2
+    *run_dirs, name = arguments[1:]
+    try:
+        publish(run_dirs, name)
+    except (OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"{len(run_dirs)} runs added to {RESULTS / name / 'runs.jsonl'}")
+    return 0
+
+
+# ---------- published tables ----------
 
 
 def number_or_text(text):
@@ -171,28 +339,31 @@ def published(name):
 
 
 def interval(values, level=0.95):
-    """(mean, half width) of Student's t interval for the mean; the half width of one is NaN, and so
-    is that of values of which any is infinite or NaN, as the loss of a run can be."""
+    """(mean, half width) of Student's t interval for the mean. The half width is NaN where there is
+    none: of a single value, of values of which any is infinite or NaN, as the loss of a run can be,
+    and of values that are all the same, which show no spread to judge by."""
     mean = statistics.mean(values)
     if len(values) < 2 or not math.isfinite(mean):
         return mean, math.nan
+    spread = statistics.stdev(values)
+    if spread <= 1e-12 * max(abs(value) for value in values):  # no more than rounding
+        return mean, math.nan
     from scipy.stats import t
 
-    error = statistics.stdev(values) / math.sqrt(len(values))
-    return mean, error * t.ppf((1 + level) / 2, len(values) - 1).item()
+    _, half = t.interval(level, len(values) - 1, scale=spread / math.sqrt(len(values)))
+    return mean, half.item()
 
 
 def wilson(successes, n, level=0.95):
     """(low, high) of Wilson's score interval for a share of n trials, from 0 to 1. Unlike Student's
     it has a width where all of them, or none, succeeded."""
+    from scipy.stats import binomtest
+
     if not 0 <= successes <= n or n < 1:
         raise ValueError(f"{successes} successes of {n} trials; give 0 to n of at least 1 trial")
-    z = statistics.NormalDist().inv_cdf((1 + level) / 2)
-    share = successes / n
-    scale = 1 + z**2 / n
-    center = (share + z**2 / (2 * n)) / scale
-    half = z / scale * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    # the ends are exact there, but rounding would miss them
-    low = 0.0 if successes == 0 else center - half
-    high = 1.0 if successes == n else center + half
-    return low, high
+    share = binomtest(successes, n).proportion_ci(level, method="wilson")
+    return float(share.low), float(share.high)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -3,27 +3,31 @@ what a question's token holds on its way through a model. The pages on rings sha
 
 import torch
 
-from minidepth_lab import figures, inspect, verdicts
+from minidepth_lab import figures, inspect, results
 from minidepth_lab.studies import ring
 from minidepth_lab.studies.ring import LEARNED
 
-# the folders in docs/results/ring/staircase, by how many times the same layer is applied
-STAIRCASE = dict(enumerate(("once", "twice", "three", "four", "five"), 1))
+
+def accuracies(runs):
+    """{seed: {steps on: accuracy at the end}} of results.runs() on rings."""
+    found = {}
+    for run in runs:
+        lengths = run["accuracy_by"]["lengths"]
+        found[run["seed"]] = {int(k): part["accuracy"] for k, part in lengths.items()}
+    return found
 
 
-def staircase(last=None):
-    """{times that the same layer is applied: verdicts.runs_of()} of the runs behind the site's
-    first figure, up to the seed `last` if it is given."""
-    return {n: verdicts.runs_of(f"ring/staircase/{name}", last) for n, name in STAIRCASE.items()}
+def staircase():
+    """{times that the same layer is applied: accuracies()} of the runs behind the site's first
+    figure."""
+    runs = results.runs("ring-staircase", d_model=64)
+    return {n: accuracies(group) for n, group in results.by(runs, "n_loops").items()}
 
 
 def in_writing():
-    """{layers: verdicts.runs_of()} of the runs that write their steps."""
-    first = verdicts.stored()
-    found = {1: first["ring-written", "1 layer"], 2: first["ring-written", "2 layers"]}
-    for n, name in ((3, "three"), (4, "four"), (5, "five")):
-        found[n] = verdicts.runs_of(f"ring/written-deeper/{name}")
-    return found
+    """{layers: accuracies()} of the runs that write their steps."""
+    runs = results.runs("ring", answer="written") + results.runs("ring-to-ten", answer="written")
+    return {n: accuracies(group) for n, group in results.by(runs, "n_layers").items()}
 
 
 def course(run, k):
@@ -48,8 +52,8 @@ def draw_courses(axes, runs, k, color):
 
 
 def draw_rings(found):
-    """Draw the runs of one layer applied once, twice and three times and of the wide one, with
-    pyplot, for a page → {(model, steps on): runs that learned it}."""
+    """Draw the runs of one layer applied once, twice and three times and of the wide one, {model:
+    accuracies()}, with pyplot, for a page → {(model, steps on): runs that learned it}."""
     import matplotlib.pyplot as plt
 
     models = {"applied\nonce": "applied 1", "applied\ntwice": "applied 2"}
@@ -57,7 +61,7 @@ def draw_rings(found):
     counts = {}
     _, axes = plt.subplots(figsize=(4.6, 3.9))
     for x, (name, model) in enumerate(models.items()):
-        runs = list(found["ring", model].values())
+        runs = list(found[model].values())
         for k, color, place in ((1, "C0", x - 0.28), (2, "C1", x + 0.28)):
             counts[name, k] = sum(run[k] >= LEARNED for run in runs)
             places = [place + 0.02 * (i - len(runs) / 2) for i in range(len(runs))]
@@ -71,8 +75,8 @@ def draw_rings(found):
     axes.annotate("two steps on", (2.28, 0.86), color="C1", ha="center")
     axes.set_xticks(range(len(models)), models)
     axes.set(ylabel="accuracy on unseen rings", ylim=(-0.03, 1.17), xlim=(-0.6, 3.6))
-    one = counts["applied\ntwice", 1], len(found["ring", "applied 2"])
-    two = counts["applied\n3 times", 2], len(found["ring", "applied 3"])
+    one = counts["applied\ntwice", 1], len(found["applied 2"])
+    two = counts["applied\n3 times", 2], len(found["applied 3"])
     title = "applied twice: one step in {} of {} runs;\nthree times: two steps in {} of {}"
     axes.set_title(title.format(*one, *two))
     plt.show()

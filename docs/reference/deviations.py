@@ -13,44 +13,39 @@ import json
 import statistics
 
 import minidepth as md
-from minidepth_lab import registry, results, verdicts
-from minidepth_lab.studies import budget, depth, reread
+from minidepth_lab import judge, registry, results
+from minidepth_lab.studies import budget, depth, heads, reread
 
 
-def accuracies(folder, layers):
-    """The accuracies of the stored first runs of so many layers, one per seed."""
-    found = []
-    for path in sorted((results.RESULTS / folder).glob(f"{layers}-layers-seed-*-threads")):
-        found.append(results.result(path)["accuracy"])
-    return found
+def values(groups, metric="accuracy"):
+    """{name: its runs} → {name: the metric of each run}"""
+    return {name: [run[metric] for run in runs] for name, runs in groups.items()}
 
 
-def by_label(name, label, metric="accuracy"):
-    """{label's value: the metric of each run} of a stored grid."""
-    found = {}
-    for run in results.summary(name)["runs"]:
-        found.setdefault(run["labels"][label], []).append(run[metric])
-    return found
+def of_task(task):
+    """{layers: the accuracies} of the stored runs of a depth task, which had their settings."""
+    runs = [run for run in results.runs("tasks", data=task, n_loops=1) if run["grid"]]
+    return values(results.by(runs, "n_layers"))
 
 
-def shown(values):
-    mean, half = results.interval(values)
+def shown(numbers):
+    mean, half = results.interval(numbers)
     return f"{mean:.3f} ± {half:.3f}"
 
 
 longer = [run["accuracy"] for run in budget.stored()["1 layer"]]
-configs = [json.loads(p.read_text("utf-8")) for p in results.RESULTS.rglob("config.json")]
-widest = max(config["model"]["d_model"] for config in configs)
+lines = [line for name in results.experiments() for line in results.lines_of(name)]
+widest = max(line["model"]["d_model"] for line in lines)
 narrowest = registry.configs("llmini-c")[0].d_model  # of the models of the documents
-assert widest < narrowest and all("CPU" in config["device"] for config in configs), (
+assert widest < narrowest and all("CPU" in line["device"] for line in lines), (
     "a run of a published size or on a GPU is stored now: docs/reference/deviations.py says none is"
 )
 
 print(__doc__)
 print(f"""
 **No run of the report, of LLmini or of the experiment with heads has been repeated at its own
-size**; the sizes of Chen & Zou are not known to us. All runs that are stored here, in
-{len(configs)} folders, were trained on a CPU. Their models are at most {widest} wide; the narrowest
+size**; the sizes of Chen & Zou are not known to us. All {len(lines)} runs that
+are stored here were trained on a CPU. Their models are at most {widest} wide; the narrowest
 of the published ones is {narrowest}.
 """)
 
@@ -65,15 +60,16 @@ assert (t.batch_size, m.block_size, t.steps, t.grad_clip, t.eval_every) == (16, 
 assert (t.lr_floor, t.loss_on, t.packing, t.val_fraction, t.seed) == (0.1, "all", "pack", 0.05, 0)
 eleven, biases = totals[1] - totals[0], 11 * (5 * m.d_model + m.d_ff)
 assert round(eleven / 1e6, 2) == round(79.69 - 60.21, 2) < round((eleven + biases) / 1e6, 2)
-deep, flat = (accuracies("first-run", n) for n in (12, 1))
+first_runs = results.runs("first-run", seed=range(120, 140))  # seed 0 is the run of the README
+deep, flat = (values(results.by(first_runs, "n_layers"))[n] for n in (12, 1))
 assert len(deep) == len(flat) == 20 and min(deep) >= 0.95
 small, _ = md.configs("laptop")
 assert (small.d_model, small.d_ff, small.dropout) == (64, 0, 0)
 
-again, apart = reread.stored(), {}
+again, apart = reread.stored(**reread.FIRST), {}
 for times in (20, 80):
     ends = [[run["val_loss"] for run in again[times, model]] for model in ("1 layer", "12 layers")]
-    assert [len(values) for values in ends] == [5, 5]
+    assert [len(group) for group in ends] == [5, 5]
     apart[times] = statistics.mean(ends[1]) - statistics.mean(ends[0])
 assert apart[20] < 0 < apart[80]
 
@@ -108,7 +104,7 @@ print(f"""## The report: one layer against twelve
    assistant's turn alone. This needs no GPU and no network, and its answers can be checked. In all
    of twenty seeds twelve layers answer {min(deep):.3f} or more of the held-out problems, and one
    layer answers at most {max(flat):.3f}
-   ([the runs](../results/README.md#first-run)). That is in as many steps; in as much CPU time one
+   ([the runs](results.md#first-run)). That is in as many steps; in as much CPU time one
    layer answers {min(longer):.3f} to {max(longer):.3f} ([depth or
    time?](../tutorials/16_depth_or_time.md)).
 7. **Early, middle and late layers**, whose jobs the report guesses at: on models of our own, one of
@@ -134,20 +130,20 @@ print(f"""## The report: one layer against twelve
 one = dataclasses.replace(m, n_layers=1)
 asked = md.parameters(dataclasses.replace(one, d_model=600, d_ff=2400))["total"]
 wide = depth.width_matched(one, totals[1])
-study = by_label("depth", "model")
-params = by_label("depth", "model", "params_total")
-tuned = [results.result(p)["accuracy"] for p in (results.RESULTS / "depth-wide").glob("*")]
-losses = by_label("depth-sweep", "n_layers", "train_loss_eval")
-assert list(losses) == ["1", "2", "4", "8", "12"]
-assert {len(values) for values in [*study.values(), *losses.values(), tuned]} == {5}
-falling = [statistics.mean(values) for values in losses.values()]
+study = values(depth.stored())
+params = values(depth.stored(), "params_total")
+tuned = study.pop("1 wide layer, tuned")
+losses = values(depth.swept(), "train_loss_eval")
+assert list(losses) == [1, 2, 4, 8, 12]
+assert {len(group) for group in [*study.values(), *losses.values(), tuned]} == {5}
+falling = [statistics.mean(group) for group in losses.values()]
 assert falling == sorted(falling, reverse=True)
 looped, once = study["1 layer, 12 times"], study["1 layer"]
 gap, half = results.interval([b - a for a, b in zip(once, looped)])
-assert verdicts.paired(looped, once)[0] >= verdicts.PAIRED and min(looped) > max(once)
-p = verdicts.permutation(looped, once)
+assert judge.paired(looped, once)[0] >= judge.PAIRED and min(looped) > max(once)
+p = judge.permutation(looped, once)
 pairs = itertools.combinations([*study.values(), tuned], 2)
-corrected = verdicts.holm([verdicts.permutation(a, b) for a, b in pairs])
+corrected = judge.holm([judge.permutation(a, b) for a, b in pairs])
 assert len(corrected) == 10 and f"{min(corrected):.3f}" == f"{10 * p:.3f}"
 
 print(f"""## The article on the report
@@ -184,21 +180,16 @@ print(f"""## The article on the report
 
 # ---------- Chen & Zou ----------
 
-grids = {name: by_label(f"tasks/{name}", "n_layers") for name in ("memorize", "icqa", "template")}
-grids["icl_template"] = by_label("tasks/icl_template", "n_layers")
-assert list(grids["memorize"]) == ["1", "2"] and set(grids["icl_template"]) == {"2", "3"}
-assert list(grids["icqa"]) == list(grids["template"]) == ["1", "2", "3"]
-assert [len(grids[name]["2"]) for name in grids] == [5, 5, 5, 3]
-assert min(grids["memorize"]["1"]) >= 0.99 and min(grids["icqa"]["2"]) >= 0.99
-assert max(grids["icqa"]["1"]) < 0.13 and max(grids["template"]["1"]) < 0.63
-assert min(grids["template"]["2"]) >= 0.98 and max(grids["icl_template"]["2"]) < 0.48
-with_hints = grids["icl_template"]["3"]
-without = results.result(
-    results.RESULTS / "tasks" / "icl_template_no_hints" / "three-layers-seed-0"
-)
-hops = results.summary("tasks/khop")["runs"]
-assert {run["labels"]["n_layers"] for run in hops} == {"2", "3", "4"}
-assert max(int(run["labels"]["hops"]) for run in hops) == 4
+grids = {name: of_task(name) for name in ("memorize", "icqa", "template", "icl_template")}
+assert list(grids["memorize"]) == [1, 2] and list(grids["icl_template"]) == [2, 3]
+assert list(grids["icqa"]) == list(grids["template"]) == [1, 2, 3]
+assert [len(grids[name][2]) for name in grids] == [5, 5, 5, 3]
+assert min(grids["memorize"][1]) >= 0.99 and min(grids["icqa"][2]) >= 0.99
+assert max(grids["icqa"][1]) < 0.13 and max(grids["template"][1]) < 0.63
+assert min(grids["template"][2]) >= 0.98 and max(grids["icl_template"][2]) < 0.48
+with_hints = grids["icl_template"][3]
+(without,) = results.runs("tasks", data="icl_template", hints=0)
+assert list(of_task("khop")) == [2, 3, 4]
 
 print(f"""## The notes on Chen & Zou
 
@@ -239,18 +230,14 @@ for c, t in made:
     assert (t.beta2, t.weight_decay, t.lr, t.batch_size, t.grad_accum) == (0.999, 0.05, 3e-4, 32, 2)
     assert (t.epochs, t.warmup_steps, t.seed, t.sizes) == (3, 0.1, 42, ("stride=128",))
     assert (c.dropout, c.ffn_dropout, c.tie_weights, len(t.data)) == (0.1, 0.3, False, 8)
-stats = json.loads(
-    (results.RESULTS / "attention/laptop-12-layers-seed-0/attention.json").read_text("utf-8")
-)
+stats = json.loads((results.RESULTS / "attention" / "attention.json").read_text("utf-8"))
 entropy = [statistics.mean(heads) for heads in stats["valid"]["entropy"]]
 counted = [statistics.mean(heads) for heads in stats["count_masked"]["sparsity"]]
 thirds = [statistics.mean(entropy[i : i + 4]) for i in (0, 4, 8)]
 assert len(entropy) == 12 and thirds == sorted(thirds, reverse=True)
-packing = {
-    name: [b - a for a, b in zip(losses, by_label("packing", "model", "val_loss")["padded"])]
-    for name, losses in by_label("packing", "model", "val_loss").items()
-}
-same_steps, same_text = (packing[f"packed, same {what}"] for what in ("steps", "text"))
+ends = values(results.by(results.runs("packing"), "packing", "steps"), "val_loss")
+packed = ends["pack", 400], ends["pack", 265]
+same_steps, same_text = ([a - b for a, b in zip(ends["pad", 400], each)] for each in packed)
 assert len(same_steps) == 3 and min(same_steps) > 0 > max(same_text)
 
 print(f"""## LLmini
@@ -280,7 +267,7 @@ print(f"""## LLmini
 4. **Packing against padding**, on its list of future work, was run on GSM8K with four layers of
    width 64 and three seeds. At equal steps packing's validation loss is
    {statistics.mean(same_steps):.3f} nats lower, at equal text
-   {-statistics.mean(same_text):.3f} higher ([results](../results/README.md#packing)).
+   {-statistics.mean(same_text):.3f} higher ([results](results.md#packing)).
 5. **Switching heads off**, which it names as the way to causes, is done on models of the
    depth tasks, not on language models.
 6. **Scores without training**: `python train.py --score` reads rows of HellaSwag, BoolQ and ARC.
@@ -309,11 +296,12 @@ published, ours = [], []
 for group in ("low", "medium", "high"):
     found = [row["eval_loss"] for row in rows if row["group"] == group]
     published.append(max(found) - min(found))
-for name in ("heads", "heads-unscaled"):
+for scale in (None, 1.0):
     means = {}
-    for model, found in by_label(name, "model", "val_loss").items():
-        assert len(found) == 3
-        means.setdefault(model.split(":")[0], []).append(statistics.mean(found))
+    for model, runs in heads.stored(scale).items():
+        assert len(runs) == 3
+        mean = statistics.mean(run["val_loss"] for run in runs)
+        means.setdefault(model.split(":")[0], []).append(mean)
     ours += [max(group) - min(group) for group in means.values()]
 
 print(f"""## The experiment with heads per layer

@@ -5,12 +5,12 @@ What one asks of many runs, or of a trained one: tasks, studies, and the machine
 
 ```python
 import minidepth as md
-from minidepth_lab import attention, tasks
+from minidepth_lab import inspect, registry
 
-m, t = tasks.configs("icqa", n_layers=2, steps=300)
-data = tasks.load_data(t)
+m, t = registry.configs("tasks", data="icqa", n_layers=2, steps=300)
+data = registry.data_of(t)
 run = md.train(m, t, data)
-print(attention.mechanism(run.model, data)["steps"])
+print(inspect.mechanism(run.model, data)["steps"])
 ```
 """
 

@@ -168,8 +168,8 @@ assert gap - half > 0.5
 # takes half a minute. The five stored runs of one layer had 500 steps each:
 
 # %% tags=["answer"]
-stored = results.summary("tasks/icqa")["runs"]
-single = [run["accuracy"] for run in stored if run["labels"]["n_layers"] == "1"]
+stored = results.runs("tasks", data="icqa", n_layers=1, n_loops=1)
+single = [run["accuracy"] for run in stored]
 print("one layer, stored runs:", *(f"{accuracy:.3f}" for accuracy in single))
 assert max(single) < 0.13
 
@@ -188,7 +188,7 @@ assert max(single) < 0.13
 # runs are stored:
 
 # %% tags=["answer"]
-looped = results.stored_runs("icqa-looped")
+looped = results.runs("tasks", data="icqa", n_loops=2)
 for steps in (200, 400):
     found = [run["accuracy"] for run in looped if run["steps"] == steps]
     print(f"one layer applied twice, {steps} steps:", *(f"{accuracy:.3f}" for accuracy in found))

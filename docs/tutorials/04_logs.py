@@ -182,11 +182,7 @@ print(f"1 layer, lowest train loss {lowest:.2f}, at step {at}")
 # loss on the answers alone), so do not compare their numbers with the report's.
 
 # %%
-folder = results.RESULTS / "main-job"
-own = {
-    n: [results.result(folder / f"laptop-{n}-layers-seed-{seed}") for seed in (0, 1, 2)]
-    for n in (1, 12)
-}
+own = results.by(results.runs("main-job"), "n_layers")
 figure, axes = plt.subplots(figsize=(4.6, 3.6))
 for n, marker in ((1, "o"), (12, "s")):
     color = figures.color_of(n)

@@ -41,24 +41,20 @@ import statistics
 import matplotlib.pyplot as plt
 from scipy.stats import ttest_ind, ttest_rel
 
-from minidepth_lab import figures, results, verdicts
-from minidepth_lab.studies import budget
+from minidepth_lab import figures, judge, results
+from minidepth_lab.studies import budget, depth
 from minidepth_site import widgets
 
-study = results.summary("depth")
-print(study["command"])
-print(study["date"], study["device"], "PyTorch", study["versions"]["torch"])
+# the fifth model: the wide layer at one other setting, which is better for its width
+runs = depth.stored()
+run = runs["1 layer"][0]
+print(run["grid"]["command"])
+print(run["grid"]["date"], run["hardware"], "PyTorch", run["versions"]["torch"])
 
-runs = {}
-for run in study["runs"]:
-    runs.setdefault(run["labels"]["model"], []).append(run)
-# a fifth row: the wide layer at one other setting, which is better for its width
-folders = sorted((results.RESULTS / "depth-wide").glob("*"))
-runs["1 wide layer, tuned"] = [results.result(folder) for folder in folders]
 for model, found in runs.items():
     mean, half = results.interval([run["accuracy"] for run in found])
-    size, depth = found[0]["params_total"], found[0]["depth"]
-    print(f"{model:18} {size:8,} parameters, depth {depth:2}:", end=" ")
+    size, layers = found[0]["params_total"], found[0]["depth"]
+    print(f"{model:18} {size:8,} parameters, depth {layers:2}:", end=" ")
     print(f"accuracy {mean:.3f} ± {half:.3f}, n = {len(found)}")
 
 # %%
@@ -66,7 +62,7 @@ figure, axes = plt.subplots(figsize=(4.6, 3.8))
 for x, (model, found) in enumerate(runs.items()):
     values = [run["accuracy"] for run in found]
     figures.draw_dots(axes, x, values, figures.color_of(model))
-guess = study["runs"][0]["guess"]
+guess = run["guess"]
 axes.axhline(guess, color="C5", linestyle=":")
 axes.annotate("guessing", (3.6, guess - 0.02), ha="center", va="top")
 short = [model.replace(", ", ",\n").replace("wide ", "wide\n") for model in runs]
@@ -105,8 +101,8 @@ pairs = list(itertools.combinations(called, 2))
 
 def interval(b, a):
     """Ends of the 95 % interval of what b have over a, and "paired" if it is."""
-    correlation, _ = verdicts.paired(b, a)
-    if correlation >= verdicts.PAIRED:
+    correlation, _ = judge.paired(b, a)
+    if correlation >= judge.PAIRED:
         return *ttest_rel(b, a).confidence_interval(), "paired"
     return *ttest_ind(b, a, equal_var=False).confidence_interval(), ""
 
@@ -114,9 +110,9 @@ def interval(b, a):
 table = {}
 for metric in ("accuracy", "val_loss"):
     values = {m: [run[metric] for run in found] for m, found in runs.items()}
-    ps = [verdicts.permutation(values[b], values[a]) for a, b in pairs]
+    ps = [judge.permutation(values[b], values[a]) for a, b in pairs]
     print(f"\n{metric:19}  mean    95 % interval     p       Holm")
-    for (a, b), p, corrected in zip(pairs, ps, verdicts.holm(ps)):
+    for (a, b), p, corrected in zip(pairs, ps, judge.holm(ps)):
         gap = statistics.mean(values[b]) - statistics.mean(values[a])
         low, high, how = interval(values[b], values[a])
         row = f"{gap:+.3f}  {low:+.3f} to {high:+.3f}  {p:.4f}  {corrected:.3f}"
@@ -150,7 +146,7 @@ def family(run, name):
     return statistics.mean(shares[f"{name} {k}"] for k in (1, 2, 3))
 
 
-looped = [run for run in results.stored_runs("depth") if run["n_loops"] == 12]
+looped = runs[loop]
 for run in looped:
     shares = (f"{name} {family(run, name):.2f}" for name in figures.FAMILY_COLORS)
     print(f"{loop}, seed {run['seed']}:", *shares)
@@ -166,21 +162,18 @@ widgets.show("seeds", widgets.seeds(), without)
 # ## More layers, more right answers?
 
 # %%
-sweep = results.summary("depth-sweep")
-print(sweep["command"])
-by_depth = {}
-for run in sweep["runs"]:
-    by_depth.setdefault(int(run["labels"]["n_layers"]), []).append(run)
-for depth, found in by_depth.items():
+by_depth = depth.swept()
+print(by_depth[2][0]["grid"]["command"])
+for layers, found in by_depth.items():
     mean, half = results.interval([run["accuracy"] for run in found])
-    print(f"layers {depth:2}: accuracy {mean:.3f} ± {half:.3f}, n = {len(found)}")
+    print(f"layers {layers:2}: accuracy {mean:.3f} ± {half:.3f}, n = {len(found)}")
 
 # %%
 _, first = plt.subplots(figsize=(3.4, 3.4))
 _, second = plt.subplots(figsize=(3.4, 3.4))
-for depth, found in by_depth.items():
-    values, color = [run["accuracy"] for run in found], figures.color_of(f"{depth} layers")
-    first.plot([depth] * len(found), values, "o", color=color, alpha=0.6)
+for layers, found in by_depth.items():
+    values, color = [run["accuracy"] for run in found], figures.color_of(f"{layers} layers")
+    first.plot([layers] * len(found), values, "o", color=color, alpha=0.6)
 options = dict(xlabel="layers", xticks=list(by_depth), ylim=(0, 1.03))
 first.set(title="deeper models answer more", ylabel="accuracy, all problems", **options)
 by_family = {}
@@ -284,8 +277,8 @@ assert max(accuracy[wide] + accuracy[tuned]) < min(accuracy[deep])
 timed = budget.stored()
 equal = {m: [run["accuracy"] for run in timed[m]] for m in (one, loop, deep)}
 assert [f"{end:+.3f}" for end in interval(equal[loop], equal[one])[:2]] == ["-0.347", "+0.115"]
-assert f"{verdicts.permutation(equal[loop], equal[one]):.2f}" == "0.23"
-own = [run["accuracy"] for run in results.stored_runs("budget-tuned/loop")]
+assert f"{judge.permutation(equal[loop], equal[one]):.2f}" == "0.23"
+own = [run["accuracy"] for run in results.runs("budget-tuned", n_loops=12)]
 assert min(own) > max(equal[one]) and f"{min(equal[deep]):.3f}" == "0.998"
 for found, said in ((accuracy[loop], "0.327 to 0.585"), (accuracy[tuned], "0.273 to 0.310"),
                     (own, "0.845 to 0.938"), (equal[loop], "0.322 to 0.797")):  # fmt: skip
@@ -306,7 +299,7 @@ assert runs[loop][0]["params_total"] == runs[one][0]["params_total"]
 #    assume that the exact test does not?
 
 # %% [markdown] tags=["hint"]
-# `scipy.stats.ttest_rel` gives the p of a paired test, and `minidepth_lab.verdicts.holm()`
+# `scipy.stats.ttest_rel` gives the p of a paired test, and `minidepth_lab.judge.holm()`
 # corrects a
 # list of them: the smallest p counts ten times, the next nine times, and so on.
 
@@ -318,7 +311,7 @@ assert runs[loop][0]["params_total"] == runs[one][0]["params_total"]
 
 # %% tags=["answer"]
 ps = [float(ttest_rel(accuracy[b], accuracy[a]).pvalue) for a, b in pairs]
-corrected = dict(zip(pairs, verdicts.holm(ps)))
+corrected = dict(zip(pairs, judge.holm(ps)))
 for (a, b), p in sorted(corrected.items(), key=lambda item: item[1]):
     print(f"{b:>19} - {a:19}  p {p:.3f}{'' if p < 0.05 else '  not below 0.05'}")
 below = {pair for pair, p in corrected.items() if p < 0.05}
@@ -366,8 +359,8 @@ assert 2 / 2**5 > 0.05 > 2 / 2**6
 # 4. How much depends on the recipe? The depth tasks of [Depth thresholds](06_depth_thresholds.md)
 #    are learned best by attention alone: no feed-forward part, initial weights of half the size,
 #    learning rate 0.002, no weight decay, and a head that does not share its weights with the
-#    embedding. `results.summary("attention-sweep")` has models of one, two and four layers, trained
-#    in that way on the same problems for the same 800 steps. How far do they get?
+#    embedding. `results.runs("depth", d_ff=0)` has models of one, two and four layers, trained in
+#    that way on the same problems for the same 800 steps. How far do they get?
 
 # %% [markdown] tags=["answer"]
 # Two layers of attention alone, with fewer parameters, answer 0.38 to 0.68 of the problems; two of
@@ -377,15 +370,12 @@ assert 2 / 2**5 > 0.05 > 2 / 2**6
 # depth](07_thinking.md) goes on from here.
 
 # %% tags=["answer"]
-other = results.summary("attention-sweep")
-print(*other["command"].split(" --"), sep="\n    --")
-attention = {}
-for run in other["runs"]:
-    attention.setdefault(int(run["labels"]["n_layers"]), []).append(run)
-for depth, found in attention.items():
+attention = results.by(results.runs("depth", d_ff=0), "n_layers")
+print(*attention[1][0]["grid"]["command"].split(" --"), sep="\n    --")
+for layers, found in attention.items():
     mean, half = results.interval([run["accuracy"] for run in found])
     total = found[0]["params_total"]
-    print(f"layers {depth}: {total:7,} parameters, n = {len(found)}", end=", ")
+    print(f"layers {layers}: {total:7,} parameters, n = {len(found)}", end=", ")
     print(f"accuracy {mean:.3f} ± {half:.3f}")
 two = [run["accuracy"] for run in attention[2]]
 assert (f"{min(two):.2f}", f"{max(two):.2f}", len(two)) == ("0.38", "0.68", 3)

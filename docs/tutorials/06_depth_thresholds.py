@@ -33,24 +33,24 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab import figures, inspect, registry, results, tasks, verdicts
-from minidepth_lab.sizes import sizes_of
+from minidepth_lab import figures, inspect, judge, registry, results, tasks
 
-# grids that were trained with `python train.py --data TASK …`
-STORED = results.RESULTS / "tasks"
+
+def stored(task):
+    """{layers: its runs} of a stored grid, `python train.py --data TASK …`."""
+    runs = results.runs("tasks", data=task, n_loops=1)
+    return results.by([run for run in runs if run["grid"]], "n_layers")
 
 
 def accuracies(task):
     """{number of layers: accuracy of each seed} of a stored grid."""
-    found = {}
-    for run in results.summary(f"tasks/{task}")["runs"]:
-        found.setdefault(int(run["labels"]["n_layers"]), []).append(run["accuracy"])
-    return found
+    grid = stored(task).items()
+    return {n: [run["accuracy"] for run in runs] for n, runs in grid}
 
 
 depths = {"memorize": 1, "icqa": 2, "template": 2, "icl_template": 3}
 for task in depths:
-    print(results.summary(f"tasks/{task}")["command"])
+    print(stored(task)[2][0]["grid"]["command"])
 
 # %%
 for task, depth in depths.items():
@@ -117,7 +117,7 @@ print("weight on the two places of the favourite symbol, by head:", weights)
 # 1,024 training symbols) ends near 1 in 3, which naming any label shown would give:
 
 # %%
-no_hints = results.result(STORED / "icl_template_no_hints" / "three-layers-seed-0")
+(no_hints,) = results.runs("tasks", data="icl_template", hints=0)
 steps, share = no_hints["steps"], no_hints["accuracy"]
 print(f"three layers, {steps:,} steps without hints: {share:.3f}")
 assert share < 1 / 3 + 0.05
@@ -144,14 +144,14 @@ assert share < 1 / 3 + 0.05
 # is two hops. A head that makes one hop is known as an *induction head*. In the paper's
 # construction ⌊log₂ k⌋ + 2 layers suffice for k hops; that fewer do not is what we predict. There
 # are five seeds for each k and each depth, and what we expected of them [had been written
-# down](../results/khop/own-layers.md).
+# down](../results/khop/notes.md).
 
 # %%
 khop = tasks.TASKS["khop"]
 errors = {}  # {(hops, layers): the error of each run}
-for run in results.stored_runs("khop/own-layers"):
-    (k,) = sizes_of(run["sizes"], khop.sizes, "khop")["hops"]
-    errors.setdefault((k, run["n_layers"]), []).append(1 - run["accuracy"])
+five_seeds = results.runs("khop", seed=range(60, 65))
+for at, runs in results.by(five_seeds, "hops", "n_layers").items():
+    errors[at] = [1 - run["accuracy"] for run in runs]
 hops, layers = (sorted(set(numbers)) for numbers in zip(*errors))
 floor = {k: 1 - khop.chance(length=48, hops=(k,))[1] for k in hops}
 mean = {at: sum(values) / len(values) for at, values in errors.items()}
@@ -176,15 +176,19 @@ plt.show()
 
 
 # %% tags=["hide"]
-def show_row(row):
-    """Print a prediction, the runs that are about it, and what came of it."""
-    said = "{hypothesis} {model:17} k={hops}: {shares};".format(**row)
-    wanted = row["predicted"].replace("0.", "≤ 0.").removesuffix(" or less")
-    print(said, wanted, row["verdict"])
+def show_predictions(*names):
+    """Print of predictions each part, the runs that it is about, and what came of it."""
+    for each in judge.judged("khop"):
+        which = each["id"].partition("/")[2]
+        for part in each["parts"] if which in names else ():
+            runs = judge.named_runs("khop")[part["of"]]
+            shares = " ".join(f"{share:.2f}" for share in sorted(run["accuracy"] for run in runs))
+            wanted = f"≤ {part['high']:.2f}" if "high" in part else "learned"
+            print(f"{which} {part['of']}: {shares};")
+            print(f"   {wanted} in {part['measured']}: {part['verdict']}")
 
 
-for row in verdicts.hop_rows("own-layers.md"):
-    show_row(row)
+show_predictions("K6", "K7", "K8")
 
 # %% [markdown]
 # One run of four layers on four hops was still at 0.90 when its 2,000 steps were over. Three seeds
@@ -193,14 +197,11 @@ for row in verdicts.hop_rows("own-layers.md"):
 # ## One layer, five layers, repeated layers
 #
 # We trained more models later, with five fresh seeds each, and [wrote
-# down](../results/khop/predictions.md) first what we expected. *Learned* is again 0.95 or more. The
+# down](../results/khop/notes.md) first what we expected. *Learned* is again 0.95 or more. The
 # two wide layers have the parameters of four narrow ones.
 
 # %% tags=["hide"]
-later = verdicts.hop_rows()
-for row in later:
-    row["model"] = row["model"].removesuffix(", parameters of four")
-    show_row(row)
+show_predictions("K1", "K2", "K3", "K4", "K5")
 
 # %% [markdown]
 # Ten of the thirteen rows came out as expected. **One layer applied three times learns two hops in
@@ -208,7 +209,7 @@ for row in later:
 # it learns them in none, and neither do two layers. **Two layers applied twice learn four hops in
 # four of five runs; two wide layers, applied once, in none.** Five layers do in five.
 #
-# Three rows fell, that is, they came out wrong. Five layers end at 0.26 on eight hops, no better
+# Three rows were wrong. Five layers end at 0.26 on eight hops, no better
 # than the last two tokens allow. One layer applied four times was expected to learn four hops in at
 # least two runs and did in none: the five end at 0.76 to 0.84. And one layer does more than we
 # thought: on one hop we expected 0.60 or less, and its runs end at 0.73 to 0.81. Here is one layer,
@@ -283,7 +284,7 @@ plt.show()
 
 # %%
 for name in ("template", "icl_template", "khop-2"):
-    path = STORED / "mechanism" / f"{name}.json"
+    path = results.RESULTS / "tasks" / "mechanism" / f"{name}.json"
     other = json.loads(path.read_text(encoding="utf-8"))
     print(f"{name}: accuracy {other['accuracy']:.3f}")
     for step, part in other["steps"].items():
@@ -367,14 +368,15 @@ for k, depth in ((1, 2), (2, 3), (4, 4)):
     assert all(min(errors[k, n]) > 0.15 for n in layers if n < depth)
 enough = [error for at in ((1, 2), (2, 3), (4, 4)) for error in errors[at]]
 assert (sum(error <= 0.05 for error in enough), len(enough)) == (14, 15)
-before = [run["accuracy"] for run in results.summary("tasks/khop")["runs"]
-          if (run["labels"]["hops"], run["labels"]["n_layers"]) == ("4", "4")]  # fmt: skip
+before = [run["accuracy"] for run in results.runs("tasks", data="khop", hops=4, n_layers=4)]
 assert f"{min(before):.2f}" == "0.90" and sorted(before)[1] > 0.95
-stored = (STORED / "mechanism" / "icl_template.json").read_text(encoding="utf-8")
-steps = json.loads(stored)["steps"].values()
+path = results.RESULTS / "tasks" / "mechanism" / "icl_template.json"
+steps = json.loads(path.read_text(encoding="utf-8"))["steps"].values()
 assert [{layer for layer, _ in step["heads"]} for step in steps] == [{0}, {1}, {2}]
-fell = [(row["model"], row["hops"]) for row in later if "fell" in row["verdict"]]
-assert fell == [("1 layer", 1), ("5 layers", 8), ("1 layer, 4 times", 4)] and len(later) == 13
+later = [part for each in judge.judged("khop")[:5] for part in each["parts"]]
+wrong = [part["of"] for part in later if part["verdict"] == judge.WRONG]
+assert wrong == ["1 layer, 1 hop", "5 layers, 8 hops", "1 layer, 4 times, 4 hops"]
+assert len(later) == 13
 assert min(by_distance[2], by_distance[3]) > 0.8 > 0.6 > max(by_distance[d] for d in range(4, 10))
 copy, match = found["steps"]["copy"], found["steps"]["match"]
 assert [{layer for layer, _ in step["heads"]} for step in (copy, match)] == [{0}, {1}]

@@ -19,13 +19,12 @@
 # page measures it on a small problem, answered in two ways:
 
 # %%
-import json
 import textwrap
 
 import matplotlib.pyplot as plt
 
 import minidepth as md
-from minidepth_lab import figures, results, verdicts
+from minidepth_lab import figures, judge, results
 from minidepth_lab.sizes import sizes_of
 from minidepth_lab.studies import thinking
 from minidepth_lab.studies.ring import LEARNED
@@ -47,7 +46,7 @@ for direct in (False, True):
 # [curriculum](../reference/glossary.md#curriculum)). *Direct, all at once*: only the answer, and
 # all lengths from the first step on. No ring of the test is in the training, whatever its first
 # letter, its order and the question. What we expected [had been written
-# down](../results/lookups/predictions.md), with the commands.
+# down](../results/lookups/notes.md), with the commands.
 
 
 # %%
@@ -65,7 +64,7 @@ def way_of(run):
 lengths = (1, 2, 3)
 found = {}  # {(way, layers): accuracies with 1, 2, 3 steps asked, of each run}
 logs = {}  # and the logs
-for run in results.stored_runs("lookups"):
+for run in results.runs("lookups"):
     key = way_of(run), run["n_layers"]
     shares = [run["accuracy_by_problem"][f"lookup {k}"] for k in lengths]
     found.setdefault(key, []).append(shares)
@@ -125,9 +124,7 @@ plt.show()
 
 # %%
 print("made before the predictions, seed 1, as far as these runs went")
-kept = results.RESULTS / "lookups" / "development.jsonl"
-lines = kept.read_text(encoding="utf-8").splitlines()
-development = [json.loads(line) for line in lines]
+development = results.trials("lookups", "development")
 for run in development:
     L, last = run["settings"]["n_layers"], run["evaluations"][-1]
     way = "in turn" if "lengths" in last else "all at once"
@@ -156,20 +153,21 @@ contrasts = {
     "three layers, in turn against at once": ((IN_TURN, 3), (AT_ONCE, 3)),
 }
 pairs = [[learned_all(*model) for model in pair] for pair in contrasts.values()]
-ps = [verdicts.fisher(a, b) for a, b in pairs]
-for name, (a, b), p, corrected in zip(contrasts, pairs, ps, verdicts.holm(ps)):
+ps = [judge.fisher(a, b) for a, b in pairs]
+for name, (a, b), p, corrected in zip(contrasts, pairs, ps, judge.holm(ps)):
     print(f"{name:38} {sum(a)} and {sum(b)} of 5; p {p:.4f}, Holm {corrected:.4f}")
+print("predictions:", judge.tally("lookups"))
 
 # %% [markdown]
-# Five seeds are enough to tell the first pair apart. **Of our seven predictions two fell**: three
-# layers were expected to learn all lengths in three runs of five in turn, and two of the three
-# lengths in three of five all at once. Each rested on one run, that of seed 1.
+# Five seeds are enough to tell the first pair apart. **Of our seven predictions two were wrong**:
+# three layers were expected to learn all lengths in three runs of five in turn, and two of the
+# three lengths in three of five all at once. Each rested on one run, that of seed 1.
 
 # %% [markdown] tags=["corrected"]
 # Until 24 November 2026 it showed nine other direct runs of two to
 # four layers and said that none learned three steps. Six of them had never been asked for three
 # steps, and 590 of the 600 test rings had been in the training, with their pairs in another order
-# or with another question ([the runs](../results/README.md#lookups-direct-lookups-thinking)). Two
+# or with another question ([the runs](../reference/results.md#lookups-before)). Two
 # of these runs, of three layers, answered 0.94 of the two-step problems of that softer test. We had
 # taken that for a sign that a third layer helps; on rings that training never shows no run with
 # fresh seeds reached 0.9.
@@ -205,11 +203,11 @@ for way, direct in (("written", 0), ("direct", 1)):
 # a curriculum:
 
 # %%
-print(textwrap.fill(results.summary("chains-direct")["command"], 80))
+stored = results.runs("direct", steps=10_000)
+print(textwrap.fill(stored[0]["grid"]["command"], 80))
 figure, axes = plt.subplots(figsize=(4.6, 3.2))
 chains, ends = {}, {}
-for path in sorted((results.RESULTS / "chains-direct" / "runs").glob("*")):
-    run = results.result(path)
+for run in stored:
     L = run["n_layers"]
     chains.setdefault(L, []).append(run["accuracy"])
     steps, losses = zip(*((row["step"], row["val_loss"]) for row in run["log"][1:]))
@@ -237,12 +235,12 @@ for L, values in chains.items():
 # "Did not" above is about these settings: a model that guesses here may learn with others, as seed
 # 1 of three layers shows even with the same ones. An early version of this page reported that no
 # model learned look-ups or chains directly: nine runs with 1, 2 and 4 layers, all at guessing ([the
-# runs](../results/README.md#direct)). Then we changed the training: no feed-forward part, smaller
-# initial weights, a lower learning rate, an output matrix of its own, one kind of problem instead
-# of three, five times as many problems. We found these settings by trying about fifteen, mostly
-# with seed 0, and did not tune them for each depth. To show that depth sets a limit, one needs a
-# reason why no training can get past it; many ways of training that all stop at the same place
-# would at least suggest one.
+# runs](../reference/results.md#direct)). Then we changed the training: no feed-forward part,
+# smaller initial weights, a lower learning rate, an output matrix of its own, one kind of problem
+# instead of three, five times as many problems. We found these settings by trying about fifteen,
+# mostly with seed 0, and did not tune them for each depth. To show that depth sets a limit, one
+# needs a reason why no training can get past it; many ways of training that all stop at the same
+# place would at least suggest one.
 
 # %%
 direct = [key for key in found if key[0] != "written" and key[1] > 1]
@@ -264,7 +262,7 @@ made = {
 }
 assert min(made[3, True]["accuracy_by_problem"].values()) > 0.99
 assert 0.85 < min(made[3, False]["accuracy_by_problem"].values()) < LEARNED
-before = [run["accuracy_by_problem"] for run in results.summary("lookups-direct")["runs"]]
+before = [run["accuracy_by_problem"] for run in results.runs("lookups-before", answer="direct")]
 assert sorted(round(run["lookup 2"], 2) for run in before)[-2:] == [0.94, 0.94]
 assert sorted(value > 0.5 for value in chains[2]) == [False, True, True]
 assert max(chains[2]) > 0.9 and max(chains[1]) < 0.2
@@ -304,10 +302,10 @@ assert (writing, direct) == (22, 20)
 
 # %% tags=["answer"]
 for n in (3, 5, 8):
-    low, high = verdicts.exact_interval(n, n)
+    low, high = judge.exact_interval(n, n)
     print(f"{n} of {n}: {low:.2f} to {high:.2f}")
-assert round(verdicts.exact_interval(5, 5)[0], 2) == 0.48
-assert round(verdicts.exact_interval(8, 8)[0], 2) == 0.63
+assert round(judge.exact_interval(5, 5)[0], 2) == 0.48
+assert round(judge.exact_interval(8, 8)[0], 2) == 0.63
 
 # %% [markdown]
 # 3. To run, with a prediction written down first: apply one layer four times, `python train.py

@@ -24,6 +24,7 @@ from scipy.stats import t as student
 
 import minidepth as md
 from minidepth_lab import figures, inspect, registry, results
+from minidepth_lab.studies.heads import stored
 
 rows = results.published("heads_schedules")
 for row in rows:
@@ -134,16 +135,15 @@ print(f"equal attention: {uniform:.1f}")
 # We trained all nine *schedules* of heads with three seeds, scaled and unscaled: 54 runs of 250
 # steps on GSM8K text, four layers of width 64. The published numbers of heads do not divide 64, so
 # ours are a third of them. The commands, with hardware and versions, are in the
-# [results](../results/README.md#heads); the unscaled runs have `--attn_scale 1.0`.
+# [results](../reference/results.md#heads); the unscaled runs have `--attn_scale 1.0`.
 
 # %%
 ours = {}  # scaling → (group, scheme) → [loss of each seed]
-for scaling, name in (("scaled", "heads"), ("unscaled", "heads-unscaled")):
-    study = results.summary(name)
-    found = ours.setdefault(scaling, {})
-    for run in sorted(study["runs"], key=lambda run: int(run["labels"]["seed"])):
-        group, scheme, heads = run["labels"]["model"].replace(":", "").split()
-        found.setdefault((group, scheme), []).append(run["val_loss"])
+for scaling, scale in (("scaled", None), ("unscaled", 1.0)):
+    found = ours[scaling] = {}
+    for name, runs in stored(scale).items():
+        group, scheme, _ = name.replace(":", "").split()
+        found[group, scheme] = [run["val_loss"] for run in runs]
 
 drawn = [plt.subplots(figsize=(3.3, 3.2)) for _ in range(3)]
 axes = [panel for _, panel in drawn]
@@ -275,9 +275,9 @@ print("published hours, constant:", hours)
 
 # %% [markdown]
 # In the published runs, four times the heads took about half as long again, and so did a step of
-# ours, with 64 heads in all against 16 ([table](../results/README.md#heads); times in one process,
-# of which no file is kept, so take them as rough). So at equal *time* fewer heads can train longer,
-# which a comparison at equal steps leaves out.
+# ours, with 64 heads in all against 16 ([table](../reference/results.md#heads); times in one
+# process, of which no file is kept, so take them as rough). So at equal *time* fewer heads can
+# train longer, which a comparison at equal steps leaves out.
 #
 # ## What would settle it
 #

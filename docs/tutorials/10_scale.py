@@ -165,10 +165,12 @@ plt.show()
 # blocks of 256, and three seeds. All runs are validated on the same *padded* blocks.
 
 # %%
-study = results.summary("packing")
+settings = {"padded": dict(packing="pad")}
+settings["packed, same steps"] = dict(packing="pack", steps=400)
+settings["packed, same text"] = dict(packing="pack", steps=265)
 losses = {}
-for run in sorted(study["runs"], key=lambda run: int(run["labels"]["seed"])):
-    losses.setdefault(run["labels"]["model"], []).append(run["val_loss"])
+for name, wanted in settings.items():
+    losses[name] = [run["val_loss"] for run in results.runs("packing", **wanted)]
 figure, axes = plt.subplots(figsize=(4.6, 3.2))
 gaps = {}
 for number, (name, values) in enumerate(losses.items()):
@@ -201,8 +203,9 @@ for name in ("packed, same steps", "packed, same text"):
 # rate was tuned for neither. Here padded blocks were two thirds full. LLmini's were a third full,
 # so packing might gain more there.
 #
-# Our command, with hardware, is in the [results](../results/README.md#packing). For LLmini's rows
-# it is `python train.py --preset llmini-c --study packing --seed 0 1 2`, which has not been run.
+# Our command, with hardware, is in the [results](../reference/results.md#packing). For LLmini's
+# rows it is `python train.py --preset llmini-c --study packing --seed 0 1 2`, which has not been
+# run.
 #
 # ## Starving for data
 #

@@ -89,7 +89,7 @@ for seed in (0, 1, 2):
 # attention alone, width 64, four heads per layer, 900 steps, `beta1` 0.9. It is **one run (n =
 # 1)**. What follows was measured after the training, by `python -m
 # minidepth_lab.studies.layers`, on 200 held-out problems; [the
-# results](../results/README.md#layers) have the command and the hardware. The model reads the
+# results](../reference/results.md#layers) have the command and the hardware. The model reads the
 # right words up to each place, and we ask whether it knows the next one. The words of its answers
 # are of six kinds:
 

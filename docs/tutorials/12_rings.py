@@ -30,9 +30,16 @@
 import matplotlib.pyplot as plt
 import torch
 
-from minidepth_lab import results, ring_runs, tasks, verdicts
-from minidepth_lab.ring_runs import course, draw_courses, draw_learned, draw_rings
+from minidepth_lab import judge, results, ring_runs, tasks
+from minidepth_lab.ring_runs import (
+    accuracies,
+    course,
+    draw_courses,
+    draw_learned,
+    draw_rings,
+)
 from minidepth_lab.studies import ring
+from minidepth_lab.studies.ring import LEARNED
 
 task = tasks.TASKS["ring"]
 tokens, targets = task.draw(1, torch.Generator().manual_seed(0), test=True)
@@ -57,7 +64,7 @@ for k, letter, target in asked:
 # ## The prediction
 #
 # It was written down before any of these runs was made, with the number of runs that would have to
-# agree: [predictions](../results/ring/predictions.md). The main one, H1 (one layer, ten seeds):
+# agree: [predictions](../results/ring/notes.md). The main one, H1 (one layer, ten seeds):
 #
 # | the layer is applied | one step on | two steps on | at least in |
 # |---|---|---|---|
@@ -69,7 +76,8 @@ for k, letter, target in asked:
 # trained on. Guessing finds 1 in 7.
 
 # %%
-runs = verdicts.stored()
+stored = judge.named_runs("ring")
+runs = {name: accuracies(group) for name, group in stored.items()}
 counts = draw_rings(runs)
 
 # %% [markdown]
@@ -78,8 +86,8 @@ counts = draw_rings(runs)
 # of ten runs. The wide layer has as many parameters as four layers, and guesses. Each dot is one
 # run, with ten seeds per model; the fractions count the runs at 0.9 or more.
 #
-# So the first two rows of the prediction hold. The third **fell**, that is, it came out wrong: we
-# had expected nine of ten. This training found what the depth makes possible only half of the time;
+# So the first two rows of the prediction held. The third **was wrong**: we had expected nine of
+# ten. This training found what the depth makes possible only half of the time;
 # a [later training](#a-third-try-ask-for-the-second-step-sooner) found it every time.
 #
 # ## Not found, or cannot?
@@ -89,9 +97,8 @@ counts = draw_rings(runs)
 # grows in each of the ten runs:
 
 # %%
-folder = results.RESULTS / "ring" / "ring" / "runs"
-three = [results.result(path) for path in sorted(folder.glob("*_n_loops-3_*"))]
-came = [course(run, 2)[1200] >= verdicts.LEARNED for run in three]
+three = stored["applied 3"]
+came = [course(run, 2)[1200] >= LEARNED for run in three]
 figure, axes = plt.subplots(figsize=(4.6, 3.6))
 for run, found in zip(three, came):
     draw_courses(axes, [run], 2, "C2" if found else "C5")
@@ -112,7 +119,7 @@ plt.show()
 #
 # But training step 1,200 is not the end. Two of the five seeds that had stayed at guessing, trained
 # again for twice as long, end at 0.79 and 0.66 of the two-step questions, still rising ([these runs
-# were not planned](../results/README.md#ring)). So these runs show what 1,200 steps of this
+# were not planned](../reference/results.md#ring)). So these runs show what 1,200 steps of this
 # training find, not what the model can do.
 #
 # ## Two more tries
@@ -121,57 +128,59 @@ plt.show()
 # the last three gradients instead of ten (`beta1` 0.7; with it [our main command learns
 # sooner](15_first_run.md)), and eight of ten fresh runs learned two steps. **In the second** they
 # also had 2,000 training steps instead of 1,200, and it was five of ten. Both times we had expected
-# nine, in writing ([first](../results/ring/short-memory.md),
-# [second](../results/ring/ten-seeds.md)), and both predictions **fell**.
+# nine, in writing ([first](../results/ring-short-memory/notes.md),
+# [second](../results/ring-ten-seeds/notes.md)), and both predictions **were wrong**.
 
 # %% [markdown] tags=["details"]
-# Two more predictions fell: that the first try would differ from the runs with `beta1` 0.9 (p =
-# 0.35 by Fisher's exact test; [what p means](13_seeds.md#how-many-runs)), and that three
+# Two more predictions were wrong: that the first try would differ from the runs with `beta1` 0.9 (p
+# = 0.35 by Fisher's exact test; [what p means](13_seeds.md#how-many-runs)), and that three
 # applications would beat two in the second with p below 0.001 (five of ten runs against none of ten
 # gives 0.033). Two came true there: applied twice, ten of ten runs learn one step and none two;
 # applied once, five of five guess. The other five runs of that try still rise at its end.
 
 # %% tags=["details"]
 tries = {"beta1 0.9, 1,200 steps": three}
-for name, what in (("short-memory/three", "1,200 steps"), ("ten-seeds/three", "2,000 steps"),
-                   ("ten-seeds/twice", "2,000 steps, applied twice"),
-                   ("ten-seeds/once", "2,000 steps, applied once")):  # fmt: skip
-    tries[f"beta1 0.7, {what}"] = results.stored_runs(f"ring/{name}")
+tries["beta1 0.7, 1,200 steps"] = results.runs("ring-short-memory")
+for n, what in ((3, ""), (2, ", applied twice"), (1, ", applied once")):
+    tries[f"beta1 0.7, 2,000 steps{what}"] = results.runs("ring-ten-seeds", n_loops=n)
 ends, enough = {}, {}
 for what, found in tries.items():
     shares = ends[what] = sorted(course(run, 2)[run["step"]] for run in found)
-    good = enough[what] = [share >= verdicts.LEARNED for share in shares]
+    good = enough[what] = [share >= LEARNED for share in shares]
     print(f"{what}: learned in {sum(good)} of {len(good)};")
     print("    the others", *(f"{share:.2f}" for share in shares[: good.count(False)]))
 before, first_try, second_try, twice, once = enough.values()
+for name in ("ring-short-memory", "ring-ten-seeds"):
+    print(f"{name}: {judge.tally(name)}")
 
 # %% [markdown]
 # ## A third try: ask for the second step sooner
 #
 # In all of these runs, questions about two steps begin at training step 360, however early one step
 # is learned. In a third try they begin as soon as one step on is being learned, and once more we
-# expected nine of ten runs, [in writing](../results/ring/gate.md).
+# expected nine of ten runs, [in writing](../results/ring-gate/notes.md).
 
 # %%
-with_gate, by_time = (results.stored_runs(f"ring/gate/{name}") for name in ("three", "by-time"))
+with_gate, by_time = (results.runs("ring-gate", n_loops=3, gate=gate) for gate in (1, 0))
 figure, axes = plt.subplots(figsize=(4.6, 3.6))
 draw_courses(axes, by_time, 2, "C5")
 draw_courses(axes, with_gate, 2, "C2")
-sooner = [course(run, 2)[1400] >= verdicts.LEARNED for run in with_gate]
-later = [course(run, 2)[1400] >= verdicts.LEARNED for run in by_time]
+sooner = [course(run, 2)[1400] >= LEARNED for run in with_gate]
+later = [course(run, 2)[1400] >= LEARNED for run in by_time]
 axes.annotate(f"sooner:\n{sum(sooner)} of {len(sooner)}", (260, 0.7), color="C2", ha="right")
 said = f"from step 420 on:\n{sum(later)} of {len(later)}"
 axes.annotate(said, (1400, 0.3), color="C5", ha="right")
 axes.set_title("asked for sooner, two steps\nwere learned in every run")
 axes.set_ylabel("accuracy, two steps on")
 plt.show()
-twice_now, once_now = (verdicts.runs_of(f"ring/gate/{name}") for name in ("twice", "once"))
+print("ring-gate:", judge.tally("ring-gate"))
+twice_now, once_now = (accuracies(results.runs("ring-gate", n_loops=n)) for n in (2, 1))
 
 # %% [markdown]
 # What to see: asked for sooner, two steps are learned in ten of ten runs, by step 600; asked for
 # from step 420 on, in six of ten of the same seeds. Each line is one run of the layer applied three
 # times. That asking sooner is what helped is likely, but not shown: p is 0.087, where we had
-# predicted less than 0.05, and **that prediction fell**.
+# predicted less than 0.05, and **that prediction was wrong**.
 
 # %% [markdown] tags=["details"]
 # Questions about two steps begin as soon as the loss of a training step is below 1 (guessing costs
@@ -190,18 +199,18 @@ twice_now, once_now = (verdicts.runs_of(f"ring/gate/{name}") for name in ("twice
 
 # %%
 for model in ("1 layer", "2 layers"):
-    written = runs["ring-written", model].values()
+    written = runs[f"{model}, written"].values()
     for k in (1, 2, 4, 7):
         shares = sorted(run[k] for run in written)
         print(f"{model:8} steps written {k}: {shares[0]:.4f} to {shares[-1]:.4f}")
 
 # %% [markdown]
 # Two layers answer seven steps on in six of six runs, after 1,000 steps of training, and so do
-# [three, four and five](../results/ring/to-ten.md) in five of five each; no model of the first
-# figure learned even two steps at once in every run. Here a question counts as right if the model
-# gets every letter of its answer right, each time with the true letters before it; a model that
-# does so also writes them all right by itself. In training, each letter on the way is a target of
-# its own, but that is not what makes this possible: [Written steps, taken
+# [three, four and five](../results/ring-to-ten/notes.md) in five of five each; no model of the
+# first figure learned even two steps at once in every run. Here a question counts as right if the
+# model gets every letter of its answer right, each time with the true letters before it; a model
+# that does so also writes them all right by itself. In training, each letter on the way is a target
+# of its own, but that is not what makes this possible: [Written steps, taken
 # apart](14_written_steps.md).
 #
 # ## Layers with weights of their own
@@ -213,12 +222,12 @@ for model in ("1 layer", "2 layers"):
 own = {2: "2 layers", 3: "3 layers", 4: "4 layers"}
 for model in [*own.values(), "2 layers, 2 times"]:
     for k in (1, 2):
-        shares = sorted(run[k] for run in runs["ring-layers", model].values())
+        shares = sorted(run[k] for run in runs[model].values())
         print(f"{model:17} {k} on: accuracy", *(f"{share:.2f}" for share in shares))
 
 # %%
-applied = {n: runs["ring", f"applied {n}"] for n in (1, 2, 3, 4, 5)}
-of_their_own = {n: runs["ring-layers", own[n]] for n in own}
+applied = {n: runs[f"applied {n}"] for n in (1, 2, 3, 4, 5)}
+of_their_own = {n: runs[own[n]] for n in own}
 ways = {
     ("one layer applied again", "direct"): applied,
     ("layers of their own", "direct"): of_their_own,
@@ -246,7 +255,7 @@ plt.show()
 #
 # ## Every hypothesis, every contrast
 #
-# Six hypotheses of [those that we wrote down first](../results/ring/predictions.md) **fell**: H1
+# Six hypotheses of [those that we wrote down first](../results/ring/notes.md) **were wrong**: H1
 # (three applications), H4 (three layers), H5 (two layers twice), H6 (which median is higher), and,
 # on [another page](17_more_depth.md), H2 and H7. The contrast C2 went with H1: five of ten runs
 # against none is p = 0.033 by itself, but above 0.05 once corrected for eight tests. So in these
@@ -261,42 +270,44 @@ plt.show()
 # eight that were named (what is not run counts as p = 1). The permutation test is not corrected.
 
 # %% tags=["details"]
-verdicts.show(runs)
+judge.show("ring")
 
 # %%
-said = {(row["preset"], row["model"]): row["verdict"] for row in verdicts.hypothesis_rows(runs)}
-assert [said["ring", f"applied {n}"] for n in (1, 2, 3)] == ["holds", "holds", "fell"]
-assert said["ring", "wide, applied 1"] == "holds"
-assert said["ring", "applied 4"] == said["ring", "applied 5"] == "fell"
-assert [said["ring-four", f"{n} layers"] for n in (3, 4, 5)] == ["fell", "fell", "holds"]
+parts = [part for each in judge.judged("ring") for part in each["parts"]]
+said = {part["of"]: part["verdict"] == judge.HELD for part in parts if "count" in part}
+assert [said[f"applied {n}"] for n in (1, 2, 3, 4, 5)] == [True, True, False, False, False]
+assert said["wide, applied 1"]
+assert [said[f"{n} layers, four steps"] for n in (3, 4, 5)] == [False, False, True]
 again = learned["one layer applied again", "direct"]
 assert (again[2, 4], again[2, 5]) == ((7, 10), (1, 10))
-assert [said["ring-layers", own[n]] for n in own] == ["holds", "fell", "holds"]
-assert said["ring-layers", "2 layers, 2 times"] == "fell"
-assert verdicts.sharing_row(runs)["measured"] == "0.57, 0.63"
+assert [said[own[n]] for n in own] == [True, False, True]
+assert not said["2 layers, 2 times"]
+(medians,) = (part["measured"] for part in parts if "statistic" in part)
+assert [f"{float(median):.2f}" for median in medians.split(", ")] == ["0.57", "0.63"]
 assert [learned["layers of their own", "direct"][2, n] for n in own] == [(0, 6), (0, 6), (5, 6)]
 for (_, answer), found in learned.items():
     for (k, depth), (good, _) in found.items():
         assert good == 0 or depth >= ring.layers_that_suffice(k, answer)
-part = [run[2] for run in runs["ring-layers", "3 layers"].values()]
+part = [run[2] for run in runs["3 layers"].values()]
 assert (f"{min(part):.2f}", f"{max(part):.2f}") == ("0.42", "0.68")
-longer = [results.result(path) for path in sorted((folder.parents[1] / "longer").iterdir())]
+longer = results.runs("ring", steps=2400)
 assert [f"{course(run, 2)[2400]:.2f}" for run in longer] == ["0.79", "0.66"]
 assert [sum(found) for found in enough.values()] == [5, 8, 5, 0, 0]
-assert f"{verdicts.fisher(second_try, twice):.3f}" == "0.033"
-assert f"{verdicts.fisher(first_try, before):.2f}" == "0.35"
+assert f"{judge.fisher(second_try, twice):.3f}" == "0.033"
+assert f"{judge.fisher(first_try, before):.2f}" == "0.35"
 assert [len(some) for some in (came, twice, once, twice_now, once_now)] == [10, 10, 5, 10, 5]
 assert all(run[1] > 0.9 and run[2] < 0.21 for run in twice_now.values())
 assert max(run[k] for run in once_now.values() for k in run) < 0.15
 assert sooner == [True] * 10 and all(course(run, 2)[600] > 0.9 for run in with_gate)
-assert sum(later) == 6 and f"{verdicts.fisher(sooner, later):.3f}" == "0.087"
+assert sum(later) == 6 and f"{judge.fisher(sooner, later):.3f}" == "0.087"
 again = tries["beta1 0.7, 2,000 steps, applied twice"]
 assert all(course(run, 1)[2000] > 0.9 and course(run, 2)[2000] < 0.3 for run in again)
 assert 0.9 > min(ends["beta1 0.7, 2,000 steps"]) > 0.25
-contrasts = {row["contrast"]: row for row in verdicts.contrast_rows(runs)}
-assert contrasts["C1"]["holm"] < 0.001 and f"{contrasts['C2']['p']:.3f}" == "0.033"
-assert contrasts["C8"]["holm"] < 0.05 and said["ring-written", "2 layers"] == "holds"
-assert contrasts["C2"]["holm"] > 0.05 > contrasts["C2"]["permutation"]
+contrasts = judge.judged_contrasts("ring")
+c1, c2, c8 = (contrasts[f"ring/{name}"] for name in ("C1", "C2", "C8"))
+assert c1["holm"] < 0.001 and f"{c2['p']:.3f}" == "0.033"
+assert c8["holm"] < 0.05 and said["2 layers, written"]
+assert c2["holm"] > 0.05 > c2["permutation"]
 
 # %% [markdown]
 # ## Exercises

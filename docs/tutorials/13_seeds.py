@@ -19,13 +19,10 @@ import statistics
 
 import matplotlib.pyplot as plt
 
-from minidepth_lab import figures, results, verdicts
+from minidepth_lab import figures, judge, results
 
 families = figures.FAMILY_COLORS  # {"lookup": its colour, "order", "chain"}
-folder, first_runs = results.RESULTS / "first-run", {}
-for L in (1, 12):
-    paths = sorted(folder.glob(f"{L}-layers-seed-*-1-threads"))
-    first_runs[L] = [results.result(path) for path in paths]
+first_runs = results.by(results.runs("first-run", seed=range(120, 130)), "n_layers")
 onsets = {L: {f: [results.onset(run, f) for run in found] for f in families}
           for L, found in first_runs.items()}  # fmt: skip
 for L, by_family in onsets.items():
@@ -72,8 +69,7 @@ plt.show()
 # Ten seeds are not many either. Here are ten more, run with two threads each:
 
 # %%
-paths = sorted(folder.glob("12-layers-seed-*-2-threads"))
-ten_more = [results.result(path) for path in paths]
+ten_more = results.runs("first-run", n_layers=12, threads=2)
 for run in ten_more:
     steps = (f"{name} {results.onset(run, name) or '–'}" for name in families)
     print(f"seed {run['seed']}: accuracy {run['accuracy']:.3f};", end=" ")
@@ -92,8 +88,8 @@ for run in ten_more:
 # in every stored first run of one layer, with these settings and with earlier ones:
 
 # %%
-paths = sorted(results.RESULTS.glob("first-run*/1-layers-seed-*"))
-flat = [results.result(path) for path in paths]
+tries = [name for name in results.experiments() if name.startswith("first-run")]
+flat = [run for name in tries for run in results.runs(name, n_layers=1)]
 chains = sorted((run["accuracy_by_family"]["chain"], run["seed"]) for run in flat)
 (low, _), *_, (third, _), (second, other), (best, lucky) = chains
 print(f"{len(chains)} runs: chains {low:.2f} to {third:.2f},", end=" ")
@@ -112,12 +108,8 @@ print(f"{second:.2f} with seed {other}, {best:.2f} with seed {lucky}")
 # runs of twelve layers with seeds 0, 1 and 2. The settings are the same, the accuracies are not:
 
 # %%
-folder = results.RESULTS / "main-job"
-name = "laptop-12-layers-seed-"
-before = [results.result(folder / f"{name}{seed}") for seed in (0, 1, 2)]
-folder = results.RESULTS / "depth" / "runs"
-name = "laptop_eval_problems-600_n_layers-12_seed-"
-here = [results.result(folder / f"{name}{seed}") for seed in (0, 1, 2)]
+before = results.runs("main-job", n_layers=12)
+here = results.runs("depth", n_layers=12, seed=[0, 1, 2])
 for seed, (one, other) in enumerate(zip(before, here)):
     print(f"seed {seed}, accuracy with 2 threads and with 1:", end=" ")
     print(f"{one['accuracy']:.3f} {other['accuracy']:.3f}")
@@ -129,8 +121,8 @@ for one, other in list(zip(before[0]["log"], here[0]["log"]))[:4]:
 # %% [markdown]
 # Two things differ: the number of threads, and the version of the code. It is the threads: with one
 # version, trained again, two threads give every loss of the first run, digit by digit, and one
-# thread every loss of the second ([how](../results/README.md#main-job)). When two threads share a
-# sum, they add it up in another order, so that its last bit can differ; training amplifies that.
+# thread every loss of the second ([how](../reference/results.md#main-job)). When two threads share
+# a sum, they add it up in another order, so that its last bit can differ; training amplifies that.
 # The losses are equal at step 1, differ in the seventh digit at step 50, and by 0.03 at step 100;
 # in the end seed 0 answers 0.975 of the problems in one run and 0.860 in the other. So do not
 # expect the same run from the same seed with another number of threads. This is one more reason to
@@ -147,8 +139,8 @@ for one, other in list(zip(before[0]["log"], here[0]["log"]))[:4]:
 for n in (10, 20, 30):
     half, tenth = ([True] * round(n * share) + [False] * round(n * (1 - share))
                    for share in (0.5, 0.1))  # fmt: skip
-    low, high = verdicts.exact_interval(sum(half), n)
-    print(f"{n} runs of each: p = {verdicts.fisher(half, tenth):.3f};", end=" ")
+    low, high = judge.exact_interval(sum(half), n)
+    print(f"{n} runs of each: p = {judge.fisher(half, tenth):.3f};", end=" ")
     print(f"half of {n} may be {low:.2f} to {high:.2f} of all runs")
 
 # %% [markdown]
@@ -178,8 +170,8 @@ assert len(chains) == 80 and third < 0.3 and 0.3 < second < 0.5 < best
 assert sum(share > 0.2 for share, _ in chains) == 5
 assert sum(0.125 < share <= 0.2 for share, _ in chains) == 2
 assert [f"{run['accuracy']:.3f}" for run in (before[0], here[0])] == ["0.975", "0.860"]
-assert verdicts.fisher([True] * 5 + [False] * 5, [True] + [False] * 9) > 0.05
-assert verdicts.fisher([True] * 10 + [False] * 10, [True] * 2 + [False] * 18) < 0.05
+assert judge.fisher([True] * 5 + [False] * 5, [True] + [False] * 9) > 0.05
+assert judge.fisher([True] * 10 + [False] * 10, [True] * 2 + [False] * 18) < 0.05
 
 # %% [markdown]
 # ## Exercises

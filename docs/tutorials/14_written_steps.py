@@ -22,15 +22,15 @@
 # there is no target:
 
 # %%
-import json
 import statistics
 
 import matplotlib.pyplot as plt
 import torch
 
-from minidepth_lab import figures, results, tasks, verdicts
-from minidepth_lab.ring_runs import onset
+from minidepth_lab import figures, judge, tasks
+from minidepth_lab.ring_runs import accuracies, onset
 from minidepth_lab.studies import written
+from minidepth_lab.studies.ring import LEARNED
 from minidepth_lab.tasks.written import WAYS
 
 task, letters = tasks.TASKS["written"], "abcdefghijklmnop.123"
@@ -60,7 +60,7 @@ for way in WAYS:
 # We assumed that two layers can do one look-up at each place: they find what is one step from a
 # letter that stands there, and no more. So we expected a way to be learned as far as each of its
 # targets is one step from a letter that can be read. This was [written
-# down](../results/written/predictions.md) before the runs:
+# down](../results/written/notes.md) before the runs:
 #
 # | way | one step | two steps | three steps |
 # |---|---|---|---|
@@ -74,27 +74,25 @@ for way in WAYS:
 # way shows before it.
 
 # %%
-hypotheses, contrasts = written.predictions()
-runs = verdicts.stored("written")
-verdicts.show(runs, hypotheses, contrasts)
+stored = written.stored()
+runs = {way: accuracies(found) for way, found in stored.items()}
+judge.show("written")
 
-losses = {way: [] for way in WAYS}
-for run in results.stored_runs("written/written"):
-    (way,) = (size[4:] for size in run["sizes"] if size.startswith("way="))
-    losses[way].append(run["val_loss"])
+losses = {way: [run["val_loss"] for run in found] for way, found in stored.items()}
 pairs = {}
-for name, (_, more), (_, less), _ in contrasts:
+for each in judge.judged_contrasts("written").values():
+    name, more, less = each["id"].partition("/")[2], each["of"], each["minus"]
     both = losses[more], losses[less]
     pairs[f"{name} {more} − {less}: last validation loss"] = both
-by_loss = verdicts.show_contrasts(pairs)
+by_loss = judge.show_tests(pairs)
 
 # %%
 lengths = (1, 2, 3)
 learned, medians, cells = {}, [], []
 for way in WAYS:
-    found = runs["written", way].values()
+    found = runs[way].values()
     for k in lengths:
-        learned[way, k] = sum(run[k] >= verdicts.LEARNED for run in found), len(found)
+        learned[way, k] = sum(run[k] >= LEARNED for run in found), len(found)
     row = [statistics.median(run[k] for run in found) for k in lengths]
     shares = [f"({good}/{n})" for good, n in (learned[way, k] for k in lengths)]
     cells.append([f"{median:.2f} {share}" for median, share in zip(row, shares)])
@@ -135,20 +133,17 @@ plt.show()
 # finds likeliest, put it there, and go on:
 
 # %%
-path = results.RESULTS / "written" / "own.json"
-stored = json.loads(path.read_text(encoding="utf-8"))
 own = {}  # {(way, steps): accuracies of its runs}
-for name, shares in stored["own"].items():
-    way = name.removeprefix("written_sizes-way-").split("_")[0]
+for way in ("given", "backwards", "written"):
     for k in (2, 3):
-        own.setdefault((way, k), []).append(shares[str(k)])
+        own[way, k] = [run["measured"]["own"][str(k)] for run in stored[way]]
 for (way, k), shares in own.items():
     shown = (f"{share:.2f}" for share in sorted(shares))
     print(f"{way:9} {k} steps of its own: accuracy", *shown)
 
 # %% [markdown]
 # It can. The sixth hypothesis, W6, asked for 0.9 at two steps in three of five runs of `given`, and
-# it holds in all five. A model that was taught only the last step writes the others as well,
+# it held in all five. A model that was taught only the last step writes the others as well,
 # presumably because each of them is the same look-up. So in this task the steps do not have to be
 # targets. Nor were they learned sooner where they were, as far as evaluations every 100 steps can
 # tell:
@@ -156,9 +151,7 @@ for (way, k), shares in own.items():
 # %%
 soon = {}
 for way in ("given", "written"):
-    folder = results.RESULTS / "written" / "written" / "runs"
-    found = [results.result(path) for path in sorted(folder.glob(f"*way-{way}_*"))]
-    soon[way] = [onset(run, 3) for run in found]
+    soon[way] = [onset(run, 3) for run in stored[way]]
     print(f"{way:7} three steps at 0.9 from step", *soon[way])
 
 # %% [markdown]
@@ -182,18 +175,17 @@ for way in ("given", "written"):
 # filler tokens in general. And a real chain of thought is more than one look-up repeated.
 
 # %%
-rows = verdicts.hypothesis_rows(runs, hypotheses)
-assert {row["verdict"] for row in rows} == {"holds"} and len(rows) == 7
+assert set(judge.verdicts("written").values()) == {judge.HELD}
 for way in WAYS:
     assert learned[way, 1] == (5, 5)
     assert learned[way, 2] == ((5, 5) if way in ("given", "backwards", "written") else (0, 5))
     assert learned[way, 3] == ((5, 5) if way in ("given", "written") else (0, 5))
 for way in ("filler", "random"):
-    assert max(run[2] for run in runs["written", way].values()) < 0.15
+    assert max(run[2] for run in runs[way].values()) < 0.15
 assert min(own["given", 2] + own["given", 3]) >= 0.99 and max(own["backwards", 3]) < 0.15
 assert min(own["backwards", 2] + own["written", 3]) >= 0.99
 assert all(sorted(steps) == [200, 200, 200, 300, 300] for steps in soon.values())
-tested = verdicts.contrast_rows(runs, contrasts)
+tested = judge.judged_contrasts("written").values()
 assert len(tested) == 4 and max(row["holm"] for row in tested) < 0.05
 assert len(by_loss) == 4 and max(by_loss.values()) < 0.05
 assert all(max(more) < min(less) for more, less in pairs.values())
@@ -214,7 +206,7 @@ assert all(max(more) < min(less) for more, less in pairs.values())
 
 # %% tags=["answer"]
 for way in ("direct", "filler", "random"):
-    shares = sorted(run[2] for run in runs["written", way].values())
+    shares = sorted(run[2] for run in runs[way].values())
     print(f"{way:7} two steps: accuracy", *(f"{share:.3f}" for share in shares))
 
 # %% [markdown]
@@ -230,8 +222,8 @@ for way in ("direct", "filler", "random"):
 # = 0.008. No other result is more extreme.
 
 # %% tags=["answer"]
-print(f"{verdicts.fisher([True] * 5, [False] * 5):.4f}")
-assert abs(verdicts.fisher([True] * 5, [False] * 5) - 2 / 252) < 1e-9
+print(f"{judge.fisher([True] * 5, [False] * 5):.4f}")
+assert abs(judge.fisher([True] * 5, [False] * 5) - 2 / 252) < 1e-9
 
 # %% [markdown]
 # 3. To run: give `filler` a third layer, `python train.py --preset written --sizes way=filler

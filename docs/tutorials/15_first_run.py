@@ -8,13 +8,12 @@
 #
 # `python train.py --n_layers 12` is what most people try first. Whether it learns should not be a
 # matter of luck, and with today's settings it learned in twenty of twenty runs. At first it was
-# eight of ten ([the runs](../results/README.md#first-run-before)); then we gave each ring of
+# eight of ten ([the runs](../reference/results.md#first-run-before)); then we gave each ring of
 # letters three questions in training instead of one. Since then we have chosen settings five times,
 # on a few seeds and problems set aside for that, and run the command once on each of several fresh
 # seeds. All of those runs are stored:
 
 # %%
-import json
 import math
 import statistics
 
@@ -22,7 +21,7 @@ import matplotlib.pyplot as plt
 from scipy.stats import mannwhitneyu
 
 import minidepth as md
-from minidepth_lab import results, verdicts
+from minidepth_lab import judge, results
 
 tries = {
     "first": ("900 steps", "first-run-momentum"),
@@ -40,8 +39,9 @@ def step_learned(run, family):
 
 
 for name, (settings, folder) in tries.items():
-    paths = sorted((results.RESULTS / folder).glob("12-layers-seed-*-threads"))
-    runs = tried[folder] = [results.result(path) for path in paths]
+    runs = results.runs(folder, n_layers=12)
+    # seed 0 is that of the README
+    runs = tried[folder] = [run for run in runs if run["seed"] > 0]
     accuracies = [run["accuracy"] for run in runs]
     enough = sum(accuracy >= 0.95 for accuracy in accuracies)
     lookups = [step_learned(run, "lookup") for run in runs]
@@ -105,8 +105,7 @@ print(f"the other {len(well)}: {min(well):.3f} or more")
 # tried:
 
 # %% tags=["details"]
-lines = (results.RESULTS / "first-run" / "tuning.jsonl").read_text(encoding="utf-8").splitlines()
-tuning = [json.loads(line) for line in lines]
+tuning = results.trials("first-run")
 
 
 def learned_at(run):
@@ -202,18 +201,18 @@ for name, changes in walks.items():
 # What did not help, in one or two runs each: output matrices that start larger, another scale of
 # the attention scores, and a learning rate that is held at its peak. With queries that start equal
 # to the keys seed 73 learned look-ups, but seed 4, which has no trouble otherwise, had not learned
-# them by step 350 ([all runs](../results/README.md#first-run)).
+# them by step 350 ([all runs](../reference/results.md#first-run)).
 #
 # ## What fresh seeds say
 #
-# We [wrote down](../results/first-run/predictions.md) four expectations, and then ran twenty fresh
+# We [wrote down](../results/first-run/notes.md) four expectations, and then ran twenty fresh
 # seeds, with twelve layers and with one. R1, R2 and R4 were expected of all twenty runs, R3 of
 # none:
 
 # %%
 today = tried["first-run"]
 good = [run["accuracy"] >= 0.95 for run in today]
-low, high = verdicts.exact_interval(sum(good), len(good))
+low, high = judge.exact_interval(sum(good), len(good))
 print(f"R1 at 0.95 or more: {sum(good)} of {len(good)},", end=" ")
 print(f"interval {low:.2f} to {high:.2f}")
 steps = [step_learned(run, "lookup") for run in today]
@@ -228,18 +227,18 @@ again = [run for run in today if chains_came_first(run)]
 print(f"R3 chains before look-ups: {len(again)} of {len(today)}", end="; ")
 for run in again:
     print(f"seed {run['seed']}, accuracy {run['accuracy']:.3f}")
-paths = (results.RESULTS / "first-run").glob("1-layers-seed-*-threads")
-flat = [results.result(path)["accuracy"] for path in paths]
+flat = [run["accuracy"] for run in results.runs("first-run", n_layers=1)]
 few = sum(accuracy < 0.5 for accuracy in flat)
 print(f"R4 one layer below 0.5: {few} of {len(flat)}; highest {max(flat):.3f}")
+print(judge.tally("first-run"))
 
 # %% [markdown]
-# All twenty runs learn; thirteen answer all 600 problems. R1 and R4 hold, R2 and R3 **fell**, both
-# by the same run: with seed 125 chains still come first, and look-ups only at step 900. Yet this
-# run answers 0.988, where the three earlier runs that learned chains first ended at 0.648 to 0.940.
-# And look-ups do not come sooner: in the tuning runs they did, with three seeds of four, but the
-# median of twenty fresh ones is no lower than with the fourth settings. That is what fresh seeds
-# are for: four seeds that one has looked at while choosing say little.
+# All twenty runs learn; thirteen answer all 600 problems. R1 and R4 held, R2 and R3 **were wrong**,
+# both by the same run: with seed 125 chains still come first, and look-ups only at step 900. Yet
+# this run answers 0.988, where the three earlier runs that learned chains first ended at 0.648 to
+# 0.940. And look-ups do not come sooner: in the tuning runs they did, with three seeds of four, but
+# the median of twenty fresh ones is no lower than with the fourth settings. That is what fresh
+# seeds are for: four seeds that one has looked at while choosing say little.
 #
 # Why did the late run get there this time? Today's settings differ from the fourth in four things:
 # the walks go all the way round, no row is used twice, there are 100 steps more, and the learning

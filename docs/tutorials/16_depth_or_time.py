@@ -28,13 +28,13 @@ import statistics
 import matplotlib.pyplot as plt
 
 import minidepth as md
-from minidepth_lab import results, verdicts
+from minidepth_lab import judge, results
 from minidepth_lab.studies import budget
 
-study = results.summary("budget")
-print(study["command"])
-print(study["date"], study["device"], "PyTorch", study["versions"]["torch"])
 models = budget.stored()
+run = models["1 layer"][0]
+print(run["grid"]["command"])
+print(run["grid"]["date"], run["hardware"], "PyTorch", run["versions"]["torch"])
 for name, runs in models.items():
     n, steps = runs[0]["params_total"], runs[0]["steps"]
     print(f"{name:17} {n:7,} parameters,", end=" ")
@@ -43,7 +43,7 @@ for name, runs in models.items():
 # %% [markdown]
 # The milliseconds were measured before the runs, on a quiet machine with one thread, and then
 # fixed. The CPU seconds on this page are steps times these milliseconds, so what else the machine
-# did does not count. [What we expected](../results/budget/predictions.md) was written down before
+# did does not count. [What we expected](../results/budget/notes.md) was written down before
 # the runs, too.
 #
 # ## Who answers what, and when
@@ -97,9 +97,9 @@ plt.show()
 #
 # ## What was expected
 #
-# Three of the eight predictions **fell**, each because a model did better than expected: one layer
-# (B2), the wide layer (B3) and two layers (B5). B2 and B3 also said that look-ups would not be
-# learned, and that part came true in all twelve runs. B4 was no blind guess: in [tuning
+# Three of the eight predictions **were wrong**, each because a model did better than expected: one
+# layer (B2), the wide layer (B3) and two layers (B5). B2 and B3 also said that look-ups would not
+# be learned, and that part came true in all twelve runs. B4 was no blind guess: in [tuning
 # runs](15_first_run.md) two layers had learned look-ups when they were given nothing else.
 
 # %% tags=["hide"]
@@ -113,13 +113,9 @@ def until(name, family):
 
 
 look_ups = {name: until(name, "lookup") for name in models}
-sooner = statistics.median(look_ups["4 layers"]) < statistics.median(look_ups["12 layers"])
-said = "4 layers learn look-ups in less CPU time than 12, at the median"
-found = [*budget.predictions(models), ("B8", said, [sooner], 1, 1)]
-verdict = {}
-for name, said, good, least, most in found:
-    verdict[name] = "holds" if least <= sum(good) <= most else "fell"
-    print(f"{name} {said:66} {sum(good)} of {len(good)}  {verdict[name]}")
+for each in judge.judged("budget"):
+    name = each["id"].partition("/")[2]
+    print(f"{name} {each['sentence']}:\n   {each['measured']}, {each['verdict']}")
 
 # %% [markdown]
 # **In loss, two and four layers are ahead of twelve**, in every run, where accuracy sees no
@@ -151,9 +147,9 @@ for name in ("1 layer", "2 layers", "4 layers"):
         both = until("12 layers", family), until(name, family)
         what = f"CPU seconds to {budget.FAMILIES[family]}"
         not_planned[f"{what}, 12 layers − {name}"] = both
-verdicts.show_contrasts(planned)
+judge.show_tests(planned)
 print()
-unplanned = verdicts.show_contrasts(not_planned)
+unplanned = judge.show_tests(not_planned)
 
 # %% [markdown]
 # ## At their own best
@@ -165,19 +161,20 @@ unplanned = verdicts.show_contrasts(not_planned)
 
 # %%
 budget.show_tried()
+print("predictions:", judge.tally("budget-tuned"))
 
 # %% [markdown]
 # One layer and twelve kept the pair that they had, 0.003 and 0.1. For the other two, another pair
 # was best; with it we ran six fresh seeds, after [new
-# predictions](../results/budget-tuned/predictions.md). The pairs of twelve layers and the outermost
+# predictions](../results/budget-tuned/notes.md). The pairs of twelve layers and the outermost
 # ones were added later, and changed nothing. One of [three
-# predictions](../results/budget-tuned/grid.md) about them **fell**: for twelve layers, initial
-# weights of half the size are no worse (0.00003 against 0.0005).
+# predictions](../results/budget-tuned/notes.md) about them **was wrong**: for twelve layers,
+# initial weights of half the size are no worse (0.00003 against 0.0005).
 
 # %%
 tuned = {}
-for name, part in ((loop, "loop"), (wide, "wide")):
-    tuned[name] = results.stored_runs(f"budget-tuned/{part}")
+for name in (loop, wide):
+    tuned[name] = judge.named_runs("budget-tuned")[name]
     print(f"{name}:")
     print("    all   ", *(f"{run['accuracy']:.3f}" for run in tuned[name]))
     for family in families:
@@ -187,7 +184,7 @@ for name, part in ((loop, "loop"), (wide, "wide")):
 best = {name: [run["accuracy"] for run in runs] for name, runs in tuned.items()}
 ends = {name: [run["val_loss"] for run in runs] for name, runs in tuned.items()}
 for what, old, new in (("accuracy", accuracy, best), ("loss", losses, ends)):
-    verdicts.show_contrasts({
+    judge.show_tests({
         f"{what}, 12 layers − {loop}": (old["12 layers"], new[loop]),
         f"{what}, 12 layers − {wide}": (old["12 layers"], new[wide]),
         f"{what}, {loop}: now − before": (new[loop], old[loop]),
@@ -202,7 +199,7 @@ for what, old, new in (("accuracy", accuracy, best), ("loss", losses, ends)):
 # depth helps, at equal time and with the same parameters. (This comparison was not named before.)
 #
 # **The wide layer does not get much further**: it answers 0.30 to 0.70, and learns chains in five
-# runs of six and look-ups in none. All four new predictions hold. The losses (not planned) differ
+# runs of six and look-ups in none. All four new predictions held. The losses (not planned) differ
 # as the accuracies do.
 #
 # ## What this does not say
@@ -227,7 +224,8 @@ for what, old, new in (("accuracy", accuracy, best), ("loss", losses, ends)):
 all_three = {}
 for name in models:
     all_three[name] = [max(times) for times in zip(*(until(name, f) for f in families))]
-assert list(verdict.values()).count("fell") == 3 and verdict["B2"] == verdict["B5"] == "fell"
+verdicts = judge.verdicts("budget")
+assert [name for name in verdicts if verdicts[name] == judge.WRONG] == ["B2", "B3", "B5"]
 looked = {name: sum(budget.learned(runs, "lookup")) for name, runs in models.items()}
 assert looked["1 layer"] == looked[wide] == 0 and looked[loop] == 3
 for run in models["1 layer"]:
@@ -249,8 +247,7 @@ above = [name for name, p in unplanned.items() if p > 0.05]
 assert above == ["CPU seconds to orderings, 12 layers − 1 layer"]
 for name, step in (("2 layers", 351), ("4 layers", 264), ("12 layers", 300)):
     assert statistics.median(results.onset(run, "lookup") for run in models[name]) == step
-first = [results.result(path)["accuracy"]
-         for path in (results.RESULTS / "first-run").glob("1-layers-seed-*")]  # fmt: skip
+first = [run["accuracy"] for run in results.runs("first-run", n_layers=1)]
 assert len(first) == 20 and f"{statistics.mean(first):.2f}" == "0.28"
 assert f"{statistics.mean(accuracy['1 layer']):.2f}" == "0.64"
 by_family = {name: [run["accuracy_by_family"] for run in runs] for name, runs in tuned.items()}

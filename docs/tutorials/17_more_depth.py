@@ -10,7 +10,7 @@
 # [Depth by itself](12_rings.md) showed what a layer gains when it is applied twice instead of once,
 # and three times instead of twice. A layer that is applied four or five times can do all that as
 # well: it needs only to leave what it has found alone. So it should learn as much. That is what we
-# [predicted](../results/ring/predictions.md), as H2, before the runs: both lengths learned in at
+# [predicted](../results/ring/notes.md), as H2, before the runs: both lengths learned in at
 # least eight of ten runs with four applications, and in eight of ten with five.
 #
 # ## The same training, two more applications
@@ -22,18 +22,17 @@
 # %%
 import matplotlib.pyplot as plt
 
-from minidepth_lab import results, verdicts
+from minidepth_lab import judge, results
 from minidepth_lab.ring_runs import course, onset
+from minidepth_lab.studies.ring import LEARNED
 
-applied = {n: [] for n in (2, 3, 4, 5)}
-for run in results.stored_runs("ring/ring"):
-    if run["d_model"] == 64 and run["n_loops"] in applied:  # not the wide layer
-        applied[run["n_loops"]].append(run)
+stored = judge.named_runs("ring")
+applied = {n: stored[f"applied {n}"] for n in (2, 3, 4, 5)}
 
 both = {}
 for n, runs in applied.items():
     lowest = [min(course(run, k)[1200] for k in (1, 2)) for run in runs]
-    both[n] = sum(share >= verdicts.LEARNED for share in lowest)
+    both[n] = sum(share >= LEARNED for share in lowest)
     one = [onset(run, 1) for run in runs]
     came = sorted(step for step in one if step)
     print(f"applied {n} times: both lengths learned in {both[n]} of {len(runs)};")
@@ -71,8 +70,8 @@ plt.show()
 # applications answer 0.46 to 0.97 of the questions, and three 0.15 to 0.17. At step 300 three
 # answer 0.34 to 0.99, four 0.15 to 0.28, and five 0.14 to 0.15, which is guessing.
 #
-# So H2 **fell** twice: seven of ten runs learn both lengths with four applications, and one of ten
-# with five, where eight of ten were expected of each. No weight was added on the way from two
+# So H2 **was wrong** twice: seven of ten runs learn both lengths with four applications, and one of
+# ten with five, where eight of ten were expected of each. No weight was added on the way from two
 # applications to five, and nothing was taken away that the model could do. What changed is whether
 # this training finds it in time, and keeps it.
 #
@@ -83,24 +82,24 @@ plt.show()
 # learned the first step. In the [third try](12_rings.md#a-third-try-ask-for-the-second-step-sooner)
 # of the other page the question about two steps waits for the first: a gate opens once a step's
 # loss is below 1. We gave ten fresh seeds of the layer applied four times that training, as it was,
-# and [expected](../results/ring/gate-deeper.md) nine of ten to learn both lengths (G7).
+# and [expected](../results/ring-gate/notes.md) nine of ten to learn both lengths (G7).
 
 # %%
-gate = {3: results.stored_runs("ring/gate/three")}
-gate[4] = results.stored_runs("ring/gate/four")
+gate = results.by(results.runs("ring-gate", gate=1, n_loops=[3, 4]), "n_loops")
 came = {}
 for n, runs in gate.items():
     lowest = [min(course(run, k)[1400] for k in (1, 2)) for run in runs]
-    good = sum(share >= verdicts.LEARNED for share in lowest)
+    good = sum(share >= LEARNED for share in lowest)
     came[n] = sorted(onset(run, 2) for run in runs)
     print(f"applied {n} times: both lengths in {good} of {len(runs)};", end=" ")
     print(f"two steps came at {came[n][0]} to {came[n][-1]}")
-later = verdicts.permutation(came[3], came[4])
+later = judge.permutation(came[3], came[4])
 print(f"that four are later: p = {later:.4f}, permutation test")
+print("G7", judge.verdict("ring-gate/G7"))
 
 # %% [markdown]
 # Where the second question waits for the first, four applications learn both lengths
-# in ten of ten runs, as three do: **G7 holds**. So the timetable was what failed, or `beta1`, which
+# in ten of ten runs, as three do: **G7 held**. So the timetable was what failed, or `beta1`, which
 # is 0.7 here and was 0.9 above; that a depth of four can be trained to do it is no longer in doubt.
 # But the depth that is not needed still has a price: two steps come at training steps 600 to 700,
 # with three applications at 400 to 600. The settings are the same and the seeds are not; p is
@@ -110,16 +109,14 @@ print(f"that four are later: p = {later:.4f}, permutation test")
 #
 # ## Four steps, layers of their own
 #
-# H7, also one of the [first predictions](../results/ring/predictions.md), asks the opposite: is
+# H7, also one of the [first predictions](../results/ring/notes.md), asks the opposite: is
 # there a problem for which three layers are too few? With lengths 1, 2 and 4, and layers of their
 # own, theory has a solution for four steps in four layers, and we know of none in three. There are
 # five seeds per depth, 4,000 steps, and the lengths join one by one.
 
 # %%
-four = {}
-for run in results.stored_runs("ring/ring-four"):
-    four.setdefault(run["n_layers"], []).append(run)
-for n, runs in sorted(four.items()):
+four = results.by(results.runs("ring", lengths="1+2+4"), "n_layers")
+for n, runs in four.items():
     for k in (1, 2, 4):
         shares = sorted(course(run, k)[4000] for run in runs)
         print(f"{n} layers, {k} on: accuracy", *(f"{x:.2f}" for x in shares))
@@ -133,11 +130,11 @@ for n, runs in sorted(four.items()):
 # the eight contrasts that we named). And one run of three layers ends at 0.42, where we had
 # expected 0.4 or less of all five: a model that knows the letters up to two steps away, either way,
 # can rule these out and is right one time in three, and this run does better than that. So these
-# two parts of H7 **fell**. The third part was run a day later, and **holds**: with five layers, one
-# more than theory asks for, four steps are learned in four of five runs, and end at 0.86 to 0.98,
-# where four layers end at 0.71 or less. Two were expected. Two steps, which three layers of their
-# own learned in [none of six runs](12_rings.md#layers-with-weights-of-their-own) of 1,200 steps,
-# they learn here in three of five.
+# two parts of H7 **were wrong**. The third part was run a day later, and **held**: with five
+# layers, one more than theory asks for, four steps are learned in four of five runs, and end at
+# 0.86 to 0.98, where four layers end at 0.71 or less. Two were expected. Two steps, which three
+# layers of their own learned in [none of six runs](12_rings.md#layers-with-weights-of-their-own) of
+# 1,200 steps, they learn here in three of five.
 #
 # Taken together: every application of the same layer beyond the two that suffice for one step made
 # that step come later. Three suffice for two steps; with four these came later, too, but where the
@@ -147,9 +144,9 @@ for n, runs in sorted(four.items()):
 # other.
 
 # %%
-at_the_end = {n: [course(run, 1)[1200] >= verdicts.LEARNED for run in applied[n]] for n in (4, 5)}
+at_the_end = {n: [course(run, 1)[1200] >= LEARNED for run in applied[n]] for n in (4, 5)}
 assert {n: sum(good) for n, good in at_the_end.items()} == {4: 8, 5: 2}
-assert sum(course(run, 2)[4000] >= verdicts.LEARNED for run in four[3]) == 3 and len(four[3]) == 5
+assert sum(course(run, 2)[4000] >= LEARNED for run in four[3]) == 3 and len(four[3]) == 5
 assert len(gate[4]) == 10
 assert all(min(course(run, k)[1400] for k in (1, 2)) > 0.99 for run in gate[4])
 assert came[3][::9] == [400, 600] and came[4][::9] == [600, 700] and f"{later:.4f}" == "0.0006"
@@ -169,10 +166,10 @@ assert [f"{share:.2f}" for share in fours[4][:: len(fours[4]) - 1]] == ["0.41", 
 assert [f"{share:.2f}" for share in fours[3][:: len(fours[3]) - 1]] == ["0.20", "0.42"]
 assert all(course(run, 4)[4000] > course(run, 4)[3000] + 0.03 for run in four[4])
 assert [f"{share:.2f}" for share in fours[5][::4]] == ["0.86", "0.98"] and len(fours[5]) == 5
-assert sum(share >= verdicts.LEARNED for share in fours[5]) == 4
+assert sum(share >= LEARNED for share in fours[5]) == 4
 assert min(course(run, 2)[4000] for run in four[4]) > 0.99
-contrasts = {row["contrast"]: row for row in verdicts.contrast_rows(verdicts.stored())}
-assert f"{contrasts['C7']['permutation']:.3f}" == "0.016" and len(four[3]) == len(four[4]) == 5
+c7 = judge.judged_contrasts("ring")["ring/C7"]
+assert f"{c7['permutation']:.3f}" == "0.016" and len(four[3]) == len(four[4]) == 5
 
 # %% [markdown]
 # ## Exercises

@@ -17,7 +17,7 @@
 # were all that counts, they should get at least as far. We gave two, three, four and five of them
 # the training of [One more application, one more step](18_one_more_step.md), as it was: questions
 # of one to four steps, 2,000 training steps, and the rule by which the lengths join one at a time.
-# What we expected was [written down](../results/ring/own-layers.md) before the runs.
+# What we expected was [written down](../results/ring-own-layers/notes.md) before the runs.
 
 # %%
 import copy
@@ -28,8 +28,9 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab import figures, inspect, results, verdicts
+from minidepth_lab import figures, inspect, judge, results
 from minidepth_lab.ring_runs import (
+    accuracies,
     course,
     draw_courses,
     draw_learned,
@@ -38,10 +39,11 @@ from minidepth_lab.ring_runs import (
     staircase,
     walk,
 )
+from minidepth_lab.studies.ring import LEARNED
 from minidepth_lab.tasks.ring import Ring
 
-names = {2: "two", 3: "three", 4: "four", 5: "five"}
-own = {n: verdicts.runs_of(f"ring/own-layers/{name}") for n, name in names.items()}
+logs = results.by(results.runs("ring-own-layers", steps=2000), "n_layers")
+own = {n: accuracies(group) for n, group in logs.items()}
 shared = {n: runs for n, runs in staircase().items() if n > 1}
 for n, runs in own.items():
     each = [[run[k] for run in runs.values()] for k in (1, 2, 3, 4)]
@@ -69,35 +71,18 @@ plt.show()
 # is applied n times, by how many of its eight runs until then had learned n - 1 steps.
 
 # %% tags=["details"]
-found = {("ring", f"{n} layers"): runs for n, runs in own.items()}
-found |= {("ring", f"applied {n}"): runs for n, runs in staircase(last=117).items()}
-hypotheses = []
-for name, n, can, cannot in (("O1", 2, (1,), (2, 3, 4)), ("O2", 3, (1,), (3, 4)),
-                             ("O3", 4, (1, 2), (4,)), ("O4", 5, (1, 2), ())):  # fmt: skip
-    runs = len(own[n])
-    can = {k: verdicts.GOOD for k in can}
-    hypotheses.append((name, "ring", f"{n} layers", can, int(0.8 * runs), runs))
-    if cannot:
-        cannot = {k: (verdicts.AT_MOST, verdicts.RULED_OUT) for k in cannot}
-        hypotheses.append((name, "ring", f"{n} layers", cannot, runs, runs))
-contrasts = []
-for n in (3, 4, 5):
-    contrasts.append((f"n={n}", ("ring", f"applied {n}"), ("ring", f"{n} layers"), (n - 1,)))
-verdicts.show(found, hypotheses, contrasts)
-for n in (3, 4, 5):
-    good, runs = learned[n - 1, n]
-    print(f"O5: {n} layers learned {n - 1} steps in {good} of {runs} runs")
+judge.show("ring-own-layers")
 
-logs = {n: results.stored_runs(f"ring/own-layers/{names[n]}") for n in (3, 4, 5)}
+logs_shared = results.by(results.runs("ring-staircase", d_model=64), "n_loops")
 pairs = {}
-for n, theirs in logs.items():
-    ours = results.stored_runs(f"ring/staircase/{names[n]}")
+for n in (3, 4, 5):
+    ours, theirs = logs_shared[n], logs[n]
     both = [[run["val_loss"] for run in runs] for runs in (ours, theirs)]
     pairs[f"n={n} applied − layers: last validation loss"] = both
-by_loss = verdicts.show_contrasts(pairs)
+by_loss = judge.show_tests(pairs)
 
 # %% [markdown]
-# O1 to O6 hold; O5 only just, as two runs of three layers learned two steps. After
+# O1 to O6 held; O5 only just, as two runs of three layers learned two steps. After
 # Holm's correction the same layer is ahead at all three depths, with p near 0.03. Six runs against
 # eight are few, and the seeds differ. The permutation test of the mean accuracy beside it, which is
 # not corrected, gives 0.09 for five layers.
@@ -111,8 +96,8 @@ by_loss = verdicts.show_contrasts(pairs)
 # ## The same layer learns faster what comes next
 
 # %%
-logs_shared = results.stored_runs("ring/staircase/five")
-for title, runs in (("applied five times: late,\nand nearly everything at once", logs_shared),
+five_times = logs_shared[5]
+for title, runs in (("applied five times: late,\nand nearly everything at once", five_times),
                     ("five layers: two steps soon,\nthe third slowly", logs[5])):  # fmt: skip
     figure, axes = plt.subplots(figsize=(4.6, 3.2))
     for k, color in zip((1, 2, 3, 4), ("C6", "C7", "C4", "C5")):
@@ -127,10 +112,11 @@ plt.show()
 # five times: in five of six runs by step 400 or 500, where the one layer takes 700 to 900. But then
 # they stay there for a while, and three steps are learned slowly if at all, where the one layer
 # learns all of its lengths within 200 steps of the first. Each line is one run at one length. O7
-# had expected this but said more, and **fell**: of the twelve runs of four and five layers, the
-# second length was to come within 200 training steps of the first, and in two it took 400 and 500.
-# In the one run that learned three steps they came 500 after two, as expected. (Its last words, in
-# 0.8 of the runs, are about the third step. Read as being about the second as well, O7 would hold.)
+# had expected this but said more, and **was wrong**: of the twelve runs of four and five layers,
+# the second length was to come within 200 training steps of the first, and in two it took 400 and
+# 500. In the one run that learned three steps they came 500 after two, as expected. (Its last
+# words, in 0.8 of the runs, are about the third step. Read as being about the second as well, O7
+# would have held.)
 #
 # One explanation fits this, and has not been tested: once a layer takes one step from wherever it
 # stands, applied again it takes another. Of five layers of their own, the one that takes the first
@@ -139,18 +125,19 @@ plt.show()
 # ## Two layers, twice
 #
 # Does it help to share in pairs? Two layers applied twice are as deep as four layers, with half of
-# their weights. We gave five seeds the same training, and [expected](../results/ring/to-ten.md) two
-# steps in three of them (Z2):
+# their weights. We gave five seeds the same training, and
+# [expected](../results/ring-to-ten/notes.md) two steps in three of them (Z2):
 
 # %%
-twice = verdicts.runs_of("ring/two-twice")
+twice = accuracies(results.runs("ring-to-ten", answer="direct"))
 for seed, run in twice.items():
     print(f"seed {seed}, by steps on:", *(f"{share:.2f}" for share in run.values()))
+print("Z2", judge.verdict("ring-to-ten/Z2"))
 
 # %% [markdown]
-# One run of five learned two steps: **Z2 fell**. Four layers of their own learned them in six of
-# six runs, and one layer applied four times in ten of ten. So sharing by itself is not what helps.
-# The explanation above would fit: each layer is followed by the other one, not by itself.
+# One run of five learned two steps: **Z2 was wrong**. Four layers of their own learned them in six
+# of six runs, and one layer applied four times in ten of ten. So sharing by itself is not what
+# helps. The explanation above would fit: each layer is followed by the other one, not by itself.
 #
 # ## They could
 #
@@ -172,8 +159,8 @@ def written_out(model):
     return copy
 
 
-(folder,) = (results.RESULTS / "ring/staircase/five/runs").glob("*seed-110")
-looped, _ = md.load(folder)
+(run,) = results.select(five_times, seed=110)
+looped, _ = md.load(results.weights("ring-staircase", run["id"]))
 copied = written_out(looped)
 tokens, _ = Ring().draw(200, md.generator("walk"), lengths=(1, 2, 3, 4))
 same = torch.equal(copied(tokens).argmax(-1), looped(tokens).argmax(-1))
@@ -190,7 +177,7 @@ print("accuracy by steps on:", *(f"{right[5, k][k]:.2f}" for k in (1, 2, 3, 4)))
 
 # %%
 longer = {}
-for run in results.stored_runs("ring/own-layers/longer"):
+for run in results.runs("ring-own-layers", steps=6000):
     longer[run["n_layers"]] = run
     came_at = [onset(run, k) for k in (1, 2, 3, 4)]
     ends = [course(run, k)[6000] for k in (1, 2, 3, 4)]
@@ -212,8 +199,9 @@ for run in results.stored_runs("ring/own-layers/longer"):
 # them as before, with the [logit lens](11_layer_by_layer.md), after each layer.
 
 # %%
-folders = sorted((results.RESULTS / "ring/own-layers/five/runs").iterdir())
-five = {results.result(path)["seed"]: md.load(path)[0] for path in folders}
+five = {}
+for run in logs[5]:
+    five[run["seed"]], _ = md.load(results.weights("ring-own-layers", run["id"]))
 walks = {seed: walk(model, tokens) for seed, model in five.items()}
 print("answered with the letter 1, 2, 3 and 4 on:")
 for seed, read in walks.items():
@@ -264,8 +252,9 @@ plt.show()
 assert [learned[k, n][0] for n in (3, 4, 5) for k in (2, 3, 4)] == [2, 0, 0, 6, 0, 0, 6, 1, 0]
 assert [runs for (k, n), (good, runs) in learned.items() if k == 1] == [5, 6, 6, 6]
 assert all(learned[1, n][0] == len(own[n]) for n in own) and learned[2, 2][0] == 0
-assert {row["verdict"] for row in verdicts.hypothesis_rows(found, hypotheses)} == {"holds"}
-tested = verdicts.contrast_rows(found, contrasts)
+verdicts = judge.verdicts("ring-own-layers")
+assert [name for name in verdicts if verdicts[name] != judge.HELD] == ["O7"]
+tested = list(judge.judged_contrasts("ring-own-layers").values())
 assert f"{tested[2]['permutation']:.2f}" == "0.09"
 assert [f"{p:.2f}" for p in by_loss.values()] == ["0.06", "0.06", "0.02"]
 means = [[statistics.mean(values) for values in pair] for pair in pairs.values()]
@@ -279,14 +268,14 @@ came = {n: [[onset(run, k) for k in (1, 2, 3, 4)] for run in logs[n]] for n in (
 apart = sorted(steps[1] - steps[0] for runs in came.values() for steps in runs)
 assert apart[-3:] == [100, 400, 500] and len(apart) == 12
 assert sorted(steps[1] for steps in came[5])[3:] == [500, 500, 900]
-shared_second = [onset(run, 2) for run in logs_shared]
+shared_second = [onset(run, 2) for run in five_times]
 assert (min(shared_second), max(shared_second)) == (700, 900)
 assert [steps[2] - steps[1] for steps in came[5] if steps[2]] == [500]
 at_600 = [course(run, 2)[600] for run in logs[5]]
 assert min(at_600) > 0.6 and sorted(at_600)[1] > 0.97
-assert max(course(run, 2)[600] for run in logs_shared) < 0.7
+assert max(course(run, 2)[600] for run in five_times) < 0.7
 assert [onset(longer[5], k) for k in (3, 4)] == [1800, 2200] and onset(longer[3], 2) == 2400
-assert [run[2] >= verdicts.LEARNED for run in twice.values()].count(True) == 1 and len(twice) == 5
+assert [run[2] >= LEARNED for run in twice.values()].count(True) == 1 and len(twice) == 5
 assert onset(longer[3], 3) == 4400 and course(longer[3], 3)[6000] > 0.9
 assert course(longer[3], 4)[6000] < 0.4
 assert same and total == 93_568 and min(right[5, k][k] for k in (1, 2, 3, 4)) > 0.99
@@ -348,8 +337,7 @@ assert torch.equal(six(tokens), copied(tokens))
 # A letter can see only what stands before it. In which order can `b c` learn what follows c?
 
 # %% tags=["answer"]
-kept = sorted((results.RESULTS / "ring/own-layers/longer/runs").iterdir())
-three, _ = md.load(kept[0])
+three, _ = md.load(results.weights("ring-own-layers", longer[3]["id"]))
 k, path = questions(tokens)  # the letters 0 to 4 steps on: a, b, c, d, e
 place = torch.full((len(tokens), 16), -1)  # of the pair that begins with each letter
 place.scatter_(1, tokens[:, :16:2], torch.arange(8).expand(len(tokens), 8))

@@ -12,8 +12,8 @@
 # at random, and let both models answer. They run here, in your browser: 0.66 MB are loaded when you
 # ask, and nothing that you do leaves the page.
 #
-# <div class="widget ask-the-models" data-models="../../results/ask"><p>This part needs JavaScript.
-# The same answers from Python are below.</p></div>
+# <div class="widget ask-the-models" data-models="../../results/ask/weights"><p>This part needs
+# JavaScript. The same answers from Python are below.</p></div>
 # <script type="module" src="../../assets/ask.js"></script>
 #
 # Things to try:
@@ -40,12 +40,13 @@ import minidepth as md
 from minidepth_lab import figures, inspect, results
 
 names = {1: "1 layer", 12: "12 layers"}
-ask = results.RESULTS / "ask"
-folders = {L: ask / name.replace(" ", "-") for L, name in names.items()}
+ids = {L: name.replace(" ", "-") for L, name in names.items()}
+folders = {L: results.weights("ask", run_id) for L, run_id in ids.items()}
+runs = {L: results.runs("ask", n_layers=L)[0] for L in names}
 models = {L: md.load(folder)[0] for L, folder in folders.items()}
 _, tokenizer = md.load(folders[12])
 for L, folder in folders.items():
-    run = results.result(folder)
+    run = runs[L]
     size = (folder / "model.safetensors").stat().st_size
     print(f"{names[L]:9} {run['params_total']:7,} parameters, {size / 1e6:.2f} MB;")
     share = 100 * run["accuracy"]
@@ -74,8 +75,8 @@ for number, problem in enumerate(some):
 
 # %%
 again = {}
-for L, folder in folders.items():
-    logged = [int(each) for each in results.result(folder)["answers"][:60]]
+for L, run in runs.items():
+    logged = [int(each) for each in run["answers"][:60]]
     right = md.answers_right(models[L], tokenizer, problems[:60])
     again[L] = sum(a == b for a, b in zip(right, logged))
     print(f"{names[L]:9} {sum(right):.0f} right now,", end=" ")
@@ -161,7 +162,7 @@ plt.show()
 # token by token.
 
 # %%
-shares = {L: results.result(folder)["accuracy"] for L, folder in folders.items()}
+shares = {L: run["accuracy"] for L, run in runs.items()}
 assert shares[12] > 0.95 and shares[1] < 0.4
 assert min(again.values()) >= 58  # of 60
 assert [md.final_answer(text) == p["answer"] for text, p in zip(said[12], some)] == [True] * 3

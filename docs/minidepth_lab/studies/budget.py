@@ -9,7 +9,6 @@ a process of its own, in turns.
 """
 
 import dataclasses
-import json
 import os
 import statistics
 import subprocess
@@ -82,9 +81,9 @@ def model_of(settings):
 
 
 def stored():
-    """{model: the results() of its stored runs, by seed}, of docs/results/budget."""
+    """{model: the runs of docs/results/budget, by seed}."""
     found = {name: [] for name in MODELS}
-    for run in results.stored_runs("budget"):
+    for run in results.runs("budget"):
         if name := model_of(run):
             found[name].append(run)
     return {name: sorted(runs, key=lambda run: run["seed"]) for name, runs in found.items()}
@@ -93,13 +92,11 @@ def stored():
 def tried():
     """{model: {(learning rate, init_std): validation loss}} of the runs by which settings were
     chosen, docs/results/budget-tuned/tuning.jsonl, one run each."""
-    text = (results.RESULTS / "budget-tuned" / "tuning.jsonl").read_text(encoding="utf-8")
     found = {name: {} for name in MODELS}
-    for line in text.splitlines():
-        run = json.loads(line)
-        settings = run["settings"]
-        if name := model_of(settings):
-            found[name][settings["lr"], settings["init_std"]] = run["val_loss"]
+    for run in results.trials("budget-tuned"):
+        if name := model_of(run["settings"]):
+            pair = run["settings"]["lr"], run["settings"]["init_std"]
+            found[name][pair] = run["val_loss"]
     return {name: losses for name, losses in found.items() if losses}
 
 
@@ -122,35 +119,6 @@ def learned_at(name, run, family):
 def learned(runs, family):
     """Whether each run ever answered 0.9 of its watched problems of a family."""
     return [results.onset(run, family) is not None for run in runs]
-
-
-def at_least(runs, share):
-    """Whether each run answers that share of the test in the end."""
-    return [run["accuracy"] >= share for run in runs]
-
-
-def little(runs):
-    """Whether each run answers 0.6 of the test or less, and never learned look-ups."""
-    found = learned(runs, "lookup")
-    return [run["accuracy"] <= 0.6 and not ever for run, ever in zip(runs, found)]
-
-
-def predictions(models):
-    """B1 to B7 of docs/results/budget/predictions.md, of stored() models: (name, what was said,
-    whether each run did it, in how many it was to be so, at least and at most)."""
-    loop, wide = "1 layer, 12 times", "1 wide layer"
-    good = {name: at_least(runs, 0.95) for name, runs in models.items()}
-    no_look_ups = "0.6 or less, look-ups not learned, in 6 of 6"
-    looked = learned(models["2 layers"], "lookup")
-    return [
-        ("B1", f"{DEEP}: accuracy 0.95 or more in 6 of 6 runs", good[DEEP], 6, 6),
-        ("B2", f"1 layer: {no_look_ups}", little(models["1 layer"]), 6, 6),
-        ("B3", f"{wide}: {no_look_ups}", little(models[wide]), 6, 6),
-        ("B4", "2 layers: look-ups learned in 6 of 6", looked, 6, 6),
-        ("B5", "2 layers: 0.95 or more in 3 of 6 or fewer", good["2 layers"], 0, 3),
-        ("B6", "4 layers: 0.95 or more in 5 of 6 or more", good["4 layers"], 5, 6),
-        ("B7", f"{loop}: 0.95 or more in 3 of 6 or fewer", good[loop], 0, 3),
-    ]
 
 
 def seconds(name, step):

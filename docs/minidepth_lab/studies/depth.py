@@ -16,7 +16,7 @@ import dataclasses
 import math
 
 import minidepth as md
-from minidepth_lab import memory, registry
+from minidepth_lab import memory, registry, results
 
 PRESETS = {
     # the laptop preset as it was when the stored runs of this study were made: its twelve layers,
@@ -99,3 +99,23 @@ def rows(preset, settings):
         f"1 layer, {deep} times": one | dict(n_loops=deep),
         "1 wide layer": one | matched_width(preset, one, deep),
     }
+
+
+def stored():
+    """{model: the runs of docs/results/depth, by seed}: the four of the study, and the wide one at
+    a learning rate and initial weights of its own."""
+    models = {
+        "1 layer": dict(n_layers=1, n_loops=1, d_model=64),
+        "12 layers": dict(n_layers=12),
+        "1 layer, 12 times": dict(n_loops=12),
+        "1 wide layer": dict(d_model=210, lr=3e-3),
+        "1 wide layer, tuned": dict(d_model=210, lr=1e-3),
+    }
+    runs = results.runs("depth", d_ff=[256, 840])  # others have no feed-forward part
+    return {name: results.select(runs, **model) for name, model in models.items()}
+
+
+def swept():
+    """{layers: the runs of docs/results/depth of so many layers, by seed}, 1 to 12."""
+    runs = results.runs("depth", d_ff=256, n_loops=1, d_model=64)
+    return results.by(runs, "n_layers")

@@ -41,6 +41,15 @@ def rows(preset, settings):
     return found
 
 
+def stored(attn_scale=None):
+    """{row's name: the runs of docs/results/heads, by seed}, with the usual scale of the logits, or
+    with the attn_scale 1.0."""
+    schedules = results.by(results.runs("heads", attn_scale=attn_scale), "n_heads")
+    return {
+        name: schedules[row["n_heads"]] for name, row in rows("heads", dict(d_model=64)).items()
+    }
+
+
 def by_scheme(models):
     """{GROUP: SCHEME HEADS-HEADS-…: runs} → {scheme: {heads in all layers: runs}}"""
     schemes = {}

@@ -88,10 +88,11 @@ def model_of(run):
     return name
 
 
-def stored(folder="reread"):
-    """{(times that the text is read, model): the stored runs in docs/results/FOLDER, by seed}."""
+def stored(**wanted):
+    """{(times that the text is read, model): the stored runs that have the `wanted` settings, by
+    seed}, of docs/results/reread."""
     found = {}
-    for run in results.stored_runs(folder):
+    for run in results.runs("reread", **wanted):
         found.setdefault((run["epochs"], model_of(run)), []).append(run)
     return {which: sorted(runs, key=lambda run: run["seed"]) for which, runs in found.items()}
 
@@ -106,6 +107,11 @@ def val_loss_at(run, train_loss):
     a, b = rows[i - 1], rows[i]
     share = (a["train_loss_eval"] - train_loss) / (a["train_loss_eval"] - b["train_loss_eval"])
     return a["val_loss"] + share * (b["val_loss"] - a["val_loss"])
+
+
+FIRST = dict(seed=range(200, 205), dropout=0.1)  # the runs of stored() that came first
+FRESH = dict(seed=range(205, 210))
+NO_DROPOUT = dict(dropout=0)
 
 
 def models_read(stored, times):

@@ -84,10 +84,13 @@ def differences(runs, metrics):
             if len(gaps) < 2:
                 continue
             mean, half = results.interval(gaps)
-            says = "excludes 0" if abs(mean) > half else "does not exclude 0"
+            interval = "no interval, the gaps do not differ"
+            if half > 0:
+                interval = f"95 % interval from {mean - half:+.3f} to {mean + half:+.3f}, "
+                interval += "excludes 0" if abs(mean) > half else "does not exclude 0"
             yield (
-                f"{METRICS[metric][0]}{where}, {b} minus {a}: {mean:+.3f}, 95 % interval from "
-                f"{mean - half:+.3f} to {mean + half:+.3f}, {says} (n = {len(gaps)}, same seeds)"
+                f"{METRICS[metric][0]}{where}, {b} minus {a}: {mean:+.3f}, {interval} "
+                f"(n = {len(gaps)}, same seeds)"
             )
 
 

@@ -13,6 +13,7 @@ import torch
 
 import minidepth as md
 from minidepth_lab import results
+from minidepth_lab.studies import depth
 from minidepth_lab.studies.ring import LEARNED
 
 NO_SCRIPT = "This part needs JavaScript. The figure below shows a piece of it."
@@ -43,24 +44,22 @@ def show(name, data, without=NO_SCRIPT):
 
 
 def seeds(first=("8 layers", "12 layers")):
-    """For the box `seeds`: the accuracy of every model of the studies `depth` and `depth-sweep` by
-    seed, every paired difference with half of its 95 % interval, and the two models to begin with.
-    """
-    by_model = {}  # {model: {seed: accuracy}}
-    for run in results.summary("depth-sweep")["runs"]:
-        n_layers = int(run["labels"]["n_layers"])
-        name = "1 layer" if n_layers == 1 else f"{n_layers} layers"
-        by_model.setdefault(name, {})[int(run["labels"]["seed"])] = run["accuracy"]
-    for run in results.summary("depth")["runs"]:  # 1 and 12 layers are the same runs in both
-        name = run["labels"]["model"]
-        by_model.setdefault(name, {})[int(run["labels"]["seed"])] = run["accuracy"]
+    """For the box `seeds`: the accuracy of every model of the study `depth` by seed, every paired difference with half of its 95 % interval, and the two models to begin with."""
+    swept = depth.swept()
+    models = {f"{n} layers": runs for n, runs in swept.items() if n > 1}
+    models = {"1 layer": swept[1]} | models | depth.stored()
+    del models["1 wide layer, tuned"]
+    by_model = {
+        name: {run["seed"]: run["accuracy"] for run in runs} for name, runs in models.items()
+    }
     drawn = sorted(by_model["1 layer"])
     accuracy = {name: [by_seed[seed] for seed in drawn] for name, by_seed in by_model.items()}
     differences = {}
     for a, of_a in accuracy.items():
         for b, of_b in accuracy.items():
-            gaps = [this - that for this, that in zip(of_b, of_a)]
-            differences[f"{a} | {b}"] = results.interval(gaps)
+            mean, half = results.interval([this - that for this, that in zip(of_b, of_a)])
+            # a model has no interval against itself, and JSON no NaN
+            differences[f"{a} | {b}"] = mean, half if half > 0 else 0
     return dict(accuracy=accuracy, differences=differences, seeds=drawn, first=first)
 
 
@@ -68,17 +67,17 @@ def seeds(first=("8 layers", "12 layers")):
 
 LETTERS = "abcdefghijklmnop"  # the model knows them as 0 to 15, and "k hops" as 16 + k
 RING = 8  # letters in a ring
-WALKERS = "ring/staircase/five"  # one layer, applied five times; ten seeds
+WALKERS = "ring-staircase"  # one layer, applied five times; ten seeds
 HOPS = (1, 2, 3, 4)
 
 
 def walkers():
     """The stored models, by seed: their weights' folder and how many hops they learned."""
     models = {}
-    for folder in sorted((results.RESULTS / WALKERS / "runs").iterdir()):
-        run = results.result(folder)
+    for run in results.runs(WALKERS, d_model=64, n_loops=5):
         by_hops = run["accuracy_by"]["lengths"]
         learned = [k for k in HOPS if by_hops[str(k)]["accuracy"] >= LEARNED]
+        folder = results.weights(WALKERS, run["id"])
         models[run["seed"]] = dict(folder=folder, hops=max(learned, default=0))
     return models
 
