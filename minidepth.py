@@ -1489,16 +1489,18 @@ def save_tokenizer(folder, tokenizer):
 
 
 def json_line(row):
-    """A row of the log as a line of JSON that every reader takes: null for what is no number."""
+    """A dict as a line of JSON that every reader takes: null for what is no number."""
 
     def number_or_null(value):
         if isinstance(value, dict):
             return {key: number_or_null(part) for key, part in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [number_or_null(part) for part in value]
         if isinstance(value, float) and not math.isfinite(value):
             return None
         return value
 
-    return json.dumps(number_or_null(row), allow_nan=False) + "\n"
+    return json.dumps(number_or_null(row), allow_nan=False, separators=(",", ":")) + "\n"
 
 
 def write_log(folder, log):

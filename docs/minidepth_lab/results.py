@@ -74,7 +74,8 @@ def settings_of(run_dir):
         return model, train
 
 
-NUMBERS = ("step", "lr", "train_loss", "val_loss", "seconds", "tokens_per_second")
+LOSSES = ("train_loss", "val_loss")  # null in a log where they are no number
+NUMBERS = ("step", "lr", *LOSSES, "seconds", "tokens_per_second")
 
 
 def read_log(run_dir):
@@ -89,6 +90,7 @@ def read_log(run_dir):
             break
         with md.one_line_errors(path, f"is not the log of a run, in line {number}"):
             row = json.loads(line)
+            row |= {name: math.nan for name in LOSSES if row[name] is None}
             for name in NUMBERS:
                 if isinstance(row[name], bool) or not isinstance(row[name], (int, float)):
                     raise ValueError(f"{name} {row[name]!r:.40} is not a number")
@@ -109,7 +111,8 @@ def flat(model, train, log):
     row.update(log[-1])
     row["lr"] = train["lr"]  # the setting, which the log's last rate has replaced
     row["tokens_per_second"] = statistics.median(row["tokens_per_second"] for row in log)
-    row["best_val_loss"] = min(row["val_loss"] for row in log)
+    losses = [row["val_loss"] for row in log if not math.isnan(row["val_loss"])]
+    row["best_val_loss"] = min(losses, default=math.nan)
     row["depth"] = model.n_layers * model.n_loops
     row["log"] = log
     return row
@@ -170,6 +173,8 @@ def rows_of(columns):
         for row, value in zip(rows, values, strict=True):
             if value is not None:
                 row[name] = value
+            elif name in LOSSES:
+                row[name] = math.nan
     return rows
 
 
@@ -284,7 +289,7 @@ def publish(run_dirs, name):
             if own_settings(new) == own_settings(old):
                 raise ValueError(f"{run_dir}: {path} has this run already, as {old['id']}")
         lines.append(new)
-    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    text = "".join(md.json_line(line) for line in lines)
     part = path.with_suffix(f".{os.getpid()}.tmp")
     part.write_text(text, encoding="utf-8")
     os.replace(part, path)  # whole or not at all

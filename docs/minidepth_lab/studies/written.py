@@ -23,7 +23,6 @@ look-up at each place: the answer then needs the letter before it, written down.
 
 import json
 import os
-import re
 import statistics
 import sys
 import time
@@ -31,7 +30,7 @@ import time
 import torch
 
 import minidepth as md
-from minidepth_lab import figures, registry, results, verdicts
+from minidepth_lab import figures, registry, results
 from minidepth_lab.sizes import with_size
 from minidepth_lab.studies import ring
 from minidepth_lab.tasks.written import WAYS, own_steps
@@ -78,24 +77,10 @@ def figure(runs, folder):
         axes.set(xlabel="steps on", title=f"Two layers: accuracy, median of {n} seeds")
 
 
-def predictions():
-    """(hypotheses, contrasts) as verdicts.show() takes them, read from the predictions that were
-    written before the runs, docs/results/written/predictions.md."""
-    text = (results.RESULTS / "written" / "predictions.md").read_text(encoding="utf-8")
-    hypotheses, contrasts = [], []
-    row = r"\| (W\d)[^|]*\| (\w+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \| (\d) \|"
-    for name, way, *expected, least in re.findall(row, text):
-        wanted = {}
-        for k, words in enumerate(expected, 1):
-            wanted[k] = verdicts.GOOD
-            if words != "learned":
-                wanted[k] = verdicts.AT_MOST, float(words.removesuffix(" or less"))
-        hypotheses.append((name, "written", way, wanted, int(least), 5))
-    row = r"\| (V\d) (\w+) against (\w+) \| (two|three) steps learned \|"
-    for name, first, second, steps in re.findall(row, text):
-        k = dict(two=2, three=3)[steps]
-        contrasts.append((name, ("written", first), ("written", second), (k,)))
-    return hypotheses, contrasts
+def stored():
+    """{way: the runs of docs/results/written, by seed}"""
+    runs = results.by(results.runs("written"), "way")
+    return {way: runs[way] for way in WAYS}
 
 
 def main(path, *run_dirs):

@@ -44,7 +44,8 @@ def show(name, data, without=NO_SCRIPT):
 
 
 def seeds(first=("8 layers", "12 layers")):
-    """For the box `seeds`: the accuracy of every model of the study `depth` by seed, every paired difference with half of its 95 % interval, and the two models to begin with."""
+    """For the box `seeds`: the accuracy of every model of the study `depth` by seed, every paired
+    difference with half of its 95 % interval, and the two models to begin with."""
     swept = depth.swept()
     models = {f"{n} layers": runs for n, runs in swept.items() if n > 1}
     models = {"1 layer": swept[1]} | models | depth.stored()
