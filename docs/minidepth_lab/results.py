@@ -90,7 +90,7 @@ def read_log(run_dir):
             break
         with md.one_line_errors(path, f"is not the log of a run, in line {number}"):
             row = json.loads(line)
-            row |= {name: math.nan for name in LOSSES if row[name] is None}
+            row |= {name: math.nan for name in LOSSES if row.get(name, 0) is None}
             for name in NUMBERS:
                 if isinstance(row[name], bool) or not isinstance(row[name], (int, float)):
                     raise ValueError(f"{name} {row[name]!r:.40} is not a number")
