@@ -297,6 +297,7 @@ def readable_attention(q, k, v, scale, p=0.0):
     weights (B, H, T, S), these before their dropout p.
     """
     T, S = q.size(2), k.size(2)
+    # -inf where a key comes after the query, which softmax turns into a weight of 0
     later = torch.full((T, S), -math.inf, dtype=q.dtype, device=q.device).triu(S - T + 1)
     scores = (q * scale) @ k.transpose(2, 3)  # (B, H, T, S)
     scores += later
@@ -306,7 +307,7 @@ def readable_attention(q, k, v, scale, p=0.0):
 
 def rotate(x, start=0):
     """Rotary positions (Su et al. 2021): turn the pairs (i, i + D/2) of x (B, H, T, D)."""
-    half = x.size(-1) // 2
+    half = x.size(-1) // 2  # pair i turns by its position times a frequency, from 1 down to 1e-4
     position = torch.arange(start, start + x.size(2), device=x.device, dtype=torch.float32)
     exponent = torch.arange(half, device=x.device, dtype=torch.float32) / half  # 0 to 1
     angle = position[:, None] * 10_000**-exponent  # (T, D/2)
@@ -326,7 +327,7 @@ class Cache:
         """k and v (B, H, T, D) of T more tokens → those of all tokens."""
         start, self.length = self.length, self.length + k.size(2)
         assert self.length <= self.most, "the cache is full"
-        if self.buffer is None:
+        if self.buffer is None:  # made when the first keys say on which device, and in which type
             self.buffer = k.new_empty(2, *k.shape[:2], self.most, k.size(3))
         self.buffer[0, :, :, start : self.length] = k
         self.buffer[1, :, :, start : self.length] = v
@@ -342,20 +343,23 @@ class Attention(nn.Module):
         self.n_heads = n_heads
         self.p = config.dropout
         self.rotary = config.position == "rotary"
+        # q k^T adds D products, so its spread grows as sqrt(D): divided by that, the softmax is
+        # about as sharp for a head of any size
         self.scale = config.attn_scale or (C // n_heads) ** -0.5
         self.qkv = nn.Linear(C, 3 * C, bias=False)  # one matrix product for all three
-        self.out = nn.Linear(C, C, bias=False)
+        self.out = nn.Linear(C, C, bias=False)  # mixes what the heads have found
 
     def project(self, x, start=0):
         """x (B, T, C), whose first token has position `start` → q, k, v, each (B, H, T, D)."""
         B, T, _ = x.shape
+        # (B, T, 3 C) → (B, T, 3, H, D) → three of (B, H, T, D)
         q, k, v = self.qkv(x).view(B, T, 3, self.n_heads, -1).permute(2, 0, 3, 1, 4)
-        if self.rotary:
+        if self.rotary:  # then q k^T depends on how far apart two tokens are, not on where
             q, k = rotate(q, start), rotate(k, start)
         return q, k, v
 
     def forward(self, x, cache=None):
-        p = self.p if self.training else 0.0
+        p = self.p if self.training else 0.0  # the fused kernel does not know the mode
         q, k, v = self.project(x, cache.length if cache else 0)
         if cache:  # the keys and values of the tokens before x come first
             k, v = cache.append(k, v)
@@ -393,7 +397,7 @@ class Block(nn.Module):
         super().__init__()
         self.norm1 = nn.LayerNorm(config.d_model)
         self.attn = Attention(config, n_heads)
-        self.has_mlp = config.d_ff > 0
+        self.has_mlp = config.d_ff > 0  # the depth tasks are attention alone
         if self.has_mlp:
             self.norm2 = nn.LayerNorm(config.d_model)
             self.mlp = MLP(config)
@@ -427,6 +431,7 @@ def chunked_loss(h, weight, targets, grads=True):
     nll, dh, dweight = torch.empty(N, dtype=exact, device=h.device), None, None
     if grads:
         dh, dweight = torch.empty_like(h), torch.zeros_like(weight, dtype=exact)
+    # a causal model's loss is a sum over tokens, so each chunk of rows can be done with for good
     for i in range(0, N, rows):
         x, target = h[i : i + rows], targets[i : i + rows, None]
         logits = (x @ weight.T).to(exact)  # (rows, V)
@@ -498,6 +503,7 @@ class GPT(nn.Module):
         c = self.config = config.validate()
         if not c.vocab_size:
             raise ValueError("vocab_size 0 is filled in by train(); give the number of words")
+        # names as in PyTorch's own modules: they are the keys of the checkpoint
         self.token_embedding = nn.Embedding(c.vocab_size, c.d_model)
         if c.position == "learned":
             self.position_embedding = nn.Embedding(c.block_size, c.d_model)
@@ -522,6 +528,8 @@ class GPT(nn.Module):
         norms                       weight 1, bias 0, as they are made: what has "norm" in its name
         """
         c = self.config
+        # each addition to the residual stream is independent at first, so that its variance grows
+        # with their number; divided by its root, the stream is as large for any depth
         additions = c.n_layers * c.n_loops * (2 if c.d_ff else 1)
         for name, w in self.named_parameters():
             if name.endswith("out.weight"):
@@ -546,7 +554,7 @@ class GPT(nn.Module):
         # the head has made a dense gradient (V, C) of a tied weight: a sparse one saves a second
         sparse = c.tie_weights and tokens.device.type == "cpu"
         x = F.embedding(tokens, self.token_embedding.weight, sparse=sparse)  # (B, T, C)
-        if c.position == "learned":
+        if c.position == "learned":  # rotary positions come in with attention's q and k
             if start + T > c.block_size:
                 raise ValueError(f"{start + T} tokens do not fit block_size {c.block_size}")
             x = x + self.position_embedding.weight[start : start + T]
@@ -565,9 +573,12 @@ class GPT(nn.Module):
         for loop in range(loops or c.n_loops):  # the same weights again (arXiv 2502.17416)
             if c.loop_start == "input":
                 x = x + embedded
-            elif c.loop_start == "recall":  # the norm keeps the input from being drowned out
+            elif c.loop_start == "recall":
+                # the norm keeps a stream that grows with each loop from drowning the input out: so
+                # a loop more looks like the loops of training
                 x = F.layer_norm(x, (c.d_model,)) + embedded
             for i, layer in enumerate(layers):
+                # keep what goes into the layer alone, and compute the rest again on the way back
                 if self.checkpointed and torch.is_grad_enabled():
                     layer = functools.partial(checkpoint, layer, use_reentrant=False)
                 x = layer(x, cache[loop * c.n_layers + i] if cache else None)
@@ -587,7 +598,7 @@ class GPT(nn.Module):
                 if cache:  # who generates needs the last token's logits alone
                     return last_logits(x[:, -1], self.head_weight)[:, None]
                 return F.linear(x, self.head_weight)
-            if targets.dim() == 2:
+            if targets.dim() == 2:  # (B, T): after the last loop
                 x = self.hidden(tokens, loops=loops)
             else:  # (B, loops, T): a loss after each loop
                 after_each = self.run_loops(tokens, loops=targets.size(1))
@@ -609,10 +620,10 @@ def parameters(config):
     C = c.d_model
     block = 4 * C * C + 2 * C  # qkv, out and the norm before them
     if c.d_ff:
-        block += 2 * C * c.d_ff + 2 * C
+        block += 2 * C * c.d_ff + 2 * C  # up, out and their norm
     n = dict(embedding=c.vocab_size * C)
     n["position"] = c.block_size * C if c.position == "learned" else 0
-    n["blocks"] = c.n_layers * block
+    n["blocks"] = c.n_layers * block  # however often they are looped
     n["head"] = 0 if c.tie_weights else c.vocab_size * C
     n["final_norm"] = 2 * C
     return dict(total=sum(n.values()), **n)
@@ -1924,7 +1935,8 @@ def train(
     rank, world = processes()
     first = rank == 0  # of several processes this one evaluates, speaks and writes
     silent = quiet or not first
-    say = (lambda line: None) if silent else tqdm.write  # a print that spares the progress bar
+    # print around the progress bar
+    say = (lambda line: None) if silent else tqdm.write
     if t.batch_size % world:
         uneven = f"batch_size {t.batch_size} does not divide among {world} processes"
         raise ValueError(f"{uneven}; give a multiple of {world}")
@@ -1935,7 +1947,8 @@ def train(
         t = dataclasses.replace(t, out_dir=temporary.name)
     folder = os.path.join(t.out_dir, t.name or name_of(m, t))
 
-    # the data, and the settings that follow from it
+    # the data, and the settings that follow from it; a resumed run takes its own tokenizer, since
+    # the one that was named may have changed
     data = data or load_data(t, m.block_size, saved_tokenizer(folder) if resume else None)
     data = dataclasses.replace(data, seed=t.seed, state=dict(data.state))
     m, t = complete_configs(m, t, data)
@@ -1945,7 +1958,7 @@ def train(
     device = pick_device(t.device)
     if device.type == "mps" and t.grad_checkpoint and m.dropout:  # its masks would differ twice
         raise ValueError("grad_checkpoint with dropout is wrong on Apple's GPUs; leave one out")
-    torch.manual_seed(t.seed)
+    torch.manual_seed(t.seed)  # of the first weights: drawn on the CPU, the same for any device
     model = GPT(m)
     model.n_words, model.half = data.n_words, pick_precision(t.precision, device)
     model.checkpointed = t.grad_checkpoint
@@ -1979,6 +1992,7 @@ def train(
         done, log, skipped, in_a_row = (state[k] for k in ("step", "log", "skipped", "in_a_row"))
         began = time.perf_counter() - state["seconds"]
 
+    # two processes that write one folder would each take the other's checkpoint for its own
     os.makedirs(folder, exist_ok=True)
     lock = locked(folder) if first else contextlib.nullcontext()
     with lock, tqdm(total=t.steps, disable=silent or None) as bar:
@@ -2005,13 +2019,14 @@ def train(
             # 2. the batch, of all processes together; its loss is divided by the count of all its
             #    targets: so accumulation, DataParallel's uneven shards and several processes give
             #    the gradient of the full batch
-            tokens, targets = data.draw(step, t.batch_size * t.grad_accum)
+            tokens, targets = data.draw(step, t.batch_size * t.grad_accum)  # (batch, T)
             n_targets = max(1, int((targets != -100).sum()))
             started, loss = time.perf_counter(), 0.0
 
             # 3. forward and backward, a part after the other
             parts = list(by_length(tokens, targets, t.batch_size))
             for i, (x, y) in enumerate(parts):
+                # every process draws the whole batch and takes its share of each part
                 x, y = x[rank::world].to(device), y[rank::world].to(device)
                 # DistributedDataParallel asks for this: gradients are added up once, at the end
                 wrapped.require_backward_grad_sync = i + 1 == len(parts)
@@ -2025,7 +2040,7 @@ def train(
             scaler.unscale_(optimizer)
             grad_norm = nn.utils.clip_grad_norm_(wrapped.parameters(), t.grad_clip)
             overflow = not grad_norm.isfinite()
-            if not overflow:
+            if not overflow:  # else the step is skipped, and counted: AdamW would move by NaN
                 scaler.step(optimizer)
             scaler.update()  # in FP16 it halves the loss scale after an infinite gradient
             optimizer.zero_grad(set_to_none=True)
@@ -2041,7 +2056,7 @@ def train(
                 sums = torch.tensor([loss, stopping], device=device)
                 torch.distributed.all_reduce(sums)
                 loss, stopping = sums[0].item(), sums[1].item() > 0
-            if not overflow:
+            if not overflow:  # a curriculum goes on by what was learned
                 data.after_step(loss)
             bar.update()
 
@@ -2056,17 +2071,18 @@ def train(
             if evaluating and takes_part:
                 row = dict(step=done, epoch=1, lr=lr, train_loss=loss)
                 row["grad_norm"] = grad_norm.item()  # before it was clipped
-                if not data.fresh:
+                if not data.fresh:  # a pass over the blocks; a task's data never repeats
                     row["epoch"] = step * t.batch_size * t.grad_accum // len(data.train[0]) + 1
                 row["val_loss"] = mean_loss(model, data.val, t.eval_blocks, t.batch_size)
                 if last and not math.isfinite(row["val_loss"]):  # what was saved before stays
                     raise Diverged(
                         f"the loss is infinite or NaN at the last step, {done}; {GENTLER}"
                     )
-                for name, part in data.val_by_source.items():
+                for name, part in data.val_by_source.items():  # where there are several
                     by_source = row.setdefault("val_loss_by_source", {})
                     by_source[name] = mean_loss(model, part, t.eval_blocks, t.batch_size)
-                row |= data.measure(model)
+                row |= data.measure(model)  # what a study adds, such as accuracy by length
+                # few problems are answered each time, to watch, and all of them in the end
                 n_asked = t.eval_problems if last else t.watch_problems
                 if problems := data.problems[:n_asked]:
                     row |= measure_answers(model, data.tokenizer, problems)
