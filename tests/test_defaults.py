@@ -1,0 +1,73 @@
+"""A stored model does not depend on what the code's defaults are by now, or on fields it had."""
+
+import dataclasses
+import json
+import pathlib
+import shutil
+
+import pytest
+import torch
+
+import minidepth as md
+
+ROOT = pathlib.Path(md.__file__).resolve().parent
+STORED = sorted(path.parent for path in (ROOT / "docs" / "results").glob("*/weights/*/config.json"))
+
+
+def changed(kind, defaults=None, without=()):
+    """A dataclass like `kind`, with other defaults, and without some fields."""
+    fields = []
+    for f in dataclasses.fields(kind):
+        if f.name not in without:
+            default = (defaults or {}).get(f.name, f.default)
+            fields.append((f.name, f.type, dataclasses.field(default=default, metadata=f.metadata)))
+    methods = dict(validate=kind.validate)
+    if kind is md.ModelConfig:
+        methods["heads"] = kind.heads
+    return dataclasses.make_dataclass(kind.__name__, fields, namespace=methods)
+
+
+LATER = [
+    dict(TrainConfig=changed(md.TrainConfig, dict(lr_floor=0.3, steps=7, beta2=0.5))),
+    dict(TrainConfig=changed(md.TrainConfig, without=("lr_floor", "grad_clip", "fsdp"))),
+    dict(ModelConfig=changed(md.ModelConfig, dict(dropout=0.5, n_heads=2, d_ff=7, n_loops=9))),
+    dict(ModelConfig=changed(md.ModelConfig, without=("ffn_dropout",))),
+]
+
+
+@pytest.fixture(scope="module")
+def answers():
+    """{folder of a stored model: its logits on some tokens} by the code as it is."""
+    return {folder: logits_of(folder) for folder in STORED}
+
+
+@torch.no_grad()
+def logits_of(folder):
+    model, _ = md.load(str(folder))
+    return model(torch.arange(12)[None])
+
+
+def test_models_are_stored():
+    assert len(STORED) >= 19
+
+
+@pytest.mark.parametrize("later", LATER, ids=["defaults", "fewer", "model defaults", "model fewer"])
+def test_every_stored_model_loads_as_before(later, answers, monkeypatch):
+    for name, kind in later.items():
+        monkeypatch.setattr(md, name, kind)
+    for folder, logits in answers.items():
+        assert torch.equal(logits_of(folder), logits), folder
+
+
+def test_a_setting_of_the_model_that_was_changed_by_hand_is_noticed(tmp_path):
+    """The weights say which settings they were trained with."""
+    folder = shutil.copytree(STORED[0], tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config["model"]["n_loops"] += 1
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(ValueError, match="config.json is not what it was trained with"):
+        md.load(str(folder))
+    config["model"]["n_loops"] -= 1
+    config["train"]["lr"] = 17.0  # of no use to a trained model
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    assert md.load(str(folder))
