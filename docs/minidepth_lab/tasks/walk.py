@@ -66,9 +66,8 @@ class Walk(Task):
         sizes = self.sizes | sizes
         asked = self.n_asked(done, sizes["hops"])
         # a mean over all hops that are asked: times their number no less than the newest one's loss
-        if asked == sizes["hops"] or loss * asked >= sizes["gate"]:
-            return 0.0
-        return float(asked)
+        learned = loss * asked < sizes["gate"]
+        return float(asked) if learned else 0.0
 
     def guess(self, ring, **_):
         """Any other letter of the ring."""
