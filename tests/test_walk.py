@@ -4,6 +4,7 @@ import json
 import math
 import pathlib
 import random
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ import train
 from conftest import changed
 from minidepth_lab import registry
 from minidepth_lab.studies import walk as study
+from minidepth_lab.sweep import table
 from minidepth_lab.tasks import TASKS, walk
 
 TASK = TASKS["walk"]
@@ -71,13 +73,15 @@ def test_targets_are_found_by_walking(changes):
 
 def test_rings_pairs_and_questions_are_in_mixed_order():
     _, tokens, _ = drawn()
-    rings, first_pairs, first_asked = set(), set(), set()
+    rings, first_pairs, second_pairs, first_asked = set(), set(), set(), set()
     for x in tokens.tolist():
         letters = circle(x, 16)
         rings.add(letters)
         first_pairs.add(letters.index(x[0]))
+        second_pairs.add((letters.index(x[2]) - letters.index(x[0])) % 16)
         first_asked.add((letters.index(x[32]) - letters.index(x[0])) % 16)
     assert len(rings) == 200 and len(first_pairs) == len(first_asked) == 16
+    assert second_pairs == set(range(1, 16))
 
 
 @pytest.mark.parametrize("ring", [4, 5, 16])
@@ -339,7 +343,7 @@ def test_a_trained_model_is_looped_as_it_answers(model):
 
 
 def test_the_last_evaluation_alone_walks_far(tmp_path):
-    run = md.train(*settings_of(tmp_path, "run"))
+    run = md.train(*settings_of(tmp_path, "run", steps=4, eval_every=1))
     hops = [list(row["accuracy_by"]["hops"]) for row in run.log]
     assert hops == [["1", "2", "3", "4"]] * 3 + [["1", "2", "3", "4", "31"]]
     assert run.log[-1]["guess"] == 1 / 4 and run.log[-1]["shortcut"] == 3 / 4
@@ -426,6 +430,29 @@ def test_what_the_studys_rows_vary(capsys):
         study.rows("walk", dict(sizes=("hops=4",)))
 
 
+def test_a_grid_has_a_line_for_each_model_and_the_hops_in_its_numbers(tmp_path, capsys):
+    """The hops that are walked are not the hops that a model is trained to."""
+    flags = "--d_model 8 --n_heads 1 --batch_size 4 --steps 2 --warmup_steps 0 --eval_every 2"
+    line = f"--preset walk --sizes ring=5,hops=2,far=31 {flags} --out_dir {tmp_path} --seed 0"
+    cells = []
+    for name, start in (("one", "recall"), ("other", "state")):
+        assert train.main([*line.split(), "--name", name, "--loop_start", start]) == 0
+        labels = dict(model=name, seed=0)
+        cells.append(SimpleNamespace(folder=str(tmp_path / name), labels=labels))
+    records = table.records(cells)
+    assert [run["labels"] for run in records] == [
+        dict(model="one", seed="0"),
+        dict(model="other", seed="0"),
+    ]
+    for run in records:
+        assert run["accuracy_by"] == run["log"][-1]["accuracy_by"]
+        assert list(run["accuracy_by"]["hops"]) == ["1", "2", "3", "4", "31"]
+    text, _ = table.make_table(records)
+    assert text.count("\n") == 3  # headings, a line below them, two models
+    study.figure(records, str(tmp_path))
+    assert (tmp_path / "walk.png").exists()
+
+
 def test_how_far_a_run_reaches():
     assert study.reached({1: 1.0, 2: 0.9, 3: 0.89, 4: 1.0}) == 2  # the third was not
     assert study.reached({2: 1.0, 1: 0.5}) == 0
@@ -442,9 +469,10 @@ def test_the_figure_shows_every_seed_beside_what_it_was_trained_to(tmp_path, mon
     runs = []
     for model, (near, far) in shares.items():
         for seed in ("0", "1", "2"):
-            for hops, share in ((1, 1.0), (15, near), (1000, far if seed != "2" else 0.0)):
-                labels = dict(model=model, seed=seed, hops=str(hops))
-                runs.append(dict(labels=labels, accuracy=share))
+            by_hops = {"1": 1.0, "15": near, "1000": far if seed != "2" else 0.0}
+            parts = {hops: dict(accuracy=share) for hops, share in by_hops.items()}
+            labels = dict(model=model, seed=seed)
+            runs.append(dict(labels=labels, accuracy_by=dict(hops=parts)))
     study.figure(runs, str(tmp_path))
     assert points[0] == ([1000, 1000, 15], [0, 0, 0], "o")
     assert points[1][:2] == (1000, 0) and points[2][:2] == (8, 0)

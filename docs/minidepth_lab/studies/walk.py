@@ -78,12 +78,12 @@ def trained_to(model):
 
 
 def by_model(runs):
-    """{row: {seed: {hops: accuracy}}} of a grid's records."""
+    """{row: [{hops: accuracy} of each seed]} of a grid's records."""
     models = {}
     for run in runs:
-        labels = run["labels"]
-        seeds = models.setdefault(labels["model"], {})
-        seeds.setdefault(labels["seed"], {})[int(labels["hops"])] = run["accuracy"]
+        by_hops = run["accuracy_by"]["hops"].items()
+        shares = {int(hops): part["accuracy"] for hops, part in by_hops}
+        models.setdefault(run["labels"]["model"], []).append(shares)
     return models
 
 
@@ -93,7 +93,7 @@ def figure(runs, folder):
     path = os.path.join(folder, "walk.png")
     with figures.drawing(path, size=(6.5, 1.6 + 0.3 * len(models))) as (_, axes):
         for y, (name, seeds) in enumerate(models.items()):
-            furthest = [reached(shares) for shares in seeds.values()]
+            furthest = [reached(shares) for shares in seeds]
             # on a scale that has no 0, a run that learned nothing stands at a half
             axes.plot([x or 0.5 for x in furthest], [y] * len(furthest), "o", color="C0", alpha=0.5)
             axes.plot(statistics.median(furthest) or 0.5, y, "|", color="C0", markersize=16, mew=3)
