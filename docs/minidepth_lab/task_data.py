@@ -20,9 +20,11 @@ class TaskData(md.Data):
     task: Task = None
     task_sizes: dict = field(default_factory=dict)  # all of them
     steps: int = 1  # of the whole training
-    done: float = 0.0  # that of the last draw()
+    done: float = 0.0  # how far the last draw() was
+    at_end: bool = False  # whether that was of the last step
 
     def draw(self, step, n):
+        self.at_end = step + 1 == self.steps
         self.done = max(step / self.steps, self.state.get("ahead", 0.0))
         generator = md.generator(self.seed, step)
         with mistakes_in(self.facts["task"], "the task", "has a train_batch() that failed"):
@@ -36,7 +38,8 @@ class TaskData(md.Data):
     def measure(self, model):
         tokens, targets = (torch.as_tensor(part).long() for part in self.val)
         with mistakes_in(self.facts["task"], "the task", "has an accuracy() that failed"):
-            measured = self.task.accuracy(model, tokens, targets, **self.task_sizes)
+            accuracy = self.task.final_accuracy if self.at_end else self.task.accuracy
+            measured = accuracy(model, tokens, targets, **self.task_sizes)
             check_measured(measured)
         return measured
 
@@ -53,7 +56,9 @@ def check_measured(measured):
 def check_shape(name, drawn, n, block_size):
     """ValueError for what is no n sequences that fit into a block."""
     kinds = [(part.dtype, part.dim()) for part in drawn] if isinstance(drawn, tuple) else []
-    if kinds != [(torch.int64, 2)] * 2 or drawn[0].shape != drawn[1].shape:
+    plain, after_each_loop = (torch.int64, 2), (torch.int64, 3)
+    good = kinds in ([plain, plain], [plain, after_each_loop])
+    if not good or drawn[0].shape != (drawn[1].size(0), drawn[1].size(-1)):
         wanted = "(tokens, targets), each (batch, T) int64"
         raise ValueError(f"{name} must draw {wanted}; it drew {drawn!r:.60}")
     n_drawn, T = drawn[0].shape

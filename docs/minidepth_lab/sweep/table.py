@@ -31,7 +31,9 @@ def this_command():
 def records(cells):
     """Finished runs as a list of dicts of `labels`, numbers and `log`, one a run. A run whose
     accuracy is known for several values of a size, as `accuracy_by` = {"hops": {"1": {"accuracy":
-    0.9, "shortcut": 0.5}, …}}, gives one for each value, labelled with it."""
+    0.9, "shortcut": 0.5}, …}}, gives one for each value, labelled with it. If these are not the
+    values that its size has, as hops that are walked beyond those trained to, it stays one and
+    keeps its `accuracy_by`."""
     runs = []
     for cell in cells:
         row = results.result(cell.folder)
@@ -40,7 +42,11 @@ def records(cells):
         if not row.get("accuracy_by"):
             runs.append(dict(labels=labels, **numbers))
             continue
+        sizes = by_name(row["sizes"])
         for name, by_value in row["accuracy_by"].items():
+            if name in sizes and not by_value.keys() <= set(sizes[name].split("+")):
+                runs.append(dict(labels=labels, accuracy_by={name: by_value}, **numbers))
+                continue
             for value, of_value in by_value.items():
                 runs.append(dict(labels=labels | {name: str(value)}, **(numbers | of_value)))
     drop_repeated_sizes(runs)

@@ -48,12 +48,14 @@ class Task:
         return {p.name: p.default for p in known if p.kind is not p.KEYWORD_ONLY}
 
     def draw(self, batch, generator, test=False):
-        """(tokens, targets), each (batch, T) int64; a target of -100 is none. `test` draws from
-        what training never shows, where the task has such a thing."""
+        """(tokens, targets), each (batch, T) int64; a target of -100 is none. Targets (batch,
+        loops, T) ask for a loss after each loop; such a task needs an accuracy() of its own. `test`
+        draws from what training never shows, where the task has such a thing."""
         raise NotImplementedError(f"{self.name} does not say how it is drawn")
 
     def train_batch(self, done, batch, generator, **sizes):
-        """What training draws when the share `done` of its steps, from 0 to 1, is behind it."""
+        """What training draws when the share `done` of its steps, from 0 to 1, is behind it; above
+        1 it is what ahead() said."""
         return self.draw(batch, generator, **sizes)
 
     def ahead(self, loss, done, **sizes):
@@ -75,6 +77,11 @@ class Task:
         """What a test on tokens and targets (B, T) finds: {"accuracy": share of targets hit}."""
         right = predicted(model, tokens) == targets
         return dict(accuracy=right[targets != -100].float().mean().item())
+
+    def final_accuracy(self, model, tokens, targets, **sizes):
+        """What the test after the last step finds: accuracy(), and what is too long to be measured
+        at every evaluation."""
+        return self.accuracy(model, tokens, targets, **sizes)
 
     def chance(self, **sizes):
         """(guess, shortcut) of these sizes, the others by default."""

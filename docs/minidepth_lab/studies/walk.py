@@ -1,0 +1,111 @@
+"""Think longer: one layer that is trained to follow at most eight links of a ring, and is looped on
+and on. The task is tasks/walk.py; one model, in minutes, and the study of it:
+
+    python train.py --preset walk                         a thousand hops at the end
+    python train.py --study walk --seed 0 1 2 3 4
+
+Each row of the study changes one thing: what a loop starts from, which loops have a loss, the hops
+trained to, the ring, the width, the feed-forward part, the layers in the loop. A longer ring has
+the places that it needs, and more steps, for its first hop is learned later.
+
+A thousand hops on a ring of 16 are not a thousand new situations: whoever is right once round, and
+comes back to the same state, is right for ever. The harder question is once round a longer ring.
+"""
+
+import os
+import statistics
+
+import minidepth as md
+from minidepth_lab import figures
+from minidepth_lab.sizes import with_size
+
+RING, HOPS = 16, 8  # of the study, unless a row says another
+PRESETS = {
+    "walk": dict(
+        block_size=3 * RING, n_layers=1, n_heads=4, d_model=64, d_ff=0, n_loops=1 + HOPS,
+        loop_start="recall", dropout=0.0, init_std=0.1, tie_weights=False, data=("walk",),
+        sizes=(f"ring={RING}", f"hops={HOPS}"), steps=2500, batch_size=64, lr=2e-3, beta1=0.7,
+        weight_decay=0.0, eval_every=100, eval_blocks=200,
+    ),
+}  # fmt: skip
+md.PRESETS.update(PRESETS)
+
+BASE = f"{HOPS} hops, ring of {RING}"
+RING_STEPS = {24: 2500, 32: 5000, 48: 8000, 64: 10_000}
+RIGHT = 0.9  # accuracy from which so many hops count as reached
+
+
+def row(settings, ring=RING, hops=HOPS, loss_after="each", **changes):
+    """The settings of a run: with the sizes of the task, and the model that they need."""
+    sizes = settings.get("sizes", ())
+    for name, value in dict(ring=ring, hops=hops, loss_after=loss_after).items():
+        sizes = with_size(sizes, name, value, "walk")
+    return settings | dict(sizes=sizes, block_size=3 * ring, n_loops=1 + hops) | changes
+
+
+def rows(preset, settings):
+    """{row's name: its settings}: the claim first, then one thing changed at a time."""
+    made = {BASE: row(settings)}
+    for start in ("state", "input"):
+        made[f"start: {start}"] = row(settings, loop_start=start)
+    made["loss: last"] = row(settings, loss_after="last")
+    for hops in (4, 6, 12):
+        made[f"hops: {hops}"] = row(settings, hops=hops)
+    for ring, steps in RING_STEPS.items():
+        made[f"ring: {ring}"] = row(settings, ring=ring, **dict(steps=steps) | settings)
+    for width in (32, 128):
+        made[f"width: {width}"] = row(settings, d_model=width)
+    made["feed-forward: 256"] = row(settings, d_ff=256)
+    made["layers: 2"] = row(settings, n_layers=2)
+    return made
+
+
+def reached(shares):
+    """The most hops up to which every tested number of hops is RIGHT; 0 if one hop is not.
+    `shares` {hops: accuracy}"""
+    most = 0
+    for hops, share in sorted(shares.items()):
+        if share < RIGHT:
+            break
+        most = hops
+    return most
+
+
+def trained_to(model):
+    """The hops that a row was trained to, by its name."""
+    kind, _, value = model.partition(": ")
+    return int(value) if kind == "hops" else HOPS
+
+
+def by_model(runs):
+    """{row: [{hops: accuracy} of each seed]} of a grid's records."""
+    models = {}
+    for run in runs:
+        by_hops = run["accuracy_by"]["hops"].items()
+        shares = {int(hops): part["accuracy"] for hops, part in by_hops}
+        models.setdefault(run["labels"]["model"], []).append(shares)
+    return models
+
+
+def figure(runs, folder):
+    """walk.png of a grid: the hops that each run reached, beside those it was trained to."""
+    models = by_model(runs)
+    path = os.path.join(folder, "walk.png")
+    with figures.drawing(path, size=(6.5, 1.6 + 0.3 * len(models))) as (_, axes):
+        for y, (name, seeds) in enumerate(models.items()):
+            furthest = [reached(shares) for shares in seeds]
+            # on a scale that has no 0, a run that learned nothing stands at a half
+            axes.plot([x or 0.5 for x in furthest], [y] * len(furthest), "o", color="C0", alpha=0.5)
+            axes.plot(statistics.median(furthest) or 0.5, y, "|", color="C0", markersize=16, mew=3)
+            axes.plot(trained_to(name), y, "x", color="C1")
+        n = max(map(len, models.values()))
+        axes.plot([], [], "o", color="C0", label="reached, each seed")
+        axes.plot([], [], "|", color="C0", markersize=10, mew=3, label="median")
+        axes.plot([], [], "x", color="C1", label="trained to")
+        axes.set_xscale("log")
+        axes.set_yticks(range(len(models)), models)
+        axes.invert_yaxis()
+        axes.grid(alpha=0.3, axis="x")
+        axes.set_xlabel(f"hops up to which {RIGHT:g} of the questions are right")
+        axes.set_title(f"Trained against reached, n = {n}", size="medium")
+        axes.legend(loc="lower center", bbox_to_anchor=(0.4, 1.08), ncols=3, fontsize="small")

@@ -1,0 +1,175 @@
+"""A walk along a ring of letters, one hop a loop: how far one goes is how often one loops. What a
+model trained to few hops does when it is looped on and on is in studies/walk.py."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+import minidepth as md
+from minidepth_lab.tasks import Task, distinct
+
+LOSS_AFTER = ("each", "last")
+RINGS_TESTED = 200  # of the test split, whose every letter is asked
+FAR = (31, 100, 1000)  # hops beyond once round that are tested at the end
+
+
+class Walk(Task):
+    """A ring of letters as pairs in mixed order, a b for "b follows a"; then each of its letters is
+    asked. A question is this letter alone: no number of hops stands in the sequence. After loop
+    i + 1 the answer is the letter i hops on; the first loop, in which a pair can learn which letter
+    stands before its second one, has no target.
+
+    The letters of a ring are drawn from twice as many, anew for each sequence. An eighth of all
+    rings is held out for the test, by a rule on the ring itself: see held_out().
+
+    `hops` is what is trained to. `loss_after` says which loops have a loss: "each", or "last", the
+    last of a number that is drawn for each sequence. The hops join one at a time: the next one when
+    the loss of the newest is below `gate`. `far` is how many hops are walked at the last test.
+    """
+
+    def draw(
+        self, batch, generator, test=False, ring=16, hops=8, loss_after="each", gate=0.5, far=1000,
+        *, asked=None,
+    ):  # fmt: skip
+        """tokens (batch, 3 ring) and targets (batch, 1 + asked, 3 ring), a loss after each loop.
+        `asked`: the hops that are asked up to now, if not all. ValueError for sizes that cannot be:
+        see check_sizes()."""
+        check_sizes(ring, hops, loss_after)
+        n = asked or hops
+        lines = rings(batch, ring, generator, test)
+        order = distinct(batch, ring, ring, generator, "pairs")
+        pairs = torch.stack((lines.gather(1, order), lines.gather(1, (order + 1) % ring)), 2)
+        start = distinct(batch, ring, ring, generator, "questions")
+        tokens = torch.cat((pairs.flatten(1), lines.gather(1, start)), 1)
+        answers = torch.stack([lines.gather(1, (start + i) % ring) for i in range(n + 1)], 1)
+        loop = torch.arange(n + 1)
+        if loss_after == "each":
+            has_target = (loop > 0).expand(batch, -1)  # (batch, 1 + n)
+        else:
+            has_target = loop == torch.randint(1, n + 1, (batch, 1), generator=generator)
+        answers = answers.where(has_target[:, :, None], -100)
+        return tokens, F.pad(answers, (2 * ring, 0), value=-100)
+
+    # The hops join by the gate alone, never by time. So `done`, which rises with the steps from 0
+    # to 1, opens the first hop, and ahead() says 1, 2, 3, … for a second, third, fourth one.
+
+    def n_asked(self, done, hops):
+        """How many hops are asked: one more for each whole number that `done` has reached."""
+        return min(hops, 1 + int(done))
+
+    def train_batch(self, done, batch, generator, **sizes):
+        hops = (self.sizes | sizes)["hops"]
+        return self.draw(batch, generator, asked=self.n_asked(done, hops), **sizes)
+
+    def ahead(self, loss, done, **sizes):
+        sizes = self.sizes | sizes
+        asked = self.n_asked(done, sizes["hops"])
+        # a mean over all hops that are asked: times their number no less than the newest one's loss
+        learned = loss * asked < sizes["gate"]
+        return float(asked) if learned else 0.0
+
+    def guess(self, ring, **_):
+        """Any other letter of the ring."""
+        return 1 / (ring - 1)
+
+    def shortcut(self, ring, **_):
+        """A look at the letter's two neighbours, which are one hop and ring - 1 hops on; for other
+        hops it and they are ruled out. Of 1 to ring - 1 hops on average."""
+        others = (ring - 3) * (1 / (ring - 3))
+        return (2 + others) / (ring - 1)
+
+    def links(self, tokens, targets, ring, hops, **_):
+        """The second letter of a pair looks at its first one (copy), and a question, hop by hop, at
+        the second letter of the pair that begins with the letter it has come to."""
+        pairs = tokens[:, : 2 * ring].unflatten(1, (ring, 2))
+        second = torch.arange(1, 2 * ring, 2)
+        nowhere = torch.zeros(*tokens.shape, tokens.size(1), dtype=torch.bool)
+        copy = nowhere.clone()
+        copy[:, second, second - 1] = True
+        steps, letter = dict(copy=copy), tokens[:, 2 * ring :]
+        for hop in range(1, hops + 1):
+            begins = letter[:, :, None] == pairs[:, None, :, 0]  # (B, questions, pairs)
+            steps[f"hop {hop}"] = nowhere.clone()
+            steps[f"hop {hop}"][:, 2 * ring :, second] = begins
+            letter = following(tokens, ring).gather(1, letter)
+        return steps
+
+    def accuracy(self, model, tokens, targets, ring, **_):
+        """{"accuracy": share of questions that are right, the mean over 1 to ring - 1 hops,
+        "accuracy_by": {"hops": {"1": {"accuracy": …}, …}}}"""
+        return measured(model, tokens, ring, range(1, ring))
+
+    def final_accuracy(self, model, tokens, targets, ring, far, **_):
+        """accuracy(), with FAR hops and `far` among those of `accuracy_by`, beyond once round."""
+        beyond = [hops for hops in (*FAR, far) if ring <= hops <= far]
+        return measured(model, tokens, ring, [*range(1, ring), *beyond])
+
+
+def check_sizes(ring, hops, loss_after):
+    """ValueError for a ring whose letters are all neighbours, for hops that lead once round it or
+    further, and for an unknown choice of the loops that have a loss."""
+    if ring < 4:
+        raise ValueError(
+            f"ring {ring} is too short: its letters are all neighbours; give 4 or more"
+        )
+    if hops >= ring:
+        room = f"hops {hops} is too much: a ring of {ring} has room for {ring - 1}"
+        raise ValueError(f"{room}; give less, or a longer ring with --sizes ring=N")
+    if loss_after not in LOSS_AFTER:
+        known = ", ".join(LOSS_AFTER)
+        raise ValueError(f"loss_after {loss_after!r} is unknown; choose from {known}")
+
+
+def held_out(lines):
+    """Whether each ring is the test's alone: lines (batch, ring), its letters in order from any of
+    them → (batch,) bool. The rule is that of the embedded problems, on the ring's letters from the
+    smallest one on."""
+    ring = lines.size(1)
+    at = lines.argmin(1, keepdim=True) + torch.arange(ring)
+    keys = math.perm(2 * ring, ring) // ring
+    texts = [" ".join(map(str, line)) for line in lines.gather(1, at % ring).tolist()]
+    return torch.tensor([md.is_held_out(text, keys) for text in texts])
+
+
+def rings(batch, ring, generator, test):
+    """Rings of the test, or of training: (batch, ring), the letters of each in order."""
+    kept, n = [], 0
+    while n < batch:
+        lines = distinct(batch, 2 * ring, ring, generator, "letters")
+        kept.append(lines[held_out(lines) == test])
+        n += len(kept[-1])
+    return torch.cat(kept)[:batch]
+
+
+def following(tokens, ring):
+    """Of tokens (B, 3 ring) the letter that follows each letter, (B, 2 ring); 0 where it is not in
+    the ring."""
+    follows = torch.zeros(len(tokens), 2 * ring, dtype=torch.int64)
+    return follows.scatter(1, tokens[:, : 2 * ring : 2], tokens[:, 1 : 2 * ring : 2])
+
+
+@md.in_eval_mode
+def by_hops(model, tokens, ring, hops):
+    """{hops: share of the questions of tokens (B, 3 ring) that are answered right after so many
+    hops, which takes a loop more}."""
+    device = next(model.parameters()).device
+    follows, letter, shares = following(tokens, ring), tokens[:, 2 * ring :], {}
+    after_each = model.run_loops(tokens.to(device), loops=1 + max(hops))
+    for i, x in enumerate(after_each):
+        if i in hops:
+            logits = F.linear(model.norm(x[:, 2 * ring :]), model.head_weight)
+            shares[i] = (logits.argmax(-1).cpu() == letter).float().mean().item()
+        letter = follows.gather(1, letter)
+    return shares
+
+
+def measured(model, tokens, ring, hops):
+    """What accuracy() gives, of the first RINGS_TESTED sequences."""
+    shares = by_hops(model, tokens[:RINGS_TESTED], ring, hops)
+    once_round = [shares[i] for i in range(1, ring)]
+    named = {str(i): dict(accuracy=share) for i, share in shares.items()}
+    return dict(accuracy=sum(once_round) / len(once_round), accuracy_by=dict(hops=named))
+
+
+TASK = Walk()

@@ -1,0 +1,483 @@
+"""The task `walk` and its study: against a walk along the pairs, letter by letter."""
+
+import json
+import math
+import pathlib
+import random
+from types import SimpleNamespace
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import minidepth as md
+import train
+from conftest import changed
+from minidepth_lab import registry
+from minidepth_lab.studies import walk as study
+from minidepth_lab.sweep import table
+from minidepth_lab.tasks import TASKS, walk
+
+TASK = TASKS["walk"]
+CASES = [{}, dict(ring=4, hops=3), dict(ring=9, hops=1), dict(ring=6, hops=5, loss_after="last")]
+
+
+def drawn(n=200, test=False, asked=None, **sizes):
+    """(all sizes, tokens, targets) of n sequences."""
+    tokens, targets = TASK.draw(n, md.generator("test"), test, asked=asked, **sizes)
+    assert tokens.dtype == targets.dtype == torch.int64
+    return TASK.sizes | sizes, tokens, targets
+
+
+def follows_of(x, ring):
+    """{letter: the one that follows it} of a sequence, a list."""
+    return dict(zip(x[0 : 2 * ring : 2], x[1 : 2 * ring : 2]))
+
+
+def circle(x, ring):
+    """The letters of a sequence's ring, from the smallest one on."""
+    follows = follows_of(x, ring)
+    letters = [min(follows)]
+    while follows[letters[-1]] != letters[0]:
+        letters.append(follows[letters[-1]])
+    return tuple(letters)
+
+
+# ---------- what is drawn ----------
+
+
+@pytest.mark.parametrize("changes", CASES)
+def test_targets_are_found_by_walking(changes):
+    sizes, tokens, targets = drawn(**changes)
+    ring, hops = sizes["ring"], sizes["hops"]
+    assert tokens.shape == (200, 3 * ring) and targets.shape == (200, 1 + hops, 3 * ring)
+    loops_asked = []
+    for x, y in zip(tokens.tolist(), targets.tolist()):
+        letters = circle(x, ring)
+        assert len(letters) == ring and max(letters) < 2 * ring
+        asked = x[2 * ring :]
+        assert sorted(asked) == sorted(letters)  # each letter once
+        loops_asked.append([i for i, row in enumerate(y) if any(t != -100 for t in row)])
+        follows, at = follows_of(x, ring), asked
+        for i, row in enumerate(y):
+            wanted = at if i in loops_asked[-1] else [-100] * ring
+            assert row == [-100] * 2 * ring + wanted
+            at = [follows[letter] for letter in at]
+    if sizes["loss_after"] == "each":
+        assert all(loops == list(range(1, hops + 1)) for loops in loops_asked)
+    else:  # after one loop alone, each of them about as often
+        assert all(len(loops) == 1 for loops in loops_asked)
+        counts = [loops_asked.count([i]) for i in range(hops + 1)]
+        assert counts[0] == 0 and min(counts[1:]) > 200 / hops / 2
+
+
+def test_rings_pairs_and_questions_are_in_mixed_order():
+    _, tokens, _ = drawn()
+    rings, first_pairs, second_pairs, first_asked = set(), set(), set(), set()
+    for x in tokens.tolist():
+        letters = circle(x, 16)
+        rings.add(letters)
+        first_pairs.add(letters.index(x[0]))
+        second_pairs.add((letters.index(x[2]) - letters.index(x[0])) % 16)
+        first_asked.add((letters.index(x[32]) - letters.index(x[0])) % 16)
+    assert len(rings) == 200 and len(first_pairs) == len(first_asked) == 16
+    assert second_pairs == set(range(1, 16))
+
+
+@pytest.mark.parametrize("ring", [4, 5, 16])
+def test_rings_of_the_test_are_never_trained_on(ring):
+    """By the rule of the embedded problems, whatever letter a ring is begun with."""
+    sizes = dict(ring=ring, hops=3)
+    split = {}
+    for test in (False, True):
+        split[test] = {circle(x, ring) for x in drawn(3000, test, **sizes)[1].tolist()}
+    curriculum, _ = TASK.train_batch(2.0, 3000, md.generator("later"), **sizes)
+    split[False] |= {circle(x, ring) for x in curriculum.tolist()}
+    assert split[True] and split[False] and not split[True] & split[False]
+    n = math.perm(2 * ring, ring) // ring
+    for test, rings in split.items():
+        for letters in rings:
+            assert md.is_held_out(" ".join(map(str, letters)), n) == test
+    if ring == 4:  # all 420 of them, of which so few are halved
+        assert len(split[True]) + len(split[False]) == n == 420
+    if ring == 16:  # an eighth of all
+        share = walk.held_out(torch.rand(4000, 32).topk(16).indices).float().mean()
+        assert share == pytest.approx(1 / 8, abs=0.03)
+
+
+def test_a_ring_is_held_out_whatever_letter_it_is_begun_with():
+    lines = torch.rand(100, 20, generator=md.generator("lines")).topk(10).indices
+    for places in (1, 4, 9):
+        assert torch.equal(walk.held_out(lines), walk.held_out(lines.roll(places, 1)))
+
+
+@pytest.mark.parametrize("ring", [4, 7, 16])
+def test_guess_and_shortcut_are_those_of_players(ring):
+    """Players that know no more than the rates say, over one to ring - 1 hops."""
+    player, guessed, looked, n = random.Random(0), 0, 0, 0
+    _, tokens, _ = drawn(300, ring=ring, hops=1)
+    for x in tokens.tolist():
+        letters = circle(x, ring)
+        for i, start in enumerate(letters):
+            after, before = letters[(i + 1) % ring], letters[i - 1]
+            far = [letter for letter in letters if letter not in (start, after, before)]
+            for hops in range(1, ring):
+                n += 1
+                right = letters[(i + hops) % ring]
+                guessed += right == player.choice([x for x in letters if x != start])
+                near = {1: after, ring - 1: before}
+                looked += right == (near[hops] if hops in near else player.choice(far))
+    guess, shortcut = TASK.chance(ring=ring)
+    assert guessed / n == pytest.approx(guess, abs=4 * (guess / n) ** 0.5)
+    assert looked / n == pytest.approx(shortcut, abs=4 * (shortcut / n) ** 0.5)
+
+
+def test_following_the_links_answers_every_question():
+    """Attention that looks exactly there is a solution: a hop at a time."""
+    sizes, tokens, targets = drawn(50, ring=7, hops=4)
+    links = TASK.links(tokens, targets, **sizes)
+    assert list(links) == ["copy", "hop 1", "hop 2", "hop 3", "hop 4"]
+    rows, query, key = links["copy"].nonzero().T
+    assert len(rows) == 50 * 7 and (key == query - 1).all() and (query % 2 == 1).all()
+    for hop in (1, 2, 3, 4):
+        link = links[f"hop {hop}"].float()
+        assert (link.sum(2)[:, 14:] == 1).all() and (link.sum(2)[:, :14] == 0).all()
+        read = (link @ tokens[..., None].float())[..., 0].long()
+        assert torch.equal(read[:, 14:], targets[:, hop, 14:])
+
+
+# ---------- the hops join one at a time ----------
+
+
+def settings_of(tmp_path, name, *sizes, **changes):
+    """(ModelConfig, TrainConfig, data) of a run of a second."""
+    values = dict(d_model=16, n_heads=2, block_size=15, n_loops=4, steps=12, batch_size=4)
+    values |= dict(warmup_steps=1, eval_every=4, save_every=4, eval_blocks=20, name=name)
+    given = ("ring=5", "hops=3", "far=31", *sizes)
+    m, t = registry.configs("walk", out_dir=str(tmp_path), sizes=given, **values | changes)
+    return m, t, registry.data_of(t, m.block_size)
+
+
+def hops_asked(data, step):
+    _, targets = data.draw(step, 50)
+    return targets.size(1) - 1
+
+
+@pytest.mark.parametrize("loss_after", walk.LOSS_AFTER)
+def test_hops_join_one_at_a_time_by_the_loss_of_the_newest(tmp_path, loss_after):
+    *_, data = settings_of(tmp_path, "gate", f"loss_after={loss_after}")
+    assert hops_asked(data, 0) == hops_asked(data, 11) == 1  # never by time alone
+    data.after_step(0.5)
+    assert hops_asked(data, 1) == 1
+    data.after_step(0.49)
+    assert hops_asked(data, 2) == 2
+    data.after_step(0.26)  # the first hop known, this is a loss of 0.52 on the second
+    assert hops_asked(data, 3) == 2
+    data.after_step(0.24)
+    assert hops_asked(data, 4) == 3
+    data.after_step(0.0)
+    assert hops_asked(data, 11) == 3  # all there are
+    data.after_step(9.0)
+    assert hops_asked(data, 11) == 3  # none goes again
+
+
+def test_the_test_asks_all_hops_from_the_start(tmp_path):
+    *_, data = settings_of(tmp_path, "test")
+    assert data.val[1].shape == (1000, 4, 15) and (data.val[1][:, 1:, 10:] >= 0).all()
+    assert data.train[1].shape == (1000, 2, 15)
+
+
+@pytest.mark.parametrize("loss_after", walk.LOSS_AFTER)
+def test_a_resumed_run_is_the_same_bit_for_bit(tmp_path, loss_after):
+    """Stopped before and behind the gate of the second hop, which opens after the fourth step."""
+    sizes = (f"loss_after={loss_after}", "gate=4")
+    whole = md.train(*settings_of(tmp_path, "whole", *sizes))
+    state = torch.load(pathlib.Path(whole.dir, "state.pt"), weights_only=True)
+    assert state["data"]["ahead"] >= 1  # a second hop was asked
+    for n in (2, 7):
+        m, t, data = settings_of(tmp_path, f"stopped {n}", *sizes)
+        asked = iter([False] * n + [True])
+        assert not md.train(m, t, data, stop=lambda: next(asked)).finished
+        again = md.train(*settings_of(tmp_path, f"stopped {n}", *sizes), resume=True)
+        keys = ("step", "train_loss", "val_loss", "accuracy", "accuracy_by")
+        for row, other in zip(whole.log, again.log, strict=True):
+            assert [row[key] for key in keys] == [other[key] for key in keys]
+        for name, weight in whole.model.state_dict().items():
+            assert torch.equal(weight, again.model.state_dict()[name])
+
+
+# ---------- the model ----------
+
+
+def walker(model, **changes):
+    """A model with weights large enough for differences to show, for rings of 5."""
+    options = dict(vocab_size=10, block_size=15, n_layers=2, d_ff=0, n_loops=3)
+    return model(**options | dict(tie_weights=False) | changes)
+
+
+@pytest.mark.parametrize("start", md.LOOP_STARTS)
+def test_loss_after_each_loop_is_cross_entropy_by_hand(model, start):
+    gpt = walker(model, loop_start=start).double()
+    _, tokens, targets = drawn(6, ring=5, hops=4)
+    targets[2, 1:3] = -100  # a sequence of fewer loops
+    targets[3, 2, 11] = -100
+    loss_sum, n_targets = gpt(tokens, targets)
+    expected, count = torch.zeros(6, dtype=torch.float64), torch.zeros(6)
+    for i, x in enumerate(gpt.run_loops(tokens, loops=5)):
+        log_p = F.log_softmax(gpt.norm(x) @ gpt.head_weight.T, 2)
+        for row in range(6):
+            for place in range(15):
+                wanted = targets[row, i, place].item()
+                if wanted != -100:
+                    expected[row] -= log_p[row, place, wanted]
+                    count[row] += 1
+    assert loss_sum.tolist() == pytest.approx(expected.tolist(), rel=1e-6)  # it leaves as float32
+    assert n_targets.tolist() == count.tolist()
+
+
+@pytest.mark.parametrize("start", md.LOOP_STARTS)
+@pytest.mark.parametrize("loops", [1, 2, 7])
+def test_so_many_loops_are_those_of_a_config_with_so_many(model, start, loops):
+    gpt, other = (walker(model, loop_start=start, n_loops=n) for n in (3, loops))
+    other.load_state_dict(gpt.state_dict())
+    _, tokens, targets = drawn(4, ring=5, hops=4)
+    assert torch.equal(gpt(tokens, loops=loops), other(tokens))
+    after_each = list(gpt.run_loops(tokens, loops=loops))
+    assert len(after_each) == loops
+    assert torch.equal(gpt.norm(after_each[-1]) @ gpt.head_weight.T, other(tokens))
+    assert loops == 3 or not torch.equal(gpt(tokens), other(tokens))
+
+
+def test_what_a_loop_starts_from(model):
+    """Each setting by its formula, a layer after the other, in float64."""
+    gpt = {start: walker(model, loop_start=start).double() for start in md.LOOP_STARTS}
+    _, tokens, _ = drawn(4, ring=5, hops=4)
+    assert gpt.keys() == {"state", "input", "recall"}
+    for start, each in gpt.items():
+        e = each.token_embedding.weight[tokens] + each.position_embedding.weight[:15]
+        x = e
+        for after_loop in each.run_loops(tokens, loops=4):
+            centred = x - x.mean(2, keepdim=True)
+            normal = centred / (centred.square().mean(2, keepdim=True) + 1e-5).sqrt()
+            x = {"state": x, "input": x + e, "recall": normal + e}[start]
+            for block in each.blocks:
+                x = block(x)
+            assert torch.allclose(after_loop, x, rtol=1e-10)
+
+
+# ---------- the test ----------
+
+
+class Walker(torch.nn.Module):
+    """Walks `hops` hops and stays there, or says no letter of the ring once it has walked `lost`;
+    its stream is the letter it says, one-hot."""
+
+    def __init__(self, ring, hops, lost=math.inf):
+        super().__init__()
+        self.ring, self.hops, self.lost = ring, hops, lost
+        self.head_weight = torch.nn.Parameter(torch.eye(2 * ring))
+        self.norm = torch.nn.Identity()
+
+    def run_loops(self, tokens, loops):
+        at = tokens.clone()
+        for i in range(loops):
+            yield F.one_hot(at if i < self.lost else tokens * 0, 2 * self.ring).float()
+            if i < self.hops:
+                for x, row in zip(tokens.tolist(), at):
+                    follows = follows_of(x, self.ring)
+                    row.copy_(torch.tensor([follows[letter] for letter in row.tolist()]))
+
+
+def test_accuracy_is_told_by_hops():
+    sizes, tokens, targets = drawn(20, ring=6, hops=2)
+    sizes["far"] = 31
+
+    def shares(model, method):
+        result = method(model, tokens, targets, **sizes)
+        by_hops = {k: part["accuracy"] for k, part in result["accuracy_by"]["hops"].items()}
+        return result["accuracy"], by_hops
+
+    assert shares(Walker(6, 99), TASK.accuracy) == (1.0, {str(i): 1.0 for i in range(1, 6)})
+    accuracy, by_hops = shares(Walker(6, 99), TASK.final_accuracy)
+    assert accuracy == 1.0 and by_hops == {str(i): 1.0 for i in (1, 2, 3, 4, 5, 31)}
+    accuracy, by_hops = shares(Walker(6, 3), TASK.final_accuracy)
+    assert by_hops == {"1": 1.0, "2": 1.0, "3": 1.0, "4": 0.0, "5": 0.0, "31": 0.0}
+    assert accuracy == pytest.approx(3 / 5)  # over once round, at the end as before
+    right, by_hops = shares(Walker(6, 99, lost=2), TASK.accuracy)
+    assert by_hops["1"] == 1.0 and by_hops["2"] < 0.3  # where the letter 0 is right
+    # three hops that stay are right again once round later
+    sizes["far"] = 33
+    assert shares(Walker(6, 3), TASK.final_accuracy)[1]["33"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("ring", "far", "beyond"),
+    [
+        (16, 1000, [31, 100, 1000]),
+        (16, 50, [31, 50]),
+        (16, 15, []),
+        (40, 1000, [100, 1000]),
+        (4, 100, [31, 100]),
+    ],
+)
+def test_how_far_the_last_test_goes(ring, far, beyond):
+    _, tokens, targets = drawn(1, ring=ring, hops=1)
+    model = Walker(ring, 0)
+    result = TASK.final_accuracy(model, tokens, targets, ring=ring, far=far)
+    tested = [int(hops) for hops in result["accuracy_by"]["hops"]]
+    assert tested == [*range(1, ring), *beyond]
+
+
+def test_a_trained_model_is_looped_as_it_answers(model):
+    """The accuracy of a GPT is that of its logits after so many loops; its mode is given back."""
+    gpt = walker(model, loop_start="recall", dropout=0.5).train()
+    sizes, tokens, targets = drawn(30, ring=5, hops=4)
+    shares = TASK.accuracy(gpt, tokens, targets, **sizes)["accuracy_by"]["hops"]
+    assert gpt.training
+    gpt.eval()
+    for hops in (1, 2, 3, 4):
+        right = gpt(tokens, loops=1 + hops).argmax(-1) == targets[:, hops]
+        share = right[:, 10:].float().mean().item()
+        assert shares[str(hops)]["accuracy"] == pytest.approx(share)
+    assert len({part["accuracy"] for part in shares.values()}) > 1
+
+
+def test_the_last_evaluation_alone_walks_far(tmp_path):
+    run = md.train(*settings_of(tmp_path, "run", steps=4, eval_every=1))
+    hops = [list(row["accuracy_by"]["hops"]) for row in run.log]
+    assert hops == [["1", "2", "3", "4"]] * 3 + [["1", "2", "3", "4", "31"]]
+    assert run.log[-1]["guess"] == 1 / 4 and run.log[-1]["shortcut"] == 3 / 4
+
+
+# ---------- sizes, the command, the study ----------
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [
+        ("ring=3,hops=1", "ring 3 is too short: its letters are all neighbours; give 4 or more"),
+        ("hops=16", "hops 16 is too much: a ring of 16 has room for 15; give less, or a longer"),
+        ("ring=17", "block_size 48 is too short for the task walk, whose sequences have 51 tokens"),
+        ("loss_after=some", "loss_after 'some' is unknown; choose from each, last"),
+        ("hops=0", "sizes hops=0 does not work; give a whole number from 1 to 1,000,000"),
+        ("gate=x", "sizes gate=x does not work; give a number from 0"),
+        ("letters=9", "sizes letters is none of the task walk's; it has ring, hops, loss_after"),
+    ],
+)
+def test_sizes_that_do_not_work_say_so_in_one_line(sizes, words, tmp_path, capsys):
+    assert train.main(["--preset", "walk", "--sizes", sizes, "--out_dir", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1
+
+
+def test_the_command_trains_and_ends_with_the_accuracy_by_hops(tmp_path, capsys):
+    flags = "--d_model 8 --n_heads 1 --batch_size 4 --steps 2 --warmup_steps 0 --eval_every 2"
+    line = f"--preset walk --sizes ring=5,hops=2,far=31 {flags} --out_dir {tmp_path} --name run"
+    assert train.main(line.split()) == 0
+    lines = capsys.readouterr().out.splitlines()
+    last = json.loads((tmp_path / "run" / "log.jsonl").read_text().splitlines()[-1])
+    by_hops = last["accuracy_by"]["hops"]
+    assert by_hops.keys() == {"1", "2", "3", "4", "31"}
+    shares = ", ".join(f"{hops} {part['accuracy']:.3f}" for hops, part in by_hops.items())
+    assert lines[-3] == f"accuracy {last['accuracy']:.3f} on the test split"
+    assert lines[-2] == f"by hops: {shares}"
+    model, _ = md.load(tmp_path / "run")  # as trained, and with its test repeated
+    m, t = md.read_config(tmp_path / "run")
+    assert m.loop_start == "recall" and m.n_loops == 9
+    again = registry.data_of(t, m.block_size).measure(model)
+    assert again["accuracy"] == last["accuracy"]
+
+
+def test_what_the_studys_rows_vary(capsys):
+    assert train.main(["--study", "walk", "--seed", "0", "1", "--dry_run"]) == 0
+    assert "preset walk: the study walk is about it" in capsys.readouterr().out
+    first, differ = changed(study, "walk")
+    own, task = registry.configs("walk")
+    assert first["n_loops"] == own.n_loops == 9 and first["block_size"] == own.block_size == 48
+    assert set(task.sizes) <= set(first["sizes"]) and first["d_ff"] == 0
+    assert md.parameters(md.ModelConfig(**vars(own) | dict(vocab_size=32)))["total"] == 23_808
+    sizes = {name: row.pop("sizes", first["sizes"]) for name, row in differ.items()}
+    expected = {
+        "8 hops, ring of 16": {},
+        "start: state": dict(loop_start="state"),
+        "start: input": dict(loop_start="input"),
+        "loss: last": {},
+        "hops: 4": dict(n_loops=5),
+        "hops: 6": dict(n_loops=7),
+        "hops: 12": dict(n_loops=13),
+        "ring: 24": dict(block_size=72),
+        "ring: 32": dict(block_size=96, steps=5000),
+        "ring: 48": dict(block_size=144, steps=8000),
+        "ring: 64": dict(block_size=192, steps=10_000),
+        "width: 32": dict(d_model=32),
+        "width: 128": dict(d_model=128),
+        "feed-forward: 256": dict(d_ff=256),
+        "layers: 2": dict(n_layers=2),
+    }
+    assert differ == expected
+    assert list(differ)[0] == "8 hops, ring of 16"  # the claim comes first
+    for name, given in sizes.items():
+        kind, _, value = name.partition(": ")
+        wanted = dict(ring="16", hops="8", loss_after="each")
+        if kind in ("ring", "hops"):
+            wanted[kind] = value
+        if kind == "loss":
+            wanted["loss_after"] = value
+        assert dict(size.split("=") for size in given) == wanted
+    own_steps = study.rows("walk", dict(steps=7))
+    assert all(row["steps"] == 7 for row in own_steps.values())
+    with pytest.raises(ValueError, match="hops has no effect with --study walk, whose rows set it"):
+        study.rows("walk", dict(sizes=("hops=4",)))
+
+
+def test_a_grid_has_a_line_for_each_model_and_the_hops_in_its_numbers(tmp_path, capsys):
+    """The hops that are walked are not the hops that a model is trained to."""
+    flags = "--d_model 8 --n_heads 1 --batch_size 4 --steps 2 --warmup_steps 0 --eval_every 2"
+    line = f"--preset walk --sizes ring=5,hops=2,far=31 {flags} --out_dir {tmp_path} --seed 0"
+    cells = []
+    for name, start in (("one", "recall"), ("other", "state")):
+        assert train.main([*line.split(), "--name", name, "--loop_start", start]) == 0
+        labels = dict(model=name, seed=0)
+        cells.append(SimpleNamespace(folder=str(tmp_path / name), labels=labels))
+    records = table.records(cells)
+    assert [run["labels"] for run in records] == [
+        dict(model="one", seed="0"),
+        dict(model="other", seed="0"),
+    ]
+    for run in records:
+        assert run["accuracy_by"] == run["log"][-1]["accuracy_by"]
+        assert list(run["accuracy_by"]["hops"]) == ["1", "2", "3", "4", "31"]
+    text, _ = table.make_table(records)
+    assert text.count("\n") == 3  # headings, a line below them, two models
+    study.figure(records, str(tmp_path))
+    assert (tmp_path / "walk.png").exists()
+
+
+def test_how_far_a_run_reaches():
+    assert study.reached({1: 1.0, 2: 0.9, 3: 0.89, 4: 1.0}) == 2  # the third was not
+    assert study.reached({2: 1.0, 1: 0.5}) == 0
+    assert study.reached({15: 0.95, 1000: 0.91, 31: 1.0}) == 1000
+    assert study.trained_to("hops: 12") == 12 and study.trained_to("ring: 24") == 8
+
+
+def test_the_figure_shows_every_seed_beside_what_it_was_trained_to(tmp_path, monkeypatch):
+    points = []
+    plot = "matplotlib.axes.Axes.plot"
+    monkeypatch.setattr(plot, lambda self, x, y, style, **options: points.append((x, y, style)))
+    monkeypatch.setattr("matplotlib.axes.Axes.legend", lambda self, **_: None)
+    shares = {"8 hops, ring of 16": (1.0, 1.0), "hops: 4": (0.95, 0.2)}
+    runs = []
+    for model, (near, far) in shares.items():
+        for seed in ("0", "1", "2"):
+            by_hops = {"1": 1.0, "15": near, "1000": far if seed != "2" else 0.0}
+            parts = {hops: dict(accuracy=share) for hops, share in by_hops.items()}
+            labels = dict(model=model, seed=seed)
+            runs.append(dict(labels=labels, accuracy_by=dict(hops=parts)))
+    study.figure(runs, str(tmp_path))
+    assert points[0] == ([1000, 1000, 15], [0, 0, 0], "o")
+    assert points[1][:2] == (1000, 0) and points[2][:2] == (8, 0)
+    assert points[3] == ([15, 15, 15], [1, 1, 1], "o")
+    assert points[4][:2] == (15, 1) and points[5][:2] == (4, 1)
+    monkeypatch.undo()
+    study.figure(runs, str(tmp_path))
+    assert (tmp_path / "walk.png").stat().st_size > 5000
