@@ -1,0 +1,53 @@
+"""Apple's GPUs, of which there is none here: what goes wrong on them is refused or avoided."""
+
+import pytest
+import torch
+
+import minidepth as md
+
+MPS = torch.device("mps")
+
+
+class OnMPS(torch.Tensor):
+    """A tensor that says that it is on such a GPU; it is computed with on the CPU."""
+
+    @property
+    def device(self):
+        return MPS
+
+
+def test_half_precision_is_refused():
+    assert md.pick_precision("auto", MPS) is None and md.pick_precision("fp32", MPS) is None
+    for name in ("fp16", "bf16"):
+        with pytest.raises(ValueError, match=f"precision {name} is wrong on .* use --precision fp"):
+            md.pick_precision(name, MPS)
+
+
+def test_layers_computed_twice_with_dropout_are_refused(tiny, data, monkeypatch):
+    monkeypatch.setattr(md, "pick_device", lambda name: MPS)
+    with pytest.raises(ValueError, match="grad_checkpoint with dropout is wrong on Apple's GPUs"):
+        md.train(*tiny(grad_checkpoint=True, dropout=0.1), data=data)
+
+
+def test_processes_of_torchrun_train_on_the_cpu(monkeypatch):
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(md, "processes", lambda: (0, 2))
+    assert md.pick_device("auto") == torch.device("cpu")
+    with pytest.raises(ValueError, match="device mps does not work under torchrun; use --device c"):
+        md.pick_device("mps")
+
+
+def test_attention_takes_its_readable_form(model, monkeypatch):
+    calls, attention = [], model().blocks[0].attn
+    x = torch.randn(2, 5, 32)
+
+    def readable(q, k, v, scale, p):
+        calls.append(q.shape)
+        return torch.zeros(q.shape), None
+
+    monkeypatch.setattr(md, "readable_attention", readable)
+    attention(x)
+    assert not calls  # without dropout a CPU takes the fused one
+    attention(x.as_subclass(OnMPS))
+    assert calls == [(2, 4, 5, 8)]
