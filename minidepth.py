@@ -87,17 +87,15 @@ KINDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or
 UNPRINTABLE = r"[\x00-\x1f\x7f\ud800-\udfff]"  # halves of characters and what moves a terminal
 
 
-def python_number(value):
-    """NumPy's numbers as Python's: the others print, and so seed generators, in another way."""
-    if isinstance(value, tuple):
-        return tuple(python_number(part) for part in value)
-    return value.item() if isinstance(value, np.generic) else value
-
-
 def check_fields(config):
     """Make NumPy's numbers Python's; ValueError for a field of another type or beyond limits."""
     for f in dataclasses.fields(config):
-        value = python_number(getattr(config, f.name))
+        value = getattr(config, f.name)
+        # NumPy's numbers print, and so seed generators, in another way than Python's
+        if isinstance(value, np.generic):
+            value = value.item()
+        elif isinstance(value, tuple):
+            value = tuple(v.item() if isinstance(v, np.generic) else v for v in value)
         setattr(config, f.name, value)
         if value is None and f.default is None:
             continue
@@ -1483,20 +1481,14 @@ def begin_folder(folder, identity, tokenizer, command, device):
     """Write what a run's folder says of it before its first step; `identity` as save() has it."""
     check_new(folder)
     if tokenizer:  # before config.json, which says that all is there
-        save_tokenizer(folder, tokenizer)
+        path = path_inside(folder, "tokenizer")
+        if os.path.isdir(path):
+            folder_checksums(path)  # an error if anything in it leads elsewhere
+        tokenizer.save_pretrained(path)
     about = identity["settings"] | dict(command=command, fingerprint=identity["fingerprint"])
     about |= provenance(device)
     text = without_home(json.dumps(about, indent=1)).encode()
     write(os.path.join(folder, "config.json"), lambda f: f.write(text))
-
-
-def save_tokenizer(folder, tokenizer):
-    """Write a tokenizer to a run's folder → the checksums of its files, {name: number}."""
-    path = path_inside(folder, "tokenizer")
-    if os.path.isdir(path):
-        folder_checksums(path)  # an error if anything in it leads elsewhere
-    tokenizer.save_pretrained(path)
-    return folder_checksums(path)
 
 
 def json_line(row):
@@ -1541,9 +1533,10 @@ def save(folder, state, identity, tokenizer=None):
     """
     files = {}
     if tokenizer:
-        here = os.path.isdir(os.path.join(folder, "tokenizer"))
-        files = here and folder_checksums(path_inside(folder, "tokenizer"))
-        files = files or save_tokenizer(folder, tokenizer)  # somebody may have taken it away
+        path = path_inside(folder, "tokenizer")
+        if not os.path.isdir(path):  # somebody has taken it away
+            tokenizer.save_pretrained(path)
+        files = folder_checksums(path)
     write_weights(folder, state["model"], identity["settings"]["model"], files)
     newest, previous = (os.path.join(folder, name) for name in STATES)
     whole = state | identity | dict(tokenizer=files)
@@ -1964,7 +1957,9 @@ def train(
     model.checkpointed = t.grad_checkpoint
     if t.compile:  # blocks are alike: what is compiled for the first one serves all
         model.compiled = [torch.compile(block) for block in model.blocks]
-    wrapped = parallel(model.to(device).train(), device, say, shard)
+    wrapped = model.to(device).train()
+    if world > 1 or torch.cuda.device_count() > 1:
+        wrapped = parallel(model, device, say, shard)
     whole = shard.whole if shard else (lambda state: state)  # puts parts of weights together
 
     # what updates it

@@ -8,6 +8,7 @@ docs/minidepth_lab, which is imported only then.
 import argparse
 import contextlib
 import dataclasses
+import functools
 import importlib.util
 import json
 import os
@@ -28,6 +29,8 @@ except KeyboardInterrupt:
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "docs"))  # where the laboratory is
+# whether docs/minidepth_lab is there: this file and minidepth.py work without it
+LABORATORY = importlib.util.find_spec("minidepth_lab") is not None
 FIELDS = [f for kind in (md.ModelConfig, md.TrainConfig) for f in dataclasses.fields(kind)]
 
 
@@ -46,11 +49,6 @@ def number(text, kind=float, wanted="a number"):
     except ValueError:
         apart = "; several values stand apart: 1 2" if "," in text else ""
         raise argparse.ArgumentTypeError(f"{text!r:.40} is not {wanted}{apart}") from None
-
-
-def whole(text):
-    """'12' → 12"""
-    return number(text, int, "a whole number")
 
 
 def several(text):
@@ -89,6 +87,7 @@ def named(text):
     return sizes
 
 
+whole = functools.partial(number, kind=int, wanted="a whole number")  # '12' → 12
 # how one value of a flag is read, where its type does not say
 KINDS = dict(n_heads=heads, problem_steps=several, warmup_steps=steps_or_share, sizes=named)
 # shells leave the ~ of --out_dir=~/runs alone, while config.json means the home folder by it
@@ -130,7 +129,7 @@ def add_field(group, f):
 def make_parser(full=False):
     """The flags; `full` names every study and preset, for which all studies are read."""
     studies = presets = "a study's name"
-    if full and has_laboratory():
+    if full and LABORATORY:
         studies, presets = (", ".join(registry().offering(kind)) for kind in ("study", "preset"))
     parser = Parser(
         description="Train a Transformer of any depth and see what the depth did.",
@@ -177,14 +176,9 @@ def make_parser(full=False):
 # ---------- the laboratory, where a flag asks for it ----------
 
 
-def has_laboratory():
-    """Whether docs/minidepth_lab is there: this file and minidepth.py work without it."""
-    return importlib.util.find_spec("minidepth_lab") is not None
-
-
 def registry():
     """The laboratory's registry, which knows every study, task, preset and loader."""
-    if not has_laboratory():
+    if not LABORATORY:
         raise ValueError("this needs docs/minidepth_lab, the laboratory; get the whole project")
     from minidepth_lab import registry
 
@@ -209,7 +203,7 @@ def configs(preset, changes):
         data = given.get("data", (md.REPORT_DATA,))
         if is_plain(data, "embedded", given.get("loader"), given.get("sizes")):
             return md.configs(preset, **changes)
-    if not has_laboratory() and preset in md.PRESETS:
+    if not LABORATORY and preset in md.PRESETS:
         return md.configs(preset, **changes)
     return registry().configs(preset, **changes)
 
@@ -217,7 +211,7 @@ def configs(preset, changes):
 def load_data(m, t, tokenizer=None):
     """The Data of a TrainConfig; the laboratory reads what minidepth.py does not, and asks for the
     hub with more manners."""
-    if is_plain(t.data, t.tokenizer, t.loader, t.sizes) or not has_laboratory():
+    if is_plain(t.data, t.tokenizer, t.loader, t.sizes) or not LABORATORY:
         return md.load_data(t, m.block_size, tokenizer)
     return registry().data_of(t, m.block_size, tokenizer)
 
@@ -229,7 +223,7 @@ def pick_preset(name, data=(), study=None):
     if study and (own := registry().preset_of(study)):
         return own, f"the study {study} is about it"
     other = data and data[0] not in ("embedded", "") and not data[0].endswith(".jsonl")
-    if other and has_laboratory() and registry().task(data[0]):
+    if other and LABORATORY and registry().task(data[0]):
         return "tasks", f"{data[0]} is a depth task"
     if torch.cuda.is_available():
         return "report", f"{torch.cuda.device_count()} CUDA GPU found"
@@ -237,15 +231,6 @@ def pick_preset(name, data=(), study=None):
 
 
 # ---------- what is told before anything is done ----------
-
-
-def check_once(arguments):
-    """Raise ValueError for a flag that is given twice, of which argparse would heed the last."""
-    given = (word.partition("=")[0] for word in arguments if word.startswith("--"))
-    names = [name.replace("--no-", "--", 1) for name in given]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"{name} is given twice; give it once, several values after it")
 
 
 def unknown_flag(words, names):
@@ -308,7 +293,7 @@ def check_machine(m, t, resumed=False):
     if t.batch_size % md.processes()[1]:
         uneven = f"batch_size {t.batch_size} does not divide among {md.processes()[1]} processes"
         raise ValueError(f"{uneven}; give a multiple of {md.processes()[1]}")
-    if not has_laboratory():
+    if not LABORATORY:
         return
     from minidepth_lab import memory
 
@@ -548,7 +533,7 @@ def show_answers(run, problems):
 
 def draw_curve(run, t):
     """Draw curve.png, with the laboratory's figures; no error there takes the run with it."""
-    if not has_laboratory():
+    if not LABORATORY:
         print("curve.png is drawn by docs/minidepth_lab, which is not here")
         return
     try:
@@ -566,7 +551,7 @@ def try_out(m, t):
     if md.processes()[0]:
         return  # under torchrun one process speaks
     md.check_new(os.path.join(t.out_dir, t.name))
-    if not is_plain(t.data, t.tokenizer, t.loader, t.sizes) and has_laboratory():
+    if not is_plain(t.data, t.tokenizer, t.loader, t.sizes) and LABORATORY:
         from minidepth_lab import check, sources
 
         check.files(t)
@@ -662,7 +647,11 @@ def run_command(arguments):
     a = vars(a)
     if unknown:
         unknown_flag(unknown, ("help", *a, *(f.name for f in FIELDS)))
-    check_once(arguments)
+    given = (word.partition("=")[0] for word in arguments if word.startswith("--"))
+    flags = [flag.replace("--no-", "--", 1) for flag in given]
+    for flag in flags:
+        if flags.count(flag) > 1:  # argparse would heed the last
+            raise ValueError(f"{flag} is given twice; give it once, several values after it")
     # every flag's values: one each for a run, several for a grid
     axes = {f.name: a[f.name] for f in FIELDS if f.name in a}
     for name, values in axes.items():
@@ -683,7 +672,7 @@ def run_command(arguments):
     varied = [name for name, values in axes.items() if len(values) > 1]
     alone = ("resume", "sample", *TRAINED, *MANY, *OF_SAMPLE)
     given = any(a[name] is not None and a[name] is not False for name in alone)
-    if given and has_laboratory():
+    if given and LABORATORY:
         from minidepth_lab import check
 
         check.flags(a, axes)

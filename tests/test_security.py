@@ -183,4 +183,4 @@ def test_requirements_have_lower_and_upper_bounds():
     named = [line for line in lines if line and not line.startswith(("#", "-e"))]
     assert len(named) >= 12
     for line in named:
-        assert re.fullmatch(r"[\w-]+>=[\d.]+,<[\d.]+", line), line
+        assert re.fullmatch(r"[\w-]+(\[\w+\])?>=[\d.]+,<[\d.]+", line), line

@@ -157,9 +157,11 @@ def machine_memory(device):
     return min(limits, default=None)
 
 
-def needed(m, t, device):
-    """{what: (bytes that training takes, flags that lower them)}, for one GPU where several share a
-    batch."""
+def check_enough(m, t):
+    """Raise ValueError, in no time and before any is taken, for what needs more memory than the
+    machine has, as step_memory() estimates it: for one GPU where several share a batch."""
+    device = md.pick_device(t.device)
+    there = machine_memory(device)
     gpus = md.processes()[1]
     if device.type == "cuda" and gpus == 1:
         gpus = torch.cuda.device_count()
@@ -169,29 +171,22 @@ def needed(m, t, device):
     of_weights = sum(parts.values())
     tokens = 16 * t.batch_size * m.block_size * t.grad_accum
     rows = 500 * t.max_rows if "embedded" in t.data else 0
-    return {
-        "weights, gradients and AdamW's moments": (
+    # bytes, for what, and the flags that lower them
+    needed = [
+        (
             of_weights,
+            "weights, gradients and AdamW's moments",
             "--n_layers, --d_model, --vocab_size",
         ),
-        "a batch's activations": (activations, "--batch_size, --block_size"),
-        "the loss of a batch": (logits, "--vocab_size, --batch_size, --d_model"),
-        "a batch's tokens": (tokens, "--batch_size, --grad_accum"),
-        "the rows": (rows, "--max_rows"),
-    }
-
-
-def check_enough(m, t):
-    """Raise ValueError, in no time and before any is taken, for what needs more memory than the
-    machine has, as step_memory() estimates it."""
-    device = md.pick_device(t.device)
-    there = machine_memory(device)
-    parts = needed(m, t, device)
-    total = sum(size for size, _ in parts.values())
+        (activations, "a batch's activations", "--batch_size, --block_size"),
+        (logits, "the loss of a batch", "--vocab_size, --batch_size, --d_model"),
+        (tokens, "a batch's tokens", "--batch_size, --grad_accum"),
+        (rows, "the rows", "--max_rows"),
+    ]
+    total = sum(size for size, _, _ in needed)
     if there is None or total <= there:
         return
-    largest = max(parts, key=lambda name: parts[name][0])
-    size, lower = parts[largest]
+    size, largest, lower = max(needed)
     raise ValueError(
         f"training needs at least {gib(total)} of memory, {gib(size)} for {largest}; "
         f"{device.type} has {gib(there)}; lower {lower}"
