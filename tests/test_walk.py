@@ -13,7 +13,7 @@ import torch.nn.functional as F
 import minidepth as md
 import train
 from conftest import changed
-from minidepth_lab import registry
+from minidepth_lab import inspect, registry
 from minidepth_lab.studies import walk as study
 from minidepth_lab.sweep import table
 from minidepth_lab.tasks import TASKS, walk
@@ -388,6 +388,20 @@ def test_the_command_trains_and_ends_with_the_accuracy_by_hops(tmp_path, capsys)
     assert again["accuracy"] == last["accuracy"]
 
 
+def test_attention_of_a_walk_is_measured_where_it_has_tokens(tmp_path, capsys):
+    folder = md.train(*settings_of(tmp_path, "run", steps=1, warmup_steps=0)).dir
+    attention = inspect.measured(folder)
+    assert (attention["queries"], attention["blocks"], attention["block_size"]) == (20 * 15, 20, 15)
+    assert len(attention["valid"]["entropy"]) == 4  # a layer for each loop
+
+
+def test_the_bench_knows_no_loss_after_each_loop(capsys):
+    assert train.main("--preset walk --bench".split()) == 2
+    error = capsys.readouterr().err
+    assert "data walk has a loss after each loop, but --bench times one after the last" in error
+    assert error.count("\n") == 1
+
+
 def test_what_the_studys_rows_vary(capsys):
     assert train.main(["--study", "walk", "--seed", "0", "1", "--dry_run"]) == 0
     assert "preset walk: the study walk is about it" in capsys.readouterr().out
@@ -458,6 +472,19 @@ def test_how_far_a_run_reaches():
     assert study.reached({2: 1.0, 1: 0.5}) == 0
     assert study.reached({15: 0.95, 1000: 0.91, 31: 1.0}) == 1000
     assert study.trained_to("hops: 12") == 12 and study.trained_to("ring: 24") == 8
+
+
+def test_how_far_the_state_is_from_where_it_was_a_round_before(model):
+    _, tokens, _ = drawn(6, ring=5, hops=4)
+    orbit = study.distance_to_a_round_before(Walker(5, 99), tokens, (5, 9, 21))
+    assert orbit == {5: 0.0, 9: 0.0, 21: 0.0}
+    stays = study.distance_to_a_round_before(Walker(5, 7), tokens, (6, 8, 12))
+    assert stays == {6: 0.0, 8: pytest.approx(2**0.5), 12: 0.0}  # one-hot letters that differ
+    gpt = walker(model, loop_start="recall")
+    states = [x[:, 10:] for x in gpt.run_loops(tokens, loops=8)]
+    moved = (states[7] - states[2]).square().sum(2).sqrt() / states[7].square().sum(2).sqrt()
+    distance = study.distance_to_a_round_before(gpt, tokens, [7])
+    assert distance == {7: pytest.approx(moved.median().item())} and distance[7] > 0.01
 
 
 def test_the_figure_shows_every_seed_beside_what_it_was_trained_to(tmp_path, monkeypatch):

@@ -309,6 +309,9 @@ def show_bench(m, t, against=None):
     if t.compile:
         compiling.check(t)
     tokens, targets, words = first_batch(m, t)
+    if targets.dim() == 3:
+        what = f"data {' '.join(t.data)} has a loss after each loop"
+        raise ValueError(f"{what}, but --bench times one after the last; give other --data")
     m = dataclasses.replace(m, vocab_size=m.vocab_size or words)
     device = md.pick_device(t.device)
     half = md.pick_precision(t.precision, device)

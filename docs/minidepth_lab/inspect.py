@@ -428,6 +428,8 @@ def measured(folder):
     model, tokenizer = md.load(folder)
     data = registry.data_of(t, m.block_size, tokenizer)
     tokens, targets = (part[: t.eval_blocks] for part in data.val)
+    if targets.ndim == 3:  # (N, loops, T): where any loop has a target
+        targets = targets.max(1)
     there = md.filled(tokens, targets)
     model.to(md.pick_device("auto"))
     return dict(

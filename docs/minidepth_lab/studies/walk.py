@@ -77,6 +77,21 @@ def trained_to(model):
     return int(value) if kind == "hops" else HOPS
 
 
+@md.in_eval_mode
+def distance_to_a_round_before(model, tokens, hops):
+    """How far the state is from where it was a round of the ring before: {hops: the median over the
+    questions of tokens (B, 3 ring) of |x - x a round before| / |x|}, of any hops from `ring` on.
+    Where it is 0 the walk is an orbit: what is right then is right for ever."""
+    ring = tokens.size(1) // 3
+    states, distances = [], {}  # of the last round and this one, from no hops on
+    for i, x in enumerate(model.run_loops(tokens, loops=1 + max(hops))):
+        states = [*states[-ring:], x[:, 2 * ring :]]
+        if i in hops:
+            moved = (states[-1] - states[0]).norm(dim=-1) / states[-1].norm(dim=-1)
+            distances[i] = moved.median().item()
+    return distances
+
+
 def by_model(runs):
     """{row: [{hops: accuracy} of each seed]} of a grid's records."""
     models = {}
@@ -103,6 +118,7 @@ def figure(runs, folder):
         axes.plot([], [], "|", color="C0", markersize=10, mew=3, label="median")
         axes.plot([], [], "x", color="C1", label="trained to")
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
         axes.set_yticks(range(len(models)), models)
         axes.invert_yaxis()
         axes.grid(alpha=0.3, axis="x")
