@@ -164,7 +164,7 @@ def show_score(run_dir, sources, most):
             right += (each[answer] == best) / each.count(best)
             guess += 1 / len(choices)
         n = len(questions)
-        low, high = results.wilson(right, n)
+        low, high = results.wilson(round(right), n)
         print(
             f"{source}: accuracy {right / n:.3f} (95 % interval {low:.3f} to {high:.3f}, Wilson) "
             f"on {n} rows, guessing {guess / n:.3f}"

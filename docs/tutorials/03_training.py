@@ -154,7 +154,7 @@ run = md.train(m, t)
 with open(os.path.join(run.dir, "log.jsonl"), encoding="utf-8") as f:
     last = json.loads(f.readlines()[-1])
 for key, value in last.items():
-    if not isinstance(value, dict):  # the accuracy of each kind of problem
+    if not isinstance(value, dict | list):  # accuracy by kind, and by problem
         print(f"{key:18} {value}")
 print("files:", *sorted(os.listdir(run.dir)), sep="\n  ")
 
