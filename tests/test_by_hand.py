@@ -16,6 +16,10 @@ def test_one_layer_answers_one_hop(n_heads, share):
     assert by_hand.expected(n_heads) == pytest.approx(share, abs=0.0005)
 
 
+def test_the_same_weights_write_every_letter_on_the_way():
+    assert by_hand.measured_in_writing() == 1
+
+
 def test_it_is_one_layer_of_the_project_applied_once():
     config = by_hand.one_layer(8).config
     assert (config.n_layers, config.n_loops, config.d_model, config.d_ff) == (1, 1, 128, 0)

@@ -44,12 +44,13 @@ from minidepth_lab.tasks import TASKS
 LETTERS = 16
 PAIRS = 8  # of a ring
 PAIR_TOKENS = 2 * PAIRS  # the places 0 to 15 hold pairs, all later ones questions
-VOCAB = LETTERS + 5  # the numbers 1 to 4 and one that the direct task does not use
+VOCAB = LETTERS + 5  # the blank and the numbers 1 to 4, as the direct questions have them
+MOST_WORDS = LETTERS + 8  # written, a way has up to seven hops
 HEAD_SIZE = 16
 SIZES = dict(letters=LETTERS, ring=PAIRS, questions=56, lengths=(1,))
 
 # the residual stream, number by number: which token, which place, what the heads found
-PLACE = VOCAB  # 17 numbers: one for each place of a pair, one that all questions share
+PLACE = MOST_WORDS  # 17 numbers: one for each place of a pair, one that all questions share
 QUESTION = PLACE + PAIR_TOKENS
 SUM = QUESTION + 1  # 16 numbers: for each letter the sum of what the heads add and subtract
 WIDTH_USED = SUM + LETTERS
@@ -62,13 +63,13 @@ ADDED = 4.0  # what the last head adds in all, where each watching head subtract
 LOUD = 50.0  # so that the sum outweighs the token and the place in the last normalisation
 
 
-def one_layer(n_heads):
+def one_layer(n_heads, vocab_size=VOCAB):
     """The model: one layer of n_heads, from 4 to 9, of width 16 n_heads. ValueError for others."""
     if not 4 <= n_heads <= PAIRS + 1:
         raise ValueError(f"n_heads {n_heads} is not between 4 and {PAIRS + 1}")
     width = HEAD_SIZE * n_heads
     shape = dict(n_layers=1, n_heads=n_heads, d_model=width, d_ff=0, tie_weights=False)
-    config = md.ModelConfig(vocab_size=VOCAB, block_size=128, dropout=0.0, **shape)
+    config = md.ModelConfig(vocab_size=vocab_size, block_size=128, dropout=0.0, **shape)
     model = md.GPT(config).eval()
     watched = n_heads - 1
     query, key, value, out = (torch.zeros(width, width) for _ in range(4))
@@ -94,14 +95,14 @@ def one_layer(n_heads):
     key *= math.sqrt(HEAD_SIZE)  # attention divides scores by that
     with torch.no_grad():
         model.token_embedding.weight.zero_()
-        model.token_embedding.weight[:, :VOCAB] = torch.eye(VOCAB)
+        model.token_embedding.weight[:, :vocab_size] = torch.eye(vocab_size)
         model.position_embedding.weight.zero_()
         for at in range(config.block_size):
             model.position_embedding.weight[at, PLACE + min(at, PAIR_TOKENS)] = 1.0
         attention = model.blocks[0].attn
         attention.qkv.weight.copy_(torch.cat((query, key, value)) * spread)
         attention.out.weight.copy_(out)
-        model.head.weight.copy_(read_out(width))
+        model.head.weight.copy_(read_out(vocab_size, width))
     return model
 
 
@@ -139,14 +140,23 @@ def spread_of_two_ones(width):
     return math.sqrt(variance + 1e-5)
 
 
-def read_out(width):
-    """The output matrix (21, width): a letter's logit is its sum; never the letter asked about,
+def read_out(vocab_size, width):
+    """The output matrix (vocab_size, width): a letter's logit is its sum; never the letter asked about,
     never a number."""
-    weight = torch.zeros(VOCAB, width)
+    weight = torch.zeros(vocab_size, width)
     weight[:LETTERS, SUM:WIDTH_USED] = torch.eye(LETTERS)
     weight[:LETTERS, :LETTERS] = -10 * LOUD * torch.eye(LETTERS)
     weight[LETTERS:, QUESTION] = -20 * LOUD
     return weight
+
+
+def measured_in_writing(n=300):
+    """The share of questions about up to seven hops, on n rings, of which eight heads write every
+    letter of the way: the same weights, for each letter is one hop from the one just written."""
+    sizes = SIZES | dict(questions=8, lengths=(1, 2, 4, 7), answer="written")
+    tokens, targets = TASKS["ring"].draw(n, md.generator("val"), test=True, **sizes)
+    model = one_layer(8, MOST_WORDS)
+    return TASKS["ring"].accuracy(model, tokens, targets, **sizes)["accuracy"]
 
 
 def rings(n):
