@@ -141,8 +141,8 @@ def spread_of_two_ones(width):
 
 
 def read_out(vocab_size, width):
-    """The output matrix (vocab_size, width): a letter's logit is its sum; never the letter asked about,
-    never a number."""
+    """The output matrix (vocab_size, width): a letter's logit is its sum; never the letter asked
+    about, never a number."""
     weight = torch.zeros(vocab_size, width)
     weight[:LETTERS, SUM:WIDTH_USED] = torch.eye(LETTERS)
     weight[:LETTERS, :LETTERS] = -10 * LOUD * torch.eye(LETTERS)

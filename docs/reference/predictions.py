@@ -18,7 +18,7 @@ TITLES = {
     "15_first_run": "A first run that learns",
     "16_depth_or_time": "Depth or time?",
     "17_more_depth": "More depth than needed",
-    "18_one_more_step": "One more application, one more step",
+    "18_one_more_step": "One more loop, one more hop",
     "19_another_layer": "The same layer, or another?",
     "20_same_text": "The same text, twenty times",
 }

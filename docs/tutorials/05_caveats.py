@@ -45,7 +45,7 @@ from minidepth_lab import figures, judge, results
 from minidepth_lab.studies import budget, depth
 from minidepth_site import widgets
 
-# the fifth model: the wide layer at one other setting, which is better for its width
+# the fifth model: the wide layer at another setting, better for its width
 runs = depth.stored()
 run = runs["1 layer"][0]
 print(run["grid"]["command"])
