@@ -77,8 +77,9 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 #   first four, three loops learned two hops in five, eight, five and ten of ten runs; we [had
 #   predicted nine](tutorials/12_rings.md).
 # - **Writing buys depth.** Two layers that [write each
-#   letter](tutorials/12_rings.md#or-written-down) answer seven hops in six of six runs. That is fourteen layer applications in a row, and direct
-#   answers were asked for four hops at most, so it does not show that writing does more than depth.
+#   letter](tutorials/12_rings.md#or-written-down) answer seven hops in six of six runs. That is
+#   fourteen layer applications in a row, and direct answers were asked for four hops at most, so it
+#   does not show that writing does more than depth.
 # - **With the steps written out, few layers are enough.** On small problems two layers answer [as
 #   many as twelve](tutorials/16_depth_or_time.md) that train for the same CPU time, and learn them
 #   sooner. What helps is that they can [read what they wrote](tutorials/14_written_steps.md).
