@@ -79,7 +79,7 @@ plt.show()
 #
 # Two steps are asked from step 360 on, whether one step has been learned by then or not. That suits
 # two and three applications. With four, at least half of the runs are asked before they have
-# learned the first step. In the [third try](12_rings.md#a-third-try-ask-for-the-second-step-sooner)
+# learned the first step. In the [third try](12_rings.md#a-third-try-ask-for-two-hops-sooner)
 # of the other page the question about two steps waits for the first: a gate opens once a step's
 # loss is below 1. We gave ten fresh seeds of the layer applied four times that training, as it was,
 # and [expected](../results/ring-gate/notes.md) nine of ten to learn both lengths (G7).
