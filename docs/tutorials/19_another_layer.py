@@ -277,8 +277,8 @@ print(len(learned_four))
 # %% [markdown]
 # In each of the four, layers of their own end ahead. On rings, too, longer training changes the
 # picture: in 4,000 planned steps five layers of their own learned four hops in four of five runs
-# ([More depth than needed](17_more_depth.md)). The runs above were asked for four hops near their
-# end alone.
+# ([More depth than needed](17_more_depth.md)). The runs above were asked for four hops in their
+# last 200 to 900 training steps alone.
 #
 # ## What this shows, and what it does not
 #
