@@ -238,7 +238,8 @@ own = {2: "2 layers", 3: "3 layers", 4: "4 layers"}
 for model in [*own.values(), "2 layers, 2 times"]:
     for k in (1, 2):
         shares = sorted(run[k] for run in runs[model].values())
-        print(f"{model:17} hops {k}: accuracy", *(f"{share:.2f}" for share in shares))
+        each = (f"{share:.2f}" for share in shares)
+        print(f"{model:17} hops {k}: accuracy", *each)
 
 # %%
 applied = {n: runs[f"applied {n}"] for n in (1, 2, 3, 4, 5)}
