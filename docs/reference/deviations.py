@@ -169,8 +169,8 @@ print(f"""## The article on the report
 3. **A control that the article does not propose**: one layer looped twelve times, depth without
    parameters. At equal steps each of its runs answers more than each run of one layer without
    loops, by {gap:.3f} in the mean, paired 95 % interval {gap - half:+.3f} to {gap + half:+.3f},
-   n = 5. By the exact permutation test p is {p:.4f} alone, but {10 * p:.3f} corrected for the ten comparisons
-   of the five models (Holm), so five seeds do not decide it.
+   n = 5. By the exact permutation test p is {p:.4f} alone, but {10 * p:.3f} corrected for the ten
+   comparisons of the five models (Holm), so five seeds do not decide it.
 
 ### Not yet
 
