@@ -691,7 +691,7 @@ def embedded_problem(draw, family, steps, modulus=10, ring=()):
     Problems of one key are the same: the numbers of a chain, the ring whatever its first letter,
     the line of letters; in whatever order the pairs are given, and whatever is asked of them.
     `draw()` gives a number from 0 to 1, 1 excluded. Of a `ring` that was given before, a list of
-    letters, a look-up asks from any of them, without its pairs.
+    letters, a lookup asks from any of them, without its pairs.
     """
     if family == "chain":
         value, question, work = int(modulus * draw()), [], []

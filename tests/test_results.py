@@ -33,7 +33,7 @@ def test_the_readme_tells_the_study_as_it_was_logged():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     found = depth.stored()
     tuned = [run["accuracy"] for run in found.pop("1 wide layer, tuned")]
-    titles = {"1 layer, 12 times": "1 layer, applied 12 times"}
+    titles = {"1 layer, 12 times": "1 layer, looped 12 times"}
     for name, runs in found.items():
         mean, half = results.interval([run["accuracy"] for run in runs])
         beginning = f"| {titles.get(name, name)} |"
@@ -54,8 +54,8 @@ def test_the_readme_tells_the_budget_as_it_was_logged():
         found[name] = [run["accuracy"] for run in runs]
     readme = words_of("README.md")
     for text, name in {
-        "guesses at look-ups:": "1 layer",
-        "One layer applied twelve times ends at": "1 layer, 12 times",
+        "guesses at lookups:": "1 layer",
+        "One layer looped twelve times ends at": "1 layer, 12 times",
         "a wide layer with the parameters of twelve at": "1 wide layer",
     }.items():
         low, high = (f"{end(found[name]):.2f}" for end in (min, max))
@@ -66,6 +66,37 @@ def test_the_readme_tells_the_budget_as_it_was_logged():
     assert said in readme
     wrong = list(judge.verdicts("budget").values()).count(judge.WRONG)
     assert wrong == 3 and "Three of eight predictions were wrong" in readme
+
+
+def test_the_readme_tells_the_rings_as_they_were_logged():
+    stairs = results.runs("ring-staircase", d_model=64)
+    models = {(1, n): runs for n, runs in results.by(stairs, "n_loops").items()}
+    models["own"] = results.runs("ring-own-layers", n_layers=5, steps=2000)
+    models["wide"] = results.runs("ring-staircase", d_model=120)
+    names = {
+        "one attention layer": (1, 1),
+        "one layer, looped twice": (1, 2),
+        "one layer, looped three times": (1, 3),
+        "one layer, looped four times": (1, 4),
+        "one layer, looped five times": (1, 5),
+        "five layers with weights of their own": "own",
+        "one wide layer with the parameters of four": "wide",
+    }
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").replace("**", "").splitlines()
+    for name, model in names.items():
+        runs = models[model]
+        cells = []
+        for k in "1234":
+            shares = [run["accuracy_by"]["lengths"][k]["accuracy"] for run in runs]
+            cells.append(f"{sum(share >= 0.9 for share in shares)} of {len(runs)}")
+        assert f"| {name} | {' | '.join(cells)} |" in lines
+
+
+def test_the_readme_tells_the_published_logs():
+    one, twelve = (results.published(f"report_log_{n}_layers")[-1] for n in (1, 12))
+    assert twelve["train_loss"] < one["train_loss"]
+    worse = f"{twelve['val_loss'] - one['val_loss']:.2f} nats per token *higher*"
+    assert worse in words_of("README.md")
 
 
 def unpaired(a, b):

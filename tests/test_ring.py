@@ -1,5 +1,6 @@
 """The task `ring` and its study: against a walk along the pairs, letter by letter."""
 
+import dataclasses
 import itertools
 import json
 import math
@@ -458,3 +459,17 @@ def test_the_map_of_what_was_learned_counts_runs_and_draws_where_a_way_is_known(
     edges = [line.get_xdata()[0] for line in axes.lines]
     assert edges == [0.5, 1.5]  # one step from depth 2 on, two from 3 on: before the third column
     plt.close()
+
+
+def test_a_looped_model_is_asked_with_another_number_of_loops():
+    """As many right as the same weights answer whose configuration says that number."""
+    m, _ = registry.configs("ring", n_layers=1, n_loops=3, vocab_size=21)
+    torch.manual_seed(0)
+    model = md.GPT(m).eval()
+    tokens, targets = TASK.draw(6, torch.Generator().manual_seed(0), lengths=(1, 3))
+    shares = ring_runs.with_loops(model, tokens, 2, lengths=(1, 3))
+    model.config = dataclasses.replace(m, n_loops=2)
+    sizes = TASK.sizes | dict(lengths=(1, 3))
+    expected = TASK.accuracy(model, tokens, targets, **sizes)["accuracy_by"]["lengths"]
+    for k, share in shares.items():
+        assert share == pytest.approx(expected[str(k)]["accuracy"])

@@ -141,7 +141,7 @@ def test_the_lines_are_the_weights(runs, tab):
         word, share, _ = last["said"][number]
         text = tab.run(said)
         assert f"{story['tokens'][place]} is asked. After step 150" in text
-        (percent,) = re.findall(rf"says {word}, to which it gives (\d+) %", text)
+        (percent,) = re.findall(rf"answers {word} \((\d+) % sure\)", text)
         assert abs(int(percent) - 100 * share) <= 0.51
         assert ("That is right." in text) == (word == right)
     # the last question, from layer 2 on: the widest line of each head is its largest weight

@@ -202,12 +202,12 @@ class Panel {
       span.classList.toggle("chosen", i === this.ids.length + this.chosen)
     })
     const best = [...weights.keys()].sort((a, b) => weights[b] - weights[a]).slice(0, 3)
-    const named = best.map((i) => `“${spans[i].textContent}” ${weights[i].toFixed(2)}`)
+    const named = best.map((i) => `${Math.round(100 * weights[i])} % on “${spans[i].textContent}”`)
     const layer = `layer ${this.layer + 1} of ${attention.length}`
-    const head = this.head === "mean" ? "the mean of its heads" : `head ${this.head + 1}`
+    const head = this.head === "mean" ? "the mean of the heads" : `head ${this.head + 1}`
     this.layerName.textContent = `${layer} `
     this.told.textContent =
-      `To write “${shown(this.words, token)}”, ${layer}, ${head}, looked at ${named.join(", ")}.`
+      `Writing “${shown(this.words, token)}”, ${head} of ${layer} put ${named.join(", ")}.`
   }
 }
 

@@ -173,10 +173,10 @@ function start(root) {
     const [answer, share, rightShare] = now.said[number]
     const right = data.targets[number][1]
     const model = `the model of ${names(state.model + 1, "layer")}`
-    let text = `${data.tokens[state.query]} is asked. After step ${now.step}, ${model} says `
-    text += `${answer}, to which it gives ${percent(share)}. `
+    let text = `${data.tokens[state.query]} is asked. After step ${now.step}, ${model} answers `
+    text += `${answer} (${percent(share)} sure). `
     if (answer === right) text += "That is right."
-    else text += `The right answer is ${right}, to which it gives ${percent(rightShare)}.`
+    else text += `The right answer is ${right} (${percent(rightShare)}).`
     let query = state.query
     for (let layer = now.maps.length - 1; layer >= 0; layer--) {
       let best = { share: -1 }

@@ -9,7 +9,7 @@ from minidepth_lab.studies.ring import LEARNED
 
 
 def accuracies(runs):
-    """{seed: {steps on: accuracy at the end}} of results.runs() on rings."""
+    """{seed: {hops: accuracy at the end}} of results.runs() on rings."""
     found = {}
     for run in runs:
         lengths = run["accuracy_by"]["lengths"]
@@ -18,7 +18,7 @@ def accuracies(runs):
 
 
 def staircase():
-    """{times that the same layer is applied: accuracies()} of the runs behind the site's first
+    """{loops of the same layer: accuracies()} of the runs behind the site's first
     figure."""
     runs = results.runs("ring-staircase", d_model=64)
     return {n: accuracies(group) for n, group in results.by(runs, "n_loops").items()}
@@ -31,12 +31,12 @@ def in_writing():
 
 
 def course(run, k):
-    """{training step: accuracy k steps on} at each evaluation of a results.result()."""
+    """{training step: accuracy at k hops} at each evaluation of a results.result()."""
     return {row["step"]: row["accuracy_by"]["lengths"][str(k)]["accuracy"] for row in run["log"]}
 
 
 def onset(run, k):
-    """The training step of the first evaluation at which a run answers k steps on; None without."""
+    """The training step of the first evaluation at which a run answers k hops; None without."""
     for step, accuracy in course(run, k).items():
         if accuracy >= LEARNED:
             return step
@@ -44,7 +44,7 @@ def onset(run, k):
 
 
 def draw_courses(axes, runs, k, color):
-    """A thin line for each run: accuracy k steps on over training steps."""
+    """A thin line for each run: accuracy at k hops over training steps."""
     for run in runs:
         shares = course(run, k)
         axes.plot(list(shares), list(shares.values()), color=color, alpha=0.7)
@@ -52,12 +52,12 @@ def draw_courses(axes, runs, k, color):
 
 
 def draw_rings(found):
-    """Draw the runs of one layer applied once, twice and three times and of the wide one, {model:
-    accuracies()}, with pyplot, for a page → {(model, steps on): runs that learned it}."""
+    """Draw the runs of one layer looped once, twice and three times and of the wide one, {model:
+    accuracies()}, with pyplot, for a page → {(model, hops): runs that learned it}."""
     import matplotlib.pyplot as plt
 
-    models = {"applied\nonce": "applied 1", "applied\ntwice": "applied 2"}
-    models |= {"applied\n3 times": "applied 3", "wide,\nonce": "wide, applied 1"}
+    models = {"1 loop": "applied 1", "2 loops": "applied 2"}
+    models |= {"3 loops": "applied 3", "wide,\n1 loop": "wide, applied 1"}
     counts = {}
     _, axes = plt.subplots(figsize=(4.6, 3.9))
     for x, (name, model) in enumerate(models.items()):
@@ -71,22 +71,22 @@ def draw_rings(found):
             axes.annotate(share, (place, top), ha="center", color=color)
     axes.axhline(1 / 7, color="C5", linestyle=":")
     axes.annotate("guessing", (-0.5, 1 / 7 - 0.09))
-    axes.annotate("one step on", (0.45, 0.97), color="C0", ha="right")
-    axes.annotate("two steps on", (2.28, 0.86), color="C1", ha="center")
+    axes.annotate("one hop", (0.45, 0.97), color="C0", ha="right")
+    axes.annotate("two hops", (2.28, 0.86), color="C1", ha="center")
     axes.set_xticks(range(len(models)), models)
-    axes.set(ylabel="accuracy on unseen rings", ylim=(-0.03, 1.17), xlim=(-0.6, 3.6))
-    one = counts["applied\ntwice", 1], len(found["applied 2"])
-    two = counts["applied\n3 times", 2], len(found["applied 3"])
-    title = "applied twice: one step in {} of {} runs;\nthree times: two steps in {} of {}"
+    axes.set(ylabel="accuracy on fresh rings", ylim=(-0.03, 1.17), xlim=(-0.6, 3.6))
+    one = counts["2 loops", 1], len(found["applied 2"])
+    two = counts["3 loops", 2], len(found["applied 3"])
+    title = "two loops: one hop in {} of {} runs;\nthree loops: two hops in {} of {}"
     axes.set_title(title.format(*one, *two))
     plt.show()
     return counts
 
 
 def draw_learned(title, by_depth, answer="direct"):
-    """Draw a map of {depth: {seed: {steps on: accuracy}}}, with pyplot: how many runs learned so
-    many steps at that depth, and as a line where a way to do it is known from → {(steps on, depth):
-    (runs that learned it, runs)}"""
+    """Draw a map of {depth: {seed: {hops: accuracy}}}, with pyplot: how many runs learned so
+    many hops at that depth, and as a line where a way to do it is known from, at the runs' width
+    → {(hops, depth): (runs that learned it, runs)}"""
     import matplotlib.pyplot as plt
 
     _, axes = plt.subplots(figsize=(0.5 + 0.62 * len(by_depth), 2.9))
@@ -105,15 +105,15 @@ def draw_learned(title, by_depth, answer="direct"):
         edge = sum(depth < ring.layers_that_suffice(k, answer) for depth in by_depth) - 0.5
         axes.plot([edge, edge], [y - 0.5, y + 0.5], color="C1", linewidth=3)
     axes.set_xticks(range(len(by_depth)), list(by_depth))
-    names = ["1 step" if k == 1 else f"{k} steps" for k in lengths]
+    names = ["1 hop" if k == 1 else f"{k} hops" for k in lengths]
     axes.set_yticks(range(len(lengths)), names)
     axes.set(xlabel="depth", title=title, xlim=(-0.5, len(by_depth) - 0.5))
     return learned
 
 
 def questions(tokens, letters=16, ring=8, furthest=4):
-    """Of the direct questions in tokens (B, T) → how many steps each asks for, (B, questions), and
-    the letters 0, 1, … `furthest` steps on, a list of (B, questions)."""
+    """Of the direct questions in tokens (B, T) → how many hops each asks for, (B, questions), and
+    the letters 0, 1, … `furthest` hops on, a list of (B, questions)."""
     end = 2 * ring  # of the pairs; a question is a number and a letter
     follows = torch.zeros(len(tokens), letters, dtype=torch.int64)
     follows.scatter_(1, tokens[:, :end:2], tokens[:, 1:end:2])  # of each letter the next
@@ -125,8 +125,8 @@ def questions(tokens, letters=16, ring=8, furthest=4):
 
 def walk(model, tokens, ring=8):
     """What the letter of a question holds on its way through the model, read by the logit lens:
-    {(depth, k): shares}, the shares of the questions about k steps at which it is the letter 0, 1,
-    … 4 steps on, after so many layers or applications."""
+    {(depth, k): shares}, the shares of the questions about k hops at which it is the letter 0, 1,
+    … 4 hops on, after so many layers or loops."""
     k, path = questions(tokens, ring=ring)
     asked = {length: k == length for length in k.unique().tolist()}
     found = {}
@@ -136,3 +136,12 @@ def walk(model, tokens, ring=8):
             shares = [(said == at)[where].float().mean().item() for at in path]
             found[depth, length] = shares
     return found
+
+
+@torch.no_grad()
+def with_loops(model, tokens, loops, lengths=(1, 2, 3, 4)):
+    """{hops: share of the questions in tokens (B, T) answered right} by a model of one looped
+    layer, if the layer is looped so many times, however often it was in training."""
+    k, path = questions(tokens)
+    answers = model(tokens, loops=loops).argmax(-1)[:, 17::2]
+    return {n: (answers == path[n])[k == n].float().mean().item() for n in lengths}

@@ -18,7 +18,7 @@ TITLES = {
     "15_first_run": "A first run that learns",
     "16_depth_or_time": "Depth or time?",
     "17_more_depth": "More depth than needed",
-    "18_one_more_step": "One more application, one more step",
+    "18_one_more_step": "One more loop, one more hop",
     "19_another_layer": "The same layer, or another?",
     "20_same_text": "The same text, twenty times",
 }
@@ -99,16 +99,16 @@ print(f"""
 1. **Two layers do what twelve do in the same CPU time**, on the problems of the main job. All six
    runs end at {least:.3f}, where we had expected 0.95 in three at most (B5;
    {link("16_depth_or_time")}).
-2. **More applications than needed learned less.** In the first training one layer applied five
-   times learned one step and two in {measured("ring", "H2", 1)} runs, and applied four times in
+2. **More loops than needed learned less.** In the first training one layer looped five
+   times learned one hop and two in {measured("ring", "H2", 1)} runs, and looped four times in
    {measured("ring", "H2", 0)}, where we had expected 8 each. With another timetable four
-   applications did in {measured("ring-gate", "G7")}, as expected (H2, G7; {link("17_more_depth")}).
-3. **What a depth makes possible, training did not always find.** One layer applied three times
-   learned one step and two in {measured("ring", "H1", 2)} runs. With a shorter memory of the
+   loops did in {measured("ring-gate", "G7")}, as expected (H2, G7; {link("17_more_depth")}).
+3. **What a depth makes possible, training did not always find.** One layer looped three times
+   learned one hop and two in {measured("ring", "H1", 2)} runs. With a shorter memory of the
    gradient it was {measured("ring-short-memory", "S1")}, and with more steps as well
    {measured("ring-ten-seeds", "T1")}, where we had expected 9 each time; the fourth training that
    we tried did it in {measured("ring-gate", "G1")} (H1, S1, T1, G1; {link("12_rings")}).
-4. **Two layers applied twice stayed at one step.** {measured("ring", "H5")} runs learned one step
+4. **Two layers looped twice stayed at one hop.** {measured("ring", "H5")} runs learned one hop
    and two, where we had expected 5; of four layers with weights of their own
    {measured("ring", "H4", 2)} learned two (H5; {link("12_rings")}). In the later training it was
    {measured("ring-to-ten", "Z2", 2)}, where we had expected 3 (Z2; {link("19_another_layer")}).
@@ -118,9 +118,9 @@ print(f"""
 6. **A single run misled us.** Three layers that answer at once had learned every length with one
    seed; of five fresh seeds {measured("lookups", "L5")} did, where we had expected three (L5;
    {link("07_thinking")}).
-7. **One layer applied twelve times ended above the same layer applied once** on new text, at
+7. **One layer looped twelve times ended above the same layer without loops** on new text, at
    {loop_ends:.2f} nats per token against {one_ends:.2f}, where we had expected it below. At
-   the same fit of the training text it is with twelve layers, within 0.01 (M9;
+   the same fit of the training text it is within 0.01 of twelve layers, but gets there later (M9;
    {link("20_same_text")}).
 8. **One layer does more than we thought.** It answers {min(one_hop):.2f} to {max(one_hop):.2f} of
    the targets of one hop, where we had expected 0.60 or less (K1; {link("06_depth_thresholds")}).

@@ -57,6 +57,6 @@ for family in md.FAMILIES:
 guess = sum(row["guess"] for row in test) / len(test)
 print(f"""
 Guessing among the answers that a question allows gets {guess:.3f} of the test right. The answer to
-a chain may be any of ten numbers, to a look-up any other letter of the ring, to an ordering any
+a chain may be any of ten numbers, to a lookup any other letter of the ring, to an ordering any
 letter of the line.
 """)

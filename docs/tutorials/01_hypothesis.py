@@ -1,8 +1,9 @@
 # %% [markdown]
 # # One look against many
 #
-# **You will learn** why one attention layer cannot easily look up an answer that two layers find,
-# how to see it in less than a minute of training, and which runs separate depth from size.<br>
+# **You will learn** why training did not find in one attention layer a lookup that two layers
+# learn, how to see it in less than a minute of training, and which runs separate depth from
+# size.<br>
 # **Time** 25 to 50 s on two CPU cores, nearly all of it training.<br>
 # **Needs** PyTorch and Matplotlib; no GPU, no network.
 #
@@ -10,24 +11,24 @@
 # not, not even one that has been widened until it has as many parameters.
 #
 # The hypothesis: an attention layer lets every token look once at the others. Reasoning may need a
-# second *look*, aimed at a place that depends on what the first one found. If so, one layer will
-# find such problems hard, and several layers will not. A [published experiment](04_logs.md) tried
-# this on 840 chain-of-thought conversations, but nobody knows how many looks such a text needs. So
-# we begin with a task where we do know.
+# second *look*, aimed at a place that depends on what the first one found. If so, training will
+# find such problems hard with one layer, and easier with several. A [published
+# experiment](04_logs.md) tried this on 840 chain-of-thought conversations, but nobody knows how
+# many looks such a text needs. So we begin with a task where we do know.
 
 # %% [markdown]
 # ## A task that needs two looks
 #
 # The task is in-context question answering, after Chen & Zou 2024 ([arXiv
 # 2404.01601](https://arxiv.org/abs/2404.01601); the sizes are ours). Each sequence shows eight
-# pairs of a question and an answer, of 16 and 16 that there are, drawn anew for it. Then it asks
+# pairs of a question and an answer, drawn at random from 16 questions and 16 answers. Then it asks
 # the eight questions in another order, and the model has to answer each one. Here is one sequence:
 
 # %%
 import matplotlib.pyplot as plt
 
 import minidepth as md
-from minidepth_lab import figures, registry, results, tasks
+from minidepth_lab import by_hand, figures, registry, results, tasks
 from minidepth_lab.studies import depth
 
 tokens, targets = tasks.TASKS["icqa"].draw(1, md.generator("example"))
@@ -48,8 +49,7 @@ print("answers: ", "     ".join(right))
 #   the answer beside it.
 # - You can fetch *answers*. But an answer does not say which question it belongs to: with a single
 #   look, it has had no chance to see the question that stands before it. So you pick one of the
-#   eight, and are right 1 time in 8. A second head in the same layer is no help: it looks at the
-#   same moment, and cannot use what the first one finds.
+#   eight, and are right 1 time in 8.
 #
 # With two layers, each answer first looks one place back and copies the question that stands there.
 # Then, in the second layer, the query looks for an answer that *carries* the query's own question,
@@ -57,9 +57,20 @@ print("answers: ", "     ".join(right))
 # *induction head*. [Watch it happen](08_looking_inside.md#where-does-it-look): move a slider
 # through the training, and see the copy and the match appear.
 #
-# This is an argument about the easiest way, not a proof that one layer cannot do it. For a related
-# task there is such a proof, of what a single layer would need: [arXiv
-# 2408.14332](https://arxiv.org/abs/2408.14332).
+# This is an argument about the easiest way, not a proof. One layer *can* do such a lookup if it has
+# many heads. Each head watches one pair and fetches the wrong answer, unless the question matches;
+# what is fetched is subtracted, and the right one is left. Here are weights written by hand for a
+# close relative of our task, a ring of eight pairs ([how they
+# work](18_one_more_step.md#is-one-layer-without-loops-unable-to-answer)):
+
+# %%
+for n_heads in (4, 7, 8):
+    share = by_hand.measured(n_heads)
+    print(f"one layer, {n_heads} heads, width {16 * n_heads:3}: {share:.3f} right")
+
+# %% [markdown]
+# So the question is what training finds. For a related task it is proved how large one layer would
+# have to be: [arXiv 2408.14332](https://arxiv.org/abs/2408.14332).
 
 # %% [markdown]
 # ## Train both, with three seeds each
@@ -140,16 +151,18 @@ print(f"95 % interval {low:.3f} to {high:.3f}")
 # It says: *on this task, at this size, in 200 steps*, two attention layers learn what one does not.
 # The number of parameters does not explain it, since the wide layer has as many.
 #
-# It does not say that one layer could never do it, at any width or after any number of steps; nor
-# that two layers suffice for other tasks; nor that a deeper language model reasons better. This
-# task was made so that depth matters. Whether depth matters in the same way for chain-of-thought
-# text is another question, and a training loss cannot answer it: see [the logs](04_logs.md).
+# It does not say that one layer could never do it: with eight heads, hand-made weights do, and the
+# wide layer here has two. Nor does it say that two layers suffice for other tasks; nor that a
+# deeper language model reasons better. This task was made so that depth matters. Whether depth
+# matters in the same way for chain-of-thought text is another question, and a training loss cannot
+# answer it: see [the logs](04_logs.md).
 #
 # The next lines check what this page says. If the code changes so that it is no longer true, the
 # site does not build.
 
 # %%
 assert all(value < 0.2 for value in final["1 layer"] + final["1 wide layer"])
+assert one.n_heads == wide.n_heads == 2 and by_hand.measured(8) == 1
 assert all(value > 0.95 for value in final["2 layers"])
 assert abs(md.parameters(wide)["total"] / md.parameters(two)["total"] - 1) < 0.02
 assert gap - half > 0.5
@@ -164,8 +177,9 @@ assert gap - half > 0.5
 # What would more steps have to change? Put yourself once more in the place of a query.
 
 # %% [markdown] tags=["answer"]
-# We expect that it stays near 1 in 8: more steps do not let a single look fetch more. Your run
-# takes half a minute. The five stored runs of one layer had 500 steps each:
+# We expect that it stays near 1 in 8: if training has not found a way in 200 steps, more of the
+# same may not help. Your run takes half a minute. The five stored runs of one layer had 500 steps
+# each:
 
 # %% tags=["answer"]
 stored = results.runs("tasks", data="icqa", n_layers=1, n_loops=1)
@@ -183,7 +197,7 @@ assert max(single) < 0.13
 
 # %% [markdown] tags=["answer"]
 # After 200 steps it behaves like one layer in four of five seeds; after 400 steps, like two layers
-# in all five. So the second look is what counts, and not the parameters of a second layer. But when
+# in all five. So a second look suffices here, without the parameters of a second layer. But when
 # both looks share their weights, training here took longer to find a use for the second. The ten
 # runs are stored:
 
@@ -204,7 +218,8 @@ for steps in (200, 400):
 # The plateau is the best a model can do if all it knows is to name one of the answers shown.
 
 # %% [markdown] tags=["answer"]
-# At 1 in 2. One of two answers shown is the right one, and with one look nothing tells which:
+# At 1 in 2. One of two answers shown is the right one, and a single fetched answer does not tell
+# which:
 
 # %% tags=["answer"]
 print("guessing and shortcut with two pairs:", tasks.TASKS["icqa"].chance(pairs=2))

@@ -11,7 +11,7 @@
 # logs](04_logs.md)).
 #
 # ![Tokens become vectors, to which positions are added. A block of normalisation and attention,
-# then of normalisation and a feed-forward part, each added to the residual stream, is applied L
+# then of normalisation and a feed-forward part, each added to the residual stream, is looped L
 # times. A last normalisation and a head whose weights are the embedding's give the
 # logits.](../assets/architecture.svg)
 #
@@ -76,8 +76,8 @@ print(inspect.getsource(md.Block))
 
 # %% [markdown]
 # Depth is the number of blocks that are applied one after another. Within one pass through the
-# model, only depth lets what a token asks next depend on what it has just found. (A model that
-# writes tokens can do the same over several passes: [Thinking against depth](07_thinking.md).)
+# model, only another layer lets a token use what it found to choose what to look for next. (A model
+# that writes tokens can do the same over several passes: [Thinking against depth](07_thinking.md).)
 #
 # To check the causal mask in a whole model, we change the token at one position of a two-layer
 # model's input and see which outputs change: only those from that position on.

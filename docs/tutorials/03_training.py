@@ -180,7 +180,7 @@ plt.show()
 # What to see: both losses fall together. After two passes over 2,000 problems the validation loss
 # is less than 0.1 above `train_loss_eval`: if that is learning by heart, it is little (one run, n =
 # 1, seed 0). Now look at `accuracy` and `guess` above. The loss fell to less than an eighth, and
-# yet, on 60 problems, the model cannot be told from one that guesses: it has learned the *form* of
+# yet, on 60 problems, the model does no better than guessing: it has learned the *form* of
 # an answer. From the loss alone you could not know which of the two, form or reasoning, a model has
 # learned. Each file of the folder is explained in [run folders](../reference/run_folder.md).
 

@@ -90,8 +90,8 @@ print(f"final train gap {final_gap:.2f} nats,", end=" ")
 print(f"{ratio:.1f} times the scatter of such a difference")
 
 # %% [markdown]
-# So the headline, a final train loss of 3.77 against 2.93, compares two single noisy values. Each
-# of them scatters by a quarter to over a third of the difference between them. If we average the
+# So the headline, a final train loss of 3.77 against 2.93, compares two single noisy values. The
+# noise in each is a quarter to over a third of the gap. If we average the
 # last five evaluations instead, the gap is smaller:
 
 # %%
@@ -120,8 +120,9 @@ for what, pick in (("best", min), ("last", lambda values: values[-1])):
     print(f"12 minus 1: {b - a:+.4f}")
 
 # %% [markdown]
-# At the end the deeper model is 0.13 nats *worse* on text that it has not seen. And whoever picks
-# the best of 21 evaluations uses the validation set twice: to choose the value, and to report it.
+# At the end the deeper model is 0.13 nats *worse* on text that it has not seen. And if
+# you report the best of 21 evaluations, you use the validation set twice: to choose the value, and
+# to report it.
 # To call two such best values a tie, one would have to know how much a best value varies from seed
 # to seed. There was one seed.
 #

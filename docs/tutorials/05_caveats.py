@@ -12,12 +12,12 @@
 # - **parameters**: there are 12 times as many in the blocks;
 # - **memorisation**: with those parameters they can learn more of the training text by heart.
 #
-# A lower training loss fits all three. The article on those runs says itself that they do not
-# separate depth from parameters. It proposes two controls: a single layer widened until it has as
-# many parameters, and a sweep over 1, 2, 4, 8 and 12 layers. Our study does both, and adds a third,
-# with the depth but not the parameters: one layer applied again, as in the Universal Transformer
+# A lower training loss fits all three. The article itself admits that these runs do not separate
+# depth from parameters. It proposes two controls: a single layer widened until it has as many
+# parameters, and a sweep over 1, 2, 4, 8 and 12 layers. Our study does both, and adds a third, with
+# the depth but not the parameters: one layer looped again, as in the Universal Transformer
 # (Dehghani et al. 2018, [arXiv 1807.03819](https://arxiv.org/abs/1807.03819)). Every model is
-# scored on problems held out from training, of three families: chains of sums modulo ten, look-ups
+# scored on problems held out from training, of three families: chains of sums modulo ten, lookups
 # in a ring of six letters, and orderings of letters. Each takes one to three steps, which the model
 # writes down before it answers.
 #
@@ -25,11 +25,11 @@
 # |---|---|---|
 # | 1 layer | few | 1 |
 # | 12 layers | many | 12 |
-# | 1 layer, applied 12 times | few | 12 |
+# | 1 layer, looped 12 times | few | 12 |
 # | 1 wide layer | many | 1 |
 #
-# **In short:** at equal steps, every run of one layer applied 12 times answers more than every run
-# of one applied once, so depth seems to help without more parameters. Twelve layers answer most,
+# **In short:** at equal steps, every run of one layer looped 12 times answers more than every run
+# of one without loops, so depth seems to help without more parameters. Twelve layers answer most,
 # and the wide layer stays far behind them. But five seeds cannot decide ten comparisons, so these
 # are hints, and at [equal CPU time](16_depth_or_time.md) things look different.
 
@@ -45,7 +45,7 @@ from minidepth_lab import figures, judge, results
 from minidepth_lab.studies import budget, depth
 from minidepth_site import widgets
 
-# the fifth model: the wide layer at one other setting, which is better for its width
+# the fifth model: the wide layer at another setting, better for its width
 runs = depth.stored()
 run = runs["1 layer"][0]
 print(run["grid"]["command"])
@@ -72,7 +72,7 @@ axes.set_title("twelve layers answer most; no wide layer\nreaches even their low
 plt.show()
 
 # %% [markdown]
-# What to see: twelve layers answer most, one layer applied twelve times comes next, and no wide
+# What to see: twelve layers answer most, one layer looped twelve times comes next, and no wide
 # layer reaches the lowest run of twelve layers. Each dot is one run, with five seeds per model, all
 # trained for the same 800 steps on the same problems. Beside the dots are their mean and its 95 %
 # interval (Student's t, which does not know that an accuracy cannot exceed 1).
@@ -127,8 +127,8 @@ for metric in ("accuracy", "val_loss"):
 # models do not overlap at all. So five seeds can decide one comparison that was named before the
 # runs, but not ten. Six seeds could.
 #
-# The main one for us is *looped - 1 layer* in accuracy. But no file named it before the runs, so
-# its p of 0.0079 is not that of a planned test. Its loss is lower as well, but there the runs
+# The main one for us is *looped - 1 layer* in accuracy. We had not preregistered it, so treat its
+# p of 0.0079 as exploratory. Its loss is lower as well, but there the runs
 # overlap, the interval contains 0, and p is 0.095.
 #
 # The interval and p can disagree. Every looped run answers more than every tuned wide one (0.327 to
@@ -136,7 +136,7 @@ for metric in ("accuracy", "val_loss"):
 # Welch's method assumes that runs scatter like a bell curve. In loss the two overlap (p = 0.37).
 #
 # The five looped runs also differ in what they learned. Three learned orderings only, and these in
-# part (0.70 to 0.77); one learned look-ups in full, and one in part:
+# part (0.70 to 0.77); one learned lookups in full, and one in part:
 
 
 # %%
@@ -191,7 +191,7 @@ plt.show()
 # What to see: deeper models answer more, and two layers already answer more than one. In the first
 # panel each dot is one run, with five seeds per depth; in the second are the means over the seeds
 # for each family. Within these 800 steps chains are answered (above 0.9) in three of five runs with
-# eight layers, in three with twelve, and in none with fewer. Look-ups are answered in one run with
+# eight layers, in three with twelve, and in none with fewer. Lookups are answered in one run with
 # four layers, in one with eight and in two with twelve.
 #
 # A run learns a family rather suddenly, at a time that [depends on luck](13_seeds.md), and after

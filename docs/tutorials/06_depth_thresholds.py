@@ -204,16 +204,16 @@ show_predictions("K6", "K7", "K8")
 show_predictions("K1", "K2", "K3", "K4", "K5")
 
 # %% [markdown]
-# Ten of the thirteen rows came out as expected. **One layer applied three times learns two hops in
-# five of five runs**, as three layers with weights of their own do in three of three. Applied twice
-# it learns them in none, and neither do two layers. **Two layers applied twice learn four hops in
-# four of five runs; two wide layers, applied once, in none.** Five layers do in five.
+# Ten of the thirteen rows came out as expected. **One layer looped three times learns two hops in
+# five of five runs**, as three layers with weights of their own do in three of three. Looped twice
+# it learns them in none, and neither do two layers. **Two layers looped twice learn four hops in
+# four of five runs; two wide layers, looped once, in none.** Five layers do in five.
 #
-# Three rows were wrong. Five layers end at 0.26 on eight hops, no better
-# than the last two tokens allow. One layer applied four times was expected to learn four hops in at
-# least two runs and did in none: the five end at 0.76 to 0.84. And one layer does more than we
-# thought: on one hop we expected 0.60 or less, and its runs end at 0.73 to 0.81. Here is one layer,
-# trained now for 600 steps, and how often it is right, by how far back the same symbol stood last:
+# Three rows were wrong. Five layers end at 0.26 on eight hops, no better than the last two tokens
+# allow. One layer looped four times was expected to learn four hops in at least two runs and did in
+# none: the five end at 0.76 to 0.84. And one layer does more than we thought: on one hop we
+# expected 0.60 or less, and its runs end at 0.73 to 0.81. Here is one layer, trained now for 600
+# steps, and how often it is right, by how far back the same symbol stood last:
 
 # %%
 short = dict(n_layers=1, steps=600, eval_every=600, sizes=("hops=1",))

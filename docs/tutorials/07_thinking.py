@@ -7,16 +7,15 @@
 # **Time** 5 to 10 s: the runs are stored.<br>
 # **Needs** [Depth, parameters, memorisation](05_caveats.md).
 #
-# **Two layers that write their steps down learned problems of one, two and three steps in five of
-# five runs.** Of twenty-five runs of two to four layers that answer at once, none learned two
-# steps.
+# **Two layers that write their steps down learned problems of one, two and three hops in five of
+# five runs.** Of twenty-five runs of two to four layers that answer at once, none learned two hops.
 #
 # Layers work one after another: each can use what the layer below it computed. Written tokens come
 # one after another, too: the next token can use what has been written, and passes through every
-# layer again. So a model that writes its work down can take more steps than it has layers. Feng et
-# al. 2023 ([arXiv 2305.15408](https://arxiv.org/abs/2305.15408)) and Merrill & Sabharwal 2024
-# ([arXiv 2310.07923](https://arxiv.org/abs/2310.07923)) say what this can buy in principle. This
-# page measures it on a small problem, answered in two ways:
+# layer again. So a model that writes its work down can go further than its layers reach in one
+# pass. Feng et al. 2023 ([arXiv 2305.15408](https://arxiv.org/abs/2305.15408)) and Merrill &
+# Sabharwal 2024 ([arXiv 2310.07923](https://arxiv.org/abs/2310.07923)) say what this can buy in
+# principle. This page measures it on a small problem, answered in two ways:
 
 # %%
 import textwrap
@@ -37,14 +36,14 @@ for direct in (False, True):
 
 # %% [markdown]
 # Six letters form a ring. Its pairs are shown in mixed order, and the model has to go one, two or
-# three steps along it. Each step is one look, and where to look depends on the look before.
-# Guessing finds one in five.
+# three hops along it. Each step is one look, and where to look depends on the look before. Guessing
+# finds one in five.
 #
 # Models of attention alone are trained on such problems for 6,000 steps, in three ways. *Written*:
 # the steps stand before the answer, and the lengths come in turn. *Direct, in turn*: only the
-# answer; problems of one step come first, and the next length joins when the last one is learned (a
+# answer; problems of one hop come first, and the next length joins when the last one is learned (a
 # [curriculum](../reference/glossary.md#curriculum)). *Direct, all at once*: only the answer, and
-# all lengths from the first step on. No ring of the test is in the training, whatever its first
+# all lengths from the first hop on. No ring of the test is in the training, whatever its first
 # letter, its order and the question. What we expected [had been written
 # down](../results/lookups/notes.md), with the commands.
 
@@ -70,7 +69,7 @@ for run in results.runs("lookups"):
     found.setdefault(key, []).append(shares)
     logs.setdefault(key, []).append(run["log"])
 for way in ("written", IN_TURN, AT_ONCE):
-    print(f"\n{way}: layers, and the accuracy with 1, 2, 3 steps asked, each run")
+    print(f"\n{way}: layers, and the accuracy with 1, 2, 3 hops asked, each run")
     for L in (1, 2, 3, 4):
         runs = found.get((way, L), [])
         texts = [" ".join(f"{share:.2f}" for share in run) for run in runs]
@@ -80,7 +79,7 @@ for way in ("written", IN_TURN, AT_ONCE):
 # %%
 titles = {
     "written": "steps written: two layers\nanswer every length",
-    IN_TURN: "answered at once, lengths\nin turn: one step at most",
+    IN_TURN: "answered at once, lengths\nin turn: one hop at most",
     AT_ONCE: "answered at once, all lengths\nfrom the start: hardly any",
 }
 for way, title in titles.items():
@@ -98,23 +97,26 @@ for way, title in titles.items():
     axes.set(title=title, xlabel="layers", xticks=(1, 2, 3, 4), xlim=(0.7, 4.3))
     axes.set(ylabel="accuracy on held-out rings", ylim=(-0.03, 1.05))
     if way == "written":
-        axes.legend(title="steps asked", loc="center right")
+        axes.legend(title="hops asked", loc="center right")
 plt.show()
 
 # %% [markdown]
 # What to see: with the steps written down, two layers answer problems of every length, in every
-# run. Answered at once, in turn, two and three layers learn one step in most runs, and no run
-# learns two; the best is at 0.73. Asked for all lengths from the start, one run of 20, of two
-# layers, learns one step; the others end at 0.38 or less, nearly all of them near guessing. Each
-# dot is one run, with five seeds per model; lines join the best runs; the dotted line is guessing.
+# run. Answered at once, in turn, two and three layers learn one hop in most runs, and no run learns
+# two; the best is at 0.73. Asked for all lengths from the start, one run of 20, of two layers,
+# learns one hop; the others end at 0.38 or less, nearly all of them near guessing. Each dot is one
+# run, with five seeds per model; lines join the best runs; the dotted line is guessing.
 #
 # ## What this says
 #
-# **Written steps did what layers did not.** Each written step is one look, and for the next one the
-# model starts again from its first layer. So there is less to find: one look, learned once, serves
-# for all. At step 500 two layers that write were already asked for all lengths. One layer learned
-# no length in either way. That fits the known way to find the letter after another, [a copy and a
-# match](06_depth_thresholds.md): in models of attention alone, as these are, it takes two layers.
+# **Written steps did what layers did not, in this training.** Each written step is one look, and
+# for the next one the model starts again from its first layer. So there is less to find: one look,
+# learned once, serves for all. At step 500 two layers that write were already asked for all
+# lengths. One layer learned no length in either way. The known way to find the letter after
+# another, [a copy and a match](06_depth_thresholds.md), takes two layers of attention. It is not
+# the only one: with eight heads [one layer
+# can](18_one_more_step.md#is-one-layer-without-loops-unable-to-answer), by weights that no training
+# of ours found.
 #
 # **Training need not find what a depth allows.** Three layers can answer all three lengths: a run
 # that we made before these, with seed 1, learned them in turn, and another, asked for all at once,
@@ -135,7 +137,7 @@ for run in development:
 
 # %% [markdown]
 # **In turn, the longer problems were hardly asked.** A length joins only when the shorter ones are
-# learned, so three steps were asked in one of the ten direct runs in turn. That is why there are
+# learned, so three hops were asked in one of the ten direct runs in turn. That is why there are
 # runs that were asked everything from the start: they had the questions, and learned even less.
 #
 # Here are the three comparisons that were named before, by runs that learned all three lengths:
@@ -164,17 +166,16 @@ print("predictions:", judge.tally("lookups"))
 # three lengths in three of five all at once. Each rested on one run, that of seed 1.
 
 # %% [markdown] tags=["corrected"]
-# Until 24 November 2026 it showed nine other direct runs of two to
-# four layers and said that none learned three steps. Six of them had never been asked for three
-# steps, and 590 of the 600 test rings had been in the training, with their pairs in another order
-# or with another question ([the runs](../reference/results.md#lookups-before)). Two
-# of these runs, of three layers, answered 0.94 of the two-step problems of that softer test. We had
-# taken that for a sign that a third layer helps; on rings that training never shows no run with
-# fresh seeds reached 0.9.
+# Until 24 November 2026 it showed nine other direct runs of two to four layers and said that none
+# learned three hops. Six of them had never been asked for three hops, and 590 of the 600 test rings
+# had been in the training, with their pairs in another order or with another question ([the
+# runs](../reference/results.md#lookups-before)). Two of these runs, of three layers, answered 0.94
+# of the two-hop problems of that softer test. We had taken that for a sign that a third layer
+# helps; on rings that training never shows no run with fresh seeds reached 0.9.
 
 # %% [markdown]
 # [Depth by itself](12_rings.md) has a training that does teach rings to models that answer at once,
-# with many questions to each ring. There one layer applied three times learned two steps in ten of
+# with many questions to each ring. There one layer looped three times learned two hops in ten of
 # ten runs. What helps in the written steps is that they can be read again: for two layers on rings,
 # more tokens that say nothing do not help, nor do steps that are targets but are not written
 # ([Written steps, taken apart](14_written_steps.md)).
@@ -234,7 +235,7 @@ for L, values in chains.items():
 #
 # "Did not" above is about these settings: a model that guesses here may learn with others, as seed
 # 1 of three layers shows even with the same ones. An early version of this page reported that no
-# model learned look-ups or chains directly: nine runs with 1, 2 and 4 layers, all at guessing ([the
+# model learned lookups or chains directly: nine runs with 1, 2 and 4 layers, all at guessing ([the
 # runs](../reference/results.md#direct)). Then we changed the training: no feed-forward part,
 # smaller initial weights, a lower learning rate, an output matrix of its own, one kind of problem
 # instead of three, five times as many problems. We found these settings by trying about fifteen,
@@ -270,7 +271,7 @@ assert max(chains[2]) > 0.9 and max(chains[1]) < 0.2
 # %% [markdown]
 # ## Exercises
 #
-# 1. A *pass* is one token through one layer. Count the passes for an answer of three steps, the
+# 1. A *pass* is one token through one layer. Count the passes for an answer of three hops, the
 #    answer alone, with two layers that write and with four that answer directly. Which is cheaper?
 #    With how many layers would a direct answer cost as much as the written one?
 
@@ -280,7 +281,7 @@ assert max(chains[2]) > 0.9 and max(chains[1]) < 0.2
 # %% [markdown] tags=["answer"]
 # The direct answer is slightly cheaper, 20 passes against 22, because it has five tokens, too, with
 # the marks around it. The two would cost the same at 4.4 layers. But no model of four layers above
-# answers even one step: its passes buy no right answers.
+# answers even one hop: its passes buy no right answers.
 
 # %% tags=["answer"]
 writing, direct = 2 * answers["written"], 4 * answers["direct"]
@@ -310,4 +311,4 @@ assert round(judge.exact_interval(8, 8)[0], 2) == 0.63
 # %% [markdown]
 # 3. To run, with a prediction written down first: apply one layer four times, `python train.py
 #    --preset thinking --sizes answer=direct --n_layers 1 --n_loops 4`; and give three layers twice
-#    the steps, `--n_layers 3 --steps 12000`. How many steps along the ring does each model learn?
+#    the steps, `--n_layers 3 --steps 12000`. How many hops along the ring does each model learn?

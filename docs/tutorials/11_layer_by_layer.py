@@ -125,7 +125,7 @@ low.set_xlabel("layer that is left out")
 plt.show()
 
 # %% [markdown]
-# What to see: after two layers the lens reads all look-ups, all copying and 96 % of the orderings.
+# What to see: after two layers the lens reads all lookups, all copying and 96 % of the orderings.
 # The fixed words of the form are ready after layer 7 (92 % of them after layer 2), and the sums
 # become readable only in the last layers. Above is what the lens finds at each depth; below is what
 # the whole model still knows without one layer; both in percent of the words of a kind, and a full
@@ -143,7 +143,7 @@ for span, shares in found["spans"].items():
     print(f"{span:14}  {'  '.join(f'{x:7.2f}' for x in shares.values())}")
 
 # %% [markdown]
-# Without layers 3 to 8, half of the model, look-ups, orderings and answers are as right as before.
+# Without layers 3 to 8, half of the model, lookups, orderings and answers are as right as before.
 # Without the first four, little is. Sums need the later layers, too, and the last ones more than
 # the middle: without layers 3 to 8 the model loses 40 % of the sums, without the last four 76 %. It
 # seems that several layers share the work of a sum. How they do it, we have not found out.
@@ -176,7 +176,7 @@ plt.show()
 # head gives that next letter a tenth of its weight. For a sum, no head gives the two numbers
 # together much more than a quarter. One run (n = 1), means over all such places of 200 problems.
 #
-# So a step of a look-up looks like the copy and match of [One look against many](01_hypothesis.md).
+# So a step of a lookup looks like the copy and match of [One look against many](01_hypothesis.md).
 # For the letter after it the model starts again from its first layer. It has ten more layers and
 # does not use them to go further: [written steps](07_thinking.md) have made that unnecessary.
 #
@@ -184,7 +184,7 @@ plt.show()
 #
 # | the report's guess | this model, one run |
 # |---|---|
-# | early layers detect patterns | look-ups, most orderings are ready after two; sums need both |
+# | early layers detect patterns | lookups, most orderings are ready after two; sums need both |
 # | middle layers connect information | any one can be spared; sums need some of them |
 # | late layers reason and conclude | only sums become readable in layers 9 to 12 |
 #
@@ -267,4 +267,4 @@ assert max(probe[:2]) < 0.2 and min(probe[2:]) > 0.95
 
 # %% [markdown]
 # 3. To run, for other seeds: `python train.py --n_layers 12 --seed 1`, then `python -m
-#    minidepth_lab.studies.layers RUN_DIR OUT.json`. Are look-ups always ready after two layers?
+#    minidepth_lab.studies.layers RUN_DIR OUT.json`. Are lookups always ready after two layers?

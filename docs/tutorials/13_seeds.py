@@ -9,7 +9,7 @@
 # ## When does it happen?
 #
 # The first run of most readers is `python train.py --n_layers 12`. At every evaluation its log
-# holds the accuracy on each family of problems (look-ups, orderings, and chains of sums): on 33
+# holds the accuracy on each family of problems (lookups, orderings, and chains of sums): on 33
 # problems of each, and at the last step on 600 in all. Here are ten fresh seeds, which had no part
 # in the choice of the settings, with one layer and with twelve. For each run the cell prints the
 # first evaluation at which 0.9 of a family was answered, and – if there was none:
@@ -57,13 +57,13 @@ all_axes[1].set_xlabel("step")
 plt.show()
 
 # %% [markdown]
-# What to see: twelve layers learn look-ups suddenly. For 200 steps or more they answer few of them;
+# What to see: twelve layers learn lookups suddenly. For 200 steps or more they answer few of them;
 # then, within 50 or 100 steps, their share goes from less than half to nine of ten. Orderings grow
 # more evenly, and chains come last, when the learning rate has already fallen. One run is
-# different: with seed 125, chains are learned at step 700 and look-ups only at step 900. One layer
+# different: with seed 125, chains are learned at step 700 and lookups only at step 900. One layer
 # learns no family in these 1,100 steps; of the orderings it answers between 0.4 and 0.8. Each thin
 # line is one run, each thick one the median of ten seeds. The first and the last run to learn
-# chains are 200 steps apart, and 650 for look-ups: whoever trains a single seed, and stops in
+# chains are 200 steps apart, and 650 for lookups: whoever trains a single seed, and stops in
 # between, reports luck.
 #
 # Ten seeds are not many either. Here are ten more, run with two threads each:
@@ -76,9 +76,9 @@ for run in ten_more:
     print("at 0.9 from step:", *steps)
 
 # %% [markdown]
-# All of these learn in the usual order, look-ups first and chains last. From the ten of the figure
-# alone, one would have said that one run in ten learns chains before look-ups; from these ten
-# alone, that none does.
+# All of these learn in the usual order, lookups first and chains last. From the ten of the figure
+# alone, one would have said that one run in ten learns chains before lookups; from these ten alone,
+# that none does.
 #
 # We have chosen the settings of this command six times, and each time run it on fresh seeds. What
 # went wrong in some of those runs, and how we looked for the reason, is told in [A first run that

@@ -7,18 +7,19 @@
 # **Needs** [Depth by itself](12_rings.md).
 #
 # **What helps here is to have the steps to read.** Two layers that write each letter on the way
-# along a ring answer seven steps on; those that have to answer at once got no further than one
-# step. But a model that writes has three things more than one that answers at once: **time**, since
-# each token is another pass through the layers; **supervision**, since each step is a target in
-# training; and **something to read**, since the tokens after a step can look at it. On this page
+# along a ring answer seven hops; those that have to answer at once, and were asked for two, got no
+# further than one. (Seven written hops are fourteen layer loops, so this is no contest of writing
+# against depth.) A model that writes has three things more than one that answers at once: **time**,
+# since each token is another pass through the layers; **supervision**, since each step is a target
+# in training; and **something to read**, since the tokens after a step can look at it. On this page
 # they are taken apart.
 #
 # ## Seven ways to ask the same questions
 #
 # The rings are those of [Depth by itself](12_rings.md): eight letters, pairs in mixed order, then
-# questions of one, two or three steps. Each question has four places: a number, a letter, and two
+# questions of one, two or three hops. Each question has four places: a number, a letter, and two
 # places to write in. The ways differ in what stands in these two, and in where the model has a
-# target. Here is a question of three steps in each way; a dot is a blank, and a dash means that
+# target. Here is a question of three hops in each way; a dot is a blank, and a dash means that
 # there is no target:
 
 # %%
@@ -57,21 +58,20 @@ for way in WAYS:
 #
 # ## The prediction
 #
-# We assumed that two layers can do one look-up at each place: they find what is one step from a
-# letter that stands there, and no more. So we expected a way to be learned as far as each of its
-# targets is one step from a letter that can be read. This was [written
+# We assumed that two layers learn one lookup at each place: they find what is one hop from a letter
+# that stands there, and no more. So we expected a way to be learned as far as each of its
+# targets is one hop from a letter that can be read. This was [written
 # down](../results/written/notes.md) before the runs:
 #
-# | way | one step | two steps | three steps |
+# | way | one hop | two hops | three hops |
 # |---|---|---|---|
 # | direct, filler, random, hidden | learned | not | not |
 # | backwards | learned | learned | not |
 # | given, written | learned | learned | learned |
 #
-# *Learned* is an accuracy of 0.9 or more at the last of 1,000 steps, on rings that were never
-# trained on; *not* is 0.3 or less. There are five seeds of each way, and all five have to agree. A
-# question counts as right if all its targets are, each of them answered with the tokens that the
-# way shows before it.
+# *Learned* is an accuracy of 0.9 or more at the last of 1,000 steps, on rings drawn afresh; *not*
+# is 0.3 or less. There are five seeds of each way, and all five have to agree. A question counts as
+# right if all its targets are, each of them answered with the tokens that the way shows before it.
 
 # %%
 stored = written.stored()
@@ -101,30 +101,30 @@ _, axes = plt.subplots(figsize=(4.6, 4.2))
 figures.heat_map(axes, medians, vmax=1, texts=cells)
 axes.set_xticks(range(len(lengths)), lengths)
 axes.set_yticks(range(len(WAYS)), WAYS)
-axes.set(xlabel="steps on", title="what is learned goes with what can be read")
+axes.set(xlabel="hops", title="what is learned goes with what can be read")
 plt.show()
 
 # %% [markdown]
-# What to see: every way learns one step. Two and three steps are learned where each target is one
-# step from a letter that stands there, and nowhere else. Each cell gives the median accuracy, and
-# how many of the five runs learned it. A guess at a single letter is right 0.14 of the time.
+# What to see: every way learns one hop. Two and three hops are learned where each target is one hop
+# from a letter that stands there, and nowhere else. Each cell gives the median accuracy, and how
+# many of the five runs learned it. A guess at a single letter is right 0.14 of the time.
 #
 # The losses, whose tests were not planned, say the same in all four contrasts. Each compares two
-# ways that have as many targets, but the loss is of questions of one, two and three steps together.
+# ways that have as many targets, but the loss is of questions of one, two and three hops together.
 #
 # **Time alone did not help.** With two more tokens, blank or filled with letters that say nothing,
-# two steps stayed at guessing in ten of ten runs. This is what one would expect of two layers: each
+# two hops stayed at guessing in ten of ten runs. This is what one would expect of two layers: each
 # of these tokens has only two layers as well, and what its second layer finds goes to the output
 # alone, since there is no third layer in which a later token could read it. More tokens side by
 # side are more width, not more depth. Pfau and others found a task in which such tokens do help;
 # there the work can be done side by side.
 #
-# **Nor did supervision alone.** With each step as a target but never in sight, two steps stayed at
+# **Nor did supervision alone.** With each step as a target but never in sight, two hops stayed at
 # guessing as well. **What helped was to have the steps to read**, even if nobody asked for them in
-# training. The order matters, too: written backwards, the same letters do not help with three
-# steps, for the letter two steps on has to be found before the one between is there. Even with the
-# true letters shown before each place, about 1 question in 60 comes out right, as many as if two of
-# its three letters were guessed. Which two, we have not measured.
+# training. The order matters, too: written backwards, the same letters do not help with three hops,
+# for the letter two hops on has to be found before the one between is there. Even with the true
+# letters shown before each place, about 1 question in 60 comes out right, as many as if two of its
+# three letters were guessed. Which two, we have not measured.
 #
 # ## Would it write them itself?
 #
@@ -139,12 +139,12 @@ for way in ("given", "backwards", "written"):
         own[way, k] = [run["measured"]["own"][str(k)] for run in stored[way]]
 for (way, k), shares in own.items():
     shown = (f"{share:.2f}" for share in sorted(shares))
-    print(f"{way:9} {k} steps of its own: accuracy", *shown)
+    print(f"{way:9} {k} hops of its own: accuracy", *shown)
 
 # %% [markdown]
-# It can. The sixth hypothesis, W6, asked for 0.9 at two steps in three of five runs of `given`, and
+# It can. The sixth hypothesis, W6, asked for 0.9 at two hops in three of five runs of `given`, and
 # it held in all five. A model that was taught only the last step writes the others as well,
-# presumably because each of them is the same look-up. So in this task the steps do not have to be
+# presumably because each of them is the same lookup. So in this task the steps do not have to be
 # targets. Nor were they learned sooner where they were, as far as evaluations every 100 steps can
 # tell:
 
@@ -152,27 +152,26 @@ for (way, k), shares in own.items():
 soon = {}
 for way in ("given", "written"):
     soon[way] = [onset(run, 3) for run in stored[way]]
-    print(f"{way:7} three steps at 0.9 from step", *soon[way])
+    print(f"{way:7} three hops at 0.9 from step", *soon[way])
 
 # %% [markdown]
-# Training asks for three steps from step 300 on. Six of these ten runs answer them at step 200,
-# before they were ever asked: once a model has learned the look-up, and can read the last letter,
-# it can go on.
+# Training asks for three hops from step 300 on. Six of these ten runs answer them at step 200,
+# before they were ever asked: once a model has learned the lookup, and can read the last letter, it
+# can go on.
 #
-# `backwards` answers two steps with what it has written itself: one letter on the way is the same
-# in both orders. At three steps it guesses: the first letter that it has to write is two steps
-# away.
+# `backwards` answers two hops with what it has written itself: one letter on the way is the same in
+# both orders. At three hops it guesses: the first letter that it has to write is two hops away.
 #
 # How this is measured matters. Our first program put blanks in the places that a model had not yet
-# come to, and by its measure `backwards` answered two steps in only 28 to 81 of 100 cases: the
-# model had never seen blanks where steps always stand. Now all places are written again and again
-# until nothing changes, which gives what the model would write one after another.
+# come to, and by its measure `backwards` answered two hops in only 28 to 81 of 100 cases: the model
+# had never seen blanks where steps always stand. Now all places are written again and again until
+# nothing changes, which gives what the model would write one after another.
 #
 # ## What this does not show
 #
 # The rings are short, the steps few, and all models have two layers: we have not compared the ways
 # with three or four. In this task each step needs the one before it, so it is no fair test of
-# filler tokens in general. And a real chain of thought is more than one look-up repeated.
+# filler tokens in general. And a real chain of thought is more than one lookup repeated.
 
 # %%
 assert set(judge.verdicts("written").values()) == {judge.HELD}
@@ -193,11 +192,11 @@ assert all(max(more) < min(less) for more, less in pairs.values())
 # %% [markdown]
 # ## Exercises
 #
-# 1. Answering directly, two steps come out right a little more often than with blanks before the
+# 1. Answering directly, two hops come out right a little more often than with blanks before the
 #    answer: in about one of five cases. What could a model know that is right so often?
 
 # %% [markdown] tags=["hint"]
-# One look-up can go forwards or backwards along the ring.
+# One lookup can go forwards or backwards along the ring.
 
 # %% [markdown] tags=["answer"]
 # If it knows both neighbours of the letter, it can rule them out, with the letter itself: five are
@@ -207,10 +206,10 @@ assert all(max(more) < min(less) for more, less in pairs.values())
 # %% tags=["answer"]
 for way in ("direct", "filler", "random"):
     shares = sorted(run[2] for run in runs[way].values())
-    print(f"{way:7} two steps: accuracy", *(f"{share:.3f}" for share in shares))
+    print(f"{way:7} two hops: accuracy", *(f"{share:.3f}" for share in shares))
 
 # %% [markdown]
-# 2. Suppose that five of ten runs learn two steps, and that luck alone decides which. How probable
+# 2. Suppose that five of ten runs learn two hops, and that luck alone decides which. How probable
 #    is it that they are all five runs of one way and none of the other? Why is no smaller p
 #    possible with five runs against five?
 

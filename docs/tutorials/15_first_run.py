@@ -49,12 +49,12 @@ for name, (settings, folder) in tries.items():
     middle, step = statistics.median(accuracies), statistics.median(lookups)
     print(f"    {enough} of {len(runs)} answer 0.95 or more;", end=" ")
     print(f"lowest {min(accuracies):.3f}, median {middle:.3f};")
-    print(f"    look-ups at 0.9 from step {step:.0f} at the median")
+    print(f"    lookups at 0.9 from step {step:.0f} at the median")
 
 
 # %%
 def chains_came_first(run):
-    """Whether chains were learned before look-ups, or look-ups never."""
+    """Whether chains were learned before lookups, or lookups never."""
     return step_learned(run, "chain") < step_learned(run, "lookup")
 
 
@@ -66,8 +66,8 @@ for at, (_, folder) in enumerate(tries.values()):
         color = "C3" if chains_came_first(run) else "C1"
         axes.plot(place, run["accuracy"], "o", color=color, alpha=0.7)
 axes.axhline(0.95, color="gray", linestyle=":")
-axes.annotate("chains before look-ups", (0.45, 0.7), color="C3")
-axes.annotate("look-ups first", (0.45, 0.75), color="C1")
+axes.annotate("chains before lookups", (0.45, 0.7), color="C3")
+axes.annotate("lookups first", (0.45, 0.75), color="C1")
 axes.set_xticks(range(len(tries)), tries)
 axes.set(ylabel="accuracy, held-out problems", ylim=(0.6, 1.02))
 axes.set_title("the last settings learn in every run")
@@ -79,12 +79,12 @@ plt.show()
 # layers, measured on 600 held-out problems. Twenty runs of each were planned. We stopped the second
 # settings after seventeen, for lack of time, and the third after four, because chains had come late
 # in two of them. What is better at the median need not be surer: with the second settings the
-# median rose, and one run never learned look-ups.
+# median rose, and one run never learned lookups.
 #
-# The runs that went wrong have something in common: they learned chains before look-ups. Of the
-# three families of problems, look-ups (`Follow c a, b c, … Go 2 from b ?`) are usually learned
+# The runs that went wrong have something in common: they learned chains before lookups. Of the
+# three families of problems, lookups (`Follow c a, b c, … Go 2 from b ?`) are usually learned
 # first, and suddenly; chains, which are sums, come last. In the first four tries chains came before
-# look-ups in three runs of 61, and exactly these three ended below 0.95:
+# lookups in three runs of 61, and exactly these three ended below 0.95:
 
 # %%
 before = sum((tried[folder] for folder in list(tried)[:4]), [])
@@ -101,15 +101,14 @@ print(f"the other {len(well)}: {min(well):.3f} or more")
 #
 # AdamW does not follow the gradient of one step but an average over the last ones. `beta1` says how
 # far back the average goes: about ten steps with 0.9, three with 0.7, two with 0.5. With two layers
-# and nothing but look-ups to learn, a shorter memory finds them sooner, in both seeds that we
-# tried:
+# and nothing but lookups to learn, a shorter memory finds them sooner, in both seeds that we tried:
 
 # %% tags=["details"]
 tuning = results.trials("first-run")
 
 
 def learned_at(run):
-    """The first evaluation at which look-ups are learned; None if none is."""
+    """The first evaluation at which lookups are learned; None if none is."""
     for row in run["evaluations"]:
         # the loss tells where there was nothing else to learn
         alone = run["only_lookups_until"] and row["train_loss"] < 0.1
@@ -125,17 +124,17 @@ for run in tuning:
         steps.setdefault(run["seed"], learned_at(run))
 for beta1, steps in sorted(by_beta.items(), reverse=True):
     seeds = ", ".join(f"seed {seed} at {at}" for seed, at in sorted(steps.items()))
-    print(f"two layers, look-ups alone, beta1 {beta1}: {seeds}")
+    print(f"two layers, lookups alone, beta1 {beta1}: {seeds}")
 
 # %% [markdown]
-# So the fourth settings had `beta1` 0.7. At the median, look-ups came 50 steps sooner than with the
+# So the fourth settings had `beta1` 0.7. At the median, lookups came 50 steps sooner than with the
 # first settings; but one run of twenty still fell short. The typical run had improved, the bad case
 # had not.
 #
 # ## A seed that fails again
 #
 # Is a failed run bad luck that could strike any seed, or is it in the seed? Seed 73 is the one that
-# never learned look-ups. We trained it again with settings that work for other seeds, and with
+# never learned lookups. We trained it again with settings that work for other seeds, and with
 # training rows that never repeat. These are tuning runs: their problems are not those of the test.
 
 
@@ -152,7 +151,7 @@ def of_seed(seed, **changes):
 
 
 def summary(runs):
-    """When these runs learned look-ups, or for how long they did not."""
+    """When these runs learned lookups, or for how long they did not."""
     return ", ".join(
         f"at step {learned_at(run)}" if learned_at(run) else f"not by step {run['stopped_at']}"
         for run in runs
@@ -169,7 +168,7 @@ for seed in (2, 4, 6, 7):
 
 # %% [markdown]
 # Another order of the batches, or other initial positions, had not helped by step 500. With other
-# initial token embeddings seed 73 learns look-ups about as soon as other seeds do, and so it does
+# initial token embeddings seed 73 learns lookups about as soon as other seeds do, and so it does
 # with other initial queries, keys and values. So neither of the two seems bad by itself; they seem
 # not to fit together. Our guess is this. To look a letter up, a head has to recognise it: the query
 # of a letter must agree with the key of a place that the letter was copied to. How well they agree
@@ -181,8 +180,8 @@ for seed in (2, 4, 6, 7):
 # We did not want to choose the start, so we made the signal stronger. In training, each ring is
 # asked three questions, one after another. Until then all three went one to three steps round the
 # ring. Now the second and the third go all the way round, which is five steps with six letters.
-# Each step of such a walk is a look-up, so on average a row has twelve look-ups to learn from
-# instead of six:
+# Each step of such a walk is a lookup, so on average a row has twelve lookups to learn from instead
+# of six:
 
 # %%
 walks = {"one to three steps": {}, "one to five": dict(later_walks="1 to 5 steps")}
@@ -193,14 +192,14 @@ for name, changes in walks.items():
         print(f"  seed {seed}: {summary(of_seed(seed, **changes)) or 'not run'}")
 
 # %% [markdown]
-# Seed 73 learns look-ups by step 250 now. It also learns them with walks of one to five steps, and
+# Seed 73 learns lookups by step 250 now. It also learns them with walks of one to five steps, and
 # with five questions instead of three, but five questions make a row about one and a half times as
 # long. The longer walks do not make everything better: in a run of seed 7 with 800 steps, orderings
 # were still at 0.73 when it ended. So the command takes 1,100 steps.
 #
 # What did not help, in one or two runs each: output matrices that start larger, another scale of
 # the attention scores, and a learning rate that is held at its peak. With queries that start equal
-# to the keys seed 73 learned look-ups, but seed 4, which has no trouble otherwise, had not learned
+# to the keys seed 73 learned lookups, but seed 4, which has no trouble otherwise, had not learned
 # them by step 350 ([all runs](../reference/results.md#first-run)).
 #
 # ## What fresh seeds say
@@ -217,14 +216,14 @@ print(f"R1 at 0.95 or more: {sum(good)} of {len(good)},", end=" ")
 print(f"interval {low:.2f} to {high:.2f}")
 steps = [step_learned(run, "lookup") for run in today]
 soon = sum(step <= 500 for step in steps)
-print(f"R2 look-ups by step 500: {soon} of {len(steps)}")
+print(f"R2 lookups by step 500: {soon} of {len(steps)}")
 fourth = [step_learned(run, "lookup") for run in tried["first-run-three-passes"]]
 middle, earlier = statistics.median(steps), statistics.median(fourth)
 p = mannwhitneyu(steps, fourth).pvalue
 print(f"   median step {middle:.0f}, before {earlier:.0f};", end=" ")
 print(f"Mann-Whitney p = {p:.2f}")
 again = [run for run in today if chains_came_first(run)]
-print(f"R3 chains before look-ups: {len(again)} of {len(today)}", end="; ")
+print(f"R3 chains before lookups: {len(again)} of {len(today)}", end="; ")
 for run in again:
     print(f"seed {run['seed']}, accuracy {run['accuracy']:.3f}")
 flat = [run["accuracy"] for run in results.runs("first-run", n_layers=1)]
@@ -234,9 +233,9 @@ print(judge.tally("first-run"))
 
 # %% [markdown]
 # All twenty runs learn; thirteen answer all 600 problems. R1 and R4 held, R2 and R3 **were wrong**,
-# both by the same run: with seed 125 chains still come first, and look-ups only at step 900. Yet
+# both by the same run: with seed 125 chains still come first, and lookups only at step 900. Yet
 # this run answers 0.988, where the three earlier runs that learned chains first ended at 0.648 to
-# 0.940. And look-ups do not come sooner: in the tuning runs they did, with three seeds of four, but
+# 0.940. And lookups do not come sooner: in the tuning runs they did, with three seeds of four, but
 # the median of twenty fresh ones is no lower than with the fourth settings. That is what fresh
 # seeds are for: four seeds that one has looked at while choosing say little.
 #
@@ -302,12 +301,12 @@ print(f"{0.95**20:.2f} with a share of 0.95, {0.86**20:.3f} with 0.86, {0.87**20
 assert f"{0.95**20:.2f}" == "0.36" and 0.86**20 < 0.05 < 0.87**20
 
 # %% [markdown]
-# 2. To run: seed 73 is the one that never learned look-ups with earlier settings. Train it with
+# 2. To run: seed 73 is the one that never learned lookups with earlier settings. Train it with
 #    today's, `python train.py --n_layers 12 --seed 73`. Which family does it learn first, and when?
 
 # %% [markdown] tags=["hint"]
 # The second panel of `curve.png` shows the accuracy of each family.
 
 # %% [markdown] tags=["answer"]
-# In our tuning runs with walks all the way round, look-ups were learned at step 250, before the two
+# In our tuning runs with walks all the way round, lookups were learned at step 250, before the two
 # other families. You train on other rows than those runs did, so your steps may differ.

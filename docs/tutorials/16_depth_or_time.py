@@ -7,8 +7,8 @@
 # **Needs** [Depth, parameters, memorisation](05_caveats.md).
 #
 # **Here two layers do what twelve do, in less than half of the CPU time.** One layer learns chains
-# of sums in six of six runs, but look-ups in none. One layer applied twelve times learns look-ups
-# in three of six runs; with settings chosen for it, in six of six, and part of the chains.
+# of sums in six of six runs, but lookups in none. One layer looped twelve times learns lookups in
+# three of six runs; with settings chosen for it, in six of six, and part of the chains.
 #
 # A training step of twelve layers takes nearly eight times as long as one of a single layer. So a
 # comparison at equal *steps*, as in [Seeds, threads, luck](13_seeds.md), gives the deep model
@@ -60,47 +60,47 @@ for name, runs in models.items():
 # %%
 _, panels = plt.subplots(3, 1, figsize=(4.6, 8.6), sharex=True, sharey=True)
 budget.draw(panels, models)
-panels[0].set_title("two and four layers learn look-ups soonest")
+panels[0].set_title("two and four layers learn lookups soonest")
 panels[1].set_title("two and four layers learn orderings soonest")
 panels[2].set_title("one layer learns chains soonest")
 plt.show()
 
 # %% [markdown]
-# What to see: two and four layers are the first to learn look-ups, twelve follow, and one layer
+# What to see: two and four layers are the first to learn lookups, twelve follow, and one layer
 # never does. Orderings go the same way at the median, though one layer learns them in four of six
 # runs. But one layer is the first to learn chains. Thin lines are runs, six seeds per model, and
 # thick lines their medians. Every 2.5 CPU seconds the model is tested on 33 problems of each
 # family, the *watched* ones; the last point, and the accuracy printed above, is on all 600.
 #
-# **The second layer brings look-ups.** One layer takes 8,487 steps, over more than 100,000 rows of
-# look-ups, and still guesses in six runs of six: of the five possible letters it finds the right
-# one in 0.17 to 0.21 of the problems. Two layers answer 0.9 of the watched look-ups after 5 to 10
-# CPU seconds, and in the end every one in the test. The known way to go on from a letter takes two
+# **The second layer brings lookups.** One layer takes 8,487 steps, over more than 100,000 rows of
+# lookups, and still guesses in six runs of six: of the five possible letters it finds the right one
+# in 0.17 to 0.21 of the problems. Two layers answer 0.9 of the watched lookups after 5 to 10 CPU
+# seconds, and in the end every one in the test. The known way to go on from a letter takes two
 # looks, the first of which prepares the second: see [One look against many](01_hypothesis.md).
 #
 # **More layers than two bring no more right answers here, and they cost CPU time.** Two, four and
 # twelve layers end with the same accuracy, to within one problem of 600: all three are at the
-# ceiling. They learn look-ups after about as many steps, 351, 264 and 300 at the median, but a step
-# of twelve layers takes nearly five times as long as one of two. So two layers learn look-ups in a
+# ceiling. They learn lookups after about as many steps, 351, 264 and 300 at the median, but a step
+# of twelve layers takes nearly five times as long as one of two. So two layers learn lookups in a
 # quarter of the CPU time of twelve, and all three families in less than half of it.
 #
 # **One layer learns chains**, in every run, and in less CPU time than any run of twelve. Each step
 # of a chain is a sum of two digits, and all of these sums occur in training. Orderings reach 0.9 in
 # four of six runs.
 #
-# **Neither depth nor parameters alone were enough at these settings.** One layer applied twelve
-# times is as deep as twelve layers, and a step of it takes as long. It learned look-ups in three
-# runs of six, after 64 to 109 of the 110 CPU seconds, where one layer applied once learned them in
-# none; but it learned chains in none, where one layer applied once did in all six. The wide layer
+# **Neither depth nor parameters alone were enough at these settings.** One layer looped twelve
+# times is as deep as twelve layers, and a step of it takes as long. It learned lookups in three
+# runs of six, after 64 to 109 of the 110 CPU seconds, where one layer looped once learned them in
+# none; but it learned chains in none, where one layer looped once did in all six. The wide layer
 # has as many parameters as twelve layers. By the same rule it learned orderings in one run of six,
-# chains in two and look-ups in none, though it does answer some look-ups (exercise 3).
+# chains in two and lookups in none, though it does answer some lookups (exercise 3).
 #
 # ## What was expected
 #
 # Three of the eight predictions **were wrong**, each because a model did better than expected: one
-# layer (B2), the wide layer (B3) and two layers (B5). B2 and B3 also said that look-ups would not
-# be learned, and that part came true in all twelve runs. B4 was no blind guess: in [tuning
-# runs](15_first_run.md) two layers had learned look-ups when they were given nothing else.
+# layer (B2), the wide layer (B3) and two layers (B5). B2 and B3 also said that lookups would not be
+# learned, and that part came true in all twelve runs. B4 was no blind guess: in [tuning
+# runs](15_first_run.md) two layers had learned lookups when they were given nothing else.
 
 # %% tags=["hide"]
 loop, wide = "1 layer, 12 times", "1 wide layer"
@@ -141,7 +141,7 @@ for name in ("1 layer", "2 layers", "4 layers", loop, wide):
     not_planned[f"loss, 12 layers − {name}"] = losses["12 layers"], losses[name]
 for name in ("2 layers", "4 layers"):
     both = look_ups["12 layers"], look_ups[name]
-    planned[f"CPU seconds to look-ups, 12 layers − {name}"] = both
+    planned[f"CPU seconds to lookups, 12 layers − {name}"] = both
 for name in ("1 layer", "2 layers", "4 layers"):
     for family in ("order", "chain"):
         both = until("12 layers", family), until(name, family)
@@ -154,7 +154,7 @@ unplanned = judge.show_tests(not_planned)
 # %% [markdown]
 # ## At their own best
 #
-# The looped layer (one layer applied twelve times) and the wide one fell short with settings chosen
+# The looped layer (one layer looped twelve times) and the wide one fell short with settings chosen
 # for twelve layers. So we tried others: pairs of a learning rate and a size of the initial weights
 # (`init_std`), one run each for the same CPU time. Here is their validation loss on problems taken
 # out of training for the purpose:
@@ -191,27 +191,27 @@ for what, old, new in (("accuracy", accuracy, best), ("loss", losses, ends)):
     })  # fmt: skip
 
 # %% [markdown]
-# **With initial weights of half the size, the looped layer learns look-ups and orderings** in six
+# **With initial weights of half the size, the looped layer learns lookups and orderings** in six
 # runs of six, and answers half to four fifths of the chains: 0.845 to 0.938 of all problems instead
 # of 0.322 to 0.797. So most of what it lacked was better settings. It still answers fewer than
 # twelve layers, or two, in the same time. But each of its runs is above every run of one layer
-# applied once, which has the same parameters, trains as long, and ends at 0.55 to 0.69. So here
+# looped once, which has the same parameters, trains as long, and ends at 0.55 to 0.69. So here
 # depth helps, at equal time and with the same parameters. (This comparison was not named before.)
 #
 # **The wide layer does not get much further**: it answers 0.30 to 0.70, and learns chains in five
-# runs of six and look-ups in none. All four new predictions held. The losses (not planned) differ
-# as the accuracies do.
+# runs of six and lookups in none. All four new predictions held. The losses (not planned) differ as
+# the accuracies do.
 #
 # ## What this does not say
 #
-# - **The steps are written.** A model that writes each letter down has to find only one step at a
+# - **The steps are written.** A model that writes each letter down has to find only one hop at a
 #   time, and two layers do that. Where it has to answer at once, more steps took more layers in our
 #   runs: [Thinking against depth](07_thinking.md), [Depth by itself](12_rings.md).
 # - **The problems are small.** Three models answer nearly all of them; harder ones may tell these
 #   apart. Nothing here says that two layers would do for chain-of-thought text written by people.
 # - **Few settings.** The learning rate, the initial weights and 50 steps of warm-up were chosen for
 #   twelve layers. Four models were tried with more pairs of the first two, one run each. And a
-#   model that is still guessing may yet learn: a looped run guessed at look-ups for 90 CPU seconds
+#   model that is still guessing may yet learn: a looped run guessed at lookups for 90 CPU seconds
 #   and then learned them. "Not found" is not "cannot".
 # - **The schedule.** The learning rate falls over each model's own steps. When twelve layers learn
 #   chains, at the median, it is at about half of its peak. That may be why they learn them then.
@@ -315,27 +315,29 @@ for n in (5, 6):
     print(f"{n} runs of each: least p {least:.4f}, times seven {7 * least:.4f}")
 
 # %% [markdown]
-# 3. The wide layer learns look-ups in none of its runs. How many of them does it answer, by the
+# 3. The wide layer learns lookups in none of its runs. How many of them does it answer, by the
 #    number of steps? Does that contradict what theory says of one layer?
 
 # %% [markdown] tags=["answer"]
-# In three of six runs it answers 0.64 to 0.78 of the look-ups of one step. That does not contradict
+# In three of six runs it answers 0.64 to 0.78 of the one-hop lookups. That does not contradict
 # theory. For a related task a single layer has to be exponentially larger than two layers need to
 # be ([arXiv 2408.14332](https://arxiv.org/abs/2408.14332)), and for six letters that need not be
-# large. We have not looked at how the wide layer does it.
+# large. We know weights, [written by
+# hand](18_one_more_step.md#is-one-layer-without-loops-unable-to-answer), with which one layer
+# answers such questions on a ring of eight. We have not looked at how the wide layer does it.
 
 # %% tags=["answer"]
 for name in ("1 layer", wide):
     for k in (1, 2, 3):
         shares = [run["accuracy_by_problem"][f"lookup {k}"] for run in models[name]]
-        print(f"{name:12} look-ups of {k}:", *(f"{share:.2f}" for share in shares))
+        print(f"{name:12} lookups of {k}:", *(f"{share:.2f}" for share in shares))
 ones = [run["accuracy_by_problem"]["lookup 1"] for run in models[wide]]
 assert sum(0.63 < share < 0.79 for share in ones) == 3 and min(ones) > 0.1
 
 # %% [markdown]
 # 4. To run, in some five minutes: `python train.py --study budget --steps 200 --seed 0` gives each
 #    model less than a fifth of the time. (The warm-up stays at 50 steps, a quarter of the 200 that
-#    twelve layers take.) Which of the models still learn look-ups?
+#    twelve layers take.) Which of the models still learn lookups?
 
 # %% [markdown] tags=["hint"]
 # The table that the command prints has a single accuracy per run. The log of each run has

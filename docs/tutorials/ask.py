@@ -18,7 +18,7 @@
 #
 # Things to try:
 #
-# - Ask about a sum (a *chain*), a ring (a *look-up*) and a line of letters (an *ordering*). The
+# - Ask about a sum (a *chain*), a ring (a *lookup*) and a line of letters (an *ordering*). The
 #   model of twelve layers answers nearly all such problems. The model of one layer writes in the
 #   right form, but what it writes is mostly a guess. Trained for as much CPU time as twelve layers,
 #   one layer learns sums, too ([Depth or time?](16_depth_or_time.md)).
@@ -85,7 +85,7 @@ for L, run in runs.items():
 # %% [markdown]
 # ## Where it looks while it writes
 #
-# Take the look-up among these problems. For each token that the model of twelve layers writes, we
+# Take the lookup among these problems. For each token that the model of twelve layers writes, we
 # ask all 48 heads how much weight they put on each token of the question, and keep the head that
 # puts the most on a single one.
 

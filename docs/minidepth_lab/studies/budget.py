@@ -133,7 +133,7 @@ def milliseconds(runs):
     return 1000 * at_once / statistics.median(speeds)
 
 
-FAMILIES = dict(lookup="look-ups", order="orderings", chain="chains")
+FAMILIES = dict(lookup="lookups", order="orderings", chain="chains")
 LINES = {"2 layers": ":", "4 layers": "--"}  # twelve have a whole line of the same colour
 
 

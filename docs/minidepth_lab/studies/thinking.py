@@ -1,4 +1,4 @@
-"""Written steps against layers: look-ups, chains or orderings, answered after worked steps or
+"""Written steps against layers: lookups, chains or orderings, answered after worked steps or
 directly, the shorter ones first if one likes.
 
     python train.py --preset thinking --sizes answer=thinking answer=direct --n_layers 1 2 3

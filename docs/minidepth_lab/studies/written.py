@@ -18,7 +18,7 @@ written    the true steps                    each step, and the answer
 So `filler` has the time of the written steps without what they say (Pfau, Merrill & Bowman 2024,
 arXiv 2404.15758), `hidden` their supervision without anything to read, and `given` something to
 read without the supervision. A place reads only what stands before it, so two layers can do one
-look-up at each place: the answer then needs the letter before it, written down.
+lookup at each place: the answer then needs the letter before it, written down.
 """
 
 import json

@@ -20,7 +20,7 @@ class Ring(Task):
     have to copy its letter, and one layer would fail for that alone.) The ring is drawn anew for
     each sequence, of 65 million by default; letters and lengths of questions are drawn evenly and
     may come again. Answered directly, a question is these two tokens and no answer stands in the
-    sequence: an answered question would be a look-up for a later one. Written, the letters on the
+    sequence: an answered question would be a lookup for a later one. Written, the letters on the
     way follow, and each is the target of the token before it; the places that a shorter question
     leaves over hold a blank. A question counts as right if all its letters are.
 
