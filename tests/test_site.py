@@ -475,7 +475,7 @@ def test_each_page_says_in_a_sentence_what_it_says(site):
         (description,) = soup.select('meta[name="description"]')
         seen[page] = description["content"]
     assert len(set(seen.values())) == len(seen)
-    assert seen["index.md"].endswith("But writing the steps down does more.")  # two, in bold
+    assert seen["index.md"].endswith("and if training finds how.")
 
 
 def test_single_experiments_are_not_searched(site):

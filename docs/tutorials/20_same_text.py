@@ -202,7 +202,7 @@ for model, its in read_20.items():
     at_stage[model] = statistics.mean(stages), statistics.mean(rates)
 for model, (step, rate) in sorted(at_stage.items(), key=lambda item: item[1][0]):
     print(f"{model:34} step {step:3.0f} of {read_20[model][0]['steps']},", end=" ")
-    print(f"rate at {rate:.2f} of its peak: {statistics.mean(same[3.27][model]):.3f}")
+    print(f"rate {rate:.2f} of peak: {statistics.mean(same[3.27][model]):.3f}")
 pairs_of_fit = {"12 layers − 1 layer": (same[3.27][twelve], same[3.27][one])}
 pairs_of_fit["12 layers − 8 layers"] = same[3.27][twelve], same[3.27]["8 layers"]
 for name, (more, fewer) in pairs_of_fit.items():
