@@ -536,13 +536,12 @@ def draw_curve(run, t):
     if not LABORATORY:
         print("curve.png is drawn by docs/minidepth_lab, which is not here")
         return
-    try:
+    from minidepth_lab import check
+
+    with check.drawn("curve.png"):
         from minidepth_lab import curve
 
         curve.draw_curve(run, t)
-    except Exception as error:  # a backend that is not there, a file that cannot be written
-        why = md.one_line(error) or type(error).__name__
-        print(f"train.py: curve.png could not be drawn: {why}", file=sys.stderr)
 
 
 def try_out(m, t):
