@@ -408,8 +408,35 @@ class Block(nn.Module):
 
 
 LOGITS_AT_ONCE = 2**26  # in float32 256 MB
-CPU_ROWS = 256  # fewer would pass over dweight too often, more need memory for little speed
+CPU_ROWS = 256  # of float32; fewer would pass over dweight too often, more are not much faster
 HALF_ROWS = 1024  # fp16 ends at 65,504, which so many products stay below if none is above 63
+SOFTMAX_ROWS = 32  # so few rows in float32 stay in a CPU's cache
+
+
+def rows_at_once(n, n_words, half, on_cpu):
+    """Of n rows of logits over n_words words, how many the head computes at a time."""
+    rows = max(64, min(n, LOGITS_AT_ONCE // n_words))
+    if half:
+        return min(rows, HALF_ROWS)
+    return min(rows, CPU_ROWS) if on_cpu else rows
+
+
+def loss_to_gradient(logits, targets, grads=True):
+    """A few rows' cross-entropy: logits (n, V), targets (n,) → nll (n,) in float32 or better.
+
+    With `grads` the logits become the gradient of sum(nll) by them, in the memory where they are.
+    """
+    exact = torch.promote_types(logits.dtype, torch.float32)  # a softmax in half would round
+    log_p = logits.to(exact)  # a copy in half precision alone
+    torch.log_softmax(log_p, 1, out=log_p)
+    target = targets[:, None]
+    nll = -log_p.gather(1, target).squeeze(1)
+    if grads:
+        # the gradient of a row's nll by its logits: the softmax p less 1 at the target
+        d = log_p.exp_()
+        d.scatter_add_(1, target, d.new_full(target.shape, -1.0))
+        logits.copy_(d)  # entries of at most 1: no overflow before the loss scale comes in
+    return nll
 
 
 def chunked_loss(h, weight, targets, grads=True):
@@ -420,34 +447,30 @@ def chunked_loss(h, weight, targets, grads=True):
     time, and give their gradient before they go.
     """
     N, V = len(h), len(weight)
-    exact = torch.promote_types(h.dtype, torch.float32)  # a softmax in half precision would round
-    rows = max(64, min(N, LOGITS_AT_ONCE // V))
-    if h.device.type == "cpu":
-        rows = min(rows, CPU_ROWS)
-    if h.dtype != exact:
-        rows = min(rows, HALF_ROWS)
+    exact = torch.promote_types(h.dtype, torch.float32)
+    on_cpu, half = h.device.type == "cpu", h.dtype != exact
+    rows = rows_at_once(N, V, half, on_cpu)
+    softmax_rows = SOFTMAX_ROWS if on_cpu else rows
+    # buffers for all chunks: new memory for each would take a CPU as long as the conversions do
+    buffer = torch.empty(min(N, rows), V, dtype=h.dtype, device=h.device)
     nll, dh, dweight = torch.empty(N, dtype=exact, device=h.device), None, None
     if grads:
         dh, dweight = torch.empty_like(h), torch.zeros_like(weight, dtype=exact)
+        product = torch.empty_like(weight) if half else None
     # a causal model's loss is a sum over tokens, so each chunk of rows can be done with for good
     for i in range(0, N, rows):
-        x, target = h[i : i + rows], targets[i : i + rows, None]
-        logits = (x @ weight.T).to(exact)  # (rows, V)
-        log_p = torch.log_softmax(logits, 1, out=logits)  # in place: one buffer for all
-        nll[i : i + rows] = -log_p.gather(1, target).squeeze(1)
+        x = h[i : i + rows]
+        logits = torch.mm(x, weight.T, out=buffer[: len(x)])  # (rows, V)
+        for j in range(0, len(x), softmax_rows):
+            few = slice(i + j, min(i + j + softmax_rows, i + len(x)))
+            nll[few] = loss_to_gradient(logits[j : j + softmax_rows], targets[few], grads)
         if grads:
-            # the gradient of a row's nll by its logits: the softmax p less 1 at the target
-            d = log_p.exp_()
-            d.scatter_add_(1, target, d.new_full(target.shape, -1.0))
-            d = d.to(h.dtype)  # entries of at most 1: no overflow before the loss scale comes in
+            d = logits  # the gradient by them, from here on
             torch.mm(d, weight, out=dh[i : i + rows])
-            if d.dtype == exact:
-                dweight.addmm_(d.T, x)
+            if half:
+                dweight += torch.mm(d.T, x, out=product)  # products in half, their sum in float32
             else:
-                dweight += d.T @ x  # products in half precision, their sum in single
-            del d
-        # Python would keep these names' buffers until the next rows have made theirs: twice 256 MB
-        del logits, log_p
+                dweight.addmm_(d.T, x)
     return nll, dh, dweight
 
 
