@@ -260,7 +260,7 @@ def test_a_share_of_warm_up_leaves_a_step_at_the_peak():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @torch.no_grad()
 def test_evaluating_keeps_one_chunk_of_logits_at_a_time(monkeypatch, dtype):
-    """In float32 each few rows lie in the one buffer; in half precision they are a copy that goes."""
+    """In float32 each few rows lie in the one buffer; in half precision a copy that goes."""
     alive, places, real = [], set(), torch.log_softmax
 
     def counted(logits, dim, out):
