@@ -1434,6 +1434,14 @@ def different_settings(one, other):
     return differing
 
 
+def check_run(folder, flag):
+    """ValueError where what a command's `flag` was given is no run's folder."""
+    if not os.path.isdir(folder):
+        raise ValueError(f"--{flag} {folder} is not there; give a run's folder, as runs/NAME")
+    if not os.path.lexists(os.path.join(folder, "config.json")):
+        raise ValueError(f"--{flag} {folder} holds no run; give a run's folder, as runs/NAME")
+
+
 def read_settings(run_dir):
     """The settings() in the config.json of a run's folder; ValueError if it has none."""
     path = path_inside(run_dir, "config.json")

@@ -300,11 +300,11 @@ def check_machine(m, t, resumed=False):
     if t.fsdp:
         from minidepth_lab import fsdp
 
-        fsdp.check(t, resumed)
+        fsdp.check_fsdp(t, resumed)
     if t.compile:
         from minidepth_lab import compiling
 
-        compiling.check(t)
+        compiling.check_compile(t)
     memory.check_enough(m, t)
 
 
@@ -566,7 +566,7 @@ def try_out(m, t):
 def resume(run_dir, changes, dry_run=False):
     """Go on with a run, on another device if need be; the exit code. Code of one's own that made
     its data is executed if it is named again."""
-    check_run(run_dir, "resume")
+    md.check_run(run_dir, "resume")
     check_place("resume", run_dir)
     m, t = md.read_config(run_dir)
     for name, value in changes.items():
@@ -587,19 +587,11 @@ def resume(run_dir, changes, dry_run=False):
     return run_training(m, t, resume=True)
 
 
-def check_run(folder, doing):
-    """Raise ValueError for what is no run's folder."""
-    if not os.path.isdir(folder):
-        raise ValueError(f"--{doing} {folder} is not there; give a run's folder, as runs/NAME")
-    if not os.path.lexists(os.path.join(folder, "config.json")):
-        raise ValueError(f"--{doing} {folder} holds no run; give a run's folder, as runs/NAME")
-
-
 def sample(a, seed):
     """Print what a model answers to the prompt, or how it goes on if trained on plain text."""
     run_dir, prompt = a["sample"], a["prompt"]
     most, temperature = a["max_new_tokens"], a["temperature"] or 0.0
-    check_run(run_dir, "sample")
+    md.check_run(run_dir, "sample")
     if not prompt:
         raise ValueError("--sample needs --prompt TEXT")
     with md.one_line_errors("--prompt", "is not text"):

@@ -308,7 +308,7 @@ def show_bench(m, t, against=None):
     if against:
         export.check_gpt2(m)
     if t.compile:
-        compiling.check(t)
+        compiling.check_compile(t)
     tokens, targets, words = first_batch(m, t)
     if targets.dim() == 3:
         what = f"data {' '.join(t.data)} has a loss after each loop"

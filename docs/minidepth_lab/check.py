@@ -53,10 +53,7 @@ def runs(given, doing):
     and where to write."""
     folders = given if isinstance(given, list) else [given]
     for folder in folders[:1] if doing == "export_hf" else folders:
-        if not os.path.isdir(folder):
-            raise ValueError(f"--{doing} {folder} is not there; give a run's folder, as runs/NAME")
-        if not os.path.lexists(os.path.join(folder, "config.json")):
-            raise ValueError(f"--{doing} {folder} holds no run; give a run's folder, as runs/NAME")
+        md.check_run(folder, doing)
 
 
 def look_flags(a, axes, doing):
