@@ -122,7 +122,7 @@ def result(run_dir):
     """flat() of a run's folder; ValueError if the run is not finished, or damaged."""
     model, train = settings_of(run_dir)
     log = read_log(run_dir)
-    if not log or log[-1]["step"] < train["steps"]:
+    if not md.is_over(log, train["steps"]):
         go_on = f"go on with --resume {shlex.quote(str(run_dir))}"
         raise ValueError(f"{run_dir} is not finished; {go_on}")
     return flat(model, train, log)

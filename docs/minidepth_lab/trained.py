@@ -6,6 +6,10 @@ from minidepth_lab import export, inspect, score
 
 def look(a, changes):
     """Do the one thing that the flags `a` ask of trained runs; `changes` are settings given."""
+    asked = a["mechanism"] or a["score"] or a["attention"] or a["export_hf"][0]
+    for folder in asked if isinstance(asked, list) else [asked]:
+        if which := md.describe_weights(folder):
+            print(which)
     if a["mechanism"]:
         inspect.show_mechanism(a["mechanism"])
     elif a["score"]:
