@@ -1779,9 +1779,17 @@ def complete_configs(m, t, data):
     return m, t
 
 
+# what tells runs apart first where not all of their settings have a place in a name, and what
+# tells little: how a run is measured and kept
+TELLING = ("n_layers", "n_loops", "seed", "data", "sizes", "d_model", "lr", "steps", "init_from")
+QUIET = ("eval_every", "eval_blocks", "eval_problems", "watch_problems", "save_every", "keep")
+LONGEST_NAME = 59  # characters of ASCII: a name is read, typed, and shown in a list
+
+
 def run_name(preset, changes):
     """A run's folder from the preset and whatever was changed, so that no two runs meet, and the
-    same run of two grids does. Cut if it is too long for a file system, with a checksum of all."""
+    same run of two grids does. If it would be too long, it says what tells most, of paths and lists
+    the end or the beginning, and has a checksum of all."""
     parts = [preset]
     for f in (*dataclasses.fields(ModelConfig), *dataclasses.fields(TrainConfig)):
         if f.name in changes and f.name not in ("out_dir", "name", "device"):
@@ -1794,12 +1802,34 @@ def run_name(preset, changes):
         safe = "".join(c if c.isalnum() or c in "-_.+" else "-" for c in part)
         names.append(safe.strip("-"))
     name = "_".join(names)
-    most = 200  # bytes: most file systems end at 255
-    if len(name.encode()) <= most:
+    if len(name.encode()) <= LONGEST_NAME:
         return name
-    checksum = f"-{zlib.crc32(name.encode()):08x}"
-    kept = name.encode()[: most - len(checksum)].decode(errors="ignore")  # no half character
-    return kept + checksum
+    checksum = f"_{zlib.crc32(name.encode()):08x}"
+    left = LONGEST_NAME - len(checksum)
+    short = {}  # {setting: the part of the name that says its value}
+    for name in changes:
+        value = changes[name]
+        path = value[0] if isinstance(value, (tuple, list)) and value else value
+        if isinstance(path, str) and re.search(r"[/\\]", path):  # of a path its last part
+            last = [part for part in re.split(r"[/\\]+", path) if part not in ("", "tokenizer")]
+            value = last[-1] if last else "root"
+        if isinstance(value, (tuple, list)):
+            value = "+".join(str(part) for part in value)
+        safe = "".join(c if c.isalnum() or c in "-_.+" else "-" for c in str(value))
+        short[name] = f"_{name}-{safe.strip('-')[:24]}"
+    kept = "".join(c if c.isalnum() or c in "-_.+" else "-" for c in preset)
+    kept = kept.encode()[:left].decode(errors="ignore")  # no half character
+    left -= len(kept.encode())
+    known = [f.name for kind in (ModelConfig, TrainConfig) for f in dataclasses.fields(kind)]
+    loud = [n for n in known if n not in (*TELLING, *QUIET)]
+    chosen = set()
+    for name in (*TELLING, *loud, *QUIET):
+        if name in short and name not in ("out_dir", "name", "device"):
+            size = len(short[name].encode())
+            if size <= left:
+                chosen.add(name)
+                left -= size
+    return kept + "".join(short[name] for name in known if name in chosen) + checksum
 
 
 def name_of(m, t):

@@ -94,9 +94,10 @@ KINDS = dict(n_heads=heads, problem_steps=several, warmup_steps=steps_or_share, 
 KINDS |= dict.fromkeys(("out_dir", "name", "tokenizer", "loader", "init_from"), os.path.expanduser)
 ONCE = ("out_dir", "name", "device")  # flags that make no grid
 # what is done to trained runs, and what makes many runs: the laboratory's
-TRAINED = ("mechanism", "score", "attention", "export_hf")
+TRAINED = ("runs", "compare", "mechanism", "score", "attention", "export_hf")
 MANY = ("study", "match_params", "match", "jobs", "yes", "bench", "against")
 OF_SAMPLE = ("prompt", "temperature", "max_new_tokens")
+OF_RUNS = ("sort",)
 
 
 def shown(value):
@@ -169,6 +170,12 @@ def make_parser(full=False):
     do.add_argument("--max_new_tokens", type=int, metavar="X", help="of --sample (256)")
     do.add_argument("--score", metavar="RUN_DIR", help="answer multiple-choice rows of --data")
     do.add_argument("--attention", nargs="+", metavar="RUN_DIR", help="measure and draw attention")
+    runs = "list the runs in --out_dir; other flags choose those that have their values"
+    do.add_argument("--runs", action="store_true", help=runs)
+    sorts = "of --runs: date, name, layers, parameters, data, loss, accuracy, status"
+    do.add_argument("--sort", metavar="COLUMN", help=sorts)
+    compare = "print what differs between runs, and draw their curves"
+    do.add_argument("--compare", nargs="+", metavar="RUN_DIR", help=compare)
     gpt2 = "write as GPT-2, if it has a feed-forward part (--d_ff), as laptop has not"
     do.add_argument("--export_hf", nargs=2, metavar=("RUN_DIR", "OUT_DIR"), help=gpt2)
     return parser
@@ -768,7 +775,7 @@ def run_command(arguments):
 
         own_code.NAMED.update(code)
     varied = [name for name, values in axes.items() if len(values) > 1]
-    alone = ("resume", "sample", *TRAINED, *MANY, *OF_SAMPLE)
+    alone = ("resume", "sample", *TRAINED, *MANY, *OF_SAMPLE, *OF_RUNS)
     given = any(a[name] is not None and a[name] is not False for name in alone)
     if given and LABORATORY:
         from minidepth_lab import check
@@ -778,11 +785,11 @@ def run_command(arguments):
         return sample(a, changes.get("seed", 0))
     if any(a[name] for name in TRAINED):
         registry()
-        if a["attention"]:
+        if a["attention"] or a["compare"]:
             check_place("out_dir", changes.get("out_dir", md.TrainConfig.out_dir))
         from minidepth_lab import trained
 
-        return trained.look(a, changes)
+        return trained.look(a, axes)
     if a["resume"]:
         if varied:
             raise ValueError(f"--resume is one run; give one value of --{varied[0]}")

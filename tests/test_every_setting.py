@@ -110,6 +110,6 @@ def test_runs_that_differ_in_a_setting_have_folders_of_their_own(data, tmp_path)
     for changes in (dict(), dict(lr=0.02), dict(d_model=24), dict(seed=1)):
         values = BASE | dict(out_dir=str(tmp_path), steps=1, warmup_steps=0, name="") | changes
         run = md.train(*md.configs("laptop", **values), data=data)
-        assert os.path.basename(run.dir).startswith("laptop_block_size-80_n_layers-1_")
+        assert os.path.basename(run.dir).startswith("laptop_n_layers-1_")
         folders.add(run.dir)
     assert len(folders) == 4

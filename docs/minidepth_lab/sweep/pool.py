@@ -22,6 +22,7 @@ import torch
 
 import minidepth as md
 from minidepth_lab import check, compiling, fsdp, memory, registry
+from minidepth_lab.sweep import estimate
 from minidepth_lab.sweep.cell import (
     POSIX,
     Cell,
@@ -160,7 +161,7 @@ def train_sweep(preset, planned, jobs=1, yes=False, dry_run=False, study=None, g
     check.grid_data(todo)
     print(f"{len(cells)} runs, {len(cells) - len(todo)} finished before, {jobs} at a time")
     if dry_run:
-        print("\n".join(str(cell) for cell in todo))
+        estimate.show(todo, jobs)
         return 0
     typed = typed_preset(preset, study)
 
