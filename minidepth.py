@@ -55,6 +55,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+__version__ = "0.2"
+
 # ---------- 2. settings ----------
 
 MOST = 2**53  # of any setting: up to here floats, and with them JSON everywhere, count exactly
@@ -2303,3 +2305,13 @@ def train(
     if quiet:
         weakref.finalize(run, temporary.cleanup)
     return run
+
+
+if __name__ == "__main__":  # python -m minidepth: the command, which stands beside this file
+    import runpy
+
+    here = os.path.dirname(os.path.abspath(__file__))
+    if os.path.isdir(os.path.join(here, "minidepth_lab")):  # an installation has it there
+        runpy.run_module("minidepth_lab.command", run_name="__main__")
+    else:
+        runpy.run_path(os.path.join(here, "train.py"), run_name="__main__")

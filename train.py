@@ -28,7 +28,8 @@ except KeyboardInterrupt:
     sys.exit(130)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.append(os.path.join(HERE, "docs"))  # where the laboratory is
+if os.path.isdir(os.path.join(HERE, "docs", "minidepth_lab")):
+    sys.path.append(os.path.join(HERE, "docs"))  # where the laboratory is
 # whether docs/minidepth_lab is there: this file and minidepth.py work without it
 LABORATORY = importlib.util.find_spec("minidepth_lab") is not None
 FIELDS = [f for kind in (md.ModelConfig, md.TrainConfig) for f in dataclasses.fields(kind)]
@@ -141,6 +142,7 @@ def make_parser(full=False):
     parser.register("type", float, number)
     parser.register("type", None, os.path.expanduser)  # of those that name a file or a folder
     presets = f"auto (report with CUDA, else laptop), report, laptop, or of {presets}"
+    parser.add_argument("--version", action="version", version=f"minidepth {md.__version__}")
     parser.add_argument("--preset", help=presets)
     for title, kind in (("model", md.ModelConfig), ("data and training", md.TrainConfig)):
         group = parser.add_argument_group(title)
@@ -229,8 +231,9 @@ def load_data(m, t, tokenizer=None):
     return registry().data_of(t, m.block_size, tokenizer)
 
 
-def pick_preset(name, data=(), study=None):
-    """The preset's name, and why it was taken."""
+def pick_preset(name, data=(), study=None, tokenizer=None):
+    """The preset's name, and why it was taken. `report` is taken by itself only where its data and
+    its tokenizer, as far as others are not named, can be had at once."""
     if name != "auto":
         return name, "as asked"
     if study and (own := registry().preset_of(study)):
@@ -238,9 +241,22 @@ def pick_preset(name, data=(), study=None):
     other = data and data[0] not in ("embedded", "") and not data[0].endswith(".jsonl")
     if other and LABORATORY and registry().task(data[0]):
         return "tasks", f"{data[0]} is a depth task"
-    if torch.cuda.is_available():
-        return "report", f"{torch.cuda.device_count()} CUDA GPU found"
-    return "laptop", "no CUDA GPU found"
+    if not torch.cuda.is_available():
+        return "laptop", "no CUDA GPU found"
+    found = f"{torch.cuda.device_count()} CUDA GPU found"
+    wanted = []
+    if not data:
+        wanted.append((md.REPORT_DATA, "dataset"))
+    if not tokenizer:
+        wanted.append((md.TrainConfig.tokenizer, "model"))
+    if wanted and not LABORATORY:
+        return "laptop", f"{found}; --preset report fetches its data from a hub"
+    if wanted:
+        from minidepth_lab import hub
+
+        if why := hub.out_of_reach(wanted):
+            return "laptop", f"{found}, but not the report's data: {md.one_line(why, 200)}"
+    return "report", found
 
 
 # ---------- what is told before anything is done ----------
@@ -796,7 +812,9 @@ def run_command(arguments):
         return resume(a["resume"], changes, a["dry_run"])
     if not a["bench"]:
         check_place("out_dir", changes.get("out_dir", md.TrainConfig.out_dir))
-    preset, why = pick_preset(a["preset"] or "auto", changes.get("data", ()), a["study"])
+    preset, why = pick_preset(
+        a["preset"] or "auto", changes.get("data", ()), a["study"], changes.get("tokenizer")
+    )
     if md.processes()[0] == 0:
         print(f"preset {preset}: {why}")
     if "steps" in axes:

@@ -22,15 +22,15 @@ import dataclasses
 import json
 import math
 import os
-import pathlib
 import re
 import shlex
 import statistics
 import sys
 
 import minidepth as md
+from minidepth_lab import stored
 
-RESULTS = pathlib.Path(__file__).resolve().parents[1] / "results"  # the logs behind every figure
+RESULTS = stored.folder("results")  # the logs behind every figure
 
 METRICS = {  # of a run, as tables name them: heading, format
     "accuracy": ("accuracy", ".3f"),
