@@ -185,6 +185,7 @@ class ModelConfig:
 
 REPORT_DATA = "wop/XXXXXL-chain-of-thought"
 PRECISIONS = ("auto", "fp32", "fp16", "bf16")
+TRACKERS = ("none", "tensorboard", "wandb", "trackio")
 
 
 @dataclass
@@ -228,6 +229,7 @@ class TrainConfig:
     init_from: str = option("", "a run, or a GPT-2 without biases: the weights to begin with")
     keep: str = option("last", "weights that are kept", choices=("last", "best"))
     stop_after: int = option(0, "evaluations in a row without a better loss that end the run", 0)
+    report_to: str = option("none", "who else is told of each evaluation", choices=TRACKERS)
     out_dir: str = option("runs", "folder of all runs")
     name: str = option("", "this run's folder in it; empty: made from the settings")
 
@@ -1313,7 +1315,7 @@ LAST = "model.safetensors"
 BEST = "best.safetensors"
 
 # what may change when a run goes on: where it is kept and computed, not what it computes
-PLACES = ("out_dir", "name", "device", "precision", "fsdp", "grad_checkpoint")
+PLACES = ("out_dir", "name", "device", "precision", "fsdp", "grad_checkpoint", "report_to")
 
 # what may be changed on purpose when a run goes on: how long it lives, and what is kept of it
 LIFE = ("steps", "epochs", "lr_steps", "keep", "stop_after")
@@ -1785,6 +1787,7 @@ def complete_configs(m, t, data):
 # tells little: how a run is measured and kept
 TELLING = ("n_layers", "n_loops", "seed", "data", "sizes", "d_model", "lr", "steps", "init_from")
 QUIET = ("eval_every", "eval_blocks", "eval_problems", "watch_problems", "save_every", "keep")
+NOT_NAMED = ("out_dir", "name", "device", "report_to")
 LONGEST_NAME = 59  # characters of ASCII: a name is read, typed, and shown in a list
 
 
@@ -1794,7 +1797,7 @@ def run_name(preset, changes):
     the end or the beginning, and has a checksum of all."""
     parts = [preset]
     for f in (*dataclasses.fields(ModelConfig), *dataclasses.fields(TrainConfig)):
-        if f.name in changes and f.name not in ("out_dir", "name", "device"):
+        if f.name in changes and f.name not in NOT_NAMED:
             value = changes[f.name]
             if isinstance(value, (tuple, list)):
                 value = "+".join(str(part) for part in value)
@@ -1826,7 +1829,7 @@ def run_name(preset, changes):
     loud = [n for n in known if n not in (*TELLING, *QUIET)]
     chosen = set()
     for name in (*TELLING, *loud, *QUIET):
-        if name in short and name not in ("out_dir", "name", "device"):
+        if name in short and name not in NOT_NAMED:
             size = len(short[name].encode())
             if size <= left:
                 chosen.add(name)
@@ -2041,7 +2044,7 @@ class Run:
 
 def train(
     model_config, train_config, data=None, resume=False, command=None, stop=None, quiet=False,
-    shard=None, changed=(), weights=None,
+    shard=None, changed=(), weights=None, tell=None,
 ):  # fmt: skip
     """Train one model and write its run folder → Run.
 
@@ -2051,7 +2054,7 @@ def train(
     folder, which goes when the Run does. Under torchrun every process calls this alike; `shard`,
     the laboratory's fsdp, then lets each keep a part of every weight. `changed` names what of LIFE
     a resumed run goes on with other values of. `weights`, {name: tensor}, are to begin with, as
-    those of the run that `init_from` names are.
+    those of the run that `init_from` names are. tell(row) is called with each row of the log.
     ValueError for settings that cannot work, a folder that exists, is finished or is trained in by
     another process; Diverged if gradients stay infinite, or the loss is so in the end.
     """
@@ -2068,6 +2071,9 @@ def train(
         raise ValueError(f"{uneven}; give a multiple of {world}")
     if t.fsdp and not shard and world > 1:
         raise ValueError("fsdp is the laboratory's: give shard=minidepth_lab.fsdp to train()")
+    if t.report_to != "none" and not tell and first:
+        advice = "give tell=minidepth_lab.trackers.Told(m, t) to train()"
+        raise ValueError(f"report_to {t.report_to} is the laboratory's: {advice}")
     if quiet:
         temporary = tempfile.TemporaryDirectory()
         t = dataclasses.replace(t, out_dir=temporary.name)
@@ -2283,6 +2289,8 @@ def train(
             if evaluating and first:
                 write_log(folder, log)
                 say(log_line(log[-1], t))
+                if tell:
+                    tell(log[-1])
 
             # 9. stop, if asked to, or if nothing has got better for long
             if stopping or last:

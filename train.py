@@ -93,7 +93,7 @@ whole = functools.partial(number, kind=int, wanted="a whole number")  # '12' →
 KINDS = dict(n_heads=heads, problem_steps=several, warmup_steps=steps_or_share, sizes=named)
 # shells leave the ~ of --out_dir=~/runs alone, while config.json means the home folder by it
 KINDS |= dict.fromkeys(("out_dir", "name", "tokenizer", "loader", "init_from"), os.path.expanduser)
-ONCE = ("out_dir", "name", "device")  # flags that make no grid
+ONCE = ("out_dir", "name", "device", "report_to")  # flags that make no grid
 # what is done to trained runs, and what makes many runs: the laboratory's
 TRAINED = ("runs", "compare", "mechanism", "score", "attention", "export_hf")
 MANY = ("study", "match_params", "match", "jobs", "yes", "bench", "against")
@@ -334,6 +334,10 @@ def check_machine(m, t, resumed=False):
         from minidepth_lab import compiling
 
         compiling.check(t)
+    if t.report_to != "none":
+        from minidepth_lab import trackers
+
+        trackers.check(t)
     memory.check_enough(m, t)
 
 
@@ -534,12 +538,20 @@ def run_training(m, t, resume=False, changed=()):
     if t.fsdp and md.processes()[1] > 1:
         from minidepth_lab import fsdp as shard
     command = shlex.join(["python", os.path.basename(sys.argv[0]), *sys.argv[1:]])
+    told = None
+    if first and t.report_to != "none":
+        registry()
+        from minidepth_lab import trackers
+
+        told = trackers.Told(m, t)
     together = connected(t) if md.processes()[1] > 1 else contextlib.nullcontext()
     with together, md.noted_signals(twice=True) as noted:
         run = md.train(
             m, t, data, resume, command, lambda: bool(noted), shard=shard, changed=changed,
-            weights=weights,
+            weights=weights, tell=told,
         )  # fmt: skip
+    if told:
+        told.finish()
     if first and run.log:
         draw_curve(run, t)
     if first and run.finished:

@@ -26,6 +26,7 @@ OTHER_WEIGHTS = dict(
 # the training stays as it was, bit for bit
 MEASURING = dict(eval_every=3, eval_blocks=2, eval_problems=3, watch_problems=3, save_every=1)
 MEASURING |= dict(keep="best", stop_after=3)
+# report_to is tested in test_trackers.py
 COMPUTING = dict(grad_checkpoint=True, device="cpu", name="another")
 
 
