@@ -41,7 +41,7 @@ def test_tensorboard_reads_what_a_run_has_told_it(tmp_path, capsys):
     assert NAMES <= set(read.Tags()["scalars"])
     log = log_of(folder)
     for name, key in (("val/loss", "val_loss"), ("lr", "lr"), ("accuracy/all", "accuracy")):
-        told = [(event.step, event.value) for event in read.Scalars(name)][: len(log)]
+        told = [(event.step, event.value) for event in read.Scalars(name)]
         assert told == [(row["step"], pytest.approx(row[key], rel=1e-6)) for row in log]
     perplexity = read.Scalars("val/perplexity")[0].value
     assert perplexity == pytest.approx(math.exp(log[0]["val_loss"]), rel=1e-5)
@@ -52,7 +52,7 @@ def test_tensorboard_reads_what_a_run_has_told_it(tmp_path, capsys):
     assert code == 0, err
     read = EventAccumulator(str(folder / "tensorboard"), size_guidance=dict(scalars=0)).Reload()
     steps = [event.step for event in read.Scalars("grad_norm")]
-    assert set(steps) == {1, 3, 6, 9}
+    assert steps == [1, 3, 6, 9]
 
 
 class Fake(types.ModuleType):

@@ -63,20 +63,20 @@ class TensorBoard:
 
     def __init__(self, folder, settings, first):
         from torch.utils.tensorboard import SummaryWriter
+        from torch.utils.tensorboard.summary import hparams
 
         # what was told of steps after the checkpoint that a run goes on from is told again
         self.writer = SummaryWriter(os.path.join(folder, "tensorboard"), purge_step=first)
-        self.settings, self.last = settings, {}
+        # as SummaryWriter.add_hparams() does, which would also add a point to each curve
+        for summary in hparams(settings, dict.fromkeys(["val/loss", "accuracy/all"])):
+            self.writer.file_writer.add_summary(summary)
 
     def log(self, values, step):
         for name, value in values.items():
             self.writer.add_scalar(name, value, step)
         self.writer.flush()
-        self.last = values
 
     def finish(self):
-        if self.last:
-            self.writer.add_hparams(self.settings, self.last, run_name=".")
         self.writer.close()
 
 
