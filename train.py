@@ -95,7 +95,7 @@ KINDS = dict(n_heads=heads, problem_steps=several, warmup_steps=steps_or_share, 
 KINDS |= dict.fromkeys(("out_dir", "name", "tokenizer", "loader", "init_from"), os.path.expanduser)
 ONCE = ("out_dir", "name", "device", "report_to")  # flags that make no grid
 # what is done to trained runs, and what makes many runs: the laboratory's
-TRAINED = ("runs", "compare", "mechanism", "score", "attention", "export_hf")
+TRAINED = ("runs", "compare", "report", "mechanism", "score", "attention", "export_hf")
 MANY = ("study", "match_params", "match", "jobs", "yes", "bench", "against")
 OF_SAMPLE = ("prompt", "temperature", "max_new_tokens")
 OF_RUNS = ("sort",)
@@ -178,6 +178,8 @@ def make_parser(full=False):
     do.add_argument("--sort", metavar="COLUMN", help=sorts)
     compare = "print what differs between runs, and draw their curves"
     do.add_argument("--compare", nargs="+", metavar="RUN_DIR", help=compare)
+    report = "write report.html, a page of a run or a grid that opens offline"
+    do.add_argument("--report", metavar="FOLDER", help=report)
     gpt2 = "write as GPT-2, if it has a feed-forward part (--d_ff), as laptop has not"
     do.add_argument("--export_hf", nargs=2, metavar=("RUN_DIR", "OUT_DIR"), help=gpt2)
     return parser

@@ -13,7 +13,7 @@ from minidepth_lab.sources import names_task
 # what each thing that is done to trained runs heeds of the flags of training
 HEEDED = dict(
     sample=("seed",), mechanism=(), score=("data", "max_rows"), attention=("out_dir",),
-    export_hf=(), compare=("out_dir",), runs=None,
+    export_hf=(), compare=("out_dir",), report=(), runs=None,
 )  # fmt: skip
 OF_SAMPLE = ("prompt", "temperature", "max_new_tokens")
 
@@ -30,7 +30,7 @@ def flags(a, axes):
     if len(done) > 1:
         raise ValueError(f"--{done[0]} and --{done[1]} are two things to do; give one of them")
     doing = done[0] if done else None
-    if doing not in (None, "bench", "runs"):
+    if doing not in (None, "bench", "runs", "report"):  # a grid has a report, too
         runs(a[doing], doing)
     if a["sort"] is not None and doing != "runs":
         raise ValueError("--sort has no effect without --runs")

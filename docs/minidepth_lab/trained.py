@@ -1,7 +1,7 @@
 """What the command asks of trained runs: scores, attention, the mechanism, an export."""
 
 import minidepth as md
-from minidepth_lab import export, inspect, runs, score
+from minidepth_lab import export, inspect, report, runs, score
 
 
 def look(a, axes):
@@ -14,6 +14,9 @@ def look(a, axes):
         return runs.show(out_dir, filters, a["sort"])
     if a["compare"]:
         return runs.compare(a["compare"], out_dir)
+    if a["report"]:
+        print(f"wrote {report.write(a['report'])}")
+        return None
     asked = a["mechanism"] or a["score"] or a["attention"] or a["export_hf"][0]
     for folder in asked if isinstance(asked, list) else [asked]:
         if which := md.describe_weights(folder):
