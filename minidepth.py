@@ -55,6 +55,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+__version__ = "0.2"
+
 # ---------- 2. settings ----------
 
 MOST = 2**53  # of any setting: up to here floats, and with them JSON everywhere, count exactly
@@ -183,6 +185,7 @@ class ModelConfig:
 
 REPORT_DATA = "wop/XXXXXL-chain-of-thought"
 PRECISIONS = ("auto", "fp32", "fp16", "bf16")
+TRACKERS = ("none", "tensorboard", "wandb", "trackio")
 
 
 @dataclass
@@ -207,6 +210,7 @@ class TrainConfig:
     lr: float = option(3e-4, "peak learning rate", 0)
     lr_floor: float = option(0.1, "share of the peak at which the rate ends", 0, 1)
     warmup_steps: float = option(50, "of rising learning rate; below 1: a share of all steps", 0)
+    lr_steps: int = option(0, "at which the rate has fallen to its floor and stays; 0: --steps", 0)
     weight_decay: float = option(0.1, "AdamW's, on matrices and embeddings, not on norms", 0)
     beta1: float = option(0.9, "AdamW's decay rate of the mean gradient", 0, 0.999999)
     beta2: float = option(0.95, "AdamW's decay rate of the mean squared gradient", 0, 0.999999)
@@ -222,15 +226,20 @@ class TrainConfig:
     eval_problems: int = option(200, "held-out problems answered at the end", 0)
     watch_problems: int = option(0, "held-out problems answered at every evaluation", 0)
     save_every: int = option(100, "steps from one checkpoint to the next", 1)
+    init_from: str = option("", "a run, or a GPT-2 without biases: the weights to begin with")
+    keep: str = option("last", "weights that are kept", choices=("last", "best"))
+    stop_after: int = option(0, "evaluations in a row without a better loss that end the run", 0)
+    report_to: str = option("none", "who else is told of each evaluation", choices=TRACKERS)
     out_dir: str = option("runs", "folder of all runs")
     name: str = option("", "this run's folder in it; empty: made from the settings")
 
     def validate(self):
         """Return self; raise ValueError for what cannot be run."""
         check_fields(self)
-        if 1 <= self.warmup_steps >= self.steps and not self.epochs:
-            none_left = f"warmup_steps {self.warmup_steps:g} leaves none of {self.steps} steps"
-            raise ValueError(f"{none_left}; give at most {self.steps - 1}, or more --steps")
+        falling, more = (self.lr_steps, "lr_steps") if self.lr_steps else (self.steps, "steps")
+        if 1 <= self.warmup_steps >= falling and not (self.epochs and more == "steps"):
+            none_left = f"warmup_steps {self.warmup_steps:g} leaves none of {falling} steps"
+            raise ValueError(f"{none_left}; give at most {falling - 1}, or more --{more}")
         return self
 
 
@@ -1320,13 +1329,19 @@ def measure_answers(model, tokenizer, problems):
 #     config.json          the settings, the command, the versions, the data's fingerprint
 #     log.jsonl            a line for each evaluation
 #     model.safetensors    the newest weights, for load()
+#     best.safetensors     with --keep best: those of the lowest validation loss, which it prefers
 #     state.pt             the same weights with all that --resume needs, and
 #     state.previous.pt    the one before, if state.pt should be damaged
 #     tokenizer/           as transformers writes it
 STATES = ("state.pt", "state.previous.pt")
+LAST = "model.safetensors"
+BEST = "best.safetensors"
 
 # what may change when a run goes on: where it is kept and computed, not what it computes
-PLACES = ("out_dir", "name", "device", "precision", "fsdp", "grad_checkpoint")
+PLACES = ("out_dir", "name", "device", "precision", "fsdp", "grad_checkpoint", "report_to")
+
+# what may be changed on purpose when a run goes on: how long it lives, and what is kept of it
+LIFE = ("steps", "epochs", "lr_steps", "keep", "stop_after")
 
 
 def path_inside(folder, name):
@@ -1543,16 +1558,18 @@ def write_log(folder, log):
     write(os.path.join(folder, "log.jsonl"), lambda f: f.writelines(lines))
 
 
-def write_weights(folder, weights, model_settings, tokenizer_files):
+def write_weights(folder, weights, model_settings, tokenizer_files, name=LAST, **notes):
     """Write model.safetensors: {name: tensor}, and what load() compares them with, the settings of
-    the model as config.json has them, and the checksums of the tokenizer's files."""
+    the model as config.json has them, and the checksums of the tokenizer's files. `notes`, such as
+    the step, are for whoever reads the file."""
     from safetensors.torch import save as as_bytes
 
     weights = {name: weight.detach().cpu() for name, weight in weights.items()}
     about = dict(crc32=weights_checksum(weights), model=json.dumps(model_settings))
     about["tokenizer"] = json.dumps(tokenizer_files)
+    about |= {key: json.dumps(value) for key, value in notes.items()}
     content = as_bytes(weights, about)
-    write(os.path.join(folder, "model.safetensors"), lambda f: f.write(content))
+    write(os.path.join(folder, name), lambda f: f.write(content))
 
 
 def save(folder, state, identity, tokenizer=None):
@@ -1568,7 +1585,8 @@ def save(folder, state, identity, tokenizer=None):
         if not os.path.isdir(path):  # somebody has taken it away
             tokenizer.save_pretrained(path)
         files = folder_checksums(path)
-    write_weights(folder, state["model"], identity["settings"]["model"], files)
+    model_settings = identity["settings"]["model"]
+    write_weights(folder, state["model"], model_settings, files, step=state["step"])
     newest, previous = (os.path.join(folder, name) for name in STATES)
     whole = state | identity | dict(tokenizer=files)
     write(newest, lambda f: torch.save(whole, f), previous)
@@ -1614,16 +1632,55 @@ def newest_state(folder, restore, say=print, put_aside=True):
                 os.replace(path, f"{path}.damaged")
 
 
-def check_same_run(folder, state, identity):
-    """ValueError where a checkpoint is of other settings, data or another tokenizer."""
+def check_same_run(folder, state, identity, changed=()):
+    """ValueError where a checkpoint is of other settings, but for those `changed` on purpose, of
+    other data or another tokenizer."""
     if state["fingerprint"] != identity["fingerprint"]:
         raise ValueError(f"the data of {folder} is not what its checkpoint was trained on")
-    if differing := different_settings(identity["settings"], state["settings"]):
+    then = dict(state["settings"], train=dict(state["settings"]["train"]))
+    then["train"] |= {name: identity["settings"]["train"][name] for name in changed}
+    if differing := different_settings(identity["settings"], then):
         where = os.path.join(folder, "config.json")
         listed = "; ".join(differing)
         raise ValueError(f"{where} has other settings than its checkpoint: {listed:.300}")
     if os.path.isdir(os.path.join(folder, "tokenizer")):  # if it is gone, save() writes it again
         check_tokenizer(folder, state["tokenizer"])
+
+
+def changed_before(folder):
+    """The names of the settings that were changed when a run went on, as its config.json says."""
+    path = path_inside(folder, "config.json")
+    with one_line_errors(path, "is not the configuration of a run"):
+        with open(regular_file(path), encoding="utf-8") as f:
+            earlier = json.load(f).get("earlier", [])
+        return tuple(name for name in LIFE if any(name in each["train"] for each in earlier))
+
+
+def change_config(folder, identity, changed, done, command):
+    """Let config.json have the settings that a run goes on with, and under "earlier" those that it
+    was trained with up to now, and by which command."""
+    path = path_inside(folder, "config.json")
+    with open(regular_file(path), encoding="utf-8") as f:
+        about = json.load(f)
+    before = {name: about["train"].get(name) for name in changed}
+    entry = dict(steps_done=done, train=before, command=about.get("command"))
+    about["earlier"] = [*about.get("earlier", []), entry]
+    about |= json.loads(json.dumps(identity["settings"])) | dict(command=command)
+    text = without_home(json.dumps(about, indent=1)).encode()
+    write(path, lambda f: f.write(text))
+
+
+def is_over(log, steps):
+    """Whether the log of a run says that it is finished: its steps are done, or --stop_after has
+    ended it."""
+    return bool(log) and (log[-1]["step"] >= steps or log[-1].get("ended_early", False))
+
+
+def since_best(log):
+    """How many evaluations of a log came after the one with the lowest validation loss."""
+    losses = [row["val_loss"] for row in log]
+    losses = [loss if loss is not None and loss == loss else math.inf for loss in losses]
+    return len(losses) - 1 - losses.index(min(losses))
 
 
 def saved_tokenizer(run_dir):
@@ -1653,12 +1710,55 @@ def read_weights(path, n):
     return weights, about
 
 
-def load(run_dir):
+def is_run(folder):
+    """Whether a folder has the config.json of a run, not that of another program."""
+    with contextlib.suppress(ValueError):
+        return bool(read_settings(folder))
+    return False
+
+
+def settings_of_weights(folder):
+    """{setting: value} of a model that begins with the weights of a run: all that its model has,
+    and its tokenizer, if it has one."""
+    if not os.path.isdir(folder):
+        raise ValueError(f"init_from {folder} is not there; give a run's folder, as runs/NAME")
+    path = os.path.join(folder, "config.json")
+    values = dataclasses.asdict(make_config(ModelConfig, read_settings(folder)["model"], path))
+    words = os.path.join(folder, "tokenizer")
+    if os.path.isdir(words):
+        values["tokenizer"] = words
+    return values
+
+
+def weights_file(run_dir):
+    """The name of the file whose weights load() takes: of the best validation loss, where a run
+    keeps them, else the last."""
+    return BEST if os.path.lexists(os.path.join(run_dir, BEST)) else LAST
+
+
+def describe_weights(run_dir):
+    """Which of its weights load() takes of a run's folder, as a line; None where it has no choice.
+    ValueError where the file is damaged."""
+    if weights_file(run_dir) == LAST:
+        return None
+    from safetensors import safe_open
+
+    path = path_inside(run_dir, BEST)
+    with one_line_errors(path, "is not a checkpoint of this model"):
+        with safe_open(regular_file(path), "pt") as f:
+            about = f.metadata() or {}
+    loss = float(about.get("val_loss", "nan"))
+    of = f"of step {about.get('step', 'unknown')}, with the best validation loss, {loss:.4f}"
+    return f"weights {path}, {of}; the last ones are in {LAST}"
+
+
+def load(run_dir, file=None):
     """(model, tokenizer) of a run folder, on the CPU, in eval mode, the tokenizer None for a task;
-    ValueError if it is broken. Of the settings only the model's are needed."""
+    ValueError if it is broken. Of the settings only the model's are needed. `file` names one of its
+    files of weights, LAST or BEST; if it is not given, it is the one of weights_file()."""
     saved = read_settings(run_dir)["model"]
     m = make_config(ModelConfig, saved, os.path.join(run_dir, "config.json"))
-    path = path_inside(run_dir, "model.safetensors")
+    path = path_inside(run_dir, file or weights_file(run_dir))
     with one_line_errors(path, "is not a checkpoint of this model"):
         # counted before memory is taken for what a damaged config.json describes
         weights, about = read_weights(path, parameters(m)["total"])
@@ -1682,15 +1782,18 @@ def load(run_dir):
 def lr_at(step, config):
     """Learning rate of the 0-based step: a line from 0 to the peak, half a cosine to the floor.
     A pure function, so skipped steps and resumed runs change nothing."""
-    warmup = config.warmup_steps
+    warmup, steps = config.warmup_steps, config.lr_steps or config.steps
     if warmup < 1:  # a share of all steps
-        warmup = min(round(warmup * config.steps), config.steps - 1)
+        warmup = min(round(warmup * steps), steps - 1)
     # 1. the rise: the first step has rate 0, as in the published log
     if step < warmup:
         return config.lr * step / warmup
-    # 2. the fall
+    # 2. the floor, in a run that goes on after the fall
     floor = config.lr * config.lr_floor
-    done = (step - warmup) / (config.steps - warmup)
+    if step >= steps:
+        return floor
+    # 3. the fall
+    done = (step - warmup) / (steps - warmup)
     return floor + 0.5 * (1 + math.cos(math.pi * done)) * (config.lr - floor)
 
 
@@ -1711,12 +1814,21 @@ def complete_configs(m, t, data):
     return m, t
 
 
+# what tells runs apart first where not all of their settings have a place in a name, and what
+# tells little: how a run is measured and kept
+TELLING = ("n_layers", "n_loops", "seed", "data", "sizes", "d_model", "lr", "steps", "init_from")
+QUIET = ("eval_every", "eval_blocks", "eval_problems", "watch_problems", "save_every", "keep")
+NOT_NAMED = ("out_dir", "name", "device", "report_to")
+LONGEST_NAME = 59  # characters of ASCII: a name is read, typed, and shown in a list
+
+
 def run_name(preset, changes):
     """A run's folder from the preset and whatever was changed, so that no two runs meet, and the
-    same run of two grids does. Cut if it is too long for a file system, with a checksum of all."""
+    same run of two grids does. If it would be too long, it says what tells most, of paths and lists
+    the end or the beginning, and has a checksum of all."""
     parts = [preset]
     for f in (*dataclasses.fields(ModelConfig), *dataclasses.fields(TrainConfig)):
-        if f.name in changes and f.name not in ("out_dir", "name", "device"):
+        if f.name in changes and f.name not in NOT_NAMED:
             value = changes[f.name]
             if isinstance(value, (tuple, list)):
                 value = "+".join(str(part) for part in value)
@@ -1726,12 +1838,34 @@ def run_name(preset, changes):
         safe = "".join(c if c.isalnum() or c in "-_.+" else "-" for c in part)
         names.append(safe.strip("-"))
     name = "_".join(names)
-    most = 200  # bytes: most file systems end at 255
-    if len(name.encode()) <= most:
+    if len(name.encode()) <= LONGEST_NAME:
         return name
-    checksum = f"-{zlib.crc32(name.encode()):08x}"
-    kept = name.encode()[: most - len(checksum)].decode(errors="ignore")  # no half character
-    return kept + checksum
+    checksum = f"_{zlib.crc32(name.encode()):08x}"
+    left = LONGEST_NAME - len(checksum)
+    short = {}  # {setting: the part of the name that says its value}
+    for name in changes:
+        value = changes[name]
+        path = value[0] if isinstance(value, (tuple, list)) and value else value
+        if isinstance(path, str) and re.search(r"[/\\]", path):  # of a path its last part
+            last = [part for part in re.split(r"[/\\]+", path) if part not in ("", "tokenizer")]
+            value = last[-1] if last else "root"
+        if isinstance(value, (tuple, list)):
+            value = "+".join(str(part) for part in value)
+        safe = "".join(c if c.isalnum() or c in "-_.+" else "-" for c in str(value))
+        short[name] = f"_{name}-{safe.strip('-')[:24]}"
+    kept = "".join(c if c.isalnum() or c in "-_.+" else "-" for c in preset)
+    kept = kept.encode()[:left].decode(errors="ignore")  # no half character
+    left -= len(kept.encode())
+    known = [f.name for kind in (ModelConfig, TrainConfig) for f in dataclasses.fields(kind)]
+    loud = [n for n in known if n not in (*TELLING, *QUIET)]
+    chosen = set()
+    for name in (*TELLING, *loud, *QUIET):
+        if name in short and name not in NOT_NAMED:
+            size = len(short[name].encode())
+            if size <= left:
+                chosen.add(name)
+                left -= size
+    return kept + "".join(short[name] for name in known if name in chosen) + checksum
 
 
 def name_of(m, t):
@@ -1941,7 +2075,7 @@ class Run:
 
 def train(
     model_config, train_config, data=None, resume=False, command=None, stop=None, quiet=False,
-    shard=None,
+    shard=None, changed=(), weights=None, tell=None,
 ):  # fmt: skip
     """Train one model and write its run folder → Run.
 
@@ -1949,7 +2083,9 @@ def train(
     CPU to the same losses, bit for bit, as if it had never stopped. stop() is asked after each
     step; if true the run is saved and returned. `quiet` prints nothing and trains in a temporary
     folder, which goes when the Run does. Under torchrun every process calls this alike; `shard`,
-    the laboratory's fsdp, then lets each keep a part of every weight.
+    the laboratory's fsdp, then lets each keep a part of every weight. `changed` names what of LIFE
+    a resumed run goes on with other values of. `weights`, {name: tensor}, are to begin with, as
+    those of the run that `init_from` names are. tell(row) is called with each row of the log.
     ValueError for settings that cannot work, a folder that exists, is finished or is trained in by
     another process; Diverged if gradients stay infinite, or the loss is so in the end.
     """
@@ -1966,6 +2102,9 @@ def train(
         raise ValueError(f"{uneven}; give a multiple of {world}")
     if t.fsdp and not shard and world > 1:
         raise ValueError("fsdp is the laboratory's: give shard=minidepth_lab.fsdp to train()")
+    if t.report_to != "none" and not tell and first:
+        advice = "give tell=minidepth_lab.trackers.Told(m, t) to train()"
+        raise ValueError(f"report_to {t.report_to} is the laboratory's: {advice}")
     if quiet:
         temporary = tempfile.TemporaryDirectory()
         t = dataclasses.replace(t, out_dir=temporary.name)
@@ -1973,7 +2112,9 @@ def train(
 
     # the data, and the settings that follow from it; a resumed run takes its own tokenizer, since
     # the one that was named may have changed
-    data = data or load_data(t, m.block_size, saved_tokenizer(folder) if resume else None)
+    whose_words = folder if resume else t.init_from
+    words = saved_tokenizer(whose_words) if whose_words and not data else None
+    data = data or load_data(t, m.block_size, words)
     data = dataclasses.replace(data, seed=t.seed, state=dict(data.state))
     m, t = complete_configs(m, t, data)
     identity = dict(settings=settings(m, t), fingerprint=data.fingerprint())
@@ -1984,6 +2125,12 @@ def train(
         raise ValueError("grad_checkpoint with dropout is wrong on Apple's GPUs; leave one out")
     torch.manual_seed(t.seed)  # of the first weights: drawn on the CPU, the same for any device
     model = GPT(m)
+    if t.init_from and not weights:
+        source, _ = load(t.init_from)
+        weights = source.state_dict()
+    if weights:
+        with one_line_errors(f"init_from {t.init_from}", "is of another shape than this model"):
+            model.load_state_dict(weights)
     model.n_words, model.half = data.n_words, pick_precision(t.precision, device)
     model.checkpointed = t.grad_checkpoint
     if t.compile:  # blocks are alike: what is compiled for the first one serves all
@@ -2024,15 +2171,21 @@ def train(
     with lock, tqdm(total=t.steps, disable=silent or None) as bar:
         if resume and os.path.exists(os.path.join(folder, "config.json")):
             if state := newest_state(folder, restore, say, put_aside=first):
-                check_same_run(folder, state, identity)
+                check_same_run(folder, state, identity, (*changed, *changed_before(folder)))
         elif first:
             begin_folder(folder, identity, data.tokenizer, command, device)
         if world > 1:
             check_same_step(done, device, folder)
-        if done >= t.steps:
+        early = done < t.steps and is_over(log, t.steps)
+        if done >= t.steps or (early and "stop_after" not in changed):
             if first:  # it lacks a line if the run died after its last checkpoint
                 write_log(folder, log)
-            raise ValueError(f"{folder} is finished: {done} of {t.steps} steps are done")
+            why = "; give more --steps to go on"
+            if early:
+                why = "; --stop_after has ended it, give --stop_after 0 to go on"
+            raise ValueError(f"{folder} is finished: {done} of {t.steps} steps are done{why}")
+        if changed and first:
+            change_config(folder, identity, changed, done, command)
         bar.update(done)
 
         for step in range(done, t.steps):  # counted from 0; the log counts from 1
@@ -2089,7 +2242,7 @@ def train(
             last = done == t.steps
             lost = in_a_row == MOST_SKIPPED
             evaluating = not lost and (last or step == 0 or done % t.eval_every == 0)
-            saving = lost or last or stopping or done % t.save_every == 0
+            better = False  # whether this evaluation has the lowest validation loss so far
             good = False  # whether the weights are all finite: only who saves looks
             takes_part = first or shard  # with parts of weights everybody is needed for the whole
 
@@ -2100,6 +2253,10 @@ def train(
                 if not data.fresh:  # a pass over the blocks; a task's data never repeats
                     row["epoch"] = step * t.batch_size * t.grad_accum // len(data.train[0]) + 1
                 row["val_loss"] = mean_loss(model, data.val, t.eval_blocks, t.batch_size)
+                without_better = since_best([*log, row])
+                better = without_better == 0
+                if t.stop_after and without_better >= t.stop_after and not last:
+                    last = row["ended_early"] = True
                 if last and not math.isfinite(row["val_loss"]):  # what was saved before stays
                     raise Diverged(
                         f"the loss is infinite or NaN at the last step, {done}; {GENTLER}"
@@ -2124,12 +2281,24 @@ def train(
                 row["tokens_per_second"] = round(busy_tokens / busy)
                 busy, busy_tokens = 0.0, 0
                 log.append(row)
+            if world > 1 and t.stop_after and evaluating:  # who evaluates tells the others
+                ended = torch.tensor(float(last), device=device)
+                torch.distributed.all_reduce(ended, torch.distributed.ReduceOp.MAX)
+                last = ended.item() > 0
 
             # 7. save. A run that is lost keeps the state before its skipped steps: they have
             #    changed nothing but the loss scale
             if lost:
                 done, skipped, in_a_row = done - in_a_row, skipped - in_a_row, 0
                 log = [row for row in log if row["step"] <= done]
+            saving = lost or last or stopping or done % t.save_every == 0
+            if better and t.keep == "best" and takes_part:
+                best, files = whole(model.state_dict()), {}
+                if data.tokenizer and first:
+                    files = folder_checksums(path_inside(folder, "tokenizer"))
+                if all_finite(best) and first:
+                    notes = dict(step=done, val_loss=row["val_loss"])
+                    write_weights(folder, best, identity["settings"]["model"], files, BEST, **notes)
             if saving and takes_part:
                 state = dict(step=done, log=log, skipped=skipped, in_a_row=in_a_row)
                 state |= dict(seconds=time.perf_counter() - began, data=data.state)
@@ -2151,16 +2320,22 @@ def train(
             if evaluating and first:
                 write_log(folder, log)
                 say(log_line(log[-1], t))
+                if tell:
+                    tell(log[-1])
 
-            # 9. stop, if asked to
-            if stopping:
+            # 9. stop, if asked to, or if nothing has got better for long
+            if stopping or last:
                 break
 
     if first and shard:  # it goes on alone, and has only its part of the weights
         model, _ = load(folder)
     model.eval()
-    finished = done >= t.steps
+    finished = last
     if finished and first:
+        if done < t.steps:
+            best = log[-1 - t.stop_after]
+            why = f"{t.stop_after} evaluations without a better one than {best['val_loss']:.4f}"
+            say(f"Ended early, after step {done}: {why} at step {best['step']}")
         say(f"Done. Final train loss: {loss:.4f} | total time {log[-1]['seconds']:.0f}s")
     elif first:
         go_on = f"go on with: python train.py --resume {shlex.quote(folder)}"
@@ -2169,3 +2344,13 @@ def train(
     if quiet:
         weakref.finalize(run, temporary.cleanup)
     return run
+
+
+if __name__ == "__main__":  # python -m minidepth: the command, which stands beside this file
+    import runpy
+
+    here = os.path.dirname(os.path.abspath(__file__))
+    if os.path.isdir(os.path.join(here, "minidepth_lab")):  # an installation has it there
+        runpy.run_module("minidepth_lab.command", run_name="__main__")
+    else:
+        runpy.run_path(os.path.join(here, "train.py"), run_name="__main__")

@@ -22,15 +22,15 @@ import dataclasses
 import json
 import math
 import os
-import pathlib
 import re
 import shlex
 import statistics
 import sys
 
 import minidepth as md
+from minidepth_lab import stored
 
-RESULTS = pathlib.Path(__file__).resolve().parents[1] / "results"  # the logs behind every figure
+RESULTS = stored.folder("results")  # the logs behind every figure
 
 METRICS = {  # of a run, as tables name them: heading, format
     "accuracy": ("accuracy", ".3f"),
@@ -122,7 +122,7 @@ def result(run_dir):
     """flat() of a run's folder; ValueError if the run is not finished, or damaged."""
     model, train = settings_of(run_dir)
     log = read_log(run_dir)
-    if not log or log[-1]["step"] < train["steps"]:
+    if not md.is_over(log, train["steps"]):
         go_on = f"go on with --resume {shlex.quote(str(run_dir))}"
         raise ValueError(f"{run_dir} is not finished; {go_on}")
     return flat(model, train, log)
