@@ -125,7 +125,7 @@ def test_the_browser_computes_what_pytorch_does(tab, n_layers, problems):
           const said = [...m.generate(model, prompt, words.ids["<|im_end|>"])]
           return {{
             prompt,
-            logits: steps.map((step) => [...step.logits]),
+            logits: steps.map((step) => [...model.read(step.states.at(-1))]),
             attention: steps.at(-1).attention,
             said: said.map((step) => step.token),
             text: said.map((step) => words.text(step.token)).join(""),
