@@ -3,6 +3,7 @@ PyTorch does."""
 
 import json
 import pathlib
+import re
 import random
 
 import pytest
@@ -71,7 +72,8 @@ def test_what_the_page_loads_is_small():
 
 def test_the_forward_pass_on_the_page_is_that_of_the_file():
     page = (DOCS / "tutorials" / "ask.py").read_text()
-    quoted = page.split("# ```js\n")[1].split("# ```")[0].replace("# ", "", 1).replace("\n# ", "\n")
+    quoted = page.split("# ```js\n")[1].split("# ```")[0]
+    quoted = re.sub("^# ?", "", quoted, flags=re.MULTILINE)
     assert len(quoted.splitlines()) > 15
     assert quoted in (DOCS / "assets" / "minidepth.js").read_text()
 

@@ -13,6 +13,7 @@ import browser
 import minidepth as md
 from minidepth_lab import inspect, registry, results
 from minidepth_lab.tasks import TASKS
+from minidepth_lab.tasks.walk import by_hops
 from minidepth_site import widgets
 
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
@@ -440,4 +441,96 @@ def test_the_walk_plays_and_stops_and_draws_another_ring(tab):
     after = tab.run(ring)
     assert before != after and len(set(after)) == widgets.RING
     assert tab.run("[...document.querySelectorAll('select')][1].options.length") == widgets.RING
+    assert not complaints(tab)
+
+
+# ---------- go on ----------
+
+
+@pytest.fixture(scope="module")
+def walked():
+    """Every stored model of the box, by its weights' address, as minidepth.py loads it."""
+    data = widgets.further()
+    return {
+        about["weights"]: md.load((DOCS / about["weights"]).parent)[0] for about in data["models"]
+    }
+
+
+def walk_tokens(rings):
+    """Sequences that training never shows, (rings, 48)."""
+    generator = torch.Generator().manual_seed(4)
+    return TASKS["walk"].draw(rings, generator, test=True, ring=16, hops=8)[0]
+
+
+def test_the_models_that_go_on_are_the_stored_runs(walked):
+    """Both kinds are there, and each does what its run did, on other rings."""
+    data = widgets.further()
+    assert data["models"][data["recall"]]["start"] == "recall"
+    assert data["models"][data["state"]]["start"] == "state"
+    tokens = walk_tokens(200)
+    for run in results.runs("walk", ring=16, hops=8, loss_after="each", n_layers=1, d_model=64):
+        address = f"results/walk/weights/{run['id']}/model.safetensors"
+        if address not in walked:
+            continue
+        shares = by_hops(walked[address], tokens, 16, (8, 31))
+        for hops, share in shares.items():
+            stored = run["accuracy_by"]["hops"][str(hops)]["accuracy"]
+            assert share == pytest.approx(stored, abs=0.05)
+    names = [about["name"] for about in data["models"]]
+    assert len(names) == len(walked) >= 3
+    assert sum("100 % of" in name for name in names) >= 1  # and one that fails
+    assert sum(re.search(r": \d % of", name) is not None for name in names) >= 1
+
+
+def test_the_browser_loops_on_as_pytorch_does(tab, walked):
+    data = widgets.further()
+    tokens = walk_tokens(1)
+    page, address = tab
+    page.open(address + "assets/")
+    for about in data["models"]:
+        answers = page.run(f"""(async () => {{
+          const {{ Walk, loadModel }} = await import("/assets/walking.js")
+          const about = {json.dumps(about)}
+          const walk = new Walk(await loadModel(about.config, about.weights), {tokens[0].tolist()})
+          const places = Array.from({{ length: 16 }}, (_, i) => 32 + i)
+          return Array.from({{ length: 25 }}, () => {{
+            walk.step()
+            return places.map((place) => walk.answer(place))
+          }})
+        }})()""")
+        model = walked[about["weights"]]
+        with torch.no_grad():
+            for ours, x in zip(answers, model.run_loops(tokens, loops=25)):
+                logits = model.norm(x[0, 32:]) @ model.head_weight.T
+                assert ours == logits.argmax(-1).tolist()
+
+
+def test_one_goes_on_and_the_other_gets_lost(tab):
+    tab = opened(tab, "further", widgets.further())
+    counter = "document.querySelector('.said').textContent"
+    tab.run(f"""new Promise((resolve) => {{
+      const look = () => {counter} ? resolve() : setTimeout(look, 50)
+      look()
+    }})""")
+    assert tab.run(counter) == "2 loops, 1 hop."
+    press(tab, "One loop")
+    assert tab.run(counter) == "3 loops, 2 hops."
+    press(tab, "Go on")
+    tab.run(f"""new Promise((resolve) => {{
+      const look = () => parseInt({counter}) > 60 ? resolve() : setTimeout(look, 50)
+      look()
+    }})""")
+    press(tab, "Pause")
+    text = tab.run(counter)
+    loops = int(text.split()[0])
+    assert f"{(loops - 1) // 16} times round the ring, {loops - 9} hops further" in text
+    with_it, without = tab.run(
+        "[...document.querySelectorAll('.both .said')].map((said) => said.textContent)"
+    )
+    right, lost = (int(re.findall(r"(\d+) of 16 right", each)[0]) for each in (with_it, without))
+    assert right >= 14 and lost <= 4
+    assert "That is right." in with_it or right < 16
+    assert tab.run(counter) == text  # it has stopped
+    choose(tab, "model with the input again", "1")
+    press(tab, "Another ring")
     assert not complaints(tab)

@@ -162,22 +162,34 @@ export class GPT {
   /** One more token → {attention: by layer and head, the weight on each token so far, states: the
       residual stream before the first loop and after each}. The cache grows by this token. */
   forward(token, cache) {
-    const w = this.weights
-    const place = row(w["position_embedding.weight"], cache[0].qkv.length)
-    const embedded = add(row(w["token_embedding.weight"], token), place)
-    let x = embedded
+    const embedded = this.embed(token, cache[0].qkv.length)
     const attention = []
-    const states = [x]
+    const states = [embedded]
     while (attention.length < cache.length) {
-      x = this.startOfLoop(x, embedded)
-      this.heads.forEach((heads, layer) => {
-        const { y, byHead } = this.attend(`blocks.${layer}`, heads, x, cache[attention.length])
-        x = add(x, y) // the residual stream: a layer only adds to it
-        attention.push(byHead)
-      })
+      const its = cache.slice(attention.length, attention.length + this.config.n_layers)
+      const { x, looked } = this.loop(states.at(-1), embedded, its)
       states.push(x)
+      attention.push(...looked)
     }
     return { attention, states }
+  }
+
+  /** A token at its place → what the residual stream begins with. */
+  embed(token, place) {
+    const w = this.weights
+    const where = row(w["position_embedding.weight"], place)
+    return add(row(w["token_embedding.weight"], token), where)
+  }
+
+  /** A token's stream through all layers once → {x: the stream then, looked: its attention}. */
+  loop(x, embedded, cache) {
+    x = this.startOfLoop(x, embedded)
+    const looked = this.heads.map((heads, layer) => {
+      const { y, byHead } = this.attend(`blocks.${layer}`, heads, x, cache[layer])
+      x = add(x, y) // the residual stream: a layer only adds to it
+      return byHead
+    })
+    return { x, looked }
   }
 
   /** What a loop starts from: the stream as the last loop left it, or that and the input again. */

@@ -39,8 +39,8 @@ export function seedField() {
   const input = make("input", field)
   return {
     label: make("label", { class: "seed" }, "your seed ", input),
-    /** The number, made a possible one. */
     read() {
+      // the number, made a possible one
       const seed = Math.floor(Math.abs(Number(input.value))) % 1000000 || 0
       input.value = seed
       return seed
@@ -58,7 +58,8 @@ export function saveLink(text, bytes, name) {
 
 /** Curves of accuracy over training steps. lines: [{name, colour, dash, points: [[step, share]]}] */
 export function curves(svg, lines, steps, guess) {
-  const [width, height, left, right, top, foot] = [360, 190, 44, 92, 12, 34]
+  const narrow = (svg.parentNode?.clientWidth ?? 640) < 600 // there its text would be too small
+  const [width, height, left, right, top, foot] = [narrow ? 300 : 480, 190, 44, 82, 12, 34]
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`)
   svg.replaceChildren()
   const x = (step) => left + ((width - left - right) * step) / steps

@@ -89,6 +89,7 @@ function start(root) {
     })
     curves(chart, lines, steps, GUESS)
     chart.setAttribute("aria-label", "accuracy of both models; the text below says it")
+    looking.hidden = false
     told.forEach((list, i) => list.length && picture(looks[i], list.at(-1).example))
     state.textContent = running() ? progress() : outcome()
     if (told[1].length) example.textContent = exampleWords()
@@ -140,16 +141,16 @@ function start(root) {
   const line = (colour, text) =>
     make("span", {}, make("span", { class: "line", style: `background: ${colour}` }), ` ${text} `)
   const heads = make("p", { class: "said" }, ...COLOURS.map((c, i) => line(c, `head ${i + 1}`)))
+  const title = make("h3", {}, "What one question looks at")
+  const looking = make("div", { hidden: "" }, title, example, heads)
+  looking.append(make("div", { class: "pair" }, ...looks))
   root.replaceChildren(
     row("your prediction", "Which will learn to answer?", ...choices),
     row("training", train, stop, another, seed.label),
     state,
     chart,
     files,
-    make("h3", {}, "What one question looks at"),
-    example,
-    heads,
-    make("div", { class: "pair" }, ...looks),
+    looking,
   )
   state.textContent = "Choose first. Then train both."
   curves(chart, [], steps, GUESS)

@@ -31,13 +31,18 @@ def html(name, data, without):
 
 def show(name, data, without=NO_SCRIPT):
     """Show the box in a page or notebook."""
+    show_html(html(name, data, without))
+
+
+def show_html(text):
+    """Show HTML in a page or notebook."""
     try:
         from IPython import get_ipython
         from IPython.display import HTML, display
     except ImportError:  # a script may run where there is no notebook
         return
     if get_ipython():
-        display(HTML(html(name, data, without)))
+        display(HTML(text))
 
 
 # ---------- draw one seed ----------
@@ -151,3 +156,28 @@ def drawing(ring, shares, start, hops, loops, n_loops):
         f'<text class="small" x="150" y="166">of {n_loops}</text></svg>'
         f"<p>{text} With JavaScript you can ask it other questions here.</p>"
     )
+
+
+# ---------- go on ----------
+
+WALKS = "walk"  # one layer, trained to eight hops on a ring of sixteen letters
+
+
+def further():
+    """For the box `further`: the stored models that are looped on and on, those that are given
+    their input again in each loop ("recall") and those that are not ("state"), and which of each
+    kind to begin with."""
+    listed = []
+    for run in results.runs(WALKS, ring=16, hops=8, loss_after="each", n_layers=1, d_model=64):
+        folder = results.weights(WALKS, run["id"])
+        if run["loop_start"] == "input" or not folder.exists():
+            continue
+        config, _ = md.read_config(folder)
+        settings = {name: getattr(config, name) for name in config.__dataclass_fields__}
+        share = run["accuracy_by"]["hops"]["100"]["accuracy"]
+        address = (folder / "model.safetensors").relative_to(results.RESULTS).as_posix()
+        name = f"seed {run['seed']}: {100 * share:.0f} % of a hundred hops"
+        about = dict(name=name, start=run["loop_start"], weights=f"results/{address}")
+        listed.append(about | dict(config=settings))
+    first = {about["start"]: i for i, about in reversed(list(enumerate(listed)))}
+    return dict(ring=16, hops=8, models=listed, **first)
