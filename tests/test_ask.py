@@ -3,8 +3,8 @@ PyTorch does."""
 
 import json
 import pathlib
-import re
 import random
+import re
 
 import pytest
 import torch

@@ -213,6 +213,31 @@ def test_the_file_of_weights_is_read_by_pytorch(tab, tmp_path):
     assert torch.allclose(shares[places], torch.tensor(found["shares"]), atol=1e-5)
 
 
+def test_a_head_that_is_switched_off_adds_nothing(tab):
+    """The answers are those of the model whose head's output is made 0 before the output matrix."""
+    model = model_of("questions")
+    tokens, _, theirs = drawn("questions", 4, seed=5)
+    found = in_browser(
+        tab,
+        f"""
+        const {{ switchOff }} = await import("/assets/train.js")
+        const weights = {as_file(model)}
+        switchOff(weights, 0, 1)
+        const task = {{ ...t.questions, draw: () => ({json.dumps(theirs[0])}) }}
+        const run = new t.Training(task, {{ n_layers: 2 }}, 0, weights)
+        return run.example().shares.map((row) => [...row])""",
+    )
+
+    def silence(module, inputs):
+        (sides,) = inputs
+        return (torch.cat((sides[..., :32], torch.zeros_like(sides[..., 32:])), -1),)
+
+    model.blocks[0].attn.out.register_forward_pre_hook(silence)
+    with torch.no_grad():
+        shares = model(tokens[:1])[0, 16:].softmax(-1)
+    assert torch.allclose(shares, torch.tensor(found), atol=1e-5)
+
+
 def test_it_is_one_file_that_can_be_read():
     text = (ASSETS / "training.js").read_text()
     assert re.findall('from "(.*)"', text) == ["./minidepth.js"]  # whose forward pass it shares
@@ -273,6 +298,14 @@ def test_two_models_train_side_by_side(quick):
     head = tab.run("""fetch(document.querySelector("a").href).then((r) => r.arrayBuffer())
       .then((bytes) => new TextDecoder().decode(bytes.slice(8, 24)))""")
     assert head.startswith('{"__metadata__":')
+    shares = []
+    text = "document.querySelector('[aria-label=heads] + p').textContent"
+    for n, head in enumerate(["layer 1, head 1", "layer 1, head 2", "layer 2, head 2"]):
+        shares.append(tab.run(text))
+        press(tab, head)
+        assert "Without these heads" in tab.run(text) or n == 0
+    shares.append(tab.run(text))
+    assert shares[0].startswith("With all") and len(set(shares)) > 2
     press(tab, "Another seed")
     assert tab.run("document.querySelector('input[type=number]').value") != "1"
     wait_for(tab, "document.querySelectorAll('polyline').length === 2")

@@ -148,7 +148,7 @@ def test_the_lines_are_the_weights(runs, tab):
     # the last question, from layer 2 on: the widest line of each head is its largest weight
     widths = "[...document.querySelectorAll('path')].map(p => +p.getAttribute('stroke-width'))"
     for head in (1, 2):
-        press(tab, f"head {3 - head}")  # off
+        press(tab, f"show head {3 - head}")  # off
         maps = [heads[head - 1] for heads in last["maps"]]
         start = place * (place + 1)
         weights = [int(maps[1][start + 2 * i : start + 2 * i + 2]) / 99 for i in range(place + 1)]
@@ -156,7 +156,7 @@ def test_the_lines_are_the_weights(runs, tab):
         lower = max(int(maps[0][i : i + 2]) for i in range(0, len(maps[0]), 2)) / 99
         assert 0.5 + 4.5 * max(weights) <= wide + 1e-6 <= 0.5 + 4.5 * max(*weights, lower) + 2e-6
         assert f"(head {head}, {100 * max(weights):.0f} %" in tab.run(said)
-        press(tab, f"head {3 - head}")
+        press(tab, f"show head {3 - head}")
     slide(tab, 0, 0)
     assert "After step 1," in tab.run(said)
     press(tab, "1 layer")
@@ -534,3 +534,52 @@ def test_one_goes_on_and_the_other_gets_lost(tab):
     choose(tab, "model with the input again", "1")
     press(tab, "Another ring")
     assert not complaints(tab)
+
+
+# ---------- take it apart ----------
+
+
+def apart_opened(tab):
+    tab = opened(tab, "apart", widgets.further())
+    tab.run("""new Promise((resolve) => {
+      const look = () => document.querySelector("table") ? resolve() : setTimeout(look, 20)
+      look()
+    })""")
+    return tab
+
+
+def switch(tab, label):
+    tab.run(f"""document.querySelector('button[aria-label="{label}"]').click()""")
+
+
+def test_a_loop_is_skipped_and_two_questions_swap_states(tab):
+    tab = apart_opened(tab)
+    said = "document.querySelector('.said').textContent"
+    assert re.match("As it was trained, after 9 loops: .* 8 hops from .*; .* 8 hops", tab.run(said))
+    switch(tab, "skip loop 4")
+    text = tab.run(said)
+    assert "loop 4 skipped by both" in text and text.count(" 7 hops from") == 2
+    switch(tab, "skip loop 6")
+    text = tab.run(said)
+    assert "loops 4, 6 skipped" in text and text.count(" 6 hops from") == 2
+    press(tab, "As it was trained")
+    switch(tab, "swap after loop 5")
+    text = tab.run(said)
+    # the second letter is five hops after the first: on the other's way, eight hops from its letter
+    assert text.count("and 8 hops from") == 2 and " 13 hops from" in text and " 3 hops from" in text
+    rows = tab.run("""[...document.querySelectorAll("tr")].map((row) =>
+      [...row.querySelectorAll("td")].map((cell) => cell.textContent))""")
+    assert len(rows) == 4 and all(len(row) == 9 for row in rows)
+    switch(tab, "swap after loop 5")
+    assert tab.run(said).startswith("As it was trained")
+    assert not complaints(tab)
+
+
+def test_the_table_of_loops_fits_a_phone(tab):
+    tab[0].view(375, "dark")
+    try:
+        page = apart_opened(tab)
+        page.run("document.body.classList.add('md-typeset')")
+        assert page.run("document.documentElement.scrollWidth") <= 375
+    finally:
+        tab[0].view(1280, "light")

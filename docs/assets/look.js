@@ -38,7 +38,7 @@ function start(root) {
     const change = (on, k) => (k === i ? !on : on)
     const onclick = () => set({ heads: state.heads.map(change) })
     const line = make("span", { class: "line", style: `background: ${COLOURS[i]}` })
-    return make("button", { type: "button", onclick }, line, ` head ${i + 1}`)
+    return make("button", { type: "button", onclick }, line, ` show head ${i + 1}`)
   })
   const most = data.models[0].length - 1
   const oninput = (event) => {
@@ -114,7 +114,7 @@ function start(root) {
           if (share > best.share) best = { share, key, head }
         }
       })
-      if (best.share < 0) break // both heads are switched off
+      if (best.share < 0) break // no head is shown
       const [from, to] = [data.tokens[query], data.tokens[best.key]]
       const how = `head ${best.head + 1}, ${percent(best.share)} of its weight`
       text += ` In layer ${layer + 1}, ${from} attends most to ${to} (${how}).`

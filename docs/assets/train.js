@@ -3,7 +3,9 @@
 
 import { drawing, make } from "./elements.js"
 import { COLOURS, drawLooks } from "./lines.js"
+import { readSafetensors } from "./minidepth.js"
 import { button, curves, percent, Run, saveLink, seedField } from "./running.js"
+import { questions, Training } from "./training.js"
 
 const GUESS = 1 / 8 // any of the answers that are shown
 const LEARNED = 0.9
@@ -13,6 +15,17 @@ const PREDICTIONS = { "one layer": [true, false], "two layers": [false, true], b
 PREDICTIONS.neither = [false, false]
 
 const name = (token) => (token < 16 ? `q${token}` : `a${token - 16}`)
+
+/** A head says what it found through its columns of the output matrix: as 0 they are silent. */
+export function switchOff(weights, layer, head) {
+  const { shape, data } = weights[`blocks.${layer}.attn.out.weight`]
+  const C = shape[1]
+  const D = C / questions.config.n_heads
+  for (let row = 0; row < C; row++) data.fill(0, row * C + head * D, row * C + (head + 1) * D)
+}
+
+const row = (label, ...items) =>
+  make("div", { class: "buttons", role: "group", "aria-label": label }, ...items)
 
 function start(root) {
   let predicted = null // a key of PREDICTIONS
@@ -26,6 +39,7 @@ function start(root) {
   const state = make("p", { class: "said", "aria-live": "polite" })
   const example = make("p", { class: "said" })
   const files = make("p", { class: "said" })
+  const heads = make("div", { hidden: "" })
   const choices = Object.keys(PREDICTIONS).map((text) => button(text, () => predict(text)))
   const train = button("Train both", begin)
   const stop = button("Stop", () => runs.forEach((run) => run.stop()))
@@ -56,6 +70,7 @@ function start(root) {
     runs.forEach((run) => run.end())
     told.forEach((list) => (list.length = 0))
     files.replaceChildren()
+    heads.hidden = true
     const number = seed.read()
     runs = [1, 2].map((n_layers, i) => {
       const about = { task: "questions", changes: { n_layers }, seed: number }
@@ -75,11 +90,38 @@ function start(root) {
     if (report.ended) {
       runs[i].ended = true
       const file = `minidepth-${i + 1}-layer${i ? "s" : ""}-seed-${seed.read()}.safetensors`
+      if (i === 1) offerHeads(report.file)
       const link = saveLink(`Download the weights of ${WHO[i]}`, report.file, file)
       files.append(files.childNodes.length ? " · " : "", link)
       allow()
     }
     show()
+  }
+
+  /** The heads of the two layers, to be switched off in the model that is trained now. */
+  function offerHeads(file) {
+    const off = new Set()
+    const buttons = [0, 1, 2, 3].map((n) => {
+      const [layer, head] = [n >> 1, n % 2]
+      const each = button(`layer ${layer + 1}, head ${head + 1}`, () => {
+        if (!off.delete(n)) off.add(n)
+        each.setAttribute("aria-pressed", off.has(n))
+        result()
+      })
+      each.setAttribute("aria-pressed", false)
+      return each
+    })
+    const text = make("p", { class: "said", "aria-live": "polite" })
+    function result() {
+      const weights = readSafetensors(file.buffer)
+      for (const n of off) switchOff(weights, n >> 1, n % 2)
+      const share = new Training(questions, { n_layers: 2 }, 0, weights).accuracy()[1]
+      const which = off.size ? `Without ${off.size === 1 ? "this head" : "these heads"}` : "With all"
+      text.textContent = `${which} two layers answer ${percent(share)} of new questions right.`
+    }
+    heads.replaceChildren(row("heads", "Switch off", ...buttons), text)
+    heads.hidden = false
+    result()
   }
 
   function show() {
@@ -136,13 +178,11 @@ function start(root) {
     return `${asked} is asked, and two layers answer ${name(best)}, ${verdict}.`
   }
 
-  const row = (label, ...items) =>
-    make("div", { class: "buttons", role: "group", "aria-label": label }, ...items)
   const line = (colour, text) =>
     make("span", {}, make("span", { class: "line", style: `background: ${colour}` }), ` ${text} `)
-  const heads = make("p", { class: "said" }, ...COLOURS.map((c, i) => line(c, `head ${i + 1}`)))
+  const legend = make("p", { class: "said" }, ...COLOURS.map((c, i) => line(c, `head ${i + 1}`)))
   const title = make("h3", {}, "What one question looks at")
-  const looking = make("div", { hidden: "" }, title, example, heads)
+  const looking = make("div", { hidden: "" }, title, example, legend)
   looking.append(make("div", { class: "pair" }, ...looks))
   root.replaceChildren(
     row("your prediction", "Which will learn to answer?", ...choices),
@@ -150,6 +190,7 @@ function start(root) {
     state,
     chart,
     files,
+    heads,
     looking,
   )
   state.textContent = "Choose first. Then train both."
