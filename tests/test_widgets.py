@@ -249,8 +249,21 @@ def test_the_draws_are_the_stored_runs():
         assert data["accuracy"][name][seed] == accuracy
     a, b = data["accuracy"]["8 layers"], data["accuracy"]["12 layers"]
     gaps = [ours - theirs for ours, theirs in zip(b, a)]
-    assert data["differences"]["8 layers | 12 layers"] == results.interval(gaps)
+    mean, low, high, paired = data["differences"]["8 layers | 12 layers"]
+    assert mean == pytest.approx(sum(gaps) / 5) and low < mean < high
     assert min(gaps) < -0.1 and max(gaps) > 0.1  # one run can say either
+
+
+def test_the_interval_of_a_gap_is_paired_where_the_seeds_go_together():
+    """By hand: t quantiles 2.776 (4 degrees of freedom), and Welch's of two equal spreads."""
+    a, b = [0.1, 0.2, 0.3, 0.4, 0.5], [0.2, 0.3, 0.5, 0.5, 0.6]
+    mean, low, high, how = widgets.gap_interval(b, a)
+    half = 2.776 * 0.0447214 / 5**0.5  # the standard deviation of 0.1, 0.1, 0.2, 0.1, 0.1
+    assert how == "paired" and mean == pytest.approx(0.12)
+    assert (low, high) == pytest.approx((mean - half, mean + half), abs=1e-4)
+    mean, low, high, how = widgets.gap_interval([0.4, 0.3, 0.5, 0.1, 0.2], a)
+    half = 2.306 * (2 * 0.025 / 5) ** 0.5  # 8 degrees of freedom
+    assert how == "" and (low, high) == pytest.approx((mean - half, mean + half), abs=1e-4)
 
 
 def test_one_seed_is_drawn_and_its_conclusion_named(tab):
@@ -281,9 +294,9 @@ def test_one_seed_is_drawn_and_its_conclusion_named(tab):
             ? resolve(width() === {drawn}) : requestAnimationFrame(look)
           look()
         }})""")
-    mean, half = data["differences"][f"{a} | {b}"]
-    assert seen == {0, 1, 2, 3, 4} and f"minus “{a}” is +{mean:.3f}" in tab.run(tally)
-    assert f"−{half - mean:.3f} to +{mean + half:.3f}, contains 0" in tab.run(tally)
+    mean, low, high, _ = data["differences"][f"{a} | {b}"]
+    assert seen == {0, 1, 2, 3, 4} and f"minus “{a}” is {mean:+.3f}" in tab.run(tally)
+    assert f"−{-low:.3f} to +{high:.3f}, contains 0" in tab.run(tally)
     tab.run("""(() => {
       const menu = document.querySelector("select")
       menu.value = "12 layers"

@@ -16,7 +16,7 @@ async function start(root) {
   const loops = hops + 1
   const about = data.models[data.recall]
   const said = make("p", { class: "said", "aria-live": "polite" })
-  const table = make("table")
+  const table = make("table", { class: "taken-apart" })
   const skipped = new Set() // loops
   let swapped = null // the loop after which the states are swapped
   let ring, tokens
@@ -78,10 +78,10 @@ async function start(root) {
     const row = (name, cells) => make("tr", {}, make("th", { scope: "row" }, name), ...cells)
     const letters = (which) => all.map((n) => make("td", {}, LETTERS[list[n][which]]))
     table.replaceChildren(
-      row("skip loop", skips),
-      row(`asked from ${LETTERS[ring[asked[0]]]}`, letters(0)),
-      row("swap after", swaps),
-      row(`asked from ${LETTERS[ring[asked[1]]]}`, letters(1)),
+      row("skip", skips),
+      row(`from ${LETTERS[ring[asked[0]]]}`, letters(0)),
+      row("swap", swaps),
+      row(`from ${LETTERS[ring[asked[1]]]}`, letters(1)),
     )
     if (focused) table.querySelector(`[aria-label="${focused}"]`)?.focus()
     said.textContent = words(list)

@@ -8,11 +8,12 @@ of a notebook nothing is shown.
 
 import json
 import math
+import statistics
 
 import torch
 
 import minidepth as md
-from minidepth_lab import results
+from minidepth_lab import judge, results
 from minidepth_lab.studies import depth
 from minidepth_lab.studies.ring import LEARNED
 
@@ -48,9 +49,22 @@ def show_html(text):
 # ---------- draw one seed ----------
 
 
+def gap_interval(b, a):
+    """What runs b have over runs a, of the same seeds: (mean, the ends of its 95 % interval,
+    "paired" or ""). If they rise and fall together by seed (a correlation of 0.5 or more), it is
+    taken from their differences (Student's t), otherwise from the two groups (Welch's)."""
+    from scipy.stats import ttest_ind, ttest_rel
+
+    correlation, _ = judge.paired(b, a)
+    together = correlation is not None and correlation >= judge.PAIRED
+    test = ttest_rel(b, a) if together else ttest_ind(b, a, equal_var=False)
+    low, high = map(float, test.confidence_interval())
+    return statistics.mean(b) - statistics.mean(a), low, high, "paired" if together else ""
+
+
 def seeds(first=("8 layers", "12 layers")):
-    """For the box `seeds`: the accuracy of every model of the study `depth` by seed, every paired
-    difference with half of its 95 % interval, and the two models to begin with."""
+    """For the box `seeds`: the accuracy of every model of the study `depth` by seed, every
+    difference as gap_interval() gives it, and the two models to begin with."""
     swept = depth.swept()
     models = {f"{n} layers": runs for n, runs in swept.items() if n > 1}
     models = {"1 layer": swept[1]} | models | depth.stored()
@@ -63,9 +77,8 @@ def seeds(first=("8 layers", "12 layers")):
     differences = {}
     for a, of_a in accuracy.items():
         for b, of_b in accuracy.items():
-            mean, half = results.interval([this - that for this, that in zip(of_b, of_a)])
-            # a model has no interval against itself, and JSON no NaN
-            differences[f"{a} | {b}"] = mean, half if half > 0 else 0
+            if a != b:
+                differences[f"{a} | {b}"] = gap_interval(of_b, of_a)
     return dict(accuracy=accuracy, differences=differences, seeds=drawn, first=first)
 
 
