@@ -9,7 +9,7 @@ import minidepth as md
 from minidepth_lab.tasks import distinct
 from minidepth_lab.tasks.walk import RINGS_TESTED, Walk, check_sizes, rings
 
-FAR = (15, 31, 50, 100, 200)  # additions beyond once round that are tested at the end
+FAR = (15, 31, 50, 100, 200)  # additions beyond those of training that are tested at the end
 
 
 class Sums(Walk):
@@ -26,7 +26,7 @@ class Sums(Walk):
     reach = "additions"
 
     def draw(
-        self, batch, generator, test=False, ring=8, additions=6, gate=0.5, far=200, *, asked=None
+        self, batch, generator, test=False, ring=4, additions=8, gate=0.5, far=200, *, asked=None
     ):
         """tokens (batch, 4 ring) and targets (batch, 1 + asked, 4 ring), a loss after each loop.
         `asked`: the additions that are asked up to now, if not all. ValueError for sizes that
@@ -51,10 +51,11 @@ class Sums(Walk):
         """Any digit."""
         return 1 / 10
 
-    def shortcut(self, ring, **_):
-        """The sum once round is the same from every letter, and needs no order. Of 1 to `ring`
-        additions on average; the others are guessed."""
-        return (1 + (ring - 1) / 10) / ring
+    def shortcut(self, ring, additions, **_):
+        """The sum of whole rounds is the same from every letter, and needs no order; the others are
+        guessed. Of 1 to `additions` on average."""
+        whole = additions // ring
+        return (whole + (additions - whole) / 10) / additions
 
     def links(self, tokens, targets, ring, additions, **_):
         """The last letter of a triple looks at its first one and at its digit (copy), and a
@@ -75,15 +76,15 @@ class Sums(Walk):
             letter = follows.gather(1, letter)
         return steps
 
-    def accuracy(self, model, tokens, targets, ring, **_):
-        """{"accuracy": share of sums that are right, the mean over 1 to `ring` additions,
+    def accuracy(self, model, tokens, targets, ring, additions, **_):
+        """{"accuracy": share of sums that are right, the mean over 1 to `additions`,
         "accuracy_by": {"additions": {"1": {"accuracy": …}, …}}}"""
-        return measured(model, tokens, ring, range(1, ring + 1))
+        return measured(model, tokens, ring, additions)
 
-    def final_accuracy(self, model, tokens, targets, ring, far, **_):
+    def final_accuracy(self, model, tokens, targets, ring, additions, far, **_):
         """accuracy(), with FAR additions and `far` among those of `accuracy_by`."""
-        beyond = [n for n in (*FAR, far) if ring < n <= far]
-        return measured(model, tokens, ring, [*range(1, ring + 1), *beyond])
+        beyond = [n for n in (*FAR, far) if additions < n <= far]
+        return measured(model, tokens, ring, additions, beyond)
 
 
 def tables(tokens, ring):
@@ -110,12 +111,13 @@ def by_additions(model, tokens, ring, additions):
     return shares
 
 
-def measured(model, tokens, ring, additions):
+def measured(model, tokens, ring, trained, beyond=()):
     """What accuracy() gives, of the first RINGS_TESTED sequences."""
-    shares = by_additions(model, tokens[:RINGS_TESTED], ring, additions)
-    once_round = [shares[i] for i in range(1, ring + 1)]
+    to_measure = [*range(1, trained + 1), *beyond]
+    shares = by_additions(model, tokens[:RINGS_TESTED], ring, to_measure)
+    mean = sum(shares[i] for i in range(1, trained + 1)) / trained
     named = {str(i): dict(accuracy=share) for i, share in shares.items()}
-    return dict(accuracy=sum(once_round) / len(once_round), accuracy_by=dict(additions=named))
+    return dict(accuracy=mean, accuracy_by=dict(additions=named))
 
 
 TASK = Sums()
