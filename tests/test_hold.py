@@ -190,16 +190,16 @@ def test_sizes_that_do_not_work_say_so_in_one_line(tmp_path, capsys):
 def test_what_the_studys_rows_vary(tmp_path):
     first, differ = changed(study, "hold")
     own, task = registry.configs("hold")
-    assert first["n_loops"] == own.n_loops == 12 and own.block_size == 32
-    assert set(task.sizes) == set(first["sizes"]) == {"ring=8", "hops=4", "loops=12"}
+    assert first["n_loops"] == own.n_loops == 16 and own.block_size == 32
+    assert set(task.sizes) == set(first["sizes"]) == {"ring=8", "hops=4", "loops=16"}
     loops = {}
-    for n in (6, 8, 20):
+    for n in (6, 8, 12, 24):
         loops[f"loops: {n}"] = dict(n_loops=n, sizes=("ring=8", "hops=4", f"loops={n}"))
     starts = {f"start: {start}": dict(loop_start=start) for start in ("state", "input")}
-    assert differ == {"4 hops, 12 loops": {}} | loops | starts
+    assert differ == {"4 hops, 16 loops": {}} | loops | starts
     runs = []
     for name in differ:
-        by_loops = {"12": dict(accuracy=1.0), "50": dict(accuracy=0.5)}
+        by_loops = {"16": dict(accuracy=1.0), "50": dict(accuracy=0.5)}
         runs.append(dict(labels=dict(model=name), accuracy_by=dict(loops=by_loops)))
     study.figure(runs, str(tmp_path))
     assert (tmp_path / "hold.png").stat().st_size > 5000

@@ -13,12 +13,12 @@ import minidepth as md
 from minidepth_lab.sizes import with_size
 from minidepth_lab.studies.walk import by_model, draw_reached, trained_to
 
-RING, HOPS, LOOPS = 8, 4, 12  # of the study, unless a row says another
+RING, HOPS, LOOPS = 8, 4, 16  # of the study, unless a row says another
 PRESETS = {
     "hold": dict(
         block_size=4 * RING, n_layers=1, n_heads=4, d_model=64, d_ff=0, n_loops=LOOPS,
         loop_start="recall", dropout=0.0, init_std=0.1, tie_weights=False, data=("hold",),
-        sizes=(f"ring={RING}", f"hops={HOPS}", f"loops={LOOPS}"), steps=2500, batch_size=64,
+        sizes=(f"ring={RING}", f"hops={HOPS}", f"loops={LOOPS}"), steps=1500, batch_size=32,
         lr=2e-3, beta1=0.7, weight_decay=0.0, eval_every=100, eval_blocks=200,
     ),
 }  # fmt: skip
@@ -36,7 +36,7 @@ def row(settings, loops=LOOPS, **changes):
 def rows(preset, settings):
     """{row's name: its settings}: the claim first, then one thing changed at a time."""
     made = {BASE: row(settings)}
-    for loops in (6, 8, 20):
+    for loops in (6, 8, 12, 24):
         made[f"loops: {loops}"] = row(settings, loops=loops)
     for start in ("state", "input"):
         made[f"start: {start}"] = row(settings, loop_start=start)

@@ -23,7 +23,7 @@ class Hold(Walk):
     """
 
     def draw(
-        self, batch, generator, test=False, ring=8, hops=4, loops=12, gate=0.5, far=100,
+        self, batch, generator, test=False, ring=8, hops=4, loops=16, gate=0.5, far=100,
         *, asked=None, looped=None,
     ):  # fmt: skip
         """tokens (batch, 4 ring) and targets (batch, looped, 4 ring), a loss after each loop.
