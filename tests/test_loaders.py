@@ -348,6 +348,7 @@ def test_only_what_can_be_named_is_offered():
     assert registry.offering("loader") == ["llmini", "packing", "reread", "thinking"]
     several = ["llmini-a", "llmini-b", "llmini-c"]
     several += ["map", "reread", "ring", "ring-layers", "ring-four", "ring-written"]
+    several += ["ring-wide", "ring-compute"]
     presets = ["budget", "depth", "heads", "hold", *several, "strides", "sums", "tasks"]
     presets += ["thinking", "walk", "written"]
     assert registry.offering("preset") == presets
