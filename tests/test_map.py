@@ -258,14 +258,16 @@ def test_the_study_has_every_task_with_every_depth():
 def test_cells_are_called_right_by_the_formula():
     """S5 of 4 symbols needs two layers, of 16 four."""
     runs = []
-    shares = {(4, 1): 0.2, (4, 2): 1.0, (16, 1): 0.1, (16, 2): 0.95, (16, 4): 0.5}
+    shares = {(4, 1): 0.2, (4, 2): 1.0, (16, 1): 0.1, (16, 2): 0.95, (16, 4): 1.0}
     for (n, depth), share in shares.items():
         for each in (share, share, 0.0):  # the median of three seeds
             runs.append((f"S5, {depth} layers", str(n), each))
     measured = study.cells(runs)
     assert measured["S5", "layers", 16, 2] == 0.95 and measured["S5", "loops", 4, 1] == 0.2
-    # wrong: 16 symbols with two layers were found, with four were not
-    assert study.called_right(measured) == {("S5", "layers"): (3, 5), ("S5", "loops"): (2, 2)}
+    # wrong: 16 symbols with two layers were found
+    assert study.called_right(measured) == {("S5", "layers"): (4, 5), ("S5", "loops"): (2, 2)}
+    measured["S5", "layers", 16, 4] = 0.5  # and that they are not found with four is wrong, too
+    assert study.called_right(measured)["S5", "layers"] == (3, 5)
 
 
 def test_a_part_of_the_grid_becomes_a_map(tmp_path, in_this_process):
