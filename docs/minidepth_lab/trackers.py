@@ -128,7 +128,7 @@ class Told:
     is told no more, in one line, and the run goes on."""
 
     def __init__(self, m, t):
-        check(t)
+        check_tracker(t)
         self.name, self.folder = t.report_to, os.path.join(t.out_dir, t.name)
         self.settings = hyperparameters(m, t)
         self.tracker, self.failed = None, False
