@@ -1921,6 +1921,21 @@ def pick_precision(name, device):
     return dict(fp32=None, fp16=torch.float16, bf16=torch.bfloat16)[name]
 
 
+# what a CPU says of itself if it multiplies bf16 by itself: on x86 and on Arm
+BF16_FLAGS = ("amx_bf16", "avx512_bf16", "bf16")
+
+
+def bf16_of_cpu():
+    """By which of its flags this CPU computes in bf16; "" if it would only emulate it, None where
+    nobody says, as outside Linux."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as f:
+            flags = set(f.read().split())
+    except OSError:
+        return None
+    return next((flag for flag in BF16_FLAGS if flag in flags), "")
+
+
 def describe_device(t):
     """Where a TrainConfig trains, in which precision, and why: a line."""
     device = pick_device(t.device)

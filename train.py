@@ -343,8 +343,9 @@ def check_machine(m, t, resumed=False):
     memory.check_enough(m, t)
 
 
-def print_facts(m, t, data=None):
-    """Print what follows from the settings, a line each; with `data`, from those fitted to it."""
+def print_facts(m, t, data=None, measured=False):
+    """Print what follows from the settings, a line each; with `data`, from those fitted to it;
+    `measured`, how long it will take, too, for which parts of it are timed."""
     model = [f"{m.n_layers} layer{'' if m.n_layers == 1 else 's'}"]
     if m.n_loops > 1:
         model[0] += f" looped {m.n_loops} times"
@@ -363,11 +364,10 @@ def print_facts(m, t, data=None):
             f"position {n['position']:,}, blocks {n['blocks']:,}, head {n['head']:,}, "
             f"final norm {n['final_norm']:,}"
         )
-        memory = n["total"] * 16 / 2**20  # four numbers of four bytes for each
-        size = f"{memory / 1024:.2f} GiB" if memory >= 1024 else f"{memory:.1f} MiB"
-        lines.append(
-            f"memory {size} for weights, gradients and AdamW's moments; activations come on top"
-        )
+        if LABORATORY:
+            from minidepth_lab import memory
+
+            lines.append(memory.line(m, t))
     else:
         lines.append("parameters: known when the data has given the tokenizer its words")
 
@@ -390,9 +390,12 @@ def print_facts(m, t, data=None):
         lines.append(f"data of {t.loader}: {n:,} blocks of {T} tokens, {held_out:,} held out")
     if data and m.vocab_size > 100 * data.n_words:
         lines.append(f"note: {m.vocab_size:,} words, of which the data has {data.n_words:,}")
-    seconds = 6 * md.parameters(m)["total"] * m.n_loops * tokens / 1e11
-    if md.pick_device(t.device).type == "cpu" and seconds > 60:
-        lines.append(f"note: a step will take minutes on a CPU: {seconds / 60:,.0f} or more")
+    if LABORATORY and m.vocab_size:
+        from minidepth_lab import forecast
+
+        lines += forecast.notes(m, t, data)
+        if measured:  # a run that begins at once shows its speed itself
+            lines += forecast.lines(m, t, data)
     print(md.visible("\n".join(lines)))
 
 
@@ -627,10 +630,10 @@ def try_out(m, t):
         if sources.away(t):
             if t.loader:
                 check.its_loader(t)
-            print_facts(m, t)
+            print_facts(m, t, measured=True)
             return
     data = load_data(m, t)
-    print_facts(*md.complete_configs(m, t, data), data)
+    print_facts(*md.complete_configs(m, t, data), data, measured=True)
 
 
 def longer(folder, before, t, given):
@@ -716,7 +719,7 @@ def resume(run_dir, changes, dry_run=False):
         print(line)
     check_machine(m, t, resumed=True)
     if dry_run:
-        print_facts(m, t)
+        print_facts(m, t, measured=True)
         return 0
     return run_training(m, t, resume=True, changed=tuple(changed))
 
