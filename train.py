@@ -92,7 +92,8 @@ whole = functools.partial(number, kind=int, wanted="a whole number")  # '12' →
 # how one value of a flag is read, where its type does not say
 KINDS = dict(n_heads=heads, problem_steps=several, warmup_steps=steps_or_share, sizes=named)
 # shells leave the ~ of --out_dir=~/runs alone, while config.json means the home folder by it
-KINDS |= dict.fromkeys(("out_dir", "name", "tokenizer", "loader", "init_from"), os.path.expanduser)
+EXPANDED = ("out_dir", "name", "tokenizer", "loader", "init_from", "val_data")
+KINDS |= dict.fromkeys(EXPANDED, os.path.expanduser)
 ONCE = ("out_dir", "name", "device", "report_to")  # flags that make no grid
 # what is done to trained runs, and what makes many runs: the laboratory's
 TRAINED = ("runs", "compare", "report", "mechanism", "score", "attention", "export_hf")
@@ -197,12 +198,13 @@ def registry():
     return registry
 
 
-def is_plain(data, tokenizer, loader, sizes):
-    """Whether minidepth.py alone reads this data: one source, embedded or a .jsonl file, and a
-    tokenizer that is made from it or lies in a folder."""
+def is_plain(data, tokenizer, loader, sizes, val_data=""):
+    """Whether minidepth.py alone reads this data: one source, embedded or a .jsonl file, another
+    one to validate on, and a tokenizer that is made from it or lies in a folder."""
     source = data[0]
     known = source == "embedded" or source.endswith(".jsonl")
-    local = tokenizer == "embedded" or os.path.isdir(tokenizer)
+    known = known and (not val_data or val_data.endswith(".jsonl"))
+    local = tokenizer in ("embedded", "characters") or os.path.isdir(tokenizer)
     return len(data) == 1 and known and local and not loader and not sizes
 
 
@@ -228,7 +230,7 @@ def configs(preset, changes):
 def load_data(m, t, tokenizer=None):
     """The Data of a TrainConfig; the laboratory reads what minidepth.py does not, and asks for the
     hub with more manners."""
-    if is_plain(t.data, t.tokenizer, t.loader, t.sizes) or not LABORATORY:
+    if is_plain(t.data, t.tokenizer, t.loader, t.sizes, t.val_data) or not LABORATORY:
         return md.load_data(t, m.block_size, tokenizer)
     return registry().data_of(t, m.block_size, tokenizer)
 
@@ -283,7 +285,7 @@ def check_values(a, axes):
     flags, `axes` {setting: its values}."""
     for name, value in a.items():
         values = value if isinstance(value, list) else [value]
-        if "" in values and name not in ("name", "loader"):
+        if "" in values and name not in ("name", "loader", "val_data"):
             raise ValueError(f"--{name} was given an empty value; is a variable unset?")
     for sources in axes.get("data", ()):
         paths = [os.path.realpath(source) for source in sources]
@@ -420,11 +422,12 @@ def text_fact(t, data, tokens):
     learned = (data.train[1] != -100).sum() / facts["train_tokens"]
     rows = f"{facts['train_rows']:,} rows, {facts['val_rows']:,} held out"
     if facts["unusable_rows"]:
-        rows += f", {facts['unusable_rows']:,} unusable"
+        rows += f", {facts['unusable_rows']:,} left out"
+    notes = "".join(f"\nnote: {md.one_line(note, 400)}" for note in facts.get("notes", ()))
     return (
         f"data {' + '.join(t.data)}: {rows}; {facts['train_tokens']:,} tokens in {n_blocks:,} "
         f"blocks, {used:.1%} of them used, {learned:.1%} with a loss; "
-        f"{filled:.1%} of positions filled; {t.steps * tokens / (n_blocks * T):.1f} epochs"
+        f"{filled:.1%} of positions filled; {t.steps * tokens / (n_blocks * T):.1f} epochs{notes}"
     )
 
 
@@ -623,7 +626,7 @@ def try_out(m, t):
     if md.processes()[0]:
         return  # under torchrun one process speaks
     md.check_new(os.path.join(t.out_dir, t.name))
-    if not is_plain(t.data, t.tokenizer, t.loader, t.sizes) and LABORATORY:
+    if not is_plain(t.data, t.tokenizer, t.loader, t.sizes, t.val_data) and LABORATORY:
         from minidepth_lab import check, sources
 
         check.files(t)
