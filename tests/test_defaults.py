@@ -31,7 +31,7 @@ LATER = [
     dict(TrainConfig=changed(md.TrainConfig, dict(lr_floor=0.3, steps=7, beta2=0.5))),
     dict(TrainConfig=changed(md.TrainConfig, without=("lr_floor", "grad_clip", "fsdp"))),
     dict(ModelConfig=changed(md.ModelConfig, dict(dropout=0.5, n_heads=2, d_ff=7, n_loops=9))),
-    dict(ModelConfig=changed(md.ModelConfig, without=("ffn_dropout",))),
+    dict(ModelConfig=changed(md.ModelConfig, without=("residual_dropout",))),
 ]
 
 
