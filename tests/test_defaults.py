@@ -23,7 +23,9 @@ def changed(kind, defaults=None, without=()):
             fields.append((f.name, f.type, dataclasses.field(default=default, metadata=f.metadata)))
     methods = dict(validate=kind.validate)
     if kind is md.ModelConfig:
-        methods["heads"] = kind.heads
+        methods |= dict(heads=kind.heads, dropout_of=kind.dropout_of)
+    # what no longer is a setting: the code that once read it has its one value
+    methods |= {f.name: f.default for f in dataclasses.fields(kind) if f.name in without}
     return dataclasses.make_dataclass(kind.__name__, fields, namespace=methods)
 
 

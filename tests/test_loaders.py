@@ -338,7 +338,9 @@ def test_llminis_texts_are_those_of_its_code(tmp_path):
             assert targets.tolist() == [*ids[1:], *[-100] * (32 - n)]
     assert data.tokenizer.eos_token_id not in data.train[1]
     facts = data.facts
-    assert facts["held_out_in_training"] == facts["held_out_texts"] > 0  # each is there three times
+    there = [ids in list(order[0]) for ids in order[1]]
+    assert facts["held_out_in_training"] == sum(there) and facts["held_out"] == len(there)
+    assert sum(there) > 0  # each text is there three times
     assert facts["padded"] + facts["cut"] == 60 and facts["chunks"] == len(chunks)
     assert facts["utilisation"] == sum(map(len, encoded)) / (32 * len(chunks))
     words = {word for ids in encoded for word in ids}

@@ -127,24 +127,24 @@ def windows(ids, T, stride):
 
 def published_data(config, block_size, tokenizer, sizes):
     """Data as LLmini's code made it. The split is over chunks, not over texts, so that what is
-    held out may be in training word for word: facts["held_out_texts"] and of them how many are."""
+    held out may be in training word for word: facts["held_out"] and of them how many are."""
     texts = {source: texts_of(source, config) for source in config.data}
     if tokenizer is None:
         every = (each for some in texts.values() for each in some)
         tokenizer = md.load_tokenizer(config.tokenizer, every, config.tokenizer_size)
-    chunks, of_text, table, words = [], [], {}, set()
+    chunks, of_source, table, words = [], [], {}, set()
     stride = sizes["stride"] or block_size
     n_padded, n_long = 0, 0
     for source, some in texts.items():
         encoded = [ids for ids, _ in md.encode(([(each, True)] for each in some), tokenizer)]
         table[source] = dict(samples=len(some), tokens=sum(map(len, encoded)))
-        for each, ids in zip(some, encoded):
+        for ids in encoded:
             words.update(ids)
             n_long += len(ids) > block_size
             n_padded += len(ids) <= block_size
             made = windows(ids, block_size, stride)
             chunks += made
-            of_text += [(source, each)] * len(made)
+            of_source += [source] * len(made)
     # as torch.utils.data.random_split() with a generator of LLmini's seed, whatever the run's
     order = torch.randperm(len(chunks), generator=torch.Generator().manual_seed(SPLIT_SEED))
     cut = len(chunks) - max(1, int(config.val_fraction * len(chunks)))
@@ -155,11 +155,10 @@ def published_data(config, block_size, tokenizer, sizes):
         md.blocks(((chunks[i], [True] * len(chunks[i])) for i in part), block_size, "pad")
         for part in parts
     ]
-    trained = {of_text[i] for i in parts[0]}
-    held_out = {of_text[i] for i in parts[1]}
+    trained = {tuple(chunks[i]) for i in parts[0]}
     for source, row in table.items():
-        mine = {one for one in held_out if one[0] == source}
-        row |= dict(held_out=len(mine), held_out_in_training=len(mine & trained))
+        mine = [tuple(chunks[i]) for i in parts[1] if of_source[i] == source]
+        row |= dict(held_out=len(mine), held_out_in_training=sum(ids in trained for ids in mine))
     tokens = sum(row["tokens"] for row in table.values())
     facts = dict(
         table=table,
@@ -169,8 +168,8 @@ def published_data(config, block_size, tokenizer, sizes):
         # all tokens over all positions, as its own table has it
         utilisation=tokens / (len(chunks) * block_size),
         vocabulary=len(words) / len(tokenizer),
-        held_out_texts=len(held_out),
-        held_out_in_training=len(held_out & trained),
+        held_out=len(parts[1]),
+        held_out_in_training=sum(row["held_out_in_training"] for row in table.values()),
     )
     facts["lines"] = table_lines(facts)
     return md.Data(*made, tokenizer, [], facts, len(tokenizer))
@@ -192,7 +191,7 @@ def table_lines(facts):
         f"utilisation {facts['utilisation']:.1%}; vocabulary covered {facts['vocabulary']:.1%}"
     )
     lines.append(
-        f"held out {facts['held_out_texts']:,} texts, of which {facts['held_out_in_training']:,} "
+        f"held out {facts['held_out']:,} chunks, of which {facts['held_out_in_training']:,} "
         "are in training word for word"
     )
     return lines
