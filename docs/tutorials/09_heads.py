@@ -74,7 +74,8 @@ for group in ("low", "medium", "high"):
 def fitted(scheme, at):
     """The exponential through a scheme's three points, at a number of heads."""
     mine = [row for row in rows if row["scheme"] == scheme]
-    return exponential([row["eval_loss"] for row in mine], at / mine[0]["total_heads"])
+    losses = [row["eval_loss"] for row in mine]
+    return exponential(losses, at / mine[0]["total_heads"])
 
 
 base = fitted("constant", 180)

@@ -103,13 +103,13 @@ print(f"blocks that share text with another: at most {100 * twice:.1f} %")
 
 # %%
 path = results.RESULTS / "llmini" / "data.json"
-ours = json.loads(path.read_text(encoding="utf-8"))
-for name, row in ours["table"].items():
+corpus = json.loads(path.read_text(encoding="utf-8"))
+for name, row in corpus["table"].items():
     print(f"{name:15} {row['samples']:6,} texts {row['tokens']:8,} tokens;", end=" ")
     print(f"held out {row['held_out']:3}, in training {row['held_out_in_training']}")
-squad = ours["table"]["squad"]
-n, again = squad["held_out"], squad["held_out_in_training"]
-print(f"SQuAD: {again} of {n} held-out blocks are in training, word for word")
+squad = corpus["table"]["squad"]
+n_held, again = squad["held_out"], squad["held_out_in_training"]
+print(f"SQuAD: {again} of {n_held} held-out blocks are in training, word for word")
 
 # %% [markdown]
 # GSM8K, CommonsenseQA and ARC are there in full, and their tokens are LLmini's own counts exactly.
@@ -313,9 +313,9 @@ assert all(
 assert epochs[1]["val_a"] < epochs[2]["val_c"] and 2 / 3 * minutes["a"] < 1.06 * minutes["c"]
 more = {name: n / variants["C"] - 1 for name, n in variants.items()}
 assert [round(x, 2) for x in more.values()] == [0, 0.05, 0.65, 0, 0.76]
-assert (n, again) == (113, 112) and ours["table"]["gsm8k"]["tokens"] == 412_695
-assert ours["table"]["commonsense_qa"]["tokens"] == 150_470
-assert ours["table"]["arc_challenge"]["tokens"] == 28_217
+assert (n_held, again) == (113, 112) and corpus["table"]["gsm8k"]["tokens"] == 412_695
+assert corpus["table"]["commonsense_qa"]["tokens"] == 150_470
+assert corpus["table"]["arc_challenge"]["tokens"] == 28_217
 assert texts == short + long and round(tokens / (256 * chunks), 3) == 0.34
 assert 0.3 < filled["padded"] < 0.42 and filled["packed"] == 1
 assert sum(steps) < 0 < text[0] - text[1]
