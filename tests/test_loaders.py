@@ -254,7 +254,7 @@ def test_rows_of_multiple_choice_are_text_with_the_right_choice(tiny, jsonl):
     texts = data.tokenizer.batch_decode(data.train[0])
     assert data.facts["unusable_rows"] == 0 and len(texts) == 38
     assert all("blue" in text and "red" not in text for text in texts)
-    with pytest.raises(ValueError, match="a row needs messages, question"):  # no longer its matter
+    with pytest.raises(ValueError, match="--loader llmini trains on it"):
         md.load_data(dataclasses.replace(t, loader=""), 40)
 
 
@@ -320,6 +320,9 @@ def test_llminis_texts_are_those_of_its_code(tmp_path):
     t = registry.configs("llmini-c", data=path, tokenizer="embedded", tokenizer_size=300)[1]
     texts = llmini.texts_of(path, t)
     assert len(texts) == 60 and all(text == text.strip() and "q0" not in text for text in texts)
+    raw = tmp_path / "arc.jsonl"  # as its authors have it
+    raw.write_text(json.dumps(dict(question=dict(stem="Which of these ?", choices=[]))) + "\n")
+    assert llmini.texts_of(str(raw), t) == ["Which of these ?"]
     t.max_rows = 7
     assert llmini.texts_of(path, t) == texts[:7]  # what is left out does not count
     t.max_rows = 20_000
@@ -462,13 +465,15 @@ def test_what_is_unknown_says_what_there_is(call, words):
 
 
 def test_only_what_can_be_named_is_offered():
-    studies = ["budget", "depth", "heads", "llmini", "packing", "reread", "ring", "thinking"]
-    studies += ["walk", "written"]
+    studies = ["budget", "depth", "heads", "hold", "llmini", "map", "packing", "reread", "ring"]
+    studies += ["strides", "sums", "thinking", "walk", "written"]
     assert registry.offering("study") == studies
     assert registry.offering("loader") == ["llmini", "packing", "reread", "thinking"]
     several = ["llmini-a", "llmini-b", "llmini-c"]
-    several += ["reread", "ring", "ring-layers", "ring-four", "ring-written"]
-    presets = ["budget", "depth", "heads", *several, "tasks", "thinking", "walk", "written"]
+    several += ["map", "reread", "ring", "ring-layers", "ring-four", "ring-written"]
+    several += ["ring-wide", "ring-compute"]
+    presets = ["budget", "depth", "heads", "hold", *several, "strides", "sums", "tasks"]
+    presets += ["thinking", "walk", "written"]
     assert registry.offering("preset") == presets
 
 

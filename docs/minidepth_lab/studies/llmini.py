@@ -96,8 +96,8 @@ def texts_of(source, config):
     """The texts of a source in LLmini's form: stripped, of some length, blank ones not counted. Of
     the hub the published share of the rows, of a file all, and at most max_rows of either."""
     template, share = template_of(source)
-    if source.endswith(text.FILES):
-        found, share = text.read_file(source), 1
+    if text.is_local(source):
+        (found, _), share = text.read_rows(source), 1
     else:
         found = md.hub_rows(source, "train")
     columns = re.findall(r"{(\w+)}", template)
@@ -105,6 +105,9 @@ def texts_of(source, config):
     kept = []
     for row in found:
         cells = {name: row.get(name) for name in columns} if isinstance(row, dict) else {}
+        for name, cell in cells.items():  # ARC's and CommonsenseQA's authors have it within
+            if isinstance(cell, dict):
+                cells[name] = cell.get("stem")
         if not all(isinstance(cell, str) for cell in cells.values()) or not cells:
             continue
         filled = template.format(**cells).strip()
@@ -228,21 +231,15 @@ def chunked(config, block_size, tokenizer=None):
         data = published_data(config, block_size, tokenizer, sizes)
         data.sizes = as_text(sizes)
         return data
-    sources = []
-    for source in config.data:
-        train, held_out = text.read_source(source, config)
-        texts = (
-            [score.as_training_text(row) for row in train],
-            [score.as_training_text(row) for row in held_out],
-        )
-        sources.append((source, *texts))
+    facts = {}
+    sources = text.read_sources(config, facts, score.as_training_text)
 
     def chunks(encoded):
         if config.packing == "pack":
             return encoded
         return overlapping(encoded, block_size, sizes["stride"] or block_size)
 
-    data = text.mix(sources, config, block_size, tokenizer, chunks)
+    data = text.mix(sources, config, block_size, tokenizer, chunks, facts)
     data.sizes = as_text(sizes)
     return data
 
