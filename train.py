@@ -390,6 +390,7 @@ def print_facts(m, t, data=None, measured=False):
     else:  # a loader of one's own
         n, held_out = len(data.train[0]), len(data.val[0])
         lines.append(f"data of {t.loader}: {n:,} blocks of {T} tokens, {held_out:,} held out")
+        lines += data.facts.get("lines", ())  # what the loader has to say of it
     if data and m.vocab_size > 100 * data.n_words:
         lines.append(f"note: {m.vocab_size:,} words, of which the data has {data.n_words:,}")
     if LABORATORY and m.vocab_size:
