@@ -92,7 +92,8 @@ whole = functools.partial(number, kind=int, wanted="a whole number")  # '12' →
 # how one value of a flag is read, where its type does not say
 KINDS = dict(n_heads=heads, problem_steps=several, warmup_steps=steps_or_share, sizes=named)
 # shells leave the ~ of --out_dir=~/runs alone, while config.json means the home folder by it
-KINDS |= dict.fromkeys(("out_dir", "name", "tokenizer", "loader", "init_from"), os.path.expanduser)
+EXPANDED = ("out_dir", "name", "tokenizer", "loader", "init_from", "val_data")
+KINDS |= dict.fromkeys(EXPANDED, os.path.expanduser)
 ONCE = ("out_dir", "name", "device", "report_to")  # flags that make no grid
 # what is done to trained runs, and what makes many runs: the laboratory's
 TRAINED = ("runs", "compare", "report", "mechanism", "score", "attention", "export_hf")
@@ -197,12 +198,13 @@ def registry():
     return registry
 
 
-def is_plain(data, tokenizer, loader, sizes):
-    """Whether minidepth.py alone reads this data: one source, embedded or a .jsonl file, and a
-    tokenizer that is made from it or lies in a folder."""
+def is_plain(data, tokenizer, loader, sizes, val_data=""):
+    """Whether minidepth.py alone reads this data: one source, embedded or a .jsonl file, another
+    one to validate on, and a tokenizer that is made from it or lies in a folder."""
     source = data[0]
     known = source == "embedded" or source.endswith(".jsonl")
-    local = tokenizer == "embedded" or os.path.isdir(tokenizer)
+    known = known and (not val_data or val_data.endswith(".jsonl"))
+    local = tokenizer in ("embedded", "characters") or os.path.isdir(tokenizer)
     return len(data) == 1 and known and local and not loader and not sizes
 
 
@@ -228,7 +230,7 @@ def configs(preset, changes):
 def load_data(m, t, tokenizer=None):
     """The Data of a TrainConfig; the laboratory reads what minidepth.py does not, and asks for the
     hub with more manners."""
-    if is_plain(t.data, t.tokenizer, t.loader, t.sizes) or not LABORATORY:
+    if is_plain(t.data, t.tokenizer, t.loader, t.sizes, t.val_data) or not LABORATORY:
         return md.load_data(t, m.block_size, tokenizer)
     return registry().data_of(t, m.block_size, tokenizer)
 
@@ -283,7 +285,7 @@ def check_values(a, axes):
     flags, `axes` {setting: its values}."""
     for name, value in a.items():
         values = value if isinstance(value, list) else [value]
-        if "" in values and name not in ("name", "loader"):
+        if "" in values and name not in ("name", "loader", "val_data"):
             raise ValueError(f"--{name} was given an empty value; is a variable unset?")
     for sources in axes.get("data", ()):
         paths = [os.path.realpath(source) for source in sources]
@@ -331,20 +333,21 @@ def check_machine(m, t, resumed=False):
     if t.fsdp:
         from minidepth_lab import fsdp
 
-        fsdp.check(t, resumed)
+        fsdp.check_fsdp(t, resumed)
     if t.compile:
         from minidepth_lab import compiling
 
-        compiling.check(t)
+        compiling.check_compile(t)
     if t.report_to != "none":
         from minidepth_lab import trackers
 
-        trackers.check(t)
+        trackers.check_tracker(t)
     memory.check_enough(m, t)
 
 
-def print_facts(m, t, data=None):
-    """Print what follows from the settings, a line each; with `data`, from those fitted to it."""
+def print_facts(m, t, data=None, measured=False):
+    """Print what follows from the settings, a line each; with `data`, from those fitted to it;
+    `measured`, how long it will take, too, for which parts of it are timed."""
     model = [f"{m.n_layers} layer{'' if m.n_layers == 1 else 's'}"]
     if m.n_loops > 1:
         model[0] += f" looped {m.n_loops} times"
@@ -363,11 +366,10 @@ def print_facts(m, t, data=None):
             f"position {n['position']:,}, blocks {n['blocks']:,}, head {n['head']:,}, "
             f"final norm {n['final_norm']:,}"
         )
-        memory = n["total"] * 16 / 2**20  # four numbers of four bytes for each
-        size = f"{memory / 1024:.2f} GiB" if memory >= 1024 else f"{memory:.1f} MiB"
-        lines.append(
-            f"memory {size} for weights, gradients and AdamW's moments; activations come on top"
-        )
+        if LABORATORY:
+            from minidepth_lab import memory
+
+            lines.append(memory.line(m, t))
     else:
         lines.append("parameters: known when the data has given the tokenizer its words")
 
@@ -390,9 +392,12 @@ def print_facts(m, t, data=None):
         lines.append(f"data of {t.loader}: {n:,} blocks of {T} tokens, {held_out:,} held out")
     if data and m.vocab_size > 100 * data.n_words:
         lines.append(f"note: {m.vocab_size:,} words, of which the data has {data.n_words:,}")
-    seconds = 6 * md.parameters(m)["total"] * m.n_loops * tokens / 1e11
-    if md.pick_device(t.device).type == "cpu" and seconds > 60:
-        lines.append(f"note: a step will take minutes on a CPU: {seconds / 60:,.0f} or more")
+    if LABORATORY and m.vocab_size:
+        from minidepth_lab import forecast
+
+        lines += forecast.notes(m, t, data)
+        if measured:  # a run that begins at once shows its speed itself
+            lines += forecast.lines(m, t, data)
     print(md.visible("\n".join(lines)))
 
 
@@ -417,11 +422,12 @@ def text_fact(t, data, tokens):
     learned = (data.train[1] != -100).sum() / facts["train_tokens"]
     rows = f"{facts['train_rows']:,} rows, {facts['val_rows']:,} held out"
     if facts["unusable_rows"]:
-        rows += f", {facts['unusable_rows']:,} unusable"
+        rows += f", {facts['unusable_rows']:,} left out"
+    notes = "".join(f"\nnote: {md.one_line(note, 400)}" for note in facts.get("notes", ()))
     return (
         f"data {' + '.join(t.data)}: {rows}; {facts['train_tokens']:,} tokens in {n_blocks:,} "
         f"blocks, {used:.1%} of them used, {learned:.1%} with a loss; "
-        f"{filled:.1%} of positions filled; {t.steps * tokens / (n_blocks * T):.1f} epochs"
+        f"{filled:.1%} of positions filled; {t.steps * tokens / (n_blocks * T):.1f} epochs{notes}"
     )
 
 
@@ -620,17 +626,17 @@ def try_out(m, t):
     if md.processes()[0]:
         return  # under torchrun one process speaks
     md.check_new(os.path.join(t.out_dir, t.name))
-    if not is_plain(t.data, t.tokenizer, t.loader, t.sizes) and LABORATORY:
+    if not is_plain(t.data, t.tokenizer, t.loader, t.sizes, t.val_data) and LABORATORY:
         from minidepth_lab import check, sources
 
         check.files(t)
         if sources.away(t):
             if t.loader:
                 check.its_loader(t)
-            print_facts(m, t)
+            print_facts(m, t, measured=True)
             return
     data = load_data(m, t)
-    print_facts(*md.complete_configs(m, t, data), data)
+    print_facts(*md.complete_configs(m, t, data), data, measured=True)
 
 
 def longer(folder, before, t, given):
@@ -686,7 +692,7 @@ def steps_done(folder):
 def resume(run_dir, changes, dry_run=False):
     """Go on with a run, longer or on another device if need be; the exit code. Code of one's own
     that made its data is executed if it is named again."""
-    check_run(run_dir, "resume")
+    md.check_run(run_dir, "resume")
     check_place("resume", run_dir)
     m, t = md.read_config(run_dir)
     before, life = t, {name: changes[name] for name in md.LIFE if name in changes}
@@ -716,24 +722,16 @@ def resume(run_dir, changes, dry_run=False):
         print(line)
     check_machine(m, t, resumed=True)
     if dry_run:
-        print_facts(m, t)
+        print_facts(m, t, measured=True)
         return 0
     return run_training(m, t, resume=True, changed=tuple(changed))
-
-
-def check_run(folder, doing):
-    """Raise ValueError for what is no run's folder."""
-    if not os.path.isdir(folder):
-        raise ValueError(f"--{doing} {folder} is not there; give a run's folder, as runs/NAME")
-    if not os.path.lexists(os.path.join(folder, "config.json")):
-        raise ValueError(f"--{doing} {folder} holds no run; give a run's folder, as runs/NAME")
 
 
 def sample(a, seed):
     """Print what a model answers to the prompt, or how it goes on if trained on plain text."""
     run_dir, prompt = a["sample"], a["prompt"]
     most, temperature = a["max_new_tokens"], a["temperature"] or 0.0
-    check_run(run_dir, "sample")
+    md.check_run(run_dir, "sample")
     if not prompt:
         raise ValueError("--sample needs --prompt TEXT")
     with md.one_line_errors("--prompt", "is not text"):

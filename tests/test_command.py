@@ -350,11 +350,11 @@ def test_a_variable_that_is_unset_trains_nothing(flag, tmp_path, capsys):
     assert not os.listdir(tmp_path)
 
 
-def test_the_main_job_alone_reads_nothing_of_the_laboratory_but_its_estimate_of_memory():
+def test_the_main_job_alone_reads_nothing_of_the_laboratory_but_its_estimates():
     code = "import sys, train; train.main(['--dry_run', '--max_rows', '300']); print(sorted("
     code += "m for m in sys.modules if m.startswith('minidepth_lab')))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    parts = "memory"
+    parts = "forecast memory"
     read = ["minidepth_lab", *(f"minidepth_lab.{part}" for part in parts.split())]
     assert done.stdout.splitlines()[-1] == str(read), done.stdout + done.stderr
 

@@ -2,6 +2,7 @@
 that no memory of this machine holds. How strangers' text is shown, and a figure that fails."""
 
 import contextlib
+import glob
 import os
 import sys
 
@@ -56,10 +57,7 @@ def runs(given, doing):
     and where to write."""
     folders = given if isinstance(given, list) else [given]
     for folder in folders[:1] if doing == "export_hf" else folders:
-        if not os.path.isdir(folder):
-            raise ValueError(f"--{doing} {folder} is not there; give a run's folder, as runs/NAME")
-        if not os.path.lexists(os.path.join(folder, "config.json")):
-            raise ValueError(f"--{doing} {folder} holds no run; give a run's folder, as runs/NAME")
+        md.check_run(folder, doing)
 
 
 def look_flags(a, axes, doing):
@@ -100,8 +98,8 @@ def grid_flags(a, axes):
 
 def files(t):
     """Raise ValueError for a file of data that is not there, before a grid starts its first run."""
-    for source in t.data:
-        if source.endswith(text.FILES) and not os.path.exists(source):
+    for source in (*t.data, t.val_data):
+        if text.kind_of(source) and not glob.has_magic(source) and not os.path.exists(source):
             raise ValueError(f"data {source} is not there; give the path of a file")
 
 

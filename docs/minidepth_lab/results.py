@@ -205,13 +205,13 @@ def runs(name, **wanted):
         row.update({key: line[key] for key in ("command", "versions", "commit")})
         threads = re.search(r"(\d+) threads", line["device"])
         row["threads"] = int(threads[1]) if threads else None
-        row["sizes_by_name"] = sizes_by_name(train.get("sizes", ()))
+        row["sizes_by_name"] = size_values(train.get("sizes", ()))
         row.update(measured=line.get("measured", {}), grid=line.get("grid", {}))
         rows.append(row)
     return select(rows, **wanted)
 
 
-def sizes_by_name(sizes):
+def size_values(sizes):
     """("hops=4", "lengths=1+2") → {"hops": 4, "lengths": "1+2"}"""
     pairs = (size.partition("=")[::2] for size in sizes)
     return {name: number_or_text(value) for name, value in pairs}

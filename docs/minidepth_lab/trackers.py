@@ -30,7 +30,7 @@ NAMES = dict(
 PACKAGES = dict(tensorboard="tensorboard", wandb="wandb", trackio="trackio")
 
 
-def check(t):
+def check_tracker(t):
     """Raise ValueError where the tracker of a TrainConfig is not installed."""
     package = PACKAGES.get(t.report_to)
     if package and importlib.util.find_spec(package) is None:
@@ -128,7 +128,7 @@ class Told:
     is told no more, in one line, and the run goes on."""
 
     def __init__(self, m, t):
-        check(t)
+        check_tracker(t)
         self.name, self.folder = t.report_to, os.path.join(t.out_dir, t.name)
         self.settings = hyperparameters(m, t)
         self.tracker, self.failed = None, False

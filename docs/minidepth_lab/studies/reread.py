@@ -62,10 +62,11 @@ def load_data(config, block_size, tokenizer=None):
     plain = dataclasses.replace(config, data=names, sizes=(), loader="")
 
     def load(config, block_size, tokenizer):
-        split = [(name, *text.read_source(name, config)) for name in config.data]
+        facts = {}
+        split = text.read_sources(config, facts)
         tokenizer = tokenizer or text.mix(split, config, block_size).tokenizer
         fewer = [(name, train[: sizes["problems"]], held_out) for name, train, held_out in split]
-        return text.mix(fewer, config, block_size, tokenizer)
+        return text.mix(fewer, config, block_size, tokenizer, facts=facts)
 
     data = text_data(plain, block_size, tokenizer, load)
     fields = {f.name: getattr(data, f.name) for f in dataclasses.fields(data)}

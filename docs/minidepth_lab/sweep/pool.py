@@ -146,11 +146,11 @@ def train_sweep(preset, planned, jobs=1, yes=False, dry_run=False, study=None, g
     cells = [Cell(labels, s, *registry.configs(preset, **s)) for labels, s in planned]
     for cell in cells:
         if cell.t.fsdp:
-            fsdp.check(cell.t)
+            fsdp.check_fsdp(cell.t)
         memory.check_enough(cell.m, cell.t)
         if cell.t.compile:
-            compiling.check(cell.t)
-        trackers.check(cell.t)
+            compiling.check_compile(cell.t)
+        trackers.check_tracker(cell.t)
     name = cells[0].t.name
     if not name and study:
         name = md.run_name(f"study_{pathlib.Path(study.__file__).stem}_{preset}", given or {})
