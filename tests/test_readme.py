@@ -11,7 +11,7 @@ import pytest
 
 import minidepth as md
 import train
-from minidepth_lab import bench, own_code, registry
+from minidepth_lab import bench, own_code, registry, results
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -105,6 +105,21 @@ def test_every_task_that_the_readme_names_runs_with_three_depths(here, capsys):
     for task in tasks:
         line = f"python train.py --data {task} --n_layers 1 2 3 --dry_run"
         assert train.main(shortened(line)) == 0, (task, capsys.readouterr().err)
+
+
+def test_the_minutes_of_the_studies_are_those_of_the_stored_runs():
+    line = re.search(r"for each seed, (.*?)\.\n", README, re.DOTALL)[1]
+    told = {name: int(n) for n, name in re.findall(r"(\d+)(?: minutes)?\s\(`(\w+)`\)", line)}
+    assert [*told] == ["depth", "ring", "written", "budget"]
+    for name, minutes in told.items():
+        command = f"python train.py --study {name} --seed"
+        runs = [
+            run
+            for run in results.runs(name)
+            if (run["grid"].get("command") or "").startswith(command) and run["threads"] == 1
+        ]
+        n = len({run["seed"] for run in runs})
+        assert n >= 5 and minutes == round(sum(run["seconds"] for run in runs) / 60 / n), name
 
 
 def test_no_number_is_printed_as_nothing():
