@@ -373,6 +373,20 @@ def test_the_kaggle_notebook_from_the_archive_alone(kaggle):
     assert len(last_lines(said)) == 2 and f"from {folder}/minidepth.py" in said
 
 
+def test_the_kaggle_notebook_trains_on_the_cpu_where_the_gpu_is_too_old(kaggle, monkeypatch):
+    pick = md.pick_device
+
+    def too_old(name):
+        if name == "auto":
+            raise ValueError("device cuda cannot be used by PyTorch 3 (no kernel image)")
+        return pick(name)
+
+    monkeypatch.setattr(md, "pick_device", too_old)
+    said = kaggle()
+    assert "no kernel image" in said and "preset laptop on cpu" in said
+    assert len(last_lines(said)) == 2
+
+
 def test_the_kaggle_notebook_runs_again_when_it_is_finished(kaggle):
     first = kaggle()
     assert len(last_lines(first)) == 2 and first.count("Done.") == 2
