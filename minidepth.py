@@ -29,6 +29,8 @@ import contextlib
 import dataclasses
 import functools
 import gc
+import gzip
+import hashlib
 import importlib.metadata
 import itertools
 import json
@@ -47,6 +49,7 @@ import time
 import weakref
 import zipfile
 import zlib
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -54,6 +57,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
+
+__version__ = "0.2"
 
 # ---------- 2. settings ----------
 
@@ -183,6 +188,8 @@ class ModelConfig:
 
 REPORT_DATA = "wop/XXXXXL-chain-of-thought"
 PRECISIONS = ("auto", "fp32", "fp16", "bf16")
+TRACKERS = ("none", "tensorboard", "wandb", "trackio")
+LONG_ROWS = "of those longer than a block; unset: drop padded conversations, split all others"
 
 
 @dataclass
@@ -192,13 +199,15 @@ class TrainConfig:
     data: tuple = option((REPORT_DATA,), "'embedded', a task, .jsonl .json .parquet .txt, hub ids")
     sizes: tuple = option((), "of a task or loader, by name: pairs=8,symbols=16; lists: hops=1+2")
     loader: str = option("", "what makes the data: thinking, llmini, packing, reread, or my.py")
-    tokenizer: str = option("Qwen/Qwen2.5-0.5B", "hub id, folder, or 'embedded': made from data")
-    tokenizer_size: int = option(2048, "most words of an embedded tokenizer", 300, 10**6)
+    val_data: str = option("", "a file of rows to validate on; empty: some of each source")
+    tokenizer: str = option("Qwen/Qwen2.5-0.5B", "hub id, folder, 'embedded', or 'characters'")
+    tokenizer_size: int = option(2048, "most words of a tokenizer made from the data", 300, 10**6)
     problem_steps: tuple = option((1, 2, 3), "steps of the embedded problems: 2,3,4", 1, 9)
     ring_questions: int = option(1, "questions about each embedded ring to train on", 1, 99)
-    max_rows: int = option(20_000, "most rows taken from each source; 0: all", 0)
+    max_rows: int = option(20_000, "most rows of each source, a sample of it; 0: all", 0)
     val_fraction: float = option(0.05, "share of a source's rows held out", 0.001, 0.9)
     packing: str = option("pack", "rows end to end, or each padded", choices=("pack", "pad"))
+    long_rows: str = option(None, LONG_ROWS, choices=("drop", "cut", "split"))
     loss_on: str = option("all", "tokens that carry a loss", choices=("all", "assistant"))
     steps: int = option(500, "optimizer steps", 1)
     epochs: int = option(0, "passes over the data instead of --steps; 0: as --steps says", 0)
@@ -207,6 +216,7 @@ class TrainConfig:
     lr: float = option(3e-4, "peak learning rate", 0)
     lr_floor: float = option(0.1, "share of the peak at which the rate ends", 0, 1)
     warmup_steps: float = option(50, "of rising learning rate; below 1: a share of all steps", 0)
+    lr_steps: int = option(0, "at which the rate has fallen to its floor and stays; 0: --steps", 0)
     weight_decay: float = option(0.1, "AdamW's, on matrices and embeddings, not on norms", 0)
     beta1: float = option(0.9, "AdamW's decay rate of the mean gradient", 0, 0.999999)
     beta2: float = option(0.95, "AdamW's decay rate of the mean squared gradient", 0, 0.999999)
@@ -222,15 +232,20 @@ class TrainConfig:
     eval_problems: int = option(200, "held-out problems answered at the end", 0)
     watch_problems: int = option(0, "held-out problems answered at every evaluation", 0)
     save_every: int = option(100, "steps from one checkpoint to the next", 1)
+    init_from: str = option("", "a run, or a GPT-2 without biases: the weights to begin with")
+    keep: str = option("last", "weights that are kept", choices=("last", "best"))
+    stop_after: int = option(0, "evaluations in a row without a better loss that end the run", 0)
+    report_to: str = option("none", "who else is told of each evaluation", choices=TRACKERS)
     out_dir: str = option("runs", "folder of all runs")
     name: str = option("", "this run's folder in it; empty: made from the settings")
 
     def validate(self):
         """Return self; raise ValueError for what cannot be run."""
         check_fields(self)
-        if 1 <= self.warmup_steps >= self.steps and not self.epochs:
-            none_left = f"warmup_steps {self.warmup_steps:g} leaves none of {self.steps} steps"
-            raise ValueError(f"{none_left}; give at most {self.steps - 1}, or more --steps")
+        falling, more = (self.lr_steps, "lr_steps") if self.lr_steps else (self.steps, "steps")
+        if 1 <= self.warmup_steps >= falling and not (self.epochs and more == "steps"):
+            none_left = f"warmup_steps {self.warmup_steps:g} leaves none of {falling} steps"
+            raise ValueError(f"{none_left}; give at most {falling - 1}, or more --{more}")
         return self
 
 
@@ -408,8 +423,35 @@ class Block(nn.Module):
 
 
 LOGITS_AT_ONCE = 2**26  # in float32 256 MB
-CPU_ROWS = 256  # fewer would pass over dweight too often, more need memory for little speed
+CPU_ROWS = 256  # of float32; fewer would pass over dweight too often, more are not much faster
 HALF_ROWS = 1024  # fp16 ends at 65,504, which so many products stay below if none is above 63
+SOFTMAX_ROWS = 32  # so few rows in float32 stay in a CPU's cache
+
+
+def rows_at_once(n, n_words, half, on_cpu):
+    """Of n rows of logits over n_words words, how many the head computes at a time."""
+    rows = max(64, min(n, LOGITS_AT_ONCE // n_words))
+    if half:
+        return min(rows, HALF_ROWS)
+    return min(rows, CPU_ROWS) if on_cpu else rows
+
+
+def loss_to_gradient(logits, targets, grads=True):
+    """A few rows' cross-entropy: logits (n, V), targets (n,) → nll (n,) in float32 or better.
+
+    With `grads` the logits become the gradient of sum(nll) by them, in the memory where they are.
+    """
+    exact = torch.promote_types(logits.dtype, torch.float32)  # a softmax in half would round
+    log_p = logits.to(exact)  # a copy in half precision alone
+    torch.log_softmax(log_p, 1, out=log_p)
+    target = targets[:, None]
+    nll = -log_p.gather(1, target).squeeze(1)
+    if grads:
+        # the gradient of a row's nll by its logits: the softmax p less 1 at the target
+        d = log_p.exp_()
+        d.scatter_add_(1, target, d.new_full(target.shape, -1.0))
+        logits.copy_(d)  # entries of at most 1: no overflow before the loss scale comes in
+    return nll
 
 
 def chunked_loss(h, weight, targets, grads=True):
@@ -420,34 +462,30 @@ def chunked_loss(h, weight, targets, grads=True):
     time, and give their gradient before they go.
     """
     N, V = len(h), len(weight)
-    exact = torch.promote_types(h.dtype, torch.float32)  # a softmax in half precision would round
-    rows = max(64, min(N, LOGITS_AT_ONCE // V))
-    if h.device.type == "cpu":
-        rows = min(rows, CPU_ROWS)
-    if h.dtype != exact:
-        rows = min(rows, HALF_ROWS)
+    exact = torch.promote_types(h.dtype, torch.float32)
+    on_cpu, half = h.device.type == "cpu", h.dtype != exact
+    rows = rows_at_once(N, V, half, on_cpu)
+    softmax_rows = SOFTMAX_ROWS if on_cpu else rows
+    # buffers for all chunks: new memory for each would take a CPU as long as the conversions do
+    buffer = torch.empty(min(N, rows), V, dtype=h.dtype, device=h.device)
     nll, dh, dweight = torch.empty(N, dtype=exact, device=h.device), None, None
     if grads:
         dh, dweight = torch.empty_like(h), torch.zeros_like(weight, dtype=exact)
+        product = torch.empty_like(weight) if half else None
     # a causal model's loss is a sum over tokens, so each chunk of rows can be done with for good
     for i in range(0, N, rows):
-        x, target = h[i : i + rows], targets[i : i + rows, None]
-        logits = (x @ weight.T).to(exact)  # (rows, V)
-        log_p = torch.log_softmax(logits, 1, out=logits)  # in place: one buffer for all
-        nll[i : i + rows] = -log_p.gather(1, target).squeeze(1)
+        x = h[i : i + rows]
+        logits = torch.mm(x, weight.T, out=buffer[: len(x)])  # (rows, V)
+        for j in range(0, len(x), softmax_rows):
+            few = slice(i + j, min(i + j + softmax_rows, i + len(x)))
+            nll[few] = loss_to_gradient(logits[j : j + softmax_rows], targets[few], grads)
         if grads:
-            # the gradient of a row's nll by its logits: the softmax p less 1 at the target
-            d = log_p.exp_()
-            d.scatter_add_(1, target, d.new_full(target.shape, -1.0))
-            d = d.to(h.dtype)  # entries of at most 1: no overflow before the loss scale comes in
+            d = logits  # the gradient by them, from here on
             torch.mm(d, weight, out=dh[i : i + rows])
-            if d.dtype == exact:
-                dweight.addmm_(d.T, x)
+            if half:
+                dweight += torch.mm(d.T, x, out=product)  # products in half, their sum in float32
             else:
-                dweight += d.T @ x  # products in half precision, their sum in single
-            del d
-        # Python would keep these names' buffers until the next rows have made theirs: twice 256 MB
-        del logits, log_p
+                dweight.addmm_(d.T, x)
     return nll, dh, dweight
 
 
@@ -786,12 +824,16 @@ def embedded_rows(
 
 
 def read_text(path):
-    """The text of a file in UTF-8; ValueError for what is none."""
+    """The text of a file in UTF-8, one that ends in .gz unpacked; ValueError for what is none."""
     if not os.path.exists(path):
         raise ValueError(f"data {path} is not there; give the path of a file")
     with one_line_errors(f"data {path}", "cannot be read"):
-        with open(regular_file(path), encoding="utf-8-sig", errors="surrogateescape") as f:
+        opened = gzip.open if path.lower().endswith(".gz") else open
+        how = dict(encoding="utf-8-sig", errors="surrogateescape")
+        with opened(regular_file(path), "rt", **how) as f:
             text = f.read()
+        if "\ufeff" in text:  # files that begin with this mark, one after the other
+            text = re.sub("(?m)^\ufeff", "", re.sub("(?<=})\ufeff(?={)", "\n", text))
         if odd := re.search("[\0\udc80-\udcff]", text):  # bytes that are not UTF-8 are these
             wrong = "not text in UTF-8; save it as UTF-8"
             if odd[0] == "\0":
@@ -824,8 +866,8 @@ def read_jsonl(path):
 HUB = "is neither a local file or folder nor to be had from the Hugging Face hub; on Kaggle turn"
 
 
-def hub_rows(source, split, most=None):
-    """The first `most` rows, by default all, of a split of a data set, HUB_ID or HUB_ID:SUBSET."""
+def hub_splits(source):
+    """{name of a split: its rows} of a data set of the hub, HUB_ID or HUB_ID:SUBSET."""
     name, _, subset = source.partition(":")
     if not name.strip():
         raise ValueError(f"data {source!r} names no data set; give HUB_ID or HUB_ID:SUBSET")
@@ -833,61 +875,372 @@ def hub_rows(source, split, most=None):
 
     advice = f"{HUB} Internet on, or give --data FILE or --data embedded"
     with one_line_errors(f"data {source}", advice):
-        rows = load_dataset(name, subset or None, split=split)
-        return list(rows.select(range(min(len(rows), most or len(rows)))))
+        return dict(load_dataset(name, subset or None))
 
 
-def split_rows(source, rows, config):
-    """(rows to train on, rows held out) of the first max_rows of a source's rows, whatever the
-    seed: every run is measured on the same rows."""
-    if not isinstance(rows, list) or len(rows) < 2:
-        n = f"has {len(rows)} rows" if isinstance(rows, list) else "is no list of rows, [{…}, {…}]"
-        raise ValueError(f"data {source} {n}; it needs at least 2, one to hold out")
-    rows = rows[: config.max_rows or None]
-    rows = [rows[i] for i in torch.randperm(len(rows), generator=generator(0)).tolist()]
-    cut = min(len(rows) - 1, math.ceil(len(rows) * config.val_fraction))
-    return rows[cut:], rows[:cut]
+def hub_rows(source, split):
+    """The rows of a split, such as "train", of a data set of the hub; they are read when asked."""
+    splits = hub_splits(source)
+    if split not in splits:
+        raise ValueError(f"data {source} has no split {split}; it has {', '.join(splits)}")
+    return splits[split]
 
 
-def read_source(source, config):
+# the forms of a row, each read as turns of a conversation or as a text
+
+ROW_FORMS = (
+    "messages or conversations, question + answer, prompt + completion or response, "
+    "instruction + output or response, or text"
+)
+KNOWN_ROLES = ("system", "user", "assistant", "tool")
+ROLES = dict(human="user", prompter="user", developer="system", function="tool")
+ROLES |= dict.fromkeys(("gpt", "model", "bot", "ai", "chatgpt"), "assistant")
+WITH_PASSAGE = (
+    "it is a question with choices or a passage: --loader llmini trains on it, --score asks it"
+)
+KINDS_OF_JSON = {type(None): "null", bool: "true or false", int: "a number", float: "a number"}
+KINDS_OF_JSON |= {str: "a text", list: "a list", dict: "an object"}
+
+
+def kind_of(value):
+    return KINDS_OF_JSON.get(type(value), type(value).__name__)
+
+
+def content_text(name, content):
+    """The text of a turn's content: a text, or a list of parts that are texts."""
+    if isinstance(content, list) and content:
+        for part in content:
+            kind = part.get("type", "text") if isinstance(part, dict) else "text"
+            text = part.get("text") if isinstance(part, dict) else part
+            if kind != "text" or not isinstance(text, str):
+                raise ValueError(f"{name} has a part that is no text: {kind!s:.40}")
+        return "".join(part["text"] if isinstance(part, dict) else part for part in content)
+    if not isinstance(content, str):
+        raise ValueError(f"{name} is {kind_of(content)}, no text")
+    return content
+
+
+def read_turn(message, remark):
+    """(role, text) of a message; None for one that only calls a tool."""
+    if not isinstance(message, dict):
+        raise ValueError(f"a message is {kind_of(message)}, no object")
+    written = message.get("role", message.get("from"))
+    if not isinstance(written, str) or not re.fullmatch(r"\w[\w .-]{0,39}", written):
+        raise ValueError(f"a role is {f'{written!r:.40}' if written else kind_of(written)}")
+    role = written if written in KNOWN_ROLES else written.lower()
+    role = ROLES.get(role, role)
+    if role not in KNOWN_ROLES:  # a name of one's own stays as it is
+        role = written
+    if role != written:
+        remark(f"role {written} is read as {role}")
+    name = "content" if "content" in message or "value" not in message else "value"
+    content = message.get(name)
+    if not content and message.get("tool_calls") is not None:
+        remark("turns that only call a tool are left out")
+        return None
+    text = content_text(name, content)
+    thoughts = message.get("reasoning_content") or message.get("reasoning")
+    if role == "assistant" and isinstance(thoughts, str) and "<think>" not in text:
+        remark("reasoning_content is read as <think>…</think>")
+        text = f"<think>\n{thoughts.strip()}\n</think>\n\n{text}"
+    if role == "assistant" and not text.strip():
+        raise ValueError("an assistant's turn is empty")
+    return role, text
+
+
+def read_pair(row):
+    """The messages of a row that names what is asked and what is said; None if it does not."""
+    asked = next((k for k in ("question", "prompt", "instruction") if row.get(k) is not None), None)
+    if asked is None:
+        return None
+    answers = dict(question=("answer", "response"), prompt=("completion", "response"))
+    answers["instruction"] = ("output", "response")
+    said = next((k for k in answers[asked] if row.get(k) is not None), answers[asked][0])
+    if isinstance(row[asked], list) and isinstance(row.get(said), list):  # of messages, both
+        return row[asked] + row[said]
+    question = content_text(asked, row[asked])
+    if asked == "instruction":
+        for more in ("input", "context"):
+            if isinstance(row.get(more), str) and row[more].strip():
+                question += f"\n\n{row[more]}"
+    answer = content_text(said, row.get(said))
+    if not answer.strip():
+        raise ValueError(f"{said} is empty")
+    return [dict(role="user", content=question), dict(role="assistant", content=answer)]
+
+
+def read_turns(row, remark=lambda text: None):
+    """[(role, text), …] of a row in any of ROW_FORMS; a plain text has the role "text". ValueError
+    says why it is none; remark() is told what is read in another way than it is written."""
+    if not isinstance(row, dict):
+        raise ValueError(f"it is {kind_of(row)}, no object")
+    try:
+        if messages := row.get("messages") or row.get("conversations") or read_pair(row):
+            return read_conversation(row, messages, remark)
+        if row.get("text") is None:  # columnar files fill the other rows' columns with None
+            columns = sorted(f"{key!s:.40} ({kind_of(value)})" for key, value in row.items())
+            raise ValueError(f"it has {', '.join(columns[:20]) or 'no columns'}")
+        text = content_text("text", row["text"])
+        if not text.strip():
+            raise ValueError("text is empty")
+        return [("text", text)]
+    except ValueError:
+        known = ("choices", "endings", "passage", "answers")  # of the data sets that everyone has
+        if any(row.get(name) for name in known) or isinstance(row.get("question"), dict):
+            raise ValueError(WITH_PASSAGE) from None
+        raise
+
+
+def read_conversation(row, messages, remark):
+    """[(role, text), …] of a row's messages, and of the system turn that stands beside them."""
+    if not isinstance(messages, list):
+        raise ValueError(f"messages is {kind_of(messages)}, no list")
+    turns = [turn for m in messages if (turn := read_turn(m, remark))]
+    system = row.get("system") if row.get("conversations") or row.get("instruction") else None
+    if isinstance(system, str) and system.strip():
+        turns.insert(0, ("system", system))
+    if not any(text.strip() for _, text in turns):
+        raise ValueError("its turns are empty")
+    return turns
+
+
+def plain_turns(row):
+    """read_turns() of a row of messages that need nothing read otherwise, as most are, in a third
+    of the time; None for any other."""
+    messages, turns = row.get("messages") if type(row) is dict else None, []
+    if type(messages) is not list:
+        return None
+    for m in messages:
+        if type(m) is not dict or len(m) != 2:
+            return None
+        role, text = m.get("role"), m.get("content")
+        if type(text) is not str or not text or text.isspace():
+            return None
+        if type(role) is not str or role not in KNOWN_ROLES:
+            return None
+        turns.append((role, text))
+    return turns
+
+
+def turns_of(row):
+    """[(role, text), …] of a row, as read_turns(); [] if it is unusable."""
+    if turns := plain_turns(row):
+        return turns
+    try:
+        return read_turns(row)
+    except ValueError:
+        return []
+
+
+def plural(n, noun):
+    """1, "row" → "1 row"; 2,000, "row" → "2,000 rows" """
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")
+
+
+def sample_order(n):
+    """The numbers below n in the order in which a sample takes them, whatever a run's seed."""
+    return torch.randperm(n, generator=generator("max_rows")).numpy()
+
+
+def sample_of(n, most):
+    """`most` of the numbers below n, a list that rises."""
+    return np.sort(sample_order(n)[:most]).tolist()
+
+
+def usable_rows(source, rows, facts, most=0, change=None):
+    """The rows of a source, a list or a data set of the hub, that turns_of() can read, in their
+    order; with `most` a sample of so many, drawn alike for every seed of a run. ValueError if none
+    can be read.
+
+    change(row) may make another row of each. To `facts` are added `unusable_rows`, their number,
+    and `notes`, what a user is to be told: what was left out and why, what was read otherwise.
+    """
+    if not isinstance(rows, list) and not hasattr(rows, "select"):
+        raise ValueError(f"data {source} is no list of rows, [{{…}}, {{…}}]; it needs one")
+    n, order = len(rows), np.arange(len(rows))
+    if 0 < most < n:
+        order = sample_order(n)
+    taken, at, looked_at = [], [], 0  # rows, and where they stand in the source
+    reasons, remarks, example = Counter(), Counter(), ""
+    while looked_at < n and (not most or len(taken) < most):
+        # as many rows as are missing: of a data set no more are read than are wanted
+        places = np.sort(order[looked_at : looked_at + (most - len(taken) if most else n)]).tolist()
+        looked_at += len(places)
+        with one_line_errors(f"data {source}", "cannot be read"):
+            some = rows.select(places) if hasattr(rows, "select") else [rows[i] for i in places]
+            some = list(some)
+        for i, row in zip(places, some):
+            row = change(row) if change else row
+            told = []
+            try:
+                if not plain_turns(row):
+                    read_turns(row, told.append)
+                taken.append(row)
+                if 0 < most < n:
+                    at.append(i)
+                remarks.update(told)
+            except ValueError as error:
+                reasons[str(error)] += 1
+                example = example or f"row {i + 1}: {error}"
+    left_out = sum(reasons.values())
+    notes = facts.setdefault("notes", [])
+    facts["unusable_rows"] = facts.get("unusable_rows", 0) + left_out
+    if left_out and not taken:
+        none = f"data {source}: none of {plural(looked_at, 'row')} can be read"
+        raise ValueError(f"{none}: {example}; a row has {ROW_FORMS}")
+    if left_out:
+        why = example
+        if len(reasons) > 1:
+            counts = [f"{reason:.80} ({k:,})" for reason, k in reasons.most_common(4)]
+            why += f"; by reason: {', '.join(counts)}" + (", …" if len(reasons) > 4 else "")
+        notes.append(f"{left_out:,} of {plural(looked_at, 'row')} of {source} left out: {why}")
+    if looked_at < n:
+        notes.append(
+            f"{plural(len(taken), 'row')} of {n:,} of {source} are taken, a sample, the same for "
+            "every --seed; --max_rows 0 takes all"
+        )
+    for text, k in remarks.most_common():
+        notes.append(f"{source}: {text} ({k:,})")
+    if 0 < most < n:  # more than once may have been looked for rows
+        taken = [taken[i] for i in sorted(range(len(taken)), key=at.__getitem__)]
+    return taken
+
+
+def row_key(row):
+    """A number of 64 bits of what a row says, spaces aside; of a conversation of what is asked, all
+    before the assistant speaks last. Rows with the same number are copies."""
+    turns = turns_of(row)
+    last = max((i for i, (role, _) in enumerate(turns) if role == "assistant"), default=0)
+    text = "\0".join(" ".join(content.split()) for _, content in turns[: last or None])
+    digest = hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest()
+    return int.from_bytes(digest)
+
+
+def row_keys(rows):
+    """row_key() of each, (len(rows),) uint64: 8 bytes a row."""
+    return np.fromiter(map(row_key, rows), np.uint64, len(rows))
+
+
+def held_out_places(keys, n):
+    """Which of the rows with these keys, in a random order, are held out, (len(keys),) bool: the
+    first n, if none is a copy of another. Copies go to the same side: as many kinds as fit in n,
+    but at least the smallest one. ValueError if all are copies."""
+    _, first, kind, size = np.unique(keys, return_index=True, return_inverse=True,
+                                     return_counts=True)  # fmt: skip
+    if len(size) == len(keys):
+        return np.arange(len(keys)) < n
+    if len(size) == 1:
+        raise ValueError(f"all {len(keys):,} rows are the same")
+    held_out, in_order = np.zeros(len(size), bool), np.argsort(first)
+    for one in in_order:
+        if size[one] <= n:
+            held_out[one] = True
+            n -= size[one]
+        if not n:
+            break
+    if not held_out.any():
+        held_out[in_order[size[in_order].argmin()]] = True
+    return held_out[kind]
+
+
+def n_held_out(n, config):
+    """How many of n rows are held out: never all."""
+    return min(n - 1, math.ceil(n * config.val_fraction))
+
+
+def split_rows(source, rows, config, facts=None, change=None):
+    """(rows to train on, rows held out) of a source's usable rows, whatever the seed: every run is
+    measured on the same rows. With --val_data none is held out. `facts` and `change` as in
+    usable_rows()."""
+    facts = {} if facts is None else facts
+    rows = usable_rows(source, rows, facts, config.max_rows, change)
+    if len(rows) < (1 if config.val_data else 2):
+        wanted = "it needs at least 2, one to hold out"
+        if config.val_data:
+            wanted = "it needs at least 1"
+        raise ValueError(f"data {source} has {plural(len(rows), 'row')}; {wanted}")
+    order = torch.randperm(len(rows), generator=generator(0)).numpy()
+    if config.val_data:
+        return [rows[i] for i in order.tolist()], []
+    n = n_held_out(len(rows), config)
+    keys = row_keys(rows)[order]
+    try:
+        held_out = held_out_places(keys, n)
+    except ValueError as error:
+        advice = "give other rows too, or --val_data FILE"
+        raise ValueError(f"data {source}: {error}, none can be held out; {advice}") from None
+    if copies := len(keys) - len(np.unique(keys)):
+        facts.setdefault("notes", []).append(
+            f"{plural(copies, 'row')} of {source} repeat another's question or text; copies are "
+            f"held out together or not at all"
+        )
+    train = [rows[i] for i in order[~held_out].tolist()]
+    return train, [rows[i] for i in order[held_out].tolist()]
+
+
+OWN_VALIDATION = ("validation", "valid", "val", "dev")  # what a hub's data sets call that split
+
+
+def read_source(source, config, facts=None, change=None):
     """(rows to train on, rows held out), lists of dicts: of 'embedded', a .jsonl file, or a data
-    set of the hub."""
+    set of the hub, whose own validation split is held out where it has one."""
+    facts = {} if facts is None else facts
     most = config.max_rows or None
     if source == "embedded":
         steps, questions = config.problem_steps, config.ring_questions
         train = embedded_rows(most or 20_000, False, steps, questions=questions)
-        return train, embedded_rows(600, True, steps)
+        return train, [] if config.val_data else embedded_rows(600, True, steps)
     if source.endswith(".jsonl"):
-        return split_rows(source, read_jsonl(source), config)
+        return split_rows(source, read_jsonl(source), config, facts, change)
     if os.path.exists(source):
         raise ValueError(f"data {source} is not a .jsonl file; docs/minidepth_lab reads others")
-    return split_rows(source, hub_rows(source, "train", most), config)
+    splits = hub_splits(source)
+    own = next((splits[name] for name in OWN_VALIDATION if name in splits), None)
+    if "train" not in splits:
+        raise ValueError(f"data {source} has no split train; it has {', '.join(splits)}")
+    if own is None or config.val_data:
+        return split_rows(source, splits["train"], config, facts, change)
+    train = usable_rows(source, splits["train"], facts, config.max_rows, change)
+    held_out = usable_rows(f"{source}, validation", own, facts, config.max_rows, change)
+    order = torch.randperm(len(train), generator=generator(0)).tolist()
+    facts["notes"].append(f"{source} has a validation split of its own, which is held out")
+    return [train[i] for i in order], held_out
 
 
 # rows to text to tokens
 
 
-def turns_of(row):
-    """[(role, content), …] of a row; its `text` has the role "text"; [] if it is unusable."""
-    if not isinstance(row, dict):
-        return []
-    if isinstance(row.get("messages"), list):
-        messages = [m if isinstance(m, dict) else {} for m in row["messages"]]
-        turns = [(m.get("role"), m.get("content")) for m in messages]
-    elif row.get("question") is not None:  # columnar files fill the other rows' columns with None
-        turns = [("user", row["question"]), ("assistant", row.get("answer"))]
-    else:
-        turns = [("text", row.get("text"))]
-    usable = all(isinstance(part, str) for turn in turns for part in turn)
-    return turns if usable else []
-
-
 def turn_end(tokenizer):
     """What ends a turn: ChatML's token where the tokenizer has it, else its end of text."""
-    number = tokenizer.convert_tokens_to_ids("<|im_end|>")  # of an unknown word: none, or another's
-    if number is not None and tokenizer.convert_ids_to_tokens(number) == "<|im_end|>":
-        return "<|im_end|>"
-    return tokenizer.eos_token or ""
+    return "<|im_end|>" if is_word(tokenizer, "<|im_end|>") else tokenizer.eos_token or ""
+
+
+def is_word(tokenizer, word):
+    number = tokenizer.convert_tokens_to_ids(word)  # of an unknown word: none, or another's
+    return number is not None and tokenizer.convert_ids_to_tokens(number) == word
+
+
+def with_end(tokenizer, notes):
+    """Give a tokenizer an end of text, if it has none: without one no answer would ever end. The
+    token for what is unknown is none, whatever it is called."""
+    if tokenizer.eos_token is None or tokenizer.eos_token == tokenizer.unk_token:
+        tokenizer.add_special_tokens(dict(eos_token=END_OF_TEXT))
+        notes.append(
+            f"the tokenizer has no end of text; {END_OF_TEXT} is added as a word of its own"
+        )
+
+
+END_OF_TEXT = "<|endoftext|>"
+
+
+class Markup(str):
+    """A text in which a tokenizer's own marks count. In any other text <|im_end|> is ten
+    characters, whoever wrote them."""
+
+
+def marks_of(tokenizer):
+    """The tokenizer's control tokens, as they are written: <|im_end|> and the like."""
+    return [token.content for token in tokenizer.added_tokens_decoder.values() if token.special]
 
 
 def segments(row, tokenizer=None):
@@ -898,10 +1251,13 @@ def segments(row, tokenizer=None):
     parts = []
     for role, content in turns_of(row):
         if role == "text":
-            parts.append((content + end_of_text, True))
+            parts.append((content, True))
+            if not row.get("goes_on"):  # in the next row, as a long text does that was cut
+                parts.append((Markup(end_of_text), True))
         else:
-            parts.append((f"<|im_start|>{role}\n", False))
-            parts.append((content + end, role == "assistant"))
+            parts.append((Markup(f"<|im_start|>{role}\n"), False))
+            parts.append((content, role == "assistant"))
+            parts.append((Markup(end), role == "assistant"))
             parts.append(("\n", False))
     return parts
 
@@ -931,38 +1287,49 @@ def encode(rows, tokenizer, loss_on="all"):
     """segments() of each row → its token ids, and for each token whether it is learned: two lists.
 
     Segments are encoded one by one, so that a prompt is what it was in training; a thousand rows
-    at a time, so that their texts and lists are never all in memory, and a long text in pieces."""
+    at a time, so that their texts and lists are never all in memory, and a long text in pieces.
+    Control tokens are made of Markup alone."""
     rows = iter(rows)
     # what else a tokenizer returns takes as long as the ids
     plain = dict(add_special_tokens=False, return_attention_mask=False, return_token_type_ids=False)
     while batch := list(itertools.islice(rows, 1000)):
-        texts = list(dict.fromkeys(text for parts in batch for text, _ in parts))
-        short = [text for text in texts if len(text) <= LONGEST] or [""]
-        ids = dict(zip(short, tokenizer(short, **plain).input_ids))
-        for text in set(texts) - set(short):
-            ids[text] = []
-            for piece in pieces(text):
-                ids[text] += tokenizer([piece], **plain).input_ids[0]
+        ids = {Markup: {}, str: {}}  # of either kind of text, each text once
+        for parts in batch:
+            for text, _ in parts:
+                ids[Markup if type(text) is Markup else str][text] = None
+        for kind, known in ids.items():
+            plain["split_special_tokens"] = kind is str
+            short = [text for text in known if len(text) <= LONGEST]
+            if short:
+                known.update(zip(short, tokenizer(short, **plain).input_ids))
+            for text in set(known) - set(short):
+                known[text] = []
+                for piece in pieces(text):
+                    known[text] += tokenizer([piece], **plain).input_ids[0]
         for parts in batch:
             tokens, learn = [], []
             for text, said in parts:
-                tokens += ids[text]
-                learn += [said or loss_on == "all"] * len(ids[text])
+                found = ids[Markup if type(text) is Markup else str][text]
+                tokens += found
+                learn += [said or loss_on == "all"] * len(found)
             yield tokens, learn
 
 
 def load_tokenizer(name, texts=(), size=2048):
-    """The tokenizer of a folder or hub id; 'embedded' makes a byte-level BPE from `texts`."""
+    """The tokenizer of a folder or hub id; 'embedded' makes a byte-level BPE from `texts`, and
+    'characters' one whose words are the characters in them."""
+    special = [END_OF_TEXT, "<|im_start|>", "<|im_end|>", *THOUGHTS]
+    if name == "characters":
+        return character_tokenizer(texts, size, special)
     if name == "embedded":
-        from tokenizers import ByteLevelBPETokenizer, Tokenizer
+        from tokenizers import ByteLevelBPETokenizer
         from transformers import PreTrainedTokenizerFast
 
-        special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>"]
         bpe = ByteLevelBPETokenizer()
         # a text as a whole would take eighty times its size
         texts = (part for text in texts for part in pieces(short_words(text)))
         bpe.train_from_iterator(texts, size, special_tokens=special, show_progress=False)
-        bpe = Tokenizer.from_str(bpe.to_str())  # out of its wrapper
+        bpe = ordinary_thoughts(bpe.to_str())
         return PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token=special[0])
     local = os.path.isdir(name)
     problem = f"{HUB} Internet on, or give --tokenizer DIR or embedded"
@@ -975,7 +1342,50 @@ def load_tokenizer(name, texts=(), size=2048):
         from transformers import AutoTokenizer  # a second, which the embedded one can spare
 
         # said, so that nobody is asked whether a stranger's code may run
-        return AutoTokenizer.from_pretrained(name, local_files_only=local, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(
+            name, local_files_only=local, trust_remote_code=False
+        )
+        words = getattr(tokenizer, "added_tokens_decoder", {}).values()
+        if any(word.special and word.content in THOUGHTS for word in words):
+            tokenizer._tokenizer = ordinary_thoughts(tokenizer.backend_tokenizer.to_str())
+        return tokenizer
+
+
+THOUGHTS = ("<think>", "</think>")
+
+
+def ordinary_thoughts(content):
+    """A tokenizers.Tokenizer of its JSON text, with the marks around thoughts as ordinary words:
+    they are part of what is said, and what shows an answer would leave control tokens out."""
+    from tokenizers import Tokenizer
+
+    content = json.loads(content)
+    for word in content["added_tokens"]:
+        if word["content"] in THOUGHTS:
+            word["special"] = False
+    return Tokenizer.from_str(json.dumps(content))
+
+
+def character_tokenizer(texts, size, special):
+    """A tokenizer whose words are `special` and the characters of `texts`, of more than `size` the
+    commonest; any other is <unk>."""
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    counts = Counter()
+    for text in texts:
+        counts.update(text)
+    special = [*special, "<unk>"]
+    common = [letter for letter, _ in counts.most_common(size - len(special))]
+    words = {word: i for i, word in enumerate([*special, *sorted(common)])}
+    made = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
+    made.pre_tokenizer = pre_tokenizers.Split(Regex(r"(?s)."), "isolated")
+    made.decoder = decoders.Fuse()
+    made.add_tokens([AddedToken(w, special=w not in THOUGHTS, normalized=False) for w in special])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made, eos_token=special[0], unk_token="<unk>",
+        clean_up_tokenization_spaces=False,
+    )  # fmt: skip
 
 
 def final_answer(text):
@@ -1010,6 +1420,36 @@ CHAT = """{% for m in messages %}<|im_start|>{{ m.role }}
 {{ m.content }}<|im_end|>
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %}"""  # kept with the tokenizer of a model trained on chats; segments() says the same
+OWN_SYSTEM = """{% set system = SYSTEM %}{% if messages[0].role != "system" %}<|im_start|>system
+{{ system }}<|im_end|>
+{% endif %}"""  # stands before CHAT where the data's conversations begin with a system turn
+
+
+def chat_template(rows):
+    """CHAT for conversations among the rows, with the system turn that at least half of them begin
+    with, if there is one; None without conversations."""
+    n, firsts = 0, Counter()
+    for row in rows:
+        role, text = turns_of(row)[0]
+        n += role != "text"
+        if role == "system":
+            firsts[text] += 1
+    if not n:
+        return None
+    system, times = firsts.most_common(1)[0] if firsts else ("", 0)
+    if 2 * times < n or not times:
+        return CHAT
+    return OWN_SYSTEM.replace("SYSTEM", json.dumps(system, ensure_ascii=False)) + CHAT
+
+
+def system_turn(tokenizer):
+    """The system turn that a tokenizer's chat_template() begins with, a text; None without one."""
+    begin, _ = OWN_SYSTEM.split("SYSTEM")
+    template = tokenizer.chat_template or ""
+    if not isinstance(template, str) or not template.startswith(begin):
+        return None
+    system, _ = json.JSONDecoder().raw_decode(template[len(begin) :])
+    return system
 
 
 # tokens to blocks and batches
@@ -1123,22 +1563,50 @@ def load_data(config, block_size=512, tokenizer=None):
         raise ValueError(f"{given}; give none with --data {' '.join(config.data)}")
     if len(config.data) > 1:
         raise ValueError(f"data {' '.join(config.data)}: docs/minidepth_lab mixes several sources")
-    (source,) = config.data
-    return make_data(source, *read_source(source, config), config, block_size, tokenizer)
+    (source,), facts = config.data, {}
+    train, held_out = read_source(source, config, facts)
+    if config.val_data:
+        if not config.val_data.endswith(".jsonl"):
+            other = f"val_data {config.val_data} is not a .jsonl file"
+            raise ValueError(f"{other}; docs/minidepth_lab reads others")
+        held_out = usable_rows(config.val_data, read_jsonl(config.val_data), facts)
+    return make_data(source, train, held_out, config, block_size, tokenizer, facts=facts)
 
 
-def make_blocks(rows, kind, name, tokenizer, config, block_size, chunks=None):
+def fit_to_block(ids, learn, row, block_size, config, too_long):
+    """(ids, learn) of a row that is longer than a block, dropped (None), cut, or as it is, to be
+    split; its length is added to `too_long`, {what was done: lengths}."""
+    how = config.long_rows
+    if how is None:  # half of a conversation would teach an answer without its question
+        whole = config.packing == "pack" or turns_of(row)[0][0] == "text"
+        how = "split" if whole else "drop"
+    too_long.setdefault(how, []).append(len(ids))
+    if how == "drop":
+        return None
+    if how == "cut":
+        return ids[: block_size + 1], learn[: block_size + 1]
+    return ids, learn
+
+
+def make_blocks(rows, kind, name, tokenizer, config, block_size, chunks=None, notes=None):
     """Usable rows of the source `name` → blocks() of them, and facts: how many rows and tokens of
-    this `kind` ('train', 'val') there are. ValueError where they do not give a block to learn from.
+    this `kind` ('train', 'val') there are, and the lengths of the rows in tokens. Rows longer than
+    a block are dropped, cut or split as config.long_rows says, and blocks without a target left
+    out, both told to `notes`. ValueError where nothing to learn from is left.
 
     chunks(encode()'s rows) may cut the rows otherwise before they become blocks.
     """
-    lengths = []
+    lengths, too_long = [], {}  # of all rows, and of those that do not fit in a block
 
     def counted():
         parts = (segments(row, tokenizer) for row in rows)
-        for ids, learn in encode(parts, tokenizer, config.loss_on):
+        for row, (ids, learn) in zip(rows, encode(parts, tokenizer, config.loss_on)):
             lengths.append(len(ids))
+            if len(ids) > block_size + 1 and not chunks:
+                fitted = fit_to_block(ids, learn, row, block_size, config, too_long)
+                if fitted is None:
+                    continue
+                ids, learn = fitted
             yield ids, learn
 
     encoded = chunks(counted()) if chunks else counted()
@@ -1148,38 +1616,146 @@ def make_blocks(rows, kind, name, tokenizer, config, block_size, chunks=None):
         too_short = f"block_size {block_size} is too short for problems of {longest} tokens"
         fewer = "or fewer --ring_questions or --problem_steps"
         raise ValueError(f"{too_short}; give at least {longest - 1}, {fewer}")
-    if not (targets != -100).any():
-        too_few = f"data {name}: {sum(lengths)} tokens for {kind} do not fill a block of"
-        advice = "give more text, a smaller --block_size, --packing pad, or --loss_on all"
-        raise ValueError(f"{too_few} {block_size} to learn from; {advice}")
-    return (tokens, targets), {f"{kind}_rows": len(rows), f"{kind}_tokens": sum(lengths)}
+    dropped = too_long.get("drop", [])
+    n_tokens = (
+        sum(lengths) - sum(dropped) - sum(n - block_size - 1 for n in too_long.get("cut", []))
+    )
+    told = tell_long_rows(too_long, len(rows), kind, name, block_size, config.packing)
+    if len(dropped) == len(rows):
+        raise ValueError(f"data {told[0]}")
+    learned = (targets != -100).any(1)
+    if not learned.any():
+        raise ValueError(
+            f"data {name}: {nothing_learned(rows, n_tokens, kind, block_size, config)}"
+        )
+    if not learned.all():
+        without = plural(int((~learned).sum()), "block")
+        told.append(
+            f"{without} of {name} for {kind} have nothing to learn in them and are left out"
+        )
+        tokens, targets = tokens[learned], targets[learned]
+    if notes is not None:
+        notes += told
+    counts = {f"{kind}_rows": len(rows) - len(dropped), f"{kind}_tokens": n_tokens}
+    return (tokens, targets), counts | {f"{kind}_lengths": lengths}
 
 
-def make_data(name, train, held_out, config, block_size, tokenizer=None, chunks=None):
-    """Rows to train on and rows held out of the source `name` → Data, as load_data() says."""
-    usable = dict(train=list(filter(turns_of, train)), val=list(filter(turns_of, held_out)))
-    if not usable["train"] or not usable["val"]:
-        cells = [cell for row in train + held_out if isinstance(row, dict) for cell in row.items()]
-        columns = sorted({f"{key!s:.40} ({type(value).__name__})" for key, value in cells})
-        there = ", ".join(columns[:20]) or "no columns"
-        needs = "a row needs messages, question + answer, or text, all of strings"
-        raise ValueError(f"data {name}: {needs}; found {there}")
+def tell_long_rows(too_long, n_rows, kind, name, block_size, packing):
+    """What is told of rows longer than a block: a list of sentences, none without such rows."""
+    told = []
+    for how, lengths in too_long.items():
+        some = f"{name}: {len(lengths):,} of {plural(n_rows, 'row')} for {kind} are longer than a "
+        some += f"block of {block_size}"
+        enough = f"--block_size {max(lengths) - 1:,} holds them all".replace(",", "")
+        if how == "drop":
+            why = "their answers would be trained without their questions"
+            other = "or give --long_rows cut"
+            told.append(f"{some} and left out, as {why}; {enough}, {other}")
+        elif how == "cut":
+            told.append(f"{some} and cut at its end; {enough}")
+        else:
+            where = "cut where a block ends" if packing == "pack" else "go on in another block"
+            told.append(f"{some} and {where}; {enough}")
+    return told
+
+
+def nothing_learned(rows, n_tokens, kind, block_size, config):
+    """Why the blocks of some rows have no target, and what would help."""
+    roles = sorted({role for row in rows for role, _ in turns_of(row)})
+    if config.loss_on == "assistant" and not {"assistant", "text"} & set(roles):
+        silent = f"no row for {kind} has a turn of the assistant, but of {', '.join(roles):.200}"
+        return f"{silent}; call its role assistant, or give --loss_on all"
+    few = f"{n_tokens} tokens for {kind} do not fill a block of {block_size} to learn from"
+    advice = "give more text, a smaller --block_size, --packing pad, or --loss_on all"
+    if config.packing == "pad":
+        advice = "give rows whose answers begin within a block, or a larger --block_size"
+    return f"{few}; {advice}"
+
+
+def answerable(problem, length, block_size, left_out):
+    """Whether a problem and its solution, a row of so many tokens, fit in a block; if not, what it
+    asks is added to `left_out`."""
+    if length > block_size + 1:
+        left_out.append(problem["messages"][-1]["content"] if problem["messages"] else "")
+        return False
+    return True
+
+
+def tell_copies(train, held_out, notes):
+    """Note how many held-out rows also stand in what is trained on."""
+    keys = row_keys(held_out)
+    wanted = set(keys.tolist())
+    both = {key for key in map(row_key, train) if key in wanted}
+    if both:
+        n = int(np.isin(keys, np.fromiter(both, np.uint64)).sum())
+        first = next(row for row, key in zip(held_out, keys.tolist()) if key in both)
+        asked = one_line(turns_of(first)[0][1], 60)
+        notes.append(
+            f"{n:,} of {plural(len(held_out), 'held-out row')} also stand in training, by their "
+            f"question or text; the first: {asked}"
+        )
+
+
+def make_data(name, train, held_out, config, block_size, tokenizer=None, chunks=None, facts=None):
+    """Rows to train on and rows held out of the source `name` → Data, as load_data() says. With
+    `facts`, which it keeps, they come from usable_rows(); without, they may be unusable."""
+    if facts is None:
+        facts = {}
+        train, held_out = (usable_rows(name, rows, facts) for rows in (train, held_out))
+    facts = dict(notes=[], unusable_rows=0) | facts
+    usable = dict(train=train, val=held_out)
+    for kind, rows in usable.items():
+        if not rows:
+            raise ValueError(f"data {name}: there are no rows for {kind}")
+    notes = facts["notes"]
     every_row = usable["train"] + usable["val"]
     if tokenizer is None:
         texts = ("".join(text for text, _ in segments(row)) for row in every_row)
         tokenizer = load_tokenizer(config.tokenizer, texts, config.tokenizer_size)
-    if any(turns_of(row)[0][0] != "text" for row in every_row):
-        tokenizer.chat_template = CHAT
-    facts, made = dict(unusable_rows=len(train) + len(held_out) - len(every_row)), []
+        with_end(tokenizer, notes)
+    conversations = chat_template(every_row)
+    if conversations:
+        tokenizer.chat_template = conversations
+    tell_copies(usable["train"], usable["val"], notes)
+    tell_marks(every_row, tokenizer, notes)
+    made = []
     for kind, rows in usable.items():
-        part, counts = make_blocks(rows, kind, name, tokenizer, config, block_size, chunks)
+        made_of = [rows, kind, name, tokenizer, config, block_size, chunks, notes]
+        part, counts = make_blocks(*made_of)
         made.append(part)
+        lengths = counts.pop(f"{kind}_lengths")
         facts |= counts
-    problems = [problem for row in usable["val"] if (problem := problem_of(row))]
+    too_long, problems = [], []  # `lengths` are now those of the held-out rows
+    for row, length in zip(usable["val"], lengths):
+        problem = problem_of(row)
+        if problem and answerable(problem, length, block_size, too_long):
+            problems.append(problem)
+    if too_long:
+        notes.append(
+            f"{len(too_long):,} held-out problems do not fit in a block of {block_size} with their "
+            f"answers and are not asked; the first: {one_line(too_long[0], 60)}"
+        )
+    elif not problems and conversations and config.eval_problems:
+        notes.append(
+            "no held-out row can be asked: none ends in an answer after #### or </think>, of one "
+            "line, by the assistant"
+        )
     guesses = [problem["guess"] for problem in problems if "guess" in problem]
     if guesses and len(guesses) == len(problems):
         facts["guess"] = statistics.mean(guesses)
     return Data(*made, tokenizer, problems, facts, len(tokenizer))
+
+
+def tell_marks(rows, tokenizer, notes):
+    """Note how many rows have a control token in their text, and which."""
+    marks, found = marks_of(tokenizer), Counter()
+    for row in rows:
+        text = "\n".join(text for _, text in turns_of(row))
+        for mark in marks:
+            if mark in text:
+                found[mark] += 1
+    for mark, n in found.most_common():
+        notes.append(f"{plural(n, 'row')} with {mark} in the text: it is read as characters there")
 
 
 # ---------- 5. sampling and answers ----------
@@ -1195,11 +1771,19 @@ def generate(
     `eos` is filled with it; the call ends when every row has, and with learned positions where
     the block does. Ids that belong to no word (model.n_words and above) are never drawn. Prompts
     of different lengths: `known` (B, K) int64 is what follows `tokens` in each of them, -1 where
-    the model speaks.
+    the model speaks. ValueError for a prompt that is empty or, with learned positions, longer than
+    the block.
     """
     if not temperature >= 0 or (top_k is not None and top_k < 1):
         raise ValueError(f"temperature {temperature} must be at least 0, top_k {top_k} at least 1")
     c, draw = model.config, torch.Generator()
+    if tokens.size(1) == 0:
+        raise ValueError("the prompt is empty; give at least one token")
+    longest = tokens.size(1)
+    if known is not None:
+        longest += int((known >= 0).sum(1).max())
+    if c.position == "learned" and longest > c.block_size:
+        raise ValueError(f"a prompt of {longest} tokens does not fit block_size {c.block_size}")
     draw.seed() if seed is None else draw.manual_seed(seed)
     done = torch.zeros(len(tokens), 1, dtype=torch.bool, device=tokens.device)
     if c.position == "learned":
@@ -1233,7 +1817,7 @@ def generate(
 def prompt_ids(tokenizer, messages):
     """A conversation as a list of token ids, up to where the assistant begins to speak."""
     parts = segments(dict(messages=messages), tokenizer)
-    parts.append(("<|im_start|>assistant\n", False))
+    parts.append((Markup("<|im_start|>assistant\n"), False))
     ids, _ = next(encode([parts], tokenizer))
     return ids
 
@@ -1270,15 +1854,22 @@ def answers_right(model, tokenizer, problems, **sampling):
 
 
 def answer_accuracy(model, tokenizer, problems, **sampling):
-    """Share of the problems, from 0 to 1, whose final_answer() is exactly the right one."""
-    return statistics.mean(answers_right(model, tokenizer, problems, **sampling) or [0.0])
+    """Share of the problems, from 0 to 1, whose final_answer() is exactly the right one;
+    ValueError if there are none."""
+    right = answers_right(model, tokenizer, problems, **sampling)
+    if not right:
+        raise ValueError("there are no problems to answer, and so no accuracy")
+    return statistics.mean(right)
 
 
 def measure_answers(model, tokenizer, problems):
     """What a log says of problems: {"accuracy", "answers": 1 or 0 for each of them}, and where
     there are several kinds {"accuracy_by_family", "accuracy_by_problem"}, a family and its steps.
     """
-    right = answers_right(model, tokenizer, problems)
+    solutions = encode(([(p["solution"], True)] for p in problems), tokenizer)
+    longest = max(len(ids) for ids, _ in solutions)
+    # a right answer is not to be cut off: as much may be said as the longest solution takes
+    right = answers_right(model, tokenizer, problems, max_new_tokens=max(256, longest + 1))
     measured = dict(accuracy=statistics.mean(right), answers=[int(r) for r in right])
     families = [str(problem.get("family", "other")) for problem in problems]
     lengths = [f"{family} {p.get('steps', 'other')}" for family, p in zip(families, problems)]
@@ -1297,13 +1888,19 @@ def measure_answers(model, tokenizer, problems):
 #     config.json          the settings, the command, the versions, the data's fingerprint
 #     log.jsonl            a line for each evaluation
 #     model.safetensors    the newest weights, for load()
+#     best.safetensors     with --keep best: those of the lowest validation loss, which it prefers
 #     state.pt             the same weights with all that --resume needs, and
 #     state.previous.pt    the one before, if state.pt should be damaged
 #     tokenizer/           as transformers writes it
 STATES = ("state.pt", "state.previous.pt")
+LAST = "model.safetensors"
+BEST = "best.safetensors"
 
 # what may change when a run goes on: where it is kept and computed, not what it computes
-PLACES = ("out_dir", "name", "device", "precision", "fsdp", "grad_checkpoint")
+PLACES = ("out_dir", "name", "device", "precision", "fsdp", "grad_checkpoint", "report_to")
+
+# what may be changed on purpose when a run goes on: how long it lives, and what is kept of it
+LIFE = ("steps", "epochs", "lr_steps", "keep", "stop_after")
 
 
 def path_inside(folder, name):
@@ -1411,6 +2008,14 @@ def different_settings(one, other):
     return differing
 
 
+def check_run(folder, flag):
+    """ValueError where what a command's `flag` was given is no run's folder."""
+    if not os.path.isdir(folder):
+        raise ValueError(f"--{flag} {folder} is not there; give a run's folder, as runs/NAME")
+    if not os.path.lexists(os.path.join(folder, "config.json")):
+        raise ValueError(f"--{flag} {folder} holds no run; give a run's folder, as runs/NAME")
+
+
 def read_settings(run_dir):
     """The settings() in the config.json of a run's folder; ValueError if it has none."""
     path = path_inside(run_dir, "config.json")
@@ -1512,16 +2117,18 @@ def write_log(folder, log):
     write(os.path.join(folder, "log.jsonl"), lambda f: f.writelines(lines))
 
 
-def write_weights(folder, weights, model_settings, tokenizer_files):
+def write_weights(folder, weights, model_settings, tokenizer_files, name=LAST, **notes):
     """Write model.safetensors: {name: tensor}, and what load() compares them with, the settings of
-    the model as config.json has them, and the checksums of the tokenizer's files."""
+    the model as config.json has them, and the checksums of the tokenizer's files. `notes`, such as
+    the step, are for whoever reads the file."""
     from safetensors.torch import save as as_bytes
 
     weights = {name: weight.detach().cpu() for name, weight in weights.items()}
     about = dict(crc32=weights_checksum(weights), model=json.dumps(model_settings))
     about["tokenizer"] = json.dumps(tokenizer_files)
+    about |= {key: json.dumps(value) for key, value in notes.items()}
     content = as_bytes(weights, about)
-    write(os.path.join(folder, "model.safetensors"), lambda f: f.write(content))
+    write(os.path.join(folder, name), lambda f: f.write(content))
 
 
 def save(folder, state, identity, tokenizer=None):
@@ -1537,7 +2144,8 @@ def save(folder, state, identity, tokenizer=None):
         if not os.path.isdir(path):  # somebody has taken it away
             tokenizer.save_pretrained(path)
         files = folder_checksums(path)
-    write_weights(folder, state["model"], identity["settings"]["model"], files)
+    model_settings = identity["settings"]["model"]
+    write_weights(folder, state["model"], model_settings, files, step=state["step"])
     newest, previous = (os.path.join(folder, name) for name in STATES)
     whole = state | identity | dict(tokenizer=files)
     write(newest, lambda f: torch.save(whole, f), previous)
@@ -1583,16 +2191,55 @@ def newest_state(folder, restore, say=print, put_aside=True):
                 os.replace(path, f"{path}.damaged")
 
 
-def check_same_run(folder, state, identity):
-    """ValueError where a checkpoint is of other settings, data or another tokenizer."""
+def check_same_run(folder, state, identity, changed=()):
+    """ValueError where a checkpoint is of other settings, but for those `changed` on purpose, of
+    other data or another tokenizer."""
     if state["fingerprint"] != identity["fingerprint"]:
         raise ValueError(f"the data of {folder} is not what its checkpoint was trained on")
-    if differing := different_settings(identity["settings"], state["settings"]):
+    then = dict(state["settings"], train=dict(state["settings"]["train"]))
+    then["train"] |= {name: identity["settings"]["train"][name] for name in changed}
+    if differing := different_settings(identity["settings"], then):
         where = os.path.join(folder, "config.json")
         listed = "; ".join(differing)
         raise ValueError(f"{where} has other settings than its checkpoint: {listed:.300}")
     if os.path.isdir(os.path.join(folder, "tokenizer")):  # if it is gone, save() writes it again
         check_tokenizer(folder, state["tokenizer"])
+
+
+def changed_before(folder):
+    """The names of the settings that were changed when a run went on, as its config.json says."""
+    path = path_inside(folder, "config.json")
+    with one_line_errors(path, "is not the configuration of a run"):
+        with open(regular_file(path), encoding="utf-8") as f:
+            earlier = json.load(f).get("earlier", [])
+        return tuple(name for name in LIFE if any(name in each["train"] for each in earlier))
+
+
+def change_config(folder, identity, changed, done, command):
+    """Let config.json have the settings that a run goes on with, and under "earlier" those that it
+    was trained with up to now, and by which command."""
+    path = path_inside(folder, "config.json")
+    with open(regular_file(path), encoding="utf-8") as f:
+        about = json.load(f)
+    before = {name: about["train"].get(name) for name in changed}
+    entry = dict(steps_done=done, train=before, command=about.get("command"))
+    about["earlier"] = [*about.get("earlier", []), entry]
+    about |= json.loads(json.dumps(identity["settings"])) | dict(command=command)
+    text = without_home(json.dumps(about, indent=1)).encode()
+    write(path, lambda f: f.write(text))
+
+
+def is_over(log, steps):
+    """Whether the log of a run says that it is finished: its steps are done, or --stop_after has
+    ended it."""
+    return bool(log) and (log[-1]["step"] >= steps or log[-1].get("ended_early", False))
+
+
+def since_best(log):
+    """How many evaluations of a log came after the one with the lowest validation loss."""
+    losses = [row["val_loss"] for row in log]
+    losses = [loss if loss is not None and loss == loss else math.inf for loss in losses]
+    return len(losses) - 1 - losses.index(min(losses))
 
 
 def saved_tokenizer(run_dir):
@@ -1622,12 +2269,55 @@ def read_weights(path, n):
     return weights, about
 
 
-def load(run_dir):
+def is_run(folder):
+    """Whether a folder has the config.json of a run, not that of another program."""
+    with contextlib.suppress(ValueError):
+        return bool(read_settings(folder))
+    return False
+
+
+def settings_of_weights(folder):
+    """{setting: value} of a model that begins with the weights of a run: all that its model has,
+    and its tokenizer, if it has one."""
+    if not os.path.isdir(folder):
+        raise ValueError(f"init_from {folder} is not there; give a run's folder, as runs/NAME")
+    path = os.path.join(folder, "config.json")
+    values = dataclasses.asdict(make_config(ModelConfig, read_settings(folder)["model"], path))
+    words = os.path.join(folder, "tokenizer")
+    if os.path.isdir(words):
+        values["tokenizer"] = words
+    return values
+
+
+def weights_file(run_dir):
+    """The name of the file whose weights load() takes: of the best validation loss, where a run
+    keeps them, else the last."""
+    return BEST if os.path.lexists(os.path.join(run_dir, BEST)) else LAST
+
+
+def describe_weights(run_dir):
+    """Which of its weights load() takes of a run's folder, as a line; None where it has no choice.
+    ValueError where the file is damaged."""
+    if weights_file(run_dir) == LAST:
+        return None
+    from safetensors import safe_open
+
+    path = path_inside(run_dir, BEST)
+    with one_line_errors(path, "is not a checkpoint of this model"):
+        with safe_open(regular_file(path), "pt") as f:
+            about = f.metadata() or {}
+    loss = float(about.get("val_loss", "nan"))
+    of = f"of step {about.get('step', 'unknown')}, with the best validation loss, {loss:.4f}"
+    return f"weights {path}, {of}; the last ones are in {LAST}"
+
+
+def load(run_dir, file=None):
     """(model, tokenizer) of a run folder, on the CPU, in eval mode, the tokenizer None for a task;
-    ValueError if it is broken. Of the settings only the model's are needed."""
+    ValueError if it is broken. Of the settings only the model's are needed. `file` names one of its
+    files of weights, LAST or BEST; if it is not given, it is the one of weights_file()."""
     saved = read_settings(run_dir)["model"]
     m = make_config(ModelConfig, saved, os.path.join(run_dir, "config.json"))
-    path = path_inside(run_dir, "model.safetensors")
+    path = path_inside(run_dir, file or weights_file(run_dir))
     with one_line_errors(path, "is not a checkpoint of this model"):
         # counted before memory is taken for what a damaged config.json describes
         weights, about = read_weights(path, parameters(m)["total"])
@@ -1651,15 +2341,18 @@ def load(run_dir):
 def lr_at(step, config):
     """Learning rate of the 0-based step: a line from 0 to the peak, half a cosine to the floor.
     A pure function, so skipped steps and resumed runs change nothing."""
-    warmup = config.warmup_steps
+    warmup, steps = config.warmup_steps, config.lr_steps or config.steps
     if warmup < 1:  # a share of all steps
-        warmup = min(round(warmup * config.steps), config.steps - 1)
+        warmup = min(round(warmup * steps), steps - 1)
     # 1. the rise: the first step has rate 0, as in the published log
     if step < warmup:
         return config.lr * step / warmup
-    # 2. the fall
+    # 2. the floor, in a run that goes on after the fall
     floor = config.lr * config.lr_floor
-    done = (step - warmup) / (config.steps - warmup)
+    if step >= steps:
+        return floor
+    # 3. the fall
+    done = (step - warmup) / (steps - warmup)
     return floor + 0.5 * (1 + math.cos(math.pi * done)) * (config.lr - floor)
 
 
@@ -1680,12 +2373,21 @@ def complete_configs(m, t, data):
     return m, t
 
 
+# what tells runs apart first where not all of their settings have a place in a name, and what
+# tells little: how a run is measured and kept
+TELLING = ("n_layers", "n_loops", "seed", "data", "sizes", "d_model", "lr", "steps", "init_from")
+QUIET = ("eval_every", "eval_blocks", "eval_problems", "watch_problems", "save_every", "keep")
+NOT_NAMED = ("out_dir", "name", "device", "report_to")
+LONGEST_NAME = 59  # characters of ASCII: a name is read, typed, and shown in a list
+
+
 def run_name(preset, changes):
     """A run's folder from the preset and whatever was changed, so that no two runs meet, and the
-    same run of two grids does. Cut if it is too long for a file system, with a checksum of all."""
+    same run of two grids does. If it would be too long, it says what tells most, of paths and lists
+    the end or the beginning, and has a checksum of all."""
     parts = [preset]
     for f in (*dataclasses.fields(ModelConfig), *dataclasses.fields(TrainConfig)):
-        if f.name in changes and f.name not in ("out_dir", "name", "device"):
+        if f.name in changes and f.name not in NOT_NAMED:
             value = changes[f.name]
             if isinstance(value, (tuple, list)):
                 value = "+".join(str(part) for part in value)
@@ -1695,12 +2397,34 @@ def run_name(preset, changes):
         safe = "".join(c if c.isalnum() or c in "-_.+" else "-" for c in part)
         names.append(safe.strip("-"))
     name = "_".join(names)
-    most = 200  # bytes: most file systems end at 255
-    if len(name.encode()) <= most:
+    if len(name.encode()) <= LONGEST_NAME:
         return name
-    checksum = f"-{zlib.crc32(name.encode()):08x}"
-    kept = name.encode()[: most - len(checksum)].decode(errors="ignore")  # no half character
-    return kept + checksum
+    checksum = f"_{zlib.crc32(name.encode()):08x}"
+    left = LONGEST_NAME - len(checksum)
+    short = {}  # {setting: the part of the name that says its value}
+    for name in changes:
+        value = changes[name]
+        path = value[0] if isinstance(value, (tuple, list)) and value else value
+        if isinstance(path, str) and re.search(r"[/\\]", path):  # of a path its last part
+            last = [part for part in re.split(r"[/\\]+", path) if part not in ("", "tokenizer")]
+            value = last[-1] if last else "root"
+        if isinstance(value, (tuple, list)):
+            value = "+".join(str(part) for part in value)
+        safe = "".join(c if c.isalnum() or c in "-_.+" else "-" for c in str(value))
+        short[name] = f"_{name}-{safe.strip('-')[:24]}"
+    kept = "".join(c if c.isalnum() or c in "-_.+" else "-" for c in preset)
+    kept = kept.encode()[:left].decode(errors="ignore")  # no half character
+    left -= len(kept.encode())
+    known = [f.name for kind in (ModelConfig, TrainConfig) for f in dataclasses.fields(kind)]
+    loud = [n for n in known if n not in (*TELLING, *QUIET)]
+    chosen = set()
+    for name in (*TELLING, *loud, *QUIET):
+        if name in short and name not in NOT_NAMED:
+            size = len(short[name].encode())
+            if size <= left:
+                chosen.add(name)
+                left -= size
+    return kept + "".join(short[name] for name in known if name in chosen) + checksum
 
 
 def name_of(m, t):
@@ -1754,6 +2478,21 @@ def pick_precision(name, device):
     if name != "fp32" and device.type == "mps":  # attention in half precision has seen later tokens
         raise ValueError(f"precision {name} is wrong on Apple's GPUs; use --precision fp32")
     return dict(fp32=None, fp16=torch.float16, bf16=torch.bfloat16)[name]
+
+
+# what a CPU says of itself if it multiplies bf16 by itself: on x86 and on Arm
+BF16_FLAGS = ("amx_bf16", "avx512_bf16", "bf16")
+
+
+def bf16_of_cpu():
+    """By which of its flags this CPU computes in bf16; "" if it would only emulate it, None where
+    nobody says, as outside Linux."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as f:
+            flags = set(f.read().split())
+    except OSError:
+        return None
+    return next((flag for flag in BF16_FLAGS if flag in flags), "")
 
 
 def describe_device(t):
@@ -1824,12 +2563,15 @@ def by_length(tokens, targets, n):
 
 @in_eval_mode
 def mean_loss(model, part, n_blocks, batch_size):
-    """Mean loss per token, without dropout, of the first n_blocks of (tokens, targets)."""
+    """Mean loss per token, without dropout, of the first n_blocks of (tokens, targets); ValueError
+    if they have no target, of which there is no mean."""
     device = next(model.parameters()).device
     some = (torch.as_tensor(each[:n_blocks]).long() for each in part)
     losses = [model(x.to(device), y.to(device)) for x, y in by_length(*some, batch_size)]
     sums, counts = (torch.cat(each).cpu().double() for each in zip(*losses))
-    return (sums.sum() / counts.sum().clamp(min=1)).item()
+    if not counts.sum():
+        raise ValueError("the blocks to be measured have no target: there is no loss of them")
+    return (sums.sum() / counts.sum()).item()
 
 
 def train_loss_eval(model, data, n_blocks, batch_size):
@@ -1910,7 +2652,7 @@ class Run:
 
 def train(
     model_config, train_config, data=None, resume=False, command=None, stop=None, quiet=False,
-    shard=None,
+    shard=None, changed=(), weights=None, tell=None,
 ):  # fmt: skip
     """Train one model and write its run folder → Run.
 
@@ -1918,7 +2660,9 @@ def train(
     CPU to the same losses, bit for bit, as if it had never stopped. stop() is asked after each
     step; if true the run is saved and returned. `quiet` prints nothing and trains in a temporary
     folder, which goes when the Run does. Under torchrun every process calls this alike; `shard`,
-    the laboratory's fsdp, then lets each keep a part of every weight.
+    the laboratory's fsdp, then lets each keep a part of every weight. `changed` names what of LIFE
+    a resumed run goes on with other values of. `weights`, {name: tensor}, are to begin with, as
+    those of the run that `init_from` names are. tell(row) is called with each row of the log.
     ValueError for settings that cannot work, a folder that exists, is finished or is trained in by
     another process; Diverged if gradients stay infinite, or the loss is so in the end.
     """
@@ -1935,6 +2679,9 @@ def train(
         raise ValueError(f"{uneven}; give a multiple of {world}")
     if t.fsdp and not shard and world > 1:
         raise ValueError("fsdp is the laboratory's: give shard=minidepth_lab.fsdp to train()")
+    if t.report_to != "none" and not tell and first:
+        advice = "give tell=minidepth_lab.trackers.Told(m, t) to train()"
+        raise ValueError(f"report_to {t.report_to} is the laboratory's: {advice}")
     if quiet:
         temporary = tempfile.TemporaryDirectory()
         t = dataclasses.replace(t, out_dir=temporary.name)
@@ -1942,7 +2689,9 @@ def train(
 
     # the data, and the settings that follow from it; a resumed run takes its own tokenizer, since
     # the one that was named may have changed
-    data = data or load_data(t, m.block_size, saved_tokenizer(folder) if resume else None)
+    whose_words = folder if resume else t.init_from
+    words = saved_tokenizer(whose_words) if whose_words and not data else None
+    data = data or load_data(t, m.block_size, words)
     data = dataclasses.replace(data, seed=t.seed, state=dict(data.state))
     m, t = complete_configs(m, t, data)
     identity = dict(settings=settings(m, t), fingerprint=data.fingerprint())
@@ -1953,6 +2702,12 @@ def train(
         raise ValueError("grad_checkpoint with dropout is wrong on Apple's GPUs; leave one out")
     torch.manual_seed(t.seed)  # of the first weights: drawn on the CPU, the same for any device
     model = GPT(m)
+    if t.init_from and not weights:
+        source, _ = load(t.init_from)
+        weights = source.state_dict()
+    if weights:
+        with one_line_errors(f"init_from {t.init_from}", "is of another shape than this model"):
+            model.load_state_dict(weights)
     model.n_words, model.half = data.n_words, pick_precision(t.precision, device)
     model.checkpointed = t.grad_checkpoint
     if t.compile:  # blocks are alike: what is compiled for the first one serves all
@@ -1993,15 +2748,21 @@ def train(
     with lock, tqdm(total=t.steps, disable=silent or None) as bar:
         if resume and os.path.exists(os.path.join(folder, "config.json")):
             if state := newest_state(folder, restore, say, put_aside=first):
-                check_same_run(folder, state, identity)
+                check_same_run(folder, state, identity, (*changed, *changed_before(folder)))
         elif first:
             begin_folder(folder, identity, data.tokenizer, command, device)
         if world > 1:
             check_same_step(done, device, folder)
-        if done >= t.steps:
+        early = done < t.steps and is_over(log, t.steps)
+        if done >= t.steps or (early and "stop_after" not in changed):
             if first:  # it lacks a line if the run died after its last checkpoint
                 write_log(folder, log)
-            raise ValueError(f"{folder} is finished: {done} of {t.steps} steps are done")
+            why = "; give more --steps to go on"
+            if early:
+                why = "; --stop_after has ended it, give --stop_after 0 to go on"
+            raise ValueError(f"{folder} is finished: {done} of {t.steps} steps are done{why}")
+        if changed and first:
+            change_config(folder, identity, changed, done, command)
         bar.update(done)
 
         for step in range(done, t.steps):  # counted from 0; the log counts from 1
@@ -2015,7 +2776,9 @@ def train(
             #    targets: so accumulation, DataParallel's uneven shards and several processes give
             #    the gradient of the full batch
             tokens, targets = data.draw(step, t.batch_size * t.grad_accum)  # (batch, T)
-            n_targets = max(1, int((targets != -100).sum()))
+            n_targets = int((targets != -100).sum())
+            if not n_targets:
+                raise ValueError(f"the batch of step {step + 1} has no target; nothing is learned")
             started, loss = time.perf_counter(), 0.0
 
             # 3. forward and backward, a part after the other
@@ -2058,7 +2821,7 @@ def train(
             last = done == t.steps
             lost = in_a_row == MOST_SKIPPED
             evaluating = not lost and (last or step == 0 or done % t.eval_every == 0)
-            saving = lost or last or stopping or done % t.save_every == 0
+            better = False  # whether this evaluation has the lowest validation loss so far
             good = False  # whether the weights are all finite: only who saves looks
             takes_part = first or shard  # with parts of weights everybody is needed for the whole
 
@@ -2069,6 +2832,10 @@ def train(
                 if not data.fresh:  # a pass over the blocks; a task's data never repeats
                     row["epoch"] = step * t.batch_size * t.grad_accum // len(data.train[0]) + 1
                 row["val_loss"] = mean_loss(model, data.val, t.eval_blocks, t.batch_size)
+                without_better = since_best([*log, row])
+                better = without_better == 0
+                if t.stop_after and without_better >= t.stop_after and not last:
+                    last = row["ended_early"] = True
                 if last and not math.isfinite(row["val_loss"]):  # what was saved before stays
                     raise Diverged(
                         f"the loss is infinite or NaN at the last step, {done}; {GENTLER}"
@@ -2093,12 +2860,24 @@ def train(
                 row["tokens_per_second"] = round(busy_tokens / busy)
                 busy, busy_tokens = 0.0, 0
                 log.append(row)
+            if world > 1 and t.stop_after and evaluating:  # who evaluates tells the others
+                ended = torch.tensor(float(last), device=device)
+                torch.distributed.all_reduce(ended, torch.distributed.ReduceOp.MAX)
+                last = ended.item() > 0
 
             # 7. save. A run that is lost keeps the state before its skipped steps: they have
             #    changed nothing but the loss scale
             if lost:
                 done, skipped, in_a_row = done - in_a_row, skipped - in_a_row, 0
                 log = [row for row in log if row["step"] <= done]
+            saving = lost or last or stopping or done % t.save_every == 0
+            if better and t.keep == "best" and takes_part:
+                best, files = whole(model.state_dict()), {}
+                if data.tokenizer and first:
+                    files = folder_checksums(path_inside(folder, "tokenizer"))
+                if all_finite(best) and first:
+                    notes = dict(step=done, val_loss=row["val_loss"])
+                    write_weights(folder, best, identity["settings"]["model"], files, BEST, **notes)
             if saving and takes_part:
                 state = dict(step=done, log=log, skipped=skipped, in_a_row=in_a_row)
                 state |= dict(seconds=time.perf_counter() - began, data=data.state)
@@ -2120,16 +2899,22 @@ def train(
             if evaluating and first:
                 write_log(folder, log)
                 say(log_line(log[-1], t))
+                if tell:
+                    tell(log[-1])
 
-            # 9. stop, if asked to
-            if stopping:
+            # 9. stop, if asked to, or if nothing has got better for long
+            if stopping or last:
                 break
 
     if first and shard:  # it goes on alone, and has only its part of the weights
         model, _ = load(folder)
     model.eval()
-    finished = done >= t.steps
+    finished = last
     if finished and first:
+        if done < t.steps:
+            best = log[-1 - t.stop_after]
+            why = f"{t.stop_after} evaluations without a better one than {best['val_loss']:.4f}"
+            say(f"Ended early, after step {done}: {why} at step {best['step']}")
         say(f"Done. Final train loss: {loss:.4f} | total time {log[-1]['seconds']:.0f}s")
     elif first:
         go_on = f"go on with: python train.py --resume {shlex.quote(folder)}"
@@ -2138,3 +2923,13 @@ def train(
     if quiet:
         weakref.finalize(run, temporary.cleanup)
     return run
+
+
+if __name__ == "__main__":  # python -m minidepth: the command, which stands beside this file
+    import runpy
+
+    here = os.path.dirname(os.path.abspath(__file__))
+    if os.path.isdir(os.path.join(here, "minidepth_lab")):  # an installation has it there
+        runpy.run_module("minidepth_lab.command", run_name="__main__")
+    else:
+        runpy.run_path(os.path.join(here, "train.py"), run_name="__main__")

@@ -49,7 +49,7 @@ def test_compiled_layers_train_and_plain_ones_are_measured(tiny, data, monkeypat
         return compiled
 
     monkeypatch.setattr(torch, "compile", compile)
-    monkeypatch.setattr(compiling, "check", lambda t: None)
+    monkeypatch.setattr(compiling, "check_compile", lambda t: None)
     short = dict(dropout=0.4, n_loops=2, grad_accum=2, steps=5, eval_problems=0)
     plain = md.train(*tiny(name="plain", **short), data=data).log
     assert asked == []

@@ -342,13 +342,15 @@ def test_what_is_unknown_says_what_there_is(call, words):
 
 
 def test_only_what_can_be_named_is_offered():
-    studies = ["budget", "depth", "heads", "llmini", "packing", "reread", "ring", "thinking"]
-    studies += ["walk", "written"]
+    studies = ["budget", "depth", "heads", "hold", "llmini", "map", "packing", "reread", "ring"]
+    studies += ["strides", "sums", "thinking", "walk", "written"]
     assert registry.offering("study") == studies
     assert registry.offering("loader") == ["llmini", "packing", "reread", "thinking"]
     several = ["llmini-a", "llmini-b", "llmini-c"]
-    several += ["reread", "ring", "ring-layers", "ring-four", "ring-written"]
-    presets = ["budget", "depth", "heads", *several, "tasks", "thinking", "walk", "written"]
+    several += ["map", "reread", "ring", "ring-layers", "ring-four", "ring-written"]
+    several += ["ring-wide", "ring-compute"]
+    presets = ["budget", "depth", "heads", "hold", *several, "strides", "sums", "tasks"]
+    presets += ["thinking", "walk", "written"]
     assert registry.offering("preset") == presets
 
 

@@ -266,6 +266,22 @@ def test_the_head_is_safe_in_fp16_under_the_loss_scale():
         assert (half - exact).norm() < 2e-3 * exact.norm()
 
 
+def test_the_head_in_bf16_is_float64_to_what_its_eight_bits_allow():
+    """Rows in several chunks and a rest, of which the softmax takes a few at a time."""
+    torch.manual_seed(0)
+    n = md.HALF_ROWS + md.SOFTMAX_ROWS + 5
+    h, weight, targets = torch.randn(n, 32), torch.randn(97, 32) * 0.3, torch.randint(97, (n,))
+    a, b = h.double().requires_grad_(), weight.double().requires_grad_()
+    exact = torch.nn.functional.cross_entropy(a @ b.T, targets, reduction="none")
+    exact.sum().backward()
+    nll, dh, dweight = md.chunked_loss(h.bfloat16(), weight.bfloat16(), targets)
+    assert nll.dtype == torch.float32 and dweight.dtype == torch.float32
+    # rounded to 2^-9 of itself: the state, the weight, the logits, their gradient
+    for half, whole in ((nll, exact.detach()), (dh, a.grad), (dweight, b.grad)):
+        error = (half.double() - whole).norm() / whole.norm()
+        assert 0 < error < 4 * 2**-9
+
+
 def test_the_heads_sums_stay_within_fp16():
     """A word that is always wrong: the sum over all rows at once would pass 65,504."""
     h = torch.full((8192, 16), 30.0, dtype=torch.float16)

@@ -10,20 +10,30 @@ def data_of(path, block_size=64, **changes):
     return md.load_data(md.configs("laptop", **values)[1], block_size)
 
 
-def test_the_rows_taken_are_the_first_of_the_file(jsonl):
-    """And of these some are held out: a longer file of the same beginning gives the same run."""
-    rows = [dict(text=f"number {i} of the rows") for i in range(60)]
-    data = data_of(jsonl(rows), max_rows=20, val_fraction=0.2, loss_on="all")
-    texts = [data.tokenizer.decode(block) for part in (data.train, data.val) for block in part[0]]
-    assert len(texts) == 20
-    assert all(any(f"number {i} of" in text for text in texts) for i in range(20))
+def test_the_rows_taken_are_a_sample_that_no_seed_changes(jsonl):
+    """The first rows of a file that is sorted are of one kind. Rows that are blank or cannot be
+    read do not count."""
+    rows = [dict(text=f"number {i:03} of the rows") for i in range(200)]
+    rows[::3] = [dict(text=" ")] * 67
+    taken = []
+    for seed in (0, 1):
+        data = data_of(jsonl(rows), max_rows=50, val_fraction=0.2, loss_on="all", seed=seed)
+        parts = [*data.train[0], *data.val[0]]
+        texts = sorted(data.tokenizer.decode(block) for block in parts)
+        taken.append([int(text[7:10]) for text in texts])
+    assert taken[0] == taken[1] and len(taken[0]) == 50 and not any(i % 3 == 0 for i in taken[0])
+    assert min(taken[0]) < 30 and max(taken[0]) > 170
+    assert data.facts["notes"][1].startswith("50 rows of 200 of ")
 
 
 def test_nothing_but_the_assistants_words_is_learned(jsonl):
     """Each turn has a word of its own; the roles are those that chats have."""
     words = dict(system="apple", user="pear", tool="plum", assistant="fig")
     row = [dict(role=role, content=f"{word} {word}") for role, word in words.items()]
-    data = data_of(jsonl([dict(messages=row)] * 9), loss_on="assistant")
+    rows = [
+        dict(messages=[*row[:1], dict(row[1], content="pear " * i), *row[2:]]) for i in range(1, 9)
+    ]
+    data = data_of(jsonl(rows), loss_on="assistant")
     for tokens, targets in zip(*data.train):
         learned = data.tokenizer.decode([t for t in targets.tolist() if t != -100])
         assert learned == "fig fig<|im_end|>"
@@ -43,7 +53,8 @@ def test_a_problem_is_asked_if_its_answer_has_at_most_forty_characters(jsonl, le
 ])  # fmt: skip
 def test_a_row_whose_end_is_no_answer_is_learned_but_not_asked(jsonl, last):
     turns = [dict(role="user", content="say"), dict(role="assistant", content="so"), last]
-    data = data_of(jsonl([dict(messages=turns)] * 9))
+    rows = [dict(messages=[dict(role="user", content=f"say {i}"), *turns]) for i in range(9)]
+    data = data_of(jsonl(rows))
     assert data.problems == [] and data.facts["unusable_rows"] == 0
 
 
@@ -84,11 +95,14 @@ def test_a_row_says_what_guessing_finds_if_it_is_a_share(jsonl, label, known):
 
 @pytest.mark.parametrize("turn", [
     dict(content="a word"), dict(role=None, content="a word"), dict(role=3, content="a word"),
-    dict(role="user"), dict(role="user", content=["a word"]), "a word",
+    dict(role="user"), dict(role="user", content=["a word", 3]), "a word", dict(role="user <|x|>"),
+    dict(role="user", content=[dict(type="image_url")]), dict(role="user", content=[]),
+    dict(role="assistant", content=" "), dict(role="assistant", content=None),
 ])  # fmt: skip
 def test_a_turn_without_a_role_or_words_makes_a_row_unusable(jsonl, turn):
     good = [dict(role="user", content="say"), dict(role="assistant", content="so")]
-    rows = [dict(messages=[*good, turn]), *[dict(messages=good)] * 9]
+    rows = [dict(messages=[dict(good[0], content=f"say {i}"), good[1]]) for i in range(9)]
+    rows.append(dict(messages=[*good, turn]))
     data = data_of(jsonl(rows), loss_on="all")
     assert data.facts["unusable_rows"] == 1
 
@@ -107,7 +121,7 @@ def test_of_a_hub_data_set_no_more_rows_are_read_than_asked_for(monkeypatch):
         def __iter__(self):
             raise AssertionError("all rows are read")
 
-    monkeypatch.setattr("datasets.load_dataset", lambda *_, **__: Dataset())
+    monkeypatch.setattr("datasets.load_dataset", lambda *_, **__: dict(train=Dataset()))
     for most, taken in ((20, 20), (0, 60), (100, 60)):
         data = data_of("somebody/something", max_rows=most, loss_on="all")
         assert data.facts["train_rows"] + data.facts["val_rows"] == taken

@@ -152,7 +152,8 @@ def test_accuracy_is_the_share_answered_exactly(expert, data):
         dict(p, answer=p["answer"] + "0") if i < 3 else p for i, p in enumerate(known.problems)
     ]
     assert md.answer_accuracy(run.model, run.tokenizer, wrong) == 0.75
-    assert md.answer_accuracy(run.model, run.tokenizer, []) == 0.0
+    with pytest.raises(ValueError, match="there are no problems to answer"):
+        md.answer_accuracy(run.model, run.tokenizer, [])
     texts = md.answer_texts(run.model, run.tokenizer, known.problems)
     assert texts == [p["solution"] for p in known.problems]  # each text with its own problem
 
@@ -175,11 +176,12 @@ def test_problems_are_answered_some_at_a_time(expert, monkeypatch):
     assert md.answer_texts(run.model, run.tokenizer, []) == []
 
 
-def test_an_answer_that_has_no_room_is_empty(expert, data):
+def test_a_question_longer_than_the_block_is_refused(expert, data):
+    """It was answered with nothing, which counted as wrong."""
     run, known = expert
     long = dict(messages=[dict(role="user", content="a b " * 60)], answer="1")
-    texts = md.answer_texts(run.model, run.tokenizer, [long, known.problems[0]])
-    assert texts == ["", known.problems[0]["solution"]]
+    with pytest.raises(ValueError, match=r"a prompt of \d{3} tokens does not fit block_size 80"):
+        md.answer_texts(run.model, run.tokenizer, [long, known.problems[0]])
     assert md.answer_texts(run.model, run.tokenizer, known.problems[:1], max_new_tokens=1) == [
         "<think>"
     ]

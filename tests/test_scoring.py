@@ -144,9 +144,11 @@ def test_a_model_that_knows_scores_above_one_that_does_not(finished, tmp_path, c
     guess = statistics.mean(1 / len(row["choices"]) for row in score.embedded_choices(60))
     line = (
         r"embedded: accuracy (0\.\d{3}) \(95 % interval (0\.\d{3}) to (0\.\d{3}), Wilson\) "
-        r"on 60 rows, guessing (.*)"
+        r"on 60 rows, guessing (.*), the commonest answer (.*): not told apart from .*"
     )
-    accuracy, low, high, guessing = re.fullmatch(line, out.strip()).groups()
+    accuracy, low, high, guessing, commonest = re.fullmatch(line, out.strip()).groups()
+    places = [row["answer"] for row in score.embedded_choices(60)]
+    assert commonest == f"{max(map(places.count, places)) / 60:.3f}"
     assert guessing == f"{guess:.3f}" and abs(float(accuracy) - guess) < 0.25
     theirs = binomtest(round(float(accuracy) * 60), 60).proportion_ci(method="wilson")
     assert (low, high) == (f"{theirs.low:.3f}", f"{theirs.high:.3f}")
@@ -169,22 +171,24 @@ def test_files_and_hub_ids_are_scored(finished, jsonl, capsys, monkeypatch):
     path = jsonl([row for row, _ in SHAPES.values()] + [dict(text="no question")])
     assert train.main(["--score", finished, "--data", path, "embedded", "--max_rows", "9"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [" on 4 rows, guessing 0.417" in lines[0], " on 9 rows" in lines[1]] == [True, True]
+    assert " on 4 of 5 rows, the others are no multiple choice, guessing 0.417" in lines[0]
+    assert " on 9 rows, guessing" in lines[1]
     asked = []
 
-    def load_dataset(name, subset, split):
+    def load_dataset(name, subset):
         import datasets
 
-        asked.append((name, subset, split))
-        return datasets.Dataset.from_list([SHAPES["arc"][0]] * 3)
+        asked.append((name, subset))
+        return dict(validation=datasets.Dataset.from_list([SHAPES["arc"][0]] * 3))
 
     monkeypatch.setattr("datasets.load_dataset", load_dataset)
     monkeypatch.setattr("minidepth_lab.hub.fault", lambda url: None)
     found = score.read_choices("allenai/ai2_arc:ARC-Challenge", 2)
-    assert found == [SHAPES["arc"][1]] * 2
-    assert asked == [("allenai/ai2_arc", "ARC-Challenge", "validation")]
-    md.hub_rows("roneneldan/TinyStories", "train")
-    assert asked[1] == ("roneneldan/TinyStories", None, "train")
+    assert found == ([SHAPES["arc"][1]] * 2, 2)
+    assert asked == [("allenai/ai2_arc", "ARC-Challenge")]
+    with pytest.raises(ValueError, match="has no split train; it has validation"):
+        md.hub_rows("roneneldan/TinyStories", "train")
+    assert asked[1] == ("roneneldan/TinyStories", None)
 
 
 def test_what_cannot_be_scored_says_why(finished, jsonl, capsys):

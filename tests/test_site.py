@@ -96,7 +96,7 @@ def test_a_tutorial_runs_as_a_script_in_any_folder(path, tmp_path):
 
 def test_what_the_readme_installs_lets_a_page_run_in_any_folder(tmp_path):
     requirements = (ROOT / "requirements.txt").read_text().split("\n")
-    assert "-e ." in requirements
+    assert "-e .[docs,test]" in requirements
     look = [sys.executable, "-c", "import minidepth, minidepth_lab, minidepth_site"]
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     found = subprocess.run(look, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)

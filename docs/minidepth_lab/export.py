@@ -3,7 +3,9 @@
     python train.py --export_hf RUN_DIR OUT_DIR
 
 writes it as GPT-2: the folder loads with AutoModelForCausalLM.from_pretrained(OUT_DIR), without
-code of ours.
+code of ours. The way back, for a GPT-2 without biases, whoever wrote it:
+
+    python train.py --init_from OUT_DIR
 
     python -m minidepth_lab.export runs/laptop_n_layers-12_seed-0 docs/results/ask/12-layers
 
@@ -105,6 +107,70 @@ def export_hf(run_dir, out_dir):
     gpt2.save_pretrained(out_dir)
     if tokenizer is not None:  # a depth task has none
         tokenizer.save_pretrained(out_dir)
+
+
+# ---------- from transformers ----------
+
+
+def is_gpt2(folder):
+    """Whether a folder is one of `transformers`, by its config.json, and not a run's."""
+    path = os.path.join(folder, "config.json")
+    with md.one_line_errors(path, "is no configuration"):
+        with open(md.regular_file(path), encoding="utf-8") as f:
+            return "model_type" in json.load(f)
+
+
+def gpt2_config(folder):
+    """The ModelConfig of a GPT-2's folder; ValueError for what a ModelConfig cannot express."""
+    path = os.path.join(folder, "config.json")
+    with md.one_line_errors(path, "is no configuration of a GPT-2"):
+        with open(md.regular_file(path), encoding="utf-8") as f:
+            saved = json.load(f)
+        ours = dict(
+            model_type="gpt2",
+            activation_function="gelu",
+            layer_norm_epsilon=1e-5,
+            scale_attn_weights=True,
+            scale_attn_by_inverse_layer_idx=False,
+        )
+        defaults = dict(activation_function="gelu_new")
+        for name, value in ours.items():
+            its = saved.get(name, defaults.get(name, value))
+            if its != value:
+                raise ValueError(f"{name} is {its!r:.40}; minidepth's models have {value!r}")
+        return md.ModelConfig(
+            vocab_size=saved["vocab_size"],
+            block_size=saved.get("n_positions", 1024),
+            n_layers=saved["n_layer"],
+            n_heads=saved["n_head"],
+            d_model=saved["n_embd"],
+            d_ff=saved.get("n_inner") or 4 * saved["n_embd"],
+            dropout=float(saved.get("resid_pdrop", 0.1)),
+            tie_weights=saved.get("tie_word_embeddings", True),
+        ).validate()
+
+
+def from_gpt2(folder):
+    """{name: tensor}, as our model has them, of a GPT-2's folder, from its .safetensors alone: the
+    way back from to_gpt2(). ValueError where it has biases, which our model has not."""
+    from transformers import GPT2LMHeadModel
+
+    model = md.GPT(gpt2_config(folder))
+    with md.one_line_errors(folder, "cannot be read as GPT-2"):
+        gpt2 = GPT2LMHeadModel.from_pretrained(folder, local_files_only=True, use_safetensors=True)
+    theirs, weights = gpt2.state_dict(), {}
+    for key in model.state_dict():
+        is_linear = ".attn." in key or ".mlp." in key
+        name = "lm_head.weight" if key == "head.weight" else gpt2_name(key)
+        weight = theirs.pop(name)
+        weights[key] = (weight.T if is_linear else weight).clone()
+    for name, value in theirs.items():  # what we have no place for: a tied head, and biases
+        if name.endswith(".bias") and value.any():
+            linear = "minidepth's linear layers have no biases"
+            raise ValueError(f"{folder}: {name} is not zero; {linear}")
+    if not md.all_finite(weights):
+        raise ValueError(f"{folder} holds infinite or NaN weights")
+    return weights
 
 
 # ---------- small enough for a page ----------

@@ -4,9 +4,9 @@ python train.py --score RUN_DIR --data embedded          our held-out problems
 python train.py --score RUN_DIR --data Rowan/hellaswag   a hub's validation split, or a file
 """
 
-import os
 import random
 import re
+from collections import Counter
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
@@ -25,9 +25,13 @@ def choices_of(row):
     HellaSwag       ctx, endings, label
     BoolQ           passage, question, answer: true or false
     ARC             question, choices: {text, label}, answerKey
+    its authors'    question: {stem, choices: [{text, label}, …]}, answerKey; CommonsenseQA's too
+    MMLU            question, choices: [text, …], answer: the index, or its letter
     """
     if not isinstance(row, dict):
         return None
+    if isinstance(row.get("question"), dict):
+        row = as_the_hub_has_it(row)
     question = row.get("question")
     asked = f"Question: {question}\nAnswer:" if isinstance(question, str) else None
     if isinstance(row.get("answer"), bool) and row.get("passage"):
@@ -42,8 +46,10 @@ def choices_of(row):
             return None
         context, choices, answer = asked, row["choices"].get("text"), labels.index(key)
     else:
-        context = row.get("messages") or row.get("context")
+        context = row.get("messages") or row.get("context") or asked
         choices, answer = row.get("choices"), row.get("answer")
+        if isinstance(answer, str) and re.fullmatch("[A-Z]", answer):
+            answer = ord(answer) - ord("A")
     if not context or not isinstance(context, (str, list)):
         return None
     if isinstance(context, list) and not md.turns_of(dict(messages=context)):
@@ -56,9 +62,26 @@ def choices_of(row):
     return context, [str(choice) for choice in choices], int(answer)
 
 
+def as_the_hub_has_it(row):
+    """A row of ARC or CommonsenseQA as their authors give it, with the question as a text and the
+    choices beside it, as the hub has it."""
+    question = row["question"]
+    parts = question.get("choices")
+    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+        return row
+    choices = {name: [part.get(name) for part in parts] for name in ("text", "label")}
+    return row | dict(question=question.get("stem"), choices=choices)
+
+
 def as_training_text(row):
     """A multiple-choice row whose context is a text as {"text": the context and its right choice},
-    to be trained on; any other row as it is."""
+    to be trained on, and SQuAD's as its context, question and first answer; any other row as it
+    is."""
+    if isinstance(row, dict) and isinstance(row.get("answers"), dict) and row.get("context"):
+        answers = row["answers"].get("text")
+        if isinstance(answers, (list, tuple)) and answers and row.get("question"):
+            asked = f"{row['context']}\nQuestion: {row['question']}\nAnswer:"
+            return {"text": f"{asked} {answers[0]}"}
     multiple_choice = choices_of(row)
     if multiple_choice is None or not isinstance(multiple_choice[0], str):
         return row
@@ -89,24 +112,26 @@ def embedded_choices(n, steps=(1, 2, 3), choices=4, seed=0):
 
 
 def read_choices(source, most=0):
-    """choices_of() all multiple-choice rows of a file, of 'embedded', or of the validation split
-    of a hub id, of at most the first `most` rows if given; ValueError if there are none."""
+    """choices_of() the multiple-choice rows of files, of 'embedded', or of the validation split of
+    a hub id, a sample of at most `most` if given → (rows that can be asked, how many were looked
+    at); ValueError if there are none."""
     if source == "embedded":
         rows = embedded_choices(most or 600)
-    elif source.endswith(text.FILES) or os.path.exists(source):
-        rows = text.read_file(source)
+    elif text.is_local(source):
+        rows, _ = text.read_rows(source)
     else:
         with hub.looked_for():
-            rows = md.hub_rows(source, "validation", most)
-    if not isinstance(rows, list):  # a .json file can hold anything
+            rows = md.hub_rows(source, "validation")
+    if not isinstance(rows, list) and not hasattr(rows, "select"):  # a .json can hold anything
         rows = []
-    if most:
-        rows = rows[:most]
+    if 0 < most < len(rows):
+        places = md.sample_of(len(rows), most)
+        rows = rows.select(places) if hasattr(rows, "select") else [rows[i] for i in places]
     questions = [choices_of(row) for row in rows]
     questions = [each for each in questions if each is not None]
     if not questions:
         raise ValueError(f"data {source} has no row of context, choices, answer, as --score needs")
-    return questions
+    return questions, len(rows)
 
 
 # ---------- their likelihoods ----------
@@ -148,15 +173,31 @@ def choice_scores(model, tokenizer, questions):
     return scores
 
 
+def commonest_answer(questions):
+    """Share of the choices_of() that who always takes the same place has right: "yes", say."""
+    return Counter(answer for _, _, answer in questions).most_common(1)[0][1] / len(questions)
+
+
+def against_chance(low, high, guess, commonest):
+    """What an interval says beside the better of two ways to answer without reading."""
+    chance, name = max((guess, "guessing"), (commonest, "the commonest answer"))
+    if low > chance:
+        return f"better than {name}"
+    if high < chance:
+        return f"worse than {name}"
+    return f"not told apart from {name}"
+
+
 def show_score(run_dir, sources, most):
-    """Print the share of multiple-choice rows of each source whose right choice is likeliest,
-    with Wilson's interval; `most` rows of each source, 0 for all. ValueError for a depth task."""
+    """Print the share of multiple-choice rows of each source whose right choice is likeliest, with
+    Wilson's interval, beside guessing and beside the commonest answer, which may find more; `most`
+    rows of each source, 0 for all. ValueError for a depth task."""
     model, tokenizer = md.load(run_dir)
     if tokenizer is None:
         raise ValueError(f"--score {run_dir} {registry.no_text(run_dir)}")
     model.to(md.pick_device("auto"))
     for source in sources:
-        questions = read_choices(source, most)
+        questions, n_rows = read_choices(source, most)
         right, guess = 0.0, 0.0
         scores = choice_scores(model, tokenizer, questions)
         for each, (_, choices, answer) in zip(scores, questions):
@@ -164,8 +205,13 @@ def show_score(run_dir, sources, most):
             right += (each[answer] == best) / each.count(best)
             guess += 1 / len(choices)
         n = len(questions)
+        guess, commonest = guess / n, commonest_answer(questions)
         low, high = results.wilson(round(right), n)
+        rows = md.plural(n, "row")
+        if n < n_rows:
+            rows = f"{n:,} of {md.plural(n_rows, 'row')}, the others are no multiple choice"
         print(
             f"{source}: accuracy {right / n:.3f} (95 % interval {low:.3f} to {high:.3f}, Wilson) "
-            f"on {n} rows, guessing {guess / n:.3f}"
+            f"on {rows}, guessing {guess:.3f}, the commonest answer {commonest:.3f}: "
+            f"{against_chance(low, high, guess, commonest)}"
         )

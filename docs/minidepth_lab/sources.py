@@ -13,12 +13,12 @@ def names_task(name):
 
 def away(config, tokenizer=None):
     """Whether something of a TrainConfig's data is to come from the hub."""
-    named = [s for s in config.data if s != "embedded" and not s.endswith(text.FILES)]
+    named = [s for s in config.data if s != "embedded" and not text.kind_of(s)]
     if any(names_task(source) for source in named):
         return False  # it is drawn, without a tokenizer
-    if any(not os.path.exists(source) for source in named):
+    if any(not text.is_local(source) for source in named):
         return True
-    if tokenizer or config.tokenizer == "embedded":
+    if tokenizer or config.tokenizer in ("embedded", "characters"):
         return False
     return not os.path.isdir(config.tokenizer)
 

@@ -1,45 +1,192 @@
-"""Text beyond what minidepth.py reads: other kinds of files, and several sources at once."""
+"""Text beyond what minidepth.py reads: other kinds of files, folders of them, and several sources
+at once."""
 
 import contextlib
+import csv
+import glob
+import io
 import itertools
 import os
 import re
+import sys
 
 import minidepth as md
 
-FILES = (".jsonl", ".json", ".parquet", ".txt")
+# each but .parquet may be packed, as in .jsonl.gz; small and capital letters are alike
+KINDS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".txt")
+
+# ---------- files ----------
 
 
-def read_file(path):
-    """Rows of a .jsonl, .json, .parquet or .txt file; ValueError says what is wrong with it."""
-    if path.endswith(FILES) and not os.path.exists(path):
-        raise ValueError(f"data {path} is not there; give the path of a file")
-    if not os.path.isfile(path) or not path.endswith(FILES):
-        raise ValueError(f"data {path} is not a file that ends in one of {' '.join(FILES)}")
-    if path.endswith(".jsonl"):
-        return md.read_jsonl(path)
-    if path.endswith(".parquet"):
-        with md.one_line_errors(f"data {path}", "cannot be read"):
-            import pyarrow.parquet
+def kind_of(path):
+    """Which of KINDS a file's name ends in, or None."""
+    name = path.lower().removesuffix(".gz")
+    return next((kind for kind in KINDS if name.endswith(kind)), None)
 
-            return pyarrow.parquet.read_table(path).to_pylist()
+
+def is_local(source):
+    """Whether a source names a file, a folder or a pattern of files, there or not."""
+    return bool(kind_of(source)) or os.path.exists(source) or glob.has_magic(source)
+
+
+def files_of(source):
+    """The files that a source names: itself, those in a folder and its folders that end in one of
+    KINDS, or those that a pattern fits, in the order of their names; ValueError for none."""
+    if os.path.isdir(source):
+        inside = (os.path.join(at, name) for at, _, names in os.walk(source) for name in names)
+        found = [path for path in inside if kind_of(path) and os.path.basename(path)[0] != "."]
+        what = "is not a file that ends in one of"
+    elif glob.has_magic(source) and not os.path.exists(source):
+        found = [path for path in glob.glob(source, recursive=True) if kind_of(path)]
+        what = "fits no file that ends in one of"
+    else:
+        if kind_of(source) and not os.path.exists(source):
+            raise ValueError(f"data {source} is not there; give the path of a file")
+        found = [source] if kind_of(source) else []
+        what = "is not a file that ends in one of"
+    if not found:
+        raise ValueError(f"data {source} {what} {' '.join(KINDS)}, or these with .gz, nor a folder")
+    return sorted(found)
+
+
+def read_csv(path):
+    """Rows of a .csv or .tsv file, by the names in its first line, in small letters."""
     text = md.read_text(path)
-    if path.endswith(".json"):
-        problem = "is not JSON (with a row per line it is a .jsonl)"
-        with md.one_line_errors(f"data {path}", problem):
-            return md.parse_json(text)
-    # a row is a paragraph, or a line where there is only one
+    first = text.partition("\n")[0]
+    comma = "\t" if kind_of(path) == ".tsv" else max(",;\t", key=first.count)
+    csv.field_size_limit(sys.maxsize if sys.maxsize < 2**31 else 2**31 - 1)
+    with md.one_line_errors(f"data {path}", "is no table"):
+        lines = csv.reader(io.StringIO(text, newline=""), delimiter=comma, strict=True)
+        names = [name.strip().lower() for name in next(lines, [])]
+        return [dict(zip(names, line)) for line in lines if any(line)]
+
+
+def read_json(path):
+    """Rows of a .json file: a list, or one under the name "data", as SQuAD's authors give theirs,
+    whose questions are then a row each."""
+    with md.one_line_errors(f"data {path}", "is not JSON (with a row per line it is a .jsonl)"):
+        rows = md.parse_json(md.read_text(path))
+    if isinstance(rows, dict) and isinstance(rows.get("data"), list):
+        rows = rows["data"]
+    if not isinstance(rows, list):
+        return rows
+    return [part for row in rows for part in questions_of(row)]
+
+
+def questions_of(row):
+    """The questions of an article of SQuAD, each with its context, as the hub has them; any other
+    row as it is."""
+    if not isinstance(row, dict) or not isinstance(row.get("paragraphs"), list):
+        return [row]
+    found = []
+    for paragraph in row["paragraphs"]:
+        for asked in paragraph["qas"]:
+            answers = dict(text=[answer["text"] for answer in asked["answers"]])
+            both = dict(context=paragraph["context"], question=asked["question"])
+            found.append(both | dict(answers=answers))
+    return found
+
+
+END_OF_DOCUMENT = "<|endoftext|>"
+SHORTEST_LINE = 1000  # characters; a longer text without an end of line is cut by position
+
+
+def documents(text):
+    """The parts of a text that stand between marks of a document's end."""
+    parts = (part.strip("\n") for part in text.split(END_OF_DOCUMENT))
+    return [{"text": part + "\n"} for part in parts if part.strip()]
+
+
+def paragraphs(text):
+    """The paragraphs of one document; its lines where there is only one paragraph, and where there
+    is only one line parts of it, a hundredth or ten thousand characters each."""
     parts = [part for part in re.split(r"\n\s*\n", text) if part.strip()]
     if len(parts) < 2:
         parts = [line for line in text.splitlines() if line.strip()]
-    return [{"text": part + "\n"} for part in parts]
+    if len(parts) != 1 or len(parts[0]) < SHORTEST_LINE:
+        return [{"text": part + "\n"} for part in parts]
+    (line,) = parts
+    size = min(10_000, len(line) // 100)
+    rows = [{"text": line[i : i + size], "goes_on": True} for i in range(0, len(line), size)]
+    rows[-1]["goes_on"] = False
+    return rows
 
 
-def read_source(source, config):
-    """As minidepth.read_source(), of any file that read_file() reads."""
-    if source != "embedded" and (source.endswith(FILES) or os.path.exists(source)):
-        return md.split_rows(source, read_file(source), config)
-    return md.read_source(source, config)
+def read_file(path):
+    """Rows of a file of any of KINDS; ValueError says what is wrong with it."""
+    (path,) = files_of(path)
+    kind = kind_of(path)
+    if kind == ".parquet":
+        with md.one_line_errors(f"data {path}", "cannot be read"):
+            import pyarrow.parquet
+
+            return pyarrow.parquet.read_table(md.regular_file(path)).to_pylist()
+    if kind in (".csv", ".tsv"):
+        return read_csv(path)
+    if kind == ".json":
+        return read_json(path)
+    if kind != ".txt":
+        return md.read_jsonl(path)
+    text = md.read_text(path)
+    return documents(text) if END_OF_DOCUMENT in text else paragraphs(text)
+
+
+def read_rows(source):
+    """(rows of the files that a source names, whether they are one text, in its order). Of several
+    .txt files each is a document, and so a row."""
+    files = files_of(source)
+    if len(files) == 1:
+        (path,) = files
+        rows = read_file(path)
+        one_text = kind_of(path) == ".txt" and END_OF_DOCUMENT not in md.read_text(path)
+        return rows, one_text
+    rows = []
+    for path in files:
+        found = documents(md.read_text(path)) if kind_of(path) == ".txt" else read_file(path)
+        if not isinstance(found, list):
+            raise ValueError(f"data {path} is no list of rows, [{{…}}, {{…}}]; it needs one")
+        rows += found
+    return rows, False
+
+
+# ---------- sources ----------
+
+
+def split_text(source, rows, config, facts):
+    """(rows to train on, rows held out) of one text: its end is held out. Paragraphs that stand
+    beside one another are not parted, each knows much of the next."""
+    rows = md.usable_rows(source, rows, facts, config.max_rows)
+    if config.val_data:
+        return rows, []
+    if len(rows) < 2:
+        few = f"data {source} has {md.plural(len(rows), 'row')}"
+        raise ValueError(f"{few}; it needs at least 2, one to hold out")
+    n = md.n_held_out(len(rows), config)
+    facts["notes"].append(
+        f"{source} is one text: its end is held out, {n:,} of {len(rows):,} parts"
+    )
+    return rows[:-n], rows[-n:]
+
+
+def read_source(source, config, facts=None, change=None):
+    """As minidepth.read_source(), of any files that read_rows() reads."""
+    if source == "embedded" or not is_local(source):
+        return md.read_source(source, config, facts, change)
+    facts = {} if facts is None else facts
+    rows, one_text = read_rows(source)
+    if one_text:
+        return split_text(source, rows, config, facts)
+    return md.split_rows(source, rows, config, facts, change)
+
+
+def read_sources(config, facts, change=None):
+    """[(source, rows to train on, rows held out)] of a TrainConfig, its val_data the last."""
+    found = [(source, *read_source(source, config, facts, change)) for source in config.data]
+    if config.val_data:
+        rows, _ = read_rows(config.val_data)
+        held_out = md.usable_rows(config.val_data, rows, facts, change=change)
+        found.append((config.val_data, [], held_out))
+    return found
 
 
 def in_turn(lists):
@@ -50,15 +197,16 @@ def in_turn(lists):
     return [x for turn in turns for x in turn if x is not missing]
 
 
-def mix(sources, config, block_size, tokenizer=None, chunks=None):
+def mix(sources, config, block_size, tokenizer=None, chunks=None, facts=None):
     """[(source, rows to train on, rows held out)] → Data, with a validation part for each source
-    where there are several. `chunks` as in minidepth.make_blocks()."""
+    where several have one. `chunks` and `facts` as in minidepth.make_data()."""
     names = ", ".join(name for name, _, _ in sources)
     train = [row for _, rows, _ in sources for row in rows]
     held_out = in_turn([rows for _, _, rows in sources])
-    data = md.make_data(names, train, held_out, config, block_size, tokenizer, chunks)
-    if len(sources) > 1:
-        for name, _, rows in sources:
+    data = md.make_data(names, train, held_out, config, block_size, tokenizer, chunks, facts)
+    measured = [(name, rows) for name, _, rows in sources if rows]
+    if len(measured) > 1:
+        for name, rows in measured:
             usable = list(filter(md.turns_of, rows))
             made = [usable, "val", name, data.tokenizer, config, block_size, chunks]
             with contextlib.suppress(ValueError):  # too small for a block of its own
@@ -69,17 +217,18 @@ def mix(sources, config, block_size, tokenizer=None, chunks=None):
 @md.no_garbage_collection()
 def load_data(config, block_size=512, tokenizer=None):
     """As minidepth.load_data(), of any files and of several sources."""
-    if len(config.data) == 1 and not is_other_file(config.data[0]):
+    if len(config.data) == 1 and not config.val_data and not is_other_file(config.data[0]):
         return md.load_data(config, block_size, tokenizer)
     if config.sizes:
         given = f"sizes {','.join(config.sizes)} are for a task or a loader"
         raise ValueError(f"{given}; give none with --data {' '.join(config.data)}")
-    sources = [(source, *read_source(source, config)) for source in config.data]
-    return mix(sources, config, block_size, tokenizer)
+    facts = {}
+    sources = read_sources(config, facts)
+    return mix(sources, config, block_size, tokenizer, facts=facts)
 
 
 def is_other_file(source):
     """Whether a source is a file that minidepth.py does not read by itself."""
     if source == "embedded" or source.endswith(".jsonl"):
         return False
-    return source.endswith(FILES) or os.path.exists(source)
+    return is_local(source)

@@ -69,20 +69,14 @@ def load_data(config, block_size, tokenizer=None):
 
 def chunked(config, block_size, tokenizer=None):
     sizes = sizes_of(config.sizes, SIZES, "the loader llmini")
-    sources = []
-    for source in config.data:
-        train, held_out = text.read_source(source, config)
-        texts = (
-            [score.as_training_text(row) for row in train],
-            [score.as_training_text(row) for row in held_out],
-        )
-        sources.append((source, *texts))
+    facts = {}
+    sources = text.read_sources(config, facts, score.as_training_text)
 
     def chunks(encoded):
         if config.packing == "pack":
             return encoded
         return overlapping(encoded, block_size, sizes["stride"] or block_size)
 
-    data = text.mix(sources, config, block_size, tokenizer, chunks)
+    data = text.mix(sources, config, block_size, tokenizer, chunks, facts)
     data.sizes = as_text(sizes)
     return data

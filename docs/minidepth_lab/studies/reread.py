@@ -11,11 +11,10 @@ trained on (`train_loss_eval`) as it has the loss on new text, both without drop
 """
 
 import dataclasses
-import pathlib
 from dataclasses import dataclass
 
 import minidepth as md
-from minidepth_lab import figures, results, text
+from minidepth_lab import figures, results, stored, text
 from minidepth_lab.sizes import as_text, sizes_of
 from minidepth_lab.sources import text_data
 from minidepth_lab.studies import depth
@@ -31,7 +30,7 @@ md.PRESETS.update(PRESETS)
 
 # what --data embedded is here: problems 1,001 to 2,000 of GSM8K's training part (Cobbe et al. 2021,
 # arXiv 2110.14168)
-GSM8K = pathlib.Path(__file__).parents[2] / "data" / "gsm8k-1001-2000.jsonl"
+GSM8K = stored.folder("data") / "gsm8k-1001-2000.jsonl"
 SIZES = dict(problems=840)  # the first so many of those to train on
 
 
@@ -63,10 +62,11 @@ def load_data(config, block_size, tokenizer=None):
     plain = dataclasses.replace(config, data=names, sizes=(), loader="")
 
     def load(config, block_size, tokenizer):
-        split = [(name, *text.read_source(name, config)) for name in config.data]
+        facts = {}
+        split = text.read_sources(config, facts)
         tokenizer = tokenizer or text.mix(split, config, block_size).tokenizer
         fewer = [(name, train[: sizes["problems"]], held_out) for name, train, held_out in split]
-        return text.mix(fewer, config, block_size, tokenizer)
+        return text.mix(fewer, config, block_size, tokenizer, facts=facts)
 
     data = text_data(plain, block_size, tokenizer, load)
     fields = {f.name: getattr(data, f.name) for f in dataclasses.fields(data)}
