@@ -249,10 +249,12 @@ widgets.show("apart", widgets.further(), "This part needs JavaScript. A test of 
 # (We had not predicted this: it is what we saw in this one model.) The same in PyTorch, for all
 # letters of twenty rings:
 
-# %%
+# %% tags=["details"]
 walker, _ = md.load(results.weights("walk", "8-hops-ring-16-seed-200"))
-sequences, _ = TASKS["walk"].draw(20, md.generator("apart"), True, ring=16, hops=8)
-asked, follows = slice(32, None), following(sequences, 16)  # the pairs come first
+sizes = dict(ring=16, hops=8)
+sequences, _ = TASKS["walk"].draw(20, md.generator("apart"), test=True, **sizes)
+asked = slice(32, None)  # behind the pairs: every letter of the ring, in an order by chance
+follows = following(sequences, 16)
 
 
 @torch.no_grad()
@@ -278,19 +280,22 @@ def walked(hops):
     return letter
 
 
-skipping, swapping = {}, {}
-for loop in range(1, 10):
-    skipping[loop] = (take_apart(skip=loop) == walked(7)).float().mean().item()
-    other_way = take_apart(swap=loop) == walked(8).roll(1, 1)
-    swapping[loop] = other_way.float().mean().item()
-print("loop                ", *(f"{n:4}" for n in skipping))
-print("skipped: a hop less ", *(f"{x:4.2f}" for x in skipping.values()))
-print("swapped: other's way", *(f"{x:4.2f}" for x in swapping.values()))
+def share(answers, letters):
+    return (answers == letters).float().mean().item()
+
+
+# %% tags=["hide"]
+loops = range(1, 10)
+skipping = {n: share(take_apart(skip=n), walked(7)) for n in loops}
+swapping = {n: share(take_apart(swap=n), walked(8).roll(1, 1)) for n in loops}
+print("loop                              ", *(f"{n:4}" for n in loops))
+print("skipped: one hop less             ", *(f"{skipping[n]:.2f}" for n in loops))
+print("swapped: ends on the other's way  ", *(f"{swapping[n]:.2f}" for n in loops))
 
 # %%
 assert min(swapping.values()) > 0.99 and min(list(skipping.values())[1:]) > 0.99
 assert skipping[1] < 0.5
-assert (take_apart(skip=1) == walked(8)).float().mean() > 0.5
+assert share(take_apart(skip=1), walked(8)) > 0.5
 
 # %% [markdown]
 # The questions arrive one hop short, whichever loop they skipped, also in the model whose letters
