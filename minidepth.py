@@ -1863,6 +1863,7 @@ STATES = ("state.pt", "state.previous.pt")
 
 # what may change when a run goes on: where it is kept and computed, not what it computes
 PLACES = ("out_dir", "name", "device", "precision", "fsdp", "grad_checkpoint")
+DATA_PLACES = ("data", "val_data")  # and where its data is kept, whose fingerprint is compared
 
 
 def path_inside(folder, name):
@@ -1960,12 +1961,13 @@ def settings(m, t):
 
 
 def different_settings(one, other):
-    """["name: value, value", …] of what differs between two settings(), but for PLACES."""
+    """["name: value, value", …] of what differs between two settings(), but for PLACES and
+    DATA_PLACES."""
     differing = []
     for part in ("model", "train"):
         for name in sorted(one[part].keys() | other[part].keys()):
             values = [each[part].get(name, "unknown") for each in (one, other)]
-            if values[0] != values[1] and name not in PLACES:
+            if values[0] != values[1] and name not in PLACES + DATA_PLACES:
                 differing.append(f"{name}: {values[0]!r:.60}, {values[1]!r:.60}")
     return differing
 
