@@ -932,6 +932,8 @@ def read_pair(row):
             if isinstance(row.get(more), str) and row[more].strip():
                 question += f"\n\n{row[more]}"
     answer = content_text(said, row.get(said))
+    if row.get("choices") and re.fullmatch("[A-Z]", answer):  # the letter of one of them
+        raise ValueError(WITH_PASSAGE)
     if not answer.strip():
         raise ValueError(f"{said} is empty")
     return [dict(role="user", content=question), dict(role="assistant", content=answer)]
@@ -1347,7 +1349,7 @@ def character_tokenizer(texts, size, special):
     common = [letter for letter, _ in counts.most_common(size - len(special))]
     words = {word: i for i, word in enumerate([*special, *sorted(common)])}
     made = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
-    made.pre_tokenizer = pre_tokenizers.Split(Regex(r"(?s)."), "isolated")
+    made.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
     made.decoder = decoders.Fuse()
     made.add_tokens([AddedToken(w, special=w not in THOUGHTS, normalized=False) for w in special])
     return PreTrainedTokenizerFast(

@@ -252,7 +252,7 @@ LINES = [
     ("--steps 5 --warmup_steps 5", "leaves none of 5 steps; give at most 4, or more --steps"),
     ("--position rotary --d_model 12 --n_heads 4", "head size 3 is odd"),
     ("--data nowhere.jsonl", "data nowhere.jsonl is not there; give the path of a file"),
-    ("--data {run}/tokenizer", "has no rows"),
+    ("--data {run}/tokenizer", "is no list of rows, "),
     ("--data {tmp}/piped", "is not a file that ends in one of"),
     ("--data :", "data ':' names no data set; give HUB_ID or HUB_ID:SUBSET"),
     ("--data :main", "data ':main' names no data set"),
