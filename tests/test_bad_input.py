@@ -185,6 +185,8 @@ LINES = [
     ("--first_weights", "--first_weights has no effect without --sample RUN_DIR"),
     ("--data embedded --val_data nowhere.csv", "nowhere.csv is not there; give the path"),
     ("--data nothing*.jsonl", "data nothing*.jsonl fits no file that ends in one of .jsonl"),
+    ("--data icqa --val_data {tmp}/x.csv", "draws what it is validated on; leave it out"),
+    ("--data embedded --loader thinking --val_data x.jsonl", "makes its own problems to validate"),
     ("--long_rows burn", "long_rows 'burn' is unknown; choose from drop, cut, split"),
     ("--sample {run} --prompt x --max_new_tokens -1", "--max_new_tokens -1 does not work"),
     ("--sample {run} --prompt x --max_new_tokens 0", "give a number from 1 to 100,000"),
