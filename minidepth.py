@@ -991,6 +991,8 @@ def read_pair(row):
             if isinstance(row.get(more), str) and row[more].strip():
                 question += f"\n\n{row[more]}"
     answer = content_text(said, row.get(said))
+    if row.get("choices") and re.fullmatch("[A-Z]", answer):  # the letter of one of them
+        raise ValueError(WITH_PASSAGE)
     if not answer.strip():
         raise ValueError(f"{said} is empty")
     return [dict(role="user", content=question), dict(role="assistant", content=answer)]
@@ -1406,7 +1408,7 @@ def character_tokenizer(texts, size, special):
     common = [letter for letter, _ in counts.most_common(size - len(special))]
     words = {word: i for i, word in enumerate([*special, *sorted(common)])}
     made = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
-    made.pre_tokenizer = pre_tokenizers.Split(Regex(r"(?s)."), "isolated")
+    made.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
     made.decoder = decoders.Fuse()
     made.add_tokens([AddedToken(w, special=w not in THOUGHTS, normalized=False) for w in special])
     return PreTrainedTokenizerFast(
@@ -1929,6 +1931,9 @@ PLACES = ("out_dir", "name", "device", "precision", "fsdp", "grad_checkpoint", "
 # what may be changed on purpose when a run goes on: how long it lives, and what is kept of it
 LIFE = ("steps", "epochs", "lr_steps", "keep", "stop_after")
 
+# where its data is kept, whose fingerprint is compared
+DATA_PLACES = ("data", "val_data")
+
 
 def path_inside(folder, name):
     """The path of a file in a run's folder; ValueError for a link that leads out of it: a folder
@@ -2025,12 +2030,13 @@ def settings(m, t):
 
 
 def different_settings(one, other):
-    """["name: value, value", …] of what differs between two settings(), but for PLACES."""
+    """["name: value, value", …] of what differs between two settings(), but for PLACES and
+    DATA_PLACES."""
     differing = []
     for part in ("model", "train"):
         for name in sorted(one[part].keys() | other[part].keys()):
             values = [each[part].get(name, "unknown") for each in (one, other)]
-            if values[0] != values[1] and name not in PLACES:
+            if values[0] != values[1] and name not in PLACES + DATA_PLACES:
                 differing.append(f"{name}: {values[0]!r:.60}, {values[1]!r:.60}")
     return differing
 

@@ -254,7 +254,7 @@ def test_rows_of_multiple_choice_are_text_with_the_right_choice(tiny, jsonl):
     texts = data.tokenizer.batch_decode(data.train[0])
     assert data.facts["unusable_rows"] == 0 and len(texts) == 38
     assert all("blue" in text and "red" not in text for text in texts)
-    with pytest.raises(ValueError, match="--loader llmini trains on it"):
+    with pytest.raises(ValueError, match="--loader llmini trains on it, --score asks it"):
         md.load_data(dataclasses.replace(t, loader=""), 40)
 
 
@@ -646,9 +646,9 @@ def test_reread_measures_the_training_text_as_a_finished_run_does(tiny, jsonl):
 
 
 def test_the_problems_that_reread_reads_are_in_the_repository():
-    m, t = registry.configs("reread", max_rows=50)
+    m, t = registry.configs("reread")
     data = registry.data_of(t, m.block_size)
-    assert data.facts["train_rows"] == 42 and "a heating pad for $30" in data.tokenizer.decode(
+    assert data.facts["train_rows"] == 840 and "a heating pad for $30" in data.tokenizer.decode(
         np.concatenate([*data.train[0], *data.val[0]])
     )
 

@@ -94,6 +94,23 @@ def to_gpt2(model):
     return gpt2.eval()
 
 
+def set_ends(gpt2, tokenizer):
+    """Tell a GPT-2 and its tokenizer, both changed, what programs around them ask: which word ends
+    an answer, which fills up a batch, and how many words there is room for."""
+    end_of_text, end = tokenizer.eos_token, md.turn_end(tokenizer)
+    if not tokenizer.chat_template:  # trained on plain text
+        end = end_of_text
+    number = tokenizer.convert_tokens_to_ids
+    tokenizer.eos_token, tokenizer.pad_token = end, end_of_text
+    tokenizer.model_max_length = gpt2.config.n_positions
+    # in the generation's own settings too: those are what generate() goes by
+    gpt2.config.eos_token_id = number(end)
+    gpt2.generation_config.eos_token_id = sorted({number(end), number(end_of_text)})
+    for config in (gpt2.config, gpt2.generation_config):
+        config.pad_token_id = number(end_of_text)
+    gpt2.generation_config.max_length = gpt2.config.n_positions
+
+
 def export_hf(run_dir, out_dir):
     """Write a folder that `transformers` loads as GPT-2, without our code; with its tokenizer,
     where the run has one. ValueError for a folder that is not empty, or what GPT-2 has not."""
@@ -104,9 +121,10 @@ def export_hf(run_dir, out_dir):
     some = torch.arange(min(c.vocab_size, c.block_size, 64))[None]
     with torch.no_grad():  # a setting of one's own may have been forgotten in check_gpt2()
         torch.testing.assert_close(gpt2(some).logits, model(some), rtol=1e-3, atol=1e-3)
-    gpt2.save_pretrained(out_dir)
     if tokenizer is not None:  # a depth task has none
+        set_ends(gpt2, tokenizer)
         tokenizer.save_pretrained(out_dir)
+    gpt2.save_pretrained(out_dir)
 
 
 # ---------- from transformers ----------
