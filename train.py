@@ -780,6 +780,8 @@ def sample(a, seed):
     prompt = prompt_of(a)
     sampling = sampling_of(a, seed)
     model, tokenizer = untrained(run_dir) if a["first_weights"] else md.load(run_dir)
+    if not a["first_weights"] and (which := md.describe_weights(run_dir)):
+        print(which, file=sys.stderr)
     if tokenizer is None:
         task = f"--sample {run_dir} was trained on a depth task: it knows no text"
         raise ValueError(f"{task}, or has lost its folder tokenizer; copy it from another run")
