@@ -118,6 +118,7 @@ Each of these served one task or one study, and is a size of it now:
 | `--problem_families lookup,chain` | `--loader thinking --sizes families=lookup+chain` |
 | `--problem_modulus 5` | `--loader thinking --sizes modulus=5` |
 | `--curriculum 0.1` | `--loader thinking --sizes curriculum=0.1` |
+| `--ffn_dropout 0.3` | `--residual_dropout 0.3`, which acts on what attention adds as well |
 | `--stride 64` | `--loader llmini --sizes stride=64` |
 | `--val_packing pad` | `--loader packing --sizes val_packing=pad` |
 
