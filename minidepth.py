@@ -140,6 +140,9 @@ def check_value(f, value):
 LOOP_STARTS = ("state", "input", "recall")
 
 
+INITS = ("gpt2", "pytorch")
+
+
 @dataclass
 class ModelConfig:
     """The architecture. The defaults are the published report's."""
@@ -150,14 +153,22 @@ class ModelConfig:
     n_heads: int | tuple = option(8, "attention heads, one number or one per layer: 8,4,2", 1)
     d_model: int = option(384, "width of the residual stream", 1)
     d_ff: int = option(1536, "width inside the feed-forward part; 0: attention only", 0)
-    dropout: float = option(0.1, "on embeddings, attention weights and attention output", 0, 0.99)
-    ffn_dropout: float = option(None, "on the feed-forward output; unset: as --dropout", 0, 0.99)
+    dropout: float = option(0.1, "on attention weights, and where the two below are unset", 0, 0.99)
+    residual_dropout: float = option(None, "on what layers add; unset: as --dropout", 0, 0.99)
+    embedding_dropout: float = option(None, "on embeddings; unset: as --dropout", 0, 0.99)
+    bias: bool = option(False, "linear maps but the head add a vector of their own")
     tie_weights: bool = option(True, "the output head shares the token embedding")
     position: str = option("learned", "how order is known", choices=("learned", "rotary", "none"))
     n_loops: int = option(1, "times the stack of layers is applied, with the same weights", 1)
     attn_scale: float = option(None, "factor on attention logits; unset: 1/sqrt(head size)", 1e-9)
     loop_start: str = option("state", "what a loop starts from", choices=LOOP_STARTS)
-    init_std: float = option(0.02, "standard deviation of the initial weights", 1e-9)
+    init: str = option("gpt2", "initial weights: as GPT-2's or PyTorch's own", choices=INITS)
+    init_std: float = option(0.02, "standard deviation of the initial weights of GPT-2", 1e-9)
+
+    def dropout_of(self, part):
+        """The rate of a part that may have one of its own: residual or embedding."""
+        own = getattr(self, f"{part}_dropout")
+        return self.dropout if own is None else own
 
     @property
     def heads(self):
@@ -218,6 +229,7 @@ class TrainConfig:
     warmup_steps: float = option(50, "of rising learning rate; below 1: a share of all steps", 0)
     lr_steps: int = option(0, "at which the rate has fallen to its floor and stays; 0: --steps", 0)
     weight_decay: float = option(0.1, "AdamW's, on matrices and embeddings, not on norms", 0)
+    decay_all: bool = option(False, "weight decay on norms and biases, too")
     beta1: float = option(0.9, "AdamW's decay rate of the mean gradient", 0, 0.999999)
     beta2: float = option(0.95, "AdamW's decay rate of the mean squared gradient", 0, 0.999999)
     grad_clip: float = option(1.0, "longest gradient, as a norm over all weights", 1e-9)
@@ -283,7 +295,7 @@ def configs(preset="laptop", **changes):
     return tuple(made)
 
 
-# ---------- 3. model: a pre-norm GPT without biases, twin of the GPT-2 in `transformers` ----------
+# ---------- 3. model: a pre-norm GPT, by default without biases, twin of transformers' GPT-2 ------
 
 
 def dropout(x, p, training=True):
@@ -354,13 +366,13 @@ class Attention(nn.Module):
         super().__init__()
         C = config.d_model
         self.n_heads = n_heads
-        self.p = config.dropout
+        self.p, self.p_out = config.dropout, config.dropout_of("residual")
         self.rotary = config.position == "rotary"
         # q k^T adds D products, so its spread grows as sqrt(D): divided by that, the softmax is
         # about as sharp for a head of any size
         self.scale = config.attn_scale or (C // n_heads) ** -0.5
-        self.qkv = nn.Linear(C, 3 * C, bias=False)  # one matrix product for all three
-        self.out = nn.Linear(C, C, bias=False)  # mixes what the heads have found
+        self.qkv = nn.Linear(C, 3 * C, bias=config.bias)  # one matrix product for all three
+        self.out = nn.Linear(C, C, bias=config.bias)  # mixes what the heads have found
 
     def project(self, x, start=0):
         """x (B, T, C), whose first token has position `start` → q, k, v, each (B, H, T, D)."""
@@ -386,7 +398,7 @@ class Attention(nn.Module):
             options = dict(dropout_p=p, is_causal=T > 1, scale=self.scale)
             y = F.scaled_dot_product_attention(q, k, v, **options)
         y = y.transpose(1, 2).reshape(x.shape)  # (B, H, T, D) → heads side by side
-        return dropout(self.out(y), self.p, self.training)
+        return dropout(self.out(y), self.p_out, self.training)
 
 
 class MLP(nn.Module):
@@ -394,9 +406,9 @@ class MLP(nn.Module):
 
     def __init__(self, config):
         super().__init__()
-        self.p = config.dropout if config.ffn_dropout is None else config.ffn_dropout
-        self.up = nn.Linear(config.d_model, config.d_ff, bias=False)
-        self.out = nn.Linear(config.d_ff, config.d_model, bias=False)
+        self.p = config.dropout_of("residual")
+        self.up = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
+        self.out = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
 
     def forward(self, x):
         return dropout(self.out(F.gelu(self.up(x))), self.p, self.training)
@@ -562,13 +574,26 @@ class GPT(nn.Module):
         embeddings, qkv, up, head   normal, init_std
         attn.out, mlp.out           normal, init_std / sqrt(additions to the residual stream)
         norms                       weight 1, bias 0, as they are made: what has "norm" in its name
+        biases, if there are any    0
+
+        With init "pytorch" weights stay as PyTorch's modules have made them, embeddings with a
+        standard deviation of 1, but for attention, as in its nn.MultiheadAttention.
         """
         c = self.config
+        if c.init == "pytorch":
+            for block in self.blocks:
+                nn.init.xavier_uniform_(block.attn.qkv.weight)
+                if c.bias:
+                    block.attn.qkv.bias.zero_()
+                    block.attn.out.bias.zero_()
+            return
         # each addition to the residual stream is independent at first, so that its variance grows
         # with their number; divided by its root, the stream is as large for any depth
         additions = c.n_layers * c.n_loops * (2 if c.d_ff else 1)
         for name, w in self.named_parameters():
-            if name.endswith("out.weight"):
+            if name.endswith("bias"):
+                w.zero_()
+            elif name.endswith("out.weight"):
                 w.normal_(0, c.init_std / additions**0.5)
             elif "norm" not in name:
                 w.normal_(0, c.init_std)
@@ -594,7 +619,7 @@ class GPT(nn.Module):
             if start + T > c.block_size:
                 raise ValueError(f"{start + T} tokens do not fit block_size {c.block_size}")
             x = x + self.position_embedding.weight[start : start + T]
-        return dropout(x, c.dropout, self.training)
+        return dropout(x, c.dropout_of("embedding"), self.training)
 
     def run_loops(self, tokens, cache=None, loops=None):
         """Yield the residual stream (B, T, C) after each loop, an application of all layers, before
@@ -657,6 +682,8 @@ def parameters(config):
     block = 4 * C * C + 2 * C  # qkv, out and the norm before them
     if c.d_ff:
         block += 2 * C * c.d_ff + 2 * C  # up, out and their norm
+    if c.bias:
+        block += 4 * C + (c.d_ff + C if c.d_ff else 0)
     n = dict(embedding=c.vocab_size * C)
     n["position"] = c.block_size * C if c.position == "learned" else 0
     n["blocks"] = c.n_layers * block  # however often they are looped
@@ -964,6 +991,8 @@ def read_pair(row):
             if isinstance(row.get(more), str) and row[more].strip():
                 question += f"\n\n{row[more]}"
     answer = content_text(said, row.get(said))
+    if row.get("choices") and re.fullmatch("[A-Z]", answer):  # the letter of one of them
+        raise ValueError(WITH_PASSAGE)
     if not answer.strip():
         raise ValueError(f"{said} is empty")
     return [dict(role="user", content=question), dict(role="assistant", content=answer)]
@@ -1379,7 +1408,7 @@ def character_tokenizer(texts, size, special):
     common = [letter for letter, _ in counts.most_common(size - len(special))]
     words = {word: i for i, word in enumerate([*special, *sorted(common)])}
     made = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
-    made.pre_tokenizer = pre_tokenizers.Split(Regex(r"(?s)."), "isolated")
+    made.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
     made.decoder = decoders.Fuse()
     made.add_tokens([AddedToken(w, special=w not in THOUGHTS, normalized=False) for w in special])
     return PreTrainedTokenizerFast(
@@ -1902,6 +1931,9 @@ PLACES = ("out_dir", "name", "device", "precision", "fsdp", "grad_checkpoint", "
 # what may be changed on purpose when a run goes on: how long it lives, and what is kept of it
 LIFE = ("steps", "epochs", "lr_steps", "keep", "stop_after")
 
+# where its data is kept, whose fingerprint is compared
+DATA_PLACES = ("data", "val_data")
+
 
 def path_inside(folder, name):
     """The path of a file in a run's folder; ValueError for a link that leads out of it: a folder
@@ -1998,12 +2030,13 @@ def settings(m, t):
 
 
 def different_settings(one, other):
-    """["name: value, value", …] of what differs between two settings(), but for PLACES."""
+    """["name: value, value", …] of what differs between two settings(), but for PLACES and
+    DATA_PLACES."""
     differing = []
     for part in ("model", "train"):
         for name in sorted(one[part].keys() | other[part].keys()):
             values = [each[part].get(name, "unknown") for each in (one, other)]
-            if values[0] != values[1] and name not in PLACES:
+            if values[0] != values[1] and name not in PLACES + DATA_PLACES:
                 differing.append(f"{name}: {values[0]!r:.60}, {values[1]!r:.60}")
     return differing
 
@@ -2529,10 +2562,12 @@ def parallel(model, device, say=print, shard=None):
 
 
 def make_optimizer(model, config):
-    """AdamW in its fused form; weight decay on matrices and embeddings, not on norms."""
+    """AdamW in its fused form; weight decay on matrices and embeddings, and on norms and biases if
+    `decay_all` says so."""
     matrices = [p for p in model.parameters() if p.dim() > 1]
-    norms = [p for p in model.parameters() if p.dim() == 1]
-    groups = [dict(params=matrices), dict(params=norms, weight_decay=0.0)]
+    vectors = [p for p in model.parameters() if p.dim() == 1]
+    of_vectors = config.weight_decay if config.decay_all else 0.0
+    groups = [dict(params=matrices), dict(params=vectors, weight_decay=of_vectors)]
     betas, decay = (config.beta1, config.beta2), config.weight_decay
     return torch.optim.AdamW(groups, config.lr, betas, weight_decay=decay, fused=True)
 

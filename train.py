@@ -19,6 +19,10 @@ import sys
 import tempfile
 import threading
 
+if __name__ == "__main__" and sys.getfilesystemencoding() != "utf-8":  # of a machine set to C
+    os.environ["PYTHONUTF8"] = "1"  # names of files, and what is printed, are in UTF-8 all the same
+    os.execv(sys.executable, sys.orig_argv)
+
 try:  # this takes seconds, in which one may change one's mind
     import torch
 
@@ -98,7 +102,10 @@ ONCE = ("out_dir", "name", "device", "report_to")  # flags that make no grid
 # what is done to trained runs, and what makes many runs: the laboratory's
 TRAINED = ("runs", "compare", "report", "mechanism", "score", "attention", "export_hf")
 MANY = ("study", "match_params", "match", "jobs", "yes", "bench", "against")
-OF_SAMPLE = ("prompt", "temperature", "max_new_tokens")
+OF_SAMPLE = (
+    "prompt", "prompt_file", "system", "chat", "temperature", "top_k", "max_new_tokens",
+    "num_samples", "first_weights",
+)  # fmt: skip
 OF_RUNS = ("sort",)
 
 
@@ -169,8 +176,16 @@ def make_parser(full=False):
     do.add_argument("--sample", metavar="RUN_DIR", help="let a trained model answer --prompt")
     do.add_argument("--mechanism", metavar="RUN_DIR", help="show which heads solve a depth task")
     do.add_argument("--prompt", type=str, metavar="TEXT", help="the user's turn for --sample")
+    do.add_argument("--prompt_file", metavar="FILE", help="of --sample: the same from a file")
+    do.add_argument("--chat", action="store_true", help="of --sample: several turns, typed in")
+    said = "of --sample: a system turn; by default the one that the data begins with"
+    do.add_argument("--system", type=str, metavar="TEXT", help=said)
     do.add_argument("--temperature", type=float, metavar="X", help="of --sample (0)")
+    do.add_argument("--top_k", type=int, metavar="K", help="of --sample: of the K likeliest words")
     do.add_argument("--max_new_tokens", type=int, metavar="X", help="of --sample (256)")
+    do.add_argument("--num_samples", type=int, metavar="N", help="answers to --sample (1)")
+    first = "of --sample: the weights before training"
+    do.add_argument("--first_weights", action="store_true", help=first)
     do.add_argument("--score", metavar="RUN_DIR", help="answer multiple-choice rows of --data")
     do.add_argument("--attention", nargs="+", metavar="RUN_DIR", help="measure and draw attention")
     runs = "list the runs in --out_dir; other flags choose those that have their values"
@@ -390,6 +405,7 @@ def print_facts(m, t, data=None, measured=False):
     else:  # a loader of one's own
         n, held_out = len(data.train[0]), len(data.val[0])
         lines.append(f"data of {t.loader}: {n:,} blocks of {T} tokens, {held_out:,} held out")
+        lines += data.facts.get("lines", ())  # what the loader has to say of it
     if data and m.vocab_size > 100 * data.n_words:
         lines.append(f"note: {m.vocab_size:,} words, of which the data has {data.n_words:,}")
     if LABORATORY and m.vocab_size:
@@ -537,6 +553,8 @@ def run_training(m, t, resume=False, changed=()):
     elif is_kept(folder, t.steps):
         raise ValueError(f"{folder} is finished: {t.steps} of {t.steps} steps are done")
     data = load_data(m, t, md.saved_tokenizer(folder) if resume else None)
+    if resume:
+        check_same_data(folder, data)
     m, t = md.complete_configs(m, t, data)
     if first:
         print_facts(m, t, data)
@@ -697,21 +715,24 @@ def resume(run_dir, changes, dry_run=False):
     m, t = md.read_config(run_dir)
     before, life = t, {name: changes[name] for name in md.LIFE if name in changes}
     t = dataclasses.replace(t, **life)
-    t, changed, told = longer(run_dir, before, t, life)
+    t, changed, longer_by = longer(run_dir, before, t, life)
     for name, value in changes.items():
         if name in md.LIFE:
             continue
         kept = not hasattr(t, name) or name in ("out_dir", "name")  # of the model, or its place
+        if name == "data":  # code may not be another's, files may have moved
+            kept = value != t.data and any(path.endswith(".py") for path in (*value, *t.data))
         told = t if kept else dataclasses.replace(t, **{name: value})
         # a device may be another one
         if kept or md.different_settings(md.settings(m, t), md.settings(m, told)):
             raise ValueError(f"--resume keeps the run's settings; leave out --{name}")
         t = told.validate()
+    check_moved(run_dir, t)
     folder, t.name = os.path.split(os.path.normpath(run_dir))
     t.out_dir = folder or "."
     line = f"resume {run_dir}"
-    if told:
-        line += f": {told}"
+    if longer_by:
+        line += f": {longer_by}"
     if {"steps", "epochs", "lr_steps"} & set(changed):
         if t.epochs:
             rate = f"the learning rate falls until step {t.lr_steps} and stays at its floor"
@@ -727,38 +748,142 @@ def resume(run_dir, changes, dry_run=False):
     return run_training(m, t, resume=True, changed=tuple(changed))
 
 
+def check_moved(run_dir, t):
+    """Raise ValueError for a file of data that is no longer where a run has read it."""
+    for flag, sources in (("data", t.data), ("val_data", (t.val_data,))):
+        for source in sources:
+            is_file = source.endswith(".jsonl")
+            if LABORATORY:
+                from minidepth_lab import text
+
+                is_file = bool(text.kind_of(source)) and not text.glob.has_magic(source)
+            if is_file and not os.path.exists(source):
+                moved = f"--resume {shlex.quote(run_dir)} --{flag} FILE"
+                raise ValueError(f"{flag} {source} is not there; if it has moved, give {moved}")
+
+
+def check_same_data(folder, data):
+    """Raise ValueError for other data than a run began with, as its config.json says: of a run that
+    was stopped before its first checkpoint nothing else tells."""
+    begun_with = None
+    with contextlib.suppress(OSError, ValueError):
+        with open(os.path.join(folder, "config.json"), encoding="utf-8") as f:
+            begun_with = json.load(f).get("fingerprint")
+    if begun_with not in (None, data.fingerprint()):
+        raise ValueError(f"the data of {folder} is not what it began to train on")
+
+
 def sample(a, seed):
     """Print what a model answers to the prompt, or how it goes on if trained on plain text."""
-    run_dir, prompt = a["sample"], a["prompt"]
-    most, temperature = a["max_new_tokens"], a["temperature"] or 0.0
+    run_dir = a["sample"]
     md.check_run(run_dir, "sample")
-    if not prompt:
-        raise ValueError("--sample needs --prompt TEXT")
-    with md.one_line_errors("--prompt", "is not text"):
-        prompt.encode()
+    prompt = prompt_of(a)
+    sampling = sampling_of(a, seed)
+    model, tokenizer = untrained(run_dir) if a["first_weights"] else md.load(run_dir)
+    if not a["first_weights"] and (which := md.describe_weights(run_dir)):
+        print(which, file=sys.stderr)
+    if tokenizer is None:
+        task = f"--sample {run_dir} was trained on a depth task: it knows no text"
+        raise ValueError(f"{task}, or has lost its folder tokenizer; copy it from another run")
+    chats = bool(tokenizer.chat_template)  # trained on conversations
+    for name in ("chat", "system"):
+        if a[name] and not chats:
+            raise ValueError(f"--{name} has no effect on {run_dir}, trained on plain text")
+    marks = [mark for mark in md.marks_of(tokenizer) if mark in f"{prompt} {a['system']}"]
+    if marks:
+        print(f"note: {', '.join(marks)} in the prompt is read as characters", file=sys.stderr)
+    system = a["system"] if a["system"] is not None else md.system_turn(tokenizer)
+    messages = [dict(role="system", content=system)] if system else []
+    if a["chat"]:
+        return chat(model, tokenizer, messages, sampling)
+    for text in answers(model, tokenizer, messages, prompt, chats, a["num_samples"] or 1, sampling):
+        print(md.visible(text))
+
+
+def prompt_of(a):
+    """The prompt of --sample's flags, None for --chat, which asks for several; ValueError for none
+    or for several ways to give one."""
+    given = [name for name in ("prompt", "prompt_file", "chat") if a[name]]
+    if not given:
+        raise ValueError("--sample needs --prompt TEXT, --prompt_file FILE or --chat")
+    if len(given) > 1:
+        raise ValueError(f"--{given[0]} and --{given[1]} are two ways to ask; give one of them")
+    for name in ("prompt", "system"):
+        with md.one_line_errors(f"--{name}", "is not text"):
+            (a[name] or "").encode()
+    prompt = a["prompt"]
+    if a["prompt_file"]:
+        with md.one_line_errors(f"--prompt_file {a['prompt_file']}", "cannot be read"):
+            prompt = md.read_text(a["prompt_file"]).rstrip("\n")
+    if prompt is not None and not prompt.strip():
+        raise ValueError("the prompt is empty; give some text")
+    return prompt
+
+
+def sampling_of(a, seed):
+    """The keywords of generate() in --sample's flags; ValueError for values that cannot work."""
+    most, temperature = a["max_new_tokens"], a["temperature"] or 0.0
     if most is not None and not 1 <= most <= 100_000:
         limit = "from 1 to 100,000"
         raise ValueError(f"--max_new_tokens {most!s:.40} does not work; give a number {limit}")
     # a lower one divides by so little that the numbers overflow
     if temperature and not 0.001 <= temperature <= 1000:
         raise ValueError(f"--temperature {temperature} does not work; give 0, or 0.001 to 1000")
+    for name, limit in (("top_k", 10**6), ("num_samples", 1000)):
+        if a[name] is not None and not 1 <= a[name] <= limit:
+            wanted = f"give a number from 1 to {limit:,}"
+            raise ValueError(f"--{name} {a[name]!s:.40} does not work; {wanted}")
+    for name in ("top_k", "num_samples"):
+        if a[name] is not None and not temperature:
+            why = "always takes the likeliest word; give --temperature 1, say"
+            raise ValueError(f"--{name} has no effect at --temperature 0, which {why}")
     md.check_fields(md.TrainConfig(seed=seed))
-    model, tokenizer = md.load(run_dir)
-    if which := md.describe_weights(run_dir):
-        print(which, file=sys.stderr)
-    if tokenizer is None:
-        task = f"--sample {run_dir} was trained on a depth task: it knows no text"
-        raise ValueError(f"{task}, or has lost its folder tokenizer; copy it from another run")
-    sampling = dict(temperature=temperature, max_new_tokens=most or 256, seed=seed)
-    if tokenizer.chat_template:  # trained on conversations
-        problem = dict(messages=[dict(role="user", content=prompt)])
+    return dict(
+        temperature=temperature, max_new_tokens=most or 256, seed=seed, top_k=a["top_k"]
+    )  # fmt: skip
+
+
+def untrained(run_dir):
+    """(model, tokenizer) of a run as it was before its first step: its seed drew the weights."""
+    m, t = md.read_config(run_dir)
+    if t.init_from:
+        raise ValueError(f"{run_dir} began with the weights of {t.init_from}; --sample that")
+    torch.manual_seed(t.seed)
+    model, tokenizer = md.GPT(m).eval(), md.saved_tokenizer(run_dir)
+    if tokenizer is not None:
+        model.n_words = len(tokenizer)
+    return model, tokenizer
+
+
+def answers(model, tokenizer, messages, prompt, chats, n, sampling):
+    """n texts: what a model answers to a user's turn after the messages or, trained on plain text,
+    the prompt and how it goes on."""
+    if chats:
+        problem = dict(messages=[*messages, dict(role="user", content=prompt)])
         check_room(model.config, md.prompt_ids(tokenizer, problem["messages"]))
-        print(md.visible(md.answer_texts(model, tokenizer, [problem], **sampling)[0].strip()))
-        return
-    ids = tokenizer(prompt, add_special_tokens=False).input_ids
+        texts = md.answer_texts(model, tokenizer, [problem] * n, **sampling)
+        return [text.strip() for text in texts]
+    ids, _ = next(md.encode([[(prompt, True)]], tokenizer))
     check_room(model.config, ids)
-    tokens = md.generate(model, torch.tensor([ids]), eos=tokenizer.eos_token_id, **sampling)
-    print(md.visible(tokenizer.decode(tokens[0], skip_special_tokens=True)))
+    tokens = md.generate(model, torch.tensor([ids] * n), eos=tokenizer.eos_token_id, **sampling)
+    return [tokenizer.decode(row, skip_special_tokens=True) for row in tokens]
+
+
+def chat(model, tokenizer, messages, sampling):
+    """Read turns from the terminal, a line each, and print the answers, each of which stands before
+    the next turn; an empty line or the end of the input ends it."""
+    asks = sys.stdin.isatty()
+    while True:
+        if asks:
+            print("> ", end="", flush=True)
+        turn = sys.stdin.readline().strip()
+        if not turn:
+            return
+        (said,) = answers(model, tokenizer, messages, turn, True, 1, sampling)
+        print(md.visible(said))
+        messages = [*messages, dict(role="user", content=turn)]
+        if said:
+            messages.append(dict(role="assistant", content=said))
 
 
 def check_room(config, ids):

@@ -4,7 +4,10 @@ import dataclasses
 import json
 import os
 import pathlib
+import signal
 
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup; the tests send it and wait for it
 if "PYTEST_XDIST_WORKER" in os.environ:  # processes side by side, whose threads would wait
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # for each other
 

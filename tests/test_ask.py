@@ -200,6 +200,13 @@ def test_the_part_answers_from_the_keyboard_and_shows_where_it_looked(tab):
       await import("/assets/ask.js")
     })()""")
     assert tab.run("document.querySelectorAll('.menus select').length") == 9  # kind, steps, ring
+    assert (
+        tab.run("""new Promise((resolve) => {
+      document.querySelector(".widget").addEventListener("answered", () =>
+        resolve(document.querySelectorAll(".verdict:not(:empty)").length))
+    })""")
+        == 2
+    )  # the first problem is answered without being asked
     for _ in range(10):
         assert "is held out" in tab.run("document.querySelector('.seen').textContent")
         tab.run("document.querySelector('button.draw').click()")

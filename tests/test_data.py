@@ -202,7 +202,7 @@ def test_all_kinds_of_rows_mix_and_unusable_ones_are_counted(jsonl):
     assert data.facts["unusable_rows"] == 4 and data.facts["val_rows"] == 3 + 2
     assert data.facts["train_rows"] + data.facts["val_rows"] == 82
     left_out = data.facts["notes"][0]
-    assert left_out.startswith(f"4 of 46 rows of {jsonl(rows)} left out: row 43: a role is null; ")
+    assert left_out.startswith(f"4 of 46 rows of {jsonl(rows)} left out: row 43: content is null")
     assert "it has title (a text) (1)" in left_out and "it is a number, no object (1)" in left_out
 
 

@@ -10,8 +10,8 @@ from minidepth_lab import compiling
 def test_no_dropout_in_the_feed_forward_part_is_not_that_of_the_rest(model):
     """0 is a value of its own; only an unset one is as --dropout."""
     x = torch.randn(2, 9, 32)
-    for ffn_dropout, drops in ((0.0, False), (None, True), (0.5, True)):
-        block = model(dropout=0.5, ffn_dropout=ffn_dropout).train().blocks[0]
+    for residual_dropout, drops in ((0.0, False), (None, True), (0.5, True)):
+        block = model(dropout=0.5, residual_dropout=residual_dropout).train().blocks[0]
         exact = block.mlp.out(torch.nn.functional.gelu(block.mlp.up(x)))
         assert torch.equal(block.mlp(x), exact) != drops
 

@@ -3,6 +3,7 @@
 import dataclasses
 import importlib.util
 import json
+import math
 import os
 import pathlib
 import re
@@ -86,6 +87,8 @@ def test_the_summary_is_computed_from_the_logs(grid):
             assert half == pytest.approx(12.706 * abs(a - b) / 2, rel=1e-4)
         best = [min(e["val_loss"] for e in log) for log in logs]
         assert row["best_val_loss"][0] == pytest.approx(sum(best) / 2)
+        words = [math.exp(log[-1]["val_loss"]) for log in logs]
+        assert row["perplexity"][0] == pytest.approx(sum(words) / 2)
         assert row["params_blocks"][0] == layers * (4 * 64 * 64 + 2 * 64)
     text = (folder / "summary.md").read_text()
     mean, half = found["table"][0]["accuracy"]

@@ -113,8 +113,8 @@ def test_gradients_are_those_of_pytorch(tab, name):
 @pytest.mark.parametrize("name", MODELS)
 def test_ten_steps_have_the_losses_of_pytorch(tab, name):
     model = model_of(name)
-    recipe = dict(steps=30, batch=8, lr=4e-3, warmup=5, beta1=0.7, weightDecay=0.1)
-    rates = md.TrainConfig(steps=30, lr=4e-3, warmup_steps=5, beta1=0.7, weight_decay=0.1)
+    recipe = dict(steps=30, batch=8, lr=4e-3, warmup=5, beta1=0.7, weightDecay=5.0)
+    rates = md.TrainConfig(steps=30, lr=4e-3, warmup_steps=5, beta1=0.7, weight_decay=5.0)
     changes = {key: value for key, value in MODELS[name][2].items()}
     batches = [drawn(name, 8, seed=step) for step in range(10)]
     losses = in_browser(

@@ -127,8 +127,10 @@ function start(root) {
   const row = (name, ...items) =>
     make("div", { class: "buttons", role: "group", "aria-label": name }, ...items)
   const training = make("label", {}, step, slider)
-  const choices = [row("model", ...models), row("heads", ...heads), training, row("training", play)]
-  root.replaceChildren(...choices, row("question", "ask ", ...queries), svg, said)
+  // on a phone the slider stays in view beside the drawing, which is taller than the screen
+  const steer = make("div", { class: "steer" }, training, row("training", play))
+  const choices = [row("model", ...models), row("heads", ...heads)]
+  root.replaceChildren(...choices, row("question", "ask ", ...queries), steer, svg, said)
   show()
   let was = isNarrow()
   addEventListener("resize", () => {

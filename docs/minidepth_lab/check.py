@@ -16,7 +16,10 @@ HEEDED = dict(
     sample=("seed",), mechanism=(), score=("data", "max_rows"), attention=("out_dir",),
     export_hf=(), compare=("out_dir",), report=(), runs=None,
 )  # fmt: skip
-OF_SAMPLE = ("prompt", "temperature", "max_new_tokens")
+OF_SAMPLE = (
+    "prompt", "prompt_file", "system", "chat", "temperature", "top_k", "max_new_tokens",
+    "num_samples", "first_weights",
+)  # fmt: skip
 
 
 # ---------- flags ----------
@@ -39,7 +42,7 @@ def flags(a, axes):
         look_flags(a, axes, doing)
     if doing != "sample":
         for name in OF_SAMPLE:
-            if a[name] is not None:
+            if a[name] not in (None, False):
                 raise ValueError(f"--{name} has no effect without --sample RUN_DIR")
     for name in ("preset", "study", "match_params", "jobs", "yes"):
         if doing == "resume" and a[name] not in (None, False):

@@ -45,7 +45,6 @@ def check_gpt2(c):
         ("n_loops", c.n_loops == 1, "1: every layer has weights of its own"),
         ("attn_scale", c.attn_scale is None, "1/sqrt(head size), which is attn_scale unset"),
         ("d_ff", c.d_ff > 0, "a feed-forward part, d_ff at least 1"),
-        ("ffn_dropout", c.ffn_dropout is None, "one dropout for all, which is ffn_dropout unset"),
     ]
     for name, fits, has in limits:
         if not fits:
@@ -59,8 +58,9 @@ def gpt2_name(key):
 
 
 def to_gpt2(model):
-    """The model as a GPT2LMHeadModel of `transformers` with zero biases; ValueError if it has
-    what GPT-2 has not: several head counts, loops, other positions or scales, no MLP."""
+    """The model as a GPT2LMHeadModel of `transformers`, whose biases are zero where it has none;
+    ValueError if it has what GPT-2 has not: several head counts, loops, other positions or scales,
+    no MLP."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     c = model.config
@@ -74,24 +74,41 @@ def to_gpt2(model):
         n_head=c.heads[0],
         activation_function="gelu",
         layer_norm_epsilon=1e-5,
-        resid_pdrop=c.dropout,
-        embd_pdrop=c.dropout,
+        resid_pdrop=c.dropout_of("residual"),
+        embd_pdrop=c.dropout_of("embedding"),
         attn_pdrop=c.dropout,
         tie_word_embeddings=c.tie_weights,
         bos_token_id=None,
         eos_token_id=None,
     )
     gpt2 = GPT2LMHeadModel(config)
-    # their biases, which we have not, stay at zero
+    # their biases stay at zero where we have none
     weights = {name: torch.zeros_like(value) for name, value in gpt2.state_dict().items()}
     for key, value in model.state_dict().items():
         if key == "head.weight":  # named below, tied or not
             continue
         is_linear = ".attn." in key or ".mlp." in key  # stored transposed there
-        weights[gpt2_name(key)] = value.T if is_linear else value
+        weights[gpt2_name(key)] = value.T if is_linear and value.dim() == 2 else value
     weights["lm_head.weight"] = model.head_weight
     gpt2.load_state_dict(weights)
     return gpt2.eval()
+
+
+def set_ends(gpt2, tokenizer):
+    """Tell a GPT-2 and its tokenizer, both changed, what programs around them ask: which word ends
+    an answer, which fills up a batch, and how many words there is room for."""
+    end_of_text, end = tokenizer.eos_token, md.turn_end(tokenizer)
+    if not tokenizer.chat_template:  # trained on plain text
+        end = end_of_text
+    number = tokenizer.convert_tokens_to_ids
+    tokenizer.eos_token, tokenizer.pad_token = end, end_of_text
+    tokenizer.model_max_length = gpt2.config.n_positions
+    # in the generation's own settings too: those are what generate() goes by
+    gpt2.config.eos_token_id = number(end)
+    gpt2.generation_config.eos_token_id = sorted({number(end), number(end_of_text)})
+    for config in (gpt2.config, gpt2.generation_config):
+        config.pad_token_id = number(end_of_text)
+    gpt2.generation_config.max_length = gpt2.config.n_positions
 
 
 def export_hf(run_dir, out_dir):
@@ -104,9 +121,10 @@ def export_hf(run_dir, out_dir):
     some = torch.arange(min(c.vocab_size, c.block_size, 64))[None]
     with torch.no_grad():  # a setting of one's own may have been forgotten in check_gpt2()
         torch.testing.assert_close(gpt2(some).logits, model(some), rtol=1e-3, atol=1e-3)
-    gpt2.save_pretrained(out_dir)
     if tokenizer is not None:  # a depth task has none
+        set_ends(gpt2, tokenizer)
         tokenizer.save_pretrained(out_dir)
+    gpt2.save_pretrained(out_dir)
 
 
 # ---------- from transformers ----------

@@ -162,6 +162,9 @@ def data_of(config, block_size=128, tokenizer=None):
         check_data(data, f"the loader {config.loader}")
         return data
     tasks_named = [source for source in config.data if task(source)]
+    if tasks_named and config.val_data:
+        drawn = f"the task {min(tasks_named)} draws what it is validated on"
+        raise ValueError(f"val_data {config.val_data}: {drawn}; leave it out")
     if tasks_named and len(config.data) > 1:
         named = ", ".join(config.data)
         raise ValueError(f"data {named}: the task {min(tasks_named)} does not mix; give it alone")

@@ -35,6 +35,7 @@ RESULTS = stored.folder("results")  # the logs behind every figure
 METRICS = {  # of a run, as tables name them: heading, format
     "accuracy": ("accuracy", ".3f"),
     "val_loss": ("validation loss", ".3g"),
+    "perplexity": ("perplexity", ".4g"),
     "best_val_loss": ("best validation loss", ".3g"),
     "train_loss_eval": ("train loss, no dropout", ".3g"),
     "params_total": ("parameters", ",.0f"),
@@ -102,8 +103,9 @@ def read_log(run_dir):
 
 def flat(model, train, log):
     """One dict of a finished run: its settings, the last evaluation of `log`, `best_val_loss` (nats
-    per token), `tokens_per_second` (median), `depth` (layers applied), `params_…` by part, and
-    `log`, a dict per evaluation."""
+    per token), `perplexity` (e to the last validation loss: a choice among so many equally likely
+    words would be as hard), `tokens_per_second` (median), `depth` (layers applied), `params_…` by
+    part, and `log`, a dict per evaluation."""
     row = dataclasses.asdict(model)
     row.update(train)
     for part, n in md.parameters(model).items():
@@ -113,6 +115,7 @@ def flat(model, train, log):
     row["tokens_per_second"] = statistics.median(row["tokens_per_second"] for row in log)
     losses = [row["val_loss"] for row in log if not math.isnan(row["val_loss"])]
     row["best_val_loss"] = min(losses, default=math.nan)
+    row["perplexity"] = math.exp(min(row["val_loss"], 700.0))  # beyond, floats end
     row["depth"] = model.n_layers * model.n_loops
     row["log"] = log
     return row

@@ -34,7 +34,8 @@ def files_of(source):
     KINDS, or those that a pattern fits, in the order of their names; ValueError for none."""
     if os.path.isdir(source):
         inside = (os.path.join(at, name) for at, _, names in os.walk(source) for name in names)
-        found = [path for path in inside if kind_of(path) and os.path.basename(path)[0] != "."]
+        found = [p for p in inside if kind_of(p) and os.path.isfile(p)]
+        found = [p for p in found if not os.path.basename(p).startswith(".")]
         what = "is not a file that ends in one of"
     elif glob.has_magic(source) and not os.path.exists(source):
         found = [path for path in glob.glob(source, recursive=True) if kind_of(path)]

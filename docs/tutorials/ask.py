@@ -9,8 +9,8 @@
 #
 # Both models were trained on a CPU, on the same problems in the same order for the same number of
 # steps, by `python train.py --n_layers 12` and `--n_layers 1`. Compose a problem, or have one drawn
-# at random, and let both models answer. They run here, in your browser: 0.66 MB are loaded when you
-# ask, and nothing that you do leaves the page.
+# at random, and let both models answer; the first problem is answered at once. They run here, in
+# your browser: 0.66 MB are loaded, and nothing that you do leaves the page.
 #
 # <div class="widget ask-the-models" data-models="../../results/ask/weights"><p>This part needs
 # JavaScript. The same answers from Python are below.</p></div>

@@ -55,7 +55,8 @@ widgets.show("loops", None, NO_SCRIPT)
 task = TASKS["icqa"]
 size = dict(vocab_size=32, block_size=24, d_model=64, n_heads=2, d_ff=0)
 size |= dict(dropout=0.0, tie_weights=False, init_std=0.1)
-recipe = md.TrainConfig(steps=150, lr=5e-3, warmup_steps=20, beta1=0.7, weight_decay=0.0)
+recipe = dict(steps=150, lr=5e-3, warmup_steps=20, beta1=0.7, weight_decay=0.0)
+recipe = md.TrainConfig(**recipe)
 test_tokens, test_targets = task.draw(50, md.generator("test"))
 asked = test_targets != -100
 

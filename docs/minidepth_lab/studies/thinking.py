@@ -79,6 +79,9 @@ def load_data(config, block_size, tokenizer=None):
     if config.data != ("embedded",):
         data = " ".join(config.data)
         raise ValueError(f"data {data}: the loader thinking makes its own; give --data embedded")
+    if config.val_data:
+        made = "the loader thinking makes its own problems to validate on; leave it out"
+        raise ValueError(f"val_data {config.val_data}: {made}")
     if sizes["curriculum"] and config.packing == "pack":
         what = f"curriculum {sizes['curriculum']:g} opens whole problems, which packing cuts"
         raise ValueError(f"{what}; give --packing pad")

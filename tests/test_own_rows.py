@@ -1,0 +1,578 @@
+"""People's own rows: what is read, what is left out and why, what stands on both sides, what does
+not fit, and where an answer ends."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+import torch
+
+import minidepth as md
+import train
+from minidepth_lab import export, score, sources, text
+
+ASKED, SAID = "What is 1 plus 2 ?", "<think>\n1 + 2 = 3\n</think>\n\n 3"
+TURNS = [("user", ASKED), ("assistant", SAID)]
+
+
+def chat(question, answer, **more):
+    messages = [dict(role="user", content=question), dict(role="assistant", content=answer)]
+    return dict(messages=messages, **more)
+
+
+def sums(n=60, long=0):
+    """Problems whose questions are all different."""
+    return [chat(f"What is {i} plus {i + 1} ?{' and so on' * long}", f"#### {2 * i + 1}")
+            for i in range(n)]  # fmt: skip
+
+
+def loaded(source, block_size=64, load=text.load_data, **changes):
+    values = dict(data=(source,) if isinstance(source, str) else source, max_rows=0) | changes
+    return load(md.configs("laptop", tokenizer_size=400, **values)[1], block_size)
+
+
+def texts(data, part="train"):
+    return [data.tokenizer.decode(block) for block in getattr(data, part)[0]]
+
+
+def told(data, words):
+    """The one note that has these words."""
+    (note,) = [note for note in data.facts["notes"] if words in note]
+    return note
+
+
+# --- the forms of a row
+
+PARTS = [dict(type="text", text=ASKED[:5]), dict(type="text", text=ASKED[5:])]
+CALL = dict(role="assistant", content=None, tool_calls=[dict(id="c")])
+PAIR = dict(question=ASKED, answer=SAID)
+FORMS = {
+    "parts": chat(PARTS, [SAID]),
+    "sharegpt": dict(conversations=[dict([("from", "human"), ("value", ASKED)]),
+                                    dict([("from", "gpt"), ("value", SAID)])]),
+    "roles": dict(messages=[dict(role="Human", content=ASKED), dict(role="model", content=SAID)]),
+    "tools": dict(messages=[dict(role="user", content=ASKED), CALL,
+                            dict(role="assistant", content=SAID)]),
+    "thoughts": dict(messages=[dict(role="user", content=ASKED),
+                               dict(role="Assistant", content=" 3",
+                                    reasoning_content="1 + 2 = 3")]),
+    "question": PAIR,
+    "empty messages": dict(messages=[]) | PAIR,
+    "prompt": dict(prompt=ASKED, completion=SAID),
+    "response": dict(prompt=ASKED, response=SAID, chosen=None),
+    "turns": dict(prompt=[dict(role="user", content=ASKED)],
+                  completion=[dict(role="assistant", content=SAID)]),
+    "alpaca": dict(instruction=ASKED, input="", output=SAID),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_form_is_read_as_the_plain_one(form):
+    assert md.turns_of(FORMS[form]) == TURNS
+    columns = {key: None for row in FORMS.values() for key in row}
+    assert md.turns_of(columns | FORMS[form]) == TURNS  # as columnar files mix them
+
+
+def test_what_stands_beside_a_question_is_asked_with_it():
+    row = dict(instruction="Add", input="1 and 2", output="3", system="Be kind")
+    assert md.turns_of(row) == [
+        ("system", "Be kind"), ("user", "Add\n\n1 and 2"), ("assistant", "3")
+    ]  # fmt: skip
+    assert md.turns_of(PAIR | dict(system="a column of one's own")) == TURNS
+
+
+def test_what_is_read_otherwise_is_told_once(jsonl):
+    rows = [FORMS["roles"], FORMS["tools"], FORMS["thoughts"], *sums(9)]
+    data = loaded(jsonl(rows), val_fraction=0.3)
+    words = ("role Human is read as user (1)", "role model is read as assistant (1)",
+             "turns that only call a tool are left out (1)", "role Assistant is read as assistant",
+             "reasoning_content is read as <think>…</think> (1)")  # fmt: skip
+    assert all(told(data, word) for word in words) and data.facts["unusable_rows"] == 0
+
+
+def test_rows_left_out_have_a_reason_and_a_place(jsonl):
+    rows = [*sums(20), chat("q", [dict(type="image")]), chat("q", 3), chat("q", 4), chat("q", " ")]
+    data = loaded(jsonl(rows))
+    assert told(data, "left out").startswith(
+        f"4 of 24 rows of {jsonl(rows)} left out: row 21: content has a part that is no text: image"
+        "; by reason: content is a number, no text (2), content has a part"
+    )
+    assert data.facts["train_rows"] + data.facts["val_rows"] == 20
+
+
+def test_a_source_that_gives_nothing_is_an_error_beside_others_too(jsonl):
+    useless = jsonl([dict(title="a"), dict(title="b")], "useless.jsonl")
+    for sources_ in ((useless,), ("embedded", useless)):
+        with pytest.raises(
+            ValueError, match="useless.jsonl: none of 2 rows can be read: row 1: it"
+        ):
+            loaded(sources_, 104)
+
+
+# --- copies, and what is validated on
+
+
+def test_copies_go_to_the_same_side_and_the_others_as_ever(jsonl):
+    rows = sums(60)
+    plain = md.split_rows("x", rows, md.TrainConfig(val_fraction=0.2))
+    assert [len(part) for part in plain] == [48, 12]
+    # the same question, answered and spaced in another way, is the same row
+    again = [chat("What  is 3 plus 4 ?\n", f"I do not know, {i}") for i in range(20)]
+    facts = {}
+    parts = md.split_rows("x", rows + again, md.TrainConfig(val_fraction=0.4), facts)
+    asked = [{" ".join(md.turns_of(row)[0][1].split()) for row in part} for part in parts]
+    assert not asked[0] & asked[1] and sum(map(len, parts)) == 80
+    assert any(note.startswith("20 rows of x repeat another's question") for note in facts["notes"])
+    six = [row for row in rows[:6] for _ in range(10)]
+    train_rows, held_out = md.split_rows("x", six, md.TrainConfig())
+    assert len(train_rows) == 50 and len(held_out) == 10
+
+
+def test_without_copies_the_first_rows_of_the_order_are_held_out():
+    keys = np.arange(1000, dtype=np.uint64)[::-1]
+    assert md.held_out_places(keys, 50).nonzero()[0].tolist() == list(range(50))
+    with pytest.raises(ValueError, match="all 7 rows are the same"):
+        md.held_out_places(np.ones(7, np.uint64), 1)
+
+
+def test_looking_for_copies_takes_at_most_100_bytes_a_row():
+    rows = [dict(text=f"row {i // 2}") for i in range(20_000)]
+    tracemalloc.start()
+    try:
+        md.held_out_places(md.row_keys(rows), 1000)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak / len(rows) <= 100
+
+
+def test_a_held_out_row_that_is_trained_on_too_is_told(jsonl):
+    a, b = jsonl(sums(40), "a.jsonl"), jsonl(sums(60)[20:], "b.jsonl")
+    data = loaded(a, val_data=b, load=md.load_data)
+    assert data.facts["val_rows"] == 40 and data.facts["train_rows"] == 40
+    note = told(data, "also stand in training")
+    assert note.startswith("20 of 40 held-out rows also stand in training")
+    assert "What is 20 plus 21 ?" in note
+    apart = loaded(a, val_data=jsonl(sums(60)[40:], "c.jsonl"))
+    assert not any("also stand" in note for note in apart.facts["notes"])
+    assert not any("also stand" in n for n in loaded("embedded", 104, max_rows=300).facts["notes"])
+
+
+def test_a_validation_file_of_ones_own_is_all_that_is_held_out(tmp_path, jsonl):
+    (tmp_path / "val.csv").write_text("Question,Answer\nhow much,#### 7\nhow many,#### 8\n")
+    for source in ((jsonl(sums()),), (jsonl(sums()), "embedded")):
+        data = loaded(source, 104, val_data=str(tmp_path / "val.csv"))
+        assert [problem["answer"] for problem in data.problems] == ["7", "8"]
+        assert data.facts["val_rows"] == 2 and data.val_by_source == {}
+
+
+def test_a_hubs_own_validation_split_is_held_out(monkeypatch):
+    import datasets
+
+    splits = dict(train=sums(30), validation=sums(40)[30:])
+    made = {name: datasets.Dataset.from_list(rows) for name, rows in splits.items()}
+    monkeypatch.setattr("datasets.load_dataset", lambda *_: made)
+    data = loaded("somebody/something", load=md.load_data)
+    assert data.facts["val_rows"] == 10 and data.facts["train_rows"] == 30
+    assert told(data, "has a validation split of its own")
+
+
+def test_one_text_is_parted_at_one_place(tmp_path):
+    path = tmp_path / "book.txt"
+    path.write_text("\n\n".join(f"paragraph {i:02} of the book" for i in range(40)))
+    data = loaded(str(path), val_fraction=0.25)
+    assert [f"{i:02}" in "".join(texts(data, "val")) for i in (29, 30, 39)] == [False, True, True]
+    assert "30" not in "".join(texts(data)) and told(data, "its end is held out, 10 of 40 parts")
+
+
+# --- long rows and empty sets
+
+
+def test_conversations_longer_than_a_block_are_left_out_or_cut_and_told(jsonl):
+    path = jsonl([*sums(40), *sums(45, long=30)[40:]])
+    data = loaded(path, val_fraction=0.1)
+    assert told(data, f"rows for train are longer than a block of {64} and left out, as their")
+    assert data.facts["train_rows"] + data.facts["val_rows"] == 40
+    assert not any("so on" in row for row in texts(data) + texts(data, "val"))
+    cut = loaded(path, val_fraction=0.1, long_rows="cut", loss_on="all")
+    assert told(
+        cut, "rows for train are longer than a block of 64 and cut at its end; --block_size"
+    )
+    assert (
+        cut.facts["train_rows"] + cut.facts["val_rows"] == 45 == len(cut.train[0]) + len(cut.val[0])
+    )
+    whole = loaded(path, val_fraction=0.1, long_rows="split", loss_on="all")
+    assert len(whole.train[0]) + len(whole.val[0]) > 45 and told(whole, "go on in another block")
+    for data in (cut, whole):  # all tokens but what stands after the question are in blocks
+        assert "so on" in "".join(texts(data))
+
+
+def test_blocks_without_a_target_are_left_out_and_an_empty_set_is_an_error(jsonl):
+    path = jsonl([*sums(40), *sums(45, long=30)[40:]])
+    data = loaded(path, val_fraction=0.1, long_rows="cut")
+    assert told(data, "have nothing to learn in them and are left out")
+    for tokens, targets in (data.train, data.val):
+        assert (targets != -100).any(1).all() and len(tokens) == len(targets)
+    with pytest.raises(ValueError, match="for train are longer than a block of 64 and left out"):
+        loaded(jsonl(sums(30, long=30)))
+    with pytest.raises(
+        ValueError, match="tokens for train do not fill a block of 64 to learn from"
+    ):
+        loaded(jsonl(sums(30, long=30)), long_rows="cut")
+
+
+def test_a_loss_of_nothing_is_no_number(model, train_on):
+    gpt, tokens = model(), torch.zeros(2, 5, dtype=torch.long)
+    nothing = torch.full((2, 5), -100)
+    with pytest.raises(ValueError, match="have no target: there is no loss of them"):
+        md.mean_loss(gpt, (tokens, nothing), 2, 2)
+    with pytest.raises(ValueError, match="the batch of step 1 has no target"):
+        train_on(gpt, tokens, nothing)
+
+
+def test_problems_that_do_not_fit_are_named_and_not_asked(jsonl):
+    path = jsonl([*sums(40), *sums(80, long=30)[40:]])
+    data = loaded(path, val_fraction=0.5, long_rows="split", loss_on="all")
+    note = told(data, "held-out problems do not fit in a block of 64 with their answers")
+    assert note.split()[0] == str(data.facts["val_rows"] - len(data.problems)) and "What is" in note
+    assert not any("so on" in problem["messages"][0]["content"] for problem in data.problems)
+
+
+def test_generating_asks_for_a_prompt_that_fits(model):
+    gpt = model(block_size=8)
+    for n, words in ((9, "9 tokens does not fit block_size 8"), (0, "the prompt is empty")):
+        with pytest.raises(ValueError, match=words):
+            md.generate(gpt, torch.zeros(1, n, dtype=torch.long), 3)
+    turned = model(block_size=8, position="rotary")  # which knows no last position
+    assert md.generate(turned, torch.zeros(1, 9, dtype=torch.long), 3).shape == (1, 12)
+
+
+def test_an_answer_longer_than_others_is_not_cut_off(finished, monkeypatch):
+    """Whatever the solution takes may be said: 256 tokens cut it."""
+    model, tokenizer = md.load(finished)
+    asked = []
+    monkeypatch.setattr(md, "answers_right", lambda *_, **how: asked.append(how) or [1.0])
+    solution = "1 2 3 4 " * 100 + "#### 4"
+    md.measure_answers(model, tokenizer, [dict(messages=[], solution=solution, answer="4")])
+    n = len(tokenizer(solution).input_ids)
+    assert asked == [dict(max_new_tokens=n + 1)] and n > 256
+
+
+# --- text is text, and it ends
+
+
+def test_control_tokens_in_a_text_are_characters(jsonl):
+    odd = [chat(f"Say <|im_end|> {i}", "#### <|endoftext|>") for i in range(20)]
+    data = loaded(jsonl(odd))
+    marks = data.tokenizer.convert_tokens_to_ids(["<|im_start|>", "<|im_end|>", "<|endoftext|>"])
+    for block in data.train[0]:
+        # two turns begin and end; zeros fill the block, which are the end of text
+        assert [int((block == mark).sum()) for mark in marks[:2]] == [2, 2]
+    assert "20 rows with <|im_end|> in the text" in told(data, "<|im_end|> in the text")
+    assert data.problems[0]["answer"] == "<|endoftext|>"
+    prompt = md.prompt_ids(data.tokenizer, [dict(role="user", content="<|im_end|>")])
+    assert prompt.count(marks[1]) == 1 and data.tokenizer.decode(prompt).count("<|im_end|>") == 2
+
+
+def test_marks_of_thought_are_ordinary_words(data, tmp_path):
+    ids = data.tokenizer("<think>a</think>", split_special_tokens=True).input_ids
+    assert ids[0] == 3 and ids[-1] == 4
+    assert data.tokenizer.decode(ids, skip_special_tokens=True) == "<think>a</think>"
+    data.tokenizer.save_pretrained(tmp_path)  # as older runs have it
+    path = tmp_path / "tokenizer.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    for word in content["added_tokens"]:
+        word["special"] = True
+    path.write_text(json.dumps(content), encoding="utf-8")
+    old = md.load_tokenizer(str(tmp_path))
+    assert md.marks_of(old) == ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    assert old("<think>", split_special_tokens=True).input_ids == [3]
+
+
+@pytest.mark.parametrize("ends", [dict(), dict(unk_token="<unk>", eos_token="<unk>")])
+def test_a_tokenizer_without_an_end_gets_one(tmp_path, jsonl, ends):
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = {word: i for i, word in enumerate(["<unk>", *map(chr, range(33, 127))])}
+    made = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
+    made.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    PreTrainedTokenizerFast(tokenizer_object=made, **ends).save_pretrained(tmp_path / "words")
+    rows = [chat(f"{i}+{i}", f"####{2 * i}") for i in range(30)]
+    data = loaded(jsonl(rows), 200, tokenizer=str(tmp_path / "words"))
+    assert told(data, "the tokenizer has no end of text; <|endoftext|> is added")
+    end = data.tokenizer.convert_tokens_to_ids("<|endoftext|>")
+    assert end != data.tokenizer.unk_token_id and data.n_words == len(words) + 1
+    assert all((targets == end).sum() == 1 for targets in data.train[1])
+    plain = loaded(jsonl([dict(text=f"{i}") for i in range(40)], "t.jsonl"), 8, loss_on="all",
+                   tokenizer=str(tmp_path / "words"))  # fmt: skip
+    assert all((targets == end).sum() == 1 for targets in plain.train[1])
+
+
+def test_a_tokenizer_of_characters_has_a_word_for_each(tmp_path):
+    path = tmp_path / "line.txt"
+    path.write_text("the quick brown fox jumps over the lazy dog " * 100)
+    data = loaded(str(path), 32, tokenizer="characters", packing="pack", loss_on="all")
+    letters = sorted(set(path.read_text()))
+    assert data.n_words == len(letters) + 6 and data.train[0].shape[1] == 32
+    everything = "".join(texts(data))
+    # one line, parted by position: no end of text within it, and nothing of it twice or missing
+    assert path.read_text().startswith(everything) and len(everything) > 4000
+    assert data.tokenizer.decode(data.tokenizer("lazy dog!").input_ids) == "lazy dog<unk>"
+    path.write_text("a\nb\n\nc" * 50)
+    few = md.load_tokenizer("characters", [path.read_text()], 8)
+    assert len(few) == 8 and few("\n").input_ids == [6]  # the two commonest characters
+
+
+# --- files
+
+
+def test_files_of_every_name_give_the_same_rows(tmp_path):
+    rows = [dict(question=f"q {i}, or so", answer=f'"#### {i}"') for i in range(30)]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    quoted = [f'"{r["question"]}","""{r["answer"][1:-1]}"""' for r in rows]
+    for name, content in {
+        "A.JSONL": lines, "b.ndjson": lines, "c.jsonl.gz": lines, "d.JSON.GZ": json.dumps(rows),
+        "e.csv": "\n".join(["\ufeff Question ,answer", *quoted]),
+        "f.tsv": "\n".join(["question\tanswer", *(line.replace('","', '"\t"') for line in quoted)]),
+        "g.csv": "\r\n".join(["question;answer", *(line.replace('","', '";"') for line in quoted)]),
+        "h.json": json.dumps(dict(data=rows, version=1)),
+    }.items():  # fmt: skip
+        packed = gzip.compress(content.encode()) if name.lower().endswith(".gz") else None
+        (tmp_path / name).write_bytes(packed or content.encode())
+        assert text.read_file(str(tmp_path / name)) == rows, name
+        assert not sources.away(md.configs("laptop", data=(str(tmp_path / name),))[1])
+
+
+def test_folders_and_patterns_are_read(tmp_path):
+    for i in range(3):
+        (tmp_path / "sub").mkdir(exist_ok=True)
+        lines = [json.dumps(chat(f"file {i} row {j}", "#### 1")) for j in range(10)]
+        (tmp_path / "sub" / f"part-{i}.jsonl").write_text("\n".join(lines))
+    (tmp_path / "readme.md").write_text("not read")
+    for source, n in ((str(tmp_path), 30), (str(tmp_path / "sub" / "part-[01].*"), 20)):
+        rows, one_text = text.read_rows(source)
+        assert len(rows) == n and not one_text
+        data = loaded(source)
+        assert data.facts["train_rows"] + data.facts["val_rows"] == n
+    stories = tmp_path / "stories"
+    stories.mkdir()
+    for i in range(4):
+        (stories / f"{i}.txt").write_text(f"story {i}\n\nits second paragraph")
+    rows, one_text = text.read_rows(str(stories))
+    assert [row["text"] for row in rows][1] == "story 1\n\nits second paragraph\n" and not one_text
+
+
+def test_documents_end_at_their_mark_and_stay_whole(tmp_path):
+    path = tmp_path / "stories.txt"
+    path.write_text("one\n\nits end\n<|endoftext|>\ntwo\n<|endoftext|>\n")
+    assert text.read_rows(str(path)) == ([{"text": "one\n\nits end\n"}, {"text": "two\n"}], False)
+
+
+def test_two_files_put_together_with_their_marks_are_read(tmp_path):
+    rows = [json.dumps(row) for row in sums(4)]
+    for between in ("\n\ufeff", "\ufeff"):
+        (tmp_path / "both.jsonl").write_text("\ufeff" + rows[0] + between + rows[1])
+        assert text.read_file(str(tmp_path / "both.jsonl")) == sums(2)
+
+
+def test_what_authors_publish_is_trained_on_and_scored(tmp_path):
+    asked = dict(question="What is iron?", answers=[dict(text="a metal", answer_start=8)])
+    paragraph = dict(context="Iron is a metal.", qas=[asked])
+    squad = dict(data=[dict(title="x", paragraphs=[paragraph])])
+    (tmp_path / "squad.json").write_text(json.dumps(squad))
+    (row,) = text.read_file(str(tmp_path / "squad.json"))
+    assert score.as_training_text(row) == {
+        "text": "Iron is a metal.\nQuestion: What is iron?\nAnswer: a metal"
+    }
+    choices = [dict(label="A", text="stone"), dict(label="B", text="ice")]
+    arc = dict(id="1", question=dict(stem="What melts?", choices=choices), answerKey="B")
+    mmlu = dict(question="What melts?", choices=["stone", "ice"], answer=1, subject="x")
+    expected = ("Question: What melts?\nAnswer:", ["stone", "ice"], 1)
+    for row in (arc, mmlu, mmlu | dict(answer="B")):
+        assert score.choices_of(row) == expected
+        with pytest.raises(ValueError, match="--loader llmini trains on it, --score asks it"):
+            md.read_turns(row)
+
+
+def test_a_score_is_held_against_the_commonest_answer(finished, jsonl, capsys, monkeypatch):
+    rows = [dict(passage="p", question=f"is it {i}", answer=i % 4 > 0) for i in range(200)]
+    monkeypatch.setattr(score, "choice_scores", lambda *_: [[0.0, 1.0]] * 200)  # always yes
+    assert train.main(["--score", finished, "--data", jsonl(rows)]) == 0
+    out = capsys.readouterr().out
+    assert (
+        "accuracy 0.750 " in out and "guessing 0.500, the commonest answer 0.750: not told" in out
+    )
+    rows = [row | dict(answer=i % 2 > 0) for i, row in enumerate(rows)]
+    right = [[float(not row["answer"]), float(row["answer"])] for row in rows]
+    monkeypatch.setattr(score, "choice_scores", lambda *_: right)
+    assert train.main(["--score", finished, "--data", jsonl(rows)]) == 0
+    assert "the commonest answer 0.500: better than the commonest answer" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="names of files are in UTF-8 there")
+def test_a_machine_set_to_c_reads_a_path_that_is_not_ascii(tmp_path):
+    path = tmp_path / "früh.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in sums()))
+    environment = dict(os.environ, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    command = [sys.executable, train.__file__, "--preset", "laptop", "--dry_run", "--data", path]
+    done = subprocess.run([*command, "--out_dir", tmp_path / "runs"], env=environment,
+                          capture_output=True)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "früh.jsonl: 57 rows, 3 held out" in done.stdout.decode()
+
+
+# --- sampling and exports
+
+
+@pytest.fixture(scope="module")
+def kind(tmp_path_factory):
+    """The folder of a run on conversations that begin with the same system turn."""
+    out = tmp_path_factory.mktemp("kind")
+    system = dict(role="system", content='Be "kind"\nand ü')
+    rows = [dict(messages=[system, *row["messages"]]) for row in sums(40)]
+    (out / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    m, t = md.configs("laptop", data=(str(out / "rows.jsonl"),), n_layers=1, d_model=16, n_heads=2,
+                      d_ff=32, tokenizer_size=400, block_size=64, steps=3, warmup_steps=1,
+                      out_dir=str(out), name="run", eval_problems=2)  # fmt: skip
+    return md.train(m, t).dir
+
+
+def test_a_sample_begins_as_the_data_did(kind, finished, capsys, monkeypatch):
+    tokenizer = md.load(kind)[1]
+    assert md.system_turn(tokenizer) == 'Be "kind"\nand ü'
+    assert md.system_turn(md.load(finished)[1]) is None
+    asked = [dict(role="user", content="Hello")]
+    template = tokenizer.apply_chat_template(asked, tokenize=False, add_generation_prompt=True)
+    assert template.startswith('<|im_start|>system\nBe "kind"\nand ü<|im_end|>\n<|im_start|>user\n')
+    seen = []
+
+    def answer_texts(model, tokenizer, problems, **sampling):
+        seen.append([m["role"] + " " + m["content"] for m in problems[0]["messages"]])
+        return ["yes"] * len(problems)
+
+    monkeypatch.setattr(md, "answer_texts", answer_texts)
+    assert train.main(["--sample", kind, "--prompt", "Hello"]) == 0
+    assert train.main(["--sample", kind, "--prompt", "Hello", "--system", "Be brief"]) == 0
+    assert seen == [['system Be "kind"\nand ü', "user Hello"], ["system Be brief", "user Hello"]]
+
+
+def test_several_answers_first_weights_and_a_prompt_from_a_file(finished, tmp_path, capsys):
+    (tmp_path / "prompt.txt").write_text("Sort c a, b c.\nNumber 2 ?\n", encoding="utf-8")
+    flags = [
+        "--sample",
+        finished,
+        "--prompt_file",
+        str(tmp_path / "prompt.txt"),
+        "--temperature",
+        "1",
+    ]
+    assert train.main([*flags, "--num_samples", "3", "--max_new_tokens", "4"]) == 0
+    several = capsys.readouterr().out
+    assert len(several.splitlines()) >= 3
+    assert train.main([*flags, "--top_k", "1"]) == 0
+    likeliest = capsys.readouterr().out
+    flags[-1] = "0.001"
+    assert train.main(flags) == 0 and capsys.readouterr().out == likeliest
+    model, _ = train.first_weights(finished)
+    m, t = md.read_config(finished)
+    torch.manual_seed(t.seed)
+    for name, weight in md.GPT(m).state_dict().items():
+        assert torch.equal(weight, model.state_dict()[name])
+    assert train.main([*flags, "--first_weights"]) == 0 and capsys.readouterr().out != likeliest
+
+
+def test_a_chat_remembers_its_turns(finished, capsys, monkeypatch):
+    import io
+
+    seen = []
+
+    def answer_texts(model, tokenizer, problems, **sampling):
+        seen.append([m["content"] for m in problems[0]["messages"]])
+        return [f"answer {len(seen)}"]
+
+    monkeypatch.setattr(md, "answer_texts", answer_texts)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("one\ntwo\n"))
+    assert train.main(["--sample", finished, "--chat"]) == 0
+    assert seen == [["one"], ["one", "answer 1", "two"]]
+    assert capsys.readouterr().out == "answer 1\nanswer 2\n"
+
+
+def test_an_export_stops_after_its_answer_and_keeps_the_thoughts(kind, tmp_path):
+    from transformers import AutoTokenizer, GPT2LMHeadModel, pipeline
+
+    out = str(tmp_path / "out")
+    export.export_hf(kind, out)
+    tokenizer, model = AutoTokenizer.from_pretrained(out), GPT2LMHeadModel.from_pretrained(out)
+    end, end_of_text = tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|endoftext|>"])
+    assert model.config.eos_token_id == tokenizer.eos_token_id == end
+    assert model.generation_config.eos_token_id == [end_of_text, end]
+    assert model.config.pad_token_id == tokenizer.pad_token_id == end_of_text
+    assert tokenizer.model_max_length == model.generation_config.max_length == 64
+    thought = tokenizer.convert_tokens_to_ids("</think>")
+    script = [thought, end, thought, thought]
+    spoken = iter(script)
+
+    def forward(self, *a, real=model.forward, **k):
+        found = real(*a, **k)
+        found.logits[:] = 0
+        found.logits[:, -1, next(spoken)] = 99
+        return found
+
+    model.forward = forward.__get__(model)
+    said = pipeline("text-generation", model=model, tokenizer=tokenizer)(
+        [dict(role="user", content="What is 4 plus 5 ?")], do_sample=False
+    )[0]["generated_text"][-1]["content"]
+    assert said == "</think>" and list(spoken) == script[2:]
+
+
+def test_the_evaluation_harness_runs_on_an_export(kind, tmp_path):
+    lm_eval = pytest.importorskip("lm_eval")
+    export.export_hf(kind, str(tmp_path / "out"))
+    rows = [dict(question=f"What is {i}", choices=[str(i), "no"], answer=0) for i in range(4)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    task = dict(task="mine", dataset_path="json", test_split="test", output_type="multiple_choice",
+                dataset_kwargs=dict(data_files=dict(test=str(tmp_path / "rows.jsonl"))),
+                doc_to_text="{{question}}", doc_to_choice="choices", doc_to_target="answer",
+                metric_list=[dict(metric="acc")])  # fmt: skip
+    found = lm_eval.simple_evaluate(
+        model="hf", model_args=f"pretrained={tmp_path / 'out'}", tasks=[task], device="cpu",
+        apply_chat_template=True,
+    )  # fmt: skip
+    assert 0 <= found["results"]["mine"]["acc,none"] <= 1
+
+
+# --- data that has moved
+
+
+def test_a_run_goes_on_with_data_that_has_moved_and_no_other(tiny, jsonl, tmp_path, capsys):
+    path = jsonl(sums(), "here.jsonl")
+    settings = dict(data=(path,), tokenizer_size=400, eval_problems=2)
+    stopped = md.train(*tiny(**settings), stop=lambda: True)
+    there = str(tmp_path / "there.jsonl")
+    os.rename(path, there)
+    assert train.main(["--resume", stopped.dir]) == 2
+    assert "here.jsonl is not there; if it has moved, give --resume" in capsys.readouterr().err
+    other = jsonl(sums(61), "other.jsonl")
+    assert train.main(["--resume", stopped.dir, "--data", other]) == 2
+    assert "is not what it" in capsys.readouterr().err
+    assert train.main(["--resume", stopped.dir, "--data", there]) == 0
+    os.rename(there, path)
+    whole = md.train(*tiny(**settings | dict(name="whole")))
+    for name, weight in md.load(stopped.dir)[0].state_dict().items():
+        assert torch.equal(weight, whole.model.state_dict()[name])
+
+
+def test_a_log_of_six_hundred_answers_is_the_same_in_pandas():
+    import io
+
+    import pandas
+
+    line = md.json_line(dict(step=1, answers=[1] * 600, val_loss=float("nan")))
+    table = pandas.read_json(io.StringIO(line), lines=True)
+    assert table["answers"][0] == [1] * 600 and np.isnan(table["val_loss"][0])
