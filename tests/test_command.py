@@ -217,7 +217,7 @@ def test_the_preset_follows_the_machine(capsys, monkeypatch, tmp_path):
         ("--data nowhere.jsonl", "data nowhere.jsonl is not there"),
         ("--data {empty}", "has 0 rows; it needs at least 2"),
         ("--data {broken}", "line 2 is not JSON"),
-        ("--data {columns}", "found body (int), title (int)"),
+        ("--data {columns}", "it has title (a number)"),
         ("--data {short}", "do not fill a block of 104 to learn from"),
         ("--sample {tmp} --prompt x", "holds no run"),
         ("--resume {tmp}", "holds no run"),
