@@ -54,7 +54,7 @@ def test_the_main_job(tmp_path, monkeypatch, capsys):
     assert re.match("preset laptop: no CUDA GPU found|preset report", lines[0])
     facts = "\n".join(lines[1:7])
     for words in ("device ", "fp32, the default on cpu", "parameters ", "blocks ", "12 steps",
-                  "300 rows, 600 held out", "of positions filled", "MiB for weights"):  # fmt: skip
+                  "300 rows, 600 held out", "of positions filled", "MiB at its peak"):  # fmt: skip
         assert words in facts
     logged = [re.fullmatch(LINE, line) for line in lines if line.startswith("epoch")]
     assert [m[1] for m in logged] == ["1", "5", "10", "12"]
@@ -217,7 +217,7 @@ def test_the_preset_follows_the_machine(capsys, monkeypatch, tmp_path):
         ("--data nowhere.jsonl", "data nowhere.jsonl is not there"),
         ("--data {empty}", "has 0 rows; it needs at least 2"),
         ("--data {broken}", "line 2 is not JSON"),
-        ("--data {columns}", "found body (int), title (int)"),
+        ("--data {columns}", "it has title (a number)"),
         ("--data {short}", "do not fill a block of 104 to learn from"),
         ("--sample {tmp} --prompt x", "holds no run"),
         ("--resume {tmp}", "holds no run"),
