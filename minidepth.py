@@ -58,6 +58,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+__version__ = "0.2"
+
 # ---------- 2. settings ----------
 
 MOST = 2**53  # of any setting: up to here floats, and with them JSON everywhere, count exactly
@@ -138,6 +140,9 @@ def check_value(f, value):
 LOOP_STARTS = ("state", "input", "recall")
 
 
+INITS = ("gpt2", "pytorch")
+
+
 @dataclass
 class ModelConfig:
     """The architecture. The defaults are the published report's."""
@@ -148,14 +153,22 @@ class ModelConfig:
     n_heads: int | tuple = option(8, "attention heads, one number or one per layer: 8,4,2", 1)
     d_model: int = option(384, "width of the residual stream", 1)
     d_ff: int = option(1536, "width inside the feed-forward part; 0: attention only", 0)
-    dropout: float = option(0.1, "on embeddings, attention weights and attention output", 0, 0.99)
-    ffn_dropout: float = option(None, "on the feed-forward output; unset: as --dropout", 0, 0.99)
+    dropout: float = option(0.1, "on attention weights, and where the two below are unset", 0, 0.99)
+    residual_dropout: float = option(None, "on what layers add; unset: as --dropout", 0, 0.99)
+    embedding_dropout: float = option(None, "on embeddings; unset: as --dropout", 0, 0.99)
+    bias: bool = option(False, "linear maps but the head add a vector of their own")
     tie_weights: bool = option(True, "the output head shares the token embedding")
     position: str = option("learned", "how order is known", choices=("learned", "rotary", "none"))
     n_loops: int = option(1, "times the stack of layers is applied, with the same weights", 1)
     attn_scale: float = option(None, "factor on attention logits; unset: 1/sqrt(head size)", 1e-9)
     loop_start: str = option("state", "what a loop starts from", choices=LOOP_STARTS)
-    init_std: float = option(0.02, "standard deviation of the initial weights", 1e-9)
+    init: str = option("gpt2", "initial weights: as GPT-2's or PyTorch's own", choices=INITS)
+    init_std: float = option(0.02, "standard deviation of the initial weights of GPT-2", 1e-9)
+
+    def dropout_of(self, part):
+        """The rate of a part that may have one of its own: residual or embedding."""
+        own = getattr(self, f"{part}_dropout")
+        return self.dropout if own is None else own
 
     @property
     def heads(self):
@@ -186,6 +199,7 @@ class ModelConfig:
 
 REPORT_DATA = "wop/XXXXXL-chain-of-thought"
 PRECISIONS = ("auto", "fp32", "fp16", "bf16")
+TRACKERS = ("none", "tensorboard", "wandb", "trackio")
 LONG_ROWS = "of those longer than a block; unset: drop padded conversations, split all others"
 
 
@@ -213,7 +227,9 @@ class TrainConfig:
     lr: float = option(3e-4, "peak learning rate", 0)
     lr_floor: float = option(0.1, "share of the peak at which the rate ends", 0, 1)
     warmup_steps: float = option(50, "of rising learning rate; below 1: a share of all steps", 0)
+    lr_steps: int = option(0, "at which the rate has fallen to its floor and stays; 0: --steps", 0)
     weight_decay: float = option(0.1, "AdamW's, on matrices and embeddings, not on norms", 0)
+    decay_all: bool = option(False, "weight decay on norms and biases, too")
     beta1: float = option(0.9, "AdamW's decay rate of the mean gradient", 0, 0.999999)
     beta2: float = option(0.95, "AdamW's decay rate of the mean squared gradient", 0, 0.999999)
     grad_clip: float = option(1.0, "longest gradient, as a norm over all weights", 1e-9)
@@ -228,15 +244,20 @@ class TrainConfig:
     eval_problems: int = option(200, "held-out problems answered at the end", 0)
     watch_problems: int = option(0, "held-out problems answered at every evaluation", 0)
     save_every: int = option(100, "steps from one checkpoint to the next", 1)
+    init_from: str = option("", "a run, or a GPT-2 without biases: the weights to begin with")
+    keep: str = option("last", "weights that are kept", choices=("last", "best"))
+    stop_after: int = option(0, "evaluations in a row without a better loss that end the run", 0)
+    report_to: str = option("none", "who else is told of each evaluation", choices=TRACKERS)
     out_dir: str = option("runs", "folder of all runs")
     name: str = option("", "this run's folder in it; empty: made from the settings")
 
     def validate(self):
         """Return self; raise ValueError for what cannot be run."""
         check_fields(self)
-        if 1 <= self.warmup_steps >= self.steps and not self.epochs:
-            none_left = f"warmup_steps {self.warmup_steps:g} leaves none of {self.steps} steps"
-            raise ValueError(f"{none_left}; give at most {self.steps - 1}, or more --steps")
+        falling, more = (self.lr_steps, "lr_steps") if self.lr_steps else (self.steps, "steps")
+        if 1 <= self.warmup_steps >= falling and not (self.epochs and more == "steps"):
+            none_left = f"warmup_steps {self.warmup_steps:g} leaves none of {falling} steps"
+            raise ValueError(f"{none_left}; give at most {falling - 1}, or more --{more}")
         return self
 
 
@@ -274,7 +295,7 @@ def configs(preset="laptop", **changes):
     return tuple(made)
 
 
-# ---------- 3. model: a pre-norm GPT without biases, twin of the GPT-2 in `transformers` ----------
+# ---------- 3. model: a pre-norm GPT, by default without biases, twin of transformers' GPT-2 ------
 
 
 def dropout(x, p, training=True):
@@ -345,13 +366,13 @@ class Attention(nn.Module):
         super().__init__()
         C = config.d_model
         self.n_heads = n_heads
-        self.p = config.dropout
+        self.p, self.p_out = config.dropout, config.dropout_of("residual")
         self.rotary = config.position == "rotary"
         # q k^T adds D products, so its spread grows as sqrt(D): divided by that, the softmax is
         # about as sharp for a head of any size
         self.scale = config.attn_scale or (C // n_heads) ** -0.5
-        self.qkv = nn.Linear(C, 3 * C, bias=False)  # one matrix product for all three
-        self.out = nn.Linear(C, C, bias=False)  # mixes what the heads have found
+        self.qkv = nn.Linear(C, 3 * C, bias=config.bias)  # one matrix product for all three
+        self.out = nn.Linear(C, C, bias=config.bias)  # mixes what the heads have found
 
     def project(self, x, start=0):
         """x (B, T, C), whose first token has position `start` → q, k, v, each (B, H, T, D)."""
@@ -377,7 +398,7 @@ class Attention(nn.Module):
             options = dict(dropout_p=p, is_causal=T > 1, scale=self.scale)
             y = F.scaled_dot_product_attention(q, k, v, **options)
         y = y.transpose(1, 2).reshape(x.shape)  # (B, H, T, D) → heads side by side
-        return dropout(self.out(y), self.p, self.training)
+        return dropout(self.out(y), self.p_out, self.training)
 
 
 class MLP(nn.Module):
@@ -385,9 +406,9 @@ class MLP(nn.Module):
 
     def __init__(self, config):
         super().__init__()
-        self.p = config.dropout if config.ffn_dropout is None else config.ffn_dropout
-        self.up = nn.Linear(config.d_model, config.d_ff, bias=False)
-        self.out = nn.Linear(config.d_ff, config.d_model, bias=False)
+        self.p = config.dropout_of("residual")
+        self.up = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
+        self.out = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
 
     def forward(self, x):
         return dropout(self.out(F.gelu(self.up(x))), self.p, self.training)
@@ -414,8 +435,35 @@ class Block(nn.Module):
 
 
 LOGITS_AT_ONCE = 2**26  # in float32 256 MB
-CPU_ROWS = 256  # fewer would pass over dweight too often, more need memory for little speed
+CPU_ROWS = 256  # of float32; fewer would pass over dweight too often, more are not much faster
 HALF_ROWS = 1024  # fp16 ends at 65,504, which so many products stay below if none is above 63
+SOFTMAX_ROWS = 32  # so few rows in float32 stay in a CPU's cache
+
+
+def rows_at_once(n, n_words, half, on_cpu):
+    """Of n rows of logits over n_words words, how many the head computes at a time."""
+    rows = max(64, min(n, LOGITS_AT_ONCE // n_words))
+    if half:
+        return min(rows, HALF_ROWS)
+    return min(rows, CPU_ROWS) if on_cpu else rows
+
+
+def loss_to_gradient(logits, targets, grads=True):
+    """A few rows' cross-entropy: logits (n, V), targets (n,) → nll (n,) in float32 or better.
+
+    With `grads` the logits become the gradient of sum(nll) by them, in the memory where they are.
+    """
+    exact = torch.promote_types(logits.dtype, torch.float32)  # a softmax in half would round
+    log_p = logits.to(exact)  # a copy in half precision alone
+    torch.log_softmax(log_p, 1, out=log_p)
+    target = targets[:, None]
+    nll = -log_p.gather(1, target).squeeze(1)
+    if grads:
+        # the gradient of a row's nll by its logits: the softmax p less 1 at the target
+        d = log_p.exp_()
+        d.scatter_add_(1, target, d.new_full(target.shape, -1.0))
+        logits.copy_(d)  # entries of at most 1: no overflow before the loss scale comes in
+    return nll
 
 
 def chunked_loss(h, weight, targets, grads=True):
@@ -426,34 +474,30 @@ def chunked_loss(h, weight, targets, grads=True):
     time, and give their gradient before they go.
     """
     N, V = len(h), len(weight)
-    exact = torch.promote_types(h.dtype, torch.float32)  # a softmax in half precision would round
-    rows = max(64, min(N, LOGITS_AT_ONCE // V))
-    if h.device.type == "cpu":
-        rows = min(rows, CPU_ROWS)
-    if h.dtype != exact:
-        rows = min(rows, HALF_ROWS)
+    exact = torch.promote_types(h.dtype, torch.float32)
+    on_cpu, half = h.device.type == "cpu", h.dtype != exact
+    rows = rows_at_once(N, V, half, on_cpu)
+    softmax_rows = SOFTMAX_ROWS if on_cpu else rows
+    # buffers for all chunks: new memory for each would take a CPU as long as the conversions do
+    buffer = torch.empty(min(N, rows), V, dtype=h.dtype, device=h.device)
     nll, dh, dweight = torch.empty(N, dtype=exact, device=h.device), None, None
     if grads:
         dh, dweight = torch.empty_like(h), torch.zeros_like(weight, dtype=exact)
+        product = torch.empty_like(weight) if half else None
     # a causal model's loss is a sum over tokens, so each chunk of rows can be done with for good
     for i in range(0, N, rows):
-        x, target = h[i : i + rows], targets[i : i + rows, None]
-        logits = (x @ weight.T).to(exact)  # (rows, V)
-        log_p = torch.log_softmax(logits, 1, out=logits)  # in place: one buffer for all
-        nll[i : i + rows] = -log_p.gather(1, target).squeeze(1)
+        x = h[i : i + rows]
+        logits = torch.mm(x, weight.T, out=buffer[: len(x)])  # (rows, V)
+        for j in range(0, len(x), softmax_rows):
+            few = slice(i + j, min(i + j + softmax_rows, i + len(x)))
+            nll[few] = loss_to_gradient(logits[j : j + softmax_rows], targets[few], grads)
         if grads:
-            # the gradient of a row's nll by its logits: the softmax p less 1 at the target
-            d = log_p.exp_()
-            d.scatter_add_(1, target, d.new_full(target.shape, -1.0))
-            d = d.to(h.dtype)  # entries of at most 1: no overflow before the loss scale comes in
+            d = logits  # the gradient by them, from here on
             torch.mm(d, weight, out=dh[i : i + rows])
-            if d.dtype == exact:
-                dweight.addmm_(d.T, x)
+            if half:
+                dweight += torch.mm(d.T, x, out=product)  # products in half, their sum in float32
             else:
-                dweight += d.T @ x  # products in half precision, their sum in single
-            del d
-        # Python would keep these names' buffers until the next rows have made theirs: twice 256 MB
-        del logits, log_p
+                dweight.addmm_(d.T, x)
     return nll, dh, dweight
 
 
@@ -530,13 +574,26 @@ class GPT(nn.Module):
         embeddings, qkv, up, head   normal, init_std
         attn.out, mlp.out           normal, init_std / sqrt(additions to the residual stream)
         norms                       weight 1, bias 0, as they are made: what has "norm" in its name
+        biases, if there are any    0
+
+        With init "pytorch" weights stay as PyTorch's modules have made them, embeddings with a
+        standard deviation of 1, but for attention, as in its nn.MultiheadAttention.
         """
         c = self.config
+        if c.init == "pytorch":
+            for block in self.blocks:
+                nn.init.xavier_uniform_(block.attn.qkv.weight)
+                if c.bias:
+                    block.attn.qkv.bias.zero_()
+                    block.attn.out.bias.zero_()
+            return
         # each addition to the residual stream is independent at first, so that its variance grows
         # with their number; divided by its root, the stream is as large for any depth
         additions = c.n_layers * c.n_loops * (2 if c.d_ff else 1)
         for name, w in self.named_parameters():
-            if name.endswith("out.weight"):
+            if name.endswith("bias"):
+                w.zero_()
+            elif name.endswith("out.weight"):
                 w.normal_(0, c.init_std / additions**0.5)
             elif "norm" not in name:
                 w.normal_(0, c.init_std)
@@ -562,7 +619,7 @@ class GPT(nn.Module):
             if start + T > c.block_size:
                 raise ValueError(f"{start + T} tokens do not fit block_size {c.block_size}")
             x = x + self.position_embedding.weight[start : start + T]
-        return dropout(x, c.dropout, self.training)
+        return dropout(x, c.dropout_of("embedding"), self.training)
 
     def run_loops(self, tokens, cache=None, loops=None):
         """Yield the residual stream (B, T, C) after each loop, an application of all layers, before
@@ -625,6 +682,8 @@ def parameters(config):
     block = 4 * C * C + 2 * C  # qkv, out and the norm before them
     if c.d_ff:
         block += 2 * C * c.d_ff + 2 * C  # up, out and their norm
+    if c.bias:
+        block += 4 * C + (c.d_ff + C if c.d_ff else 0)
     n = dict(embedding=c.vocab_size * C)
     n["position"] = c.block_size * C if c.position == "learned" else 0
     n["blocks"] = c.n_layers * block  # however often they are looped
@@ -1858,14 +1917,22 @@ def measure_answers(model, tokenizer, problems):
 #     config.json          the settings, the command, the versions, the data's fingerprint
 #     log.jsonl            a line for each evaluation
 #     model.safetensors    the newest weights, for load()
+#     best.safetensors     with --keep best: those of the lowest validation loss, which it prefers
 #     state.pt             the same weights with all that --resume needs, and
 #     state.previous.pt    the one before, if state.pt should be damaged
 #     tokenizer/           as transformers writes it
 STATES = ("state.pt", "state.previous.pt")
+LAST = "model.safetensors"
+BEST = "best.safetensors"
 
 # what may change when a run goes on: where it is kept and computed, not what it computes
-PLACES = ("out_dir", "name", "device", "precision", "fsdp", "grad_checkpoint")
-DATA_PLACES = ("data", "val_data")  # and where its data is kept, whose fingerprint is compared
+PLACES = ("out_dir", "name", "device", "precision", "fsdp", "grad_checkpoint", "report_to")
+
+# what may be changed on purpose when a run goes on: how long it lives, and what is kept of it
+LIFE = ("steps", "epochs", "lr_steps", "keep", "stop_after")
+
+# where its data is kept, whose fingerprint is compared
+DATA_PLACES = ("data", "val_data")
 
 
 def path_inside(folder, name):
@@ -1974,6 +2041,14 @@ def different_settings(one, other):
     return differing
 
 
+def check_run(folder, flag):
+    """ValueError where what a command's `flag` was given is no run's folder."""
+    if not os.path.isdir(folder):
+        raise ValueError(f"--{flag} {folder} is not there; give a run's folder, as runs/NAME")
+    if not os.path.lexists(os.path.join(folder, "config.json")):
+        raise ValueError(f"--{flag} {folder} holds no run; give a run's folder, as runs/NAME")
+
+
 def read_settings(run_dir):
     """The settings() in the config.json of a run's folder; ValueError if it has none."""
     path = path_inside(run_dir, "config.json")
@@ -2075,16 +2150,18 @@ def write_log(folder, log):
     write(os.path.join(folder, "log.jsonl"), lambda f: f.writelines(lines))
 
 
-def write_weights(folder, weights, model_settings, tokenizer_files):
+def write_weights(folder, weights, model_settings, tokenizer_files, name=LAST, **notes):
     """Write model.safetensors: {name: tensor}, and what load() compares them with, the settings of
-    the model as config.json has them, and the checksums of the tokenizer's files."""
+    the model as config.json has them, and the checksums of the tokenizer's files. `notes`, such as
+    the step, are for whoever reads the file."""
     from safetensors.torch import save as as_bytes
 
     weights = {name: weight.detach().cpu() for name, weight in weights.items()}
     about = dict(crc32=weights_checksum(weights), model=json.dumps(model_settings))
     about["tokenizer"] = json.dumps(tokenizer_files)
+    about |= {key: json.dumps(value) for key, value in notes.items()}
     content = as_bytes(weights, about)
-    write(os.path.join(folder, "model.safetensors"), lambda f: f.write(content))
+    write(os.path.join(folder, name), lambda f: f.write(content))
 
 
 def save(folder, state, identity, tokenizer=None):
@@ -2100,7 +2177,8 @@ def save(folder, state, identity, tokenizer=None):
         if not os.path.isdir(path):  # somebody has taken it away
             tokenizer.save_pretrained(path)
         files = folder_checksums(path)
-    write_weights(folder, state["model"], identity["settings"]["model"], files)
+    model_settings = identity["settings"]["model"]
+    write_weights(folder, state["model"], model_settings, files, step=state["step"])
     newest, previous = (os.path.join(folder, name) for name in STATES)
     whole = state | identity | dict(tokenizer=files)
     write(newest, lambda f: torch.save(whole, f), previous)
@@ -2146,16 +2224,55 @@ def newest_state(folder, restore, say=print, put_aside=True):
                 os.replace(path, f"{path}.damaged")
 
 
-def check_same_run(folder, state, identity):
-    """ValueError where a checkpoint is of other settings, data or another tokenizer."""
+def check_same_run(folder, state, identity, changed=()):
+    """ValueError where a checkpoint is of other settings, but for those `changed` on purpose, of
+    other data or another tokenizer."""
     if state["fingerprint"] != identity["fingerprint"]:
         raise ValueError(f"the data of {folder} is not what its checkpoint was trained on")
-    if differing := different_settings(identity["settings"], state["settings"]):
+    then = dict(state["settings"], train=dict(state["settings"]["train"]))
+    then["train"] |= {name: identity["settings"]["train"][name] for name in changed}
+    if differing := different_settings(identity["settings"], then):
         where = os.path.join(folder, "config.json")
         listed = "; ".join(differing)
         raise ValueError(f"{where} has other settings than its checkpoint: {listed:.300}")
     if os.path.isdir(os.path.join(folder, "tokenizer")):  # if it is gone, save() writes it again
         check_tokenizer(folder, state["tokenizer"])
+
+
+def changed_before(folder):
+    """The names of the settings that were changed when a run went on, as its config.json says."""
+    path = path_inside(folder, "config.json")
+    with one_line_errors(path, "is not the configuration of a run"):
+        with open(regular_file(path), encoding="utf-8") as f:
+            earlier = json.load(f).get("earlier", [])
+        return tuple(name for name in LIFE if any(name in each["train"] for each in earlier))
+
+
+def change_config(folder, identity, changed, done, command):
+    """Let config.json have the settings that a run goes on with, and under "earlier" those that it
+    was trained with up to now, and by which command."""
+    path = path_inside(folder, "config.json")
+    with open(regular_file(path), encoding="utf-8") as f:
+        about = json.load(f)
+    before = {name: about["train"].get(name) for name in changed}
+    entry = dict(steps_done=done, train=before, command=about.get("command"))
+    about["earlier"] = [*about.get("earlier", []), entry]
+    about |= json.loads(json.dumps(identity["settings"])) | dict(command=command)
+    text = without_home(json.dumps(about, indent=1)).encode()
+    write(path, lambda f: f.write(text))
+
+
+def is_over(log, steps):
+    """Whether the log of a run says that it is finished: its steps are done, or --stop_after has
+    ended it."""
+    return bool(log) and (log[-1]["step"] >= steps or log[-1].get("ended_early", False))
+
+
+def since_best(log):
+    """How many evaluations of a log came after the one with the lowest validation loss."""
+    losses = [row["val_loss"] for row in log]
+    losses = [loss if loss is not None and loss == loss else math.inf for loss in losses]
+    return len(losses) - 1 - losses.index(min(losses))
 
 
 def saved_tokenizer(run_dir):
@@ -2185,12 +2302,55 @@ def read_weights(path, n):
     return weights, about
 
 
-def load(run_dir):
+def is_run(folder):
+    """Whether a folder has the config.json of a run, not that of another program."""
+    with contextlib.suppress(ValueError):
+        return bool(read_settings(folder))
+    return False
+
+
+def settings_of_weights(folder):
+    """{setting: value} of a model that begins with the weights of a run: all that its model has,
+    and its tokenizer, if it has one."""
+    if not os.path.isdir(folder):
+        raise ValueError(f"init_from {folder} is not there; give a run's folder, as runs/NAME")
+    path = os.path.join(folder, "config.json")
+    values = dataclasses.asdict(make_config(ModelConfig, read_settings(folder)["model"], path))
+    words = os.path.join(folder, "tokenizer")
+    if os.path.isdir(words):
+        values["tokenizer"] = words
+    return values
+
+
+def weights_file(run_dir):
+    """The name of the file whose weights load() takes: of the best validation loss, where a run
+    keeps them, else the last."""
+    return BEST if os.path.lexists(os.path.join(run_dir, BEST)) else LAST
+
+
+def describe_weights(run_dir):
+    """Which of its weights load() takes of a run's folder, as a line; None where it has no choice.
+    ValueError where the file is damaged."""
+    if weights_file(run_dir) == LAST:
+        return None
+    from safetensors import safe_open
+
+    path = path_inside(run_dir, BEST)
+    with one_line_errors(path, "is not a checkpoint of this model"):
+        with safe_open(regular_file(path), "pt") as f:
+            about = f.metadata() or {}
+    loss = float(about.get("val_loss", "nan"))
+    of = f"of step {about.get('step', 'unknown')}, with the best validation loss, {loss:.4f}"
+    return f"weights {path}, {of}; the last ones are in {LAST}"
+
+
+def load(run_dir, file=None):
     """(model, tokenizer) of a run folder, on the CPU, in eval mode, the tokenizer None for a task;
-    ValueError if it is broken. Of the settings only the model's are needed."""
+    ValueError if it is broken. Of the settings only the model's are needed. `file` names one of its
+    files of weights, LAST or BEST; if it is not given, it is the one of weights_file()."""
     saved = read_settings(run_dir)["model"]
     m = make_config(ModelConfig, saved, os.path.join(run_dir, "config.json"))
-    path = path_inside(run_dir, "model.safetensors")
+    path = path_inside(run_dir, file or weights_file(run_dir))
     with one_line_errors(path, "is not a checkpoint of this model"):
         # counted before memory is taken for what a damaged config.json describes
         weights, about = read_weights(path, parameters(m)["total"])
@@ -2214,15 +2374,18 @@ def load(run_dir):
 def lr_at(step, config):
     """Learning rate of the 0-based step: a line from 0 to the peak, half a cosine to the floor.
     A pure function, so skipped steps and resumed runs change nothing."""
-    warmup = config.warmup_steps
+    warmup, steps = config.warmup_steps, config.lr_steps or config.steps
     if warmup < 1:  # a share of all steps
-        warmup = min(round(warmup * config.steps), config.steps - 1)
+        warmup = min(round(warmup * steps), steps - 1)
     # 1. the rise: the first step has rate 0, as in the published log
     if step < warmup:
         return config.lr * step / warmup
-    # 2. the fall
+    # 2. the floor, in a run that goes on after the fall
     floor = config.lr * config.lr_floor
-    done = (step - warmup) / (config.steps - warmup)
+    if step >= steps:
+        return floor
+    # 3. the fall
+    done = (step - warmup) / (steps - warmup)
     return floor + 0.5 * (1 + math.cos(math.pi * done)) * (config.lr - floor)
 
 
@@ -2243,12 +2406,21 @@ def complete_configs(m, t, data):
     return m, t
 
 
+# what tells runs apart first where not all of their settings have a place in a name, and what
+# tells little: how a run is measured and kept
+TELLING = ("n_layers", "n_loops", "seed", "data", "sizes", "d_model", "lr", "steps", "init_from")
+QUIET = ("eval_every", "eval_blocks", "eval_problems", "watch_problems", "save_every", "keep")
+NOT_NAMED = ("out_dir", "name", "device", "report_to")
+LONGEST_NAME = 59  # characters of ASCII: a name is read, typed, and shown in a list
+
+
 def run_name(preset, changes):
     """A run's folder from the preset and whatever was changed, so that no two runs meet, and the
-    same run of two grids does. Cut if it is too long for a file system, with a checksum of all."""
+    same run of two grids does. If it would be too long, it says what tells most, of paths and lists
+    the end or the beginning, and has a checksum of all."""
     parts = [preset]
     for f in (*dataclasses.fields(ModelConfig), *dataclasses.fields(TrainConfig)):
-        if f.name in changes and f.name not in ("out_dir", "name", "device"):
+        if f.name in changes and f.name not in NOT_NAMED:
             value = changes[f.name]
             if isinstance(value, (tuple, list)):
                 value = "+".join(str(part) for part in value)
@@ -2258,12 +2430,34 @@ def run_name(preset, changes):
         safe = "".join(c if c.isalnum() or c in "-_.+" else "-" for c in part)
         names.append(safe.strip("-"))
     name = "_".join(names)
-    most = 200  # bytes: most file systems end at 255
-    if len(name.encode()) <= most:
+    if len(name.encode()) <= LONGEST_NAME:
         return name
-    checksum = f"-{zlib.crc32(name.encode()):08x}"
-    kept = name.encode()[: most - len(checksum)].decode(errors="ignore")  # no half character
-    return kept + checksum
+    checksum = f"_{zlib.crc32(name.encode()):08x}"
+    left = LONGEST_NAME - len(checksum)
+    short = {}  # {setting: the part of the name that says its value}
+    for name in changes:
+        value = changes[name]
+        path = value[0] if isinstance(value, (tuple, list)) and value else value
+        if isinstance(path, str) and re.search(r"[/\\]", path):  # of a path its last part
+            last = [part for part in re.split(r"[/\\]+", path) if part not in ("", "tokenizer")]
+            value = last[-1] if last else "root"
+        if isinstance(value, (tuple, list)):
+            value = "+".join(str(part) for part in value)
+        safe = "".join(c if c.isalnum() or c in "-_.+" else "-" for c in str(value))
+        short[name] = f"_{name}-{safe.strip('-')[:24]}"
+    kept = "".join(c if c.isalnum() or c in "-_.+" else "-" for c in preset)
+    kept = kept.encode()[:left].decode(errors="ignore")  # no half character
+    left -= len(kept.encode())
+    known = [f.name for kind in (ModelConfig, TrainConfig) for f in dataclasses.fields(kind)]
+    loud = [n for n in known if n not in (*TELLING, *QUIET)]
+    chosen = set()
+    for name in (*TELLING, *loud, *QUIET):
+        if name in short and name not in NOT_NAMED:
+            size = len(short[name].encode())
+            if size <= left:
+                chosen.add(name)
+                left -= size
+    return kept + "".join(short[name] for name in known if name in chosen) + checksum
 
 
 def name_of(m, t):
@@ -2319,6 +2513,21 @@ def pick_precision(name, device):
     return dict(fp32=None, fp16=torch.float16, bf16=torch.bfloat16)[name]
 
 
+# what a CPU says of itself if it multiplies bf16 by itself: on x86 and on Arm
+BF16_FLAGS = ("amx_bf16", "avx512_bf16", "bf16")
+
+
+def bf16_of_cpu():
+    """By which of its flags this CPU computes in bf16; "" if it would only emulate it, None where
+    nobody says, as outside Linux."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as f:
+            flags = set(f.read().split())
+    except OSError:
+        return None
+    return next((flag for flag in BF16_FLAGS if flag in flags), "")
+
+
 def describe_device(t):
     """Where a TrainConfig trains, in which precision, and why: a line."""
     device = pick_device(t.device)
@@ -2353,10 +2562,12 @@ def parallel(model, device, say=print, shard=None):
 
 
 def make_optimizer(model, config):
-    """AdamW in its fused form; weight decay on matrices and embeddings, not on norms."""
+    """AdamW in its fused form; weight decay on matrices and embeddings, and on norms and biases if
+    `decay_all` says so."""
     matrices = [p for p in model.parameters() if p.dim() > 1]
-    norms = [p for p in model.parameters() if p.dim() == 1]
-    groups = [dict(params=matrices), dict(params=norms, weight_decay=0.0)]
+    vectors = [p for p in model.parameters() if p.dim() == 1]
+    of_vectors = config.weight_decay if config.decay_all else 0.0
+    groups = [dict(params=matrices), dict(params=vectors, weight_decay=of_vectors)]
     betas, decay = (config.beta1, config.beta2), config.weight_decay
     return torch.optim.AdamW(groups, config.lr, betas, weight_decay=decay, fused=True)
 
@@ -2476,7 +2687,7 @@ class Run:
 
 def train(
     model_config, train_config, data=None, resume=False, command=None, stop=None, quiet=False,
-    shard=None,
+    shard=None, changed=(), weights=None, tell=None,
 ):  # fmt: skip
     """Train one model and write its run folder → Run.
 
@@ -2484,7 +2695,9 @@ def train(
     CPU to the same losses, bit for bit, as if it had never stopped. stop() is asked after each
     step; if true the run is saved and returned. `quiet` prints nothing and trains in a temporary
     folder, which goes when the Run does. Under torchrun every process calls this alike; `shard`,
-    the laboratory's fsdp, then lets each keep a part of every weight.
+    the laboratory's fsdp, then lets each keep a part of every weight. `changed` names what of LIFE
+    a resumed run goes on with other values of. `weights`, {name: tensor}, are to begin with, as
+    those of the run that `init_from` names are. tell(row) is called with each row of the log.
     ValueError for settings that cannot work, a folder that exists, is finished or is trained in by
     another process; Diverged if gradients stay infinite, or the loss is so in the end.
     """
@@ -2501,6 +2714,9 @@ def train(
         raise ValueError(f"{uneven}; give a multiple of {world}")
     if t.fsdp and not shard and world > 1:
         raise ValueError("fsdp is the laboratory's: give shard=minidepth_lab.fsdp to train()")
+    if t.report_to != "none" and not tell and first:
+        advice = "give tell=minidepth_lab.trackers.Told(m, t) to train()"
+        raise ValueError(f"report_to {t.report_to} is the laboratory's: {advice}")
     if quiet:
         temporary = tempfile.TemporaryDirectory()
         t = dataclasses.replace(t, out_dir=temporary.name)
@@ -2508,7 +2724,9 @@ def train(
 
     # the data, and the settings that follow from it; a resumed run takes its own tokenizer, since
     # the one that was named may have changed
-    data = data or load_data(t, m.block_size, saved_tokenizer(folder) if resume else None)
+    whose_words = folder if resume else t.init_from
+    words = saved_tokenizer(whose_words) if whose_words and not data else None
+    data = data or load_data(t, m.block_size, words)
     data = dataclasses.replace(data, seed=t.seed, state=dict(data.state))
     m, t = complete_configs(m, t, data)
     identity = dict(settings=settings(m, t), fingerprint=data.fingerprint())
@@ -2519,6 +2737,12 @@ def train(
         raise ValueError("grad_checkpoint with dropout is wrong on Apple's GPUs; leave one out")
     torch.manual_seed(t.seed)  # of the first weights: drawn on the CPU, the same for any device
     model = GPT(m)
+    if t.init_from and not weights:
+        source, _ = load(t.init_from)
+        weights = source.state_dict()
+    if weights:
+        with one_line_errors(f"init_from {t.init_from}", "is of another shape than this model"):
+            model.load_state_dict(weights)
     model.n_words, model.half = data.n_words, pick_precision(t.precision, device)
     model.checkpointed = t.grad_checkpoint
     if t.compile:  # blocks are alike: what is compiled for the first one serves all
@@ -2559,15 +2783,21 @@ def train(
     with lock, tqdm(total=t.steps, disable=silent or None) as bar:
         if resume and os.path.exists(os.path.join(folder, "config.json")):
             if state := newest_state(folder, restore, say, put_aside=first):
-                check_same_run(folder, state, identity)
+                check_same_run(folder, state, identity, (*changed, *changed_before(folder)))
         elif first:
             begin_folder(folder, identity, data.tokenizer, command, device)
         if world > 1:
             check_same_step(done, device, folder)
-        if done >= t.steps:
+        early = done < t.steps and is_over(log, t.steps)
+        if done >= t.steps or (early and "stop_after" not in changed):
             if first:  # it lacks a line if the run died after its last checkpoint
                 write_log(folder, log)
-            raise ValueError(f"{folder} is finished: {done} of {t.steps} steps are done")
+            why = "; give more --steps to go on"
+            if early:
+                why = "; --stop_after has ended it, give --stop_after 0 to go on"
+            raise ValueError(f"{folder} is finished: {done} of {t.steps} steps are done{why}")
+        if changed and first:
+            change_config(folder, identity, changed, done, command)
         bar.update(done)
 
         for step in range(done, t.steps):  # counted from 0; the log counts from 1
@@ -2626,7 +2856,7 @@ def train(
             last = done == t.steps
             lost = in_a_row == MOST_SKIPPED
             evaluating = not lost and (last or step == 0 or done % t.eval_every == 0)
-            saving = lost or last or stopping or done % t.save_every == 0
+            better = False  # whether this evaluation has the lowest validation loss so far
             good = False  # whether the weights are all finite: only who saves looks
             takes_part = first or shard  # with parts of weights everybody is needed for the whole
 
@@ -2637,6 +2867,10 @@ def train(
                 if not data.fresh:  # a pass over the blocks; a task's data never repeats
                     row["epoch"] = step * t.batch_size * t.grad_accum // len(data.train[0]) + 1
                 row["val_loss"] = mean_loss(model, data.val, t.eval_blocks, t.batch_size)
+                without_better = since_best([*log, row])
+                better = without_better == 0
+                if t.stop_after and without_better >= t.stop_after and not last:
+                    last = row["ended_early"] = True
                 if last and not math.isfinite(row["val_loss"]):  # what was saved before stays
                     raise Diverged(
                         f"the loss is infinite or NaN at the last step, {done}; {GENTLER}"
@@ -2661,12 +2895,24 @@ def train(
                 row["tokens_per_second"] = round(busy_tokens / busy)
                 busy, busy_tokens = 0.0, 0
                 log.append(row)
+            if world > 1 and t.stop_after and evaluating:  # who evaluates tells the others
+                ended = torch.tensor(float(last), device=device)
+                torch.distributed.all_reduce(ended, torch.distributed.ReduceOp.MAX)
+                last = ended.item() > 0
 
             # 7. save. A run that is lost keeps the state before its skipped steps: they have
             #    changed nothing but the loss scale
             if lost:
                 done, skipped, in_a_row = done - in_a_row, skipped - in_a_row, 0
                 log = [row for row in log if row["step"] <= done]
+            saving = lost or last or stopping or done % t.save_every == 0
+            if better and t.keep == "best" and takes_part:
+                best, files = whole(model.state_dict()), {}
+                if data.tokenizer and first:
+                    files = folder_checksums(path_inside(folder, "tokenizer"))
+                if all_finite(best) and first:
+                    notes = dict(step=done, val_loss=row["val_loss"])
+                    write_weights(folder, best, identity["settings"]["model"], files, BEST, **notes)
             if saving and takes_part:
                 state = dict(step=done, log=log, skipped=skipped, in_a_row=in_a_row)
                 state |= dict(seconds=time.perf_counter() - began, data=data.state)
@@ -2688,16 +2934,22 @@ def train(
             if evaluating and first:
                 write_log(folder, log)
                 say(log_line(log[-1], t))
+                if tell:
+                    tell(log[-1])
 
-            # 9. stop, if asked to
-            if stopping:
+            # 9. stop, if asked to, or if nothing has got better for long
+            if stopping or last:
                 break
 
     if first and shard:  # it goes on alone, and has only its part of the weights
         model, _ = load(folder)
     model.eval()
-    finished = done >= t.steps
+    finished = last
     if finished and first:
+        if done < t.steps:
+            best = log[-1 - t.stop_after]
+            why = f"{t.stop_after} evaluations without a better one than {best['val_loss']:.4f}"
+            say(f"Ended early, after step {done}: {why} at step {best['step']}")
         say(f"Done. Final train loss: {loss:.4f} | total time {log[-1]['seconds']:.0f}s")
     elif first:
         go_on = f"go on with: python train.py --resume {shlex.quote(folder)}"
@@ -2706,3 +2958,13 @@ def train(
     if quiet:
         weakref.finalize(run, temporary.cleanup)
     return run
+
+
+if __name__ == "__main__":  # python -m minidepth: the command, which stands beside this file
+    import runpy
+
+    here = os.path.dirname(os.path.abspath(__file__))
+    if os.path.isdir(os.path.join(here, "minidepth_lab")):  # an installation has it there
+        runpy.run_module("minidepth_lab.command", run_name="__main__")
+    else:
+        runpy.run_path(os.path.join(here, "train.py"), run_name="__main__")

@@ -32,7 +32,8 @@ except KeyboardInterrupt:
     sys.exit(130)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.append(os.path.join(HERE, "docs"))  # where the laboratory is
+if os.path.isdir(os.path.join(HERE, "docs", "minidepth_lab")):
+    sys.path.append(os.path.join(HERE, "docs"))  # where the laboratory is
 # whether docs/minidepth_lab is there: this file and minidepth.py work without it
 LABORATORY = importlib.util.find_spec("minidepth_lab") is not None
 FIELDS = [f for kind in (md.ModelConfig, md.TrainConfig) for f in dataclasses.fields(kind)]
@@ -95,15 +96,17 @@ whole = functools.partial(number, kind=int, wanted="a whole number")  # '12' →
 # how one value of a flag is read, where its type does not say
 KINDS = dict(n_heads=heads, problem_steps=several, warmup_steps=steps_or_share, sizes=named)
 # shells leave the ~ of --out_dir=~/runs alone, while config.json means the home folder by it
-KINDS |= dict.fromkeys(("out_dir", "name", "tokenizer", "loader", "val_data"), os.path.expanduser)
-ONCE = ("out_dir", "name", "device")  # flags that make no grid
+EXPANDED = ("out_dir", "name", "tokenizer", "loader", "init_from", "val_data")
+KINDS |= dict.fromkeys(EXPANDED, os.path.expanduser)
+ONCE = ("out_dir", "name", "device", "report_to")  # flags that make no grid
 # what is done to trained runs, and what makes many runs: the laboratory's
-TRAINED = ("mechanism", "score", "attention", "export_hf")
+TRAINED = ("runs", "compare", "report", "mechanism", "score", "attention", "export_hf")
 MANY = ("study", "match_params", "match", "jobs", "yes", "bench", "against")
 OF_SAMPLE = (
     "prompt", "prompt_file", "system", "chat", "temperature", "top_k", "max_new_tokens",
     "num_samples", "first_weights",
 )  # fmt: skip
+OF_RUNS = ("sort",)
 
 
 def shown(value):
@@ -147,6 +150,7 @@ def make_parser(full=False):
     parser.register("type", float, number)
     parser.register("type", None, os.path.expanduser)  # of those that name a file or a folder
     presets = f"auto (report with CUDA, else laptop), report, laptop, or of {presets}"
+    parser.add_argument("--version", action="version", version=f"minidepth {md.__version__}")
     parser.add_argument("--preset", help=presets)
     for title, kind in (("model", md.ModelConfig), ("data and training", md.TrainConfig)):
         group = parser.add_argument_group(title)
@@ -167,7 +171,8 @@ def make_parser(full=False):
     do.add_argument(
         "--against", metavar="gpt2", help="of --bench: the same for transformers' GPT-2"
     )
-    do.add_argument("--resume", metavar="RUN_DIR", help="go on with a run that was stopped")
+    resume = "go on with a run that was stopped, or, with more --steps, with a finished one"
+    do.add_argument("--resume", metavar="RUN_DIR", help=resume)
     do.add_argument("--sample", metavar="RUN_DIR", help="let a trained model answer --prompt")
     do.add_argument("--mechanism", metavar="RUN_DIR", help="show which heads solve a depth task")
     do.add_argument("--prompt", type=str, metavar="TEXT", help="the user's turn for --sample")
@@ -183,6 +188,14 @@ def make_parser(full=False):
     do.add_argument("--first_weights", action="store_true", help=first)
     do.add_argument("--score", metavar="RUN_DIR", help="answer multiple-choice rows of --data")
     do.add_argument("--attention", nargs="+", metavar="RUN_DIR", help="measure and draw attention")
+    runs = "list the runs in --out_dir; other flags choose those that have their values"
+    do.add_argument("--runs", action="store_true", help=runs)
+    sorts = "of --runs: date, name, layers, parameters, data, loss, accuracy, status"
+    do.add_argument("--sort", metavar="COLUMN", help=sorts)
+    compare = "print what differs between runs, and draw their curves"
+    do.add_argument("--compare", nargs="+", metavar="RUN_DIR", help=compare)
+    report = "write report.html, a page of a run or a grid that opens offline"
+    do.add_argument("--report", metavar="FOLDER", help=report)
     gpt2 = "write as GPT-2, if it has a feed-forward part (--d_ff), as laptop has not"
     do.add_argument("--export_hf", nargs=2, metavar=("RUN_DIR", "OUT_DIR"), help=gpt2)
     return parser
@@ -211,7 +224,12 @@ def is_plain(data, tokenizer, loader, sizes, val_data=""):
 
 
 def configs(preset, changes):
-    """(ModelConfig, TrainConfig); the laboratory is asked for presets and data of its own."""
+    """(ModelConfig, TrainConfig); the laboratory is asked for presets and data of its own, and for
+    what is not a run's folder to begin with."""
+    if changes.get("init_from"):
+        if LABORATORY:
+            return registry().configs(preset, **changes)
+        return md.configs(preset, **(md.settings_of_weights(changes["init_from"]) | changes))
     if preset in ("report", "laptop") and not changes.keys() & {"data", "sizes", "loader"}:
         return md.configs(preset, **changes)
     if preset in ("report", "laptop"):
@@ -232,8 +250,9 @@ def load_data(m, t, tokenizer=None):
     return registry().data_of(t, m.block_size, tokenizer)
 
 
-def pick_preset(name, data=(), study=None):
-    """The preset's name, and why it was taken."""
+def pick_preset(name, data=(), study=None, tokenizer=None):
+    """The preset's name, and why it was taken. `report` is taken by itself only where its data and
+    its tokenizer, as far as others are not named, can be had at once."""
     if name != "auto":
         return name, "as asked"
     if study and (own := registry().preset_of(study)):
@@ -241,9 +260,22 @@ def pick_preset(name, data=(), study=None):
     other = data and data[0] not in ("embedded", "") and not data[0].endswith(".jsonl")
     if other and LABORATORY and registry().task(data[0]):
         return "tasks", f"{data[0]} is a depth task"
-    if torch.cuda.is_available():
-        return "report", f"{torch.cuda.device_count()} CUDA GPU found"
-    return "laptop", "no CUDA GPU found"
+    if not torch.cuda.is_available():
+        return "laptop", "no CUDA GPU found"
+    found = f"{torch.cuda.device_count()} CUDA GPU found"
+    wanted = []
+    if not data:
+        wanted.append((md.REPORT_DATA, "dataset"))
+    if not tokenizer:
+        wanted.append((md.TrainConfig.tokenizer, "model"))
+    if wanted and not LABORATORY:
+        return "laptop", f"{found}; --preset report fetches its data from a hub"
+    if wanted:
+        from minidepth_lab import hub
+
+        if why := hub.out_of_reach(wanted):
+            return "laptop", f"{found}, but not the report's data: {md.one_line(why, 200)}"
+    return "report", found
 
 
 # ---------- what is told before anything is done ----------
@@ -316,16 +348,21 @@ def check_machine(m, t, resumed=False):
     if t.fsdp:
         from minidepth_lab import fsdp
 
-        fsdp.check(t, resumed)
+        fsdp.check_fsdp(t, resumed)
     if t.compile:
         from minidepth_lab import compiling
 
-        compiling.check(t)
+        compiling.check_compile(t)
+    if t.report_to != "none":
+        from minidepth_lab import trackers
+
+        trackers.check_tracker(t)
     memory.check_enough(m, t)
 
 
-def print_facts(m, t, data=None):
-    """Print what follows from the settings, a line each; with `data`, from those fitted to it."""
+def print_facts(m, t, data=None, measured=False):
+    """Print what follows from the settings, a line each; with `data`, from those fitted to it;
+    `measured`, how long it will take, too, for which parts of it are timed."""
     model = [f"{m.n_layers} layer{'' if m.n_layers == 1 else 's'}"]
     if m.n_loops > 1:
         model[0] += f" looped {m.n_loops} times"
@@ -344,11 +381,10 @@ def print_facts(m, t, data=None):
             f"position {n['position']:,}, blocks {n['blocks']:,}, head {n['head']:,}, "
             f"final norm {n['final_norm']:,}"
         )
-        memory = n["total"] * 16 / 2**20  # four numbers of four bytes for each
-        size = f"{memory / 1024:.2f} GiB" if memory >= 1024 else f"{memory:.1f} MiB"
-        lines.append(
-            f"memory {size} for weights, gradients and AdamW's moments; activations come on top"
-        )
+        if LABORATORY:
+            from minidepth_lab import memory
+
+            lines.append(memory.line(m, t))
     else:
         lines.append("parameters: known when the data has given the tokenizer its words")
 
@@ -369,11 +405,15 @@ def print_facts(m, t, data=None):
     else:  # a loader of one's own
         n, held_out = len(data.train[0]), len(data.val[0])
         lines.append(f"data of {t.loader}: {n:,} blocks of {T} tokens, {held_out:,} held out")
+        lines += data.facts.get("lines", ())  # what the loader has to say of it
     if data and m.vocab_size > 100 * data.n_words:
         lines.append(f"note: {m.vocab_size:,} words, of which the data has {data.n_words:,}")
-    seconds = 6 * md.parameters(m)["total"] * m.n_loops * tokens / 1e11
-    if md.pick_device(t.device).type == "cpu" and seconds > 60:
-        lines.append(f"note: a step will take minutes on a CPU: {seconds / 60:,.0f} or more")
+    if LABORATORY and m.vocab_size:
+        from minidepth_lab import forecast
+
+        lines += forecast.notes(m, t, data)
+        if measured:  # a run that begins at once shows its speed itself
+            lines += forecast.lines(m, t, data)
     print(md.visible("\n".join(lines)))
 
 
@@ -484,8 +524,28 @@ def connected(t):
 # ---------- what is done: train, resume, sample ----------
 
 
-def run_training(m, t, resume=False):
-    """Load the data, print the facts, train, draw, answer; the exit code."""
+def first_weights(t):
+    """{name: tensor} of the weights to begin with, where minidepth.py alone does not read them:
+    those of a GPT-2. Print where they come from."""
+    if not t.init_from:
+        return None
+    which = f"weights to begin with: {t.init_from}"
+    weights = None
+    if md.is_run(t.init_from):
+        which = md.describe_weights(t.init_from) or which
+    else:
+        registry()
+        from minidepth_lab import export
+
+        weights = export.from_gpt2(t.init_from)
+    if md.processes()[0] == 0:
+        print(which)
+    return weights
+
+
+def run_training(m, t, resume=False, changed=()):
+    """Load the data, print the facts, train, draw, answer; the exit code. `changed` as train()
+    has it."""
     first = md.processes()[0] == 0  # under torchrun one process speaks
     folder = os.path.join(t.out_dir, t.name)
     if not resume:  # train() asks this too, but only after the data has been loaded for it
@@ -498,13 +558,26 @@ def run_training(m, t, resume=False):
     m, t = md.complete_configs(m, t, data)
     if first:
         print_facts(m, t, data)
+    begun = resume and any(os.path.lexists(os.path.join(folder, name)) for name in md.STATES)
+    weights = None if begun else first_weights(t)
     shard = None
     if t.fsdp and md.processes()[1] > 1:
         from minidepth_lab import fsdp as shard
     command = shlex.join(["python", os.path.basename(sys.argv[0]), *sys.argv[1:]])
+    told = None
+    if first and t.report_to != "none":
+        registry()
+        from minidepth_lab import trackers
+
+        told = trackers.Told(m, t)
     together = connected(t) if md.processes()[1] > 1 else contextlib.nullcontext()
     with together, md.noted_signals(twice=True) as noted:
-        run = md.train(m, t, data, resume, command, stop=lambda: bool(noted), shard=shard)
+        run = md.train(
+            m, t, data, resume, command, lambda: bool(noted), shard=shard, changed=changed,
+            weights=weights, tell=told,
+        )  # fmt: skip
+    if told:
+        told.finish()
     if first and run.log:
         draw_curve(run, t)
     if first and run.finished:
@@ -512,7 +585,9 @@ def run_training(m, t, resume=False):
             show_accuracy(run.log[-1])
         if problems := data.problems[: t.eval_problems]:
             show_answers(run, problems)
-        files = ("curve.png", "log.jsonl", "model.safetensors")  # of a run, what one looks at
+        if os.path.exists(os.path.join(run.dir, md.BEST)):
+            print(md.describe_weights(run.dir))
+        files = ("curve.png", "log.jsonl", md.LAST, md.BEST)  # of a run, what one looks at
         written = [name for name in files if os.path.exists(os.path.join(run.dir, name))]
         print(f"wrote {run.dir}: {', '.join(written)}")
     return 0 if run.finished else 130
@@ -524,7 +599,7 @@ def is_kept(folder, steps):
         return False
     with contextlib.suppress(OSError, ValueError, KeyError, IndexError):
         with open(os.path.join(folder, "log.jsonl"), encoding="utf-8") as f:
-            return json.loads(f.readlines()[-1])["step"] >= steps
+            return md.is_over([json.loads(f.readlines()[-1])], steps)
     return False
 
 
@@ -576,19 +651,74 @@ def try_out(m, t):
         if sources.away(t):
             if t.loader:
                 check.its_loader(t)
-            print_facts(m, t)
+            print_facts(m, t, measured=True)
             return
     data = load_data(m, t)
-    print_facts(*md.complete_configs(m, t, data), data)
+    print_facts(*md.complete_configs(m, t, data), data, measured=True)
+
+
+def longer(folder, before, t, given):
+    """(the settings that a run goes on with, [the names of those that are others now]), and what
+    that does to the learning rate, as a line. `t` has what was `given`, names of flags."""
+    if "steps" in given and before.epochs:
+        raise ValueError(f"{folder} counts epochs, {before.epochs} of them; give --epochs")
+    if "epochs" in given and not before.epochs:
+        raise ValueError(f"{folder} counts steps, {before.steps} of them; give --steps")
+    lives_on = any(getattr(t, name) != getattr(before, name) for name in ("steps", "epochs"))
+    if lives_on and not before.lr_steps and "lr_steps" not in given:
+        t = dataclasses.replace(t, lr_steps=before.steps)  # no jump of the rate
+    t = t.validate()
+    changed = [n for n in md.LIFE if getattr(t, n) != getattr(before, n)]
+    if "epochs" in changed:  # from which the data makes them
+        changed.append("steps")
+    if changed and not any(os.path.lexists(os.path.join(folder, name)) for name in md.STATES):
+        anew = f"begin a new run with its weights: --init_from {shlex.quote(folder)}"
+        raise ValueError(f"{folder} has no checkpoint to go on from; {anew}")
+    words = []
+    for name in changed:
+        if name in ("steps", "epochs") and getattr(t, name) != getattr(before, name):
+            words.append(f"{getattr(t, name)} {name} instead of {getattr(before, name)}")
+        elif name in ("keep", "stop_after"):  # lr_steps is told by the learning rate
+            words.append(f"{name} {getattr(t, name)} instead of {getattr(before, name)}")
+    return t, changed, ", ".join(words)
+
+
+def rate_ahead(t, done):
+    """What the learning rate does after `done` steps of a TrainConfig, as words; ValueError if it
+    is 0 from there on."""
+    ends, last = t.lr_steps or t.steps, md.lr_at(t.steps - 1, t)
+    if done >= ends:
+        if last == 0:
+            anew = f"give --lr_steps {t.steps} too, so that it falls anew"
+            raise ValueError(f"the learning rate fell to 0 by step {ends} and stays there; {anew}")
+        anew = f"--lr_steps {t.steps} lets it fall anew over all {t.steps} steps"
+        return f"the learning rate stays at {last:g}, where it ended; {anew}"
+    now = f"{md.lr_at(done, t):.3g} at step {done + 1}"
+    if ends < t.steps:
+        return f"the learning rate is {now}, falls until step {ends} and stays at {last:g}"
+    return f"the learning rate is {now} and falls to {last:.3g} at step {t.steps}"
+
+
+def steps_done(folder):
+    """Of a run, as its log says, which may be a few evaluations behind its checkpoint."""
+    with contextlib.suppress(OSError, ValueError, KeyError, IndexError):
+        with open(os.path.join(folder, "log.jsonl"), encoding="utf-8") as f:
+            return json.loads(f.readlines()[-1])["step"]
+    return 0
 
 
 def resume(run_dir, changes, dry_run=False):
-    """Go on with a run, on another device if need be; the exit code. Code of one's own that made
-    its data is executed if it is named again."""
-    check_run(run_dir, "resume")
+    """Go on with a run, longer or on another device if need be; the exit code. Code of one's own
+    that made its data is executed if it is named again."""
+    md.check_run(run_dir, "resume")
     check_place("resume", run_dir)
     m, t = md.read_config(run_dir)
+    before, life = t, {name: changes[name] for name in md.LIFE if name in changes}
+    t = dataclasses.replace(t, **life)
+    t, changed, longer_by = longer(run_dir, before, t, life)
     for name, value in changes.items():
+        if name in md.LIFE:
+            continue
         kept = not hasattr(t, name) or name in ("out_dir", "name")  # of the model, or its place
         if name == "data":  # code may not be another's, files may have moved
             kept = value != t.data and any(path.endswith(".py") for path in (*value, *t.data))
@@ -600,13 +730,22 @@ def resume(run_dir, changes, dry_run=False):
     check_moved(run_dir, t)
     folder, t.name = os.path.split(os.path.normpath(run_dir))
     t.out_dir = folder or "."
+    line = f"resume {run_dir}"
+    if longer_by:
+        line += f": {longer_by}"
+    if {"steps", "epochs", "lr_steps"} & set(changed):
+        if t.epochs:
+            rate = f"the learning rate falls until step {t.lr_steps} and stays at its floor"
+            line += f"; {rate}" if t.lr_steps else ""
+        else:
+            line += f"; {rate_ahead(t, steps_done(run_dir))}"
     if md.processes()[0] == 0:
-        print(f"resume {run_dir}")
+        print(line)
     check_machine(m, t, resumed=True)
     if dry_run:
-        print_facts(m, t)
+        print_facts(m, t, measured=True)
         return 0
-    return run_training(m, t, resume=True)
+    return run_training(m, t, resume=True, changed=tuple(changed))
 
 
 def check_moved(run_dir, t):
@@ -634,21 +773,15 @@ def check_same_data(folder, data):
         raise ValueError(f"the data of {folder} is not what it began to train on")
 
 
-def check_run(folder, doing):
-    """Raise ValueError for what is no run's folder."""
-    if not os.path.isdir(folder):
-        raise ValueError(f"--{doing} {folder} is not there; give a run's folder, as runs/NAME")
-    if not os.path.lexists(os.path.join(folder, "config.json")):
-        raise ValueError(f"--{doing} {folder} holds no run; give a run's folder, as runs/NAME")
-
-
 def sample(a, seed):
     """Print what a model answers to the prompt, or how it goes on if trained on plain text."""
     run_dir = a["sample"]
-    check_run(run_dir, "sample")
+    md.check_run(run_dir, "sample")
     prompt = prompt_of(a)
     sampling = sampling_of(a, seed)
-    model, tokenizer = first_weights(run_dir) if a["first_weights"] else md.load(run_dir)
+    model, tokenizer = untrained(run_dir) if a["first_weights"] else md.load(run_dir)
+    if not a["first_weights"] and (which := md.describe_weights(run_dir)):
+        print(which, file=sys.stderr)
     if tokenizer is None:
         task = f"--sample {run_dir} was trained on a depth task: it knows no text"
         raise ValueError(f"{task}, or has lost its folder tokenizer; copy it from another run")
@@ -710,9 +843,11 @@ def sampling_of(a, seed):
     )  # fmt: skip
 
 
-def first_weights(run_dir):
+def untrained(run_dir):
     """(model, tokenizer) of a run as it was before its first step: its seed drew the weights."""
     m, t = md.read_config(run_dir)
+    if t.init_from:
+        raise ValueError(f"{run_dir} began with the weights of {t.init_from}; --sample that")
     torch.manual_seed(t.seed)
     model, tokenizer = md.GPT(m).eval(), md.saved_tokenizer(run_dir)
     if tokenizer is not None:
@@ -793,7 +928,7 @@ def run_command(arguments):
 
         own_code.NAMED.update(code)
     varied = [name for name, values in axes.items() if len(values) > 1]
-    alone = ("resume", "sample", *TRAINED, *MANY, *OF_SAMPLE)
+    alone = ("resume", "sample", *TRAINED, *MANY, *OF_SAMPLE, *OF_RUNS)
     given = any(a[name] is not None and a[name] is not False for name in alone)
     if given and LABORATORY:
         from minidepth_lab import check
@@ -803,16 +938,20 @@ def run_command(arguments):
         return sample(a, changes.get("seed", 0))
     if any(a[name] for name in TRAINED):
         registry()
-        if a["attention"]:
+        if a["attention"] or a["compare"]:
             check_place("out_dir", changes.get("out_dir", md.TrainConfig.out_dir))
         from minidepth_lab import trained
 
-        return trained.look(a, changes)
+        return trained.look(a, axes)
     if a["resume"]:
+        if varied:
+            raise ValueError(f"--resume is one run; give one value of --{varied[0]}")
         return resume(a["resume"], changes, a["dry_run"])
     if not a["bench"]:
         check_place("out_dir", changes.get("out_dir", md.TrainConfig.out_dir))
-    preset, why = pick_preset(a["preset"] or "auto", changes.get("data", ()), a["study"])
+    preset, why = pick_preset(
+        a["preset"] or "auto", changes.get("data", ()), a["study"], changes.get("tokenizer")
+    )
     if md.processes()[0] == 0:
         print(f"preset {preset}: {why}")
     if "steps" in axes:

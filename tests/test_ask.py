@@ -4,6 +4,7 @@ PyTorch does."""
 import json
 import pathlib
 import random
+import re
 
 import pytest
 import torch
@@ -71,7 +72,8 @@ def test_what_the_page_loads_is_small():
 
 def test_the_forward_pass_on_the_page_is_that_of_the_file():
     page = (DOCS / "tutorials" / "ask.py").read_text()
-    quoted = page.split("# ```js\n")[1].split("# ```")[0].replace("# ", "", 1).replace("\n# ", "\n")
+    quoted = page.split("# ```js\n")[1].split("# ```")[0]
+    quoted = re.sub("^# ?", "", quoted, flags=re.MULTILINE)
     assert len(quoted.splitlines()) > 15
     assert quoted in (DOCS / "assets" / "minidepth.js").read_text()
 
@@ -125,7 +127,7 @@ def test_the_browser_computes_what_pytorch_does(tab, n_layers, problems):
           const said = [...m.generate(model, prompt, words.ids["<|im_end|>"])]
           return {{
             prompt,
-            logits: steps.map((step) => [...step.logits]),
+            logits: steps.map((step) => [...model.read(step.states.at(-1))]),
             attention: steps.at(-1).attention,
             said: said.map((step) => step.token),
             text: said.map((step) => words.text(step.token)).join(""),
@@ -198,6 +200,13 @@ def test_the_part_answers_from_the_keyboard_and_shows_where_it_looked(tab):
       await import("/assets/ask.js")
     })()""")
     assert tab.run("document.querySelectorAll('.menus select').length") == 9  # kind, steps, ring
+    assert (
+        tab.run("""new Promise((resolve) => {
+      document.querySelector(".widget").addEventListener("answered", () =>
+        resolve(document.querySelectorAll(".verdict:not(:empty)").length))
+    })""")
+        == 2
+    )  # the first problem is answered without being asked
     for _ in range(10):
         assert "is held out" in tab.run("document.querySelector('.seen').textContent")
         tab.run("document.querySelector('button.draw').click()")

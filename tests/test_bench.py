@@ -184,12 +184,12 @@ def test_compile_is_refused_with_dataparallel(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     t = md.TrainConfig(compile=True)
     with pytest.raises(ValueError, match="does not work with DataParallel; use torchrun"):
-        compiling.check(t)
+        compiling.check_compile(t)
 
 
 def has_compiler():
     try:
-        compiling.check(md.TrainConfig(compile=True, device="cpu"))
+        compiling.check_compile(md.TrainConfig(compile=True, device="cpu"))
     except ValueError:
         return False
     return True
@@ -205,7 +205,7 @@ def test_a_compiled_run_has_the_same_losses_and_names(tiny, monkeypatch):
     """The blocks are traced and differentiated as for the C++ compiler, which takes minutes."""
     traced = functools.partial(torch.compile, backend="aot_eager")
     monkeypatch.setattr(torch, "compile", traced)
-    monkeypatch.setattr(compiling, "check", lambda t: None)
+    monkeypatch.setattr(compiling, "check_compile", lambda t: None)
     same_losses_and_names(tiny)
 
 

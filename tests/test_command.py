@@ -12,9 +12,11 @@ import types
 
 import pytest
 import torch
+from huggingface_hub import constants
 
 import minidepth as md
 import train
+from minidepth_lab import hub
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TINY = "--n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --steps 12 --warmup_steps 2 --eval_every 5"
@@ -165,9 +167,23 @@ def test_a_home_folder_that_the_shell_left_as_it_was_typed_is_found():
     assert found["prompt"] == "~/e"  # what is said is no path
 
 
-def test_the_preset_follows_the_machine(capsys, monkeypatch):
+def test_the_preset_follows_the_machine(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "empty"))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(hub, "fault", lambda url: None)
+    assert train.pick_preset("auto") == ("report", "2 CUDA GPU found")
+    # without a network it takes what needs none, and says so
+    monkeypatch.setattr(hub, "fault", lambda url: "no route to host")
+    name, why = train.pick_preset("auto")
+    assert name == "laptop" and why.startswith("2 CUDA GPU found, but not the report's data: ")
+    assert "is not cached" in why and "no route to host" in why
+    # unless nothing is to be fetched, or all of it is cached
+    assert train.pick_preset("auto", ("my.jsonl",), None, "words")[0] == "report"
+    assert train.pick_preset("auto", ("my.jsonl",))[0] == "laptop"
+    for folder in (f"datasets--{md.REPORT_DATA}", f"models--{md.TrainConfig.tokenizer}"):
+        (tmp_path / folder.replace("/", "--") / "snapshots").mkdir(parents=True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     assert train.pick_preset("auto") == ("report", "2 CUDA GPU found")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert train.pick_preset("auto") == ("laptop", "no CUDA GPU found")
@@ -334,11 +350,11 @@ def test_a_variable_that_is_unset_trains_nothing(flag, tmp_path, capsys):
     assert not os.listdir(tmp_path)
 
 
-def test_the_main_job_alone_reads_nothing_of_the_laboratory_but_its_estimate_of_memory():
+def test_the_main_job_alone_reads_nothing_of_the_laboratory_but_its_estimates():
     code = "import sys, train; train.main(['--dry_run', '--max_rows', '300']); print(sorted("
     code += "m for m in sys.modules if m.startswith('minidepth_lab')))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    parts = "memory"
+    parts = "forecast memory"
     read = ["minidepth_lab", *(f"minidepth_lab.{part}" for part in parts.split())]
     assert done.stdout.splitlines()[-1] == str(read), done.stdout + done.stderr
 

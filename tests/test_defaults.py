@@ -23,7 +23,9 @@ def changed(kind, defaults=None, without=()):
             fields.append((f.name, f.type, dataclasses.field(default=default, metadata=f.metadata)))
     methods = dict(validate=kind.validate)
     if kind is md.ModelConfig:
-        methods["heads"] = kind.heads
+        methods |= dict(heads=kind.heads, dropout_of=kind.dropout_of)
+    # what no longer is a setting: the code that once read it has its one value
+    methods |= {f.name: f.default for f in dataclasses.fields(kind) if f.name in without}
     return dataclasses.make_dataclass(kind.__name__, fields, namespace=methods)
 
 
@@ -31,7 +33,7 @@ LATER = [
     dict(TrainConfig=changed(md.TrainConfig, dict(lr_floor=0.3, steps=7, beta2=0.5))),
     dict(TrainConfig=changed(md.TrainConfig, without=("lr_floor", "grad_clip", "fsdp"))),
     dict(ModelConfig=changed(md.ModelConfig, dict(dropout=0.5, n_heads=2, d_ff=7, n_loops=9))),
-    dict(ModelConfig=changed(md.ModelConfig, without=("ffn_dropout",))),
+    dict(ModelConfig=changed(md.ModelConfig, without=("residual_dropout",))),
 ]
 
 

@@ -10,8 +10,8 @@ from minidepth_lab import compiling
 def test_no_dropout_in_the_feed_forward_part_is_not_that_of_the_rest(model):
     """0 is a value of its own; only an unset one is as --dropout."""
     x = torch.randn(2, 9, 32)
-    for ffn_dropout, drops in ((0.0, False), (None, True), (0.5, True)):
-        block = model(dropout=0.5, ffn_dropout=ffn_dropout).train().blocks[0]
+    for residual_dropout, drops in ((0.0, False), (None, True), (0.5, True)):
+        block = model(dropout=0.5, residual_dropout=residual_dropout).train().blocks[0]
         exact = block.mlp.out(torch.nn.functional.gelu(block.mlp.up(x)))
         assert torch.equal(block.mlp(x), exact) != drops
 
@@ -49,7 +49,7 @@ def test_compiled_layers_train_and_plain_ones_are_measured(tiny, data, monkeypat
         return compiled
 
     monkeypatch.setattr(torch, "compile", compile)
-    monkeypatch.setattr(compiling, "check", lambda t: None)
+    monkeypatch.setattr(compiling, "check_compile", lambda t: None)
     short = dict(dropout=0.4, n_loops=2, grad_accum=2, steps=5, eval_problems=0)
     plain = md.train(*tiny(name="plain", **short), data=data).log
     assert asked == []

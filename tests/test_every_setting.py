@@ -15,16 +15,19 @@ BASE = dict(
 
 # of the same weights by name and shape; where they are others, a run that differs shows nothing
 TRAINING = dict(
-    seed=1, dropout=0.4, ffn_dropout=0.0, n_loops=2, n_heads=4, attn_scale=0.7, init_std=0.05,
+    seed=1, dropout=0.4, residual_dropout=0.0, n_loops=2, n_heads=4, attn_scale=0.7, init_std=0.05,
     lr=0.01, lr_floor=0.9, warmup_steps=2, weight_decay=0.9, beta1=0.2, beta2=0.5, grad_clip=0.01,
-    batch_size=2, grad_accum=2, steps=5, precision="bf16",
+    batch_size=2, grad_accum=2, steps=5, precision="bf16", embedding_dropout=0.0, init="pytorch",
+    decay_all=True, lr_steps=3,
 )  # fmt: skip
 OTHER_WEIGHTS = dict(
     n_layers=2, d_model=24, d_ff=0, tie_weights=False, position="rotary", block_size=88,
-    vocab_size=400,
+    vocab_size=400, bias=True,
 )  # fmt: skip
 # the training stays as it was, bit for bit
 MEASURING = dict(eval_every=3, eval_blocks=2, eval_problems=3, watch_problems=3, save_every=1)
+MEASURING |= dict(keep="best", stop_after=3)
+# report_to is tested in test_trackers.py
 COMPUTING = dict(grad_checkpoint=True, device="cpu", name="another")
 
 
@@ -109,6 +112,6 @@ def test_runs_that_differ_in_a_setting_have_folders_of_their_own(data, tmp_path)
     for changes in (dict(), dict(lr=0.02), dict(d_model=24), dict(seed=1)):
         values = BASE | dict(out_dir=str(tmp_path), steps=1, warmup_steps=0, name="") | changes
         run = md.train(*md.configs("laptop", **values), data=data)
-        assert os.path.basename(run.dir).startswith("laptop_block_size-80_n_layers-1_")
+        assert os.path.basename(run.dir).startswith("laptop_n_layers-1_")
         folders.add(run.dir)
     assert len(folders) == 4

@@ -40,7 +40,6 @@ def test_transformers_loads_the_export_and_says_the_same(tiny, data, tmp_path, t
         (dict(position="rotary"), "position rotary; it has learned positions"),
         (dict(n_loops=2), "n_loops 2"),
         (dict(attn_scale=1.0), "attn_scale 1.0"),
-        (dict(ffn_dropout=0.3), "ffn_dropout 0.3"),
     ],
 )
 def test_what_gpt2_cannot_express_is_refused(model, changes, words):
@@ -48,6 +47,18 @@ def test_what_gpt2_cannot_express_is_refused(model, changes, words):
         export.to_gpt2(model(**changes))
     theirs = export.to_gpt2(model(n_heads=(4, 4, 4), dropout=0.3)).config
     assert theirs.resid_pdrop == theirs.embd_pdrop == theirs.attn_pdrop == 0.3
+    rates = dict(dropout=0.1, residual_dropout=0.3, embedding_dropout=0.0)
+    theirs = export.to_gpt2(model(n_heads=4, **rates)).config
+    assert (theirs.attn_pdrop, theirs.resid_pdrop, theirs.embd_pdrop) == (0.1, 0.3, 0.0)
+
+
+def test_biases_are_exported(model):
+    gpt = model(n_heads=4, bias=True)
+    for name, weight in gpt.named_parameters():
+        if name.endswith("bias"):
+            torch.nn.init.normal_(weight)
+    x = torch.randint(gpt.config.vocab_size, (2, 7))
+    torch.testing.assert_close(export.to_gpt2(gpt)(x).logits, gpt.eval()(x), rtol=1e-4, atol=1e-4)
 
 
 def test_a_depth_task_is_exported_without_a_tokenizer(tmp_path):

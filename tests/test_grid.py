@@ -3,6 +3,7 @@
 import dataclasses
 import importlib.util
 import json
+import math
 import os
 import pathlib
 import re
@@ -86,6 +87,8 @@ def test_the_summary_is_computed_from_the_logs(grid):
             assert half == pytest.approx(12.706 * abs(a - b) / 2, rel=1e-4)
         best = [min(e["val_loss"] for e in log) for log in logs]
         assert row["best_val_loss"][0] == pytest.approx(sum(best) / 2)
+        words = [math.exp(log[-1]["val_loss"]) for log in logs]
+        assert row["perplexity"][0] == pytest.approx(sum(words) / 2)
         assert row["params_blocks"][0] == layers * (4 * 64 * 64 + 2 * 64)
     text = (folder / "summary.md").read_text()
     mean, half = found["table"][0]["accuracy"]
@@ -106,8 +109,8 @@ def test_a_grid_goes_on_past_a_failed_run_and_resumes_a_stopped_one(grid, tmp_pa
     for seed in (0, 1):  # stopped after three steps
         settings = dict(data=("icqa",), steps=6, warmup_steps=1, eval_every=3, batch_size=8)
         changes = settings | dict(n_layers=1, seed=seed, out_dir=str(tmp_path))
-        name = f"tasks_n_layers-1_data-icqa_steps-6_batch_size-8_warmup_steps-1_seed-{seed}_eval"
-        m, t = registry.configs("tasks", name=name + "_every-3", **changes)
+        name = md.run_name("tasks", changes)
+        m, t = registry.configs("tasks", name=name, **changes)
         stops = iter([False, False, True])
         data = registry.data_of(t, m.block_size)
         assert not md.train(m, t, data, stop=lambda: next(stops)).finished  # noqa: B023
@@ -467,7 +470,9 @@ def test_a_dry_run_of_a_grid_lists_it(tmp_path, capsys):
     del line[line.index("--n_layers") + 1]
     assert train.main([*line, "--out_dir", str(tmp_path)]) == 0
     out = capsys.readouterr().out
-    assert "n_heads 4\nn_heads 8,4\n" in out and not os.listdir(tmp_path)
+    rows = [line for line in out.splitlines() if "  n_heads " in line]
+    assert [row.split("  ")[-1] for row in rows] == ["n_heads 4", "n_heads 8,4"]
+    assert "one after the other" in out and not os.listdir(tmp_path)
 
 
 def test_a_runs_sizes_are_compared_by_name(grid):
@@ -521,14 +526,30 @@ def test_long_names_are_cut_and_never_meet(tmp_path):
         names.append(grid_name("laptop", values))
     assert len(set(names)) == len(names) == 14
     for name in names:
-        assert len(name.encode()) <= 200 and "/" not in name
+        assert len(name.encode()) < 60 and "/" not in name
+        assert re.search(r"_[0-9a-f]{8}$", name)
         (tmp_path / name).mkdir()
-    assert max(len(name.encode()) for name in names) >= 198  # cut no shorter than needed
-    assert re.fullmatch(r"laptop_tokenizer-日+-[0-9a-f]{8}", names[11])
     assert md.run_name("laptop", dict(n_layers=2, seed=1)) == "laptop_n_layers-2_seed-1"
     assert md.run_name("tasks", dict(sizes=("pairs=4", "symbols=8"), name="x", device="cpu")) == (
         "tasks_sizes-pairs-4+symbols-8"
     )
+
+
+def test_a_long_name_says_what_differs_and_of_a_path_its_end():
+    many = dict(steps=50, save_every=25, eval_every=25, tokenizer="/a/b/tokenizers/words/tokenizer")
+    many |= dict(data=("/work/somewhere/data/cot/train.jsonl",), n_layers=1)
+    names = [md.run_name("report", many | dict(seed=seed)) for seed in (0, 1)]
+    for seed, name in enumerate(names):
+        assert name.startswith(f"report_n_layers-1_data-train.jsonl_steps-50_seed-{seed}_")
+    # another file of that name is another run, and so is one that is measured more often
+    other = md.run_name("report", many | dict(seed=0, data=("/work/elsewhere/train.jsonl",)))
+    often = md.run_name("report", many | dict(seed=0, eval_every=5))
+    assert len({*names, other, often}) == 4
+    # the same run of two grids, which give their flags in another order
+    turned = dict(reversed((many | dict(seed=0)).items()))
+    assert md.run_name("report", turned) == names[0]
+    windows = md.run_name("laptop", dict(data=("C:\\Users\\me\\" + "x" * 60 + "\\mine.jsonl",)))
+    assert windows.startswith("laptop_data-mine.jsonl_")
 
 
 def cell_of(**settings):

@@ -167,3 +167,21 @@ def test_a_width_is_matched_with_the_words_of_the_data():
     n_words = registry.data_of(registry.configs("laptop", **settings)[1], 104).n_words
     known = settings | dict(vocab_size=n_words)
     assert depth.matched_width("laptop", settings, 4) == depth.matched_width("laptop", known, 4)
+
+
+def test_an_exponential_is_found_again_from_three_of_its_points():
+    a, b, n, c = 1.5, 0.7, 45, 60.0
+
+    def curve(heads):
+        return a + b * math.exp(-heads / c)
+
+    losses = [curve(n), curve(2 * n), curve(4 * n)]
+    for at in (45, 96, 180, 192):
+        assert heads.exponential(losses, at / n) == pytest.approx(curve(at))
+    with pytest.raises(ValueError, match="no exponential goes through"):
+        heads.exponential([1.0, 1.2, 1.1], 4)
+
+
+def test_it_is_said_of_each_published_number_where_it_was_read():
+    for row in results.published("heads_schedules"):
+        assert row["eval_loss_from"] == row["hours_from"] == "plot"

@@ -12,7 +12,7 @@ import torch
 
 import minidepth as md
 import train
-from conftest import changed
+from conftest import SHARED, changed
 from minidepth_lab import own_code, registry
 from minidepth_lab.studies import llmini, packing, reread, thinking
 
@@ -150,20 +150,23 @@ def test_the_thinking_preset_and_its_rows():
 @pytest.mark.parametrize(
     "letter, layers, heads, width, total",
     [
-        # 2 × 50,257 × C for embedding and head, 256 × C positions, 12 C² + 4 C a layer, 2 C
-        ("a", 10, 6, 384, 2 * 50_257 * 384 + 256 * 384 + 10 * (12 * 384**2 + 4 * 384) + 768),
-        ("b", 9, 5, 320, 2 * 50_257 * 320 + 256 * 320 + 9 * (12 * 320**2 + 4 * 320) + 640),
-        ("c", 8, 4, 256, 2 * 50_257 * 256 + 256 * 256 + 8 * (12 * 256**2 + 4 * 256) + 512),
+        # 2 × 50,257 × C for embedding and head, 256 × C positions, 12 C² + 13 C a layer, of which
+        # 9 C are biases, 2 C
+        ("a", 10, 6, 384, 2 * 50_257 * 384 + 256 * 384 + 10 * (12 * 384**2 + 13 * 384) + 768),
+        ("b", 9, 5, 320, 2 * 50_257 * 320 + 256 * 320 + 9 * (12 * 320**2 + 13 * 320) + 640),
+        ("c", 8, 4, 256, 2 * 50_257 * 256 + 256 * 256 + 8 * (12 * 256**2 + 13 * 256) + 512),
     ],
 )
 def test_llmini_presets_are_the_published_ones(letter, layers, heads, width, total):
     m, t = registry.configs(f"llmini-{letter}")
     assert (m.n_layers, m.n_heads, m.d_model, m.d_ff) == (layers, heads, width, 4 * width)
     assert md.parameters(m)["total"] == total and md.parameters(m)["head"] == 50_257 * width
-    assert (m.dropout, m.ffn_dropout, m.position, m.block_size) == (0.1, 0.3, "learned", 256)
+    assert (m.dropout, m.residual_dropout, m.embedding_dropout) == (0.1, 0.3, 0.0)
+    assert (m.position, m.block_size, m.bias, m.init) == ("learned", 256, True, "pytorch")
+    assert t.decay_all and len(t.data) == 11
     assert (t.beta1, t.beta2, t.weight_decay, t.lr, t.grad_clip) == (0.9, 0.999, 0.05, 3e-4, 1.0)
     assert (t.batch_size, t.grad_accum, t.epochs, t.seed) == (32, 2, 3, 42)
-    assert (t.loader, t.sizes) == ("llmini", ("stride=128",))
+    assert (t.loader, t.sizes) == ("llmini", ("stride=128", "texts=published"))
     assert (t.packing, t.val_fraction, t.max_rows, t.loss_on) == ("pad", 0.05, 20_000, "all")
     data = md.Data((np.empty((152_708, 0)),) * 2, ())  # chunks, as published
     steps = md.complete_configs(m, t, data)[1].steps
@@ -255,6 +258,126 @@ def test_rows_of_multiple_choice_are_text_with_the_right_choice(tiny, jsonl):
         md.load_data(dataclasses.replace(t, loader=""), 40)
 
 
+@pytest.mark.skipif(
+    not (SHARED / "data" / "gsm8k").is_dir() or not (SHARED / "tokenizers" / "gpt2").is_dir(),
+    reason="real texts and GPT-2's tokenizer do not lie beside the checkout",
+)
+def test_three_sources_have_as_many_tokens_as_llmini_printed():
+    """Its own counts of the three of its eleven sources that are all there, to the token."""
+    published = dict(gsm8k=412_695, commonsense_qa=150_470, arc_challenge=28_217)
+    files = dict(gsm8k="train", commonsense_qa="train", arc_challenge="train_all")
+    paths = [str(SHARED / "data" / name / f"{part}.jsonl") for name, part in files.items()]
+    t = registry.configs("llmini-c", data=paths, tokenizer=str(SHARED / "tokenizers" / "gpt2"))[1]
+    data = registry.data_of(t, 256)
+    found = {path.split("/")[-2]: row["tokens"] for path, row in data.facts["table"].items()}
+    assert found == published
+    lines = "\n".join(data.facts["lines"])
+    assert all(f"{n:,}" in lines for n in published.values()) and "utilisation" in lines
+
+
+def by_hand(texts, T, stride):
+    """LLmini's chunks of lists of ids, as its notebook is read: a short text is one, of a long one
+    each start is tried and kept if all of its window is there."""
+    made = []
+    for ids in texts:
+        if len(ids) <= T:
+            made.append(ids)
+            continue
+        for start in range(0, len(ids), stride):
+            if start + T + 1 <= len(ids):
+                made.append(ids[start : start + T + 1])
+    return made
+
+
+@pytest.mark.parametrize("T, stride", [(8, 4), (8, 3), (8, 8), (5, 2)])
+def test_windows_are_whole_and_the_tail_is_left_out(T, stride):
+    for n in range(1, 40):
+        ids = list(range(n))
+        assert llmini.windows(ids, T, stride) == by_hand([ids], T, stride)
+
+
+def long_and_short(tmp_path, n=60):
+    """A file of SQuAD's name: 20 contexts, each three times, some of them long."""
+    rows = []
+    for i in range(n):
+        words = " ".join(f"w{i % 20}x{j}" for j in range(5 + 3 * (i % 20)))
+        rows.append(dict(context=f"  {words} ", question=f"q{i}", answer=dict(text=["no"])))
+    rows += [
+        dict(context="too short"),
+        dict(context="x" * 2560),
+        dict(context=None),
+        dict(context=" "),
+    ]
+    folder = tmp_path / "squad"
+    folder.mkdir()
+    path = folder / "train.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    return str(path)
+
+
+def test_llminis_texts_are_those_of_its_code(tmp_path):
+    path = long_and_short(tmp_path)
+    t = registry.configs("llmini-c", data=path, tokenizer="embedded", tokenizer_size=300)[1]
+    texts = llmini.texts_of(path, t)
+    assert len(texts) == 60 and all(text == text.strip() and "q0" not in text for text in texts)
+    raw = tmp_path / "arc.jsonl"  # as its authors have it
+    raw.write_text(json.dumps(dict(question=dict(stem="Which of these ?", choices=[]))) + "\n")
+    assert llmini.texts_of(str(raw), t) == ["Which of these ?"]
+    t.max_rows = 7
+    assert llmini.texts_of(path, t) == texts[:7]  # what is left out does not count
+    t.max_rows = 20_000
+    data = registry.data_of(t, 32)
+    encoded = [data.tokenizer(text, add_special_tokens=False).input_ids for text in texts]
+    chunks = by_hand(encoded, 32, 128)
+    order = torch.utils.data.random_split(
+        chunks, [len(chunks) - len(data.val[0]), len(data.val[0])],
+        generator=torch.Generator().manual_seed(42),
+    )  # fmt: skip
+    assert len(data.val[0]) == int(0.05 * len(chunks))
+    for part, made in zip(order, (data.train, data.val)):
+        for ids, tokens, targets in zip(part, *made):
+            n = len(ids) - 1
+            assert tokens.tolist() == [*ids[:-1], *[0] * (32 - n)]
+            assert targets.tolist() == [*ids[1:], *[-100] * (32 - n)]
+    assert data.tokenizer.eos_token_id not in data.train[1]
+    facts = data.facts
+    there = [ids in list(order[0]) for ids in order[1]]
+    assert facts["held_out_in_training"] == sum(there) and facts["held_out"] == len(there)
+    assert sum(there) > 0  # each text is there three times
+    assert facts["padded"] + facts["cut"] == 60 and facts["chunks"] == len(chunks)
+    assert facts["utilisation"] == sum(map(len, encoded)) / (32 * len(chunks))
+    words = {word for ids in encoded for word in ids}
+    assert facts["vocabulary"] == len(words) / len(data.tokenizer)
+
+
+@pytest.mark.parametrize(
+    "source, sizes, words",
+    [
+        ("other/rows.jsonl", (), "is none of LLmini's eleven sources; name a file or folder after"),
+        (
+            "squad/train.jsonl",
+            ("texts=mine",),
+            "sizes texts=mine is unknown; choose from ours, pub",
+        ),
+    ],
+)
+def test_what_llmini_had_not_is_refused(tmp_path, source, sizes, words):
+    t = registry.configs("llmini-c", data=source, tokenizer="embedded", sizes=sizes)[1]
+    with pytest.raises(ValueError, match=words):
+        registry.data_of(t, 32)
+
+
+def test_a_source_without_its_column_is_refused(tmp_path):
+    (tmp_path / "winogrande").mkdir()
+    path = tmp_path / "winogrande" / "a.jsonl"
+    path.write_text("\n".join(json.dumps(dict(text=f"a text, number {i}")) for i in range(9)))
+    t = registry.configs("llmini-c", data=str(path), tokenizer="embedded")[1]
+    with pytest.raises(
+        ValueError, match=r"no row has the text \{sentence\}; are these its columns"
+    ):
+        registry.data_of(t, 32)
+
+
 def test_the_llmini_study_changes_one_thing_at_a_time():
     first, rows = changed(llmini, "llmini-c", dict(lr=1e-3))
     assert first["lr"] == 1e-3 and first["n_layers"] == 8 and not rows["C"]
@@ -342,13 +465,15 @@ def test_what_is_unknown_says_what_there_is(call, words):
 
 
 def test_only_what_can_be_named_is_offered():
-    studies = ["budget", "depth", "heads", "llmini", "packing", "reread", "ring", "thinking"]
-    studies += ["walk", "written"]
+    studies = ["budget", "depth", "heads", "hold", "llmini", "map", "packing", "reread", "ring"]
+    studies += ["strides", "sums", "thinking", "walk", "written"]
     assert registry.offering("study") == studies
     assert registry.offering("loader") == ["llmini", "packing", "reread", "thinking"]
     several = ["llmini-a", "llmini-b", "llmini-c"]
-    several += ["reread", "ring", "ring-layers", "ring-four", "ring-written"]
-    presets = ["budget", "depth", "heads", *several, "tasks", "thinking", "walk", "written"]
+    several += ["map", "reread", "ring", "ring-layers", "ring-four", "ring-written"]
+    several += ["ring-wide", "ring-compute"]
+    presets = ["budget", "depth", "heads", "hold", *several, "strides", "sums", "tasks"]
+    presets += ["thinking", "walk", "written"]
     assert registry.offering("preset") == presets
 
 

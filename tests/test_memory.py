@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 import minidepth as md
 from minidepth_lab import memory
@@ -20,26 +21,28 @@ import sys, torch
 import minidepth as md
 from minidepth_lab import bench, memory
 
-def steps(twice, **changes):
-    m, t = md.configs("laptop", n_heads=4, dropout=0.0, tie_weights=True, **changes)
+def steps(twice, dropout=0.0, **changes):
+    m, t = md.configs("laptop", n_heads=4, dropout=dropout, tie_weights=True, **changes)
     ours = bench.Ours(m, t, torch.device("cpu"))
     tokens = torch.randint(m.vocab_size, (t.batch_size, m.block_size))
     for t.grad_checkpoint in twice:
         ours.model.checkpointed = t.grad_checkpoint
         for _ in range(2):
             ours.step(tokens, tokens)
-        print(bench.peak_bytes(), sum(memory.step_memory(m, t).values()))
+        print(bench.peak_bytes(), sum(memory.step_memory(m, t, device="cpu").values()))
 
 torch.set_num_threads(1)
 steps([False], n_layers=1, d_model=16, d_ff=32, block_size=8, vocab_size=50, batch_size=1)
-steps([True, False], n_layers=5, d_model=256, d_ff=1024, block_size=256, vocab_size=10_000,
-      batch_size=4, grad_accum=1)
+large = dict(n_layers=5, d_model=256, d_ff=1024, block_size=256, vocab_size=10_000, batch_size=4)
+steps([True, False], grad_accum=1, **large)
+steps([False], dropout=0.1, grad_accum=1, **large)
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere freed memory is given back later")
 def test_the_estimated_peak_is_what_a_step_takes():
-    """Without dropout: with it the CPU keeps attention weights, which no GPU does."""
+    """The last without --grad_checkpoint and with dropout, for which a CPU keeps all attention
+    weights."""
     path = os.pathsep.join((str(ROOT), str(ROOT / "docs")))
     # glibc gives back what is freed only if it is larger than this
     given_back = dict(MALLOC_MMAP_THRESHOLD_="65536", MALLOC_TRIM_THRESHOLD_="65536")
@@ -51,10 +54,46 @@ def test_the_estimated_peak_is_what_a_step_takes():
     )
     assert done.returncode == 0, done.stderr
     lines = [[float(number) for number in line.split()] for line in done.stdout.splitlines()]
-    (before, _), (twice, estimated_twice), (once, estimated_once) = lines
+    (before, _), (twice, estimated_twice), (once, estimated_once), (dropped, with_dropout) = lines
     assert twice - before == pytest.approx(estimated_twice, rel=TOLERANCE)
     assert once - before == pytest.approx(estimated_once, rel=TOLERANCE)
     assert once - before > 1.4 * (twice - before)  # what --grad_checkpoint is for
+    assert dropped - before == pytest.approx(with_dropout, rel=TOLERANCE)
+    assert dropped - before > 1.2 * (once - before)
+
+
+@pytest.mark.parametrize("half", [None, torch.bfloat16])
+@pytest.mark.parametrize("p", [0.0, 0.1])
+@pytest.mark.parametrize("d_ff", [0, 192])
+def test_a_layer_keeps_as_many_bytes_as_are_counted(half, p, d_ff):
+    """Beside all tensors that PyTorch keeps for the way back, each storage once."""
+    sizes = dict(d_model=96, n_heads=4, block_size=64, d_ff=d_ff, dropout=p, vocab_size=9)
+    m, _ = md.configs("report", n_layers=1, **sizes)
+    block = md.Block(m, 4).train()
+    x = torch.randn(5, 64, 96, requires_grad=True) * 1.0
+    kept, weights = {}, {w.numel() for w in block.parameters()}
+
+    def note(tensor):
+        storage = tensor.untyped_storage()
+        if tensor.numel() not in weights:  # its weights, and autocast's copies of them
+            kept[storage.data_ptr()] = tensor, storage.nbytes()
+        return tensor
+
+    autocast = torch.autocast("cpu", half, enabled=half is not None)
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor), autocast:
+        block(x)
+    there = sum(size for _, size in kept.values()) / (5 * 64)
+    assert there == pytest.approx(memory.layer_activations(m, bool(half), "cpu"), rel=0.02)
+
+
+def test_the_line_before_a_run_is_the_sum_of_its_parts(monkeypatch):
+    monkeypatch.setattr(memory, "held", lambda: 2**30)
+    m, t = md.configs("report", device="cpu")
+    parts = memory.step_memory(m, t, device="cpu")
+    line = memory.line(m, t)
+    assert memory.size_text(sum(parts.values()) + 2**30) in line
+    assert line.endswith("the process itself 1.00 GiB")
+    assert sum(parts.values()) > 6 * 2**30  # not the 1.19 of weights, gradients and moments alone
 
 
 def test_shared_out_weights_take_less_and_copies_more():

@@ -266,6 +266,22 @@ def test_the_head_is_safe_in_fp16_under_the_loss_scale():
         assert (half - exact).norm() < 2e-3 * exact.norm()
 
 
+def test_the_head_in_bf16_is_float64_to_what_its_eight_bits_allow():
+    """Rows in several chunks and a rest, of which the softmax takes a few at a time."""
+    torch.manual_seed(0)
+    n = md.HALF_ROWS + md.SOFTMAX_ROWS + 5
+    h, weight, targets = torch.randn(n, 32), torch.randn(97, 32) * 0.3, torch.randint(97, (n,))
+    a, b = h.double().requires_grad_(), weight.double().requires_grad_()
+    exact = torch.nn.functional.cross_entropy(a @ b.T, targets, reduction="none")
+    exact.sum().backward()
+    nll, dh, dweight = md.chunked_loss(h.bfloat16(), weight.bfloat16(), targets)
+    assert nll.dtype == torch.float32 and dweight.dtype == torch.float32
+    # rounded to 2^-9 of itself: the state, the weight, the logits, their gradient
+    for half, whole in ((nll, exact.detach()), (dh, a.grad), (dweight, b.grad)):
+        error = (half.double() - whole).norm() / whole.norm()
+        assert 0 < error < 4 * 2**-9
+
+
 def test_the_heads_sums_stay_within_fp16():
     """A word that is always wrong: the sum over all rows at once would pass 65,504."""
     h = torch.full((8192, 16), 30.0, dtype=torch.float16)
@@ -344,13 +360,13 @@ def test_dropout_acts_where_the_config_says(model):
     x = tokens(model())
     plain = model()(x)
     for changes, differs in (
-        (dict(dropout=0.5, ffn_dropout=0.0), True),
+        (dict(dropout=0.5, residual_dropout=0.0), True),
         (dict(dropout=0.0), False),
     ):
         gpt = model(**changes).train()
         torch.manual_seed(0)
         assert torch.equal(gpt(x), plain) != differs
-    gpt = model(dropout=0.0, ffn_dropout=0.5).train()
+    gpt = model(dropout=0.0, residual_dropout=0.5).train()
     assert not torch.equal(gpt(x), plain)
     torch.testing.assert_close(gpt.eval()(x), plain)
 
@@ -362,7 +378,7 @@ def alone(gpt, part):
         gpt.config.dropout = 0.0
     for block in gpt.blocks:
         if part != "attn":
-            block.attn.p = 0.0
+            block.attn.p = block.attn.p_out = 0.0
         if part != "mlp":
             block.mlp.p = 0.0
     return gpt
@@ -467,3 +483,52 @@ def test_too_long_a_text_says_so(model):
     gpt = model()
     with pytest.raises(ValueError, match="25 tokens do not fit block_size 24"):
         gpt(torch.zeros(1, 25, dtype=torch.long))
+
+
+def test_with_biases_pytorchs_weights_and_three_dropouts_a_layer_is_the_one_of_torch_nn(model):
+    """LLmini's: nn.MultiheadAttention, nn.LayerNorm and nn.Linear as PyTorch has them."""
+    gpt = model(bias=True, init="pytorch", dropout=0.1, residual_dropout=0.3, embedding_dropout=0.0)
+    C, block = gpt.config.d_model, gpt.eval().blocks[0]
+    for name, weight in gpt.named_parameters():  # no bias at zero, which would hide a mistake
+        if name.endswith("bias"):
+            torch.nn.init.normal_(weight)
+    theirs = torch.nn.MultiheadAttention(C, block.attn.n_heads, batch_first=True)
+    theirs.load_state_dict(
+        dict(in_proj_weight=block.attn.qkv.weight, in_proj_bias=block.attn.qkv.bias)
+        | {"out_proj.weight": block.attn.out.weight, "out_proj.bias": block.attn.out.bias}
+    )
+    x = torch.randn(2, 9, C)
+    mask = torch.full((9, 9), -torch.inf).triu(1)
+    normed = block.norm1(x)
+    y = x + theirs(normed, normed, normed, attn_mask=mask)[0]
+    y = y + block.mlp.out(F.gelu(block.mlp.up(block.norm2(y))))
+    torch.testing.assert_close(block(x), y, atol=1e-5, rtol=1e-5)
+    assert (block.attn.p, block.attn.p_out, block.mlp.p) == (0.1, 0.3, 0.3)
+    tokens = torch.zeros(1, 4, dtype=torch.int64)
+    embedded = gpt.token_embedding(tokens) + gpt.position_embedding.weight[:4]
+    assert torch.equal(gpt.train().embed(tokens), embedded)  # nothing is dropped
+
+
+def test_pytorchs_weights_have_the_spread_that_its_modules_give_them():
+    m, _ = md.configs("report", n_layers=1, vocab_size=500, init="pytorch", bias=True)
+    gpt, C = md.GPT(m), m.d_model
+    attn, mlp = gpt.blocks[0].attn, gpt.blocks[0].mlp
+    assert gpt.token_embedding.weight.std().item() == pytest.approx(1, rel=0.02)
+    limits = {attn.qkv.weight: (6 / (4 * C)) ** 0.5, attn.out.weight: C**-0.5}
+    limits |= {mlp.up.weight: C**-0.5, mlp.up.bias: C**-0.5, mlp.out.weight: m.d_ff**-0.5}
+    for weight, limit in limits.items():  # uniform, from -limit to limit
+        assert 0.97 * limit < weight.abs().max().item() <= limit
+        assert weight.std().item() == pytest.approx(limit / 3**0.5, rel=0.05)
+    assert not attn.qkv.bias.any() and not attn.out.bias.any()
+    plain = md.GPT(md.configs("report", n_layers=1, vocab_size=500, bias=True)[0])
+    biases = [w for name, w in plain.named_parameters() if name.endswith("bias")]
+    assert len(biases) == 2 * 3 + 1 and not any(bias.any() for bias in biases)
+    extra = md.parameters(plain.config)["total"] - md.parameters(md.configs("report")[0])["total"]
+    assert md.parameters(m)["blocks"] == 12 * C**2 + 4 * C + 5 * C + m.d_ff and extra < 0
+
+
+def test_decay_falls_on_norms_too_where_that_is_asked_for(model):
+    config = md.TrainConfig(weight_decay=0.3, decay_all=True)
+    assert {group["weight_decay"] for group in md.make_optimizer(model(), config).param_groups} == {
+        0.3
+    }

@@ -360,6 +360,17 @@ def test_what_the_studys_rows_vary():
     assert first["n_layers"] == 1 and len(differ) == 5 and "lengths=1+2+4" in first["sizes"]
     first, differ = changed(ring, "ring-written")
     assert "answer=written" in first["sizes"] and differ["2 layers"] == dict(n_layers=2)
+    first, differ = changed(ring, "ring-wide")
+    assert "lengths=1" in first["sizes"] and len(differ) == 12
+    for name, row in differ.items():
+        width, heads, loops = (int(word) for word in re.findall(r"\d+", name))
+        full = first | row
+        assert (full["d_model"], full["n_heads"], full["n_loops"]) == (width, heads, loops)
+        assert full["n_layers"] == 1 and full["steps"] == 1200
+    first, differ = changed(ring, "ring-compute")
+    assert first["steps"] == 6000 and differ["applied 3"] == dict(n_loops=3, steps=2000)
+    _, differ = changed(ring, "ring-compute", dict(steps=1000))
+    assert differ["applied 5"] == dict(n_loops=5, steps=200)
 
 
 def test_the_layers_that_suffice_double_the_steps():

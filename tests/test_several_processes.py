@@ -65,6 +65,12 @@ def test_a_stop_asked_of_one_process_stops_both_after_the_same_step(two):
     assert [row["val_loss"] for row in run.log[:2]] == [row["val_loss"] for row in whole[:2]]
 
 
+def test_two_processes_end_early_together(two):
+    log = log_of(two / "early")
+    assert [row["step"] for row in log] == [1, 2] and log[-1]["ended_early"]
+    assert md.describe_weights(str(two / "early")).count("of step 1,") == 1
+
+
 def process(rank, port, out):
     """What each of the processes does, told as torchrun tells it."""
     told = dict(RANK=rank, LOCAL_RANK=rank, WORLD_SIZE=2, MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
@@ -81,6 +87,8 @@ def process(rank, port, out):
     md.train(*settings(out, name="twice", grad_checkpoint=True), data=data)
     md.train(*settings(out, name="without", dropout=0.0), data=data)
     md.train(*settings(out, name="stopped"), data=data, stop=stop)
+    early = dict(lr=0.0, stop_after=1, keep="best")
+    assert md.train(*settings(out, name="early", **early), data=data).finished
     with open(os.path.join(out, f"asked.{rank}"), "w", encoding="utf-8") as f:
         json.dump(len(asked), f)
 

@@ -96,7 +96,7 @@ def test_a_tutorial_runs_as_a_script_in_any_folder(path, tmp_path):
 
 def test_what_the_readme_installs_lets_a_page_run_in_any_folder(tmp_path):
     requirements = (ROOT / "requirements.txt").read_text().split("\n")
-    assert "-e ." in requirements
+    assert "-e .[docs,test]" in requirements
     look = [sys.executable, "-c", "import minidepth, minidepth_lab, minidepth_site"]
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     found = subprocess.run(look, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
@@ -371,6 +371,20 @@ def test_the_kaggle_notebook_from_the_archive_alone(kaggle):
     folder = kaggle.path.parent
     said = execute(kaggle.path, folder, installed=False)
     assert len(last_lines(said)) == 2 and f"from {folder}/minidepth.py" in said
+
+
+def test_the_kaggle_notebook_trains_on_the_cpu_where_the_gpu_is_too_old(kaggle, monkeypatch):
+    pick = md.pick_device
+
+    def too_old(name):
+        if name == "auto":
+            raise ValueError("device cuda cannot be used by PyTorch 3 (no kernel image)")
+        return pick(name)
+
+    monkeypatch.setattr(md, "pick_device", too_old)
+    said = kaggle()
+    assert "no kernel image" in said and "preset laptop on cpu" in said
+    assert len(last_lines(said)) == 2
 
 
 def test_the_kaggle_notebook_runs_again_when_it_is_finished(kaggle):
@@ -658,11 +672,15 @@ def test_a_browser_finds_nothing_wrong(tab, site, half):
         ("starving", "tutorials/10_scale/"),
         ("confound", "reference/glossary/"),
         ("resume", "how-to/resume/"),
-        ("--lr", "reference/flags/"),
         ("--attn_scale", "reference/flags/"),
     ],
 )
 def test_a_search_finds_the_page(tab, words, page):
+    assert page in searched(tab, words)[:3]
+
+
+def searched(tab, words):
+    """[pages that a search finds], the first one first; a page's sections are listed, too."""
     tab, address = tab
     tab.view(1280, "light")
     tab.open(address)
@@ -678,7 +696,26 @@ def test_a_search_finds_the_page(tab, words, page):
       }}
       return []
     }})()""")
-    assert page in list(dict.fromkeys(found))[:3], found  # a page's sections are listed, too
+    return list(dict.fromkeys(found))
+
+
+@pytest.mark.parametrize(
+    "words, page",
+    [
+        ("ring", "tutorials/12_rings/"),
+        ("own data", "how-to/own_data/"),
+        ("cuda out of memory", "how-to/troubleshooting/"),
+        ("induction head", "tutorials/01_hypothesis/"),
+        ("chain of thought", "tutorials/14_written_steps/"),
+        ("logit lens", "tutorials/11_layer_by_layer/"),
+        ("overfitting", "tutorials/04_logs/"),
+        ("hyperparameters", "reference/flags/"),
+        ("--lr", "reference/flags/"),
+    ],
+)
+def test_a_search_finds_the_right_page_first(tab, words, page):
+    found = searched(tab, words)
+    assert found[0] == page, found
 
 
 def test_the_page_can_be_used_from_the_keyboard(tab):

@@ -11,7 +11,7 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import registry, results
+from minidepth_lab import hub, registry, results
 from minidepth_lab.sweep.cell import is_finished
 
 
@@ -73,6 +73,7 @@ def test_a_study_brings_its_preset(monkeypatch, capsys):
     assert train.pick_preset("auto", (), "heads")[0] == "laptop"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert train.pick_preset("auto", (), "heads")[0] == "heads"
+    monkeypatch.setattr(hub, "fault", lambda url: None)
     assert train.pick_preset("auto", (), "packing")[0] == "report"
     assert train.pick_preset("laptop", (), "llmini")[0] == "laptop"
     assert train.pick_preset("auto", (), "thinking")[0] == "thinking"

@@ -13,6 +13,7 @@ import browser
 import minidepth as md
 from minidepth_lab import inspect, registry, results
 from minidepth_lab.tasks import TASKS
+from minidepth_lab.tasks.walk import by_hops
 from minidepth_site import widgets
 
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
@@ -147,7 +148,7 @@ def test_the_lines_are_the_weights(runs, tab):
     # the last question, from layer 2 on: the widest line of each head is its largest weight
     widths = "[...document.querySelectorAll('path')].map(p => +p.getAttribute('stroke-width'))"
     for head in (1, 2):
-        press(tab, f"head {3 - head}")  # off
+        press(tab, f"show head {3 - head}")  # off
         maps = [heads[head - 1] for heads in last["maps"]]
         start = place * (place + 1)
         weights = [int(maps[1][start + 2 * i : start + 2 * i + 2]) / 99 for i in range(place + 1)]
@@ -155,7 +156,7 @@ def test_the_lines_are_the_weights(runs, tab):
         lower = max(int(maps[0][i : i + 2]) for i in range(0, len(maps[0]), 2)) / 99
         assert 0.5 + 4.5 * max(weights) <= wide + 1e-6 <= 0.5 + 4.5 * max(*weights, lower) + 2e-6
         assert f"(head {head}, {100 * max(weights):.0f} %" in tab.run(said)
-        press(tab, f"head {3 - head}")
+        press(tab, f"show head {3 - head}")
     slide(tab, 0, 0)
     assert "After step 1," in tab.run(said)
     press(tab, "1 layer")
@@ -248,8 +249,21 @@ def test_the_draws_are_the_stored_runs():
         assert data["accuracy"][name][seed] == accuracy
     a, b = data["accuracy"]["8 layers"], data["accuracy"]["12 layers"]
     gaps = [ours - theirs for ours, theirs in zip(b, a)]
-    assert data["differences"]["8 layers | 12 layers"] == results.interval(gaps)
+    mean, low, high, paired = data["differences"]["8 layers | 12 layers"]
+    assert mean == pytest.approx(sum(gaps) / 5) and low < mean < high
     assert min(gaps) < -0.1 and max(gaps) > 0.1  # one run can say either
+
+
+def test_the_interval_of_a_gap_is_paired_where_the_seeds_go_together():
+    """By hand: t quantiles 2.776 (4 degrees of freedom), and Welch's of two equal spreads."""
+    a, b = [0.1, 0.2, 0.3, 0.4, 0.5], [0.2, 0.3, 0.5, 0.5, 0.6]
+    mean, low, high, how = widgets.gap_interval(b, a)
+    half = 2.776 * 0.0447214 / 5**0.5  # the standard deviation of 0.1, 0.1, 0.2, 0.1, 0.1
+    assert how == "paired" and mean == pytest.approx(0.12)
+    assert (low, high) == pytest.approx((mean - half, mean + half), abs=1e-4)
+    mean, low, high, how = widgets.gap_interval([0.4, 0.3, 0.5, 0.1, 0.2], a)
+    half = 2.306 * (2 * 0.025 / 5) ** 0.5  # 8 degrees of freedom
+    assert how == "" and (low, high) == pytest.approx((mean - half, mean + half), abs=1e-4)
 
 
 def test_one_seed_is_drawn_and_its_conclusion_named(tab):
@@ -280,9 +294,9 @@ def test_one_seed_is_drawn_and_its_conclusion_named(tab):
             ? resolve(width() === {drawn}) : requestAnimationFrame(look)
           look()
         }})""")
-    mean, half = data["differences"][f"{a} | {b}"]
-    assert seen == {0, 1, 2, 3, 4} and f"minus “{a}” is +{mean:.3f}" in tab.run(tally)
-    assert f"−{half - mean:.3f} to +{mean + half:.3f}, contains 0" in tab.run(tally)
+    mean, low, high, _ = data["differences"][f"{a} | {b}"]
+    assert seen == {0, 1, 2, 3, 4} and f"minus “{a}” is {mean:+.3f}" in tab.run(tally)
+    assert f"−{-low:.3f} to +{high:.3f}, contains 0" in tab.run(tally)
     tab.run("""(() => {
       const menu = document.querySelector("select")
       menu.value = "12 layers"
@@ -441,3 +455,144 @@ def test_the_walk_plays_and_stops_and_draws_another_ring(tab):
     assert before != after and len(set(after)) == widgets.RING
     assert tab.run("[...document.querySelectorAll('select')][1].options.length") == widgets.RING
     assert not complaints(tab)
+
+
+# ---------- go on ----------
+
+
+@pytest.fixture(scope="module")
+def walked():
+    """Every stored model of the box, by its weights' address, as minidepth.py loads it."""
+    data = widgets.further()
+    return {
+        about["weights"]: md.load((DOCS / about["weights"]).parent)[0] for about in data["models"]
+    }
+
+
+def walk_tokens(rings):
+    """Sequences that training never shows, (rings, 48)."""
+    generator = torch.Generator().manual_seed(4)
+    return TASKS["walk"].draw(rings, generator, test=True, ring=16, hops=8)[0]
+
+
+def test_the_models_that_go_on_are_the_stored_runs(walked):
+    """Both kinds are there, and each does what its run did, on other rings."""
+    data = widgets.further()
+    assert data["models"][data["recall"]]["start"] == "recall"
+    assert data["models"][data["state"]]["start"] == "state"
+    tokens = walk_tokens(200)
+    for run in results.runs("walk", ring=16, hops=8, loss_after="each", n_layers=1, d_model=64):
+        address = f"results/walk/weights/{run['id']}/model.safetensors"
+        if address not in walked:
+            continue
+        shares = by_hops(walked[address], tokens, 16, (8, 31))
+        for hops, share in shares.items():
+            stored = run["accuracy_by"]["hops"][str(hops)]["accuracy"]
+            assert share == pytest.approx(stored, abs=0.05)
+    names = [about["name"] for about in data["models"]]
+    assert len(names) == len(walked) >= 3
+    assert sum("100 % of" in name for name in names) >= 1  # and one that fails
+    assert sum(re.search(r": \d % of", name) is not None for name in names) >= 1
+
+
+def test_the_browser_loops_on_as_pytorch_does(tab, walked):
+    data = widgets.further()
+    tokens = walk_tokens(1)
+    page, address = tab
+    page.open(address + "assets/")
+    for about in data["models"]:
+        answers = page.run(f"""(async () => {{
+          const {{ Walk, loadModel }} = await import("/assets/walking.js")
+          const about = {json.dumps(about)}
+          const walk = new Walk(await loadModel(about.config, about.weights), {tokens[0].tolist()})
+          const places = Array.from({{ length: 16 }}, (_, i) => 32 + i)
+          return Array.from({{ length: 25 }}, () => {{
+            walk.step()
+            return places.map((place) => walk.answer(place))
+          }})
+        }})()""")
+        model = walked[about["weights"]]
+        with torch.no_grad():
+            for ours, x in zip(answers, model.run_loops(tokens, loops=25)):
+                logits = model.norm(x[0, 32:]) @ model.head_weight.T
+                assert ours == logits.argmax(-1).tolist()
+
+
+def test_one_goes_on_and_the_other_gets_lost(tab):
+    tab = opened(tab, "further", widgets.further())
+    counter = "document.querySelector('.said').textContent"
+    tab.run(f"""new Promise((resolve) => {{
+      const look = () => {counter} ? resolve() : setTimeout(look, 50)
+      look()
+    }})""")
+    assert tab.run(counter) == "2 loops, 1 hop."
+    press(tab, "One loop")
+    assert tab.run(counter) == "3 loops, 2 hops."
+    press(tab, "Go on")
+    tab.run(f"""new Promise((resolve) => {{
+      const look = () => parseInt({counter}) > 60 ? resolve() : setTimeout(look, 50)
+      look()
+    }})""")
+    press(tab, "Pause")
+    text = tab.run(counter)
+    loops = int(text.split()[0])
+    assert f"{(loops - 1) // 16} times round the ring, {loops - 9} hops further" in text
+    with_it, without = tab.run(
+        "[...document.querySelectorAll('.both .said')].map((said) => said.textContent)"
+    )
+    right, lost = (int(re.findall(r"(\d+) of 16 right", each)[0]) for each in (with_it, without))
+    assert right >= 14 and lost <= 4
+    assert "That is right." in with_it or right < 16
+    assert tab.run(counter) == text  # it has stopped
+    choose(tab, "model with the input again", "1")
+    press(tab, "Another ring")
+    assert not complaints(tab)
+
+
+# ---------- take it apart ----------
+
+
+def apart_opened(tab):
+    tab = opened(tab, "apart", widgets.further())
+    tab.run("""new Promise((resolve) => {
+      const look = () => document.querySelector("table") ? resolve() : setTimeout(look, 20)
+      look()
+    })""")
+    return tab
+
+
+def switch(tab, label):
+    tab.run(f"""document.querySelector('button[aria-label="{label}"]').click()""")
+
+
+def test_a_loop_is_skipped_and_two_questions_swap_states(tab):
+    tab = apart_opened(tab)
+    said = "document.querySelector('.said').textContent"
+    assert re.match("As it was trained, after 9 loops: .* 8 hops from .*; .* 8 hops", tab.run(said))
+    switch(tab, "skip loop 4")
+    text = tab.run(said)
+    assert "loop 4 skipped by both" in text and text.count(" 7 hops from") == 2
+    switch(tab, "skip loop 6")
+    text = tab.run(said)
+    assert "loops 4, 6 skipped" in text and text.count(" 6 hops from") == 2
+    press(tab, "As it was trained")
+    switch(tab, "swap after loop 5")
+    text = tab.run(said)
+    # the second letter is five hops after the first: on the other's way, eight hops from its letter
+    assert text.count("and 8 hops from") == 2 and " 13 hops from" in text and " 3 hops from" in text
+    rows = tab.run("""[...document.querySelectorAll("tr")].map((row) =>
+      [...row.querySelectorAll("td")].map((cell) => cell.textContent))""")
+    assert len(rows) == 4 and all(len(row) == 9 for row in rows)
+    switch(tab, "swap after loop 5")
+    assert tab.run(said).startswith("As it was trained")
+    assert not complaints(tab)
+
+
+def test_the_table_of_loops_fits_a_phone(tab):
+    tab[0].view(375, "dark")
+    try:
+        page = apart_opened(tab)
+        page.run("document.body.classList.add('md-typeset')")
+        assert page.run("document.documentElement.scrollWidth") <= 375
+    finally:
+        tab[0].view(1280, "light")

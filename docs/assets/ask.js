@@ -264,6 +264,8 @@ function start(root) {
     }
     root.dispatchEvent(new Event("answered"))
   }
+
+  answer() // the first problem at once, so that there is something to see
 }
 
 document.querySelectorAll(".ask-the-models").forEach(start)

@@ -2,9 +2,8 @@
    learns. The data is that of the page's own training: see story() in
    docs/minidepth_lab/inspect.py. */
 
-import { draw, drawing, make } from "./elements.js"
-
-const COLOURS = ["var(--head-1)", "var(--head-2)"] // of the heads
+import { drawing, make } from "./elements.js"
+import { COLOURS, drawLooks } from "./lines.js"
 
 /** A map is text, two digits for each weight in percent, row by row up to the diagonal. */
 function weight(map, query, key) {
@@ -17,7 +16,6 @@ const percent = (share) => `${Math.round(100 * share)} %`
 
 function start(root) {
   const data = JSON.parse(root.querySelector("script").textContent)
-  const T = data.tokens.length
   // a question that one layer does not answer, not even by chance
   const [shallow, deep] = data.models
   const wrong = data.targets.findIndex(([, right], i) => shallow.at(-1).said[i][0] !== right)
@@ -40,7 +38,7 @@ function start(root) {
     const change = (on, k) => (k === i ? !on : on)
     const onclick = () => set({ heads: state.heads.map(change) })
     const line = make("span", { class: "line", style: `background: ${COLOURS[i]}` })
-    return make("button", { type: "button", onclick }, line, ` head ${i + 1}`)
+    return make("button", { type: "button", onclick }, line, ` show head ${i + 1}`)
   })
   const most = data.models[0].length - 1
   const oninput = (event) => {
@@ -85,86 +83,16 @@ function start(root) {
     words(now)
   }
 
-  /** How strongly each place of each layer takes part: the question itself fully, because it is
-      carried upwards, and a place that it looks at by the weight of the look. */
-  function reached(now) {
-    const L = now.maps.length
-    const strength = Array.from({ length: L + 1 }, () => Array(T).fill(0))
-    strength[L][state.query] = 1
-    for (let layer = L - 1; layer >= 0; layer--) {
-      strength[layer][state.query] = 1
-      for (let query = 0; query < T; query++)
-        for (let key = 0; key <= query; key++) {
-          const looks = now.maps[layer].map((map, head) =>
-            state.heads[head] ? weight(map, query, key) : 0,
-          )
-          const through = strength[layer + 1][query] * Math.max(...looks)
-          strength[layer][key] = Math.max(strength[layer][key], through)
-        }
-    }
-    return strength
-  }
-
-  /** A line from one place to another, moved aside so that both heads can be seen. */
-  function curve([x, y], [u, v], aside, narrow) {
-    if (narrow) {
-      const middle = (x + u) / 2
-      const [from, to] = [y + aside, v + aside]
-      return `M ${x} ${from} C ${middle} ${from}, ${middle} ${to}, ${u} ${to}`
-    }
-    const middle = (y + v) / 2
-    const [from, to] = [x + aside, u + aside]
-    return `M ${from} ${y} C ${from} ${middle}, ${to} ${middle}, ${to} ${v}`
-  }
-
   function picture(now) {
-    // tokens side by side; on a narrow screen one below the other, so that they can be read
-    const narrow = isNarrow()
-    const L = now.maps.length
-    const [cell, gap] = narrow ? [21, 125] : [32, 115]
-    const size = [L * gap + 60, T * cell + 30]
-    const [width, height] = narrow ? size : [size[1], size[0]]
-    svg.setAttribute("viewBox", `0 0 ${width} ${height}`)
-    svg.style.maxWidth = `${width}px`
-    svg.replaceChildren()
-    // level 0 are the tokens: at the left of a narrow picture, at the foot of a wide one
-    const place = (token, level) => {
-      const asked = token >= T - data.targets.length // they stand a little apart
-      const along = (token + 0.5) * cell + (asked ? 8 : 0) + (narrow ? 18 : 0)
-      const across = narrow ? 30 + level * gap : 40 + (L - level) * gap
-      return narrow ? [across, along] : [along, across]
-    }
-    const strength = reached(now)
-    const least = L === 1 ? 0.35 : 0.15 // the fan of one layer has no strong lines
-    for (let layer = 0; layer < L; layer++)
-      now.maps[layer].forEach((map, head) => {
-        if (!state.heads[head]) return
-        for (let query = 0; query < T; query++)
-          for (let key = 0; key <= query; key++) {
-            const part = strength[layer + 1][query] * weight(map, query, key)
-            if (part < 0.02) continue
-            const d = curve(place(query, layer + 1), place(key, layer), 5 * head - 2.5, narrow)
-            const style = `stroke: ${COLOURS[head]}; opacity: ${Math.min(1, least + part)}`
-            draw(svg, "path", { d, style, fill: "none", "stroke-width": 0.5 + 4.5 * part })
-          }
-      })
-    for (let level = 0; level <= L; level++)
-      for (let token = 0; token < T; token++) {
-        const [x, y] = place(token, level)
-        const strong = strength[level][token]
-        const part = level === 0 || strong > 0.3
-        const [w, h] = part ? [30, 18] : [6, 6]
-        const box = { x: x - w / 2, y: y - h / 2, width: w, height: h, rx: 3 }
-        draw(svg, "rect", { ...box, class: token === state.query ? "node asked" : "node" })
-        if (part) draw(svg, "text", { x, y: y + 4, "text-anchor": "middle" }, data.tokens[token])
-      }
-    for (let level = 0; level <= L; level++) {
-      const [x, y] = place(0, level)
-      const text = level ? `${narrow ? "" : "after "}layer ${level}` : "tokens"
-      const at = narrow ? { x, y: 10, "text-anchor": "middle" } : { x: 2, y: y - 16 }
-      draw(svg, "text", at, text)
-    }
-    svg.setAttribute("aria-label", "attention as lines; the text below says what it shows")
+    drawLooks(svg, {
+      tokens: data.tokens,
+      asked: data.targets.length,
+      query: state.query,
+      L: now.maps.length,
+      heads: state.heads,
+      weight: (layer, head, from, key) => weight(now.maps[layer][head], from, key),
+      narrow: isNarrow(), // tokens one below the other, so that they can be read
+    })
   }
 
   /** What the picture shows, for who cannot see it, too. */
@@ -186,7 +114,7 @@ function start(root) {
           if (share > best.share) best = { share, key, head }
         }
       })
-      if (best.share < 0) break // both heads are switched off
+      if (best.share < 0) break // no head is shown
       const [from, to] = [data.tokens[query], data.tokens[best.key]]
       const how = `head ${best.head + 1}, ${percent(best.share)} of its weight`
       text += ` In layer ${layer + 1}, ${from} attends most to ${to} (${how}).`
@@ -199,8 +127,10 @@ function start(root) {
   const row = (name, ...items) =>
     make("div", { class: "buttons", role: "group", "aria-label": name }, ...items)
   const training = make("label", {}, step, slider)
-  const choices = [row("model", ...models), row("heads", ...heads), training, row("training", play)]
-  root.replaceChildren(...choices, row("question", "ask ", ...queries), svg, said)
+  // on a phone the slider stays in view beside the drawing, which is taller than the screen
+  const steer = make("div", { class: "steer" }, training, row("training", play))
+  const choices = [row("model", ...models), row("heads", ...heads)]
+  root.replaceChildren(...choices, row("question", "ask ", ...queries), steer, svg, said)
   show()
   let was = isNarrow()
   addEventListener("resize", () => {

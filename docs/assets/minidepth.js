@@ -2,7 +2,7 @@
 
    It reads the folder of a trained run (config.json, tokenizer/, model.safetensors) and answers.
    Tokens go through one at a time. Each attends to the keys and values of itself and of all tokens
-   before it, which are kept in a cache.
+   before it, which are kept in a cache. training.js goes the same way back.
 
    A vector is a Float32Array, a matrix is {shape: [rows, columns], data: its rows end to end}.
    Sections: 1 files, 2 words, 3 the model, 4 answering. */
@@ -98,30 +98,49 @@ export class Words {
 
 const row = ({ shape, data }, i) => data.subarray(i * shape[1], (i + 1) * shape[1])
 
-function dot(a, b) {
+/** The products of n numbers of a, from place i on, with those of b, from place j on, added up. */
+export function dot(a, i, b, j, n) {
   let total = 0
-  for (let i = 0; i < a.length; i++) total += a[i] * b[i]
+  for (let k = 0; k < n; k++) total += a[i + k] * b[j + k]
   return total
 }
 
 /** A matrix times a vector: each row's products, added up. */
-const linear = (matrix, x) =>
-  Float32Array.from({ length: matrix.shape[0] }, (_, i) => dot(row(matrix, i), x))
+function linear({ shape, data }, x) {
+  const [rows, columns] = shape
+  const y = new Float32Array(rows)
+  for (let r = 0; r < rows; r++) y[r] = dot(data, r * columns, x, 0, columns)
+  return y
+}
 
-const sum = (numbers) => numbers.reduce((total, number) => total + number, 0)
+export const add = (a, b) => a.map((value, i) => value + b[i])
 
-/** x with mean 0 and variance 1, then scaled and shifted. */
-function layerNorm(weight, bias, x) {
-  const mean = sum(x) / x.length
-  const variance = sum(x.map((value) => (value - mean) ** 2)) / x.length
+/** x with mean 0 and variance 1 → {z, scale: what its distance from the mean was multiplied by} */
+export function standardised(x) {
+  const n = x.length
+  let mean = 0
+  for (const value of x) mean += value / n
+  let variance = 0
+  for (const value of x) variance += (value - mean) ** 2 / n
   const scale = 1 / Math.sqrt(variance + 1e-5)
-  return x.map((value, i) => (value - mean) * scale * weight.data[i] + bias.data[i])
+  return { z: x.map((value) => (value - mean) * scale), scale }
+}
+
+/** The norm of that name: standardised, then scaled and shifted. */
+function layerNorm(weights, name, x) {
+  const [weight, bias] = [weights[`${name}.weight`].data, weights[`${name}.bias`].data]
+  return standardised(x).z.map((value, i) => value * weight[i] + bias[i])
 }
 
 export function softmax(scores) {
-  const most = Math.max(...scores) // taken off first, so that no exponential is too large
-  const powers = scores.map((score) => Math.exp(score - most))
-  const total = sum(powers)
+  let most = -Infinity // taken off first, so that no exponential is too large
+  for (const score of scores) most = Math.max(most, score)
+  let total = 0
+  const powers = scores.map((score) => {
+    const power = Math.exp(score - most)
+    total += power
+    return power
+  })
   return powers.map((power) => power / total)
 }
 
@@ -135,51 +154,78 @@ export class GPT {
     if (this.heads.length === 1) this.heads = Array(config.n_layers).fill(this.heads[0])
   }
 
-  /** One more token → {logits: a number for each word that may come next, attention: by layer and
-      head, the weight on each token so far, states: the residual stream before the first loop and
-      after each}. The cache grows by this token. */
+  /** The matrix that makes logits. */
+  get head() {
+    return this.weights["head.weight"] ?? this.weights["token_embedding.weight"]
+  }
+
+  /** One more token → {attention: by layer and head, the weight on each token so far, states: the
+      residual stream before the first loop and after each}. The cache grows by this token. */
   forward(token, cache) {
-    const w = this.weights
-    const place = row(w["position_embedding.weight"], cache[0].keys.length)
-    let x = row(w["token_embedding.weight"], token).map((value, i) => value + place[i])
+    const embedded = this.embed(token, cache[0].qkv.length)
     const attention = []
-    const states = [x]
-    for (let loop = 0; loop < this.config.n_loops; loop++) {
-      this.heads.forEach((heads, layer) => {
-        const block = `blocks.${layer}`
-        const h = layerNorm(w[`${block}.norm1.weight`], w[`${block}.norm1.bias`], x)
-        const { y, byHead } = this.attend(block, heads, h, cache[attention.length])
-        x = x.map((value, i) => value + y[i]) // the residual stream: a layer only adds to it
-        attention.push(byHead)
-      })
+    const states = [embedded]
+    while (attention.length < cache.length) {
+      const its = cache.slice(attention.length, attention.length + this.config.n_layers)
+      const { x, looked } = this.loop(states.at(-1), embedded, its)
       states.push(x)
+      attention.push(...looked)
     }
-    return { logits: this.read(x), attention, states }
+    return { attention, states }
   }
 
-  /** A residual stream → logits. Of one from the middle of the model: what it holds so far. */
-  read(x) {
+  /** A token at its place → what the residual stream begins with. */
+  embed(token, place) {
     const w = this.weights
-    const last = layerNorm(w["norm.weight"], w["norm.bias"], x)
-    return linear(w["head.weight"] ?? w["token_embedding.weight"], last)
+    const where = row(w["position_embedding.weight"], place)
+    return add(row(w["token_embedding.weight"], token), where)
   }
 
-  attend(block, heads, h, { keys, values }) {
-    const C = h.length
+  /** A token's stream through all layers once → {x: the stream then, looked: its attention}. */
+  loop(x, embedded, cache) {
+    x = this.startOfLoop(x, embedded)
+    const looked = this.heads.map((heads, layer) => {
+      const { y, byHead } = this.attend(`blocks.${layer}`, heads, x, cache[layer])
+      x = add(x, y) // the residual stream: a layer only adds to it
+      return byHead
+    })
+    return { x, looked }
+  }
+
+  /** What a loop starts from: the stream as the last loop left it, or that and the input again. */
+  startOfLoop(x, embedded) {
+    const { loop_start: from } = this.config
+    if (from === "input") return add(x, embedded)
+    if (from === "recall") return add(standardised(x).z, embedded)
+    return x
+  }
+
+  /** A residual stream → logits, a number for each word that may come next. Of one from the middle
+      of the model: what it holds so far. */
+  read(x) {
+    return linear(this.head, layerNorm(this.weights, "norm", x))
+  }
+
+  /** Attention of the newest token in one layer. `cache` has what the layer computed for each token
+      so far: qkv, its query, key and value end to end, and what training needs besides. */
+  attend(block, heads, x, cache) {
+    const C = x.length
     const D = C / heads
     const scale = this.config.attn_scale ?? 1 / Math.sqrt(D)
+    const h = layerNorm(this.weights, `${block}.norm1`, x)
     const qkv = linear(this.weights[`${block}.attn.qkv.weight`], h)
-    keys.push(qkv.subarray(C, 2 * C))
-    values.push(qkv.subarray(2 * C))
+    cache.qkv.push(qkv)
     const sides = new Float32Array(C) // the outputs of the heads, side by side
     const byHead = []
     for (let start = 0; start < C; start += D) {
-      const q = qkv.subarray(start, start + D)
-      const weights = softmax(keys.map((key) => dot(q, key.subarray(start)) * scale))
-      for (let i = start; i < start + D; i++)
-        sides[i] = sum(values.map((value, at) => weights[at] * value[i]))
+      const scores = cache.qkv.map((other) => dot(qkv, start, other, C + start, D) * scale)
+      const weights = softmax(scores)
+      cache.qkv.forEach((other, at) => {
+        for (let i = start; i < start + D; i++) sides[i] += weights[at] * other[2 * C + i]
+      })
       byHead.push(weights)
     }
+    cache.kept.push({ x, h, sides, byHead })
     return { y: linear(this.weights[`${block}.attn.out.weight`], sides), byHead }
   }
 }
@@ -192,20 +238,22 @@ export function promptIds(words, question) {
   return parts.flatMap((part) => words.encode(part))
 }
 
-/** What a conversation begins with: no keys and no values yet, in any layer. */
-export function emptyCache({ config }) {
-  const layers = { length: config.n_layers * config.n_loops } // each loop has keys of its own
-  return Array.from(layers, () => ({ keys: [], values: [] }))
+/** What a conversation begins with: nothing computed yet, in any layer of any loop. Of a model that
+    loops, `loops` may be another number than that of its training. */
+export function emptyCache({ config }, loops = config.n_loops) {
+  const layers = { length: config.n_layers * loops } // each loop has keys of its own
+  return Array.from(layers, () => ({ qkv: [], kept: [] }))
 }
 
 /** Reads the prompt, then gives one token after another, each the likeliest, until `end` or until
-    the positions are used up: {token, logits, attention: what the model attended to for it}. */
+    the positions are used up: {token, attention: what the model attended to for it}. */
 export function* generate(model, prompt, end) {
   const cache = emptyCache(model)
   let output
   for (const token of prompt) output = model.forward(token, cache)
   for (let n = prompt.length; n < model.config.block_size; n++) {
-    const token = output.logits.indexOf(Math.max(...output.logits))
+    const logits = model.read(output.states.at(-1))
+    const token = logits.indexOf(Math.max(...logits))
     yield { token, ...output }
     if (token === end) return
     output = model.forward(token, cache)

@@ -67,12 +67,12 @@ function start(root) {
     const wins = drawn.filter((i) => gap(i) > 0).length
     tally.textContent = `So far, “${b}” was better in ${wins} of ${drawn.length}.`
     if (drawn.length < data.seeds.length) return
-    const [mean, half] = data.differences[`${a} | ${b}`]
-    const range = `${signed(mean - half)} to ${signed(mean + half)}`
-    const zero = Math.abs(mean) > half ? "does not contain 0" : "contains 0"
+    const [mean, low, high, paired] = data.differences[`${a} | ${b}`]
+    const range = `${signed(low)} to ${signed(high)}`
+    const zero = low > 0 || high < 0 ? "does not contain 0" : "contains 0"
     tally.textContent +=
-      ` Over all five, “${b}” minus “${a}” is ${signed(mean)}, and its 95 % interval, ` +
-      `${range}, ${zero}.`
+      ` Over all five, “${b}” minus “${a}” is ${signed(mean)}, and its 95 % interval` +
+      `${paired && " (paired)"}, ${range}, ${zero}.`
   }
 
   function picture() {

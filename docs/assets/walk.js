@@ -3,7 +3,8 @@
    data come from walk() in docs/site/minidepth_site/widgets.py. */
 
 import { draw, drawing, make } from "./elements.js"
-import { emptyCache, GPT, readSafetensors, softmax } from "./minidepth.js"
+import { emptyCache, softmax } from "./minidepth.js"
+import { loadModel, shuffled } from "./walking.js"
 
 const LETTERS = "abcdefghijklmnop" // tokens 0 to 15; "k hops" is token 16 + k
 const HOPS = [1, 2, 3, 4]
@@ -14,13 +15,6 @@ const PAUSE = 700 // milliseconds that Play stays at a loop
 const learned = ({ hops }) => `learned ${times(hops, "hop")}`
 const times = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`
 const percent = (share) => `${Math.round(100 * share)} %`
-
-/** The model whose weights lie at an address that counts from the root of the site. */
-async function loadModel(config, address) {
-  const file = await fetch(new URL(`../${address}`, import.meta.url))
-  if (!file.ok) throw new Error(`${file.url}: ${file.status}`)
-  return new GPT(config, readSafetensors(await file.arrayBuffer()))
-}
 
 /** A question → its tokens: pairs of neighbours in a mixed order, the number of hops, a letter. */
 export function questionTokens({ ring, order, start, hops }) {
@@ -34,11 +28,6 @@ export function afterEachLoop(model, tokens) {
   let last
   for (const token of tokens) last = model.forward(token, cache)
   return last.states.map((state) => softmax([...model.read(state)]))
-}
-
-function shuffled(list) {
-  const keyed = list.map((item) => [Math.random(), item])
-  return keyed.sort((a, b) => a[0] - b[0]).map(([, item]) => item)
 }
 
 /** A ring of letters at random, told in a random order. */

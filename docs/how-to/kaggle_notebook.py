@@ -17,6 +17,17 @@ PRESET = "report"
 SETTINGS = dict(out_dir="runs", seed=0)
 print(torch.__version__, [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())])
 
+# two T4 train under DataParallel, one by itself; a P100 may be too old for this PyTorch, and
+# without a GPU the report's models would train for days
+try:
+    device = md.pick_device("auto").type
+except ValueError as error:
+    print(error)
+    device = SETTINGS["device"] = "cpu"
+if device != "cuda" and PRESET == "report":
+    PRESET = "laptop"
+print(f"preset {PRESET} on {device}")
+
 # %% [markdown]
 # Both models train on the same data in the same order. After a cut-off, run all cells again: a run
 # goes on from its last checkpoint, and one that is finished is read, not trained again.
@@ -54,8 +65,11 @@ for n_layers in (1, 12):
 figure, axes = plt.subplots(1, 2, figsize=(11, 4), sharey=True, layout="constrained")
 for panel, key, title in zip(axes, ("train_loss", "val_loss"), ("train, one batch", "validation")):
     for number, (n_layers, log) in enumerate(logs.items()):
-        published = results.published(f"report_log_{n_layers}_layers")
-        for rows, style, whose in ((log, "o-", "this run"), (published, "s:", "published")):
+        drawn = [(log, "o-", "this run")]
+        if PRESET == "report":
+            published = results.published(f"report_log_{n_layers}_layers")
+            drawn.append((published, "s:", "published"))
+        for rows, style, whose in drawn:
             x, y = [row["step"] for row in rows], [row[key] for row in rows]
             label = f"{n_layers} layer{'s' * (n_layers > 1)}, {whose}"
             panel.plot(x, y, style, color=f"C{number}", label=label, markersize=3)

@@ -259,7 +259,8 @@ def product_seconds(m, parts, device, half):
         shapes += [(rows, C, 3 * C, layers), (rows, C, C, layers)]
         if m.d_ff:
             shapes += [(rows, C, m.d_ff, layers), (rows, m.d_ff, C, layers)]
-        at_once = min(learned, md.CPU_ROWS if device.type == "cpu" else md.HALF_ROWS)
+        at_once = md.rows_at_once(learned, m.vocab_size, half, device.type == "cpu")
+        at_once = min(learned, at_once)
         shapes.append((at_once, C, m.vocab_size, learned / at_once))
     seconds, operations = 0.0, 0.0
     for n, inner, outer, times in shapes:
@@ -307,7 +308,7 @@ def show_bench(m, t, against=None):
     if against:
         export.check_gpt2(m)
     if t.compile:
-        compiling.check(t)
+        compiling.check_compile(t)
     tokens, targets, words = first_batch(m, t)
     if targets.dim() == 3:
         what = f"data {' '.join(t.data)} has a loss after each loop"

@@ -13,7 +13,8 @@ from minidepth_lab.sources import names_task
 
 # what each thing that is done to trained runs heeds of the flags of training
 HEEDED = dict(
-    sample=("seed",), mechanism=(), score=("data", "max_rows"), attention=("out_dir",), export_hf=()
+    sample=("seed",), mechanism=(), score=("data", "max_rows"), attention=("out_dir",),
+    export_hf=(), compare=("out_dir",), report=(), runs=None,
 )  # fmt: skip
 OF_SAMPLE = (
     "prompt", "prompt_file", "system", "chat", "temperature", "top_k", "max_new_tokens",
@@ -33,8 +34,10 @@ def flags(a, axes):
     if len(done) > 1:
         raise ValueError(f"--{done[0]} and --{done[1]} are two things to do; give one of them")
     doing = done[0] if done else None
-    if doing and doing != "bench":
+    if doing not in (None, "bench", "runs", "report"):  # a grid has a report, too
         runs(a[doing], doing)
+    if a["sort"] is not None and doing != "runs":
+        raise ValueError("--sort has no effect without --runs")
     if doing in HEEDED:
         look_flags(a, axes, doing)
     if doing != "sample":
@@ -57,15 +60,12 @@ def runs(given, doing):
     and where to write."""
     folders = given if isinstance(given, list) else [given]
     for folder in folders[:1] if doing == "export_hf" else folders:
-        if not os.path.isdir(folder):
-            raise ValueError(f"--{doing} {folder} is not there; give a run's folder, as runs/NAME")
-        if not os.path.lexists(os.path.join(folder, "config.json")):
-            raise ValueError(f"--{doing} {folder} holds no run; give a run's folder, as runs/NAME")
+        md.check_run(folder, doing)
 
 
 def look_flags(a, axes, doing):
     """Raise ValueError for flags of training beside one that looks at trained runs."""
-    for name, values in axes.items():
+    for name, values in axes.items() if doing != "runs" else ():  # which chooses by them
         # code of one's own that made a run's data is named again, whatever is done
         code = name in ("data", "loader") and ".py" in str(values[0])
         if name not in HEEDED[doing] and not code:

@@ -10,7 +10,7 @@ import torch
 import minidepth as md
 
 
-def check(t):
+def check_compile(t):
     """Raise ValueError, a line, where a TrainConfig's `compile` cannot work."""
     device = md.pick_device(t.device)
     if device.type == "cuda":

@@ -21,12 +21,12 @@ def draw_curve(run, t):
             draw_accuracy(drawn[0, 1], run.log)
 
 
-def draw_losses(axes, logs):
-    """Train and validation loss of {name: log}."""
+def draw_losses(axes, logs, train=True):
+    """Train and validation loss of {name: log}, or the validation loss alone."""
     kinds = (("train_loss", "train, one batch", "o-"), ("val_loss", "validation", "s-"))
     for name, log in logs.items():
         steps = [row["step"] for row in log]
-        for key, what, style in kinds:
+        for key, what, style in kinds if train else kinds[1:]:
             losses = [row[key] for row in log]
             axes.plot(steps, losses, style, label=f"{name}: {what}", markersize=3)
     axes.set(xlabel="optimizer step", ylabel="loss (nats per token)")

@@ -3,7 +3,9 @@
     python train.py --export_hf RUN_DIR OUT_DIR
 
 writes it as GPT-2: the folder loads with AutoModelForCausalLM.from_pretrained(OUT_DIR), without
-code of ours.
+code of ours. The way back, for a GPT-2 without biases, whoever wrote it:
+
+    python train.py --init_from OUT_DIR
 
     python -m minidepth_lab.export runs/laptop_n_layers-12_seed-0 docs/results/ask/12-layers
 
@@ -43,7 +45,6 @@ def check_gpt2(c):
         ("n_loops", c.n_loops == 1, "1: every layer has weights of its own"),
         ("attn_scale", c.attn_scale is None, "1/sqrt(head size), which is attn_scale unset"),
         ("d_ff", c.d_ff > 0, "a feed-forward part, d_ff at least 1"),
-        ("ffn_dropout", c.ffn_dropout is None, "one dropout for all, which is ffn_dropout unset"),
     ]
     for name, fits, has in limits:
         if not fits:
@@ -57,8 +58,9 @@ def gpt2_name(key):
 
 
 def to_gpt2(model):
-    """The model as a GPT2LMHeadModel of `transformers` with zero biases; ValueError if it has
-    what GPT-2 has not: several head counts, loops, other positions or scales, no MLP."""
+    """The model as a GPT2LMHeadModel of `transformers`, whose biases are zero where it has none;
+    ValueError if it has what GPT-2 has not: several head counts, loops, other positions or scales,
+    no MLP."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     c = model.config
@@ -72,21 +74,21 @@ def to_gpt2(model):
         n_head=c.heads[0],
         activation_function="gelu",
         layer_norm_epsilon=1e-5,
-        resid_pdrop=c.dropout,
-        embd_pdrop=c.dropout,
+        resid_pdrop=c.dropout_of("residual"),
+        embd_pdrop=c.dropout_of("embedding"),
         attn_pdrop=c.dropout,
         tie_word_embeddings=c.tie_weights,
         bos_token_id=None,
         eos_token_id=None,
     )
     gpt2 = GPT2LMHeadModel(config)
-    # their biases, which we have not, stay at zero
+    # their biases stay at zero where we have none
     weights = {name: torch.zeros_like(value) for name, value in gpt2.state_dict().items()}
     for key, value in model.state_dict().items():
         if key == "head.weight":  # named below, tied or not
             continue
         is_linear = ".attn." in key or ".mlp." in key  # stored transposed there
-        weights[gpt2_name(key)] = value.T if is_linear else value
+        weights[gpt2_name(key)] = value.T if is_linear and value.dim() == 2 else value
     weights["lm_head.weight"] = model.head_weight
     gpt2.load_state_dict(weights)
     return gpt2.eval()
@@ -123,6 +125,70 @@ def export_hf(run_dir, out_dir):
         set_ends(gpt2, tokenizer)
         tokenizer.save_pretrained(out_dir)
     gpt2.save_pretrained(out_dir)
+
+
+# ---------- from transformers ----------
+
+
+def is_gpt2(folder):
+    """Whether a folder is one of `transformers`, by its config.json, and not a run's."""
+    path = os.path.join(folder, "config.json")
+    with md.one_line_errors(path, "is no configuration"):
+        with open(md.regular_file(path), encoding="utf-8") as f:
+            return "model_type" in json.load(f)
+
+
+def gpt2_config(folder):
+    """The ModelConfig of a GPT-2's folder; ValueError for what a ModelConfig cannot express."""
+    path = os.path.join(folder, "config.json")
+    with md.one_line_errors(path, "is no configuration of a GPT-2"):
+        with open(md.regular_file(path), encoding="utf-8") as f:
+            saved = json.load(f)
+        ours = dict(
+            model_type="gpt2",
+            activation_function="gelu",
+            layer_norm_epsilon=1e-5,
+            scale_attn_weights=True,
+            scale_attn_by_inverse_layer_idx=False,
+        )
+        defaults = dict(activation_function="gelu_new")
+        for name, value in ours.items():
+            its = saved.get(name, defaults.get(name, value))
+            if its != value:
+                raise ValueError(f"{name} is {its!r:.40}; minidepth's models have {value!r}")
+        return md.ModelConfig(
+            vocab_size=saved["vocab_size"],
+            block_size=saved.get("n_positions", 1024),
+            n_layers=saved["n_layer"],
+            n_heads=saved["n_head"],
+            d_model=saved["n_embd"],
+            d_ff=saved.get("n_inner") or 4 * saved["n_embd"],
+            dropout=float(saved.get("resid_pdrop", 0.1)),
+            tie_weights=saved.get("tie_word_embeddings", True),
+        ).validate()
+
+
+def from_gpt2(folder):
+    """{name: tensor}, as our model has them, of a GPT-2's folder, from its .safetensors alone: the
+    way back from to_gpt2(). ValueError where it has biases, which our model has not."""
+    from transformers import GPT2LMHeadModel
+
+    model = md.GPT(gpt2_config(folder))
+    with md.one_line_errors(folder, "cannot be read as GPT-2"):
+        gpt2 = GPT2LMHeadModel.from_pretrained(folder, local_files_only=True, use_safetensors=True)
+    theirs, weights = gpt2.state_dict(), {}
+    for key in model.state_dict():
+        is_linear = ".attn." in key or ".mlp." in key
+        name = "lm_head.weight" if key == "head.weight" else gpt2_name(key)
+        weight = theirs.pop(name)
+        weights[key] = (weight.T if is_linear else weight).clone()
+    for name, value in theirs.items():  # what we have no place for: a tied head, and biases
+        if name.endswith(".bias") and value.any():
+            linear = "minidepth's linear layers have no biases"
+            raise ValueError(f"{folder}: {name} is not zero; {linear}")
+    if not md.all_finite(weights):
+        raise ValueError(f"{folder} holds infinite or NaN weights")
+    return weights
 
 
 # ---------- small enough for a page ----------

@@ -8,7 +8,7 @@ from torch.distributed.tensor import distribute_tensor
 import minidepth as md
 
 
-def check(t, resumed=False):
+def check_fsdp(t, resumed=False):
     """Raise ValueError, a line, where a TrainConfig with fsdp cannot be trained here."""
     if t.compile:
         raise ValueError("--fsdp does not work with --compile; leave one of them out")

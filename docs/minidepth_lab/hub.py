@@ -2,6 +2,7 @@
 seconds. The libraries by themselves try again for up to a minute before they give up."""
 
 import contextlib
+import os
 import urllib.error
 import urllib.request
 
@@ -19,6 +20,26 @@ def fault(url):
     except Exception as error:  # a connection can fail in more ways than OSError knows
         return str(getattr(error, "reason", "") or error or type(error).__name__)
     return None
+
+
+def cached(name, kind):
+    """Whether the hub's own cache has a `dataset` or a `model` of this name."""
+    import huggingface_hub.constants as hub
+
+    folder = f"{kind}s--{name.replace('/', '--')}"
+    return os.path.isdir(os.path.join(hub.HF_HUB_CACHE, folder, "snapshots"))
+
+
+def out_of_reach(wanted):
+    """Why one of `wanted`, pairs of a name and `dataset` or `model`, cannot be had within seconds;
+    None if each is cached, or the hub answers."""
+    import huggingface_hub.constants as hub
+
+    missing = [name for name, kind in wanted if not cached(name, kind)]
+    if not missing:
+        return None
+    why = "HF_HUB_OFFLINE is set" if hub.HF_HUB_OFFLINE else fault(f"{hub.ENDPOINT}/api/whoami-v2")
+    return f"{missing[0]} is not cached and {hub.ENDPOINT} was not reached: {why}" if why else None
 
 
 @contextlib.contextmanager

@@ -229,6 +229,26 @@ def averages(sums):
     return {name: (total / count).float() for name, (total, count) in sums.items()}
 
 
+def correlation(entropy, sparsity):
+    """Pearson's correlation over all heads of all layers of two measures, (L, H) or lists of (H,)
+    each, as head_stats() are stacked()."""
+    flat = [torch.cat([layer.flatten() for layer in measure]) for measure in (entropy, sparsity)]
+    return torch.corrcoef(torch.stack(flat).double())[0, 1].item()
+
+
+def pruned(model, part, batch_size=32):
+    """What each head is worth: the rise of the mean loss (nats per token) on (tokens, targets) when
+    it alone adds nothing, {"whole": the loss with all heads, "without": for each layer a list}."""
+    n, rises = len(part[0]), []
+    whole = md.mean_loss(model, part, n, batch_size)
+    for layer, H in enumerate(model.config.heads * model.config.n_loops):
+        rises.append([])
+        for head in range(H):
+            with ablated(model, [(layer, head)]):
+                rises[-1].append(md.mean_loss(model, part, n, batch_size) - whole)
+    return dict(whole=whole, without=rises)
+
+
 def stacked(layers):
     """[head_stats() of each layer] → {name: (L, H)}, a list of (H,) where layers differ in H."""
     by_name = {}

@@ -498,10 +498,10 @@ def contrast(file, about):
 # ---------- words ----------
 
 
-def named(file, of):
+def names_of(file, of):
     """Runs as a table names them: by the file's name for them, or by their settings."""
     if isinstance(of, list):
-        return ", ".join(named(file, each) for each in of)
+        return ", ".join(names_of(file, each) for each in of)
     if isinstance(of, str):
         return of
     return ", ".join(f"{key} {value}" for key, value in of.items())
@@ -572,9 +572,9 @@ def show(name, *names):
         if names and which not in names:
             continue
         for part in each["parts"]:
-            of = f"{named(file, part['of'])}: " if "of" in part else ""
+            of = f"{names_of(file, part['of'])}: " if "of" in part else ""
             if "minus" in part:
-                of = f"{of.removesuffix(': ')} − {named(file, part['minus'])}: "
+                of = f"{of.removesuffix(': ')} − {names_of(file, part['minus'])}: "
             print_lines(f"{which} {of}{asked(part)}", outcome(part))
     for each in file.judged_contrasts.values() if not names else ():
         show_contrast(file, each)
@@ -583,7 +583,7 @@ def show(name, *names):
 def show_contrast(file, each):
     """Print one of judged_contrasts()."""
     which = each["id"].partition("/")[2]
-    models = f"{which}: {named(file, each['of'])} against {named(file, each['minus'])}"
+    models = f"{which}: {names_of(file, each['of'])} against {names_of(file, each['minus'])}"
     if not each["ran"]:
         print_lines(f"{models}: not run")
         return

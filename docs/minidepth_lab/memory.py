@@ -3,14 +3,17 @@ page on many machines use.
 
     python -m minidepth_lab.memory      the tables of that page
 
-A step holds the most at one of two moments. Where the forward pass ends, all is there that the way
-back needs, and the head has just made its part of the gradient. Where the way back ends, all
-gradients are there, and a layer is at work. tests/test_memory.py compares this with what a step
-takes on the CPU.
+A step holds the most at one of three moments. Where the forward pass ends, all is there that the
+way back needs, and the head has just made its part of the gradient. Where the way back begins, the
+head is done and the last layer is at work. Where it ends, all gradients are there, and the first
+layer is at work. tests/test_memory.py compares this with what a step takes on the CPU.
 """
 
+import contextlib
 import dataclasses
 import os
+import pathlib
+import re
 
 import torch
 
@@ -37,22 +40,41 @@ MODELS = (
 )
 
 
-def layer_activations(m, half=False):
-    """Bytes that a layer keeps of a token for the way back; `half`: under autocast."""
+def attention_weights(m, half=False):
+    """Bytes of a layer's attention weights for a token as a query, one for each head and key, in
+    the precision that is computed with; the mean where layers have different numbers of heads."""
+    n_heads = m.n_heads if isinstance(m.n_heads, int) else sum(m.n_heads) / len(m.n_heads)
+    return n_heads * m.block_size * (2 if half else 4)
+
+
+def layer_activations(m, half=False, device="cuda"):
+    """Bytes that a layer keeps of a token for the way back; `half`: under autocast. On a CPU or an
+    Apple GPU dropout brings in readable_attention(), which keeps the weights, before dropout and
+    after it, and which of them were dropped."""
     C, size = m.d_model, 2 if half else 4
     # what goes in, which autocast leaves in float32; the norm's output, q, k, v, attention's output
     kept = 4 * C + size * 5 * C
     if m.d_ff:  # the same, and both sides of the bend
         kept += 4 * C + size * (C + 2 * m.d_ff)
     if m.dropout:  # a byte for each element that may have been dropped
-        kept += 2 * C
+        kept += C * (1 + bool(m.d_ff))
+    if m.dropout and device != "cuda":
+        kept += 2 * attention_weights(m, half) + attention_weights(m) / 4
     return kept
 
 
-def step_memory(m, t, half=False, gpus=1):
+def head_rows(m, tokens, half, device):
+    """Rows of logits that the head makes at a time, as minidepth.chunked_loss() does."""
+    rows = max(64, min(tokens, md.LOGITS_AT_ONCE // max(1, m.vocab_size)))
+    if device == "cpu":
+        rows = min(rows, md.CPU_ROWS)
+    return min(rows, md.HALF_ROWS) if half else rows
+
+
+def step_memory(m, t, half=False, gpus=1, device="cuda"):
     """{part: bytes} that a training step takes at its peak, on one of the `gpus` that share a
     batch: weights, AdamW's moments, copies, gradients, activations, logits. A vocabulary whose size
-    is not known yet counts as none."""
+    is not known yet counts as none. `device`: a torch.device's type."""
     n = md.parameters(m)
     head, layers = m.vocab_size * m.d_model, m.n_layers * m.n_loops
     tokens = t.batch_size * m.block_size // gpus
@@ -66,16 +88,20 @@ def step_memory(m, t, half=False, gpus=1):
         copies += gradients
     if half:  # autocast's, which it keeps to the end of the forward pass, and the head's
         copies += 2 * (n["blocks"] + head)
-    rows = max(64, min(tokens, md.LOGITS_AT_ONCE // max(1, m.vocab_size)))
-    rows = min(rows, md.HALF_ROWS if half else md.CPU_ROWS)
+    rows = head_rows(m, tokens, half, device)
     logits = 2 * 4 * rows * m.vocab_size + 8 * tokens * m.d_model
-    one = tokens * layer_activations(m, half)
+    one = tokens * layer_activations(m, half, device)
+    # gradients inside a layer, of the feed-forward part or of attention weights that were kept
+    inside = tokens * (2 if half else 4) * 2 * m.d_ff
+    if m.dropout and device != "cuda":
+        inside = max(inside, tokens * 3 * attention_weights(m, half))
     inputs = tokens * layers * 4 * m.d_model  # of all layers
     kept = inputs if t.grad_checkpoint else layers * one
     # gradients at the end of the forward pass: the head's, and those of earlier passes of the step
     early = 4 * head + (t.grad_accum > 1) * gradients
     ends = (
         {"gradients": early, "activations": kept, "logits": logits},
+        {"gradients": early, "activations": kept + inside, "logits": 0.0},
         {"gradients": gradients, "activations": one + inputs, "logits": 0.0},
     )
     return lasting | {"copies": copies} | max(ends, key=lambda end: sum(end.values()))
@@ -157,6 +183,37 @@ def machine_memory(device):
     return min(limits, default=None)
 
 
+def held():
+    """Bytes of memory that this process holds now: Python, PyTorch and the data that is loaded. On
+    systems that do not say, 0."""
+    with contextlib.suppress(OSError, TypeError):  # Linux
+        status = pathlib.Path("/proc/self/status").read_text()
+        return 1024 * int(re.search(r"VmRSS:\s+(\d+) kB", status)[1])
+    return 0
+
+
+def line(m, t):
+    """What is said of the memory before a run."""
+    device = md.pick_device(t.device)
+    half = bool(md.pick_precision(t.precision, device))
+    gpus = md.processes()[1]
+    if device.type == "cuda" and gpus == 1:
+        gpus = torch.cuda.device_count()
+    parts = step_memory(m, t, half, gpus, device.type)
+    named = ", ".join(f"{name} {size_text(size)}" for name, size in parts.items() if size)
+    here = 0 if device.type == "cuda" else held()
+    whole = sum(parts.values()) + here
+    also = f", the process itself {size_text(here)}" if here else ""
+    return f"memory about {size_text(whole)} at its peak: {named}{also}"
+
+
+def size_text(size):
+    """Bytes as "1.19 GiB" or "3.8 MiB"."""
+    if size >= 2**30:
+        return f"{size / 2**30:.2f} GiB"
+    return f"{size / 2**20:.1f} MiB"
+
+
 def check_enough(m, t):
     """Raise ValueError, in no time and before any is taken, for what needs more memory than the
     machine has, as step_memory() estimates it: for one GPU where several share a batch."""
@@ -166,7 +223,7 @@ def check_enough(m, t):
     if device.type == "cuda" and gpus == 1:
         gpus = torch.cuda.device_count()
     half = bool(md.pick_precision(t.precision, device))
-    parts = step_memory(m, t, half, gpus)
+    parts = step_memory(m, t, half, gpus, device.type)
     activations, logits = parts.pop("activations"), parts.pop("logits")
     of_weights = sum(parts.values())
     tokens = 16 * t.batch_size * m.block_size * t.grad_accum

@@ -15,7 +15,9 @@ A study or a task is read when its name is looked up, and is not imported here: 
 ask for any data and any preset by their names.
 """
 
+import dataclasses
 import importlib
+import os
 import pathlib
 
 import torch
@@ -111,9 +113,41 @@ def configs(preset, **changes):
     if preset == "tasks" and names and (its_task := task(names[0])):
         values |= its_task.settings
     sizes = by_name(values.get("sizes", ())) | by_name(changes.get("sizes", ()))
+    if changes.get("init_from"):
+        values |= settings_of_weights(changes)
     values |= changes
     values["sizes"] = tuple(f"{name}={value}" for name, value in sizes.items())
     return md.configs(preset, **values)
+
+
+def settings_of_weights(changes):
+    """{setting: value} of the model whose weights are to begin with, and of its tokenizer;
+    ValueError where `changes`, what was typed, makes another model of it."""
+    folder = changes["init_from"]
+    if not os.path.isdir(folder):
+        wanted = "give a run's folder, as runs/NAME, or a GPT-2's"
+        raise ValueError(f"init_from {folder} is not there; {wanted}")
+    if md.is_run(folder):
+        values = md.settings_of_weights(folder)
+    else:
+        from minidepth_lab import export
+
+        values = dataclasses.asdict(export.gpt2_config(folder))
+        if os.path.exists(os.path.join(folder, "tokenizer.json")):
+            values["tokenizer"] = folder
+    shapes = ["vocab_size", "n_layers", "d_model", "d_ff", "tie_weights", "position"]
+    if values["position"] == "learned":  # else it reads any number of tokens
+        shapes.append("block_size")
+    for name in shapes:
+        if changes.get(name, values[name]) != values[name]:
+            its = f"{changes[name]} is not that of {folder}, {values[name]}"
+            raise ValueError(f"{name} {its}; leave it out")
+    if (
+        "tokenizer" in values
+        and changes.get("tokenizer", values["tokenizer"]) != values["tokenizer"]
+    ):
+        raise ValueError(f"{folder} brings the tokenizer it was trained with; leave out tokenizer")
+    return values
 
 
 # ---------- data ----------

@@ -22,19 +22,20 @@ import dataclasses
 import json
 import math
 import os
-import pathlib
 import re
 import shlex
 import statistics
 import sys
 
 import minidepth as md
+from minidepth_lab import stored
 
-RESULTS = pathlib.Path(__file__).resolve().parents[1] / "results"  # the logs behind every figure
+RESULTS = stored.folder("results")  # the logs behind every figure
 
 METRICS = {  # of a run, as tables name them: heading, format
     "accuracy": ("accuracy", ".3f"),
     "val_loss": ("validation loss", ".3g"),
+    "perplexity": ("perplexity", ".4g"),
     "best_val_loss": ("best validation loss", ".3g"),
     "train_loss_eval": ("train loss, no dropout", ".3g"),
     "params_total": ("parameters", ",.0f"),
@@ -102,8 +103,9 @@ def read_log(run_dir):
 
 def flat(model, train, log):
     """One dict of a finished run: its settings, the last evaluation of `log`, `best_val_loss` (nats
-    per token), `tokens_per_second` (median), `depth` (layers applied), `params_…` by part, and
-    `log`, a dict per evaluation."""
+    per token), `perplexity` (e to the last validation loss: a choice among so many equally likely
+    words would be as hard), `tokens_per_second` (median), `depth` (layers applied), `params_…` by
+    part, and `log`, a dict per evaluation."""
     row = dataclasses.asdict(model)
     row.update(train)
     for part, n in md.parameters(model).items():
@@ -113,6 +115,7 @@ def flat(model, train, log):
     row["tokens_per_second"] = statistics.median(row["tokens_per_second"] for row in log)
     losses = [row["val_loss"] for row in log if not math.isnan(row["val_loss"])]
     row["best_val_loss"] = min(losses, default=math.nan)
+    row["perplexity"] = math.exp(min(row["val_loss"], 700.0))  # beyond, floats end
     row["depth"] = model.n_layers * model.n_loops
     row["log"] = log
     return row
@@ -122,7 +125,7 @@ def result(run_dir):
     """flat() of a run's folder; ValueError if the run is not finished, or damaged."""
     model, train = settings_of(run_dir)
     log = read_log(run_dir)
-    if not log or log[-1]["step"] < train["steps"]:
+    if not md.is_over(log, train["steps"]):
         go_on = f"go on with --resume {shlex.quote(str(run_dir))}"
         raise ValueError(f"{run_dir} is not finished; {go_on}")
     return flat(model, train, log)
@@ -205,13 +208,13 @@ def runs(name, **wanted):
         row.update({key: line[key] for key in ("command", "versions", "commit")})
         threads = re.search(r"(\d+) threads", line["device"])
         row["threads"] = int(threads[1]) if threads else None
-        row["sizes_by_name"] = sizes_by_name(train.get("sizes", ()))
+        row["sizes_by_name"] = size_values(train.get("sizes", ()))
         row.update(measured=line.get("measured", {}), grid=line.get("grid", {}))
         rows.append(row)
     return select(rows, **wanted)
 
 
-def sizes_by_name(sizes):
+def size_values(sizes):
     """("hops=4", "lengths=1+2") → {"hops": 4, "lengths": "1+2"}"""
     pairs = (size.partition("=")[::2] for size in sizes)
     return {name: number_or_text(value) for name, value in pairs}

@@ -7,9 +7,11 @@ what was run differently and why, and what has not been run yet. What the docume
 site is built, and the build stops if a sentence no longer fits them.
 """
 
+import csv
 import dataclasses
 import itertools
 import json
+import pathlib
 import statistics
 
 import minidepth as md
@@ -229,8 +231,11 @@ sizes = [md.parameters(c)["total"] / 1e6 for c, _ in made]
 for c, t in made:
     assert c.d_model == 64 * c.heads[0] and c.d_ff == 4 * c.d_model and c.block_size == 256
     assert (t.beta2, t.weight_decay, t.lr, t.batch_size, t.grad_accum) == (0.999, 0.05, 3e-4, 32, 2)
-    assert (t.epochs, t.warmup_steps, t.seed, t.sizes) == (3, 0.1, 42, ("stride=128",))
-    assert (c.dropout, c.ffn_dropout, c.tie_weights, len(t.data)) == (0.1, 0.3, False, 8)
+    assert (t.epochs, t.warmup_steps, t.seed) == (3, 0.1, 42) and t.decay_all
+    assert t.sizes == ("stride=128", "texts=published") and len(t.data) == 11
+    assert (c.dropout, c.residual_dropout, c.embedding_dropout) == (0.1, 0.3, 0.0)
+    assert c.bias and c.init == "pytorch" and not c.tie_weights
+corpus = json.loads((results.RESULTS / "llmini" / "data.json").read_text("utf-8"))
 stats = json.loads((results.RESULTS / "attention" / "attention.json").read_text("utf-8"))
 entropy = [statistics.mean(heads) for heads in stats["valid"]["entropy"]]
 counted = [statistics.mean(heads) for heads in stats["count_masked"]["sparsity"]]
@@ -248,10 +253,18 @@ print(f"""## LLmini
 1. **The three models**: the presets `llmini-a`, `-b` and `-c` have the published depth, width,
    heads and block, an untied head, and {sizes[0]:.1f}, {sizes[1]:.1f} and {sizes[2]:.1f} million
    parameters. LLmini prints no exact numbers of its own.
-2. **The settings of training**: AdamW, rates, 32 × 2 sequences per step, three passes, seed 42,
-   both dropouts, and padded blocks of 256 tokens with a stride of 128.
-3. **Entropy and sparsity** per layer and head, also with masked entries counted, as in its tables:
-   `python train.py --attention RUN_DIR`.
+2. **The model and the training as its code has them**, where its text says otherwise: biases,
+   PyTorch's initial weights, dropout 0.1 on attention weights, 0.3 on what layers add and none on
+   embeddings, decay on all weights, end of text without a loss; AdamW, rates, 32 × 2 sequences per
+   step, three passes, seed 42.
+3. **The data as its code makes it**: eleven templates, the filter by length, windows of 257 tokens
+   every 128 without the tail, a split over blocks. On the three sources that we have in full its
+   own counts of tokens come out exactly: {corpus["table"]["gsm8k"]["tokens"]:,},
+   {corpus["table"]["commonsense_qa"]["tokens"]:,} and
+   {corpus["table"]["arc_challenge"]["tokens"]:,}. `--preset llmini-c --dry_run` prints its table.
+4. **Entropy and sparsity** per layer and head, also with masked entries and padding counted, as in
+   its tables; their correlation over heads; what each head is worth; a written solution against
+   bare questions: functions of `minidepth_lab.inspect` and `minidepth_lab.studies.llmini`.
 
 ### Differently, and why
 
@@ -262,9 +275,8 @@ print(f"""## LLmini
    {min(entropy):.2f} to {max(entropy):.2f} nats; by thirds of the depth it is {thirds[0]:.2f},
    {thirds[1]:.2f} and {thirds[2]:.2f}. LLmini's models have their lowest entropies late in the
    middle, and the last layers rise again; this model's do not.
-3. **Data**: eight of its eleven data sets. SQuAD, SciQ and Winogrande have rows of forms that
-   we do not read. Rows are split before they are cut into blocks, and long rows keep their ends
-   ([scale](../tutorials/10_scale.md) says why).
+3. **Our other loaders** split rows before they cut them into blocks, and long rows keep their
+   ends ([scale](../tutorials/10_scale.md) says why).
 4. **Packing against padding**, on its list of future work, was run on GSM8K with four layers of
    width 64 and three seeds. At equal steps packing's validation loss is
    {statistics.mean(same_steps):.3f} nats lower, at equal text
@@ -277,7 +289,8 @@ print(f"""## LLmini
 
 ### Not yet
 
-1. **A, B and C at their size**: `python train.py --preset llmini-a`.
+1. **A, B and C at their size**: `python train.py --preset llmini-a`. What is expected of them is
+   [written down](predictions.md#llmini).
 2. **One change at a time** from C towards A: `python train.py --study llmini --seed 0 1 2`.
 3. Packing, scores, tying and rotary positions with its models and its text.
 4. **Reasoning traces**: GSM8K's worked answers were trained on for the studies of packing and
@@ -334,3 +347,28 @@ the published order.
 1. The published size: `python train.py --study heads --seed 0 1 2`, and the same with
    `--attn_scale 1.0`.
 """)
+
+# ---------- every statement of the five documents ----------
+
+DOCUMENTS = {  # with their authors' names
+    "report": "[report](https://huggingface.co/CompactAI), Costikoooo & CompactAI",
+    "article": "[article](https://huggingface.co/blog/wop/multiple-attention-layers), wop",
+    "Chen & Zou": "[paper](https://arxiv.org/abs/2404.01601), Chen & Zou",
+    "LLmini": "[LLmini](https://github.com/NorisTalaban/LLmini), NorisTalaban",
+    "heads": "[heads](https://chrissarmstrong.github.io/seeking-manifold), chrissarmstrong",
+}
+with open(pathlib.Path(__file__).parent / "statements.csv", encoding="utf-8") as f:
+    statements = list(csv.DictReader(f))
+open_ = [row for row in statements if "not yet" in f"{row['where']} {row['verdict']}"]
+assert {row["document"] for row in statements} == set(DOCUMENTS)
+
+print(f"""## Every statement, one by one
+
+{len(statements)} statements of the five documents. Of {len(open_)} of them something has not been
+run; the verdict says what, and why. Where no size is given, it is one that the page names.
+
+| document | what it says | where, at which size | verdict |
+|---|---|---|---|""")
+for row in statements:
+    cells = [DOCUMENTS[row["document"]], row["statement"], row["where"], row["verdict"]]
+    print(f"| {' | '.join(cells)} |")

@@ -20,7 +20,8 @@ TABLES = {
     "llmini_training": ("LLmini: training", "Losses in nats per token and validation perplexity."),
     "heads_schedules": ("Heads per layer", "Final validation loss, read off a plot (± 0.005), and "
                         "hours, read off another: the text itself says 15.5 for 96-48-24-12. "
-                        "One run each."),
+                        "The last two columns say where a number was read. We have the plots no "
+                        "more, so none of these can be checked. One run each."),
 }  # fmt: skip
 for name, (title, note) in TABLES.items():
     rows = results.published(name)

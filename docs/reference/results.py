@@ -31,7 +31,7 @@ def columns_of(runs):
     others."""
     settings = [settings_of(run) for run in runs]
     names = {name for each in settings for name in each} - IGNORED - {"sizes", "depth", "hardware"}
-    names -= {"best_val_loss", "tokens_per_second", "experiment"}
+    names -= {"best_val_loss", "perplexity", "tokens_per_second", "experiment"}
     varying = [name for name in names if len({repr(each.get(name)) for each in settings}) > 1]
     varying.sort(key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
 

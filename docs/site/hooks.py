@@ -187,15 +187,30 @@ def on_nav(nav, config, files):
     titles.update((page.file.src_uri, page.title) for page in nav.pages)
 
 
+# {page: words that visitors type who look for it}: they count more than titles, and are not shown
+SEARCHED = {
+    "how-to/own_data.md": "own data dataset custom jsonl",
+    "how-to/troubleshooting.md": "cuda out memory oom error nan slow",
+    "reference/flags.md": "hyperparameters hyperparameter settings options learning rate lr",
+    "tutorials/01_hypothesis.md": "induction head heads",
+    "tutorials/04_logs.md": "overfitting overfit validation",
+    "tutorials/11_layer_by_layer.md": "logit lens",
+    "tutorials/12_rings.md": "ring rings hop hops",
+    "tutorials/14_written_steps.md": "chain thought cot steps",
+    "tutorials/train_here.md": "train browser javascript",
+}
+
+
 def on_page_markdown(markdown, page, config, files):
-    """How much a page weighs in a search."""
+    """How much a page weighs in a search, and words by which it is found first."""
     address = page.file.src_uri
+    page.meta["tags"] = SEARCHED.get(address, "").split()
     if address in notebook_pages:
         page.meta["search"] = dict(boost=4)
     if address == "reference/flags.md":  # who types a flag wants to know what it does
         page.meta["search"] = dict(boost=6)
-    if "\n::: " in markdown:  # source has nearly every word
-        page.meta["search"] = dict(boost=0.5)
+    if "\n::: " in markdown or address == "reference/results.md":  # these have nearly every word
+        page.meta["search"] = dict(boost=0.05)
     if address.startswith("results/") and address != "results/README.md":
         page.meta["search"] = dict(exclude=True)  # files of single experiments, not pages to read
 

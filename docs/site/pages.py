@@ -160,8 +160,8 @@ def digest_of_code(path):
     add_files(digest, [SITE / "matplotlibrc"])
     cells = cells_of_code(path)
     digest.update(json.dumps(cells).encode())
-    if prints_markdown(path):  # such a page is about the project: it may show any module's source
-        add_files(digest, project_modules().values())
+    if prints_markdown(path):  # such a page is about the project: it may show any file's source
+        add_files(digest, [*project_modules().values(), *(DOCS / "assets").glob("*.js")])
         return digest
     source = "\n".join(cells)
     try:

@@ -188,9 +188,9 @@ print("one layer, stored runs:", *(f"{accuracy:.3f}" for accuracy in single))
 assert max(single) < 0.13
 
 # %% [markdown]
-# 2. Apply one layer's weights twice: `dataclasses.replace(one, n_loops=2)`. That model has the
-#    depth of two layers and the parameters of one. Which of the two does it behave like, in how
-#    many of five seeds? Try 200 steps, then 400.
+# 2. Apply one layer's weights twice: `import dataclasses`, then `dataclasses.replace(one,
+#    n_loops=2)`. That model has the depth of two layers and the parameters of one. Which of the two
+#    does it behave like, in how many of five seeds? Try 200 steps, then 400.
 
 # %% [markdown] tags=["hint"]
 # A second look made the difference. Does having one also decide how soon a model learns?

@@ -39,7 +39,7 @@ import math
 import statistics
 
 import matplotlib.pyplot as plt
-from scipy.stats import ttest_ind, ttest_rel
+from scipy.stats import ttest_rel
 
 from minidepth_lab import figures, judge, results
 from minidepth_lab.studies import budget, depth
@@ -99,22 +99,13 @@ called = {one: one, wide: "wide", tuned: "tuned", loop: "looped", deep: deep}
 pairs = list(itertools.combinations(called, 2))
 
 
-def interval(b, a):
-    """Ends of the 95 % interval of what b have over a, and "paired" if it is."""
-    correlation, _ = judge.paired(b, a)
-    if correlation >= judge.PAIRED:
-        return *ttest_rel(b, a).confidence_interval(), "paired"
-    return *ttest_ind(b, a, equal_var=False).confidence_interval(), ""
-
-
 table = {}
 for metric in ("accuracy", "val_loss"):
     values = {m: [run[metric] for run in found] for m, found in runs.items()}
     ps = [judge.permutation(values[b], values[a]) for a, b in pairs]
     print(f"\n{metric:19}  mean    95 % interval     p       Holm")
     for (a, b), p, corrected in zip(pairs, ps, judge.holm(ps)):
-        gap = statistics.mean(values[b]) - statistics.mean(values[a])
-        low, high, how = interval(values[b], values[a])
+        gap, low, high, how = widgets.gap_interval(values[b], values[a])
         row = f"{gap:+.3f}  {low:+.3f} to {high:+.3f}  {p:.4f}  {corrected:.3f}"
         table[metric, b, a] = row
         name = f"{called[b]} - {called[a]}"
@@ -276,7 +267,10 @@ accuracy = {m: [run["accuracy"] for run in found] for m, found in runs.items()}
 assert max(accuracy[wide] + accuracy[tuned]) < min(accuracy[deep])
 timed = budget.stored()
 equal = {m: [run["accuracy"] for run in timed[m]] for m in (one, loop, deep)}
-assert [f"{end:+.3f}" for end in interval(equal[loop], equal[one])[:2]] == ["-0.347", "+0.115"]
+assert [f"{end:+.3f}" for end in widgets.gap_interval(equal[loop], equal[one])[1:3]] == [
+    "-0.347",
+    "+0.115",
+]
 assert f"{judge.permutation(equal[loop], equal[one]):.2f}" == "0.23"
 own = [run["accuracy"] for run in results.runs("budget-tuned", n_loops=12)]
 assert min(own) > max(equal[one]) and f"{min(equal[deep]):.3f}" == "0.998"
@@ -317,7 +311,7 @@ for (a, b), p in sorted(corrected.items(), key=lambda item: item[1]):
 below = {pair for pair, p in corrected.items() if p < 0.05}
 assert len(below) == 6 and {(one, loop), (tuned, deep)} <= below
 assert (loop, deep) not in below
-together = [interval(accuracy[b], accuracy[a])[2] for a, b in pairs]
+together = [widgets.gap_interval(accuracy[b], accuracy[a])[3] for a, b in pairs]
 assert together.count("paired") == 4
 least = {n: 2 / math.comb(2 * n, n) for n in (5, 6)}
 for n, p in least.items():

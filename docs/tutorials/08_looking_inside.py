@@ -125,7 +125,9 @@ run, data = runs[1], runs[1].data
 # questions in another order. Choose which one is asked, and move the slider through the training.
 # Each line is one token looking at another. Its width is the weight that the head gives; in the
 # lower layer this is multiplied by how strongly the looking token is itself looked at from above,
-# so that only looks that reach the answer stand out.
+# so that only looks that reach the answer stand out. The buttons of the heads show or hide their
+# lines. To switch a head off, and see what the model answers then, [train one in the
+# page](train_here.md).
 
 # %% tags=["hide"]
 without = "This part needs JavaScript. The maps below show the same sequence after the last step."

@@ -273,8 +273,9 @@ plt.show()
 #
 # Six hypotheses of [those that we wrote down first](../results/ring/notes.md) **were wrong**: H1
 # (three loops), H4 (three layers), H5 (two layers twice), H6 (which median is higher), and, on
-# [another page](17_more_depth.md), H2 and H7. The contrast C2 went with H1: five of ten runs
-# against none is p = 0.033 by itself, but above 0.05 once corrected for eight tests. So in these
+# [another page](17_more_depth.md), H2 and H7 (more loops than needed). The contrast C2, three loops
+# against two, went with H1: five of ten runs against none is p = 0.033 by itself, but above 0.05
+# once corrected for eight tests. So in these
 # runs no corrected test supports "three times is more than twice"; in the third try one does.
 #
 # How a model does it is on [the next page](18_one_more_step.md). It is a fact about these runs that

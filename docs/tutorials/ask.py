@@ -9,8 +9,8 @@
 #
 # Both models were trained on a CPU, on the same problems in the same order for the same number of
 # steps, by `python train.py --n_layers 12` and `--n_layers 1`. Compose a problem, or have one drawn
-# at random, and let both models answer. They run here, in your browser: 0.66 MB are loaded when you
-# ask, and nothing that you do leaves the page.
+# at random, and let both models answer; the first problem is answered at once. They run here, in
+# your browser: 0.66 MB are loaded, and nothing that you do leaves the page.
 #
 # <div class="widget ask-the-models" data-models="../../results/ask/weights"><p>This part needs
 # JavaScript. The same answers from Python are below.</p></div>
@@ -131,35 +131,46 @@ plt.show()
 # library. This is its forward pass:
 #
 # ```js
-#   /** One more token → {logits: a number for each word that may come next, attention: by layer and
-#       head, the weight on each token so far, states: the residual stream before the first loop and
-#       after each}. The cache grows by this token. */
+#   /** One more token → {attention: by layer and head, the weight on each token so far, states: the
+#       residual stream before the first loop and after each}. The cache grows by this token. */
 #   forward(token, cache) {
-#     const w = this.weights
-#     const place = row(w["position_embedding.weight"], cache[0].keys.length)
-#     let x = row(w["token_embedding.weight"], token).map((value, i) => value + place[i])
+#     const embedded = this.embed(token, cache[0].qkv.length)
 #     const attention = []
-#     const states = [x]
-#     for (let loop = 0; loop < this.config.n_loops; loop++) {
-#       this.heads.forEach((heads, layer) => {
-#         const block = `blocks.${layer}`
-#         const h = layerNorm(w[`${block}.norm1.weight`], w[`${block}.norm1.bias`], x)
-#         const { y, byHead } = this.attend(block, heads, h, cache[attention.length])
-#         x = x.map((value, i) => value + y[i]) // the residual stream: a layer only adds to it
-#         attention.push(byHead)
-#       })
+#     const states = [embedded]
+#     while (attention.length < cache.length) {
+#       const its = cache.slice(attention.length, attention.length + this.config.n_layers)
+#       const { x, looked } = this.loop(states.at(-1), embedded, its)
 #       states.push(x)
+#       attention.push(...looked)
 #     }
-#     return { logits: this.read(x), attention, states }
+#     return { attention, states }
+#   }
+#
+#   /** A token at its place → what the residual stream begins with. */
+#   embed(token, place) {
+#     const w = this.weights
+#     const where = row(w["position_embedding.weight"], place)
+#     return add(row(w["token_embedding.weight"], token), where)
+#   }
+#
+#   /** A token's stream through all layers once → {x: the stream then, looked: its attention}. */
+#   loop(x, embedded, cache) {
+#     x = this.startOfLoop(x, embedded)
+#     const looked = this.heads.map((heads, layer) => {
+#       const { y, byHead } = this.attend(`blocks.${layer}`, heads, x, cache[layer])
+#       x = add(x, y) // the residual stream: a layer only adds to it
+#       return byHead
+#     })
+#     return { x, looked }
 #   }
 # ```
 #
 # Compare it with `GPT.hidden()` in [the library](../reference/api.md#minidepth.GPT.hidden). Three
 # things differ. The Python takes all tokens of many conversations at once; here, one token follows
 # another. The Python has no loop over heads, because a tensor has an axis for them. And the Python
-# can also learn; nothing in the JavaScript knows what a gradient is. A test compares the two
-# programs. On twelve problems the logits differ by less than 0.001 and the answers are the same,
-# token by token.
+# can also learn; in JavaScript that is [a file of its own](../reference/javascript.md). A test
+# compares the two programs. On twelve problems the logits differ by less than 0.001 and the answers
+# are the same, token by token.
 
 # %%
 shares = {L: run["accuracy"] for L, run in runs.items()}

@@ -2,12 +2,14 @@
 parameters, after a published table (docs/results/published/heads_schedules.csv):
 
     python train.py --study heads --seed 0 1 2                   the published size, on a GPU
+    python train.py --study heads --preset heads --seed 0 1      the same, on a CPU as well
     python train.py --study heads --preset laptop --seed 0 1 2   its ratios on a laptop
 
 The study adds the preset `heads` and draws heads.png: validation loss and time per step by the
 number of heads, beside the published ones.
 """
 
+import math
 import os
 
 import minidepth as md
@@ -69,6 +71,18 @@ def draw_schemes(axes, schemes, measure):
         axes.errorbar(x, means, halves, fmt="-o", capsize=3, label=scheme)
     axes.set_xscale("log")
     axes.grid(alpha=0.3)
+
+
+def exponential(losses, times):
+    """The curve a + b·exp(−n/c) through three losses at n, 2 n and 4 n heads, at `times` n heads;
+    ValueError where the losses do not fall ever more slowly, as such a curve does."""
+    y1, y2, y3 = losses
+    if not (y1 - y2) * (y2 - y3) > 0:
+        raise ValueError(f"no exponential goes through {losses}; losses must all fall, or all rise")
+    # with u = exp(−n/c): y1 − y2 = b (u − u²) and y2 − y3 = b (u² − u⁴), whose ratio is u (1 + u)
+    u = (math.sqrt(1 + 4 * (y2 - y3) / (y1 - y2)) - 1) / 2
+    b = (y1 - y2) / (u - u * u)
+    return y1 - b * u + b * u**times
 
 
 def figure(runs, folder):

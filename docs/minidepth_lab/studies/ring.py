@@ -5,6 +5,8 @@ letter k steps on along a ring of letters, at once or with the steps written; th
     python train.py --study ring --preset ring-layers --seed 0 1 2  layers with weights of their own
     python train.py --study ring --preset ring-four --seed 0 1 2    and four steps
     python train.py --study ring --preset ring-written --seed 0 1 2 the steps written, one by one
+    python train.py --study ring --preset ring-wide --seed 0 1 2    width and heads beside loops
+    python train.py --study ring --preset ring-compute --seed 0 1 2 few loops train for longer
 
 What attention alone can do, k steps in L layers (in L applications of one layer as well):
 
@@ -28,6 +30,7 @@ One layer with eight heads and width 128 can answer one step, with weights writt
 trained layer found it. Beyond one step we know of no way in one layer.
 """
 
+import itertools
 import math
 import os
 import statistics
@@ -49,6 +52,10 @@ PRESETS = {
     "ring-layers": DIRECT,
     "ring-four": DIRECT | dict(sizes=("lengths=1+2+4",), steps=4000, eval_every=200),
     "ring-written": DIRECT | dict(sizes=WRITTEN_SIZES, steps=1000),
+    # one hop alone, which eight heads of width 128 can answer in one loop: see by_hand.py
+    "ring-wide": DIRECT | dict(sizes=("lengths=1",)),
+    # as many steps times loops as five loops have in the preset `ring`
+    "ring-compute": DIRECT | dict(steps=5 * DIRECT["steps"]),
 }
 md.PRESETS.update(PRESETS)
 
@@ -66,8 +73,22 @@ def rows(preset, settings):
     if own:
         return own
     one = settings | dict(n_layers=1)
+    if preset == "ring-wide":
+        return wide_rows(one)
+    if preset == "ring-compute":
+        steps = settings.get("steps", PRESETS[preset]["steps"])
+        return {f"applied {n}": one | dict(n_loops=n, steps=steps // n) for n in (1, 2, 3, 4, 5)}
     made = {f"applied {n}": one | dict(n_loops=n) for n in (1, 2, 3, 4, 5)}
     return made | {"wide, applied 1": one | depth.matched_width(preset, one, 4)}
+
+
+def wide_rows(one):
+    """{"width W, H heads, applied N": its settings} of one layer, every combination."""
+    made = {}
+    for width, heads, loops in itertools.product((64, 128), (4, 8), (1, 2, 3)):
+        changes = dict(d_model=width, n_heads=heads, n_loops=loops)
+        made[f"width {width}, {heads} heads, applied {loops}"] = one | changes
+    return made
 
 
 def layers_that_suffice(k, answer="direct"):

@@ -71,10 +71,10 @@ def reached(shares):
     return most
 
 
-def trained_to(model):
+def trained_to(model, kind="hops", usual=HOPS):
     """The hops that a row was trained to, by its name."""
-    kind, _, value = model.partition(": ")
-    return int(value) if kind == "hops" else HOPS
+    its_kind, _, value = model.partition(": ")
+    return int(value) if its_kind == kind else usual
 
 
 @md.in_eval_mode
@@ -92,27 +92,27 @@ def distance_to_a_round_before(model, tokens, hops):
     return distances
 
 
-def by_model(runs):
-    """{row: [{hops: accuracy} of each seed]} of a grid's records."""
+def by_model(runs, kind="hops"):
+    """{row: [{hops: accuracy} of each seed]} of a grid's records; of another kind of number than
+    hops the same."""
     models = {}
     for run in runs:
-        by_hops = run["accuracy_by"]["hops"].items()
-        shares = {int(hops): part["accuracy"] for hops, part in by_hops}
+        by_number = run["accuracy_by"][kind].items()
+        shares = {int(number): part["accuracy"] for number, part in by_number}
         models.setdefault(run["labels"]["model"], []).append(shares)
     return models
 
 
-def figure(runs, folder):
-    """walk.png of a grid: the hops that each run reached, beside those it was trained to."""
-    models = by_model(runs)
-    path = os.path.join(folder, "walk.png")
+def draw_reached(path, models, trained, kind="hops"):
+    """How far each run reached, beside what it was trained to: `models` of by_model(), `trained`
+    {row: number}."""
     with figures.drawing(path, size=(6.5, 1.6 + 0.3 * len(models))) as (_, axes):
         for y, (name, seeds) in enumerate(models.items()):
             furthest = [reached(shares) for shares in seeds]
             # on a scale that has no 0, a run that learned nothing stands at a half
             axes.plot([x or 0.5 for x in furthest], [y] * len(furthest), "o", color="C0", alpha=0.5)
             axes.plot(statistics.median(furthest) or 0.5, y, "|", color="C0", markersize=16, mew=3)
-            axes.plot(trained_to(name), y, "x", color="C1")
+            axes.plot(trained[name], y, "x", color="C1")
         n = max(map(len, models.values()))
         axes.plot([], [], "o", color="C0", label="reached, each seed")
         axes.plot([], [], "|", color="C0", markersize=10, mew=3, label="median")
@@ -122,6 +122,13 @@ def figure(runs, folder):
         axes.set_yticks(range(len(models)), models)
         axes.invert_yaxis()
         axes.grid(alpha=0.3, axis="x")
-        axes.set_xlabel(f"hops up to which {RIGHT:g} of the questions are right")
+        axes.set_xlabel(f"{kind} up to which {RIGHT:g} of the questions are right")
         axes.set_title(f"Trained against reached, n = {n}", size="medium")
         axes.legend(loc="lower center", bbox_to_anchor=(0.4, 1.08), ncols=3, fontsize="small")
+
+
+def figure(runs, folder):
+    """walk.png of a grid: the hops that each run reached, beside those it was trained to."""
+    models = by_model(runs)
+    trained = {name: trained_to(name) for name in models}
+    draw_reached(os.path.join(folder, "walk.png"), models, trained)

@@ -9,11 +9,11 @@ import subprocess
 import sys
 
 import minidepth as md
-from minidepth_lab import results
+from minidepth_lab import command, results
 from minidepth_lab.results import METRICS, number_or_text
 from minidepth_lab.sizes import by_name
 
-TRAIN = results.RESULTS.parents[1] / "train.py"
+TRAIN = command.file()
 FIELDS = [f.name for kind in (md.ModelConfig, md.TrainConfig) for f in dataclasses.fields(kind)]
 OF_DATA = (
     "data", "sizes", "loader", "tokenizer", "tokenizer_size", "problem_steps", "ring_questions",

@@ -21,7 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 
 import minidepth as md
-from minidepth_lab import check, compiling, fsdp, memory, registry
+from minidepth_lab import check, compiling, fsdp, memory, registry, trackers
+from minidepth_lab.sweep import estimate
 from minidepth_lab.sweep.cell import (
     POSIX,
     Cell,
@@ -145,10 +146,11 @@ def train_sweep(preset, planned, jobs=1, yes=False, dry_run=False, study=None, g
     cells = [Cell(labels, s, *registry.configs(preset, **s)) for labels, s in planned]
     for cell in cells:
         if cell.t.fsdp:
-            fsdp.check(cell.t)
+            fsdp.check_fsdp(cell.t)
         memory.check_enough(cell.m, cell.t)
         if cell.t.compile:
-            compiling.check(cell.t)
+            compiling.check_compile(cell.t)
+        trackers.check_tracker(cell.t)
     name = cells[0].t.name
     if not name and study:
         name = md.run_name(f"study_{pathlib.Path(study.__file__).stem}_{preset}", given or {})
@@ -160,7 +162,7 @@ def train_sweep(preset, planned, jobs=1, yes=False, dry_run=False, study=None, g
     check.grid_data(todo)
     print(f"{len(cells)} runs, {len(cells) - len(todo)} finished before, {jobs} at a time")
     if dry_run:
-        print("\n".join(str(cell) for cell in todo))
+        estimate.show(todo, jobs)
         return 0
     typed = typed_preset(preset, study)
 

@@ -28,6 +28,8 @@ class Walk(Task):
     the loss of the newest is below `gate`. `far` is how many hops are walked at the last test.
     """
 
+    reach = "hops"  # the size that says how far is trained
+
     def draw(
         self, batch, generator, test=False, ring=16, hops=8, loss_after="each", gate=0.5, far=1000,
         *, asked=None,
@@ -54,17 +56,17 @@ class Walk(Task):
     # The hops join by the gate alone, never by time. So `done`, which rises with the steps from 0
     # to 1, opens the first hop, and ahead() says 1, 2, 3, … for a second, third, fourth one.
 
-    def n_asked(self, done, hops):
+    def n_asked(self, done, sizes):
         """How many hops are asked: one more for each whole number that `done` has reached."""
-        return min(hops, 1 + int(done))
+        return min(sizes[self.reach], 1 + int(done))
 
     def train_batch(self, done, batch, generator, **sizes):
-        hops = (self.sizes | sizes)["hops"]
-        return self.draw(batch, generator, asked=self.n_asked(done, hops), **sizes)
+        asked = self.n_asked(done, self.sizes | sizes)
+        return self.draw(batch, generator, asked=asked, **sizes)
 
     def ahead(self, loss, done, **sizes):
         sizes = self.sizes | sizes
-        asked = self.n_asked(done, sizes["hops"])
+        asked = self.n_asked(done, sizes)
         # a mean over all hops that are asked: times their number no less than the newest one's loss
         learned = loss * asked < sizes["gate"]
         return float(asked) if learned else 0.0

@@ -21,6 +21,7 @@ class Written(Ring):
     answers that are right where the model writes the steps of all questions itself.
     """
 
+    settings = Ring.settings | dict(block_size=208)
     links = Task.links
 
     def draw(

@@ -8,11 +8,12 @@ of a notebook nothing is shown.
 
 import json
 import math
+import statistics
 
 import torch
 
 import minidepth as md
-from minidepth_lab import results
+from minidepth_lab import judge, results
 from minidepth_lab.studies import depth
 from minidepth_lab.studies.ring import LEARNED
 
@@ -31,21 +32,39 @@ def html(name, data, without):
 
 def show(name, data, without=NO_SCRIPT):
     """Show the box in a page or notebook."""
+    show_html(html(name, data, without))
+
+
+def show_html(text):
+    """Show HTML in a page or notebook."""
     try:
         from IPython import get_ipython
         from IPython.display import HTML, display
     except ImportError:  # a script may run where there is no notebook
         return
     if get_ipython():
-        display(HTML(html(name, data, without)))
+        display(HTML(text))
 
 
 # ---------- draw one seed ----------
 
 
+def gap_interval(b, a):
+    """What runs b have over runs a, of the same seeds: (mean, the ends of its 95 % interval,
+    "paired" or ""). If they rise and fall together by seed (a correlation of 0.5 or more), it is
+    taken from their differences (Student's t), otherwise from the two groups (Welch's)."""
+    from scipy.stats import ttest_ind, ttest_rel
+
+    correlation, _ = judge.paired(b, a)
+    together = correlation is not None and correlation >= judge.PAIRED
+    test = ttest_rel(b, a) if together else ttest_ind(b, a, equal_var=False)
+    low, high = map(float, test.confidence_interval())
+    return statistics.mean(b) - statistics.mean(a), low, high, "paired" if together else ""
+
+
 def seeds(first=("8 layers", "12 layers")):
-    """For the box `seeds`: the accuracy of every model of the study `depth` by seed, every paired
-    difference with half of its 95 % interval, and the two models to begin with."""
+    """For the box `seeds`: the accuracy of every model of the study `depth` by seed, every
+    difference as gap_interval() gives it, and the two models to begin with."""
     swept = depth.swept()
     models = {f"{n} layers": runs for n, runs in swept.items() if n > 1}
     models = {"1 layer": swept[1]} | models | depth.stored()
@@ -58,9 +77,8 @@ def seeds(first=("8 layers", "12 layers")):
     differences = {}
     for a, of_a in accuracy.items():
         for b, of_b in accuracy.items():
-            mean, half = results.interval([this - that for this, that in zip(of_b, of_a)])
-            # a model has no interval against itself, and JSON no NaN
-            differences[f"{a} | {b}"] = mean, half if half > 0 else 0
+            if a != b:
+                differences[f"{a} | {b}"] = gap_interval(of_b, of_a)
     return dict(accuracy=accuracy, differences=differences, seeds=drawn, first=first)
 
 
@@ -151,3 +169,28 @@ def drawing(ring, shares, start, hops, loops, n_loops):
         f'<text class="small" x="150" y="166">of {n_loops}</text></svg>'
         f"<p>{text} With JavaScript you can ask it other questions here.</p>"
     )
+
+
+# ---------- go on ----------
+
+WALKS = "walk"  # one layer, trained to eight hops on a ring of sixteen letters
+
+
+def further():
+    """For the box `further`: the stored models that are looped on and on, those that are given
+    their input again in each loop ("recall") and those that are not ("state"), and which of each
+    kind to begin with."""
+    listed = []
+    for run in results.runs(WALKS, ring=16, hops=8, loss_after="each", n_layers=1, d_model=64):
+        folder = results.weights(WALKS, run["id"])
+        if run["loop_start"] == "input" or not folder.exists():
+            continue
+        config, _ = md.read_config(folder)
+        settings = {name: getattr(config, name) for name in config.__dataclass_fields__}
+        share = run["accuracy_by"]["hops"]["100"]["accuracy"]
+        address = (folder / "model.safetensors").relative_to(results.RESULTS).as_posix()
+        name = f"seed {run['seed']}: {100 * share:.0f} % of a hundred hops"
+        about = dict(name=name, start=run["loop_start"], weights=f"results/{address}")
+        listed.append(about | dict(config=settings))
+    first = {about["start"]: i for i, about in reversed(list(enumerate(listed)))}
+    return dict(ring=16, hops=8, models=listed, **first)

@@ -1,0 +1,155 @@
+/* Go on: two stored models that were trained to eight hops on a ring of sixteen letters are looped
+   as long as one likes, one that is given its input again in each loop, and one that is not. The
+   data come from further() in docs/site/minidepth_site/widgets.py. */
+
+import { draw, drawing, make } from "./elements.js"
+import { loadModel, shuffled, Walk } from "./walking.js"
+
+const LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEF" // tokens 0 to 31
+const MIDDLE = 150 // of a picture
+const RADIUS = 122
+const PAUSE = [450, 120] // milliseconds at a loop: up to where training ended, and beyond
+const FAR = 1001 // loops: a thousand hops
+
+const times = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`
+
+function start(root) {
+  const { ring: size, hops: trained, models, recall, state } = JSON.parse(
+    root.querySelector("script").textContent,
+  )
+  const loaded = {} // by address
+  let chosen = [recall, state] // numbers of models: with the input again, and without
+  let ring, order // letters around, and the order in which the questions stand
+  let walks = []
+  let timer = null
+
+  const pictures = chosen.map(() => {
+    const svg = drawing()
+    svg.setAttribute("viewBox", "0 0 300 300")
+    svg.setAttribute("role", "img")
+    const said = make("p", { class: "said" })
+    return { svg, said, box: make("div", {}, make("strong"), svg, said) }
+  })
+  const counter = make("p", { class: "said", "aria-live": "polite" })
+  const button = (text, onclick) => make("button", { type: "button", onclick }, text)
+  const go = button("Go on", () => (timer ? stop() : play()))
+  go.classList.add("ask")
+  const one = button("One loop", () => {
+    stop()
+    step()
+  })
+  const another = button("Another ring", begin)
+  const option = ({ name }, i) => make("option", { value: i }, name)
+  const menus = ["recall", "state"].map((kind, side) => {
+    const onchange = (event) => {
+      chosen[side] = Number(event.target.value)
+      begin(ring)
+    }
+    const its = models.map(option).filter((_, i) => models[i].start === kind)
+    const label = kind === "recall" ? "model with the input again" : "model without it"
+    const select = make("select", { "aria-label": label, onchange }, ...its)
+    select.value = chosen[side]
+    return select
+  })
+
+  async function model(i) {
+    const { config, weights } = models[i]
+    return (loaded[weights] ??= await loadModel(config, weights))
+  }
+
+  /** Walk anew, around this ring or another. */
+  async function begin(same) {
+    stop()
+    const letters = shuffled([...Array(2 * size).keys()]).slice(0, size)
+    ring = Array.isArray(same) ? same : letters
+    const places = shuffled(ring.map((_, i) => i))
+    order = shuffled(ring.map((_, i) => i))
+    const pairs = places.flatMap((i) => [ring[i], ring[(i + 1) % size]])
+    const tokens = [...pairs, ...order.map((i) => ring[i])]
+    try {
+      walks = (await Promise.all(chosen.map(model))).map((each) => new Walk(each, tokens))
+    } catch (error) {
+      counter.textContent = `The models could not be loaded: ${error.message}`
+      return
+    }
+    walks.forEach((walk) => walk.step()) // in the first loop pairs learn who follows whom
+    step()
+  }
+
+  const hops = () => walks[0].loops - 1
+
+  function step() {
+    walks.forEach((walk) => walk.step())
+    show()
+  }
+
+  function play() {
+    if (walks[0].loops >= FAR) return
+    go.textContent = "Pause"
+    counter.setAttribute("aria-live", "off") // read aloud only when it has stopped
+    const next = () => {
+      step()
+      if (walks[0].loops >= FAR) return stop()
+      timer = setTimeout(next, PAUSE[hops() >= trained ? 1 : 0])
+    }
+    timer = setTimeout(next)
+  }
+
+  function stop() {
+    clearTimeout(timer)
+    timer = null
+    go.textContent = "Go on"
+    counter.setAttribute("aria-live", "polite")
+  }
+
+  /** Which letter the question of the ring's letter i holds now. */
+  const held = (walk, i) => walk.answer(2 * size + order.indexOf(i))
+  const right = (i) => ring[(i + hops()) % size]
+
+  function show() {
+    const n = hops()
+    const round = Math.floor(n / size)
+    let text = `${times(n + 1, "loop")}, ${times(n, "hop")}`
+    if (round) text += `: ${times(round, "time")} round the ring`
+    text += n > trained ? `, ${times(n - trained, "hop")} further than in training.` : "."
+    counter.textContent = text
+    walks.forEach((walk, side) => picture(walk, pictures[side]))
+  }
+
+  function picture(walk, { svg, said }) {
+    const answer = held(walk, 0)
+    svg.replaceChildren()
+    draw(svg, "circle", { class: "track", cx: MIDDLE, cy: MIDDLE, r: RADIUS })
+    ring.forEach((letter, i) => {
+      const angle = (2 * Math.PI * i) / size - Math.PI / 2
+      const [x, y] = [MIDDLE + RADIUS * Math.cos(angle), MIDDLE + RADIUS * Math.sin(angle)]
+      const role = letter === right(0) ? "goal" : i === 0 ? "start" : ""
+      draw(svg, "circle", { class: `letter ${role}`, cx: x, cy: y, r: 19 })
+      if (letter === answer) draw(svg, "circle", { class: "share held", cx: x, cy: y, r: 15 })
+      draw(svg, "text", { x, y }, LETTERS[letter])
+    })
+    const all = ring.filter((_, i) => held(walk, i) === right(i)).length
+    draw(svg, "text", { x: MIDDLE, y: MIDDLE - 12 }, times(hops(), "hop"))
+    const count = `${all} of ${size} right`
+    draw(svg, "text", { class: "small", x: MIDDLE, y: MIDDLE + 14 }, count)
+    svg.setAttribute("aria-label", "a ring of letters; the text below says what the model holds")
+    const good = answer === right(0)
+    const verdict = good ? "That is right." : `That is wrong: the answer is ${LETTERS[right(0)]}.`
+    const where = ring.includes(answer) ? "" : ", which is not on the ring"
+    said.textContent =
+      `Asked from ${LETTERS[ring[0]]}, it holds ${LETTERS[answer]}${where}. ${verdict} ` +
+      `Asked from every letter, ${count}.`
+  }
+
+  pictures.forEach(({ box }, side) => {
+    const name = side ? "Without it" : "The input again in each loop"
+    box.querySelector("strong").textContent = name
+    box.append(menus[side])
+  })
+  const buttons = make("div", { class: "buttons" }, go, one, another)
+  const both = make("div", { class: "both" }, ...pictures.map(({ box }) => box))
+  root.replaceChildren(buttons, counter, both)
+  begin()
+}
+
+document.querySelectorAll(".widget.further").forEach(start)

@@ -1,0 +1,89 @@
+/* What the boxes that train in the page share: a model in training beside the page, a seed, and
+   curves of accuracy. */
+
+import { draw, make } from "./elements.js"
+
+/** A training in a worker of its own, by trainer.js: `heard` is given what it tells. It waits while
+    the page is hidden. */
+export class Run {
+  constructor(about, heard) {
+    this.worker = new Worker(new URL("trainer.js", import.meta.url), { type: "module" })
+    this.worker.onmessage = ({ data }) => {
+      if (data.ended) this.end()
+      heard(data)
+    }
+    this.worker.onerror = (event) => heard({ error: event.message || "the worker did not start" })
+    this.onHidden = () => this.worker.postMessage({ pause: document.hidden })
+    document.addEventListener("visibilitychange", this.onHidden)
+    this.worker.postMessage({ ...about, pause: document.hidden })
+  }
+
+  /** The model stays as it is now, and its weights are told. */
+  stop() {
+    this.worker.postMessage({ stop: true })
+  }
+
+  /** No more is told. */
+  end() {
+    document.removeEventListener("visibilitychange", this.onHidden)
+    this.worker.terminate()
+  }
+}
+
+export const button = (text, onclick) => make("button", { type: "button", onclick }, text)
+export const percent = (share) => `${Math.round(100 * share)} %`
+
+/** A field for the visitor's own seed, a whole number. */
+export function seedField() {
+  const field = { type: "number", min: 0, max: 999999, step: 1, value: 1 }
+  const input = make("input", field)
+  return {
+    label: make("label", { class: "seed" }, "your seed ", input),
+    read() {
+      // the number, made a possible one
+      const seed = Math.floor(Math.abs(Number(input.value))) % 1000000 || 0
+      input.value = seed
+      return seed
+    },
+    another: () => (input.value = Math.floor(Math.random() * 1000000)),
+    allow: (yes) => (input.disabled = !yes),
+  }
+}
+
+/** A link that saves a file under this name. */
+export function saveLink(text, bytes, name) {
+  const blob = new Blob([bytes], { type: "application/octet-stream" })
+  return make("a", { href: URL.createObjectURL(blob), download: name }, text)
+}
+
+/** Curves of accuracy over training steps. lines: [{name, colour, dash, points: [[step, share]]}] */
+export function curves(svg, lines, steps, guess) {
+  const narrow = (svg.parentNode?.clientWidth ?? 640) < 600 // there its text would be too small
+  const [width, height, left, right, top, foot] = [narrow ? 300 : 480, 190, 44, 82, 12, 34]
+  svg.setAttribute("viewBox", `0 0 ${width} ${height}`)
+  svg.replaceChildren()
+  const x = (step) => left + ((width - left - right) * step) / steps
+  const y = (share) => top + (height - top - foot) * (1 - share)
+  for (const share of [0, 0.5, 1]) {
+    draw(svg, "line", { class: "axis", x1: left, x2: x(steps), y1: y(share), y2: y(share) })
+    draw(svg, "text", { x: left - 6, y: y(share) + 4, "text-anchor": "end" }, percent(share))
+  }
+  const at = { x1: left, x2: x(steps), y1: y(guess), y2: y(guess) }
+  draw(svg, "line", { class: "axis", "stroke-dasharray": "2 4", ...at })
+  for (const step of [0, steps / 2, steps])
+    draw(svg, "text", { x: x(step), y: height - 20, "text-anchor": "middle" }, Math.round(step))
+  draw(svg, "text", { x: x(steps / 2), y: height - 4, "text-anchor": "middle" }, "training step")
+  const taken = [] // heights of names, which must not lie on each other
+  const last = ({ points }) => points.at(-1)?.[1] ?? 0
+  for (const line of [...lines].sort((a, b) => last(b) - last(a))) {
+    const { name, colour, dash, points } = line
+    if (!points.length) continue
+    const path = points.map(([step, share]) => `${x(step).toFixed(1)},${y(share).toFixed(1)}`)
+    const look = { fill: "none", "stroke-width": 2.5, "stroke-dasharray": dash ?? "none" }
+    draw(svg, "polyline", { points: path.join(" "), ...look, style: `stroke: ${colour}` })
+    let beside = y(points.at(-1)[1]) + 4
+    while (taken.some((other) => Math.abs(other - beside) < 13)) beside += 1
+    taken.push(beside)
+    draw(svg, "text", { x: x(points.at(-1)[0]) + 6, y: beside }, name)
+  }
+}

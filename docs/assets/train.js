@@ -1,0 +1,202 @@
+/* Train it here: one layer and two layers side by side, each in a worker, on in-context questions.
+   The model is minidepth.js, the training training.js. */
+
+import { drawing, make } from "./elements.js"
+import { COLOURS, drawLooks } from "./lines.js"
+import { readSafetensors } from "./minidepth.js"
+import { button, curves, percent, Run, saveLink, seedField } from "./running.js"
+import { questions, Training } from "./training.js"
+
+const GUESS = 1 / 8 // any of the answers that are shown
+const LEARNED = 0.9
+const LOOK = ["var(--head-2)", "var(--head-1)"] // of one layer and of two
+const WHO = ["one layer", "two layers"]
+const PREDICTIONS = { "one layer": [true, false], "two layers": [false, true], both: [true, true] }
+PREDICTIONS.neither = [false, false]
+
+const name = (token) => (token < 16 ? `q${token}` : `a${token - 16}`)
+
+/** A head says what it found through its columns of the output matrix: as 0 they are silent. */
+export function switchOff(weights, layer, head) {
+  const { shape, data } = weights[`blocks.${layer}.attn.out.weight`]
+  const C = shape[1]
+  const D = C / questions.config.n_heads
+  for (let row = 0; row < C; row++) data.fill(0, row * C + head * D, row * C + (head + 1) * D)
+}
+
+const row = (label, ...items) =>
+  make("div", { class: "buttons", role: "group", "aria-label": label }, ...items)
+
+function start(root) {
+  let predicted = null // a key of PREDICTIONS
+  let runs = []
+  let steps = 150 // as the workers tell it
+  const told = [[], []] // what each run has told
+  const seed = seedField()
+  const chart = drawing()
+  const looks = [drawing(), drawing()]
+  for (const svg of [chart, ...looks]) svg.setAttribute("role", "img")
+  const state = make("p", { class: "said", "aria-live": "polite" })
+  const example = make("p", { class: "said" })
+  const files = make("p", { class: "said" })
+  const heads = make("div", { hidden: "" })
+  const choices = Object.keys(PREDICTIONS).map((text) => button(text, () => predict(text)))
+  const train = button("Train both", begin)
+  const stop = button("Stop", () => runs.forEach((run) => run.stop()))
+  const another = button("Another seed", () => {
+    seed.another()
+    begin()
+  })
+  train.classList.add("ask")
+
+  function predict(text) {
+    predicted = text
+    for (const each of choices) each.setAttribute("aria-pressed", each.textContent === text)
+    allow()
+    state.textContent = "Now train both."
+  }
+
+  const running = () => runs.some((run) => !run.ended)
+
+  function allow() {
+    const on = running()
+    choices.forEach((each) => (each.disabled = on || told[0].length > 0))
+    train.disabled = another.disabled = on || !predicted
+    stop.disabled = !on
+    seed.allow(!on)
+  }
+
+  function begin() {
+    runs.forEach((run) => run.end())
+    told.forEach((list) => (list.length = 0))
+    files.replaceChildren()
+    heads.hidden = true
+    const number = seed.read()
+    runs = [1, 2].map((n_layers, i) => {
+      const about = { task: "questions", changes: { n_layers }, seed: number }
+      return new Run(about, (report) => heard(i, report))
+    })
+    state.textContent = "Two workers begin …"
+    allow()
+  }
+
+  function heard(i, report) {
+    if (report.error) {
+      state.textContent = `This browser does not train here: ${report.error}`
+      return
+    }
+    told[i].push(report)
+    steps = report.steps
+    if (report.ended) {
+      runs[i].ended = true
+      const file = `minidepth-${i + 1}-layer${i ? "s" : ""}-seed-${seed.read()}.safetensors`
+      if (i === 1) offerHeads(report.file)
+      const link = saveLink(`Download the weights of ${WHO[i]}`, report.file, file)
+      files.append(files.childNodes.length ? " · " : "", link)
+      allow()
+    }
+    show()
+  }
+
+  /** The heads of the two layers, to be switched off in the model that is trained now. */
+  function offerHeads(file) {
+    const off = new Set()
+    const buttons = [0, 1, 2, 3].map((n) => {
+      const [layer, head] = [n >> 1, n % 2]
+      const each = button(`layer ${layer + 1}, head ${head + 1}`, () => {
+        if (!off.delete(n)) off.add(n)
+        each.setAttribute("aria-pressed", off.has(n))
+        result()
+      })
+      each.setAttribute("aria-pressed", false)
+      return each
+    })
+    const text = make("p", { class: "said", "aria-live": "polite" })
+    function result() {
+      const weights = readSafetensors(file.buffer)
+      for (const n of off) switchOff(weights, n >> 1, n % 2)
+      const share = new Training(questions, { n_layers: 2 }, 0, weights).accuracy()[1]
+      const which = off.size ? `Without ${off.size === 1 ? "this head" : "these heads"}` : "With all"
+      text.textContent = `${which} two layers answer ${percent(share)} of new questions right.`
+    }
+    heads.replaceChildren(row("heads", "Switch off", ...buttons), text)
+    heads.hidden = false
+    result()
+  }
+
+  function show() {
+    const lines = told.map((list, i) => {
+      const points = list.map(({ step, accuracy }) => [step, accuracy[1]])
+      return { name: WHO[i], colour: LOOK[i], dash: i ? undefined : "6 4", points }
+    })
+    curves(chart, lines, steps, GUESS)
+    chart.setAttribute("aria-label", "accuracy of both models; the text below says it")
+    looking.hidden = false
+    told.forEach((list, i) => list.length && picture(looks[i], list.at(-1).example))
+    state.textContent = running() ? progress() : outcome()
+    if (told[1].length) example.textContent = exampleWords()
+  }
+
+  function picture(svg, { tokens, targets, maps }) {
+    drawLooks(svg, {
+      tokens: tokens.map(name),
+      asked: targets.length,
+      query: targets[0].place,
+      L: maps.length,
+      heads: [true, true],
+      weight: (layer, head, from, key) => maps[layer][from][head][key] ?? 0,
+      narrow: root.clientWidth < 600,
+    })
+  }
+
+  const now = (i) => told[i].at(-1)
+
+  function progress() {
+    const part = (i) => (now(i) ? `${WHO[i]} ${percent(now(i).accuracy[1])} right` : "")
+    const step = now(1)?.step ?? now(0)?.step ?? 0
+    return `Step ${step} of ${steps}: ${[0, 1].map(part).filter(Boolean).join(", ")}.`
+  }
+
+  /** What came out, beside what was predicted. */
+  function outcome() {
+    const shares = [0, 1].map((i) => now(i).accuracy[1])
+    const learned = shares.map((share) => share >= LEARNED)
+    const held = PREDICTIONS[predicted].every((yes, i) => yes === learned[i])
+    const after = now(0).step === now(1).step ? now(1).step : `${now(0).step} and ${now(1).step}`
+    let text = `After ${after} steps and ${Math.round(now(1).seconds)} seconds one layer answers `
+    text += `${percent(shares[0])} of new questions right, two layers ${percent(shares[1])}. `
+    if (now(1).step < steps) return `${text}You stopped before the end.`
+    text += `You had said “${predicted}”: your prediction ${held ? "held" : "was wrong"}. `
+    return `${text}(One in eight, 13 %, is what guessing among the answers shown gives.)`
+  }
+
+  function exampleWords() {
+    const { tokens, targets, shares } = now(1).example
+    const best = shares[0].indexOf(Math.max(...shares[0]))
+    const [asked, right] = [name(tokens[targets[0].place]), name(targets[0].token)]
+    const verdict = best === targets[0].token ? "which is right" : `which is wrong: it is ${right}`
+    return `${asked} is asked, and two layers answer ${name(best)}, ${verdict}.`
+  }
+
+  const line = (colour, text) =>
+    make("span", {}, make("span", { class: "line", style: `background: ${colour}` }), ` ${text} `)
+  const legend = make("p", { class: "said" }, ...COLOURS.map((c, i) => line(c, `head ${i + 1}`)))
+  const title = make("h3", {}, "What one question looks at")
+  const looking = make("div", { hidden: "" }, title, example, legend)
+  looking.append(make("div", { class: "pair" }, ...looks))
+  root.replaceChildren(
+    row("your prediction", "Which will learn to answer?", ...choices),
+    row("training", train, stop, another, seed.label),
+    state,
+    chart,
+    files,
+    heads,
+    looking,
+  )
+  state.textContent = "Choose first. Then train both."
+  curves(chart, [], steps, GUESS)
+  allow()
+  addEventListener("resize", () => told[0].length && told[1].length && show())
+}
+
+document.querySelectorAll(".widget.train").forEach(start)

@@ -1,0 +1,45 @@
+/* A stored model that is looped on and on, all of its questions at once. Its weights come from an
+   address that counts from the root of the site. */
+
+import { GPT, readSafetensors, emptyCache } from "./minidepth.js"
+
+export async function loadModel(config, address) {
+  const file = await fetch(new URL(`../${address}`, import.meta.url))
+  if (!file.ok) throw new Error(`${file.url}: ${file.status}`)
+  return new GPT(config, readSafetensors(await file.arrayBuffer()))
+}
+
+export function shuffled(list) {
+  const keyed = list.map((item) => [Math.random(), item])
+  return keyed.sort((a, b) => a[0] - b[0]).map(([, item]) => item)
+}
+
+/** A sequence of tokens in a model, loop by loop. */
+export class Walk {
+  constructor(model, tokens) {
+    this.model = model
+    this.embedded = tokens.map((token, place) => model.embed(token, place))
+    this.states = this.embedded // of each token
+    this.loops = 0
+  }
+
+  /** One loop more. Tokens of `skip` (their places) stay as they are. */
+  step(skip = []) {
+    const cache = emptyCache(this.model, 1)
+    const after = this.states.map((x, t) => this.model.loop(x, this.embedded[t], cache).x)
+    this.states = after.map((x, t) => (skip.includes(t) ? this.states[t] : x))
+    this.loops++
+  }
+
+  /** Two tokens change their states. */
+  swap(a, b) {
+    this.states = [...this.states]
+    ;[this.states[a], this.states[b]] = [this.states[b], this.states[a]]
+  }
+
+  /** What the token at a place would answer now: the likeliest of all tokens. */
+  answer(place) {
+    const logits = this.model.read(this.states[place])
+    return logits.indexOf(Math.max(...logits))
+  }
+}

@@ -1,0 +1,321 @@
+"""How long a run will take on this machine, said before it: python train.py … --dry_run
+
+Nothing is guessed from a table of machines. One layer, the head on some rows, the update of some
+weights and one generated token are timed here, in the code that training uses, and counted as often
+as the run needs them. So what else the machine is busy with is in the times as well. Reading data,
+saving and drawing are left out.
+"""
+
+import dataclasses
+import math
+import statistics
+import time
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+import minidepth as md
+
+ENOUGH = 0.1  # seconds to time a part for; a first call that takes less warms up
+TOKENS, ROWS, WEIGHTS = 2048, 256, 2**22  # the most that is timed at once; more is multiplied
+
+
+@dataclasses.dataclass
+class Work:
+    """What a run has to do, counted."""
+
+    steps: int | None  # None: only the data tells, which is not at hand
+    parts: int  # forward passes of a step
+    batch: int  # sequences in each
+    length: float  # tokens of a sequence, as far as its last target
+    learned: float  # tokens of a step that carry a loss, those of all loops together
+    layers: int  # times that a layer is applied
+    evaluations: int  # those of the validation blocks
+    blocks: int  # evaluated in the whole run, those of the last step's training loss too
+    answered: int  # problems, in the whole run
+    words: int  # generated for each of them, at most
+
+    @property
+    def tokens(self):
+        """Read in a step of training."""
+        return self.parts * self.batch * self.length
+
+    @property
+    def evaluates_longer(self):
+        """Whether the evaluations compute more than the training. A step goes forward and back,
+        which is three times forward alone."""
+        read = (self.blocks + self.answered) * self.length
+        return self.steps is not None and read > 3 * self.steps * self.tokens
+
+
+def evaluated_steps(t):
+    """How many of its steps a TrainConfig evaluates after: the first, the last, and every n-th."""
+    n = t.steps // t.eval_every
+    return n + (t.eval_every > 1) + (t.steps % t.eval_every > 0 and t.steps > 1)
+
+
+def work_of(m, t, data=None):
+    """The Work of a run; without its data that of full blocks."""
+    T, loops = m.block_size, m.n_loops
+    length, learned = float(T), float(t.batch_size * t.grad_accum * T)
+    parts = t.grad_accum
+    if data:
+        tokens, targets = data.draw(0, t.batch_size * t.grad_accum)
+        if targets.dim() == 3:  # (B, loops, T): a loss after each
+            loops = targets.size(1)
+        made = [x for x, _ in md.by_length(tokens, targets, t.batch_size)]
+        parts, length = len(made), statistics.mean(x.size(1) for x in made)
+        learned = float((targets != -100).sum())
+    known = data is not None or not t.epochs
+    evaluations = evaluated_steps(t) if known else 0
+    held_out = [data.val, *data.val_by_source.values()] if data else []
+    sizes = [min(t.eval_blocks, len(tokens)) for tokens, _ in held_out] or [t.eval_blocks]
+    blocks = evaluations * sum(sizes) + (t.eval_blocks if known else 0)
+    problems = data.problems if data else []
+    watched = min(t.watch_problems, len(problems)) * max(0, evaluations - 1)
+    answered = watched + min(t.eval_problems, len(problems))
+    words = 0
+    if answered:
+        some = problems[: t.eval_problems or t.watch_problems]
+        solutions = [len(data.tokenizer(p["solution"]).input_ids) for p in some]
+        prompts = [len(md.prompt_ids(data.tokenizer, p["messages"])) for p in some]
+        # a hundred at a time wait for their longest; they are asked in order of length
+        spread = (max(prompts) - min(prompts)) / max(1, len(some) / md.ANSWERED_AT_ONCE)
+        words = round(min(max(solutions) + spread, m.block_size))
+    return Work(
+        steps=t.steps if known else None,
+        parts=parts,
+        batch=t.batch_size,
+        length=length,
+        learned=learned,
+        layers=m.n_layers * loops,
+        evaluations=evaluations,
+        blocks=blocks,
+        answered=answered,
+        words=words,
+    )
+
+
+# ---------- what a part takes ----------
+
+
+def seconds_of(part, device):
+    """The median time of part(), in seconds."""
+
+    def timed():
+        began = time.perf_counter()
+        part()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter() - began
+
+    taken = [timed()]
+    if taken[0] < ENOUGH:  # the first was warming up
+        taken = [timed()]
+    while sum(taken) < ENOUGH:
+        taken.append(timed())
+    return statistics.median(taken)
+
+
+def at_work(half, device):
+    """The context in which the model computes: autocast where it is in half precision."""
+    return torch.autocast(device.type, half, enabled=half is not None)
+
+
+def layer_seconds(m, t, work, half, device):
+    """(forward and back, forward alone) of one layer on one part of a batch; of several kinds of
+    layers, as different numbers of heads make them, the mean."""
+    T = max(1, round(work.length))
+    B = max(1, min(work.batch, TOKENS // T))
+    x = torch.randn(B, T, m.d_model, device=device, requires_grad=True)
+    training, alone = [], []
+    for n_heads in sorted(set(m.heads)):
+        layer = md.Block(m, n_heads).to(device).train()
+        called = layer
+        if t.grad_checkpoint:
+            called = lambda x, layer=layer: checkpoint(layer, x, use_reentrant=False)  # noqa: E731
+
+        def there_and_back(called=called):
+            with at_work(half, device):
+                y = called(x)
+            y.sum().backward()
+
+        @torch.no_grad()
+        def forward(layer=layer):
+            with at_work(half, device):
+                layer(x)
+
+        share = m.heads.count(n_heads) / len(m.heads) * work.batch / B
+        training.append(share * seconds_of(there_and_back, device))
+        layer.eval()
+        alone.append(share * seconds_of(forward, device))
+    return sum(training), sum(alone)
+
+
+def head_seconds(m, work, half, device):
+    """(with gradients, without) of the head's loss for one part's tokens."""
+    N = max(1, round(work.learned / work.parts))
+    # small, as at first: the tiny probabilities that large ones give are slow on a CPU
+    weight = 0.02 * torch.randn(m.vocab_size, m.d_model, device=device)
+
+    def seconds(rows, grads):
+        h = torch.randn(rows, m.d_model, device=device)
+        targets = torch.randint(m.vocab_size, (rows,), device=device)
+        loss = lambda: md.HeadLoss.apply(h, weight, targets, half or h.dtype, grads)  # noqa: E731
+        return seconds_of(loss, device)
+
+    both = []
+    for grads in (True, False):
+        few, more = min(N, ROWS), min(N, 2 * ROWS)
+        taken = seconds(few, grads)
+        if more > few:  # part of it, as the table for the gradient, is the same for any rows
+            of_row = max(0.0, seconds(more, grads) - taken) / (more - few)
+            taken += (N - few) * of_row
+        both.append(taken)
+    return both
+
+
+def update_seconds(m, t, device):
+    """Of clipping and AdamW, for all weights."""
+    n = md.parameters(m)["total"]
+    layer = md.Block(m, m.heads[0]).to(device)
+    of_layer = sum(p.numel() for p in layer.parameters())
+    times = max(1, min(m.n_layers, WEIGHTS // of_layer))
+    weights = [torch.randn_like(p).requires_grad_() for p in layer.parameters()]
+    model = torch.nn.ParameterList(torch.nn.Parameter(w.clone()) for w in weights * times)
+    rest = max(0, min(n - m.n_layers * of_layer, WEIGHTS)) // m.d_model
+    if rest:
+        model.append(torch.nn.Parameter(torch.randn(rest, m.d_model, device=device)))
+    optimizer = md.make_optimizer(model, t)
+    for p in model:
+        p.grad = torch.randn_like(p)
+
+    def update():
+        torch.nn.utils.clip_grad_norm_(list(model), t.grad_clip)
+        optimizer.step()
+
+    return seconds_of(update, device) * n / sum(p.numel() for p in model)
+
+
+def word_seconds(m, work, half, device):
+    """Of one more word for each of the problems that are answered at once."""
+    B, most = min(md.ANSWERED_AT_ONCE, work.answered), max(2, work.words)
+    layer = md.Block(m, m.heads[0]).to(device).eval()
+    cache = md.Cache(most)
+    cache.append(*torch.randn(2, B, layer.attn.n_heads, most // 2, m.d_model // m.heads[0]))
+    x, weight = torch.randn(B, 1, m.d_model), torch.randn(m.vocab_size, m.d_model)
+    there = cache.length
+
+    @torch.no_grad()
+    def one_layer():
+        cache.length = there
+        with at_work(half, device):
+            layer(x, cache)
+
+    @torch.no_grad()
+    def choice():
+        with at_work(half, device):
+            logits = md.last_logits(x[:, -1], weight)
+        logits.float().argmax(-1)
+
+    if device.type != "cpu":
+        return 0.0  # a small part there, and not worth a second copy of what is above
+    return work.layers * seconds_of(one_layer, device) + seconds_of(choice, device)
+
+
+# ---------- the whole run ----------
+
+
+@dataclasses.dataclass
+class Forecast:
+    """Seconds."""
+
+    step: float
+    evaluations: float  # all of them together
+    answers: float  # all of them together
+    total: float | None  # None where the number of steps is not known
+
+
+def forecast(m, t, work, half, device):
+    """The Forecast of a run in a precision, `half` or None for fp32. It draws random numbers, but
+    leaves PyTorch's generator as it was."""
+    with torch.random.fork_rng(devices=[]):
+        layer, layer_alone = layer_seconds(m, t, work, half, device)
+        head, head_alone = head_seconds(m, work, half, device)
+        step = work.parts * (work.layers * layer + head)
+        step += update_seconds(m, t, device)
+        evaluations = work.blocks * (work.layers * layer_alone + head_alone) / work.batch
+        answers = 0.0
+        if work.answered:
+            turns = math.ceil(work.answered / md.ANSWERED_AT_ONCE)
+            answers = turns * work.words * word_seconds(m, work, half, device)
+            answers += work.answered * work.layers * layer_alone / work.batch  # reading the prompts
+    total = None if work.steps is None else work.steps * step + evaluations + answers
+    return Forecast(step, evaluations, answers, total)
+
+
+def as_time(seconds):
+    """7,500 → '2.1 h'"""
+    for unit, size in (("days", 86_400 * 2), ("h", 5400), ("min", 90)):
+        if seconds >= size:
+            of_unit = dict(days=86_400, h=3600, min=60)[unit]
+            return f"{seconds / of_unit:.1f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
+
+
+def notes(m, t, data=None):
+    """What is worth knowing before any run, a line each; nothing is timed for it."""
+    work, said = work_of(m, t, data), []
+    if work.evaluates_longer:
+        n = f"{work.evaluations} evaluation{'s' * (work.evaluations > 1)} of up to {t.eval_blocks}"
+        n += f" blocks and {work.answered:,} answers" if work.answered else " blocks"
+        lower = "--eval_blocks, --eval_problems or --watch_problems" if work.answered else ""
+        said.append(
+            f"note: this run evaluates for longer than it trains: {n} for {work.steps:,} "
+            f"step{'s' * (work.steps > 1)}; lower {lower or '--eval_blocks'}, or raise --eval_every"
+        )
+    device = md.pick_device(t.device)
+    bf16 = md.pick_precision(t.precision, device) is torch.bfloat16
+    if device.type == "cpu" and bf16 and md.bf16_of_cpu() == "":
+        said.append(
+            "note: this CPU has neither AVX512-BF16 nor AMX: it emulates bf16, which takes longer "
+            "than --precision fp32"
+        )
+    return said
+
+
+def lines(m, t, data=None):
+    """What --dry_run says of the time, a line each; m.vocab_size is known."""
+    device = md.pick_device(t.device)
+    work, half = work_of(m, t, data), md.pick_precision(t.precision, device)
+    gpus = torch.cuda.device_count() if device.type == "cuda" else md.processes()[1]
+    work.batch = max(1, work.batch // max(1, gpus))
+    work.learned /= max(1, gpus)
+    this = forecast(m, t, work, half, device)
+    if this.total is None:
+        said = [f"time {as_time(this.step)} a step here; how many steps, only the data tells"]
+    else:
+        said = [
+            f"time about {as_time(this.total)} here: {work.steps:,} steps of {as_time(this.step)}, "
+            f"{work.evaluations} evaluations {as_time(this.evaluations)}"
+        ]
+        if work.answered:
+            said[0] += f", {work.answered:,} answers {as_time(this.answers)} if they are short"
+        said[0] += "; measured on one layer and the head, just now"
+    if device.type == "cpu" and half is not torch.float16:
+        said += other_precision(m, t, work, half, device, this)
+    return said
+
+
+def other_precision(m, t, work, half, device, this):
+    """Whether fp32 or, where the CPU says that it has it, bf16 would take less time: [a line] or
+    []."""
+    how = md.bf16_of_cpu()
+    if half is None and not how:
+        return []
+    other, name = (None, "fp32") if half else (torch.bfloat16, "bf16")
+    step = forecast(m, t, work, other, device).step
+    if step > 0.9 * this.step:
+        return []
+    has = "" if half else f"this CPU has {how}: "
+    return [f"note: {has}a step would take {as_time(step)} with --precision {name}"]

@@ -1,0 +1,50 @@
+"""Hold on: one layer walks as many hops as a question names, and has to keep the answer, however
+often it is looped. Whoever loops a model until it is done needs that. The task is tasks/hold.py:
+
+    python train.py --preset hold                         a hundred loops at the end
+    python train.py --study hold --seed 0 1 2 3 4
+
+Each row of the study changes one thing: the most loops in training, or what a loop starts from.
+"""
+
+import os
+
+import minidepth as md
+from minidepth_lab.sizes import with_size
+from minidepth_lab.studies.walk import by_model, draw_reached, trained_to
+
+RING, HOPS, LOOPS = 8, 4, 16  # of the study, unless a row says another
+PRESETS = {
+    "hold": dict(
+        block_size=4 * RING, n_layers=1, n_heads=4, d_model=64, d_ff=0, n_loops=LOOPS,
+        loop_start="recall", dropout=0.0, init_std=0.1, tie_weights=False, data=("hold",),
+        sizes=(f"ring={RING}", f"hops={HOPS}", f"loops={LOOPS}"), steps=1500, batch_size=32,
+        lr=2e-3, beta1=0.7, weight_decay=0.0, eval_every=100, eval_blocks=200,
+    ),
+}  # fmt: skip
+md.PRESETS.update(PRESETS)
+
+BASE = f"{HOPS} hops, {LOOPS} loops"
+
+
+def row(settings, loops=LOOPS, **changes):
+    """The settings of a run: with the loops of the task, which the model makes as well."""
+    sizes = with_size(settings.get("sizes", ()), "loops", loops, "hold")
+    return settings | dict(sizes=sizes, n_loops=loops) | changes
+
+
+def rows(preset, settings):
+    """{row's name: its settings}: the claim first, then one thing changed at a time."""
+    made = {BASE: row(settings)}
+    for loops in (6, 8, 12, 24):
+        made[f"loops: {loops}"] = row(settings, loops=loops)
+    for start in ("state", "input"):
+        made[f"start: {start}"] = row(settings, loop_start=start)
+    return made
+
+
+def figure(runs, folder):
+    """hold.png of a grid: the loops up to which each run holds, beside those of training."""
+    models = by_model(runs, "loops")
+    trained = {name: trained_to(name, "loops", LOOPS) for name in models}
+    draw_reached(os.path.join(folder, "hold.png"), models, trained, "loops")

@@ -1,0 +1,134 @@
+"""A map of depth: seven tasks, each with a formula for the layers that a difficulty needs, written
+before any run; and small models of one to six layers, of their own or one looped, trained on all
+difficulties of a task at once.
+
+    python train.py --study map --seed 0 1 2              70 small models for each seed
+
+A cell is a task, a difficulty and a number of layers. It is called right if the model does as the
+formula says: RIGHT of the test's answers or more where the layers are enough, less where not. So a
+formula can be wrong on either side: what it takes for possible was not found in this training, or
+what it takes for impossible was found.
+"""
+
+import math
+import os
+import statistics
+
+import minidepth as md
+from minidepth_lab import figures
+from minidepth_lab.sizes import with_size
+from minidepth_lab.tasks import TASKS
+
+DEPTHS = (1, 2, 3, 4, 6)
+RIGHT = 0.9  # accuracy from which a cell counts as learned
+MAPPED = {  # name on the map: (task, its sizes)
+    "pointers": ("pointers", {}),
+    "reachability": ("reachability", {}),
+    "S5": ("composition", dict(group="S5")),
+    "Z60": ("composition", dict(group="Z60")),
+    "parity": ("parity", {}),
+    "modulo ten": ("modulo", {}),
+    "brackets": ("brackets", {}),
+}
+PRESETS = {
+    "map": dict(
+        block_size=48, n_layers=2, n_heads=4, d_model=64, d_ff=128, dropout=0.0, init_std=0.1,
+        tie_weights=False, data=("parity",), steps=1000, batch_size=32, lr=1e-3, weight_decay=0.0,
+        eval_every=250, eval_blocks=200,
+    ),
+}  # fmt: skip
+md.PRESETS.update(PRESETS)
+
+
+def rows(preset, settings):
+    """{"TASK, D layers" or "TASK, D loops": its settings}"""
+    made = {}
+    for name, (task, sizes) in MAPPED.items():
+        given = settings.get("sizes", ())
+        for size, value in sizes.items():
+            given = with_size(given, size, value, "map")
+        own = settings | dict(data=(task,), sizes=given)
+        for depth in DEPTHS:
+            made[f"{name}, {depth} layers"] = own | dict(n_layers=depth, n_loops=1)
+        for depth in DEPTHS[1:]:  # one loop is one layer
+            looped = dict(n_layers=1, n_loops=depth, loop_start="recall")
+            made[f"{name}, {depth} loops"] = own | looped
+    return made
+
+
+def formula(name, n):
+    """The layers that a difficulty of a task on the map should need; None: no prediction."""
+    task, sizes = MAPPED[name]
+    return TASKS[task].layers_for(n, **sizes)
+
+
+def cells(runs):
+    """{(task on the map, "layers" or "loops", difficulty, depth): median accuracy of the seeds} of
+    [(row's name, difficulty, accuracy), …]. One layer counts for both kinds."""
+    shares = {}
+    for model, n, accuracy in runs:
+        name, _, rest = model.rpartition(", ")
+        depth, kind = rest.split()
+        kinds = ("layers", "loops") if depth == "1" else (kind,)
+        for each in kinds:
+            shares.setdefault((name, each, int(n), int(depth)), []).append(accuracy)
+    return {cell: statistics.median(seeds) for cell, seeds in shares.items()}
+
+
+def called_right(measured):
+    """{(task, kind): (cells that the formula called right, all cells)}; a task without a prediction
+    has none. `measured` of cells()"""
+    counts = {}
+    for (name, kind, n, depth), accuracy in measured.items():
+        needed = formula(name, n)
+        if needed is None:
+            continue
+        right, total = counts.get((name, kind), (0, 0))
+        right += (accuracy >= RIGHT) == (depth >= needed)
+        counts[name, kind] = right, total + 1
+    return counts
+
+
+def draw_map(path, measured):
+    """A panel for each task and kind: accuracy by difficulty and depth, with the formula's line."""
+    names = list(dict.fromkeys(name for name, *_ in measured))
+    counts = called_right(measured)
+    size = (2.6 * len(names) + 0.4, 5.6)
+    with figures.drawing(path, 2, len(names), size, squeeze=False) as (figure, drawn):
+        for column, name in enumerate(names):
+            for axes, kind in zip(drawn[:, column], ("layers", "loops")):
+                draw_panel(axes, name, kind, measured)
+                right, total = counts.get((name, kind), (0, 0))
+                axes.set_title(f"{name}: {right} of {total}" if total else name, size="medium")
+                axes.set(xlabel=kind, ylabel="difficulty" if column == 0 else "")
+        right = sum(right for right, _ in counts.values())
+        total = sum(total for _, total in counts.values())
+        figure.suptitle(f"{right} of {total} cells as the formula says (line)", size="medium")
+
+
+def draw_panel(axes, name, kind, measured):
+    """One task with layers of its own, or with loops of one."""
+    of_panel = {cell[2:]: share for cell, share in measured.items() if cell[:2] == (name, kind)}
+    if not of_panel:  # this part of the grid was not run
+        axes.axis("off")
+        return
+    difficulties = sorted({n for n, _ in of_panel})
+    depths = sorted({depth for _, depth in of_panel})
+    shares = [[of_panel.get((n, depth), math.nan) for depth in depths] for n in difficulties]
+    figures.heat_map(axes, shares, ".2f", vmax=1)
+    axes.set_xticks(range(len(depths)), depths)
+    axes.set_yticks(range(len(difficulties)), difficulties)
+    x, y = [], []
+    for row, n in enumerate(difficulties):
+        needed = formula(name, n)
+        if needed is not None:
+            first = sum(depth < needed for depth in depths) - 0.5
+            x += [first, first]
+            y += [row - 0.5, row + 0.5]
+    axes.plot(x, y, color="C3", linewidth=2)
+
+
+def figure(runs, folder):
+    """map.png of a grid."""
+    of_cells = [(run["labels"]["model"], run["labels"]["n"], run["accuracy"]) for run in runs]
+    draw_map(os.path.join(folder, "map.png"), cells(of_cells))

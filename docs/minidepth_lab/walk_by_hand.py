@@ -1,0 +1,103 @@
+"""Weights written by hand: ONE attention layer of two heads that walks a hop in each loop.
+
+    model = walker(ring=8)
+    model(tokens, loops=1 + hops)            the letter `hops` hops on, after as many as one likes
+
+by_hand.py answers one hop in one loop, with eight heads, and has no way to make a second. Here two
+heads answer any number of hops, a loop for each and one before the first: what training is to find
+in the task `walk` is there to be found. The sequence is that of the task.
+
+**Copy.** The second letter of a pair looks at the place before it, and writes the letter that
+stands there into numbers of its own, called COPY. All other places look everywhere at once.
+
+**Hop.** A question holds the letter that it has come to in numbers called HERE. It looks at the
+place whose COPY is that letter, which is the second letter of the right pair, and writes the letter
+that stands there into HERE. In the first loop no COPY is there yet. So a question looks at itself,
+for it matches its own letter, and begins there.
+
+**Forget.** Nothing is ever erased from HERE. But what is written is a thousand times as large as
+what was there, and each loop begins with its state normalised: after that the last letter is large,
+the one before it next to nothing. The normalisation makes the input small beside it, so `recall`
+adds the input again. With the loop's start as it is (`state`) this layer would drown its input and
+itself.
+"""
+
+import itertools
+import math
+
+import torch
+
+import minidepth as md
+
+LOUD = 1000.0  # what is written, beside what is there
+SHARP = 5.0  # so that one place has all the weight
+NEVER = 100.0  # against the first letters of pairs, which have a COPY by accident
+
+
+def walker(ring):
+    """The model for rings of so many letters: one layer, two heads, width 8 ring + 2."""
+    letters, pair_places, width = 2 * ring, 2 * ring, 8 * ring + 2
+    shape = dict(n_layers=1, n_heads=2, d_model=width, d_ff=0, tie_weights=False)
+    config = md.ModelConfig(
+        vocab_size=letters, block_size=3 * ring, dropout=0.0, loop_start="recall", **shape
+    )
+    model = md.GPT(config).eval()
+
+    # the residual stream, number by number
+    token = torch.arange(letters)  # which letter stands here
+    place = letters + torch.arange(pair_places)  # which place of the pairs this is
+    question = letters + pair_places  # whether this is a question
+    copy = question + 1 + torch.arange(letters)
+    here = copy[-1] + 1 + torch.arange(letters)
+    nothing = width - 1  # always as large as any number that is 0
+
+    # A norm takes the same from all numbers. What reads a number less `nothing` does not see that.
+    size = width // 2  # of a head
+    query, key, value, out = (torch.zeros(width, width) for _ in range(4))
+    copying, hopping = torch.arange(size), torch.arange(size, width)  # the rows of each head
+
+    second = torch.arange(1, pair_places, 2)
+    query[copying[second - 1], place[second]] = 1.0
+    key[copying[:pair_places], place] = SHARP
+    value[copying[:letters], token] = 1.0
+    out[copy, copying[:letters]] = LOUD
+
+    query[hopping[:letters], here] = 1.0
+    query[hopping[:letters], token] = 1.0  # all there is in the first loop
+    key[hopping[:letters], copy] = SHARP
+    key[hopping[:letters], token] = SHARP
+    flag = hopping[letters]
+    query[flag, question] = 1.0
+    key[flag, question] = SHARP
+    key[flag, place[::2]] = -NEVER
+    value[hopping[:letters], token] = 1.0
+    out[here, hopping[:letters]] = LOUD
+
+    for reads in (query, key, value):
+        reads[:, nothing] -= reads.sum(1)
+    key *= math.sqrt(size)  # attention divides scores by that
+    with torch.no_grad():
+        model.token_embedding.weight.zero_()
+        model.token_embedding.weight[:, token] = torch.eye(letters)
+        model.position_embedding.weight.zero_()
+        model.position_embedding.weight[:pair_places, place] = torch.eye(pair_places)
+        model.position_embedding.weight[pair_places:, question] = 1.0
+        model.blocks[0].attn.qkv.weight.copy_(torch.cat((query, key, value)))
+        model.blocks[0].attn.out.weight.copy_(out)
+        model.head.weight.zero_()
+        model.head.weight[:, here] = torch.eye(letters)
+    return model
+
+
+def all_cases():
+    """Every ring of four of eight letters with its pairs in every order: tokens (10080, 12), whose
+    last four places ask for each letter of the ring."""
+    cases = []
+    for first, *others in itertools.permutations(range(8), 4):
+        if first > min(others):
+            continue  # the same ring, begun with another letter
+        line = (first, *others)
+        pairs = [(line[i], line[(i + 1) % 4]) for i in range(4)]
+        for order in itertools.permutations(pairs):
+            cases.append([letter for pair in order for letter in pair] + list(line))
+    return torch.tensor(cases)

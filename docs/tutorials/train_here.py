@@ -1,0 +1,140 @@
+# %% [markdown]
+# # Train it here
+#
+# **You will learn** what one look cannot learn and two can, by training both in this page.<br>
+# **Time** 1 to 2 min for each training in the page, less on a fast computer; 10 to 30 s for the
+# page's own code.<br>
+# **Needs** a browser. Nothing is installed, and nothing that you do leaves the page.
+#
+# **The same training, side by side: one layer and two.** Each question shows eight pairs, such as
+# `q3 a7`, and then asks for one of them: `q3`? The pairs are drawn anew each time, so knowing them
+# by heart does not help. What do you expect: will one layer learn it, or two layers, or both?
+
+# %% tags=["hide"]
+import torch
+
+import minidepth as md
+from minidepth_lab.tasks import TASKS
+from minidepth_site import widgets
+
+NO_SCRIPT = "This part needs JavaScript. The same training in PyTorch is below."
+widgets.show("train", None, NO_SCRIPT)
+
+# %% [markdown]
+# Both begin from first weights that your seed draws, and both train on the same questions. They run
+# in two workers beside the page, by a program that you can read in a sitting: [the same training in
+# another language](../reference/javascript.md). If you change to another tab, they wait.
+#
+# What to look for: two layers seem to learn nothing for a while, like one layer, and then rise
+# within some twenty steps. At that moment the lines change. In layer 1 each answer looks at the
+# question before it. In layer 2 the last question looks at the answer that now carries its name.
+# One layer has no second look, and its lines stay a fan. [One look against
+# many](01_hypothesis.md) says why. When they have trained, switch heads off in the two layers:
+# which of them does the model need?
+#
+# ## A layer that walks
+#
+# **One layer, looped, learns to walk along a ring: one hop a loop.** Eight letters form a ring, and
+# the model is told which letter follows which. After the second loop it is to hold the letter one
+# hop on, after the third loop the letter two hops on, and so on. A longer walk is asked when the
+# shorter one is learned. Choose how many loops it has.
+
+# %% tags=["hide"]
+widgets.show("loops", None, NO_SCRIPT)
+
+# %% [markdown]
+# At the end the model is looped on, further than it was trained. Most of these walkers go some hops
+# beyond their training and then lose their way. They are small and trained for a minute. The
+# [home page](../index.md) has one that trained for four minutes and walks a hundred hops.
+#
+# ## The same in PyTorch
+#
+# The recipe of the page, here with the model of `minidepth.py`: 150 steps of 24 questions.
+
+# %%
+task = TASKS["icqa"]
+size = dict(vocab_size=32, block_size=24, d_model=64, n_heads=2, d_ff=0)
+size |= dict(dropout=0.0, tie_weights=False, init_std=0.1)
+recipe = dict(steps=150, lr=5e-3, warmup_steps=20, beta1=0.7, weight_decay=0.0)
+recipe = md.TrainConfig(**recipe)
+test_tokens, test_targets = task.draw(50, md.generator("test"))
+asked = test_targets != -100
+
+
+def train(n_layers, seed):
+    """→ the share of the test's questions that are right at the end"""
+    torch.manual_seed(seed)
+    model = md.GPT(md.ModelConfig(n_layers=n_layers, **size))
+    optimizer = md.make_optimizer(model, recipe)
+    for step in range(recipe.steps):
+        for group in optimizer.param_groups:
+            group["lr"] = md.lr_at(step, recipe)
+        loss_sum, n = model(*task.draw(24, md.generator(seed, step)))
+        (loss_sum.sum() / n.sum()).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.grad_clip)
+        optimizer.step()
+        optimizer.zero_grad()
+    with torch.no_grad():
+        answers = model(test_tokens).argmax(-1)
+    return (answers == test_targets)[asked].float().mean().item()
+
+
+right = {n: [train(n, seed) for seed in (1, 2, 3)] for n in (1, 2)}
+for n, shares in right.items():
+    print(f"{n} layer{'s' * (n > 1)}:", *(f"{share:.3f}" for share in shares))
+
+# %%
+assert min(right[2]) >= 0.95 and max(right[1]) <= 0.2
+
+# %% [markdown]
+# ## Take the weights home
+#
+# The page offers the weights as a file in the form of
+# [safetensors](https://huggingface.co/docs/safetensors). The settings of the model are in it, too.
+# This reads it:
+#
+# ```python
+# import json
+#
+# from safetensors import safe_open
+# from safetensors.torch import load_file
+#
+# path = "minidepth-2-layers-seed-1.safetensors"
+# with safe_open(path, "pt") as file:
+#     config = md.ModelConfig(**json.loads(file.metadata()["config"]))
+# model = md.GPT(config)
+# model.load_state_dict(load_file(path))
+# ```
+#
+# ## Exercises
+#
+# 1. Train with three seeds of your own. At which step do two layers begin to rise? Is it the same
+#    step for each seed?
+
+# %% [markdown] tags=["hint"]
+# Press *Another seed* and watch the curve of two layers. It has a point every ten steps.
+
+# %% [markdown] tags=["answer"]
+# It differs by some tens of steps. The rise itself is short in each run: until both layers do their
+# part, neither is of use, so there is little to gain by learning half of it.
+
+# %% [markdown]
+# 2. One layer ends near one in eight, not near one in sixteen, though there are sixteen answers.
+#    What has it learned?
+
+# %% [markdown] tags=["hint"]
+# How many answers does a question show?
+
+# %% [markdown] tags=["answer"]
+# It says one of the eight answers that were shown: it can look at all of them, but not tell which
+# of them stood behind its question. `TASKS["icqa"].chance()` gives both numbers, that of guessing
+# and that of this shortcut.
+
+# %% tags=["answer"]
+guess, shortcut = TASKS["icqa"].chance()
+print(f"guessing {guess:.4f}, one of those shown {shortcut:.3f}")
+assert abs(sum(right[1]) / 3 - shortcut) < 0.05
+
+# %% [markdown]
+# 3. To run: train the walker with two, three, four and five loops. Does one more loop always give
+#    one more hop, and how far does each walk beyond its training?

@@ -1,0 +1,168 @@
+"""What a run is said to take before it begins: counted as train() does it, timed part by part."""
+
+import pytest
+import torch
+
+import minidepth as md
+import train
+from minidepth_lab import forecast, registry
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("every", [1, 2, 3, 7, 25])
+@pytest.mark.parametrize("steps", [1, 2, 3, 6, 7, 50])
+def test_evaluations_are_those_that_train_makes(steps, every):
+    t = md.TrainConfig(steps=steps, eval_every=every, warmup_steps=0)
+    made = [n for n in range(1, steps + 1) if n == 1 or n == steps or n % every == 0]
+    assert forecast.evaluated_steps(t) == len(made)
+
+
+def test_a_run_does_as_many_evaluations_and_answers_as_were_counted(tiny, data, monkeypatch):
+    """Against a run in which every call is counted."""
+    seen = dict(evaluations=0, blocks=0, answered=0)
+    mean_loss, answers = md.mean_loss, md.answers_right
+
+    def counting(model, part, n, batch_size):
+        seen["evaluations"] += part is data.val
+        seen["blocks"] += min(n, len(part[0]))
+        return mean_loss(model, part, n, batch_size)
+
+    def asked(model, tokenizer, problems, **more):
+        seen["answered"] += len(problems)
+        return answers(model, tokenizer, problems, **more)
+
+    monkeypatch.setattr(md, "mean_loss", counting)
+    monkeypatch.setattr(md, "answers_right", asked)
+    m, t = tiny(steps=7, warmup_steps=1, eval_every=3, eval_problems=5, watch_problems=2)
+    work = forecast.work_of(*md.complete_configs(m, t, data), data)
+    md.train(m, t, data)
+    assert seen == {name: getattr(work, name) for name in seen}
+    assert work.evaluations == 4 and work.answered == 5 + 3 * 2
+
+
+def test_a_step_is_counted_as_the_parts_that_its_batch_makes(tiny, data):
+    m, t = tiny(batch_size=4, grad_accum=3)
+    work = forecast.work_of(*md.complete_configs(m, t, data), data)
+    tokens, targets = data.draw(0, 12)
+    parts = [x for x, _ in md.by_length(tokens, targets, 4)]
+    assert work.tokens == pytest.approx(sum(x.numel() for x in parts))
+    assert work.learned == (targets != -100).sum() and work.layers == m.n_layers * m.n_loops
+
+
+def test_a_loss_after_each_loop_counts_each_loop():
+    m, t = registry.configs("walk")
+    data = registry.data_of(t, m.block_size)
+    _, targets = data.draw(0, t.batch_size * t.grad_accum)
+    work = forecast.work_of(*md.complete_configs(m, t, data), data)
+    assert targets.dim() == 3 and work.layers == m.n_layers * targets.size(1)
+
+
+@pytest.mark.parametrize("steps, longer", [(2, True), (500, False)])
+def test_it_is_said_beforehand_that_a_run_evaluates_for_longer_than_it_trains(
+    capsys, monkeypatch, steps, longer
+):
+    monkeypatch.setattr(forecast, "lines", lambda *given: [])
+    assert train.main(f"--preset report --steps {steps} --dry_run".split()) == 0
+    out = capsys.readouterr().out
+    words = "note: this run evaluates for longer than it trains: 2 evaluations of up to 64 blocks"
+    assert (words in out) == longer
+
+
+def test_the_whole_is_the_sum_of_its_parts(monkeypatch):
+    m, t = md.configs("report", n_layers=3, steps=100, batch_size=4, grad_accum=2)
+    work = forecast.work_of(m, t)
+    work.answered, work.words = 150, 10
+    monkeypatch.setattr(forecast, "layer_seconds", lambda *given: (0.5, 0.25))
+    monkeypatch.setattr(forecast, "head_seconds", lambda *given: (2.0, 1.0))
+    monkeypatch.setattr(forecast, "update_seconds", lambda *given: 0.125)
+    monkeypatch.setattr(forecast, "word_seconds", lambda *given: 0.01)
+    found = forecast.forecast(m, t, work, None, CPU)
+    assert found.step == 2 * (3 * 0.5 + 2.0) + 0.125
+    blocks = 5 * 64 + 64  # at 1, 25, 50, 75 and 100, and the training loss of the end
+    assert found.evaluations == blocks * (3 * 0.25 + 1.0) / 4
+    assert found.answers == pytest.approx(2 * 10 * 0.01 + 150 * 3 * 0.25 / 4)
+    assert found.total == pytest.approx(100 * found.step + found.evaluations + found.answers)
+
+
+def clock(monkeypatch):
+    """Let time pass by one second each time it is asked."""
+    ticks = iter(range(10**9))
+    monkeypatch.setattr(forecast.time, "perf_counter", lambda: float(next(ticks)))
+
+
+def test_what_is_timed_in_part_is_multiplied(monkeypatch):
+    """A clock that gives one second to every call, however much it computes."""
+    clock(monkeypatch)
+    m, t = md.configs("report", d_model=16, d_ff=0, n_heads=(2, 4), n_layers=2, vocab_size=50)
+    work = forecast.work_of(m, t)
+    there, alone = forecast.layer_seconds(m, t, work, None, CPU)
+    at_once = forecast.TOKENS // 512
+    assert there == alone == 16 / at_once  # sequences, so many at a time
+    monkeypatch.setattr(forecast, "seconds_of", lambda part, device: len(rows_of(part)) / 8)
+    both = forecast.head_seconds(m, work, None, CPU)
+    assert both == pytest.approx([16 * 512 / 8] * 2)
+
+
+def rows_of(part):
+    """The rows of h of a call of the head that is being timed."""
+    return part.__closure__[part.__code__.co_freevars.index("h")].cell_contents
+
+
+def test_random_numbers_drawn_for_it_change_nothing_after_it(tiny, data):
+    m, t = md.complete_configs(*tiny(), data)
+    torch.manual_seed(5)
+    forecast.forecast(m, t, forecast.work_of(m, t, data), None, CPU)
+    after = torch.rand(3)
+    torch.manual_seed(5)
+    assert torch.equal(after, torch.rand(3))
+
+
+@pytest.mark.parametrize("how, emulated", [("", True), ("avx512_bf16", False), (None, False)])
+def test_a_cpu_that_would_emulate_bf16_is_said_to(monkeypatch, how, emulated):
+    monkeypatch.setattr(md, "bf16_of_cpu", lambda: how)
+    m, t = md.configs("laptop", precision="bf16", device="cpu", vocab_size=300)
+    notes = forecast.notes(m, t)
+    assert any(
+        "it emulates bf16, which takes longer than --precision fp32" in n for n in notes
+    ) == (emulated)
+    t.precision = "fp32"
+    assert not any("bf16" in note for note in forecast.notes(m, t))
+
+
+@pytest.mark.parametrize(
+    "half_takes, how, told",
+    [(0.5, "amx_bf16", True), (0.95, "amx_bf16", False), (0.5, "", False)],
+)
+def test_bf16_is_named_where_the_cpu_has_it_and_is_faster(monkeypatch, half_takes, how, told):
+    def made(m, t, work, half, device):
+        step = half_takes if half else 1.0
+        return forecast.Forecast(step, 1.0, 0.0, 100 * step)
+
+    monkeypatch.setattr(md, "bf16_of_cpu", lambda: how)
+    monkeypatch.setattr(forecast, "forecast", made)
+    m, t = md.configs("report", device="cpu")
+    said = forecast.lines(m, t)
+    wanted = "note: this CPU has amx_bf16: a step would take 0.5 s with --precision bf16"
+    assert (wanted in said) == told and len(said) == 1 + told
+    assert "500 steps of 1 s, 21 evaluations 1 s" in said[0]
+
+
+def test_flags_of_the_cpu_are_read_by_name(monkeypatch, tmp_path):
+    real = open
+    for text, found in (("flags : sse avx512_bf16 amx_bf16", "amx_bf16"), ("flags : avx512f", ""),
+                        ("Features : fp bf16 sve", "bf16")):  # fmt: skip
+        (tmp_path / "cpuinfo").write_text(text)
+        opened = lambda path, *a, **k: real(tmp_path / "cpuinfo", *a, **k)  # noqa: E731
+        monkeypatch.setattr("builtins.open", opened)
+        assert md.bf16_of_cpu() == found
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    "seconds, text",
+    [(0.0123, "0.012 s"), (9.4, "9.4 s"), (80, "80 s"), (120, "2.0 min"), (7560, "2.1 h"),
+     (259_200, "3.0 days")],
+)  # fmt: skip
+def test_times_are_in_a_unit_that_one_reads(seconds, text):
+    assert forecast.as_time(seconds) == text

@@ -1,0 +1,99 @@
+"""What is installed: the wheel as it is built, unpacked where the project is not, and what names
+its version."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+import minidepth as md
+
+ROOT = pathlib.Path(md.__file__).resolve().parent
+SMALL = "--n_layers 1 --d_model 16 --steps 2 --warmup_steps 1 --max_rows 60 --batch_size 2"
+SMALL += " --grad_accum 1 --eval_blocks 2 --eval_problems 2 --watch_problems 0"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel, built from the project as it is now."""
+    pytest.importorskip("hatchling")
+    out = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(out)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (path,) = out.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """Runs Python with the wheel's files, and not the project's, on its path → what it printed."""
+    place = tmp_path_factory.mktemp("site-packages")
+    zipfile.ZipFile(wheel).extractall(place)
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+
+    def run(*words):
+        environment = os.environ | dict(PYTHONPATH=str(place))
+        command = [sys.executable, *words]
+        done = subprocess.run(
+            command, cwd=elsewhere, env=environment, capture_output=True, text=True
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    run.place, run.elsewhere = place, elsewhere
+    return run
+
+
+def test_the_wheel_holds_what_it_needs_and_nothing_else(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    tops = {name.partition("/")[0] for name in names}
+    info = {top for top in tops if top.endswith(".dist-info")}
+    # nothing of a name that others use, such as train or docs, goes to everybody's packages
+    assert tops - info == {"minidepth.py", "minidepth_lab", "minidepth_site"}
+    for part in ("minidepth_lab/command/train.py", "minidepth_lab/py.typed",
+                 "minidepth_lab/stored/results/depth/runs.jsonl",
+                 "minidepth_lab/stored/results/published/report_log_12_layers.csv",
+                 "minidepth_lab/stored/data/gsm8k-1001-2000.jsonl"):  # fmt: skip
+        assert part in names
+    assert not [name for name in names if "__pycache__" in name]
+    text = zipfile.ZipFile(wheel).read(f"{min(info)}/METADATA").decode()
+    needed = re.findall(r"^Requires-Dist: ([\w-]+)(.*)$", text, re.MULTILINE)
+    plain = {name for name, rest in needed if "extra" not in rest}
+    assert {"torch", "transformers", "matplotlib", "scipy"} <= plain
+    assert not [name for name in plain if name.startswith(("mkdocs", "pytest"))]
+    assert {"mkdocs", "pytest"} <= {name for name, rest in needed if "extra" in rest}
+    scripts = zipfile.ZipFile(wheel).read(f"{min(info)}/entry_points.txt").decode()
+    assert "minidepth = minidepth_lab.command:main" in scripts
+
+
+def test_the_command_of_an_installation_trains_a_run_and_a_grid(installed):
+    code, out, err = installed("-m", "minidepth", "--version")
+    assert (code, out) == (0, f"minidepth {md.__version__}\n"), err
+    code, out, err = installed("-m", "minidepth", *SMALL.split(), "--name", "one")
+    assert code == 0 and "Done. Final train loss" in out, err
+    assert (installed.elsewhere / "runs" / "one" / "curve.png").exists()
+    code, out, err = installed("-m", "minidepth", *SMALL.split(), "--seed", "0", "1")
+    assert code == 0 and "summary.md" in out, err
+    look = "import minidepth; from minidepth_lab import results, judge; "
+    look += "print(minidepth.__file__, len(results.runs('depth')), len(results.experiments()))"
+    code, out, err = installed("-c", look)
+    assert code == 0 and str(installed.place) in out, err
+    assert int(out.split()[-2]) >= 20 and int(out.split()[-1]) >= 20
+
+
+def test_the_projects_own_module_is_the_command_too():
+    environment = os.environ | dict(PYTHONPATH="")
+    command = [sys.executable, "-m", "minidepth", "--version"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.stdout == f"minidepth {md.__version__}\n", done.stderr
+
+
+def test_the_version_is_the_same_everywhere():
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f'version: "{md.__version__}"' in cited
+    changes = (ROOT / ".github" / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(r"^## ([\d.]+)$", changes, re.MULTILINE)[1] == md.__version__

@@ -1,0 +1,285 @@
+"""What a finished run can still do: go on for longer, be begun from, keep its best, end early."""
+
+import json
+import math
+import os
+import shutil
+
+import pytest
+import torch
+
+import minidepth as md
+import train
+from minidepth_lab import export, registry, results
+
+SMALL = dict(
+    n_layers=1, d_model=16, n_heads=2, d_ff=32, block_size=80, dropout=0.1, batch_size=4,
+    grad_accum=1, max_rows=300, ring_questions=1, warmup_steps=2, eval_every=2, eval_blocks=4,
+    eval_problems=0, watch_problems=0,
+)  # fmt: skip
+
+
+def settings(tmp_path, name, **changes):
+    return md.configs("laptop", **SMALL | dict(out_dir=str(tmp_path), name=name) | changes)
+
+
+def same(run, other):
+    weights, others = run.model.state_dict(), other.model.state_dict()
+    return all(torch.equal(weights[key], others[key]) for key in others)
+
+
+def losses(run):
+    return [(row["step"], row["lr"], row["train_loss"], row["val_loss"]) for row in run.log]
+
+
+def call(line, capsys):
+    code = train.main(line.split() if isinstance(line, str) else line)
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+# ---------- longer ----------
+
+
+def test_after_the_fall_the_rate_stays_at_its_floor():
+    t = md.TrainConfig(steps=20, lr_steps=10, warmup_steps=2, lr=1.0, lr_floor=0.25)
+    short = md.TrainConfig(steps=10, warmup_steps=2, lr=1.0, lr_floor=0.25)
+    rates = [md.lr_at(step, t) for step in range(20)]
+    assert rates[:10] == [md.lr_at(step, short) for step in range(10)]
+    assert rates[10:] == [0.25] * 10
+    share = md.TrainConfig(steps=20, lr_steps=10, warmup_steps=0.4, lr=1.0)
+    assert md.lr_at(4, share) == 1.0  # a share of what the rate rises and falls in
+
+
+def test_a_finished_run_goes_on_as_one_that_was_to_be_longer(data, tmp_path):
+    whole = md.train(*settings(tmp_path, "whole", steps=10, lr_steps=6), data)
+    first = md.train(*settings(tmp_path, "run", steps=6), data)
+    assert results.result(first.dir)["step"] == 6
+    longer = settings(tmp_path, "run", steps=10, lr_steps=6)
+    run = md.train(*longer, data, resume=True, changed=("steps", "lr_steps"), command="x")
+    assert same(run, whole) and run.finished
+    # the end of the first six steps was an evaluation, as it is of the whole
+    assert losses(run) == losses(whole)
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["train"]["steps"] == 10 and config["command"] == "x"
+    before = dict(steps_done=6, train=dict(steps=6, lr_steps=0), command=None)
+    assert config["earlier"] == [before]
+    with pytest.raises(ValueError, match="10 of 10 steps are done; give more --steps"):
+        md.train(*longer, data, resume=True)
+
+
+def test_a_run_that_is_killed_right_after_it_was_made_longer_goes_on(data, tmp_path):
+    """Its checkpoint has the settings of before, and its config.json those of now."""
+    md.train(*settings(tmp_path, "run", steps=6), data)
+    whole = md.train(*settings(tmp_path, "whole", steps=10, lr_steps=6), data)
+
+    class Killed(Exception):
+        pass
+
+    def stop():
+        raise Killed
+
+    longer = settings(tmp_path, "run", steps=10, lr_steps=6)
+    with pytest.raises(Killed):
+        md.train(*longer, data, resume=True, changed=("steps", "lr_steps"), stop=stop)
+    assert md.read_state(tmp_path / "run" / "state.pt")["settings"]["train"]["steps"] == 6
+    run = md.train(*md.read_config(str(tmp_path / "run")), data, resume=True)
+    assert same(run, whole)
+
+
+def test_the_command_says_what_happens_to_the_rate(data, tmp_path, capsys):
+    md.train(*settings(tmp_path, "run", steps=6, lr=0.003), data)
+    folder = str(tmp_path / "run")
+    code, _, err = call(f"--resume {folder} --steps 4", capsys)
+    assert code == 2 and "6 of 4 steps are done" in err
+    code, out, _ = call(f"--resume {folder} --steps 10 --dry_run", capsys)
+    first = out.splitlines()[0]
+    assert f"resume {folder}: 10 steps instead of 6; the learning rate stays at 0.0003" in first
+    assert "--lr_steps 10 lets it fall anew" in first
+    code, out, _ = call(f"--resume {folder} --steps 10 --lr_steps 0 --dry_run", capsys)
+    rate = md.lr_at(6, settings(tmp_path, "run", steps=10)[1])
+    assert f"the learning rate is {rate:.3g} at step 7 and falls to" in out.splitlines()[0]
+    assert md.read_config(folder)[1].steps == 6  # nothing was done
+    code, out, _ = call(f"--resume {folder} --steps 8", capsys)
+    assert code == 0 and "step 8/8 lr 3.00e-04" in out
+    assert md.read_config(folder)[1].lr_steps == 6
+    for line, words in (
+        (f"--resume {folder} --epochs 3", "counts steps, 8 of them; give --steps"),
+        (f"--resume {folder} --steps 9 10", "give one value of --steps"),
+        (f"--resume {folder} --steps 9 --lr 1", "keeps the run's settings; leave out --lr"),
+    ):
+        code, _, err = call(line, capsys)
+        assert code == 2 and words in err and err.count("\n") == 1, line
+    for name in md.STATES:
+        os.remove(os.path.join(folder, name))
+    code, _, err = call(f"--resume {folder} --steps 20", capsys)
+    assert code == 2 and "no checkpoint to go on from; begin a new run with its" in err
+    assert results.result(folder)["step"] == 8
+
+
+def test_a_rate_that_has_fallen_to_0_trains_no_longer(data, tmp_path, capsys):
+    md.train(*settings(tmp_path, "run", steps=6, lr_floor=0.0), data)
+    code, _, err = call(f"--resume {tmp_path / 'run'} --steps 9", capsys)
+    assert code == 2 and "fell to 0 by step 6 and stays there; give --lr_steps 9 too" in err
+    assert call(f"--resume {tmp_path / 'run'} --steps 9 --lr_steps 9", capsys)[0] == 0
+
+
+def test_epochs_are_made_longer_by_epochs(data, tmp_path, capsys):
+    run = md.train(*settings(tmp_path, "run", epochs=1, batch_size=300, warmup_steps=0), data)
+    steps = run.log[-1]["step"]
+    code, _, err = call(f"--resume {run.dir} --steps 99", capsys)
+    assert code == 2 and "counts epochs, 1 of them; give --epochs" in err
+    code, out, _ = call(f"--resume {run.dir} --epochs 3", capsys)
+    assert code == 0 and "3 epochs instead of 1" in out
+    assert results.result(run.dir)["step"] == 3 * steps
+    assert md.read_config(run.dir)[1].lr_steps == steps
+
+
+# ---------- begun from ----------
+
+
+def test_a_run_begins_with_the_weights_of_another_and_its_words(data, tmp_path, capsys):
+    source = md.train(*settings(tmp_path, "source", steps=6), data)
+    line = f"--init_from {source.dir} --out_dir {tmp_path} --max_rows 300 --eval_blocks 4"
+    line += " --ring_questions 1 --batch_size 4 --grad_accum 1 --steps 2 --warmup_steps 0"
+    line += " --lr 0 --eval_problems 0 --watch_problems 0"
+    code, out, err = call(f"{line} --name next", capsys)
+    assert code == 0, err
+    assert f"weights to begin with: {source.dir}" in out
+    model, tokenizer = md.load(str(tmp_path / "next"))
+    for key, weight in source.model.state_dict().items():
+        assert torch.equal(weight, model.state_dict()[key])
+    assert tokenizer.get_vocab() == source.tokenizer.get_vocab()
+    row = results.result(tmp_path / "next")
+    assert row["val_loss"] == pytest.approx(source.log[-1]["val_loss"], rel=1e-6)
+    # other loops of the same layers, but no other layers
+    assert call(f"{line} --name loops --n_loops 3", capsys)[0] == 0
+    for flag, words in (("--d_model 32", "d_model 32 is not that of"),
+                        ("--n_layers 2", "n_layers 2 is not that of"),
+                        ("--tokenizer embedded", "brings the tokenizer")):  # fmt: skip
+        code, _, err = call(f"{line} --name other {flag}", capsys)
+        assert code == 2 and words in err and not (tmp_path / "other").exists()
+    code, _, err = call(f"--init_from {tmp_path}/nowhere", capsys)
+    assert code == 2 and "nowhere is not there; give a run's folder" in err
+    code, _, err = call(f"--init_from {tmp_path}", capsys)
+    assert code == 2 and err.count("\n") == 1
+
+
+def test_train_itself_begins_with_them_too_and_refuses_another_shape(data, tmp_path):
+    source = md.train(*settings(tmp_path, "source", steps=4), data)
+    begun = dict(init_from=source.dir, steps=1, lr=0.0, warmup_steps=0)
+    assert same(md.train(*settings(tmp_path, "next", **begun), data), source)
+    with pytest.raises(ValueError, match="is of another shape than this model"):
+        md.train(*settings(tmp_path, "wide", d_model=32, **begun), data)
+
+
+def test_a_gpt2_without_biases_is_begun_from(data, tmp_path, capsys):
+    source = md.train(*settings(tmp_path, "source", steps=4), data)
+    folder = str(tmp_path / "gpt2")
+    export.export_hf(source.dir, folder)
+    weights = export.from_gpt2(folder)
+    assert weights.keys() == source.model.state_dict().keys()
+    line = f"--init_from {folder} --out_dir {tmp_path} --max_rows 300 --ring_questions 1"
+    line += " --batch_size 4 --grad_accum 1 --steps 1 --warmup_steps 0 --lr 0 --eval_problems 0"
+    code, out, err = call(f"{line} --name next", capsys)
+    assert code == 0 and f"weights to begin with: {folder}" in out, err
+    model, tokenizer = md.load(str(tmp_path / "next"))
+    for key, weight in source.model.state_dict().items():
+        assert torch.equal(weight, model.state_dict()[key]), key
+    assert tokenizer.get_vocab() == source.tokenizer.get_vocab()
+    with pytest.raises(ValueError, match="is not the configuration of a run"):
+        md.read_config(folder)
+
+
+def test_a_gpt2_that_is_another_model_is_refused(tmp_path):
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    shape = dict(vocab_size=50, n_positions=16, n_embd=8, n_layer=1, n_head=2)
+    GPT2LMHeadModel(GPT2Config(**shape)).save_pretrained(tmp_path / "new")
+    with pytest.raises(ValueError, match="activation_function is 'gelu_new'"):
+        export.gpt2_config(tmp_path / "new")
+    gpt2 = GPT2LMHeadModel(GPT2Config(**shape, activation_function="gelu"))
+    gpt2.save_pretrained(tmp_path / "good")
+    weights = export.from_gpt2(tmp_path / "good")
+    model = md.GPT(export.gpt2_config(tmp_path / "good")).eval()
+    model.load_state_dict(weights)
+    some = torch.arange(12)[None]
+    torch.testing.assert_close(model(some), gpt2.eval()(some).logits)
+    gpt2.transformer.h[0].mlp.c_fc.bias.data.fill_(0.1)
+    gpt2.save_pretrained(tmp_path / "biased")
+    with pytest.raises(ValueError, match="c_fc.bias is not zero"):
+        export.from_gpt2(tmp_path / "biased")
+    torch.save({}, tmp_path / "good" / "pytorch_model.bin")  # which would be unpickled
+    os.remove(tmp_path / "good" / "model.safetensors")
+    with pytest.raises(ValueError, match="cannot be read as GPT-2"):
+        export.from_gpt2(tmp_path / "good")
+
+
+# ---------- the best, and an early end ----------
+
+WORSE = dict(steps=12, lr=0.3, lr_floor=1.0, warmup_steps=0, keep="best")  # it diverges slowly
+
+
+def test_the_best_weights_are_kept_and_loaded(data, tmp_path, capsys):
+    run = md.train(*settings(tmp_path, "run", **WORSE), data)
+    best = min(run.log, key=lambda row: row["val_loss"])
+    assert 1 <= best["step"] < 12
+    count = []
+    stopped = settings(tmp_path, "part", **WORSE | dict(keep="last"))
+    part = md.train(*stopped, data, stop=lambda: count.append(1) or len(count) == best["step"])
+    for key, weight in part.model.state_dict().items():
+        assert torch.equal(weight, md.load(run.dir)[0].state_dict()[key])
+        last = md.load(run.dir, md.LAST)[0].state_dict()[key]
+        assert torch.equal(last, run.model.state_dict()[key])
+    said = md.describe_weights(run.dir)
+    assert f"best.safetensors, of step {best['step']}, with the best validation loss" in said
+    assert f"{best['val_loss']:.4f}" in said and md.describe_weights(part.dir) is None
+    code, _, err = call(["--sample", run.dir, "--prompt", "x", "--max_new_tokens", "1"], capsys)
+    assert code == 0 and said in err
+    path = os.path.join(run.dir, md.BEST)
+    with open(path, "r+b") as f:
+        f.seek(-3, 2)
+        f.write(b"xyz")
+    with pytest.raises(ValueError, match="best.safetensors"):
+        md.load(run.dir)
+
+
+def test_a_resumed_run_keeps_the_same_best(data, tmp_path):
+    whole = md.train(*settings(tmp_path, "whole", **WORSE), data)
+    count = []
+    md.train(
+        *settings(tmp_path, "run", **WORSE), data, stop=lambda: count.append(1) or len(count) == 7
+    )
+    run = md.train(*settings(tmp_path, "run", **WORSE), data, resume=True)
+    assert same(run, whole)
+    one, other = (md.load(each.dir)[0].state_dict() for each in (run, whole))
+    assert all(torch.equal(one[key], other[key]) for key in one)
+
+
+def test_evaluations_without_a_better_one_end_a_run(data, tmp_path, capsys):
+    run = md.train(*settings(tmp_path, "run", steps=40, lr=0.0, stop_after=3), data)
+    assert [row["step"] for row in run.log] == [1, 2, 4, 6]
+    assert run.finished and run.log[-1]["ended_early"] and "train_loss_eval" in run.log[-1]
+    row = results.result(run.dir)  # a finished run
+    assert row["step"] == 6 and row["steps"] == 40
+    m, t = settings(tmp_path, "run", steps=40, lr=0.0, stop_after=3)
+    with pytest.raises(ValueError, match="6 of 40 steps are done; --stop_after has ended it"):
+        md.train(m, t, data, resume=True)
+    code, out, err = call(f"--resume {run.dir} --stop_after 5", capsys)
+    assert code == 0 and "stop_after 5 instead of 3" in out, err
+    assert "Ended early, after step 10: 5 evaluations without a better one than" in out
+    assert results.result(run.dir)["step"] == 10
+
+
+def test_losses_that_are_no_number_are_never_the_best():
+    rows = [dict(val_loss=loss) for loss in (2.0, math.nan, 1.0, None, 1.0)]
+    assert [md.since_best(rows[:n]) for n in (1, 2, 3, 4, 5)] == [0, 1, 0, 1, 2]
+    assert md.is_over([dict(step=3)], 3) and not md.is_over([dict(step=2)], 3)
+    assert md.is_over([dict(step=2, ended_early=True)], 3) and not md.is_over([], 3)
+
+
+def test_presets_of_studies_begin_from_a_run_too(solved, tmp_path):
+    m, t = registry.configs("tasks", data="icqa", init_from=solved)
+    assert m == md.read_config(solved)[0] and t.tokenizer != "embedded"
+    shutil.copytree(solved, tmp_path / "kept")
+    assert md.settings_of_weights(str(tmp_path / "kept"))["n_layers"] == 2

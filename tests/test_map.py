@@ -1,0 +1,290 @@
+"""The tasks of the map of depth and its study: each answer against a computation of its own."""
+
+import collections
+import itertools
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+import minidepth as md
+import train
+from minidepth_lab import registry
+from minidepth_lab.studies import map as study
+from minidepth_lab.sweep import table
+from minidepth_lab.tasks import TASKS
+
+ON_MAP = [(task, sizes) for task, sizes in study.MAPPED.values()]
+
+
+def drawn(name, n=300, test=False, seed="test", **sizes):
+    """(task, all sizes, tokens, targets, difficulty of each place) of n sequences."""
+    task = TASKS[name]
+    sizes = task.sizes | sizes
+    tokens, targets = task.draw(n, md.generator(seed), test, **sizes)
+    assert tokens.shape == targets.shape and tokens.dtype == targets.dtype == torch.int64
+    hard = task.difficulty(tokens, targets, **sizes)
+    return task, sizes, tokens, targets, hard
+
+
+def lists(*parts):
+    return zip(*(part.tolist() for part in parts))
+
+
+# ---------- answers, each computed in another way ----------
+
+
+def test_parity_counts_the_ones():
+    for x, y, hard in lists(*drawn("parity")[2:]):
+        assert y == [x[: i + 1].count(1) % 2 for i in range(32)] and set(x) <= {0, 1}
+        assert hard == list(range(1, 33))
+
+
+def test_modulo_is_the_last_digit_of_the_sum():
+    digits = set()
+    for x, y, hard in lists(*drawn("modulo")[2:]):
+        assert y == [int(str(sum(x[: i + 1]))[-1]) for i in range(32)]
+        assert hard == list(range(1, 33))
+        digits |= set(x)
+    assert digits == set(range(10))
+
+
+def test_s5_moves_five_things():
+    """The number of an element is its place among all orders of five things."""
+    orders, seen = list(itertools.permutations("abcde")), set()
+    for x, y in lists(*drawn("composition", group="S5")[2:4]):
+        things = list("abcde")
+        for symbol, answer in zip(x, y):
+            if symbol == 0:  # swap the things at the first two places
+                things[0], things[1] = things[1], things[0]
+            else:  # turn all by a place
+                things = things[1:] + things[:1]
+            assert orders[answer] == tuple(things)
+        seen |= set(y)
+    assert len(seen) == 120
+
+
+def test_z60_turns_a_circle():
+    seen = set()
+    for x, y in lists(*drawn("composition", group="Z60")[2:4]):
+        assert y == [(x[: i + 1].count(0) + 7 * x[: i + 1].count(1)) % 60 for i in range(32)]
+        seen |= set(y)
+    assert len(seen) == 60
+
+
+def test_pointers_are_followed_and_paths_that_come_back_are_not_measured():
+    asked, back = collections.Counter(), 0
+    for x, y, hard in lists(*drawn("pointers")[2:]):
+        assert y[:16] == [-100] * 16 and set(hard[:16]) == {0}
+        assert sorted(x[17::2]) == list(range(16))
+        for at in range(16, 48, 2):
+            k, place = x[at] - 16, x[at + 1]
+            path = [place]
+            for _ in range(k):
+                path.append(x[path[-1]])
+            assert y[at] == -100 and y[at + 1] == path[-1] and hard[at] == 0
+            comes_back = len(set(path[:-1])) < k or path[-1] in path[:-1]
+            assert hard[at + 1] == (0 if comes_back else k)
+            asked[k] += 1
+            back += comes_back
+    assert set(asked) == {1, 2, 3, 5, 8} and min(asked.values()) > 800 and back > 500
+
+
+def test_reachability_is_found_by_search():
+    answers = collections.Counter()
+    for x, y, hard in lists(*drawn("reachability")[2:]):
+        edges = dict(zip(x[0:28:2], x[1:28:2]))
+        assert len(edges) == 14 and y[:28] == [-100] * 28
+        for at in range(28, 44, 2):
+            start, end, distance = x[at], x[at + 1], None
+            node, steps = start, 0
+            while node in edges:
+                node, steps = edges[node], steps + 1
+                if node == end:
+                    distance = steps
+            assert y[at] == -100 and y[at + 1] == (17 if distance is None else 16)
+            assert hard[at + 1] in (1, 2, 3, 5, 7) and distance in (None, hard[at + 1])
+            answers[hard[at + 1], y[at + 1]] += 1
+    assert len(answers) == 10  # yes and no at each distance, about as often
+    assert max(answers.values()) < 1.5 * min(answers.values())
+
+
+def test_reachability_cannot_be_told_by_the_places_of_the_nodes_alone():
+    """Whether an end is the last of its path, or the start the first, says nothing."""
+    last = collections.Counter()
+    for x, y in lists(*drawn("reachability", 1000)[2:4]):
+        sources, ends = set(x[0:28:2]), set(x[1:28:2])
+        for at in range(28, 44, 2):
+            last[x[at] not in ends, x[at + 1] not in sources, y[at + 1]] += 1
+    for first, end in itertools.product((True, False), repeat=2):
+        yes, no = last[first, end, 16], last[first, end, 17]
+        assert yes / (yes + no) == pytest.approx(0.5, abs=0.06)
+
+
+def test_brackets_are_those_of_a_stack():
+    seen = collections.Counter()
+    for x, y, hard in lists(*drawn("brackets")[2:]):
+        stack = []
+        for at, word in enumerate(x):
+            if word < 2:
+                stack.append((word, at))
+            else:
+                assert stack.pop()[0] == word - 2  # what closes is what was opened last
+            kind, opened = stack[-1] if stack else (4, at)
+            assert y[at] == kind and hard[at] == at - opened
+            seen[hard[at]] += 1
+    assert all(seen[n] > 50 for n in (2, 4, 6, 8, 12))
+
+
+# ---------- what holds for all of them ----------
+
+
+@pytest.mark.parametrize(("name", "sizes"), [each for each in ON_MAP if each[0] != "reachability"])
+def test_sequences_of_the_test_are_never_trained_on(name, sizes):
+    """By a rule on the symbols, the pointers, the paths or the text, not by luck."""
+    split = {}
+    for test in (False, True):
+        tokens = drawn(name, 300, test, **sizes)[2]
+        rule = tokens[:, :16] if name == "pointers" else tokens
+        keys = [" ".join(map(str, x)) for x in rule.tolist()]
+        split[test] = {md.is_held_out(key, 10**6) for key in keys}
+    assert split == {False: {False}, True: {True}}
+
+
+def test_graphs_of_the_test_are_never_trained_on():
+    split = {}
+    for test in (False, True):
+        kinds = set()
+        for x in drawn("reachability", 300, test)[2].tolist():
+            edges, heads = dict(zip(x[0:28:2], x[1:28:2])), set(x[0:28:2]) - set(x[1:28:2])
+            paths = []
+            for node in heads:
+                paths.append([node])
+                while paths[-1][-1] in edges:
+                    paths[-1].append(edges[paths[-1][-1]])
+            either = (paths[0] + paths[1], paths[1] + paths[0])
+            told = [md.is_held_out(" ".join(map(str, each)), 16**16) for each in either]
+            kinds.add(test in told)
+        split[test] = kinds
+    assert split == {False: {True}, True: {True}}
+
+
+@pytest.mark.parametrize(("name", "sizes"), ON_MAP)
+def test_guessing_is_what_the_most_frequent_answer_gives(name, sizes):
+    task, sizes, _, targets, hard = drawn(name, 500, **sizes)
+    for n in sizes["n"]:
+        answers = targets[(hard == n) & (targets != -100)]
+        most = answers.bincount().max().item() / len(answers)
+        if name == "composition":  # few symbols come to few elements
+            assert most >= task.guess(**sizes)
+        else:
+            assert most == pytest.approx(task.guess(**sizes), abs=0.12)
+
+
+class Knows(torch.nn.Module):
+    """Right up to a difficulty, and wrong beyond it."""
+
+    def __init__(self, targets, hard, most):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(1))
+        self.said = torch.where((hard <= most) & (targets >= 0), targets, 199)
+
+    def forward(self, tokens):
+        start = self.at
+        self.at += len(tokens)
+        return torch.nn.functional.one_hot(self.said[start : self.at], 200)
+
+    at = 0
+
+
+@pytest.mark.parametrize(("name", "sizes"), ON_MAP)
+def test_accuracy_is_told_by_difficulty(name, sizes):
+    task, sizes, tokens, targets, hard = drawn(name, 300, **sizes)
+    most = sizes["n"][2]
+    measured = task.accuracy(Knows(targets, hard, most), tokens, targets, **sizes)
+    by_n = {int(n): part["accuracy"] for n, part in measured["accuracy_by"]["n"].items()}
+    assert by_n == {n: float(n <= most) for n in sizes["n"]}
+    assert measured["accuracy"] == pytest.approx(3 / 5)
+
+
+def test_formulas():
+    """As they were written before the runs."""
+    needed = {name: [study.formula(name, n) for n in (2, 3, 8, 32)] for name in study.MAPPED}
+    assert needed == {
+        "pointers": [2, 2, 4, 6],
+        "reachability": [3, 3, 5, 7],
+        "S5": [1, 2, 3, 5],
+        "Z60": [1] * 4,
+        "parity": [1] * 4,
+        "modulo ten": [1] * 4,
+        "brackets": [2] * 4,
+    }
+
+
+@pytest.mark.parametrize(
+    ("task", "sizes", "words"),
+    [
+        ("composition", "group=S4", "group 'S4' is unknown; choose from S5, Z60"),
+        ("reachability", "n=8", "n 8 is too much: a path has 7 steps"),
+        ("parity", "n=99", "block_size 48 is too short for the task parity, whose sequences"),
+        ("brackets", "n=2+3", "no target of the test has difficulty 3; see --sizes"),
+        ("modulo", "n=0", "sizes n=0 does not work; give a whole number from 1"),
+    ],
+)
+def test_sizes_that_do_not_work_say_so_in_one_line(task, sizes, words, tmp_path, capsys):
+    flags = f"--steps 1 --warmup_steps 0 --d_model 8 --n_heads 1 --out_dir {tmp_path}"
+    assert train.main(f"--preset map --data {task} --sizes {sizes} {flags}".split()) == 2
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1
+
+
+# ---------- the study ----------
+
+
+def test_the_study_has_every_task_with_every_depth():
+    made = study.rows("map", {})
+    assert len(made) == 7 * 9
+    for name, row in made.items():
+        m, t = registry.configs("map", **row)
+        task, _, rest = name.rpartition(", ")
+        depth, kind = rest.split()
+        assert m.n_layers * m.n_loops == int(depth) and t.data == (study.MAPPED[task][0],)
+        looped = kind == "loops"
+        assert (m.n_layers == 1 or not looped) and (m.loop_start == "recall") == looped
+        sizes = registry.data_of(t, m.block_size).task_sizes
+        assert sizes.get("group", task) == task
+
+
+def test_cells_are_called_right_by_the_formula():
+    """S5 of 4 symbols needs two layers, of 16 four."""
+    runs = []
+    shares = {(4, 1): 0.2, (4, 2): 1.0, (16, 1): 0.1, (16, 2): 0.95, (16, 4): 1.0}
+    for (n, depth), share in shares.items():
+        for each in (share, share, 0.0):  # the median of three seeds
+            runs.append((f"S5, {depth} layers", str(n), each))
+    measured = study.cells(runs)
+    assert measured["S5", "layers", 16, 2] == 0.95 and measured["S5", "loops", 4, 1] == 0.2
+    # wrong: 16 symbols with two layers were found
+    assert study.called_right(measured) == {("S5", "layers"): (4, 5), ("S5", "loops"): (2, 2)}
+    measured["S5", "layers", 16, 4] = 0.5  # and that they are not found with four is wrong, too
+    assert study.called_right(measured)["S5", "layers"] == (3, 5)
+
+
+def test_a_part_of_the_grid_becomes_a_map(tmp_path, in_this_process):
+    """Trained for a step: a run gives a cell for each difficulty."""
+    flags = "--preset map --steps 1 --warmup_steps 0 --d_model 8 --n_heads 1 --d_ff 8 --seed 0"
+    cells = []
+    for name, more in (
+        ("parity, 1 layers", "--n_layers 1"),
+        ("parity, 2 loops", "--n_layers 1 --n_loops 2"),
+        ("S5, 2 layers", "--data composition --sizes group=S5 --n_layers 2"),
+    ):
+        folder = name.replace(" ", "-").replace(",", "")
+        line = f"{flags} {more} --out_dir {tmp_path} --name {folder}".split()
+        assert train.main(line) == 0
+        labels = dict(model=name, seed=0)
+        cells.append(SimpleNamespace(folder=str(tmp_path / folder), labels=labels))
+    records = table.records(cells)
+    assert len(records) == 15
+    study.figure(records, str(tmp_path))
+    assert (tmp_path / "map.png").stat().st_size > 10_000

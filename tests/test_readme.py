@@ -1,0 +1,126 @@
+"""Every command of the README runs as it is written, with few steps and small models."""
+
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+
+import pytest
+
+import minidepth as md
+import train
+from minidepth_lab import bench, own_code, registry, results
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+# each as it is typed; a shell's own lines and other programs are not ours to try
+LINES = list(dict.fromkeys(re.findall(r"(?:python train\.py|minidepth) --[^`\n]*", README)))
+# what makes any of them short, as far as the line does not say it itself
+SHORT = dict(
+    steps=2, warmup_steps=0, eval_every=50, eval_blocks=2, eval_problems=2, watch_problems=0,
+    batch_size=2, grad_accum=1, max_rows=60, device="cpu",
+)  # fmt: skip
+LOOKS = ("sample", "mechanism", "attention", "score", "export_hf", "runs", "compare", "help")
+HOW_TO = ROOT / "docs" / "how-to" / "own_task_and_study.md"
+
+
+def shortened(line):
+    """A command line of the README as a list, with few steps where it trains."""
+    words = shlex.split(re.sub(r"--seed( \d)+", "--seed 0", line))[2:]
+    if {f"--{name}" for name in LOOKS} & set(words):
+        return words
+    changes = SHORT
+    if "budget" in words:  # whose rows have times of their own, and no flag makes them short
+        return [*words, "--dry_run"]
+    if "llmini" in words:  # its presets count epochs, and a study of it has its own steps
+        changes = SHORT | dict(epochs=0)
+    for name, value in changes.items():
+        if f"--{name}" not in words and not (name == "max_rows" and "--bench" in words):
+            words += [f"--{name}", str(value)]
+    return words
+
+
+def lines():
+    """Those that can be tried here, each once; the published runs are only for --dry_run."""
+    return [line for line in LINES if "--preset report" not in line or "--dry_run" in line]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, finished, solved, in_this_process):
+    """A folder that has what the README names: runs/NAME, runs/OTHER, my.jsonl, my_task.py."""
+    shutil.copytree(finished, tmp_path / "runs" / "NAME")
+    shutil.copytree(finished, tmp_path / "runs" / "OTHER")
+    rows = [dict(question=f"What is {i} plus 1?", answer=f"#### {i + 1}") for i in range(60)]
+    choices = dict(context="c d", choices=["a", "b"], answer=0)
+    rows += [choices] * 4
+    (tmp_path / "my.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = re.findall(r'```python title="(.*?)"\n(.*?)```', HOW_TO.read_text("utf-8"), re.DOTALL)
+    for name, text in found:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(own_code, "NAMED", set())
+    registry.offering("preset")  # of all studies: the page's own add to them
+    monkeypatch.setattr(md, "PRESETS", dict(md.PRESETS))
+    return tmp_path
+
+
+def test_the_readme_has_many_commands():
+    assert len(LINES) >= 25 and len(lines()) >= 23
+    assert sum("--study" in line for line in LINES) >= 7
+
+
+@pytest.mark.parametrize("line", lines())
+def test_a_command_of_the_readme_runs(line, here, solved, capsys, monkeypatch):
+    if "--mechanism" in line:  # of a run on a depth task
+        shutil.rmtree(here / "runs" / "NAME")
+        shutil.copytree(solved, here / "runs" / "NAME")
+    if "--bench" in line:  # it would measure for a minute
+        monkeypatch.setattr(bench, "show_bench", lambda m, t, against: check_bench(m, against))
+    try:
+        code = train.main(shortened(line))
+    except SystemExit as stop:
+        code = stop.code
+    said = capsys.readouterr()
+    assert code == 0, said.err
+    if "--study" in line and "--dry_run" not in line:
+        assert list(pathlib.Path("runs").glob("study_*/summary.md"))
+    assert not os.path.exists("GiB") and "0.00 GiB" not in said.out
+
+
+def check_bench(m, against):
+    """What a bench asks of its model before it measures."""
+    from minidepth_lab import export
+
+    if against:
+        export.check_gpt2(m)
+    return 0
+
+
+def test_every_task_that_the_readme_names_runs_with_three_depths(here, capsys):
+    named = re.search(r"a depth task: (.*?) \|", README)[1]
+    tasks = re.findall(r"`(\w+)`", named)
+    assert len(tasks) == 8
+    for task in tasks:
+        line = f"python train.py --data {task} --n_layers 1 2 3 --dry_run"
+        assert train.main(shortened(line)) == 0, (task, capsys.readouterr().err)
+
+
+def test_the_minutes_of_the_studies_are_those_of_the_stored_runs():
+    line = re.search(r"for each seed, (.*?)\.\n", README, re.DOTALL)[1]
+    told = {name: int(n) for n, name in re.findall(r"(\d+)(?: minutes)?\s\(`(\w+)`\)", line)}
+    assert [*told] == ["depth", "ring", "written", "budget"]
+    for name, minutes in told.items():
+        command = f"python train.py --study {name} --seed"
+        runs = [
+            run
+            for run in results.runs(name)
+            if (run["grid"].get("command") or "").startswith(command) and run["threads"] == 1
+        ]
+        n = len({run["seed"] for run in runs})
+        assert n >= 5 and minutes == round(sum(run["seconds"] for run in runs) / 60 / n), name
+
+
+def test_no_number_is_printed_as_nothing():
+    assert "0.00 GiB" not in README

@@ -1,0 +1,144 @@
+"""A run and a grid as a page: it holds all that it shows, and nothing in it is executed."""
+
+import html
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+
+import pytest
+
+import minidepth as md
+import train
+from minidepth_lab import report, results
+
+
+class Reader(HTMLParser):
+    """The tags, the addresses and the text of a page; every tag is closed that has to be."""
+
+    ALONE = {"meta", "img", "br", "!doctype"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.addresses, self.text, self.open = [], [], "", []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.addresses += [value for name, value in attributes if name in ("src", "href")]
+        if tag not in self.ALONE:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data + "\n"
+
+
+def call(line, capsys):
+    code = train.main(line.split())
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def page_of(folder):
+    return Reader((folder / "report.html").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def copy(finished, tmp_path):
+    return shutil.copytree(finished, tmp_path / "run")
+
+
+def test_a_runs_page_holds_what_it_shows(copy, capsys):
+    code, out, err = call(f"--report {copy}", capsys)
+    assert code == 0 and f"wrote {copy / 'report.html'}" in out, err
+    page = page_of(copy)
+    # nothing is fetched and nothing is executed
+    assert all(address.startswith("data:image/png;base64,") for address in page.addresses)
+    assert len(page.addresses) == 2 and "script" not in page.tags
+    text = (copy / "report.html").read_text(encoding="utf-8")
+    assert "http://" not in text and "https://" not in text
+    row = results.result(copy)
+    assert f"validation loss {row['val_loss']:.4f}" in page.text
+    for heading in ("Curves", "Accuracy", "Answers", "Attention", "Settings"):
+        assert f"\n{heading}\n" in page.text
+    m, t = md.read_config(str(copy))
+    for name in (*vars(m), *vars(t)):
+        assert f"\n{name}\n" in page.text
+    low, high = results.wilson(sum(row["answers"]), len(row["answers"]))
+    assert f"{low:.3f} to {high:.3f}, 12 asked" in page.text
+    for family in row["accuracy_by_family"]:
+        assert f"\n{family}\n" in page.text
+    problem = md.load_data(t, m.block_size).problems[0]
+    assert problem["messages"][-1]["content"] in page.text
+
+
+def test_a_task_has_no_answers_but_attention(solved, tmp_path, capsys):
+    folder = shutil.copytree(solved, tmp_path / "run")
+    assert call(f"--report {folder}", capsys)[0] == 0
+    page = page_of(folder)
+    assert "\nAttention\n" in page.text and "\nAnswers\n" not in page.text
+    assert len(page.addresses) == 2 and "accuracy 1.000" in page.text
+
+
+def test_what_strangers_wrote_is_text(copy, capsys):
+    config = json.loads((copy / "config.json").read_text())
+    config["command"] = "<script>alert(1)</script> \x1b[31m &amp;"
+    config["train"]["name"] = '"><img src=x onerror=alert(1)>'
+    (copy / "config.json").write_text(json.dumps(config))
+    assert call(f"--report {copy}", capsys)[0] == 0
+    page = page_of(copy)
+    assert "script" not in page.tags and len(page.addresses) == 2
+    text = (copy / "report.html").read_text(encoding="utf-8")
+    assert html.escape("<script>alert(1)</script>") in text and "\x1b" not in text
+
+
+def test_data_that_is_not_here_costs_the_examples_alone(copy, capsys):
+    config = json.loads((copy / "config.json").read_text())
+    config["train"]["data"] = ["someone/somewhere"]
+    (copy / "config.json").write_text(json.dumps(config))
+    assert call(f"--report {copy}", capsys)[0] == 0
+    page = page_of(copy)
+    assert "No examples and no attention: its data is to come from a hub" in page.text
+    assert "\nCurves\n" in page.text and len(page.addresses) == 1
+
+
+def test_the_page_says_right_and_wrong_as_the_log_has_it(copy, monkeypatch):
+    model, tokenizer = md.load(str(copy))
+    problems = [dict(messages=[dict(content=f"q{i}")], answer=str(i)) for i in range(12)]
+    monkeypatch.setattr(md, "answer_texts", lambda m, t, some: ["x"] * len(some))
+    rows = report.examples(model, tokenizer, problems, [0, 1] * 6)
+    assert [row[0] for row in rows] == ["right"] * 4 + ["wrong"] * 4
+    assert [row[1] for row in rows] == ["q1", "q3", "q5", "q7", "q0", "q2", "q4", "q6"]
+
+
+def test_a_grids_page_has_its_table_and_figures(tmp_path, capsys, in_this_process):
+    line = "--n_layers 1 2 --seed 0 1 --d_model 16 --n_heads 2 --steps 2 --warmup_steps 1"
+    line += " --max_rows 60 --batch_size 2 --grad_accum 1 --eval_blocks 2 --eval_problems 2"
+    assert call(f"{line} --watch_problems 0 --out_dir {tmp_path}", capsys)[0] == 0
+    (folder,) = tmp_path.glob("grid_*")
+    assert call(f"--report {folder}", capsys)[0] == 0
+    page = page_of(folder)
+    about = json.loads((folder / "summary.json").read_text())
+    mean, half = about["table"][0]["val_loss"]
+    assert re.search(rf"{mean:.3g} ± {half:.3g}", page.text) and "4 runs." in page.text
+    assert len(page.addresses) == len(list(folder.glob("*.png"))) >= 1
+
+
+def test_what_has_no_report_gets_one_line(copy, tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    (copy / "log.jsonl").write_text("")
+    for line, words in (
+        (f"--report {tmp_path}/empty", "holds neither a run nor a grid's summary.json"),
+        (f"--report {tmp_path}/none", "none is not there; give a run's folder"),
+        (f"--report {copy}", "has no evaluation yet"),
+        (f"--report {copy} --lr 1", "--lr has no effect with --report"),
+        ("--report ''", "--report was given an empty value"),
+    ):
+        code, _, err = call(line.replace("''", ""), capsys) if "''" not in line else (
+            train.main(["--report", ""]), *capsys.readouterr()
+        )  # fmt: skip
+        assert code == 2 and words in err and err.count("\n") == 1, line

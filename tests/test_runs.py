@@ -1,0 +1,195 @@
+"""The list of runs, some of them side by side, and how long a grid will take."""
+
+import json
+import os
+import shutil
+
+import pytest
+import torch
+
+import minidepth as md
+import train
+from minidepth_lab import registry, runs
+from minidepth_lab.sweep import estimate
+from minidepth_lab.sweep.cell import Cell
+
+LONG = "laptop_n_layers-12_data-embedded_steps-1100_seed-0_1234abcd"
+
+
+@pytest.fixture(scope="module")
+def place(finished, solved, tmp_path_factory):
+    """A folder with a finished run, one in a grid, one that was stopped, one that is damaged, one
+    that ended early, a folder of another program, and the run of a task."""
+    out = tmp_path_factory.mktemp("all")
+    copies = dict(one=finished, stopped=finished, early=finished, damaged=finished, two=solved)
+    for name, source in copies.items():
+        shutil.copytree(source, out / name)
+    shutil.copytree(finished, out / "grid" / LONG)
+    (out / "grid" / "summary.json").write_text("{}")
+    (out / "hf").mkdir()
+    (out / "hf" / "config.json").write_text('{"model_type": "gpt2"}')
+    lines = (out / "stopped" / "log.jsonl").read_text().splitlines(keepends=True)
+    (out / "stopped" / "log.jsonl").write_text("".join(lines[:2]))
+    last = json.loads(lines[1]) | dict(ended_early=True)
+    (out / "early" / "log.jsonl").write_text(lines[0] + json.dumps(last) + "\n")
+    (out / "damaged" / "config.json").write_text('{"model": {')
+    for age, name in enumerate(("two", "early", "stopped", "one")):
+        os.utime(out / name / "log.jsonl", (1.7e9 - age * 1e5,) * 2)
+    return out
+
+
+def call(line, capsys):
+    code = train.main(line.split())
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def names_of(out):
+    return [line.split()[0] for line in out.splitlines()[1:] if not line.startswith(" ")]
+
+
+def test_the_list_has_every_run_in_80_columns(place, capsys):
+    code, out, _ = call(f"--runs --out_dir {place}", capsys)
+    lines = out.splitlines()
+    assert code == 0 and max(len(line) for line in lines) <= 80
+    assert lines[0].split() == [
+        "name",
+        "layers",
+        "params",
+        "data",
+        "loss",
+        "right",
+        "status",
+        "date",
+    ]
+    rows = {line.split()[0]: line for line in lines if not line.startswith(" ")}
+    last = [json.loads(line) for line in open(place / "one" / "log.jsonl")][-1]
+    assert rows["one"].split()[1:] == [
+        "2", "10.8k", "embedded", f"{last['val_loss']:.4f}"[:6], f"{last['accuracy']:.3f}",
+        "finished", "11-11",
+    ]  # fmt: skip
+    assert "5/12" in rows["stopped"] and "early end" in rows["early"]
+    assert "damaged" in rows["damaged"] and "icqa" in rows["two"] and "hf" not in rows
+    # a name too long for its column has a line of its own, to be typed as it is
+    at = lines.index(f"grid/{LONG}")
+    assert lines[at + 1].startswith(" " * 27 + "2")
+    assert names_of(out)[:4] == ["one", "stopped", "early", "two"]  # the newest last
+
+
+def test_the_list_is_sorted_and_chosen_from_by_flags(place, capsys):
+    _, out, _ = call(f"--runs --out_dir {place} --sort accuracy", capsys)
+    assert names_of(out)[0] == "two" and names_of(out)[-1] == "damaged"
+    _, out, _ = call(f"--runs --out_dir {place} --sort name", capsys)
+    assert names_of(out) == ["damaged", "early", f"grid/{LONG}", "one", "stopped", "two"]
+    _, out, _ = call(f"--runs --out_dir {place} --data icqa", capsys)
+    assert names_of(out)[:1] == ["two"] and "1 of 6 runs" in out
+    _, out, _ = call(f"--runs --out_dir {place} --steps 5 12 --d_model 16 --sort name", capsys)
+    assert "4 of 6 runs" in out
+    pairs = md.read_config(str(place / "two"))[1].sizes[0]
+    assert "two" in call(f"--runs --out_dir {place} --sizes {pairs}", capsys)[1]
+    for line, words in (
+        (f"--runs --out_dir {place} --lr 77", "none of the 6 runs in"),
+        (f"--runs --out_dir {place}/nowhere", "nowhere is not there"),
+        (f"--runs --out_dir {place}/hf", "holds no runs"),
+        (f"--runs --out_dir {place} --sort size", "--sort size is unknown; choose from date"),
+        ("--sort name", "--sort has no effect without --runs"),
+        ("--runs --preset laptop", "--preset has no effect with --runs"),
+        ("--runs --dry_run", "--dry_run has no effect with --runs"),
+    ):
+        code, _, err = call(line, capsys)
+        assert code == 2 and words in err and err.count("\n") == 1, line
+
+
+def test_numbers_are_short():
+    counts = (0, 999, 1000, 75_008, 999_499, 999_600, 79_688_832, 124e6, 1.5e9)
+    shown = [runs.magnitude(n) for n in counts]
+    assert shown[1:5] == ["999", "1k", "75k", "999k"] and shown[6:] == ["79.7M", "124M", "1.5B"]
+    assert max(len(text) for text in shown) <= 6
+    assert runs.cut("abcdefghij", 5) == "ab…ij" and runs.cut("abc", 5) == "abc"
+
+
+def test_two_runs_side_by_side(place, tmp_path, capsys):
+    code, out, _ = call(f"--compare {place}/one {place}/two --out_dir {tmp_path}", capsys)
+    assert code == 0 and max(len(line) for line in out.splitlines()[2:-1]) <= 80
+    cells = {line[:24].strip(): line[24:].split() for line in out.splitlines()[2:-1]}
+    assert cells["data"] == ["embedded", "icqa"] and cells["steps"][0] == "12"
+    assert "n_layers" not in cells and "out_dir" not in cells and "name" not in cells
+    assert cells["status"] == ["finished", "finished"]
+    n = [f"{md.parameters(md.read_config(str(place / x))[0])['total']:,}" for x in ("one", "two")]
+    assert cells["parameters"] == n
+    assert (tmp_path / "compare.png").read_bytes()[:4] == b"\x89PNG"
+    # a stopped one has a curve, too
+    assert call(f"--compare {place}/one {place}/stopped --out_dir {tmp_path}", capsys)[0] == 0
+    for line, words in (
+        (f"--compare {place}/one", "needs two runs or more"),
+        (f"--compare {place}/one {place}/one", "each of them once"),
+        (f"--compare {place}/one {place}/damaged", "is not the configuration of a run"),
+        (f"--compare {place}/one {place}/hf", "is not the configuration of a run"),
+        (f"--compare {place}/one {place}/none", "none is not there; give a run's folder"),
+        (f"--compare {place}/one {place}/two --lr 1", "--lr has no effect with --compare"),
+    ):
+        code, _, err = call(f"{line} --out_dir {tmp_path}", capsys)
+        assert code == 2 and words in err and err.count("\n") == 1, line
+
+
+# ---------- how long ----------
+
+
+def cell(**settings):
+    values = dict(n_layers=1, d_model=16, n_heads=2, max_rows=300, steps=40) | settings
+    return Cell(dict(n_layers=values["n_layers"]), values, *registry.configs("laptop", **values))
+
+
+def test_an_estimate_times_steps_and_evaluations(monkeypatch, capsys):
+    asked = []
+
+    def measure(m, t, data):
+        asked.append(m.n_layers)
+        return 2.0 * m.n_layers, 10.0
+
+    monkeypatch.setattr(estimate, "measure", measure)
+    cells = [cell(seed=0), cell(seed=1, lr=0.1), cell(n_layers=3, eval_every=10)]
+    rows = estimate.estimates(cells)
+    assert asked == [1, 3]  # seeds and rates take as long as one another
+    # evaluations: at the first step, every 50 or 10 steps, at the last
+    assert [row["seconds"] for row in rows] == [80 + 20, 80 + 20, 40 * 6 + 6 * 10]
+    m = md.complete_configs(cells[2].m, cells[2].t, registry.data_of(cells[2].t, 104))[0]
+    assert rows[2]["parameters"] == md.parameters(m)["total"]
+    assert rows[0]["tokens"] == 12 * 3 * 104
+    estimate.show(cells, 2)
+    out = capsys.readouterr().out
+    assert "in all 449,280 tokens, 4.2 min on this machine, 2 at a time" in out
+    assert [line.split()[-1] for line in out.splitlines()[1:4]] == ["1", "1", "3"]
+
+
+def test_a_measured_step_is_a_step(monkeypatch):
+    one = cell(batch_size=2, grad_accum=2)
+    m, t, data = estimate.read(one, {})
+    seen, forward = [], md.GPT.forward
+
+    def counted(self, tokens, targets=None, **rest):
+        seen.append((len(tokens), torch.is_grad_enabled()))
+        return forward(self, tokens, targets, **rest)
+
+    monkeypatch.setattr(md.GPT, "forward", counted)
+    step, evaluation = estimate.measure(m, t, data)
+    assert step > 0 and evaluation > 0
+    trained = [n for n, grad in seen if grad]
+    assert trained == [2, 2] * 3  # both parts of a step, three times
+
+
+def test_what_is_not_here_or_too_large_is_not_measured(monkeypatch, capsys):
+    monkeypatch.setattr(estimate, "measure", None)
+    values = dict(n_layers=12, steps=10, device="cpu")
+    report = Cell(dict(n_layers=12), values, *registry.configs("report", **values))
+    estimate.show([report], 1)
+    out = capsys.readouterr().out
+    assert "unknown" in out and "79,688,832" in out and "could not be measured" in out
+    huge = cell(d_model=4096, n_layers=50)
+    assert estimate.estimates([huge])[0]["seconds"] is None
+    assert [estimate.duration(s) for s in (5, 95, 9000, 2e5)] == [
+        "5 s",
+        "1.6 min",
+        "2.5 h",
+        "2.3 d",
+    ]

@@ -1,0 +1,122 @@
+"""What trackers are told: read back with TensorBoard's own reader; the others are stood in for."""
+
+import importlib.machinery
+import json
+import math
+import sys
+import types
+
+import pytest
+
+import minidepth as md
+import train
+from minidepth_lab import trackers
+
+LINE = "--n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --steps 6 --warmup_steps 1 --max_rows 300"
+LINE += " --batch_size 4 --grad_accum 1 --eval_every 3 --eval_blocks 4 --eval_problems 6"
+LINE += " --watch_problems 6 --ring_questions 1"
+NAMES = {"train/loss", "val/loss", "val/perplexity", "lr", "grad_norm", "tokens_per_second"}
+NAMES |= {"accuracy/all", "accuracy/lookup", "accuracy/order", "accuracy/chain"}
+
+
+def call(line, capsys):
+    code = train.main(line.split())
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def log_of(folder):
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def test_tensorboard_reads_what_a_run_has_told_it(tmp_path, capsys):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    line = f"{LINE} --out_dir {tmp_path} --name run --report_to tensorboard --save_every 3"
+    code, _, err = call(line, capsys)
+    assert code == 0, err
+    folder = tmp_path / "run"
+    read = EventAccumulator(str(folder / "tensorboard")).Reload()
+    assert NAMES <= set(read.Tags()["scalars"])
+    log = log_of(folder)
+    for name, key in (("val/loss", "val_loss"), ("lr", "lr"), ("accuracy/all", "accuracy")):
+        told = [(event.step, event.value) for event in read.Scalars(name)]
+        assert told == [(row["step"], pytest.approx(row[key], rel=1e-6)) for row in log]
+    perplexity = read.Scalars("val/perplexity")[0].value
+    assert perplexity == pytest.approx(math.exp(log[0]["val_loss"]), rel=1e-5)
+    plugin = read.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
+    assert b"n_layers" in plugin and b"warmup_steps" in plugin
+    # a run that goes on tells on, and nothing twice
+    code, _, err = call(f"--resume {folder} --steps 9", capsys)
+    assert code == 0, err
+    read = EventAccumulator(str(folder / "tensorboard"), size_guidance=dict(scalars=0)).Reload()
+    steps = [event.step for event in read.Scalars("grad_norm")]
+    assert steps == [1, 3, 6, 9]
+
+
+class Fake(types.ModuleType):
+    """wandb or trackio, as far as we call it."""
+
+    def __init__(self, name):
+        super().__init__(name)
+        self.__spec__ = importlib.machinery.ModuleSpec(name, None)
+        self.told, self.begun, self.finished = [], [], 0
+
+    def init(self, **options):
+        self.begun.append(options)
+        return self
+
+    def log(self, values, step):
+        self.told.append((step, values))
+
+    def finish(self):
+        self.finished += 1
+
+
+@pytest.mark.parametrize("name", ["wandb", "trackio"])
+def test_a_tracker_is_told_each_evaluation_and_the_settings(name, tmp_path, capsys, monkeypatch):
+    fake = Fake(name)
+    monkeypatch.setitem(sys.modules, name, fake)
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    code, _, err = call(f"{LINE} --out_dir {tmp_path} --name run --report_to {name}", capsys)
+    assert code == 0, err
+    log = log_of(tmp_path / "run")
+    assert [step for step, _ in fake.told] == [row["step"] for row in log] == [1, 3, 6]
+    assert all(set(values) == NAMES for _, values in fake.told) and fake.finished == 1
+    assert [values["val/loss"] for _, values in fake.told] == [row["val_loss"] for row in log]
+    (begun,) = fake.begun
+    assert begun["name"] == "run" and begun["config"]["n_layers"] == 1
+    assert begun["project"] == "minidepth" and begun["resume"] == "allow"
+    if name == "wandb":
+        assert begun["mode"] == "offline" and begun["dir"] == str(tmp_path / "run")
+
+
+def test_a_tracker_that_fails_takes_nothing_with_it(tmp_path, capsys, monkeypatch):
+    fake = Fake("trackio")
+
+    def log(values, step):
+        raise ConnectionError("gone")
+
+    monkeypatch.setattr(fake, "log", log)
+    monkeypatch.setitem(sys.modules, "trackio", fake)
+    code, out, err = call(f"{LINE} --out_dir {tmp_path} --name run --report_to trackio", capsys)
+    assert code == 0 and "Done. Final train loss" in out
+    assert err.count("trackio is told no more: gone") == 1
+
+
+def test_what_is_not_installed_is_told_before_anything_begins(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(trackers, "PACKAGES", dict(wandb="no_such_package"))
+    for more in ("", " --seed 0 1"):
+        code, _, err = call(f"{LINE} --out_dir {tmp_path} --report_to wandb{more}", capsys)
+        assert code == 2 and not list(tmp_path.iterdir()) and err.count("\n") == 1
+        assert "--report_to wandb is not installed: pip install no_such_package" in err
+    code, _, err = call("--report_to clearml", capsys)
+    assert code == 2 and "report_to 'clearml' is unknown; choose from none, tensorboard" in err
+    with pytest.raises(ValueError, match="report_to wandb is the laboratory's"):
+        md.train(*md.configs("laptop", report_to="wandb", out_dir=str(tmp_path)))
+
+
+def test_losses_that_are_no_number_are_not_told():
+    row = dict(step=1, train_loss=math.nan, val_loss=math.inf, lr=0.1, grad_norm=1.0)
+    assert trackers.metrics(row) == {"lr": 0.1, "grad_norm": 1.0}

@@ -1,0 +1,344 @@
+"""Train it here: training.js computes what PyTorch computes, and the boxes show what it learns."""
+
+import base64
+import json
+import pathlib
+import re
+
+import pytest
+import safetensors.torch
+import torch
+
+import browser
+import minidepth as md
+from minidepth_lab.tasks import TASKS
+from test_widgets import complaints, opened, press
+
+ASSETS = pathlib.Path(__file__).resolve().parents[1] / "docs" / "assets"
+MODELS = {  # name of the task in training.js: (its task here, its sizes, the model)
+    "questions": ("icqa", {}, dict(n_layers=2, n_heads=2, d_model=64, vocab_size=32)),
+    "walk": (
+        "walk",
+        dict(ring=8, hops=4),
+        dict(n_layers=1, n_heads=4, d_model=32, vocab_size=16, n_loops=5, loop_start="recall"),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def tab():
+    """(browser, address of docs/)"""
+    with browser.on(ASSETS.parent) as (tab, address):
+        tab.view(1280, "light")
+        tab.open(address + "assets/")
+        yield tab, address
+
+
+def in_browser(tab, script):
+    """What an async function of training.js (t) and minidepth.js (m) returns."""
+    return tab[0].run(f"""(async () => {{
+      const t = await import("/assets/training.js")
+      const m = await import("/assets/minidepth.js")
+      {script}
+    }})()""")
+
+
+def model_of(name, seed=0):
+    torch.manual_seed(seed)
+    rest = dict(block_size=24, d_ff=0, dropout=0.0, tie_weights=False, init_std=0.1)
+    model = md.GPT(md.ModelConfig(**MODELS[name][2], **rest))
+    with torch.no_grad():  # so that the gradient of no norm is that of its first value
+        for parameter in model.parameters():
+            parameter.add_(0.05 * torch.randn(parameter.shape))
+    return model
+
+
+def drawn(name, batch, seed):
+    """Sequences of the task here → (tokens, targets), and the same as training.js has them."""
+    task, sizes, _ = MODELS[name]
+    tokens, targets = TASKS[task].draw(batch, torch.Generator().manual_seed(seed), **sizes)
+    by_loop = targets if targets.ndim == 3 else targets[:, None]
+    theirs = []
+    for line, rows in zip(tokens.tolist(), by_loop.tolist()):
+        asked = [
+            dict(place=place, loop=loop + 1, token=token)
+            for loop, row in enumerate(rows)
+            for place, token in enumerate(row)
+            if token != -100
+        ]
+        theirs.append(dict(tokens=line, targets=asked))
+    return tokens, targets, theirs
+
+
+def as_file(model):
+    """The script that gives a model's weights to the page."""
+    data = safetensors.torch.save({name: w.data for name, w in model.named_parameters()})
+    text = base64.b64encode(data).decode()
+    return f"m.readSafetensors(Uint8Array.from(atob('{text}'), (c) => c.charCodeAt(0)).buffer)"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients_are_those_of_pytorch(tab, name):
+    model = model_of(name)
+    tokens, targets, theirs = drawn(name, 6, seed=3)
+    loss, n = model(tokens, targets)
+    (loss.sum() / n.sum()).backward()
+    changes = {key: value for key, value in MODELS[name][2].items()}
+    found = in_browser(
+        tab,
+        f"""
+        const config = t.settings({{ ...t.{name}.config, ...{json.dumps(changes)} }})
+        const model = new m.GPT(config, {as_file(model)})
+        const gradients = t.zeros(config)
+        const sequences = {json.dumps(theirs)}
+        const n = sequences.length * sequences[0].targets.length
+        let loss = 0
+        for (const each of sequences)
+          for (const read of t.backward(model, gradients, each, 1 / n)) loss += read.loss / n
+        const lists = Object.entries(gradients).map(([name, {{ data }}]) => [name, [...data]])
+        return {{ loss, gradients: Object.fromEntries(lists) }}""",
+    )
+    assert found["loss"] == pytest.approx((loss.sum() / n.sum()).item(), abs=1e-5)
+    ours = dict(model.named_parameters())
+    assert found["gradients"].keys() == ours.keys()
+    furthest = 0.0
+    for key, parameter in ours.items():
+        gradient = torch.tensor(found["gradients"][key]).view(parameter.shape)
+        apart = (gradient - parameter.grad).norm() / parameter.grad.norm()
+        furthest = max(furthest, apart.item())
+    print(f"{name}: largest relative distance of a gradient {furthest:.1e}")
+    assert furthest < 1e-3
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_ten_steps_have_the_losses_of_pytorch(tab, name):
+    model = model_of(name)
+    recipe = dict(steps=30, batch=8, lr=4e-3, warmup=5, beta1=0.7, weightDecay=5.0)
+    rates = md.TrainConfig(steps=30, lr=4e-3, warmup_steps=5, beta1=0.7, weight_decay=5.0)
+    changes = {key: value for key, value in MODELS[name][2].items()}
+    batches = [drawn(name, 8, seed=step) for step in range(10)]
+    losses = in_browser(
+        tab,
+        f"""
+        const task = {{ ...t.{name}, recipe: {json.dumps(recipe)} }}
+        const run = new t.Training(task, {json.dumps(changes)}, 0, {as_file(model)})
+        return {json.dumps([theirs for _, _, theirs in batches])}.map((each) => run.step(each))""",
+    )
+    optimizer = md.make_optimizer(model, rates)
+    for step, (tokens, targets, _) in enumerate(batches):
+        for group in optimizer.param_groups:
+            group["lr"] = md.lr_at(step, rates)
+        loss, n = model(tokens, targets)
+        loss = loss.sum() / n.sum()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), rates.grad_clip)
+        optimizer.step()
+        optimizer.zero_grad()
+        assert losses[step] == pytest.approx(loss.item(), abs=1e-3)
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_sequence_is_one_of_the_task(tab, name):
+    """Its answers follow from its pairs, and over many draws every token is used."""
+    hops = MODELS[name][1].get("hops", 1)
+    lines = in_browser(
+        tab,
+        f"""
+        const random = t.randomFrom(5)
+        return Array.from({{ length: 200 }}, () => t.{name}.draw(random, {hops}))""",
+    )
+    seen = set()
+    for line in lines:
+        tokens = line["tokens"]
+        follows = dict(zip(tokens[:16:2], tokens[1:16:2]))
+        assert len(follows) == 8 == len(set(follows.values())) == len(set(tokens[16:]))
+        assert len(line["targets"]) == 8 * hops
+        for target in line["targets"]:
+            token = tokens[target["place"]]
+            for _ in range(max(1, target["loop"] - 1)):
+                token = follows[token]
+            assert token == target["token"]
+        seen |= set(tokens)
+    assert seen == set(range(MODELS[name][2]["vocab_size"]))
+
+
+def test_first_weights_are_spread_as_those_of_the_file(tab):
+    config = dict(MODELS["walk"][2], block_size=24, d_ff=0, tie_weights=False, init_std=0.1)
+    torch.manual_seed(0)
+    ours = md.GPT(md.ModelConfig(dropout=0.0, **config))
+    lists = (
+        """Object.fromEntries(Object.entries(weights).map(([k, w]) => [k, [w.shape, ...w.data]]))"""
+    )
+    script = f"const config = t.settings({json.dumps(config)})"
+    theirs = in_browser(
+        tab, f"{script}; const weights = t.firstWeights(config, t.randomFrom(1)); return {lists}"
+    )
+    other = in_browser(
+        tab, f"{script}; const weights = t.firstWeights(config, t.randomFrom(2)); return {lists}"
+    )
+    assert theirs.keys() == dict(ours.named_parameters()).keys()
+    for name, parameter in ours.named_parameters():
+        shape, *data = theirs[name]
+        assert shape == list(parameter.shape)
+        if "norm" in name:
+            assert set(data) == {float(name.endswith("weight"))}
+        else:
+            spread, close = torch.tensor(data).std().item(), 4 / (2 * len(data)) ** 0.5
+            assert spread == pytest.approx(parameter.std().item(), rel=2 * close)
+            assert abs(sum(data) / len(data)) < 5 * spread / len(data) ** 0.5
+            assert data != other[name][1:]
+
+
+def test_the_file_of_weights_is_read_by_pytorch(tab, tmp_path):
+    """What the page offers for download, loaded into a model here, gives the page's logits."""
+    found = in_browser(
+        tab,
+        """
+        const run = new t.Training(t.questions, { n_layers: 2 }, 7)
+        const bytes = t.asSafetensors(run.config, run.model.weights)
+        const { tokens, targets, shares } = run.example()
+        const text = [...bytes].map((byte) => String.fromCharCode(byte)).join("")
+        return { bytes: btoa(text), tokens, targets, shares: shares.map((row) => [...row]) }""",
+    )
+    path = tmp_path / "weights.safetensors"
+    path.write_bytes(base64.b64decode(found["bytes"]))
+    with safetensors.safe_open(path, "pt") as file:
+        config = md.ModelConfig(**json.loads(file.metadata()["config"]))
+    model = md.GPT(config)
+    model.load_state_dict(safetensors.torch.load_file(path))
+    with torch.no_grad():
+        shares = model(torch.tensor([found["tokens"]]))[0].softmax(-1)
+    places = [target["place"] for target in found["targets"]]
+    assert torch.allclose(shares[places], torch.tensor(found["shares"]), atol=1e-5)
+
+
+def test_a_head_that_is_switched_off_adds_nothing(tab):
+    """The answers are those of the model whose head's output is made 0 before the output matrix."""
+    model = model_of("questions")
+    tokens, _, theirs = drawn("questions", 4, seed=5)
+    found = in_browser(
+        tab,
+        f"""
+        const {{ switchOff }} = await import("/assets/train.js")
+        const weights = {as_file(model)}
+        switchOff(weights, 0, 1)
+        const task = {{ ...t.questions, draw: () => ({json.dumps(theirs[0])}) }}
+        const run = new t.Training(task, {{ n_layers: 2 }}, 0, weights)
+        return run.example().shares.map((row) => [...row])""",
+    )
+
+    def silence(module, inputs):
+        (sides,) = inputs
+        return (torch.cat((sides[..., :32], torch.zeros_like(sides[..., 32:])), -1),)
+
+    model.blocks[0].attn.out.register_forward_pre_hook(silence)
+    with torch.no_grad():
+        shares = model(tokens[:1])[0, 16:].softmax(-1)
+    assert torch.allclose(shares, torch.tensor(found), atol=1e-5)
+
+
+def test_it_is_one_file_that_can_be_read():
+    text = (ASSETS / "training.js").read_text()
+    assert re.findall('from "(.*)"', text) == ["./minidepth.js"]  # whose forward pass it shares
+    assert "http" not in text and len(text.splitlines()) <= 400
+
+
+# ---------- the boxes ----------
+
+STEPS = """[...document.querySelectorAll("polyline")].map((line) =>
+  line.getAttribute("points").split(" ").length)"""
+WORDS = "document.querySelector('.said').textContent"
+
+
+def wait_for(tab, condition, seconds=60):
+    """Until a JavaScript condition is true."""
+    assert tab.run(f"""new Promise((resolve) => {{
+      let n = 0
+      const look = () => ({condition}) ? resolve(true) : n++ > {10 * seconds}
+        ? resolve(false) : setTimeout(look, 100)
+      look()
+    }})"""), f"{condition}: {tab.run(WORDS)}"
+
+
+@pytest.fixture
+def quick(tmp_path):
+    """(browser, address) of the scripts, with trainings of 40 steps on two sequences."""
+    (tmp_path / "assets").mkdir()
+    for path in [*ASSETS.glob("*.js"), *ASSETS.glob("*.css")]:
+        text = path.read_text()
+        if path.name == "training.js":
+            text, n = re.subn(r"steps: \d+, batch: \d+", "steps: 40, batch: 2", text)
+            assert n == 2
+        (tmp_path / "assets" / path.name).write_text(text)
+    with browser.on(tmp_path) as (tab, address):
+        tab.view(1280, "light")
+        yield tab, address
+
+
+def test_two_models_train_side_by_side(quick):
+    tab = opened(quick, "train", None)
+    disabled = """[...document.querySelectorAll("button")].filter((b) => b.disabled)
+      .map((b) => b.textContent)"""
+    assert "Train both" in tab.run(disabled)  # one predicts first
+    press(tab, "two layers")
+    assert "Train both" not in tab.run(disabled)
+    press(tab, "Train both")
+    wait_for(tab, "document.querySelectorAll('a[download]').length === 2")
+    assert tab.run(STEPS) == [5, 5]  # 0, 10, 20, 30, 40
+    said = tab.run(WORDS)
+    assert "After 40 steps" in said and "You had said “two layers”" in said
+    assert "your prediction was wrong" in said  # on 80 sequences nothing is learned
+    assert tab.run("document.querySelectorAll('.pair svg path').length") > 20
+    names = tab.run("[...document.querySelectorAll('a')].map((a) => a.download)")
+    assert names[0].endswith("-seed-1.safetensors") and {n[10:17] for n in names} == {
+        "1-layer",
+        "2-layer",
+    }
+    head = tab.run("""fetch(document.querySelector("a").href).then((r) => r.arrayBuffer())
+      .then((bytes) => new TextDecoder().decode(bytes.slice(8, 24)))""")
+    assert head.startswith('{"__metadata__":')
+    shares = []
+    text = "document.querySelector('[aria-label=heads] + p').textContent"
+    for n, head in enumerate(["layer 1, head 1", "layer 1, head 2", "layer 2, head 2"]):
+        shares.append(tab.run(text))
+        press(tab, head)
+        assert "Without these heads" in tab.run(text) or n == 0
+    shares.append(tab.run(text))
+    assert shares[0].startswith("With all") and len(set(shares)) > 2
+    press(tab, "Another seed")
+    assert tab.run("document.querySelector('input[type=number]').value") != "1"
+    wait_for(tab, "document.querySelectorAll('polyline').length === 2")
+    press(tab, "Stop")
+    wait_for(tab, "document.querySelectorAll('a[download]').length === 2")
+    assert not complaints(tab)
+
+
+def test_a_hidden_tab_waits(quick):
+    tab = opened(quick, "train", None)
+    hidden = """(value) => {
+      Object.defineProperty(document, "hidden", { value, configurable: true })
+      document.dispatchEvent(new Event("visibilitychange"))
+    }"""
+    press(tab, "neither")
+    tab.run(f"({hidden})(true)")
+    press(tab, "Train both")
+    wait_for(tab, "document.querySelectorAll('polyline').length === 2")  # before the first step
+    tab.run("new Promise((resolve) => setTimeout(resolve, 1500))")
+    assert tab.run(STEPS) == [1, 1]
+    tab.run(f"({hidden})(false)")
+    wait_for(tab, "document.querySelectorAll('a[download]').length === 2")
+    assert "your prediction held" in tab.run(WORDS)
+    assert not complaints(tab)
+
+
+def test_a_walker_trains_with_the_loops_that_were_chosen(quick):
+    tab = opened(quick, "loops", None)
+    tab.run("document.querySelector('select').value = '3'")
+    press(tab, "Train it")
+    wait_for(tab, "document.querySelectorAll('a[download]').length === 1")
+    assert tab.run(STEPS) == [5, 5]  # one hop, two hops
+    assert re.match("Step 40 of 40: 1 hop .* %, 2 hops .* %", tab.run(WORDS))
+    text = tab.run("document.body.textContent")
+    assert re.search("Looped on, without more training: 3 hops .* 6 hops", text)
+    assert not complaints(tab)
