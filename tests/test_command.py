@@ -138,7 +138,7 @@ def test_dry_run_says_what_is_in_a_file_and_refuses_a_folder_that_exists(tmp_pat
     flags += " --epochs 40 --block_size 40 --tokenizer_size 300"
     code, out, err = call(f"{flags} --dry_run", capsys)
     assert code == 0 and err == "" and not (tmp_path / "runs").exists()
-    assert re.search(r"my\.jsonl: 5\d rows, \d held out, 3 unusable; [\d,]+ tokens in", out)
+    assert re.search(r"my\.jsonl: 5\d rows, \d held out, 3 left out; [\d,]+ tokens in", out)
     assert re.search(r"4\d\.\d epochs", out) and " words" in out
     (tmp_path / "runs" / "mine").mkdir(parents=True)
     (tmp_path / "runs" / "mine" / "config.json").write_text("{}")
@@ -217,7 +217,7 @@ def test_the_preset_follows_the_machine(capsys, monkeypatch, tmp_path):
         ("--data nowhere.jsonl", "data nowhere.jsonl is not there"),
         ("--data {empty}", "has 0 rows; it needs at least 2"),
         ("--data {broken}", "line 2 is not JSON"),
-        ("--data {columns}", "it has title (a number)"),
+        ("--data {columns}", "none of 2 rows can be read: row 1: it has title (a number)"),
         ("--data {short}", "do not fill a block of 104 to learn from"),
         ("--sample {tmp} --prompt x", "holds no run"),
         ("--resume {tmp}", "holds no run"),
@@ -284,7 +284,7 @@ def test_a_full_disk_gets_one_line_and_leaves_no_half_file(tmp_path):
 
 
 def test_a_model_of_plain_text_goes_on_with_the_prompt(tmp_path, jsonl, capsys):
-    path = jsonl([dict(text="one two three four") for _ in range(99)])
+    path = jsonl([dict(text="one two three four")] * 90 + [dict(text="six")] * 9)
     flags = f"--data {path} --n_layers 1 --loss_on all --block_size 16 --steps 60 --batch_size 16"
     assert call(f"{flags} --out_dir {tmp_path} --name text", capsys)[0] == 0
     code, out, _ = call(f"--sample {tmp_path}/text --prompt one", capsys)

@@ -479,7 +479,7 @@ def test_several_answers_first_weights_and_a_prompt_from_a_file(finished, tmp_pa
     likeliest = capsys.readouterr().out
     flags[-1] = "0.001"
     assert train.main(flags) == 0 and capsys.readouterr().out == likeliest
-    model, _ = train.first_weights(finished)
+    model, _ = train.untrained(finished)
     m, t = md.read_config(finished)
     torch.manual_seed(t.seed)
     for name, weight in md.GPT(m).state_dict().items():

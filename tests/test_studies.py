@@ -56,7 +56,7 @@ def test_warm_up_may_be_a_share_of_the_steps():
 
 
 def test_the_share_of_filled_positions_is_printed(jsonl, tmp_path, capsys):
-    path = jsonl([dict(text="a b c d e f g h " * 2) for _ in range(60)])
+    path = jsonl([dict(text="a b c d e f g h " * 2 + str(i % 10)) for i in range(60)])
     flags = "--tokenizer embedded --block_size 64 --n_layers 1 --steps 1 --warmup_steps 0"
     flags += f" --d_model 8 --out_dir {tmp_path} --eval_blocks 2 --batch_size 2"
     assert train.main(["--data", path, *flags.split()]) == 0
