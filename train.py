@@ -217,7 +217,8 @@ def is_plain(data, tokenizer, loader, sizes, val_data=""):
     """Whether minidepth.py alone reads this data: one source, embedded or a .jsonl file, another
     one to validate on, and a tokenizer that is made from it or lies in a folder."""
     source = data[0]
-    known = source == "embedded" or source.endswith(".jsonl")
+    pattern = not os.path.exists(source) and any(c in source for c in "*?[")  # of several files
+    known = source == "embedded" or (source.endswith(".jsonl") and not pattern)
     known = known and (not val_data or val_data.endswith(".jsonl"))
     local = tokenizer in ("embedded", "characters") or os.path.isdir(tokenizer)
     return len(data) == 1 and known and local and not loader and not sizes
