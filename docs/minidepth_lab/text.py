@@ -230,6 +230,7 @@ def load_data(config, block_size=512, tokenizer=None):
 
 def is_other_file(source):
     """Whether a source is a file that minidepth.py does not read by itself."""
-    if source == "embedded" or source.endswith(".jsonl"):
+    pattern = glob.has_magic(source) and not os.path.exists(source)  # of files, maybe several
+    if source == "embedded" or (source.endswith(".jsonl") and not pattern):
         return False
     return is_local(source)
