@@ -5,11 +5,10 @@ import os
 import shutil
 
 import pytest
-import torch
 
 import minidepth as md
 import train
-from minidepth_lab import registry, runs
+from minidepth_lab import forecast, registry, runs
 from minidepth_lab.sweep import estimate
 from minidepth_lab.sweep.cell import Cell
 
@@ -140,56 +139,54 @@ def cell(**settings):
     return Cell(dict(n_layers=values["n_layers"]), values, *registry.configs("laptop", **values))
 
 
-def test_an_estimate_times_steps_and_evaluations(monkeypatch, capsys):
+def test_an_estimate_is_the_forecast_of_each_kind_of_run(monkeypatch, capsys):
     asked = []
 
-    def measure(m, t, data):
+    def of_run(m, t, data):
         asked.append(m.n_layers)
-        return 2.0 * m.n_layers, 10.0
+        assert len(data.train[0]) > 0 and t.epochs == 0
+        return None, forecast.Forecast(1.0, 0.0, 0.0, 100.0 * m.n_layers + t.steps)
 
-    monkeypatch.setattr(estimate, "measure", measure)
+    monkeypatch.setattr(forecast, "of_run", of_run)
     cells = [cell(seed=0), cell(seed=1, lr=0.1), cell(n_layers=3, eval_every=10)]
     rows = estimate.estimates(cells)
     assert asked == [1, 3]  # seeds and rates take as long as one another
-    # evaluations: at the first step, every 50 or 10 steps, at the last
-    assert [row["seconds"] for row in rows] == [80 + 20, 80 + 20, 40 * 6 + 6 * 10]
+    assert [row["seconds"] for row in rows] == [140, 140, 340]
     m = md.complete_configs(cells[2].m, cells[2].t, registry.data_of(cells[2].t, 104))[0]
     assert rows[2]["parameters"] == md.parameters(m)["total"]
     assert rows[0]["tokens"] == 12 * 3 * 104
     estimate.show(cells, 2)
     out = capsys.readouterr().out
-    assert "in all 449,280 tokens, 4.2 min on this machine, 2 at a time" in out
+    assert "in all 449,280 tokens, 5.2 min on this machine, 2 at a time" in out
     assert [line.split()[-1] for line in out.splitlines()[1:4]] == ["1", "1", "3"]
 
 
-def test_a_measured_step_is_a_step(monkeypatch):
-    one = cell(batch_size=2, grad_accum=2)
-    m, t, data = estimate.read(one, {})
-    seen, forward = [], md.GPT.forward
+@pytest.mark.parametrize("setting", ["steps", "eval_every", "eval_problems", "batch_size"])
+def test_what_takes_longer_is_measured_for_itself(monkeypatch, setting):
+    asked = []
 
-    def counted(self, tokens, targets=None, **rest):
-        seen.append((len(tokens), torch.is_grad_enabled()))
-        return forward(self, tokens, targets, **rest)
+    def of_run(m, t, data):
+        asked.append(getattr(t, setting))
+        return None, forecast.Forecast(1.0, 0.0, 0.0, 1.0)
 
-    monkeypatch.setattr(md.GPT, "forward", counted)
-    step, evaluation = estimate.measure(m, t, data)
-    assert step > 0 and evaluation > 0
-    trained = [n for n, grad in seen if grad]
-    assert trained == [2, 2] * 3  # both parts of a step, three times
+    monkeypatch.setattr(forecast, "of_run", of_run)
+    estimate.estimates([cell(**{setting: 20}), cell(**{setting: 24})])
+    assert asked == [20, 24]
 
 
-def test_what_is_not_here_or_too_large_is_not_measured(monkeypatch, capsys):
-    monkeypatch.setattr(estimate, "measure", None)
-    values = dict(n_layers=12, steps=10, device="cpu")
-    report = Cell(dict(n_layers=12), values, *registry.configs("report", **values))
-    estimate.show([report], 1)
+def test_where_the_data_is_not_here_a_time_is_that_of_full_blocks(monkeypatch, capsys):
+    asked = []
+
+    def of_run(m, t, data):
+        asked.append(data)
+        return None, forecast.Forecast(1.0, 0.0, 0.0, None if t.epochs else 7200.0)
+
+    monkeypatch.setattr(forecast, "of_run", of_run)
+    for settings in (dict(steps=10), dict(epochs=3)):
+        values = dict(n_layers=12, device="cpu") | settings
+        report = Cell(dict(n_layers=12), values, *registry.configs("report", **values))
+        estimate.show([report], 1)
     out = capsys.readouterr().out
-    assert "unknown" in out and "79,688,832" in out and "could not be measured" in out
-    huge = cell(d_model=4096, n_layers=50)
-    assert estimate.estimates([huge])[0]["seconds"] is None
-    assert [estimate.duration(s) for s in (5, 95, 9000, 2e5)] == [
-        "5 s",
-        "1.6 min",
-        "2.5 h",
-        "2.3 d",
-    ]
+    assert asked == [None, None] and out.count("79,688,832") == 2
+    assert "2.0 h on this machine" in out
+    assert "unknown" in out and "1 run could not be measured: no data is here" in out

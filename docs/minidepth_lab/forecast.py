@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 import minidepth as md
 
-ENOUGH = 0.1  # seconds to time a part for; a first call that takes less warms up
+ENOUGH, LONG = 0.1, 2.0  # seconds to time a part for, and of a call that need not be made again
 TOKENS, ROWS, WEIGHTS = 2048, 256, 2**22  # the most that is timed at once; more is multiplied
 
 
@@ -109,10 +109,11 @@ def seconds_of(part, device):
             torch.cuda.synchronize()
         return time.perf_counter() - began
 
-    taken = [timed()]
-    if taken[0] < ENOUGH:  # the first was warming up
-        taken = [timed()]
-    while sum(taken) < ENOUGH:
+    first = timed()
+    if first > LONG:
+        return first
+    taken = []  # without the first: it takes memory and chooses kernels
+    while len(taken) < 3 or sum(taken) < ENOUGH:
         taken.append(timed())
     return statistics.median(taken)
 
@@ -284,14 +285,22 @@ def notes(m, t, data=None):
     return said
 
 
-def lines(m, t, data=None):
-    """What --dry_run says of the time, a line each; m.vocab_size is known."""
+def of_run(m, t, data=None):
+    """(the Work of a run on one of the GPUs or processes that share a batch, its Forecast);
+    m.vocab_size is known."""
     device = md.pick_device(t.device)
     work, half = work_of(m, t, data), md.pick_precision(t.precision, device)
     gpus = torch.cuda.device_count() if device.type == "cuda" else md.processes()[1]
     work.batch = max(1, work.batch // max(1, gpus))
     work.learned /= max(1, gpus)
-    this = forecast(m, t, work, half, device)
+    return work, forecast(m, t, work, half, device)
+
+
+def lines(m, t, data=None):
+    """What --dry_run says of the time, a line each; m.vocab_size is known."""
+    device = md.pick_device(t.device)
+    half = md.pick_precision(t.precision, device)
+    work, this = of_run(m, t, data)
     if this.total is None:
         said = [f"time {as_time(this.step)} a step here; how many steps, only the data tells"]
     else:

@@ -63,14 +63,6 @@ def layer_activations(m, half=False, device="cuda"):
     return kept
 
 
-def head_rows(m, tokens, half, device):
-    """Rows of logits that the head makes at a time, as minidepth.chunked_loss() does."""
-    rows = max(64, min(tokens, md.LOGITS_AT_ONCE // max(1, m.vocab_size)))
-    if device == "cpu":
-        rows = min(rows, md.CPU_ROWS)
-    return min(rows, md.HALF_ROWS) if half else rows
-
-
 def step_memory(m, t, half=False, gpus=1, device="cuda"):
     """{part: bytes} that a training step takes at its peak, on one of the `gpus` that share a
     batch: weights, AdamW's moments, copies, gradients, activations, logits. A vocabulary whose size
@@ -88,8 +80,12 @@ def step_memory(m, t, half=False, gpus=1, device="cuda"):
         copies += gradients
     if half:  # autocast's, which it keeps to the end of the forward pass, and the head's
         copies += 2 * (n["blocks"] + head)
-    rows = head_rows(m, tokens, half, device)
-    logits = 2 * 4 * rows * m.vocab_size + 8 * tokens * m.d_model
+    rows = md.rows_at_once(tokens, max(1, m.vocab_size), half, device == "cpu")
+    few = min(rows, md.SOFTMAX_ROWS) if device == "cpu" else rows  # that are in float32 at a time
+    logits = 4 * rows * m.vocab_size
+    if half:  # the weight's gradient by a chunk, too
+        logits = 2 * rows * m.vocab_size + 4 * few * m.vocab_size + 2 * head
+    logits += 8 * tokens * m.d_model
     one = tokens * layer_activations(m, half, device)
     # gradients inside a layer, of the feed-forward part or of attention weights that were kept
     inside = tokens * (2 if half else 4) * 2 * m.d_ff
