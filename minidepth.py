@@ -2029,13 +2029,19 @@ def settings(m, t):
     return json.loads(without_home(json.dumps(both)))
 
 
+def names_of(both):
+    """The names of all settings()."""
+    return {part: sorted(both[part]) for part in ("model", "train")}
+
+
 def different_settings(one, other):
     """["name: value, value", …] of what differs between two settings(), but for PLACES and
     DATA_PLACES."""
     differing = []
     for part in ("model", "train"):
-        for name in sorted(one[part].keys() | other[part].keys()):
-            values = [each[part].get(name, "unknown") for each in (one, other)]
+        # a setting that only newer code has, or older, made no difference where it was not known
+        for name in sorted(one[part].keys() & other[part].keys()):
+            values = [each[part][name] for each in (one, other)]
             if values[0] != values[1] and name not in PLACES + DATA_PLACES:
                 differing.append(f"{name}: {values[0]!r:.60}, {values[1]!r:.60}")
     return differing
@@ -2780,10 +2786,12 @@ def train(
     # two processes that write one folder would each take the other's checkpoint for its own
     os.makedirs(folder, exist_ok=True)
     lock = locked(folder) if first else contextlib.nullcontext()
+    newer = False  # whether this code has other settings than the one that began the run
     with lock, tqdm(total=t.steps, disable=silent or None) as bar:
         if resume and os.path.exists(os.path.join(folder, "config.json")):
             if state := newest_state(folder, restore, say, put_aside=first):
                 check_same_run(folder, state, identity, (*changed, *changed_before(folder)))
+                newer = names_of(state["settings"]) != names_of(identity["settings"])
         elif first:
             begin_folder(folder, identity, data.tokenizer, command, device)
         if world > 1:
@@ -2796,7 +2804,7 @@ def train(
             if early:
                 why = "; --stop_after has ended it, give --stop_after 0 to go on"
             raise ValueError(f"{folder} is finished: {done} of {t.steps} steps are done{why}")
-        if changed and first:
+        if (changed or newer) and first:
             change_config(folder, identity, changed, done, command)
         bar.update(done)
 

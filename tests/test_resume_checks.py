@@ -63,6 +63,25 @@ def test_what_does_not_change_the_results_may_change(cut, data, tmp_path):
         assert torch.equal(weight, run.model.state_dict()[name])
 
 
+def test_a_run_of_older_code_goes_on_to_the_same(cut, data, tmp_path):
+    """Its files lack the settings that came later, and have one that has gone since."""
+    folder, settings = cut
+    copy, place = copied(folder, tmp_path)
+    config, newest = copy / "config.json", copy / "state.pt"
+    about, state = json.loads(config.read_text()), torch.load(newest)
+    for both in (about, state["settings"]):
+        del both["train"]["lr_steps"], both["train"]["keep"], both["model"]["bias"]
+        both["train"]["of_old"] = 3
+    config.write_text(json.dumps(about))
+    torch.save(state, newest)
+    run = md.train(*settings(**place), data=data, resume=True)
+    whole = md.train(*settings(name="never_stopped"), data=data)
+    assert run.log[-1]["train_loss"] == whole.log[-1]["train_loss"]
+    again, _ = md.load(str(copy))
+    for name, weight in whole.model.state_dict().items():
+        assert torch.equal(weight, again.state_dict()[name])
+
+
 def test_a_tokenizer_that_differs_by_a_space_is_not_the_runs(cut, data, tmp_path):
     """It may read the same: whoever wrote it may have changed more. Loading notices it too."""
     folder, settings = cut
