@@ -382,7 +382,7 @@ print("by hand,", ", ".join(f"{n} hops {x:.3f}" for n, x in far.items()))
 # %%
 tasks_on = {  # the unit, how many were trained, the settings of the runs
     "walk": ("hops", 8, dict(ring=16, hops=8, loss_after="each", n_layers=1, d_ff=0)),
-    "sums": ("additions", 8, dict(additions=8, ring=4, d_ff=128, seed=range(200, 203))),
+    "sums": ("additions", 8, dict(additions=8, ring=4, d_ff=128, seed=range(200, 205))),
 }
 on_and_on = {}  # {task: {number: the share of each seed}}
 figure, drawn = plt.subplots(1, 2, figsize=(7, 3), sharey=True, layout="constrained")
@@ -405,13 +405,14 @@ plt.show()
 
 # %% [markdown]
 # What to see: each thin line is a run, the thick one their median, and training ended at the dashed
-# line. All walks are right once round and most of them a thousand hops on. All sums go on beyond
-# training, each run to another share, and from fifty additions on that share hardly falls.
+# line. All walks are right once round and most of them a thousand hops on. Sums go on beyond
+# training too, but each run keeps another share of them, from a fifth to nine of ten; from fifty
+# additions on that share hardly falls.
 #
 # A thousand hops on a ring of sixteen are no thousand new situations: who comes back to the same
 # state after a round is right for ever. A sum comes back later, with its letter after at most ten
 # rounds. That the share stays suggests the same there: what a run does right until then it does
-# right again, and what it does wrong as well. One of these three runs alone keeps nine sums of ten:
+# right again, and what it does wrong as well. One of these five runs alone keeps nine sums of ten:
 # they say what such a layer can do, and not how often training finds it.
 #
 # ## What this shows, and what it does not
@@ -437,8 +438,8 @@ assert max(run[1] for run in applied[1].values()) < 0.16
 assert set(far.values()) == {1.0}
 assert judge.verdict("walk/W1") == judge.HELD == judge.verdict("walk/W2")
 sums = on_and_on["sums"]
-assert len(sums[200]) == 3 and sum(share > 0.9 for share in sums[200]) == 1
-assert min(sums[8]) > 0.97 and min(sums[15]) > 0.9 and min(sums[200]) > 0.5
+assert len(sums[200]) == 5 and sum(share > 0.9 for share in sums[200]) == 1
+assert min(sums[8]) > 0.97 and min(sums[15]) > 0.7 and 0.19 < min(sums[200]) < 0.23
 assert all(a - b < 0.07 for a, b in zip(sums[50], sums[200]))
 widths = {(run["d_model"], run["n_heads"]) for run in results.runs("ring-staircase")}
 assert widths == {(64, 4), (120, 4)}
