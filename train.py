@@ -35,7 +35,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 if os.path.isdir(os.path.join(HERE, "docs", "minidepth_lab")):
     sys.path.append(os.path.join(HERE, "docs"))  # where the laboratory is
 # whether docs/minidepth_lab is there: this file and minidepth.py work without it
-LABORATORY = importlib.util.find_spec("minidepth_lab") is not None
+FOUND = importlib.util.find_spec("minidepth_lab")
+LABORATORY = bool(FOUND and FOUND.origin)  # a folder of that name alone is none
 FIELDS = [f for kind in (md.ModelConfig, md.TrainConfig) for f in dataclasses.fields(kind)]
 
 

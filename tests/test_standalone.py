@@ -17,10 +17,10 @@ ROOT = pathlib.Path(md.__file__).resolve().parent
 SMALL = "--n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --steps 6 --warmup_steps 1 --max_rows 300"
 SMALL += " --batch_size 4 --grad_accum 1 --eval_every 3 --eval_problems 4 --watch_problems 0"
 
-# the project is installed here in editable form: what finds it is taken away
+# the project is installed here in editable form: its folders are taken off the path
 ALONE = """
 import json, sys
-sys.meta_path = [f for f in sys.meta_path if "editable" not in getattr(f, "__module__", "")]
+sys.path = [folder for folder in sys.path if not folder.startswith(sys.argv[2])]
 import minidepth, train
 assert not train.LABORATORY
 for line in json.loads(sys.argv[1]):
@@ -37,7 +37,7 @@ def alone(tmp_path):
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
 
     def run(*lines, launcher=()):
-        command = [sys.executable, *launcher, "alone.py", json.dumps(lines)]
+        command = [sys.executable, *launcher, "alone.py", json.dumps(lines), str(ROOT)]
         done = subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
         )

@@ -105,8 +105,10 @@ print(f"blocks that share text with another: at most {100 * twice:.1f} %")
 path = results.RESULTS / "llmini" / "data.json"
 corpus = json.loads(path.read_text(encoding="utf-8"))
 for name, row in corpus["table"].items():
-    print(f"{name:15} {row['samples']:6,} texts {row['tokens']:8,} tokens;", end=" ")
-    print(f"held out {row['held_out']:3}, in training {row['held_out_in_training']}")
+    held_out, again = row["held_out"], row["held_out_in_training"]
+    print(f"{name:15} {row['samples']:6,} texts", end=" ")
+    print(f"{row['tokens']:8,} tokens;", end=" ")
+    print(f"held out {held_out:3}, in training {again}")
 squad = corpus["table"]["squad"]
 n_held, again = squad["held_out"], squad["held_out_in_training"]
 print(f"SQuAD: {again} of {n_held} held-out blocks are in training, word for word")

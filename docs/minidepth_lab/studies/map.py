@@ -47,7 +47,9 @@ def rows(preset, settings):
         given = settings.get("sizes", ())
         for size, value in sizes.items():
             given = with_size(given, size, value, "map")
-        own = settings | dict(data=(task,), sizes=given)
+        own = settings | dict(data=(task,))
+        if given:
+            own["sizes"] = given
         for depth in DEPTHS:
             made[f"{name}, {depth} layers"] = own | dict(n_layers=depth, n_loops=1)
         for depth in DEPTHS[1:]:  # one loop is one layer
