@@ -101,7 +101,7 @@ print(f"blocks that share text with another: at most {100 * twice:.1f} %")
 # LLmini's code is public, and the presets follow it. So its data can be counted again: here ten of
 # its eleven sources, as far as we have their rows, in the form of its code.
 
-# %%
+# %% tags=["details"]
 path = results.RESULTS / "llmini" / "data.json"
 corpus = json.loads(path.read_text(encoding="utf-8"))
 for name, row in corpus["table"].items():
