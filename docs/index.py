@@ -168,7 +168,7 @@ assert all_lower(80, "best_val_loss") and not all_lower(80, "val_loss")
 # %% [markdown]
 # ## Two commands
 #
-# On a laptop without a GPU, with Python 3.10 or newer: [download the project](minidepth.zip) and
+# On a laptop without a GPU, with Python 3.11 or newer: [download the project](minidepth.zip) and
 # unpack it. In its folder run
 #
 # ```
