@@ -69,7 +69,6 @@ import functools
 import math
 import statistics
 import textwrap
-
 import tomllib
 
 from minidepth_lab import results
