@@ -6,8 +6,11 @@ import os
 import pathlib
 import signal
 
+# ignored under nohup, or in a shell's background; the tests send them and wait for what they do
 if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup; the tests send it and wait for it
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 if "PYTEST_XDIST_WORKER" in os.environ:  # processes side by side, whose threads would wait
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # for each other
 

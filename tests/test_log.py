@@ -1,7 +1,10 @@
 """log.jsonl: JSON that every reader takes without loss, and speeds of their own interval."""
 
 import json
+import math
 import os
+import shutil
+import subprocess
 import time
 
 import pandas
@@ -71,3 +74,23 @@ def test_pandas_reads_every_number_of_the_log_as_it_was(finished):
     rows = [json.loads(line) for line in lines_of(finished)]
     for name in ("step", "epoch", "lr", "train_loss", "val_loss", "seconds", "tokens_per_second"):
         assert table[name].tolist() == pytest.approx([row[name] for row in rows], rel=1e-9)
+
+
+PARSE = """
+const lines = require("fs").readFileSync(process.argv[1], "utf8").trim().split("\\n")
+console.log(JSON.stringify(lines.map(line => JSON.parse(line))))
+"""
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="there is no Node.js")
+@pytest.mark.parametrize("value", [None, math.nan])
+def test_javascript_reads_the_log_as_python_does(tiny, data, tmp_path, value):
+    """JSON.parse() takes no NaN, which Python's own reader does."""
+    run = md.train(*tiny(steps=3, warmup_steps=1), data=data)
+    if value is not None:
+        run.log[0]["grad_norm"] = value
+        md.write_log(run.dir, run.log)
+    path = os.path.join(run.dir, "log.jsonl")
+    done = subprocess.run(["node", "-e", PARSE, path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [json.loads(line) for line in lines_of(run.dir)]
