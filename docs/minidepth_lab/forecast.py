@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 import minidepth as md
 
-ENOUGH, LONG = 0.1, 2.0  # seconds to time a part for, and of a call that need not be made again
+ENOUGH, LONG = 0.1, 0.5  # seconds to time a part for, and of a call that need not be made again
 TOKENS, ROWS, WEIGHTS = 2048, 256, 2**22  # the most that is timed at once; more is multiplied
 
 
