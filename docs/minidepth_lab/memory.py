@@ -97,7 +97,7 @@ def step_memory(m, t, half=False, gpus=1, device="cuda"):
     early = 4 * head + (t.grad_accum > 1) * gradients
     ends = (
         {"gradients": early, "activations": kept, "logits": logits},
-        {"gradients": early, "activations": kept + inside, "logits": 0.0},
+        {"gradients": early + inside, "activations": kept, "logits": 0.0},
         {"gradients": gradients, "activations": one + inputs, "logits": 0.0},
     )
     return lasting | {"copies": copies} | max(ends, key=lambda end: sum(end.values()))
