@@ -28,9 +28,9 @@ import statistics
 import sys
 
 import minidepth as md
-from minidepth_lab import stored
+from minidepth_lab.stored import stored_folder
 
-RESULTS = stored.folder("results")  # the logs behind every figure
+RESULTS = stored_folder("results")  # the logs behind every figure
 
 METRICS = {  # of a run, as tables name them: heading, format
     "accuracy": ("accuracy", ".3f"),

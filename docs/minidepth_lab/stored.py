@@ -5,7 +5,7 @@ import pathlib
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def folder(name):
+def stored_folder(name):
     """The folder `results` or `data`: an installation has it within this package, the project in
     docs/."""
     installed = HERE / "stored" / name

@@ -14,9 +14,10 @@ import dataclasses
 from dataclasses import dataclass
 
 import minidepth as md
-from minidepth_lab import figures, results, stored, text
+from minidepth_lab import figures, results, text
 from minidepth_lab.sizes import as_text, sizes_of
 from minidepth_lab.sources import text_data
+from minidepth_lab.stored import stored_folder
 from minidepth_lab.studies import depth
 
 PRESETS = {
@@ -30,7 +31,7 @@ md.PRESETS.update(PRESETS)
 
 # what --data embedded is here: problems 1,001 to 2,000 of GSM8K's training part (Cobbe et al. 2021,
 # arXiv 2110.14168)
-GSM8K = stored.folder("data") / "gsm8k-1001-2000.jsonl"
+GSM8K = stored_folder("data") / "gsm8k-1001-2000.jsonl"
 SIZES = dict(problems=840)  # the first so many of those to train on
 
 
