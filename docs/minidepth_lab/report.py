@@ -190,10 +190,7 @@ def data_of(folder, t, m, tokenizer):
 
 def of_run(folder):
     """The parts of a run's page."""
-    row = runs.about(folder)
-    if "model" not in row:
-        results.settings_of(folder)
-        results.read_log(folder)  # one of these says what is wrong
+    row = runs.readable(folder)
     log = row["log"]
     if not log:
         raise ValueError(f"--report {folder} has no evaluation yet; let it train first")

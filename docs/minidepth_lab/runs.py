@@ -12,6 +12,7 @@ import time
 
 import minidepth as md
 from minidepth_lab import curve, figures, results
+from minidepth_lab.sweep.cell import shown
 
 WIDTH = 80  # of the list, in characters
 COLUMNS = dict(  # heading: (key of the list's rows, width)
@@ -47,6 +48,15 @@ def about(folder):
     if md.is_over(log, train["steps"]):
         status = "early end" if log[-1].get("ended_early") else "finished"
     return row | dict(model=model, train=train, log=log, status=status)
+
+
+def readable(folder):
+    """about() a run; ValueError, which says what is wrong, for one that cannot be read."""
+    row = about(folder)
+    if "model" not in row:
+        results.settings_of(folder)
+        results.read_log(folder)  # one of these says what is wrong
+    return row
 
 
 def folders(out_dir):
@@ -214,10 +224,8 @@ def differing(rows):
 
 
 def text(value):
-    """A setting as it is typed: (8, 4) → 8,4"""
-    if isinstance(value, (tuple, list)):
-        return ",".join(str(part) for part in value)
-    return "unset" if value in (None, "") else str(value)
+    """A setting as it is typed, or that it is unset."""
+    return "unset" if value in (None, "") else shown(value)
 
 
 def outcomes(rows):
@@ -241,10 +249,7 @@ def compare(run_dirs, out_dir):
         raise ValueError(f"--compare {len(run_dirs)} runs are more than 26; a grid has a table")
     rows = []
     for folder in run_dirs:
-        row = about(folder)
-        if "model" not in row:
-            results.settings_of(folder)
-            results.read_log(folder)  # one of these says what is wrong
+        row = readable(folder)
         if not row["log"]:
             raise ValueError(f"--compare {folder} has no evaluation yet; let it train first")
         rows.append(row)

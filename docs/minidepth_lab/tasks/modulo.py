@@ -9,21 +9,23 @@ class Modulo(Prefix):
     Formula: one layer for any n, as for `parity`: the order does not count, so a mean is enough.
     """
 
+    modulus = 10
+
     def draw(self, batch, generator, test=False, n=(2, 4, 8, 16, 32)):
         """tokens and targets (batch, the greatest n)."""
         return self.drawn(batch, generator, test, n)
 
     def symbols(self, **_):
-        return 10
+        return self.modulus
 
     def results(self, symbols, **_):
-        return symbols.cumsum(1) % 10
+        return symbols.cumsum(1) % self.modulus
 
     def layers_for(self, n):
         return 1
 
     def guess(self, **_):
-        return 1 / 10
+        return 1 / self.modulus
 
 
 TASK = Modulo()

@@ -1,9 +1,9 @@
 """Whether the number of ones so far is odd."""
 
-from minidepth_lab.graded import Prefix
+from minidepth_lab.tasks.modulo import Modulo
 
 
-class Parity(Prefix):
+class Parity(Modulo):
     """Zeros and ones; at each place the target is 1 if the ones up to it are odd in number, else 0.
 
     Formula: one layer for any n. Its attention takes the mean of all symbols, its feed-forward part
@@ -11,21 +11,7 @@ class Parity(Prefix):
     1906.06755, shows how small the difference is that one symbol makes.)
     """
 
-    def draw(self, batch, generator, test=False, n=(2, 4, 8, 16, 32)):
-        """tokens and targets (batch, the greatest n)."""
-        return self.drawn(batch, generator, test, n)
-
-    def symbols(self, **_):
-        return 2
-
-    def results(self, symbols, **_):
-        return symbols.cumsum(1) % 2
-
-    def layers_for(self, n):
-        return 1
-
-    def guess(self, **_):
-        return 1 / 2
+    modulus = 2
 
 
 TASK = Parity()
