@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import dataclasses
 import functools
+import glob
 import importlib.util
 import json
 import os
@@ -218,7 +219,7 @@ def is_plain(data, tokenizer, loader, sizes, val_data=""):
     """Whether minidepth.py alone reads this data: one source, embedded or a .jsonl file, another
     one to validate on, and a tokenizer that is made from it or lies in a folder."""
     source = data[0]
-    pattern = not os.path.exists(source) and any(c in source for c in "*?[")  # of several files
+    pattern = glob.has_magic(source) and not os.path.exists(source)  # of several files
     known = source == "embedded" or (source.endswith(".jsonl") and not pattern)
     known = known and (not val_data or val_data.endswith(".jsonl"))
     local = tokenizer in ("embedded", "characters") or os.path.isdir(tokenizer)
@@ -600,9 +601,14 @@ def is_kept(folder, steps):
     if any(os.path.lexists(os.path.join(folder, name)) for name in md.STATES):
         return False
     with contextlib.suppress(OSError, ValueError, KeyError, IndexError):
-        with open(os.path.join(folder, "log.jsonl"), encoding="utf-8") as f:
-            return md.is_over([json.loads(f.readlines()[-1])], steps)
+        return md.is_over([last_row(folder)], steps)
     return False
+
+
+def last_row(folder):
+    """The last row of a run's log; an OSError, ValueError or IndexError where there is none."""
+    with open(os.path.join(folder, "log.jsonl"), encoding="utf-8") as f:
+        return json.loads(f.readlines()[-1])
 
 
 def show_accuracy(row):
@@ -704,8 +710,7 @@ def rate_ahead(t, done):
 def steps_done(folder):
     """Of a run, as its log says, which may be a few evaluations behind its checkpoint."""
     with contextlib.suppress(OSError, ValueError, KeyError, IndexError):
-        with open(os.path.join(folder, "log.jsonl"), encoding="utf-8") as f:
-            return json.loads(f.readlines()[-1])["step"]
+        return last_row(folder)["step"]
     return 0
 
 
@@ -758,7 +763,7 @@ def check_moved(run_dir, t):
             if LABORATORY:
                 from minidepth_lab import text
 
-                is_file = bool(text.kind_of(source)) and not text.glob.has_magic(source)
+                is_file = bool(text.kind_of(source)) and not text.is_pattern(source)
             if is_file and not os.path.exists(source):
                 moved = f"--resume {shlex.quote(run_dir)} --{flag} FILE"
                 raise ValueError(f"{flag} {source} is not there; if it has moved, give {moved}")

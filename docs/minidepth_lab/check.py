@@ -2,7 +2,6 @@
 that no memory of this machine holds. How strangers' text is shown, and a figure that fails."""
 
 import contextlib
-import glob
 import os
 import sys
 
@@ -102,7 +101,7 @@ def grid_flags(a, axes):
 def files(t):
     """Raise ValueError for a file of data that is not there, before a grid starts its first run."""
     for source in (*t.data, t.val_data):
-        if text.kind_of(source) and not glob.has_magic(source) and not os.path.exists(source):
+        if text.kind_of(source) and not (text.is_pattern(source) or os.path.exists(source)):
             raise ValueError(f"data {source} is not there; give the path of a file")
 
 

@@ -24,6 +24,11 @@ def kind_of(path):
     return next((kind for kind in KINDS if name.endswith(kind)), None)
 
 
+def is_pattern(source):
+    """Whether a source is a pattern of files, maybe several, and not the name of one."""
+    return glob.has_magic(source) and not os.path.exists(source)
+
+
 def is_local(source):
     """Whether a source names a file, a folder or a pattern of files, there or not."""
     return bool(kind_of(source)) or os.path.exists(source) or glob.has_magic(source)
@@ -37,7 +42,7 @@ def files_of(source):
         found = [p for p in inside if kind_of(p) and os.path.isfile(p)]
         found = [p for p in found if not os.path.basename(p).startswith(".")]
         what = "is not a file that ends in one of"
-    elif glob.has_magic(source) and not os.path.exists(source):
+    elif is_pattern(source):
         found = [path for path in glob.glob(source, recursive=True) if kind_of(path)]
         what = "fits no file that ends in one of"
     else:
@@ -230,7 +235,6 @@ def load_data(config, block_size=512, tokenizer=None):
 
 def is_other_file(source):
     """Whether a source is a file that minidepth.py does not read by itself."""
-    pattern = glob.has_magic(source) and not os.path.exists(source)  # of files, maybe several
-    if source == "embedded" or (source.endswith(".jsonl") and not pattern):
+    if source == "embedded" or (source.endswith(".jsonl") and not is_pattern(source)):
         return False
     return is_local(source)
