@@ -47,6 +47,13 @@ def changed(study, preset, settings=None):
     return first, differ
 
 
+def draw_of(task, n=200, test=False, **sizes):
+    """(all sizes, tokens, targets) of n sequences of a task."""
+    tokens, targets = task.draw(n, md.generator("test"), test, **sizes)
+    assert tokens.dtype == targets.dtype == torch.int64
+    return task.sizes | sizes, tokens, targets
+
+
 @pytest.fixture(autouse=True)
 def a_time_that_is_not_measured(request, monkeypatch):
     """A --dry_run measures for seconds: only the tests that are about it wait for that."""

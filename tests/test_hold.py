@@ -1,5 +1,6 @@
 """The task `hold` and its study: against a walk that stops where the question says."""
 
+import functools
 import json
 
 import pytest
@@ -8,19 +9,14 @@ import torch.nn.functional as F
 
 import minidepth as md
 import train
-from conftest import changed
+from conftest import changed, draw_of
 from minidepth_lab import registry
 from minidepth_lab.studies import hold as study
 from minidepth_lab.tasks import TASKS
 
 TASK = TASKS["hold"]
 
-
-def drawn(n=200, test=False, **sizes):
-    """(all sizes, tokens, targets) of n sequences."""
-    tokens, targets = TASK.draw(n, md.generator("test"), test, **sizes)
-    assert tokens.dtype == targets.dtype == torch.int64
-    return TASK.sizes | sizes, tokens, targets
+drawn = functools.partial(draw_of, TASK)
 
 
 def read(x, ring):

@@ -1,24 +1,21 @@
 """The task `strides` and its study: against a walk along the pairs."""
 
+import functools
+
 import pytest
 import torch
 import torch.nn.functional as F
 
 import minidepth as md
 import train
-from conftest import changed
+from conftest import changed, draw_of
 from minidepth_lab import registry
 from minidepth_lab.studies import strides as study
 from minidepth_lab.tasks import TASKS
 
 TASK = TASKS["strides"]
 
-
-def drawn(n=200, test=False, **sizes):
-    """(all sizes, tokens, targets) of n sequences."""
-    tokens, targets = TASK.draw(n, md.generator("test"), test, **sizes)
-    assert tokens.dtype == targets.dtype == torch.int64
-    return TASK.sizes | sizes, tokens, targets
+drawn = functools.partial(draw_of, TASK)
 
 
 def follows_of(x, ring):
