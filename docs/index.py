@@ -41,7 +41,7 @@ widgets.show_html(f"<p><strong>{link}{predictions}</a></strong></p>")
 # %% [markdown]
 # <p>
 # <a class="md-button md-button--primary" href="tutorials/train_here.md">Train it here</a>
-# <a class="md-button" href="tutorials/01_hypothesis.md">First lesson</a>
+# <a class="md-button" href="tutorials/3_one_look_or_two.md">First lesson</a>
 # <a class="md-button" href="minidepth.zip">Get the code</a>
 # </p>
 #
@@ -99,16 +99,16 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 #
 # Models that are trained apart differ in more than their loops. So we took the six that learned
 # four hops and [changed only the
-# loops](tutorials/18_one_more_step.md#change-only-the-number-of-loops). In all six, one hop needs
+# loops](tutorials/4_walking.md#change-only-the-number-of-loops). In all six, one hop needs
 # two loops, two need three, three need four, and four need five.
 #
 # - **"Not learned" is not "cannot".** With weights [written by
-#   hand](tutorials/18_one_more_step.md#is-one-layer-without-loops-unable-to-answer) one attention
+#   hand](tutorials/4_walking.md#is-one-layer-without-loops-unable-to-answer) one attention
 #   layer, twice as wide and with eight heads, answers all one-hop questions.
 # - **More parameters did not help training.** A wide layer with the parameters of four layers,
 #   without loops, only guesses.
 # - **The same layer or several?** In this training five layers with weights of their own [learned
-#   fewer hops](tutorials/19_another_layer.md) than one looped five times. In other studies of ours
+#   fewer hops](tutorials/another_layer.md) than one looped five times. In other studies of ours
 #   they end ahead.
 # - **Depth makes it possible; training has to find it.** It took us five training recipes. In the
 #   first four, three loops learned two hops in five, eight, five and ten of ten runs; we [had
@@ -118,17 +118,17 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 #   fourteen layer applications in a row, and direct answers were asked for four hops at most, so it
 #   does not show that writing does more than depth.
 # - **With the steps written out, few layers are enough.** On small problems two layers answer [as
-#   many as twelve](tutorials/16_depth_or_time.md) that train for the same CPU time, and learn them
+#   many as twelve](tutorials/7_equal_time.md) that train for the same CPU time, and learn them
 #   sooner. What helps is that they can [read what they wrote](tutorials/14_written_steps.md).
 #
 # ## A published claim
 #
-# It began with a [published experiment](tutorials/04_logs.md): one layer against twelve on the same
+# It began with a [published experiment](tutorials/2_logs.md): one layer against twelve on the same
 # chain-of-thought text. Its report concluded that depth helps reasoning. **Its logs do not show
 # that.** Twelve layers ended with the lower training loss, but with a *higher* validation loss, by
 # 0.13 nats per token. There was one seed, and no answer was checked. An article on the runs named
 # the seed and the extra parameters as caveats, and proposed controls. [We ran
-# those](tutorials/05_caveats.md), small, with several seeds and checked answers.
+# those](tutorials/caveats.md), small, with several seeds and checked answers.
 #
 # We also made [a small copy of the training](tutorials/20_same_text.md). After 20 epochs on 840
 # solutions, twelve layers beat one on training text and on new text. After 80 epochs on a quarter

@@ -287,7 +287,7 @@ def test_serve_shows_pages_before_they_have_run_and_their_outputs_afterwards(ser
     assert "WARNING -" not in (project / "serve.log").read_text()  # of a heading not there yet
     (project / "go").touch()
     page = fetched(served + "tutorials/01_page/", "<pre><code>it is 1</code>")
-    assert "runs now" not in page and "pages ran at a time" in page
+    assert "runs now" not in page and "while another page ran" in page
     assert "List" in fetched(served + "reference/list/", r"\[\]")
     path = project / "docs" / "tutorials" / "01_page.py"
     path.write_text(path.read_text().replace("# # A", "# # A, said otherwise"))

@@ -81,10 +81,10 @@ print(f"""## The report: one layer against twelve
 
 1. **The models.** The preset `report` has {totals[0]:,} parameters with one layer and
    {totals[1]:,} with twelve, the published 60.21 and 79.69 million
-   ([counted by hand](../tutorials/02_model.md)).
+   ([counted by hand](../tutorials/0_model.md)).
 2. **The settings of training**: AdamW, its decay and betas, the peak rate, 50 steps of warm-up and
    a cosine to a tenth, 500 steps of 16 × 512 tokens, clipping at 1.0. The learning rate agrees with
-   all 42 published values ([training](../tutorials/03_training.md)).
+   all 42 published values ([training](../how-to/half_precision.md)).
 3. **What is logged**: the loss of one batch and a validation loss, every 25 steps, in the same
    format.
 
@@ -108,11 +108,11 @@ print(f"""## The report: one layer against twelve
    layer answers at most {max(flat):.3f}
    ([the runs](results.md#first-run)). That is in as many steps; in as much CPU time one
    layer answers {min(longer):.3f} to {max(longer):.3f} ([depth or
-   time?](../tutorials/16_depth_or_time.md)).
+   time?](../tutorials/7_equal_time.md)).
 7. **Early, middle and late layers**, whose jobs the report guesses at: on models of our own, one of
    twelve layers (n = 1) and one of four (n = 3) ([layer by
    layer](../tutorials/11_layer_by_layer.md)).
-8. **Its conclusions** were checked against its own logs ([the logs](../tutorials/04_logs.md)).
+8. **Its conclusions** were checked against its own logs ([the logs](../tutorials/2_logs.md)).
 9. **Few conversations, read many times**, at a small size: 840 word problems at width 64. Read
    twenty times, twelve layers end {-apart[20]:.2f} nats per token below one layer on new text; with
    a quarter of the problems, read eighty times, they end {apart[80]:.2f} above it (n = 5 each),
@@ -163,7 +163,7 @@ print(f"""## The article on the report
    {params["1 wide layer"][0]:,} parameters against {params["12 layers"][0]:,} in twelve layers. It
    answers {shown(study["1 wide layer"])}, and {shown(tuned)} with a learning rate and initial
    weights of its own; twelve layers answer {shown(study["12 layers"])} (n = 5 each;
-   [depth, parameters, memorisation](../tutorials/05_caveats.md)).
+   [depth, parameters, memorisation](../tutorials/caveats.md)).
 2. **The sweep over 1, 2, 4, 8 and 12 layers**, at that size, with five seeds per depth. The article
    asks for training loss against depth: without dropout it falls from {falling[0]:.3f} with one
    layer to {falling[-1]:.3f} with twelve, in the mean. The page shows accuracy instead, because a
@@ -201,7 +201,7 @@ print(f"""## The notes on Chen & Zou
 1. **The question and its four kinds of task**: how many attention layers does memorisation need,
    how many reasoning, generalisation, and generalisation in context? Our runs agree with the
    predicted 1, 2, 2 and 3 layers, with the reservations below
-   ([depth thresholds](../tutorials/06_depth_thresholds.md)).
+   ([depth thresholds](../tutorials/depth_thresholds.md)).
 
 ### Differently, and why
 
@@ -214,7 +214,8 @@ print(f"""## The notes on Chen & Zou
    {min(with_hints):.3f} to {max(with_hints):.3f}. The one stored run without them ends at
    {without["accuracy"]:.3f}, which naming any of the three labels shown would reach.
 4. **Two of the checks that the notes propose** were made in part: width, by a wide single layer
-   ([one look against many](../tutorials/01_hypothesis.md)), and four layers, on `khop`, a task of
+   ([one look against many](../tutorials/3_one_look_or_two.md)), and four layers, on `khop`, a
+   task of
    Sanford, Hsu & Telgarsky.
 
 ### Not yet
@@ -269,14 +270,14 @@ print(f"""## LLmini
 ### Differently, and why
 
 1. **Masked entries are no keys.** LLmini counts them, so any causal model looks at least half
-   sparse. Its table is corrected in [looking inside](../tutorials/08_looking_inside.md).
+   sparse. Its table is corrected in [looking inside](../tutorials/inside.md).
 2. **Both measures were taken on one of our models**, twelve layers of width 64 (n = 1). Counted as
    LLmini counts, the layers' sparsity is {min(counted):.2f} to {max(counted):.2f}. Their entropy is
    {min(entropy):.2f} to {max(entropy):.2f} nats; by thirds of the depth it is {thirds[0]:.2f},
    {thirds[1]:.2f} and {thirds[2]:.2f}. LLmini's models have their lowest entropies late in the
    middle, and the last layers rise again; this model's do not.
 3. **Our other loaders** split rows before they cut them into blocks, and long rows keep their
-   ends ([scale](../tutorials/10_scale.md) says why).
+   ends ([scale](../tutorials/scale.md) says why).
 4. **Packing against padding**, on its list of future work, was run on GSM8K with four layers of
    width 64 and three seeds. At equal steps packing's validation loss is
    {statistics.mean(same_steps):.3f} nats lower, at equal text
@@ -331,7 +332,7 @@ print(f"""## The experiment with heads per layer
    seeds per schedule. There was no GPU, and the published runs took half a day each.
 2. **With and without 1/√(head size)** on the logits. GPT-Neo as published leaves it out, and then
    the number of heads also changes the size of the logits
-   ([heads per layer](../tutorials/09_heads.md)).
+   ([heads per layer](../tutorials/heads.md)).
 3. **Learning rate and batch** of the preset are ours: the text gives none.
 4. **No local attention**, which GPT-Neo has in every other layer. What the modified model of the
    experiment kept is not said.

@@ -1,7 +1,7 @@
 """# The laboratory
 
 What one asks of many runs, or of a trained one: tasks, studies, and the machinery for them, in
-`docs/minidepth_lab`. With a [depth task](../tutorials/06_depth_thresholds.md), start here:
+`docs/minidepth_lab`. With a [depth task](../tutorials/depth_thresholds.md), start here:
 
 ```python
 import minidepth as md

@@ -4,29 +4,26 @@ What was predicted stands in docs/results/NAME/predictions.toml, and judge.py wo
 from the stored runs: none is typed here, nor a number of a run.
 """
 
+import pathlib
+import re
 import statistics
 
 from minidepth_lab import judge, results, tasks
 from minidepth_lab.judge import HELD, NOT_RUN, WRONG
 from minidepth_lab.studies import reread
 
-TITLES = {
-    "06_depth_thresholds": "Depth thresholds",
-    "07_thinking": "Thinking against depth",
-    "12_rings": "Depth by itself",
-    "14_written_steps": "Written steps, taken apart",
-    "15_first_run": "A first run that learns",
-    "16_depth_or_time": "Depth or time?",
-    "17_more_depth": "More depth than needed",
-    "18_one_more_step": "One more loop, one more hop",
-    "19_another_layer": "The same layer, or another?",
-    "20_same_text": "The same text, twenty times",
-}
+TUTORIALS = pathlib.Path(__file__).parents[1] / "tutorials"
+
+
+def title(page):
+    """What a tutorial is called: its first heading."""
+    text = (TUTORIALS / f"{page}.py").read_text(encoding="utf-8")
+    return re.search("^# # (.*)", text, re.MULTILINE)[1]
 
 
 def link(*pages):
     """Links to tutorials."""
-    return " and ".join(f"[{TITLES[page]}](../tutorials/{page}.md)" for page in pages)
+    return " and ".join(f"[{title(page)}](../tutorials/{page}.md)" for page in pages)
 
 
 def counts(numbers):
@@ -98,7 +95,7 @@ assert by_id["ring-gate/G1"]["verdict"] == by_id["ring-gate/G7"]["verdict"] == H
 print(f"""
 1. **Two layers do what twelve do in the same CPU time**, on the problems of the main job. All six
    runs end at {least:.3f}, where we had expected 0.95 in three at most (B5;
-   {link("16_depth_or_time")}).
+   {link("7_equal_time")}).
 2. **More loops than needed learned less.** In the first training one layer looped five
    times learned one hop and two in {measured("ring", "H2", 1)} runs, and looped four times in
    {measured("ring", "H2", 0)}, where we had expected 8 each. With another timetable four
@@ -111,22 +108,22 @@ print(f"""
 4. **Two layers looped twice stayed at one hop.** {measured("ring", "H5")} runs learned one hop
    and two, where we had expected 5; of four layers with weights of their own
    {measured("ring", "H4", 2)} learned two (H5; {link("12_rings")}). In the later training it was
-   {measured("ring-to-ten", "Z2", 2)}, where we had expected 3 (Z2; {link("19_another_layer")}).
+   {measured("ring-to-ten", "Z2", 2)}, where we had expected 3 (Z2; {link("another_layer")}).
 5. **Five layers found nothing of eight hops**, for which a way with five layers is known. All five
    runs end at {max(eight_hops):.2f} or less, and the last two symbols alone give {two_tokens:.2f};
-   we had expected two runs to learn it (K2; {link("06_depth_thresholds")}).
+   we had expected two runs to learn it (K2; {link("depth_thresholds")}).
 6. **A single run misled us.** Three layers that answer at once had learned every length with one
    seed; of five fresh seeds {measured("lookups", "L5")} did, where we had expected three (L5;
-   {link("07_thinking")}).
+   {link("5_writing")}).
 7. **One layer looped twelve times ended above the same layer without loops** on new text, at
    {loop_ends:.2f} nats per token against {one_ends:.2f}, where we had expected it below. At
    the same fit of the training text it is within 0.01 of twelve layers, but gets there later (M9;
    {link("20_same_text")}).
 8. **One layer does more than we thought.** It answers {min(one_hop):.2f} to {max(one_hop):.2f} of
-   the targets of one hop, where we had expected 0.60 or less (K1; {link("06_depth_thresholds")}).
+   the targets of one hop, where we had expected 0.60 or less (K1; {link("depth_thresholds")}).
    And in the CPU time of twelve layers it learned chains of sums in all six runs, with which
    {over_it} of them answer more than the 0.6 that we had expected at most (B2;
-   {link("16_depth_or_time")}).
+   {link("7_equal_time")}).
 
 ## Every prediction
 

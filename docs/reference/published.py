@@ -4,8 +4,8 @@ These are the figures as the source documents print them. They are kept as table
 `docs/results/published` and read by `minidepth_lab.results.published(name)`. **None of them was
 measured
 here.** What each document is: [citing](citing.md). What we think of them:
-[the logs](../tutorials/04_logs.md), [looking inside](../tutorials/08_looking_inside.md),
-[heads](../tutorials/09_heads.md), [scale](../tutorials/10_scale.md).
+[the logs](../tutorials/2_logs.md), [looking inside](../tutorials/inside.md),
+[heads](../tutorials/heads.md), [scale](../tutorials/scale.md).
 """
 
 from minidepth_lab import results

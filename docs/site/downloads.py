@@ -37,8 +37,10 @@ def as_json(notebook):
 
 
 def notebook(path):
-    """A percent file → a Jupyter notebook that finds minidepth, as JSON, without outputs."""
+    """A percent file → a Jupyter notebook that finds minidepth, as JSON, without outputs and
+    without the answers to exercises: these stand on the page."""
     made = pages.notebook(path)
+    made.cells = [cell for cell in made.cells if "answer" not in cell.metadata.get("tags", ())]
     made.cells.insert(1, nbformat.v4.new_code_cell(SETUP))
     return as_json(made)
 

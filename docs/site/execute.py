@@ -18,6 +18,7 @@ import traitlets.config
 
 import pages
 import reads
+from minidepth_site import exercises
 
 
 def run_program(path):
@@ -29,8 +30,11 @@ def run_program(path):
 
 
 def run_notebook(path):
-    """Run a percent file as a notebook → [the outputs of each cell of code]"""
+    """Run a percent file as a notebook → [the outputs of each cell of code]. RuntimeError: the
+    check of an exercise lets its stub pass, or not its answer."""
     notebook = pages.notebook(path)
+    own = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    notebook.cells = with_stubs_checked(notebook.cells)
     notebook.cells.insert(0, nbformat.v4.new_code_cell("__import__('reads').note()"))
     settings = traitlets.config.Config()
     settings.KernelManager.transport_encryption = "auto"  # else ipykernel warns on each page
@@ -47,7 +51,40 @@ def run_notebook(path):
         resources=dict(metadata=dict(path=str(pages.ROOT))),
     )
     client.execute()
-    return [cell.outputs for cell in notebook.cells[1:] if cell.cell_type == "code"]
+    for cell in notebook.cells:
+        if has_tag(cell, "check"):
+            hold(cell, exercises.RIGHT)
+        if has_tag(cell, "check of the stub"):
+            hold(cell, exercises.NOT_YET)
+    return [cell.outputs for cell in own]
+
+
+# ---------- exercises: minidepth_site/exercises.py ----------
+
+
+def has_tag(cell, tag):
+    return tag in cell.metadata.get("tags", ())
+
+
+def with_stubs_checked(cells):
+    """The cells, and after the stub of each exercise the check that belongs to it."""
+    together = []
+    for number, cell in enumerate(cells):
+        together.append(cell)
+        if has_tag(cell, "exercise"):
+            check = next(later for later in cells[number:] if has_tag(later, "check"))
+            tags = dict(tags=["check of the stub"])
+            together.append(nbformat.v4.new_code_cell(check.source, metadata=tags))
+    return together
+
+
+def hold(cell, expected):
+    """RuntimeError unless what a check printed begins as expected."""
+    printed = "".join(output.get("text", "") for output in cell.outputs)
+    if not printed.startswith(expected):
+        raise RuntimeError(
+            f"{expected!r} expected of this check:\n{cell.source}\nIt said: {printed}"
+        )
 
 
 if __name__ == "__main__":

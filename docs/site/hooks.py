@@ -17,6 +17,7 @@ import concurrent.futures
 import html
 import json
 import logging
+import math
 import os
 import pathlib
 import platform
@@ -158,7 +159,44 @@ def on_files(files, config):
             add(f"{name}.ipynb", content=downloads.notebook(path))
             add(f"{name}.py", abs_src_path=str(path))
     add("minidepth.zip", content=downloads.archive())
+    for old, new in MOVED.items():
+        if f"{new}.md" in files.src_uris:  # a site of a few pages has not all
+            add(f"{old}/index.html", content=moved_to(posixpath.relpath(new, old)))
     return files
+
+
+# {the address of a page that was: the page where its text is now}
+MOVED = {
+    "tutorials/01_hypothesis": "tutorials/3_one_look_or_two",
+    "tutorials/02_model": "tutorials/0_model",
+    "tutorials/03_training": "how-to/half_precision",
+    "tutorials/04_logs": "tutorials/2_logs",
+    "tutorials/05_caveats": "tutorials/caveats",
+    "tutorials/06_depth_thresholds": "tutorials/depth_thresholds",
+    "tutorials/07_thinking": "tutorials/5_writing",
+    "tutorials/08_looking_inside": "tutorials/inside",
+    "tutorials/09_heads": "tutorials/heads",
+    "tutorials/10_scale": "tutorials/scale",
+    # when it is merged: "tutorials/11_layer_by_layer": "tutorials/inside",
+    # when it is merged: "tutorials/12_rings": "tutorials/4_walking",
+    "tutorials/13_seeds": "tutorials/6_how_would_you_know",
+    # when it is merged: "tutorials/14_written_steps": "tutorials/5_writing",
+    # when it is merged: "tutorials/15_first_run": "tutorials/6_how_would_you_know",
+    "tutorials/16_depth_or_time": "tutorials/7_equal_time",
+    # when it is merged: "tutorials/17_more_depth": "tutorials/another_layer",
+    "tutorials/18_one_more_step": "tutorials/4_walking",
+    "tutorials/19_another_layer": "tutorials/another_layer",
+    # when it is merged: "tutorials/20_same_text": "tutorials/7_equal_time",
+}
+
+
+def moved_to(address):
+    """A page that takes its visitor to another address, relative to its own."""
+    return (
+        f'<!doctype html><meta charset="utf-8"><title>Moved</title><link rel="canonical" '
+        f'href="{address}/"><meta http-equiv="refresh" content="0; url={address}/">'
+        f'<p>This page has moved: <a href="{address}/">here it is</a>.</p>'
+    )
 
 
 def is_program(file):
@@ -192,8 +230,8 @@ SEARCHED = {
     "how-to/own_data.md": "own data dataset custom jsonl",
     "how-to/troubleshooting.md": "cuda out memory oom error nan slow",
     "reference/flags.md": "hyperparameters hyperparameter settings options learning rate lr",
-    "tutorials/01_hypothesis.md": "induction head heads",
-    "tutorials/04_logs.md": "overfitting overfit validation",
+    "tutorials/3_one_look_or_two.md": "induction head heads",
+    "tutorials/2_logs.md": "overfitting overfit validation",
     "tutorials/11_layer_by_layer.md": "logit lens",
     "tutorials/12_rings.md": "ring rings hop hops",
     "tutorials/14_written_steps.md": "chain thought cot steps",
@@ -301,9 +339,8 @@ def notebook_page(content, page, config, files):
     except ValueError as error:
         raise PluginError(str(error)) from None
     if not page.is_homepage:
-        parts[0] = after_first_paragraph(parts[0], ways_to_download(path, config))
-        if seconds is not None:
-            parts.append(how_it_ran(seconds))
+        addition = how_long(path, seconds) + ways_to_download(path, config)
+        parts[0] = after_first_paragraph(parts[0], addition)
     if seconds is None and config.extra["run"]:
         parts.insert(0, f'<div class="admonition note"><p>{WAIT}</p></div>')
     return "\n".join(parts)
@@ -371,9 +408,18 @@ def after_first_paragraph(content, addition):
     return f"{first}{end}\n{addition}{rest}"
 
 
-def how_it_ran(seconds):
-    return (
-        f"<p><em>When this site was built, the code of this page ran in {seconds} s, on a "
-        f"{platform.machine()} CPU with PyTorch {pages.TORCH}. {pages.AT_ONCE} pages ran at a "
-        "time, so by itself it takes less: see Time at the top.</em></p>"
-    )
+WORDS_A_MINUTE = 200  # with an eye on the figures
+
+
+def how_long(path, seconds):
+    """The paragraph that says how long a page takes: to read it without what is folded, and to run
+    its code."""
+    text = [
+        cell.source
+        for cell in pages.notebook(path).cells
+        if cell.cell_type == "markdown" and not render.fold_of(cell)
+    ]
+    minutes = math.ceil(len(" ".join(text).split()) / WORDS_A_MINUTE)
+    runs = f', runs in {seconds} s <span class="on">(on a {platform.machine()} CPU with PyTorch '
+    runs += f"{pages.TORCH}, while another page ran)</span>"
+    return f"<p>Read {minutes} min{'' if seconds is None else runs}.</p>"

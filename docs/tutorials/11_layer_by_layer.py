@@ -4,9 +4,9 @@
 # **You will learn** how to read what a model knows after each of its layers, how to measure what is
 # lost without one, and what became of a claim about early, middle and late layers.<br>
 # **Time** about a minute on one CPU core, nearly all of it training.<br>
-# **Needs** [Looking inside](08_looking_inside.md).
+# **Needs** [Looking inside](inside.md).
 #
-# The [report](04_logs.md) behind this project guesses at a division of labour: early layers detect
+# The [report](2_logs.md) behind this project guesses at a division of labour: early layers detect
 # patterns, middle layers connect information, late layers reason and conclude. It did not look. We
 # did. **In one model of twelve layers we find such a division for sums at most.** Everything but
 # the sums is nearly ready after two layers, and hardly suffers if layers 3 to 8 are all left out;
@@ -43,7 +43,7 @@ print(getsource(inspect.lens))
 # %% [markdown]
 # ## Four layers on a task for which two suffice
 #
-# For [in-context questions](01_hypothesis.md) two layers suffice: the first copies, the second
+# For [in-context questions](3_one_look_or_two.md) two layers suffice: the first copies, the second
 # matches. What do four layers do with them? Here are three seeds.
 
 
@@ -176,9 +176,10 @@ plt.show()
 # head gives that next letter a tenth of its weight. For a sum, no head gives the two numbers
 # together much more than a quarter. One run (n = 1), means over all such places of 200 problems.
 #
-# So a step of a lookup looks like the copy and match of [One look against many](01_hypothesis.md).
+# So a step of a lookup looks like the copy and match of [One look against
+# many](3_one_look_or_two.md).
 # For the letter after it the model starts again from its first layer. It has ten more layers and
-# does not use them to go further: [written steps](07_thinking.md) have made that unnecessary.
+# does not use them to go further: [written steps](5_writing.md) have made that unnecessary.
 #
 # ## The claim about early, middle and late layers
 #
@@ -192,9 +193,9 @@ plt.show()
 # this model is less the place of a layer than what the problem needs: looking up takes the first
 # two layers, whether there are four or twelve.
 #
-# In [an earlier study](05_caveats.md), with other settings, two layers had not learned the sums,
+# In [an earlier study](caveats.md), with other settings, two layers had not learned the sums,
 # and from this one model we guessed that the sums are what twelve layers are for. That was wrong:
-# with nearly these settings and [the same CPU time](16_depth_or_time.md) two layers learn all three
+# with nearly these settings and [the same CPU time](7_equal_time.md) two layers learn all three
 # kinds of problems in six runs of six, and one layer learns the sums.
 #
 # None of this says anything about a language model. There the words are of many more kinds, and we

@@ -4,18 +4,18 @@
 # **You will learn** what a layer can learn when it is looped once, twice or three times, what width
 # does instead, and how predictions that we wrote down before the runs came out.<br>
 # **Time** 5 to 15 s: nothing is trained here, the runs took hours and are stored.<br>
-# **Needs** [Depth, parameters, memorisation](05_caveats.md).
+# **Needs** [Depth, parameters, memorisation](caveats.md).
 #
 # **Loops change what is learned, without one more weight.** A layer that answers at once only
 # guesses with one loop. With two loops it learns the next letter of a ring, with three the letter
 # after that. That last part took four training recipes: the first three learned it in five, eight
 # and five of ten runs, the last one in ten of ten. With a fifth recipe, [a fourth loop adds a third
-# hop](18_one_more_step.md) in eight of ten runs, and a fifth loop adds a fourth hop in six of ten.
+# hop](4_walking.md) in eight of ten runs, and a fifth loop adds a fourth hop in six of ten.
 #
 # Twelve layers differ from one in depth *and* in parameters. A layer looped several times has the
 # parameters of one. It still differs in more than depth: the initial weights of its output are
 # smaller, a step takes longer, and it is trained apart. The [next
-# page](18_one_more_step.md#change-only-the-number-of-loops) changes nothing but the loops. This one
+# page](4_walking.md#change-only-the-number-of-loops) changes nothing but the loops. This one
 # asks what training finds, on problems for which theory says how much depth suffices.
 #
 # ## The task
@@ -95,7 +95,7 @@ counts = draw_rings(runs)
 # ## Not found, or cannot?
 #
 # The layers without loops only guess. We know weights for which they need not: [written by
-# hand](18_one_more_step.md#is-one-layer-without-loops-unable-to-answer), with eight heads in place
+# hand](4_walking.md#is-one-layer-without-loops-unable-to-answer), with eight heads in place
 # of four. So a single layer was not found to do it here, at this size and in this training.
 
 # %% tags=["hide"]
@@ -145,7 +145,8 @@ plt.show()
 
 # %% [markdown] tags=["details"]
 # Two more predictions were wrong: that the first try would differ from the runs with `beta1` 0.9 (p
-# = 0.35 by Fisher's exact test; [what p means](13_seeds.md#how-many-runs)), and that three loops
+# = 0.35 by Fisher's exact test; [what p means](6_how_would_you_know.md#how-many-runs)), and that
+# three loops
 # would beat two in the second with p below 0.001 (five of ten runs against none of ten gives
 # 0.033). Two came true there: looped twice, ten of ten runs learn one hop and none two; looped
 # once, five of five guess. The other five runs of that try still rise at its end.
@@ -278,7 +279,7 @@ plt.show()
 # once corrected for eight tests. So in these
 # runs no corrected test supports "three times is more than twice"; in the third try one does.
 #
-# How a model does it is on [the next page](18_one_more_step.md). It is a fact about these runs that
+# How a model does it is on [the next page](4_walking.md). It is a fact about these runs that
 # no model looped twice learned two hops. That none *can* is a conjecture, at this width and with
 # four heads.
 

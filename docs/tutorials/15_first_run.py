@@ -4,7 +4,7 @@
 # **You will learn** what the failed runs of our main command had in common, why one seed kept
 # failing, as far as we know, and what we changed until twenty of twenty runs learned.<br>
 # **Time** 5 to 15 s: nothing is trained here, the runs took hours and are stored.<br>
-# **Needs** [Seeds, threads, luck](13_seeds.md).
+# **Needs** [Seeds, threads, luck](6_how_would_you_know.md).
 #
 # `python train.py --n_layers 12` is what most people try first. Whether it learns should not be a
 # matter of luck, and with today's settings it learned in twenty of twenty runs. At first it was

@@ -105,7 +105,7 @@ print("G7", judge.verdict("ring-gate/G7"))
 # 400 to 600. The settings are the same and the seeds are not; p is 0.0006, for a test that was not
 # planned. Five loops have not been tried with this training; with another, which lets in four
 # lengths one by one, they learn [the first three in every run, and four hops in
-# some](18_one_more_step.md).
+# some](4_walking.md).
 #
 # ## Four hops, layers of their own
 #

@@ -5,7 +5,7 @@
 # read before depth turns against new text, and what a published figure looks like with five
 # seeds.<br>
 # **Time** 5 to 15 s: nothing is trained here, the runs took hours and are stored.<br>
-# **Needs** [The logs](04_logs.md).
+# **Needs** [The logs](2_logs.md).
 #
 # **Whether depth helped on new text depended on how often the training text was read.** When 840
 # problems were read twenty times, twelve layers fitted that text better than one layer, and they
@@ -17,7 +17,7 @@
 # stages of training, and the order by depth is nearly the order by stage. All of this is at one
 # small size, with five seeds per model.
 #
-# The [report's log](04_logs.md) has one run of one layer and one of twelve, which read 840
+# The [report's log](2_logs.md) has one run of one layer and one of twelve, which read 840
 # conversations twenty times. The deeper model ended with the lower training loss and the *higher*
 # validation loss. Is that what depth does, or is it what reading the same text so often does? Here
 # is a small copy of that training, with five seeds, in which the number of readings varies as well.

@@ -21,7 +21,7 @@
 # - Ask about a sum (a *chain*), a ring (a *lookup*) and a line of letters (an *ordering*). The
 #   model of twelve layers answers nearly all such problems. The model of one layer writes in the
 #   right form, but what it writes is mostly a guess. Trained for as much CPU time as twelve layers,
-#   one layer learns sums, too ([Depth or time?](16_depth_or_time.md)).
+#   one layer learns sums, too ([Depth or time?](7_equal_time.md)).
 # - Choose a token that the model of twelve layers wrote, and see where one of the layers looked to
 #   write it. Move the slider to see the others: most layers look elsewhere.
 # - Ask for four steps around a ring. Training never asks for four, and with four even twelve layers
@@ -122,7 +122,7 @@ plt.show()
 # the question. All three are found by the same head, in the second layer. The answer at the end
 # looks at the question less sharply: by then it already stands in the written steps. Each row shows
 # only the sharpest of the 48 heads, chosen after the fact, and for one problem (n = 1). So this is
-# a picture of what happens, not a measurement. [Looking inside](08_looking_inside.md) measures.
+# a picture of what happens, not a measurement. [Looking inside](inside.md) measures.
 #
 # ## The same model in another language
 #
@@ -195,7 +195,7 @@ assert min(seen[i].max() for i in walk) > 0.8 > 0.5 > seen[-1].max()
 # One layer answers more than half of the sums that it was asked in training, and none of the 46
 # others, though all 90 occur in training as steps of longer chains. Twelve layers answer all 90:
 # what they learned as a step of a longer chain, they can also answer when it is asked by itself.
-# One layer can do this too, if it [trains as long](16_depth_or_time.md): it then answers 0.83 to
+# One layer can do this too, if it [trains as long](7_equal_time.md): it then answers 0.83 to
 # 1.00 of the held-out sums.
 
 # %% tags=["answer"]
@@ -244,4 +244,4 @@ assert sum(right for _, right in walks) >= 19 and {n for n, _ in walks} == {1, 2
 # %% [markdown]
 # 3. To run: train two layers with `python train.py --n_layers 2`. Which families does it answer:
 #    those that one layer answers, those that twelve layers answer, or neither? [Depth or
-#    time?](16_depth_or_time.md) trains two layers for as long as twelve.
+#    time?](7_equal_time.md) trains two layers for as long as twelve.

@@ -29,7 +29,7 @@ widgets.show("train", None, NO_SCRIPT)
 # within some twenty steps. At that moment the lines change. In layer 1 each answer looks at the
 # question before it. In layer 2 the last question looks at the answer that now carries its name.
 # One layer has no second look, and its lines stay a fan. [One look against
-# many](01_hypothesis.md) says why. When they have trained, switch heads off in the two layers:
+# many](3_one_look_or_two.md) says why. When they have trained, switch heads off in the two layers:
 # which of them does the model need?
 #
 # ## A layer that walks

@@ -6,6 +6,7 @@ The script stands beside the page, and the data in it: nothing is asked of any o
 of a notebook nothing is shown.
 """
 
+import html as html_module
 import json
 import math
 import statistics
@@ -37,13 +38,56 @@ def show(name, data, without=NO_SCRIPT):
 
 def show_html(text):
     """Show HTML in a page or notebook."""
+    if in_notebook():
+        from IPython.display import HTML, display
+
+        display(HTML(text))
+
+
+def in_notebook():
+    """Whether this runs in a page or notebook. A script may run where IPython is not installed."""
     try:
         from IPython import get_ipython
-        from IPython.display import HTML, display
-    except ImportError:  # a script may run where there is no notebook
+    except ImportError:
+        return False
+    return get_ipython() is not None
+
+
+# ---------- tables ----------
+
+
+def table(head, rows):
+    """Show a table: in a page or notebook as one, from a script as aligned text.
+
+    head: a text for each column; rows: as many texts or numbers each. A number is shown as str()
+    shows it: format what needs it. Columns whose cells all begin with a digit, or are a dash, stand
+    to the right."""
+    rows = [[str(cell) for cell in row] for row in rows]
+    to_the_right = [all(map(is_number, column)) for column in zip(*rows)]
+    if in_notebook():
+        show_html(as_html(head, rows, to_the_right))
         return
-    if get_ipython():
-        display(HTML(text))
+    widths = [max(map(len, column)) for column in zip(head, *rows)]
+    for row in [head, *rows]:
+        cells = zip(row, widths, to_the_right)
+        line = [cell.rjust(width) if right else cell.ljust(width) for cell, width, right in cells]
+        print("  ".join(line).rstrip())
+
+
+def is_number(cell):
+    return cell == "–" or cell.lstrip("+−-.")[:1].isdigit()
+
+
+def as_html(head, rows, to_the_right):
+    """The rows of a table as HTML."""
+
+    def line(cells, tag):
+        styles = (' style="text-align: right"' if right else "" for right in to_the_right)
+        texts = (html_module.escape(cell) for cell in cells)
+        return "".join(f"<{tag}{style}>{text}</{tag}>" for style, text in zip(styles, texts))
+
+    body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
+    return f"<table><thead><tr>{line(head, 'th')}</tr></thead><tbody>{body}</tbody></table>"
 
 
 # ---------- draw one seed ----------

@@ -5,7 +5,7 @@
 # with the prediction, and how to find the heads in a model that solve a task.<br>
 # **Time** 60 to 100 s on two CPU cores: three models are trained, the rest is read from stored
 # logs.<br>
-# **Needs** [One look against many](01_hypothesis.md).
+# **Needs** [One look against many](3_one_look_or_two.md).
 #
 # **No run learned a task with fewer layers than predicted.** With as many as predicted, every run
 # of the first four tasks learned it (0.95 right or more), and so did 14 of 15 runs of the fifth

@@ -104,7 +104,7 @@ plt.show()
 # %% [markdown]
 # ## A model of our own
 #
-# [One look against many](01_hypothesis.md) argued how two layers answer a question from its
+# [One look against many](3_one_look_or_two.md) argued how two layers answer a question from its
 # context. In the first layer, each answer copies the question before it. In the second, each
 # question asked (below, these are *the queries*) finds the answer that carries it; a head that does
 # so is known as an induction head. We train such a model of two layers, and one of a single layer,
@@ -224,7 +224,7 @@ print(f"any answer shown: {1 / 8:.3f}")
 # Without its first layer the model is right no more often than by naming any answer shown, 1 time
 # in 8. That fits "copy, then match". Here one head of layer 1 does most of the copying. In layer 2
 # either head can be switched off alone, since both look at the right answer; [Depth
-# thresholds](06_depth_thresholds.md) switches off both. This is one model with one seed; exercise 3
+# thresholds](depth_thresholds.md) switches off both. This is one model with one seed; exercise 3
 # asks what is the same with others.
 
 # %%

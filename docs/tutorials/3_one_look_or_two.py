@@ -13,7 +13,7 @@
 # The hypothesis: an attention layer lets every token look once at the others. Reasoning may need a
 # second *look*, aimed at a place that depends on what the first one found. If so, training will
 # find such problems hard with one layer, and easier with several. A [published
-# experiment](04_logs.md) tried this on 840 chain-of-thought conversations, but nobody knows how
+# experiment](2_logs.md) tried this on 840 chain-of-thought conversations, but nobody knows how
 # many looks such a text needs. So we begin with a task where we do know.
 
 # %% [markdown]
@@ -54,14 +54,14 @@ print("answers: ", "     ".join(right))
 # With two layers, each answer first looks one place back and copies the question that stands there.
 # Then, in the second layer, the query looks for an answer that *carries* the query's own question,
 # and fetches it. Copy, then match: the attention head that does the matching is known as an
-# *induction head*. [Watch it happen](08_looking_inside.md#where-does-it-look): move a slider
+# *induction head*. [Watch it happen](inside.md#where-does-it-look): move a slider
 # through the training, and see the copy and the match appear.
 #
 # This is an argument about the easiest way, not a proof. One layer *can* do such a lookup if it has
 # many heads. Each head watches one pair and fetches the wrong answer, unless the question matches;
 # what is fetched is subtracted, and the right one is left. Here are weights written by hand for a
 # close relative of our task, a ring of eight pairs ([how they
-# work](18_one_more_step.md#is-one-layer-without-loops-unable-to-answer)):
+# work](4_walking.md#is-one-layer-without-loops-unable-to-answer)):
 
 # %%
 for n_heads in (4, 7, 8):
@@ -155,7 +155,7 @@ print(f"95 % interval {low:.3f} to {high:.3f}")
 # wide layer here has two. Nor does it say that two layers suffice for other tasks; nor that a
 # deeper language model reasons better. This task was made so that depth matters. Whether depth
 # matters in the same way for chain-of-thought text is another question, and a training loss cannot
-# answer it: see [the logs](04_logs.md).
+# answer it: see [the logs](2_logs.md).
 #
 # The next lines check what this page says. If the code changes so that it is no longer true, the
 # site does not build.

@@ -4,14 +4,15 @@
 # **You will learn** whether twelve layers answer more than one, two or four layers that train for
 # the same CPU time, and which models only need longer.<br>
 # **Time** 5 to 15 s: nothing is trained here, the runs are stored.<br>
-# **Needs** [Depth, parameters, memorisation](05_caveats.md).
+# **Needs** [Depth, parameters, memorisation](caveats.md).
 #
 # **Here two layers do what twelve do, in less than half of the CPU time.** One layer learns chains
 # of sums in six of six runs, but lookups in none. One layer looped twelve times learns lookups in
 # three of six runs; with settings chosen for it, in six of six, and part of the chains.
 #
 # A training step of twelve layers takes nearly eight times as long as one of a single layer. So a
-# comparison at equal *steps*, as in [Seeds, threads, luck](13_seeds.md), gives the deep model
+# comparison at equal *steps*, as in [Seeds, threads, luck](6_how_would_you_know.md), gives the
+# deep model
 # nearly eight times the CPU time. What if each model may train for as long as twelve layers do?
 #
 # ## Six models, one budget
@@ -76,7 +77,7 @@ plt.show()
 # lookups, and still guesses in six runs of six: of the five possible letters it finds the right one
 # in 0.17 to 0.21 of the problems. Two layers answer 0.9 of the watched lookups after 5 to 10 CPU
 # seconds, and in the end every one in the test. The known way to go on from a letter takes two
-# looks, the first of which prepares the second: see [One look against many](01_hypothesis.md).
+# looks, the first of which prepares the second: see [One look against many](3_one_look_or_two.md).
 #
 # **More layers than two bring no more right answers here, and they cost CPU time.** Two, four and
 # twelve layers end with the same accuracy, to within one problem of 600: all three are at the
@@ -206,7 +207,7 @@ for what, old, new in (("accuracy", accuracy, best), ("loss", losses, ends)):
 #
 # - **The steps are written.** A model that writes each letter down has to find only one hop at a
 #   time, and two layers do that. Where it has to answer at once, more steps took more layers in our
-#   runs: [Thinking against depth](07_thinking.md), [Depth by itself](12_rings.md).
+#   runs: [Thinking against depth](5_writing.md), [Depth by itself](12_rings.md).
 # - **The problems are small.** Three models answer nearly all of them; harder ones may tell these
 #   apart. Nothing here says that two layers would do for chain-of-thought text written by people.
 # - **Few settings.** The learning rate, the initial weights and 50 steps of warm-up were chosen for
@@ -286,7 +287,8 @@ assert models["1 layer"][0]["steps"] == 8487 and models["1 layer"][0]["max_rows"
 # steps: at step 700 that of twelve layers is at 0.4 of its peak, and that of two layers still at
 # 0.96. So the schedule may be part of the reason, and these runs cannot tell it from depth.
 #
-# One layer gets far with more steps, too. After [1,100 of them](13_seeds.md) it answers 0.28 of all
+# One layer gets far with more steps, too. After [1,100 of them](6_how_would_you_know.md) it
+# answers 0.28 of all
 # problems, the mean of twenty seeds; after the CPU time of twelve layers 0.64, the mean of six.
 # That closes half of the gap to twelve layers. At the end it answers 0.58 to 0.93 of the orderings,
 # where guessing finds 0.34. Steps need not be the only reason: there are 7.7 times the rows as
@@ -323,7 +325,7 @@ for n in (5, 6):
 # theory. For a related task a single layer has to be exponentially larger than two layers need to
 # be ([arXiv 2408.14332](https://arxiv.org/abs/2408.14332)), and for six letters that need not be
 # large. We know weights, [written by
-# hand](18_one_more_step.md#is-one-layer-without-loops-unable-to-answer), with which one layer
+# hand](4_walking.md#is-one-layer-without-loops-unable-to-answer), with which one layer
 # answers such questions on a ring of eight. We have not looked at how the wide layer does it.
 
 # %% tags=["answer"]

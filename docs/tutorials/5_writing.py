@@ -5,7 +5,7 @@
 # problems where each look depends on the one before, and why "not learned" is not "cannot be
 # learned".<br>
 # **Time** 5 to 10 s: the runs are stored.<br>
-# **Needs** [Depth, parameters, memorisation](05_caveats.md).
+# **Needs** [Depth, parameters, memorisation](caveats.md).
 #
 # **Two layers that write their steps down learned problems of one, two and three hops in five of
 # five runs.** Of twenty-five runs of two to four layers that answer at once, none learned two hops.
@@ -113,9 +113,9 @@ plt.show()
 # for the next one the model starts again from its first layer. So there is less to find: one look,
 # learned once, serves for all. At step 500 two layers that write were already asked for all
 # lengths. One layer learned no length in either way. The known way to find the letter after
-# another, [a copy and a match](06_depth_thresholds.md), takes two layers of attention. It is not
+# another, [a copy and a match](depth_thresholds.md), takes two layers of attention. It is not
 # the only one: with eight heads [one layer
-# can](18_one_more_step.md#is-one-layer-without-loops-unable-to-answer), by weights that no training
+# can](4_walking.md#is-one-layer-without-loops-unable-to-answer), by weights that no training
 # of ours found.
 #
 # **Training need not find what a depth allows.** Three layers can answer all three lengths: a run

@@ -8,7 +8,7 @@
 #
 # In these lessons *the report* and *the article* are two texts about one published experiment,
 # which trained a model of one layer and one of twelve: *the published pair* ([the
-# logs](04_logs.md)).
+# logs](2_logs.md)).
 #
 # ![Tokens become vectors, to which positions are added. A block of normalisation and attention,
 # then of normalisation and a feed-forward part, each added to the residual stream, is looped L
@@ -68,7 +68,7 @@ print("weights of the third token:", [round(w, 3) for w in third])
 #
 # Each part reads a normalised copy of the stream ("pre-norm") and adds its result to the stream.
 # The feed-forward part (MLP) works on each token by itself: 384 → 1,536 → 384 numbers. With
-# `d_ff=0` it is left out, as in the [depth tasks](01_hypothesis.md).
+# `d_ff=0` it is left out, as in the [depth tasks](3_one_look_or_two.md).
 
 # %% tags=["hide", "python"]
 print(inspect.getsource(md.MLP))
@@ -77,7 +77,7 @@ print(inspect.getsource(md.Block))
 # %% [markdown]
 # Depth is the number of blocks that are applied one after another. Within one pass through the
 # model, only another layer lets a token use what it found to choose what to look for next. (A model
-# that writes tokens can do the same over several passes: [Thinking against depth](07_thinking.md).)
+# that writes tokens can do the same over several passes: [Thinking against depth](5_writing.md).)
 #
 # To check the causal mask in a whole model, we change the token at one position of a two-layer
 # model's input and see which outputs change: only those from that position on.

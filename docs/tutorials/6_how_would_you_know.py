@@ -4,7 +4,7 @@
 # **You will learn** when during a run each kind of problem is learned, why two runs of the same
 # seed can end differently, and how many runs a claim takes.<br>
 # **Time** 5 to 15 s: nothing is trained here, the runs took hours and are stored.<br>
-# **Needs** [Depth, parameters, memorisation](05_caveats.md).
+# **Needs** [Depth, parameters, memorisation](caveats.md).
 #
 # ## When does it happen?
 #
@@ -99,12 +99,12 @@ print(f"{second:.2f} with seed {other}, {best:.2f} with seed {lucky}")
 # None of them learns chains. Two runs stand out, and three more are above 0.2, where guessing finds
 # 0.10; of the 75 others, all but two are at 0.12 or less. Counted by 0.9, eighty runs say that one
 # layer does not learn chains. The two that stand out should make one doubt it, and it is wrong:
-# given 8,487 steps, and fresh rows for all of them, [six runs of six](16_depth_or_time.md) learn
+# given 8,487 steps, and fresh rows for all of them, [six runs of six](7_equal_time.md) learn
 # them.
 #
 # ## The last bit of a sum
 #
-# The pages [The logs](04_logs.md) and [Depth, parameters, memorisation](05_caveats.md) both show
+# The pages [The logs](2_logs.md) and [Depth, parameters, memorisation](caveats.md) both show
 # runs of twelve layers with seeds 0, 1 and 2. The settings are the same, the accuracies are not:
 
 # %%

@@ -4,7 +4,7 @@
 # **You will learn** whether layers with weights of their own get as far as one layer looped as
 # often, and how to tell what a model cannot do from what its training did not find.<br>
 # **Time** 10 to 20 s: nothing is trained here, the runs took hours and are stored.<br>
-# **Needs** [One more loop, one more hop](18_one_more_step.md).
+# **Needs** [One more loop, one more hop](4_walking.md).
 #
 # **In the same training, layers with weights of their own got less far.** One layer looped five
 # times learned three hops in ten of ten runs, and four in six. Five layers of their own, with three
@@ -17,7 +17,7 @@
 # One layer looped n times is n layers that must all be alike. Layers with weights of their own may
 # be alike or not. So whatever the one can do, the others can do, too, and if what a model can do
 # were all that counts, they should get at least as far. We gave two, three, four and five of them
-# the training of [One more loop, one more hop](18_one_more_step.md), as it was: questions of one
+# the training of [One more loop, one more hop](4_walking.md), as it was: questions of one
 # to four hops, 2,000 training steps, and the rule by which the lengths join one at a time. What we
 # expected was [written down](../results/ring-own-layers/notes.md) before the runs.
 

@@ -4,7 +4,7 @@
 # **You will learn** what a deeper model has besides depth, which control runs tell these things
 # apart, and what our controlled runs found.<br>
 # **Time** 5 to 15 s: nothing is trained here, the runs took hours and are stored.<br>
-# **Needs** [The logs](04_logs.md).
+# **Needs** [The logs](2_logs.md).
 #
 # The report compared one layer with twelve. Twelve have three things that one does not:
 #
@@ -31,7 +31,7 @@
 # **In short:** at equal steps, every run of one layer looped 12 times answers more than every run
 # of one without loops, so depth seems to help without more parameters. Twelve layers answer most,
 # and the wide layer stays far behind them. But five seeds cannot decide ten comparisons, so these
-# are hints, and at [equal CPU time](16_depth_or_time.md) things look different.
+# are hints, and at [equal CPU time](7_equal_time.md) things look different.
 
 # %%
 import itertools
@@ -88,7 +88,8 @@ plt.show()
 # difference of the two means, with its 95 % interval. If the runs of two models rise and fall
 # together by seed (a correlation of 0.5 or more), the interval is taken from the five differences,
 # and the row is marked *paired*; otherwise from the two groups (Welch's).
-# [*p*](13_seeds.md#how-many-runs) is from an exact permutation test: divide the ten runs into two
+# [*p*](6_how_would_you_know.md#how-many-runs) is from an exact permutation test: divide the ten
+# runs into two
 # groups of five in every way, and count how often the means differ at least this much. *Holm* is
 # that p, corrected for ten comparisons.
 
@@ -185,14 +186,15 @@ plt.show()
 # eight layers, in three with twelve, and in none with fewer. Lookups are answered in one run with
 # four layers, in one with eight and in two with twelve.
 #
-# A run learns a family rather suddenly, at a time that [depends on luck](13_seeds.md), and after
+# A run learns a family rather suddenly, at a time that [depends on
+# luck](6_how_would_you_know.md), and after
 # 800 steps not every run has got there. So a mean over these runs says how often a model gets there
 # within the budget, not how good a depth is in the end.
 #
 # Nothing so far was tuned for shallow models. With another recipe, attention alone, two layers
 # answer 0.38 to 0.68 of the problems, and four about as many on average (exercise 4). So read the
 # figures above as: *with this recipe and this number of steps, this many layers got this far*. With
-# more steps and yet another recipe, one layer [learns chains as well](16_depth_or_time.md).
+# more steps and yet another recipe, one layer [learns chains as well](7_equal_time.md).
 #
 # ## What the evidence says
 #
@@ -201,7 +203,7 @@ plt.show()
 # - **Depth seems to help, with the same parameters, at equal steps.** Each looped run answers more
 #   than each run of one layer: +0.193, with a paired interval from +0.085 to +0.300, p = 0.0079
 #   alone and 0.079 corrected. But each of its steps costs what one of twelve layers costs. At
-#   [equal CPU time](16_depth_or_time.md), with other settings, it is not ahead: -0.116, with an
+#   [equal CPU time](7_equal_time.md), with other settings, it is not ahead: -0.116, with an
 #   interval from -0.347 to +0.115 (n = 6, not paired), p = 0.23. With settings chosen for it, all
 #   six of its runs are ahead of every run of one layer.
 # - **Parameters alone did not do it.** The wide layer has as many as twelve layers, and none of its
@@ -217,14 +219,14 @@ plt.show()
 #   better. That was from a paired interval.
 # - We had said that depth and parameters *do* more together, from an uncorrected interval.
 # - Our first home page had parameters helping little and depth most, which fell at equal CPU time:
-#   there two layers do [what twelve do](16_depth_or_time.md).
+#   there two layers do [what twelve do](7_equal_time.md).
 # - We had said that memory did not make these differences. These runs cannot rule it out.
 
 # %% [markdown]
 # Is the gap between the looped layer and twelve, 0.412 against 0.713, a matter of training? Saunshi
 # et al. (2025, [arXiv 2502.17416](https://arxiv.org/abs/2502.17416)) report that on addition a
 # looped layer does about as well as twelve layers. Here it was not tuned. With newer settings and
-# at equal CPU time, [one tuned by itself](16_depth_or_time.md#at-their-own-best) answers 0.845 to
+# at equal CPU time, [one tuned by itself](7_equal_time.md#at-their-own-best) answers 0.845 to
 # 0.938, not 0.322 to 0.797, and twelve layers 0.998 or more. There, most of it was training.
 #
 # On problems made for the purpose, with predictions written first, the same comparison is sharper:
@@ -235,7 +237,7 @@ plt.show()
 #
 # **We see hardly any memorisation.** The validation loss is 0.001 to 0.014 above the training loss
 # without dropout; only for the tuned wide layer does the interval exclude 0. With so soft a test
-# this cannot rule it out. In the report's runs [it was different](04_logs.md).
+# this cannot rule it out. In the report's runs [it was different](2_logs.md).
 
 # %%
 print("validation minus training loss, nats per token")
@@ -350,7 +352,7 @@ assert 2 / 2**5 > 0.05 > 2 / 2**6
 # too, and spends some of its parameters there.
 
 # %% [markdown]
-# 4. How much depends on the recipe? The depth tasks of [Depth thresholds](06_depth_thresholds.md)
+# 4. How much depends on the recipe? The depth tasks of [Depth thresholds](depth_thresholds.md)
 #    are learned best by attention alone: no feed-forward part, initial weights of half the size,
 #    learning rate 0.002, no weight decay, and a head that does not share its weights with the
 #    embedding. `results.runs("depth", d_ff=0)` has models of one, two and four layers, trained in
@@ -361,7 +363,7 @@ assert 2 / 2**5 > 0.05 > 2 / 2**6
 # their three runs answer more than any run of two layers above. Four layers answer as many on
 # average (0.54 against 0.55); with three seeds the intervals are too wide to tell. But the recipe
 # changes the accuracy of a shallow model as much as a few more layers do. [Thinking against
-# depth](07_thinking.md) goes on from here.
+# depth](5_writing.md) goes on from here.
 
 # %% tags=["answer"]
 attention = results.by(results.runs("depth", d_ff=0), "n_layers")

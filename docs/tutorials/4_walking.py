@@ -424,7 +424,7 @@ plt.show()
 # training did not find it. It is a fact about rings: where each place may point to
 # any place, [two layers may do more](../how-to/own_task_and_study.md#a-task). Nor does it show that
 # any five layers would do: layers with weights of their own, in the same training, [learned fewer
-# hops](19_another_layer.md). And this is the fifth training recipe that we tried, chosen because it
+# hops](another_layer.md). And this is the fifth training recipe that we tried, chosen because it
 # worked on other seeds.
 
 # %%

@@ -95,7 +95,7 @@ print(f"ascending {100 * worse:+.1f} %")
 # the softmax makes the weights, are not divided by √(head size). If they were not divided here, the
 # number of heads also set the *scale of the logits*: a head of size 256 adds up 256 products, one
 # of size 8 adds up 8. Here is an untrained layer of that width on random tokens, *scaled* (with the
-# division) and *unscaled*. [Effective keys](08_looking_inside.md) count the tokens looked at.
+# division) and *unscaled*. [Effective keys](inside.md) count the tokens looked at.
 
 
 # %%

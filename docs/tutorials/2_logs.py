@@ -183,7 +183,7 @@ print(f"1 layer, lowest train loss {lowest:.2f}, at step {at}")
 # | the curves part at step 50 for good | one layer is lower at 5 of 19 points since, up to 300 |
 # | one layer stops at about 3.8 | means of five values fall to the end: 4.19, then 3.94 |
 # | validation is tied, Δ < 0.005 | at the best steps; at the last twelve layers lose by 0.13 |
-# | 32 % more parameters | in total; in the layers [twelve times](02_model.md) as many |
+# | 32 % more parameters | in total; in the layers [twelve times](0_model.md) as many |
 # | about 420,000 tokens, 20 epochs | 25 steps × 16 × 512 tokens are 204,800 per epoch |
 # | the hypothesis is confirmed | one seed, no task with checked answers, parameters vary too |
 #
@@ -244,7 +244,8 @@ print(f"95 % interval {low:.2f} to {high:.2f} (n = 3)")
 # The interval excludes 0, but it is so wide that it says little more. It also treats the three
 # differences as normally distributed, which they cannot be exactly, because an accuracy lies
 # between 0 and 1. And twelve layers have more parameters here too, so a difference is not yet a
-# difference *of depth*. [One look against many](01_hypothesis.md) shows the kind of control that
+# difference *of depth*. [One look against many](3_one_look_or_two.md) shows the kind of control
+# that
 # can tell them apart.
 
 # %%
@@ -306,4 +307,4 @@ assert 24 <= n < 99
 # %% [markdown] tags=["answer"]
 # None. The first three are about these two runs, whatever other runs do, and the next two are
 # counted. The last one needs several seeds, but also answers that are checked, and a model that has
-# the depth without the parameters: see [the next lesson](05_caveats.md).
+# the depth without the parameters: see [the next lesson](caveats.md).
