@@ -179,7 +179,8 @@ def test_the_way_to_download_a_page_stands_below_its_first_paragraph(project):
     code, said = build(project, project / "site", run=False)
     assert code == 0, said
     page = (project / "site" / "tutorials" / "01_page" / "index.html").read_text()
-    assert re.search("(?s)<p>You learn.</p>\n<p>Download this page: .*</p>.*<p>So:</p>", page)
+    additions = "<p>Read 1 min.</p>\n<p>Download this page: .*</p>"
+    assert re.search(f"(?s)<p>You learn.</p>\n{additions}.*<p>So:</p>", page)
     absent = (project / "site" / "404.html").read_text()
     assert "There is no page at this address" in absent
     assert '<a href="/">the home page</a>' in absent

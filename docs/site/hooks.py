@@ -339,7 +339,7 @@ def notebook_page(content, page, config, files):
     except ValueError as error:
         raise PluginError(str(error)) from None
     if not page.is_homepage:
-        addition = how_long(path, seconds) + ways_to_download(path, config)
+        addition = f"{how_long(path, seconds)}\n{ways_to_download(path, config)}"
         parts[0] = after_first_paragraph(parts[0], addition)
     if seconds is None and config.extra["run"]:
         parts.insert(0, f'<div class="admonition note"><p>{WAIT}</p></div>')
