@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import re
+import types
 from dataclasses import dataclass
 
 import numpy as np
