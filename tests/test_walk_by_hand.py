@@ -94,8 +94,8 @@ def test_a_run_begins_with_them(tmp_path):
     assert torch.equal(heads[0], walk_by_hand.walker(8).blocks[0].attn.out.weight)
     assert not torch.equal(heads[0], heads[1]) and not torch.equal(heads[1], heads[2])
     changes = dict(init_from=folders[0], n_loops=5, block_size=24, sizes=("ring=8", "hops=4"))
+    changes |= dict(steps=1, warmup_steps=0, lr=1e-9, out_dir=str(tmp_path), name="run")
     m, t = registry.configs("walk", **changes)
-    t.steps, t.out_dir, t.name, t.lr = 1, str(tmp_path), "run", 0.0
     row = md.train(m, t, registry.data_of(t, 24)).log[-1]
     assert row["accuracy"] == 1.0
 
