@@ -26,10 +26,12 @@ names = {1: "1 layer", 12: "12 layers"}
 steps = [row["step"] for row in logs[1]]
 train = {n: [row["train_loss"] for row in log] for n, log in logs.items()}
 val = {n: [row["val_loss"] for row in log] for n, log in logs.items()}
-some = [steps.index(step) for step in (1, 100, 200, 275, 350, 500)]
-widgets.table(("step", "train, 1", "train, 12 layers", "val, 1", "val, 12 layers"), [
-    (steps[i], *(f"{each[n][i]:.2f}" for each in (train, val) for n in names)) for i in some
-])  # fmt: skip
+rows = []
+for step in (1, 100, 200, 275, 350, 500):
+    i = steps.index(step)
+    four = train[1][i], train[12][i], val[1][i], val[12][i]
+    rows.append((step, *(f"{loss:.2f}" for loss in four)))
+widgets.table(("step", "train, 1", "train, 12", "val, 1", "val, 12 layers"), rows)
 
 # %% [markdown]
 # *Train* is the loss on the text that the model learns from, *val* (validation) the loss on text
@@ -106,7 +108,7 @@ widgets.table(("train loss", *names.values(), "gap"), [
 rows = []
 for what, pick in (("the best step", min), ("the last step", lambda values: values[-1])):
     a, b = pick(val[1]), pick(val[12])
-    rows.append((what, f"{a:.3f}", f"{b:.3f}", f"{b - a:+.3f}"))
+    rows.append((what, f"{a:.4f}", f"{b:.4f}", f"{b - a:+.4f}"))
 widgets.table(("validation loss at", *names.values(), "12 minus 1"), rows)
 
 # %% [markdown]
@@ -216,11 +218,13 @@ rows = []
 for n in names:
     right = [row["accuracy"] for row in own[n]]
     mean, half = results.interval(right)
-    rows.append((names[n], *(f"{share:.2f}" for share in right), f"{mean:.2f} ± {half:.2f}"))
+    shares = [f"{share:.2f}" for share in right]
+    rows.append((names[n], *shares, f"{mean:.2f} ± {half:.2f}"))
 widgets.table(("accuracy", "seed 0", "1", "2", "mean, 95 %"), rows)
 better = [b["accuracy"] - a["accuracy"] for a, b in zip(own[1], own[12])]
 gap, half = results.interval(better)
-print(f"12 minus 1: {gap:.2f}, 95 % interval {gap - half:.2f} to {gap + half:.2f} (n = 3)")
+print(f"12 minus 1: {gap:.2f},", end=" ")
+print(f"95 % interval {gap - half:.2f} to {gap + half:.2f} (n = 3)")
 
 # %% [markdown]
 # The interval excludes 0, but it is so wide that it says little more. And twelve layers have more

@@ -103,7 +103,9 @@ def train(model, seed, steps=200):
 
 
 seeds = (0, 1, 2)
-runs = {name: [train(model, seed) for seed in seeds] for name, model in models.items()}
+runs = {}
+for name, model in models.items():
+    runs[name] = [train(model, seed) for seed in seeds]
 
 # %%
 final = {name: [run.log[-1]["accuracy"] for run in its] for name, its in runs.items()}
@@ -257,7 +259,7 @@ shown, question = words[:16], words[19]
 print("shown:", " ".join(shown), "  asked:", question)
 
 # %% tags=["exercise"]
-carried = ...  # look 1: a list of 16, for each place what stands one place before it
+carried = ...  # look 1: a list of 16, for each place what stands before it
 found = ...  # look 2: the token that stands where the question is carried
 
 # %% [markdown] tags=["hint"]
