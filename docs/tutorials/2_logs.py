@@ -88,11 +88,11 @@ late = slice(10, None)  # steps 250 to 500, 11 values
 noise = {n: scatter(train[n][late]) for n in names}
 means = {n: statistics.mean(train[n][-5:]) for n in names}
 final_gap, gap5 = train[1][-1] - train[12][-1], means[1] - means[12]
-widgets.table(("train loss", *names.values(), "gap"), [
-    ("last batch", f"{train[1][-1]:.2f}", f"{train[12][-1]:.2f}", f"{final_gap:.2f}"),
-    ("noise of a batch", f"{noise[1]:.2f}", f"{noise[12]:.2f}", "–"),
-    ("mean of the last five", f"{means[1]:.2f}", f"{means[12]:.2f}", f"{gap5:.2f}"),
-])  # fmt: skip
+rows = [("last batch", train[1][-1], train[12][-1], final_gap)]
+rows.append(("noise of a batch", noise[1], noise[12], "–"))
+rows.append(("mean of the last five", means[1], means[12], gap5))
+rows = [[x if isinstance(x, str) else f"{x:.2f}" for x in row] for row in rows]
+widgets.table(("train loss", *names.values(), "gap"), rows)
 
 # %% [markdown]
 # The noise in each is a quarter to over a third of the gap. Averaged over the last five
@@ -106,9 +106,8 @@ widgets.table(("train loss", *names.values(), "gap"), [
 
 # %%
 rows = []
-for what, pick in (("the best step", min), ("the last step", lambda values: values[-1])):
-    a, b = pick(val[1]), pick(val[12])
-    rows.append((what, f"{a:.4f}", f"{b:.4f}", f"{b - a:+.4f}"))
+for at, a, b in (("best", min(val[1]), min(val[12])), ("last", val[1][-1], val[12][-1])):
+    rows.append((f"the {at} step", f"{a:.4f}", f"{b:.4f}", f"{b - a:+.4f}"))
 widgets.table(("validation loss at", *names.values(), "12 minus 1"), rows)
 
 # %% [markdown]
