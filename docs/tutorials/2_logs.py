@@ -106,7 +106,8 @@ widgets.table(("train loss", *names.values(), "gap"), rows)
 
 # %%
 rows = []
-for at, a, b in (("best", min(val[1]), min(val[12])), ("last", val[1][-1], val[12][-1])):
+compared = dict(best=(min(val[1]), min(val[12])), last=(val[1][-1], val[12][-1]))
+for at, (a, b) in compared.items():
     rows.append((f"the {at} step", f"{a:.4f}", f"{b:.4f}", f"{b - a:+.4f}"))
 widgets.table(("validation loss at", *names.values(), "12 minus 1"), rows)
 
