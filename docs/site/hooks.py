@@ -167,7 +167,7 @@ def on_files(files, config):
 
 # {the address of a page that was: the page where its text is now}
 MOVED = {
-    "tutorials/01_hypothesis": "tutorials/3_one_look_or_two",
+    "tutorials/01_hypothesis": "tutorials/1_hypothesis",
     "tutorials/02_model": "tutorials/0_model",
     "tutorials/03_training": "how-to/half_precision",
     "tutorials/04_logs": "tutorials/2_logs",
