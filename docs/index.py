@@ -119,7 +119,7 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 #   does not show that writing does more than depth.
 # - **With the steps written out, few layers are enough.** On small problems two layers answer [as
 #   many as twelve](tutorials/7_equal_time.md) that train for the same CPU time, and learn them
-#   sooner. What helps is that they can [read what they wrote](tutorials/14_written_steps.md).
+#   sooner. What helps is that they can [read what they wrote](tutorials/5_writing.md).
 #
 # ## A published claim
 #

@@ -77,7 +77,7 @@ print(inspect.getsource(md.Block))
 # %% [markdown]
 # Depth is the number of blocks that are applied one after another. Within one pass through the
 # model, only another layer lets a token use what it found to choose what to look for next. (A model
-# that writes tokens can do the same over several passes: [Thinking against depth](5_writing.md).)
+# that writes tokens can do the same over several passes: [Or write it down](5_writing.md).)
 #
 # To check the causal mask in a whole model, we change the token at one position of a two-layer
 # model's input and see which outputs change: only those from that position on.

@@ -226,8 +226,8 @@ print(f"by hand, 1 layer, 8 heads, up to 7: {by_hand.measured_in_writing():.4f}"
 # one trained layer, which guesses here, had four heads. Here a question counts as right if the
 # model gets every letter of its answer right, each time with the true letters before it; a model
 # that does so also writes them all right by itself. In training, each letter on the way is a target
-# of its own, but that is not what makes this possible: [Written steps, taken
-# apart](14_written_steps.md).
+# of its own, but that is not what makes this possible: [Or write it
+# down](5_writing.md).
 #
 # ## Layers with weights of their own
 #

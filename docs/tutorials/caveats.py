@@ -362,8 +362,8 @@ assert 2 / 2**5 > 0.05 > 2 / 2**6
 # Two layers of attention alone, with fewer parameters, answer 0.38 to 0.68 of the problems; two of
 # their three runs answer more than any run of two layers above. Four layers answer as many on
 # average (0.54 against 0.55); with three seeds the intervals are too wide to tell. But the recipe
-# changes the accuracy of a shallow model as much as a few more layers do. [Thinking against
-# depth](5_writing.md) goes on from here.
+# changes the accuracy of a shallow model as much as a few more layers do. [Or write it
+# down](5_writing.md) goes on from here.
 
 # %% tags=["answer"]
 attention = results.by(results.runs("depth", d_ff=0), "n_layers")
