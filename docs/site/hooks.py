@@ -181,7 +181,7 @@ MOVED = {
     # when it is merged: "tutorials/12_rings": "tutorials/4_walking",
     "tutorials/13_seeds": "tutorials/6_how_would_you_know",
     "tutorials/14_written_steps": "tutorials/5_writing",
-    # when it is merged: "tutorials/15_first_run": "tutorials/6_how_would_you_know",
+    "tutorials/15_first_run": "tutorials/first_run",
     "tutorials/16_depth_or_time": "tutorials/7_equal_time",
     # when it is merged: "tutorials/17_more_depth": "tutorials/another_layer",
     "tutorials/18_one_more_step": "tutorials/4_walking",

@@ -138,7 +138,7 @@ plt.show()
 #
 # Could a better training find the second hop each time? **In the first try** AdamW averaged about
 # the last three gradients instead of ten (`beta1` 0.7; with it [our main command learns
-# sooner](15_first_run.md)), and eight of ten fresh runs learned two hops. **In the second** they
+# sooner](first_run.md)), and eight of ten fresh runs learned two hops. **In the second** they
 # also had 2,000 training steps instead of 1,200, and it was five of ten. Both times we had expected
 # nine, in writing ([first](../results/ring-short-memory/notes.md),
 # [second](../results/ring-ten-seeds/notes.md)), and both predictions **were wrong**.

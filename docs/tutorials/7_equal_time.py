@@ -101,7 +101,7 @@ plt.show()
 # Three of the eight predictions **were wrong**, each because a model did better than expected: one
 # layer (B2), the wide layer (B3) and two layers (B5). B2 and B3 also said that lookups would not be
 # learned, and that part came true in all twelve runs. B4 was no blind guess: in [tuning
-# runs](15_first_run.md) two layers had learned lookups when they were given nothing else.
+# runs](first_run.md) two layers had learned lookups when they were given nothing else.
 
 # %% tags=["hide"]
 loop, wide = "1 layer, 12 times", "1 wide layer"
