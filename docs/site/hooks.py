@@ -186,7 +186,7 @@ MOVED = {
     # when it is merged: "tutorials/17_more_depth": "tutorials/another_layer",
     "tutorials/18_one_more_step": "tutorials/4_walking",
     "tutorials/19_another_layer": "tutorials/another_layer",
-    # when it is merged: "tutorials/20_same_text": "tutorials/7_equal_time",
+    "tutorials/20_same_text": "tutorials/same_text",
 }
 
 

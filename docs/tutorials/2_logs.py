@@ -147,7 +147,7 @@ plt.show()
 # 2.92 with twelve. The model predicts text that it has seen ten to twenty times far better than new
 # text. (Whether ten or twenty, the report's numbers leave open: see the table below.) A lower train
 # loss with a *higher* validation loss is what learning by heart looks like; nothing in these
-# numbers calls for reasoning as an explanation. [The same text, twenty times](20_same_text.md)
+# numbers calls for reasoning as an explanation. [The same text, twenty times](same_text.md)
 # makes such curves with five seeds. There is one run per depth (n = 1), and each train loss is of
 # one batch.
 
