@@ -714,7 +714,7 @@ def searched(tab, words):
         ("own data", "how-to/own_data/"),
         ("cuda out of memory", "how-to/troubleshooting/"),
         ("induction head", "tutorials/3_one_look_or_two/"),
-        ("chain of thought", "tutorials/14_written_steps/"),
+        ("chain of thought", "tutorials/5_writing/"),
         ("logit lens", "tutorials/11_layer_by_layer/"),
         ("overfitting", "tutorials/2_logs/"),
         ("hyperparameters", "reference/flags/"),

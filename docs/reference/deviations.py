@@ -118,7 +118,7 @@ print(f"""## The report: one layer against twelve
    a quarter of the problems, read eighty times, they end {apart[80]:.2f} above it (n = 5 each),
    though at their best evaluation below. At the same training loss they predict new text better
    than one layer, on fresh seeds as well ([the same text, twenty
-   times](../tutorials/20_same_text.md)).
+   times](../tutorials/same_text.md)).
 
 ### Not yet
 
