@@ -156,6 +156,8 @@ def bound(source):
             names.add(node.id)
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.add(node.name)
+        if isinstance(node, ast.arg):
+            names.add(node.arg)
         if isinstance(node, ast.alias):
             names.add((node.asname or node.name).partition(".")[0])
     return names
