@@ -2,8 +2,9 @@
 
     widgets.show("look", data)    a box that docs/assets/look.js fills, from data of the page's code
 
-The script stands beside the page, and the data in it: nothing is asked of any other host. Outside
-of a notebook nothing is shown.
+The script stands beside the page, and the data in it: nothing is asked of any other host. A
+notebook that was downloaded, in Colab, say, has no scripts beside it: it says where the box is to
+be seen. Outside of a notebook nothing is shown.
 """
 
 import html as html_module
@@ -18,6 +19,7 @@ from minidepth_lab import judge, results
 from minidepth_lab.studies import depth
 from minidepth_lab.studies.ring import LEARNED
 
+here = None  # in a downloaded notebook: the address of its page, "" if that is not known
 NO_SCRIPT = "This part needs JavaScript. The figure below shows a piece of it."
 
 
@@ -32,8 +34,14 @@ def html(name, data, without):
 
 
 def show(name, data, without=NO_SCRIPT):
-    """Show the box in a page or notebook."""
-    show_html(html(name, data, without))
+    """Show the box in a page, and in a notebook that was downloaded where it is to be seen."""
+    show_html(html(name, data, without) if here is None else elsewhere())
+
+
+def elsewhere():
+    """What a downloaded notebook shows in place of a box, as HTML."""
+    page = f'<a href="{html_module.escape(here)}">the page of this notebook</a>'
+    return f"<p>A box that answers to the reader stands here on {page if here else 'the site'}.</p>"
 
 
 def show_html(text):
