@@ -4,7 +4,7 @@
 # **You will learn** which part of writing the work down replaces layers: the extra tokens, the
 # targets on the way, or the steps that can be read again.<br>
 # **Time** 5 to 15 s: nothing is trained here, the runs are stored.<br>
-# **Needs** [Depth by itself](12_rings.md).
+# **Needs** [Rings](rings.md).
 #
 # **What helps here is to have the steps to read.** Two layers that write each letter on the way
 # along a ring answer seven hops; those that have to answer at once, and were asked for two, got no
@@ -16,7 +16,7 @@
 #
 # ## Seven ways to ask the same questions
 #
-# The rings are those of [Depth by itself](12_rings.md): eight letters, pairs in mixed order, then
+# The rings are those of [Rings](rings.md): eight letters, pairs in mixed order, then
 # questions of one, two or three hops. Each question has four places: a number, a letter, and two
 # places to write in. The ways differ in what stands in these two, and in where the model has a
 # target. Here is a question of three hops in each way; a dot is a blank, and a dash means that

@@ -174,7 +174,7 @@ print("predictions:", judge.tally("lookups"))
 # helps; on rings that training never shows no run with fresh seeds reached 0.9.
 
 # %% [markdown]
-# [Depth by itself](12_rings.md) has a training that does teach rings to models that answer at once,
+# [Rings](rings.md) has a training that does teach rings to models that answer at once,
 # with many questions to each ring. There one layer looped three times learned two hops in ten of
 # ten runs. What helps in the written steps is that they can be read again: for two layers on rings,
 # more tokens that say nothing do not help, nor do steps that are targets but are not written

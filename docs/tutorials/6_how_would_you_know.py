@@ -146,7 +146,7 @@ for n in (10, 20, 30):
 # %% [markdown]
 # Ten runs of each are not enough, for luck alone makes such a difference more often than one time
 # in twenty (p above 0.05). Twenty are enough if the shares come out exactly so, which they need
-# not. The intervals are 95 % intervals (Clopper and Pearson). [Depth by itself](12_rings.md) has
+# not. The intervals are 95 % intervals (Clopper and Pearson). [Rings](rings.md) has
 # ten runs of each of its main models, which is enough only for larger differences. This is why
 # these pages give the number of runs beside a share, above all where it is three or five.
 

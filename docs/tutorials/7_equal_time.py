@@ -207,7 +207,7 @@ for what, old, new in (("accuracy", accuracy, best), ("loss", losses, ends)):
 #
 # - **The steps are written.** A model that writes each letter down has to find only one hop at a
 #   time, and two layers do that. Where it has to answer at once, more steps took more layers in our
-#   runs: [Thinking against depth](5_writing.md), [Depth by itself](12_rings.md).
+#   runs: [Thinking against depth](5_writing.md), [Rings](rings.md).
 # - **The problems are small.** Three models answer nearly all of them; harder ones may tell these
 #   apart. Nothing here says that two layers would do for chain-of-thought text written by people.
 # - **Few settings.** The learning rate, the initial weights and 50 steps of warm-up were chosen for

@@ -230,7 +230,7 @@ plt.show()
 # 0.938, not 0.322 to 0.797, and twelve layers 0.998 or more. There, most of it was training.
 #
 # On problems made for the purpose, with predictions written first, the same comparison is sharper:
-# [Depth by itself](12_rings.md). Nothing here says that it holds for chain-of-thought text written
+# [Rings](rings.md). Nothing here says that it holds for chain-of-thought text written
 # by people, at the report's size, after longer training, or with another recipe. The test was also
 # softer than [today's](../reference/problems.md): only about 480 of the 600 problems were
 # different, and some were training problems in other words.
@@ -331,7 +331,7 @@ assert 10 * least[5] > 0.05 > 10 * least[6]
 
 # %% [markdown] tags=["answer"]
 # With five seeds it cannot get below 2/32 = 0.0625, whatever the runs are; six are needed. Where we
-# planned the number of runs in advance, on [rings](12_rings.md), we compare two groups that are not
+# planned the number of runs in advance, on [rings](rings.md), we compare two groups that are not
 # paired, with at least five runs in each. Two groups of five can reach p = 2/252 = 0.008 in a
 # single test, and 0.06 after a correction for eight tests; two groups of six can reach 2/924 =
 # 0.002.
