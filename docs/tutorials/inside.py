@@ -127,8 +127,8 @@ for at in ((0, 0), (0, 1), (1, 0), (1, 1)):
 with inspect.ablated(run.model, [(0, 0), (0, 1)]):
     no_first_layer = data.measure(run.model)["accuracy"]
 base = data.measure(run.model)["accuracy"]
-rows.append(["none", "", "", "", f"{base:.2f}"])
-rows.append(["layer 1", "", "", "", f"{no_first_layer:.2f}"])
+rows.append(["none", "–", "–", "–", f"{base:.2f}"])
+rows.append(["layer 1", "–", "–", "–", f"{no_first_layer:.2f}"])
 widgets.table(["head", "entropy", "copies", "finds", "accuracy without"], rows)
 
 # %%
