@@ -38,8 +38,8 @@ tokens, targets = Ring().draw(200, md.generator("walk"), lengths=(1, 2, 3, 4))
 shown = [LETTERS[i] if i < 16 else str(i - 16) for i in tokens[0, :24].tolist()]
 print("pairs:", " ".join(a + b for a, b in zip(shown[:16:2], shown[1:16:2])))
 for place in (16, 18, 20):
-    hops, letter, answer = shown[place], shown[place + 1], LETTERS[targets[0, place + 1]]
-    print(f"how many hops: {hops}, from {letter}: {answer}")
+    answer = LETTERS[targets[0, place + 1]]
+    print(f"how many hops: {shown[place]}, from {shown[place + 1]}: {answer}")
 
 # %% [markdown]
 # We trained such a layer with one to five loops, ten runs each, on one to four hops. The weights
@@ -74,7 +74,8 @@ logs = results.runs("ring-staircase", d_model=64, n_loops=5)
 models = {}  # by seed, those that learned four hops
 for run in logs:
     if applied[5][run["seed"]][4] >= LEARNED:
-        models[run["seed"]], _ = md.load(results.weights("ring-staircase", run["id"]))
+        folder = results.weights("ring-staircase", run["id"])
+        models[run["seed"]], _ = md.load(folder)
 cut = {}  # {loops at test: accuracies by hops, of each model}
 for n in (1, 2, 3, 4, 5, 6):
     cut[n] = [ring_runs.with_loops(model, tokens, n) for model in models.values()]
@@ -172,14 +173,15 @@ widgets.show("apart", widgets.further(), "This part needs JavaScript. A test of 
 
 # %%
 walker, _ = md.load(results.weights("walk", "8-hops-ring-16-seed-200"))
-sequences, _ = TASKS["walk"].draw(20, md.generator("apart"), test=True, ring=16, hops=8)
+sizes = dict(ring=16, hops=8)
+sequences, _ = TASKS["walk"].draw(20, md.generator("apart"), test=True, **sizes)
 asked = slice(32, None)  # behind the pairs: every letter of the ring
 
 
 @torch.no_grad()
 def take_apart(loops=9, skip=(), swap=None):
-    """What all questions hold at the end, (20, 16), if they skip some loops, or after
-    one swap states: each with the question before it in the sequence."""
+    """What all questions hold at the end, (20, 16), if they skip some loops, or
+    after one swap states: each with the question before it in the sequence."""
     x = embedded = walker.embed(sequences)
     for loop in range(1, loops + 1):
         after = walker.blocks[0](F.layer_norm(x, x.shape[-1:]) + embedded)

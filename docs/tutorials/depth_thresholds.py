@@ -214,7 +214,8 @@ for distance in range(tokens.size(1) - 1, 0, -1):
     same = tokens[:, distance:] == tokens[:, :-distance]
     back[:, distance:][same] = distance
 by_distance = {d: right[back == d].float().mean().item() for d in range(2, 10)}
-widgets.table(["tokens back", "right"], [[d, f"{share:.2f}"] for d, share in by_distance.items()])
+rows = [[d, f"{share:.2f}"] for d, share in by_distance.items()]
+widgets.table(["tokens back", "right"], rows)
 
 # %% [markdown]
 # Two or three tokens back, more than 0.8 of its answers are right; from four to nine back, less
@@ -234,6 +235,7 @@ two, data = train_quietly("icqa", n_layers=2, steps=300)
 found = inspect.mechanism(two, data)
 
 
+# %% tags=["hide"]
 def as_rows(name, found):
     """Of what mechanism() found: each step's heads, as layer.head, and the accuracy without."""
     rows = [[name, "", "", f"{found['accuracy']:.3f}"]]

@@ -115,7 +115,8 @@ maps = inspect.attention_maps(run.model, sequences)  # of each layer, (B, H, T, 
 stats = inspect.attention_stats(maps)
 answers = torch.arange(1, 16, 2)
 match = targets[:, 16:, None] == sequences[:, None, :16]  # (B, query, key)
-copies, finds, off, rows = {}, {}, {}, []  # {(layer, head): mean weight}, and accuracy without
+copies, finds, off = {}, {}, {}  # by (layer, head); off: accuracy without it
+rows = []
 for at in ((0, 0), (0, 1), (1, 0), (1, 1)):
     w = maps[at[0]][:, at[1]]  # (B, T, T)
     copies[at] = w[:, answers, answers - 1].mean().item()

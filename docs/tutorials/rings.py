@@ -24,7 +24,7 @@
 # We had [written down](../results/ring/notes.md) that looped once it would guess in ten runs of
 # ten, looped twice learn one hop in nine, and looped three times learn both in nine.
 
-# %%
+# %% tags=["hide"]
 import statistics
 
 import matplotlib.pyplot as plt
@@ -35,7 +35,10 @@ from minidepth_lab.studies.ring import LEARNED
 from minidepth_site import exercises, widgets
 
 stored = judge.named_runs("ring")
+
+# %%
 counts = ring_runs.draw_rings({name: accuracies(group) for name, group in stored.items()})
+plt.show()
 
 # %% [markdown]
 # What to see: looped once, the layer guesses in all ten runs. Looped twice, it learns one hop in
