@@ -85,15 +85,6 @@ def page(title, parts):
 # ---------- a run ----------
 
 
-def curves(log, path):
-    """Both losses, and the accuracy where every evaluation measured one."""
-    panels = 2 if all("accuracy" in row for row in log) else 1
-    with figures.drawing(path, 1, panels, (6 * panels, 4), squeeze=False) as (_, axes):
-        curve.draw_losses(axes[0, 0], {"run": log})
-        if panels == 2:
-            curve.draw_accuracy(axes[0, 1], log)
-
-
 def shares(row):
     """The accuracy of the last evaluation, in all and by kind: a table's rows. The interval is
     Wilson's, over the problems."""
@@ -205,7 +196,9 @@ def of_run(folder):
         f'<p class="note"><code>{safe(config.get("command"))}</code></p>',
         f'<p class="note">{safe(made_by(config))}</p>',
         "<h2>Curves</h2>",
-        drawn(lambda path: curves(log, path), "losses and accuracy over the steps"),
+        drawn(
+            lambda path: curve.draw_logs({"run": log}, path), "losses and accuracy over the steps"
+        ),
     ]
     if last.get("accuracy") is not None:
         parts += ["<h2>Accuracy</h2>", table(("of", "share", "95 % interval"), shares(last))]

@@ -11,7 +11,7 @@ import os
 import time
 
 import minidepth as md
-from minidepth_lab import curve, figures, results
+from minidepth_lab import curve, results
 from minidepth_lab.sweep.cell import shown
 
 WIDTH = 80  # of the list, in characters
@@ -262,27 +262,6 @@ def compare(run_dirs, out_dir):
         cells = [f"{cut(md.visible(value), most):>{most}}" for value in values]
         print(f"{cut(name, 24):<24}{' '.join(cells)}")
     path = os.path.join(out_dir, "compare.png")
-    draw({letter: row["log"] for letter, row in zip(letters, rows)}, path)
+    logs = {letter: row["log"] for letter, row in zip(letters, rows)}
+    curve.draw_logs(logs, path, train=False)
     print(f"wrote {path}")
-
-
-def draw(logs, path):
-    """Both losses of {letter: log}, and the accuracy of those that every evaluation measured."""
-    measured = {
-        name: log
-        for name, log in logs.items()
-        if all(row.get("accuracy") is not None for row in log)
-    }
-    panels = 2 if measured else 1
-    with figures.drawing(path, 1, panels, (6 * panels, 4), squeeze=False) as (_, drawn):
-        curve.draw_losses(drawn[0, 0], logs, train=False)
-        if measured:
-            axes = drawn[0, 1]
-            for i, (name, log) in enumerate(logs.items()):
-                if name in measured:
-                    steps = [row["step"] for row in log]
-                    shares = [row["accuracy"] for row in log]
-                    axes.plot(steps, shares, "o-", color=f"C{i}", label=name, markersize=3)
-            axes.set(xlabel="optimizer step", ylabel="accuracy (share)", ylim=(-0.02, 1.02))
-            axes.grid(alpha=0.3)
-            axes.legend(fontsize="small")
