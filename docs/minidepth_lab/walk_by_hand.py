@@ -34,7 +34,7 @@ SHARP = 5.0  # so that one place has all the weight
 NEVER = 100.0  # against the first letters of pairs, which have a COPY by accident
 
 
-def walker(ring):
+def walker(ring: int) -> md.GPT:
     """The model for rings of so many letters: one layer, two heads, width 8 ring + 2."""
     letters, pair_places, width = 2 * ring, 2 * ring, 8 * ring + 2
     shape = dict(n_layers=1, n_heads=2, d_model=width, d_ff=0, tie_weights=False)
@@ -89,7 +89,7 @@ def walker(ring):
     return model
 
 
-def all_cases():
+def all_cases() -> torch.Tensor:
     """Every ring of four of eight letters with its pairs in every order: tokens (10080, 12), whose
     last four places ask for each letter of the ring."""
     cases = []
