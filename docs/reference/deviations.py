@@ -84,7 +84,7 @@ print(f"""## The report: one layer against twelve
    ([counted by hand](../tutorials/0_model.md)).
 2. **The settings of training**: AdamW, its decay and betas, the peak rate, 50 steps of warm-up and
    a cosine to a tenth, 500 steps of 16 × 512 tokens, clipping at 1.0. The learning rate agrees with
-   all 42 published values ([training](../how-to/half_precision.md)).
+   all 42 published values ([lesson 0](../tutorials/0_model.md#a-step-of-training)).
 3. **What is logged**: the loss of one batch and a validation loss, every 25 steps, in the same
    format.
 
@@ -118,7 +118,7 @@ print(f"""## The report: one layer against twelve
    a quarter of the problems, read eighty times, they end {apart[80]:.2f} above it (n = 5 each),
    though at their best evaluation below. At the same training loss they predict new text better
    than one layer, on fresh seeds as well ([the same text, twenty
-   times](../tutorials/20_same_text.md)).
+   times](../tutorials/same_text.md)).
 
 ### Not yet
 

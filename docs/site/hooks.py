@@ -169,7 +169,7 @@ def on_files(files, config):
 MOVED = {
     "how-to/colab": "how-to/notebooks",
     "how-to/kaggle": "how-to/notebooks",
-    "tutorials/01_hypothesis": "tutorials/3_one_look_or_two",
+    "tutorials/01_hypothesis": "tutorials/1_hypothesis",
     "tutorials/02_model": "tutorials/0_model",
     "tutorials/03_training": "how-to/half_precision",
     "tutorials/04_logs": "tutorials/2_logs",
@@ -182,13 +182,13 @@ MOVED = {
     # when it is merged: "tutorials/11_layer_by_layer": "tutorials/inside",
     # when it is merged: "tutorials/12_rings": "tutorials/4_walking",
     "tutorials/13_seeds": "tutorials/6_how_would_you_know",
-    # when it is merged: "tutorials/14_written_steps": "tutorials/5_writing",
-    # when it is merged: "tutorials/15_first_run": "tutorials/6_how_would_you_know",
+    "tutorials/14_written_steps": "tutorials/5_writing",
+    "tutorials/15_first_run": "tutorials/first_run",
     "tutorials/16_depth_or_time": "tutorials/7_equal_time",
     # when it is merged: "tutorials/17_more_depth": "tutorials/another_layer",
     "tutorials/18_one_more_step": "tutorials/4_walking",
     "tutorials/19_another_layer": "tutorials/another_layer",
-    # when it is merged: "tutorials/20_same_text": "tutorials/7_equal_time",
+    "tutorials/20_same_text": "tutorials/same_text",
 }
 
 
@@ -236,7 +236,7 @@ SEARCHED = {
     "tutorials/2_logs.md": "overfitting overfit validation",
     "tutorials/11_layer_by_layer.md": "logit lens",
     "tutorials/12_rings.md": "ring rings hop hops",
-    "tutorials/14_written_steps.md": "chain thought cot steps",
+    "tutorials/5_writing.md": "chain thought cot steps",
     "tutorials/train_here.md": "train browser javascript",
 }
 

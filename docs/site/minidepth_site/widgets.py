@@ -143,14 +143,19 @@ HOPS = (1, 2, 3, 4)
 
 
 def walkers():
-    """The stored models, by seed: their weights' folder and how many hops they learned."""
+    """The stored models, by seed: their runs' names and how many hops they learned."""
     models = {}
     for run in results.runs(WALKERS, d_model=64, n_loops=5):
         by_hops = run["accuracy_by"]["lengths"]
         learned = [k for k in HOPS if by_hops[str(k)]["accuracy"] >= LEARNED]
-        folder = results.weights(WALKERS, run["id"])
-        models[run["seed"]] = dict(folder=folder, hops=max(learned, default=0))
+        models[run["seed"]] = dict(id=run["id"], hops=max(learned, default=0))
     return models
+
+
+def address_of(experiment, run_id):
+    """Where the weights of a stored run are on this site."""
+    path = results.weights_file(experiment, run_id)
+    return f"results/{path.relative_to(results.RESULTS).as_posix()}"
 
 
 def walk(seed=110, letters="gbkcmaph", order=(2, 5, 0, 7, 3, 6, 1, 4), hops=4, loops=3):
@@ -160,11 +165,10 @@ def walk(seed=110, letters="gbkcmaph", order=(2, 5, 0, 7, 3, 6, 1, 4), hops=4, l
     to begin with: `hops` from the first of `letters`, which form a ring and are told as pairs in
     this `order`. The picture shows the model of `seed` after so many of its loops."""
     models = walkers()
-    model, _ = md.load(models[seed]["folder"])
+    model, _ = md.load(results.weights(WALKERS, models[seed]["id"]))
     listed = []
     for each, about in models.items():
-        weights = about["folder"] / "model.safetensors"
-        address = f"results/{weights.relative_to(results.RESULTS).as_posix()}"
+        address = address_of(WALKERS, about["id"])
         listed.append(dict(seed=each, weights=address, hops=about["hops"]))
     settings = {name: getattr(model.config, name) for name in model.config.__dataclass_fields__}
     ring = [LETTERS.index(letter) for letter in letters]
@@ -234,15 +238,14 @@ def further():
     kind to begin with."""
     listed = []
     for run in results.runs(WALKS, ring=16, hops=8, loss_after="each", n_layers=1, d_model=64):
-        folder = results.weights(WALKS, run["id"])
-        if run["loop_start"] == "input" or not folder.exists():
+        stored = results.weights_file(WALKS, run["id"]).exists()
+        if run["loop_start"] == "input" or not stored:
             continue
-        config, _ = md.read_config(folder)
+        config, _ = md.read_config(results.weights(WALKS, run["id"]))
         settings = {name: getattr(config, name) for name in config.__dataclass_fields__}
         share = run["accuracy_by"]["hops"]["100"]["accuracy"]
-        address = (folder / "model.safetensors").relative_to(results.RESULTS).as_posix()
         name = f"seed {run['seed']}: {100 * share:.0f} % of a hundred hops"
-        about = dict(name=name, start=run["loop_start"], weights=f"results/{address}")
+        about = dict(name=name, start=run["loop_start"], weights=address_of(WALKS, run["id"]))
         listed.append(about | dict(config=settings))
     first = {about["start"]: i for i, about in reversed(list(enumerate(listed)))}
     return dict(ring=16, hops=8, models=listed, **first)
