@@ -438,14 +438,17 @@ def text_fact(t, data, tokens):
     if t.packing == "pack":
         used = min(1.0, n_blocks * T / facts["train_tokens"])
     filled = min(1.0, facts["train_tokens"] / (n_blocks * T))
-    learned = (data.train[1] != -100).sum() / facts["train_tokens"]
+    learned = (data.train[1] != -100).sum().item() / facts["train_tokens"]
+    losses = f"{learned:.1%} with a loss"
+    if learned > 1:  # blocks that overlap show the same token more than once
+        losses = f"each with a loss {learned:.2f} times on average, as blocks overlap"
     rows = f"{facts['train_rows']:,} rows, {facts['val_rows']:,} held out"
     if facts["unusable_rows"]:
         rows += f", {facts['unusable_rows']:,} left out"
     notes = "".join(f"\nnote: {md.one_line(note, 400)}" for note in facts.get("notes", ()))
     return (
         f"data {' + '.join(t.data)}: {rows}; {facts['train_tokens']:,} tokens in {n_blocks:,} "
-        f"blocks, {used:.1%} of them used, {learned:.1%} with a loss; "
+        f"blocks, {used:.1%} of them used, {losses}; "
         f"{filled:.1%} of positions filled; {t.steps * tokens / (n_blocks * T):.1f} epochs{notes}"
     )
 

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import re
+import types
 from dataclasses import dataclass
 
 import numpy as np
@@ -223,6 +224,18 @@ def test_blocks_of_all_lengths_are_what_they_were(T, stride):
         rows.append((ids, learn))
     tokens, targets = strided(rows, T, stride)
     assert (tokens.tolist(), targets.tolist()) == old_blocks(rows, T, stride)
+
+
+@pytest.mark.parametrize(
+    "losses, said", [(60, "60.0% with a loss"), (241, "each with a loss 2.41 times on average")]
+)
+def test_tokens_that_overlapping_blocks_show_again_are_no_share_above_one(losses, said):
+    targets = torch.full((40, 10), -100)
+    targets.view(-1)[:losses] = 1
+    facts = dict(train_tokens=100, train_rows=5, val_rows=1, unusable_rows=0)
+    data = types.SimpleNamespace(train=(torch.zeros(40, 10), targets), facts=facts)
+    line = train.text_fact(md.TrainConfig(data=("own",)), data, tokens=20)
+    assert said in line and ("overlap" in line) == (losses > 100)
 
 
 def test_packed_rows_do_not_overlap_and_no_stride_skips(jsonl):
