@@ -41,7 +41,7 @@ widgets.show_html(f"<p><strong>{link}{predictions}</a></strong></p>")
 # %% [markdown]
 # <p>
 # <a class="md-button md-button--primary" href="tutorials/train_here.md">Train it here</a>
-# <a class="md-button" href="tutorials/3_one_look_or_two.md">First lesson</a>
+# <a class="md-button" href="tutorials/1_hypothesis.md">First lesson</a>
 # <a class="md-button" href="minidepth.zip">Get the code</a>
 # </p>
 #
