@@ -117,7 +117,7 @@ compare("val_loss")
 # p as exploratory. In loss the runs of the two overlap.
 #
 # The interval and p can disagree. Every looped run answers more than every tuned wide one, so p is
-# as small as it can be. Yet the interval of this +0.119 contains 0, because Welch's method assumes
+# as small as it can be. Yet the interval of this +0.12 contains 0, because Welch's method assumes
 # that runs scatter like a bell curve.
 #
 # The five looped runs also differ in what they learned:
@@ -201,7 +201,7 @@ plt.show()
 #   ahead of every run of one layer.
 # - **Parameters alone did not do it.** The wide layer has as many as twelve layers, and none of its
 #   ten runs, tuned or not, reaches the lowest of twelve layers.
-# - **Perhaps depth and parameters do more together.** Twelve layers answer 0.300 more than the
+# - **Perhaps depth and parameters do more together.** Twelve layers answer 0.30 more than the
 #   looped layer. How much of that is training? Saunshi et al. (2025, [arXiv
 #   2502.17416](https://arxiv.org/abs/2502.17416)) report that on addition a looped layer does about
 #   as well as twelve. Here it was not tuned; [at its own best](7_equal_time.md#at-their-own-best),
@@ -250,8 +250,8 @@ widgets.table(("model", "validation minus training loss"), rows)
 # %%
 assert f"{table['accuracy', loop, one][1]:.3f}" == "0.085"  # above 0
 mean, low, high, p, _ = table["accuracy", loop, tuned]
-assert f"{mean:.3f}" == "0.119" and low < 0 < high and p == 2 / math.comb(10, 5)
-assert f"{table['accuracy', deep, loop][0]:.3f}" == "0.300"
+assert f"{mean:.2f}" == "0.12" and low < 0 < high and p == 2 / math.comb(10, 5)
+assert f"{table['accuracy', deep, loop][0]:.2f}" == "0.30"
 assert table["val_loss", loop, one][3] > 0.05
 assert f"{min(corrected for *_, corrected in table.values()):.3f}" == "0.079"
 least = [metric for (metric, _, _), numbers in table.items() if numbers[3] == 2 / 252]
