@@ -265,7 +265,7 @@ class TrainConfig:
 PRESETS = {
     "report": dict(vocab_size=151_665),
     # attention alone: with a feed-forward part some seeds do not learn in this time. How the rest
-    # was chosen, and on how many seeds it was tried: docs/tutorials/15_first_run.py
+    # was chosen, and on how many seeds it was tried: docs/tutorials/first_run.py
     "laptop": dict(
         block_size=104, n_heads=4, d_model=64, d_ff=0, dropout=0.0, tie_weights=False, init_std=0.1,
         data=("embedded",), ring_questions=3, max_rows=40_000, tokenizer="embedded", packing="pad",
@@ -809,7 +809,7 @@ def embedded_rows(
 
     To train on, a ring is asked so many `questions`, one after another. All but the first go from
     a letter to the one before it, all the way round, so that there is more to learn from
-    (docs/tutorials/15_first_run.py). The test asks one.
+    (docs/tutorials/first_run.py). The test asks one.
 
     Training never sees what is_held_out(). No key is held out twice; a kind that has no more drops
     out, and if none is left there are fewer than n rows; ValueError if there are none at all. Only

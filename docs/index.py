@@ -119,7 +119,7 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 #   does not show that writing does more than depth.
 # - **With the steps written out, few layers are enough.** On small problems two layers answer [as
 #   many as twelve](tutorials/7_equal_time.md) that train for the same CPU time, and learn them
-#   sooner. What helps is that they can [read what they wrote](tutorials/14_written_steps.md).
+#   sooner. What helps is that they can [read what they wrote](tutorials/5_writing.md).
 #
 # ## A published claim
 #
@@ -130,7 +130,7 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 # the seed and the extra parameters as caveats, and proposed controls. [We ran
 # those](tutorials/caveats.md), small, with several seeds and checked answers.
 #
-# We also made [a small copy of the training](tutorials/20_same_text.md). After 20 epochs on 840
+# We also made [a small copy of the training](tutorials/same_text.md). After 20 epochs on 840
 # solutions, twelve layers beat one on training text and on new text. After 80 epochs on a quarter
 # of them, their last validation loss is worse than that of one layer. At each run's best
 # evaluation it is better. So when one stops decides which model looks better. Whether it reasons is

@@ -61,9 +61,7 @@ def test_the_twelve_layers_are_the_readme_s_run():
 
 
 def test_what_the_page_loads_is_small():
-    needed = [folder / "model.safetensors" for folder in MODELS.values()]
-    needed += [folder / "tokenizer" / "tokenizer.json" for folder in MODELS.values()]
-    needed += [folder / "config.json" for folder in MODELS.values()]
+    needed = [results.weights_file("ask", folder.name) for folder in MODELS.values()]
     size = sum(path.stat().st_size for path in needed)
     assert size <= 1.2e6
     assert f"{size / 1e6:.2f} MB" in (DOCS / "assets" / "ask.js").read_text()
@@ -116,10 +114,11 @@ def test_the_browser_computes_what_pytorch_does(tab, n_layers, problems):
     model, tokenizer = md.load(MODELS[n_layers])
     asked = problems[:9] + problems[100:103]
     questions = [problem["messages"][0]["content"] for problem in asked]
+    address = f"/results/ask/weights/{MODELS[n_layers].name}.safetensors"
     found = in_browser(
         tab,
         f"""
-        const {{ model, words }} = await m.load("/results/ask/weights/{MODELS[n_layers].name}")
+        const {{ model, words }} = await m.load("{address}")
         return {json.dumps(questions)}.map((question) => {{
           const prompt = m.promptIds(words, question)
           const cache = m.emptyCache(model)

@@ -9,9 +9,11 @@ import pytest
 import torch
 
 import minidepth as md
+from minidepth_lab import results
 
 ROOT = pathlib.Path(md.__file__).resolve().parent
-STORED = sorted(path.parent for path in (ROOT / "docs" / "results").glob("*/weights/*/config.json"))
+FILES = (ROOT / "docs" / "results").glob("*/weights/*.safetensors")
+STORED = [results.weights(path.parents[1].name, path.stem) for path in sorted(FILES)]
 
 
 def changed(kind, defaults=None, without=()):

@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 import minidepth as md
 import stored
@@ -170,13 +171,14 @@ def test_no_result_names_a_machines_folder():
 
 
 def test_there_are_few_files():
-    """Three for an experiment or a few more, and two for a model, three more with a tokenizer."""
+    assert sum(path.is_file() for path in RESULTS.rglob("*")) < 150
+
+
+def test_each_experiment_says_what_it_is_about():
+    """In notes, or in the note of its predictions; the pages of results print one of them."""
     for folder in RESULTS.iterdir():
-        files = [path for path in folder.rglob("*") if path.is_file()]
-        of_models = [path for path in files if "weights" in path.relative_to(folder).parts]
-        assert len(files) - len(of_models) <= 8, folder
-        for model in folder.glob("weights/*"):
-            assert 2 <= sum(path in of_models for path in model.rglob("*")) <= 5, model
+        if folder.is_dir() and folder.name != "published" and not (folder / "notes.md").exists():
+            assert judge.File(folder.name).about["note"], folder
 
 
 def test_an_unknown_experiment_is_told():
@@ -281,7 +283,45 @@ def test_what_cannot_be_published_is_told_in_one_line_and_nothing_is_written(
         assert (shelf / "new" / "runs.jsonl").read_bytes() == before
     for arguments in ([], ["publish"], ["publish", "new"], ["look", str(fresh), "new"]):
         assert results.main(arguments) == 2
-        assert capsys.readouterr().err.startswith("usage: python -m minidepth_lab.results publish")
+        assert capsys.readouterr().err.startswith(
+            "usage: python -m minidepth_lab.results publish|keep"
+        )
+
+
+def test_kept_weights_are_the_runs_folder_again(finished, shelf, tmp_path):
+    """The logits, and every byte that load() reads, whatever has become of the run."""
+    run = pathlib.Path(shutil.copytree(finished, tmp_path / "kept-run"))
+    assert results.main(["publish", str(run), "new"]) == 0
+    assert results.main(["keep", str(run), "new"]) == 0
+    assert sorted(os.listdir(shelf / "new" / "weights")) == ["kept-run.safetensors"]
+    folder = results.weights("new", "kept-run")
+    assert folder == results.weights("new", "kept-run") and folder.name == "kept-run"
+    for part in (run / "config.json", *(run / "tokenizer").iterdir()):
+        assert (folder / part.relative_to(run)).read_bytes() == part.read_bytes()
+    kept = sorted(path.name for path in folder.iterdir())
+    assert kept == ["config.json", "model.safetensors", "tokenizer"]
+    (model, tokenizer), (again, words) = md.load(str(run)), md.load(str(folder))
+    assert tokenizer.get_vocab() == words.get_vocab()
+    tokens = torch.arange(8)[None]
+    assert torch.equal(model(tokens), again(tokens))
+
+
+def test_what_cannot_be_kept_is_told_in_one_line(finished, shelf, tmp_path, capsys):
+    known = pathlib.Path(shutil.copytree(finished, tmp_path / "known"))
+    results.publish([known], "new")
+    other = shutil.copytree(finished, tmp_path / "other")
+    with pytest.raises(ValueError, match="no weights are stored for run 'known' of experiment 'n"):
+        results.weights("new", "known")
+    (known / "model.safetensors").write_bytes(b"damaged")
+    for folders, name, words in (
+        ([known, other], "new", "is not a checkpoint of this model"),
+        ([other], "new", "experiment 'new' has no run other; publish it first"),
+        ([known], "old", "experiment 'old' is unknown"),
+    ):
+        assert results.main(["keep", *map(str, folders), name]) == 2
+        printed = capsys.readouterr()
+        assert words in printed.err and printed.err.count("\n") == 1 and not printed.out
+        assert not (shelf / "new" / "weights").exists()
 
 
 def test_publish_is_a_command():

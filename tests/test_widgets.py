@@ -322,8 +322,7 @@ def test_every_stored_model_can_be_chosen_those_that_failed_included(walkers):
     assert learned.count(4) == 6 and set(learned) == {3, 4}
     for each in data["models"]:
         weights = DOCS / each["weights"]
-        assert weights == walkers[each["seed"]]["folder"] / "model.safetensors"
-        assert weights.exists()
+        assert weights.stem == walkers[each["seed"]]["id"] and weights.exists()
     assert picture.count("<text") == widgets.RING + 2
 
 
@@ -358,7 +357,7 @@ def test_the_browser_walks_as_pytorch_does(tab, walkers, seed):
     """All shares after every loop to 1e-5, on rings at random."""
     data, _ = widgets.walk()
     (weights,) = [each["weights"] for each in data["models"] if each["seed"] == seed]
-    model, _ = md.load(walkers[seed]["folder"])
+    model, _ = md.load(results.weights(widgets.WALKERS, walkers[seed]["id"]))
     generator = torch.Generator().manual_seed(seed)
     questions = []
     for hops in widgets.HOPS * 2:
@@ -418,7 +417,7 @@ def test_the_walk_says_where_the_model_is(tab, walkers):
     for seed in (110, 112):
         choose(tab, "which model", str(seed))
         tab.run("""new Promise((resolve) => setTimeout(resolve, 500))""")
-        model, _ = md.load(walkers[seed]["folder"])
+        model, _ = md.load(results.weights(widgets.WALKERS, walkers[seed]["id"]))
         shares = widgets.after_each_loop(model, widgets.question_tokens(**asked))
         for loops, row in enumerate(shares):
             slide(tab, 0, loops)
@@ -463,9 +462,10 @@ def test_the_walk_plays_and_stops_and_draws_another_ring(tab):
 @pytest.fixture(scope="module")
 def walked():
     """Every stored model of the box, by its weights' address, as minidepth.py loads it."""
-    data = widgets.further()
+    addresses = [about["weights"] for about in widgets.further()["models"]]
+    names = {address: pathlib.PurePosixPath(address).stem for address in addresses}
     return {
-        about["weights"]: md.load((DOCS / about["weights"]).parent)[0] for about in data["models"]
+        address: md.load(results.weights("walk", run_id))[0] for address, run_id in names.items()
     }
 
 
@@ -482,7 +482,7 @@ def test_the_models_that_go_on_are_the_stored_runs(walked):
     assert data["models"][data["state"]]["start"] == "state"
     tokens = walk_tokens(200)
     for run in results.runs("walk", ring=16, hops=8, loss_after="each", n_layers=1, d_model=64):
-        address = f"results/walk/weights/{run['id']}/model.safetensors"
+        address = f"results/walk/weights/{run['id']}.safetensors"
         if address not in walked:
             continue
         shares = by_hops(walked[address], tokens, 16, (8, 31))

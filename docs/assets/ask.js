@@ -235,8 +235,8 @@ function start(root) {
     try {
       if (!models) {
         state.textContent = "Loading the two models, 0.66 MB …"
-        const folders = Object.keys(MODELS).map((name) => `${root.dataset.models}/${name}`)
-        models = await Promise.all(folders.map(load))
+        const files = Object.keys(MODELS).map((name) => `${root.dataset.models}/${name}.safetensors`)
+        models = await Promise.all(files.map(load))
       }
       state.textContent = ""
     } catch (error) {

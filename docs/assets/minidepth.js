@@ -1,6 +1,6 @@
 /* minidepth.js: the model of minidepth.py in another language, without a library.
 
-   It reads the folder of a trained run (config.json, tokenizer/, model.safetensors) and answers.
+   It reads a stored run, a file that has its weights, its settings and its words, and answers.
    Tokens go through one at a time. Each attends to the keys and values of itself and of all tokens
    before it, which are kept in a cache. training.js goes the same way back.
 
@@ -18,11 +18,17 @@ export function half(bits) {
   return sign * (1 + fraction) * 2 ** (exponent - 15)
 }
 
-/** The bytes of model.safetensors → {name: matrix}. The file begins with the length of a header,
-    the header says in JSON where each matrix lies, and then come the numbers. */
-export function readSafetensors(buffer) {
+/** The bytes of a .safetensors file → {length, header}. It begins with the length of a header, the
+    header says in JSON where each matrix lies, and then come the numbers. */
+function readHeader(buffer) {
   const length = Number(new DataView(buffer).getBigUint64(0, true))
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)))
+  return { length, header }
+}
+
+/** The bytes of a .safetensors file → {name: matrix}. */
+export function readSafetensors(buffer) {
+  const { length, header } = readHeader(buffer)
   const weights = {}
   for (const [name, about] of Object.entries(header)) {
     if (name === "__metadata__") continue
@@ -39,14 +45,16 @@ function numbers(dtype, bytes) {
   throw new Error(`weights of type ${dtype}, which this file cannot read`)
 }
 
-/** The folder of a run → {model, words}. */
-export async function load(folder) {
-  const names = ["config.json", "tokenizer/tokenizer.json", "model.safetensors"]
-  const files = await Promise.all(names.map((name) => fetch(`${folder}/${name}`)))
-  for (const file of files) if (!file.ok) throw new Error(`${file.url}: ${file.status}`)
-  const [config, tokenizer] = [await files[0].json(), await files[1].json()]
-  const weights = readSafetensors(await files[2].arrayBuffer())
-  return { model: new GPT(config.model, weights), words: new Words(tokenizer) }
+/** The address of a stored run → {model, words}. Its header has the text of the files that stood
+    beside the weights, by their names. */
+export async function load(address) {
+  const file = await fetch(address)
+  if (!file.ok) throw new Error(`${file.url}: ${file.status}`)
+  const buffer = await file.arrayBuffer()
+  const texts = readHeader(buffer).header.__metadata__
+  const config = JSON.parse(texts["run/config.json"])
+  const tokenizer = JSON.parse(texts["run/tokenizer/tokenizer.json"])
+  return { model: new GPT(config.model, readSafetensors(buffer)), words: new Words(tokenizer) }
 }
 
 // ---------- 2. words ----------

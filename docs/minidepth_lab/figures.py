@@ -38,8 +38,13 @@ def drawing(path, rows=1, columns=1, size=(6, 4), **options):
 
 # ---------- parts of figures ----------
 
-# of the embedded problems; no model of color_of() has these, and C5 is for guessing
+# of the embedded problems; no figure has models as well, and C5 is for guessing
 FAMILY_COLORS = {"lookup": "C6", "order": "C7", "chain": "C4"}
+
+# One layer is blue. More of them go from yellow to red, darker and darker, in the order of their
+# depth. Each has a contrast of 3:1 with a light page and with a dark one. docs/site/matplotlibrc
+# has the same; they are not named by their places there, as outside the site these have others
+DEPTH_COLORS = {1: "C0", 2: "#b58900", 4: "#d4650b", 8: "#d8452f", 12: "#c7356f"}
 
 
 def ground():
@@ -53,13 +58,14 @@ def ground():
 
 def color_of(model):
     """The colour that a model has throughout the site: `1 layer`, `12 layers`, `1 wide layer, …`,
-    `1 layer, 12 times`; layers of their own are all of one colour."""
+    `1 layer, 12 times`. A depth between two of DEPTH_COLORS has that of the lower one."""
     name = str(model)
     if "wide" in name:
         return "C3"
     if "times" in name:
         return "C2"
-    return "C0" if name.split()[0] == "1" else "C1"
+    n_layers = int(name.split()[0])
+    return DEPTH_COLORS[max(depth for depth in DEPTH_COLORS if depth <= n_layers)]
 
 
 def name_end(axes, x, y, name, color, up=0):

@@ -13,19 +13,26 @@ Finished runs are put there by
 
     PYTHONPATH=.:docs python -m minidepth_lab.results publish RUN_FOLDER … NAME
 
+and the same with `keep` for `publish` stores their weights, for a page that needs them: a file
+weights/ID.safetensors for a run, in which the text of the folder's other files stands, too.
+
 Nothing here trains or draws.
 """
 
 import contextlib
 import csv
 import dataclasses
+import functools
 import json
 import math
 import os
+import pathlib
 import re
 import shlex
+import shutil
 import statistics
 import sys
+import tempfile
 
 import minidepth as md
 from minidepth_lab.stored import stored_folder
@@ -255,9 +262,79 @@ def trials(name, file="tuning"):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+# ---------- stored weights ----------
+
+BESIDE = (
+    "run/"  # so begin, in the header of stored weights, the names of files that were beside them
+)
+
+
+def weights_file(name, run_id):
+    """Where the weights of a stored run are, or would be."""
+    return RESULTS / name / "weights" / f"{run_id}.safetensors"
+
+
+@functools.cache
 def weights(name, run_id):
-    """The folder with the weights of a stored run, for minidepth.load()."""
-    return RESULTS / name / "weights" / run_id
+    """The weights of a stored run as the folder that the run had, for minidepth.load(): made of
+    weights_file() beside no other, and gone when the program ends. ValueError if none are stored.
+    """
+    path = weights_file(name, run_id)
+    if not path.exists():
+        raise ValueError(f"no weights are stored for run {run_id!r} of experiment {name!r}")
+    from safetensors import safe_open
+
+    with safe_open(path, "pt") as f:
+        about = f.metadata()
+    folder = pathlib.Path(folder_of_folders().name, name, run_id)
+    for key in about:
+        if key.startswith(BESIDE):
+            part = folder / key.removeprefix(BESIDE)
+            part.parent.mkdir(parents=True, exist_ok=True)
+            part.write_text(about[key], encoding="utf-8", newline="")
+    shutil.copyfile(path, folder / md.LAST)
+    return folder
+
+
+@functools.cache
+def folder_of_folders():
+    """A temporary folder for what weights() makes."""
+    return tempfile.TemporaryDirectory(prefix="minidepth-")
+
+
+def keep(run_dirs, name):
+    """Store the weights of published runs, of each that load() takes: weights_file(), with what
+    load() needs beside them, config.json and the tokenizer, as text in its header.
+
+    ValueError: the experiment has no such run, or load() cannot read its folder.
+    """
+    from safetensors import safe_open
+    from safetensors.torch import save
+
+    ids = {line["id"] for line in lines_of(name)}
+    contents = {}
+    for run_dir in map(pathlib.Path, run_dirs):
+        run_id = run_dir.resolve().name
+        if run_id not in ids:
+            raise ValueError(
+                f"{run_dir}: experiment {name!r} has no run {run_id}; publish it first"
+            )
+        md.load(str(run_dir))
+        parts = [run_dir / "config.json", *sorted(run_dir.glob("tokenizer/*"))]
+        texts = {BESIDE + part.relative_to(run_dir).as_posix(): text_of(part) for part in parts}
+        with safe_open(run_dir / md.weights_file(run_dir), "pt") as f:
+            tensors = {key: f.get_tensor(key) for key in f.keys()}
+            about = (f.metadata() or {}) | texts
+        contents[weights_file(name, run_id)] = save(tensors, about)
+    for path, content in contents.items():
+        path.parent.mkdir(exist_ok=True)
+        md.write(str(path), lambda f, content=content: f.write(content))
+
+
+def text_of(path):
+    """A file's text, its ends of lines as they are."""
+    with open(path, encoding="utf-8", newline="") as f:
+        return f.read()
 
 
 # ---------- publishing ----------
@@ -306,16 +383,21 @@ def own_settings(line):
 
 def main(arguments):
     """The exit code of `python -m minidepth_lab.results …`."""
-    if len(arguments) < 3 or arguments[0] != "publish":
-        print("usage: python -m minidepth_lab.results publish RUN_FOLDER … NAME", file=sys.stderr)
+    acts = dict(
+        publish=(publish, "runs added to", "runs.jsonl"), keep=(keep, "models in", "weights")
+    )
+    if len(arguments) < 3 or arguments[0] not in acts:
+        usage = "usage: python -m minidepth_lab.results publish|keep RUN_FOLDER … NAME"
+        print(usage, file=sys.stderr)
         return 2
+    act, done, place = acts[arguments[0]]
     *run_dirs, name = arguments[1:]
     try:
-        publish(run_dirs, name)
+        act(run_dirs, name)
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
-    print(f"{len(run_dirs)} runs added to {RESULTS / name / 'runs.jsonl'}")
+    print(f"{len(run_dirs)} {done} {RESULTS / name / place}")
     return 0
 
 

@@ -118,12 +118,12 @@ print(f"""## The report: one layer against twelve
    a quarter of the problems, read eighty times, they end {apart[80]:.2f} above it (n = 5 each),
    though at their best evaluation below. At the same training loss they predict new text better
    than one layer, on fresh seeds as well ([the same text, twenty
-   times](../tutorials/20_same_text.md)).
+   times](../tutorials/same_text.md)).
 
 ### Not yet
 
 1. **The published pair** on its data: `python train.py --preset report --n_layers 1 12`. How to do
-   it on Kaggle is [written down](../how-to/kaggle.md) and has not been done.
+   it on Kaggle is [written down](../how-to/notebooks.md) and has not been done.
 2. **FP16 on two T4s.** The tests run the half-precision loop on a CPU and check that a model would
    be wrapped in DataParallel. No stored run has used a GPU.
 """)

@@ -118,7 +118,7 @@ print(f"""
 7. **One layer looped twelve times ended above the same layer without loops** on new text, at
    {loop_ends:.2f} nats per token against {one_ends:.2f}, where we had expected it below. At
    the same fit of the training text it is within 0.01 of twelve layers, but gets there later (M9;
-   {link("20_same_text")}).
+   {link("same_text")}).
 8. **One layer does more than we thought.** It answers {min(one_hop):.2f} to {max(one_hop):.2f} of
    the targets of one hop, where we had expected 0.60 or less (K1; {link("depth_thresholds")}).
    And in the CPU time of twelve layers it learned chains of sums in all six runs, with which
@@ -134,10 +134,9 @@ for name, file in files.items():
     days = sorted({each["written"] for each in judged[name]})
     dates = " and ".join(f"{day.day} {day:%B %Y}" for day in days)
     told = f"told in {link(*file.about['told'])}. " if file.about["told"] else ""
-    print(
-        f"\n### {name}\n\n**{file.about['title']}** [Predicted](../results/{name}/notes.md)",
-        end=" ",
-    )
+    notes = results.RESULTS / name / "notes.md"
+    predicted = f"[Predicted](../results/{name}/notes.md)" if notes.exists() else "Predicted"
+    print(f"\n### {name}\n\n**{file.about['title']}** {predicted}", end=" ")
     print(f"on {dates}; {told}{' '.join(file.about['note'].split())}\n")
     print("| | predicted | measured | runs | verdict |\n|---|---|---|---|---|")
     for each in judged[name]:

@@ -118,10 +118,10 @@ def table_of(runs):
 
 def intro(name):
     """What the notes of an experiment say before what was written before its runs, without their
-    heading; "" without notes."""
+    heading. Without notes it is what its predictions say of it."""
     path = results.RESULTS / name / "notes.md"
     if not path.exists():
-        return ""
+        return " ".join(judge.File(name).about["note"].split())
     text = path.read_text(encoding="utf-8").partition("\n## Written before")[0]
     text = text.partition("\n")[2].strip()
     # links lead from the folder of the experiment, this page stands in reference/
@@ -192,14 +192,15 @@ device and commit, and the columns of its log. `minidepth_lab.results.runs(name)
 [this page](run_folder.md) says what the columns mean. The tables below are computed from these
 files. What we had expected, and whether it held, is on one page: [predictions](predictions.md).
 
-`notes.md` says what an experiment is about, and keeps what was written before its runs. Commands
+`notes.md` says what an experiment is about, and keeps what was written before its runs; a short one
+is the `note` in `predictions.toml`. Commands
 are given as they were typed; for flags that [no longer exist](flags.md#flags-that-are-gone), the
 successor is given beside them. Commands that take the laptop preset, by name or because there was
 no GPU, mean it as it was until 21 November 2026 except in `ask`, `budget`, `budget-tuned`,
 `first-run` and the experiments whose names begin so: `--preset depth` has those settings today.
 Until 22 November 2026 each embedded conversation began with a system turn, `Think step by step.`,
 ten tokens that were always the same. Weights are kept where a page needs them, in `weights/` beside
-the runs.
+the runs, a file for a model.
 """)
 for folder in sorted(path for path in results.RESULTS.iterdir() if path.is_dir()):
     if folder.name == "published":  # has a page of its own

@@ -138,7 +138,7 @@ plt.show()
 #
 # Could a better training find the second hop each time? **In the first try** AdamW averaged about
 # the last three gradients instead of ten (`beta1` 0.7; with it [our main command learns
-# sooner](15_first_run.md)), and eight of ten fresh runs learned two hops. **In the second** they
+# sooner](first_run.md)), and eight of ten fresh runs learned two hops. **In the second** they
 # also had 2,000 training steps instead of 1,200, and it was five of ten. Both times we had expected
 # nine, in writing ([first](../results/ring-short-memory/notes.md),
 # [second](../results/ring-ten-seeds/notes.md)), and both predictions **were wrong**.
@@ -226,8 +226,8 @@ print(f"by hand, 1 layer, 8 heads, up to 7: {by_hand.measured_in_writing():.4f}"
 # one trained layer, which guesses here, had four heads. Here a question counts as right if the
 # model gets every letter of its answer right, each time with the true letters before it; a model
 # that does so also writes them all right by itself. In training, each letter on the way is a target
-# of its own, but that is not what makes this possible: [Written steps, taken
-# apart](14_written_steps.md).
+# of its own, but that is not what makes this possible: [Or write it
+# down](5_writing.md).
 #
 # ## Layers with weights of their own
 #

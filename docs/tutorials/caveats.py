@@ -138,13 +138,9 @@ for run in looped:
 widgets.table(("looped, seed", *figures.FAMILY_COLORS), rows)
 
 # %% [markdown]
-# Suppose you had one run of each model. Draw a seed and see what you would have concluded.
-
-# %% tags=["hide"]
-without = "Without JavaScript: the dots of Figures 1 and 2 are these runs."
-widgets.show("seeds", widgets.seeds(), without)
-
-# %% [markdown]
+# What would you have concluded from one run of each model? [Draw one
+# seed](6_how_would_you_know.md#draw-one-seed) and see.
+#
 # ## More layers, more right answers?
 
 # %%

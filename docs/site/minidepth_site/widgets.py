@@ -2,8 +2,9 @@
 
     widgets.show("look", data)    a box that docs/assets/look.js fills, from data of the page's code
 
-The script stands beside the page, and the data in it: nothing is asked of any other host. Outside
-of a notebook nothing is shown.
+The script stands beside the page, and the data in it: nothing is asked of any other host. A
+notebook that was downloaded, in Colab, say, has no scripts beside it: it says where the box is to
+be seen. Outside of a notebook nothing is shown.
 """
 
 import html as html_module
@@ -18,6 +19,7 @@ from minidepth_lab import judge, results
 from minidepth_lab.studies import depth
 from minidepth_lab.studies.ring import LEARNED
 
+here = None  # in a downloaded notebook: the address of its page, "" if that is not known
 NO_SCRIPT = "This part needs JavaScript. The figure below shows a piece of it."
 
 
@@ -32,8 +34,14 @@ def html(name, data, without):
 
 
 def show(name, data, without=NO_SCRIPT):
-    """Show the box in a page or notebook."""
-    show_html(html(name, data, without))
+    """Show the box in a page, and in a notebook that was downloaded where it is to be seen."""
+    show_html(html(name, data, without) if here is None else elsewhere())
+
+
+def elsewhere():
+    """What a downloaded notebook shows in place of a box, as HTML."""
+    page = f'<a href="{html_module.escape(here)}">the page of this notebook</a>'
+    return f"<p>A box that answers to the reader stands here on {page if here else 'the site'}.</p>"
 
 
 def show_html(text):
@@ -135,14 +143,19 @@ HOPS = (1, 2, 3, 4)
 
 
 def walkers():
-    """The stored models, by seed: their weights' folder and how many hops they learned."""
+    """The stored models, by seed: their runs' names and how many hops they learned."""
     models = {}
     for run in results.runs(WALKERS, d_model=64, n_loops=5):
         by_hops = run["accuracy_by"]["lengths"]
         learned = [k for k in HOPS if by_hops[str(k)]["accuracy"] >= LEARNED]
-        folder = results.weights(WALKERS, run["id"])
-        models[run["seed"]] = dict(folder=folder, hops=max(learned, default=0))
+        models[run["seed"]] = dict(id=run["id"], hops=max(learned, default=0))
     return models
+
+
+def address_of(experiment, run_id):
+    """Where the weights of a stored run are on this site."""
+    path = results.weights_file(experiment, run_id)
+    return f"results/{path.relative_to(results.RESULTS).as_posix()}"
 
 
 def walk(seed=110, letters="gbkcmaph", order=(2, 5, 0, 7, 3, 6, 1, 4), hops=4, loops=3):
@@ -152,11 +165,10 @@ def walk(seed=110, letters="gbkcmaph", order=(2, 5, 0, 7, 3, 6, 1, 4), hops=4, l
     to begin with: `hops` from the first of `letters`, which form a ring and are told as pairs in
     this `order`. The picture shows the model of `seed` after so many of its loops."""
     models = walkers()
-    model, _ = md.load(models[seed]["folder"])
+    model, _ = md.load(results.weights(WALKERS, models[seed]["id"]))
     listed = []
     for each, about in models.items():
-        weights = about["folder"] / "model.safetensors"
-        address = f"results/{weights.relative_to(results.RESULTS).as_posix()}"
+        address = address_of(WALKERS, about["id"])
         listed.append(dict(seed=each, weights=address, hops=about["hops"]))
     settings = {name: getattr(model.config, name) for name in model.config.__dataclass_fields__}
     ring = [LETTERS.index(letter) for letter in letters]
@@ -226,15 +238,14 @@ def further():
     kind to begin with."""
     listed = []
     for run in results.runs(WALKS, ring=16, hops=8, loss_after="each", n_layers=1, d_model=64):
-        folder = results.weights(WALKS, run["id"])
-        if run["loop_start"] == "input" or not folder.exists():
+        stored = results.weights_file(WALKS, run["id"]).exists()
+        if run["loop_start"] == "input" or not stored:
             continue
-        config, _ = md.read_config(folder)
+        config, _ = md.read_config(results.weights(WALKS, run["id"]))
         settings = {name: getattr(config, name) for name in config.__dataclass_fields__}
         share = run["accuracy_by"]["hops"]["100"]["accuracy"]
-        address = (folder / "model.safetensors").relative_to(results.RESULTS).as_posix()
         name = f"seed {run['seed']}: {100 * share:.0f} % of a hundred hops"
-        about = dict(name=name, start=run["loop_start"], weights=f"results/{address}")
+        about = dict(name=name, start=run["loop_start"], weights=address_of(WALKS, run["id"]))
         listed.append(about | dict(config=settings))
     first = {about["start"]: i for i, about in reversed(list(enumerate(listed)))}
     return dict(ring=16, hops=8, models=listed, **first)
