@@ -214,7 +214,7 @@ print(f"""## The notes on Chen & Zou
    {min(with_hints):.3f} to {max(with_hints):.3f}. The one stored run without them ends at
    {without["accuracy"]:.3f}, which naming any of the three labels shown would reach.
 4. **Two of the checks that the notes propose** were made in part: width, by a wide single layer
-   ([one look against many](../tutorials/3_one_look_or_two.md)), and four layers, on `khop`, a
+   ([one look or two](../tutorials/3_one_look_or_two.md)), and four layers, on `khop`, a
    task of
    Sanford, Hsu & Telgarsky.
 

@@ -232,6 +232,8 @@ SEARCHED = {
     "how-to/own_data.md": "own data dataset custom jsonl",
     "how-to/troubleshooting.md": "cuda out memory oom error nan slow",
     "reference/flags.md": "hyperparameters hyperparameter settings options learning rate lr",
+    "tutorials/0_model.md": "architecture model parameters count",
+    "tutorials/1_hypothesis.md": "hypothesis claim",
     "tutorials/3_one_look_or_two.md": "induction head heads",
     "tutorials/2_logs.md": "overfitting overfit validation",
     "tutorials/inside.md": "logit lens",

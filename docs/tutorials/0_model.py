@@ -33,6 +33,8 @@ from minidepth_lab.studies import depth
 from minidepth_site import exercises, widgets
 
 report, recipe = md.configs("report")
+
+# %% tags=["hide"]
 shown = "vocab_size block_size n_layers n_heads d_model d_ff dropout".split()
 rows = [(name, f"{getattr(report, name):,}") for name in shown]
 widgets.table(("setting", "value"), rows)
@@ -276,6 +278,8 @@ columns = ("step", "train_loss", "val_loss", "accuracy")
 widgets.table(columns, [
     (row["step"], *(f"{row[key]:.2f}" for key in columns[1:])) for row in run.log
 ])  # fmt: skip
+
+# %%
 last = run.log[-1]
 print(f"guessing: {last['guess']:.2f}; train loss without dropout:", end=" ")
 print(f"{last['train_loss_eval']:.2f}")

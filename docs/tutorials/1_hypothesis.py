@@ -103,7 +103,7 @@ widgets.show("walk", *widgets.walk())
 # %% [markdown]
 # This is what it held after each loop, for the question above:
 
-# %%
+# %% tags=["hide"]
 models = widgets.walkers()  # ten runs, by seed
 model, _ = md.load(models[110]["folder"])
 question = widgets.question_tokens([ord(x) - ord("a") for x in ring], order, 0, 4)
@@ -124,7 +124,7 @@ widgets.table(("after loop", "it holds", "how surely", "hops from g"), rows)
 # found. It does not always find it. Ten runs, which differ only in their seeds, were trained in
 # this way:
 
-# %%
+# %% tags=["hide"]
 learned = [about["hops"] for about in models.values()]
 rows = [(f"{hops} hops", learned.count(hops)) for hops in (4, 3)]
 widgets.table(("the longest walk learned", "runs"), rows)

@@ -26,6 +26,8 @@ names = {1: "1 layer", 12: "12 layers"}
 steps = [row["step"] for row in logs[1]]
 train = {n: [row["train_loss"] for row in log] for n, log in logs.items()}
 val = {n: [row["val_loss"] for row in log] for n, log in logs.items()}
+
+# %% tags=["hide"]
 rows = []
 for step in (1, 100, 200, 275, 350, 500):
     i = steps.index(step)
@@ -88,6 +90,8 @@ late = slice(10, None)  # steps 250 to 500, 11 values
 noise = {n: scatter(train[n][late]) for n in names}
 means = {n: statistics.mean(train[n][-5:]) for n in names}
 final_gap, gap5 = train[1][-1] - train[12][-1], means[1] - means[12]
+
+# %% tags=["hide"]
 rows = [("last batch", train[1][-1], train[12][-1], final_gap)]
 rows.append(("noise of a batch", noise[1], noise[12], "–"))
 rows.append(("mean of the last five", means[1], means[12], gap5))
@@ -104,7 +108,7 @@ widgets.table(("train loss", *names.values(), "gap"), rows)
 # Both texts call the validation losses essentially tied, less than 0.005 apart. Look at which
 # steps they compare.
 
-# %%
+# %% tags=["hide"]
 rows = []
 compared = dict(best=(min(val[1]), min(val[12])), last=(val[1][-1], val[12][-1]))
 for at, (a, b) in compared.items():
@@ -213,23 +217,20 @@ plt.show()
 # two seeds end below 0.005 and one at 0.13. Whoever had trained only one of them could have told
 # either story. There are three seeds per depth.
 
-# %%
+# %% tags=["hide"]
+right = {n: [row["accuracy"] for row in own[n]] for n in names}
+right["12 minus 1"] = [b - a for a, b in zip(right[1], right[12])]
+gap, half = results.interval(right["12 minus 1"])
 rows = []
-for n in names:
-    right = [row["accuracy"] for row in own[n]]
-    mean, half = results.interval(right)
-    shares = [f"{share:.2f}" for share in right]
-    rows.append((names[n], *shares, f"{mean:.2f} ± {half:.2f}"))
+for n, shares in right.items():
+    mean, its_half = results.interval(shares)
+    rows.append((names.get(n, n), *(f"{x:.2f}" for x in shares), f"{mean:.2f} ± {its_half:.2f}"))
 widgets.table(("accuracy", "seed 0", "1", "2", "mean, 95 %"), rows)
-better = [b["accuracy"] - a["accuracy"] for a, b in zip(own[1], own[12])]
-gap, half = results.interval(better)
-print(f"12 minus 1: {gap:.2f},", end=" ")
-print(f"95 % interval {gap - half:.2f} to {gap + half:.2f} (n = 3)")
 
 # %% [markdown]
-# The interval excludes 0, but it is so wide that it says little more. And twelve layers have more
-# parameters here, too, so a difference is not yet a difference *of depth*. The [next
-# lesson](3_one_look_or_two.md) has the kind of control that can tell them apart. [Lesson
+# The interval of the difference excludes 0, but it is so wide that it says little more. And twelve
+# layers have more parameters here, too, so a difference is not yet a difference *of depth*. The
+# [next lesson](3_one_look_or_two.md) has the kind of control that can tell them apart. [Lesson
 # 7](7_equal_time.md) repeats the report's training in small, with five seeds.
 
 # %%

@@ -26,8 +26,10 @@ from minidepth_site import exercises, widgets
 _, example = registry.configs("tasks", data="icqa", n_layers=2, steps=1)
 tokens, targets = (part[0].tolist() for part in registry.data_of(example).val)
 words = [f"q{i}" if i < 16 else f"a{i - 16}" for i in tokens]
-print("shown:", "  ".join(f"{q} {a}" for q, a in zip(words[:16:2], words[1:16:2])))
-print("asked:", "  ".join(words[16:]))
+pairs = [f"{q} {a}" for q, a in zip(words[:16:2], words[1:16:2])]
+print("shown:", "  ".join(pairs[:4]))
+print("      ", "  ".join(pairs[4:]))
+print("asked:", " ".join(words[16:]))
 
 # %% [markdown]
 # The first question asked is q2, and the answer that stands behind it above is a0. The pairs are
@@ -141,16 +143,14 @@ for name, values in final.items():
     mean, half = results.interval(values)
     total = md.parameters(models[name])["total"]
     rows.append((name, f"{total:,}", f"{mean:.3f} ± {half:.3f}"))
-widgets.table(("model", "parameters", "accuracy"), rows)
 gaps = [b - a for a, b in zip(final["1 wide layer"], final["2 layers"])]
 gap, half = results.interval(gaps)
-low, high = gap - half, gap + half
-print(f"2 layers minus 1 wide layer: {gap:.2f}", end=" ")
-print(f"(95 % interval {low:.2f} to {high:.2f}, n = 3)")
+rows.append(("2 layers minus 1 wide", "–", f"{gap:.3f} ± {half:.3f}"))
+widgets.table(("model", "parameters", "accuracy"), rows)
 
 # %% [markdown]
 # The ± is a 95 % interval for the mean, from how much the seeds differ. Here they agree, so that
-# three seeds are enough. [Lesson 6](6_how_would_you_know.md) has a case where they are not.
+# three are enough. [Lesson 6](6_how_would_you_know.md) has a case where they are not.
 #
 # ## See the two looks
 #
@@ -221,7 +221,7 @@ print(f"accuracy {final['2 layers'][0]:.3f}, without layer 1 {no_copy:.3f}")
 # the right one is left. Here are weights [written by
 # hand](4_walking.md#is-one-layer-without-loops-unable-to-answer) for a ring of eight pairs:
 
-# %%
+# %% tags=["hide"]
 by_heads = {n_heads: by_hand.measured(n_heads) for n_heads in (4, 7, 8)}
 widgets.table(("heads in one layer", "width", "right"), [
     (n_heads, 16 * n_heads, f"{share:.3f}") for n_heads, share in by_heads.items()
@@ -237,7 +237,7 @@ widgets.table(("heads in one layer", "width", "right"), [
 
 # %%
 assert all(value < 0.2 for value in final["1 layer"] + final["1 wide layer"])
-assert all(value > 0.95 for value in final["2 layers"]) and low > 0.5
+assert all(value > 0.95 for value in final["2 layers"]) and gap - half > 0.5
 assert m.n_heads == wide.n_heads == 2 and by_heads[8] == 1 > by_heads[7]
 assert abs(md.parameters(wide)["total"] / md.parameters(two)["total"] - 1) < 0.02
 assert (words[16], words[right]) == ("q2", "a0") and no_copy < 0.15
@@ -256,7 +256,9 @@ assert len(fan) == 8 and max(fan) < 0.5
 
 # %%
 shown, question = words[:16], words[19]
-print("shown:", " ".join(shown), "  asked:", question)
+print("shown:", *shown[:8])
+print("      ", *shown[8:])
+print("asked:", question)
 
 # %% tags=["exercise"]
 carried = ...  # look 1: a list of 16, for each place what stands before it
