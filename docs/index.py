@@ -41,7 +41,7 @@ widgets.show_html(f"<p><strong>{link}{predictions}</a></strong></p>")
 # %% [markdown]
 # <p>
 # <a class="md-button md-button--primary" href="tutorials/train_here.md">Train it here</a>
-# <a class="md-button" href="tutorials/3_one_look_or_two.md">First lesson</a>
+# <a class="md-button" href="tutorials/1_hypothesis.md">First lesson</a>
 # <a class="md-button" href="minidepth.zip">Get the code</a>
 # </p>
 #
@@ -182,7 +182,10 @@ assert all_lower(80, "best_val_loss") and not all_lower(80, "val_loss")
 #
 # ## All pages
 #
-# You need Python and the basics of PyTorch: tensors, modules, a training loop. Words such as *nat*
-# or *head* are in the [glossary](reference/glossary.md).
+# Seven lessons, about an hour in all, tell it in order, beginning with [the
+# hypothesis](tutorials/1_hypothesis.md). They need some Python. Lesson 0 is for who wants [the
+# code of the model](tutorials/0_model.md), and needs the basics of PyTorch: tensors, modules, a
+# training loop. The other pages can be read in any order. Words such as *nat* or *head* are in the
+# [glossary](reference/glossary.md).
 #
 # <div class="site-map"></div>

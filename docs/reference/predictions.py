@@ -133,11 +133,11 @@ asks for.""")
 for name, file in files.items():
     days = sorted({each["written"] for each in judged[name]})
     dates = " and ".join(f"{day.day} {day:%B %Y}" for day in days)
-    told = f"told in {link(*file.about['told'])}. " if file.about["told"] else ""
+    told = f"; told in {link(*file.about['told'])}" if file.about["told"] else ""
     notes = results.RESULTS / name / "notes.md"
     predicted = f"[Predicted](../results/{name}/notes.md)" if notes.exists() else "Predicted"
     print(f"\n### {name}\n\n**{file.about['title']}** {predicted}", end=" ")
-    print(f"on {dates}; {told}{' '.join(file.about['note'].split())}\n")
+    print(f"on {dates}{told}. {' '.join(file.about['note'].split())}\n")
     print("| | predicted | measured | runs | verdict |\n|---|---|---|---|---|")
     for each in judged[name]:
         verdict = f"**{WRONG}**" if each["verdict"] == WRONG else each["verdict"]
