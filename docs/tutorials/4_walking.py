@@ -234,7 +234,8 @@ for start, color, text in (("recall", "C0", "input\nread again"), ("state", "C3"
     figures.name_end(axes, 1000, end, text, color)
 axes.axvline(8, color="C1", linestyle="--")
 axes.annotate("trained\nup to here", (7.4, 0.2), color="C1", ha="right")
-axes.set(xscale="log", xlabel="hops", ylabel="share of questions right", ylim=(-0.03, 1.05))
+axes.set(xscale="log", xlabel="hops", ylabel="share of questions right")
+axes.set(xlim=(0.9, 30_000), xticks=(1, 10, 100, 1000), ylim=(-0.03, 1.05))
 axes.xaxis.set_major_formatter("{x:g}")
 axes.set_title("a walk goes on if each loop\nreads the input again")
 plt.show()
@@ -284,7 +285,7 @@ for name, (unit, trained, far) in tasks_on.items():
     ends[name] = {n: sorted(each[str(n)]["accuracy"] for each in right) for n in (trained, 31, far)}
     for n, shares in ends[name].items():
         rows.append([f"{n} {unit}", *(f"{x:.2f}" for x in shares)])
-widgets.table(["looped on to", *["run"] * 5], rows)
+widgets.table(["looped on to", "worst", "", "median", "", "best"], rows)
 
 # %% [markdown]
 # Sums go on beyond training, but each run keeps another share of them, and one keeps a fifth. An

@@ -181,13 +181,14 @@ widgets.table(head, rows)
 # %% tags=["hide"]
 first = judge.named_runs("ring")
 rows = []
-for name in ("applied 3", "2 layers", "3 layers", "4 layers", "2 layers, 2 times"):
+models = {"one, 3 loops": "applied 3", "two": "2 layers", "three": "3 layers"}
+models |= {"four": "4 layers", "two, 2 loops": "2 layers, 2 times"}
+for text, name in models.items():
     its = accuracies(first[name]).values()
     two = sorted(run[2] for run in its)
     good = [sum(run[k] >= LEARNED for run in its) for k in (1, 2)]
-    text = "1 layer, 3 times" if name == "applied 3" else name
     rows.append([text, *(f"{n}/{len(its)}" for n in good), f"{statistics.median(two):.2f}"])
-widgets.table(["model", "1 hop", "2 hops", "2 hops, median"], rows)
+widgets.table(["layers", "1 hop", "2 hops", "2 hops, median"], rows)
 
 # %% [markdown]
 # Every run of three layers gets part of the way, where one layer looped three times gets all of it

@@ -363,8 +363,11 @@ def k_hops():
     example = "baebcabebdea"
     got = khop_answer(example, 1)
     assert got is not None, f"one hop in {example} gives nothing: return the symbol"
-    assert got != "a" and got != "e", f"one hop in {example} gives {got}: take the last a before"
-    assert got == "b", f"one hop in {example} gives {got}, not b"
+    said = f"one hop in {example} gives {got}"
+    assert got != "a", f"{said}: read the symbol after the a before, not that a"
+    assert got == "b", (
+        f"{said}: go back to the nearest a before the last one, and read what follows"
+    )
     got = khop_answer(example, 2)
     assert got == "c", f"two hops in {example} give {got}, not c: begin where the first one led"
     got = khop_answer(example, 3)

@@ -190,8 +190,8 @@ plt.show()
 
 # %% tags=["hide"]
 rows = []
-for model in ("1 layer", "2 layers"):
-    written = accuracies(stored[f"{model}, written"])
+for model, name in (("one layer", "1 layer"), ("two layers", "2 layers")):
+    written = accuracies(stored[f"{name}, written"])
     for k in (1, 2, 4, 7):
         shares = [run[k] for run in written.values()]
         rows.append([model, k, len(shares), f"{min(shares):.3f}", f"{max(shares):.3f}"])
