@@ -45,7 +45,7 @@ SHARP = 5.0  # so that one place has all the weight
 NEVER = 100.0  # against the first letters of pairs, which have a COPY by accident
 
 
-def walker(ring):
+def walker(ring: int) -> md.GPT:
     """The model for rings of so many letters: one layer, two heads, width 8 ring + 2."""
     letters, pair_places, width = 2 * ring, 2 * ring, 8 * ring + 2
     shape = dict(n_layers=1, n_heads=2, d_model=width, d_ff=0, tie_weights=False)
@@ -100,7 +100,7 @@ def walker(ring):
     return model
 
 
-def all_cases():
+def all_cases() -> torch.Tensor:
     """Every ring of four of eight letters with its pairs in every order: tokens (10080, 12), whose
     last four places ask for each letter of the ring."""
     cases = []
@@ -115,7 +115,7 @@ def all_cases():
 
 
 @torch.no_grad()
-def add_noise(model, noise, generator):
+def add_noise(model: md.GPT, noise: float, generator: torch.Generator) -> None:
     """Multiply every weight by 1 + `noise` times a number drawn from the normal distribution. What
     is 0 stays 0, for these weights differ in size by a factor of a thousand: no noise of one size
     is small beside all that matters and large enough for what does not."""
@@ -123,7 +123,7 @@ def add_noise(model, noise, generator):
         weight *= 1 + noise * torch.randn(weight.shape, generator=generator)
 
 
-def write_run(folder, model):
+def write_run(folder: md.Path, model: md.GPT) -> None:
     """Write a run's folder as far as --init_from and minidepth.load() need one."""
     os.makedirs(folder)
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
@@ -131,7 +131,7 @@ def write_run(folder, model):
     save_file(model.state_dict(), os.path.join(folder, md.LAST))
 
 
-def main(words=None):
+def main(words: list[str] | None = None) -> None:
     """The command, of `words` or of the command line."""
     parser = argparse.ArgumentParser(description="Weights that walk, written by hand, as a run.")
     parser.add_argument("folder", help="the run's folder, which is not there yet")
