@@ -37,8 +37,8 @@ from minidepth_site import exercises, widgets
 stored = written.stored()  # {way of asking: its five runs}
 runs = {way: ring_runs.accuracies(found) for way, found in stored.items()}
 writers = ring_runs.in_writing()[2]  # two layers, by seed
-WALKERS = dict(ring=16, hops=8, loss_after="each", loop_start="recall", n_layers=1, d_model=64)
-walkers = results.runs("walk", **WALKERS)
+walking = dict(ring=16, hops=8, loss_after="each", loop_start="recall")
+walkers = results.runs("walk", **walking, n_layers=1, d_model=64)
 
 
 def learned_by(shares):
@@ -50,7 +50,8 @@ rows = []
 for k in (1, 2, 4, 7):
     at_once = [run[k] for run in runs["direct"].values() if k in run]
     in_writing = [run[k] for run in writers.values()]
-    rows.append([k, learned_by(at_once) if at_once else "–", learned_by(in_writing)])
+    directly = learned_by(at_once) if at_once else "–"
+    rows.append([k, directly, learned_by(in_writing)])
 widgets.table(["hops", "runs that learned it at once", "in writing"], rows)
 
 # %% [markdown]
@@ -153,7 +154,7 @@ plt.show()
 # they have to write their own? At each place we take the letter that the model finds likeliest, put
 # it there, and go on:
 
-# %%
+# %% tags=["hide"]
 own = {}  # {(way, hops): accuracies of its runs}
 rows = []
 for way in ("given", "backwards", "written"):
@@ -270,7 +271,7 @@ widgets.table(["layers", "accuracy of three runs", "", ""], rows)
 # tokens in general. We have compared the seven ways with two layers only. And a real chain of
 # thought is more than one lookup repeated.
 
-# %% tags=["hide"]
+# %%
 assert set(judge.verdicts("written").values()) == {judge.HELD}
 for k in (1, 2, 4, 7):
     assert min(run[k] for run in writers.values()) > 0.99

@@ -120,7 +120,8 @@ for n in (10, 20, 30):
     tenth = [True] * (n // 10) + [False] * (n - n // 10)
     low, high = judge.exact_interval(sum(half), n)
     learned = f"{sum(half)} against {sum(tenth)}"
-    rows.append([n, learned, f"{judge.fisher(half, tenth):.3f}", f"{low:.2f} to {high:.2f}"])
+    p = judge.fisher(half, tenth)
+    rows.append([n, learned, f"{p:.3f}", f"{low:.2f} to {high:.2f}"])
 widgets.table(["runs of each", "learned", "p", "half may be"], rows)
 
 # %% [markdown]
@@ -147,11 +148,12 @@ widgets.table(["runs of each", "learned", "p", "half may be"], rows)
 # *with five loops, one to four hops are learned in six runs of eight.* Here is what came out:
 
 # %%
-(said,) = [each for each in judge.judged("ring-staircase") if each["id"].endswith("/R5")]
-verdicts = [each["verdict"] for name in judge.experiments() for each in judge.judged(name)]
+judged = [each for name in judge.experiments() for each in judge.judged(name)]
+(said,) = [each for each in judged if each["id"] == "ring-staircase/R5"]
+verdicts = [each["verdict"] for each in judged]
 held, wrong = verdicts.count(judge.HELD), verdicts.count(judge.WRONG)
 rows = [["four hops with five loops", said["measured"], said["verdict"]]]
-rows.append(["all that we predicted and ran", f"{held} held", f"{wrong} were wrong"])
+rows.append(["all that we ran", f"{held} held", f"{wrong} were wrong"])
 widgets.table(["prediction", "runs", "verdict"], rows)
 
 # %% [markdown]
@@ -208,7 +210,7 @@ widgets.table(["step", "train loss of seed 0, two threads", "one thread"], rows)
 # the other. With the same number of threads every digit [comes out
 # again](../reference/results.md#main-job).
 
-# %% tags=["hide"]
+# %%
 onsets = [ring_runs.onset(run, 4) for run in by_loops[5]]
 assert len(onsets) == 10 and onsets.count(None) == 4
 assert all(800 <= step <= 1000 for step in onsets if step)

@@ -62,7 +62,7 @@ plt.show()
 families = ("lookup", "order", "chain")
 rows = []
 for name, runs in models.items():
-    counts = [sum(results.onset(run, family) is not None for run in runs) for family in families]
+    counts = [sum(budget.learned(runs, family)) for family in families]
     ends = [run["accuracy"] for run in runs]
     rows.append([name, *counts, f"{min(ends):.2f} to {max(ends):.2f}"])
 widgets.table(["learned by", *families, "accuracy"], rows)
@@ -88,7 +88,7 @@ widgets.table(["learned by", *families, "accuracy"], rows)
 # them in none. But all settings had been chosen for twelve layers. So we tried others for these
 # two, on tuning runs, and ran six fresh seeds with the best:
 
-# %%
+# %% tags=["hide"]
 loop, wide = "1 layer, 12 times", "1 wide layer"
 tuned = {name: judge.named_runs("budget-tuned")[name] for name in (loop, wide)}
 rows = []
@@ -156,7 +156,8 @@ print("predictions:", judge.tally("budget-tuned"))
 # %%
 stored = reread.stored(**reread.FIRST)  # {(times read, model): its five runs}
 read_20 = reread.models_read(stored, 20)
-reread.draw_depths(read_20, "read twenty times:\nmore layers end lower on both texts")
+finding = "more layers end lower on both texts"
+reread.draw_depths(read_20, f"read twenty times:\n{finding}")
 
 # %% [markdown]
 # What to see: read twenty times, more layers end lower on both texts. On new text twelve layers are
@@ -215,7 +216,7 @@ widgets.table(["times read", "model", "its own text", "new text, at the end", "a
 # apart. Where the answer may *not* be written, more hops took more layers: [lesson
 # 4](4_walking.md). And predicting the next word better is not yet reasoning.
 
-# %% tags=["hide"]
+# %%
 verdicts = judge.verdicts("budget")
 assert [name for name in verdicts if verdicts[name] == judge.WRONG] == ["B2", "B3", "B5"]
 assert len(verdicts) == 8

@@ -47,7 +47,8 @@ for name, (settings, folder) in tries.items():
     enough = sum(accuracy >= 0.95 for accuracy in accuracies)
     step = statistics.median(step_learned(run, "lookup") for run in runs)
     lowest = f"{min(accuracies):.3f}"
-    rows.append([f"{name}: {settings}", f"{enough} of {len(runs)}", lowest, f"{step:.0f}"])
+    share = f"{enough} of {len(runs)}"
+    rows.append([f"{name}: {settings}", share, lowest, f"{step:.0f}"])
 widgets.table(["settings", "answer 0.95", "lowest", "lookups from step"], rows)
 
 
@@ -85,7 +86,7 @@ plt.show()
 # first, and suddenly; chains, which are sums, come last. In the first four tries chains came before
 # lookups in three runs of 61, and exactly these three ended below 0.95:
 
-# %%
+# %% tags=["hide"]
 before = sum((tried[folder] for folder in list(tried)[:4]), [])
 late = [run for run in before if chains_came_first(run)]
 rows = []
@@ -137,7 +138,7 @@ plt.show()
 # they are right to: given eight times the steps, and fresh rows for all of them, [six runs of
 # six](7_equal_time.md) learn them.
 
-# %%
+# %% tags=["hide"]
 names = [name for name in results.experiments() if name.startswith("first-run")]
 flat = [run for name in names for run in results.runs(name, n_layers=1)]
 chains = sorted(run["accuracy_by_family"]["chain"] for run in flat)
@@ -164,7 +165,7 @@ def learned_at(run):
             return row["step"]
 
 
-# %%
+# %% tags=["hide"]
 by_beta = {}
 for run in tuning:
     if run["n_layers"] == 2 and run["changed"].keys() <= {"beta1", "steps"}:
@@ -207,7 +208,7 @@ def summary(runs):
     )
 
 
-# %%
+# %% tags=["hide"]
 rows = [["seed 73, as it is", summary(of_seed(73))]]
 rows.append(["seed 73, batches in the order of seed 1", summary(of_seed(73, batches_of_seed=1))])
 for part in ("positions", "token embeddings", "queries, keys and values"):
@@ -233,7 +234,7 @@ widgets.table(["run", "learns lookups"], rows)
 # Each step of such a walk is a lookup, so on average a row has twelve lookups to learn from instead
 # of six:
 
-# %%
+# %% tags=["hide"]
 walks = {"one to three steps": {}, "one to five": dict(later_walks="1 to 5 steps")}
 walks["all the way round"] = dict(later_walks="all the way round")
 rows = []
@@ -259,7 +260,7 @@ widgets.table(["seed", *(f"walks of {name}" for name in walks)], rows)
 # learn lookups by step 500 (R2), and none to learn chains first (R3). One layer was to stay below
 # 0.5 (R4).
 
-# %%
+# %% tags=["hide"]
 today = tried["first-run"]
 good = [run["accuracy"] >= 0.95 for run in today]
 low, high = judge.exact_interval(sum(good), len(good))

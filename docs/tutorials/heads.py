@@ -175,7 +175,7 @@ plt.show()
 # parameters, saw 256 thousand tokens, and are far from trained: attention may hardly matter yet. At
 # width 64 the missing scale also changes less at the start. Effective keys by number of heads:
 
-# %%
+# %% tags=["hide"]
 small = {n: at_start(n, 1.0, d_model=64, init_std=0.05) for n in (1, 4, 32)}
 rows_of = [[n, f"{keys:.0f}"] for n, keys in small.items()]
 widgets.table(["heads, width 64", "effective keys, unscaled"], rows_of)
@@ -224,7 +224,7 @@ plt.show()
 # group; they are of a few thousandths of a nat. Each point is the mean of the differences within
 # seeds with its 95 % interval, n = 3. The largest published one, 0.14, would leave this axis.
 
-# %%
+# %% tags=["hide"]
 outside, rows_of = {}, []
 for key, values in paired.items():
     mean, half = results.interval(values)
@@ -262,7 +262,7 @@ widgets.table(["intervals", ""], rows_of)
 # multiplications however many heads there are, but each head has a T × T table of weights to be
 # made, normalised and stored:
 
-# %%
+# %% tags=["hide"]
 constant = [row for row in rows if row["scheme"] == "constant"]
 hours = {row["total_heads"]: row["hours"] for row in constant}
 weights = [f"{n_heads * 512**2 / 1e6:.0f}" for n_heads in hours]

@@ -62,13 +62,14 @@ def ends(times, model, key):
 
 
 def tell(times, *models):
-    """The mean losses of some models, with the half of their 95 % intervals, as a table."""
+    """A table of mean losses and the halves of their 95 % intervals."""
     rows = []
     for model in models:
         keys = ("train_loss_eval", "val_loss", "best_val_loss")
         found = (results.interval(ends(times, model, key)) for key in keys)
         rows.append([model, *(f"{mean:.2f} ± {half:.2f}" for mean, half in found)])
-    widgets.table([f"read {times} times", "its own text", "new text", "lowest"], rows)
+    head = [f"read {times} times", "its own text", "new text", "lowest"]
+    widgets.table(head, rows)
 
 
 depths = [one, "2 layers", "4 layers", "8 layers", twelve]
@@ -101,7 +102,7 @@ reread.draw_times(runs, 80, "twelve layers fit better, predict new text worse", 
 #
 # ## By chance?
 
-# %%
+# %% tags=["hide"]
 contrasts = dict(M1=(20, "train_loss_eval"), M2=(20, "val_loss"))
 contrasts |= dict(M4=(80, "train_loss_eval"), M5=(80, "val_loss"))
 contrasts["M6"] = (80, "best_val_loss")
@@ -174,7 +175,7 @@ plt.show()
 # of new text. The wide layer goes furthest to the right, and its lines turn up: there a better fit
 # is text learned by heart.
 
-# %%
+# %% tags=["hide"]
 same = {fit: reread.at_fit(read_20, fit) for fit in (4.2, 3.9, 3.7, 3.5, 3.27)}
 rows = []
 for model in sorted(read_20, key=lambda model: statistics.mean(same[3.27][model])):
@@ -237,7 +238,7 @@ widgets.table(["at the same fit", "new text", "p"], rows)
 # we expected and ran four models again, with five fresh seeds. Or is it dropout, which acts at
 # every loop and so disturbs a deep model more? Three runs of each model without dropout test that:
 
-# %%
+# %% tags=["hide"]
 fresh, bare = reread.stored(**reread.FRESH), reread.stored(**reread.NO_DROPOUT)
 again = reread.at_fit(reread.models_read(fresh, 20), 3.27)
 without = reread.at_fit(reread.models_read(bare, 20), 3.26)
@@ -278,7 +279,7 @@ print(judge.tally("reread"))
 # %% [markdown]
 # ## Back to the report's log
 
-# %%
+# %% tags=["hide"]
 logs = {n: results.published(f"report_log_{n}_layers") for n in (1, 12)}
 last = logs[1][-1]
 at = next(row for row in logs[12] if row["train_loss"] <= last["train_loss"])

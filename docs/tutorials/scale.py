@@ -29,7 +29,7 @@ from minidepth_site import exercises, widgets
 #
 # The presets `llmini-a`, `-b` and `-c` have the published shapes. Here are their parameters:
 
-# %%
+# %% tags=["hide"]
 sizes, rows = {}, []
 for name in "abc":
     m, _ = registry.configs(f"llmini-{name}")
@@ -73,7 +73,7 @@ plt.show()
 # So the bigger model was better, in one run each. *Why* is open. `--study llmini` trains models
 # that differ in one thing at a time. Here are their parameters:
 
-# %%
+# %% tags=["hide"]
 variants = {}
 for name, changes in llmini.rows("llmini-c", {}).items():
     m, _ = registry.configs("llmini-c", **changes)
@@ -90,7 +90,7 @@ widgets.table(["model", "parameters", "more than C"], rows)
 # LLmini gives each text a block of 256 tokens and fills the rest with padding. A longer text
 # continues in another block, which begins 128 tokens after the one before. By its own counts:
 
-# %%
+# %% tags=["hide"]
 texts, long, chunks, tokens, short = 158_227, 7_256, 160_745, 13_973_679, 150_971
 twice = 2 * (chunks - short - long) / chunks
 rows = [["positions that hold text", f"{100 * tokens / (256 * chunks):.1f} %"]]
@@ -158,7 +158,8 @@ for name, (packing, cut) in ways.items():
     filled[name] = there.mean()
     x, _ = md.blocks(cut(numbered), 128, packing)
     pictures[name] = np.where(there, 1 + x % 2, 0)[:40]
-    table.append([name, f"{len(there):,}", f"{100 * filled[name]:.0f} %", f"{there.sum():,}"])
+    share = f"{100 * filled[name]:.0f} %"
+    table.append([name, f"{len(there):,}", share, f"{there.sum():,}"])
 widgets.table(["way", "blocks", "filled", "tokens to learn from"], table)
 print(f"tokens in all rows: {total:,}")
 
@@ -210,7 +211,7 @@ plt.show()
 # equal text (265 steps) it has the higher one, having had a third fewer steps. Circles are runs (n
 # = 3 seeds), squares are means with 95 % intervals.
 
-# %%
+# %% tags=["hide"]
 table = []
 for name in ("packed, same steps", "packed, same text"):
     mean, half = gaps[name]
@@ -234,7 +235,7 @@ widgets.table(["minus padded", "loss", "95 % interval"], table)
 # LLmini calls its models starved for data. By a known rule, computation in one pass is best spent
 # on 20 tokens per parameter (Hoffmann et al. 2022), and LLmini has far fewer.
 
-# %%
+# %% tags=["hide"]
 last, table = epochs[-1], []
 for name, found in sizes.items():
     n, gap = found["total"], last[f"val_{name}"] - last[f"train_{name}"]
