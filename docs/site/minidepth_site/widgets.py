@@ -35,13 +35,14 @@ def html(name, data, without):
 
 def show(name, data, without=NO_SCRIPT):
     """Show the box in a page, and in a notebook that was downloaded where it is to be seen."""
-    show_html(html(name, data, without) if here is None else elsewhere())
+    show_html(html(name, data, without) if here is None else elsewhere(here))
 
 
-def elsewhere():
-    """What a downloaded notebook shows in place of a box, as HTML."""
-    page = f'<a href="{html_module.escape(here)}">the page of this notebook</a>'
-    return f"<p>A box that answers to the reader stands here on {page if here else 'the site'}.</p>"
+def elsewhere(address):
+    """What a downloaded notebook shows in place of a box, as HTML; `address` as `here`."""
+    page = f'<a href="{html_module.escape(address)}">the page of this notebook</a>'
+    place = page if address else "the site"
+    return f"<p>A box that answers to the reader stands here on {place}.</p>"
 
 
 def show_html(text):
