@@ -112,9 +112,9 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 #   they end ahead.
 # - **Depth makes it possible; training has to find it.** It took us five training recipes. In the
 #   first four, three loops learned two hops in five, eight, five and ten of ten runs; we [had
-#   predicted nine](tutorials/12_rings.md).
+#   predicted nine](tutorials/rings.md).
 # - **Writing buys depth.** Two layers that [write each
-#   letter](tutorials/12_rings.md#or-written-down) answer seven hops in six of six runs. That is
+#   letter](tutorials/rings.md#or-written-down) answer seven hops in six of six runs. That is
 #   fourteen layer applications in a row, and direct answers were asked for four hops at most, so it
 #   does not show that writing does more than depth.
 # - **With the steps written out, few layers are enough.** On small problems two layers answer [as

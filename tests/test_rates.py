@@ -1,6 +1,7 @@
 """The learning rate where runs are short, and where the warm-up is a share of the steps."""
 
 import pytest
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 import minidepth as md
 
@@ -36,3 +37,19 @@ def test_a_single_step_trains_with_the_preset_s_own_warm_up(tiny, data):
     """It is a share of the steps in so short a run, and none of one step."""
     m, t = md.configs("laptop", steps=1)
     assert md.lr_at(0, t) == pytest.approx(t.lr)
+
+
+def test_each_step_is_made_at_its_own_rate(tiny, data):
+    """The optimizer's, not only the one that is logged; of all its groups."""
+    made = []
+
+    def note(optimizer, arguments, named):
+        made.append([group["lr"] for group in optimizer.param_groups])
+
+    hook = register_optimizer_step_pre_hook(note)
+    try:
+        m, t = tiny()
+        md.train(m, t, data)
+    finally:
+        hook.remove()
+    assert made == [[md.lr_at(step, t)] * 2 for step in range(t.steps)]

@@ -1,6 +1,7 @@
 """Every command of the README runs as it is written, with few steps and small models."""
 
 import json
+import math
 import os
 import pathlib
 import re
@@ -42,6 +43,19 @@ def shortened(line):
     return words
 
 
+def with_few_rows(name, monkeypatch):
+    """Let a study of many rows have eight at most, from all over it: what its rows are is tested
+    with the study."""
+    study = registry.study(name)
+    made = study.rows
+
+    def few(*arguments):
+        rows = list(made(*arguments).items())
+        return dict(rows[:: math.ceil(len(rows) / 8)])
+
+    monkeypatch.setattr(study, "rows", few)
+
+
 def lines():
     """Those that can be tried here, each once; the published runs are only for --dry_run."""
     return [line for line in LINES if "--preset report" not in line or "--dry_run" in line]
@@ -79,6 +93,8 @@ def test_a_command_of_the_readme_runs(line, here, solved, capsys, monkeypatch):
     if "--bench" in line:  # it would measure for a minute
         monkeypatch.setattr(bench, "show_bench", lambda m, t, against: check_bench(m, against))
     words = shortened(line)
+    if "--study" in words:
+        with_few_rows(words[words.index("--study") + 1], monkeypatch)
     try:
         code = train.main(words)
     except SystemExit as stop:

@@ -580,12 +580,12 @@ def searched(tab, words):
 @pytest.mark.parametrize(
     "words, page",
     [
-        ("ring", "tutorials/12_rings/"),
+        ("ring", "tutorials/4_walking/"),
         ("own data", "how-to/own_data/"),
         ("cuda out of memory", "how-to/troubleshooting/"),
         ("induction head", "tutorials/3_one_look_or_two/"),
         ("chain of thought", "tutorials/5_writing/"),
-        ("logit lens", "tutorials/11_layer_by_layer/"),
+        ("logit lens", "tutorials/inside/"),
         ("overfitting", "tutorials/2_logs/"),
         ("hyperparameters", "reference/flags/"),
         ("--lr", "reference/flags/"),

@@ -730,6 +730,9 @@ def test_train_loss_is_measured_on_every_kind_of_problem(tiny, monkeypatch):
     md.train(m, t, data=data)
     rows = [data.train[0].tolist().index(row.tolist()) for row in seen[-1]]
     assert len(rows) == 64 and {row % 9 for row in rows} == set(range(9))
+    for numbers in ((0,), (t.seed, 0)):  # orders that divide the rows, and that training takes
+        other = torch.randperm(len(data.train[0]), generator=md.generator(*numbers))
+        assert seen[-1].tolist() != data.train[0][other[:64].numpy()].tolist()
 
 
 @pytest.mark.parametrize("changes", [dict(eval_blocks=1), dict(max_rows=1)], ids=str)

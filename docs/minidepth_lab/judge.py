@@ -9,7 +9,7 @@ is worked out from runs.jsonl each time.
 
     written = 2026-11-22                   the day on which they were written; a prediction that was
                                            written on another has its own
-    told = ["12_rings"]                    the tutorials that tell of them
+    told = ["rings"]                       the tutorials that tell of them
     title, note                            for the page of all predictions
 
     [runs]                                 names for runs: the settings of each, as select() takes

@@ -110,8 +110,8 @@ print(f"""## The report: one layer against twelve
    layer answers {min(longer):.3f} to {max(longer):.3f} ([depth or
    time?](../tutorials/7_equal_time.md)).
 7. **Early, middle and late layers**, whose jobs the report guesses at: on models of our own, one of
-   twelve layers (n = 1) and one of four (n = 3) ([layer by
-   layer](../tutorials/11_layer_by_layer.md)).
+   twelve layers (n = 1) and one of four (n = 3) ([looking
+   inside](../tutorials/inside.md)).
 8. **Its conclusions** were checked against its own logs ([the logs](../tutorials/2_logs.md)).
 9. **Few conversations, read many times**, at a small size: 840 word problems at width 64. Read
    twenty times, twelve layers end {-apart[20]:.2f} nats per token below one layer on new text; with

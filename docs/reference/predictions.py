@@ -99,16 +99,16 @@ print(f"""
 2. **More loops than needed learned less.** In the first training one layer looped five
    times learned one hop and two in {measured("ring", "H2", 1)} runs, and looped four times in
    {measured("ring", "H2", 0)}, where we had expected 8 each. With another timetable four
-   loops did in {measured("ring-gate", "G7")}, as expected (H2, G7; {link("17_more_depth")}).
+   loops did in {measured("ring-gate", "G7")}, as expected (H2, G7; {link("another_layer")}).
 3. **What a depth makes possible, training did not always find.** One layer looped three times
    learned one hop and two in {measured("ring", "H1", 2)} runs. With a shorter memory of the
    gradient it was {measured("ring-short-memory", "S1")}, and with more steps as well
    {measured("ring-ten-seeds", "T1")}, where we had expected 9 each time; the fourth training that
-   we tried did it in {measured("ring-gate", "G1")} (H1, S1, T1, G1; {link("12_rings")}).
+   we tried did it in {measured("ring-gate", "G1")} (H1, S1, T1, G1; {link("rings")}).
 4. **Two layers looped twice stayed at one hop.** {measured("ring", "H5")} runs learned one hop
    and two, where we had expected 5; of four layers with weights of their own
-   {measured("ring", "H4", 2)} learned two (H5; {link("12_rings")}). In the later training it was
-   {measured("ring-to-ten", "Z2", 2)}, where we had expected 3 (Z2; {link("another_layer")}).
+   {measured("ring", "H4", 2)} learned two. In the later training it was
+   {measured("ring-to-ten", "Z2", 2)}, where we had expected 3 (H5, Z2; {link("another_layer")}).
 5. **Five layers found nothing of eight hops**, for which a way with five layers is known. All five
    runs end at {max(eight_hops):.2f} or less, and the last two symbols alone give {two_tokens:.2f};
    we had expected two runs to learn it (K2; {link("depth_thresholds")}).
@@ -133,11 +133,11 @@ asks for.""")
 for name, file in files.items():
     days = sorted({each["written"] for each in judged[name]})
     dates = " and ".join(f"{day.day} {day:%B %Y}" for day in days)
-    told = f"told in {link(*file.about['told'])}. " if file.about["told"] else ""
+    told = f"; told in {link(*file.about['told'])}" if file.about["told"] else ""
     notes = results.RESULTS / name / "notes.md"
     predicted = f"[Predicted](../results/{name}/notes.md)" if notes.exists() else "Predicted"
     print(f"\n### {name}\n\n**{file.about['title']}** {predicted}", end=" ")
-    print(f"on {dates}; {told}{' '.join(file.about['note'].split())}\n")
+    print(f"on {dates}{told}. {' '.join(file.about['note'].split())}\n")
     print("| | predicted | measured | runs | verdict |\n|---|---|---|---|---|")
     for each in judged[name]:
         verdict = f"**{WRONG}**" if each["verdict"] == WRONG else each["verdict"]

@@ -64,7 +64,7 @@ widgets.table(["hops", "runs that learned it at once", "in writing"], rows)
 # fourteen. The layer of lesson 4 that is [shown its input in every loop](4_walking.md) takes one
 # loop more than there are hops:
 
-# %%
+# %% tags=["hide"]
 rows = []
 for k in (1, 2, 4, 7):
     shares = [run["accuracy_by"]["hops"][str(k)]["accuracy"] for run in walkers]
@@ -86,7 +86,7 @@ widgets.table(head, rows)
 # the letters. To take these apart we asked the same questions in seven ways. Here is one question
 # of three hops in each; a dot is a blank, a dash means no target:
 
-# %%
+# %% tags=["hide"]
 letters = "abcdefghijklmnop.123"
 
 

@@ -74,20 +74,22 @@ for _ in range(10_000):
     differences.append(sum(cards[:10]) - sum(cards[10:]))
 seen = sum(five) - sum(four)
 as_large = sum(abs(difference) >= seen for difference in differences)
+exact = judge.fisher(five, four)
+print(f"{as_large} deals of 10,000 differ as much")
+print(f"exactly, counted: p = {exact:.4f}")
 
+# %%
 _, axes = plt.subplots(figsize=(4.6, 2.9))
 places = range(-seen, seen + 1, 2)
 heights = [differences.count(place) / len(differences) for place in places]
 colors = ["C3" if abs(place) >= seen else "C5" for place in places]
 bars = axes.bar(places, heights, width=1.4, color=colors)
 axes.bar_label(bars, [f"{100 * height:.1f} %" for height in heights], padding=2)
-axes.annotate("what we saw", (seen + 0.8, 0.055), ha="right", color="C3")
+axes.annotate("what we saw", (seen + 0.9, 0.13), ha="right", color="C3")
 axes.set(xlabel="how many more learned it in the first pile", xticks=places)
 axes.set(ylabel="share of 10,000 deals", ylim=(0, 0.42))
 axes.set_title("luck alone seldom puts all six on one side")
 plt.show()
-exact = judge.fisher(five, four)
-print(f"{as_large} of {len(differences)} deals differ as much; exactly: p = {exact:.4f}")
 
 # %% [markdown]
 # What to see: mostly luck deals three and three, or four and two. All six fall on one side, this

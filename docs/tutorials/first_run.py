@@ -272,9 +272,11 @@ flat = [run["accuracy"] for run in results.runs("first-run", n_layers=1)]
 rows = [[each["id"].partition("/")[2], each["measured"], each["verdict"]]
         for each in judge.judged("first-run")]  # fmt: skip
 widgets.table(["prediction", "runs", "verdict"], rows)
-print(f"share that reaches 0.95: interval {low:.2f} to {high:.2f}")
-print(f"lookups from step {middle:.0f} at the median, with the fourth settings {earlier:.0f}")
-print(f"the same steps in both? Mann-Whitney p = {p:.2f}")
+rows = [["share that reaches 0.95", f"{low:.2f} to {high:.2f}"]]
+rows.append(["lookups from step, median", f"{middle:.0f}"])
+rows.append(["with the fourth settings", f"{earlier:.0f}"])
+rows.append(["p of Mann and Whitney", f"{p:.2f}"])
+widgets.table(["fresh seeds", ""], rows)
 
 # %% [markdown]
 # All twenty runs learn; thirteen answer all 600 problems. R1 and R4 held, R2 and R3 **were wrong**,

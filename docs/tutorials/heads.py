@@ -32,7 +32,7 @@ for row in rows:
 head = ("group", "order", "heads by layer", "loss", "hours")
 keys = ("group", "scheme", "heads", "eval_loss", "hours")
 widgets.table(head, [[row[key] for key in keys] for row in rows])
-print(f"each has {rows[0]['parameters']:,} parameters, as our model counts them")
+print(f"parameters of each: {rows[0]['parameters']:,}")
 
 # %% [markdown]
 # Heads divide the same matrices, so all nine models have the same number of parameters. The
@@ -77,8 +77,8 @@ def fitted(scheme, at):
 base = fitted("constant", 180)
 better = fitted("descending", 180) / base - 1
 worse = fitted("ascending", 180) / base - 1
-print(f"at 180 heads, curves: descending {100 * better:+.1f} %,", end=" ")
-print(f"ascending {100 * worse:+.1f} %")
+print(f"descending at 180 heads: {100 * better:+.1f} %")
+print(f"ascending at 180 heads: {100 * worse:+.1f} %")
 
 # %% [markdown]
 # We cannot reproduce the text's percentages. Curves through the points that we read give others,
@@ -235,14 +235,15 @@ for key, values in paired.items():
 widgets.table(["runs", "interval excludes 0", "nats"], rows_of)
 n = len(paired)
 by_chance = 1 - sum(math.comb(n, k) * 0.05**k * 0.95 ** (n - k) for k in range(3))
-print(f"of {n} intervals, expected by chance {0.05 * n:.1f};", end=" ")
-print(f"3 or more with {100 * by_chance:.0f} %")
 strict = []
 for key, values in paired.items():
     mean, half = results.interval(values, level=1 - 0.05 / n)
     if abs(mean) > half:
         strict.append(key)
-print(f"that exclude 0 at the level 1 - 0.05/{n}: {len(strict)}")
+rows_of = [[f"excluding 0, of {n}", n_out], ["expected by chance", f"{0.05 * n:.1f}"]]
+rows_of.append(["three or more by chance", f"{100 * by_chance:.0f} %"])
+rows_of.append([f"excluding 0 at the level 1 − 0.05/{n}", len(strict)])
+widgets.table(["intervals", ""], rows_of)
 
 # %% [markdown]
 # Eighteen intervals at 95 % are eighteen chances to be wrong. If no schedule differed from another,

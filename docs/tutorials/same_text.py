@@ -201,9 +201,11 @@ for model, (step, rate) in sorted(at_stage.items(), key=lambda item: item[1][0])
 widgets.table(["model", "fit at step", "rate, of peak", "new text"], rows)
 pairs_of_fit = {"12 layers − 1 layer": (same[3.27][twelve], same[3.27][one])}
 pairs_of_fit["12 layers − 8 layers"] = same[3.27][twelve], same[3.27]["8 layers"]
+rows = []
 for name, (more, fewer) in pairs_of_fit.items():
     gap = statistics.mean(more) - statistics.mean(fewer)
-    print(f"{name}: {gap:+.3f}, permutation test p = {judge.permutation(more, fewer):.3f}")
+    rows.append([name, f"{gap:+.3f}", f"{judge.permutation(more, fewer):.3f}"])
+widgets.table(["at the same fit", "new text", "p"], rows)
 
 # %% [markdown]
 # The later a model reaches this fit, and the lower its learning rate is by then, the better it
@@ -247,7 +249,10 @@ widgets.table(["at the same fit", "model", "new text, lowest", "highest", "runs"
 last = [[run["val_loss"] for run in fresh[20, model]] for model in (one, loop)]
 pairs = [(again[own], again[twelve]), (again[own], again[loop]), last]
 fresh_p = judge.holm([judge.permutation(*pair) for pair in pairs])
-print("corrected p of M19, M20 and M22:", *(f"{p:.3f}" for p in fresh_p))
+rows = [["one layer − twelve (M19)", f"{fresh_p[0]:.3f}"]]
+rows.append(["one layer − looped (M20)", f"{fresh_p[1]:.3f}"])
+rows.append(["one layer − looped, at the end (M22)", f"{fresh_p[2]:.3f}"])
+widgets.table(["fresh seeds", "corrected p"], rows)
 
 # %% [markdown]
 # On fresh seeds both deep models are again ahead of one layer, at either rate, in every run, and
@@ -330,28 +335,7 @@ for model in (one, twelve):
 # %% [markdown]
 # ## Exercises
 #
-# 1. After how many readings is the validation loss of a run lowest, when its text is read eighty
-#    times? What would have been saved by stopping there?
-
-# %% [markdown] tags=["hint"]
-# A row of `run["log"]` has its `step` and its `epoch`.
-
-# %% [markdown] tags=["answer"]
-# After the 16th reading with one layer, and the 20th with twelve, of eighty. Three quarters of the
-# training steps would have been saved, and new text would have been predicted better: by 0.8 nats
-# per token with one layer, and by 1.5 with twelve.
-
-# %% tags=["answer"]
-for model in (one, twelve):
-    for run in runs[80, model]:
-        row = min(run["log"], key=lambda row: row["val_loss"])
-        print(f"{model:9} seed {run['seed']}: step {row['step']} of {run['steps']}, "
-              f"reading {row['epoch']}")  # fmt: skip
-saved = [mean[80, model, "val_loss"] - mean[80, model, "best_val_loss"] for model in (one, twelve)]
-assert [f"{each:.1f}" for each in saved] == ["0.8", "1.5"]
-
-# %% [markdown]
-# 2. Someone reports the lowest of 22 evaluations of both models at eighty readings, and finds that
+# 1. Someone reports the lowest of 22 evaluations of both models at eighty readings, and finds that
 #    they differ by less than 0.1. Is that a fair measure of what the two have learned?
 
 # %% [markdown] tags=["answer"]
@@ -359,7 +343,7 @@ assert [f"{each:.1f}" for each in saved] == ["0.8", "1.5"]
 # It hides how they go on, and it uses the held-out text twice: to choose and to report.
 
 # %% [markdown]
-# 3. To run, a minute on one core: one layer without dropout, `python train.py --preset reread
+# 2. To run, a minute on one core: one layer without dropout, `python train.py --preset reread
 #    --n_layers 1 --dropout 0`. Write down first where both losses will end.
 
 # %% [markdown] tags=["hint"]

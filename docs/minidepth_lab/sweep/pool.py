@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 
 import minidepth as md
-from minidepth_lab import check, compiling, fsdp, memory, registry, trackers
+from minidepth_lab import check, compiling, memory, registry, trackers
 from minidepth_lab.sweep import estimate
 from minidepth_lab.sweep.cell import (
     POSIX,
@@ -146,6 +146,8 @@ def train_sweep(preset, planned, jobs=1, yes=False, dry_run=False, study=None, g
     cells = [Cell(labels, s, *registry.configs(preset, **s)) for labels, s in planned]
     for cell in cells:
         if cell.t.fsdp:
+            from minidepth_lab import fsdp  # what it imports takes over a second
+
             fsdp.check_fsdp(cell.t)
         memory.check_enough(cell.m, cell.t)
         if cell.t.compile:

@@ -70,9 +70,11 @@ def table(head, rows):
 
     head: a text for each column; rows: as many texts or numbers each. A number is shown as str()
     shows it: format what needs it. Columns whose cells all begin with a digit, or are a dash, stand
-    to the right."""
+    to the right; but not the first one where it has names, such as `12 layers`."""
     rows = [[str(cell) for cell in row] for row in rows]
     to_the_right = [all(map(is_number, column)) for column in zip(*rows)]
+    if any(letter.isalpha() for first, *_ in rows for letter in first):
+        to_the_right[0] = False
     if in_notebook():
         show_html(as_html(head, rows, to_the_right))
         return
