@@ -9,7 +9,7 @@ import nbformat
 import pathspec
 
 import pages
-from minidepth_site import widgets
+from minidepth_site import elsewhere
 
 # the first cell of a downloaded notebook
 SETUP = """\
@@ -103,7 +103,7 @@ LINK = re.compile(r"(?<=\]\()(?!https?:|#)[^)\s]+")  # to another file
 def from_afar(text, path, site):
     """A page's Markdown for a notebook that lies anywhere: instead of a box it says where that is,
     and links lead to the site, where its address is known."""
-    text = BOX.sub(lambda box: widgets.elsewhere(address_of(path, site)), text)
+    text = BOX.sub(lambda box: elsewhere(address_of(path, site)), text)
     folder = path.parent.relative_to(pages.DOCS).as_posix()
 
     def whole(link):
