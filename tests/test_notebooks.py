@@ -88,24 +88,38 @@ def site(archive):
 
 
 def without_answers(path):
-    """[(is it Markdown, its source)] of a percent file's cells but the answers to its exercises."""
+    """The cells of a percent file but the answers to its exercises."""
     made = pages.notebook(path).cells
-    made = [cell for cell in made if "answer" not in cell.metadata.get("tags", ())]
-    return [(cell.cell_type == "markdown", cell.source.strip("\n")) for cell in made]
+    return [cell for cell in made if "answer" not in cell.metadata.get("tags", ())]
 
 
 @pytest.mark.parametrize("path", [*NOTEBOOKS, KAGGLE], ids=lambda path: path.stem)
-def test_a_notebook_holds_the_code_of_its_page_in_order_and_no_answers(path):
+def test_a_notebook_holds_the_cells_of_its_page_in_order_and_no_answers(path):
     import nbformat
 
-    text = downloads.notebook(path)
-    nbformat.validate(nbformat.reads(text, 4))
-    made = [
-        (c["cell_type"] == "markdown", "".join(c["source"]).strip("\n"))
-        for c in json.loads(text)["cells"]
-    ]
-    assert made.pop(1) == (False, downloads.setup(path))
-    assert made == without_answers(path) and len(made) > 1
+    made = nbformat.reads(downloads.notebook(path), 4)
+    nbformat.validate(made)
+    assert made.cells.pop(1).source == downloads.setup(path)
+    kept = without_answers(path)
+    assert [cell.cell_type for cell in made.cells] == [cell.cell_type for cell in kept]
+    for cell, own in zip(made.cells, kept):
+        assert cell.source == own.source or '<div class="widget' in own.source
+        assert "<script" not in cell.source or cell.cell_type == "code"
+
+
+def test_the_text_of_a_notebook_leads_to_the_site():
+    box = '<div class="widget ask"><p>This part\nneeds</p></div>\n<script src="a.js"></script>'
+    text = f"[a](inside.md#b), [c](../index.md)\n[d](#e) [f](https://g.example) {box}\nmore"
+    here = "[d](#e) [f](https://g.example)"
+    known = downloads.from_afar(text, LESSON, "https://site.example/")
+    assert known.startswith(
+        "[a](https://site.example/tutorials/inside/#b), [c](https://site.example/)"
+    )
+    assert here in known and known.endswith("</p>\nmore")
+    assert '<a href="https://site.example/tutorials/2_logs/">the page of this' in known
+    unknown = downloads.from_afar(text, LESSON, "")
+    assert unknown.startswith(f"[a](inside.md#b), [c](../index.md)\n{here} <p>A box that answers")
+    assert "on the site" in unknown and "script" not in unknown
 
 
 # ---------- where the code comes from ----------
@@ -236,6 +250,9 @@ def test_the_workflow_tells_the_build_every_address_from_its_own_context(monkeyp
         "a <!-- open how-to/kaggle_notebook.ipynb --> b", page_at(), config, []
     )
     assert page.count("blob/notebooks/how-to/kaggle_notebook.ipynb") == 2
+    config.extra.update(colab="", kaggle="")
+    page = hooks.on_page_markdown("a <!-- open x.ipynb --> b", page_at(), config, [])
+    assert page == "a  b"
 
 
 def page_at():

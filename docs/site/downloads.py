@@ -1,12 +1,15 @@
 """What readers take with them: a page as a notebook, and the project as minidepth.zip."""
 
 import io
+import posixpath
+import re
 import zipfile
 
 import nbformat
 import pathspec
 
 import pages
+from minidepth_site import elsewhere
 
 # the first cell of a downloaded notebook
 SETUP = """\
@@ -75,14 +78,41 @@ def notebook(path, site=""):
     with a slash at its end, where that is known."""
     made = pages.notebook(path)
     made.cells = [cell for cell in made.cells if "answer" not in cell.metadata.get("tags", ())]
+    for cell in made.cells:
+        if cell.cell_type == "markdown":
+            cell.source = from_afar(cell.source, path, site)
     made.cells.insert(1, nbformat.v4.new_code_cell(setup(path, site)))
     return as_json(made)
 
 
+def address_of(path, site):
+    """The address of the page of a percent file; "" if that of the site is not known."""
+    name = path.relative_to(pages.DOCS).with_suffix("").as_posix()
+    return site and f"{site}{name}/"
+
+
 def setup(path, site=""):
     """The cell SETUP of a percent file."""
-    address = path.relative_to(pages.DOCS).with_suffix("").as_posix()
-    return SETUP.format(site=site, page=site and f"{site}{address}/")
+    return SETUP.format(site=site, page=address_of(path, site))
+
+
+BOX = re.compile(r'<div class="widget .*?</div>\n<script[^>]*></script>', re.DOTALL)
+LINK = re.compile(r"(?<=\]\()(?!https?:|#)[^)\s]+")  # to another file
+
+
+def from_afar(text, path, site):
+    """A page's Markdown for a notebook that lies anywhere: instead of a box it says where that is,
+    and links lead to the site, where its address is known."""
+    text = BOX.sub(lambda box: elsewhere(address_of(path, site)), text)
+    folder = path.parent.relative_to(pages.DOCS).as_posix()
+
+    def whole(link):
+        file, mark, anchor = link[0].partition("#")
+        file = posixpath.normpath(posixpath.join(folder, file))
+        file = re.sub(r"(^|/)(index|README)\.md$", r"\1", file)  # the page of a folder
+        return site + re.sub(r"\.md$", "/", file) + mark + anchor
+
+    return LINK.sub(whole, text) if site else text
 
 
 def project_files():

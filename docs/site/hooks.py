@@ -256,7 +256,13 @@ def on_page_markdown(markdown, page, config, files):
         page.meta["search"] = dict(boost=0.05)
     if address.startswith("results/") and address != "results/README.md":
         page.meta["search"] = dict(exclude=True)  # files of single experiments, not pages to read
-    return re.sub("<!-- open (.*?) -->", lambda found: ways_to_open(found[1], config), markdown)
+    return re.sub("<!-- open (.*?) -->", lambda found: in_one_click(found[1], config), markdown)
+
+
+def in_one_click(address, config):
+    """A sentence with the buttons of ways_to_open(), where there are any."""
+    buttons = ways_to_open(address, config)
+    return f"Or in one click: {buttons}" if buttons else ""
 
 
 def on_page_content(content, page, config, files):

@@ -18,6 +18,7 @@ import minidepth as md
 from minidepth_lab import judge, results
 from minidepth_lab.studies import depth
 from minidepth_lab.studies.ring import LEARNED
+from minidepth_site import elsewhere
 
 here = None  # in a downloaded notebook: the address of its page, "" if that is not known
 NO_SCRIPT = "This part needs JavaScript. The figure below shows a piece of it."
@@ -35,13 +36,7 @@ def html(name, data, without):
 
 def show(name, data, without=NO_SCRIPT):
     """Show the box in a page, and in a notebook that was downloaded where it is to be seen."""
-    show_html(html(name, data, without) if here is None else elsewhere())
-
-
-def elsewhere():
-    """What a downloaded notebook shows in place of a box, as HTML."""
-    page = f'<a href="{html_module.escape(here)}">the page of this notebook</a>'
-    return f"<p>A box that answers to the reader stands here on {page if here else 'the site'}.</p>"
+    show_html(html(name, data, without) if here is None else elsewhere(here))
 
 
 def show_html(text):
