@@ -14,6 +14,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 if "PYTEST_XDIST_WORKER" in os.environ:  # processes side by side, whose threads would wait
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # for each other
 
+import filelock
 import pytest
 import torch
 
@@ -156,6 +157,21 @@ def in_this_process(monkeypatch):
     monkeypatch.setattr(Cell, "start", start)
 
 
+def made_once(tmp_path_factory, name, make):
+    """The folder that make(folder) has filled: by whichever process of the tests comes first, for
+    all of them."""
+    place = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        place = place.parent  # each process has a folder of its own in this one
+    folder = place / name
+    with filelock.FileLock(f"{folder}.lock"):
+        if not (folder / "made").exists():
+            folder.mkdir()
+            make(folder)
+            (folder / "made").touch()
+    return folder
+
+
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory):
     """The folder of a finished tiny run; tests must not change it."""
@@ -167,11 +183,13 @@ def finished(tmp_path_factory):
 @pytest.fixture(scope="session")
 def solved(tmp_path_factory):
     """The folder of two layers that have learned icqa; tests must not change its weights."""
-    out = str(tmp_path_factory.mktemp("runs"))
-    m, t = registry.configs(
-        "tasks", data="icqa", n_layers=2, eval_every=500, out_dir=out, name="two"
-    )
-    return md.train(m, t, registry.data_of(t, m.block_size)).dir
+
+    def make(folder):
+        about = dict(data="icqa", n_layers=2, eval_every=500, out_dir=str(folder), name="two")
+        m, t = registry.configs("tasks", **about)
+        md.train(m, t, registry.data_of(t, m.block_size))
+
+    return str(made_once(tmp_path_factory, "solved", make) / "two")
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -95,7 +96,7 @@ def test_each_pass_of_a_looped_model_is_ablated_by_itself(model):
     assert shapes == [(3, 2)] * 2
 
 
-def test_mechanism_and_its_command(solved, capsys):
+def test_mechanism_and_its_command(solved, tmp_path, capsys):
     model, _ = md.load(solved)
     data = registry.data_of(md.read_config(solved)[1], model.config.block_size)
     found = inspect.mechanism(model, data)
@@ -110,11 +111,12 @@ def test_mechanism_and_its_command(solved, capsys):
              for b in range(200) for q in range(16, 24)]  # fmt: skip
     assert sum(given) / len(given) == pytest.approx(match["weight"][layer][head], abs=1e-4)
     assert len(found["without"]) == 2 and found["accuracy"] > 0.99
-    assert train.main(["--mechanism", solved]) == 0
+    folder = shutil.copytree(solved, tmp_path / "run")
+    assert train.main(["--mechanism", str(folder)]) == 0
     assert "match: heads " in capsys.readouterr().out
-    written = json.load(open(os.path.join(solved, "mechanism.json")))
+    written = json.load(open(folder / "mechanism.json"))
     assert written["steps"]["match"]["without"] == match["without"]
-    assert os.path.getsize(os.path.join(solved, "mechanism.png")) > 10_000
+    assert os.path.getsize(folder / "mechanism.png") > 10_000
 
 
 def test_the_mechanism_of_a_text_model_is_no_question(finished, capsys):

@@ -22,6 +22,7 @@ import pytest
 
 import browser
 import minidepth as md
+from conftest import made_once
 
 pytest.importorskip("material", reason="mkdocs-material is not installed")
 pytest.importorskip("mkdocs_jupyter", reason="mkdocs-jupyter is not installed")
@@ -78,10 +79,12 @@ def site(tmp_path_factory):
     """The folder of the built site."""
     if os.environ.get("SITE"):
         return pathlib.Path(os.environ["SITE"]).resolve()
-    folder = tmp_path_factory.mktemp("site")
-    code, said = build(ROOT, folder, run=False)
-    assert code == 0, said
-    return folder
+
+    def make(folder):
+        code, said = build(ROOT, folder / "site", run=False)
+        assert code == 0, said
+
+    return made_once(tmp_path_factory, "built", make) / "site"
 
 
 # ---------- the sources ----------
@@ -558,21 +561,28 @@ def test_a_search_finds_the_page(tab, words, page):
 
 
 def searched(tab, words):
-    """[pages that a search finds], the first one first; a page's sections are listed, too."""
+    """[pages that a search finds], the first one first; a page's sections are listed, too. The page
+    stays open for the next search: to open it and to read the index takes longer than a search."""
     tab, address = tab
-    tab.view(1280, "light")
-    tab.open(address)
+    if tab.run("!document.searched"):
+        tab.view(1280, "light")
+        tab.open(address)
+        tab.run("document.querySelector('label[for=__search]').click()")
     found = tab.run(f"""(async () => {{
-      document.querySelector('label[for=__search]').click()
+      document.searched = true
       const input = document.querySelector('.md-search__input')
-      input.focus(); input.value = {words!r}; input.dispatchEvent(new Event('keyup'))
-      input.dispatchEvent(new Event('input'))
-      for (let i = 0; i < 100; i++) {{
-        const links = [...document.querySelectorAll('.md-search-result__item > a')]
-        if (links.length) return links.map(a => a.pathname.slice(1))
-        await new Promise(resolve => setTimeout(resolve, 100))
+      const links = () => [...document.querySelectorAll('.md-search-result__item > a')]
+      const type = async (words, enough) => {{
+        input.focus()
+        input.value = words
+        input.dispatchEvent(new Event('keyup'))
+        input.dispatchEvent(new Event('input'))
+        for (let i = 0; i < 1000 && !enough(); i++)
+          await new Promise(resolve => setTimeout(resolve, 10))
       }}
-      return []
+      await type('', () => !links().length)
+      await type({words!r}, () => links().length)
+      return links().map(a => a.pathname.slice(1))
     }})()""")
     return list(dict.fromkeys(found))
 

@@ -7,6 +7,7 @@ import math
 import os
 import subprocess
 import sys
+import warnings
 import weakref
 
 import pytest
@@ -854,8 +855,12 @@ def test_a_quiet_training_prints_nothing_and_leaves_nothing(tiny, data, capfd):
     assert [row["train_loss"] for row in run.log] == [row["train_loss"] for row in loud.log]
     folder = run.dir
     assert folder != loud.dir and md.load(folder)[0].config == run.model.config
-    del run
-    gc.collect()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        del run
+        gc.collect()
+    # a temporary folder that nobody cleans up goes, too, but with a warning
+    assert not [each for each in said if "cleaning up" in str(each.message)]
     assert not os.path.exists(os.path.dirname(folder)) and os.path.exists(loud.dir)
 
 
