@@ -102,9 +102,9 @@ plt.show()
 # none: perhaps there were too few runs to see it.
 #
 # **Whoever looks twenty times finds one.** Luck alone goes below 0.05 one time in twenty, so of
-# twenty comparisons of equal models about one will look significant. That is why these pages correct p
-# where they make several, by Holm's method: the smallest p counts as many times as there are
-# comparisons, the next one time less, and so on. [Heads per layer](heads.md) has eighteen
+# twenty comparisons of equal models about one will look significant. That is why these pages
+# correct p where they make several, by Holm's method: the smallest p counts as many times as there
+# are comparisons, the next one time less, and so on. [Heads per layer](heads.md) has eighteen
 # comparisons of which three look significant, and corrected none.
 #
 # ## How many runs?
