@@ -148,9 +148,9 @@ print("predictions:", judge.tally("budget-tuned"))
 # ## The same text, twenty times
 #
 # Now the other comparison. The [report's log](2_logs.md) has one run of one layer and one of
-# twelve, which read the same 840 conversations twenty times. The deeper one ended with the lower loss on
-# the text that it read, and the *higher* one on new text. Is that what depth does? We made a small
-# copy, with five seeds of each depth: 840 worked problems of GSM8K ([Cobbe et al.
+# twelve, which read the same 840 conversations twenty times. The deeper one ended with the lower
+# loss on the text that it read, and the *higher* one on new text. Is that what depth does? We
+# made a small copy, with five seeds of each depth: 840 worked problems of GSM8K ([Cobbe et al.
 # 2021](https://arxiv.org/abs/2110.14168)), width 64, every model as many steps.
 
 # %%
