@@ -50,7 +50,9 @@ import weakref
 import zipfile
 import zlib
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -58,14 +60,20 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+if TYPE_CHECKING:  # to import it takes seconds, which only those pay who have text
+    from transformers import PreTrainedTokenizerBase as Tokenizer
+
 __version__ = "0.2"
+Path = str | os.PathLike[str]  # of a file or a folder, in signatures
 
 # ---------- 2. settings ----------
 
 MOST = 2**53  # of any setting: up to here floats, and with them JSON everywhere, count exactly
 
 
-def option(default, help, low=None, high=MOST, choices=()):
+def option(
+    default: object, help: str, low: float | None = None, high: float = MOST, choices: tuple = ()
+) -> Any:
     """A field with its help text and limits: flags, checks and the docs derive from it, so every
     field needs one. A default of None allows None, which the field's type does not name."""
     return field(default=default, metadata=dict(help=help, low=low, high=high, choices=choices))
@@ -75,12 +83,12 @@ def option(default, help, low=None, high=MOST, choices=()):
 UNSEEN = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 
 
-def visible(text):
+def visible(text: str) -> str:
     """The text with control characters spelled out, all but line ends and tabs."""
     return re.sub(UNSEEN, lambda match: ascii(match[0])[1:-1], text)
 
 
-def one_line(message, most=1000):
+def one_line(message: object, most: int = 1000) -> str:
     """A message as one line that a terminal shows, its middle left out if it is very long."""
     line = " ".join(visible(str(message)).split())
     if len(line) > most:
@@ -92,7 +100,7 @@ KINDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or
 UNPRINTABLE = r"[\x00-\x1f\x7f\ud800-\udfff]"  # halves of characters and what moves a terminal
 
 
-def check_fields(config):
+def check_fields(config: "ModelConfig | TrainConfig") -> None:
     """Make NumPy's numbers Python's; ValueError for a field of another type or beyond limits."""
     for f in dataclasses.fields(config):
         value = getattr(config, f.name)
@@ -111,7 +119,7 @@ def check_fields(config):
             check_value(f, part)
 
 
-def check_value(f, value):
+def check_value(f: dataclasses.Field, value: Any) -> None:
     """Raise ValueError for a value, or a part of it, that the field cannot have."""
     low, high, choices = (f.metadata[name] for name in ("low", "high", "choices"))
     kind = f.type
@@ -165,19 +173,19 @@ class ModelConfig:
     init: str = option("gpt2", "initial weights: as GPT-2's or PyTorch's own", choices=INITS)
     init_std: float = option(0.02, "standard deviation of the initial weights of GPT-2", 1e-9)
 
-    def dropout_of(self, part):
+    def dropout_of(self, part: str) -> float:
         """The rate of a part that may have one of its own: residual or embedding."""
         own = getattr(self, f"{part}_dropout")
         return self.dropout if own is None else own
 
     @property
-    def heads(self):
+    def heads(self) -> tuple[int, ...]:
         """Heads of each layer, a tuple of n_layers numbers."""
         if isinstance(self.n_heads, int):
             return (self.n_heads,) * self.n_layers
         return tuple(self.n_heads)
 
-    def validate(self):
+    def validate(self) -> "ModelConfig":
         """Return self; raise ValueError for what cannot be built."""
         check_fields(self)
         C, heads = self.d_model, self.n_heads
@@ -251,7 +259,7 @@ class TrainConfig:
     out_dir: str = option("runs", "folder of all runs")
     name: str = option("", "this run's folder in it; empty: made from the settings")
 
-    def validate(self):
+    def validate(self) -> "TrainConfig":
         """Return self; raise ValueError for what cannot be run."""
         check_fields(self)
         falling, more = (self.lr_steps, "lr_steps") if self.lr_steps else (self.steps, "steps")
@@ -265,7 +273,7 @@ class TrainConfig:
 PRESETS = {
     "report": dict(vocab_size=151_665),
     # attention alone: with a feed-forward part some seeds do not learn in this time. How the rest
-    # was chosen, and on how many seeds it was tried: docs/tutorials/15_first_run.py
+    # was chosen, and on how many seeds it was tried: docs/tutorials/first_run.py
     "laptop": dict(
         block_size=104, n_heads=4, d_model=64, d_ff=0, dropout=0.0, tie_weights=False, init_std=0.1,
         data=("embedded",), ring_questions=3, max_rows=40_000, tokenizer="embedded", packing="pad",
@@ -275,7 +283,7 @@ PRESETS = {
 }  # fmt: skip
 
 
-def configs(preset="laptop", **changes):
+def configs(preset: str = "laptop", **changes: Any) -> tuple[ModelConfig, TrainConfig]:
     """(ModelConfig, TrainConfig) of a preset, changed; ValueError for what is unknown."""
     if preset not in PRESETS:
         raise ValueError(f"preset {preset!r} is unknown; choose from {', '.join(PRESETS)}")
@@ -298,7 +306,7 @@ def configs(preset="laptop", **changes):
 # ---------- 3. model: a pre-norm GPT, by default without biases, twin of transformers' GPT-2 ------
 
 
-def dropout(x, p, training=True):
+def dropout(x: torch.Tensor, p: float, training: bool = True) -> torch.Tensor:
     """Zero each element with probability p and scale the others by 1/(1 - p); any shape."""
     if not training or p == 0:
         return x
@@ -315,7 +323,9 @@ def dropout(x, p, training=True):
     return (x * keep).mul_(1 / (1 - p))
 
 
-def readable_attention(q, k, v, scale, p=0.0):
+def readable_attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, p: float = 0.0
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Causal attention as its formula says: softmax(scale * q k^T) v, no later keys.
 
     q (B, H, T, D), the last T of S positions, k and v (B, H, S, D) → output (B, H, T, D) and
@@ -330,7 +340,7 @@ def readable_attention(q, k, v, scale, p=0.0):
     return dropout(weights, p) @ v, weights
 
 
-def rotate(x, start=0):
+def rotate(x: torch.Tensor, start: int = 0) -> torch.Tensor:
     """Rotary positions (Su et al. 2021): turn the pairs (i, i + D/2) of x (B, H, T, D)."""
     half = x.size(-1) // 2  # pair i turns by its position times a frequency, from 1 down to 1e-4
     position = torch.arange(start, start + x.size(2), device=x.device, dtype=torch.float32)
@@ -345,10 +355,10 @@ class Cache:
     """Keys and values (B, H, S, D) of the S tokens that a layer has read, in a buffer for as many
     as there can be, so that a token more does not copy all the others."""
 
-    def __init__(self, most):
+    def __init__(self, most: int) -> None:
         self.length, self.most, self.buffer = 0, most, None
 
-    def append(self, k, v):
+    def append(self, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """k and v (B, H, T, D) of T more tokens → those of all tokens."""
         start, self.length = self.length, self.length + k.size(2)
         assert self.length <= self.most, "the cache is full"
@@ -362,7 +372,7 @@ class Cache:
 class Attention(nn.Module):
     """Causal self-attention: each token asks the tokens up to itself. x (B, T, C) → (B, T, C)"""
 
-    def __init__(self, config, n_heads):
+    def __init__(self, config: ModelConfig, n_heads: int) -> None:
         super().__init__()
         C = config.d_model
         self.n_heads = n_heads
@@ -374,7 +384,9 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(C, 3 * C, bias=config.bias)  # one matrix product for all three
         self.out = nn.Linear(C, C, bias=config.bias)  # mixes what the heads have found
 
-    def project(self, x, start=0):
+    def project(
+        self, x: torch.Tensor, start: int = 0
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """x (B, T, C), whose first token has position `start` → q, k, v, each (B, H, T, D)."""
         B, T, _ = x.shape
         # (B, T, 3 C) → (B, T, 3, H, D) → three of (B, H, T, D)
@@ -383,7 +395,7 @@ class Attention(nn.Module):
             q, k = rotate(q, start), rotate(k, start)
         return q, k, v
 
-    def forward(self, x, cache=None):
+    def forward(self, x: torch.Tensor, cache: Cache | None = None) -> torch.Tensor:
         p = self.p if self.training else 0.0  # the fused kernel does not know the mode
         q, k, v = self.project(x, cache.length if cache else 0)
         if cache:  # the keys and values of the tokens before x come first
@@ -404,13 +416,13 @@ class Attention(nn.Module):
 class MLP(nn.Module):
     """The feed-forward part: each token by itself. x (B, T, C) → (B, T, C)"""
 
-    def __init__(self, config):
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.p = config.dropout_of("residual")
         self.up = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
         self.out = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return dropout(self.out(F.gelu(self.up(x))), self.p, self.training)
 
 
@@ -418,7 +430,7 @@ class Block(nn.Module):
     """One layer: what attention finds, then what the feed-forward part makes of it, is added to
     the residual stream x (B, T, C). Each reads a normalised copy, so that the stream may grow."""
 
-    def __init__(self, config, n_heads):
+    def __init__(self, config: ModelConfig, n_heads: int) -> None:
         super().__init__()
         self.norm1 = nn.LayerNorm(config.d_model)
         self.attn = Attention(config, n_heads)
@@ -427,7 +439,7 @@ class Block(nn.Module):
             self.norm2 = nn.LayerNorm(config.d_model)
             self.mlp = MLP(config)
 
-    def forward(self, x, cache=None):
+    def forward(self, x: torch.Tensor, cache: Cache | None = None) -> torch.Tensor:
         x = x + self.attn(self.norm1(x), cache)
         if self.has_mlp:
             x = x + self.mlp(self.norm2(x))
@@ -440,7 +452,7 @@ HALF_ROWS = 1024  # fp16 ends at 65,504, which so many products stay below if no
 SOFTMAX_ROWS = 32  # so few rows in float32 stay in a CPU's cache
 
 
-def rows_at_once(n, n_words, half, on_cpu):
+def rows_at_once(n: int, n_words: int, half: bool, on_cpu: bool) -> int:
     """Of n rows of logits over n_words words, how many the head computes at a time."""
     rows = max(64, min(n, LOGITS_AT_ONCE // n_words))
     if half:
@@ -448,7 +460,9 @@ def rows_at_once(n, n_words, half, on_cpu):
     return min(rows, CPU_ROWS) if on_cpu else rows
 
 
-def loss_to_gradient(logits, targets, grads=True):
+def loss_to_gradient(
+    logits: torch.Tensor, targets: torch.Tensor, grads: bool = True
+) -> torch.Tensor:
     """A few rows' cross-entropy: logits (n, V), targets (n,) → nll (n,) in float32 or better.
 
     With `grads` the logits become the gradient of sum(nll) by them, in the memory where they are.
@@ -466,7 +480,9 @@ def loss_to_gradient(logits, targets, grads=True):
     return nll
 
 
-def chunked_loss(h, weight, targets, grads=True):
+def chunked_loss(
+    h: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, grads: bool = True
+) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
     """Cross-entropy of h @ weight^T and its gradients, a few rows at a time.
 
     h (N, C), weight (V, C), targets (N,) → nll (N,), dh (N, C), dweight (V, C): the gradients of
@@ -509,7 +525,14 @@ class HeadLoss(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, h, weight, targets, dtype, grads):
+    def forward(
+        ctx: Any,
+        h: torch.Tensor,
+        weight: torch.Tensor,
+        targets: torch.Tensor,
+        dtype: torch.dtype,
+        grads: bool,
+    ) -> torch.Tensor:
         nll, dh, dweight = chunked_loss(h.to(dtype), weight.to(dtype), targets, grads)
         # kept on ctx and not by save_for_backward, so that backward can scale them in place
         ctx.gradients = dh, dweight
@@ -518,7 +541,7 @@ class HeadLoss(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, g):
+    def backward(ctx: Any, g: torch.Tensor) -> tuple:
         if ctx.gradients is None or (g != g[:1]).any():
             raise RuntimeError("the head's loss goes back once, with one weight for all its tokens")
         dh, dweight = ctx.gradients
@@ -528,7 +551,7 @@ class HeadLoss(torch.autograd.Function):
         return dh.to(h_type).mul_(scale), dweight.to(weight_type).mul_(scale), None, None, None
 
 
-def last_logits(x, weight):
+def last_logits(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """x (B, C), weight (V, C) → logits (B, V), for few rows of x.
 
     x @ weight^T, with the factors the other way round and never a single row: at the report's size
@@ -546,7 +569,7 @@ class GPT(nn.Module):
     T) ask for a loss after each loop; their sum and count leave as one.
     """
 
-    def __init__(self, config):
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         c = self.config = config.validate()
         if not c.vocab_size:
@@ -568,7 +591,7 @@ class GPT(nn.Module):
         assert n == parameters(c)["total"], "parameters() does not count what the model has"
 
     @torch.no_grad()
-    def init_weights(self):
+    def init_weights(self) -> None:
         """The table of GPT-2 in `transformers`, with init_std 0.02:
 
         embeddings, qkv, up, head   normal, init_std
@@ -598,18 +621,18 @@ class GPT(nn.Module):
             elif "norm" not in name:
                 w.normal_(0, c.init_std)
 
-    def num_params(self):
+    def num_params(self) -> dict[str, int]:
         """Parameters by part, as parameters() counts them."""
         return parameters(self.config)
 
     @property
-    def head_weight(self):
+    def head_weight(self) -> torch.Tensor:
         """(V, C)"""
         if self.config.tie_weights:
             return self.token_embedding.weight
         return self.head.weight
 
-    def embed(self, tokens, start=0):
+    def embed(self, tokens: torch.Tensor, start: int = 0) -> torch.Tensor:
         """tokens (B, T), the first at position `start` → the stream's beginning, (B, T, C)."""
         c, T = self.config, tokens.size(1)
         # the head has made a dense gradient (V, C) of a tied weight: a sparse one saves a second
@@ -621,7 +644,9 @@ class GPT(nn.Module):
             x = x + self.position_embedding.weight[start : start + T]
         return dropout(x, c.dropout_of("embedding"), self.training)
 
-    def run_loops(self, tokens, cache=None, loops=None):
+    def run_loops(
+        self, tokens: torch.Tensor, cache: list[Cache] | None = None, loops: int | None = None
+    ) -> Iterator[torch.Tensor]:
         """Yield the residual stream (B, T, C) after each loop, an application of all layers, before
         the last norm.
 
@@ -645,13 +670,21 @@ class GPT(nn.Module):
                 x = layer(x, cache[loop * c.n_layers + i] if cache else None)
             yield x
 
-    def hidden(self, tokens, cache=None, loops=None):
+    def hidden(
+        self, tokens: torch.Tensor, cache: list[Cache] | None = None, loops: int | None = None
+    ) -> torch.Tensor:
         """The residual stream after the last loop and the last norm, (B, T, C)."""
         for after_loop in self.run_loops(tokens, cache, loops):
             x = after_loop  # only the last one is wanted
         return self.norm(x)
 
-    def forward(self, tokens, targets=None, cache=None, loops=None):
+    def forward(
+        self,
+        tokens: torch.Tensor,
+        targets: torch.Tensor | None = None,
+        cache: list[Cache] | None = None,
+        loops: int | None = None,
+    ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
         # DataParallel's threads inherit "autocast on" but not its dtype: so it is entered here
         with torch.autocast(tokens.device.type, self.half, enabled=self.half is not None):
             if targets is None:
@@ -674,7 +707,7 @@ class GPT(nn.Module):
         return loss_sum.float(), has_target.flatten(1).sum(1).float()
 
 
-def parameters(config):
+def parameters(config: ModelConfig) -> dict[str, int]:
     """Parameters of GPT(config) by part, counted without building it; `head` is 0 when tied,
     `final_norm` closes the sum to `total`."""
     c = config.validate()
@@ -692,7 +725,7 @@ def parameters(config):
     return dict(total=sum(n.values()), **n)
 
 
-def in_eval_mode(function):
+def in_eval_mode(function: Callable) -> Callable:
     """The function of a model, run in eval mode and without gradients; the mode is given back."""
 
     @functools.wraps(function)
@@ -711,13 +744,13 @@ def in_eval_mode(function):
 # ---------- 4. text → blocks: rows, their learnable parts marked, as tokens ----------
 
 
-def generator(*numbers):
+def generator(*numbers: object) -> torch.Generator:
     """A random generator that is a function of the numbers, whatever was drawn elsewhere."""
     return torch.Generator().manual_seed(zlib.crc32(repr(numbers).encode()))
 
 
 @contextlib.contextmanager
-def one_line_errors(subject, problem):
+def one_line_errors(subject: object, problem: str) -> Iterator[None]:
     """Make any error a ValueError of one line, "subject problem: its first words": parsers raise
     all kinds on a broken file. The error itself stays as its cause."""
     try:
@@ -728,7 +761,7 @@ def one_line_errors(subject, problem):
         raise ValueError(f"{subject} {problem}: {short}") from error
 
 
-def regular_file(path):
+def regular_file(path: Path) -> Path:
     """The path, if it is one of a file that ends: a pipe, say, would be waited on for ever."""
     if os.path.exists(path) and not os.path.isfile(path):
         raise ValueError("it is not a regular file")
@@ -740,12 +773,14 @@ def regular_file(path):
 FAMILIES = ("chain", "lookup", "order")
 
 
-def mixed(draw, pairs):
+def mixed(draw: Callable[[], float], pairs: Iterable) -> str:
     """Pairs of letters as text, in an order that is drawn."""
     return ", ".join(sorted((f"{a} {b}" for a, b in pairs), key=lambda _: draw()))
 
 
-def embedded_problem(draw, family, steps, modulus=10, ring=()):
+def embedded_problem(
+    draw: Callable[[], float], family: str, steps: int, modulus: int = 10, ring: Sequence = ()
+) -> tuple[str, str, str, int, str, int]:
     """A problem of `steps` steps: its question, worked steps, answer, the number of answers that
     are possible, its key, and how many keys there are.
 
@@ -787,7 +822,7 @@ def embedded_problem(draw, family, steps, modulus=10, ring=()):
     return asked, key, line[k], len(line), key, keys
 
 
-def is_held_out(key, keys):
+def is_held_out(key: str, keys: int) -> bool:
     """Whether training never sees the problem of this key, of which there are `keys`: an eighth of
     them, a half where they are few."""
     share = 8 if keys >= 600 else 2
@@ -795,21 +830,21 @@ def is_held_out(key, keys):
 
 
 def embedded_rows(
-    n,
-    held_out=False,
-    steps=(1, 2, 3),
-    seed=0,
-    families=FAMILIES,
-    modulus=10,
-    direct=False,
-    questions=1,
-):
+    n: int,
+    held_out: bool = False,
+    steps: Sequence[int] = (1, 2, 3),
+    seed: int = 0,
+    families: Sequence[str] = FAMILIES,
+    modulus: int = 10,
+    direct: bool = False,
+    questions: int = 1,
+) -> list[dict]:
     """n generated conversations in the published row format, families and step counts in turn, the
     answer after the worked steps or, with `direct`, without them.
 
     To train on, a ring is asked so many `questions`, one after another. All but the first go from
     a letter to the one before it, all the way round, so that there is more to learn from
-    (docs/tutorials/15_first_run.py). The test asks one.
+    (docs/tutorials/first_run.py). The test asks one.
 
     Training never sees what is_held_out(). No key is held out twice; a kind that has no more drops
     out, and if none is left there are fewer than n rows; ValueError if there are none at all. Only
@@ -850,7 +885,7 @@ def embedded_rows(
 # rows of files and of the Hugging Face hub
 
 
-def read_text(path):
+def read_text(path: str) -> str:
     """The text of a file in UTF-8, one that ends in .gz unpacked; ValueError for what is none."""
     if not os.path.exists(path):
         raise ValueError(f"data {path} is not there; give the path of a file")
@@ -869,14 +904,14 @@ def read_text(path):
     return text
 
 
-def parse_json(text):
+def parse_json(text: str) -> Any:
     """The value of a JSON text; ValueError for half a character, which no tokenizer takes."""
     value = json.loads(text)
     json.dumps(value, ensure_ascii=False).encode()
     return value
 
 
-def read_jsonl(path):
+def read_jsonl(path: str) -> list[dict]:
     """Rows of a .jsonl file, one on each line; also of a file by that name that is one list."""
     text = read_text(path)
     if re.match(r"\s*\[\s*\{", text):
@@ -893,7 +928,7 @@ def read_jsonl(path):
 HUB = "is neither a local file or folder nor to be had from the Hugging Face hub; on Kaggle turn"
 
 
-def hub_splits(source):
+def hub_splits(source: str) -> dict[str, Any]:
     """{name of a split: its rows} of a data set of the hub, HUB_ID or HUB_ID:SUBSET."""
     name, _, subset = source.partition(":")
     if not name.strip():
@@ -905,7 +940,7 @@ def hub_splits(source):
         return dict(load_dataset(name, subset or None))
 
 
-def hub_rows(source, split):
+def hub_rows(source: str, split: str) -> Any:
     """The rows of a split, such as "train", of a data set of the hub; they are read when asked."""
     splits = hub_splits(source)
     if split not in splits:
@@ -929,11 +964,11 @@ KINDS_OF_JSON = {type(None): "null", bool: "true or false", int: "a number", flo
 KINDS_OF_JSON |= {str: "a text", list: "a list", dict: "an object"}
 
 
-def kind_of(value):
+def kind_of(value: object) -> str:
     return KINDS_OF_JSON.get(type(value), type(value).__name__)
 
 
-def content_text(name, content):
+def content_text(name: str, content: Any) -> str:
     """The text of a turn's content: a text, or a list of parts that are texts."""
     if isinstance(content, list) and content:
         for part in content:
@@ -947,7 +982,7 @@ def content_text(name, content):
     return content
 
 
-def read_turn(message, remark):
+def read_turn(message: Any, remark: Callable[[str], object]) -> tuple[str, str] | None:
     """(role, text) of a message; None for one that only calls a tool."""
     if not isinstance(message, dict):
         raise ValueError(f"a message is {kind_of(message)}, no object")
@@ -975,7 +1010,7 @@ def read_turn(message, remark):
     return role, text
 
 
-def read_pair(row):
+def read_pair(row: Any) -> list[dict] | None:
     """The messages of a row that names what is asked and what is said; None if it does not."""
     asked = next((k for k in ("question", "prompt", "instruction") if row.get(k) is not None), None)
     if asked is None:
@@ -998,7 +1033,9 @@ def read_pair(row):
     return [dict(role="user", content=question), dict(role="assistant", content=answer)]
 
 
-def read_turns(row, remark=lambda text: None):
+def read_turns(
+    row: Any, remark: Callable[[str], object] = lambda text: None
+) -> list[tuple[str, str]]:
     """[(role, text), …] of a row in any of ROW_FORMS; a plain text has the role "text". ValueError
     says why it is none; remark() is told what is read in another way than it is written."""
     if not isinstance(row, dict):
@@ -1020,7 +1057,9 @@ def read_turns(row, remark=lambda text: None):
         raise
 
 
-def read_conversation(row, messages, remark):
+def read_conversation(
+    row: dict, messages: list, remark: Callable[[str], object]
+) -> list[tuple[str, str]]:
     """[(role, text), …] of a row's messages, and of the system turn that stands beside them."""
     if not isinstance(messages, list):
         raise ValueError(f"messages is {kind_of(messages)}, no list")
@@ -1033,7 +1072,7 @@ def read_conversation(row, messages, remark):
     return turns
 
 
-def plain_turns(row):
+def plain_turns(row: Any) -> list[tuple[str, str]] | None:
     """read_turns() of a row of messages that need nothing read otherwise, as most are, in a third
     of the time; None for any other."""
     messages, turns = row.get("messages") if type(row) is dict else None, []
@@ -1051,7 +1090,7 @@ def plain_turns(row):
     return turns
 
 
-def turns_of(row):
+def turns_of(row: Any) -> list[tuple[str, str]]:
     """[(role, text), …] of a row, as read_turns(); [] if it is unusable."""
     if turns := plain_turns(row):
         return turns
@@ -1061,22 +1100,24 @@ def turns_of(row):
         return []
 
 
-def plural(n, noun):
+def plural(n: int, noun: str) -> str:
     """1, "row" → "1 row"; 2,000, "row" → "2,000 rows" """
     return f"{n:,} {noun}" + ("" if n == 1 else "s")
 
 
-def sample_order(n):
+def sample_order(n: int) -> np.ndarray:
     """The numbers below n in the order in which a sample takes them, whatever a run's seed."""
     return torch.randperm(n, generator=generator("max_rows")).numpy()
 
 
-def sample_of(n, most):
+def sample_of(n: int, most: int) -> list[int]:
     """`most` of the numbers below n, a list that rises."""
     return np.sort(sample_order(n)[:most]).tolist()
 
 
-def usable_rows(source, rows, facts, most=0, change=None):
+def usable_rows(
+    source: str, rows: Sequence, facts: dict, most: int = 0, change: Callable | None = None
+) -> list[dict]:
     """The rows of a source, a list or a data set of the hub, that turns_of() can read, in their
     order; with `most` a sample of so many, drawn alike for every seed of a run. ValueError if none
     can be read.
@@ -1135,7 +1176,7 @@ def usable_rows(source, rows, facts, most=0, change=None):
     return taken
 
 
-def row_key(row):
+def row_key(row: dict) -> int:
     """A number of 64 bits of what a row says, spaces aside; of a conversation of what is asked, all
     before the assistant speaks last. Rows with the same number are copies."""
     turns = turns_of(row)
@@ -1145,12 +1186,12 @@ def row_key(row):
     return int.from_bytes(digest)
 
 
-def row_keys(rows):
+def row_keys(rows: Sequence[dict]) -> np.ndarray:
     """row_key() of each, (len(rows),) uint64: 8 bytes a row."""
     return np.fromiter(map(row_key, rows), np.uint64, len(rows))
 
 
-def held_out_places(keys, n):
+def held_out_places(keys: np.ndarray, n: int) -> np.ndarray:
     """Which of the rows with these keys, in a random order, are held out, (len(keys),) bool: the
     first n, if none is a copy of another. Copies go to the same side: as many kinds as fit in n,
     but at least the smallest one. ValueError if all are copies."""
@@ -1172,12 +1213,18 @@ def held_out_places(keys, n):
     return held_out[kind]
 
 
-def n_held_out(n, config):
+def n_held_out(n: int, config: TrainConfig) -> int:
     """How many of n rows are held out: never all."""
     return min(n - 1, math.ceil(n * config.val_fraction))
 
 
-def split_rows(source, rows, config, facts=None, change=None):
+def split_rows(
+    source: str,
+    rows: Sequence,
+    config: TrainConfig,
+    facts: dict | None = None,
+    change: Callable | None = None,
+) -> tuple[list[dict], list[dict]]:
     """(rows to train on, rows held out) of a source's usable rows, whatever the seed: every run is
     measured on the same rows. With --val_data none is held out. `facts` and `change` as in
     usable_rows()."""
@@ -1210,7 +1257,9 @@ def split_rows(source, rows, config, facts=None, change=None):
 OWN_VALIDATION = ("validation", "valid", "val", "dev")  # what a hub's data sets call that split
 
 
-def read_source(source, config, facts=None, change=None):
+def read_source(
+    source: str, config: TrainConfig, facts: dict | None = None, change: Callable | None = None
+) -> tuple[list[dict], list[dict]]:
     """(rows to train on, rows held out), lists of dicts: of 'embedded', a .jsonl file, or a data
     set of the hub, whose own validation split is held out where it has one."""
     facts = {} if facts is None else facts
@@ -1239,17 +1288,17 @@ def read_source(source, config, facts=None, change=None):
 # rows to text to tokens
 
 
-def turn_end(tokenizer):
+def turn_end(tokenizer: "Tokenizer") -> str:
     """What ends a turn: ChatML's token where the tokenizer has it, else its end of text."""
     return "<|im_end|>" if is_word(tokenizer, "<|im_end|>") else tokenizer.eos_token or ""
 
 
-def is_word(tokenizer, word):
+def is_word(tokenizer: "Tokenizer", word: str) -> bool:
     number = tokenizer.convert_tokens_to_ids(word)  # of an unknown word: none, or another's
     return number is not None and tokenizer.convert_ids_to_tokens(number) == word
 
 
-def with_end(tokenizer, notes):
+def with_end(tokenizer: "Tokenizer", notes: list[str]) -> "Tokenizer":
     """Give a tokenizer an end of text, if it has none: without one no answer would ever end. The
     token for what is unknown is none, whatever it is called."""
     if tokenizer.eos_token is None or tokenizer.eos_token == tokenizer.unk_token:
@@ -1267,12 +1316,12 @@ class Markup(str):
     characters, whoever wrote them."""
 
 
-def marks_of(tokenizer):
+def marks_of(tokenizer: "Tokenizer") -> list[str]:
     """The tokenizer's control tokens, as they are written: <|im_end|> and the like."""
     return [token.content for token in tokenizer.added_tokens_decoder.values() if token.special]
 
 
-def segments(row, tokenizer=None):
+def segments(row: dict, tokenizer: "Tokenizer | None" = None) -> list[tuple[str, bool]]:
     """[(text, whether the assistant says it), …] of a usable row, in ChatML or as plain text."""
     end, end_of_text = "", ""
     if tokenizer:
@@ -1294,7 +1343,7 @@ def segments(row, tokenizer=None):
 LONGEST = 50_000  # characters of a text tokenized at once: each takes 100 bytes or more
 
 
-def pieces(text):
+def pieces(text: str) -> Iterator[str]:
     """A text in parts, cut before a space where there is one, and not within 100 characters of its
     end, where a mark may stand."""
     start = 0
@@ -1307,12 +1356,14 @@ def pieces(text):
     yield text[start:]
 
 
-def short_words(text):
+def short_words(text: str) -> str:
     """A text to make a tokenizer from: the time that one word takes grows with its square."""
     return re.sub(r"(\S{500})(?=\S)|(\s{500})\s+", r"\1\2 ", text) if len(text) > 500 else text
 
 
-def encode(rows, tokenizer, loss_on="all"):
+def encode(
+    rows: Iterable, tokenizer: "Tokenizer", loss_on: str = "all"
+) -> Iterator[tuple[list[int], list[bool]]]:
     """segments() of each row → its token ids, and for each token whether it is learned: two lists.
 
     Segments are encoded one by one, so that a prompt is what it was in training; a thousand rows
@@ -1344,7 +1395,7 @@ def encode(rows, tokenizer, loss_on="all"):
             yield tokens, learn
 
 
-def load_tokenizer(name, texts=(), size=2048):
+def load_tokenizer(name: Path, texts: Iterable[str] = (), size: int = 2048) -> "Tokenizer":
     """The tokenizer of a folder or hub id; 'embedded' makes a byte-level BPE from `texts`, and
     'characters' one whose words are the characters in them."""
     special = [END_OF_TEXT, "<|im_start|>", "<|im_end|>", *THOUGHTS]
@@ -1383,7 +1434,7 @@ def load_tokenizer(name, texts=(), size=2048):
 THOUGHTS = ("<think>", "</think>")
 
 
-def ordinary_thoughts(content):
+def ordinary_thoughts(content: str) -> Any:
     """A tokenizers.Tokenizer of its JSON text, with the marks around thoughts as ordinary words:
     they are part of what is said, and what shows an answer would leave control tokens out."""
     from tokenizers import Tokenizer
@@ -1395,7 +1446,7 @@ def ordinary_thoughts(content):
     return Tokenizer.from_str(json.dumps(content))
 
 
-def character_tokenizer(texts, size, special):
+def character_tokenizer(texts: Iterable[str], size: int, special: list[str]) -> "Tokenizer":
     """A tokenizer whose words are `special` and the characters of `texts`, of more than `size` the
     commonest; any other is <unk>."""
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
@@ -1417,13 +1468,13 @@ def character_tokenizer(texts, size, special):
     )  # fmt: skip
 
 
-def final_answer(text):
+def final_answer(text: str) -> str | None:
     """What a text answers: all after its last ####, else after </think>; None without either."""
     mark = "####" if "####" in text else "</think>"
     return text.rsplit(mark, 1)[1].strip() if mark in text else None
 
 
-def is_labelled(row):
+def is_labelled(row: dict) -> bool:
     """Whether it says of itself what embedded rows do; others can have columns so named."""
     family, steps, guess = row.get("family"), row.get("steps"), row.get("guess")
     if not isinstance(family, str) or type(steps) is not int or type(guess) is not float:
@@ -1431,7 +1482,7 @@ def is_labelled(row):
     return bool(family.strip()) and 1 <= steps <= 99 and 0 < guess <= 1
 
 
-def problem_of(row):
+def problem_of(row: dict) -> dict | None:
     """A row as a held-out problem, {messages, solution: the last turn, answer, …}, or None: it is
     checkable if the assistant speaks last, with a final_answer() of one line, 40 characters."""
     *asked, (role, solution) = turns_of(row)
@@ -1454,7 +1505,7 @@ OWN_SYSTEM = """{% set system = SYSTEM %}{% if messages[0].role != "system" %}<|
 {% endif %}"""  # stands before CHAT where the data's conversations begin with a system turn
 
 
-def chat_template(rows):
+def chat_template(rows: Iterable[dict]) -> str | None:
     """CHAT for conversations among the rows, with the system turn that at least half of them begin
     with, if there is one; None without conversations."""
     n, firsts = 0, Counter()
@@ -1471,7 +1522,7 @@ def chat_template(rows):
     return OWN_SYSTEM.replace("SYSTEM", json.dumps(system, ensure_ascii=False)) + CHAT
 
 
-def system_turn(tokenizer):
+def system_turn(tokenizer: "Tokenizer") -> str | None:
     """The system turn that a tokenizer's chat_template() begins with, a text; None without one."""
     begin, _ = OWN_SYSTEM.split("SYSTEM")
     template = tokenizer.chat_template or ""
@@ -1484,7 +1535,7 @@ def system_turn(tokenizer):
 # tokens to blocks and batches
 
 
-def blocks(encoded, T, packing):
+def blocks(encoded: Iterable, T: int, packing: str) -> tuple[np.ndarray, np.ndarray]:
     """encode()'s rows → (tokens, targets), each (N, T) int32; -100 is no target.
 
     pack: all rows end to end, cut every T tokens; the rest, less than a block, is left out.
@@ -1511,18 +1562,18 @@ def blocks(encoded, T, packing):
     return tokens[: N * T].reshape(N, T), targets[: N * T].reshape(N, T)
 
 
-def filled(tokens, targets):
+def filled(tokens: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Which positions of blocks() hold text, (N, T) bool: all up to the last token or target."""
     there = (tokens != 0) | (targets != -100)
     return np.logical_or.accumulate(there[:, ::-1], axis=1)[:, ::-1]
 
 
 @functools.lru_cache(4)
-def block_order(n, seed, epoch):
+def block_order(n: int, seed: int, epoch: int) -> torch.Tensor:
     return torch.randperm(n, generator=generator(seed, epoch))
 
 
-def batch_rows(step, batch_size, n, seed):
+def batch_rows(step: int, batch_size: int, n: int, seed: int) -> torch.Tensor:
     """Which of n blocks the 0-based step takes, each epoch in a new order: nothing to save, and
     every process of a job knows the whole batch."""
     positions = range(step * batch_size, (step + 1) * batch_size)
@@ -1536,7 +1587,7 @@ class Data:
 
     train: tuple  # (tokens, targets), each (N, T) int32
     val: tuple  # the same, several sources in turn
-    tokenizer: object = None
+    tokenizer: "Tokenizer | None" = None
     problems: list = field(default_factory=list)  # of problem_of(), several sources in turn
     facts: dict = field(default_factory=dict)  # for the lines printed before the first step
     n_words: int = 0  # ids in use
@@ -1546,20 +1597,20 @@ class Data:
     seed: int = 0  # train() sets it to the run's
     state: dict = field(default_factory=dict)  # what a resume needs; kept in checkpoints
 
-    def draw(self, step, n):
+    def draw(self, step: int, n: int) -> tuple[torch.Tensor, torch.Tensor]:
         """(tokens, targets), each (n, T) int64, of the 0-based step: a function of it, of the seed
         and of the state, so that a resumed run draws the same."""
         rows = batch_rows(step, n, len(self.train[0]), self.seed).numpy()
         return tuple(torch.from_numpy(part[rows]).long() for part in self.train)
 
-    def after_step(self, loss):
+    def after_step(self, loss: float) -> None:
         """Called with the training loss after each step that was not skipped."""
 
-    def measure(self, model):
+    def measure(self, model: GPT) -> dict:
         """{name: value} that each evaluation adds to the log."""
         return {}
 
-    def fingerprint(self):
+    def fingerprint(self) -> list[int]:
         """Two numbers that tell this data from other data, for resuming: of its blocks, and of
         what else it is measured by."""
         sources = [part for pair in self.val_by_source.values() for part in pair]
@@ -1571,7 +1622,7 @@ class Data:
 
 
 @contextlib.contextmanager
-def no_garbage_collection():
+def no_garbage_collection() -> Iterator[None]:
     """Without Python's garbage collector, which would look through every row and token made so far
     again and again, though all of them stay: a third of the time that data takes."""
     was_on = gc.isenabled()
@@ -1584,7 +1635,9 @@ def no_garbage_collection():
 
 
 @no_garbage_collection()
-def load_data(config, block_size=512, tokenizer=None):
+def load_data(
+    config: TrainConfig, block_size: int = 512, tokenizer: "Tokenizer | None" = None
+) -> Data:
     """Read, split, tokenize and pack the source of a TrainConfig → Data; ValueError if that does
     not give at least one block to train and one to validate on."""
     if config.sizes:
@@ -1602,7 +1655,14 @@ def load_data(config, block_size=512, tokenizer=None):
     return make_data(source, train, held_out, config, block_size, tokenizer, facts=facts)
 
 
-def fit_to_block(ids, learn, row, block_size, config, too_long):
+def fit_to_block(
+    ids: list[int],
+    learn: list[bool],
+    row: dict,
+    block_size: int,
+    config: TrainConfig,
+    too_long: dict[str, list[int]],
+) -> tuple[list[int], list[bool]] | None:
     """(ids, learn) of a row that is longer than a block, dropped (None), cut, or as it is, to be
     split; its length is added to `too_long`, {what was done: lengths}."""
     how = config.long_rows
@@ -1617,7 +1677,16 @@ def fit_to_block(ids, learn, row, block_size, config, too_long):
     return ids, learn
 
 
-def make_blocks(rows, kind, name, tokenizer, config, block_size, chunks=None, notes=None):
+def make_blocks(
+    rows: list[dict],
+    kind: str,
+    name: str,
+    tokenizer: "Tokenizer",
+    config: TrainConfig,
+    block_size: int,
+    chunks: Callable | None = None,
+    notes: list[str] | None = None,
+) -> tuple[tuple[np.ndarray, np.ndarray], dict]:
     """Usable rows of the source `name` → blocks() of them, and facts: how many rows and tokens of
     this `kind` ('train', 'val') there are, and the lengths of the rows in tokens. Rows longer than
     a block are dropped, cut or split as config.long_rows says, and blocks without a target left
@@ -1669,7 +1738,9 @@ def make_blocks(rows, kind, name, tokenizer, config, block_size, chunks=None, no
     return (tokens, targets), counts | {f"{kind}_lengths": lengths}
 
 
-def tell_long_rows(too_long, n_rows, kind, name, block_size, packing):
+def tell_long_rows(
+    too_long: dict[str, list[int]], n_rows: int, kind: str, name: str, block_size: int, packing: str
+) -> list[str]:
     """What is told of rows longer than a block: a list of sentences, none without such rows."""
     told = []
     for how, lengths in too_long.items():
@@ -1688,7 +1759,9 @@ def tell_long_rows(too_long, n_rows, kind, name, block_size, packing):
     return told
 
 
-def nothing_learned(rows, n_tokens, kind, block_size, config):
+def nothing_learned(
+    rows: list[dict], n_tokens: int, kind: str, block_size: int, config: TrainConfig
+) -> str:
     """Why the blocks of some rows have no target, and what would help."""
     roles = sorted({role for row in rows for role, _ in turns_of(row)})
     if config.loss_on == "assistant" and not {"assistant", "text"} & set(roles):
@@ -1701,7 +1774,7 @@ def nothing_learned(rows, n_tokens, kind, block_size, config):
     return f"{few}; {advice}"
 
 
-def answerable(problem, length, block_size, left_out):
+def answerable(problem: dict, length: int, block_size: int, left_out: list) -> bool:
     """Whether a problem and its solution, a row of so many tokens, fit in a block; if not, what it
     asks is added to `left_out`."""
     if length > block_size + 1:
@@ -1710,7 +1783,7 @@ def answerable(problem, length, block_size, left_out):
     return True
 
 
-def tell_copies(train, held_out, notes):
+def tell_copies(train: list[dict], held_out: list[dict], notes: list[str]) -> None:
     """Note how many held-out rows also stand in what is trained on."""
     keys = row_keys(held_out)
     wanted = set(keys.tolist())
@@ -1725,7 +1798,16 @@ def tell_copies(train, held_out, notes):
         )
 
 
-def make_data(name, train, held_out, config, block_size, tokenizer=None, chunks=None, facts=None):
+def make_data(
+    name: str,
+    train: list[dict],
+    held_out: list[dict],
+    config: TrainConfig,
+    block_size: int,
+    tokenizer: "Tokenizer | None" = None,
+    chunks: Callable | None = None,
+    facts: dict | None = None,
+) -> Data:
     """Rows to train on and rows held out of the source `name` → Data, as load_data() says. With
     `facts`, which it keeps, they come from usable_rows(); without, they may be unusable."""
     if facts is None:
@@ -1775,7 +1857,7 @@ def make_data(name, train, held_out, config, block_size, tokenizer=None, chunks=
     return Data(*made, tokenizer, problems, facts, len(tokenizer))
 
 
-def tell_marks(rows, tokenizer, notes):
+def tell_marks(rows: list[dict], tokenizer: "Tokenizer", notes: list[str]) -> None:
     """Note how many rows have a control token in their text, and which."""
     marks, found = marks_of(tokenizer), Counter()
     for row in rows:
@@ -1792,8 +1874,15 @@ def tell_marks(rows, tokenizer, notes):
 
 @in_eval_mode
 def generate(
-    model, tokens, max_new_tokens, temperature=1.0, top_k=None, seed=None, eos=None, known=None
-):
+    model: GPT,
+    tokens: torch.Tensor,
+    max_new_tokens: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    seed: int | None = None,
+    eos: int | None = None,
+    known: torch.Tensor | None = None,
+) -> torch.Tensor:
     """Continue tokens (B, T) int64 by up to max_new_tokens → (B, at most T + max_new_tokens).
 
     temperature 0 takes the likeliest word; top_k keeps the k likeliest. A row that has drawn
@@ -1843,7 +1932,7 @@ def generate(
     return tokens
 
 
-def prompt_ids(tokenizer, messages):
+def prompt_ids(tokenizer: "Tokenizer", messages: list[dict]) -> list[int]:
     """A conversation as a list of token ids, up to where the assistant begins to speak."""
     parts = segments(dict(messages=messages), tokenizer)
     parts.append((Markup("<|im_start|>assistant\n"), False))
@@ -1854,7 +1943,14 @@ def prompt_ids(tokenizer, messages):
 ANSWERED_AT_ONCE = 100  # each problem keeps its keys and values: the report's 9 MB in FP16
 
 
-def answer_texts(model, tokenizer, problems, max_new_tokens=256, temperature=0, **sampling):
+def answer_texts(
+    model: GPT,
+    tokenizer: "Tokenizer",
+    problems: list[dict],
+    max_new_tokens: int = 256,
+    temperature: float = 0,
+    **sampling: Any,
+) -> list[str]:
     """What the model says to each of load_data().problems, by default the likeliest words."""
     prompts = [prompt_ids(tokenizer, problem["messages"]) for problem in problems]
     eos = tokenizer.convert_tokens_to_ids(turn_end(tokenizer))
@@ -1876,13 +1972,17 @@ def answer_texts(model, tokenizer, problems, max_new_tokens=256, temperature=0, 
     return texts
 
 
-def answers_right(model, tokenizer, problems, **sampling):
+def answers_right(
+    model: GPT, tokenizer: "Tokenizer", problems: list[dict], **sampling: Any
+) -> list[float]:
     """For each of the problems whether its final_answer() is exactly the right one, 1.0 or 0.0."""
     texts = answer_texts(model, tokenizer, problems, **sampling)
     return [float(final_answer(text) == p["answer"]) for text, p in zip(texts, problems)]
 
 
-def answer_accuracy(model, tokenizer, problems, **sampling):
+def answer_accuracy(
+    model: GPT, tokenizer: "Tokenizer", problems: list[dict], **sampling: Any
+) -> float:
     """Share of the problems, from 0 to 1, whose final_answer() is exactly the right one;
     ValueError if there are none."""
     right = answers_right(model, tokenizer, problems, **sampling)
@@ -1891,7 +1991,7 @@ def answer_accuracy(model, tokenizer, problems, **sampling):
     return statistics.mean(right)
 
 
-def measure_answers(model, tokenizer, problems):
+def measure_answers(model: GPT, tokenizer: "Tokenizer", problems: list[dict]) -> dict:
     """What a log says of problems: {"accuracy", "answers": 1 or 0 for each of them}, and where
     there are several kinds {"accuracy_by_family", "accuracy_by_problem"}, a family and its steps.
     """
@@ -1935,7 +2035,7 @@ LIFE = ("steps", "epochs", "lr_steps", "keep", "stop_after")
 DATA_PLACES = ("data", "val_data")
 
 
-def path_inside(folder, name):
+def path_inside(folder: Path, name: str) -> str:
     """The path of a file in a run's folder; ValueError for a link that leads out of it: a folder
     that was given to us is not to make us read or write elsewhere."""
     path, here = os.path.join(folder, name), os.path.realpath(folder)
@@ -1944,7 +2044,7 @@ def path_inside(folder, name):
     return path
 
 
-def write(path, save_to, previous=None):
+def write(path: Path, save_to: Callable, previous: Path | None = None) -> None:
     """Call save_to(file) on a temporary file and move it to `path`: it is whole or not there. What
     was there before goes to the path `previous`, if one is given."""
     temporary = f"{path}.{os.getpid()}.tmp"
@@ -1966,12 +2066,12 @@ def write(path, save_to, previous=None):
             os.remove(temporary)
 
 
-def all_finite(weights):
+def all_finite(weights: dict[str, torch.Tensor]) -> bool:
     """Whether no number in {name: tensor} is infinite or NaN."""
     return all(bool(weight.isfinite().all()) for weight in weights.values())
 
 
-def weights_checksum(weights):
+def weights_checksum(weights: dict[str, torch.Tensor]) -> str:
     """A number, as text, of the names and bytes of {name: tensor}."""
     crc = 0
     for name in sorted(weights):
@@ -1981,7 +2081,7 @@ def weights_checksum(weights):
     return str(crc)
 
 
-def folder_checksums(folder):
+def folder_checksums(folder: Path) -> dict[str, int]:
     """{name: number} of the files in a folder; ValueError if one of them cannot be read."""
     checksums = {}
     with one_line_errors(folder, "cannot be read"):
@@ -1991,7 +2091,7 @@ def folder_checksums(folder):
     return checksums
 
 
-def check_tokenizer(run_dir, saved):
+def check_tokenizer(run_dir: Path, saved: dict) -> None:
     """ValueError unless each file of the tokenizer's folder that is in `saved`, {name: number}, is
     as it was. What else lies there, a .DS_Store say, does no harm."""
     folder = path_inside(run_dir, "tokenizer")
@@ -2002,7 +2102,7 @@ def check_tokenizer(run_dir, saved):
         raise ValueError(f"{folder} is not what the run was trained with: {changed[0]} {what_is}")
 
 
-def without_home(text):
+def without_home(text: str) -> str:
     """The text with ~ for the user's home folder, whose name is nobody else's business."""
     home = os.path.expanduser("~")
     if len(home) < 3:  # "/": there is no home
@@ -2012,7 +2112,7 @@ def without_home(text):
     return text
 
 
-def from_json(value):
+def from_json(value: Any) -> Any:
     """Settings as config.json keeps them → as configs have them: tuples, ~ as the home folder."""
     if isinstance(value, dict):
         return {key: from_json(part) for key, part in value.items()}
@@ -2023,18 +2123,18 @@ def from_json(value):
     return value
 
 
-def settings(m, t):
+def settings(m: ModelConfig, t: TrainConfig) -> dict[str, dict]:
     """All settings as config.json keeps them: {"model": {name: value}, "train": {name: value}}."""
     both = dict(model=dataclasses.asdict(m), train=dataclasses.asdict(t))
     return json.loads(without_home(json.dumps(both)))
 
 
-def names_of(both):
+def names_of(both: dict[str, dict]) -> dict[str, list[str]]:
     """The names of all settings()."""
     return {part: sorted(both[part]) for part in ("model", "train")}
 
 
-def different_settings(one, other):
+def different_settings(one: dict[str, dict], other: dict[str, dict]) -> list[str]:
     """["name: value, value", …] of what differs between two settings(), but for PLACES and
     DATA_PLACES."""
     differing = []
@@ -2047,7 +2147,7 @@ def different_settings(one, other):
     return differing
 
 
-def check_run(folder, flag):
+def check_run(folder: Path, flag: str) -> None:
     """ValueError where what a command's `flag` was given is no run's folder."""
     if not os.path.isdir(folder):
         raise ValueError(f"--{flag} {folder} is not there; give a run's folder, as runs/NAME")
@@ -2055,7 +2155,7 @@ def check_run(folder, flag):
         raise ValueError(f"--{flag} {folder} holds no run; give a run's folder, as runs/NAME")
 
 
-def read_settings(run_dir):
+def read_settings(run_dir: Path) -> dict[str, dict]:
     """The settings() in the config.json of a run's folder; ValueError if it has none."""
     path = path_inside(run_dir, "config.json")
     with one_line_errors(path, "is not the configuration of a run"):
@@ -2064,7 +2164,7 @@ def read_settings(run_dir):
         return dict(model=dict(saved["model"]), train=dict(saved["train"]))
 
 
-def make_config(kind, saved, path):
+def make_config(kind: type, saved: dict, path: Path) -> Any:
     """A ModelConfig or TrainConfig of settings that were saved. Those that were saved are taken,
     whatever the defaults are by now; one that this code no longer has can have no effect here."""
     known = {f.name for f in dataclasses.fields(kind)}
@@ -2072,14 +2172,14 @@ def make_config(kind, saved, path):
         return kind(**from_json({k: v for k, v in saved.items() if k in known})).validate()
 
 
-def read_config(run_dir):
+def read_config(run_dir: Path) -> tuple[ModelConfig, TrainConfig]:
     """(ModelConfig, TrainConfig) of a run folder; ValueError if it is none."""
     saved, path = read_settings(run_dir), os.path.join(run_dir, "config.json")
     m = make_config(ModelConfig, saved["model"], path)
     return m, make_config(TrainConfig, saved["train"], path)
 
 
-def check_new(folder):
+def check_new(folder: str) -> None:
     """Raise ValueError for a folder in which a new run would replace something."""
     names = [f.name for f in os.scandir(folder) if not f.is_dir()] if os.path.isdir(folder) else []
     if "config.json" in names:
@@ -2090,7 +2190,7 @@ def check_new(folder):
         raise ValueError(f"{folder} has files of no run: {min(others)}; give another --name")
 
 
-def locked(folder):
+def locked(folder: Path) -> Any:
     """A context that keeps a run's folder to this process, until it ends, however it ends. What a
     process that was killed had half written there goes."""
     import filelock
@@ -2106,7 +2206,7 @@ def locked(folder):
     return lock
 
 
-def provenance(device):
+def provenance(device: torch.device) -> dict:
     """What is needed to make a figure again: versions, device, commit (+ if changed since)."""
     versions = {name: importlib.metadata.version(name) for name in ("torch", "transformers")}
     versions["python"] = platform.python_version()
@@ -2121,7 +2221,13 @@ def provenance(device):
     return dict(versions=versions, device=name, commit=commit)
 
 
-def begin_folder(folder, identity, tokenizer, command, device):
+def begin_folder(
+    folder: str,
+    identity: dict,
+    tokenizer: "Tokenizer | None",
+    command: str | None,
+    device: torch.device,
+) -> None:
     """Write what a run's folder says of it before its first step; `identity` as save() has it."""
     check_new(folder)
     if tokenizer:  # before config.json, which says that all is there
@@ -2135,7 +2241,7 @@ def begin_folder(folder, identity, tokenizer, command, device):
     write(os.path.join(folder, "config.json"), lambda f: f.write(text))
 
 
-def json_line(row):
+def json_line(row: dict) -> str:
     """A dict as a line of JSON that every reader takes: null for what is no number."""
 
     def number_or_null(value):
@@ -2150,13 +2256,20 @@ def json_line(row):
     return json.dumps(number_or_null(row), allow_nan=False, separators=(",", ":")) + "\n"
 
 
-def write_log(folder, log):
+def write_log(folder: Path, log: list[dict]) -> None:
     """Write the rows of a run's log, one a line."""
     lines = [json_line(row).encode() for row in log]
     write(os.path.join(folder, "log.jsonl"), lambda f: f.writelines(lines))
 
 
-def write_weights(folder, weights, model_settings, tokenizer_files, name=LAST, **notes):
+def write_weights(
+    folder: Path,
+    weights: dict[str, torch.Tensor],
+    model_settings: dict,
+    tokenizer_files: dict[str, int],
+    name: str = LAST,
+    **notes: Any,
+) -> None:
     """Write model.safetensors: {name: tensor}, and what load() compares them with, the settings of
     the model as config.json has them, and the checksums of the tokenizer's files. `notes`, such as
     the step, are for whoever reads the file."""
@@ -2170,7 +2283,7 @@ def write_weights(folder, weights, model_settings, tokenizer_files, name=LAST, *
     write(os.path.join(folder, name), lambda f: f.write(content))
 
 
-def save(folder, state, identity, tokenizer=None):
+def save(folder: Path, state: dict, identity: dict, tokenizer: "Tokenizer | None" = None) -> None:
     """Write a checkpoint: the `state` of a run after a step, and what it belongs to, `identity`:
     {"settings": settings(), "fingerprint": that of the data}.
 
@@ -2190,7 +2303,7 @@ def save(folder, state, identity, tokenizer=None):
     write(newest, lambda f: torch.save(whole, f), previous)
 
 
-def read_state(path):
+def read_state(path: Path) -> dict:
     """What save() wrote to `path`, nothing in it executed; ValueError if a bit of it has changed:
     the file is a zip archive, whose checksums PyTorch writes but does not look at."""
     with one_line_errors(path, "is not a checkpoint to resume from"):
@@ -2205,7 +2318,9 @@ def read_state(path):
         return state
 
 
-def newest_state(folder, restore, say=print, put_aside=True):
+def newest_state(
+    folder: Path, restore: Callable, say: Callable[[str], object] = print, put_aside: bool = True
+) -> dict | None:
     """Give restore() the newest checkpoint of a run's folder that is whole → that state; None if
     the run was stopped before its first one. What is damaged is told to say() and put aside, or the
     next save would keep it as the one before. ValueError where none can be used."""
@@ -2230,7 +2345,7 @@ def newest_state(folder, restore, say=print, put_aside=True):
                 os.replace(path, f"{path}.damaged")
 
 
-def check_same_run(folder, state, identity, changed=()):
+def check_same_run(folder: Path, state: dict, identity: dict, changed: Sequence[str] = ()) -> None:
     """ValueError where a checkpoint is of other settings, but for those `changed` on purpose, of
     other data or another tokenizer."""
     if state["fingerprint"] != identity["fingerprint"]:
@@ -2245,7 +2360,7 @@ def check_same_run(folder, state, identity, changed=()):
         check_tokenizer(folder, state["tokenizer"])
 
 
-def changed_before(folder):
+def changed_before(folder: Path) -> tuple[str, ...]:
     """The names of the settings that were changed when a run went on, as its config.json says."""
     path = path_inside(folder, "config.json")
     with one_line_errors(path, "is not the configuration of a run"):
@@ -2254,7 +2369,9 @@ def changed_before(folder):
         return tuple(name for name in LIFE if any(name in each["train"] for each in earlier))
 
 
-def change_config(folder, identity, changed, done, command):
+def change_config(
+    folder: Path, identity: dict, changed: Sequence[str], done: int, command: str | None
+) -> None:
     """Let config.json have the settings that a run goes on with, and under "earlier" those that it
     was trained with up to now, and by which command."""
     path = path_inside(folder, "config.json")
@@ -2268,20 +2385,20 @@ def change_config(folder, identity, changed, done, command):
     write(path, lambda f: f.write(text))
 
 
-def is_over(log, steps):
+def is_over(log: list[dict], steps: int) -> bool:
     """Whether the log of a run says that it is finished: its steps are done, or --stop_after has
     ended it."""
     return bool(log) and (log[-1]["step"] >= steps or log[-1].get("ended_early", False))
 
 
-def since_best(log):
+def since_best(log: list[dict]) -> int:
     """How many evaluations of a log came after the one with the lowest validation loss."""
     losses = [row["val_loss"] for row in log]
     losses = [loss if loss is not None and loss == loss else math.inf for loss in losses]
     return len(losses) - 1 - losses.index(min(losses))
 
 
-def saved_tokenizer(run_dir):
+def saved_tokenizer(run_dir: Path) -> "Tokenizer | None":
     """The tokenizer of a run folder; None where it has none, as the depth tasks'."""
     folder = os.path.join(run_dir, "tokenizer")
     if not os.path.isdir(folder):
@@ -2290,7 +2407,7 @@ def saved_tokenizer(run_dir):
     return load_tokenizer(folder)
 
 
-def read_weights(path, n):
+def read_weights(path: Path, n: int) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
     """The n weights in a file that save() wrote, {name: tensor}, and what else it says, {name:
     text}; ValueError if they are others, or damaged."""
     from safetensors import safe_open
@@ -2308,14 +2425,14 @@ def read_weights(path, n):
     return weights, about
 
 
-def is_run(folder):
+def is_run(folder: Path) -> bool:
     """Whether a folder has the config.json of a run, not that of another program."""
     with contextlib.suppress(ValueError):
         return bool(read_settings(folder))
     return False
 
 
-def settings_of_weights(folder):
+def settings_of_weights(folder: Path) -> dict:
     """{setting: value} of a model that begins with the weights of a run: all that its model has,
     and its tokenizer, if it has one."""
     if not os.path.isdir(folder):
@@ -2328,13 +2445,13 @@ def settings_of_weights(folder):
     return values
 
 
-def weights_file(run_dir):
+def weights_file(run_dir: Path) -> str:
     """The name of the file whose weights load() takes: of the best validation loss, where a run
     keeps them, else the last."""
     return BEST if os.path.lexists(os.path.join(run_dir, BEST)) else LAST
 
 
-def describe_weights(run_dir):
+def describe_weights(run_dir: Path) -> str | None:
     """Which of its weights load() takes of a run's folder, as a line; None where it has no choice.
     ValueError where the file is damaged."""
     if weights_file(run_dir) == LAST:
@@ -2350,7 +2467,7 @@ def describe_weights(run_dir):
     return f"weights {path}, {of}; the last ones are in {LAST}"
 
 
-def load(run_dir, file=None):
+def load(run_dir: Path, file: str | None = None) -> tuple[GPT, Any]:
     """(model, tokenizer) of a run folder, on the CPU, in eval mode, the tokenizer None for a task;
     ValueError if it is broken. Of the settings only the model's are needed. `file` names one of its
     files of weights, LAST or BEST; if it is not given, it is the one of weights_file()."""
@@ -2377,7 +2494,7 @@ def load(run_dir, file=None):
 # ---------- 7. training ----------
 
 
-def lr_at(step, config):
+def lr_at(step: int, config: TrainConfig) -> float:
     """Learning rate of the 0-based step: a line from 0 to the peak, half a cosine to the floor.
     A pure function, so skipped steps and resumed runs change nothing."""
     warmup, steps = config.warmup_steps, config.lr_steps or config.steps
@@ -2395,7 +2512,7 @@ def lr_at(step, config):
     return floor + 0.5 * (1 + math.cos(math.pi * done)) * (config.lr - floor)
 
 
-def complete_configs(m, t, data):
+def complete_configs(m: ModelConfig, t: TrainConfig, data: Data) -> tuple[ModelConfig, TrainConfig]:
     """The settings with what the data adds: the steps of its epochs, its sizes, its words."""
     if t.epochs and data.fresh:
         raise ValueError(f"epochs {t.epochs}: a task's data never repeats; give --steps")
@@ -2420,7 +2537,7 @@ NOT_NAMED = ("out_dir", "name", "device", "report_to")
 LONGEST_NAME = 59  # characters of ASCII: a name is read, typed, and shown in a list
 
 
-def run_name(preset, changes):
+def run_name(preset: str, changes: dict) -> str:
     """A run's folder from the preset and whatever was changed, so that no two runs meet, and the
     same run of two grids does. If it would be too long, it says what tells most, of paths and lists
     the end or the beginning, and has a checksum of all."""
@@ -2466,7 +2583,7 @@ def run_name(preset, changes):
     return kept + "".join(short[name] for name in known if name in chosen) + checksum
 
 
-def name_of(m, t):
+def name_of(m: ModelConfig, t: TrainConfig) -> str:
     """run_name() of settings that say neither preset nor name: the one of this file's presets that
     they are nearest to, and what differs from it."""
     values = dataclasses.asdict(m) | dataclasses.asdict(t)
@@ -2479,12 +2596,12 @@ def name_of(m, t):
     return run_name(preset, differing[preset])
 
 
-def processes():
+def processes() -> tuple[int, int]:
     """(rank, world): which process of how many this is, as torchrun says."""
     return int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
 
 
-def pick_device(name):
+def pick_device(name: str) -> torch.device:
     """`device` of a TrainConfig → torch.device; ValueError if it is not there or does not run."""
     there = dict(cuda=torch.cuda.is_available(), mps=torch.backends.mps.is_available(), cpu=True)
     several = processes()[1] > 1
@@ -2507,7 +2624,7 @@ def pick_device(name):
     return device
 
 
-def pick_precision(name, device):
+def pick_precision(name: str, device: torch.device) -> torch.dtype | None:
     """`precision` of a TrainConfig → autocast dtype, None for fp32."""
     if name == "auto":
         name = "fp16" if device.type == "cuda" else "fp32"
@@ -2523,7 +2640,7 @@ def pick_precision(name, device):
 BF16_FLAGS = ("amx_bf16", "avx512_bf16", "bf16")
 
 
-def bf16_of_cpu():
+def bf16_of_cpu() -> str | None:
     """By which of its flags this CPU computes in bf16; "" if it would only emulate it, None where
     nobody says, as outside Linux."""
     try:
@@ -2534,7 +2651,7 @@ def bf16_of_cpu():
     return next((flag for flag in BF16_FLAGS if flag in flags), "")
 
 
-def describe_device(t):
+def describe_device(t: TrainConfig) -> str:
     """Where a TrainConfig trains, in which precision, and why: a line."""
     device = pick_device(t.device)
     half, why = pick_precision(t.precision, device), f"{t.precision}, as asked"
@@ -2543,7 +2660,7 @@ def describe_device(t):
     return f"device {provenance(device)['device']}; {why}"
 
 
-def connect(device):
+def connect(device: torch.device) -> None:
     """Let the processes of torchrun, each with its device, find one another."""
     if device.type == "cuda":
         torch.cuda.set_device(device)
@@ -2551,7 +2668,9 @@ def connect(device):
         torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
 
 
-def parallel(model, device, say=print, shard=None):
+def parallel(
+    model: GPT, device: torch.device, say: Callable[[str], object] = print, shard: Any = None
+) -> nn.Module:
     """The model itself, or wrapped for several GPUs or the processes of torchrun."""
     world, gpus = processes()[1], torch.cuda.device_count()
     if world > 1:
@@ -2567,7 +2686,7 @@ def parallel(model, device, say=print, shard=None):
     return model
 
 
-def make_optimizer(model, config):
+def make_optimizer(model: GPT, config: TrainConfig) -> torch.optim.Optimizer:
     """AdamW in its fused form; weight decay on matrices and embeddings, and on norms and biases if
     `decay_all` says so."""
     matrices = [p for p in model.parameters() if p.dim() > 1]
@@ -2578,7 +2697,7 @@ def make_optimizer(model, config):
     return torch.optim.AdamW(groups, config.lr, betas, weight_decay=decay, fused=True)
 
 
-def seed_step(seed, step, rank):
+def seed_step(seed: int, step: int, rank: int) -> None:
     """Let all that a step draws be a function of (seed, step, rank), and of the GPU where
     DataParallel uses several: so a resumed run draws what it would have drawn, and nothing random
     has to be stored."""
@@ -2589,7 +2708,9 @@ def seed_step(seed, step, rank):
                 torch.cuda.manual_seed(generator(seed, step, rank, gpu).initial_seed())
 
 
-def by_length(tokens, targets, n):
+def by_length(
+    tokens: torch.Tensor, targets: torch.Tensor, n: int
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """(tokens (B, T), targets (B, T) or (B, loops, T)) in parts of n sequences that are about as
     long, each part cut behind its last target: what follows cannot change a causal model's loss."""
     has_target = targets != -100
@@ -2603,7 +2724,7 @@ def by_length(tokens, targets, n):
 
 
 @in_eval_mode
-def mean_loss(model, part, n_blocks, batch_size):
+def mean_loss(model: GPT, part: Sequence, n_blocks: int, batch_size: int) -> float:
     """Mean loss per token, without dropout, of the first n_blocks of (tokens, targets); ValueError
     if they have no target, of which there is no mean."""
     device = next(model.parameters()).device
@@ -2615,7 +2736,7 @@ def mean_loss(model, part, n_blocks, batch_size):
     return (sums.sum() / counts.sum()).item()
 
 
-def train_loss_eval(model, data, n_blocks, batch_size):
+def train_loss_eval(model: GPT, data: Data, n_blocks: int, batch_size: int) -> float:
     """mean_loss() of always the same blocks of what is trained on: a batch's loss is noisy and has
     dropout on, this has neither."""
     some = torch.randperm(len(data.train[0]), generator=generator("train_loss_eval"))
@@ -2623,7 +2744,7 @@ def train_loss_eval(model, data, n_blocks, batch_size):
     return mean_loss(model, part, n_blocks, batch_size)
 
 
-def check_same_step(step, device, folder):
+def check_same_step(step: int, device: torch.device, folder: Path) -> None:
     """Raise ValueError if the processes would go on from different steps: each of them reads the
     run's folder for itself, and another machine may have an older copy of it, or none."""
     ends = torch.tensor([step, -step], device=device)
@@ -2638,7 +2759,7 @@ HANG_UP = getattr(signal, "SIGHUP", None)  # Windows has none; terminals send it
 
 
 @contextlib.contextmanager
-def noted_signals(twice=False):
+def noted_signals(twice: bool = False) -> Iterator[list[int]]:
     """While active, Ctrl-C, SIGTERM and SIGHUP are only noted, in the list that it gives, so that
     no step is cut in two; with `twice` a second Ctrl-C does not wait. What this process ignores,
     as under nohup, it goes on ignoring."""
@@ -2661,7 +2782,7 @@ def noted_signals(twice=False):
             signal.signal(number, handler or signal.SIG_DFL)
 
 
-def log_line(row, config):
+def log_line(row: dict, config: TrainConfig) -> str:
     """A row of the log as it is printed, in the report's own format."""
     where = f"epoch {row['epoch']} step {row['step']}/{config.steps} lr {row['lr']:.2e}"
     losses = f"train {row['train_loss']:.4f} val {row['val_loss']:.4f}"
@@ -2685,16 +2806,18 @@ class Run:
 
     dir: str  # the run's folder
     model: GPT  # in eval mode
-    tokenizer: object  # None for a task
+    tokenizer: "Tokenizer | None"  # None for a task
     data: Data  # what it was trained on
     log: list  # the rows of log.jsonl
     finished: bool  # whether all steps are done
 
 
 def train(
-    model_config, train_config, data=None, resume=False, command=None, stop=None, quiet=False,
-    shard=None, changed=(), weights=None, tell=None,
-):  # fmt: skip
+    model_config: ModelConfig, train_config: TrainConfig, data: Data | None = None,
+    resume: bool = False, command: str | None = None, stop: Callable[[], bool] | None = None,
+    quiet: bool = False, shard: Any = None, changed: Sequence[str] = (),
+    weights: dict[str, torch.Tensor] | None = None, tell: Callable[[dict], object] | None = None,
+) -> Run:  # fmt: skip
     """Train one model and write its run folder → Run.
 
     `data`, from load_data(), is loaded if not given. `resume` goes on from the checkpoint, on the

@@ -41,7 +41,7 @@ widgets.show_html(f"<p><strong>{link}{predictions}</a></strong></p>")
 # %% [markdown]
 # <p>
 # <a class="md-button md-button--primary" href="tutorials/train_here.md">Train it here</a>
-# <a class="md-button" href="tutorials/3_one_look_or_two.md">First lesson</a>
+# <a class="md-button" href="tutorials/1_hypothesis.md">First lesson</a>
 # <a class="md-button" href="minidepth.zip">Get the code</a>
 # </p>
 #
@@ -112,14 +112,14 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 #   they end ahead.
 # - **Depth makes it possible; training has to find it.** It took us five training recipes. In the
 #   first four, three loops learned two hops in five, eight, five and ten of ten runs; we [had
-#   predicted nine](tutorials/12_rings.md).
+#   predicted nine](tutorials/rings.md).
 # - **Writing buys depth.** Two layers that [write each
-#   letter](tutorials/12_rings.md#or-written-down) answer seven hops in six of six runs. That is
+#   letter](tutorials/rings.md#or-written-down) answer seven hops in six of six runs. That is
 #   fourteen layer applications in a row, and direct answers were asked for four hops at most, so it
 #   does not show that writing does more than depth.
 # - **With the steps written out, few layers are enough.** On small problems two layers answer [as
 #   many as twelve](tutorials/7_equal_time.md) that train for the same CPU time, and learn them
-#   sooner. What helps is that they can [read what they wrote](tutorials/14_written_steps.md).
+#   sooner. What helps is that they can [read what they wrote](tutorials/5_writing.md).
 #
 # ## A published claim
 #
@@ -130,7 +130,7 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 # the seed and the extra parameters as caveats, and proposed controls. [We ran
 # those](tutorials/caveats.md), small, with several seeds and checked answers.
 #
-# We also made [a small copy of the training](tutorials/20_same_text.md). After 20 epochs on 840
+# We also made [a small copy of the training](tutorials/same_text.md). After 20 epochs on 840
 # solutions, twelve layers beat one on training text and on new text. After 80 epochs on a quarter
 # of them, their last validation loss is worse than that of one layer. At each run's best
 # evaluation it is better. So when one stops decides which model looks better. Whether it reasons is
@@ -182,7 +182,10 @@ assert all_lower(80, "best_val_loss") and not all_lower(80, "val_loss")
 #
 # ## All pages
 #
-# You need Python and the basics of PyTorch: tensors, modules, a training loop. Words such as *nat*
-# or *head* are in the [glossary](reference/glossary.md).
+# Seven lessons, about an hour in all, tell it in order, beginning with [the
+# hypothesis](tutorials/1_hypothesis.md). They need some Python. Lesson 0 is for who wants [the
+# code of the model](tutorials/0_model.md), and needs the basics of PyTorch: tensors, modules, a
+# training loop. The other pages can be read in any order. Words such as *nat* or *head* are in the
+# [glossary](reference/glossary.md).
 #
 # <div class="site-map"></div>

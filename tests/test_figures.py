@@ -1,11 +1,14 @@
 """Figures: what they show, and that drawing them disturbs nobody."""
 
 import math
+import pathlib
 
 import matplotlib
 import pytest
 
 from minidepth_lab import figures
+
+SITE = pathlib.Path(__file__).parents[1] / "docs" / "site"
 
 
 @pytest.fixture
@@ -60,10 +63,6 @@ def test_every_number_in_a_heat_map_can_be_read(tmp_path):
     """Its contrast with its cell, on a light page; on a dark one all of the text is light."""
     from matplotlib.colors import to_rgb
 
-    def luminance(color):
-        parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color]
-        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
     values = [i / 50 for i in range(51)]
     with figures.drawing(tmp_path / "map.png") as (_, axes):
         figures.heat_map(axes, [values], ".2f", vmax=1)
@@ -71,8 +70,7 @@ def test_every_number_in_a_heat_map_can_be_read(tmp_path):
     for value, ink in zip(values, inks, strict=True):
         *color, opacity = figures.ground()(value)
         cell = [1 - opacity + opacity * c for c in color]
-        dark, light = sorted((luminance(cell), luminance(to_rgb(ink))))
-        assert (light + 0.05) / (dark + 0.05) > 4.3, (value, ink)
+        assert contrast(cell, to_rgb(ink)) > 4.3, (value, ink)
 
 
 def test_a_heat_map_of_rows_of_different_lengths(tmp_path):
@@ -196,9 +194,41 @@ def test_each_run_is_a_point_with_the_mean_and_interval_of_its_group(tmp_path):
 
 
 def test_a_model_has_one_colour_by_whatever_page_it_is_drawn():
-    names = ["1 layer", "1 wide layer", "1 wide layer, tuned", "1 layer, 12 times", "12 layers"]
-    assert [figures.color_of(name) for name in names] == ["C0", "C3", "C3", "C2", "C1"]
-    assert figures.color_of(1) == "C0" and figures.color_of(12) == figures.color_of("2 layers")
+    names = ["1 layer", "1 wide layer", "1 wide layer, tuned", "1 layer, 12 times"]
+    assert [figures.color_of(name) for name in names] == ["C0", "C3", "C3", "C2"]
+    assert figures.color_of(1) == "C0" and figures.color_of(12) == figures.color_of("12 layers")
+    by_depth = [figures.color_of(f"{n} layers") for n in (2, 3, 4, 8, 12, 24)]
+    assert by_depth[0] == by_depth[1] and by_depth[4] == by_depth[5]  # as the depth below
+    assert len(set(by_depth)) == 4
+
+
+def luminance(color):
+    """The relative luminance of an RGB colour, as WCAG defines it."""
+    parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+def contrast(one, other):
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_lines_of_every_depth_stand_out_and_get_darker_with_it():
+    """Contrasts with the grounds of the site, and that the site's colours are those of the code."""
+    from matplotlib.colors import to_hex, to_rgb
+
+    with matplotlib.rc_context():
+        matplotlib.rc_file(SITE / "matplotlibrc")
+        cycle = matplotlib.rcParams["axes.prop_cycle"].by_key()["color"]
+        depths = [to_rgb(color) for color in figures.DEPTH_COLORS.values()]
+    lines = [to_rgb(color) for color in cycle]
+    assert set(depths) <= set(lines)  # else docs/site/render.py leaves the names as pale as lines
+    for ground in ("#ffffff", "#1e2129"):  # of the theme's light pages and of its dark ones
+        assert min(contrast(line, to_rgb(ground)) for line in lines) >= 3
+    light = [luminance(color) for color in depths[1:]]
+    assert light == sorted(light, reverse=True)
+    script = (SITE.parent / "assets" / "seeds.js").read_text()
+    assert all(to_hex(color) in script for color in depths)
 
 
 def test_dots_stand_beside_their_mean_and_interval(tmp_path):

@@ -315,7 +315,7 @@ def test_predictions_are_shown_part_by_part_and_counted(invented, capsys):
 
 
 def test_an_experiment_without_predictions_is_told():
-    with pytest.raises(ValueError, match="'depth' has no predictions; choose from budget, "):
+    with pytest.raises(ValueError, match="'depth' has no predictions; choose from back, budget, "):
         judge.judged("depth")
 
 

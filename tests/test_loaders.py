@@ -14,7 +14,7 @@ import torch
 import minidepth as md
 import train
 from conftest import SHARED, changed
-from minidepth_lab import own_code, registry
+from minidepth_lab import figures, own_code, registry
 from minidepth_lab.studies import llmini, packing, reread, thinking
 
 # ---------- thinking: kinds of problems, answers, curricula ----------
@@ -703,7 +703,7 @@ def test_losses_are_drawn_for_each_run_on_both_texts():
     assert drawn == [(":", [3.0, 1.0]), ("-", [4.0, 2.0])] * 2
     names = {text.get_text(): text.xy for text in axes.texts}
     assert names == {"new text, 12 layers": (9, 2.0), "training text, 12 layers": (9, 1.0)}
-    assert {line.get_color() for line in axes.get_lines()} == {"C1"}
+    assert {line.get_color() for line in axes.get_lines()} == {figures.color_of("12 layers")}
 
 
 def course_of(*losses):

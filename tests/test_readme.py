@@ -141,3 +141,12 @@ def test_the_minutes_of_the_studies_are_those_of_the_stored_runs():
 
 def test_no_number_is_printed_as_nothing():
     assert "0.00 GiB" not in README
+
+
+def test_the_readme_has_the_lessons_as_the_site_names_them():
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    lessons = re.findall(r'- "(\d)\. ([^"]*)": (tutorials/\w+)\.md', settings)
+    assert [number for number, _, _ in lessons] == list("01234567")
+    for number, title, page in lessons:
+        short = title.partition(",")[0] if number == "0" else title
+        assert f"{number} [{short}](docs/{page}.py)" in README

@@ -466,6 +466,8 @@ def test_the_map_of_what_was_learned_counts_runs_and_draws_where_a_way_is_known(
     assert [learned[2, depth] for depth in by_depth] == [(0, 1), (1, 2), (1, 1)]
     axes = plt.gca()
     assert axes.get_title() == "a title"
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("depth", "hops asked")
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["1", "2"]
     assert sorted(text.get_text() for text in axes.texts) == sorted(["0/1", "1/2", "1/1"] * 2)
     edges = [line.get_xdata()[0] for line in axes.lines]
     assert edges == [0.5, 1.5]  # one step from depth 2 on, two from 3 on: before the third column

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
-from minidepth_lab import inspect, walk_by_hand
+from minidepth_lab import inspect, registry, walk_by_hand
 from minidepth_lab.tasks import TASKS, walk
 
 
@@ -71,3 +71,47 @@ def test_what_the_norm_takes_from_all_numbers_is_not_seen():
     x = torch.randn(3, weight.size(1))
     shifted = F.linear(x + 7, weight)
     assert torch.allclose(shifted, F.linear(x, weight), atol=0.1, rtol=1e-4)
+
+
+def test_noise_is_beside_the_size_of_each_weight():
+    clean, noisy = walk_by_hand.walker(8), walk_by_hand.walker(8)
+    walk_by_hand.add_noise(noisy, 0.1, torch.Generator().manual_seed(0))
+    pairs = zip(clean.parameters(), noisy.parameters())
+    before, after = (
+        torch.cat(each) for each in zip(*((a.flatten(), b.flatten()) for a, b in pairs))
+    )
+    assert (after[before == 0] == 0).all()
+    off = after[before != 0] / before[before != 0] - 1
+    assert 0.09 < off.std() < 0.11 and off.mean().abs() < 0.02
+
+
+def test_a_run_begins_with_them(tmp_path):
+    folders = [str(tmp_path / name) for name in ("clean", "noisy", "other")]
+    walk_by_hand.main([folders[0]])
+    walk_by_hand.main([folders[1], "--noise", "0.3", "--seed", "1"])
+    walk_by_hand.main([folders[2], "--noise", "0.3", "--seed", "2"])
+    heads = [md.load(folder)[0].blocks[0].attn.out.weight for folder in folders]
+    assert torch.equal(heads[0], walk_by_hand.walker(8).blocks[0].attn.out.weight)
+    assert not torch.equal(heads[0], heads[1]) and not torch.equal(heads[1], heads[2])
+    changes = dict(init_from=folders[0], n_loops=5, block_size=24, sizes=("ring=8", "hops=4"))
+    changes |= dict(steps=1, warmup_steps=0, lr=1e-9, out_dir=str(tmp_path), name="run")
+    m, t = registry.configs("walk", **changes)
+    row = md.train(m, t, registry.data_of(t, 24)).log[-1]
+    assert row["accuracy"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["--ring", "1"], "--ring 1: a ring has 2 to 64 letters"),
+        (["--noise", "-1"], "--noise -1.0: give 0 or more"),
+        (["--noise", "nan"], "--noise nan: give 0 or more"),
+        ([], "is there already; give another name"),
+    ],
+)
+def test_what_cannot_be_written_is_one_line(tmp_path, capsys, words, said):
+    folder = tmp_path if not words else tmp_path / "new"
+    with pytest.raises(SystemExit) as ended:
+        walk_by_hand.main([str(folder), *words])
+    assert ended.value.code == 2 and said in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()

@@ -78,6 +78,13 @@ def test_data_cannot_end_its_own_box():
     assert text.count("</script>") == 2 and "<b>" in text  # of the data, and of the script
 
 
+def test_numbers_of_a_table_stand_to_the_right_and_names_to_the_left(capsys):
+    widgets.table(["model", "loss"], [["2 layers", "−1"], ["12 layers", "10.5"]])
+    assert capsys.readouterr().out == "model      loss\n2 layers     −1\n12 layers  10.5\n"
+    widgets.table(["runs", "p"], [[5, "–"], [10, "0.1"]])
+    assert capsys.readouterr().out == "runs    p\n   5    –\n  10  0.1\n"
+
+
 # ---------- where does it look ----------
 
 

@@ -9,7 +9,8 @@ const signed = (number) => `${number < 0 ? "−" : "+"}${Math.abs(number).toFixe
 function colour(name) {
   if (name.includes("wide")) return "#a45fd0"
   if (name.includes("times")) return "#24945a"
-  return name.split(" ")[0] === "1" ? "#2f7fe0" : "#d4650b"
+  const byDepth = { 1: "#2f7fe0", 2: "#b58900", 4: "#d4650b", 8: "#d8452f", 12: "#c7356f" }
+  return byDepth[name.split(" ")[0]]
 }
 
 function start(root) {

@@ -1,28 +1,20 @@
 # %% [markdown]
-# # Training: half precision, two GPUs, the learning rate
+# # Half precision and two GPUs
 #
-# **You will learn** why FP16 needs a scaler, why the mean of two GPUs' means is the wrong loss, how
-# to check a learning rate against a published log, and how to read a live run.<br>
-# **Time** 15 to 25 s on two CPU cores.<br>
-# **Needs** PyTorch and Matplotlib; no GPU, no network.
-#
-# The published runs used 16-bit numbers (FP16), two T4 GPUs, and a learning rate that first warms
-# up and then falls along a cosine. Each of the three has a trap, and all three traps can be shown
-# on a CPU.
+# **Half precision needs a scaler, two GPUs need sums and not means, and a run that was stopped goes
+# on to the same losses: this page shows each of them on a CPU.** The published runs used 16-bit
+# numbers (FP16) and two T4 GPUs. `python train.py` does the same where it finds them, without being
+# asked; `--precision fp32` or `bf16` chooses otherwise ([all flags](../reference/flags.md)). What
+# a step of training does is told in [lesson 0](../tutorials/0_model.md#a-step-of-training).
 
 # %%
 import contextlib
-import inspect
-import json
-import os
 import tempfile
-import textwrap
 
-import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab import figures, results
+from minidepth_site import exercises, widgets
 
 # %% [markdown]
 # ## FP16 loses small numbers, GradScaler saves them
@@ -34,9 +26,10 @@ from minidepth_lab import figures, results
 gradient = torch.tensor([1e-3, 1e-6, 1e-8, 1e-10])
 half = gradient.half()
 scaled = (gradient * 65536).half().float() / 65536
-print("true           ", [f"{x:.1e}" for x in gradient.tolist()])
-print("in FP16        ", [f"{x:.1e}" for x in half.tolist()])
-print("scaled by 65536", [f"{x:.1e}" for x in scaled.tolist()])
+rows = []
+for three in zip(gradient.tolist(), half.tolist(), scaled.tolist()):
+    rows.append([f"{x:.1e}" for x in three])
+widgets.table(("gradient", "in FP16", "scaled by 65,536"), rows)
 
 # %% [markdown]
 # The cure is to multiply the loss by a large number, the *scale*. All gradients then grow by that
@@ -45,15 +38,8 @@ print("scaled by 65536", [f"{x:.1e}" for x in scaled.tolist()])
 # that step** and halves the scale; after 2,000 steps in a row without an overflow it doubles the
 # scale. The log counts the skipped steps as `skipped_steps`.
 #
-# The order matters: clipping needs the true gradient, so it comes after `unscale_`. This is the
-# step, as it stands in `train()`:
-
-# %% tags=["python"]
-source = inspect.getsource(md.train)
-step = source.split("# 1. the rate")[1].split("# 5. every process")[0]
-print(textwrap.dedent(" " * 12 + "# 1. the rate" + step))
-
-# %% [markdown]
+# The order matters: clipping needs the true gradient, so it comes after `unscale_`.
+#
 # A T4 has no hardware for bfloat16, although `torch.cuda.is_bf16_supported()` answers True on it
 # (bfloat16 is emulated there). So the library checks for compute capability 8.0 instead, and uses
 # FP16 on the T4. On a CPU it trains in 32 bits without a scaler.
@@ -81,9 +67,12 @@ means = [(loss.sum() / n.sum()).item() for loss, n in shards]
 mean_of_means = sum(means) / 2
 losses, counts = zip(*((loss.sum().item(), int(n.sum())) for loss, n in shards))
 from_sums = sum(losses) / sum(counts)
-print(f"targets on each GPU: {list(counts)}")
-print(f"mean of all tokens {truth:.4f}; mean of means {mean_of_means:.4f};")
-print(f"from sums          {from_sums:.4f}")
+print(f"targets on the two GPUs: {counts[0]} and {counts[1]}")
+widgets.table(("loss of the step", "nats"), [
+    ("mean over all targets", f"{truth:.4f}"),
+    ("from the two sums", f"{from_sums:.4f}"),
+    ("mean of the two means", f"{mean_of_means:.4f}"),
+])  # fmt: skip
 
 # %% [markdown]
 # So `GPT.forward` returns a loss *sum* and a token *count* for each sequence, and the division is
@@ -91,148 +80,64 @@ print(f"from sums          {from_sums:.4f}")
 #
 # Returning sums rather than logits has a second advantage. To gather the logits of 8,192 tokens
 # over 151,665 words on one GPU would take 5 GB in 32 bits; the loss sums are 16 numbers.
-#
-# ## The learning rate, against the published log
-#
-# The report says: 50 steps of warm-up, then a cosine to a tenth of 3 × 10⁻⁴. That leaves one
-# question open: does the first step count as number 0 or as number 1? Each of the two logs prints
-# the rate at 21 steps. The formula below gives all 42 numbers, and in it the first step has a rate
-# of 0:
-
-# %% tags=["python"]
-print(inspect.getsource(md.lr_at))
-
-# %%
-_, t = md.configs("report")
-published = results.published("report_log_1_layers") + results.published("report_log_12_layers")
-same = [f"{md.lr_at(row['step'] - 1, t):.2e}" == f"{row['lr']:.2e}" for row in published]
-print(f"{sum(same)} of {len(same)} published rates agree in all printed digits")
-
-rates = [md.lr_at(step, t) * 1e4 for step in range(t.steps)]
-figure, axes = plt.subplots(figsize=(4.6, 3.2))
-axes.plot(range(1, t.steps + 1), rates, color="C0")
-axes.plot(
-    [row["step"] for row in published], [row["lr"] * 1e4 for row in published], "o", color="C1"
-)
-axes.annotate("line: lr_at()", (330, 2.6), color="C0")
-axes.annotate("dots: both logs", (330, 2.3), color="C1")
-axes.set(xlabel="optimizer step", ylabel="learning rate (10⁻⁴)")
-axes.set_title(f"{sum(same)} of {len(same)} published rates lie on one formula")
-plt.show()
-
-# %% [markdown]
-# What to see: every published value lies on the curve (n = 42: two logs with the same 21 values).
-# The first step changes no weight, because its rate is 0.
-
-# %% [markdown]
-# ## A live run
-#
-# This is a smaller run of the laptop preset: two layers, 120 steps, and generated problems whose
-# answers can be checked. One is "From 6 add 8 modulo 10 ?", to which the model is to write
-# `So 6 + 8 = 4` and then 4; others ask for a letter of a ring or of a line. The lines have the
-# report's own format.
-
-# %%
-folder = tempfile.mkdtemp()
-small = dict(n_layers=2, steps=120, eval_every=20, max_rows=2000)
-small |= dict(ring_questions=1, batch_size=32, grad_accum=1)
-m, t = md.configs("laptop", **small, eval_problems=60, out_dir=folder)
-run = md.train(m, t)
-
-# %% [markdown]
-# - **train** is the loss of *one batch*, in [nats](../reference/glossary.md#nat) per token, with
-#   dropout on if the model has any.
-# - **val** is the loss of fixed validation blocks, the same ones at each evaluation, without
-#   dropout.
-# - **right** is the share of correct answers, measured on the first of the held-out problems. The
-#   loss cannot tell you this.
-# - The last line of `log.jsonl` also has `train_loss_eval`: the train loss over many blocks without
-#   dropout. That is the number to compare with val. And it has `guess`, the share that guessing
-#   would get right among the answers that each question allows.
-
-# %%
-with open(os.path.join(run.dir, "log.jsonl"), encoding="utf-8") as f:
-    last = json.loads(f.readlines()[-1])
-for key, value in last.items():
-    if not isinstance(value, dict | list):  # accuracy by kind, and by problem
-        print(f"{key:18} {value}")
-print("files:", *sorted(os.listdir(run.dir)), sep="\n  ")
-
-# %%
-figure, axes = plt.subplots(figsize=(4.6, 3.2))
-at = [row["step"] for row in run.log]
-names = {"train_loss": ("train, one batch", -6), "val_loss": ("validation", 7)}
-for number, (key, (name, up)) in enumerate(names.items()):
-    losses = [row[key] for row in run.log]
-    axes.plot(at, losses, "os"[number] + "-", color=f"C{number}")
-    figures.name_end(axes, at[-1], losses[-1], name, f"C{number}", up)
-axes.set(xlabel="optimizer step", ylabel="loss (nats per token)", ylim=(-0.3, None))
-axes.set(xlim=(-4, 185), xticks=range(0, 121, 20))
-left = run.log[-1]["val_loss"] / run.log[0]["val_loss"]
-right, guess = last["accuracy"], last["guess"]
-axes.set_title(
-    f"loss falls to {100 * left:.0f} %; {100 * right:.0f} % of answers are right,\n"
-    f"guessing finds {100 * guess:.0f} %"
-)
-plt.show()
-
-# %% [markdown]
-# What to see: both losses fall together. After two passes over 2,000 problems the validation loss
-# is less than 0.1 above `train_loss_eval`: if that is learning by heart, it is little (one run, n =
-# 1, seed 0). Now look at `accuracy` and `guess` above. The loss fell to less than an eighth, and
-# yet, on 60 problems, the model does no better than guessing: it has learned the *form* of
-# an answer. From the loss alone you could not know which of the two, form or reasoning, a model has
-# learned. Each file of the folder is explained in [run folders](../reference/run_folder.md).
 
 # %% [markdown]
 # ## Stop and go on
 #
 # Everything random in a step is a function of the seed and the step's number. So a run that was
 # stopped and resumed gives the same losses as one that was not, on the CPU to the last bit. We try
-# it on 20 steps, with a stop after the seventh.
+# it on 20 steps, with a stop after the seventh. From the command line it is `--resume`: [stop and
+# go on](resume.md).
 
 # %%
 short = dict(n_layers=1, steps=20, max_rows=500, eval_every=10, eval_problems=0)
 m, t = md.configs("laptop", **short)
 straight = md.train(m, t, quiet=True)
-m, t = md.configs("laptop", **short, out_dir=folder, name="stopped")
+m, t = md.configs("laptop", **short, out_dir=tempfile.mkdtemp(), name="stopped")
 asked = iter([False] * 6 + [True])
 with contextlib.redirect_stdout(None):  # a quiet run keeps no folder to go on from
     stopped = md.train(m, t, stop=lambda: next(asked))
     resumed = md.train(m, t, resume=True)
-for name, run_of in (("without a stop", straight), ("stopped, resumed", resumed)):
-    losses = [f"{row['train_loss']:.12f}" for row in run_of.log]
-    print(f"{name:16}", *losses)
+rows = []
+for a, b in zip(straight.log, resumed.log):
+    rows.append((a["step"], f"{a['train_loss']:.12f}", f"{b['train_loss']:.12f}"))
+widgets.table(("step", "without a stop", "stopped, resumed"), rows)
 
 # %%
 assert half[2] == 0 and abs(scaled[2] / 1e-8 - 1) < 0.01
 assert abs(from_sums - truth) < 1e-5 < abs(mean_of_means - truth)
-assert all(same) and len(same) == 42
-assert run.log[-1]["val_loss"] < run.log[0]["val_loss"] / 8
-assert last["val_loss"] - last["train_loss_eval"] < 0.1
-assert abs(last["accuracy"] - last["guess"]) < 0.12
 assert not stopped.finished
 assert [r["train_loss"] for r in straight.log] == [r["train_loss"] for r in resumed.log]
 
 # %% [markdown]
 # ## Exercises
 #
-# 1. What is the smallest power of two that saves 10⁻¹⁰ in the first example?
+# 1. What is the smallest power of two that saves a gradient of 10⁻¹⁰?
+
+# %% tags=["exercise"]
+scale = ...  # a number such as 2**3
 
 # %% [markdown] tags=["hint"]
 # FP16 rounds what is below half of its smallest number, 2⁻²⁴, to 0.
 
 # %% [markdown] tags=["answer"]
-# 10⁻¹⁰ has to come above 2⁻²⁵ = 2.98 × 10⁻⁸, which takes a factor of 298 or more: 512. The factor
-# 65,536 with which GradScaler begins is 128 times that. Saved is not exact: with 512 it comes back
-# 16 % too large, with 4,096 the error is 2 %.
+# 10⁻¹⁰ has to come above 2⁻²⁵ = 2.98 × 10⁻⁸, which takes a factor of 298 or more: 512. Saved is not
+# exact: with 512 it comes back 16 % too large, with 4,096 the error is 2 %.
 
 # %% tags=["answer"]
-powers = [k for k in range(17) if (torch.tensor(1e-10) * 2**k).half() > 0]
-print(f"smallest: 2 to the {powers[0]} = {2 ** powers[0]}")
-assert 2 ** powers[0] == 512
+scale = 512
 back = {k: ((torch.tensor(1e-10) * k).half().float() / k).item() for k in (512, 4096)}
 assert [f"{abs(x / 1e-10 - 1):.2f}" for x in back.values()] == ["0.16", "0.02"]
+
+
+# %% tags=["check"]
+@exercises.check
+def saves_the_gradient():
+    assert scale in [2**k for k in range(32)], f"{scale} is no power of two"
+    saved = {k: (torch.tensor(1e-10) * k).half() > 0 for k in (scale, scale / 2)}
+    assert saved[scale], f"1e-10 times {scale} is still 0 in FP16"
+    assert not saved[scale / 2], f"{scale} saves it, but so does half of it"
+
 
 # %% [markdown]
 # 2. Replace `from_sums` by the mean of the five sequences' means. Which sequences count too much?

@@ -2,7 +2,8 @@
 # # One layer against twelve, on 2 × T4
 #
 # Trains the two models of the published report and draws them beside its logs. Set the accelerator
-# to *GPU T4 x2* and Internet to *On*, and add the data set made from `minidepth.zip`.
+# to *GPU T4 x2* and Internet to *On*. On one T4 the same runs are trained on that; without a GPU
+# that this PyTorch can use, small models on the CPU.
 
 # %%
 import os
@@ -15,10 +16,8 @@ from minidepth_lab import results
 
 PRESET = "report"
 SETTINGS = dict(out_dir="runs", seed=0)
-print(torch.__version__, [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())])
 
-# two T4 train under DataParallel, one by itself; a P100 may be too old for this PyTorch, and
-# without a GPU the report's models would train for days
+# a P100 may be too old for this PyTorch, and without a GPU the report's models would train for days
 try:
     device = md.pick_device("auto").type
 except ValueError as error:
@@ -26,7 +25,9 @@ except ValueError as error:
     device = SETTINGS["device"] = "cpu"
 if device != "cuda" and PRESET == "report":
     PRESET = "laptop"
-print(f"preset {PRESET} on {device}")
+n_gpus = torch.cuda.device_count()  # two of them train under DataParallel, one by itself
+gpus = f"{n_gpus} x {torch.cuda.get_device_name(0)}" if n_gpus else "no GPU"
+print(f"found {gpus}: preset {PRESET} on {device}, PyTorch {torch.__version__}")
 
 # %% [markdown]
 # Both models train on the same data in the same order. After a cut-off, run all cells again: a run

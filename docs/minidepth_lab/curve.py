@@ -13,12 +13,30 @@ def draw_curve(run, t):
     logs = {name.lstrip("_"): run.log}  # matplotlib names no line whose label begins so
     if t.data == (md.REPORT_DATA,) and n in (1, 12):
         logs["published"] = results.published(f"report_log_{n}_layers")
-    panels = 2 if all("accuracy" in row for row in run.log) else 1
-    path = os.path.join(run.dir, "curve.png")
+    draw_logs(logs, os.path.join(run.dir, "curve.png"))
+
+
+def draw_logs(logs, path, train=True):
+    """Both losses of {name: log} over the steps, or the validation losses alone; in a second panel
+    the accuracy of those whose every evaluation measured one, beside both losses by family."""
+    measured = {}
+    for number, (name, log) in enumerate(logs.items()):
+        if all(row.get("accuracy") is not None for row in log):
+            measured[name] = (log, f"C{number}")
+    panels = 2 if measured else 1
     with figures.drawing(path, 1, panels, (6 * panels, 4), squeeze=False) as (_, drawn):
-        draw_losses(drawn[0, 0], logs)
-        if panels == 2:
-            draw_accuracy(drawn[0, 1], run.log)
+        draw_losses(drawn[0, 0], logs, train)
+        if not measured:
+            return
+        axes = drawn[0, 1]
+        if train:
+            draw_accuracy(axes, *[log for log, _ in measured.values()])
+            return
+        for name, (log, color) in measured.items():
+            steps, shares = [row["step"] for row in log], [row["accuracy"] for row in log]
+            axes.plot(steps, shares, "o-", color=color, label=name, markersize=3)
+        axes.legend(fontsize="small")
+        label_accuracy(axes)
 
 
 def draw_losses(axes, logs, train=True):
@@ -48,6 +66,10 @@ def draw_accuracy(axes, log):
     guess = log[-1].get("guess")
     if guess is not None:
         axes.axhline(guess, color="dimgray", linestyle=":")
+    label_accuracy(axes)
+
+
+def label_accuracy(axes):
     axes.set(xlabel="optimizer step", ylabel="accuracy on the test split (share)")
     axes.set_ylim(-0.02, 1.02)
     axes.grid(alpha=0.3)

@@ -17,10 +17,14 @@ import os
 import pathlib
 import shutil
 import sys
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 import minidepth as md
+
+if TYPE_CHECKING:
+    from transformers import GPT2LMHeadModel
 
 # ---------- to transformers ----------
 
@@ -37,7 +41,7 @@ NAMES = {  # parts of our weights' names, and what GPT-2 calls them
 }
 
 
-def check_gpt2(c):
+def check_gpt2(c: md.ModelConfig) -> None:
     """Raise ValueError for the first setting of a ModelConfig that GPT-2 cannot express."""
     limits = [
         ("n_heads", len(set(c.heads)) == 1, "one number for all layers"),
@@ -51,13 +55,13 @@ def check_gpt2(c):
             raise ValueError(f"GPT-2 cannot express {name} {getattr(c, name)}; it has {has}")
 
 
-def gpt2_name(key):
+def gpt2_name(key: str) -> str:
     """blocks.0.attn.qkv.weight → transformer.h.0.attn.c_attn.weight"""
     parts = [NAMES.get(part, part) for part in key.split(".")]
     return ".".join(["transformer", *parts])
 
 
-def to_gpt2(model):
+def to_gpt2(model: md.GPT) -> "GPT2LMHeadModel":
     """The model as a GPT2LMHeadModel of `transformers`, whose biases are zero where it has none;
     ValueError if it has what GPT-2 has not: several head counts, loops, other positions or scales,
     no MLP."""
@@ -94,7 +98,7 @@ def to_gpt2(model):
     return gpt2.eval()
 
 
-def set_ends(gpt2, tokenizer):
+def set_ends(gpt2: "GPT2LMHeadModel", tokenizer: Any) -> None:
     """Tell a GPT-2 and its tokenizer, both changed, what programs around them ask: which word ends
     an answer, which fills up a batch, and how many words there is room for."""
     end_of_text, end = tokenizer.eos_token, md.turn_end(tokenizer)
@@ -111,7 +115,7 @@ def set_ends(gpt2, tokenizer):
     gpt2.generation_config.max_length = gpt2.config.n_positions
 
 
-def export_hf(run_dir, out_dir):
+def export_hf(run_dir: md.Path, out_dir: md.Path) -> None:
     """Write a folder that `transformers` loads as GPT-2, without our code; with its tokenizer,
     where the run has one. ValueError for a folder that is not empty, or what GPT-2 has not."""
     model, tokenizer = md.load(run_dir)
@@ -130,7 +134,7 @@ def export_hf(run_dir, out_dir):
 # ---------- from transformers ----------
 
 
-def is_gpt2(folder):
+def is_gpt2(folder: md.Path) -> bool:
     """Whether a folder is one of `transformers`, by its config.json, and not a run's."""
     path = os.path.join(folder, "config.json")
     with md.one_line_errors(path, "is no configuration"):
@@ -138,7 +142,7 @@ def is_gpt2(folder):
             return "model_type" in json.load(f)
 
 
-def gpt2_config(folder):
+def gpt2_config(folder: md.Path) -> md.ModelConfig:
     """The ModelConfig of a GPT-2's folder; ValueError for what a ModelConfig cannot express."""
     path = os.path.join(folder, "config.json")
     with md.one_line_errors(path, "is no configuration of a GPT-2"):
@@ -168,7 +172,7 @@ def gpt2_config(folder):
         ).validate()
 
 
-def from_gpt2(folder):
+def from_gpt2(folder: md.Path) -> dict[str, torch.Tensor]:
     """{name: tensor}, as our model has them, of a GPT-2's folder, from its .safetensors alone: the
     way back from to_gpt2(). ValueError where it has biases, which our model has not."""
     from transformers import GPT2LMHeadModel
@@ -194,7 +198,7 @@ def from_gpt2(folder):
 # ---------- small enough for a page ----------
 
 
-def halve(run_dir, out_dir):
+def halve(run_dir: md.Path, out_dir: md.Path) -> None:
     """Write the run folder `run_dir` to `out_dir`, its weights in half precision, so that
     minidepth.load() and a web page read the same files. What a resume needs is left out."""
     run_dir, out_dir = pathlib.Path(run_dir), pathlib.Path(out_dir)

@@ -14,13 +14,23 @@ import math
 import os
 import statistics
 import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
 
 import minidepth as md
 from minidepth_lab.results import METRICS, grouped, interval, published
 
 
 @contextlib.contextmanager
-def drawing(path, rows=1, columns=1, size=(6, 4), **options):
+def drawing(
+    path: md.Path,
+    rows: int = 1,
+    columns: int = 1,
+    size: tuple[float, float] = (6, 4),
+    **options: Any,
+) -> Iterator[tuple]:
     """Gives a figure of `size` (inches) and its axes, (rows, columns) or one, and writes it as a
     PNG to `path` when done. `options` are those of Figure.subplots()."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -38,11 +48,16 @@ def drawing(path, rows=1, columns=1, size=(6, 4), **options):
 
 # ---------- parts of figures ----------
 
-# of the embedded problems; no model of color_of() has these, and C5 is for guessing
+# of the embedded problems; no figure has models as well, and C5 is for guessing
 FAMILY_COLORS = {"lookup": "C6", "order": "C7", "chain": "C4"}
 
+# One layer is blue. More of them go from yellow to red, darker and darker, in the order of their
+# depth. Each has a contrast of 3:1 with a light page and with a dark one. docs/site/matplotlibrc
+# has the same; they are not named by their places there, as outside the site these have others
+DEPTH_COLORS = {1: "C0", 2: "#b58900", 4: "#d4650b", 8: "#d8452f", 12: "#c7356f"}
 
-def ground():
+
+def ground() -> Any:
     """The map of colours of all heat maps: from the ground of the page, whichever that is, to the
     full colour, so that nothing is where nothing is."""
     from matplotlib.colors import LinearSegmentedColormap
@@ -51,37 +66,44 @@ def ground():
     return LinearSegmentedColormap.from_list("ground", [(*blue, 0.0), (*blue, 1.0)])
 
 
-def color_of(model):
+def color_of(model: object) -> str:
     """The colour that a model has throughout the site: `1 layer`, `12 layers`, `1 wide layer, …`,
-    `1 layer, 12 times`; layers of their own are all of one colour."""
+    `1 layer, 12 times`. A depth between two of DEPTH_COLORS has that of the lower one."""
     name = str(model)
     if "wide" in name:
         return "C3"
     if "times" in name:
         return "C2"
-    return "C0" if name.split()[0] == "1" else "C1"
+    n_layers = int(name.split()[0])
+    return DEPTH_COLORS[max(depth for depth in DEPTH_COLORS if depth <= n_layers)]
 
 
-def name_end(axes, x, y, name, color, up=0):
+def name_end(axes: Any, x: float, y: float, name: str, color: str, up: float = 0) -> None:
     """Write a line's name where it ends, in its colour, moved `up` by so many points."""
     place = dict(xytext=(6, up), textcoords="offset points", va="center")
     axes.annotate(name, (x, y), color=color, annotation_clip=False, **place)
 
 
-def draw_dots(axes, x, values, color):
+def draw_dots(axes: Any, x: float, values: Sequence[float], color: str) -> None:
     """Runs as dots at x, and beside them their mean as a square with its 95 % interval."""
     axes.plot([x - 0.08] * len(values), values, "o", color=color, alpha=0.6)
     mean, half = interval(values)
     axes.errorbar(x + 0.08, mean, half if half > 0 else 0, fmt="s", color=color, capsize=3)
 
 
-def number_ticks(axis, n):
+def number_ticks(axis: Any, n: int) -> None:
     """Ticks of the numbers from 1 to n, at most 14 of them, on an axis that counts from 0."""
     places = range(0, n, 1 + n // 13)
     axis.set_ticks(places, [place + 1 for place in places])
 
 
-def heat_map(axes, rows, form=None, vmax=None, texts=None):
+def heat_map(
+    axes: Any,
+    rows: Sequence[Sequence[float]],
+    form: str | None = None,
+    vmax: float | None = None,
+    texts: Sequence[Sequence[str]] | None = None,
+) -> Any:
     """Rows of numbers, which may differ in length, as colours from 0 up, counted from 1 → the
     image, for a colour bar. In each cell its number, with `form`, or what `texts` has there."""
     width = max(len(row) for row in rows)
@@ -103,7 +125,15 @@ def heat_map(axes, rows, form=None, vmax=None, texts=None):
     return image
 
 
-def draw_points(axes, x, groups, metric, ordered, color, name):
+def draw_points(
+    axes: Any,
+    x: Sequence[float],
+    groups: Sequence[list[dict]],
+    metric: str,
+    ordered: bool,
+    color: str,
+    name: str,
+) -> None:
     """Each run of each group a point at the group's x, with the group's mean and interval; the
     means joined by a line if the groups are in an order."""
     means, halves = [], []
@@ -117,7 +147,7 @@ def draw_points(axes, x, groups, metric, ordered, color, name):
     axes.errorbar(x, means, halves, fmt=style, color=color, capsize=3, label=name or None)
 
 
-def draw_chance(axes, runs, right):
+def draw_chance(axes: Any, runs: list[dict], right: float) -> None:
     """Lines at the accuracy of guessing and of the shortcut, named at x = `right`."""
     names = {}  # {accuracy: its name}, one where both are as good
     for key in ("guess", "shortcut"):
@@ -131,7 +161,7 @@ def draw_chance(axes, runs, right):
         axes.annotate(name, (right, value), **place, **look)
 
 
-def known_to_all(runs, *metrics):
+def known_to_all(runs: list[dict], *metrics: str) -> list[str]:
     """Those of the metrics that every run has: with only some of them means would mislead."""
     return [metric for metric in metrics if all(metric in run for run in runs)]
 
@@ -139,7 +169,7 @@ def known_to_all(runs, *metrics):
 # ---------- figures of a grid ----------
 
 
-def summary_axis(runs):
+def summary_axis(runs: list[dict]) -> str:
     """The label that summary.png has along its x: the layers, or the first if they do not vary."""
     names = [name for name in runs[0]["labels"] if name != "seed"]
     shared = [name for name in names if all(name in run["labels"] for run in runs)]
@@ -148,7 +178,7 @@ def summary_axis(runs):
     return shared[0] if shared else "seed"
 
 
-def draw_summary(runs, path):
+def draw_summary(runs: list[dict], path: md.Path) -> None:
     """Accuracy, where all runs have one, and validation loss over the layers, or the first label if
     they do not vary: each seed a point, and for the other labels a line of means and intervals."""
     panels = known_to_all(runs, "accuracy", "val_loss")
@@ -186,7 +216,7 @@ def draw_summary(runs, path):
         figure.suptitle(f"points: runs; bars: mean and 95 % interval, n = {n}", fontsize="medium")
 
 
-def distinct_ticks(axis, values):
+def distinct_ticks(axis: Any, values: Iterable[float]) -> None:
     """Ticks at the values, leaving out those so near to the one before that they would overlap."""
     values = sorted(set(values))
     ticks = values[:1]
@@ -197,7 +227,7 @@ def distinct_ticks(axis, values):
     axis.set_ticks([], minor=True)
 
 
-def draw_plane(runs, path):
+def draw_plane(runs: list[dict], path: md.Path) -> None:
     """The rows of a study by parameters and depth, with the mean and interval of accuracy, or of
     validation loss where not all runs have one."""
     metric = known_to_all(runs, "accuracy", "val_loss")[0]
@@ -219,7 +249,7 @@ def draw_plane(runs, path):
         axes.grid(alpha=0.3)
 
 
-def draw_problems(runs, path):
+def draw_problems(runs: list[dict], path: md.Path) -> None:
     """The mean accuracy on each kind of problem for each row of the table. All runs must have been
     asked the same kinds."""
     groups = grouped(runs)
@@ -242,7 +272,13 @@ def draw_problems(runs, path):
         axes.set_title(f"mean accuracy on held-out problems, n = {len(first)}")
 
 
-def draw_by_layers(runs, path, label, title="error (share of targets)", shortcut="two tokens"):
+def draw_by_layers(
+    runs: list[dict],
+    path: md.Path,
+    label: str,
+    title: str = "error (share of targets)",
+    shortcut: str = "two tokens",
+) -> None:
     """The error, 1 - accuracy, as a heat map: a row for each value of a label, which are numbers, a
     column for each number of layers, seeds averaged. If all runs have a `shortcut`, a last column
     under that name is its error. Draws nothing where runs have no such label, layers or accuracy.
@@ -275,7 +311,7 @@ def draw_by_layers(runs, path, label, title="error (share of targets)", shortcut
 # ---------- attention ----------
 
 
-def draw_attention(stats, path, title):
+def draw_attention(stats: dict[str, Sequence], path: md.Path, title: str) -> None:
     """Heat maps of entropy and sparsity, layer by head; head counts may differ."""
     n_layers = len(stats["entropy"])
     most_heads = max(map(len, stats["entropy"]))
@@ -292,7 +328,7 @@ def draw_attention(stats, path, title):
 MASKED = 255 / 512  # share of masked entries in the published maps of 256 x 256
 
 
-def published_profiles():
+def published_profiles() -> dict[str, dict]:
     """Entropy and sparsity by layer of LLmini's A, B and C. What was published counts the masked
     entries, which are all 0; without them it is the share of keys in sight."""
     profiles = {}
@@ -308,7 +344,7 @@ def published_profiles():
     return profiles
 
 
-def draw_profiles(profiles, path):
+def draw_profiles(profiles: dict[str, dict], path: md.Path) -> None:
     """Entropy and sparsity by layer of several runs, beside LLmini's A, B and C."""
     curves = [(name, "-o", profile) for name, profile in profiles.items()]
     curves += [(name, "--s", profile) for name, profile in published_profiles().items()]
@@ -330,7 +366,9 @@ def draw_profiles(profiles, path):
         figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize="small")
 
 
-def draw_mechanism(maps, links, found, path):
+def draw_mechanism(
+    maps: list[torch.Tensor], links: dict[str, torch.Tensor], found: dict, path: md.Path
+) -> None:
     """For each step the weights of the head that does it most, on one test sequence, with the
     places it should look at circled; and the accuracy without each head. `maps` are the
     attention_maps() of that sequence, `links` the task's links() of it, `found` the mechanism()."""
@@ -344,7 +382,9 @@ def draw_mechanism(maps, links, found, path):
         figure.colorbar(image, ax=drawn[-1], shrink=0.6)
 
 
-def draw_step(axes, step, link, weight, maps):
+def draw_step(
+    axes: Any, step: str, link: torch.Tensor, weight: list[list[float]], maps: list[torch.Tensor]
+) -> None:
     """The map (T, T) of the head whose `weight` is the most, and the places that link (T, T)
     says circled."""
     heads = []

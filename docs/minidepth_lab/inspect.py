@@ -20,10 +20,13 @@ import functools
 import itertools
 import json
 import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 import minidepth as md
 from minidepth_lab import figures, registry
@@ -33,7 +36,7 @@ from minidepth_lab.task_data import TaskData
 
 
 @contextlib.contextmanager
-def hooked(hooks):
+def hooked(hooks: Iterable[tuple[nn.Module, Callable]]) -> Iterator[None]:
     """While active, each (module, hook) is a forward pre-hook."""
     handles = [module.register_forward_pre_hook(hook) for module, hook in hooks]
     try:
@@ -43,7 +46,7 @@ def hooked(hooks):
             handle.remove()
 
 
-def watch_attention(model, see):
+def watch_attention(model: md.GPT, see: Callable[[int, torch.Tensor], object]) -> Any:
     """While active, every attention layer of the GPT, unmodified and training or not, calls
     see(layer, weights) each time it is applied to tokens read without a cache: weights (B, H, T, T)
     float32, without dropout, and gone after the call, so that one layer's at a time need memory.
@@ -64,7 +67,7 @@ def watch_attention(model, see):
     return hooked(hooks)
 
 
-def ablated(model, heads):
+def ablated(model: md.GPT, heads: Iterable[tuple[int, int]]) -> Any:
     """While active, the heads, (layer, head) from 0, add nothing to the residual stream. The second
     time that a looped model applies its layers is counted as further layers."""
     n_layers, n_loops = model.config.n_layers, model.config.n_loops
@@ -87,7 +90,7 @@ def ablated(model, heads):
     return hooked(hooks)
 
 
-def token_ids(tokens):
+def token_ids(tokens: Any) -> torch.Tensor:
     """Token ids, a NumPy or torch array of any integer type → an int64 tensor of the same shape."""
     if isinstance(tokens, torch.Tensor):
         return tokens.long()
@@ -95,7 +98,7 @@ def token_ids(tokens):
 
 
 @md.in_eval_mode
-def exact_hidden(model, tokens):
+def exact_hidden(model: md.GPT, tokens: Any) -> torch.Tensor:
     """model.hidden(tokens), in eval mode and single precision; both are restored."""
     model = getattr(model, "module", model)
     half, model.half = model.half, None
@@ -105,7 +108,7 @@ def exact_hidden(model, tokens):
         model.half = half
 
 
-def attention_maps(model, tokens):
+def attention_maps(model: md.GPT, tokens: Any) -> list[torch.Tensor]:
     """Attention weights for tokens (B, T), a NumPy or torch array of any integer type: a
     (B, H, T, T) float32 tensor for each time a layer is applied, rows over keys summing to 1;
     without dropout. All at once: for long contexts see watch_attention()."""
@@ -122,7 +125,7 @@ def attention_maps(model, tokens):
 # ---------- layer by layer ----------
 
 
-def streams(model, tokens):
+def streams(model: md.GPT, tokens: Any) -> list[torch.Tensor]:
     """The residual stream (B, T, C) at every depth, the embedding first: L + 1 tensors."""
     depths = []
 
@@ -137,7 +140,7 @@ def streams(model, tokens):
 
 
 @torch.no_grad()
-def lens(model, tokens):
+def lens(model: md.GPT, tokens: Any) -> list[torch.Tensor]:
     """The logit lens: the last norm and the head, applied at every depth → for each depth (B, T),
     the likeliest word. What it does not find may still be there, in directions that the head does
     not read."""
@@ -145,13 +148,13 @@ def lens(model, tokens):
     return [(model.norm(x) @ weight.T).argmax(-1) for x in streams(model, tokens)]
 
 
-def known(model, tokens, targets):
+def known(model: md.GPT, tokens: Any, targets: torch.Tensor) -> list[torch.Tensor]:
     """For each depth (B, T) bool, whether the lens reads the target."""
     return [words == targets for words in lens(model, tokens)]
 
 
 @contextlib.contextmanager
-def skipped(model, layer):
+def skipped(model: md.GPT, layer: int) -> Any:
     """While active, the layer adds nothing to the residual stream."""
     n_layers, n_loops = model.config.n_layers, model.config.n_loops
     times = 0
@@ -173,7 +176,9 @@ def skipped(model, layer):
 # ---------- how widely heads look ----------
 
 
-def head_sums(weights, count_masked=False, counted=None):
+def head_sums(
+    weights: torch.Tensor, count_masked: bool = False, counted: torch.Tensor | None = None
+) -> dict[str, torch.Tensor]:
     """head_stats() before its division, so that batches add up: {name: (2, H), sum and count}."""
     B, H, T, _ = weights.shape
     device = weights.device
@@ -210,7 +215,9 @@ def head_sums(weights, count_masked=False, counted=None):
     )
 
 
-def head_stats(weights, count_masked=False, counted=None):
+def head_stats(
+    weights: torch.Tensor, count_masked: bool = False, counted: torch.Tensor | None = None
+) -> dict[str, torch.Tensor]:
     """Of weights (B, H, T, T), averages over the queries `counted` (B, T), by default all, → (H,):
 
     entropy             -Σ p ln p of a query's weights, in nats
@@ -224,19 +231,19 @@ def head_stats(weights, count_masked=False, counted=None):
     return averages(head_sums(weights, count_masked, counted))
 
 
-def averages(sums):
+def averages(sums: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """head_sums() → {name: (H,) float32}"""
     return {name: (total / count).float() for name, (total, count) in sums.items()}
 
 
-def correlation(entropy, sparsity):
+def correlation(entropy: Any, sparsity: Any) -> float:
     """Pearson's correlation over all heads of all layers of two measures, (L, H) or lists of (H,)
     each, as head_stats() are stacked()."""
     flat = [torch.cat([layer.flatten() for layer in measure]) for measure in (entropy, sparsity)]
     return torch.corrcoef(torch.stack(flat).double())[0, 1].item()
 
 
-def pruned(model, part, batch_size=32):
+def pruned(model: md.GPT, part: tuple, batch_size: int = 32) -> dict:
     """What each head is worth: the rise of the mean loss (nats per token) on (tokens, targets) when
     it alone adds nothing, {"whole": the loss with all heads, "without": for each layer a list}."""
     n, rises = len(part[0]), []
@@ -249,7 +256,7 @@ def pruned(model, part, batch_size=32):
     return dict(whole=whole, without=rises)
 
 
-def stacked(layers):
+def stacked(layers: list[dict[str, torch.Tensor]]) -> dict[str, Any]:
     """[head_stats() of each layer] → {name: (L, H)}, a list of (H,) where layers differ in H."""
     by_name = {}
     for name in layers[0]:
@@ -259,12 +266,16 @@ def stacked(layers):
     return by_name
 
 
-def attention_stats(maps, count_masked=False, counted=None):
+def attention_stats(
+    maps: list[torch.Tensor], count_masked: bool = False, counted: torch.Tensor | None = None
+) -> dict[str, Any]:
     """head_stats() of attention_maps(): {name: (L, H)}, ragged (a list) where heads differ."""
     return stacked([head_stats(weights, count_masked, counted) for weights in maps])
 
 
-def sums_by_layer(model, tokens, count_masked, counted):
+def sums_by_layer(
+    model: md.GPT, tokens: torch.Tensor, count_masked: bool, counted: torch.Tensor | None
+) -> list[dict[str, torch.Tensor]]:
     """head_sums() of each layer on tokens (B, T), the weights of one layer at a time in memory."""
     sums = []
 
@@ -276,7 +287,9 @@ def sums_by_layer(model, tokens, count_masked, counted):
     return sums
 
 
-def model_stats(model, tokens, count_masked=False, counted=None):
+def model_stats(
+    model: md.GPT, tokens: Any, count_masked: bool = False, counted: Any = None
+) -> dict[str, Any]:
     """attention_stats() of a model on tokens (B, T), NumPy or torch, with the weights of one layer
     and one sequence at a time in memory, at most."""
     layers = []
@@ -296,7 +309,7 @@ def model_stats(model, tokens, count_masked=False, counted=None):
 # ---------- how a depth task is solved ----------
 
 
-def link_weights(maps, link):
+def link_weights(maps: list[torch.Tensor], link: torch.Tensor) -> list[list[float]]:
     """The mean weight that each head's queries give to their links, of attention_maps() and a
     step of a task's links(), (B, T, T): one list of H numbers per layer."""
     linked = link.any(2)[:, None]  # (B, 1, T): queries that have a link
@@ -307,7 +320,7 @@ def link_weights(maps, link):
     return by_layer
 
 
-def mechanism(model, data, n=200):
+def mechanism(model: md.GPT, data: TaskData, n: int = 200) -> dict:
     """How a model solves its depth task, on n sequences of the test split of a TaskData:
 
     accuracy  of the whole model
@@ -357,34 +370,34 @@ class Watched(TaskData):
 
     snapshots: list = field(default_factory=list)
 
-    def measure(self, model):
+    def measure(self, model: md.GPT) -> dict:
         self.snapshots.append(snapshot(model, self))
         return super().measure(model)
 
 
-def watched(data):
+def watched(data: TaskData) -> Watched:
     """A TaskData → the same, watched."""
     fields = {f.name: getattr(data, f.name) for f in dataclasses.fields(data)}
     return Watched(**fields)
 
 
-def first_test(data):
+def first_test(data: TaskData) -> Iterator[torch.Tensor]:
     """The first test sequence, its tokens and targets: (1, T) int64 each."""
     return (token_ids(part[:1]) for part in data.val)
 
 
-def target_places(targets):
+def target_places(targets: torch.Tensor) -> list[int]:
     """The places of a sequence (1, T) that have a target."""
     return (targets[0] != -100).nonzero().flatten().tolist()
 
 
-def names(tokens, symbols):
+def names(tokens: Iterable[int], symbols: int) -> list[str]:
     """icqa's ids → q0, q1, … for questions, a0, a1, … for answers."""
     return [f"q{i}" if i < symbols else f"a{i - symbols}" for i in tokens]
 
 
 @md.in_eval_mode
-def snapshot(model, data):
+def snapshot(model: md.GPT, data: TaskData) -> dict:
     """`maps`, by layer and head the weights of the first test sequence as text, and `said`, for
     each question the likeliest answer, its probability, and that of the right answer."""
     tokens, targets = first_test(data)
@@ -399,13 +412,13 @@ def snapshot(model, data):
     return dict(maps=[[as_digits(head) for head in layer[0]] for layer in maps], said=said)
 
 
-def as_digits(weights):
+def as_digits(weights: torch.Tensor) -> str:
     """Weights (T, T) up to their diagonal, two digits for each, in percent, 99 at most."""
     kept = weights[torch.ones_like(weights).tril().bool()]
     return "".join(f"{min(99, round(100 * w)):02}" for w in kept.tolist())
 
 
-def story(runs, until=300):
+def story(runs: Sequence[md.Run], until: int = 300) -> dict:
     """Finished runs on Watched data, of one layer, of two layers …: the sequence, and what each
     model made of it at each of its evaluations until this step, and at the last."""
     data = runs[0].data
@@ -426,22 +439,22 @@ def story(runs, until=300):
 # ---------- the commands --attention and --mechanism ----------
 
 
-def base_name(folder):
+def base_name(folder: md.Path) -> str:
     """runs/deep/ → deep"""
     return os.path.basename(os.path.normpath(folder))
 
 
-def write_json(path, about):
+def write_json(path: md.Path, about: dict) -> None:
     text = json.dumps(about, indent=1).encode()
     md.write(path, lambda f: f.write(text))
 
 
-def as_lists(stats):
+def as_lists(stats: dict[str, Any]) -> dict[str, list]:
     """model_stats() as plain lists, for JSON and figures."""
     return {name: [layer.tolist() for layer in layers] for name, layers in stats.items()}
 
 
-def measured(folder):
+def measured(folder: md.Path) -> dict:
     """model_stats() of a run on its own validation blocks, padding left out, as lists: `valid`
     over the keys in sight, `count_masked` as LLmini's tables; and on how much text."""
     m, t = md.read_config(folder)
@@ -461,12 +474,12 @@ def measured(folder):
     )
 
 
-def layer_means(layers):
+def layer_means(layers: list[list[float]]) -> list[float]:
     """[[of each head] of each layer] → [mean over heads of each layer]"""
     return [sum(heads) / len(heads) for heads in layers]
 
 
-def print_profile(folder, about, profile):
+def print_profile(folder: md.Path, about: dict, profile: dict) -> None:
     """The table of one run, means over heads."""
     print(
         f"{folder}: {about['queries']:,} queries in {about['blocks']} validation blocks of "
@@ -482,7 +495,7 @@ def print_profile(folder, about, profile):
         print(f"| {layer} | {cells} |")
 
 
-def show_attention(run_dirs, out_dir):
+def show_attention(run_dirs: Sequence[md.Path], out_dir: md.Path) -> None:
     """Attention of runs on their own validation blocks, padding left out: a table and, in each
     folder, attention.json and attention.png; in out_dir the profiles of all, LLmini's beside."""
     profiles = {}
@@ -503,7 +516,7 @@ def show_attention(run_dirs, out_dir):
     print(f"wrote {path}; in each folder attention.json, attention.png")
 
 
-def show_mechanism(run_dir):
+def show_mechanism(run_dir: md.Path) -> None:
     """Print, draw and write how a run solves its depth task: mechanism.json, mechanism.png.
     ValueError for a run of text, or of a task that does not say where its solution looks."""
     m, t = md.read_config(run_dir)

@@ -9,7 +9,7 @@ is worked out from runs.jsonl each time.
 
     written = 2026-11-22                   the day on which they were written; a prediction that was
                                            written on another has its own
-    told = ["12_rings"]                    the tutorials that tell of them
+    told = ["rings"]                       the tutorials that tell of them
     title, note                            for the page of all predictions
 
     [runs]                                 names for runs: the settings of each, as select() takes
@@ -67,9 +67,12 @@ Bounds are low ≤ value ≤ high and above < value < below. `scale` multiplies,
 
 import functools
 import math
+import pathlib
 import statistics
 import textwrap
 import tomllib
+from collections.abc import Sequence
+from typing import Any
 
 from minidepth_lab import results
 
@@ -85,7 +88,7 @@ BOUNDS = dict(low="≥", high="≤", above=">", below="<")
 # ---------- statistics ----------
 
 
-def exact_interval(successes, n, level=0.95):
+def exact_interval(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
     """(low, high) of Clopper and Pearson's (1934) interval for a share of n trials."""
     from scipy.stats import binomtest
 
@@ -93,7 +96,7 @@ def exact_interval(successes, n, level=0.95):
     return float(share.low), float(share.high)
 
 
-def fisher(a, b):
+def fisher(a: Sequence[bool], b: Sequence[bool]) -> float:
     """Two-sided p of Fisher's exact test: a and b are lists of whether each run succeeded."""
     from scipy.stats import fisher_exact
 
@@ -101,11 +104,11 @@ def fisher(a, b):
     return float(fisher_exact(table).pvalue)
 
 
-def difference(a, b, axis):
+def difference(a: Any, b: Any, axis: int) -> Any:
     return a.mean(axis) - b.mean(axis)
 
 
-def permutation(a, b):
+def permutation(a: Sequence[float], b: Sequence[float]) -> float:
     """Two-sided p of the difference of means over all ways to make two such groups."""
     from scipy.stats import permutation_test
 
@@ -113,7 +116,7 @@ def permutation(a, b):
     return float(test.pvalue)
 
 
-def paired(a, b):
+def paired(a: Sequence[float], b: Sequence[float]) -> tuple[float | None, float | None]:
     """(correlation over seeds, two-sided p of the mean difference over all changes of sign). The p
     is None below PAIRED, and both are where one never varies or where seeds are missing."""
     from scipy.stats import permutation_test
@@ -127,7 +130,7 @@ def paired(a, b):
     return correlation, float(permutation_test((a, b), difference, **options).pvalue)
 
 
-def holm(ps):
+def holm(ps: Sequence[float]) -> list[float]:
     """Holm's (1979) corrected p of each of the ps, in their order: significant where it is at most
     the level that one asks for."""
     corrected, highest = [0.0] * len(ps), 0.0
@@ -137,7 +140,7 @@ def holm(ps):
     return corrected
 
 
-def show_tests(pairs):
+def show_tests(pairs: dict[str, tuple]) -> dict[str, float]:
     """Print of each of the pairs, {name: (numbers, others)}, the difference of means, the p of its
     permutation(), and Holm's over all of them → {name: Holm's p}."""
     ps = [permutation(a, b) for a, b in pairs.values()]
@@ -151,7 +154,7 @@ def show_tests(pairs):
 # ---------- measures ----------
 
 
-def column(row, path):
+def column(row: dict, path: str) -> Any:
     """The value of a log's row in a column, whose path has dots where it leads into dicts."""
     value = row
     for name in path.split("."):
@@ -159,7 +162,7 @@ def column(row, path):
     return value
 
 
-def value_at(run, path, other, level):
+def value_at(run: dict, path: str, other: str, level: float) -> float:
     """The column `path` of a run's log where the column `other` is first as low as `level`, on a
     straight line between two evaluations; as the run ends, if it ends above that."""
     level = max(level, column(run["log"][-1], other))
@@ -176,7 +179,7 @@ def value_at(run, path, other, level):
 
 
 @functools.cache
-def walk_share(experiment, run_id):
+def walk_share(experiment: str, run_id: str) -> float:
     """Of a stored model of rings that applies its layer five times: the share of 200 rings'
     questions whose token holds the letter that it has walked to, of the application and length
     where that is least."""
@@ -191,7 +194,7 @@ def walk_share(experiment, run_id):
     return min(shares[j, k][min(j - 1, k)] for j in (2, 3, 4, 5) for k in lengths)
 
 
-def value(run, measure):
+def value(run: dict, measure: str) -> float:
     """What a measure, as the head of this file has them, is of a run of results.runs()."""
     log, (first, _, rest) = run["log"], measure.partition(" ")
     if measure == "walk":
@@ -216,7 +219,7 @@ def value(run, measure):
     raise ValueError(f"measure {measure!r} is unknown; see the head of judge.py")
 
 
-def gap(run, other, measure):
+def gap(run: dict, other: dict, measure: str) -> float:
     """The value of a run less that of the other, which has its seed. Of "greatest gap in …" the
     difference is taken evaluation by evaluation."""
     words = measure.split()
@@ -231,7 +234,7 @@ def gap(run, other, measure):
     return max(gaps)
 
 
-def within(number, bounds):
+def within(number: float, bounds: dict) -> bool:
     """Whether a number keeps to the bounds of a part or condition."""
     return (
         ("low" not in bounds or number >= bounds["low"])
@@ -245,13 +248,13 @@ def within(number, bounds):
 
 
 @functools.lru_cache(maxsize=64)
-def runs_at(path, changed):
+def runs_at(path: pathlib.Path, changed: float) -> list[dict]:
     """results.runs() of the experiment whose file this is, once for each time that it changed."""
     return results.runs(path.parent.name)
 
 
 @functools.lru_cache(maxsize=8)
-def trials_at(path, changed):
+def trials_at(path: pathlib.Path, changed: float) -> list[dict]:
     """The lines of a tuning.jsonl as select() takes runs: their settings and evaluations."""
     trials = []
     for trial in results.trials(path.parent.name):
@@ -264,7 +267,7 @@ def trials_at(path, changed):
 class File:
     """The predictions of an experiment, as its predictions.toml has them."""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         self.name = name
         self.path = results.RESULTS / name / "predictions.toml"
         if not self.path.exists():
@@ -276,7 +279,7 @@ class File:
         self.predictions = self.about["prediction"]
 
     @functools.cached_property
-    def judged_contrasts(self):
+    def judged_contrasts(self) -> dict[str, dict]:
         contrasts, families = {}, {}
         for about in self.about.get("contrast", ()):
             key = about["id"]
@@ -287,13 +290,13 @@ class File:
                 contrasts[key]["holm"] = p
         return contrasts
 
-    def measure(self, name):
+    def measure(self, name: str) -> str:
         return self.measures.get(name, name)
 
-    def settings(self, of):
+    def settings(self, of: str | dict) -> dict:
         return dict(self.about["runs"][of] if isinstance(of, str) else of)
 
-    def runs(self, of):
+    def runs(self, of: Any) -> list[dict]:
         """The stored runs that `of` means, in the order of their seeds; none of an experiment that
         has no runs yet."""
         settings = self.settings(of)
@@ -311,7 +314,7 @@ class File:
         runs = results.select(read(path, path.stat().st_mtime_ns), **settings)
         return sorted(runs, key=lambda run: run["seed"])
 
-    def value(self, run, condition):
+    def value(self, run: dict, condition: dict) -> float:
         """The measure of a condition, less the other if it names one."""
         number = value(run, self.measure(condition["measure"]))
         if "less" in condition:
@@ -321,18 +324,18 @@ class File:
             number -= less
         return number
 
-    def meets(self, run, conditions):
+    def meets(self, run: dict, conditions: list[dict]) -> bool:
         """Whether a run meets all of the conditions."""
         return all(within(self.value(run, each), each) for each in conditions)
 
 
-def named_runs(name):
+def named_runs(name: str) -> dict[str, list[dict]]:
     """{name that an experiment's predictions.toml gives to runs: these runs, by seed}"""
     file = File(name)
     return {of: file.runs(of) for of in file.about["runs"]}
 
 
-def experiments():
+def experiments() -> list[str]:
     """The names of the experiments with predictions, in alphabetical order."""
     return sorted(path.parent.name for path in results.RESULTS.glob("*/predictions.toml"))
 
@@ -340,16 +343,16 @@ def experiments():
 # ---------- parts ----------
 
 
-def conditions_of(part):
+def conditions_of(part: dict) -> list[dict]:
     """The conditions of a part that counts: those of `each`, or the one that stands in it."""
     return part["each"] if "each" in part else [part]
 
 
-def listed(of):
+def listed(of: Any) -> list:
     return of if isinstance(of, list) else [of]
 
 
-def enough_runs(file, part):
+def enough_runs(file: File, part: dict) -> bool:
     """Whether all planned runs of a part are stored; ValueError if there are more."""
     planned = part["runs"]
     for of, n in [(of, planned) for of in listed(part["of"])] + [
@@ -363,7 +366,7 @@ def enough_runs(file, part):
     return True
 
 
-def counted(file, part):
+def counted(file: File, part: dict) -> dict:
     """A part that counts runs: whether each of them did as predicted."""
     runs = file.runs(part["of"])
     runs = [run for run in runs if file.meets(run, part.get("given", ()))]
@@ -377,7 +380,7 @@ def counted(file, part):
     return dict(good=good, measured=f"{sum(good)} of {len(good)}", n=[len(good)], held=held)
 
 
-def compared(file, part):
+def compared(file: File, part: dict) -> dict:
     """A part that compares numbers: a statistic of some runs, less that of others."""
     numbers, names, n = [], [], []
     for key, sign in (("of", 1), ("minus", -1)):
@@ -400,7 +403,7 @@ def compared(file, part):
     return dict(measured=measured, n=n, held=within(total, part))
 
 
-def tested(file, part):
+def tested(file: File, part: dict) -> dict:
     """A part that asks for p values."""
     contrasts = file.judged_contrasts
     ps = [contrasts[name]["holm"] for name in part["contrasts"]]
@@ -409,7 +412,7 @@ def tested(file, part):
     return dict(measured=measured, n=n, held=all(within(p, part) for p in ps))
 
 
-def judged_part(file, part):
+def judged_part(file: File, part: dict) -> dict:
     """A part with what its runs say: `measured` and `verdict`, of `n` runs."""
     if "contrasts" in part:
         contrasts = file.judged_contrasts
@@ -422,7 +425,7 @@ def judged_part(file, part):
     return part | dict(verdict=HELD if part["held"] else WRONG)
 
 
-def judged_prediction(file, prediction):
+def judged_prediction(file: File, prediction: dict) -> dict:
     """A prediction with its judged `parts`, and its `verdict`, `measured` and `n` of them all."""
     parts = [judged_part(file, part) for part in prediction.get("part", [prediction])]
     verdicts = {part["verdict"] for part in parts}
@@ -435,28 +438,28 @@ def judged_prediction(file, prediction):
     )
 
 
-def judged(name):
+def judged(name: str) -> list[dict]:
     """Every prediction of an experiment, in the order of its file, with its `verdict`; ValueError
     for an experiment that has none."""
     return judged_predictions(File(name))
 
 
-def judged_predictions(file):
+def judged_predictions(file: File) -> list[dict]:
     return [judged_prediction(file, each) for each in file.predictions]
 
 
-def verdicts(name):
+def verdicts(name: str) -> dict[str, str]:
     """{id without its experiment: verdict} of an experiment's predictions."""
     return {each["id"].partition("/")[2]: each["verdict"] for each in judged(name)}
 
 
-def verdict(prediction_id):
+def verdict(prediction_id: str) -> str:
     """The verdict of one prediction, "ring/H1"."""
     name, _, which = prediction_id.partition("/")
     return verdicts(name)[which]
 
 
-def judged_contrasts(name):
+def judged_contrasts(name: str) -> dict[str, dict]:
     """{id: contrast} of an experiment with what its runs say: `n` runs each, `p`, Holm's `holm`
     over its family (one that was not run counts as p = 1), `ran`; with Fisher's test how many runs
     were `good`, and with `beside` the `permutation` test and the `paired` one with its
@@ -464,7 +467,7 @@ def judged_contrasts(name):
     return File(name).judged_contrasts
 
 
-def contrast(file, about):
+def contrast(file: File, about: dict) -> dict:
     """One contrast with what its runs say, but for Holm's correction over the others."""
     about = dict(family=file.name) | about
     groups = [file.runs(about[key]) for key in ("of", "minus")]
@@ -497,7 +500,7 @@ def contrast(file, about):
 # ---------- words ----------
 
 
-def names_of(file, of):
+def names_of(file: File, of: Any) -> str:
     """Runs as a table names them: by the file's name for them, or by their settings."""
     if isinstance(of, list):
         return ", ".join(names_of(file, each) for each in of)
@@ -506,7 +509,7 @@ def names_of(file, of):
     return ", ".join(f"{key} {value}" for key, value in of.items())
 
 
-def asked(part):
+def asked(part: dict) -> str:
     """The conditions of a part in words: "1 step ≥ 0.9; 2 steps, 3 steps ≤ 0.4"."""
     if "contrasts" in part:
         names = (name.partition("/")[2] for name in part["contrasts"])
@@ -521,7 +524,7 @@ def asked(part):
     )
 
 
-def outcome(part):
+def outcome(part: dict) -> str:
     """What came of a part in words: "in 9 of 10 predicted, 10 of 10 (0.69 to 1.00): held"."""
     if part["verdict"] == NOT_RUN:
         return NOT_RUN
@@ -541,7 +544,7 @@ def outcome(part):
     return f"{words}: {part['verdict']}"
 
 
-def tally(name, *names):
+def tally(name: str, *names: str) -> str:
     """How an experiment's predictions came out, or those of these names, as a sentence's end: "7 of
     8 held; H1 was wrong"."""
     found = verdicts(name)
@@ -555,14 +558,14 @@ def tally(name, *names):
     return text
 
 
-def print_lines(text, *more):
+def print_lines(text: str, *more: str) -> None:
     """Print a text and, set in, more of them, in lines that fit beside the menu of a page."""
     print(textwrap.fill(text, WIDTH, subsequent_indent="   "))
     for each in more:
         print(textwrap.fill(each, WIDTH, initial_indent="   ", subsequent_indent="   "))
 
 
-def show(name, *names):
+def show(name: str, *names: str) -> None:
     """Print an experiment's predictions, or those of these names, part by part: runs that did as
     predicted come with their exact 95 % interval. Then its contrasts."""
     file = File(name)
@@ -579,7 +582,7 @@ def show(name, *names):
         show_contrast(file, each)
 
 
-def show_contrast(file, each):
+def show_contrast(file: File, each: dict) -> None:
     """Print one of judged_contrasts()."""
     which = each["id"].partition("/")[2]
     models = f"{which}: {names_of(file, each['of'])} against {names_of(file, each['minus'])}"

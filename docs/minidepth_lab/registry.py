@@ -19,6 +19,8 @@ import dataclasses
 import importlib
 import os
 import pathlib
+from types import ModuleType
+from typing import Any
 
 import torch
 
@@ -32,18 +34,18 @@ from minidepth_lab.tasks import TASKS, Task
 # ---------- studies ----------
 
 
-def study_names():
+def study_names() -> list[str]:
     """The names of all studies, whatever they hold."""
     folder = pathlib.Path(__file__).parent / "studies"
     return sorted(path.stem for path in folder.glob("[a-z]*.py"))
 
 
-def read_study(name):
+def read_study(name: str) -> ModuleType:
     """The module of a study of this project."""
     return importlib.import_module(f"minidepth_lab.studies.{name}")
 
 
-def study(name, kind="study"):
+def study(name: str, kind: str = "study") -> ModuleType:
     """The module of a study's name or file; ValueError for a name that is none, or for a file that
     the command line does not name. `kind` is what it is named as: study or loader."""
     if name.endswith(".py"):
@@ -53,7 +55,7 @@ def study(name, kind="study"):
     return read_study(name)
 
 
-def offering(kind):
+def offering(kind: str) -> list[str]:
     """What can be named as `kind`: studies that have rows, loaders, or the studies' presets."""
     modules = {name: read_study(name) for name in study_names()}
     if kind == "preset":
@@ -64,7 +66,7 @@ def offering(kind):
     return [name for name, module in modules.items() if hasattr(module, part)]
 
 
-def preset_of(name):
+def preset_of(name: str) -> str | None:
     """The preset that a study takes by itself, or None."""
     module = study(name)
     if getattr(module, "NEEDS_GPU", False) and not torch.cuda.is_available():
@@ -72,7 +74,7 @@ def preset_of(name):
     return getattr(module, "PRESET", next(iter(getattr(module, "PRESETS", {})), None))
 
 
-def loader(name):
+def loader(name: str) -> ModuleType:
     """The module of a loader's name or file; ValueError for one that makes no data."""
     module = study(name, "loader")
     if not hasattr(module, "load_data"):
@@ -85,7 +87,7 @@ def loader(name):
 # ---------- tasks ----------
 
 
-def task(name):
+def task(name: str) -> Task | None:
     """The depth task of a name or of a file of one's own; None if it is neither."""
     if not name.endswith(".py"):
         return TASKS.get(name)
@@ -99,7 +101,7 @@ def task(name):
 # ---------- settings ----------
 
 
-def configs(preset, **changes):
+def configs(preset: str, **changes: Any) -> tuple[md.ModelConfig, md.TrainConfig]:
     """As minidepth.configs(), with the presets of all studies, and with `sizes` joined: those of
     the preset and of the task stay as far as the changes do not name them."""
     if preset not in md.PRESETS and preset.partition("-")[0] in study_names():
@@ -120,7 +122,7 @@ def configs(preset, **changes):
     return md.configs(preset, **values)
 
 
-def settings_of_weights(changes):
+def settings_of_weights(changes: dict) -> dict:
     """{setting: value} of the model whose weights are to begin with, and of its tokenizer;
     ValueError where `changes`, what was typed, makes another model of it."""
     folder = changes["init_from"]
@@ -153,7 +155,7 @@ def settings_of_weights(changes):
 # ---------- data ----------
 
 
-def data_of(config, block_size=128, tokenizer=None):
+def data_of(config: md.TrainConfig, block_size: int = 128, tokenizer: Any = None) -> md.Data:
     """The Data of any TrainConfig: of a loader, a depth task, or text."""
     if config.loader:
         module = loader(config.loader)
@@ -173,7 +175,7 @@ def data_of(config, block_size=128, tokenizer=None):
     return sources.text_data(config, block_size, tokenizer)
 
 
-def check_data(data, whose):
+def check_data(data: object, whose: str) -> None:
     """ValueError for what a loader must not make."""
     if not isinstance(data, md.Data):
         raise ValueError(f"{whose}: load_data() must give a minidepth.Data; it gave {data!r:.60}")
@@ -187,7 +189,7 @@ def check_data(data, whose):
             raise ValueError(f"{whose}: {name} has the word {most}, but n_words is {data.n_words}")
 
 
-def no_text(run_dir):
+def no_text(run_dir: md.Path) -> str:
     """Why a run has no tokenizer, to be put after its name."""
     _, t = md.read_config(run_dir)
     if t.loader.endswith(".py"):

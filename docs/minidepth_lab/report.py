@@ -10,6 +10,8 @@ import html
 import json
 import os
 import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,12 +39,12 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; font-size: .85e
 # ---------- parts of a page ----------
 
 
-def safe(text):
+def safe(text: object) -> str:
     """A text of anybody's as HTML."""
     return html.escape(md.visible(str(text)))
 
 
-def table(heads, rows):
+def table(heads: Iterable[str], rows: Iterable[Iterable]) -> str:
     """Rows of texts as an HTML table; what reads as a number stands at the right."""
     lines = ["<table><thead><tr>", *(f"<th>{safe(head)}</th>" for head in heads)]
     lines.append("</tr></thead><tbody>")
@@ -56,14 +58,14 @@ def table(heads, rows):
     return "".join([*lines, "</tbody></table>"])
 
 
-def picture(path, alt):
+def picture(path: md.Path, alt: str) -> str:
     """A PNG as an <img> that holds it."""
     with open(md.regular_file(path), "rb") as f:
         data = base64.b64encode(f.read()).decode()
     return f'<p><img src="data:image/png;base64,{data}" alt="{safe(alt)}"></p>'
 
 
-def drawn(draw, alt):
+def drawn(draw: Callable[[str], object], alt: str) -> str:
     """What draw(path) draws, as picture()."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "figure.png")
@@ -71,7 +73,7 @@ def drawn(draw, alt):
         return picture(path, alt)
 
 
-def page(title, parts):
+def page(title: str, parts: Iterable[str]) -> str:
     """The whole page, as HTML."""
     body = "\n".join(parts)
     return (
@@ -85,16 +87,7 @@ def page(title, parts):
 # ---------- a run ----------
 
 
-def curves(log, path):
-    """Both losses, and the accuracy where every evaluation measured one."""
-    panels = 2 if all("accuracy" in row for row in log) else 1
-    with figures.drawing(path, 1, panels, (6 * panels, 4), squeeze=False) as (_, axes):
-        curve.draw_losses(axes[0, 0], {"run": log})
-        if panels == 2:
-            curve.draw_accuracy(axes[0, 1], log)
-
-
-def shares(row):
+def shares(row: dict) -> list[tuple[str, str, str]]:
     """The accuracy of the last evaluation, in all and by kind: a table's rows. The interval is
     Wilson's, over the problems."""
     lines = [("all", f"{row['accuracy']:.3f}", interval(row["accuracy"], row.get("answers")))]
@@ -111,7 +104,7 @@ def shares(row):
     return lines
 
 
-def interval(share, answers):
+def interval(share: float, answers: Sequence[int] | None) -> str:
     """A 95 % interval as text, where it is known how many were asked."""
     if not answers:
         return ""
@@ -119,7 +112,9 @@ def interval(share, answers):
     return f"{low:.3f} to {high:.3f}, {len(answers)} asked"
 
 
-def examples(model, tokenizer, problems, answers):
+def examples(
+    model: md.GPT, tokenizer: Any, problems: list[dict], answers: Sequence[int]
+) -> list[tuple[str, str, str, str]]:
     """Held-out problems, some that were answered right and some that were not, each with what the
     model says: a table's rows."""
     n = min(len(problems), len(answers))
@@ -137,7 +132,7 @@ def examples(model, tokenizer, problems, answers):
     return rows
 
 
-def draw_looks(maps, labels, path):
+def draw_looks(maps: list[torch.Tensor], labels: list[str], path: md.Path) -> None:
     """Attention weights, [(1, H, T, T) of each layer applied], a panel for each head."""
     layers = maps[: PANELS[0]]
     heads = min(PANELS[1], max(each.shape[1] for each in layers))
@@ -156,7 +151,7 @@ def draw_looks(maps, labels, path):
                     panel.set_yticks(range(len(labels)), labels, fontsize=5)
 
 
-def looked_at(model, tokenizer, data):
+def looked_at(model: md.GPT, tokenizer: Any, data: md.Data) -> tuple[torch.Tensor, list[str]]:
     """(tokens (1, T) of one held-out example, its tokens as texts)"""
     if data.problems and tokenizer:
         problem = data.problems[0]
@@ -175,7 +170,9 @@ def looked_at(model, tokenizer, data):
     return tokens, [label.replace("$", r"\$") for label in labels]
 
 
-def data_of(folder, t, m, tokenizer):
+def data_of(
+    folder: md.Path, t: md.TrainConfig, m: md.ModelConfig, tokenizer: Any
+) -> tuple[md.Data | None, str]:
     """(the data of a run, or None, and why)"""
     named = [*t.data, t.loader]
     if any(str(name).endswith(".py") for name in named):
@@ -188,7 +185,7 @@ def data_of(folder, t, m, tokenizer):
         return None, md.one_line(error, 200)
 
 
-def of_run(folder):
+def of_run(folder: md.Path) -> list[str]:
     """The parts of a run's page."""
     row = runs.readable(folder)
     log = row["log"]
@@ -205,7 +202,9 @@ def of_run(folder):
         f'<p class="note"><code>{safe(config.get("command"))}</code></p>',
         f'<p class="note">{safe(made_by(config))}</p>',
         "<h2>Curves</h2>",
-        drawn(lambda path: curves(log, path), "losses and accuracy over the steps"),
+        drawn(
+            lambda path: curve.draw_logs({"run": log}, path), "losses and accuracy over the steps"
+        ),
     ]
     if last.get("accuracy") is not None:
         parts += ["<h2>Accuracy</h2>", table(("of", "share", "95 % interval"), shares(last))]
@@ -216,18 +215,18 @@ def of_run(folder):
     return parts
 
 
-def accuracy_words(row):
+def accuracy_words(row: dict) -> str:
     return f", accuracy {row['accuracy']:.3f}" if row.get("accuracy") is not None else ""
 
 
-def made_by(config):
+def made_by(config: dict) -> str:
     """Versions, device and commit of a config.json, in a line."""
     versions = [f"{name} {version}" for name, version in config.get("versions", {}).items()]
     parts = [*versions, config.get("device"), f"commit {config.get('commit') or 'unknown'}"]
     return ", ".join(str(part) for part in parts if part)
 
 
-def model_parts(folder, last):
+def model_parts(folder: md.Path, last: dict) -> list[str]:
     """What the model itself shows: answers to problems, and attention."""
     m, t = md.read_config(folder)
     model, tokenizer = md.load(folder)
@@ -255,7 +254,7 @@ def model_parts(folder, last):
 # ---------- a grid ----------
 
 
-def of_grid(folder):
+def of_grid(folder: md.Path) -> list[str]:
     """The parts of a grid's page, from its summary.json and its figures."""
     path = os.path.join(folder, "summary.json")
     with md.one_line_errors(path, "is not the summary of a grid"):
@@ -288,14 +287,14 @@ def of_grid(folder):
     return parts
 
 
-def with_half(value, key):
+def with_half(value: tuple[float, float | None], key: str) -> str:
     """(mean, half of the interval or None) as text."""
     mean, half = value
     form = results.METRICS[key][1]
     return f"{mean:{form}}" + (f" ± {half:{form}}" if half is not None else "")
 
 
-def write(folder):
+def write(folder: md.Path) -> str:
     """Write FOLDER/report.html of a run or of a grid → its path; ValueError for what is neither."""
     if not os.path.isdir(folder):
         raise ValueError(f"--report {folder} is not there; give a run's folder, as runs/NAME")

@@ -33,6 +33,8 @@ import shutil
 import statistics
 import sys
 import tempfile
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import minidepth as md
 from minidepth_lab.stored import stored_folder
@@ -55,14 +57,14 @@ METRICS = {  # of a run, as tables name them: heading, format
 # ---------- runs ----------
 
 
-def with_tuples(settings):
+def with_tuples(settings: dict) -> dict:
     """Settings as read from JSON, with tuples for its lists."""
     return {
         name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()
     }
 
 
-def settings_from(config):
+def settings_from(config: dict) -> tuple[md.ModelConfig, dict]:
     """(ModelConfig, dict of the training settings) of a config.json's content, whatever version of
     this project wrote it: a setting of the training that has gone since is kept, so that stored
     runs can be read for ever."""
@@ -71,7 +73,7 @@ def settings_from(config):
     return md.ModelConfig(**with_tuples(model)).validate(), with_tuples(config["train"])
 
 
-def settings_of(run_dir):
+def settings_of(run_dir: md.Path) -> tuple[md.ModelConfig, dict]:
     """settings_from() a run's config.json; ValueError if it is not the configuration of a run."""
     path = os.path.join(run_dir, "config.json")
     with md.one_line_errors(path, "is not the configuration of a run"):
@@ -86,7 +88,7 @@ LOSSES = ("train_loss", "val_loss")  # null in a log where they are no number
 NUMBERS = ("step", "lr", *LOSSES, "seconds", "tokens_per_second")
 
 
-def read_log(run_dir):
+def read_log(run_dir: md.Path) -> list[dict]:
     """The rows of a run's log.jsonl; ValueError names the line that is damaged."""
     path = os.path.join(run_dir, "log.jsonl")
     with md.one_line_errors(path, "is not the log of a run"):
@@ -108,7 +110,7 @@ def read_log(run_dir):
     return log
 
 
-def flat(model, train, log):
+def flat(model: md.ModelConfig, train: dict, log: list[dict]) -> dict:
     """One dict of a finished run: its settings, the last evaluation of `log`, `best_val_loss` (nats
     per token), `perplexity` (e to the last validation loss: a choice among so many equally likely
     words would be as hard), `tokens_per_second` (median), `depth` (layers applied), `params_…` by
@@ -128,7 +130,7 @@ def flat(model, train, log):
     return row
 
 
-def result(run_dir):
+def result(run_dir: md.Path) -> dict:
     """flat() of a run's folder; ValueError if the run is not finished, or damaged."""
     model, train = settings_of(run_dir)
     log = read_log(run_dir)
@@ -138,7 +140,7 @@ def result(run_dir):
     return flat(model, train, log)
 
 
-def onset(run, family, enough=0.9):
+def onset(run: dict, family: str, enough: float = 0.9) -> int | None:
     """The step of the first evaluation at which a result() answers `enough` of a family's held-out
     problems, as its log says; None if there is none."""
     for row in run["log"]:
@@ -147,7 +149,7 @@ def onset(run, family, enough=0.9):
     return None
 
 
-def grouped(runs):
+def grouped(runs: list[dict]) -> dict[tuple, list[dict]]:
     """Runs as dicts with `labels` → {labels without the seed, as pairs: the runs of all seeds}."""
     groups = {}
     for run in runs:
@@ -159,7 +161,7 @@ def grouped(runs):
 # ---------- stored experiments ----------
 
 
-def columns_of(rows):
+def columns_of(rows: list[dict]) -> dict:
     """The rows of a log, dicts, as {column: [a value for each row]}, None where a row has none. A
     column of dicts, such as `accuracy_by`, becomes a dict of columns. rows_of() is the way back."""
     columns = {}
@@ -173,7 +175,7 @@ def columns_of(rows):
     return columns
 
 
-def rows_of(columns):
+def rows_of(columns: dict) -> list[dict]:
     """{column: [a value for each row]} as rows, dicts, without the values that are None."""
     rows = []
     for name, values in columns.items():
@@ -188,12 +190,12 @@ def rows_of(columns):
     return rows
 
 
-def experiments():
+def experiments() -> list[str]:
     """The names of all stored experiments, in alphabetical order."""
     return sorted(path.parent.name for path in RESULTS.glob("*/runs.jsonl"))
 
 
-def lines_of(name):
+def lines_of(name: str) -> list[dict]:
     """The lines of docs/results/NAME/runs.jsonl as dicts; ValueError for an unknown name."""
     path = RESULTS / name / "runs.jsonl"
     if not path.exists():
@@ -203,7 +205,7 @@ def lines_of(name):
         return [json.loads(line) for line in f]
 
 
-def runs(name, **wanted):
+def runs(name: str, **wanted: Any) -> list[dict]:
     """The runs of an experiment that have the `wanted` settings, as select() has them: flat() of
     each, and `id`, `experiment`, `command`, `versions`, `commit`, `hardware`, its `threads`, the
     `sizes_by_name` of its data, `measured` and `grid`, each {} where there is none."""
@@ -221,20 +223,20 @@ def runs(name, **wanted):
     return select(rows, **wanted)
 
 
-def size_values(sizes):
+def size_values(sizes: Iterable[str]) -> dict:
     """("hops=4", "lengths=1+2") → {"hops": 4, "lengths": "1+2"}"""
     pairs = (size.partition("=")[::2] for size in sizes)
     return {name: number_or_text(value) for name, value in pairs}
 
 
-def select(rows, **wanted):
+def select(rows: list[dict], **wanted: Any) -> list[dict]:
     """The runs() whose settings are the `wanted` ones. A
     size of the data counts as a setting, so does a setting of one value in a tuple, such as `data`.
     A list or range means one of several; a run without the setting is never meant."""
     return [row for row in rows if all(matches(row, key, wanted[key]) for key in wanted)]
 
 
-def matches(row, key, wanted):
+def matches(row: dict, key: str, wanted: object) -> bool:
     """Whether a run has one setting."""
     missing = object()
     value = row["sizes_by_name"].get(key, row.get(key, missing))
@@ -245,7 +247,7 @@ def matches(row, key, wanted):
     return value == wanted
 
 
-def by(rows, *settings):
+def by(rows: list[dict], *settings: str) -> dict:
     """{value of a setting: its runs}, in the order of the values; of several settings the key is a
     tuple of their values."""
     groups = {}
@@ -255,7 +257,7 @@ def by(rows, *settings):
     return dict(sorted(groups.items()))
 
 
-def trials(name, file="tuning"):
+def trials(name: str, file: str = "tuning") -> list[dict]:
     """The lines of docs/results/NAME/FILE.jsonl as dicts: runs by which settings were chosen, each
     with what was noted of it."""
     path = RESULTS / name / f"{file}.jsonl"
@@ -269,13 +271,13 @@ BESIDE = (
 )
 
 
-def weights_file(name, run_id):
+def weights_file(name: str, run_id: str) -> pathlib.Path:
     """Where the weights of a stored run are, or would be."""
     return RESULTS / name / "weights" / f"{run_id}.safetensors"
 
 
 @functools.cache
-def weights(name, run_id):
+def weights(name: str, run_id: str) -> pathlib.Path:
     """The weights of a stored run as the folder that the run had, for minidepth.load(): made of
     weights_file() beside no other, and gone when the program ends. ValueError if none are stored.
     """
@@ -297,12 +299,12 @@ def weights(name, run_id):
 
 
 @functools.cache
-def folder_of_folders():
+def folder_of_folders() -> tempfile.TemporaryDirectory:
     """A temporary folder for what weights() makes."""
     return tempfile.TemporaryDirectory(prefix="minidepth-")
 
 
-def keep(run_dirs, name):
+def keep(run_dirs: Iterable[md.Path], name: str) -> None:
     """Store the weights of published runs, of each that load() takes: weights_file(), with what
     load() needs beside them, config.json and the tokenizer, as text in its header.
 
@@ -331,7 +333,7 @@ def keep(run_dirs, name):
         md.write(str(path), lambda f, content=content: f.write(content))
 
 
-def text_of(path):
+def text_of(path: md.Path) -> str:
     """A file's text, its ends of lines as they are."""
     with open(path, encoding="utf-8", newline="") as f:
         return f.read()
@@ -340,7 +342,7 @@ def text_of(path):
 # ---------- publishing ----------
 
 
-def line_of(run_dir):
+def line_of(run_dir: md.Path) -> dict:
     """A finished run's folder as a line of runs.jsonl, a dict; ValueError as result() raises it."""
     result(run_dir)
     with open(os.path.join(run_dir, "config.json"), encoding="utf-8") as f:
@@ -349,7 +351,7 @@ def line_of(run_dir):
     return dict(id=name, **config, log=columns_of(read_log(run_dir)))
 
 
-def publish(run_dirs, name):
+def publish(run_dirs: Iterable[md.Path], name: str) -> None:
     """Add the runs in these folders to docs/results/NAME/runs.jsonl, all or none of them.
 
     ValueError: the experiment has no folder, a run is not finished, or it is stored already, by its
@@ -375,13 +377,13 @@ def publish(run_dirs, name):
     os.replace(part, path)  # whole or not at all
 
 
-def own_settings(line):
+def own_settings(line: dict) -> tuple:
     """What tells one run from another, of a line of runs.jsonl: its settings and the machine."""
     train = {key: line["train"][key] for key in line["train"] if key not in ("name", "out_dir")}
     return line["model"], train, line["device"]
 
 
-def main(arguments):
+def main(arguments: list[str]) -> int | None:
     """The exit code of `python -m minidepth_lab.results …`."""
     acts = dict(
         publish=(publish, "runs added to", "runs.jsonl"), keep=(keep, "models in", "weights")
@@ -404,7 +406,7 @@ def main(arguments):
 # ---------- published tables ----------
 
 
-def number_or_text(text):
+def number_or_text(text: str) -> int | float | str:
     """A field of a table: '12' → 12, '0.5' → 0.5, 'A' → 'A'."""
     for kind in (int, float):
         with contextlib.suppress(ValueError):
@@ -412,7 +414,7 @@ def number_or_text(text):
     return text
 
 
-def published(name):
+def published(name: str) -> list[dict]:
     """A table of the source documents, docs/results/published/NAME.csv, as dicts, its numbers as
     numbers; among them `report_log_1_layers` and `report_log_12_layers`, keyed as log.jsonl is."""
     folder = RESULTS / "published"
@@ -428,7 +430,7 @@ def published(name):
 # ---------- intervals ----------
 
 
-def interval(values, level=0.95):
+def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float]:
     """(mean, half width) of Student's t interval for the mean. The half width is NaN where there is
     none: of a single value, of values of which any is infinite or NaN, as the loss of a run can be,
     and of values that are all the same, which show no spread to judge by."""
@@ -444,7 +446,7 @@ def interval(values, level=0.95):
     return mean, half.item()
 
 
-def wilson(successes, n, level=0.95):
+def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
     """(low, high) of Wilson's score interval for a share of n trials, from 0 to 1. Unlike Student's
     it has a width where all of them, or none, succeeded."""
     from scipy.stats import binomtest

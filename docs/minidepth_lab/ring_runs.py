@@ -105,9 +105,9 @@ def draw_learned(title, by_depth, answer="direct"):
         edge = sum(depth < ring.layers_that_suffice(k, answer) for depth in by_depth) - 0.5
         axes.plot([edge, edge], [y - 0.5, y + 0.5], color="C1", linewidth=3)
     axes.set_xticks(range(len(by_depth)), list(by_depth))
-    names = ["1 hop" if k == 1 else f"{k} hops" for k in lengths]
-    axes.set_yticks(range(len(lengths)), names)
-    axes.set(xlabel="depth", title=title, xlim=(-0.5, len(by_depth) - 0.5))
+    axes.set_yticks(range(len(lengths)), lengths)
+    axes.set(xlabel="depth", ylabel="hops asked", title=title)
+    axes.set_xlim(-0.5, len(by_depth) - 0.5)
     return learned
 
 

@@ -9,9 +9,10 @@ import json
 import math
 import os
 import time
+from collections.abc import Callable, Sequence
 
 import minidepth as md
-from minidepth_lab import curve, figures, results
+from minidepth_lab import curve, results
 from minidepth_lab.sweep.cell import shown
 
 WIDTH = 80  # of the list, in characters
@@ -31,7 +32,7 @@ SORTS = ("date", "name", "layers", "parameters", "data", "loss", "accuracy", "st
 # ---------- one run ----------
 
 
-def about(folder):
+def about(folder: md.Path) -> dict:
     """What is known of a run's folder, finished or not: `folder`, `model` (a ModelConfig), `train`
     (a dict), `log`, `status` and `date` (seconds since 1970). Of one that cannot be read only
     `folder`, `date`, and the `status` damaged."""
@@ -50,7 +51,7 @@ def about(folder):
     return row | dict(model=model, train=train, log=log, status=status)
 
 
-def readable(folder):
+def readable(folder: md.Path) -> dict:
     """about() a run; ValueError, which says what is wrong, for one that cannot be read."""
     row = about(folder)
     if "model" not in row:
@@ -59,7 +60,7 @@ def readable(folder):
     return row
 
 
-def folders(out_dir):
+def folders(out_dir: md.Path) -> list[str]:
     """The folders of all runs below a folder, in the order of their names; links are not followed
     and grids, which hold runs, are."""
     found = []
@@ -71,7 +72,7 @@ def folders(out_dir):
     return [folder for folder in found if is_run(folder)]
 
 
-def is_run(folder):
+def is_run(folder: md.Path) -> bool:
     """Whether a config.json is a run's, whole or damaged, and not of another program."""
     try:
         with open(os.path.join(folder, "config.json"), encoding="utf-8") as f:
@@ -80,7 +81,7 @@ def is_run(folder):
         return os.path.lexists(os.path.join(folder, "log.jsonl"))
 
 
-def short_data(train):
+def short_data(train: dict) -> str:
     """What a run was trained on, in a word: a source, a file without its folder, a loader."""
     sources = train.get("data") or ("",)
     first = train.get("loader") or sources[0]
@@ -88,7 +89,7 @@ def short_data(train):
     return word if len(sources) == 1 or train.get("loader") else f"{word}+{len(sources) - 1}"
 
 
-def magnitude(n):
+def magnitude(n: float) -> str:
     """A count in at most six characters: 75,008 → 75k, 79,688,832 → 79.7M"""
     for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if n >= size:
@@ -96,7 +97,7 @@ def magnitude(n):
     return str(n)
 
 
-def listed(row, out_dir):
+def listed(row: dict, out_dir: md.Path) -> dict:
     """What about() knows as the list's row, {key of COLUMNS: value}; None where there is none."""
     name = os.path.relpath(row["folder"], out_dir)
     shown = dict.fromkeys((key for key, _ in COLUMNS.values()), None)
@@ -117,7 +118,7 @@ def listed(row, out_dir):
 # ---------- the list ----------
 
 
-def wanted(row, filters):
+def wanted(row: dict, filters: dict[str, list]) -> bool:
     """Whether a run has one of the values that each of `filters`, {setting: values}, allows."""
     if not filters:
         return True
@@ -134,7 +135,7 @@ def wanted(row, filters):
     return True
 
 
-def cut(text, width):
+def cut(text: str, width: int) -> str:
     """A text of at most `width` characters, its middle left out."""
     if len(text) <= width:
         return text
@@ -142,7 +143,7 @@ def cut(text, width):
     return f"{text[: width - 1 - half]}…{text[len(text) - half :]}"
 
 
-def texts(row):
+def texts(row: dict) -> dict[str, str]:
     """The row of a list as {key: what is printed}."""
     shown = {key: "" if row[key] is None else str(row[key]) for key, _ in COLUMNS.values()}
     shown["layers"] = str(row.get("shape", ""))
@@ -156,7 +157,7 @@ def texts(row):
     return shown
 
 
-def as_lines(rows):
+def as_lines(rows: list[dict]) -> list[str]:
     """The list as lines of at most WIDTH characters; a name that is too long for its column has a
     line of its own, whole, so that it can be typed."""
     lines = [" ".join(f"{head:<{width}}" for head, (_, width) in COLUMNS.items()).rstrip()]
@@ -173,7 +174,7 @@ def as_lines(rows):
     return lines
 
 
-def order(key):
+def order(key: str) -> Callable[[dict], tuple]:
     """A key for sorted(): runs that lack the value come last, numbers from low to high but the
     accuracy from high to low."""
 
@@ -187,7 +188,7 @@ def order(key):
     return of
 
 
-def show(out_dir, filters, sort=None):
+def show(out_dir: md.Path, filters: dict[str, list], sort: str | None = None) -> None:
     """Print the list of the runs under a folder; ValueError where there is none, or for an order
     that is unknown."""
     sort = sort or "date"
@@ -209,7 +210,7 @@ def show(out_dir, filters, sort=None):
 # ---------- some of them side by side ----------
 
 
-def differing(rows):
+def differing(rows: list[dict]) -> list[tuple[str, list[str]]]:
     """[(setting, [its value in each run])] of the settings that are not the same in all, the name
     and place of a run left out."""
     every = [vars(row["model"]) | row["train"] for row in rows]
@@ -223,12 +224,12 @@ def differing(rows):
     return lines
 
 
-def text(value):
+def text(value: object) -> str:
     """A setting as it is typed, or that it is unset."""
     return "unset" if value in (None, "") else shown(value)
 
 
-def outcomes(rows):
+def outcomes(rows: list[dict]) -> list[tuple[str, list[str]]]:
     """[(what was measured, [its value in each run])], of the last evaluation if not said."""
     lines = [("status", [row["status"] for row in rows])]
     lines.append(("parameters", [f"{md.parameters(row['model'])['total']:,}" for row in rows]))
@@ -240,7 +241,7 @@ def outcomes(rows):
     return lines
 
 
-def compare(run_dirs, out_dir):
+def compare(run_dirs: Sequence[md.Path], out_dir: md.Path) -> None:
     """Print the settings that differ and what came of them, side by side, and draw the curves in
     OUT_DIR/compare.png; ValueError for a run that cannot be read or has no evaluation yet."""
     if len({os.path.realpath(folder) for folder in run_dirs}) < max(2, len(run_dirs)):
@@ -262,27 +263,6 @@ def compare(run_dirs, out_dir):
         cells = [f"{cut(md.visible(value), most):>{most}}" for value in values]
         print(f"{cut(name, 24):<24}{' '.join(cells)}")
     path = os.path.join(out_dir, "compare.png")
-    draw({letter: row["log"] for letter, row in zip(letters, rows)}, path)
+    logs = {letter: row["log"] for letter, row in zip(letters, rows)}
+    curve.draw_logs(logs, path, train=False)
     print(f"wrote {path}")
-
-
-def draw(logs, path):
-    """Both losses of {letter: log}, and the accuracy of those that every evaluation measured."""
-    measured = {
-        name: log
-        for name, log in logs.items()
-        if all(row.get("accuracy") is not None for row in log)
-    }
-    panels = 2 if measured else 1
-    with figures.drawing(path, 1, panels, (6 * panels, 4), squeeze=False) as (_, drawn):
-        curve.draw_losses(drawn[0, 0], logs, train=False)
-        if measured:
-            axes = drawn[0, 1]
-            for i, (name, log) in enumerate(logs.items()):
-                if name in measured:
-                    steps = [row["step"] for row in log]
-                    shares = [row["accuracy"] for row in log]
-                    axes.plot(steps, shares, "o-", color=f"C{i}", label=name, markersize=3)
-            axes.set(xlabel="optimizer step", ylabel="accuracy (share)", ylim=(-0.02, 1.02))
-            axes.grid(alpha=0.3)
-            axes.legend(fontsize="small")

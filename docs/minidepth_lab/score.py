@@ -7,6 +7,8 @@ python train.py --score RUN_DIR --data Rowan/hellaswag   a hub's validation spli
 import random
 import re
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
@@ -17,7 +19,7 @@ from minidepth_lab import hub, registry, results, text
 # ---------- rows with several choices ----------
 
 
-def choices_of(row):
+def choices_of(row: dict) -> tuple[Any, list[str], int] | None:
     """(context, choices, index of the right one) of a multiple-choice row, None if it is none.
     The context is a text, or for our embedded rows the messages that ask; what is taken:
 
@@ -62,7 +64,7 @@ def choices_of(row):
     return context, [str(choice) for choice in choices], int(answer)
 
 
-def as_the_hub_has_it(row):
+def as_the_hub_has_it(row: dict) -> dict:
     """A row of ARC or CommonsenseQA as their authors give it, with the question as a text and the
     choices beside it, as the hub has it."""
     question = row["question"]
@@ -73,7 +75,7 @@ def as_the_hub_has_it(row):
     return row | dict(question=question.get("stem"), choices=choices)
 
 
-def as_training_text(row):
+def as_training_text(row: dict) -> dict:
     """A multiple-choice row whose context is a text as {"text": the context and its right choice},
     to be trained on, and SQuAD's as its context, question and first answer; any other row as it
     is."""
@@ -89,7 +91,9 @@ def as_training_text(row):
     return {"text": f"{context} {choices[answer]}"}
 
 
-def embedded_choices(n, steps=(1, 2, 3), choices=4, seed=0):
+def embedded_choices(
+    n: int, steps: Sequence[int] = (1, 2, 3), choices: int = 4, seed: int = 0
+) -> list[dict]:
     """n held-out embedded problems for choice_scores(): the conversation up to the answer, the
     worked-out answer and, in the same words, up to three wrong results, in random order; guessing
     finds 1 in their number."""
@@ -111,7 +115,7 @@ def embedded_choices(n, steps=(1, 2, 3), choices=4, seed=0):
     return rows
 
 
-def read_choices(source, most=0):
+def read_choices(source: str, most: int = 0) -> tuple[list[tuple], int]:
     """choices_of() the multiple-choice rows of files, of 'embedded', or of the validation split of
     a hub id, a sample of at most `most` if given → (rows that can be asked, how many were looked
     at); ValueError if there are none."""
@@ -137,14 +141,14 @@ def read_choices(source, most=0):
 # ---------- their likelihoods ----------
 
 
-def token_lists(texts, tokenizer):
+def token_lists(texts: Iterable[str], tokenizer: Any) -> list[list[int]]:
     """The token ids of each text, by itself."""
     rows = [[(text, True)] for text in texts]
     return [list(ids) for ids, _ in md.encode(rows, tokenizer)]
 
 
 @md.in_eval_mode
-def choice_scores(model, tokenizer, questions):
+def choice_scores(model: md.GPT, tokenizer: Any, questions: Sequence[tuple]) -> list[list[float]]:
     """Mean log-likelihood a token, in nats, of each choice after its context, for each of
     choices_of(): one list per row. The last block_size tokens of both are read, and after a text
     a choice begins with a space. ValueError if a choice alone does not fit."""
@@ -173,12 +177,12 @@ def choice_scores(model, tokenizer, questions):
     return scores
 
 
-def commonest_answer(questions):
+def commonest_answer(questions: Sequence[tuple]) -> float:
     """Share of the choices_of() that who always takes the same place has right: "yes", say."""
     return Counter(answer for _, _, answer in questions).most_common(1)[0][1] / len(questions)
 
 
-def against_chance(low, high, guess, commonest):
+def against_chance(low: float, high: float, guess: float, commonest: float) -> str:
     """What an interval says beside the better of two ways to answer without reading."""
     chance, name = max((guess, "guessing"), (commonest, "the commonest answer"))
     if low > chance:
@@ -188,7 +192,7 @@ def against_chance(low, high, guess, commonest):
     return f"not told apart from {name}"
 
 
-def show_score(run_dir, sources, most):
+def show_score(run_dir: md.Path, sources: Iterable[str], most: int) -> None:
     """Print the share of multiple-choice rows of each source whose right choice is likeliest, with
     Wilson's interval, beside guessing and beside the commonest answer, which may find more; `most`
     rows of each source, 0 for all. ValueError for a depth task."""

@@ -9,6 +9,8 @@ import itertools
 import os
 import re
 import sys
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import minidepth as md
 
@@ -18,23 +20,23 @@ KINDS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".txt")
 # ---------- files ----------
 
 
-def kind_of(path):
+def kind_of(path: str) -> str | None:
     """Which of KINDS a file's name ends in, or None."""
     name = path.lower().removesuffix(".gz")
     return next((kind for kind in KINDS if name.endswith(kind)), None)
 
 
-def is_pattern(source):
+def is_pattern(source: str) -> bool:
     """Whether a source is a pattern of files, maybe several, and not the name of one."""
     return glob.has_magic(source) and not os.path.exists(source)
 
 
-def is_local(source):
+def is_local(source: str) -> bool:
     """Whether a source names a file, a folder or a pattern of files, there or not."""
     return bool(kind_of(source)) or os.path.exists(source) or glob.has_magic(source)
 
 
-def files_of(source):
+def files_of(source: str) -> list[str]:
     """The files that a source names: itself, those in a folder and its folders that end in one of
     KINDS, or those that a pattern fits, in the order of their names; ValueError for none."""
     if os.path.isdir(source):
@@ -55,7 +57,7 @@ def files_of(source):
     return sorted(found)
 
 
-def read_csv(path):
+def read_csv(path: str) -> list[dict]:
     """Rows of a .csv or .tsv file, by the names in its first line, in small letters."""
     text = md.read_text(path)
     first = text.partition("\n")[0]
@@ -67,7 +69,7 @@ def read_csv(path):
         return [dict(zip(names, line)) for line in lines if any(line)]
 
 
-def read_json(path):
+def read_json(path: str) -> list[dict]:
     """Rows of a .json file: a list, or one under the name "data", as SQuAD's authors give theirs,
     whose questions are then a row each."""
     with md.one_line_errors(f"data {path}", "is not JSON (with a row per line it is a .jsonl)"):
@@ -79,7 +81,7 @@ def read_json(path):
     return [part for row in rows for part in questions_of(row)]
 
 
-def questions_of(row):
+def questions_of(row: Any) -> list[dict]:
     """The questions of an article of SQuAD, each with its context, as the hub has them; any other
     row as it is."""
     if not isinstance(row, dict) or not isinstance(row.get("paragraphs"), list):
@@ -97,13 +99,13 @@ END_OF_DOCUMENT = "<|endoftext|>"
 SHORTEST_LINE = 1000  # characters; a longer text without an end of line is cut by position
 
 
-def documents(text):
+def documents(text: str) -> list[dict]:
     """The parts of a text that stand between marks of a document's end."""
     parts = (part.strip("\n") for part in text.split(END_OF_DOCUMENT))
     return [{"text": part + "\n"} for part in parts if part.strip()]
 
 
-def paragraphs(text):
+def paragraphs(text: str) -> list[dict]:
     """The paragraphs of one document; its lines where there is only one paragraph, and where there
     is only one line parts of it, a hundredth or ten thousand characters each."""
     parts = [part for part in re.split(r"\n\s*\n", text) if part.strip()]
@@ -118,7 +120,7 @@ def paragraphs(text):
     return rows
 
 
-def read_file(path):
+def read_file(path: str) -> list[dict]:
     """Rows of a file of any of KINDS; ValueError says what is wrong with it."""
     (path,) = files_of(path)
     kind = kind_of(path)
@@ -137,7 +139,7 @@ def read_file(path):
     return documents(text) if END_OF_DOCUMENT in text else paragraphs(text)
 
 
-def read_rows(source):
+def read_rows(source: str) -> tuple[list[dict], bool]:
     """(rows of the files that a source names, whether they are one text, in its order). Of several
     .txt files each is a document, and so a row."""
     files = files_of(source)
@@ -158,7 +160,9 @@ def read_rows(source):
 # ---------- sources ----------
 
 
-def split_text(source, rows, config, facts):
+def split_text(
+    source: str, rows: list[dict], config: md.TrainConfig, facts: dict
+) -> tuple[list[dict], list[dict]]:
     """(rows to train on, rows held out) of one text: its end is held out. Paragraphs that stand
     beside one another are not parted, each knows much of the next."""
     rows = md.usable_rows(source, rows, facts, config.max_rows)
@@ -174,7 +178,9 @@ def split_text(source, rows, config, facts):
     return rows[:-n], rows[-n:]
 
 
-def read_source(source, config, facts=None, change=None):
+def read_source(
+    source: str, config: md.TrainConfig, facts: dict | None = None, change: Callable | None = None
+) -> tuple[list[dict], list[dict]]:
     """As minidepth.read_source(), of any files that read_rows() reads."""
     if source == "embedded" or not is_local(source):
         return md.read_source(source, config, facts, change)
@@ -185,7 +191,9 @@ def read_source(source, config, facts=None, change=None):
     return md.split_rows(source, rows, config, facts, change)
 
 
-def read_sources(config, facts, change=None):
+def read_sources(
+    config: md.TrainConfig, facts: dict, change: Callable | None = None
+) -> list[tuple[str, list[dict], list[dict]]]:
     """[(source, rows to train on, rows held out)] of a TrainConfig, its val_data the last."""
     found = [(source, *read_source(source, config, facts, change)) for source in config.data]
     if config.val_data:
@@ -195,7 +203,7 @@ def read_sources(config, facts, change=None):
     return found
 
 
-def in_turn(lists):
+def in_turn(lists: Iterable) -> list:
     """The first of each list, then the second of each, and so on: wherever it is cut off, all
     lists have had their share."""
     missing = object()
@@ -203,7 +211,14 @@ def in_turn(lists):
     return [x for turn in turns for x in turn if x is not missing]
 
 
-def mix(sources, config, block_size, tokenizer=None, chunks=None, facts=None):
+def mix(
+    sources: list[tuple[str, list[dict], list[dict]]],
+    config: md.TrainConfig,
+    block_size: int,
+    tokenizer: Any = None,
+    chunks: Callable | None = None,
+    facts: dict | None = None,
+) -> md.Data:
     """[(source, rows to train on, rows held out)] → Data, with a validation part for each source
     where several have one. `chunks` and `facts` as in minidepth.make_data()."""
     names = ", ".join(name for name, _, _ in sources)
@@ -221,7 +236,7 @@ def mix(sources, config, block_size, tokenizer=None, chunks=None, facts=None):
 
 
 @md.no_garbage_collection()
-def load_data(config, block_size=512, tokenizer=None):
+def load_data(config: md.TrainConfig, block_size: int = 512, tokenizer: Any = None) -> md.Data:
     """As minidepth.load_data(), of any files and of several sources."""
     if len(config.data) == 1 and not config.val_data and not is_other_file(config.data[0]):
         return md.load_data(config, block_size, tokenizer)
@@ -233,7 +248,7 @@ def load_data(config, block_size=512, tokenizer=None):
     return mix(sources, config, block_size, tokenizer, facts=facts)
 
 
-def is_other_file(source):
+def is_other_file(source: str) -> bool:
     """Whether a source is a file that minidepth.py does not read by itself."""
     if source == "embedded" or (source.endswith(".jsonl") and not is_pattern(source)):
         return False

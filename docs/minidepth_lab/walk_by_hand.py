@@ -20,12 +20,23 @@ what was there, and each loop begins with its state normalised: after that the l
 the one before it next to nothing. The normalisation makes the input small beside it, so `recall`
 adds the input again. With the loop's start as it is (`state`) this layer would drown its input and
 itself.
+
+**The way back.** How far does training find its way back from them? A run's folder with these
+weights and noise on them, to begin with:
+
+    python -m minidepth_lab.walk_by_hand runs/by-hand --ring 8 --noise 0.3 --seed 0
+    python train.py --preset walk --init_from runs/by-hand --n_loops 5 --sizes ring=8,hops=4
 """
 
+import argparse
+import dataclasses
 import itertools
+import json
 import math
+import os
 
 import torch
+from safetensors.torch import save_file
 
 import minidepth as md
 
@@ -34,7 +45,7 @@ SHARP = 5.0  # so that one place has all the weight
 NEVER = 100.0  # against the first letters of pairs, which have a COPY by accident
 
 
-def walker(ring):
+def walker(ring: int) -> md.GPT:
     """The model for rings of so many letters: one layer, two heads, width 8 ring + 2."""
     letters, pair_places, width = 2 * ring, 2 * ring, 8 * ring + 2
     shape = dict(n_layers=1, n_heads=2, d_model=width, d_ff=0, tie_weights=False)
@@ -89,7 +100,7 @@ def walker(ring):
     return model
 
 
-def all_cases():
+def all_cases() -> torch.Tensor:
     """Every ring of four of eight letters with its pairs in every order: tokens (10080, 12), whose
     last four places ask for each letter of the ring."""
     cases = []
@@ -101,3 +112,43 @@ def all_cases():
         for order in itertools.permutations(pairs):
             cases.append([letter for pair in order for letter in pair] + list(line))
     return torch.tensor(cases)
+
+
+@torch.no_grad()
+def add_noise(model: md.GPT, noise: float, generator: torch.Generator) -> None:
+    """Multiply every weight by 1 + `noise` times a number drawn from the normal distribution. What
+    is 0 stays 0, for these weights differ in size by a factor of a thousand: no noise of one size
+    is small beside all that matters and large enough for what does not."""
+    for weight in model.parameters():
+        weight *= 1 + noise * torch.randn(weight.shape, generator=generator)
+
+
+def write_run(folder: md.Path, model: md.GPT) -> None:
+    """Write a run's folder as far as --init_from and minidepth.load() need one."""
+    os.makedirs(folder)
+    with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
+        json.dump(dict(model=dataclasses.asdict(model.config), train={}), file, indent=1)
+    save_file(model.state_dict(), os.path.join(folder, md.LAST))
+
+
+def main(words: list[str] | None = None) -> None:
+    """The command, of `words` or of the command line."""
+    parser = argparse.ArgumentParser(description="Weights that walk, written by hand, as a run.")
+    parser.add_argument("folder", help="the run's folder, which is not there yet")
+    parser.add_argument("--ring", type=int, default=8, help="letters of the ring, 2 to 64")
+    parser.add_argument("--noise", type=float, default=0.0, help="beside the size of each weight")
+    parser.add_argument("--seed", type=int, default=0, help="of the noise")
+    args = parser.parse_args(words)
+    if not 2 <= args.ring <= 64:
+        parser.error(f"--ring {args.ring}: a ring has 2 to 64 letters")
+    if not 0 <= args.noise < math.inf:
+        parser.error(f"--noise {args.noise}: give 0 or more, as 0.3")
+    if os.path.lexists(args.folder):
+        parser.error(f"{args.folder} is there already; give another name")
+    model = walker(args.ring)
+    add_noise(model, args.noise, torch.Generator().manual_seed(args.seed))
+    write_run(args.folder, model)
+
+
+if __name__ == "__main__":
+    main()

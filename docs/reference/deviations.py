@@ -84,7 +84,7 @@ print(f"""## The report: one layer against twelve
    ([counted by hand](../tutorials/0_model.md)).
 2. **The settings of training**: AdamW, its decay and betas, the peak rate, 50 steps of warm-up and
    a cosine to a tenth, 500 steps of 16 × 512 tokens, clipping at 1.0. The learning rate agrees with
-   all 42 published values ([training](../how-to/half_precision.md)).
+   all 42 published values ([lesson 0](../tutorials/0_model.md#a-step-of-training)).
 3. **What is logged**: the loss of one batch and a validation loss, every 25 steps, in the same
    format.
 
@@ -110,20 +110,20 @@ print(f"""## The report: one layer against twelve
    layer answers {min(longer):.3f} to {max(longer):.3f} ([depth or
    time?](../tutorials/7_equal_time.md)).
 7. **Early, middle and late layers**, whose jobs the report guesses at: on models of our own, one of
-   twelve layers (n = 1) and one of four (n = 3) ([layer by
-   layer](../tutorials/11_layer_by_layer.md)).
+   twelve layers (n = 1) and one of four (n = 3) ([looking
+   inside](../tutorials/inside.md)).
 8. **Its conclusions** were checked against its own logs ([the logs](../tutorials/2_logs.md)).
 9. **Few conversations, read many times**, at a small size: 840 word problems at width 64. Read
    twenty times, twelve layers end {-apart[20]:.2f} nats per token below one layer on new text; with
    a quarter of the problems, read eighty times, they end {apart[80]:.2f} above it (n = 5 each),
    though at their best evaluation below. At the same training loss they predict new text better
    than one layer, on fresh seeds as well ([the same text, twenty
-   times](../tutorials/20_same_text.md)).
+   times](../tutorials/same_text.md)).
 
 ### Not yet
 
 1. **The published pair** on its data: `python train.py --preset report --n_layers 1 12`. How to do
-   it on Kaggle is [written down](../how-to/kaggle.md) and has not been done.
+   it on Kaggle is [written down](../how-to/notebooks.md) and has not been done.
 2. **FP16 on two T4s.** The tests run the half-precision loop on a CPU and check that a model would
    be wrapped in DataParallel. No stored run has used a GPU.
 """)
@@ -214,7 +214,7 @@ print(f"""## The notes on Chen & Zou
    {min(with_hints):.3f} to {max(with_hints):.3f}. The one stored run without them ends at
    {without["accuracy"]:.3f}, which naming any of the three labels shown would reach.
 4. **Two of the checks that the notes propose** were made in part: width, by a wide single layer
-   ([one look against many](../tutorials/3_one_look_or_two.md)), and four layers, on `khop`, a
+   ([one look or two](../tutorials/3_one_look_or_two.md)), and four layers, on `khop`, a
    task of
    Sanford, Hsu & Telgarsky.
 

@@ -67,15 +67,26 @@ def has_tag(cell, tag):
 
 
 def with_stubs_checked(cells):
-    """The cells, and after the stub of each exercise the check that belongs to it."""
+    """The cells, and after the stub of each exercise the check that belongs to it. RuntimeError:
+    an exercise has none."""
     together = []
     for number, cell in enumerate(cells):
         together.append(cell)
         if has_tag(cell, "exercise"):
-            check = next(later for later in cells[number:] if has_tag(later, "check"))
+            check = check_of(cells, number)
             tags = dict(tags=["check of the stub"])
             together.append(nbformat.v4.new_code_cell(check.source, metadata=tags))
     return together
+
+
+def check_of(cells, number):
+    """The check of the exercise whose stub is this cell: it comes before the next stub."""
+    for later in cells[number + 1 :]:
+        if has_tag(later, "check"):
+            return later
+        if has_tag(later, "exercise"):
+            break
+    raise RuntimeError(f"this exercise has no check:\n{cells[number].source}")
 
 
 def hold(cell, expected):

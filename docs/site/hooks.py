@@ -156,7 +156,7 @@ def on_files(files, config):
             notebook_pages[f"{name}.md"] = path, run["seconds"]
             add(f"{name}.md", abs_src_path=str(with_outputs(path, run["outputs"])))
         if name != "index":
-            add(f"{name}.ipynb", content=downloads.notebook(path))
+            add(f"{name}.ipynb", content=downloads.notebook(path, config.site_url or ""))
             add(f"{name}.py", abs_src_path=str(path))
     add("minidepth.zip", content=downloads.archive())
     for old, new in MOVED.items():
@@ -167,7 +167,9 @@ def on_files(files, config):
 
 # {the address of a page that was: the page where its text is now}
 MOVED = {
-    "tutorials/01_hypothesis": "tutorials/3_one_look_or_two",
+    "how-to/colab": "how-to/notebooks",
+    "how-to/kaggle": "how-to/notebooks",
+    "tutorials/01_hypothesis": "tutorials/1_hypothesis",
     "tutorials/02_model": "tutorials/0_model",
     "tutorials/03_training": "how-to/half_precision",
     "tutorials/04_logs": "tutorials/2_logs",
@@ -177,16 +179,16 @@ MOVED = {
     "tutorials/08_looking_inside": "tutorials/inside",
     "tutorials/09_heads": "tutorials/heads",
     "tutorials/10_scale": "tutorials/scale",
-    # when it is merged: "tutorials/11_layer_by_layer": "tutorials/inside",
-    # when it is merged: "tutorials/12_rings": "tutorials/4_walking",
+    "tutorials/11_layer_by_layer": "tutorials/inside",
+    "tutorials/12_rings": "tutorials/4_walking",
     "tutorials/13_seeds": "tutorials/6_how_would_you_know",
-    # when it is merged: "tutorials/14_written_steps": "tutorials/5_writing",
-    # when it is merged: "tutorials/15_first_run": "tutorials/6_how_would_you_know",
+    "tutorials/14_written_steps": "tutorials/5_writing",
+    "tutorials/15_first_run": "tutorials/first_run",
     "tutorials/16_depth_or_time": "tutorials/7_equal_time",
-    # when it is merged: "tutorials/17_more_depth": "tutorials/another_layer",
+    "tutorials/17_more_depth": "tutorials/another_layer",
     "tutorials/18_one_more_step": "tutorials/4_walking",
     "tutorials/19_another_layer": "tutorials/another_layer",
-    # when it is merged: "tutorials/20_same_text": "tutorials/7_equal_time",
+    "tutorials/20_same_text": "tutorials/same_text",
 }
 
 
@@ -230,17 +232,20 @@ SEARCHED = {
     "how-to/own_data.md": "own data dataset custom jsonl",
     "how-to/troubleshooting.md": "cuda out memory oom error nan slow",
     "reference/flags.md": "hyperparameters hyperparameter settings options learning rate lr",
+    "tutorials/0_model.md": "architecture model parameters count",
+    "tutorials/1_hypothesis.md": "hypothesis claim",
     "tutorials/3_one_look_or_two.md": "induction head heads",
     "tutorials/2_logs.md": "overfitting overfit validation",
-    "tutorials/11_layer_by_layer.md": "logit lens",
-    "tutorials/12_rings.md": "ring rings hop hops",
-    "tutorials/14_written_steps.md": "chain thought cot steps",
+    "tutorials/inside.md": "logit lens",
+    "tutorials/4_walking.md": "ring rings hop hops",
+    "tutorials/5_writing.md": "chain thought cot steps",
     "tutorials/train_here.md": "train browser javascript",
 }
 
 
 def on_page_markdown(markdown, page, config, files):
-    """How much a page weighs in a search, and words by which it is found first."""
+    """How much a page weighs in a search, and words by which it is found first; buttons that open a
+    notebook, where the page has <!-- open ADDRESS -->."""
     address = page.file.src_uri
     page.meta["tags"] = SEARCHED.get(address, "").split()
     if address in notebook_pages:
@@ -251,6 +256,13 @@ def on_page_markdown(markdown, page, config, files):
         page.meta["search"] = dict(boost=0.05)
     if address.startswith("results/") and address != "results/README.md":
         page.meta["search"] = dict(exclude=True)  # files of single experiments, not pages to read
+    return re.sub("<!-- open (.*?) -->", lambda found: in_one_click(found[1], config), markdown)
+
+
+def in_one_click(address, config):
+    """A sentence with the buttons of ways_to_open(), where there are any."""
+    buttons = ways_to_open(address, config)
+    return f"Or in one click: {buttons}" if buttons else ""
 
 
 def on_page_content(content, page, config, files):
@@ -394,12 +406,18 @@ def ways_to_download(path, config):
     links = [f'<a href="../{path.stem}.ipynb" download>notebook</a>']
     links += [f'<a href="../{path.name}" download>script</a>']
     address = f"{path.parent.relative_to(pages.DOCS).as_posix()}/{path.stem}.ipynb"
-    opens = ""
+    opens = ways_to_open(address, config)
+    return f"<p>Download this page: {' or '.join(links)}. {opens}</p>"
+
+
+def ways_to_open(address, config):
+    """The buttons that open a notebook of the site in the services that find it, as HTML."""
+    buttons = []
     for service, name in ((config.extra["colab"], "Colab"), (config.extra["kaggle"], "Kaggle")):
         if service:
             target = html.escape(f"{service}{address}")
-            opens += f' <a class="md-button" href="{target}">Open in {name}</a>'
-    return f"<p>Download this page: {' or '.join(links)}.{opens}</p>"
+            buttons.append(f'<a class="md-button" href="{target}">Open in {name}</a>')
+    return " ".join(buttons)
 
 
 def after_first_paragraph(content, addition):

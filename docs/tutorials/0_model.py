@@ -1,14 +1,14 @@
 # %% [markdown]
-# # The model, and where its parameters sit
+# # The architecture, and a step of training
 #
-# **You will learn** what each part of the model computes, why the published pair has 60,207,744 and
-# 79,688,832 parameters, and why most of these have nothing to do with depth.<br>
-# **Time** 5 to 10 s on two CPU cores.<br>
-# **Needs** PyTorch and Matplotlib; no GPU, no network.
+# **Nearly all of the published one-layer model is a table of words. So "32 % more parameters" and
+# "twelve times as many between embedding and head" are true of the same two models.** You will
+# learn what each part of the model computes, where its parameters sit, and what one step of
+# training does. The path of the lessons does not need this one: it is for who wants the code.
 #
 # In these lessons *the report* and *the article* are two texts about one published experiment,
-# which trained a model of one layer and one of twelve: *the published pair* ([the
-# logs](2_logs.md)).
+# which trained a model of one layer and one of twelve: *the published pair* ([lesson
+# 2](2_logs.md)).
 #
 # ![Tokens become vectors, to which positions are added. A block of normalisation and attention,
 # then of normalisation and a feed-forward part, each added to the residual stream, is looped L
@@ -22,17 +22,22 @@
 # %%
 import dataclasses
 import inspect
+import textwrap
 
 import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab import figures
+from minidepth_lab import figures, results
 from minidepth_lab.studies import depth
+from minidepth_site import exercises, widgets
 
-report, _ = md.configs("report")
-for name, value in vars(report).items():
-    print(f"{name:13} {value}")
+report, recipe = md.configs("report")
+
+# %% tags=["hide"]
+shown = "vocab_size block_size n_layers n_heads d_model d_ff dropout".split()
+rows = [(name, f"{getattr(report, name):,}") for name in shown]
+widgets.table(("setting", "value"), rows)
 
 # %% [markdown]
 # ## Attention: the part that moves information
@@ -77,7 +82,7 @@ print(inspect.getsource(md.Block))
 # %% [markdown]
 # Depth is the number of blocks that are applied one after another. Within one pass through the
 # model, only another layer lets a token use what it found to choose what to look for next. (A model
-# that writes tokens can do the same over several passes: [Thinking against depth](5_writing.md).)
+# that writes tokens can do the same over several passes: [lesson 5](5_writing.md).)
 #
 # To check the causal mask in a whole model, we change the token at one position of a two-layer
 # model's input and see which outputs change: only those from that position on.
@@ -111,22 +116,22 @@ print("positions whose output changed:", noticed.nonzero().flatten().tolist())
 V, T, C, d_ff = 151_665, 512, 384, 1536
 embedding, positions, last_norm = V * C, T * C, 2 * C
 block = 4 * C * C + 2 * C * d_ff + 4 * C
+counts, rows = {}, []
 for L in (1, 12):
+    counts[L] = counted = md.parameters(dataclasses.replace(report, n_layers=L))
     by_hand = embedding + positions + L * block + last_norm
-    counted = md.parameters(dataclasses.replace(report, n_layers=L))
     assert by_hand == counted["total"]
-    print(f"{L:2} layers: {embedding:,} + {positions:,} + {L} × {block:,}", end=" ")
-    print(f"+ {last_norm} = {by_hand:,}")
     share = (embedding + positions) / by_hand
-    print(f"           embeddings and positions: {100 * share:.1f} %")
+    rows.append((L, f"{by_hand:,}", f"{L * block:,}", f"{100 * share:.0f} %"))
+widgets.table(("layers", "parameters", "in blocks", "words and positions"), rows)
 
-# %% [markdown]
+# %% [markdown] tags=["details"]
 # The published table gives 151,936 words and 1,028 positions, but these do not lead to the
 # published totals of 60.21 and 79.69 million. What does lead to them is 151,665 words, the `len()`
 # of the tokenizer (the rest of the 151,936 rows belong to no word), and 512 positions, the length
 # of a training block.
 
-# %%
+# %% tags=["details"]
 for words, positions_ in ((151_936, 1028), (151_665, 512)):
     totals = [words * C + positions_ * C + L * block + 2 * C for L in (1, 12)]
     both = [f"{n / 1e6:.2f} M" for n in totals]
@@ -134,7 +139,6 @@ for words, positions_ in ((151_936, 1028), (151_665, 512)):
 
 # %%
 figure, axes = plt.subplots(figsize=(4.6, 2.8))
-counts = {L: md.parameters(dataclasses.replace(report, n_layers=L)) for L in (1, 12)}
 for y, (L, n) in enumerate(counts.items()):
     table = (n["embedding"] + n["position"]) / 1e6
     axes.barh(y, table, color="C5", alpha=0.35)
@@ -163,14 +167,14 @@ plt.show()
 # <div class="widget parameters"><p>This part needs JavaScript. The figure above shows the report's
 # two models.</p></div>
 # <script type="module" src="../../assets/parameters.js"></script>
-#
-# ## What the head costs
-#
-# In training, a weight that is used once for each token costs about 6 operations per token: 2 in
-# the forward pass, 4 in the backward pass. The head is a matrix product of this kind, with the
-# transposed embedding. Looking up a word in the embedding, by contrast, costs next to nothing.
 
-# %%
+# %% [markdown] tags=["details"]
+# **What the head costs.** In training, a weight that is used once for each token costs about 6
+# operations per token: 2 in the forward pass, 4 in the backward pass. The head is a matrix product
+# of this kind, with the transposed embedding. Looking up a word in the embedding, by contrast,
+# costs next to nothing.
+
+# %% tags=["details"]
 cost = {"head": 6 * embedding, "one block": 6 * block, "12 blocks": 6 * 12 * block}
 for name, operations in cost.items():
     print(f"{name:10} {operations / 1e6:6.1f} million operations per token")
@@ -178,22 +182,17 @@ ratio = (cost["head"] + cost["12 blocks"]) / (cost["head"] + cost["one block"])
 print(f"12 layers against 1: {ratio:.2f} times the operations", end=" ")
 print("(attention over keys left out)")
 
-# %% [markdown]
+# %% [markdown] tags=["details"]
 # In both models the head does most of the work. So twelve times the depth should not cost twelve
 # times the time, and it did not: the published runs took 210 s and 252 s, a factor of 1.20. Our
 # estimate of 1.32 leaves out whatever takes the same time in both models, which would lower it.
 #
 # The size of the head is also why training never holds all logits (the scores of all words for all
 # tokens) at once. For 16 × 512 tokens they would be 8,192 × 151,665 numbers, 5 GB in single
-# precision. `chunked_loss()` computes them a few rows at a time, together with their gradient:
+# precision. `chunked_loss()` computes them a few rows at a time, together with their gradient. It
+# agrees with PyTorch's own loss on all logits:
 
-# %% tags=["hide", "python"]
-print(inspect.getsource(md.chunked_loss))
-
-# %% [markdown]
-# The result agrees with PyTorch's own loss on all logits:
-
-# %%
+# %% tags=["details"]
 targets = torch.randint(50, (1, 12))
 loss_sum, n_tokens = model(tokens, targets)
 logits = model(tokens)[0]
@@ -202,20 +201,144 @@ print(f"{loss_sum.item():.5f} in chunks, {plain.item():.5f} at once,", end=" ")
 print(f"{n_tokens.item():.0f} tokens")
 
 # %% [markdown]
-# ## Checks of this page
+# ## A step of training
+#
+# A step has four acts. This is the whole of it, as it stands in `train()`:
+
+# %% tags=["python"]
+source = inspect.getsource(md.train)
+step = source.split("# 1. the rate")[1].split("# 5. every process")[0]
+print(textwrap.dedent(" " * 12 + "# 1. the rate" + step))
+
+# %% [markdown]
+# Three of its lines are worth a second look.
+#
+# **The batch is a function of the seed and the step's number**, and so is all that is random in the
+# step. So a run that was stopped goes on [as if it had
+# not](../how-to/half_precision.md#stop-and-go-on).
+#
+# **The model returns sums and counts, not means.** A step is computed in parts, one after another
+# or on several GPUs. If each part gave its mean, a part with fewer targets would count as much as a
+# full one. So the division is done once, by the targets of the whole step, here for a step of two
+# parts:
 
 # %%
-one, twelve = (md.parameters(dataclasses.replace(report, n_layers=L)) for L in (1, 12))
+tokens, targets = torch.randint(50, (2, 4, 12))
+targets[2:, 3:] = -100  # most of the second part is padding, and does not count
+whole_sum, whole_n = model(tokens, targets)
+parts = [model(tokens[i : i + 2], targets[i : i + 2]) for i in (0, 2)]
+mean_of_means = sum((loss.sum() / n.sum()).item() for loss, n in parts) / 2
+from_sums = sum(loss.sum().item() for loss, _ in parts) / whole_n.sum().item()
+in_one = (whole_sum.sum() / whole_n.sum()).item()
+widgets.table(("loss of the step", "nats"), [
+    ("computed in one", f"{in_one:.4f}"),
+    ("from the parts' sums", f"{from_sums:.4f}"),
+    ("mean of the parts' means", f"{mean_of_means:.4f}"),
+])  # fmt: skip
+
+# %% [markdown]
+# **The rate comes first.** The report says: 50 steps of warm-up, then a cosine to a tenth of
+# 3 × 10⁻⁴. That leaves one question open: is the first step number 0 or number 1? Both logs print
+# the rate at 21 steps, and one formula gives all 42 numbers:
+
+# %% tags=["hide", "python"]
+print(inspect.getsource(md.lr_at))
+
+# %%
+published = results.published("report_log_1_layers") + results.published("report_log_12_layers")
+same = [f"{md.lr_at(row['step'] - 1, recipe):.2e}" == f"{row['lr']:.2e}" for row in published]
+rates = [md.lr_at(step, recipe) * 1e4 for step in range(recipe.steps)]
+figure, axes = plt.subplots(figsize=(4.6, 3.0))
+axes.plot(range(1, recipe.steps + 1), rates, color="C0")
+axes.plot(
+    [row["step"] for row in published], [row["lr"] * 1e4 for row in published], "o", color="C1"
+)
+axes.annotate("line: lr_at()", (330, 2.6), color="C0")
+axes.annotate("dots: both logs", (330, 2.3), color="C1")
+axes.set(xlabel="training step", ylabel="learning rate (10⁻⁴)")
+axes.set_title(f"{sum(same)} of {len(same)} published rates lie on one formula")
+plt.show()
+
+# %% [markdown]
+# What to see: every published value lies on the curve, in all printed digits. In it the first step
+# has a rate of 0, so it changes no weight.
+
+# %% [markdown]
+# ## A hundred and twenty steps
+#
+# Here is a small run of the laptop preset: two layers, and generated problems whose answers can be
+# checked. One is "From 6 add 8 modulo 10 ?", to which the model is to write `So 6 + 8 = 4` and then
+# 4; others ask for a letter of a ring or of a line.
+
+# %%
+small = dict(n_layers=2, steps=120, eval_every=40, max_rows=2000, eval_problems=60)
+small |= dict(ring_questions=1, batch_size=32, grad_accum=1)
+run = md.train(*md.configs("laptop", **small), quiet=True)
+columns = ("step", "train_loss", "val_loss", "accuracy")
+widgets.table(columns, [
+    (row["step"], *(f"{row[key]:.2f}" for key in columns[1:])) for row in run.log
+])  # fmt: skip
+
+# %%
+last = run.log[-1]
+print(f"guessing: {last['guess']:.2f}; train loss without dropout:", end=" ")
+print(f"{last['train_loss_eval']:.2f}")
+
+# %% [markdown]
+# `train_loss` is that of *one batch*, in [nats](../reference/glossary.md#nat) per token, with
+# dropout if the model has any; `val_loss` is that of fixed blocks that were held out; `accuracy` is
+# the share of right answers to held-out problems. [Run folders](../reference/run_folder.md) has the
+# other columns.
+#
+# The loss fell to less than an eighth. And yet the model does no better than guessing: it has
+# learned the *form* of an answer. From the loss alone you could not know which of the two, form or
+# reasoning, a model has learned. That is why all lessons ask for answers.
+
+# %%
+one, twelve = counts[1], counts[12]
 assert (one["total"], twelve["total"]) == (60_207_744, 79_688_832)
 assert round((one["embedding"] + one["position"]) / one["total"], 2) == 0.97
-assert twelve["blocks"] == 12 * one["blocks"]
+assert twelve["blocks"] == 12 * one["blocks"] and round(twelve["total"] / one["total"], 2) == 1.32
 assert noticed.tolist() == [False] * 5 + [True] * 7
 assert (readable - fused).abs().max() < 1e-5 and abs(loss_sum.item() - plain.item()) < 1e-3
+assert abs(from_sums - in_one) < 1e-5 < abs(mean_of_means - in_one)
+assert all(same) and len(same) == 42
+assert (
+    last["val_loss"] < run.log[0]["val_loss"] / 8 and abs(last["accuracy"] - last["guess"]) < 0.12
+)
 
 # %% [markdown]
 # ## Exercises
 #
-# 1. To give one layer as many parameters as twelve, the article suggests d_model ≈ 600. Count the
+# 1. Count by hand the parameters of one block with C = 64 and a feed-forward part of 256 numbers.
+
+# %% tags=["exercise"]
+C, d_ff = 64, 256
+n_block = ...  # a number, or a sum of products of C and d_ff
+
+# %% [markdown] tags=["hint"]
+# Three rows of the table above belong to a layer: attention, feed-forward, two norms.
+
+# %% tags=["answer"]
+n_block = 4 * C * C + 2 * C * d_ff + 4 * C
+
+
+# %% tags=["check"]
+@exercises.check
+def parameters_of_a_block():
+    shape = dict(n_layers=1, n_heads=4, d_model=64, d_ff=256, vocab_size=100, block_size=8)
+    counted = md.parameters(md.ModelConfig(**shape))["blocks"]
+    missing = {4 * 64: "the two norms", 2 * 64: "one of the two norms, or their biases"}
+    missing |= {64 * 64: "one of attention's four maps", 64 * 256: "the way up or down"}
+    lacks = missing.get(counted - n_block, "")
+    assert not lacks, f"{n_block:,} lacks {lacks}"
+    assert n_block != 4 * counted, "that is four blocks"
+    more = "more" if n_block > counted else "fewer"
+    assert n_block == counted, f"{n_block:,} are {more} than there are"
+
+
+# %% [markdown]
+# 2. To give one layer as many parameters as twelve, the article suggests d_model ≈ 600. Count the
 #    parameters. Then ask `width_matched()` of `minidepth_lab.studies.depth`. Where is the catch?
 
 # %% [markdown] tags=["hint"]
@@ -235,23 +358,6 @@ wide = md.parameters(matched)
 for name, n in (("600", article), (str(matched.d_model), wide), ("12 layers of 384", twelve)):
     print(f"{name:16} {n['total']:,} parameters, {n['blocks']:,} of them in blocks")
 assert matched.d_model == 504 and wide["blocks"] < twelve["blocks"] / 6
-
-# %% [markdown]
-# 2. With a vocabulary of 2,048 words, what share of the parameters of a 12-layer model of width 384
-#    is the embedding?
-
-# %% [markdown] tags=["hint"]
-# `dataclasses.replace(report, vocab_size=2048)`, and the parts `embedding` and `total`.
-
-# %% [markdown] tags=["answer"]
-# About one thirtieth; in the report's model it was three quarters. With so few words nearly all of
-# the model is layers.
-
-# %% tags=["answer"]
-few = md.parameters(dataclasses.replace(report, vocab_size=2048))
-share, before = (n["embedding"] / n["total"] for n in (few, twelve))
-print(f"{100 * share:.1f} %; {100 * before:.1f} % before")
-assert 0.03 < share < 0.04
 
 # %% [markdown]
 # 3. Set `n_loops=12` with one layer. How many parameters does the model have, and how many

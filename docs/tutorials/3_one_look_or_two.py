@@ -1,122 +1,130 @@
 # %% [markdown]
-# # One look against many
+# # One look or two
 #
-# **You will learn** why training did not find in one attention layer a lookup that two layers
-# learn, how to see it in less than a minute of training, and which runs separate depth from
-# size.<br>
-# **Time** 25 to 50 s on two CPU cores, nearly all of it training.<br>
-# **Needs** PyTorch and Matplotlib; no GPU, no network.
+# **Two attention layers learn to look something up in their context; one layer does not, not even
+# one that is as large as the two.** You will learn why a second look helps, how to see the two
+# looks in a trained model, and which runs separate depth from size.
 #
-# **What you will see:** two attention layers learn to answer nearly everything, and one layer does
-# not, not even one that has been widened until it has as many parameters.
+# On [the ring](1_hypothesis.md) the first loop brought no hop. This lesson shows what it is for,
+# with the smallest question that takes more than one look.
 #
-# The hypothesis: an attention layer lets every token look once at the others. Reasoning may need a
-# second *look*, aimed at a place that depends on what the first one found. If so, training will
-# find such problems hard with one layer, and easier with several. A [published
-# experiment](2_logs.md) tried this on 840 chain-of-thought conversations, but nobody knows how
-# many looks such a text needs. So we begin with a task where we do know.
-
-# %% [markdown]
-# ## A task that needs two looks
+# ## The question
 #
-# The task is in-context question answering, after Chen & Zou 2024 ([arXiv
-# 2404.01601](https://arxiv.org/abs/2404.01601); the sizes are ours). Each sequence shows eight
-# pairs of a question and an answer, drawn at random from 16 questions and 16 answers. Then it asks
-# the eight questions in another order, and the model has to answer each one. Here is one sequence:
+# A sequence shows eight pairs of a question and an answer, drawn at random from 16 questions and 16
+# answers. Then it asks the eight questions in another order. The task is in-context question
+# answering, after [Chen & Zou 2024](https://arxiv.org/abs/2404.01601); the sizes are ours. Here is
+# the sequence that this page follows:
 
 # %%
 import matplotlib.pyplot as plt
 
 import minidepth as md
-from minidepth_lab import by_hand, figures, registry, results, tasks
+from minidepth_lab import by_hand, figures, inspect, registry, results, tasks
 from minidepth_lab.studies import depth
+from minidepth_site import exercises, widgets
 
-tokens, targets = tasks.TASKS["icqa"].draw(1, md.generator("example"))
-say = lambda i: f"q{i}" if i < 16 else f"a{i - 16}"  # noqa: E731
-pairs = [say(i) for i in tokens[0, :16].tolist()]
-asked = [say(i) for i in tokens[0, 16:].tolist()]
-right = [say(i) for i in targets[0, 16:].tolist()]
-print("shown:   ", "  ".join(f"{q} {a}" for q, a in zip(pairs[::2], pairs[1::2])))
-print("asked:   ", "     ".join(asked))
-print("answers: ", "     ".join(right))
+_, example = registry.configs("tasks", data="icqa", n_layers=2, steps=1)
+tokens, targets = (part[0].tolist() for part in registry.data_of(example).val)
+words = [f"q{i}" if i < 16 else f"a{i - 16}" for i in tokens]
+pairs = [f"{q} {a}" for q, a in zip(words[:16:2], words[1:16:2])]
+print("shown:", "  ".join(pairs[:4]))
+print("      ", "  ".join(pairs[4:]))
+print("asked:", " ".join(words[16:]))
 
 # %% [markdown]
-# Put yourself in the place of a *query*, the token that looks: for example the first question
-# asked. You may look once, at all the tokens before you. Of each one you see what it is and where
-# it stands.
+# The first question asked is q2, and the answer that stands behind it above is a0. The pairs are
+# new in each sequence, so there is nothing to learn by heart.
 #
-# - You can find the *same question* among the pairs. But what you fetch there is that question, not
-#   the answer beside it.
-# - You can fetch *answers*. But an answer does not say which question it belongs to: with a single
-#   look, it has had no chance to see the question that stands before it. So you pick one of the
-#   eight, and are right 1 time in 8.
+# ## Why one look is not enough
 #
-# With two layers, each answer first looks one place back and copies the question that stands there.
-# Then, in the second layer, the query looks for an answer that *carries* the query's own question,
-# and fetches it. Copy, then match: the attention head that does the matching is known as an
-# *induction head*. [Watch it happen](inside.md#where-does-it-look): move a slider
-# through the training, and see the copy and the match appear.
+# Put yourself in the place of the token that has to answer, q2. You may look once at all the tokens
+# before you. Of each you see what it is and where it stands.
 #
-# This is an argument about the easiest way, not a proof. One layer *can* do such a lookup if it has
-# many heads. Each head watches one pair and fetches the wrong answer, unless the question matches;
-# what is fetched is subtracted, and the right one is left. Here are weights written by hand for a
-# close relative of our task, a ring of eight pairs ([how they
-# work](4_walking.md#is-one-layer-without-loops-unable-to-answer)):
+# - You can find the *same question* among the pairs. But what you fetch there is that question
+#   again, not the answer beside it.
+# - You can fetch *answers*. But an answer does not say which question it belongs to: it has had no
+#   chance to look at what stands before it. So you pick one of the eight.
+#
+# With two layers there is a way. First each answer looks one place back and copies the question
+# that stands there. Then q2 looks for the answer that *carries* q2. **Copy, then match.** The head
+# that matches is known as an *induction head*.
+
 
 # %%
-for n_heads in (4, 7, 8):
-    share = by_hand.measured(n_heads)
-    print(f"one layer, {n_heads} heads, width {16 * n_heads:3}: {share:.3f} right")
+def draw_looks(axes, looks, levels):
+    """looks: [(token looked at, token that looks, layer from 0, weight, colour)]"""
+    for key, query, layer, weight, color in looks:
+        axes.plot((key, query), (layer, layer + 1), color=color, lw=3 * weight, alpha=0.8)
+    for level in range(levels + 1):
+        axes.plot(range(17), [level] * 17, "o", color="C5", markersize=3)
+    axes.set_xticks(range(17), words[:17], rotation=90)
+    names = ["tokens", "after layer 1", "after layer 2"]
+    axes.set_yticks(range(levels + 1), names[: levels + 1])
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+
+
+answers, asked = range(1, 16, 2), 16
+right = next(place for place in answers if tokens[place] == targets[asked])
+plan = [(place - 1, place, 0, 1, "C0") for place in answers]
+plan.append((right, asked, 1, 1, "C1"))
+figure, axes = plt.subplots(figsize=(4.6, 2.6))
+draw_looks(axes, plan, 2)
+for place in answers:
+    axes.annotate(
+        words[place - 1], (place, 1.12), color="C0", ha="center", rotation=90, va="bottom"
+    )
+axes.set(ylim=(-0.1, 2.15), title="each answer copies; then the question matches")
+plt.show()
 
 # %% [markdown]
-# So the question is what training finds. For a related task it is proved how large one layer would
-# have to be: [arXiv 2408.14332](https://arxiv.org/abs/2408.14332).
+# What to see: in the first look (blue) each answer fetches the question to its left; above it is
+# written what it carries then. In the second look (orange) the question q2, at the right, finds the
+# one answer that carries q2. The second look cannot be made before the first.
 
 # %% [markdown]
-# ## Train both, with three seeds each
+# ## Train both
 #
-# The preset `tasks` is attention alone (no feed-forward part), width 64, 64 sequences per step. We
-# also train a third model, to meet an objection: two layers have more parameters than one, not only
-# more depth. `width_matched()` widens one layer until it has as many parameters as two.
+# **Predict first:** what share of the questions will one layer answer, and what share two? There is
+# a third model, to meet an objection: two layers have more parameters, not only more depth. So one
+# layer is widened until it has as many. All are attention alone.
 
 # %%
-one, _ = registry.configs("tasks", data="icqa", n_layers=1, vocab_size=32)
+m, _ = registry.configs("tasks", data="icqa", n_layers=1, vocab_size=32)
 two, _ = registry.configs("tasks", data="icqa", n_layers=2, vocab_size=32)
-wide = depth.width_matched(one, md.parameters(two)["total"])
-models = {"1 layer": one, "2 layers": two, "1 wide layer": wide}
-for name, m in models.items():
-    total = md.parameters(m)["total"]
-    print(f"{name:13} d_model {m.d_model:3}  {total:,} parameters")
+wide = depth.width_matched(m, md.parameters(two)["total"])
+models = {"1 layer": m, "2 layers": two, "1 wide layer": wide}
 
 
-# %%
-def accuracies(m, seed, steps=200):
-    """[(step, share of answers right on 1,000 fresh sequences)] of one run."""
+def train(model, seed, steps=200):
+    """→ a finished run, measured every 25 steps on 1,000 fresh sequences"""
     settings = dict(seed=seed, steps=steps, eval_every=25)
     _, t = registry.configs("tasks", data="icqa", **settings)
-    run = md.train(m, t, registry.data_of(t), quiet=True)
-    return [(row["step"], row["accuracy"]) for row in run.log]
+    data = inspect.watched(registry.data_of(t))  # keeps where the model looks
+    return md.train(model, t, data, quiet=True)
 
 
 seeds = (0, 1, 2)
-runs = {name: [accuracies(m, seed) for seed in seeds] for name, m in models.items()}
+runs = {}
+for name, model in models.items():
+    runs[name] = [train(model, seed) for seed in seeds]
 
 # %%
-final = {name: [curve[-1][1] for curve in curves] for name, curves in runs.items()}
+final = {name: [run.log[-1]["accuracy"] for run in its] for name, its in runs.items()}
 most = max(final["1 layer"] + final["1 wide layer"])
-figure, axes = plt.subplots(figsize=(4.6, 3.6))
-for (name, curves), marker, up in zip(runs.items(), "os^", (21, 0, 7)):
+figure, axes = plt.subplots(figsize=(4.6, 3.4))
+for (name, its), marker, up in zip(runs.items(), "os^", (21, 0, 7)):
     color = figures.color_of(name)
-    for curve in curves:
-        axes.plot(*zip(*curve), f"{marker}-", color=color)
+    for run in its:
+        steps = [row["step"] for row in run.log]
+        axes.plot(steps, [row["accuracy"] for row in run.log], f"{marker}-", color=color)
     figures.name_end(axes, 200, sum(final[name]) / 3, name, color, up)
 guess, shortcut = tasks.TASKS["icqa"].chance()
-lines = (guess, "guessing, 1 in 16", -9), (shortcut, "any shown, 1 in 8", -7)
-for value, what, up in lines:
+for value, what, up in ((guess, "guessing, 1 in 16", -9), (shortcut, "any shown, 1 in 8", -7)):
     axes.plot((-5, 200), (value, value), "--", color="C5")
     figures.name_end(axes, 200, value, what, "C5", up)
 axes.set(xlim=(-5, 345), xticks=range(0, 201, 50), ylim=(-0.04, 1.06))
-axes.set(xlabel="optimizer step", ylabel="accuracy on fresh sequences\n(share of 8,000 answers)")
+axes.set(xlabel="training step", ylabel="accuracy on fresh sequences")
 least = int(100 * min(final["2 layers"]))  # rounded down: 99.9 % is not 100
 axes.set_title(
     f"two layers answer at least {least} %,\none layer, wide or not, under {int(100 * most) + 1} %"
@@ -124,73 +132,164 @@ axes.set_title(
 plt.show()
 
 # %% [markdown]
-# What to see: two layers learn to answer nearly everything, and one layer does not, not even a wide
-# one. There are three seeds per model, and each line is one run. All models first learn to name one
-# of the eight answers shown, which is right 1 time in 8. The single layers stay at that level. The
-# models of two layers leave it about half way through training.
-
-# %% [markdown]
-# ## In numbers, with intervals
+# What to see: all models first learn to name one of the eight answers shown, which is right one
+# time in eight. The single layers stay there, the wide one too. Two layers leave that level half
+# way through and then rise fast: until both looks work, neither is of much use. Each line is one
+# run, with three seeds per model.
 
 # %%
+rows = []
 for name, values in final.items():
     mean, half = results.interval(values)
-    print(f"{name:13} {mean:.3f} ± {half:.3f}")
+    total = md.parameters(models[name])["total"]
+    rows.append((name, f"{total:,}", f"{mean:.3f} ± {half:.3f}"))
 gaps = [b - a for a, b in zip(final["1 wide layer"], final["2 layers"])]
 gap, half = results.interval(gaps)
-low, high = gap - half, gap + half
-print(f"2 layers minus 1 wide layer: {gap:.3f},", end=" ")
-print(f"95 % interval {low:.3f} to {high:.3f}")
+rows.append(("2 layers minus 1 wide", "–", f"{gap:.3f} ± {half:.3f}"))
+widgets.table(("model", "parameters", "accuracy"), rows)
 
 # %% [markdown]
-# The intervals come from how much the seeds differ (Student's t). With only three seeds (n = 3)
-# they are wide wherever the seeds disagree; here the seeds agree.
+# The ± is a 95 % interval for the mean, from how much the seeds differ. Here they agree, so that
+# three are enough. [Lesson 6](6_how_would_you_know.md) has a case where they are not.
+#
+# ## See the two looks
+#
+# Here is our sequence in the first run of one layer and of two. Choose which question is asked, and
+# move the slider through the training. Each line is one token looking at another; the wider it is,
+# the more attention. In the lower layer only such looks stand out as reach the answer.
+
+# %% tags=["hide"]
+watched = [runs["1 layer"][0], runs["2 layers"][0]]
+without = "This part needs JavaScript. The next figure shows the same sequence after the last step."
+widgets.show("look", inspect.story(watched), without)
+
+
+# %%
+def looks_of(run):
+    """Of the finished run, the looks of answers and of the question asked, as draw_looks() has
+    them: of each two tokens the weight of the head that gives the most."""
+    maps = inspect.attention_maps(run.model, run.data.val[0][:1])
+    weights = [layer[0].amax(0).tolist() for layer in maps]
+    found = []
+    for layer, rows in enumerate(weights):
+        is_last = layer + 1 == len(weights)
+        for query in [asked] if is_last else answers:
+            color = "C1" if is_last else "C0"
+            found += [(key, query, layer, rows[query][key], color) for key in range(query)]
+    return [look for look in found if look[3] > 0.03]
+
+
+one_looks, two_looks = map(looks_of, watched)
+figure, (top, low_axes) = plt.subplots(2, 1, figsize=(4.6, 4.4), height_ratios=(1, 2))
+draw_looks(top, one_looks, 1)
+top.set_title("one layer: a fan over all the answers")
+draw_looks(low_axes, two_looks, 2)
+low_axes.set_title("two layers: copy, then match")
+plt.show()
+
+# %% [markdown]
+# What to see: the one layer's question looks at every answer, since nothing tells it which is its
+# own. With two layers, training has found the plan of Figure 1: most answers look at the question
+# to their left (blue), and q2 looks at a0 (orange). Nobody told it to. The width is the weight of
+# the head that gives the most; one sequence (n = 1) of one run.
+
+# %% [markdown]
+# A picture of attention does not show that the answer depends on it. So we take away what layer 1
+# adds, and ask again:
+
+# %%
+run = runs["2 layers"][0]
+with inspect.ablated(run.model, [(0, 0), (0, 1)]):
+    no_copy = run.data.measure(run.model)["accuracy"]
+print(f"accuracy {final['2 layers'][0]:.3f}, without layer 1 {no_copy:.3f}")
+
+# %% [markdown]
+# Without the copies, the second look is as blind as the one layer's. [Looking inside](inside.md)
+# switches off single heads, and so can you, after you have [trained both in the
+# page](train_here.md).
+#
+# On the ring it is the same. In "g b" the b has to copy the g before it can be found: that is what
+# the first loop is for. From then on each loop matches once more, and [walks](4_walking.md).
 #
 # ## What this says, and what it does not
 #
 # It says: *on this task, at this size, in 200 steps*, two attention layers learn what one does not.
 # The number of parameters does not explain it, since the wide layer has as many.
 #
-# It does not say that one layer could never do it: with eight heads, hand-made weights do, and the
-# wide layer here has two. Nor does it say that two layers suffice for other tasks; nor that a
-# deeper language model reasons better. This task was made so that depth matters. Whether depth
-# matters in the same way for chain-of-thought text is another question, and a training loss cannot
-# answer it: see [the logs](2_logs.md).
+# It does not say that one layer could never do it. With many heads it can: each head watches one
+# pair and fetches the wrong answer, unless the question matches; what is fetched is subtracted, and
+# the right one is left. Here are weights [written by
+# hand](4_walking.md#is-one-layer-without-loops-unable-to-answer) for a ring of eight pairs:
+
+# %% tags=["hide"]
+by_heads = {n_heads: by_hand.measured(n_heads) for n_heads in (4, 7, 8)}
+widgets.table(("heads in one layer", "width", "right"), [
+    (n_heads, 16 * n_heads, f"{share:.3f}") for n_heads, share in by_heads.items()
+])  # fmt: skip
+
+# %% [markdown]
+# The question is what training finds. (For a related task it is
+# [proved](https://arxiv.org/abs/2408.14332) how large one layer would have to be.)
 #
-# The next lines check what this page says. If the code changes so that it is no longer true, the
-# site does not build.
+# Nor does it say that a deeper language model reasons better. This task was made so that depth
+# matters. Whether it matters in the same way for text in which the reasoning is written out is
+# another question, and [lesson 5](5_writing.md) has a surprise there.
 
 # %%
 assert all(value < 0.2 for value in final["1 layer"] + final["1 wide layer"])
-assert one.n_heads == wide.n_heads == 2 and by_hand.measured(8) == 1
-assert all(value > 0.95 for value in final["2 layers"])
+assert all(value > 0.95 for value in final["2 layers"]) and gap - half > 0.5
+assert m.n_heads == wide.n_heads == 2 and by_heads[8] == 1 > by_heads[7]
 assert abs(md.parameters(wide)["total"] / md.parameters(two)["total"] - 1) < 0.02
-assert gap - half > 0.5
+assert (words[16], words[right]) == ("q2", "a0") and no_copy < 0.15
+rises = [row["step"] for row in run.log if row["accuracy"] < 0.2]
+assert 75 <= rises[-1] <= 125  # "half way through"
+copied = [weight for key, query, layer, weight, _ in two_looks if (key, layer) == (query - 1, 0)]
+assert sum(weight > 0.4 for weight in copied) >= 5
+assert max(two_looks, key=lambda look: (look[2], look[3]))[:3] == (right, asked, 1)
+fan = [weight for key, *_, weight, _ in one_looks if key in answers]
+assert len(fan) == 8 and max(fan) < 0.5
 
 # %% [markdown]
 # ## Exercises
 #
-# 1. Give one layer about twelve times the steps: `accuracies(one, 0, steps=2500)`. Write down what
-#    you expect before you run it.
+# 1. Be the model: write the two looks as a program that works for any question.
+
+# %%
+shown, question = words[:16], words[19]
+print("shown:", *shown[:8])
+print("      ", *shown[8:])
+print("asked:", question)
+
+# %% tags=["exercise"]
+carried = ...  # look 1: a list of 16, for each place what stands before it
+found = ...  # look 2: the token that stands where the question is carried
 
 # %% [markdown] tags=["hint"]
-# What would more steps have to change? Put yourself once more in the place of a query.
-
-# %% [markdown] tags=["answer"]
-# We expect that it stays near 1 in 8: if training has not found a way in 200 steps, more of the
-# same may not help. Your run takes half a minute. The five stored runs of one layer had 500 steps
-# each:
+# `[None] + shown[:-1]` moves everything one place to the right. `carried.index(question)` is the
+# place where the question is found.
 
 # %% tags=["answer"]
-stored = results.runs("tasks", data="icqa", n_layers=1, n_loops=1)
-single = [run["accuracy"] for run in stored]
-print("one layer, stored runs:", *(f"{accuracy:.3f}" for accuracy in single))
-assert max(single) < 0.13
+carried = [None] + shown[:-1]
+found = shown[carried.index(question)]
+
+
+# %% tags=["check"]
+@exercises.check
+def two_looks_are_enough():
+    assert isinstance(carried, list), "carried should be a list"
+    assert len(carried) == 16, f"carried has {len(carried)} entries, and there are 16 places"
+    for place in range(1, 16):
+        had, wants = carried[place], shown[place - 1]
+        assert had == wants, f"place {place} is {shown[place]}; it carries {had} instead of {wants}"
+    assert found != question, f"{question} is where the question stands; what stands behind it?"
+    wants = shown[shown.index(question) + 1]
+    assert found == wants, f"the token at the place that carries {question} is not {found}"
+
 
 # %% [markdown]
-# 2. Apply one layer's weights twice: `import dataclasses`, then `dataclasses.replace(one,
-#    n_loops=2)`. That model has the depth of two layers and the parameters of one. Which of the two
-#    does it behave like, in how many of five seeds? Try 200 steps, then 400.
+# 2. Apply one layer's weights twice: `import dataclasses`, then `dataclasses.replace(m,
+#    n_loops=2)`. That model has two looks and the parameters of one layer. Which of the two does it
+#    behave like, in how many of five seeds? Try 200 steps, then 400: `train(looped, 0, steps=400)`.
 
 # %% [markdown] tags=["hint"]
 # A second look made the difference. Does having one also decide how soon a model learns?
@@ -198,29 +297,29 @@ assert max(single) < 0.13
 # %% [markdown] tags=["answer"]
 # After 200 steps it behaves like one layer in four of five seeds; after 400 steps, like two layers
 # in all five. So a second look suffices here, without the parameters of a second layer. But when
-# both looks share their weights, training here took longer to find a use for the second. The ten
-# runs are stored:
+# both looks share their weights, training took longer to find a use for the second. The ten runs
+# are stored:
 
 # %% tags=["answer"]
 looped = results.runs("tasks", data="icqa", n_loops=2)
 for steps in (200, 400):
     found = [run["accuracy"] for run in looped if run["steps"] == steps]
     print(f"one layer applied twice, {steps} steps:", *(f"{accuracy:.3f}" for accuracy in found))
-    learned = sum(accuracy > 0.95 for accuracy in found)
-    assert (learned, len(found)) == ((1, 5) if steps == 200 else (5, 5))
-    assert learned == 5 or sorted(found)[-2] < 0.25
+    n_learned = sum(accuracy > 0.95 for accuracy in found)
+    assert (n_learned, len(found)) == ((1, 5) if steps == 200 else (5, 5))
+    assert n_learned == 5 or sorted(found)[-2] < 0.25
 
 # %% [markdown]
-# 3. Show one layer only two pairs (`sizes=("pairs=2",)` in `tasks.configs`). At what accuracy does
-#    the curve level off now (its *plateau*), and why there?
+# 3. Show one layer only two pairs (`sizes=("pairs=2",)` in `registry.configs`). At what accuracy
+#    does its curve level off now, and why there?
 
 # %% [markdown] tags=["hint"]
-# The plateau is the best a model can do if all it knows is to name one of the answers shown.
+# It levels off at the best a model can do if all it knows is to name one of the answers shown.
 
 # %% [markdown] tags=["answer"]
-# At 1 in 2. One of two answers shown is the right one, and a single fetched answer does not tell
-# which:
+# At one in two. One of two answers shown is the right one, and a single fetched answer does not
+# tell which:
 
 # %% tags=["answer"]
-print("guessing and shortcut with two pairs:", tasks.TASKS["icqa"].chance(pairs=2))
+print("guessing, and naming one of those shown:", tasks.TASKS["icqa"].chance(pairs=2))
 assert tasks.TASKS["icqa"].chance(pairs=2)[1] == 1 / 2

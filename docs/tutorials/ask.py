@@ -1,16 +1,13 @@
 # %% [markdown]
 # # Ask the models
 #
-# **You will learn** how a model of one layer and a model of twelve answer a problem of your own,
-# where each of them looked while it wrote each token, and how short a program that runs them can
-# be.<br>
-# **Time** 5 to 10 s on two CPU cores.<br>
-# **Needs** PyTorch and Matplotlib; no GPU, no network.
+# **Give a problem of your own to a model of one layer and to one of twelve, and see where each of
+# them looked while it wrote its answer.** They run here, in your browser: 0.66 MB are loaded, and
+# nothing that you do leaves the page.
 #
 # Both models were trained on a CPU, on the same problems in the same order for the same number of
 # steps, by `python train.py --n_layers 12` and `--n_layers 1`. Compose a problem, or have one drawn
-# at random, and let both models answer; the first problem is answered at once. They run here, in
-# your browser: 0.66 MB are loaded, and nothing that you do leaves the page.
+# at random, and let both models answer; the first problem is answered at once.
 #
 # <div class="widget ask-the-models" data-models="../../results/ask/weights"><p>This part needs
 # JavaScript. The same answers from Python are below.</p></div>
@@ -21,10 +18,10 @@
 # - Ask about a sum (a *chain*), a ring (a *lookup*) and a line of letters (an *ordering*). The
 #   model of twelve layers answers nearly all such problems. The model of one layer writes in the
 #   right form, but what it writes is mostly a guess. Trained for as much CPU time as twelve layers,
-#   one layer learns sums, too ([Depth or time?](7_equal_time.md)).
+#   one layer learns sums, too ([lesson 7](7_equal_time.md)).
 # - Choose a token that the model of twelve layers wrote, and see where one of the layers looked to
 #   write it. Move the slider to see the others: most layers look elsewhere.
-# - Ask for four steps around a ring. Training never asks for four, and with four even twelve layers
+# - Ask for four hops around a ring. Training never asks for four, and with four even twelve layers
 #   are mostly wrong.
 #
 # ## The same from Python
@@ -33,11 +30,14 @@
 # Python read the same files.
 
 # %%
+import re
+
 import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
 from minidepth_lab import figures, inspect, results
+from minidepth_site import exercises, widgets
 
 names = {1: "1 layer", 12: "12 layers"}
 ids = {L: name.replace(" ", "-") for L, name in names.items()}
@@ -45,17 +45,17 @@ folders = {L: results.weights("ask", run_id) for L, run_id in ids.items()}
 runs = {L: results.runs("ask", n_layers=L)[0] for L in names}
 models = {L: md.load(folder)[0] for L, folder in folders.items()}
 _, tokenizer = md.load(folders[12])
+rows = []
 for L, folder in folders.items():
     run = runs[L]
     size = (folder / "model.safetensors").stat().st_size
-    print(f"{names[L]:9} {run['params_total']:7,} parameters, {size / 1e6:.2f} MB;")
-    share = 100 * run["accuracy"]
-    print(f"          after training {share:.1f} %", end=" ")
-    print(f"of {len(run['answers'])} held-out problems right")
+    share = f"{100 * run['accuracy']:.1f} %"
+    rows.append((names[L], f"{run['params_total']:,}", f"{size / 1e6:.2f}", share))
+widgets.table(("model", "parameters", "MB", "right after training"), rows)
 
 # %% [markdown]
-# Here are three problems that training never showed, one of each family, and what the models say.
-# The likeliest token is taken each time, so the answers are always the same.
+# Right is the share of 600 held-out problems. Here are three of them, one of each family, and what
+# the models say. The likeliest token is taken each time, so the answers are always the same.
 
 # %%
 problems = [md.problem_of(row) for row in md.embedded_rows(600, held_out=True)]
@@ -74,13 +74,13 @@ for number, problem in enumerate(some):
 # were answered right before the rounding.
 
 # %%
-again = {}
+again, rows = {}, []
 for L, run in runs.items():
     logged = [int(each) for each in run["answers"][:60]]
     right = md.answers_right(models[L], tokenizer, problems[:60])
     again[L] = sum(a == b for a, b in zip(right, logged))
-    print(f"{names[L]:9} {sum(right):.0f} right now,", end=" ")
-    print(f"{sum(logged)} in the log, {again[L]} alike")
+    rows.append((names[L], f"{sum(right):.0f}", sum(logged), again[L]))
+widgets.table(("of 60 problems", "right now", "in the log", "alike"), rows)
 
 # %% [markdown]
 # ## Where it looks while it writes
@@ -102,10 +102,12 @@ sharpest = torch.stack([maps[:, :, row, first:last].flatten(0, 1) for row in row
 best = sharpest.amax(2).argmax(1)  # of each row, the head
 seen = torch.stack([sharpest[i, head] for i, head in enumerate(best)])
 H = maps.size(1)
+rows = []
 for word, head, weights in zip(words[len(prompt) :], best.tolist(), seen):
     at = words[first + weights.argmax().item()]
-    print(f"{word:9} layer {head // H + 1:2}, head {head % H + 1}:", end=" ")
-    print(f"{weights.max():.2f} on {at}")
+    share = f"{100 * weights.max():.0f} %"
+    rows.append((word, head // H + 1, head % H + 1, at, share))
+widgets.table(("writing", "layer", "head", "looked at", "attention"), rows)
 
 # %%
 figure = plt.figure(figsize=(4.6, 3.8))
@@ -114,7 +116,7 @@ plt.xticks(range(last - first), words[first:last], rotation=90)
 plt.yticks(range(len(rows)), words[len(prompt) :])
 plt.xlabel("token of the question")
 plt.ylabel("token that is written")
-plt.title("each step of the walk is looked up\nin the question")
+plt.title("each hop of the walk is looked up\nin the question")
 plt.show()
 
 # %% [markdown]
@@ -185,11 +187,37 @@ assert min(seen[i].max() for i in walk) > 0.8 > 0.5 > seen[-1].max()
 # %% [markdown]
 # ## Exercises
 #
-# 1. Give both models a sum of one step that is held out, and one that is not. Only 90 such sums
-#    exist. What does one layer do with those that it has seen?
+# 1. Find a sum of one addition that the model of one layer gets wrong, and write it as in `From 7
+#    add 5 modulo 10 ?`: a digit, then a number from 1 to 9.
+
+# %% tags=["exercise"]
+question = ...  # such as "From 7 add 5 modulo 10 ?"
 
 # %% [markdown] tags=["hint"]
-# `minidepth.is_held_out(question, 90)` says whether training left a sum out. Ask all 90.
+# Try some in the box at the top of this page. It answers at once.
+
+# %% tags=["answer"]
+question = "From 9 add 3 modulo 10 ?"
+
+
+# %% tags=["check"]
+@exercises.check
+def one_layer_is_wrong():
+    form = r"From (\d) add ([1-9]) modulo 10 \?"
+    parts = re.fullmatch(form, question) if isinstance(question, str) else None
+    assert parts, f"{question} is not written as: From 7 add 5 modulo 10 ?"
+    turns = [dict(role="user", content=question)]
+    [text] = md.answer_texts(models[1], tokenizer, [dict(messages=turns)])
+    said, right = md.final_answer(text), str(sum(map(int, parts.groups())) % 10)
+    assert said != right, f"one layer says {said}, and that is right; try another sum"
+
+
+# %% [markdown]
+# 2. Only 90 such sums exist. Give all of them to both models: those that training held out, and
+#    those that it did not. What does one layer do with those that it has seen?
+
+# %% [markdown] tags=["hint"]
+# `minidepth.is_held_out(question, 90)` says whether training left a sum out.
 
 # %% [markdown] tags=["answer"]
 # One layer answers more than half of the sums that it was asked in training, and none of the 46
@@ -208,24 +236,25 @@ for value in range(10):
         where = "held out" if is_held_out(question, 90) else "seen in training"
         turns = [dict(role="user", content=question)]
         sums[where].append(dict(messages=turns, answer=str((value + add) % 10)))
-answered = {}
+answered, rows = {}, []
 for where, those in sums.items():
     for L in models:
         answered[L, where] = int(sum(md.answers_right(models[L], tokenizer, those)))
-        print(f"{names[L]:9} {where:16} {answered[L, where]} of {len(those)} right")
+        rows.append((names[L], where, f"{answered[L, where]} of {len(those)}"))
+widgets.table(("model", "sums", "right"), rows)
 assert answered[1, "held out"] <= 2 and 23 <= answered[1, "seen in training"] <= 30
 assert answered[12, "held out"] >= 45 and answered[12, "seen in training"] >= 43
 
 # %% [markdown]
-# 2. Ask twelve layers for a ring with four steps. Which step of the answer is the first wrong one?
+# 3. Ask twelve layers for four hops around a ring. Which hop of the answer is the first wrong one?
 
 # %% [markdown] tags=["hint"]
 # Compare what it writes with the worked steps of the problem, letter by letter.
 
 # %% [markdown] tags=["answer"]
-# None is wrong. The model writes one or two correct steps and then stops, as if it had been asked
-# for one or two. It can follow the ring, but it has never been asked for four steps and does not
-# know how far to go.
+# None is wrong. The model writes one or two right hops and then stops, as if it had been asked for
+# one or two. It can follow the ring, but it has never been asked for four hops and does not know
+# how far to go.
 
 # %% tags=["answer"]
 four = [md.problem_of(row) for row in md.embedded_rows(20, True, (4,), families=("lookup",))]
@@ -237,11 +266,11 @@ for problem, text in zip(four, md.answer_texts(models[12], tokenizer, four)):
     walks.append((len(walk) - 1, walk == wanted[: len(walk)]))
 for n in sorted({n for n, _ in walks}):
     some = [right for length, right in walks if length == n]
-    steps = f"{n} step{'s' * (n > 1)}"
-    print(f"{steps} written in {len(some)} of 20 answers, all of them right in {sum(some)}")
+    hops = f"{n} hop{'s' * (n > 1)}"
+    print(f"{hops} written in {len(some)} of 20 answers, all of them right in {sum(some)}")
 assert sum(right for _, right in walks) >= 19 and {n for n, _ in walks} == {1, 2}
 
 # %% [markdown]
-# 3. To run: train two layers with `python train.py --n_layers 2`. Which families does it answer:
-#    those that one layer answers, those that twelve layers answer, or neither? [Depth or
-#    time?](7_equal_time.md) trains two layers for as long as twelve.
+# 4. To run: train two layers with `python train.py --n_layers 2`. Which families does it answer:
+#    those that one layer answers, those that twelve layers answer, or neither? [Lesson
+#    7](7_equal_time.md) trains two layers for as long as twelve.

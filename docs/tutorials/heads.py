@@ -1,13 +1,10 @@
 # %% [markdown]
 # # Heads per layer
 #
-# **You will learn** what nine single runs can tell and what they cannot, how to compare models seed
-# by seed, and what three "significant" differences among eighteen are worth.<br>
-# **Time** 10 to 15 s on two CPU cores; the runs took longer and are stored.<br>
-# **Needs** PyTorch, Matplotlib and SciPy; no GPU, no network.
-#
 # **Nine published runs do not settle which layers should have more heads, nor do 54 small ones of
-# ours.** Of eighteen differences in ours three look significant; corrected for their number, none.
+# ours.** You will learn what nine single runs can tell and what they cannot, how to compare models
+# seed by seed, and what three "significant" differences among eighteen are worth: corrected for
+# their number, none.
 #
 # A layer divides its width among attention heads: with 12 heads, 768 numbers per token become 12
 # times 64. Most models have the same number in every layer. A published experiment gave four layers
@@ -25,22 +22,23 @@ from scipy.stats import t as student
 import minidepth as md
 from minidepth_lab import figures, inspect, registry, results
 from minidepth_lab.studies.heads import exponential, stored
+from minidepth_site import exercises, widgets
 
 rows = results.published("heads_schedules")
 for row in rows:
     heads = tuple(map(int, row["heads"].split("-")))
     m, _ = registry.configs("heads", n_heads=heads)
     row["parameters"] = md.parameters(m)["total"]
-    print(f"{row['group']:6} {row['scheme']:10} {row['heads']:>12} ", end=" ")
-    print(f"{row['parameters']:,} parameters", end="  ")
-    print(f"loss {row['eval_loss']:.2f}  {row['hours']:4} h")
+head = ("group", "order", "heads by layer", "loss", "hours")
+keys = ("group", "scheme", "heads", "eval_loss", "hours")
+widgets.table(head, [[row[key] for key in keys] for row in rows])
+print(f"parameters of each: {rows[0]['parameters']:,}")
 
 # %% [markdown]
-# Heads divide the same matrices, so all nine models have the same number of parameters, counted
-# here with our model at the published shape. The validation losses, after one pass over 250,000
-# short stories, are read off a plot, so ± 0.005. The hours are read off another; for 96-48-24-12
-# the text itself says 15.5. The file says of each number where it was read. **We have the plots no
-# more, so nobody can check these readings here.**
+# Heads divide the same matrices, so all nine models have the same number of parameters. The
+# validation losses, after one pass over 250,000 short stories, are read off a plot, so ± 0.005; the
+# hours are read off another. **We have the plots no more, so nobody can check these readings
+# here.**
 #
 # ## What nine runs can say
 #
@@ -49,25 +47,23 @@ for row in rows:
 
 # %%
 loss = {(row["group"], row["scheme"]): row["eval_loss"] for row in rows}
+rows_of = []
 for group in ("low", "medium", "high"):
     base = loss[group, "constant"]
-    for scheme in ("descending", "ascending"):
-        d = loss[group, scheme] - base
-        print(f"{group:6} {scheme:10} minus constant:", end=" ")
-        print(f"{d:+.2f} nats, {100 * d / base:+.1f} %")
+    gaps = [loss[group, scheme] - base for scheme in ("descending", "ascending")]
+    rows_of.append([group, *(f"{gap:+.2f}" for gap in gaps)])
+widgets.table(["group", "descending − constant", "ascending − constant"], rows_of)
 
 # %% [markdown]
 # Ascending is 0.06 to 0.13 nats worse than constant in all three groups, which is more than the
 # error of reading the plot. Descending differs from constant by 0.01 at most, and a difference of
 # two readings can be off by as much. How that compares with the spread between seeds, one run each
-# cannot tell. (The text also says that in the high group the curves of constant and ascending lie
-# on each other. These end 0.06 apart, constant and descending 0.01, so perhaps it means those.)
+# cannot tell.
 #
 # The text gives "0.3 % better" for descending and "4.5 % worse" for ascending. These numbers
-# compare fitted curves at 180 heads, not runs: no constant model has 180. An exponential curve a +
-# b·exp(−n/c) has three free numbers, and each order has three points. So it runs through all of
-# them, and nothing is left over by which to judge the fit. As the number of heads n doubles from
-# point to point, it can be solved by hand: `exponential()` of the study does.
+# compare fitted curves at 180 heads, not runs: no constant model has 180. An exponential curve has
+# three free numbers, and each order has three points. So it runs through all of them, and nothing
+# is left over by which to judge the fit.
 
 
 # %%
@@ -81,8 +77,8 @@ def fitted(scheme, at):
 base = fitted("constant", 180)
 better = fitted("descending", 180) / base - 1
 worse = fitted("ascending", 180) / base - 1
-print(f"at 180 heads, curves: descending {100 * better:+.1f} %,", end=" ")
-print(f"ascending {100 * worse:+.1f} %")
+print(f"descending at 180 heads: {100 * better:+.1f} %")
+print(f"ascending at 180 heads: {100 * worse:+.1f} %")
 
 # %% [markdown]
 # We cannot reproduce the text's percentages. Curves through the points that we read give others,
@@ -111,14 +107,13 @@ def at_start(heads, attn_scale, d_model=768, init_std=0.02):
     return inspect.model_stats(model, tokens)["entropy"].mean().exp().item()
 
 
-print("heads  head size  effective keys, scaled  unscaled")
-start = {}
+start, rows_of = {}, []
 for heads in (3, 6, 12, 24, 48, 96):
     start[heads] = at_start(heads, None), at_start(heads, 1.0)
-    scaled, unscaled = start[heads]
-    print(f"{heads:5}  {768 // heads:9}  {scaled:22.1f}  {unscaled:8.1f}")
+    rows_of.append([heads, 768 // heads, *(f"{keys:.0f}" for keys in start[heads])])
 uniform = math.exp(math.lgamma(257) / 256)
-print(f"equal attention: {uniform:.1f}")
+rows_of.append(["equal attention", "–", f"{uniform:.0f}", f"{uniform:.0f}"])
+widgets.table(["heads", "head size", "effective keys, scaled", "unscaled"], rows_of)
 
 # %% [markdown]
 # Scaled, attention begins nearly equal, whatever the size of a head. Unscaled, a layer of 3 heads
@@ -180,9 +175,10 @@ plt.show()
 # parameters, saw 256 thousand tokens, and are far from trained: attention may hardly matter yet. At
 # width 64 the missing scale also changes less at the start. Effective keys by number of heads:
 
-# %%
+# %% tags=["hide"]
 small = {n: at_start(n, 1.0, d_model=64, init_std=0.05) for n in (1, 4, 32)}
-print("unscaled, width 64:", {n: round(keys, 1) for n, keys in small.items()})
+rows_of = [[n, f"{keys:.0f}"] for n, keys in small.items()]
+widgets.table(["heads, width 64", "effective keys, unscaled"], rows_of)
 
 # %% [markdown]
 # ## Seed by seed
@@ -228,23 +224,26 @@ plt.show()
 # group; they are of a few thousandths of a nat. Each point is the mean of the differences within
 # seeds with its 95 % interval, n = 3. The largest published one, 0.14, would leave this axis.
 
-# %%
-outside = {}
+# %% tags=["hide"]
+outside, rows_of = {}, []
 for key, values in paired.items():
     mean, half = results.interval(values)
     if abs(mean) > half:
         outside[key] = mean
-        print(f"{', '.join(key)}: {mean:+.4f} ± {half:.4f}")
+        scaling, group, one, other = key
+        rows_of.append([f"{scaling}, {group}", f"{one} − {other}", f"{mean:+.4f} ± {half:.4f}"])
+widgets.table(["runs", "interval excludes 0", "nats"], rows_of)
 n = len(paired)
 by_chance = 1 - sum(math.comb(n, k) * 0.05**k * 0.95 ** (n - k) for k in range(3))
-print(f"of {n} intervals, expected by chance {0.05 * n:.1f};", end=" ")
-print(f"3 or more with {100 * by_chance:.0f} %")
 strict = []
 for key, values in paired.items():
     mean, half = results.interval(values, level=1 - 0.05 / n)
     if abs(mean) > half:
         strict.append(key)
-print(f"outside at 1 - 0.05/{n}: {len(strict)}")
+rows_of = [[f"excluding 0, of {n}", n_out], ["expected by chance", f"{0.05 * n:.1f}"]]
+rows_of.append(["three or more by chance", f"{100 * by_chance:.0f} %"])
+rows_of.append([f"excluding 0 at the level 1 − 0.05/{n}", len(strict)])
+widgets.table(["intervals", ""], rows_of)
 
 # %% [markdown]
 # Eighteen intervals at 95 % are eighteen chances to be wrong. If no schedule differed from another,
@@ -263,13 +262,12 @@ print(f"outside at 1 - 0.05/{n}: {len(strict)}")
 # multiplications however many heads there are, but each head has a T × T table of weights to be
 # made, normalised and stored:
 
-# %%
-for n_heads in (45, 180, 192):
-    weights = n_heads * 512**2 / 1e6
-    print(f"{n_heads} heads: {weights:.0f} million weights for 512 tokens")
+# %% tags=["hide"]
 constant = [row for row in rows if row["scheme"] == "constant"]
 hours = {row["total_heads"]: row["hours"] for row in constant}
-print("published hours, constant:", hours)
+weights = [f"{n_heads * 512**2 / 1e6:.0f}" for n_heads in hours]
+rows_of = list(zip(hours, weights, hours.values()))
+widgets.table(["heads, constant", "million weights for 512 tokens", "published hours"], rows_of)
 
 # %% [markdown]
 # In the published runs, four times the heads took about half as long again, and so did a step of
@@ -296,24 +294,37 @@ print("published hours, constant:", hours)
 # ## Exercises
 #
 # 1. How many seeds would make the interval of `paired["scaled", "low", "constant", "ascending"]`
-#    half as wide, if the spread between seeds stays the same? Use `scipy.stats.t.ppf`, and note
-#    that the width depends on the number of seeds in two ways.
+#    half as wide, if the spread between seeds stays the same?
+
+# %% tags=["exercise"]
+n_seeds = ...
 
 # %% [markdown] tags=["hint"]
-# With n seeds of standard deviation s the half width is t · s / √n, and t itself falls with n: from
-# 4.30 at n = 3 to 2.57 at n = 6.
-
-# %% [markdown] tags=["answer"]
-# Five, not twelve, which would be four times as many: with so few seeds, most of the gain comes
-# from the smaller t.
+# With n seeds of standard deviation s the half width is t · s / √n, where t is `student.ppf(0.975,
+# n - 1)`. So the width depends on n in two ways: t itself falls, from 4.30 at n = 3 to 2.57 at n =
+# 6.
 
 # %% tags=["answer"]
-values = paired["scaled", "low", "constant", "ascending"]
-spread = statistics.stdev(values)
-goal = results.interval(values)[1] / 2
+spread = statistics.stdev(paired["scaled", "low", "constant", "ascending"])
+goal = results.interval(paired["scaled", "low", "constant", "ascending"])[1] / 2
 n_seeds = next(k for k in range(3, 99) if student.ppf(0.975, k - 1) * spread / k**0.5 <= goal)
-print(f"{n_seeds} seeds instead of {len(values)}")
-assert n_seeds == 5
+
+
+# %% tags=["check"]
+@exercises.check
+def half_as_wide():
+    assert n_seeds is not ..., "n_seeds is still empty"
+    assert n_seeds != 12, "that is √n alone, four times the seeds; t gets smaller as well"
+    values = paired["scaled", "low", "constant", "ascending"]
+    whole = results.interval(values)[1]
+    half = student.ppf(0.975, n_seeds - 1) * statistics.stdev(values) / n_seeds**0.5
+    share = f"{n_seeds} seeds give an interval {half / whole:.2f} times as wide"
+    assert half <= whole / 2, f"{share}: too few"
+    assert n_seeds == 5, f"{share}: fewer would do"
+
+
+# %% [markdown] tags=["answer"]
+# Five, not twelve: with so few seeds, most of the gain comes from the smaller t.
 
 # %% [markdown]
 # 2. Another test flips the signs of the three differences in all eight ways. Its p-value is the

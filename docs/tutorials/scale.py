@@ -1,16 +1,14 @@
 # %% [markdown]
 # # Scale, packing, starving for data
 #
-# **You will learn** why three sizes of a model cannot tell depth from width, what padding costs and
-# what packing changes, and how to see in its losses that a model has too little data.<br>
-# **Time** 30 s on one CPU core, most of it training.<br>
-# **Needs** PyTorch, Matplotlib, SciPy, tokenizers; no GPU, no network.
+# **In one small published study the bigger model was better, in one run each; two thirds of all
+# positions were padding; and the losses do not show a lack of data.** You will learn why three
+# sizes of a model cannot tell depth from width, what padding costs and what packing changes, and
+# how to see in its losses that a model has too little data.
 #
-# LLmini is a small published study: three models, A, B and C, trained for three passes over 14
-# million tokens from eleven data sets. It raises three questions that any small project meets. Does
-# a bigger model help? How much of each block is text? Is there enough text? **In LLmini the bigger
-# model was better, in one run each; two thirds of all positions were padding; and the losses do not
-# show a lack of data.**
+# LLmini is three models, A, B and C, trained for three passes over 14 million tokens from eleven
+# data sets. It raises three questions that any small project meets. Does a bigger model help? How
+# much of each block is text? Is there enough text?
 
 # %%
 import dataclasses
@@ -24,21 +22,22 @@ from matplotlib.colors import ListedColormap
 import minidepth as md
 from minidepth_lab import figures, registry, results
 from minidepth_lab.studies import depth, llmini
+from minidepth_site import exercises, widgets
 
 # %% [markdown]
 # ## Three sizes
 #
 # The presets `llmini-a`, `-b` and `-c` have the published shapes. Here are their parameters:
 
-# %%
-sizes = {}
+# %% tags=["hide"]
+sizes, rows = {}, []
 for name in "abc":
     m, _ = registry.configs(f"llmini-{name}")
     sizes[name] = md.parameters(m)
     total = sizes[name]["total"]
-    share = 1 - sizes[name]["blocks"] / total
-    print(f"{name.upper()}: {m.n_layers:2} layers, width {m.d_model},", end=" ")
-    print(f"{total:,} parameters, {100 * share:.0f} % outside the blocks")
+    outside = f"{100 * (1 - sizes[name]['blocks'] / total):.0f} %"
+    rows.append([name.upper(), m.n_layers, m.d_model, f"{total / 1e6:.1f} M", outside])
+widgets.table(["model", "layers", "width", "parameters", "outside the blocks"], rows)
 
 # %% [markdown]
 # From C to A depth, width, heads and parameters all grow, and so does the time per step. LLmini
@@ -74,12 +73,13 @@ plt.show()
 # So the bigger model was better, in one run each. *Why* is open. `--study llmini` trains models
 # that differ in one thing at a time. Here are their parameters:
 
-# %%
+# %% tags=["hide"]
 variants = {}
 for name, changes in llmini.rows("llmini-c", {}).items():
     m, _ = registry.configs("llmini-c", **changes)
     variants[name] = md.parameters(m)["total"]
-    print(f"{name:12} {variants[name]:,} parameters")
+rows = [[name, f"{n / 1e6:.1f} M", f"{n / variants['C'] - 1:+.0%}"] for name, n in variants.items()]
+widgets.table(["model", "parameters", "more than C"], rows)
 
 # %% [markdown]
 # Depth alone adds 5 %, heads alone nothing, width alone 65 %. So even here width brings parameters
@@ -90,12 +90,13 @@ for name, changes in llmini.rows("llmini-c", {}).items():
 # LLmini gives each text a block of 256 tokens and fills the rest with padding. A longer text
 # continues in another block, which begins 128 tokens after the one before. By its own counts:
 
-# %%
+# %% tags=["hide"]
 texts, long, chunks, tokens, short = 158_227, 7_256, 160_745, 13_973_679, 150_971
-print(f"share of positions that hold text: {100 * tokens / (256 * chunks):.1f} %")
-print(f"blocks of a long text: {(chunks - short) / long:.2f}")
 twice = 2 * (chunks - short - long) / chunks
-print(f"blocks that share text with another: at most {100 * twice:.1f} %")
+rows = [["positions that hold text", f"{100 * tokens / (256 * chunks):.1f} %"]]
+rows.append(["blocks of a long text, on average", f"{(chunks - short) / long:.2f}"])
+rows.append(["blocks that share text with another, at most", f"{100 * twice:.1f} %"])
+widgets.table(["by LLmini's own counts", ""], rows)
 
 # %% [markdown]
 # LLmini's code is public, and the presets follow it. So its data can be counted again: here ten of
@@ -104,11 +105,11 @@ print(f"blocks that share text with another: at most {100 * twice:.1f} %")
 # %% tags=["details"]
 path = results.RESULTS / "llmini" / "data.json"
 corpus = json.loads(path.read_text(encoding="utf-8"))
+rows = []
 for name, row in corpus["table"].items():
-    held_out, again = row["held_out"], row["held_out_in_training"]
-    print(f"{name:15} {row['samples']:6,} texts", end=" ")
-    print(f"{row['tokens']:8,} tokens;", end=" ")
-    print(f"held out {held_out:3}, in training {again}")
+    counts = [row[key] for key in ("samples", "tokens", "held_out", "held_out_in_training")]
+    rows.append([name, *(f"{count:,}" for count in counts)])
+widgets.table(["source", "texts", "tokens", "held out", "of these in training"], rows)
 squad = corpus["table"]["squad"]
 n_held, again = squad["held_out"], squad["held_out_in_training"]
 print(f"SQuAD: {again} of {n_held} held-out blocks are in training, word for word")
@@ -150,16 +151,16 @@ ways = {
     "padded, stride 64": ("pad", lambda rows: llmini.overlapping(rows, 128, 64)),
     "packed": ("pack", lambda rows: rows),
 }
-filled, pictures = {}, {}
+filled, pictures, table = {}, {}, []
 for name, (packing, cut) in ways.items():
     made = md.blocks(cut(rows), 128, packing)
     there = md.filled(*made)
     filled[name] = there.mean()
     x, _ = md.blocks(cut(numbered), 128, packing)
     pictures[name] = np.where(there, 1 + x % 2, 0)[:40]
-    print(f"{name:18} {len(there):5,} blocks,", end=" ")
-    print(f"{100 * filled[name]:5.1f} % filled;", end=" ")
-    print(f"{there.sum():,} tokens to learn from")
+    share = f"{100 * filled[name]:.0f} %"
+    table.append([name, f"{len(there):,}", share, f"{there.sum():,}"])
+widgets.table(["way", "blocks", "filled", "tokens to learn from"], table)
 print(f"tokens in all rows: {total:,}")
 
 # %%
@@ -199,7 +200,6 @@ gaps = {}
 for number, (name, values) in enumerate(losses.items()):
     figures.draw_dots(axes, number, values, f"C{number}")
     gaps[name] = results.interval([a - b for a, b in zip(values, losses["padded"])])
-    print("{:18} {:.3f} ± {:.3f}, n = {}".format(name, *results.interval(values), len(values)))
 axes.set_xticks(range(3), ["padded\n400 steps", "packed\n400 steps", "packed\n265 steps"])
 axes.set(xlim=(-0.5, 2.5), ylabel="validation loss (nats per token)")
 steps, text = gaps["packed, same steps"], gaps["packed, same text"]
@@ -211,12 +211,12 @@ plt.show()
 # equal text (265 steps) it has the higher one, having had a third fewer steps. Circles are runs (n
 # = 3 seeds), squares are means with 95 % intervals.
 
-# %%
+# %% tags=["hide"]
+table = []
 for name in ("packed, same steps", "packed, same text"):
     mean, half = gaps[name]
-    low, high = mean - half, mean + half
-    print(f"{name} minus padded: {mean:+.3f},", end=" ")
-    print(f"95 % interval {low:+.3f} to {high:+.3f}")
+    table.append([name, f"{mean:+.3f}", f"{mean - half:+.3f} to {mean + half:+.3f}"])
+widgets.table(["minus padded", "loss", "95 % interval"], table)
 
 # %% [markdown]
 # These are differences within seeds, n = 3. At equal text packing is worse. At equal steps it looks
@@ -235,15 +235,16 @@ for name in ("packed, same steps", "packed, same text"):
 # LLmini calls its models starved for data. By a known rule, computation in one pass is best spent
 # on 20 tokens per parameter (Hoffmann et al. 2022), and LLmini has far fewer.
 
-# %%
+# %% tags=["hide"]
+last, table = epochs[-1], []
 for name, found in sizes.items():
-    n = found["total"]
-    print(f"{name.upper()}: {tokens / n:.2f} tokens per parameter,", end=" ")
-    print(f"{3 * tokens / n:.2f} with passes;", end=" ")
-    print(f"20 would be {20 * n / 1e9:.2f} billion")
-last = epochs[-1]
-print("validation minus train loss after the last pass:", end=" ")
-print(*(f"{n.upper()} {last[f'val_{n}'] - last[f'train_{n}']:+.3f}" for n in "abc"))
+    n, gap = found["total"], last[f"val_{name}"] - last[f"train_{name}"]
+    wanted = f"{20 * n / 1e9:.2f} billion"
+    table.append(
+        [name.upper(), f"{tokens / n:.2f}", f"{3 * tokens / n:.2f}", wanted, f"{gap:+.3f}"]
+    )
+head = ["model", "tokens per parameter", "with passes", "20 would be", "val − train, at the end"]
+widgets.table(head, table)
 
 # %% [markdown]
 # By this rule LLmini's "order of a billion tokens" is right for A. C needs 0.64 billion, not the
@@ -262,15 +263,16 @@ print(*(f"{n.upper()} {last[f'val_{n}'] - last[f'train_{n}']:+.3f}" for n in "ab
 shape = dict(n_layers=2, steps=150, batch_size=32, max_rows=10_000, eval_problems=0)
 shape |= dict(ring_questions=1, grad_accum=1, eval_every=150)
 data = md.load_data(md.configs("laptop", **shape)[1], 58)
-final = {}
+final, table = {}, []
 for n in (100, 1_000, 10_000):
     for seed in (0, 1):
         part = dataclasses.replace(data, train=tuple(x[:n] for x in data.train))
         m, t = md.configs("laptop", **shape, seed=seed)
         end = md.train(m, t, part, quiet=True).log[-1]
         final.setdefault(n, []).append((end["train_loss_eval"], end["val_loss"]))
-    found = "; ".join(f"train {a:.3f} validation {b:.3f}" for a, b in final[n])
-    print(f"{n:6,} rows, {150 * 32 / n:4.1f} passes: {found}")
+    shown = (f"{a:.2f}, {b:.2f}" for a, b in final[n])
+    table.append([f"{n:,}", f"{150 * 32 / n:.1f}", *shown])
+widgets.table(["rows", "passes", "seed 0: train, validation", "seed 1"], table)
 
 # %%
 figure, axes = plt.subplots(figsize=(4.6, 3.2))
@@ -329,23 +331,36 @@ assert all(abs(b - a) < 0.1 for n in (1_000, 10_000) for a, b in final[n])
 # %% [markdown]
 # ## Exercises
 #
-# 1. With which `block_size` would padded blocks of the rows above be half full? The long rows
-#    count, too. Guess first, from the mean length of a row.
+# 1. With which `block_size`, to the nearest 8, would padded blocks of the rows above be half full?
+#    The long rows count, too. Guess first, from the mean length of a row.
+
+# %% tags=["exercise"]
+half_full = ...
 
 # %% [markdown] tags=["hint"]
-# `md.blocks(rows, size, "pad")` makes the blocks and `md.filled()` tells which positions hold
-# text.
-
-# %% [markdown] tags=["answer"]
-# About 80. Short rows have 37 tokens on average, so their blocks alone would be half full at twice
-# that. Long rows fill most of theirs, so the answer is a little higher.
+# `md.blocks(rows, size, "pad")` makes the blocks and `md.filled()` tells which positions hold text.
+# Its `.mean()` is the share.
 
 # %% tags=["answer"]
 fills = {size: md.filled(*md.blocks(rows, size, "pad")).mean() for size in range(64, 136, 8)}
-for size, fill in fills.items():
-    print(f"block_size {size:3}: {100 * fill:.0f} % filled")
-short_rows = [len(ids) for ids, _ in encoded[:1900]]
-print(f"mean length of a short row: {np.mean(short_rows):.0f} tokens")
+half_full = min(fills, key=lambda size: abs(fills[size] - 0.5))
+
+
+# %% tags=["check"]
+@exercises.check
+def half_of_the_positions():
+    assert half_full is not ..., "half_full is still empty"
+    assert half_full % 8 == 0, f"{half_full} is not a multiple of 8"
+    share = md.filled(*md.blocks(rows, half_full, "pad")).mean()
+    assert 0.48 < share < 0.52, f"with {half_full} they are {100 * share:.0f} % filled"
+
+
+# %% [markdown] tags=["answer"]
+# 80. Short rows have 37 tokens on average, so their blocks alone would be half full at twice that.
+# Long rows fill most of theirs, so the answer is a little higher.
+
+# %% tags=["answer"]
+print(f"mean length of a short row: {np.mean([len(ids) for ids, _ in encoded[:1900]]):.0f} tokens")
 
 # %% [markdown]
 # 2. `depth.width_matched(registry.configs("llmini-c")[0], sizes["a"]["total"])` widens C until
@@ -365,7 +380,7 @@ counted = md.parameters(wider)
 outside = 1 - counted["blocks"] / counted["total"]
 print(f"C with width {wider.d_model}: {counted['total']:,} parameters,", end=" ")
 print(f"{100 * outside:.0f} % outside")
-assert round(fills[80], 1) == 0.5 and round(outside, 2) == 0.72
+assert half_full == 80 and round(outside, 2) == 0.72
 assert wider.d_model > registry.configs("llmini-a")[0].d_model
 
 # %% [markdown]

@@ -1,21 +1,20 @@
 # %% [markdown]
 # # Train it here
 #
-# **You will learn** what one look cannot learn and two can, by training both in this page.<br>
-# **Time** 1 to 2 min for each training in the page, less on a fast computer; 10 to 30 s for the
-# page's own code.<br>
-# **Needs** a browser. Nothing is installed, and nothing that you do leaves the page.
+# **Train one layer and two layers side by side, in this page, and see which of them learns.** A
+# training takes one or two minutes, less on a fast computer. Nothing is installed, and nothing that
+# you do leaves the page.
 #
-# **The same training, side by side: one layer and two.** Each question shows eight pairs, such as
-# `q3 a7`, and then asks for one of them: `q3`? The pairs are drawn anew each time, so knowing them
-# by heart does not help. What do you expect: will one layer learn it, or two layers, or both?
+# Each question shows eight pairs, such as `q3 a7`, and then asks for one of them: `q3`? The pairs
+# are drawn anew each time, so knowing them by heart does not help. **Predict first:** will one
+# layer learn it, or two layers, or both?
 
 # %% tags=["hide"]
 import torch
 
 import minidepth as md
 from minidepth_lab.tasks import TASKS
-from minidepth_site import widgets
+from minidepth_site import exercises, widgets
 
 NO_SCRIPT = "This part needs JavaScript. The same training in PyTorch is below."
 widgets.show("train", None, NO_SCRIPT)
@@ -28,9 +27,9 @@ widgets.show("train", None, NO_SCRIPT)
 # What to look for: two layers seem to learn nothing for a while, like one layer, and then rise
 # within some twenty steps. At that moment the lines change. In layer 1 each answer looks at the
 # question before it. In layer 2 the last question looks at the answer that now carries its name.
-# One layer has no second look, and its lines stay a fan. [One look against
-# many](3_one_look_or_two.md) says why. When they have trained, switch heads off in the two layers:
-# which of them does the model need?
+# One layer has no second look, and its lines stay a fan. [One look or two](3_one_look_or_two.md)
+# says why. When they have trained, switch heads off in the two layers: which of them does the model
+# need?
 #
 # ## A layer that walks
 #
@@ -80,8 +79,10 @@ def train(n_layers, seed):
 
 
 right = {n: [train(n, seed) for seed in (1, 2, 3)] for n in (1, 2)}
-for n, shares in right.items():
-    print(f"{n} layer{'s' * (n > 1)}:", *(f"{share:.3f}" for share in shares))
+rows = []
+for n, name in ((1, "one layer"), (2, "two layers")):
+    rows.append((name, *(f"{share:.3f}" for share in right[n])))
+widgets.table(("right answers", "seed 1", "seed 2", "seed 3"), rows)
 
 # %%
 assert min(right[2]) >= 0.95 and max(right[1]) <= 0.2
@@ -120,20 +121,31 @@ assert min(right[2]) >= 0.95 and max(right[1]) <= 0.2
 
 # %% [markdown]
 # 2. One layer ends near one in eight, not near one in sixteen, though there are sixteen answers.
-#    What has it learned?
+#    What has it learned? And at which share would it end if each question showed five pairs?
+
+# %% tags=["exercise"]
+share = ...  # of right answers that one layer would give
 
 # %% [markdown] tags=["hint"]
 # How many answers does a question show?
 
 # %% [markdown] tags=["answer"]
-# It says one of the eight answers that were shown: it can look at all of them, but not tell which
-# of them stood behind its question. `TASKS["icqa"].chance()` gives both numbers, that of guessing
-# and that of this shortcut.
+# It says one of the answers that were shown: it can look at all of them, but not tell which of them
+# stood behind its question. `TASKS["icqa"].chance()` gives both numbers, that of guessing and that
+# of this shortcut.
 
 # %% tags=["answer"]
-guess, shortcut = TASKS["icqa"].chance()
-print(f"guessing {guess:.4f}, one of those shown {shortcut:.3f}")
-assert abs(sum(right[1]) / 3 - shortcut) < 0.05
+guess, share = task.chance(pairs=5)
+assert abs(sum(right[1]) / 3 - task.chance()[1]) < 0.05
+
+
+# %% tags=["check"]
+@exercises.check
+def one_of_the_answers_shown():
+    assert share != 1 / 16, "one in sixteen is guessing among all answers; which does it see?"
+    assert share != 1 / 8, "one in eight is for eight pairs; here five are shown"
+    assert abs(share - 1 / 5) < 0.001, f"{share} is not the share of one who names one of five"
+
 
 # %% [markdown]
 # 3. To run: train the walker with two, three, four and five loops. Does one more loop always give

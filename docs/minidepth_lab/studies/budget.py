@@ -134,7 +134,6 @@ def milliseconds(runs):
 
 
 FAMILIES = dict(lookup="lookups", order="orderings", chain="chains")
-LINES = {"2 layers": ":", "4 layers": "--"}  # twelve have a whole line of the same colour
 
 
 def figure(runs, folder):
@@ -169,14 +168,14 @@ def draw(panels, models):
 
 
 def draw_model(axes, name, group, family):
-    color, style = figures.color_of(name), LINES.get(name, "-")
+    color = figures.color_of(name)
     x = [seconds(name, row["step"]) for row in group[0]["log"]]
     lines = []
     for run in group:
         lines.append([row["accuracy_by_family"][family] for row in run["log"]])
-        axes.plot(x, lines[-1], color=color, linestyle=style, linewidth=0.5, alpha=0.4)
+        axes.plot(x, lines[-1], color=color, linewidth=0.5, alpha=0.4)
     median = [statistics.median(values) for values in zip(*lines)]
-    axes.plot(x, median, color=color, linestyle=style, linewidth=2, label=name)
+    axes.plot(x, median, color=color, linewidth=2, label=name)
 
 
 # ---------- the cost of a step ----------

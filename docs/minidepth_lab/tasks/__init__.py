@@ -15,6 +15,7 @@ import collections.abc
 import importlib
 import inspect
 import pathlib
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -34,56 +35,66 @@ md.PRESETS.update(PRESETS)
 class Task:
     """A task says at least how it is drawn. Its sizes are what draw() has after `test`."""
 
-    settings = {}  # what the preset `tasks` changes for it
+    settings: dict[str, Any] = {}  # what the preset `tasks` changes for it
 
     @property
-    def name(self):
+    def name(self) -> str:
         """That of its file: the task in tasks/khop.py is `khop`."""
         return type(self).__module__.rpartition(".")[2]
 
     @property
-    def sizes(self):
+    def sizes(self) -> dict[str, Any]:
         """{name: default} of all sizes."""
         known = list(inspect.signature(self.draw).parameters.values())[3:]
         return {p.name: p.default for p in known if p.kind is not p.KEYWORD_ONLY}
 
-    def draw(self, batch, generator, test=False):
+    def draw(
+        self, batch: int, generator: torch.Generator, test: bool = False
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """(tokens, targets), each (batch, T) int64; a target of -100 is none. Targets (batch,
         loops, T) ask for a loss after each loop; such a task needs an accuracy() of its own. `test`
         draws from what training never shows, where the task has such a thing."""
         raise NotImplementedError(f"{self.name} does not say how it is drawn")
 
-    def train_batch(self, done, batch, generator, **sizes):
+    def train_batch(
+        self, done: float, batch: int, generator: torch.Generator, **sizes: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """What training draws when the share `done` of its steps, from 0 to 1, is behind it; above
         1 it is what ahead() said."""
         return self.draw(batch, generator, **sizes)
 
-    def ahead(self, loss, done, **sizes):
+    def ahead(self, loss: float, done: float, **sizes: Any) -> float:
         """What `done` is from now on at least, after a step drawn at `done` that had this loss: for
         a curriculum that goes on as soon as its beginning is learned."""
         return 0.0
 
-    def guess(self, **sizes):
+    def guess(self, **sizes: Any) -> float | None:
         """Accuracy, from 0 to 1, of guessing among all answers; None where unknown."""
 
-    def shortcut(self, **sizes):
+    def shortcut(self, **sizes: Any) -> float | None:
         """Accuracy of the best way known that does not solve the task; None where unknown."""
 
-    def links(self, tokens, targets, **sizes):
+    def links(
+        self, tokens: torch.Tensor, targets: torch.Tensor, **sizes: Any
+    ) -> dict[str, torch.Tensor] | None:
         """Where the known solution has to look: {step: (B, T, T) bool}, query by key."""
         raise ValueError(f"{self.name} has no steps to look for; its solution is not known")
 
-    def accuracy(self, model, tokens, targets, **sizes):
+    def accuracy(
+        self, model: md.GPT, tokens: torch.Tensor, targets: torch.Tensor, **sizes: Any
+    ) -> dict:
         """What a test on tokens and targets (B, T) finds: {"accuracy": share of targets hit}."""
         right = predicted(model, tokens) == targets
         return dict(accuracy=right[targets != -100].float().mean().item())
 
-    def final_accuracy(self, model, tokens, targets, **sizes):
+    def final_accuracy(
+        self, model: md.GPT, tokens: torch.Tensor, targets: torch.Tensor, **sizes: Any
+    ) -> dict:
         """What the test after the last step finds: accuracy(), and what is too long to be measured
         at every evaluation."""
         return self.accuracy(model, tokens, targets, **sizes)
 
-    def chance(self, **sizes):
+    def chance(self, **sizes: Any) -> tuple[float | None, float | None]:
         """(guess, shortcut) of these sizes, the others by default."""
         sizes = self.sizes | sizes
         return self.guess(**sizes), self.shortcut(**sizes)
@@ -96,7 +107,7 @@ class Tasks(collections.abc.Mapping):
     """{name: the task}: the TASK of each file of this folder, which is read when it is asked for,
     so that a run on one task does not read the others."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         files = pathlib.Path(__file__).parent.glob("[a-z]*.py")
         self.names = sorted(path.stem for path in files)
 
@@ -122,31 +133,33 @@ TASKS = Tasks()
 
 
 @md.in_eval_mode
-def predicted(model, tokens):
+def predicted(model: md.GPT, tokens: torch.Tensor) -> torch.Tensor:
     """The likeliest next token at each place: (B, T) int64."""
     device = next(model.parameters()).device
     return torch.cat([model(x.to(device)).argmax(-1).cpu() for x in tokens.split(100)])
 
 
-def distinct(batch, n, k, generator, what):
+def distinct(batch: int, n: int, k: int, generator: torch.Generator, what: str) -> torch.Tensor:
     """k different numbers below n in random order, for each of a batch: (batch, k)."""
     if k > n:
         raise ValueError(f"a sequence needs {k} different {what}, but there are {n}; see --sizes")
     return torch.rand(batch, n, generator=generator).topk(k).indices
 
 
-def ask(prompt, answer, query):
+def ask(
+    prompt: torch.Tensor, answer: torch.Tensor, query: int
+) -> tuple[torch.Tensor, torch.Tensor]:
     """prompt (B, T) and a constant last token `query`, at which answer (B,) is the only target: at
     a token of the prompt itself some short patterns can be read off in one layer."""
     targets = F.pad(answer[:, None], (prompt.size(1), 0), value=-100)
     return F.pad(prompt, (0, 1), value=query), targets
 
 
-def equal_before(tokens):
+def equal_before(tokens: torch.Tensor) -> torch.Tensor:
     """Which earlier keys hold the same token as the query: (B, T, T) bool."""
     return (tokens[:, :, None] == tokens[:, None]).tril(-1)
 
 
-def answer_before(tokens, targets):
+def answer_before(tokens: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """Which earlier keys hold the token that is the query's target: (B, T, T) bool."""
     return (targets[:, :, None] == tokens[:, None]).tril(-1)

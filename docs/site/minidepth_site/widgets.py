@@ -2,8 +2,9 @@
 
     widgets.show("look", data)    a box that docs/assets/look.js fills, from data of the page's code
 
-The script stands beside the page, and the data in it: nothing is asked of any other host. Outside
-of a notebook nothing is shown.
+The script stands beside the page, and the data in it: nothing is asked of any other host. A
+notebook that was downloaded, in Colab, say, has no scripts beside it: it says where the box is to
+be seen. Outside of a notebook nothing is shown.
 """
 
 import html as html_module
@@ -17,7 +18,9 @@ import minidepth as md
 from minidepth_lab import judge, results
 from minidepth_lab.studies import depth
 from minidepth_lab.studies.ring import LEARNED
+from minidepth_site import elsewhere
 
+here = None  # in a downloaded notebook: the address of its page, "" if that is not known
 NO_SCRIPT = "This part needs JavaScript. The figure below shows a piece of it."
 
 
@@ -32,8 +35,8 @@ def html(name, data, without):
 
 
 def show(name, data, without=NO_SCRIPT):
-    """Show the box in a page or notebook."""
-    show_html(html(name, data, without))
+    """Show the box in a page, and in a notebook that was downloaded where it is to be seen."""
+    show_html(html(name, data, without) if here is None else elsewhere(here))
 
 
 def show_html(text):
@@ -61,9 +64,11 @@ def table(head, rows):
 
     head: a text for each column; rows: as many texts or numbers each. A number is shown as str()
     shows it: format what needs it. Columns whose cells all begin with a digit, or are a dash, stand
-    to the right."""
+    to the right; but not the first one where it has names, such as `12 layers`."""
     rows = [[str(cell) for cell in row] for row in rows]
     to_the_right = [all(map(is_number, column)) for column in zip(*rows)]
+    if any(letter.isalpha() for first, *_ in rows for letter in first):
+        to_the_right[0] = False
     if in_notebook():
         show_html(as_html(head, rows, to_the_right))
         return

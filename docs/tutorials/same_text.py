@@ -1,35 +1,26 @@
 # %% [markdown]
 # # The same text, twenty times
 #
-# **You will learn** what a lower training loss says about a deeper model, how often a text can be
-# read before depth turns against new text, and what a published figure looks like with five
-# seeds.<br>
-# **Time** 5 to 15 s: nothing is trained here, the runs took hours and are stored.<br>
-# **Needs** [The logs](2_logs.md).
-#
-# **Whether depth helped on new text depended on how often the training text was read.** When 840
-# problems were read twenty times, twelve layers fitted that text better than one layer, and they
-# predicted new problems better as well. When a quarter of the problems was read eighty times,
-# twelve layers again fitted the text better, but their last evaluation on new problems was *worse*.
-# Stopped at their best evaluation, they were better there, too. **At the same fit of the text that
-# they read, twelve layers predicted new text better than one**, by 0.07 nats per token, as
-# predicted for fresh seeds. More than that the fit does not show: models reach it at different
-# stages of training, and the order by depth is nearly the order by stage. All of this is at one
-# small size, with five seeds per model.
-#
-# The [report's log](2_logs.md) has one run of one layer and one of twelve, which read 840
-# conversations twenty times. The deeper model ended with the lower training loss and the *higher*
-# validation loss. Is that what depth does, or is it what reading the same text so often does? Here
-# is a small copy of that training, with five seeds, in which the number of readings varies as well.
+# **Whether depth helped on new text depended on how often the training text was read, and on when
+# one stops.** Read twenty times, twelve layers fitted 840 problems better than one layer, and
+# predicted new problems better as well. When a quarter of the problems was read eighty times, they
+# again fitted them better, but their *last* evaluation on new problems was worse; their best one
+# was better there, too. At the same fit twelve layers predict new text better than one, by 0.07
+# nats per token, as predicted for fresh seeds. More than that the fit does not show: models reach
+# it at different stages of training, and the order by depth is nearly the order by stage. All of
+# this is at one small size, with five seeds per model. [Lesson 7](7_equal_time.md) has the short of
+# it; here are the controls.
 #
 # ## A small copy
 #
-# What we keep: 840 worked solutions, read twenty times, put end to end, with a loss on every token,
-# dropout 0.1, and one learning rate for both models. What differs: the texts are word problems of
-# GSM8K ([Cobbe et al. 2021](https://arxiv.org/abs/2110.14168)). And the models have width 64 and
-# 1,024 words, where the report's have width 384 and 151,665 words. Other runs read half of these
-# problems forty times, or a quarter eighty times, which takes about as many training steps. All are
-# measured on the same 160 problems, which were held out.
+# The [report's log](2_logs.md) has one run of one layer and one of twelve, which read 840
+# conversations twenty times. The deeper one ended with the lower training loss and the *higher*
+# validation loss. Our copy keeps 840 worked solutions, read twenty times, put end to end, with a
+# loss on every token, dropout 0.1, and one learning rate for both models. What differs: the texts
+# are word problems of GSM8K ([Cobbe et al. 2021](https://arxiv.org/abs/2110.14168)), and the models
+# have width 64 and 1,024 words, where the report's have width 384 and 151,665 words. Other runs
+# read half of these problems forty times, or a quarter eighty times, which takes about as many
+# steps. All are measured on the same 160 problems, which were held out.
 
 # %%
 import statistics
@@ -39,14 +30,16 @@ import matplotlib.pyplot as plt
 
 from minidepth_lab import figures, judge, registry, results
 from minidepth_lab.studies import reread
+from minidepth_site import widgets
 
 passes = {20: 840, 40: 420, 80: 210}  # times read: how many problems
+rows = []
 for times, problems in passes.items():
     sizes = (f"problems={problems}",)
     m, t = registry.configs("reread", epochs=times, sizes=sizes, n_layers=12)
     data = registry.data_of(t, m.block_size)
-    n_tokens = data.facts["train_tokens"]
-    print(f"{problems} problems, {n_tokens:,} tokens, read {times} times")
+    rows.append([times, problems, f"{data.facts['train_tokens']:,}"])
+widgets.table(["times read", "problems", "tokens"], rows)
 text = data.tokenizer.decode(data.train[0][0])
 print(textwrap.fill(text[text.index("<|im_start|>user") :][:320], 84), "…")
 
@@ -69,13 +62,14 @@ def ends(times, model, key):
 
 
 def tell(times, *models):
-    """Print the mean losses of some models, with their 95 % intervals."""
+    """A table of mean losses and the halves of their 95 % intervals."""
+    rows = []
     for model in models:
         keys = ("train_loss_eval", "val_loss", "best_val_loss")
         found = (results.interval(ends(times, model, key)) for key in keys)
-        train, val, best = (f"{mean:.2f} ± {half:.2f}" for mean, half in found)
-        print(f"{model}, n = {len(runs[times, model])}:")
-        print(f"    training {train}, validation {val} (lowest {best})")
+        rows.append([model, *(f"{mean:.2f} ± {half:.2f}" for mean, half in found)])
+    head = [f"read {times} times", "its own text", "new text", "lowest"]
+    widgets.table(head, rows)
 
 
 depths = [one, "2 layers", "4 layers", "8 layers", twelve]
@@ -108,23 +102,23 @@ reread.draw_times(runs, 80, "twelve layers fit better, predict new text worse", 
 #
 # ## By chance?
 
-# %%
+# %% tags=["hide"]
 contrasts = dict(M1=(20, "train_loss_eval"), M2=(20, "val_loss"))
 contrasts |= dict(M4=(80, "train_loss_eval"), M5=(80, "val_loss"))
 contrasts["M6"] = (80, "best_val_loss")
 pairs = [(ends(n, one, key), ends(n, twelve, key)) for n, key in contrasts.values()]
 corrected = judge.holm([judge.permutation(*pair) for pair in pairs])
 gaps = [statistics.mean(b) - statistics.mean(a) for a, b in pairs]
-for (name, (times, key)), gap, p in zip(contrasts.items(), gaps, corrected):
-    print(f"{name} read {times} times, {key:15}", end=" ")
-    print(f"12 minus 1: {gap:+.3f}, corrected p {p:.3f}")
-print("\nread 20 times, validation minus training loss at the end:")
+names = dict(train_loss_eval="its own text", val_loss="new text", best_val_loss="new, lowest")
+rows = [[name, times, names[key], f"{gap:+.3f}", f"{p:.3f}"]
+        for (name, (times, key)), gap, p in zip(contrasts.items(), gaps, corrected)]  # fmt: skip
+widgets.table(["", "times read", "loss", "12 layers − 1", "corrected p"], rows)
 apart = {}
 for model in depths:
     gaps_of = [run["val_loss"] - run["train_loss_eval"] for run in read_20[model]]
     apart[model] = results.interval(gaps_of)
-for model in depths:
-    print(f"{model:9} {apart[model][0]:.3f} ± {apart[model][1]:.3f}")
+rows = [[model, f"{gap:.3f} ± {half:.3f}"] for model, (gap, half) in apart.items()]
+widgets.table(["read 20 times", "new text − its own"], rows)
 
 # %% [markdown]
 # In each of these five contrasts no run of one model reaches the other model's. The smallest p that
@@ -181,12 +175,13 @@ plt.show()
 # of new text. The wide layer goes furthest to the right, and its lines turn up: there a better fit
 # is text learned by heart.
 
-# %%
+# %% tags=["hide"]
 same = {fit: reread.at_fit(read_20, fit) for fit in (4.2, 3.9, 3.7, 3.5, 3.27)}
-print(f"{'new text where the training loss is':40}", *(f"{fit:5}" for fit in same))
+rows = []
 for model in sorted(read_20, key=lambda model: statistics.mean(same[3.27][model])):
-    means = (statistics.mean(found[model]) for found in same.values())
-    print(f"{model:40}", *(f"{mean:.3f}" for mean in means))
+    means = (statistics.mean(same[fit][model]) for fit in (4.2, 3.7, 3.27))
+    rows.append([model, *(f"{mean:.3f}" for mean in means)])
+widgets.table(["new text, where its own is at", "4.2", "3.7", "3.27"], rows)
 
 # %% [markdown]
 # In this table the models stand nearly in the order of their depth. But they reach a fit at
@@ -200,14 +195,18 @@ for model, its in read_20.items():
     stages = [row["step"] for row in reached]
     rates = [row["lr"] / max(each["lr"] for each in its[0]["log"]) for row in reached]
     at_stage[model] = statistics.mean(stages), statistics.mean(rates)
+rows = []
 for model, (step, rate) in sorted(at_stage.items(), key=lambda item: item[1][0]):
-    print(f"{model:34} step {step:3.0f} of {read_20[model][0]['steps']},", end=" ")
-    print(f"rate {rate:.2f} of peak: {statistics.mean(same[3.27][model]):.3f}")
+    new = f"{statistics.mean(same[3.27][model]):.3f}"
+    rows.append([model, f"{step:.0f} of {read_20[model][0]['steps']}", f"{rate:.2f}", new])
+widgets.table(["model", "fit at step", "rate, of peak", "new text"], rows)
 pairs_of_fit = {"12 layers − 1 layer": (same[3.27][twelve], same[3.27][one])}
 pairs_of_fit["12 layers − 8 layers"] = same[3.27][twelve], same[3.27]["8 layers"]
+rows = []
 for name, (more, fewer) in pairs_of_fit.items():
     gap = statistics.mean(more) - statistics.mean(fewer)
-    print(f"{name}: {gap:+.3f}, permutation test p = {judge.permutation(more, fewer):.3f}")
+    rows.append([name, f"{gap:+.3f}", f"{judge.permutation(more, fewer):.3f}"])
+widgets.table(["at the same fit", "new text", "p"], rows)
 
 # %% [markdown]
 # The later a model reaches this fit, and the lower its learning rate is by then, the better it
@@ -239,17 +238,22 @@ for name, (more, fewer) in pairs_of_fit.items():
 # we expected and ran four models again, with five fresh seeds. Or is it dropout, which acts at
 # every loop and so disturbs a deep model more? Three runs of each model without dropout test that:
 
-# %%
+# %% tags=["hide"]
 fresh, bare = reread.stored(**reread.FRESH), reread.stored(**reread.NO_DROPOUT)
 again = reread.at_fit(reread.models_read(fresh, 20), 3.27)
 without = reread.at_fit(reread.models_read(bare, 20), 3.26)
-for what, found in (("fresh seeds, 3.27", again), ("no dropout, 3.26", without)):
+rows = []
+for what, found in (("fresh seeds", again), ("no dropout", without)):
     for model, losses in found.items():
-        print(f"{what}, {model}:", *(f"{loss:.2f}" for loss in losses))
+        rows.append([what, model, f"{min(losses):.3f}", f"{max(losses):.3f}", len(losses)])
+widgets.table(["at the same fit", "model", "new text, lowest", "highest", "runs"], rows)
 last = [[run["val_loss"] for run in fresh[20, model]] for model in (one, loop)]
 pairs = [(again[own], again[twelve]), (again[own], again[loop]), last]
 fresh_p = judge.holm([judge.permutation(*pair) for pair in pairs])
-print("corrected p of M19, M20 and M22:", *(f"{p:.3f}" for p in fresh_p))
+rows = [["one layer − twelve (M19)", f"{fresh_p[0]:.3f}"]]
+rows.append(["one layer − looped (M20)", f"{fresh_p[1]:.3f}"])
+rows.append(["one layer − looped, at the end (M22)", f"{fresh_p[2]:.3f}"])
+widgets.table(["fresh seeds", "corrected p"], rows)
 
 # %% [markdown]
 # On fresh seeds both deep models are again ahead of one layer, at either rate, in every run, and
@@ -260,8 +264,9 @@ print("corrected p of M19, M20 and M22:", *(f"{p:.3f}" for p in fresh_p))
 #
 # ## All that was predicted, and what came out
 #
-# Of thirty predictions three **were wrong**: M9 and M13, of the looped layer, and M26 in one of
-# three parts: four layers are 0.03 from twelve, not 0.02 or less.
+# Of thirty predictions three **were wrong**. The looped layer should have ended below one layer on
+# new text (M9), and lower with a higher learning rate (M13). And at the same fit four layers are
+# 0.03 from twelve, not 0.02 or less (one part of M26).
 
 # %% [markdown] tags=["details"]
 # Each line compares the runs that it names first with those behind the minus, by their means or, to
@@ -274,13 +279,13 @@ print(judge.tally("reread"))
 # %% [markdown]
 # ## Back to the report's log
 
-# %%
+# %% tags=["hide"]
 logs = {n: results.published(f"report_log_{n}_layers") for n in (1, 12)}
 last = logs[1][-1]
 at = next(row for row in logs[12] if row["train_loss"] <= last["train_loss"])
-for n, row in ((1, last), (12, at)):
-    print(f"layers {n}, step {row['step']}:", end=" ")
-    print(f"training {row['train_loss']}, new {row['val_loss']}")
+rows = [[n, *(row[key] for key in ("step", "train_loss", "val_loss"))]
+        for n, row in ((1, last), (12, at))]  # fmt: skip
+widgets.table(["layers", "step", "its own text", "new text"], rows)
 
 # %% [markdown]
 # Where the report's two runs fit their training text equally well, they predict new text equally
@@ -331,28 +336,7 @@ for model in (one, twelve):
 # %% [markdown]
 # ## Exercises
 #
-# 1. After how many readings is the validation loss of a run lowest, when its text is read eighty
-#    times? What would have been saved by stopping there?
-
-# %% [markdown] tags=["hint"]
-# A row of `run["log"]` has its `step` and its `epoch`.
-
-# %% [markdown] tags=["answer"]
-# After the 16th reading with one layer, and the 20th with twelve, of eighty. Three quarters of the
-# training steps would have been saved, and new text would have been predicted better: by 0.8 nats
-# per token with one layer, and by 1.5 with twelve.
-
-# %% tags=["answer"]
-for model in (one, twelve):
-    for run in runs[80, model]:
-        row = min(run["log"], key=lambda row: row["val_loss"])
-        print(f"{model:9} seed {run['seed']}: step {row['step']} of {run['steps']}, "
-              f"reading {row['epoch']}")  # fmt: skip
-saved = [mean[80, model, "val_loss"] - mean[80, model, "best_val_loss"] for model in (one, twelve)]
-assert [f"{each:.1f}" for each in saved] == ["0.8", "1.5"]
-
-# %% [markdown]
-# 2. Someone reports the lowest of 22 evaluations of both models at eighty readings, and finds that
+# 1. Someone reports the lowest of 22 evaluations of both models at eighty readings, and finds that
 #    they differ by less than 0.1. Is that a fair measure of what the two have learned?
 
 # %% [markdown] tags=["answer"]
@@ -360,7 +344,7 @@ assert [f"{each:.1f}" for each in saved] == ["0.8", "1.5"]
 # It hides how they go on, and it uses the held-out text twice: to choose and to report.
 
 # %% [markdown]
-# 3. To run, a minute on one core: one layer without dropout, `python train.py --preset reread
+# 2. To run, a minute on one core: one layer without dropout, `python train.py --preset reread
 #    --n_layers 1 --dropout 0`. Write down first where both losses will end.
 
 # %% [markdown] tags=["hint"]

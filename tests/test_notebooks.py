@@ -1,0 +1,431 @@
+"""Notebooks that a reader takes along: they get the code by themselves, wherever they are opened,
+and run to their end; the workflow that publishes tells them and the site where all is."""
+
+import functools
+import http.server
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import threading
+import types
+
+import pytest
+import torch
+
+import minidepth as md
+from minidepth_lab import results
+
+pytest.importorskip("material", reason="mkdocs-material is not installed")
+pytest.importorskip("mkdocs_jupyter", reason="mkdocs-jupyter is not installed")
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+from mkdocs.utils.yaml import yaml_load  # noqa: E402
+
+import downloads  # noqa: E402  they need what the lines above look for
+import hooks  # noqa: E402
+import pages  # noqa: E402
+
+KAGGLE = DOCS / "how-to" / "kaggle_notebook.py"
+LESSON = DOCS / "tutorials" / "2_logs.py"
+NOTEBOOKS = [path for path in pages.programs() if not pages.prints_markdown(path)]
+# appended to a lesson: whose code it ran, and that stored runs and weights came along
+OURS = """
+import minidepth, minidepth_lab, minidepth_site
+from minidepth_lab import results
+print("from", minidepth.__file__, *minidepth_lab.__path__, *minidepth_site.__path__)
+run = next(run for run in results.runs("ring-staircase", d_model=64, n_loops=5))
+model, _ = minidepth.load(results.weights("ring-staircase", run["id"]))
+print("stored model of", model.num_params()["total"])
+"""
+
+
+def script(text):
+    """A notebook as nbformat has it → its code cells as one script."""
+    cells = json.loads(text)["cells"]
+    return "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
+
+
+def execute(folder, text):
+    """Run a script in a folder, as where the project is not installed → (exit code, stdout,
+    stderr). Without `site` Python finds packages, and no editable installation."""
+    (folder / "notebook.py").write_text(text, encoding="utf-8")
+    environment = os.environ | dict(MPLBACKEND="Agg", OMP_NUM_THREADS="1")
+    environment["PYTHONPATH"] = sysconfig.get_paths()["purelib"]
+    command = [sys.executable, "-S", "-W", "ignore", "notebook.py"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    """minidepth.zip, in a folder of its own."""
+    path = tmp_path_factory.mktemp("published") / "minidepth.zip"
+    path.write_bytes(downloads.archive())
+    return path
+
+
+@pytest.fixture
+def site(archive):
+    """The address of a site on this machine that has minidepth.zip."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *words):
+            pass
+
+    handler = functools.partial(Quiet, directory=str(archive.parent))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+# ---------- what is in a notebook ----------
+
+
+def without_answers(path):
+    """The cells of a percent file but the answers to its exercises."""
+    made = pages.notebook(path).cells
+    return [cell for cell in made if "answer" not in cell.metadata.get("tags", ())]
+
+
+@pytest.mark.parametrize("path", [*NOTEBOOKS, KAGGLE], ids=lambda path: path.stem)
+def test_a_notebook_holds_the_cells_of_its_page_in_order_and_no_answers(path):
+    import nbformat
+
+    made = nbformat.reads(downloads.notebook(path), 4)
+    nbformat.validate(made)
+    assert made.cells.pop(1).source == downloads.setup(path)
+    kept = without_answers(path)
+    assert [cell.cell_type for cell in made.cells] == [cell.cell_type for cell in kept]
+    for cell, own in zip(made.cells, kept):
+        assert cell.source == own.source or '<div class="widget' in own.source
+        assert "<script" not in cell.source or cell.cell_type == "code"
+
+
+def test_the_text_of_a_notebook_leads_to_the_site():
+    box = '<div class="widget ask"><p>This part\nneeds</p></div>\n<script src="a.js"></script>'
+    text = f"[a](inside.md#b), [c](../index.md)\n[d](#e) [f](https://g.example) {box}\nmore"
+    here = "[d](#e) [f](https://g.example)"
+    known = downloads.from_afar(text, LESSON, "https://site.example/")
+    assert known.startswith(
+        "[a](https://site.example/tutorials/inside/#b), [c](https://site.example/)"
+    )
+    assert here in known and known.endswith("</p>\nmore")
+    assert '<a href="https://site.example/tutorials/2_logs/">the page of this' in known
+    unknown = downloads.from_afar(text, LESSON, "")
+    assert unknown.startswith(f"[a](inside.md#b), [c](../index.md)\n{here} <p>A box that answers")
+    assert "on the site" in unknown and "script" not in unknown
+
+
+# ---------- where the code comes from ----------
+
+
+def where(folder):
+    """What OURS prints of the project in this folder."""
+    return (
+        f"from {folder}/minidepth.py {folder}/docs/minidepth_lab {folder}/docs/site/minidepth_site"
+    )
+
+
+def test_a_lesson_takes_the_archive_beside_it(archive, tmp_path):
+    shutil.copy(archive, tmp_path)
+    (tmp_path / "README.md").write_text("my own")
+    code, out, err = execute(tmp_path, script(downloads.notebook(LESSON)) + OURS)
+    assert code == 0, err
+    assert where(tmp_path / "minidepth-project") in out and "12 layers" in out
+    assert "stored model of" in out and "comes from" not in out
+    assert (tmp_path / "README.md").read_text() == "my own"  # what is the reader's stays
+
+
+def test_a_lesson_gets_the_code_from_the_site_that_it_comes_from(site, tmp_path):
+    code, out, err = execute(tmp_path, script(downloads.notebook(LESSON, site)) + OURS)
+    assert code == 0, err
+    assert out.startswith(f"The code comes from {site}minidepth.zip\n")
+    assert where(tmp_path / "minidepth-project") in out and "stored model of" in out
+    # the second time it is here: nothing is asked of the site
+    again = downloads.setup(LESSON, "http://127.0.0.1:9/") + OURS
+    code, out, err = execute(tmp_path, again)
+    assert code == 0 and out.startswith("from"), err
+
+
+def test_what_is_here_or_above_or_installed_comes_before_the_site(tmp_path):
+    nowhere = downloads.setup(LESSON, "http://127.0.0.1:9/")
+    project = tmp_path / "project"
+    for name in ("minidepth_lab", "site"):
+        shutil.copytree(DOCS / name, project / "docs" / name)
+    shutil.copy(ROOT / "minidepth.py", project)
+    folder = project / "docs" / "tutorials"
+    folder.mkdir()
+    say = "\nimport minidepth; print('from', minidepth.__file__)"
+    code, out, err = execute(folder, nowhere + say)
+    assert (code, out) == (0, f"from {project}/minidepth.py\n"), err
+    # an installation, for which a folder on the path does here
+    path = ", ".join(repr(str(project / part)) for part in ("", "docs", "docs/site"))
+    installed = f"import sys; sys.path[:0] = [{path}]\n"
+    (tmp_path / "elsewhere").mkdir()
+    code, out, err = execute(tmp_path / "elsewhere", installed + nowhere + say)
+    assert (code, out) == (0, f"from {project}/minidepth.py\n"), err
+
+
+@pytest.mark.parametrize("address", ["", "http://127.0.0.1:9/"])
+def test_where_there_is_no_code_one_sentence_says_what_to_do(address, tmp_path):
+    code, out, err = execute(tmp_path, script(downloads.notebook(LESSON, address)))
+    assert code == 1 and "Traceback" not in err
+    assert err.startswith("minidepth is not here. Download minidepth.zip") and err.count("\n") == 1
+    assert bool(out) == bool(address) and (not out or "cannot be had: " in out)
+
+
+def test_a_damaged_download_is_said_in_a_sentence(archive, site, tmp_path):
+    whole = archive.read_bytes()
+    try:
+        archive.write_bytes(b"<!doctype html>Sign in first")
+        code, out, err = execute(tmp_path, downloads.setup(LESSON, site))
+    finally:
+        archive.write_bytes(whole)
+    assert code == 1 and "Traceback" not in err and "cannot be had: File is not a zip" in out
+
+
+def test_a_package_that_is_missing_is_named(archive, tmp_path):
+    shutil.copy(archive, tmp_path)
+    hidden = "import importlib.util as u; find = u.find_spec\n"
+    hidden += "u.find_spec = lambda name: None if name == 'transformers' else find(name)\n"
+    code, out, err = execute(tmp_path, hidden + downloads.setup(LESSON))
+    assert (code, out) == (1, "")
+    assert err == "Not installed: transformers. Run %pip install transformers first.\n"
+
+
+def test_a_box_of_a_page_says_in_a_notebook_where_it_is(monkeypatch):
+    from minidepth_site import widgets
+
+    shown = []
+    monkeypatch.setattr(widgets, "show_html", shown.append)
+    widgets.show("look", {})
+    monkeypatch.setattr(widgets, "here", "https://site.example/tutorials/inside/")
+    widgets.show("look", {})
+    monkeypatch.setattr(widgets, "here", "")
+    widgets.show("look", {})
+    assert '<script type="module" src="/assets/look.js">' in shown[0]
+    assert '<a href="https://site.example/tutorials/inside/">the page of this' in shown[1]
+    assert "on the site" in shown[2] and "<a" not in shown[2]
+    assert not any("script" in text for text in shown[1:])
+
+
+# ---------- the workflow that publishes ----------
+
+CONTEXT = {  # what GitHub puts for each ${{ ... }}, of a repository that nobody knows
+    "github.server_url": "https://github.com",
+    "github.repository": "some-one/deep",
+    "steps.pages.outputs.base_url": "https://some-one.github.io/deep",
+    "github.token": "secret",
+}
+
+
+def workflow():
+    text = (ROOT / ".github" / "workflows" / "pages.yml").read_text(encoding="utf-8")
+    put = re.sub(r"\$\{\{ (.*?) \}\}", lambda found: CONTEXT.get(found[1], found[0]), text)
+    return yaml_load(put)["jobs"]
+
+
+def test_the_workflow_tells_the_build_every_address_from_its_own_context(monkeypatch):
+    (build,) = (step for step in workflow()["pages"]["steps"] if "mkdocs build" in str(step))
+    for name, value in build["env"].items():
+        monkeypatch.setenv(name, str(value))
+    asked = set(re.findall(r"!ENV \[(\w+)", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+    assert asked - {"EDIT_URI", "DOCS_EXECUTE"} <= build["env"].keys()
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    settings = yaml_load(text)
+    assert settings["site_url"] == "https://some-one.github.io/deep/"
+    assert settings["extra"]["repo_url"] == "https://github.com/some-one/deep"
+    config = types.SimpleNamespace(extra=settings["extra"])
+    said = hooks.ways_to_download(LESSON, config)
+    there = "github.com/some-one/deep/blob/notebooks/tutorials/2_logs.ipynb"
+    assert 'href="https://colab.research.google.com/github/' + there[11:] in said
+    assert f'href="https://www.kaggle.com/kernels/welcome?src=https://{there}"' in said
+    page = hooks.on_page_markdown(
+        "a <!-- open how-to/kaggle_notebook.ipynb --> b", page_at(), config, []
+    )
+    assert page.count("blob/notebooks/how-to/kaggle_notebook.ipynb") == 2
+    config.extra.update(colab="", kaggle="")
+    page = hooks.on_page_markdown("a <!-- open x.ipynb --> b", page_at(), config, [])
+    assert page == "a  b"
+
+
+def page_at():
+    return types.SimpleNamespace(file=types.SimpleNamespace(src_uri="how-to/notebooks.md"), meta={})
+
+
+def test_the_workflow_puts_notebooks_where_the_buttons_look_for_them(tmp_path):
+    """Its own lines, run with a repository of this machine in the place of GitHub's."""
+    (step,) = (step for step in workflow()["notebooks"]["steps"] if "run" in step)
+    inside = tmp_path / step["working-directory"]
+    repository = tmp_path / "there.git"
+    subprocess.run(["git", "init", "-q", "--bare", str(repository)], check=True)
+    environment = os.environ | dict(
+        GITHUB_ACTOR="some-one", GITHUB_SHA="abc", GITHUB_REPOSITORY="some-one/deep",
+        GITHUB_SERVER_URL="https://github.com", GIT_CONFIG_COUNT="1", GIT_CONFIG_GLOBAL=os.devnull,
+        GIT_CONFIG_KEY_0=f"url.{repository}.insteadOf",
+        GIT_CONFIG_VALUE_0="https://github.com/some-one/deep", **step["env"],
+    )  # fmt: skip
+    for text in ("first", "second"):  # the second build replaces what the first has put there
+        shutil.rmtree(inside, ignore_errors=True)
+        (inside / "tutorials").mkdir(parents=True)
+        (inside / "tutorials" / "2_logs.ipynb").write_text(text)
+        subprocess.run(["bash", "-e", "-c", step["run"]], cwd=inside, env=environment, check=True)
+    git = ["git", "-C", str(repository)]
+    shown = subprocess.run([*git, "show", "notebooks:tutorials/2_logs.ipynb"], capture_output=True)
+    assert shown.stdout == b"second"
+    commits = subprocess.run([*git, "rev-list", "notebooks"], capture_output=True).stdout
+    assert len(commits.split()) == 1
+
+
+# ---------- the Kaggle notebook ----------
+
+TINY = """PRESET = 'laptop'
+SETTINGS = dict(out_dir='runs', steps=4, warmup_steps=1, max_rows=90, eval_every=1, save_every=2,
+                eval_problems=3, d_model=8, d_ff=8)"""
+
+
+def tiny_kaggle(site=""):
+    """The Kaggle notebook as a script, with tiny models."""
+    text = script(downloads.notebook(KAGGLE, site))
+    text, n = re.subn(r'PRESET = "report"\nSETTINGS = .*', TINY, text)
+    assert n == 1
+    return text
+
+
+@pytest.fixture
+def kaggle(tmp_path, monkeypatch, capsys):
+    """Runs the Kaggle notebook's cells, with tiny models if not another text, in a folder of its
+    own → its output."""
+    import matplotlib.pyplot as plt
+
+    from minidepth_site import widgets
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(widgets, "here", None)
+    monkeypatch.setattr(plt, "show", lambda: plt.close("all"))
+
+    def run(text=None):
+        capsys.readouterr()
+        exec(compile(text or tiny_kaggle(), "notebook", "exec"), {})
+        return capsys.readouterr().out
+
+    return run
+
+
+def last_lines(said):
+    """What the notebook prints in the end, without the seconds."""
+    return re.findall(r"^ ?\d+ layers: last val .*, skipped steps \d+", said, re.MULTILINE)
+
+
+def test_the_kaggle_notebook_from_the_site_alone(site, tmp_path):
+    code, out, err = execute(tmp_path, tiny_kaggle(site) + OURS)
+    assert code == 0, err
+    assert out.startswith(f"The code comes from {site}") and "stored model of" in out
+    assert len(last_lines(out)) == 2 and where(tmp_path / "minidepth-project") in out
+
+
+@pytest.mark.parametrize("n_gpus", [1, 2])
+def test_the_kaggle_notebook_trains_the_published_pair_on_t4s(kaggle, monkeypatch, n_gpus):
+    """With GPUs and a training that are only said to be there: what is asked of them, and what is
+    made of their logs."""
+    asked = []
+
+    def train(m, t, resume):
+        device = md.pick_device(t.device)
+        with torch.device("meta"):
+            model = md.GPT(m)
+        md.parallel(model, device)
+        asked.append((m.n_layers, m.vocab_size, t.steps, t.batch_size, device.type, resume))
+        rows = results.published(f"report_log_{m.n_layers}_layers")
+        rest = dict(train_loss_eval=3.0, skipped_steps=0, seconds=200.0)
+        return types.SimpleNamespace(model=model, log=[row | rest for row in rows])
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: n_gpus)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda which: "Tesla T4")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch, "ones", lambda *shape, device: torch.zeros(1))  # they do compute
+    monkeypatch.setattr(torch.nn, "DataParallel", lambda model: model)
+    monkeypatch.setattr(md, "train", train)
+    said = kaggle(script(downloads.notebook(KAGGLE)))
+    assert f"found {n_gpus} x Tesla T4: preset report on cuda" in said
+    assert asked == [(n, 151_665, 500, 16, "cuda", False) for n in (1, 12)]
+    assert said.count("Wrapping model with DataParallel over 2 GPUs") == (2 if n_gpus == 2 else 0)
+    assert len(last_lines(said)) == 2 and "'total': 79688832" in said
+
+
+def test_the_kaggle_notebook_trains_on_the_cpu_where_the_gpu_is_too_old(kaggle, monkeypatch):
+    """A P100: found, and PyTorch has nothing for it."""
+
+    def no_kernels(*shape, device):
+        if torch.device(device).type == "cuda":
+            raise RuntimeError("no kernel image is available for execution on the device")
+        return torch.zeros(*shape)
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch, "ones", no_kernels)
+    text = script(downloads.notebook(KAGGLE)).replace("logs = {}", "raise EOFError", 1)
+    devices = []
+    with pytest.raises(EOFError):
+        monkeypatch.setattr(md, "pick_device", noting(devices, md.pick_device))
+        kaggle(text)
+    assert devices[0].startswith("device cuda:0 cannot be used") and "no kernel image" in devices[0]
+    said = kaggle()
+    assert "no kernel image" in said and "preset laptop on cpu" in said
+    assert len(last_lines(said)) == 2
+
+
+def noting(said, function):
+    """The function, which notes what its ValueErrors say."""
+
+    def run(*args):
+        try:
+            return function(*args)
+        except ValueError as error:
+            said.append(str(error))
+            raise
+
+    return run
+
+
+def test_the_kaggle_notebook_without_a_gpu_takes_small_models(kaggle, monkeypatch, capsys):
+    text = script(downloads.notebook(KAGGLE)).replace("logs = {}", "raise EOFError", 1)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(EOFError):
+        kaggle(text)
+    assert "found no GPU: preset laptop on " in capsys.readouterr().out
+
+
+def test_the_kaggle_notebook_runs_again_when_it_is_finished(kaggle):
+    first = kaggle()
+    assert len(last_lines(first)) == 2 and first.count("Done.") == 2
+    logs = {path: path.read_bytes() for path in pathlib.Path("runs").rglob("*") if path.is_file()}
+    again = kaggle()
+    assert "Done." not in again and again.count("is finished") == 2
+    assert last_lines(again) == last_lines(first)
+    assert logs == {path: path.read_bytes() for path in logs}
+
+
+def test_the_kaggle_notebook_goes_on_after_a_cut_off(kaggle):
+    first = kaggle()
+    deep = pathlib.Path("runs", "12-layers")
+    # before the first checkpoint: there is the configuration, and nothing to go on from
+    for name in ("state.pt", "model.safetensors", "log.jsonl"):
+        (deep / name).unlink()
+    again = kaggle()
+    assert again.count("Done.") == 1 and again.count("is finished") == 1
+    assert last_lines(again) == last_lines(first)
+    # after one: the same settings, stopped in the middle
+    m, t = md.read_config(deep)
+    shutil.rmtree(deep)
+    asked = iter([False, True])
+    assert not md.train(m, t, stop=lambda: next(asked)).finished
+    again = kaggle()
+    assert "step 3/4" in again and "step 2/4" not in again
+    assert last_lines(again) == last_lines(first)
