@@ -473,17 +473,20 @@ CHECK = r"""(screenWidth => {
   const over = (a, b) => [0, 1, 2].map(i => a[i] * a[3] + b[i] * (1 - a[3])).concat(1)
   const light = c => { const [r, g, b] = c.slice(0, 3).map(x => (x /= 255) <= 0.04045
     ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b }
-  const behind = e => { if (!e) return [255, 255, 255, 1]
+  const grounds = new Map([[null, [255, 255, 255, 1]]])  // of elements that have been asked
+  const behind = e => { if (!grounds.has(e)) {
     const c = parse(getComputedStyle(e).backgroundColor)
-    return c[3] === 1 ? c : over(c, behind(e.parentElement)) }
+    grounds.set(e, c[3] === 1 ? c : over(c, behind(e.parentElement))) }
+    return grounds.get(e) }
   const tooSmall = [...document.querySelectorAll('figure svg[viewBox] text')].filter(e => {
     const svg = e.ownerSVGElement, scale = svg.clientWidth / svg.viewBox.baseVal.width
     return e.textContent.trim() && parseFloat(getComputedStyle(e).fontSize) * scale < 10.9 })
   if (tooSmall.length) found.push('small: ' + tooSmall.map(e => e.textContent).join(', '))
   const texts = document.createTreeWalker(document.body, 4)
   while (texts.nextNode()) {
+    if (!texts.currentNode.data.trim()) continue
     const e = texts.currentNode.parentElement, s = getComputedStyle(e)
-    if (!texts.currentNode.data.trim() || e.closest('script, style, title, .headerlink')) continue
+    if (e.closest('script, style, title, .headerlink')) continue
     if (!e.getClientRects().length || s.visibility === 'hidden' || +s.opacity === 0) continue
     if (/\$\$|^!!!|^\?\?\?|\{\{|@@|`{3}/.test(texts.currentNode.data) && !e.closest('code, pre'))
       found.push('raw markup: ' + texts.currentNode.data.slice(0, 60))
