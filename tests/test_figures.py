@@ -253,3 +253,28 @@ def test_chance_is_named_once_where_guessing_is_as_good_as_the_shortcut(tmp_path
     with figures.drawing(tmp_path / "chance.png") as (_, axes):
         figures.draw_chance(axes, [dict(guess=0.1, shortcut=0.1)], 2)
         assert [text.get_text() for text in axes.texts] == ["shortcut"]
+
+
+def test_a_curve_has_plain_numbers_and_names_its_lines():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    from minidepth_lab import curve
+
+    rows = [(1, 6.2, 0.0), (10, 3.3, 0.1), (25, 2.1, 0.4)]
+    log = [
+        dict(step=step, train_loss=x, val_loss=x, accuracy=share, accuracy_by_family=dict(a=share))
+        for step, x, share in rows
+    ]
+    log[-1]["guess"] = 0.2
+    figure, (left, right) = pyplot.subplots(1, 2)
+    curve.draw_losses(left, dict(run=log))
+    curve.draw_accuracy(right, log)
+    figure.canvas.draw()
+    ticks = [label.get_text() for label in left.get_yticklabels(which="both")]
+    assert {"3", "4", "6"} <= set(ticks) and not any("10" in tick for tick in ticks if tick != "10")
+    named = [text.get_text() for text in right.get_legend().get_texts()]
+    pyplot.close(figure)
+    assert named == ["all", "a", "guessing"]

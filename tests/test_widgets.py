@@ -364,7 +364,7 @@ def test_the_browser_walks_as_pytorch_does(tab, walkers, seed):
     """All shares after every loop to 1e-5, on rings at random."""
     data, _ = widgets.walk()
     (weights,) = [each["weights"] for each in data["models"] if each["seed"] == seed]
-    model, _ = md.load(results.weights(widgets.WALKERS, walkers[seed]["id"]))
+    model, _ = md.load(walkers[seed]["folder"])
     generator = torch.Generator().manual_seed(seed)
     questions = []
     for hops in widgets.HOPS * 2:
@@ -424,7 +424,7 @@ def test_the_walk_says_where_the_model_is(tab, walkers):
     for seed in (110, 112):
         choose(tab, "which model", str(seed))
         tab.run("""new Promise((resolve) => setTimeout(resolve, 500))""")
-        model, _ = md.load(results.weights(widgets.WALKERS, walkers[seed]["id"]))
+        model, _ = md.load(walkers[seed]["folder"])
         shares = widgets.after_each_loop(model, widgets.question_tokens(**asked))
         for loops, row in enumerate(shares):
             slide(tab, 0, loops)

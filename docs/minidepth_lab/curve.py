@@ -50,8 +50,20 @@ def draw_losses(axes, logs, train=True):
     axes.set(xlabel="optimizer step", ylabel="loss (nats per token)")
     axes.set_yscale("log")  # most of the fall is in the first steps, most of the story later
     axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(plain_numbers())
     axes.grid(alpha=0.3, which="both")
     axes.legend(fontsize="small")
+
+
+def plain_numbers():
+    """Between powers of ten as many labels as matplotlib chooses, but 6 for its 6 × 10⁰."""
+    from matplotlib.ticker import LogFormatter
+
+    class Plain(LogFormatter):
+        def __call__(self, x, pos=None):
+            return f"{x:g}" if super().__call__(x, pos) else ""
+
+    return Plain()
 
 
 def draw_accuracy(axes, log):
@@ -62,10 +74,11 @@ def draw_accuracy(axes, log):
         for family in log[0]["accuracy_by_family"]:
             shares = [row["accuracy_by_family"][family] for row in log]
             axes.plot(steps, shares, "o-", label=family, markersize=3)
-        axes.legend(fontsize="small")
     guess = log[-1].get("guess")
     if guess is not None:
-        axes.axhline(guess, color="dimgray", linestyle=":")
+        axes.axhline(guess, color="dimgray", linestyle=":", label="guessing")
+    if len(axes.lines) > 1:
+        axes.legend(fontsize="small")
     label_accuracy(axes)
 
 

@@ -140,12 +140,14 @@ HOPS = (1, 2, 3, 4)
 
 
 def walkers():
-    """The stored models, by seed: their runs' names and how many hops they learned."""
+    """The stored models, by seed: their runs' ids, their folders for minidepth.load(), and how many
+    hops they learned."""
     models = {}
     for run in results.runs(WALKERS, d_model=64, n_loops=5):
         by_hops = run["accuracy_by"]["lengths"]
         learned = [k for k in HOPS if by_hops[str(k)]["accuracy"] >= LEARNED]
-        models[run["seed"]] = dict(id=run["id"], hops=max(learned, default=0))
+        folder = results.weights(WALKERS, run["id"])
+        models[run["seed"]] = dict(id=run["id"], folder=folder, hops=max(learned, default=0))
     return models
 
 
@@ -162,7 +164,7 @@ def walk(seed=110, letters="gbkcmaph", order=(2, 5, 0, 7, 3, 6, 1, 4), hops=4, l
     to begin with: `hops` from the first of `letters`, which form a ring and are told as pairs in
     this `order`. The picture shows the model of `seed` after so many of its loops."""
     models = walkers()
-    model, _ = md.load(results.weights(WALKERS, models[seed]["id"]))
+    model, _ = md.load(models[seed]["folder"])
     listed = []
     for each, about in models.items():
         address = address_of(WALKERS, about["id"])
