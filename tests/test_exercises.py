@@ -3,6 +3,7 @@ of them, and that those of the lessons are put together as they have to be."""
 
 import ast
 
+import bs4
 import nbformat
 import pytest
 
@@ -12,6 +13,7 @@ pytest.importorskip("mkdocs_jupyter", reason="mkdocs-jupyter is not installed")
 import downloads  # noqa: E402  they need what the line above looks for
 import execute  # noqa: E402
 import pages  # noqa: E402
+import render  # noqa: E402
 
 PAGES = sorted(pages.DOCS.glob("tutorials/*.py"))
 
@@ -125,6 +127,17 @@ def test_a_page_runs_with_its_exercise_and_not_with_one_that_proves_nothing(tmp_
     path.write_text(PAGE.format(stub="...", answer=5))
     with pytest.raises(RuntimeError, match="(?s)'Right.' expected.*It said: Not yet: 5 is not"):
         execute.run_notebook(path)
+
+
+def test_on_a_page_the_answers_right_does_not_stand_below_the_stub():
+    """The check's own code does, folded."""
+    text = '<div class="cell"><div class="jp-InputArea-editor"><pre>check</pre></div>'
+    text += '<div class="jp-OutputArea-output" data-mime-type="text/plain"><pre>Right.</pre></div>'
+    box = bs4.BeautifulSoup(f"{text}</div>", "html.parser").div
+    role = render.role_of(cell("check", "check"))
+    shown = render.code_cell(box, role, iter(()), "page")
+    assert "check</code>" in shown and "How your answer is checked" in shown
+    assert "Right." not in shown and "Right." in render.code_cell(box, None, iter(()), "page")
 
 
 # ---------- those of the lessons ----------

@@ -12,7 +12,7 @@ import pytest
 
 import minidepth as md
 import train
-from minidepth_lab import bench, own_code, registry, results
+from minidepth_lab import bench, judge, own_code, registry, results
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -150,3 +150,11 @@ def test_the_readme_has_the_lessons_as_the_site_names_them():
     for number, title, page in lessons:
         short = title.partition(",")[0] if number == "0" else title
         assert f"{number} [{short}](docs/{page}.py)" in README
+
+
+def test_the_walk_of_the_answer_is_the_one_that_was_judged():
+    measured = {each["id"]: each["measured"] for each in judge.judged("walk")}
+    answer = README.partition("**The answer so far.**")[2].partition("**Seven lessons**")[0]
+    answer = " ".join(answer.split())
+    assert f"follows a thousand, at 0.95 or better in {measured['walk/W1']} runs" in answer
+    assert f"lost after thirty-one, in {measured['walk/W3']}." in answer

@@ -25,6 +25,7 @@ FOLDS = dict(  # tag: the look of the fold (of an admonition) and its name
     details=("note", "The details"),
     corrected=("note", "What this page said before, and why it was wrong"),
 )
+CHECKS = "How your answer is checked"
 CAPTION = "What to see:"  # a figure's caption begins so in the notebook
 MATPLOTLIBRC = (pages.SITE / "matplotlibrc").read_text(encoding="utf-8")
 INK = "#010203"  # in matplotlibrc, the colour of text: on a page, that of the page's text
@@ -74,7 +75,7 @@ def role_of(cell):
     if cell.cell_type != "code":
         return None
     if "check" in cell.metadata.get("tags", ()):
-        return "How your answer is checked"
+        return CHECKS
     if re.search(r"^plt\.show\(\)", cell.source, re.MULTILINE):
         return "How this figure is drawn"
     statements = re.findall(r"^\S.*", cell.source, re.MULTILINE)
@@ -100,6 +101,8 @@ def code_cell(box, role, figure_numbers, name):
         f'<div class="highlight"><pre><code>{text}</code></pre></div>' for text in inputs
     )
     shown = printed(box) + widgets(box) + figure(box, figure_numbers, name)
+    if role == CHECKS:  # "Right.", of the answer: on a page it would stand below the stub
+        shown = ""
     if role and code:
         return shown + folded("code", role, code)
     return code + shown

@@ -105,7 +105,7 @@ widgets.show("walk", *widgets.walk())
 
 # %% tags=["hide"]
 models = widgets.walkers()  # ten runs, by seed
-model, _ = md.load(models[110]["folder"])
+model, _ = md.load(results.weights(widgets.WALKERS, models[110]["id"]))
 question = widgets.question_tokens([ord(x) - ord("a") for x in ring], order, 0, 4)
 after_each = widgets.after_each_loop(model, question)
 held, rows = [], []

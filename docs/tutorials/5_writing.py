@@ -81,7 +81,7 @@ widgets.table(head, rows)
 #
 # ## What is it that helps?
 #
-# A model that writes has three things which one that answers at once has not. It has **time**,
+# A model that writes has three things that one that answers at once lacks. It has **time**,
 # since each token is another pass through the layers. It has **supervision**, since each letter on
 # the way is a target in training. And it has **something to read**, since later tokens can look at
 # the letters. To take these apart we asked the same questions in seven ways. Here is one question

@@ -102,9 +102,9 @@ plt.show()
 # none: perhaps there were too few runs to see it.
 #
 # **Whoever looks twenty times finds one.** Luck alone goes below 0.05 one time in twenty, so of
-# twenty comparisons of equal models one will look significant. That is why these pages correct p
-# where they make several, by Holm's method: the smallest p counts as many times as there are
-# comparisons, the next one time less, and so on. [Heads per layer](heads.md) has eighteen
+# twenty comparisons of equal models about one will look significant. That is why these pages
+# correct p where they make several, by Holm's method: the smallest p counts as many times as there
+# are comparisons, the next one time less, and so on. [Heads per layer](heads.md) has eighteen
 # comparisons of which three look significant, and corrected none.
 #
 # ## How many runs?
@@ -143,9 +143,9 @@ widgets.table(["runs of each", "learned", "p", "half may be"], rows)
 # ## Say it first
 #
 # There is one more way to fool oneself: to look at the runs and then choose what to ask of them.
-# Some question always comes out well. Against this helps only to write the question down before,
-# with a bound and a count. Eight of the ten runs above came first, and before them we had written:
-# *with five loops, one to four hops are learned in six runs of eight.* Here is what came out:
+# Some question always comes out well. The only cure is to write the question down first, with a
+# bound and a count. Eight of the ten runs above were planned so. Before them we had written: *with
+# five loops, one to four hops are learned in six runs of eight.* Here is what came out:
 
 # %%
 judged = [each for name in judge.experiments() for each in judge.judged(name)]

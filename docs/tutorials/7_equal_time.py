@@ -6,7 +6,7 @@
 # learn what depth buys when time is equal, what it buys when the text is, and how much of either
 # is depth.
 #
-# A step of training takes twelve layers nearly eight times as long as one layer. So who compares
+# A step of training takes twelve layers nearly eight times as long as one layer. So to compare
 # models after equal numbers of *steps* gives the deep one nearly eight times the computation. That
 # can be right, if text is what is scarce, and wrong, if time is. This lesson does both: first equal
 # time on the problems of our main command, then equal readings of one text.
@@ -147,10 +147,10 @@ print("predictions:", judge.tally("budget-tuned"))
 # %% [markdown]
 # ## The same text, twenty times
 #
-# Now the other fairness. The [report's log](2_logs.md) has one run of one layer and one of twelve,
-# which read the same 840 conversations twenty times. The deeper one ended with the lower loss on
-# the text that it read, and the *higher* one on new text. Is that what depth does? We made a small
-# copy, with five seeds of each depth: 840 worked problems of GSM8K ([Cobbe et al.
+# Now the other comparison. The [report's log](2_logs.md) has one run of one layer and one of
+# twelve, which read the same 840 conversations twenty times. The deeper one ended with the lower
+# loss on the text that it read, and the *higher* one on new text. Is that what depth does? We
+# made a small copy, with five seeds of each depth: 840 worked problems of GSM8K ([Cobbe et al.
 # 2021](https://arxiv.org/abs/2110.14168)), width 64, every model as many steps.
 
 # %%
