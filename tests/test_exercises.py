@@ -38,7 +38,7 @@ def test_a_check_prints_what_its_asserts_say_and_raises_nothing(capsys):
 def test_a_name_that_is_still_empty_is_told_and_nothing_else_is_tried(capsys):
     words = "assert two + four == 6 and ways.get(1), 'wrong'"
     said = said_of(words, capsys, two=2, four=..., ways=...)
-    assert said == "Not yet: fill in four and ways\n"
+    assert said == "Not yet: fill in four, ways\n"
     assert said_of(words, capsys, two=2, four=..., ways={1: 1}) == "Not yet: fill in four\n"
     assert said_of(words, capsys, two=2, four=4, ways={1: 1}) == "Right.\n"
 

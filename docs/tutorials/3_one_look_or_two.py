@@ -281,6 +281,7 @@ def two_looks_are_enough():
     for place in range(1, 16):
         had, wants = carried[place], shown[place - 1]
         assert had == wants, f"place {place} is {shown[place]}; it carries {had} instead of {wants}"
+    assert isinstance(found, str), "found should be a token, such as a3: what stands at the place"
     assert found != question, f"{question} is where the question stands; what stands behind it?"
     wants = shown[shown.index(question) + 1]
     assert found == wants, f"the token at the place that carries {question} is not {found}"
@@ -288,8 +289,9 @@ def two_looks_are_enough():
 
 # %% [markdown]
 # 2. Apply one layer's weights twice: `import dataclasses`, then `dataclasses.replace(m,
-#    n_loops=2)`. That model has two looks and the parameters of one layer. Which of the two does it
-#    behave like, in how many of five seeds? Try 200 steps, then 400: `train(looped, 0, steps=400)`.
+#    n_loops=2)`. That model has two looks and the parameters of one layer. Does it behave like two
+#    layers or like one, in how many of five seeds? Try 200 steps, then 400: `train(looped, 0,
+#    steps=400)`.
 
 # %% [markdown] tags=["hint"]
 # A second look made the difference. Does having one also decide how soon a model learns?

@@ -27,7 +27,7 @@ def check(conditions):
     raised it. If a name that they use is still `...`, they are not run, and the name is printed.
     Nothing is raised, so that a notebook runs to its end."""
     if empty := still_empty(conditions):
-        print(NOT_YET, "fill in", " and ".join(empty))
+        print(NOT_YET, "fill in", ", ".join(empty))
         return conditions
     try:
         conditions()
