@@ -6,8 +6,8 @@
 # You will learn to read a training log as evidence: what the loss of one batch can say, why "best"
 # and "last" are different claims, and how to check a text's sentences against its own numbers.
 #
-# [Lesson 1](1_hypothesis.md) told what the report claims. It printed 21 lines of log for each of
-# its two models, and an article about the same runs adds a few sentences
+# [Lesson 1](1_hypothesis.md) told what the report claims. The report printed 21 lines of log for
+# each of its two models, and an article about the same runs adds a few sentences
 # ([sources](../reference/citing.md)). Nothing else was published: no weights, no answers, no second
 # run. So these 42 lines have to carry the word "PROVED". Do they? Here are some of them:
 
@@ -117,8 +117,8 @@ widgets.table(("validation loss at", *names.values(), "12 minus 1"), rows)
 
 # %% [markdown]
 # The tie is between the *best* step of each run. The train losses of the same table are from the
-# *last* one. There, on text that it has not read, the deeper model is worse by 0.13. And whoever
-# reports the best of 21 evaluations uses the validation set twice, once to choose the value and
+# *last* one. There, on text that it has not read, the deeper model is worse by 0.13. And if you
+# report the best of 21 evaluations, you use the validation set twice, once to choose the value and
 # once to report it.
 #
 # ## Third clue: the two losses part
