@@ -200,7 +200,7 @@ by_loss = judge.show_tests(pairs)
 # [Ask the models](ask.md) shows where they look while they write.
 #
 # <div class="widget ask-the-models" data-models="../../results/ask/weights"><p>This part needs
-# JavaScript. <a href="../ask/">Ask the models</a> shows the same from Python.</p></div>
+# JavaScript. <a href="ask.md">Ask the models</a> shows the same from Python.</p></div>
 # <script type="module" src="../../assets/ask.js"></script>
 #
 # What do the layers do when such a text may *not* be written, only its last line? In the first
