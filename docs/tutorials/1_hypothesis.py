@@ -155,7 +155,7 @@ widgets.show("loops", None, without)
 # | a deeper model | but perhaps |
 # |---|---|
 # | has a lower loss on its training text | it knows the text by heart |
-# | answers more new questions | it has more weights, too |
+# | answers more new questions | it has more weights (parameters), too |
 # | does so with no more weights | it trained for more time |
 # | does so in equal time | that was a lucky seed |
 # | does so in ten of ten runs | the shallow one was badly tuned |
@@ -163,7 +163,7 @@ widgets.show("loops", None, without)
 # So these are the rules in all that follows:
 #
 # - Answers are checked, on questions that were held out from training or are drawn anew.
-# - There are several seeds, and an interval. No seed is left out.
+# - There are several seeds, and an interval that says how much is chance. No seed is left out.
 # - A control model has the parameters without the depth, or the depth without the parameters, as a
 #   looped layer has.
 # - What we expect is written down [before the runs](../reference/predictions.md). Where it was not,

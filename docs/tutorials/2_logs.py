@@ -73,8 +73,8 @@ plt.show()
 # ## First clue: the train lines jump
 #
 # The report's headline is the last train loss, 3.77 against 2.93. But that column is the loss of a
-# single batch, and from one batch to the next it jumps about. How much? Fit a straight line to the
-# second half of each run, and see how far the points lie from it.
+# single batch, the few texts of one step, and from one batch to the next it jumps about. How much?
+# Fit a straight line to the second half of each run, and see how far the points lie from it.
 
 
 # %%
@@ -168,7 +168,7 @@ widgets.table(("perplexity", "training text", "new text"), [
 # | the texts say | the log says |
 # |---|---|
 # | the curves part at step 50 for good | no: one layer is lower at 5 of 19 points since |
-# | one layer stops at about 3.8 | no: its means of five fall to the end |
+# | one layer stops at about 3.8 | no: its mean of five evaluations falls to the end |
 # | validation is tied | at the best steps; at the last, twelve layers lose |
 # | 32 % more parameters | in total; in the layers [twelve times](0_model.md) as many |
 # | about 420,000 tokens, 20 epochs | its steps hold 204,800 per epoch |
@@ -214,7 +214,7 @@ plt.show()
 
 # %% [markdown]
 # What to see: with one layer, the loss ends at nearly the same value for every seed. With twelve,
-# two seeds end below 0.005 and one at 0.13. Whoever had trained only one of them could have told
+# two seeds end below 0.005 and one at 0.13. With one of these seeds alone, you could have told
 # either story. There are three seeds per depth.
 
 # %% tags=["hide"]

@@ -47,8 +47,9 @@ print("asked:", " ".join(words[16:]))
 #   a way round this: see the end.)
 #
 # With two layers there is a way. First each answer looks one place back and copies the question
-# that stands there. Then q2 looks for the answer that *carries* q2. **Copy, then match.** The head
-# that matches is known as an *induction head*.
+# that stands there. Then q2 looks for the answer that *carries* q2. **Copy, then match.** (A layer
+# looks with several *heads* side by side. One that matches in this way is known as an *induction
+# head*.)
 
 
 # %%
@@ -88,7 +89,8 @@ plt.show()
 #
 # **Predict first:** what share of the questions will one layer answer, and what share two? There is
 # a third model, to meet an objection: two layers have more parameters, not only more depth. So one
-# layer is widened until it has as many, and keeps its two heads. All are attention alone.
+# layer is widened, that is, its tokens carry more numbers, until it has as many; it keeps its two
+# heads. All have attention layers and nothing else.
 
 # %%
 m, _ = registry.configs("tasks", data="icqa", n_layers=1, vocab_size=32)

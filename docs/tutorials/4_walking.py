@@ -105,8 +105,8 @@ plt.show()
 #
 # Five loops could go letter by letter, or double their hops. The middle of the model tells which.
 # What a token holds is one vector, to which each loop adds. After the last loop it is read through
-# the model's last norm and head. We read it in the same way after every loop: this is the [logit
-# lens](inside.md#the-logit-lens).
+# the model's last norm and output layer. We read it in the same way after every loop: this is the
+# [logit lens](inside.md#the-logit-lens).
 
 # %% tags=["hide"]
 walks = {seed: ring_runs.walk(model, tokens) for seed, model in models.items()}
@@ -147,8 +147,8 @@ plt.show()
 #
 # For a looped layer there are such weights, too: two heads [walk as far as one
 # likes](../reference/laboratory.md#minidepth_lab.walk_by_hand). They show a way. What a loop writes
-# is loud beside what was there before, and each loop begins with its state normalised and **the
-# input added again** (`--loop_start recall`).
+# is loud beside what was there before, and each loop begins with its state normalised, that is,
+# brought to one size, and **the input added again** (`--loop_start recall`).
 #
 # ## Take it apart
 #

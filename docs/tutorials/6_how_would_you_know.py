@@ -43,7 +43,7 @@ plt.show()
 #
 # No run ends in between. So the mean of the ten describes none of them: what one can say is *how
 # many* learned it. And with one run you would have reported that five loops do learn four hops, or
-# that they do not, as the seed decides.
+# that they do not, depending on the seed.
 #
 # ## Draw one seed
 #

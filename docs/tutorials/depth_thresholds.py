@@ -135,7 +135,7 @@ assert share < 1 / 3 + 0.05
 # In `baebcabebdea` the last symbol is a. Go back to the a before it, and read what followed there:
 # b. That is one hop. From that b go back to the b before it, and read what followed there: c. That
 # is two hops. A head that makes one hop is known as an *induction head*. In the paper's
-# construction ⌊log₂ k⌋ + 2 layers suffice for k hops; that training finds it with no fewer is what
+# construction ⌊log₂ k⌋ + 2 layers suffice for k hops. That training finds none with fewer is what
 # we [predicted](../results/khop/notes.md), for five seeds of each k and each depth.
 
 # %%
