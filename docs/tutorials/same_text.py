@@ -214,10 +214,10 @@ widgets.table(["at the same fit", "new text", "p"], rows)
 # is worst; the layer looped twelve times comes last and is among the best. A lower rate lowers the
 # loss by itself. So most of the order by depth may be the stage of training.
 #
-# **What survives is one layer against twelve.** They reach the fit at steps not far apart, and
-# twelve layers are lower in every run, at either rate of the one layer. That twelve are better than
-# eight is not shown. After forty and eighty readings twelve layers are below one at the same fit as
-# well: where they end higher, they have gone further in learning by heart.
+# **What survives is one layer against twelve.** They reach the fit at steps not far apart, twelve
+# layers somewhat later, and these are lower in every run, at either rate of the one layer. That
+# twelve are better than eight is not shown. After forty and eighty readings twelve layers are below
+# one at the same fit as well: where they end higher, they have gone further in learning by heart.
 #
 # The layer looped twelve times surprised us. It ends *above* the same layer looped once, on both
 # texts, where we had expected it below on new text (M9). At the same fit it is below one layer in
