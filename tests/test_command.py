@@ -301,7 +301,7 @@ def test_a_curve_is_named_however_its_name_begins(tmp_path, monkeypatch):
     run = types.SimpleNamespace(dir=str(tmp_path / f"_{'x' * 39}"), log=[row])
     run.model = types.SimpleNamespace(config=md.ModelConfig(n_layers=2))
     os.makedirs(run.dir)
-    monkeypatch.setattr(curve, "draw_losses", lambda axes, logs: named.extend(logs))
+    monkeypatch.setattr(curve, "draw_losses", lambda axes, logs, train: named.extend(logs))
     curve.draw_curve(run, md.TrainConfig())
     assert named == ["x" * 39]
 

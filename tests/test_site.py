@@ -5,6 +5,7 @@ the tutorials' code.
 """
 
 import ast
+import contextlib
 import html.parser
 import json
 import os
@@ -13,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import urllib.parse
 import zipfile
 
@@ -522,11 +524,28 @@ SETTLED = """(async scheme => {
 })"""
 
 
+def test_an_old_address_leads_to_the_page_that_has_its_text(site, tab):
+    tab, address = tab
+    for old, new in hooks.MOVED.items():
+        assert (site / new / "index.html").exists()
+        text = (site / old / "index.html").read_text()
+        (to,) = set(re.findall(r'(?:url=|href=")([^"]*)"', text))
+        assert (site / old / to).resolve() == (site / new).resolve()
+    tab.open(f"{address}{old}/")
+    for _ in range(100):
+        time.sleep(0.1)
+        with contextlib.suppress(RuntimeError):  # between two pages
+            if tab.run("location.pathname") == f"/{new}/":
+                return
+    raise AssertionError(f"{old} stays where it is")
+
+
 @pytest.mark.parametrize("half", [0, 1])  # two tests, which may run side by side
 def test_a_browser_finds_nothing_wrong(tab, site, half):
     tab, address = tab
     wrong, pictures = {}, os.environ.get("SCREENSHOTS")
-    pages = sorted(site.rglob("index.html"))
+    moved = [site / old / "index.html" for old in hooks.MOVED]  # they lead on at once
+    pages = [path for path in sorted(site.rglob("index.html")) if path not in moved]
     assert len(pages) > 60
     for path in pages[half::2]:
         name = str(path.parent.relative_to(site))

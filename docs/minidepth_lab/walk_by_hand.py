@@ -36,7 +36,6 @@ import math
 import os
 
 import torch
-from safetensors.torch import save_file
 
 import minidepth as md
 
@@ -125,6 +124,8 @@ def add_noise(model: md.GPT, noise: float, generator: torch.Generator) -> None:
 
 def write_run(folder: md.Path, model: md.GPT) -> None:
     """Write a run's folder as far as --init_from and minidepth.load() need one."""
+    from safetensors.torch import save_file
+
     os.makedirs(folder)
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
         json.dump(dict(model=dataclasses.asdict(model.config), train={}), file, indent=1)

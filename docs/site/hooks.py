@@ -197,7 +197,7 @@ def moved_to(address):
     return (
         f'<!doctype html><meta charset="utf-8"><title>Moved</title><link rel="canonical" '
         f'href="{address}/"><meta http-equiv="refresh" content="0; url={address}/">'
-        f'<p>This page has moved: <a href="{address}/">here it is</a>.</p>'
+        f'<h1>This page has moved</h1><p><a href="{address}/">Here it is</a>.</p>'
     )
 
 
