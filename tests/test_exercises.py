@@ -35,7 +35,15 @@ def test_a_check_prints_what_its_asserts_say_and_raises_nothing(capsys):
     assert said_of(words, capsys, letter="e") == "Right.\n"
 
 
-@pytest.mark.parametrize("answer", [..., None, "four", [], {}])
+def test_a_name_that_is_still_empty_is_told_and_nothing_else_is_tried(capsys):
+    words = "assert two + four == 6 and ways.get(1), 'wrong'"
+    said = said_of(words, capsys, two=2, four=..., ways=...)
+    assert said == "Not yet: fill in four, ways\n"
+    assert said_of(words, capsys, two=2, four=..., ways={1: 1}) == "Not yet: fill in four\n"
+    assert said_of(words, capsys, two=2, four=4, ways={1: 1}) == "Right.\n"
+
+
+@pytest.mark.parametrize("answer", [None, "four", [], {}])
 def test_an_answer_that_breaks_the_check_is_told_how(answer, capsys):
     said = said_of("assert answer + 1 == 5, 'too small'", capsys, answer=answer)
     assert said.startswith("Not yet: your answer gives TypeError: ") and said.count("\n") == 1

@@ -332,7 +332,10 @@ def parameters_of_a_block():
     missing |= {64 * 64: "one of attention's four maps", 64 * 256: "the way up or down"}
     lacks = missing.get(counted - n_block, "")
     assert not lacks, f"{n_block:,} lacks {lacks}"
-    assert n_block != 4 * counted, "that is four blocks"
+    biases = {4 * 64: "attention", 64 + 256: "feed-forward", 5 * 64 + 256: "both parts"}
+    has = biases.get(n_block - counted, "")
+    assert not has, f"{n_block:,} has biases in {has}, and no linear map here has one"
+    assert n_block - counted != 2 * 64, f"{n_block:,} has three norms; the last is in no block"
     more = "more" if n_block > counted else "fewer"
     assert n_block == counted, f"{n_block:,} are {more} than there are"
 

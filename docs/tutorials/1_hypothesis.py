@@ -219,27 +219,27 @@ def five_hops_after_d():
 
 
 # %% [markdown]
-# 2. Does each hop need a round of its own? In a round *all* letters can look at the same time.
-#    Suppose that in a first round each letter finds the one *two* hops after it. Write down what
-#    they know then, from `follows`. How many rounds does it take from there to reach the letter
-#    four hops after g?
+# 2. Does each hop need a lookup of its own? All letters can look at the same time. Suppose that
+#    each of them has found the one *two* hops after it. Write down what they know then, from
+#    `follows`. How many lookups in *that* lead from g to the letter four hops after it?
 
 # %% tags=["exercise"]
 two_on = ...  # {letter: the letter two hops after it}, for all eight letters
-rounds = ...  # how many lookups in two_on lead from g to four hops after it
+lookups = ...  # how many lookups in two_on lead from g to four hops after it
 
 # %% [markdown] tags=["hint"]
 # Two hops after a letter is what follows on what follows it: `follows[follows[letter]]`.
 
 # %% [markdown] tags=["answer"]
-# Two lookups of two hops each are enough, and a third round, with letters that know the one four
-# hops on, would reach eight. So the rounds that are *needed* grow much more slowly than the hops:
-# [Sanford, Hsu & Telgarsky](https://arxiv.org/abs/2402.09268) prove this for a task like ours. The
-# model above does not do it. It walks, one hop a loop.
+# Two lookups of two hops each. The first of them is made already: g knows k. So in one more round
+# of looking each letter finds the one four hops on, and in the round after that the one eight hops
+# on. Rounds that double the hops are far fewer than the hops: [Sanford, Hsu &
+# Telgarsky](https://arxiv.org/abs/2402.09268) prove this for a task like ours. The model above does
+# not do it. It walks, one hop a loop.
 
 # %% tags=["answer"]
 two_on = {letter: follows[follows[letter]] for letter in ring}
-rounds = 2
+lookups = 2
 
 
 # %% tags=["check"]
@@ -253,7 +253,9 @@ def two_hops_at_a_time():
         said = two_on[letter]
         assert said != follows[letter], f"{said} is one hop after {letter}, not two"
         assert said == right, f"two hops after {letter} is {right}, not {said}"
-    assert rounds == 2, f"{rounds} lookups of two hops are {rounds} × 2 hops, and four are asked"
+    assert isinstance(lookups, int), "lookups should be a whole number"
+    assert lookups != 1, "one lookup of g in two_on gives k, two hops on; four are asked"
+    assert lookups == 2, f"{lookups} lookups of two hops lead {2 * lookups} hops on; four are asked"
 
 
 # %% [markdown]

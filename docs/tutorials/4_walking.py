@@ -353,8 +353,9 @@ hops_on = 12 - 1 - 2  # the first loop prepares, and two are skipped
 # %% tags=["check"]
 @exercises.check
 def twelve_loops_without_two():
-    assert isinstance(hops_on, int), "put a whole number in the place of the dots"
-    assert hops_on != 12, "12 hops would need 13 loops: the first one only prepares"
+    assert isinstance(hops_on, int), "hops_on should be a whole number"
+    needed = f"{hops_on} hops would need {hops_on + 1} loops: the first one only prepares"
+    assert hops_on < 12, needed
     assert hops_on != 11, "11 hops on is where the questions come if they skip no loop"
     assert hops_on != 10, "one too many: two loops are skipped, and the first makes no hop"
     right = share(take_apart(12, skip=(4, 7)), walked(hops_on))

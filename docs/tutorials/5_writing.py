@@ -97,18 +97,18 @@ def text(numbers):
 
 rows = []
 for way in WAYS:
-    tokens, targets = tasks.TASKS["written"].draw(1, torch.Generator().manual_seed(3), way=way)
+    tokens, targets = tasks.TASKS["written"].draw(1, torch.Generator().manual_seed(0), way=way)
     shown, wanted = (part[0, 16:].view(-1, 4) for part in (tokens, targets))
     three = next(i for i in range(48) if shown[i, 0] == 16 + 3)
     rows.append([way, text(shown[three]), text(wanted[three])])
 widgets.table(["way", "reads", "has to say"], rows)
 
 # %% [markdown]
-# `filler` has the time of written letters and nothing else, like the dots of Pfau, Merrill & Bowman
-# 2024 ([arXiv 2404.15758](https://arxiv.org/abs/2404.15758)). `random` fills the places with
-# letters that say nothing. `hidden` has every letter as a target, and never sees one written.
-# `given` sees the true letters, and only the answer is a target. `written` has both. `backwards`
-# writes the same letters on the way, the last one first.
+# `direct` answers at once. `filler` has the time of written letters and nothing else, like the dots
+# of Pfau, Merrill & Bowman 2024 ([arXiv 2404.15758](https://arxiv.org/abs/2404.15758)). `random`
+# fills the places with letters that say nothing. `hidden` has every letter as a target, and never
+# sees one written. `given` sees the true letters, and only the answer is a target. `written` has
+# both. `backwards` writes the same letters on the way, the last one first.
 #
 # What would you expect? Our guess was that two layers learn one lookup at each place: from a letter
 # that stands there to the next. If so, a way works as far as each of its targets is *one hop from a
@@ -304,33 +304,54 @@ assert max(chains[2]) > 0.9 and max(chains[1]) < 0.2
 # %% [markdown]
 # ## Exercises
 #
-# 1. How many times does a layer work between a question of twelve hops and the last letter of the
-#    answer, if two layers write every letter down? And if one layer is looped and says only the
-#    answer?
+# 1. Apply the guess. In the table of the seven ways, take the targets of a row one after another.
+#    Each has letters that can be read when it is to be said: the one at its place, and those before
+#    it. How many hops is the target after the *nearest* of these? In `written` it is one hop three
+#    times, `[1, 1, 1]`. (A dash is no target.)
 
 # %% tags=["exercise"]
-layers_written = ...  # two layers, a letter for every hop
-loops_at_once = ...  # one layer, as in lesson 4
+hidden = ...  # a list with a number for each target of the row
+given = ...
+backwards = ...
 
 # %% [markdown] tags=["hint"]
-# Every written letter passes through both layers. A looped layer needs one loop to read the pairs
-# before it takes the first hop. The table near the top has four values of each.
+# The row `written` has the letters in the order of the ring, from the letter of the question to the
+# answer. A blank cannot be read.
 
 # %% tags=["answer"]
-layers_written = 2 * 12
-loops_at_once = 12 + 1
+hidden = [1, 2, 3]
+given = [1]
+backwards = [2, 1, 1]
 
 
 # %% tags=["check"]
 @exercises.check
-def layers_passed():
-    assert layers_written is not ..., "layers_written is still empty"
-    assert layers_written != 12, "that counts the letters: each of them passes through two layers"
-    assert layers_written != 2, "that is one letter: there are twelve, one after another"
-    assert layers_written == 24, f"twelve letters through two layers are not {layers_written}"
-    assert loops_at_once != 12, "the first loop only reads the pairs; each one after it is a hop"
-    assert loops_at_once == 13, f"look at the fourth column of the table: not {loops_at_once}"
+def hops_to_each_target():
+    answers = {"hidden": (hidden, 3), "given": (given, 1), "backwards": (backwards, 3)}
+    for way, (found, n) in answers.items():
+        assert isinstance(found, list), f"{way} should be a list, such as [1, 1, 1]"
+        numbers = "number" if n == 1 else "numbers"
+        assert len(found) == n, f"{way}: {n} {numbers}, as many as the row has targets"
+    blanks = "hidden: dots stand where the letters would, so only that of the question can be read"
+    assert hidden != [1, 1, 1], blanks
+    assert hidden == [1, 2, 3], f"hidden: count from the letter of the question, not {hidden}"
+    assert given != [3], "given: letters on the way can be read, though they are no targets"
+    assert given == [1], f"given: the letter beside the answer can be read, not {given[0]} hops off"
+    assert backwards[0] == 2, "backwards: the letter to write first is the one nearest the answer"
+    assert backwards[1] == 1, "backwards: the second letter follows on that of the question"
+    last = "backwards: the letter that was written first can be read, too"
+    assert backwards[2] == 1, f"{last}, and is nearer than {backwards[2]} hops"
 
+
+# %% [markdown] tags=["answer"]
+# By the guess a way is learned where all its numbers are 1, as in `written` and `given`, and so the
+# runs came out. `backwards` stumbles over its first letter only, and `hidden` over its second.
+# `filler` has one target, three hops away.
+
+# %% tags=["answer"]
+for way, far in (("hidden", hidden), ("given", given), ("backwards", backwards)):
+    all_learned = min(run[3] for run in runs[way].values()) >= LEARNED
+    assert all_learned == (set(far) == {1})
 
 # %% [markdown]
 # 2. Answering at once, two hops come out right in about one of five cases, a little more often than

@@ -249,12 +249,15 @@ p_least = on_one_side / ways
 # %% tags=["check"]
 @exercises.check
 def five_against_five():
-    assert ... not in (ways, on_one_side, p_least), "fill in all three"
     assert ways != 2**10, "1,024 deals any number of learners; here there are five"
-    assert ways == 252, f"five of ten can be chosen in more or fewer ways than {ways}"
+    in_order = "that deals each five in every order; here it only counts who is among them"
+    assert ways != math.perm(10, 5), in_order
+    assert ways == 252, f"{ways} is not the number of ways to choose five of ten"
     assert on_one_side != 1, "you counted one pile; they may all stand in the other as well"
     assert on_one_side == 2, "only two deals have all five on one side"
-    assert abs(p_least - judge.fisher([True] * 5, [False] * 5)) < 1e-6, f"p is not {p_least}"
+    p = judge.fisher([True] * 5, [False] * 5)
+    of_ways = "p is the share of all ways in which all five stand on one side"
+    assert abs(p_least - p) < 1e-4, f"{of_ways}, not {p_least:.4f}"
 
 
 # %% [markdown] tags=["answer"]
@@ -284,12 +287,16 @@ too_low = 0.86
 # %% tags=["check"]
 @exercises.check
 def twenty_of_twenty():
-    assert ... not in (if_nineteen_of_twenty, too_low), "fill in both"
+    both = (if_nineteen_of_twenty, too_low)
+    assert all(0 <= share <= 1 for share in both), "both are shares, between 0 and 1"
     likely = 0.95**20
     assert if_nineteen_of_twenty > 0.05, "that is rarer than it is: multiply 0.95 twenty times"
     assert abs(if_nineteen_of_twenty - likely) < 0.01, "multiply 0.95 by itself, twenty of them"
-    assert too_low**20 < 0.05, f"with {too_low} it happens {100 * too_low**20:.1f} times in 100"
-    assert (too_low + 0.01) ** 20 >= 0.05, f"{too_low + 0.01:.2f} is low enough already"
+    assert round(too_low, 2) == too_low, "give too_low in whole hundredths, such as 0.50"
+    often = f"with {too_low} it happens {100 * too_low**20:.1f} times in 100"
+    assert too_low**20 < 0.05, f"{often}; less than 5 are asked"
+    larger = f"{too_low + 0.01:.2f} is low enough, too; the largest is asked"
+    assert (too_low + 0.01) ** 20 >= 0.05, larger
 
 
 # %% [markdown] tags=["answer"]

@@ -313,7 +313,6 @@ n_seeds = next(k for k in range(3, 99) if student.ppf(0.975, k - 1) * spread / k
 # %% tags=["check"]
 @exercises.check
 def half_as_wide():
-    assert n_seeds is not ..., "n_seeds is still empty"
     assert n_seeds != 12, "that is √n alone, four times the seeds; t gets smaller as well"
     values = paired["scaled", "low", "constant", "ascending"]
     whole = results.interval(values)[1]

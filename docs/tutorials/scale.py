@@ -349,7 +349,6 @@ half_full = min(fills, key=lambda size: abs(fills[size] - 0.5))
 # %% tags=["check"]
 @exercises.check
 def half_of_the_positions():
-    assert half_full is not ..., "half_full is still empty"
     assert half_full % 8 == 0, f"{half_full} is not a multiple of 8"
     share = md.filled(*md.blocks(rows, half_full, "pad")).mean()
     assert 0.48 < share < 0.52, f"with {half_full} they are {100 * share:.0f} % filled"

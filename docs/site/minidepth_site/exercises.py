@@ -24,7 +24,11 @@ NOT_YET = "Not yet:"
 def check(conditions):
     """Run the conditions, a function without arguments, and print whether they hold. What an
     `assert` says is printed as it stands; any other error with its name, as the learner's own code
-    raised it. Nothing is raised, so that a notebook runs to its end."""
+    raised it. If a name that they use is still `...`, they are not run, and the name is printed.
+    Nothing is raised, so that a notebook runs to its end."""
+    if empty := still_empty(conditions):
+        print(NOT_YET, "fill in", ", ".join(empty))
+        return conditions
     try:
         conditions()
     except AssertionError as error:
@@ -34,3 +38,9 @@ def check(conditions):
     else:
         print(RIGHT)
     return conditions
+
+
+def still_empty(conditions):
+    """The global names that a function uses and that are `...`, in the order of their use."""
+    names = conditions.__code__.co_names
+    return [name for name in names if conditions.__globals__.get(name) is ...]
