@@ -107,8 +107,8 @@ print(f"""## The report: one layer against twelve
    of twenty seeds twelve layers answer {min(deep):.3f} or more of the held-out problems, and one
    layer answers at most {max(flat):.3f}
    ([the runs](results.md#first-run)). That is in as many steps; in as much CPU time one
-   layer answers {min(longer):.3f} to {max(longer):.3f} ([depth or
-   time?](../tutorials/7_equal_time.md)).
+   layer answers {min(longer):.3f} to {max(longer):.3f}
+   ([Equal time, same text](../tutorials/7_equal_time.md)).
 7. **Early, middle and late layers**, whose jobs the report guesses at: on models of our own, one of
    twelve layers (n = 1) and one of four (n = 3) ([looking
    inside](../tutorials/inside.md)).

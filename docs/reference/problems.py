@@ -12,7 +12,7 @@ import minidepth as md
 print(__doc__)
 MEANS = {
     "chain": "sums modulo ten, from left to right",
-    "lookup": "a ring of six letters, given as pairs in mixed order, to be followed some steps",
+    "lookup": "a ring of six letters, given as pairs in mixed order, to be followed for some hops",
     "order": "letters in a line, given as neighbours in mixed order; which is the k-th?",
 }
 print(

@@ -26,8 +26,9 @@ left when three either way are known: an answer does not tell how it was found.
 written, any k in two layers, as each step is the first one again.
 
 One layer with eight heads and width 128 can answer one step, with weights written by hand
-(by_hand.py); with the four heads and width 64 of these runs the same way answers about half. No
-trained layer found it. Beyond one step we know of no way in one layer.
+(by_hand.py); with the four heads and width 64 of these runs the same way answers about half. The
+trained layers of four heads did not find it; `ring-wide` trains eight as well.
+Beyond one step we know of no way in one layer.
 """
 
 import itertools
