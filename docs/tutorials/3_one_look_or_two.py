@@ -47,8 +47,7 @@ print("asked:", " ".join(words[16:]))
 #
 # With two layers there is a way. First each answer looks one place back and copies the question
 # that stands there. Then q2 looks for the answer that *carries* q2. **Copy, then match.** The head
-# that matches is known as an *induction head*. (A layer may make several looks side by side; each is
-# the work of a *head*. Here every layer has two.)
+# that matches is known as an *induction head*.
 
 
 # %%
