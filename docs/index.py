@@ -23,8 +23,8 @@ widgets.show("walk", *widgets.walk())
 
 # %% [markdown]
 # One layer, looped five times, runs in this page. The ring shows which letter it holds after each
-# loop: orange is where the question starts, green is the answer. With one loop it only guesses. The
-# menu has all ten runs, and four of them did not learn four hops.
+# loop: orange is where the question starts, green is the answer. After one loop it has no answer
+# yet. The menu has all ten runs, and four of them did not learn four hops.
 
 # %% tags=["hide"]
 verdicts = [
@@ -47,9 +47,9 @@ widgets.show_html(f"<p><strong>{link}{predictions}</a></strong></p>")
 #
 # ## Go on
 #
-# **Trained to eight hops, right after a hundred.** These models were trained to follow at most
-# eight links of a ring of sixteen letters. Loop them on, as long as you like. One is given its
-# input again in each loop. The other is not, and gets lost.
+# **Trained to eight hops, still right at a hundred.** These models were trained to follow at most
+# eight hops along a ring of sixteen letters. Loop them on, as long as you like. One is given its
+# input again in each loop, beside its normalised state. The other is not, and gets lost.
 
 # %% tags=["hide"]
 widgets.show("further", widgets.further())
@@ -67,8 +67,9 @@ for kind, text in (("recall", "the input again"), ("state", "without it")):
     assert min(shares) > 0.85 if kind == "recall" else max(shares) < 0.05
 
 # %% [markdown]
-# A ring of sixteen repeats after sixteen hops: who is right once round, and comes back to the same
-# state, is right for ever. So a hundred hops show a stable orbit, not a hundred new situations.
+# A ring of sixteen repeats after sixteen hops: a model that is right once round, and comes back to
+# the same state, is right for ever. So a hundred hops show a stable orbit, not a hundred new
+# situations.
 #
 # ## One more loop, one more hop
 #
@@ -99,27 +100,27 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 #
 # Models that are trained apart differ in more than their loops. So we took the six that learned
 # four hops and [changed only the
-# loops](tutorials/4_walking.md#change-only-the-number-of-loops). In all six, one hop needs
-# two loops, two need three, three need four, and four need five.
+# loops](tutorials/4_walking.md#change-only-the-number-of-loops). In all six, one hop takes two
+# loops, two take three, three take four, and four take five.
 #
 # - **"Not learned" is not "cannot".** With weights [written by
 #   hand](tutorials/4_walking.md#is-one-layer-without-loops-unable-to-answer) one attention
 #   layer, twice as wide and with eight heads, answers all one-hop questions.
-# - **More parameters did not help training.** A wide layer with the parameters of four layers,
-#   without loops, only guesses.
+# - **More parameters alone did not help.** A wide layer with the parameters of four layers, and
+#   four heads as before, only guesses.
 # - **The same layer or several?** In this training five layers with weights of their own [learned
 #   fewer hops](tutorials/another_layer.md) than one looped five times. In other studies of ours
 #   they end ahead.
-# - **Depth makes it possible; training has to find it.** It took us five training recipes. In the
-#   first four, three loops learned two hops in five, eight, five and ten of ten runs; we [had
-#   predicted nine](tutorials/rings.md).
+# - **Depth makes it possible; training has to find it.** It took us five training recipes. With the
+#   first four, a layer looped three times learned two hops in five, eight, five and ten of ten
+#   runs; we [had predicted nine](tutorials/rings.md).
 # - **Writing buys depth.** Two layers that [write each
 #   letter](tutorials/rings.md#or-written-down) answer seven hops in six of six runs. That is
-#   fourteen layer applications in a row, and direct answers were asked for four hops at most, so it
-#   does not show that writing does more than depth.
+#   fourteen layer applications in a row, and the direct answers here were asked for four hops at
+#   most, so it does not show that writing does more than depth.
 # - **With the steps written out, few layers are enough.** On small problems two layers answer [as
 #   many as twelve](tutorials/7_equal_time.md) that train for the same CPU time, and learn them
-#   sooner. What helps is that they can [read what they wrote](tutorials/5_writing.md).
+#   sooner. On rings, what helps is to [read what was written](tutorials/5_writing.md).
 #
 # ## A published claim
 #
@@ -133,8 +134,8 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 # We also made [a small copy of the training](tutorials/same_text.md). After 20 epochs on 840
 # solutions, twelve layers beat one on training text and on new text. After 80 epochs on a quarter
 # of them, their last validation loss is worse than that of one layer. At each run's best
-# evaluation it is better. So when one stops decides which model looks better. Whether it reasons is
-# not in these numbers.
+# evaluation it is better. So which model looks better depends on when one stops. Whether it reasons
+# is not in these numbers.
 
 # %% tags=["hide"]
 four_hops = {seed: run[4] >= LEARNED for seed, run in staircase()[5].items()}
@@ -183,7 +184,7 @@ assert all_lower(80, "best_val_loss") and not all_lower(80, "val_loss")
 # ## All pages
 #
 # Seven lessons, about an hour in all, tell it in order, beginning with [the
-# hypothesis](tutorials/1_hypothesis.md). They need some Python. Lesson 0 is for who wants [the
+# hypothesis](tutorials/1_hypothesis.md). They need some Python. Lesson 0 is for those who want [the
 # code of the model](tutorials/0_model.md), and needs the basics of PyTorch: tensors, modules, a
 # training loop. The other pages can be read in any order. Words such as *nat* or *head* are in the
 # [glossary](reference/glossary.md).

@@ -4,8 +4,9 @@
     tokens, targets = rings(1000)
     TASKS["ring"].accuracy(model, tokens, targets, **SIZES)["accuracy"]          1.0
 
-Training found no such weights in any run of one layer. These show that the layer has them: "not
-learned" was never "cannot". The model is the project's own GPT with attention alone, and the
+Training found no such weights in any run of one layer, but all of those had four heads (wider ones
+with eight are a row of studies/ring.py). These show that a layer can have them: "not learned" was
+never "cannot". The model is the project's own GPT with attention alone, and the
 sequence the one that the task `ring` draws, of eight pairs `x y` for "y follows x" and then
 questions. A question stands at a letter a and wants the y of the pair whose x is a.
 

@@ -4,7 +4,7 @@
 # **Nearly all of the published one-layer model is a table of words. So "32 % more parameters" and
 # "twelve times as many between embedding and head" are true of the same two models.** You will
 # learn what each part of the model computes, where its parameters sit, and what one step of
-# training does. The path of the lessons does not need this one: it is for who wants the code.
+# training does. The path of the lessons does not need this one: it is for those who want the code.
 #
 # In these lessons *the report* and *the article* are two texts about one published experiment,
 # which trained a model of one layer and one of twelve: *the published pair* ([lesson
@@ -290,7 +290,7 @@ print(f"{last['train_loss_eval']:.2f}")
 # the share of right answers to held-out problems. [Run folders](../reference/run_folder.md) has the
 # other columns.
 #
-# The loss fell to less than an eighth. And yet the model does no better than guessing: it has
+# The loss fell to less than an eighth. And yet the model hardly does better than guessing: it has
 # learned the *form* of an answer. From the loss alone you could not know which of the two, form or
 # reasoning, a model has learned. That is why all lessons ask for answers.
 

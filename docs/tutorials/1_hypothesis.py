@@ -1,8 +1,9 @@
 # %% [markdown]
 # # The hypothesis
 #
-# **Depth is said to help a model reason, because each layer can look again, at what the looks
-# before it found. On a ring of letters you can watch that happen: one more loop, one more hop.**
+# **Depth is said to help a model reason, because each layer can look again, and begin from what
+# earlier looks have found. On a ring of letters you can watch that happen: one more loop, one more
+# hop.**
 #
 # You will learn what was claimed, which question can test it, and what would count as evidence. You
 # need some Python. The models run in this page; nothing is installed.
@@ -65,16 +66,16 @@ plt.show()
 # %% [markdown]
 # ## What was claimed
 #
-# A Transformer is a stack of layers. In an attention layer every token looks once at the tokens
-# before it, and fetches something from them. One layer is one round of looking; twelve layers are
-# twelve rounds.
+# A Transformer is a stack of layers. In an attention layer every token (a word, or here a letter)
+# looks once at the tokens before it, and fetches something from them. One layer is one round of
+# looking; twelve layers are twelve rounds.
 #
-# A [report](../reference/citing.md) of 2026 made a hypothesis of this. Perhaps reasoning takes
-# several rounds: in the first the tokens share facts, then they combine them, then they find
-# patterns, and at last they conclude. It has an analogy, a hundred children with a puzzle. If they
-# may talk only once, many ideas never meet. If they may talk often, each of them can build on what
-# the others found. And people, too, look at a page more than once, and what they saw first decides
-# where they look next.
+# A [report](../reference/citing.md) of 2026 made this a hypothesis. Perhaps reasoning takes several
+# rounds: in the first the tokens share facts, then they combine them, then they find patterns, and
+# at last they conclude. It has an analogy, a hundred children with a puzzle. If they may talk only
+# once, many ideas never meet. If they may talk often, each of them can build on what the others
+# found. And people, too, look at a page more than once, and what they saw first decides where they
+# look next.
 #
 # The analogy is a good one. The ring is its smallest case: one lookup decides where to make the
 # next. But an analogy is a reason to run an experiment, not its result. The authors did run one.
@@ -121,8 +122,8 @@ widgets.table(("after loop", "it holds", "how surely", "hops from g"), rows)
 # hops took five loops. (What the first loop is for, [lesson 3](3_one_look_or_two.md) shows.)
 #
 # Nobody told the layer to walk. It was told only the right answers, and the walk is what training
-# found. It does not always find it. Ten runs, which differ only in their seeds, were trained in
-# this way:
+# found. It does not always find it. Ten runs were trained in this way. They differ only in their
+# *seed*, the number from which first weights and rings are drawn:
 
 # %% tags=["hide"]
 learned = [about["hops"] for about in models.values()]
@@ -143,9 +144,8 @@ without = "This part needs JavaScript. The table above shows a walker that was t
 widgets.show("loops", None, without)
 
 # %% [markdown]
-# Another seed draws other first weights and other rings. If you want to see one layer and two train
-# side by side, there is a [page for that](train_here.md), and [lesson 3](3_one_look_or_two.md)
-# explains what you see there.
+# Try another seed. If you want to see one layer and two train side by side, there is a [page for
+# that](train_here.md), and [lesson 3](3_one_look_or_two.md) explains what you see there.
 #
 # ## What would count as evidence?
 #
@@ -155,7 +155,7 @@ widgets.show("loops", None, without)
 # | a deeper model | but perhaps |
 # |---|---|
 # | has a lower loss on its training text | it knows the text by heart |
-# | answers more new questions | it has more weights, too |
+# | answers more new questions | it has more weights (parameters), too |
 # | does so with no more weights | it trained for more time |
 # | does so in equal time | that was a lucky seed |
 # | does so in ten of ten runs | the shallow one was badly tuned |
@@ -163,9 +163,9 @@ widgets.show("loops", None, without)
 # So these are the rules in all that follows:
 #
 # - Answers are checked, on questions that were held out from training or are drawn anew.
-# - There are several seeds, and an interval. No seed is left out.
-# - Something else has the parameters without the depth, or the depth without the parameters. A
-#   looped layer has the latter.
+# - There are several seeds, and an interval that says how much is chance. No seed is left out.
+# - A control model has the parameters without the depth, or the depth without the parameters, as a
+#   looped layer has.
 # - What we expect is written down [before the runs](../reference/predictions.md). Where it was not,
 #   or was wrong, the page says so.
 # - "Training did not find it" is not "it cannot be done".

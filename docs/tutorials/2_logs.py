@@ -6,8 +6,8 @@
 # You will learn to read a training log as evidence: what the loss of one batch can say, why "best"
 # and "last" are different claims, and how to check a text's sentences against its own numbers.
 #
-# [Lesson 1](1_hypothesis.md) told what the report claims. It printed 21 lines of log for each of
-# its two models, and an article about the same runs adds a few sentences
+# [Lesson 1](1_hypothesis.md) told what the report claims. The report printed 21 lines of log for
+# each of its two models, and an article about the same runs adds a few sentences
 # ([sources](../reference/citing.md)). Nothing else was published: no weights, no answers, no second
 # run. So these 42 lines have to carry the word "PROVED". Do they? Here are some of them:
 
@@ -73,8 +73,8 @@ plt.show()
 # ## First clue: the train lines jump
 #
 # The report's headline is the last train loss, 3.77 against 2.93. But that column is the loss of a
-# single batch, and from one batch to the next it jumps about. How much? Fit a straight line to the
-# second half of each run, and see how far the points lie from it.
+# single batch, the few texts of one step, and from one batch to the next it jumps about. How much?
+# Fit a straight line to the second half of each run, and see how far the points lie from it.
 
 
 # %%
@@ -117,8 +117,8 @@ widgets.table(("validation loss at", *names.values(), "12 minus 1"), rows)
 
 # %% [markdown]
 # The tie is between the *best* step of each run. The train losses of the same table are from the
-# *last* one. There, on text that it has not read, the deeper model is worse by 0.13. And whoever
-# reports the best of 21 evaluations uses the validation set twice, once to choose the value and
+# *last* one. There, on text that it has not read, the deeper model is worse by 0.13. And if you
+# report the best of 21 evaluations, you use the validation set twice, once to choose the value and
 # once to report it.
 #
 # ## Third clue: the two losses part
@@ -168,7 +168,7 @@ widgets.table(("perplexity", "training text", "new text"), [
 # | the texts say | the log says |
 # |---|---|
 # | the curves part at step 50 for good | no: one layer is lower at 5 of 19 points since |
-# | one layer stops at about 3.8 | no: its means of five fall to the end |
+# | one layer stops at about 3.8 | no: its mean of five evaluations falls to the end |
 # | validation is tied | at the best steps; at the last, twelve layers lose |
 # | 32 % more parameters | in total; in the layers [twelve times](0_model.md) as many |
 # | about 420,000 tokens, read 20 times | 25 steps a reading hold 204,800 |
@@ -214,7 +214,7 @@ plt.show()
 
 # %% [markdown]
 # What to see: with one layer, the loss ends at nearly the same value for every seed. With twelve,
-# two seeds end below 0.005 and one at 0.13. Whoever had trained only one of them could have told
+# two seeds end below 0.005 and one at 0.13. With one of these seeds alone, you could have told
 # either story. There are three seeds per depth.
 
 # %% tags=["hide"]

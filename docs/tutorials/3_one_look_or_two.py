@@ -1,9 +1,9 @@
 # %% [markdown]
 # # One look or two
 #
-# **Two attention layers learn to look something up in their context; one layer does not, not even
-# one that is as large as the two.** You will learn why a second look helps, how to see the two
-# looks in a trained model, and which runs separate depth from size.
+# **In the same short training, two attention layers learn to look something up in their context;
+# one layer does not, not even one with as many parameters.** You will learn why a second look
+# helps, how to see the two looks in a trained model, and which runs separate depth from size.
 #
 # On [the ring](1_hypothesis.md) the first loop brought no hop. This lesson shows what it is for,
 # with the smallest question that takes more than one look.
@@ -35,19 +35,21 @@ print("asked:", " ".join(words[16:]))
 # The first question asked is q2, and the answer that stands behind it above is a0. The pairs are
 # new in each sequence, so there is nothing to learn by heart.
 #
-# ## Why one look is not enough
+# ## Why one look seems not enough
 #
-# Put yourself in the place of the token that has to answer, q2. You may look once at all the tokens
+# Put yourself in the place of the token that has to answer, q2. You have one look at all the tokens
 # before you. Of each you see what it is and where it stands.
 #
 # - You can find the *same question* among the pairs. But what you fetch there is that question
 #   again, not the answer beside it.
 # - You can fetch *answers*. But an answer does not say which question it belongs to: it has had no
-#   chance to look at what stands before it. So you pick one of the eight.
+#   chance to look at what stands before it. So you pick one of the eight. (With many heads there is
+#   a way round this: see the end.)
 #
 # With two layers there is a way. First each answer looks one place back and copies the question
-# that stands there. Then q2 looks for the answer that *carries* q2. **Copy, then match.** The head
-# that matches is known as an *induction head*.
+# that stands there. Then q2 looks for the answer that *carries* q2. **Copy, then match.** (A layer
+# looks with several *heads* side by side. One that matches in this way is known as an *induction
+# head*.)
 
 
 # %%
@@ -80,14 +82,15 @@ plt.show()
 # %% [markdown]
 # What to see: in the first look (blue) each answer fetches the question to its left; above it is
 # written what it carries then. In the second look (orange) the question q2, at the right, finds the
-# one answer that carries q2. The second look cannot be made before the first.
+# one answer that carries q2. In this plan the second look has to wait for the first.
 
 # %% [markdown]
 # ## Train both
 #
 # **Predict first:** what share of the questions will one layer answer, and what share two? There is
 # a third model, to meet an objection: two layers have more parameters, not only more depth. So one
-# layer is widened until it has as many. All are attention alone.
+# layer is widened, that is, its tokens carry more numbers, until it has as many; it keeps its two
+# heads. All have attention layers and nothing else.
 
 # %%
 m, _ = registry.configs("tasks", data="icqa", n_layers=1, vocab_size=32)
@@ -156,7 +159,7 @@ widgets.table(("model", "parameters", "accuracy"), rows)
 #
 # Here is our sequence in the first run of one layer and of two. Choose which question is asked, and
 # move the slider through the training. Each line is one token looking at another; the wider it is,
-# the more attention. In the lower layer only such looks stand out as reach the answer.
+# the more attention. In the lower layer, only the looks that reach the answer stand out.
 
 # %% tags=["hide"]
 watched = [runs["1 layer"][0], runs["2 layers"][0]]
@@ -208,13 +211,15 @@ print(f"accuracy {final['2 layers'][0]:.3f}, without layer 1 {no_copy:.3f}")
 # switches off single heads, and so can you, after you have [trained both in the
 # page](train_here.md).
 #
-# On the ring it is the same. In "g b" the b has to copy the g before it can be found: that is what
-# the first loop is for. From then on each loop matches once more, and [walks](4_walking.md).
+# On the ring it seems to be the same. In "g b" the b has to copy the g before it can be found, and
+# in the first loop some head of every one of the ten models does look from the b to the g. From
+# then on each loop matches once more, and [walks](4_walking.md).
 #
 # ## What this says, and what it does not
 #
 # It says: *on this task, at this size, in 200 steps*, two attention layers learn what one does not.
-# The number of parameters does not explain it, since the wide layer has as many.
+# The number of parameters does not explain it, since the wide layer has as many. (It has only two
+# heads, as the others have.)
 #
 # It does not say that one layer could never do it. With many heads it can: each head watches one
 # pair and fetches the wrong answer, unless the question matches; what is fetched is subtracted, and
@@ -243,6 +248,15 @@ assert abs(md.parameters(wide)["total"] / md.parameters(two)["total"] - 1) < 0.0
 assert (words[16], words[right]) == ("q2", "a0") and no_copy < 0.15
 rises = [row["step"] for row in run.log if row["accuracy"] < 0.2]
 assert 75 <= rises[-1] <= 125  # "half way through"
+rings, _ = tasks.TASKS["ring"].draw(20, md.generator("walk"), lengths=(1, 2, 3, 4))
+seconds = range(1, 16, 2)  # the second letters of the pairs
+ten = results.runs("ring-staircase", d_model=64, n_loops=5)
+for each in ten:
+    ring_model, _ = md.load(results.weights("ring-staircase", each["id"]))
+    first_loop = inspect.attention_maps(ring_model, rings)[0].mean(0)  # (H, T, T)
+    to_first = [max(head[place, place - 1].item() for head in first_loop) for place in seconds]
+    assert min(to_first) > 0.9
+assert len(ten) == 10
 copied = [weight for key, query, layer, weight, _ in two_looks if (key, layer) == (query - 1, 0)]
 assert sum(weight > 0.4 for weight in copied) >= 5
 assert max(two_looks, key=lambda look: (look[2], look[3]))[:3] == (right, asked, 1)

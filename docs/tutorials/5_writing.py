@@ -2,8 +2,8 @@
 # # Or write it down
 #
 # **Two layers that write each letter down go seven hops along a ring in six runs of six; answering
-# at once, two layers go one hop.** You will learn which part of writing does this, whether a model
-# would write by itself, and what writing costs beside looping.
+# at once, two layers learned one hop, in five runs of five.** You will learn which part of writing
+# does this, whether a model would write by itself, and what writing costs beside looping.
 #
 # In [the lesson before](4_walking.md) a layer walked along a ring: one loop, one hop. There is
 # another way to use a layer again. Whatever a model writes goes back in at the bottom: the next
@@ -56,14 +56,13 @@ widgets.table(["hops", "runs that learned it at once", "in writing"], rows)
 
 # %% [markdown]
 # The runs that answer at once were asked for three hops at most, so the first column ends early.
-# They learned one hop, the one that two layers are known to reach. (One layer that writes only
-# guesses, in six runs of six: to find even the next letter takes [two
-# looks](3_one_look_or_two.md).)
+# They learned one hop and no more. (One layer that writes only guesses, in six runs of six: it does
+# not learn to find even the [next letter](3_one_look_or_two.md).)
 #
-# **Writing is not stronger than looping; it is another way to pass through layers again.** Count
-# them. A written letter has passed through two layers when it stands there, so seven letters take
-# fourteen. The layer of lesson 4 that is [shown its input in every loop](4_walking.md) takes one
-# loop more than there are hops:
+# **Writing is another way to pass through layers again, and these runs do not show it to be
+# stronger than looping.** Count them. A written letter has passed through two layers when it stands
+# there, so seven letters take fourteen. The layer of lesson 4 that is [shown its input in every
+# loop](4_walking.md) takes one loop more than there are hops:
 
 # %% tags=["hide"]
 rows = []
@@ -76,7 +75,7 @@ widgets.table(head, rows)
 
 # %% [markdown]
 # Both learn all of them. (The walkers' rings have sixteen letters, and each loop had a target.)
-# What writing adds is a track: one can read where a model was, and so can the model. What it costs
+# What writing adds is a record: you can read where a model was, and so can the model. What it costs
 # is tokens, and each of them goes through the whole model.
 #
 # ## What is it that helps?
@@ -267,9 +266,9 @@ widgets.table(["layers", "accuracy of three runs", "", ""], rows)
 # %% [markdown]
 # ## What this does not show
 #
-# The rings are short, and each hop needs the one before it, so this is no fair test of filler
-# tokens in general. We have compared the seven ways with two layers only. And a real chain of
-# thought is more than one lookup repeated.
+# The rings are short, and each hop begins where the one before it ended, so this is no fair test of
+# filler tokens in general. We have compared the seven ways with two layers only. And a real chain
+# of thought is more than one lookup repeated.
 
 # %%
 assert set(judge.verdicts("written").values()) == {judge.HELD}

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # How would you know?
 #
-# **Ten runs of one model, alike but for their seed: six learn four hops, and four never do.** You
+# **Ten runs of one model, alike but for their seed: six learn four hops, and four do not.** You
 # will learn why a single run can show nearly anything, what a p-value says in plain words, how many
 # runs a claim takes, and what else has to be equal.
 #
@@ -43,7 +43,7 @@ plt.show()
 #
 # No run ends in between. So the mean of the ten describes none of them: what one can say is *how
 # many* learned it. And with one run you would have reported that five loops do learn four hops, or
-# that they do not, as the seed decides.
+# that they do not, depending on the seed.
 #
 # ## Draw one seed
 #
@@ -101,8 +101,8 @@ plt.show()
 # models are alike. It is not the size of the difference. And a large p does not show that there is
 # none: perhaps there were too few runs to see it.
 #
-# **Whoever looks twenty times finds one.** Luck alone goes below 0.05 one time in twenty, so of
-# twenty comparisons of equal models about one will look significant. That is why these pages
+# **Look twenty times, and expect to find one.** Luck alone goes below 0.05 one time in twenty, so
+# of twenty comparisons of equal models about one will look significant. That is why these pages
 # correct p where they make several, by Holm's method: the smallest p counts as many times as there
 # are comparisons, the next one time less, and so on. [Heads per layer](heads.md) has eighteen
 # comparisons of which three look significant, and corrected none.
@@ -184,7 +184,7 @@ for name, folder in tries.items():
 widgets.table(["settings", "runs that answer 0.95", "the worst run"], rows)
 
 # %% [markdown]
-# Before the last change was chosen, it had made lookups come sooner with three seeds of four. With
+# When we chose the last change, it had made lookups come sooner with three seeds of four. With
 # twenty fresh seeds they came no sooner than before: four seeds that one has looked at while
 # choosing say little. But all twenty runs learned, and that is what is now reported. ([A first run
 # that learns](first_run.md) tells the whole story, with the seed that kept failing.)

@@ -49,10 +49,10 @@ panels[2].set_title("chains of sums: one layer first")
 plt.show()
 
 # %% [markdown]
-# What to see: two and four layers are the first to learn lookups, twelve follow, one layer never
-# does. One layer is the first to learn chains. Thin lines are runs, six seeds of each model; thick
-# ones are their medians. Each panel is a family of problems, 33 of each at every point and 200 at
-# the last.
+# What to see: two and four layers are the first to learn lookups, twelve follow, one layer does not
+# learn them. One layer is the first to learn chains. Thin lines are runs, six seeds of each model;
+# thick ones are their medians. Each panel is a family of problems, 33 of each at every point and
+# 200 at the last.
 #
 # The table counts the runs, of six, that learn a family; the accuracy, of the lowest run and the
 # highest, is on all 600 problems.
@@ -68,8 +68,9 @@ widgets.table(["learned by", *families, "accuracy"], rows)
 
 # %% [markdown]
 # **The second layer brings lookups.** One layer guesses to the end, in six runs of six, over more
-# than 100,000 rows of lookups. Two layers learn them within ten CPU seconds of 110. It takes two
-# looks to find the letter after another, as [lesson 3](3_one_look_or_two.md) has it.
+# than 100,000 rows of lookups. Two layers learn them in the first ten of 110 CPU seconds. To find
+# the letter after another is the task of [lesson 3](3_one_look_or_two.md), which one layer did not
+# learn there either.
 #
 # **More layers than two bring no more right answers here, and cost time.** Two, four and twelve
 # layers end within one problem of 600 of each other: all are at the ceiling. They need about as
@@ -100,9 +101,10 @@ widgets.table(["tuned", *families, "accuracy"], rows)
 # %% [markdown]
 # **So most of what the looped layer lacked was settings.** With initial weights of half the size it
 # learns lookups and orderings in every run. Each of its runs is now above every run of one layer
-# without loops, which has the same parameters and trains as long: here depth helps, at equal time
-# and equal parameters. (That comparison was not named before.) Still it answers fewer problems than
-# two layers of their own. The wide layer learns no lookups with its best settings either.
+# without loops, which has the same parameters, trains as long, and kept its settings when we tuned
+# it, too: here depth helps, at equal time and equal parameters. (That comparison was not named
+# before.) Still it answers fewer problems than two layers of their own. The wide layer learns no
+# lookups with its best settings either.
 
 # %% [markdown] tags=["details"]
 # **The tests.** Seven comparisons were named before the runs; exact permutation tests, corrected
@@ -192,28 +194,29 @@ widgets.table(["times read", "model", "its own text", "new text, at the end", "a
 # %% [markdown]
 # **At the end of eighty readings twelve layers are worse than one on new text; stopped at their
 # best, they are better, in every run.** So "depth hurts here" would say only that nobody stopped.
-# This is also what the report's two curves look like. They are evidence neither that depth helped
-# to reason nor that it did not.
+# The report's two curves end in the same way. They are evidence neither that depth helped to reason
+# nor that it did not.
 #
 # **Is a deeper model better at the same fit?** It is tempting to compare models where they fit
 # their own text equally well. Do that, and they stand nearly in the order of their depth. But they
 # reach a fit at different stages of training: the wide layer in the first quarter, at a high
 # learning rate, the looped one near the end, at a low one. And a lower rate lowers the loss by
 # itself. Most of that order is the order of the stages. What survives is one layer against twelve,
-# which get there at nearly the same time: twelve are 0.07 lower. [The same text, twenty
+# which get there at nearly the same step: twelve are 0.07 lower. [The same text, twenty
 # times](same_text.md) has these comparisons, the fresh seeds, and the controls.
 #
 # ## What did depth buy?
 #
-# - **At equal time, on problems with written work: a second layer, lookups; ten more, nothing.**
+# - **At equal time, on problems with written work: a second layer, lookups; ten more, no more right
+#   answers.**
 # - **At equal text: a better prediction of new text, if one stops in time**, at six times the time
 #   a step.
 # - **At equal time and equal parameters**: a looped layer, tuned, answers more than one without
 #   loops.
 #
 # What it does not say: three of the models are at the ceiling, and harder problems may tell them
-# apart. Where the answer may *not* be written, more hops took more layers: [lesson
-# 4](4_walking.md). And predicting the next word better is not yet reasoning.
+# apart. Where the answer may *not* be written, more hops took more loops: [lesson 4](4_walking.md).
+# And predicting the next word better is not yet reasoning.
 
 # %%
 verdicts = judge.verdicts("budget")

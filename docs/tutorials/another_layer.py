@@ -56,7 +56,7 @@ plt.show()
 # %% [markdown]
 # What to see: in the first map most of what is learned ends at two hops, whether there are three
 # layers, four or five. In the second, of one layer looped, each loop adds a hop. Each cell says how
-# many runs learned that many hops; right of the orange line a way is known.
+# many runs learned that many hops; right of the orange line we know weights that would work.
 #
 # Of what we predicted, O1 to O6 held: the columns of the first map, and that the same layer is
 # ahead at all three depths (p near 0.03 after Holm's correction). But six runs against eight are
@@ -142,17 +142,17 @@ widgets.table(["layers", "1 hop", "2 hops", "3 hops", "4 hops"], rows)
 
 # %% [markdown]
 # Now the five layers learn all four. The three layers learn three hops, for which we knew no way in
-# three layers (exercise 3 looks for this model's). There is one run of each. But "not found" is not
-# "cannot", and the empty corner of the first map shows what 2,000 training steps did not find. It
-# also shows what was asked for when: a model that learns two hops late is asked the longer
-# questions late, and these five layers were asked for four hops in their last 200 to 900 training
-# steps alone.
+# three layers (exercise 3 looks for this model's). There is one run of each; five planned runs are
+# [further down](#more-depth-than-needed). But "not found" is not "cannot", and the empty corner of
+# the first map shows what 2,000 training steps did not find. It also shows what was asked for when:
+# a model that learns two hops late is asked the longer questions late, and these five layers were
+# asked for four hops in their last 200 to 900 training steps alone.
 
 # %% [markdown] tags=["details"]
-# What do the five layers of the planned runs answer instead? Asked for two hops, they hold the
-# letter one on after the second layer and the letter two on after the third, and stay there. Asked
-# for three or four, they do not go on from there. They rule out the letters near by, and what is
-# left is mostly the letters three and four on:
+# What do the five layers of the runs of 2,000 steps answer instead? Asked for two hops, they hold
+# the letter one on after the second layer and the letter two on after the third, and stay there.
+# Asked for three or four, they do not go on from there. They rule out the letters near by, and what
+# is left is mostly the letters three and four on:
 
 # %% tags=["details"]
 walks = {}
@@ -172,8 +172,8 @@ widgets.table(head, rows)
 # weights. In this training one run of five learned two hops, where
 # [three were expected](../results/ring-to-ten/notes.md): **Z2 was wrong**. Four layers of their own
 # learned them in six of six runs, and one layer looped four times in ten of ten. So sharing by
-# itself is not what helps. The explanation above would fit: each layer is followed by the other
-# one, not by itself.
+# itself does not seem to be what helps. The explanation above would fit: each layer is followed by
+# the other one, not by itself.
 #
 # **In [the first training](rings.md#the-first-training)**, of 1,200 steps and two hops, pairs did
 # no better, and at a depth of three neither model was clearly ahead:
@@ -281,7 +281,7 @@ for n, runs in gate.items():
 widgets.table(["loops", "learned both", "two hops came at step"], rows)
 
 # %% [markdown]
-# **A layer more of its own can help.** Theory has a way for four hops in four layers, and we knew
+# **One more layer of its own can help.** Theory has a way for four hops in four layers, and we knew
 # of none in three. In 4,000 steps, with the hops joining one by one, we expected (H7) two runs of
 # five to learn four hops with four layers, two with five, and none to get beyond 0.4 with three.
 # This is the share of four-hop questions that each run answers:
@@ -302,12 +302,12 @@ widgets.table(["layers", *["run"] * 5], rows)
 # ## What this shows, and what it does not
 #
 # What a depth makes possible and how soon training finds it are two questions, and neither answers
-# the other. One hop more for each loop is what *one* training finds if one hop is learned once and
-# can be used everywhere. Looped layers have been proposed for that reason (Saunshi et al. 2025,
-# [arXiv 2502.17416](https://arxiv.org/abs/2502.17416)).
+# the other. One hop more for each loop is what *one* training found, perhaps because one hop,
+# learned once, can be used everywhere. Looped layers have been proposed for that reason (Saunshi et
+# al. 2025, [arXiv 2502.17416](https://arxiv.org/abs/2502.17416)).
 #
 # It is no rule, as the four studies show. The settings were chosen with the shared layer, and
-# nothing was tuned for the others. And which model is ahead depends on when one looks: at training
+# nothing was tuned for the others. And which model is ahead depends on when you look: at training
 # step 600 it is the five layers.
 
 # %%

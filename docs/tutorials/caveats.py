@@ -2,14 +2,14 @@
 # # Caveats: depth, parameters, memorisation
 #
 # **At equal steps, one layer looped twelve times answered more than one layer in every run, with no
-# more parameters. Five seeds cannot decide ten comparisons, and at equal time it was not ahead.**
-# This page is further reading to [the logs](2_logs.md): what a deeper model has besides depth,
-# which control runs tell these things apart, and what ours found.
+# more parameters. Five seeds cannot decide ten comparisons, and at equal time it was ahead only
+# with settings of its own.** This page is further reading to [the logs](2_logs.md): what a deeper
+# model has besides depth, which control runs tell these things apart, and what ours found.
 #
 # The report compared one layer with twelve. Twelve have three things that one does not:
 #
-# - **depth**: what one look finds can direct the next;
-# - **parameters**: there are 12 times as many in the blocks;
+# - **depth**: what one look finds can direct the next,
+# - **parameters**: there are 12 times as many in the blocks,
 # - **memorisation**: with those parameters they can learn more of the training text by heart.
 #
 # A lower training loss fits all three. The article admits as much, and proposes two controls: a
@@ -70,10 +70,10 @@ plt.show()
 #
 # Below is every pair of models. The interval is at 95 %. If the runs of two models rise and fall
 # together by seed (a correlation of 0.5 or more), it is taken from the five differences, and marked
-# with a star; otherwise from the two groups (Welch's). [*p*](6_how_would_you_know.md#how-many-runs)
-# is from an exact permutation test: divide the ten runs into two groups of five in every way, and
-# count how often the means differ at least this much. *Holm* is that p, corrected for ten
-# comparisons.
+# with a star; otherwise from the two groups (Welch's).
+# [*p*](6_how_would_you_know.md#is-it-only-luck) is from an exact permutation test: divide the ten
+# runs into two groups of five in every way, and count how often the means differ at least this
+# much. *Holm* is that p, corrected for ten comparisons.
 
 # %%
 one, loop, deep = "1 layer", "1 layer, 12 times", "12 layers"
@@ -171,10 +171,10 @@ second.set_ylabel("mean accuracy of a family")
 plt.show()
 
 # %% [markdown]
-# What to see: deeper models answer more, and two layers already answer more than one. In the first
-# panel each dot is one run; in the second are the means of five seeds for each family. Chains are
-# answered (above 0.9) in three of five runs with eight layers, in three with twelve, and in none
-# with fewer.
+# What to see: deeper models answer more in the mean, and two layers already answer more than one.
+# In the first panel each dot is one run; in the second are the means of five seeds for each family.
+# Chains are answered (above 0.9) in three of five runs with eight layers, in three with twelve, and
+# in none with fewer.
 
 # %% [markdown]
 # A run learns a family rather suddenly, at a time that [depends on
@@ -220,7 +220,7 @@ plt.show()
 # also softer than [today's](../reference/problems.md): only about 480 of the 600 problems were
 # different, and some were training problems in other words.
 #
-# ## Hardly any memorisation
+# ## Little sign of memorisation
 #
 # The validation loss is close to the training loss without dropout. Only for the tuned wide layer
 # does the interval exclude 0. With so soft a test this cannot rule memorisation out. In the

@@ -4,7 +4,8 @@
 # **No run learned a task with fewer layers than predicted.** With as many as predicted, every run
 # of the first four tasks learned it (0.95 right or more), and so did 14 of 15 runs of the fifth
 # (with eight hops, none of five). One of the tasks was learned only with hints in training. You
-# will learn how many attention layers each task takes, and how to find the heads that solve one.
+# will learn with how many attention layers each task was learned, and how to find the heads that
+# solve one.
 #
 # Chen & Zou (ICML 2024, [arXiv 2404.01601](https://arxiv.org/abs/2404.01601)) ask which abilities
 # take one, two and three attention layers. We built their four tasks anew: the ideas are theirs,
@@ -134,8 +135,8 @@ assert share < 1 / 3 + 0.05
 # In `baebcabebdea` the last symbol is a. Go back to the a before it, and read what followed there:
 # b. That is one hop. From that b go back to the b before it, and read what followed there: c. That
 # is two hops. A head that makes one hop is known as an *induction head*. In the paper's
-# construction ⌊log₂ k⌋ + 2 layers suffice for k hops; that fewer do not is what we
-# [predicted](../results/khop/notes.md), for five seeds of each k and each depth.
+# construction ⌊log₂ k⌋ + 2 layers suffice for k hops. That training finds none with fewer is what
+# we [predicted](../results/khop/notes.md), for five seeds of each k and each depth.
 
 # %%
 khop = tasks.TASKS["khop"]

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # A first run that learns
 #
-# **With today's settings `python train.py --n_layers 12` learns in twenty runs of twenty; with the
-# first ones it was eight of ten.** This page is the story behind the preset `laptop`: what the
+# **With today's settings `python train.py --n_layers 12` learns in twenty runs of twenty; with our
+# earliest ones it was eight of ten.** This page is the story behind the preset `laptop`: what the
 # failed runs had in common, why one seed kept failing, as far as we know, and what chosen seeds
 # promised that fresh ones did not keep. [Lesson 6](6_how_would_you_know.md) has its moral.
 #
@@ -135,8 +135,8 @@ plt.show()
 #
 # **Even eighty runs can mislead, if all of them stop too early.** Eighty first runs of one layer
 # are stored, with these settings and earlier ones. None of them learns chains. Two stand out, and
-# they are right to: given eight times the steps, and fresh rows for all of them, [six runs of
-# six](7_equal_time.md) learn them.
+# may have been on the way: given eight times the steps, and fresh rows for all of them, [six runs
+# of six](7_equal_time.md) learn them.
 
 # %% tags=["hide"]
 names = [name for name in results.experiments() if name.startswith("first-run")]

@@ -2,9 +2,9 @@
 # # Looking inside
 #
 # **A map of attention suggests what a head does; switching it off tells.** In a model of two layers
-# the two agree. In one of twelve, half of the layers can be left out, and nothing but sums suffers.
-# You will learn how to count attention, how to switch heads and layers off, and how to read what a
-# model knows in its middle.
+# the two agree. In one run of twelve layers, half of them can be left out, and nothing but sums
+# suffers. You will learn how to count attention, how to switch heads and layers off, and how to
+# read what a model knows in its middle.
 #
 # ## How to count attention
 #
@@ -71,7 +71,7 @@ widgets.table(["model", "layer", "published", "corrected"], rows)
 #
 # ## Where does it look?
 #
-# [One look or two](3_one_look_or_two.md) argued how two layers answer a question from its context.
+# [One look or two](3_one_look_or_two.md) showed how two layers answer a question from its context.
 # In the first layer, each answer copies the question before it. In the second, each question asked
 # (*the query*) finds the answer that carries it; a head that does so is known as an induction head.
 # We train such a model of two layers, and one of a single layer.
@@ -302,7 +302,8 @@ plt.show()
 # problems.
 #
 # So a lookup is copy and match again, in the first two layers. The model has ten more and does not
-# use them to go further: [writing](5_writing.md) has made that unnecessary.
+# seem to use them to go further. It has no need to, as it may [write](5_writing.md) each letter
+# down.
 #
 # ## The claim about early, middle and late layers
 #
@@ -315,8 +316,8 @@ plt.show()
 # **A division of this kind is there for sums at most**, one kind of problem of three. What decides
 # is less the place of a layer than what the problem needs. From this one model we once guessed that
 # sums are what twelve layers are for. That was wrong: in [the same CPU time](7_equal_time.md) two
-# layers learn all three kinds in six runs of six. And none of this says anything about a language
-# model, where the words are of many more kinds.
+# layers learn all three families of problems in six runs of six. And none of this says anything
+# about a language model, where the words are of many more kinds.
 
 # %%
 assert abs(right["entropy"].item() - math.lgamma(T + 1) / T) < 1e-3

@@ -8,8 +8,8 @@
 # was better there, too. At the same fit twelve layers predict new text better than one, by 0.07
 # nats per token, as predicted for fresh seeds. More than that the fit does not show: models reach
 # it at different stages of training, and the order by depth is nearly the order by stage. All of
-# this is at one small size, with five seeds per model. [Lesson 7](7_equal_time.md) has the short of
-# it; here are the controls.
+# this is at one small size, with five seeds per model. [Lesson 7](7_equal_time.md) has the short
+# version; here are the controls.
 #
 # ## A small copy
 #
@@ -98,7 +98,7 @@ reread.draw_times(runs, 80, "twelve layers fit better, predict new text worse", 
 # training, and then ever worse. Stopped there, twelve layers are lower, by 0.07, in every run.
 # Solid lines are new text, dotted ones training text; each line is one of five runs. Twelve layers
 # fit their text down to 0.46 nats per token, which is nearly by heart, one layer to 1.5. On new
-# text twelve layers end higher, by 0.6: they are worse only for who does not stop.
+# text twelve layers end higher, by 0.6: they are worse only if nobody stops them.
 #
 # ## By chance?
 
@@ -214,10 +214,10 @@ widgets.table(["at the same fit", "new text", "p"], rows)
 # is worst; the layer looped twelve times comes last and is among the best. A lower rate lowers the
 # loss by itself. So most of the order by depth may be the stage of training.
 #
-# **What survives is one layer against twelve.** They reach the fit at steps not far apart, and
-# twelve layers are lower in every run, at either rate of the one layer. That twelve are better than
-# eight is not shown. After forty and eighty readings twelve layers are below one at the same fit as
-# well: where they end higher, they have gone further in learning by heart.
+# **What survives is one layer against twelve.** They reach the fit at steps not far apart, twelve
+# layers somewhat later, and these are lower in every run, at either rate of the one layer. That
+# twelve are better than eight is not shown. After forty and eighty readings twelve layers are below
+# one at the same fit as well: where they end higher, they have gone further in learning by heart.
 #
 # The layer looped twelve times surprised us. It ends *above* the same layer looped once, on both
 # texts, where we had expected it below on new text (M9). At the same fit it is below one layer in
@@ -304,8 +304,8 @@ widgets.table(["layers", "step", "its own text", "new text"], rows)
 # - **It is about loss.** One run of each model, whose weights are not kept, was asked the 160
 #   held-out problems: one layer solved one of them, twelve layers two. Predicting new text better
 #   is not yet reasoning.
-# - **One width, one text, few learning rates.** At a rate above 0.004, twelve layers
-#   never ran to the end.
+# - **One width, one text, few learning rates.** At a rate above 0.004 no run of twelve layers was
+#   carried to the end.
 # - **Equal steps are not equal time.** A step of twelve layers took six times as long as one of a
 #   single layer, which could have read the text more often in that time, or more of it.
 
