@@ -63,8 +63,8 @@ widgets.table(["loops", *("1 hop" if k == 1 else f"{k} hops" for k in hops)], ro
 # training](rings.md).
 #
 # But models that are trained apart differ in more than their loops. With more loops some of
-# their initial weights are smaller, a training step takes longer, and the long questions are asked at
-# another time.
+# their initial weights are smaller, a training step takes longer, and the long questions are asked
+# at another time.
 #
 # ## Change only the number of loops
 #

@@ -134,8 +134,8 @@ plt.show()
 # %% [markdown]
 # What to see: every way learns one hop. Two and three hops are learned where each target is one hop
 # from a letter that can be read, and nowhere else. Each cell has the median accuracy of five runs,
-# and how many of them learned it. A question is right if all its targets are: guessing at one letter
-# of the ring succeeds 0.14 of the time, at two letters 0.02.
+# and how many of them learned it. A question is right if all its targets are: guessing at one
+# letter of the ring succeeds 0.14 of the time, at two letters 0.02.
 #
 # **Time alone did not help.** With blanks, or letters that say nothing, two hops stayed at guessing
 # in ten runs of ten. Those tokens pass through the same two layers side by side; what the second
