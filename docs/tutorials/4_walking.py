@@ -62,9 +62,9 @@ widgets.table(["loops", *("1 hop" if k == 1 else f"{k} hops" for k in hops)], ro
 # we expected. It is the fifth way of training that we tried: [Rings: five ways of
 # training](rings.md).
 #
-# But models that are trained apart differ in more than their loops. With more loops their first
-# output weights are smaller, a training step takes longer, and the long questions are asked at
-# another time.
+# But models that are trained apart differ in more than their loops. With more loops some of
+# their initial weights are smaller, a training step takes longer, and the long questions are asked
+# at another time.
 #
 # ## Change only the number of loops
 #
@@ -265,6 +265,10 @@ for name, runs in judge.named_runs("walk").items():
     rows.append([name, len(runs), *middle, f"{min(far):.2f}"])
 head = ["changed", "runs", "once round, median", "1,000 hops, median", "worst"]
 widgets.table(head, rows)
+
+# %% [markdown]
+# *Hops* is how many training asks for at most. With *start: state* a loop starts from the state
+# alone, and with *loss: last* training looks only at what the last loop says.
 
 # %% tags=["details"]
 judge.show("walk")

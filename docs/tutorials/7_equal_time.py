@@ -350,3 +350,7 @@ for model, reading, saved in ((one, 16, "0.8"), (twelve, 20, "1.5")):
 # 3. To run, in some five minutes: `python train.py --study budget --steps 200 --seed 0` gives each
 #    model less than a fifth of the time. (The warm-up stays at 50 steps.) Which of the models still
 #    learn lookups? Write it down first.
+
+# %% [markdown] tags=["hint"]
+# The first figure has the CPU seconds that each of them took. But the learning rate falls over the
+# steps of a training, so a short one is not the beginning of a long one (lesson 3, exercise 2).
