@@ -306,7 +306,8 @@ def twenty_of_twenty():
 
 # %% [markdown]
 # 3. To run: train seed 0 with one thread, `OMP_NUM_THREADS=1 python train.py --n_layers 12 --name
-#    one`, and with two (and another name). At which evaluation do the two runs first differ?
+#    one`, and with two (and another name). At which evaluation do the two runs first differ on your
+#    machine, and how far apart do they end?
 
 # %% [markdown] tags=["hint"]
 # Both runs write a `log.jsonl`. Compare `train_loss` line by line, in all its digits.
