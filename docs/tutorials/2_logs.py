@@ -252,9 +252,9 @@ assert sorted(ends[12])[1] < 0.005 and f"{max(ends[12]):.2f}" == "0.13"
 # %% [markdown]
 # ## Exercises
 #
-# 1. The headline is the gap of the last batch. What would it have been, had the runs been stopped
-#    at an earlier evaluation? Find the smallest and the largest gap in train loss, one layer minus
-#    twelve, among the eleven from step 250 on.
+# 1. The headline is the gap of the last batch. What would it be if another evaluation had been
+#    quoted? Find the smallest and the largest gap in train loss, one layer minus twelve, among the
+#    eleven from step 250 on.
 
 # %% tags=["exercise"]
 smallest = ...  # in nats; train[1] and train[12] are lists of 21 losses, at the same steps
