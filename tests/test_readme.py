@@ -158,3 +158,4 @@ def test_the_walk_of_the_answer_is_the_one_that_was_judged():
     answer = " ".join(answer.split())
     assert f"follows a thousand, at 0.95 or better in {measured['walk/W1']} runs" in answer
     assert f"lost by the thirty-first, in {measured['walk/W3']}." in answer
+    assert f"a ring of twenty-four, trained to eight as well, {measured['walk/W7']} runs" in answer
