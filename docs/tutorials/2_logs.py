@@ -257,7 +257,8 @@ assert sorted(ends[12])[1] < 0.005 and f"{max(ends[12]):.2f}" == "0.13"
 #    eleven from step 250 on.
 
 # %% tags=["exercise"]
-smallest = ...  # in nats; train[1] and train[12] are lists of 21 losses, at the same steps
+# train[1] and train[12] are lists of 21 losses each, at the same steps
+smallest = ...  # in nats
 largest = ...
 
 # %% [markdown] tags=["hint"]
