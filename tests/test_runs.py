@@ -190,3 +190,14 @@ def test_where_the_data_is_not_here_a_time_is_that_of_full_blocks(monkeypatch, c
     assert asked == [None, None] and out.count("79,688,832") == 2
     assert "2.0 h on this machine" in out
     assert "unknown" in out and "1 run could not be measured: no data is here" in out
+
+
+def test_sizes_that_differ_are_told_one_by_one():
+    """Together they are shortened to what may look the same."""
+    sizes = ("ring=16", "loss_after=each", "gate=0.5", "far=1000")
+    rows = [
+        dict(model=md.ModelConfig(), train=dict(sizes=(*sizes, f"hops={hops}"))) for hops in (4, 8)
+    ]
+    assert runs.differing(rows) == [("sizes: hops", ["4", "8"])]
+    del rows[0]["train"]["sizes"]
+    assert ("sizes: ring", ["unknown", "16"]) in runs.differing(rows)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 import minidepth as md
 from minidepth_lab import curve, results
+from minidepth_lab.sizes import by_name
 from minidepth_lab.sweep.cell import shown
 
 WIDTH = 80  # of the list, in characters
@@ -212,8 +213,12 @@ def show(out_dir: md.Path, filters: dict[str, list], sort: str | None = None) ->
 
 def differing(rows: list[dict]) -> list[tuple[str, list[str]]]:
     """[(setting, [its value in each run])] of the settings that are not the same in all, the name
-    and place of a run left out."""
+    and place of a run left out. A task's sizes are settings of their own, since together they are
+    too long to show where they differ."""
     every = [vars(row["model"]) | row["train"] for row in rows]
+    for settings in every:
+        sizes = by_name(settings.pop("sizes", None) or ())
+        settings |= {f"sizes: {name}": value for name, value in sizes.items()}
     names = dict.fromkeys(name for settings in every for name in settings)
     lines = []
     for name in names:
