@@ -540,6 +540,23 @@ def test_an_old_address_leads_to_the_page_that_has_its_text(site, tab):
     raise AssertionError(f"{old} stays where it is")
 
 
+def test_printing_shows_the_folds_that_were_opened(tab):
+    tab, address = tab
+    tab.open(f"{address}tutorials/1_hypothesis/")
+    first, second = (
+        "document.querySelectorAll('details')[0]",
+        "document.querySelectorAll('details')[1]",
+    )
+    tab.run(f"{first}.querySelector('summary').click()")
+    tab.call("Emulation.setEmulatedMedia", media="print")
+    try:
+        tab.run(f"{second}.open = true")  # as the theme does
+        seen = [tab.run(f"{fold}.lastElementChild.checkVisibility()") for fold in (first, second)]
+    finally:
+        tab.call("Emulation.setEmulatedMedia", media="")
+    assert seen == [True, False]
+
+
 @pytest.mark.parametrize("half", [0, 1])  # two tests, which may run side by side
 def test_a_browser_finds_nothing_wrong(tab, site, half):
     tab, address = tab

@@ -7,3 +7,9 @@ for (const input of document.querySelectorAll(".md-search__input")) {
     set(text) { own.set.call(this, text) },
   })
 }
+
+// on paper a fold shows what its reader has opened: the theme opens all of them to print, answers too
+document.addEventListener("click", (event) => {
+  const fold = event.target.closest("summary")?.parentElement
+  fold?.classList.toggle("unfolded", !fold.open)
+})
