@@ -2,8 +2,9 @@
 # # Walking the ring
 #
 # **Trained to follow at most eight hops along a ring, one attention layer follows a thousand: in
-# eight of ten runs, if it is looped on and reads its input again in each loop.** You will learn
-# what a loop does, how to see it and take it apart, and what makes a walk go on.
+# eight of ten runs, if it is looped on, and each loop begins with its normalised state and the
+# input.** You will learn what a loop does, how to see it and take it apart, and what makes a walk
+# go on.
 #
 # In [One look or two](3_one_look_or_two.md) one layer only guessed where two layers found the
 # answer. Here depth comes without more weights: one layer is applied again and again. Each
@@ -214,9 +215,9 @@ widgets.table(["loop", "skipped: one hop less", "swapped: the other's way"], row
 # ## More loops than training ever made
 #
 # If every loop does the same from wherever it stands, nothing should end with the nine loops of
-# training. Ten models were trained with the input read again in each loop, and five in which a loop
-# starts from nothing but the state that the last one left, as it is. (Those lack the normalisation,
-# too; which of the two they miss, these runs do not tell.)
+# training. Ten models were trained so that each loop begins with the state that the last one left,
+# normalised, and the input added again (*recall*). Five more begin each loop with nothing but that
+# state, as it is.
 
 # %%
 by_start = {
@@ -229,7 +230,10 @@ for start, runs in by_start.items():
     walked_on[start] = [{int(n): part["accuracy"] for n, part in each} for each in shares]
 
 figure, axes = plt.subplots(figsize=(4.8, 3.4))
-for start, color, text in (("recall", "C0", "input\nread again"), ("state", "C3", "state\nalone")):
+for start, color, text in (
+    ("recall", "C0", "normalised,\nand the input"),
+    ("state", "C3", "state\nalone"),
+):
     for run in walked_on[start]:
         axes.plot(run.keys(), run.values(), color=color, alpha=0.5)
     end = statistics.median(run[1000] for run in walked_on[start])
@@ -239,11 +243,11 @@ axes.annotate("trained\nup to here", (7.4, 0.2), color="C1", ha="right")
 axes.set(xscale="log", xlabel="hops", ylabel="share of questions right")
 axes.set(xlim=(0.9, 30_000), xticks=(1, 10, 100, 1000), ylim=(-0.03, 1.05))
 axes.xaxis.set_major_formatter("{x:g}")
-axes.set_title("a walk goes on if each loop\nreads the input again")
+axes.set_title("a walk goes on if each loop begins\nwith its state normalised, and the input")
 plt.show()
 
 # %% [markdown]
-# What to see: with the input read again, most runs are nearly as often right at a thousand hops as
+# What to see: with recall, most runs are nearly as often right at a thousand hops as
 # at eight; from the state alone all are lost by the thirty-first. Each line is one run. Both were
 # [predicted](../reference/predictions.md) and held: at least 0.95 of the questions right at a
 # thousand hops in eight runs of ten, and below 0.3 at thirty-one in five of five.
@@ -268,12 +272,16 @@ widgets.table(head, rows)
 
 # %% [markdown]
 # *Hops* is how many training asks for at most. With *start: state* a loop starts from the state
-# alone, and with *loss: last* training looks only at what the last loop says.
+# alone, with *start: input* from the state as it is and the input, and with *loss: last* training
+# looks only at what the last loop says.
+#
+# **The input alone does not make a walk go on.** With it, but without the normalisation, five of
+# five runs come round once and are lost by the thirty-first hop.
 #
 # **On the longer ring four of five walks go on**, once round and for a thousand hops; the fifth is
 # lost before it has been round once. A loss after the last loop alone does as well as one after
 # each loop, and half the width is enough to come round. Two of our predictions about these runs
-# **were wrong**, both because walks went further than we expected: training to six hops brought a
+# **were wrong** because walks went further than we expected: training to six hops brought a
 # thousand in three runs of five (we had said two at most), and width 32 came round in all.
 
 # %% tags=["details"]
@@ -310,7 +318,7 @@ widgets.table(["looped on to", "worst", "", "median", "", "best"], rows)
 #
 # Within a trained model the number of loops decides how many hops are answered, in six models of
 # six. In the one that we took apart, each loop is one hop from wherever a question stands. Trained
-# to eight hops, with its input read again, such a walk goes on in most runs; trained to four, in
+# to eight hops, with recall, such a walk goes on in most runs; trained to four, in
 # none of five.
 #
 # It does not show that k hops *need* k + 1 loops: we know shorter ways, and training did not find
@@ -343,6 +351,10 @@ assert sorted(each["1000"]["accuracy"] >= 0.95 for each in on_24) == [False, *[T
 assert sorted(each["23"]["accuracy"] >= 0.95 for each in on_24) == [False, *[True] * 4]
 measured = {each["id"]: each["measured"] for each in judge.judged("walk")}
 assert (measured["walk/W11"], measured["walk/W13"]) == ("3 of 5", "5 of 5")
+assert judge.verdict("walk/W17") == judge.HELD and judge.verdict("walk/W18") == judge.WRONG
+with_input = [run["accuracy_by"]["hops"] for run in judge.named_runs("walk")["start: input"]]
+assert len(with_input) == 5 and min(each["15"]["accuracy"] for each in with_input) > 0.9
+assert max(each["31"]["accuracy"] for each in with_input) < 0.3
 to_four = judge.named_runs("walk")["hops: 4"]
 to_four = [run["accuracy_by"]["hops"]["1000"]["accuracy"] for run in to_four]
 assert len(to_four) == 5 and max(to_four) < 0.7
