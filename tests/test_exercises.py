@@ -156,7 +156,7 @@ def groups(path):
     cells = pages.notebook(path).cells
     found = []
     for number, each in enumerate(cells):
-        if execute.has_tag(each, "exercise"):
+        if pages.has_tag(each, "exercise"):
             last = cells.index(execute.check_of(cells, number))
             found.append(cells[number : last + 1])
     return found

@@ -266,9 +266,8 @@ def trials(name: str, file: str = "tuning") -> list[dict]:
 
 # ---------- stored weights ----------
 
-BESIDE = (
-    "run/"  # so begin, in the header of stored weights, the names of files that were beside them
-)
+# so begin, in the header of stored weights, the names of files that were beside them
+BESIDE = "run/"
 
 
 def weights_file(name: str, run_id: str) -> pathlib.Path:

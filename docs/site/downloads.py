@@ -77,7 +77,7 @@ def notebook(path, site=""):
     without the answers to exercises: these stand on the page. `site` is the address of the site,
     with a slash at its end, where that is known."""
     made = pages.notebook(path)
-    made.cells = [cell for cell in made.cells if "answer" not in cell.metadata.get("tags", ())]
+    made.cells = [cell for cell in made.cells if not pages.has_tag(cell, "answer")]
     for cell in made.cells:
         if cell.cell_type == "markdown":
             cell.source = from_afar(cell.source, path, site)

@@ -52,18 +52,14 @@ def run_notebook(path):
     )
     client.execute()
     for cell in notebook.cells:
-        if has_tag(cell, "check"):
+        if pages.has_tag(cell, "check"):
             hold(cell, exercises.RIGHT)
-        if has_tag(cell, "check of the stub"):
+        if pages.has_tag(cell, "check of the stub"):
             hold(cell, exercises.NOT_YET)
     return [cell.outputs for cell in own]
 
 
 # ---------- exercises: minidepth_site/exercises.py ----------
-
-
-def has_tag(cell, tag):
-    return tag in cell.metadata.get("tags", ())
 
 
 def with_stubs_checked(cells):
@@ -72,7 +68,7 @@ def with_stubs_checked(cells):
     together = []
     for number, cell in enumerate(cells):
         together.append(cell)
-        if has_tag(cell, "exercise"):
+        if pages.has_tag(cell, "exercise"):
             check = check_of(cells, number)
             tags = dict(tags=["check of the stub"])
             together.append(nbformat.v4.new_code_cell(check.source, metadata=tags))
@@ -82,9 +78,9 @@ def with_stubs_checked(cells):
 def check_of(cells, number):
     """The check of the exercise whose stub is this cell: it comes before the next stub."""
     for later in cells[number + 1 :]:
-        if has_tag(later, "check"):
+        if pages.has_tag(later, "check"):
             return later
-        if has_tag(later, "exercise"):
+        if pages.has_tag(later, "exercise"):
             break
     raise RuntimeError(f"this exercise has no check:\n{cells[number].source}")
 

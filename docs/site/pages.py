@@ -75,6 +75,11 @@ def parsed(text):
     return jupytext.reads(text, "py:percent")
 
 
+def has_tag(cell, tag):
+    """Whether a cell of a notebook has a tag."""
+    return tag in cell.metadata.get("tags", ())
+
+
 # ---------- what a page depends on ----------
 
 

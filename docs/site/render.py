@@ -74,7 +74,7 @@ def role_of(cell):
     None for code that is to be read."""
     if cell.cell_type != "code":
         return None
-    if "check" in cell.metadata.get("tags", ()):
+    if pages.has_tag(cell, "check"):
         return CHECKS
     if re.search(r"^plt\.show\(\)", cell.source, re.MULTILINE):
         return "How this figure is drawn"
