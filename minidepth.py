@@ -217,7 +217,7 @@ class TrainConfig:
 
     data: tuple = option((REPORT_DATA,), "'embedded', a task, .jsonl .json .parquet .txt, hub ids")
     sizes: tuple = option((), "of a task or loader, by name: pairs=8,symbols=16; lists: hops=1+2")
-    loader: str = option("", "what makes the data: thinking, llmini, packing, reread, or my.py")
+    loader: str = option("", "makes the data: llmini, packing, reread, text_loops, thinking, my.py")
     val_data: str = option("", "a file of rows to validate on; empty: some of each source")
     tokenizer: str = option("Qwen/Qwen2.5-0.5B", "hub id, folder, 'embedded', or 'characters'")
     tokenizer_size: int = option(2048, "most words of a tokenizer made from the data", 300, 10**6)

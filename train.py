@@ -589,6 +589,9 @@ def run_training(m, t, resume=False, changed=()):
     if first and run.finished:
         if data.fresh:
             show_accuracy(run.log[-1])
+        if "val_loss_by_loops" in run.log[-1]:
+            losses = run.log[-1]["val_loss_by_loops"].items()
+            print(f"loss by loops: {', '.join(f'{loops} {loss:.4f}' for loops, loss in losses)}")
         if problems := data.problems[: t.eval_problems]:
             show_answers(run, problems)
         if os.path.exists(os.path.join(run.dir, md.BEST)):

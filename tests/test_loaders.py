@@ -461,7 +461,7 @@ def test_the_packing_study_is_at_equal_steps_and_at_equal_text():
         ),
         (
             lambda: registry.study("nope", "loader"),
-            "loader 'nope' is unknown; choose from llmini, packing, reread, thinking",
+            "loader 'nope' is unknown; choose from llmini, packing, reread, text_loops, thinking",
         ),
         (lambda: registry.configs("nope"), "preset 'nope' is unknown; choose from report, laptop"),
         (lambda: registry.configs("llmini-d"), "preset 'llmini-d' is unknown; choose from"),
@@ -479,14 +479,15 @@ def test_what_is_unknown_says_what_there_is(call, words):
 
 def test_only_what_can_be_named_is_offered():
     studies = ["budget", "depth", "heads", "hold", "llmini", "map", "packing", "reread", "ring"]
-    studies += ["strides", "sums", "thinking", "walk", "written"]
+    studies += ["strides", "sums", "text_loops", "thinking", "walk", "written"]
     assert registry.offering("study") == studies
-    assert registry.offering("loader") == ["llmini", "packing", "reread", "thinking"]
+    loaders = ["llmini", "packing", "reread", "text_loops", "thinking"]
+    assert registry.offering("loader") == loaders
     several = ["llmini-a", "llmini-b", "llmini-c"]
     several += ["map", "reread", "ring", "ring-layers", "ring-four", "ring-written"]
     several += ["ring-wide", "ring-compute"]
     presets = ["budget", "depth", "heads", "hold", *several, "strides", "sums", "tasks"]
-    presets += ["thinking", "walk", "written"]
+    presets += ["text_loops", "thinking", "walk", "written"]
     assert registry.offering("preset") == presets
 
 

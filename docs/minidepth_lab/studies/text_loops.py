@@ -1,0 +1,146 @@
+"""Think longer, on text: a Transformer that is looped one to eight times in training, at random,
+and up to thirty-two times at test. Does text that reasons gain from loops beyond those of training,
+does it stay as good, or does it fall?
+
+    python train.py --preset text_loops                   one layer that reads its input each loop
+    python train.py --study text_loops --seed 0 1 2 3 4
+
+One layer, and four layers of their own that are looped together; each with the input read again in
+every loop (`loop_start` recall) and without (state). The text is that of studies/reread.py, worked
+solutions of word problems, or any other that --data names. Every evaluation tells the loss on text
+that is held out after 1, 2, 3, … 32 loops.
+"""
+
+import dataclasses
+import os
+from dataclasses import dataclass
+
+import torch
+
+import minidepth as md
+from minidepth_lab import figures
+from minidepth_lab.sizes import as_text, sizes_of
+from minidepth_lab.studies import reread
+
+LOOPS = 8  # the most in training, unless --sizes says another
+# Of the settings of reread these differ. A head of its own and larger initial weights, as in the
+# study walk: with those of reread what is read again is a tenth of the state, and a looped layer
+# learns slowly. And 440 steps, which read the text ten times, too few to know it by heart: so
+# without dropout, with which a step would take twice as long on a CPU
+PRESETS = {
+    "text_loops": reread.PRESETS["reread"]
+    | dict(
+        loader="text_loops", n_layers=1, n_loops=LOOPS, loop_start="recall",
+        sizes=(f"loops={LOOPS}",), tie_weights=False, init_std=0.1, dropout=0.0, epochs=0,
+        steps=440, eval_every=110,
+    ),
+}  # fmt: skip
+md.PRESETS.update(PRESETS)
+
+SIZES = reread.SIZES | dict(loops=LOOPS)
+TESTED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # loops after which the loss is measured
+
+
+def rows(preset, settings):
+    """{row's name: its settings}: one layer and four, each with the input in every loop and
+    without."""
+    made = {}
+    for n_layers, name in ((1, "1 layer"), (4, "4 layers")):
+        for start in ("recall", "state"):
+            made[f"{name}, {start}"] = settings | dict(n_layers=n_layers, loop_start=start)
+    return made
+
+
+@dataclass
+class LoopedText(md.Data):
+    """Text, for a model that makes another number of loops in each step."""
+
+    loops: int = LOOPS  # the most in training
+    eval_blocks: int = 64
+    batch_size: int = 16
+
+    def loops_at(self, step):
+        """How many loops a step makes, from 1 to `loops`, each as likely: a function of the seed
+        and of the step, so that a resumed run makes the same."""
+        drawn = md.generator(self.seed, "loops", step)
+        return int(torch.randint(1, self.loops + 1, (1,), generator=drawn))
+
+    def draw(self, step, n):
+        """tokens (n, T) and targets (n, loops, T) of a step, which has a loss after its last loop
+        alone."""
+        tokens, targets = super().draw(step, n)
+        after_each = targets.new_full((n, self.loops_at(step), targets.size(1)), -100)
+        after_each[:, -1] = targets
+        return tokens, after_each
+
+    def measure(self, model):
+        """`val_loss_by_loops`, {"1": nats per token, …}: of the validation blocks of `val_loss`."""
+        part = [each[: self.eval_blocks] for each in self.val]
+        losses = loss_by_loops(model, part, self.batch_size, {*TESTED, self.loops})
+        return dict(val_loss_by_loops={str(loops): loss for loops, loss in losses.items()})
+
+
+@md.in_eval_mode
+def loss_by_loops(model, part, batch_size, tested):
+    """{loops: mean loss per token after so many} of blocks (tokens, targets), each (N, T): all that
+    are `tested` on one way through the most of them."""
+    device = next(model.parameters()).device
+    sums, n_tokens = dict.fromkeys(sorted(tested), 0.0), 0
+    blocks = (torch.as_tensor(each).long() for each in part)
+    for x, y in md.by_length(*blocks, batch_size):
+        x, y = x.to(device), y.to(device)
+        has_target = y != -100
+        n_tokens += int(has_target.sum())
+        for loops, state in enumerate(model.run_loops(x, loops=max(tested)), 1):
+            if loops in sums:
+                h = model.norm(state)[has_target]
+                nll, _, _ = md.chunked_loss(h, model.head_weight, y[has_target], grads=False)
+                sums[loops] += nll.double().sum().item()
+    return {loops: total / n_tokens for loops, total in sums.items()}
+
+
+def load_data(config, block_size, tokenizer=None):
+    """The LoopedText of a text, which is that of studies/reread.py."""
+    sizes = sizes_of(config.sizes, SIZES, "the loader text_loops")
+    plain = dataclasses.replace(config, sizes=(f"problems={sizes['problems']}",))
+    data = reread.load_data(plain, block_size, tokenizer)
+    fields = {f.name: getattr(data, f.name) for f in dataclasses.fields(data)}
+    return LoopedText(**fields | dict(sizes=as_text(sizes), loops=sizes["loops"]))
+
+
+def by_loops(runs):
+    """[{loops: validation loss at the end}] of runs, stored ones or a grid's."""
+    losses = []
+    for run in runs:
+        last = run["log"][-1]["val_loss_by_loops"]
+        losses.append({int(loops): loss for loops, loss in last.items()})
+    return losses
+
+
+def draw_by_loops(axes, models, trained=LOOPS):
+    """Validation loss by loops at test: `models` is {row: its by_loops()}. A thin line is a seed,
+    a thick one their mean, broken without the input; loops of the training are shaded."""
+    for name, seeds in models.items():
+        look = dict(color=figures.color_of(name), linestyle="--" if "state" in name else "-")
+        tested = list(seeds[0])
+        means = [sum(losses[loops] for losses in seeds) / len(seeds) for loops in tested]
+        for losses in seeds:
+            axes.plot(tested, list(losses.values()), alpha=0.35, linewidth=0.8, **look)
+        axes.plot(tested, means, linewidth=2, label=name, **look)
+    axes.axvspan(1, trained, color="gray", alpha=0.15, linewidth=0)
+    axes.set_xscale("log", base=2)
+    ticks = [1, 2, 4, 8, 16, 32]
+    axes.set_xticks(ticks, ticks)
+    axes.set_xlabel(f"loops at test (trained with 1 to {trained}, shaded)")
+    axes.set_ylabel("loss on new text (nats per token)")
+    axes.legend(fontsize="small")
+
+
+def figure(runs, folder):
+    """text_loops.png of a grid: validation loss by loops at test, a line for each row."""
+    grouped = {}
+    for run in runs:
+        grouped.setdefault(run["labels"]["model"], []).append(run)
+    models = {name: by_loops(found) for name, found in grouped.items()}
+    with figures.drawing(os.path.join(folder, "text_loops.png"), size=(6, 4.5)) as (_, axes):
+        draw_by_loops(axes, models)

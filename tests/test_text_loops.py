@@ -1,0 +1,202 @@
+"""The study `text_loops`: text for a model that makes another number of loops in each step."""
+
+import collections
+import dataclasses
+import json
+import pathlib
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import minidepth as md
+import train
+from conftest import changed
+from minidepth_lab import registry
+from minidepth_lab.studies import text_loops as study
+
+TESTED = ["1", "2", "3", "4", "6", "8", "12", "16", "24", "32"]
+
+
+@pytest.fixture
+def looped(tiny, jsonl):
+    """(ModelConfig, TrainConfig, data) of a run of a second on a text of one's own."""
+    path = jsonl([dict(text=f"{i} times {i} is {i * i}") for i in range(200)])
+
+    def build(name="run", sizes=(), **changes):
+        values = dict(data=(path,), loader="text_loops", sizes=sizes, eval_blocks=3, eval_every=4)
+        values |= dict(n_layers=1, n_loops=8, eval_problems=0, name=name)
+        m, t = tiny(**values | changes)
+        return m, t, registry.data_of(t, m.block_size)
+
+    return build
+
+
+# ---------- what is drawn ----------
+
+
+def test_loops_are_drawn_anew_for_each_step_from_one_to_the_most(looped):
+    *_, data = looped()
+    drawn = [data.loops_at(step) for step in range(800)]
+    counts = collections.Counter(drawn)
+    assert sorted(counts) == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert min(counts.values()) > 70 and max(counts.values()) < 130  # each as likely
+    assert drawn == [data.loops_at(step) for step in range(800)]
+    again = looped()[2]
+    again.seed = 1
+    assert [again.loops_at(step) for step in range(800)] != drawn
+    few = looped(sizes=("loops=3",))[2]
+    assert {few.loops_at(step) for step in range(100)} == {1, 2, 3}
+
+
+def test_a_batch_is_the_texts_own_with_a_loss_after_the_last_loop_alone(looped):
+    *_, data = looped()
+    for step in range(9):
+        tokens, targets = data.draw(step, 5)
+        same_tokens, plain = md.Data.draw(data, step, 5)
+        assert torch.equal(tokens, same_tokens) and targets.dtype == torch.int64
+        assert targets.shape == (5, data.loops_at(step), tokens.size(1))
+        assert torch.equal(targets[:, -1], plain) and (targets[:, :-1] == -100).all()
+
+
+def test_a_step_trains_by_the_loss_after_so_many_loops(looped, model):
+    """The same for all parts of an accumulated batch."""
+    m, t, data = looped(grad_accum=3)
+    gpt = model(vocab_size=data.n_words, block_size=80, n_layers=1, n_loops=8)
+    step = next(step for step in range(9) if data.loops_at(step) == 3)
+    tokens, targets = data.draw(step, t.batch_size * t.grad_accum)
+    parts = list(md.by_length(tokens, targets, t.batch_size))
+    assert len(parts) == 3
+    for x, y in parts:
+        loss_sum, n = gpt(x, y)
+        plain_sum, plain_n = gpt(x, y[:, -1], loops=3)
+        assert torch.allclose(loss_sum, plain_sum, rtol=1e-5) and torch.equal(n, plain_n)
+        assert not torch.allclose(loss_sum, gpt(x, y[:, -1])[0], rtol=1e-3)
+
+
+def test_the_text_is_that_of_reread_or_ones_own(looped):
+    m, t, own = looped(sizes=("problems=50",))
+    reread = registry.data_of(dataclasses.replace(t, loader="reread"), m.block_size)
+    assert own.fingerprint() == reread.fingerprint()
+    assert own.sizes == ("problems=50", "loops=8")
+    embedded = {}
+    for preset in ("text_loops", "reread"):
+        m, t = registry.configs(preset)
+        embedded[preset] = registry.data_of(t, m.block_size)
+    assert embedded["text_loops"].fingerprint() == embedded["reread"].fingerprint()
+    assert embedded["text_loops"].facts["train_rows"] == 840
+
+
+def test_a_resumed_run_is_the_same_bit_for_bit(looped):
+    whole = md.train(*looped("whole", grad_accum=2))
+    for n in (1, 6):
+        asked = iter([False] * n + [True])
+        stopped = md.train(*looped(f"stopped {n}", grad_accum=2), stop=lambda: next(asked))
+        assert not stopped.finished
+        again = md.train(*looped(f"stopped {n}", grad_accum=2), resume=True)
+        keys = ("step", "train_loss", "val_loss", "val_loss_by_loops")
+        for row, other in zip(whole.log, again.log, strict=True):
+            assert [row[key] for key in keys] == [other[key] for key in keys]
+        for name, weight in whole.model.state_dict().items():
+            assert torch.equal(weight, again.model.state_dict()[name])
+
+
+# ---------- what is measured ----------
+
+
+@pytest.mark.parametrize("start", ["recall", "state"])
+def test_losses_by_loops_are_those_of_a_plain_forward_pass(model, start):
+    gpt = model(n_layers=2, n_loops=3, loop_start=start, dropout=0.5).train()
+    drawn = torch.randint(61, (7, 25), generator=md.generator("text"))
+    tokens, targets = drawn[:, :-1], drawn[:, 1:].clone()
+    targets[2, 9:] = -100  # a block with less text than the others
+    part = (tokens.int().numpy(), targets.int().numpy())
+    losses = study.loss_by_loops(gpt, part, 3, {5, 1, 3, 32})
+    assert list(losses) == [1, 3, 5, 32] and gpt.training
+    gpt.eval()
+    for loops, loss in losses.items():
+        logits = gpt(tokens, loops=loops).flatten(0, 1).double()
+        assert loss == pytest.approx(F.cross_entropy(logits, targets.flatten()).item(), rel=1e-5)
+    assert losses[3] == pytest.approx(md.mean_loss(gpt, part, 7, 3), rel=1e-6)
+    assert len({round(loss, 4) for loss in losses.values()}) == 4
+
+
+def test_each_evaluation_has_the_loss_by_loops_of_its_own_blocks(looped):
+    run = md.train(*looped())
+    assert [row["step"] for row in run.log] == [1, 4, 8, 12]
+    for row in run.log:
+        assert list(row["val_loss_by_loops"]) == TESTED
+        assert row["val_loss_by_loops"]["8"] == pytest.approx(row["val_loss"], rel=1e-6)
+    blocks = [each[:3] for each in run.data.val]
+    wanted = study.loss_by_loops(run.model, blocks, 4, {1, 32})
+    last = run.log[-1]["val_loss_by_loops"]
+    assert (last["1"], last["32"]) == pytest.approx((wanted[1], wanted[32]), rel=1e-6)
+    of_five = looped("five", sizes=("loops=5",), n_loops=5, steps=2, warmup_steps=0)
+    assert "5" in md.train(*of_five).log[-1]["val_loss_by_loops"]
+
+
+def test_the_command_ends_with_the_loss_by_loops(tmp_path, capsys):
+    flags = "--d_model 8 --n_heads 1 --d_ff 8 --batch_size 2 --steps 2 --eval_blocks 2"
+    flags += " --warmup_steps 0 --sizes problems=9"
+    assert train.main(f"--preset text_loops {flags} --out_dir {tmp_path} --name a".split()) == 0
+    lines = capsys.readouterr().out.splitlines()
+    log = pathlib.Path(tmp_path, "a", "log.jsonl").read_text().splitlines()
+    by_loops = json.loads(log[-1])["val_loss_by_loops"]
+    told = ", ".join(f"{loops} {loss:.4f}" for loops, loss in by_loops.items())
+    assert list(by_loops) == TESTED and f"loss by loops: {told}" in lines
+    assert train.main(["--preset", "text_loops", "--sizes", "loops=0"]) == 2
+    error = capsys.readouterr().err
+    assert "sizes loops=0 does not work; give a whole number from 1" in error
+    assert train.main(["--preset", "text_loops", "--sizes", "hops=2"]) == 2
+    error = capsys.readouterr().err
+    assert "sizes hops is none of the loader text_loops's; it has problems, loops" in error
+
+
+# ---------- the study ----------
+
+
+def test_what_the_studys_rows_vary():
+    first, differ = changed(study, "text_loops")
+    assert differ == {
+        "1 layer, recall": {},
+        "1 layer, state": dict(loop_start="state"),
+        "4 layers, recall": dict(n_layers=4),
+        "4 layers, state": dict(n_layers=4, loop_start="state"),
+    }
+    own, task = registry.configs("text_loops")
+    assert first["n_loops"] == own.n_loops == 8 and first["sizes"] == task.sizes == ("loops=8",)
+    assert (first["epochs"], first["steps"], first["dropout"]) == (0, 440, 0.0)
+    assert (own.n_layers, own.loop_start) == (1, "recall")
+    assert (own.tie_weights, own.init_std) == (False, 0.1)
+    assert all(row["lr"] == 1 for row in study.rows("text_loops", dict(lr=1)).values())
+
+
+def finished(name, *seeds):
+    """Runs as a grid's records have them, of losses after 1, 8 and 32 loops."""
+    runs = []
+    for seed, losses in enumerate(seeds):
+        by_loops = dict(zip(("1", "8", "32"), losses))
+        log = [dict(val_loss_by_loops={"1": 9.0}), dict(val_loss_by_loops=by_loops)]
+        runs.append(dict(labels=dict(model=name, seed=str(seed)), log=log))
+    return runs
+
+
+def test_the_figure_has_each_seed_and_the_mean_of_each_row(tmp_path):
+    from matplotlib.figure import Figure
+
+    recall = finished("1 layer, recall", (5.0, 4.0, 3.0), (6.0, 4.0, 4.0))
+    state = finished("4 layers, state", (5.0, 4.0, 7.0))
+    assert study.by_loops(recall) == [{1: 5.0, 8: 4.0, 32: 3.0}, {1: 6.0, 8: 4.0, 32: 4.0}]
+    axes = Figure().subplots()
+    models = {"1 layer, recall": study.by_loops(recall), "4 layers, state": study.by_loops(state)}
+    study.draw_by_loops(axes, models)
+    drawn = [line.get_xydata().tolist() for line in axes.get_lines()]
+    assert drawn[:2] == [[[1, 5], [8, 4], [32, 3]], [[1, 6], [8, 4], [32, 4]]]
+    assert drawn[2] == [[1, 5.5], [8, 4], [32, 3.5]] and len(drawn) == 5
+    styles = [(line.get_color(), line.get_linestyle()) for line in axes.get_lines()]
+    assert set(styles[:3]) == {("C0", "-")} and set(styles[3:]) == {("#d4650b", "--")}
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == list(models)
+    (shaded,) = axes.patches
+    assert shaded.get_x() == 1 and shaded.get_x() + shaded.get_width() == 8
+    study.figure(recall + state, str(tmp_path))
+    assert (tmp_path / "text_loops.png").stat().st_size > 5000
