@@ -12,7 +12,7 @@ import torch.nn.functional as F
 import minidepth as md
 import train
 from conftest import changed
-from minidepth_lab import registry
+from minidepth_lab import judge, registry
 from minidepth_lab.studies import text_loops as study
 
 TESTED = ["1", "2", "3", "4", "6", "8", "12", "16", "24", "32"]
@@ -200,3 +200,31 @@ def test_the_figure_has_each_seed_and_the_mean_of_each_row(tmp_path):
     assert shaded.get_x() == 1 and shaded.get_x() + shaded.get_width() == 8
     study.figure(recall + state, str(tmp_path))
     assert (tmp_path / "text_loops.png").stat().st_size > 5000
+
+
+# ---------- the predictions ----------
+
+
+def test_the_predictions_are_about_the_rows_of_the_study():
+    """Their runs are found by what a run of each row would be stored as, and by no other row."""
+    file = judge.File("text-loops")
+    _, differ = changed(study, "text_loops")
+    assert list(file.about["runs"]) == list(differ)
+    stored = {}
+    for name, row in study.rows("text_loops", {}).items():
+        m, t = registry.configs("text_loops", **row, seed=203)
+        stored[name] = vars(m) | vars(t) | dict(sizes_by_name=dict(problems=840, loops=8))
+    for name in differ:
+        settings = file.settings(name)
+        assert settings.pop("seed") == "200 to 204"
+        assert [row for row, run in stored.items() if judge.results.select([run], **settings)] == [
+            name
+        ]
+
+
+def test_the_measures_of_the_predictions_are_columns_of_the_log(looped):
+    log = md.train(*looped(steps=2, warmup_steps=0)).log
+    file = judge.File("text-loops")
+    assert len(file.measures) >= 4
+    for measure in file.measures.values():
+        assert judge.value(dict(log=log), measure) > 0

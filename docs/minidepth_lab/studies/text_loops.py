@@ -24,9 +24,9 @@ from minidepth_lab.studies import reread
 
 LOOPS = 8  # the most in training, unless --sizes says another
 # Of the settings of reread these differ. A head of its own and larger initial weights, as in the
-# study walk: with those of reread what is read again is a tenth of the state, and a looped layer
-# learns slowly. And 440 steps, which read the text ten times, too few to know it by heart: so
-# without dropout, with which a step would take twice as long on a CPU
+# study walk, with which a looped layer learns faster. And 440 steps, which read the text ten times,
+# too few to know it by heart: so without dropout, with which a step would take twice as long on a
+# CPU
 PRESETS = {
     "text_loops": reread.PRESETS["reread"]
     | dict(
