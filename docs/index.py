@@ -48,8 +48,9 @@ widgets.show_html(f"<p><strong>{link}{predictions}</a></strong></p>")
 # ## Go on
 #
 # **Trained to eight hops, still right at a hundred.** These models were trained to follow at most
-# eight hops along a ring of sixteen letters. Loop them on, as long as you like. One begins each loop
-# with its state normalised and the input added again. The other has its state alone, and gets lost.
+# eight hops along a ring of sixteen letters. Loop them on, as long as you like. One begins each
+# loop with its state normalised and the input added again. The other has its state alone, and gets
+# lost.
 
 # %% tags=["hide"]
 widgets.show("further", widgets.further())

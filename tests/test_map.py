@@ -266,7 +266,9 @@ def test_a_run_of_no_task_on_the_map_is_refused():
 def test_the_stored_map_has_each_difficulty_of_its_runs():
     cells = study.stored(data="parity", n_layers=2)
     (run, *_) = results.runs("map", data="parity", n_layers=2)
-    assert {(name, n) for name, n, _ in cells} == {("parity, 2 layers", n) for n in (2, 4, 8, 16, 32)}
+    assert {(name, n) for name, n, _ in cells} == {
+        ("parity, 2 layers", n) for n in (2, 4, 8, 16, 32)
+    }
     assert ("parity, 2 layers", 16, run["accuracy_by"]["n"]["16"]["accuracy"]) in cells
 
 

@@ -121,7 +121,7 @@ def draw_map(path, measured):
 
 
 def draw_panels(drawn, names, measured):
-    """A column for each task in `drawn`, axes (2, tasks): above it layers of its own, below loops."""
+    """A column for each task in `drawn`, axes (2, tasks): above layers of its own, below loops."""
     counts = called_right(measured)
     for column, name in enumerate(names):
         for axes, kind in zip(drawn[:, column], ("layers", "loops")):
