@@ -1,6 +1,7 @@
 /* Go on: two stored models that were trained to eight hops on a ring of sixteen letters are looped
    as long as one likes, one that begins each loop with its state normalised and the input added,
-   and one that begins it with its state alone. The data come from further() in docs/site/minidepth_site/widgets.py. */
+   and one that begins it with its state alone. The data come from further() in
+   docs/site/minidepth_site/widgets.py. */
 
 import { draw, drawing, make } from "./elements.js"
 import { loadModel, shuffled, Walk } from "./walking.js"
