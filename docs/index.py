@@ -48,22 +48,23 @@ widgets.show_html(f"<p><strong>{link}{predictions}</a></strong></p>")
 # ## Go on
 #
 # **Trained to eight hops, still right at a hundred.** These models were trained to follow at most
-# eight hops along a ring of sixteen letters. Loop them on, as long as you like. One is given its
-# input again in each loop, beside its normalised state. The other is not, and gets lost.
+# eight hops along a ring of sixteen letters. Loop them on, as long as you like. One begins each
+# loop with its state normalised and the input added again. The other has its state alone, and gets
+# lost.
 
 # %% tags=["hide"]
 widgets.show("further", widgets.further())
 
 # %% [markdown]
-# Ten runs were trained with the input given again, and five without it. The menus have those whose
-# weights are stored, with the share of questions that each answers after a hundred hops:
+# Ten runs were trained in the first way, and five in the second. The menus have those whose weights
+# are stored. A row has the share of questions that each run answers after a hundred hops:
 
 # %% tags=["hide"]
-for kind, text in (("recall", "the input again"), ("state", "without it")):
+for kind, text in (("recall", "state normalised, input added"), ("state", "state alone")):
     runs = results.runs("walk", ring=16, hops=8, loop_start=kind, loss_after="each", d_model=64)
     runs = [run for run in runs if run["n_layers"] == 1]
     shares = sorted(run["accuracy_by"]["hops"]["100"]["accuracy"] for run in runs)
-    print(f"{text:15} {len(runs):2} runs:", *(f"{share:.2f}" for share in shares))
+    print(f"{text:29} {len(runs):2} runs:", *(f"{share:.2f}" for share in shares))
     assert min(shares) > 0.85 if kind == "recall" else max(shares) < 0.05
 
 # %% [markdown]

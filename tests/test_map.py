@@ -9,7 +9,7 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import registry
+from minidepth_lab import registry, results
 from minidepth_lab.studies import map as study
 from minidepth_lab.sweep import table
 from minidepth_lab.tasks import TASKS
@@ -253,6 +253,23 @@ def test_the_study_has_every_task_with_every_depth():
         assert (m.n_layers == 1 or not looped) and (m.loop_start == "recall") == looped
         sizes = registry.data_of(t, m.block_size).task_sizes
         assert sizes.get("group", task) == task
+        run = dict(id="any", data=list(t.data), n_loops=m.n_loops, depth=int(depth))
+        assert study.name_on_map(run | dict(sizes_by_name=results.size_values(t.sizes))) == name
+
+
+def test_a_run_of_no_task_on_the_map_is_refused():
+    run = dict(id="one", data=["composition"], sizes_by_name=dict(group="A5"), n_loops=1, depth=2)
+    with pytest.raises(ValueError, match="the run one is of no task on the map"):
+        study.name_on_map(run)
+
+
+def test_the_stored_map_has_each_difficulty_of_its_runs():
+    cells = study.stored(data="parity", n_layers=2)
+    (run, *_) = results.runs("map", data="parity", n_layers=2)
+    assert {(name, n) for name, n, _ in cells} == {
+        ("parity, 2 layers", n) for n in (2, 4, 8, 16, 32)
+    }
+    assert ("parity, 2 layers", 16, run["accuracy_by"]["n"]["16"]["accuracy"]) in cells
 
 
 def test_cells_are_called_right_by_the_formula():

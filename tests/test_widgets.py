@@ -551,7 +551,7 @@ def test_one_goes_on_and_the_other_gets_lost(tab):
     assert right >= 14 and lost <= 4
     assert "That is right." in with_it or right < 16
     assert tab.run(counter) == text  # it has stopped
-    choose(tab, "model with the input again", "1")
+    choose(tab, "model of: state normalised, input added", "1")
     press(tab, "Another ring")
     assert not complaints(tab)
 

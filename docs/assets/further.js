@@ -1,6 +1,7 @@
 /* Go on: two stored models that were trained to eight hops on a ring of sixteen letters are looped
-   as long as one likes, one that is given its input again in each loop, and one that is not. The
-   data come from further() in docs/site/minidepth_site/widgets.py. */
+   as long as one likes, one that begins each loop with its state normalised and the input added,
+   and one that begins it with its state alone. The data come from further() in
+   docs/site/minidepth_site/widgets.py. */
 
 import { draw, drawing, make } from "./elements.js"
 import { loadModel, shuffled, Walk } from "./walking.js"
@@ -18,7 +19,8 @@ function start(root) {
     root.querySelector("script").textContent,
   )
   const loaded = {} // by address
-  let chosen = [recall, state] // numbers of models: with the input again, and without
+  let chosen = [recall, state] // numbers of models
+  const names = ["State normalised, input added", "State alone"] // what a loop begins with
   let ring, order // letters around, and the order in which the questions stand
   let walks = []
   let timer = null
@@ -46,7 +48,7 @@ function start(root) {
       begin(ring)
     }
     const its = models.map(option).filter((_, i) => models[i].start === kind)
-    const label = kind === "recall" ? "model with the input again" : "model without it"
+    const label = `model of: ${names[side].toLowerCase()}`
     const select = make("select", { "aria-label": label, onchange }, ...its)
     select.value = chosen[side]
     return select
@@ -142,8 +144,7 @@ function start(root) {
   }
 
   pictures.forEach(({ box }, side) => {
-    const name = side ? "Without it" : "The input again in each loop"
-    box.querySelector("strong").textContent = name
+    box.querySelector("strong").textContent = names[side]
     box.append(menus[side])
   })
   const buttons = make("div", { class: "buttons" }, go, one, another)

@@ -105,7 +105,8 @@ def heat_map(
     texts: Sequence[Sequence[str]] | None = None,
 ) -> Any:
     """Rows of numbers, which may differ in length, as colours from 0 up, counted from 1 → the
-    image, for a colour bar. In each cell its number, with `form`, or what `texts` has there."""
+    image, for a colour bar. In each cell its number, with `form`, or what `texts` has there;
+    nothing where the number is NaN."""
     width = max(len(row) for row in rows)
     grid = []
     for row in rows:
@@ -120,6 +121,8 @@ def heat_map(
         dark = 0.85 * (vmax or 1)  # below it white has less contrast on light than black
         for y, row in enumerate(rows):
             for x, value in enumerate(row):
+                if math.isnan(value):
+                    continue
                 color = "w" if value > dark else None  # None: that of the page's text
                 axes.text(x, y, texts[y][x], ha="center", va="center", color=color)
     return image

@@ -15,7 +15,7 @@ import os
 import statistics
 
 import minidepth as md
-from minidepth_lab import figures
+from minidepth_lab import figures, results
 from minidepth_lab.sizes import with_size
 from minidepth_lab.tasks import TASKS
 
@@ -91,21 +91,44 @@ def called_right(measured):
     return counts
 
 
+def name_on_map(run):
+    """The row's name of a stored run, as rows() gives it."""
+    for name, (task, sizes) in MAPPED.items():
+        if tuple(run["data"]) == (task,) and sizes.items() <= run["sizes_by_name"].items():
+            kind = "loops" if run["n_loops"] > 1 else "layers"
+            return f"{name}, {run['depth']} {kind}"
+    raise ValueError(f"the run {run['id']} is of no task on the map")
+
+
+def stored(experiment="map", **wanted):
+    """[(row's name, difficulty, accuracy), …] of stored runs, for cells()."""
+    found = []
+    for run in results.runs(experiment, **wanted):
+        for n, part in run["accuracy_by"]["n"].items():
+            found.append((name_on_map(run), int(n), part["accuracy"]))
+    return found
+
+
 def draw_map(path, measured):
     """A panel for each task and kind: accuracy by difficulty and depth, with the formula's line."""
     names = list(dict.fromkeys(name for name, *_ in measured))
-    counts = called_right(measured)
     size = (2.6 * len(names) + 0.4, 5.6)
     with figures.drawing(path, 2, len(names), size, squeeze=False) as (figure, drawn):
-        for column, name in enumerate(names):
-            for axes, kind in zip(drawn[:, column], ("layers", "loops")):
-                draw_panel(axes, name, kind, measured)
-                right, total = counts.get((name, kind), (0, 0))
-                axes.set_title(f"{name}: {right} of {total}" if total else name, size="medium")
-                axes.set(xlabel=kind, ylabel="difficulty" if column == 0 else "")
-        right = sum(right for right, _ in counts.values())
-        total = sum(total for _, total in counts.values())
+        draw_panels(drawn, names, measured)
+        counts = called_right(measured).values()
+        right, total = (sum(numbers) for numbers in zip(*counts)) if counts else (0, 0)
         figure.suptitle(f"{right} of {total} cells as the formula says (line)", size="medium")
+
+
+def draw_panels(drawn, names, measured):
+    """A column for each task in `drawn`, axes (2, tasks): above layers of its own, below loops."""
+    counts = called_right(measured)
+    for column, name in enumerate(names):
+        for axes, kind in zip(drawn[:, column], ("layers", "loops")):
+            draw_panel(axes, name, kind, measured)
+            right, total = counts.get((name, kind), (0, 0))
+            axes.set_title(f"{name}: {right} of {total}" if total else name, size="medium")
+            axes.set(xlabel=kind, ylabel="difficulty" if column == 0 else "")
 
 
 def draw_panel(axes, name, kind, measured):

@@ -6,6 +6,7 @@ only if m is at most L - 1. The task is tasks/strides.py:
     python train.py --study strides --seed 0 1 2          20 models for each seed, and a heat map
 """
 
+import math
 import os
 import statistics
 
@@ -48,25 +49,24 @@ def cell_of(model):
     return stride, loops
 
 
-def draw_cells(path, shares):
+def draw_cells(axes, shares):
     """The heat map of {(stride, loops): accuracies of the seeds}: medians, and the boundary up to
     which a walk is enough."""
     strides = sorted({stride for stride, _ in shares})
     loops = sorted({loops for _, loops in shares})
-    medians = [[statistics.median(shares.get((m, n), [0.0])) for n in loops] for m in strides]
-    with figures.drawing(path, size=(5.2, 3.9)) as (_, axes):
-        figures.heat_map(axes, medians, ".2f", vmax=1)
-        axes.set_xticks(range(len(loops)), loops)
-        axes.set_yticks(range(len(strides)), strides)
-        x, y = [], []  # a stair: each row begins to be right where the loops are enough
-        for row, stride in enumerate(strides):
-            first = sum(not walk_is_enough(stride, n) for n in loops) - 0.5
-            x += [first, first]
-            y += [row - 0.5, row + 0.5]
-        axes.plot(x, y, color="C3", linewidth=2)
-        n = max(len(seeds) for seeds in shares.values())
-        axes.set(xlabel="loops", ylabel="hops for each letter written")
-        axes.set_title(f"Share of letters right, median, n = {n}; line: a walk's", size="medium")
+    medians = [[statistics.median(shares.get((m, n), [math.nan])) for n in loops] for m in strides]
+    figures.heat_map(axes, medians, ".2f", vmax=1)
+    axes.set_xticks(range(len(loops)), loops)
+    axes.set_yticks(range(len(strides)), strides)
+    x, y = [], []  # a stair: each row begins to be right where the loops are enough
+    for row, stride in enumerate(strides):
+        first = sum(not walk_is_enough(stride, n) for n in loops) - 0.5
+        x += [first, first]
+        y += [row - 0.5, row + 0.5]
+    axes.plot(x, y, color="C3", linewidth=2)
+    n = max(len(seeds) for seeds in shares.values())
+    axes.set(xlabel="loops", ylabel="hops for each letter written")
+    axes.set_title(f"Share of letters right, median, n = {n}; line: a walk's", size="medium")
 
 
 def figure(runs, folder):
@@ -74,4 +74,5 @@ def figure(runs, folder):
     shares = {}
     for run in runs:
         shares.setdefault(cell_of(run["labels"]["model"]), []).append(run["accuracy"])
-    draw_cells(os.path.join(folder, "strides.png"), shares)
+    with figures.drawing(os.path.join(folder, "strides.png"), size=(5.2, 3.9)) as (_, axes):
+        draw_cells(axes, shares)

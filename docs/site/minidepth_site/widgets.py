@@ -232,9 +232,9 @@ WALKS = "walk"  # one layer, trained to eight hops on a ring of sixteen letters
 
 
 def further():
-    """For the box `further`: the stored models that are looped on and on, those that are given
-    their input again in each loop ("recall") and those that are not ("state"), and which of each
-    kind to begin with."""
+    """For the box `further`: the stored models that are looped on and on, those that begin each
+    loop with their state normalised and the input added ("recall") and those that begin it with
+    their state alone ("state"), and which of each kind to begin with."""
     listed = []
     for run in results.runs(WALKS, ring=16, hops=8, loss_after="each", n_layers=1, d_model=64):
         stored = results.weights_file(WALKS, run["id"]).exists()
