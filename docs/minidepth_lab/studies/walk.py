@@ -12,12 +12,18 @@ A thousand hops on a ring of 16 are not a thousand new situations: whoever is ri
 comes back to the same state, is right for ever. The harder question is once round a longer ring.
 """
 
+import json
 import os
 import statistics
+import sys
+import time
+
+import torch
 
 import minidepth as md
-from minidepth_lab import figures
+from minidepth_lab import figures, results
 from minidepth_lab.sizes import with_size
+from minidepth_lab.tasks import TASKS
 
 RING, HOPS = 16, 8  # of the study, unless a row says another
 PRESETS = {
@@ -92,6 +98,25 @@ def distance_to_a_round_before(model, tokens, hops):
     return distances
 
 
+def returned(run_dir, rings=20):
+    """distance_to_a_round_before() of a finished run after two, four and eight rounds, on so many
+    of the rings that are held out: {rounds: median distance}."""
+    model, _ = md.load(run_dir)
+    _, train = results.settings_of(run_dir)
+    sizes = TASKS["walk"].sizes | results.size_values(train["sizes"])
+    sizes = {name: sizes[name] for name in ("ring", "hops")}
+    tokens, _ = TASKS["walk"].draw(rings, md.generator("returned"), test=True, **sizes)
+    rounds = (2, 4, 8)
+    distances = distance_to_a_round_before(model, tokens, [n * sizes["ring"] for n in rounds])
+    return dict(zip(map(str, rounds), distances.values()))
+
+
+def stored_returns():
+    """{id of a stored run: returned()}, of those whose weights were there when it was measured:
+    `python -m minidepth_lab.studies.walk docs/results/walk/returned.json RUN_FOLDER …`"""
+    return json.loads((results.RESULTS / "walk" / "returned.json").read_text("utf-8"))["returned"]
+
+
 def by_model(runs, kind="hops"):
     """{row: [{hops: accuracy} of each seed]} of a grid's records; of another kind of number than
     hops the same."""
@@ -132,3 +157,15 @@ def figure(runs, folder):
     models = by_model(runs)
     trained = {name: trained_to(name) for name in models}
     draw_reached(os.path.join(folder, "walk.png"), models, trained)
+
+
+def main(path, *run_dirs):
+    """Write returned() of runs under the names of their folders, with what it was measured on."""
+    found = {os.path.basename(os.path.normpath(run_dir)): returned(run_dir) for run_dir in run_dirs}
+    about = dict(date=time.strftime("%Y-%m-%d"), **md.provenance(torch.device("cpu")))
+    text = json.dumps(about | dict(returned=found), indent=1)
+    md.write(path, lambda f: f.write(f"{text}\n".encode()))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
