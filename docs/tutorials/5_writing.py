@@ -29,7 +29,7 @@ import torch
 
 from minidepth_lab import figures, judge, results, ring_runs, tasks
 from minidepth_lab.sizes import sizes_of
-from minidepth_lab.studies import thinking, written
+from minidepth_lab.studies import strides, thinking, written
 from minidepth_lab.studies.ring import LEARNED
 from minidepth_lab.tasks.written import WAYS
 from minidepth_site import exercises, widgets
@@ -193,6 +193,24 @@ for each in judge.judged_contrasts("written").values():
     pairs[f"last loss, {more} − {less}"] = losses[more], losses[less]
 by_loss = judge.show_tests(pairs)
 
+# %% [markdown]
+# ## Write less, think more
+#
+# A model that both writes and loops can trade one for the other. Here one layer writes every m-th
+# letter along a ring of twelve; what it does not write it has to think, m hops for each letter. It
+# has L loops, and a walk makes its first hop in the second of them. So we predicted that the layer
+# learns this if, and only if, m is at most L − 1:
+
+# %%
+every_mth = strides.stored()  # {(m, L): shares right of three runs}
+_, axes = plt.subplots(figsize=(4.6, 3.4))
+strides.draw_cells(axes, every_mth)
+axes.set_title("one loop more, one letter less to write")
+plt.show()
+
+# %% [markdown]
+# What to see: right of the red line all sixty-odd
+#
 # %% [markdown]
 # ## In sentences
 #

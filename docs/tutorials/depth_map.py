@@ -57,16 +57,24 @@ draw("Z60", "brackets")
 # it. Z60 takes one layer at every difficulty, brackets take two. Each cell is the mean of two runs;
 # the title counts the cells that are as the formula says.
 #
-# ## More than written, and less: S5 and two sums
+# ## More than written: S5
 
 # %%
-draw("S5", "parity", "modulo ten")
+draw("S5")
 
 # %% [markdown]
 # What to see: one layer puts eight moves of S5 together, where the formula asks for three, and
-# nothing puts thirty-two together. From eight moves to sixteen each further layer helps a little,
-# without a threshold. Of parity and of sums modulo ten, which one layer can do on paper, training
-# found only the short ones.
+# nothing puts thirty-two together. At sixteen each further layer helps a little: there is no
+# threshold. Loops of one layer help less.
+#
+# ## Less than written: parity, and sums modulo ten
+
+# %%
+draw("parity", "modulo ten")
+
+# %% [markdown]
+# What to see: one layer is enough on paper, and training found only the short ones, more of them
+# with more layers.
 #
 # Attention takes means, and one symbol among thirty-two hardly moves a mean; Hahn 2020 ([arXiv
 # 1906.06755](https://arxiv.org/abs/1906.06755)) shows how small the difference is that parity has

@@ -11,7 +11,7 @@ import os
 import statistics
 
 import minidepth as md
-from minidepth_lab import figures
+from minidepth_lab import figures, results
 from minidepth_lab.sizes import with_size
 
 RING, STRIDES, LOOPS = 12, (1, 2, 3, 4), (1, 2, 3, 4, 5)
@@ -67,6 +67,12 @@ def draw_cells(axes, shares):
     n = max(len(seeds) for seeds in shares.values())
     axes.set(xlabel="loops", ylabel="hops for each letter written")
     axes.set_title(f"Share of letters right, median, n = {n}; line: a walk's", size="medium")
+
+
+def stored(**wanted):
+    """{(stride, loops): accuracies of the stored runs, by seed}"""
+    runs = results.by(results.runs("strides", **wanted), "stride", "n_loops")
+    return {cell: [run["accuracy"] for run in found] for cell, found in runs.items()}
 
 
 def figure(runs, folder):
