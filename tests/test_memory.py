@@ -63,12 +63,12 @@ def test_the_estimated_peak_is_what_a_step_takes():
 
 
 @pytest.mark.parametrize("half", [None, torch.bfloat16])
-@pytest.mark.parametrize("p", [0.0, 0.1])
+@pytest.mark.parametrize(("p", "added"), [(0.0, None), (0.1, None), (0.0, 0.3), (0.1, 0.0)])
 @pytest.mark.parametrize("d_ff", [0, 192])
-def test_a_layer_keeps_as_many_bytes_as_are_counted(half, p, d_ff):
+def test_a_layer_keeps_as_many_bytes_as_are_counted(half, p, added, d_ff):
     """Beside all tensors that PyTorch keeps for the way back, each storage once."""
     sizes = dict(d_model=96, n_heads=4, block_size=64, d_ff=d_ff, dropout=p, vocab_size=9)
-    m, _ = md.configs("report", n_layers=1, **sizes)
+    m, _ = md.configs("report", n_layers=1, residual_dropout=added, **sizes)
     block = md.Block(m, 4).train()
     x = torch.randn(5, 64, 96, requires_grad=True) * 1.0
     kept, weights = {}, {w.numel() for w in block.parameters()}

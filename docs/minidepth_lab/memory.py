@@ -56,7 +56,8 @@ def layer_activations(m, half=False, device="cuda"):
     kept = 4 * C + size * 5 * C
     if m.d_ff:  # the same, and both sides of the bend
         kept += 4 * C + size * (C + 2 * m.d_ff)
-    if m.dropout:  # a byte for each element that may have been dropped
+    on_additions = m.dropout if m.residual_dropout is None else m.residual_dropout
+    if on_additions:  # a byte for each element that may have been dropped
         kept += C * (1 + bool(m.d_ff))
     if m.dropout and device != "cuda":
         kept += 2 * attention_weights(m, half) + attention_weights(m) / 4
