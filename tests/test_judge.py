@@ -335,6 +335,7 @@ WRONG = {
     "lookups": "L5 L6",
     "reread": "M9 M13 M26",
     "map": "M1 M2 M3 M5 M6",
+    "strides": "T2",
     "first-run": "R2 R3",
     "written": "",
     "sums": "S1",

@@ -13,6 +13,7 @@ import pytest
 import minidepth as md
 import train
 from minidepth_lab import bench, judge, own_code, registry, results
+from minidepth_lab.studies import strides
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -159,3 +160,9 @@ def test_the_walk_of_the_answer_is_the_one_that_was_judged():
     assert f"follows a thousand, at 0.95 or better in {measured['walk/W1']} runs" in answer
     assert f"lost by the thirty-first, in {measured['walk/W3']}." in answer
     assert f"a ring of twenty-four, trained to eight as well, {measured['walk/W7']} runs" in answer
+    learned = {True: [], False: []}  # whether the loops are enough by the prediction
+    for (stride, loops), shares in strides.stored().items():
+        learned[stride < loops] += [share >= 0.95 for share in shares]
+    enough, too_few = (f"{sum(found)} of {len(found)}" for found in learned.values())
+    assert f"learned it in {enough} runs with m below L" in answer
+    assert too_few == "0 of 30" and "and in none of 30 with fewer loops" in answer

@@ -1,6 +1,7 @@
 """The task `strides` and its study: against a walk along the pairs."""
 
 import functools
+import math
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ import torch.nn.functional as F
 import minidepth as md
 import train
 from conftest import changed, draw_of
-from minidepth_lab import registry
+from minidepth_lab import figures, registry, results
 from minidepth_lab.studies import strides as study
 from minidepth_lab.tasks import TASKS
 
@@ -176,3 +177,20 @@ def test_the_study_has_every_stride_with_every_number_of_loops(tmp_path, monkeyp
     study.figure(runs, str(tmp_path))
     assert (tmp_path / "strides.png").stat().st_size > 5000
     assert study.walk_is_enough(4, 5) and not study.walk_is_enough(4, 4)
+
+
+def test_stored_cells_are_those_of_the_study():
+    cells = study.stored()
+    assert set(cells) == {study.cell_of(name) for name in study.rows("strides", {})}
+    (run,) = results.runs("strides", stride=3, n_loops=4, seed=201)
+    assert cells[3, 4][1] == run["accuracy"] and len(cells[3, 4]) == 3
+    assert study.stored(seed=201)[3, 4] == [run["accuracy"]]
+
+
+def test_a_cell_that_was_not_run_stays_empty(monkeypatch, tmp_path):
+    rows = []
+    monkeypatch.setattr(study.figures, "heat_map", lambda axes, cells, *_, **__: rows.extend(cells))
+    with figures.drawing(tmp_path / "cells.png") as (_, axes):
+        study.draw_cells(axes, {(1, 2): [0.5, 0.7, 1.0], (2, 3): [0.25]})
+    assert rows[0][0] == 0.7 and rows[1][1] == 0.25
+    assert math.isnan(rows[0][1]) and math.isnan(rows[1][0])

@@ -209,9 +209,11 @@ axes.set_title("one loop more, one letter less to write")
 plt.show()
 
 # %% [markdown]
-# What to see: the layer learns what the line says, and nothing else. Each cell has the share of
-# letters that are right, the median of three runs; the line is the prediction. Left of it the layer
-# guesses among the letters that its text has not used yet.
+# What to see: the layer learns what the line says, in all thirty runs right of it, and in none left
+# of it. Each cell has the share of letters that are right, the median of three runs; the line is
+# the prediction. Left of it the layer guesses among the letters that its text has not used yet.
+# One run of four letters with four loops does better, 0.53, so one bound that we had set **was
+# wrong**: perhaps it found part of a shorter way.
 #
 # **Each loop more saves letters.** A layer that loops twice must write every letter; one that loops
 # five times may write every fourth. Counted in loops this is cheaper, too: two loops a hop when
@@ -298,9 +300,11 @@ widgets.table(["layers", "accuracy of three runs", "", ""], rows)
 
 # %%
 assert set(judge.verdicts("written").values()) == {judge.HELD}
-assert set(judge.verdicts("strides").values()) == {judge.HELD}
+assert judge.verdicts("strides") == {"T1": judge.HELD, "T2": judge.WRONG}
 for (m, n_loops), shares in every_mth.items():
-    assert len(shares) == 3 and (min(shares) > 0.99 if m < n_loops else max(shares) < 0.45)
+    assert len(shares) == 3 and (min(shares) > 0.99 if m < n_loops else max(shares) < 0.54)
+    assert m < n_loops or (m, n_loops) == (4, 4) or max(shares) < 0.41
+assert f"{max(every_mth[4, 4]):.2f}" == "0.53" and sorted(every_mth[4, 4])[1] < 0.4
 for k in (1, 2, 4, 7):
     assert min(run[k] for run in writers.values()) > 0.99
     assert min(run["accuracy_by"]["hops"][str(k)]["accuracy"] for run in walkers) > 0.99
