@@ -4,7 +4,7 @@
 # **For seven small tasks we wrote down, before any run, how many layers each needs. Three fifths of
 # the map came out as written, and two tasks did whole.** Where a formula was wrong, it was mostly
 # because the layers were enough on paper and training did not find how. In one task, S5, fewer
-# layers did more than the formula allows, and not by learning answers by heart.
+# layers did more than the formula allows; where it can be told, they did not know it by heart.
 #
 # Rings are one task. Is there a rule for how many layers *other* tasks take? Theory has some, and
 # we made formulas of them: the least number of layers, or of loops of one layer, for difficulty n.
@@ -117,9 +117,10 @@ judge.show("map")
 # %% [markdown]
 # ## S5: by heart?
 #
-# S5 has two moves, so eight of them can come in 256 orders only. We thought that one layer knows
-# these by heart. Then it should be lost where the first n moves of a test never began a sequence of
-# its training. The training draws its sequences from its seed, so we can draw them again and look:
+# S5 has two moves, so eight of them can come in 256 orders only, and training has seen all of them.
+# Does one layer know them by heart? With more moves one can tell: if so, it should be worse where
+# the first n moves of a test never began a sequence of its training. The training draws its
+# sequences from its seed, so we can draw them again and look:
 
 # %%
 m, t = registry.configs("map", data=("composition",), sizes=("group=S5",), seed=200)
@@ -151,10 +152,11 @@ for n in (14, 15, 16):
 widgets.table(["moves", "new ones", "one layer: seen", "new", "two layers: seen", "new"], rows)
 
 # %% [markdown]
-# **It is not by heart.** Beginnings that training never had are right about as often as those that
-# it had. So there is a way to put some moves together in one layer that our formula does not know;
-# it gets worse with each further move. The formula is about any group of moves and any number of
-# them, and does not say what a network can do with few.
+# **From fourteen moves on nothing is by heart.** Beginnings that training never had are right about
+# as often as those that it had. So there is a way to put some moves together in one layer that our
+# formula does not know; it gets worse with each further move. Whether eight moves, all of which
+# were seen, are right in the same way, this cannot tell. The formula is about any group of moves
+# and any number of them, and does not say what a network can do with few.
 #
 # ## What this shows
 #
