@@ -31,7 +31,7 @@ TINY_MODEL = dict(
 )  # fmt: skip
 TINY_TRAIN = dict(
     steps=12, warmup_steps=2, batch_size=4, grad_accum=1, eval_every=5, eval_blocks=8, max_rows=300,
-    ring_questions=1,
+    ring_questions=1, eval_problems=12, watch_problems=3,  # a model that knows nothing writes long
 )  # fmt: skip
 
 
@@ -176,7 +176,7 @@ def made_once(tmp_path_factory, name, make):
 def finished(tmp_path_factory):
     """The folder of a finished tiny run; tests must not change it."""
     out = str(tmp_path_factory.mktemp("runs"))
-    values = TINY_MODEL | TINY_TRAIN | dict(out_dir=out, name="finished", eval_problems=12)
+    values = TINY_MODEL | TINY_TRAIN | dict(out_dir=out, name="finished")
     return md.train(*md.configs("laptop", **values)).dir
 
 

@@ -20,7 +20,7 @@ from minidepth_lab import hub
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TINY = "--n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --steps 12 --warmup_steps 2 --eval_every 5"
-TINY += " --batch_size 4 --eval_blocks 8 --max_rows 300 --eval_problems 12"
+TINY += " --batch_size 4 --eval_blocks 8 --max_rows 300 --eval_problems 12 --watch_problems 3"
 
 
 def run(arguments, **options):
