@@ -20,6 +20,7 @@ import torch
 
 import minidepth as md
 import train
+import warm
 from minidepth_lab import forecast, registry
 from minidepth_lab.sweep.cell import Cell
 
@@ -155,6 +156,12 @@ def in_this_process(monkeypatch):
         return Ended(train.main(cell.command(preset, settings)))
 
     monkeypatch.setattr(Cell, "start", start)
+
+
+@pytest.fixture
+def warm_cells(monkeypatch):
+    """Grids train their runs in processes of their own that have torch already."""
+    warm.start_cells(monkeypatch)
 
 
 def made_once(tmp_path_factory, name, make):

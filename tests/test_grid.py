@@ -19,6 +19,7 @@ import torch
 
 import minidepth as md
 import train
+import warm
 from minidepth_lab import curve, registry, results
 from minidepth_lab.studies import heads
 from minidepth_lab.sweep import pool, table
@@ -32,12 +33,19 @@ def log_of(folder):
     return [json.loads(line) for line in open(folder / "log.jsonl")]
 
 
+@pytest.fixture(autouse=True)
+def quick(warm_cells):
+    """Each test's grids. How a grid starts Python itself is seen where it is interrupted."""
+
+
 @pytest.fixture(scope="module")
 def grid(tmp_path_factory):
     """The out_dir of a finished grid of 2 x 2 runs, two at a time, and its exit code."""
     out = tmp_path_factory.mktemp("grid")
     line = [*SMALL, "--out_dir", str(out), "--n_layers", "1", "2", "--seed", "0", "1"]
-    return out, train.main([*line, "--jobs", "2"]), line
+    with pytest.MonkeyPatch.context() as patch:
+        warm.start_cells(patch)
+        return out, train.main([*line, "--jobs", "2"]), line
 
 
 @pytest.fixture
