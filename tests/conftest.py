@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import signal
+import threading
 
 # ignored under nohup, or in a shell's background; the tests send them and wait for what they do
 if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
@@ -21,7 +22,7 @@ import torch
 import minidepth as md
 import train
 import warm
-from minidepth_lab import forecast, registry
+from minidepth_lab import curve, forecast, registry
 from minidepth_lab.sweep.cell import Cell
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -150,11 +151,18 @@ class Ended:
 @pytest.fixture
 def in_this_process(monkeypatch):
     """Grids train their runs in this process, which saves each the seconds of its imports: for
-    tests of what is made of the runs. How processes are started and end is tested in test_grid."""
+    tests of what is made of the runs. How processes are started and end is tested in test_grid.
+    Nor do they draw each run's curve, as a run that is no grid's does."""
 
     def start(cell, preset, settings, environment):
         return Ended(train.main(cell.command(preset, settings)))
 
+    def draw(run, t):
+        if threading.current_thread() is threading.main_thread():  # a grid's runs have threads
+            drawn(run, t)
+
+    drawn = curve.draw_curve
+    monkeypatch.setattr(curve, "draw_curve", draw)
     monkeypatch.setattr(Cell, "start", start)
 
 

@@ -731,7 +731,8 @@ def test_the_depth_study_has_the_four_cells_and_says_what_differs(
     tmp_path, capsys, in_this_process
 ):
     line = "--study depth --n_layers 3 --seed 0 1 --max_rows 200 --steps 4 --warmup_steps 1"
-    line += " --eval_problems 6 --eval_every 4 --batch_size 8 --preset laptop --jobs 2"
+    line += " --eval_problems 6 --watch_problems 0 --eval_every 4 --batch_size 8 --preset laptop"
+    line += " --jobs 2"
     assert train.main([*line.split(), "--out_dir", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     (folder,) = tmp_path.glob("study_*")
