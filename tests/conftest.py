@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import signal
+import threading
 
 # ignored under nohup, or in a shell's background; the tests send them and wait for what they do
 if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
@@ -20,7 +21,8 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import forecast, registry
+import warm
+from minidepth_lab import curve, forecast, registry
 from minidepth_lab.sweep.cell import Cell
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -31,7 +33,7 @@ TINY_MODEL = dict(
 )  # fmt: skip
 TINY_TRAIN = dict(
     steps=12, warmup_steps=2, batch_size=4, grad_accum=1, eval_every=5, eval_blocks=8, max_rows=300,
-    ring_questions=1,
+    ring_questions=1, eval_problems=12, watch_problems=3,  # a model that knows nothing writes long
 )  # fmt: skip
 
 
@@ -149,12 +151,25 @@ class Ended:
 @pytest.fixture
 def in_this_process(monkeypatch):
     """Grids train their runs in this process, which saves each the seconds of its imports: for
-    tests of what is made of the runs. How processes are started and end is tested in test_grid."""
+    tests of what is made of the runs. How processes are started and end is tested in test_grid.
+    Nor do they draw each run's curve, as a run that is no grid's does."""
 
     def start(cell, preset, settings, environment):
         return Ended(train.main(cell.command(preset, settings)))
 
+    def draw(run, t):
+        if threading.current_thread() is threading.main_thread():  # a grid's runs have threads
+            drawn(run, t)
+
+    drawn = curve.draw_curve
+    monkeypatch.setattr(curve, "draw_curve", draw)
     monkeypatch.setattr(Cell, "start", start)
+
+
+@pytest.fixture
+def warm_cells(monkeypatch):
+    """Grids train their runs in processes of their own that have torch already."""
+    warm.start_cells(monkeypatch)
 
 
 def made_once(tmp_path_factory, name, make):
@@ -176,7 +191,7 @@ def made_once(tmp_path_factory, name, make):
 def finished(tmp_path_factory):
     """The folder of a finished tiny run; tests must not change it."""
     out = str(tmp_path_factory.mktemp("runs"))
-    values = TINY_MODEL | TINY_TRAIN | dict(out_dir=out, name="finished", eval_problems=12)
+    values = TINY_MODEL | TINY_TRAIN | dict(out_dir=out, name="finished")
     return md.train(*md.configs("laptop", **values)).dir
 
 

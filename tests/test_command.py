@@ -16,11 +16,12 @@ from huggingface_hub import constants
 
 import minidepth as md
 import train
+import warm
 from minidepth_lab import hub
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TINY = "--n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --steps 12 --warmup_steps 2 --eval_every 5"
-TINY += " --batch_size 4 --eval_blocks 8 --max_rows 300 --eval_problems 12"
+TINY += " --batch_size 4 --eval_blocks 8 --max_rows 300 --eval_problems 12 --watch_problems 3"
 
 
 def run(arguments, **options):
@@ -48,7 +49,7 @@ LINE += r" right \d\.\d\d"  # of the held-out problems that each evaluation asks
 
 
 def test_the_main_job(tmp_path, monkeypatch, capsys):
-    done = run(TINY, cwd=tmp_path)
+    done = warm.run(TINY.split(), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert re.match("preset laptop: no CUDA GPU found|preset report", lines[0])
@@ -79,7 +80,7 @@ def test_the_main_job(tmp_path, monkeypatch, capsys):
     assert code == 2 and "exists; give another --name" in err
     code, _, _ = call(TINY + " --seed 1 --dry_run", capsys)
     assert code == 0 and len(os.listdir("runs")) == 1
-    said = run(f"--sample {folder} --prompt Sort", cwd=tmp_path)
+    said = warm.run(f"--sample {folder} --prompt Sort".split(), cwd=tmp_path)
     assert said.returncode == 0 and said.stderr == ""
 
 
@@ -98,7 +99,7 @@ def whole(tmp_path_factory):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", None)])
 def test_ctrl_c_saves_and_the_run_goes_on(whole, tmp_path, capsys, number):
     command = [sys.executable, str(ROOT / "train.py"), *LONGER.split(), "--out_dir", str(tmp_path)]
-    process = subprocess.Popen([*command, "--name", "cut"], stdout=subprocess.PIPE, text=True)
+    process = warm.Popen([*command, "--name", "cut"], stdout=subprocess.PIPE, text=True)
     lines = []
     for line in process.stdout:
         lines.append(line)

@@ -19,6 +19,8 @@ import torch
 
 import minidepth as md
 import train
+import warm
+from conftest import made_once
 from minidepth_lab import curve, registry, results
 from minidepth_lab.studies import heads
 from minidepth_lab.sweep import pool, table
@@ -32,12 +34,26 @@ def log_of(folder):
     return [json.loads(line) for line in open(folder / "log.jsonl")]
 
 
+@pytest.fixture(autouse=True)
+def quick(warm_cells):
+    """Each test's grids. How a grid starts Python itself is seen where it is interrupted."""
+
+
 @pytest.fixture(scope="module")
 def grid(tmp_path_factory):
     """The out_dir of a finished grid of 2 x 2 runs, two at a time, and its exit code."""
-    out = tmp_path_factory.mktemp("grid")
-    line = [*SMALL, "--out_dir", str(out), "--n_layers", "1", "2", "--seed", "0", "1"]
-    return out, train.main([*line, "--jobs", "2"]), line
+
+    def line(folder):
+        return [*SMALL, "--out_dir", str(folder), "--n_layers", "1", "2", "--seed", "0", "1"]
+
+    def make(folder):
+        with pytest.MonkeyPatch.context() as patch:
+            warm.start_cells(patch)
+            code = train.main([*line(folder), "--jobs", "2"])
+        (folder / "code").write_text(str(code))
+
+    out = made_once(tmp_path_factory, "grid", make)
+    return out, int((out / "code").read_text()), line(out)
 
 
 @pytest.fixture
@@ -95,8 +111,8 @@ def test_the_summary_is_computed_from_the_logs(grid):
     assert f"| 1 | 2 | {mean:.3f}" in text and "python train.py" not in text.split("`")[0]
 
 
-def test_a_finished_grid_is_not_run_again(grid, capsys):
-    out, _, line = grid
+def test_a_finished_grid_is_not_run_again(copied, capsys):
+    out, line = copied
     before = {path: path.stat().st_mtime_ns for path in out.glob("tasks_*/*")}
     assert train.main(line) == 0
     assert "4 runs, 4 finished before" in capsys.readouterr().out
@@ -286,14 +302,17 @@ ALL = "all"  # the signal goes to every process in the parent's group, as a term
 def test_interrupted_runs_are_saved_and_the_same_command_goes_on(number, to, code, tmp_path):
     line = "--data icqa --n_layers 1 2 --steps 3000 --eval_every 1000 --out_dir".split()
     command = [sys.executable, str(ROOT / "train.py"), *line, str(tmp_path)]
-    process = started(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    wait_for(lambda: list(tmp_path.glob("*/log.jsonl")), process)
-    if to == ALL:
-        os.killpg(process.pid, number)
-    else:
-        os.kill(process.pid, number)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == code
+    with open(tmp_path / "errors.txt", "w+") as file:
+        own = dict(stderr=file, start_new_session=True)
+        process = warm.Popen(command, stdout=subprocess.DEVNULL, **own)
+        wait_for(lambda: list(tmp_path.glob("*/log.jsonl")), process)
+        if to == ALL:
+            os.killpg(process.pid, number)
+        else:
+            os.kill(process.pid, number)
+        assert process.wait() == code
+        file.seek(0)
+        errors = file.read()
     assert "train.py: interrupted" in errors and "Traceback" not in errors
     (folder,) = tmp_path.glob("tasks_*")  # the second never began
     # when the grid has ended, its run has too: saved, and long before its last step
@@ -723,7 +742,8 @@ def test_the_depth_study_has_the_four_cells_and_says_what_differs(
     tmp_path, capsys, in_this_process
 ):
     line = "--study depth --n_layers 3 --seed 0 1 --max_rows 200 --steps 4 --warmup_steps 1"
-    line += " --eval_problems 6 --eval_every 4 --batch_size 8 --preset laptop --jobs 2"
+    line += " --eval_problems 6 --watch_problems 0 --eval_every 4 --batch_size 8 --preset laptop"
+    line += " --jobs 2"
     assert train.main([*line.split(), "--out_dir", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     (folder,) = tmp_path.glob("study_*")

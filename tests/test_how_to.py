@@ -15,7 +15,7 @@ TINY = "--steps 4 --warmup_steps 1 --batch_size 4 --eval_every 2 --d_model 16 --
 
 
 @pytest.fixture
-def files(tmp_path, monkeypatch):
+def files(tmp_path, monkeypatch, warm_cells):
     """{name: text} of the page's files, written into a folder in which the test then runs."""
     found = re.findall(r'```python title="(.*?)"\n(.*?)```', PAGE.read_text("utf-8"), re.DOTALL)
     for name, text in found:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ import torch
 import minidepth as md
 import ranks
 import train
+from conftest import made_once
 
 ROOT = os.path.dirname(os.path.abspath(md.__file__))
 TESTS = os.path.join(ROOT, "tests")
@@ -30,7 +32,13 @@ shares = pytest.mark.skipif(not ranks.SHARES, reason="--fsdp on a CPU needs PyTo
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
     """(folder, what torchrun said, what each of two processes of tests/ranks.py found there)."""
-    folder = tmp_path_factory.mktemp("ranks")
+    folder = made_once(tmp_path_factory, "ranks", run_both)
+    done = types.SimpleNamespace(**json.loads((folder / "done.json").read_text()))
+    return folder, done, [torch.load(folder / f"found.{rank}") for rank in (0, 1)]
+
+
+def run_both(folder):
+    """Let two processes do what tests/ranks.py says."""
     rows = [dict(text="word " * (1 + i % 7)) for i in range(60)]
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     flags = ["--data", str(folder / "rows.jsonl"), "--out_dir", str(folder), *FLAGS.split()]
@@ -46,7 +54,8 @@ def two(tmp_path_factory):
     command = [*TORCHRUN, os.path.join(TESTS, "ranks.py"), str(folder)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert os.path.exists(folder / "found.1"), done.stderr
-    return folder, done, [torch.load(folder / f"found.{rank}") for rank in (0, 1)]
+    said = dict(returncode=done.returncode, stderr=done.stderr)
+    (folder / "done.json").write_text(json.dumps(said))
 
 
 def log_of(folder):

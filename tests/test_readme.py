@@ -12,8 +12,9 @@ import pytest
 
 import minidepth as md
 import train
-from minidepth_lab import bench, judge, own_code, registry, results
+from minidepth_lab import bench, judge, own_code, registry, results, task_data
 from minidepth_lab.studies import strides
+from minidepth_lab.tasks import walk
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -76,6 +77,8 @@ def here(tmp_path, monkeypatch, finished, solved, in_this_process):
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(own_code, "NAMED", set())
+    monkeypatch.setattr(task_data, "N_DRAWN", 100)  # sequences that a task is measured on
+    monkeypatch.setattr(walk, "RINGS_TESTED", 10)  # and those that it follows a thousand hops
     registry.offering("preset")  # of all studies: the page's own add to them
     monkeypatch.setattr(md, "PRESETS", dict(md.PRESETS))
     return tmp_path

@@ -29,14 +29,19 @@ def settings(out, **changes):
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
     """The folder in which two processes have done what main() says."""
-    out = tmp_path_factory.mktemp("processes")
-    root = os.path.dirname(os.path.abspath(md.__file__))
-    paths = os.pathsep.join((root, os.path.join(root, "docs")))
-    environment = os.environ | dict(OMP_NUM_THREADS="1", PYTHONPATH=paths)  # one thread can fork
-    command = [sys.executable, os.path.abspath(__file__), str(out)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return out
+    from conftest import made_once  # which the program does without
+
+    def make(out):
+        root = os.path.dirname(os.path.abspath(md.__file__))
+        paths = os.pathsep.join((root, os.path.join(root, "docs")))
+        environment = os.environ | dict(
+            OMP_NUM_THREADS="1", PYTHONPATH=paths
+        )  # one thread can fork
+        command = [sys.executable, os.path.abspath(__file__), str(out)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+
+    return made_once(tmp_path_factory, "several_processes", make)
 
 
 def log_of(folder):
@@ -94,7 +99,8 @@ def process(rank, port, out):
 
 
 def main(out):
-    from transformers import PreTrainedTokenizerFast  # noqa: F401  once for both
+    import torch._dynamo  # noqa: F401  once for both: the optimizer would do it in each
+    from transformers import PreTrainedTokenizerFast  # noqa: F401
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

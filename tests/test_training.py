@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
+import warm
 from conftest import SHARED, TINY_MODEL, TINY_TRAIN, Recorded
 from minidepth_lab import results
 
@@ -809,23 +810,14 @@ def test_a_folder_is_trained_in_by_one_process_and_a_dead_one_does_not_hold_it(t
 
 
 def test_of_two_that_begin_at_once_one_is_refused(tmp_path):
-    root = os.path.dirname(os.path.abspath(md.__file__))
-    command = [
-        sys.executable,
-        "train.py",
-        "--n_layers",
-        "1",
-        "--steps",
-        "30",
-        "--warmup_steps",
-        "1",
-    ]
-    command += f"--max_rows 100 --eval_problems 0 --name run --out_dir {tmp_path}".split()
-    both = [
-        subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
-        for _ in range(2)
-    ]
-    errors = [process.communicate()[1].decode() for process in both]
+    words = "--n_layers 1 --steps 30 --warmup_steps 1 --max_rows 100 --eval_problems 0 --name run"
+    command = [sys.executable, str(warm.TRAIN), *words.split(), "--out_dir", str(tmp_path)]
+    paths = [tmp_path / "first.txt", tmp_path / "second.txt"]
+    with open(paths[0], "w") as first, open(paths[1], "w") as second:
+        both = [warm.Popen(command, stderr=file) for file in (first, second)]
+        for process in both:
+            process.wait()
+    errors = [path.read_text() for path in paths]
     assert sorted(process.returncode for process in both) == [0, 2], errors
     said = "".join(errors)
     assert "is being trained by another process" in said or "exists; give another" in said
