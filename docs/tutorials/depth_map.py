@@ -127,7 +127,8 @@ m, t = registry.configs("map", data=("composition",), sizes=("group=S5",), seed=
 data = registry.data_of(t, m.block_size)
 batches = [torch.as_tensor(data.draw(step, 32)[0]) for step in range(1, 1001)]
 trained = torch.cat(batches)  # all 32,000 sequences of 32 moves
-tokens, targets = TASKS["composition"].draw(2000, md.generator("map"), test=True, group="S5")
+test = dict(test=True, group="S5")
+tokens, targets = TASKS["composition"].draw(2000, md.generator("map"), **test)
 
 
 def beginnings(sequences, n):
@@ -135,6 +136,7 @@ def beginnings(sequences, n):
     return (sequences[:, :n].long() * 2 ** torch.arange(n)).sum(1).tolist()
 
 
+# %% tags=["hide"]
 right = {}  # by layers: whether each place of the test is right
 for layers in (1, 2):
     model, _ = md.load(results.weights("map", f"map-s5-{layers}-layers-200"))
