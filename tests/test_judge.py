@@ -336,6 +336,7 @@ WRONG = {
     "reread": "M9 M13 M26",
     "map": "M1 M2 M3 M5 M6",
     "strides": "T2",
+    "back": "Y1 Y2 Y3",
     "first-run": "R2 R3",
     "written": "",
     "sums": "S1",
