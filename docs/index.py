@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import minidepth as md
 from minidepth_lab import by_hand, judge, results
 from minidepth_lab.ring_runs import accuracies, draw_learned, staircase, with_loops
-from minidepth_lab.studies import reread
+from minidepth_lab.studies import reread, strides
 from minidepth_lab.studies.ring import LEARNED
 from minidepth_lab.tasks.ring import Ring
 from minidepth_site import widgets
@@ -88,6 +88,12 @@ for (k, n), (good, runs) in learned.items():
     assert good == (0 if k >= n else not_all.get((k, n), runs))
 wide = accuracies(results.runs("ring-staircase", d_model=120))
 assert len(wide) == 10 and max(run[k] for run in wide.values() for k in run) <= 0.2
+cells = strides.stored().items()
+every_mth = [share for (m, n), shares in cells if m < n for share in shares]
+assert len(every_mth) == 30 and min(every_mth) >= 0.95
+for run in results.runs("text-loops"):
+    by_loops = run["val_loss_by_loops"]
+    assert by_loops["8"] < by_loops["16"] < by_loops["32"]
 written = accuracies(results.runs("ring", answer="written", n_layers=2))
 assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 
@@ -118,7 +124,11 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 # - **Writing buys depth.** Two layers that [write each
 #   letter](tutorials/rings.md#or-written-down) answer seven hops in six of six runs. That is
 #   fourteen layer applications in a row, and the direct answers here were asked for four hops at
-#   most, so it does not show that writing does more than depth.
+#   most, so it does not show that writing does more than depth. The two trade: a layer of L loops
+#   that writes [every m-th letter](tutorials/5_writing.md#write-less-think-more) learns it if m is
+#   below L, in thirty runs of thirty.
+# - **Text gained nothing from more loops.** Looped models that were trained on worked solutions get
+#   slowly worse [beyond the loops of their training](tutorials/beyond_training.md).
 # - **With the steps written out, few layers are enough.** On small problems two layers answer [as
 #   many as twelve](tutorials/7_equal_time.md) that train for the same CPU time, and learn them
 #   sooner. On rings, what helps is to [read what was written](tutorials/5_writing.md).

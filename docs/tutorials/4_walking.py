@@ -278,6 +278,9 @@ widgets.table(head, rows)
 # **The input alone does not make a walk go on.** With it, but without the normalisation, five of
 # five runs come round once and are lost by the thirty-first hop.
 #
+# A walk that goes on comes back to the state it had a round before: [Looped beyond
+# training](beyond_training.md) shows it, and what more loops do to text.
+#
 # **On the longer ring four of five walks go on**, once round and for a thousand hops; the fifth is
 # lost before it has been round once. A loss after the last loop alone does as well as one after
 # each loop, and half the width is enough to come round. Two of our predictions about these runs

@@ -1,0 +1,248 @@
+# %% [markdown]
+# # Looped beyond training
+#
+# **A walk along a ring goes on if its state comes back to where it was a round before. Worked
+# solutions gained nothing from loops beyond those of training: they are best after four to six
+# loops, and slowly get worse.** You will learn what tells a walk that goes on from one that is
+# lost, whether training finds weights that walk, what more loops do to text, and what others found.
+#
+# In [Walking the ring](4_walking.md) a layer was trained to eight hops along a ring, and looped on
+# and on. Most of these walks go on; some are lost. What tells them apart? Does text gain from loops
+# beyond training, too? And what have others found?
+#
+# ## A walk that goes on comes back
+#
+# On a ring of sixteen letters a question is back where it began after sixteen hops. If its *state*
+# is the same as well, nothing new can happen: what was right on this round is right on all rounds.
+# So we took the walks whose weights we have, looped each for two rounds, and measured how far every
+# question's state is from where it was one round before, beside the length of the state. The other
+# axis is the share of questions that are right at a thousand hops.
+
+# %%
+import matplotlib.pyplot as plt
+import torch
+
+import minidepth as md
+from minidepth_lab import judge, results, walk_by_hand
+from minidepth_lab.studies import text_loops, walk
+from minidepth_lab.tasks import TASKS
+from minidepth_lab.tasks.walk import by_hops
+from minidepth_site import widgets
+
+returns = walk.stored_returns()  # {run: {rounds: median distance}}
+points = {}  # {what a loop starts from: [(distance after two rounds, share at a thousand hops)]}
+for run in results.runs("walk"):
+    if run["id"] in returns:
+        far = run["accuracy_by"]["hops"]["1000"]["accuracy"]
+        points.setdefault(run["loop_start"], []).append((returns[run["id"]]["2"], far))
+
+_, axes = plt.subplots(figsize=(4.8, 3.6))
+looks = dict(recall=("o", "C0"), input=("s", "C1"), state=("^", "C3"))
+names = dict(recall="normalised, and the input", input="input, not normalised", state="state alone")
+for start, (marker, color) in looks.items():
+    axes.plot(*zip(*points[start]), marker, color=color, alpha=0.6, label=names[start])
+axes.set(xscale="log", xlabel="distance to the state a round before, after two rounds")
+axes.set(ylabel="right at a thousand hops", ylim=(-0.03, 1.05))
+axes.set_title("what comes back goes on")
+axes.legend(title="a loop begins with", fontsize="small")
+plt.show()
+
+# %% [markdown]
+# What to see: walks whose state comes back go on, and the others are lost. Each dot is a run, of
+# all kinds that the lesson has: trained to four, six and eight hops, on rings of sixteen and
+# twenty-four, 32 and 64 wide. We had not predicted this figure.
+#
+# **Two rounds tell what a thousand hops will do.** Of the walks that come back within a tenth, each
+# is as often right at a thousand hops as at a hundred, give or take 0.06. But to come back is not
+# to be right: a question that took a wrong turn on the first round goes round with the wrong
+# letters for ever. So the best walks are those that come back *and* seldom go wrong on the way. The
+# four lowest dots on the left were trained to four hops only, or are 32 wide.
+
+# %% tags=["hide"]
+back, lost = [], []  # pairs (share at a hundred hops, at a thousand)
+for run in results.runs("walk"):
+    if run["id"] in returns:
+        shares = run["accuracy_by"]["hops"]
+        pair = tuple(shares[n]["accuracy"] for n in ("100", "1000"))
+        (back if returns[run["id"]]["2"] < 0.1 else lost).append(pair)
+rows = []
+for name, pairs in (("comes back", back), ("does not", lost)):
+    shares = sorted(far for _, far in pairs)
+    rows.append([name, len(pairs), f"{shares[0]:.2f} to {shares[-1]:.2f}"])
+widgets.table(["the state", "runs", "right at a thousand hops"], rows)
+
+# %% [markdown]
+# Anil et al. 2022 found the same of other networks that think longer: those that come to the same
+# state, or the same circle of states, from wherever they began are the ones that gain from more
+# loops.
+#
+# ## The way back to weights written by hand
+#
+# We know weights with which [a layer of two heads walks as far as one
+# likes](../reference/laboratory.md#minidepth_lab.walk_by_hand). Would training find its way to
+# them? We multiplied every weight by one plus some noise, and trained from there for 1,500 steps,
+# on four hops along a ring of eight. Here is how often seven hops are right, once round, before the
+# training and after it:
+
+# %% tags=["hide"]
+sequences, _ = TASKS["walk"].draw(200, md.generator("back"), test=True, ring=8, hops=4)
+ways = {}  # {noise: [(seven hops before the training, after it, a thousand after it)] by seed}
+for noise in (0.1, 0.3, 1):
+    for run in judge.named_runs("back")[f"noise {noise}"]:
+        model = walk_by_hand.walker(8)
+        seed = torch.Generator().manual_seed(run["seed"])
+        walk_by_hand.add_noise(model, noise, seed)
+        before = by_hops(model, sequences, 8, (7,))[7]
+        after = [run["accuracy_by"]["hops"][n]["accuracy"] for n in ("7", "1000")]
+        ways.setdefault(noise, []).append((before, *after))
+rows = []
+for noise, found in ways.items():
+    cells = ([f"{share:.2f}" for share in shares] for shares in zip(*found))
+    rows.append([noise, *(", ".join(each) for each in cells)])
+widgets.table(["noise", "before", "after", "after, 1,000 hops"], rows)
+
+# %% [markdown]
+# **Training finds back from noise of 0.3 in three runs of three, and goes on to a thousand hops.**
+# From noise as large as the weights it does not. We had predicted that it cannot find back from
+# 0.3, and that from 0.1 it keeps seven hops at 0.95 in three of three. Both **were wrong**: one run
+# from 0.1 ends at 0.84. From scratch, none of five layers that were trained to four hops, on a ring
+# of sixteen, went on to a thousand. So such weights are within reach of training; what is hard is
+# to come near them.
+#
+# ## And on text?
+#
+# A walk answers one question a loop further on. Does text that reasons gain from more loops in the
+# same way? We trained looped models on worked solutions of word problems, those of [The same text,
+# twenty times](same_text.md), read ten times. Each step of the training drew a number of loops from
+# one to eight, and had its loss after the last of them. At test the same weights are looped up to
+# thirty-two times. What is looped is one layer, or four layers of their own as one block; a loop
+# begins with what the last one left (*state*), or with that, normalised, and the input (*recall*).
+
+# %%
+losses = {
+    name: text_loops.by_loops(found) for name, found in judge.named_runs("text-loops").items()
+}
+_, axes = plt.subplots(figsize=(4.8, 3.8))
+text_loops.draw_by_loops(axes, losses)
+axes.set_title("text: best within training, worse beyond")
+plt.show()
+
+# %% [markdown]
+# What to see: all four are best after four to six loops, within the shaded range, and get worse
+# with each further loop. Thin lines are runs, thick ones their means; the runs lie so close that
+# they hardly show.
+
+# %% tags=["hide"]
+rows = []
+for name, seeds in losses.items():
+    means = [results.interval([each[n] for each in seeds]) for n in (1, 4, 8, 32)]
+    rows.append([name, *(f"{mean:.2f} ± {half:.2f}" for mean, half in means)])
+widgets.table(["loops at test", "1", "4", "8", "32"], rows)
+
+# %% tags=["details"]
+judge.show("text-loops")
+
+# %% [markdown]
+# **Within training loops help, a little, and soon no more. Beyond it they harm.** From one loop to
+# four the loss falls by about a tenth of a nat per token; from eight to thirty-two it rises by more
+# than that. Reading the input again makes the loss lower at eight loops, and the fall slower, but
+# does not stop it. Four layers that are looped together are hardly better than one. So the recall
+# that makes a walk go on did not do the same for text.
+#
+# Why not? A walk has to do the same in every loop, and had a loss after each. Text had its loss
+# after the last loop alone, and nothing in it asks for the same work again; there may be nothing
+# more to do after four loops at this size. These models are small, read 840 solutions ten times,
+# and are not at the end of their training. With other settings, weights shared between embedding
+# and output and smaller at first, one run that read its input again was the worse of the two (the
+# notes of [the predictions](../reference/predictions.md#text-loops) have it).
+#
+# ## What others found
+#
+# Whether a looped model can think longer than it was trained to has been asked for some years. The
+# answers differ, and so do the tasks. This is what the papers say of themselves; the last rows are
+# ours. How many trained models stand behind a number is seldom said.
+#
+# | who, and what is looped | trained to | looped on |
+# |---|---|---|
+# | [Schwarzschild 2021][s21], convolutions | easy sums, mazes, chess | harder ones are solved |
+# | [Bansal 2022][b22], convolutions with recall | mazes of 9 × 9 | 201 × 201 are solved |
+# | [Anil 2022][a22], equilibrium models | easy problems | better if the state comes back |
+# | [Fan 2024][f24], a Transformer block | short sums, parities | longer ones are solved |
+# | [Geiping 2025][g25], a large language model | text, random loops | better, up to a level |
+# | [Kohli 2026][k26], Transformer layers | chains of five facts | of ten; too many loops harm |
+# | [Ouro 2025][o25], a large language model | four loops | [worse][lee] with each loop more |
+# | [here](4_walking.md), rings, with recall | eight hops | a thousand in 8 of 10 runs |
+# | here, text, one layer and four | eight loops | worse, slowly |
+#
+# [s21]: https://arxiv.org/abs/2106.04537
+# [b22]: https://arxiv.org/abs/2202.05826
+# [a22]: https://arxiv.org/abs/2211.09961
+# [f24]: https://arxiv.org/abs/2409.15647
+# [g25]: https://arxiv.org/abs/2502.05171
+# [k26]: https://arxiv.org/abs/2604.07822
+# [o25]: https://arxiv.org/abs/2510.25741
+# [lee]: https://huggingface.co/JunYoungLee/ut-depth-probe-artifacts
+#
+# Bansal and others saw that without recall more loops destroy an answer that was there; they call
+# it overthinking, and our walks that begin each loop with their state alone do the same. Ouro was
+# looped on by J. Y. Lee: of the word problems of GSM8K it answers 0.79 with the four loops of its
+# training, 0.71 with eight, and 0.11 with sixteen. So where a task is the same work again and
+# again, looping on can work, with recall. Of the two language models in this table one levels off,
+# and one gets worse.
+
+# %%
+assert len(back) == 25 and len(lost) == 11
+assert max(abs(near - far) for near, far in back) < 0.06 and min(far for _, far in back) > 0.49
+assert max(far for _, far in lost) < 0.12
+low = [run for run in results.runs("walk") if returns.get(run["id"], {"2": 1})["2"] < 0.1]
+low.sort(key=lambda run: run["accuracy_by"]["hops"]["1000"]["accuracy"])
+assert all(run["sizes_by_name"]["hops"] == 4 or run["d_model"] == 32 for run in low[:4])
+assert [judge.verdict(f"back/Y{n}") for n in (1, 2, 3)] == [judge.WRONG] * 3
+assert min(after for _, after, _ in ways[0.3]) >= 0.95 and min(far for *_, far in ways[0.3]) > 0.9
+assert max(before for before, *_ in ways[0.3]) < 0.15 and max(far for *_, far in ways[1]) < 0.15
+assert f"{ways[0.1][2][1]:.2f}" == "0.84"
+for seeds in losses.values():
+    assert len(seeds) >= 1
+    for each in seeds:
+        assert min(each, key=each.get) in (3, 4, 6)
+        assert each[8] < each[12] < each[16] < each[24] < each[32]
+        assert 0.04 < each[1] - each[4] < 0.16 < 0.1 + each[32] - each[8]
+
+
+def mean(name, loops):
+    """Over the runs of a row."""
+    return sum(each[loops] for each in losses[name]) / len(losses[name])
+
+
+for layers in ("1 layer", "4 layers"):
+    recall, state = f"{layers}, recall", f"{layers}, state"
+    assert mean(recall, 8) < mean(state, 8) - 0.03
+    assert mean(recall, 32) - mean(recall, 8) < mean(state, 32) - mean(state, 8)
+for start in ("recall", "state"):
+    assert abs(mean(f"1 layer, {start}", 8) - mean(f"4 layers, {start}", 8)) < 0.03
+
+# %% [markdown]
+# ## Exercises
+#
+# 1. A walk on a ring of sixteen is at 0.81 after a hundred hops, and its state comes back to a
+#    millionth. Where will it be after a million hops? And one on a ring of twenty-four?
+
+# %% [markdown] tags=["hint"]
+# After the first rounds nothing new happens. What was wrong stays wrong.
+
+# %% [markdown] tags=["answer"]
+# At 0.81, give or take rounding, as at a thousand hops (the run is `hops-6-201`). On a ring of
+# twenty-four it is the same: how long the ring is does not matter once the state comes back.
+
+# %% [markdown]
+# 2. To run: would text go on if each loop had a loss, as in a walk? What would you change in
+#    `LoopedText.draw()`? Write down first what you expect after thirty-two loops.
+
+# %% [markdown] tags=["hint"]
+# It fills the targets of the last loop alone. Targets (n, loops, T) may have all loops.
+
+# %% [markdown] tags=["answer"]
+# `after_each[:] = targets[:, None]`. We have not run it. Each loop is then asked to be good as it
+# is, so later ones could learn to change nothing. To stay is what [an answer that has to be
+# held](4_walking.md#sums-and-an-answer-that-has-to-stay) did not learn either, beyond the loops of
+# its training.
