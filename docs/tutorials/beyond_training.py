@@ -147,7 +147,8 @@ judge.show("text-loops")
 # four the loss falls by about a tenth of a nat per token; from eight to thirty-two it rises by more
 # than that. Reading the input again makes the loss lower at eight loops, and the fall slower, but
 # does not stop it. Four layers that are looped together are hardly better than one. So the recall
-# that makes a walk go on did not do the same for text.
+# that makes a walk go on did not do the same for text. (All of this was predicted for one layer
+# after one run of each kind, with another seed; so it says that other seeds do the same.)
 #
 # Why not? A walk has to do the same in every loop, and had a loss after each. Text had its loss
 # after the last loop alone, and nothing in it asks for the same work again; there may be nothing
