@@ -24,6 +24,7 @@ import pytest
 
 import browser
 import minidepth as md
+import warm
 from conftest import made_once
 
 pytest.importorskip("material", reason="mkdocs-material is not installed")
@@ -71,8 +72,8 @@ def execute(path, folder, installed=True):
 def build(project, folder, run=True):
     """mkdocs build --strict → (its exit code, what it said)"""
     environment = os.environ | dict(DOCS_EXECUTE=str(run).lower(), NO_MKDOCS_2_WARNING="1")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(folder)]
-    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True)
+    words = ["build", "--strict", "-d", str(folder)]
+    done = warm.run(words, warm.BUILDS, cwd=project, env=environment)
     return done.returncode, re.sub(r"\x1b\[[\d;]*m", "", done.stdout + done.stderr)  # no colours
 
 
