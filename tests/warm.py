@@ -1,6 +1,6 @@
-"""The command `python train.py …` in a process that has torch already: to import it takes a short
-run most of its time. A server that has imported it, and nothing of ours, divides itself in two for
-each command.
+"""The commands `python train.py …` and `python -m mkdocs …` in a process that has their libraries
+already: to import these takes a short run most of its time. For each of the two there is a server
+that has imported them, and nothing of ours, and divides itself in two for each command.
 
 Such a process reads the project's files anew, and has an id, a folder, an environment, files,
 signals and an exit code of its own. What a test asks of the start itself (what is imported, what an
@@ -16,8 +16,11 @@ import runpy
 import subprocess
 import sys
 import tempfile
+import threading
 import types
+from multiprocessing import forkserver
 from multiprocessing.reduction import DupFd
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TRAIN = ROOT / "train.py"
@@ -25,9 +28,18 @@ LIBRARIES = """
     torch torch._dynamo transformers.tokenization_utils_tokenizers safetensors.torch tqdm filelock
     matplotlib.figure matplotlib.backends.backend_agg
 """.split()
+LIBRARIES_OF_MKDOCS = """
+    mkdocs.__main__ mkdocs.commands.build material.plugins.search.plugin mkdocs_jupyter.plugin
+    mkdocstrings_handlers.python bs4.builder bs4.builder._htmlparser concurrent.futures.thread
+""".split()
+TRAINS, BUILDS = (str(TRAIN),), ("-m", "mkdocs")  # what such commands begin with, after Python
+SERVERS = {TRAINS: forkserver.ForkServer(), BUILDS: forkserver.ForkServer()}
+SERVERS[TRAINS].set_forkserver_preload(LIBRARIES)
+SERVERS[BUILDS].set_forkserver_preload(LIBRARIES_OF_MKDOCS)
+ONE = threading.Lock()  # at a time: multiprocessing knows a single server, and is lent ours
 
 
-def main(words, folder, environment, files, new_session):
+def main(program, words, folder, environment, files, new_session):
     """What the new process does."""
     if new_session:
         os.setsid()
@@ -38,12 +50,17 @@ def main(words, folder, environment, files, new_session):
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    # where Python looks: beside the program, where the environment says, and for libraries
+    # where Python looks: beside the program, or here for a module; where the environment says; and
+    # for libraries
     told = environment.get("PYTHONPATH", "").split(os.pathsep)
     libraries = [path for path in sys.path if not pathlib.Path(path).is_relative_to(ROOT)]
-    sys.path[:] = [str(ROOT), *filter(None, told), *libraries]
-    sys.argv = [str(TRAIN), *words]
-    runpy.run_path(str(TRAIN), run_name="__main__")
+    first = str(ROOT) if program == TRAINS else folder
+    sys.path[:] = [first, *filter(None, told), *libraries]
+    sys.argv = [program[-1], *words]
+    if program == TRAINS:
+        runpy.run_path(str(TRAIN), run_name="__main__")
+    else:
+        runpy.run_module(program[-1], run_name="__main__", alter_sys=True)
 
 
 class Handed:
@@ -57,14 +74,17 @@ class Handed:
 
 
 class Warm:
-    """As far as tests need it, what subprocess.Popen is for a command [python, train.py, …]."""
+    """As far as tests need it, what subprocess.Popen is for a command that begins with one of
+    SERVERS."""
 
     def __init__(
         self, command, stdin=None, stdout=None, stderr=None, cwd=None, env=None, text=True,
         start_new_session=False,
     ):  # fmt: skip
-        assert command[:2] == [sys.executable, str(TRAIN)]
-        about = command[2:], str(cwd or os.getcwd()), dict(os.environ if env is None else env)
+        assert command[0] == sys.executable
+        (program,) = (each for each in SERVERS if command[1 : 1 + len(each)] == [*each])
+        about = program, command[1 + len(program) :], str(cwd or os.getcwd())
+        environment = dict(os.environ if env is None else env)
         self.stdout = None
         with contextlib.ExitStack() as opened:
             nothing = opened.enter_context(open(os.devnull, "r+b"))
@@ -79,10 +99,11 @@ class Warm:
                 files.append(nothing if file == subprocess.DEVNULL else file)
             given = [Handed(file) for file in files]
             context = multiprocessing.get_context("forkserver")
-            context.set_forkserver_preload(LIBRARIES)
-            arguments = (*about, given, start_new_session)
+            arguments = (*about, environment, given, start_new_session)
             self.process = context.Process(target=main, args=arguments, daemon=True)
-            self.process.start()
+            divide = SERVERS[program].connect_to_new_process
+            with ONE, mock.patch.object(forkserver, "connect_to_new_process", divide):
+                self.process.start()
         self.pid, self.kill = self.process.pid, self.process.kill
         self.terminate = self.process.terminate
 
@@ -105,9 +126,9 @@ class Warm:
 Popen = Warm if sys.platform == "linux" else subprocess.Popen
 
 
-def run(words, **options):
+def run(words, program=TRAINS, **options):
     """Run the command to its end → as subprocess.run() has it, with what it printed as text."""
-    command = [sys.executable, str(TRAIN), *words]
+    command = [sys.executable, *program, *words]
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         code = Popen(command, stdout=out, stderr=err, **options).wait()
         out.seek(0), err.seek(0)
