@@ -337,6 +337,7 @@ WRONG = {
     "map": "M1 M2 M3 M5 M6",
     "strides": "T2",
     "back": "Y1 Y2 Y3",
+    "text-loops": "V7 V10",
     "first-run": "R2 R3",
     "written": "",
     "sums": "S1",

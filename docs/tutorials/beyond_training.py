@@ -144,11 +144,12 @@ judge.show("text-loops")
 
 # %% [markdown]
 # **Within training loops help, a little, and soon no more. Beyond it they harm.** From one loop to
-# four the loss falls by about a tenth of a nat per token; from eight to thirty-two it rises by more
-# than that. Reading the input again makes the loss lower at eight loops, and the fall slower, but
-# does not stop it. Four layers that are looped together are hardly better than one. So the recall
-# that makes a walk go on did not do the same for text. (All of this was predicted for one layer
-# after one run of each kind, with another seed; so it says that other seeds do the same.)
+# four the loss falls by 0.06 to 0.15 nats per token, in the means; from eight to thirty-two it
+# rises by 0.12 to 0.27. Reading the input again makes the loss lower at eight loops. The rise
+# beyond is slower with it for one layer, and not for four, where we had expected the same. Four
+# layers that are looped together are hardly better than one. So the recall that makes a walk go on
+# did not do the same for text. (Most of this was predicted after one run of one layer, with another
+# seed; so it says that other seeds do the same.)
 #
 # Why not? A walk has to do the same in every loop, and had a loss after each. Text had its loss
 # after the last loop alone, and nothing in it asks for the same work again; there may be nothing
@@ -203,11 +204,10 @@ assert min(after for _, after, _ in ways[0.3]) >= 0.95 and min(far for *_, far i
 assert max(before for before, *_ in ways[0.3]) < 0.15 and max(far for *_, far in ways[1]) < 0.15
 assert f"{ways[0.1][2][1]:.2f}" == "0.84"
 for seeds in losses.values():
-    assert len(seeds) >= 1
+    assert len(seeds) == 5
     for each in seeds:
         assert min(each, key=each.get) in (3, 4, 6)
         assert each[8] < each[12] < each[16] < each[24] < each[32]
-        assert 0.04 < each[1] - each[4] < 0.16 < 0.1 + each[32] - each[8]
 
 
 def mean(name, loops):
@@ -215,10 +215,15 @@ def mean(name, loops):
     return sum(each[loops] for each in losses[name]) / len(losses[name])
 
 
+rises = {name: mean(name, 32) - mean(name, 8) for name in losses}
+falls = [mean(name, 1) - mean(name, 4) for name in losses]
+assert (f"{min(falls):.2f}", f"{max(falls):.2f}") == ("0.06", "0.15")
+assert (f"{min(rises.values()):.2f}", f"{max(rises.values()):.2f}") == ("0.12", "0.27")
+assert rises["1 layer, recall"] < rises["1 layer, state"]
+assert rises["4 layers, recall"] > rises["4 layers, state"]
+assert judge.verdict("text-loops/V7") == judge.WRONG == judge.verdict("text-loops/V10")
 for layers in ("1 layer", "4 layers"):
-    recall, state = f"{layers}, recall", f"{layers}, state"
-    assert mean(recall, 8) < mean(state, 8) - 0.03
-    assert mean(recall, 32) - mean(recall, 8) < mean(state, 32) - mean(state, 8)
+    assert mean(f"{layers}, recall", 8) < mean(f"{layers}, state", 8) - 0.03
 for start in ("recall", "state"):
     assert abs(mean(f"1 layer, {start}", 8) - mean(f"4 layers, {start}", 8)) < 0.03
 
