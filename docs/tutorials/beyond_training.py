@@ -129,8 +129,7 @@ plt.show()
 
 # %% [markdown]
 # What to see: all four are best after four to six loops, within the shaded range, and get worse
-# with each further loop. Thin lines are runs, thick ones their means; the runs lie so close that
-# they hardly show.
+# with each further loop. Thin lines are runs, thick ones their means.
 
 # %% tags=["hide"]
 rows = []
