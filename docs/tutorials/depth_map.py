@@ -54,8 +54,8 @@ draw("Z60", "brackets")
 
 # %% [markdown]
 # What to see: the line is the formula, to be right from it on (0.9 or more) and wrong before it;
-# where it is not seen, all should be right. Z60 takes one layer at every difficulty, brackets take two. Each cell is the mean of two runs;
-# the title counts the cells that are as the formula says.
+# where it is not seen, all should be right. Z60 takes one layer at every difficulty, brackets take
+# two. Each cell is the mean of two runs; the title counts the cells that are as the formula says.
 #
 # ## More than written: S5
 
