@@ -2,7 +2,7 @@
 # # A map of depth
 #
 # **For seven small tasks we wrote down, before any run, how many layers each needs. Three fifths of
-# the map came out as written, and two tasks did whole.** Where a formula was wrong, it was mostly
+# the map came out as written, and two tasks nearly whole.** Where a formula was wrong, it was mostly
 # because the layers were enough on paper and training did not find how. In one task, S5, fewer
 # layers did more than the formula allows; where it can be told, they did not know it by heart.
 #
@@ -55,7 +55,8 @@ draw("Z60", "brackets")
 # %% [markdown]
 # What to see: the line is the formula, to be right from it on (0.9 or more) and wrong before it;
 # where it is not seen, all should be right. Z60 takes one layer at every difficulty, brackets take
-# two. Each cell is the mean of two runs; the title counts the cells that are as the formula says.
+# two, but for the easiest ones. Each cell is the mean of two runs; the title counts the cells that
+# are as the formula says.
 #
 # ## More than written: S5
 
