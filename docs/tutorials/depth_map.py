@@ -1,10 +1,11 @@
 # %% [markdown]
 # # A map of depth
 #
-# **For seven small tasks we wrote down, before any run, how many layers each needs. Three fifths of
-# the map came out as written, and two tasks nearly whole.** Where a formula was wrong, it was mostly
-# because the layers were enough on paper and training did not find how. In one task, S5, fewer
-# layers did more than the formula allows; where it can be told, they did not know it by heart.
+# **For seven small tasks we wrote down, before any run, how many layers each needs. Three fifths
+# of the map came out as written, and two tasks nearly whole.** Where a formula was wrong, it was
+# mostly because the layers were enough on paper and training did not find how. In one task, S5,
+# fewer layers did more than the formula allows; where it can be told, they did not know it by
+# heart.
 #
 # Rings are one task. Is there a rule for how many layers *other* tasks take? Theory has some, and
 # we made formulas of them: the least number of layers, or of loops of one layer, for difficulty n.
