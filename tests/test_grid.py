@@ -310,7 +310,7 @@ def test_interrupted_runs_are_saved_and_the_same_command_goes_on(number, to, cod
             os.killpg(process.pid, number)
         else:
             os.kill(process.pid, number)
-        assert process.wait() == code
+        assert process.wait(timeout=120) == code
         file.seek(0)
         errors = file.read()
     assert "train.py: interrupted" in errors and "Traceback" not in errors

@@ -34,9 +34,8 @@ def two(tmp_path_factory):
     def make(out):
         root = os.path.dirname(os.path.abspath(md.__file__))
         paths = os.pathsep.join((root, os.path.join(root, "docs")))
-        environment = os.environ | dict(
-            OMP_NUM_THREADS="1", PYTHONPATH=paths
-        )  # one thread can fork
+        # one thread can fork
+        environment = os.environ | dict(OMP_NUM_THREADS="1", PYTHONPATH=paths)
         command = [sys.executable, os.path.abspath(__file__), str(out)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr

@@ -114,8 +114,10 @@ class Warm:
     def poll(self):
         return self.returncode
 
-    def wait(self):
-        self.process.join()
+    def wait(self, timeout=None):
+        self.process.join(timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired("the command", timeout)
         return self.returncode
 
     def send_signal(self, number):

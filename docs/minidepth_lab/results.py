@@ -33,8 +33,11 @@ import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+import torch
 
 import minidepth as md
 from minidepth_lab.stored import stored_folder
@@ -262,6 +265,17 @@ def trials(name: str, file: str = "tuning") -> list[dict]:
     with what was noted of it."""
     path = RESULTS / name / f"{file}.jsonl"
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def write_measured(
+    path: md.Path, name: str, measure: Callable, run_dirs: Iterable[md.Path]
+) -> None:
+    """Write a JSON file that has under `name` what measure(folder) gives of each run, by the name
+    of its folder, and the date, versions, machine and commit that measured it."""
+    found = {os.path.basename(os.path.normpath(run_dir)): measure(run_dir) for run_dir in run_dirs}
+    about = dict(date=time.strftime("%Y-%m-%d"), **md.provenance(torch.device("cpu")))
+    text = json.dumps(about | {name: found}, indent=1)
+    md.write(path, lambda f: f.write(f"{text}\n".encode()))
 
 
 # ---------- stored weights ----------

@@ -143,14 +143,11 @@ def draw_panel(axes, name, kind, measured):
     figures.heat_map(axes, shares, ".2f", vmax=1)
     axes.set_xticks(range(len(depths)), depths)
     axes.set_yticks(range(len(difficulties)), difficulties)
-    x, y = [], []
-    for row, n in enumerate(difficulties):
+    too_few = []
+    for n in difficulties:
         needed = formula(name, n)
-        if needed is not None:
-            first = sum(depth < needed for depth in depths) - 0.5
-            x += [first, first]
-            y += [row - 0.5, row + 0.5]
-    axes.plot(x, y, color="C3", linewidth=2)
+        too_few.append(None if needed is None else sum(depth < needed for depth in depths))
+    figures.draw_stair(axes, too_few)
 
 
 def figure(runs, folder):

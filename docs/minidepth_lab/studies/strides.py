@@ -58,12 +58,7 @@ def draw_cells(axes, shares):
     figures.heat_map(axes, medians, ".2f", vmax=1)
     axes.set_xticks(range(len(loops)), loops)
     axes.set_yticks(range(len(strides)), strides)
-    x, y = [], []  # a stair: each row begins to be right where the loops are enough
-    for row, stride in enumerate(strides):
-        first = sum(not walk_is_enough(stride, n) for n in loops) - 0.5
-        x += [first, first]
-        y += [row - 0.5, row + 0.5]
-    axes.plot(x, y, color="C3", linewidth=2)
+    figures.draw_stair(axes, [sum(not walk_is_enough(m, n) for n in loops) for m in strides])
     n = max(len(seeds) for seeds in shares.values())
     axes.set(xlabel="loops", ylabel="hops for each letter written")
     axes.set_title(f"Share of letters right, median, n = {n}; line: a walk's", size="medium")

@@ -16,9 +16,6 @@ import json
 import os
 import statistics
 import sys
-import time
-
-import torch
 
 import minidepth as md
 from minidepth_lab import figures, results
@@ -160,11 +157,8 @@ def figure(runs, folder):
 
 
 def main(path, *run_dirs):
-    """Write returned() of runs under the names of their folders, with what it was measured on."""
-    found = {os.path.basename(os.path.normpath(run_dir)): returned(run_dir) for run_dir in run_dirs}
-    about = dict(date=time.strftime("%Y-%m-%d"), **md.provenance(torch.device("cpu")))
-    text = json.dumps(about | dict(returned=found), indent=1)
-    md.write(path, lambda f: f.write(f"{text}\n".encode()))
+    """Write returned() of runs to a file."""
+    results.write_measured(path, "returned", returned, run_dirs)
 
 
 if __name__ == "__main__":

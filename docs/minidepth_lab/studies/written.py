@@ -21,11 +21,9 @@ read without the supervision. A place reads only what stands before it, so two l
 lookup at each place: the answer then needs the letter before it, written down.
 """
 
-import json
 import os
 import statistics
 import sys
-import time
 
 import torch
 
@@ -84,11 +82,8 @@ def stored():
 
 
 def main(path, *run_dirs):
-    """Write own_of() of runs under the names of their folders, with what it was measured on."""
-    own = {os.path.basename(run_dir): own_of(run_dir) for run_dir in run_dirs}
-    about = dict(date=time.strftime("%Y-%m-%d"), **md.provenance(torch.device("cpu")))
-    text = json.dumps(about | dict(own=own), indent=1)
-    md.write(path, lambda f: f.write(f"{text}\n".encode()))
+    """Write own_of() of runs to a file."""
+    results.write_measured(path, "own", own_of, run_dirs)
 
 
 if __name__ == "__main__":
