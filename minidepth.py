@@ -170,6 +170,7 @@ class ModelConfig:
     n_loops: int = option(1, "times the stack of layers is applied, with the same weights", 1)
     attn_scale: float = option(None, "factor on attention logits; unset: 1/sqrt(head size)", 1e-9)
     loop_start: str = option("state", "what a loop starts from", choices=LOOP_STARTS)
+    loop_noise: float = option(0.0, "noise on what loops start from, in training, as its std", 0)
     init: str = option("gpt2", "initial weights: as GPT-2's or PyTorch's own", choices=INITS)
     init_std: float = option(0.02, "standard deviation of the initial weights of GPT-2", 1e-9)
 
@@ -245,6 +246,7 @@ class TrainConfig:
     precision: str = option("auto", "auto: fp16 on CUDA, else fp32", choices=PRECISIONS)
     compile: bool = option(False, "train with torch.compile, a block at a time; one device only")
     grad_checkpoint: bool = option(False, "compute each layer twice, to keep less of it")
+    gradient_loops: int = option(0, "the last loops alone have a gradient; 0: all", 0)
     fsdp: bool = option(False, "under torchrun: each process keeps a part of every weight")
     seed: int = option(0, "of the weights, the dropout and the order of the batches", 0, 2**31)
     eval_every: int = option(25, "steps from one evaluation to the next", 1)
@@ -585,6 +587,7 @@ class GPT(nn.Module):
         self.half = None  # autocast dtype, set by train()
         self.compiled = None  # torch.compile's forms of the blocks, set by train()
         self.checkpointed = False  # whether layers are computed twice, set by train()
+        self.gradient_loops = 0  # how many loops, the last ones, have a gradient; 0: all; as well
         self.n_words = c.vocab_size  # ids from here on belong to no word and are never sampled
         self.init_weights()
         n = sum(p.numel() for p in self.parameters())
@@ -656,18 +659,26 @@ class GPT(nn.Module):
         c = self.config
         x = embedded = self.embed(tokens, cache[0].length if cache else 0)
         layers = self.compiled if self.compiled and self.training else self.blocks
-        for loop in range(loops or c.n_loops):  # the same weights again (arXiv 2502.17416)
-            if c.loop_start == "input":
-                x = x + embedded
-            elif c.loop_start == "recall":
-                # the norm keeps a stream that grows with each loop from drowning the input out: so
-                # a loop more looks like the loops of training
-                x = F.layer_norm(x, (c.d_model,)) + embedded
-            for i, layer in enumerate(layers):
-                # keep what goes into the layer alone, and compute the rest again on the way back
-                if self.checkpointed and torch.is_grad_enabled():
-                    layer = functools.partial(checkpoint, layer, use_reentrant=False)
-                x = layer(x, cache[loop * c.n_layers + i] if cache else None)
+        n = loops or c.n_loops
+        # loops before these lead there and are not learned from: the steps stay as cheap and as
+        # stable as those of a few loops (Bansal et al. 2022, section 3.2)
+        learned = min(n, self.gradient_loops or n)
+        for loop in range(n):  # the same weights again (arXiv 2502.17416)
+            with torch.set_grad_enabled(torch.is_grad_enabled() and loop >= n - learned):
+                if c.loop_start == "input":
+                    x = x + embedded
+                elif c.loop_start == "recall":
+                    # the norm keeps a stream that grows with each loop from drowning the input
+                    # out: so a loop more looks like the loops of training
+                    x = F.layer_norm(x, (c.d_model,)) + embedded
+                if c.loop_noise and self.training:  # a model that finds back is not led astray
+                    x = x + c.loop_noise * torch.randn_like(x)
+                for i, layer in enumerate(layers):
+                    # keep what goes into the layer alone, and compute the rest again on the way
+                    # back
+                    if self.checkpointed and torch.is_grad_enabled():
+                        layer = functools.partial(checkpoint, layer, use_reentrant=False)
+                    x = layer(x, cache[loop * c.n_layers + i] if cache else None)
             yield x
 
     def hidden(
@@ -2873,7 +2884,7 @@ def train(
         with one_line_errors(f"init_from {t.init_from}", "is of another shape than this model"):
             model.load_state_dict(weights)
     model.n_words, model.half = data.n_words, pick_precision(t.precision, device)
-    model.checkpointed = t.grad_checkpoint
+    model.checkpointed, model.gradient_loops = t.grad_checkpoint, t.gradient_loops
     if t.compile:  # blocks are alike: what is compiled for the first one serves all
         model.compiled = [torch.compile(block) for block in model.blocks]
     wrapped = model.to(device).train()

@@ -39,6 +39,7 @@ def test_transformers_loads_the_export_and_says_the_same(tiny, data, tmp_path, t
         (dict(d_ff=0), "d_ff 0; it has a feed-forward part, d_ff at least 1"),
         (dict(position="rotary"), "position rotary; it has learned positions"),
         (dict(n_loops=2), "n_loops 2"),
+        (dict(loop_start="recall"), "loop_start recall"),
         (dict(attn_scale=1.0), "attn_scale 1.0"),
     ],
 )

@@ -59,6 +59,16 @@ def test_targets_are_found_by_walking_and_stopping(changes):
     assert seen == {(k, at) for k in range(1, hops + 1) for at in range(ring)}
 
 
+def test_targets_of_the_last_loops_alone_are_taught_if_asked():
+    sizes = dict(ring=6, hops=3, loops=7)
+    of_all, of_few = (drawn(20, **sizes, taught=taught) for taught in (0, 2))
+    assert torch.equal(of_all[1], of_few[1])
+    assert torch.equal(of_all[2][:, 5:], of_few[2][:, 5:])
+    assert (of_few[2][:, :5] == -100).all() and (of_all[2][:, 1:5] != -100).any()
+    longer = drawn(20, **sizes, taught=9)
+    assert torch.equal(longer[2], of_all[2])
+
+
 def test_rings_of_the_test_are_never_trained_on():
     split = {}
     for test in (False, True):

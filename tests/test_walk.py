@@ -265,6 +265,68 @@ def test_what_a_loop_starts_from(model):
             assert torch.allclose(after_loop, x, rtol=1e-10)
 
 
+@pytest.mark.parametrize("start", md.LOOP_STARTS)
+@pytest.mark.parametrize("checkpointed", [False, True])
+def test_the_last_loops_alone_have_a_gradient(model, start, checkpointed):
+    """As if the loops before them were of another model with the same weights."""
+    gpt = walker(model, loop_start=start, dropout=0.0).double().train()
+    gpt.checkpointed = checkpointed
+    _, tokens, targets = drawn(4, ring=5, hops=4)
+    targets[:, :3] = -100
+    states = list(gpt.run_loops(tokens, loops=3))
+    e = gpt.embed(tokens)
+    x, loss = states[-1].detach(), 0.0
+    for i in (3, 4):
+        normal = F.layer_norm(x, (gpt.config.d_model,))
+        x = {"state": x, "input": x + e, "recall": normal + e}[start]
+        for block in gpt.blocks:
+            x = block(x)
+        logits = gpt.norm(x) @ gpt.head_weight.T
+        loss = loss + F.cross_entropy(
+            logits.flatten(0, 1), targets[:, i].flatten(), reduction="sum"
+        )
+    loss.backward()
+    expected = {name: w.grad for name, w in gpt.named_parameters()}
+
+    def gradients(loops):
+        gpt.zero_grad(set_to_none=True)
+        gpt.gradient_loops = loops
+        loss_sum, _ = gpt(tokens, targets)
+        loss_sum.sum().backward()
+        return {name: w.grad for name, w in gpt.named_parameters()}
+
+    ours, of_all = gradients(2), gradients(0)
+    for name, wanted in expected.items():
+        if wanted is None:  # embeddings, where no loop reads the input again
+            assert start == "state" and "embedding" in name and ours[name] is None
+            continue
+        assert torch.allclose(ours[name].to_dense(), wanted.to_dense(), rtol=1e-5, atol=1e-9)
+        same = torch.allclose(of_all[name].to_dense(), wanted.to_dense(), rtol=1e-2)
+        assert same == name.startswith(("norm.", "head."))  # they come after the loops
+    for loops in (5, 9):  # all there are
+        for name, wanted in gradients(loops).items():
+            assert torch.equal(wanted.to_dense(), of_all[name].to_dense())
+
+
+def test_noise_is_added_to_what_each_loop_starts_from_in_training_alone(model):
+    alike = dict(loop_start="recall", n_layers=1, d_model=64, dropout=0.0)
+    gpt, quiet = walker(model, loop_noise=0.5, **alike), walker(model, **alike)
+    quiet.load_state_dict(gpt.state_dict())
+    _, tokens, _ = drawn(50, ring=5, hops=4)
+    assert torch.equal(gpt.eval()(tokens), quiet(tokens))
+    gpt.train()
+    came_in = []
+    gpt.blocks[0].register_forward_pre_hook(lambda block, given: came_in.append(given[0].detach()))
+    states = [x.detach() for x in gpt.run_loops(tokens, loops=3)]
+    e = gpt.embed(tokens).detach()
+    noise = []
+    for before, given in zip([e, *states], came_in):
+        noise.append(given - F.layer_norm(before, (64,)) - e)
+        assert noise[-1].std().item() == pytest.approx(0.5, rel=0.02)
+        assert abs(noise[-1].mean().item()) < 0.01
+    assert not torch.allclose(noise[0], noise[1], atol=0.1)
+
+
 # ---------- the test ----------
 
 

@@ -47,6 +47,7 @@ def check_gpt2(c: md.ModelConfig) -> None:
         ("n_heads", len(set(c.heads)) == 1, "one number for all layers"),
         ("position", c.position == "learned", "learned positions"),
         ("n_loops", c.n_loops == 1, "1: every layer has weights of its own"),
+        ("loop_start", c.loop_start == "state", "a stream that no loop changes, which is state"),
         ("attn_scale", c.attn_scale is None, "1/sqrt(head size), which is attn_scale unset"),
         ("d_ff", c.d_ff > 0, "a feed-forward part, d_ff at least 1"),
     ]

@@ -69,7 +69,8 @@ def step_memory(m, t, half=False, gpus=1, device="cuda"):
     batch: weights, AdamW's moments, copies, gradients, activations, logits. A vocabulary whose size
     is not known yet counts as none. `device`: a torch.device's type."""
     n = md.parameters(m)
-    head, layers = m.vocab_size * m.d_model, m.n_layers * m.n_loops
+    head = m.vocab_size * m.d_model
+    layers = m.n_layers * min(m.n_loops, t.gradient_loops or m.n_loops)  # whose inputs are kept
     tokens = t.batch_size * m.block_size // gpus
     shares = gpus if t.fsdp else 1
     lasting = {"weights": 4 * n["total"] / shares, "AdamW's moments": 8 * n["total"] / shares}

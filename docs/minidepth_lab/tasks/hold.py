@@ -17,14 +17,14 @@ class Hold(Walk):
     not beyond the number, and then the letter so many hops on, for ever.
 
     Training draws for each step how many loops there are, from as many as the longest question
-    needs to `loops`, with a loss after each but the first; the test has `loops`. The hops join one
-    at a time, as in `walk`. The number k is the word 2 ring + k. `far` is how many loops are made
-    at the last test.
+    needs to `loops`, with a loss after each but the first, or after the last `taught` of them; the
+    test has `loops`. The hops join one at a time, as in `walk`. The number k is the word
+    2 ring + k. `far` is how many loops are made at the last test.
     """
 
     def draw(
         self, batch, generator, test=False, ring=8, hops=4, loops=16, gate=0.5, far=100,
-        *, asked=None, looped=None,
+        taught=0, *, asked=None, looped=None,
     ):  # fmt: skip
         """tokens (batch, 4 ring) and targets (batch, looped, 4 ring), a loss after each loop.
         `asked`: the most hops that are asked up to now, `looped`: how many loops, if not `loops`.
@@ -44,6 +44,8 @@ class Hold(Walk):
         for i in range(1, looped or loops):
             answers.append(lines.gather(1, (start + k.clamp(max=i)) % ring))
         at_letters = torch.stack(answers, 1)[..., None]  # (batch, looped, ring, 1)
+        if taught:
+            at_letters[:, :-taught] = -100
         at_questions = F.pad(at_letters, (1, 0), value=-100).flatten(2)
         return tokens, F.pad(at_questions, (2 * ring, 0), value=-100)
 
