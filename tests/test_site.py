@@ -1,7 +1,7 @@
 """The site: its pages run, its links lead somewhere, and a browser finds nothing to complain of.
 
-SITE=folder checks a site built before, as .ci/run does; else one is built here without running
-the tutorials' code.
+SITE=folder checks a site built before, as .ci/run does, and opens each of its pages in a browser;
+else one is built here without running the tutorials' code.
 """
 
 import ast
@@ -93,10 +93,9 @@ def site(tmp_path_factory):
 # ---------- the sources ----------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_a_tutorial_runs_as_a_script_in_any_folder(path, tmp_path):
-    if os.environ.get("SITE"):
-        pytest.skip("the build of the site has run it")
     execute(path, tmp_path)
 
 
@@ -587,6 +586,8 @@ def test_printing_shows_the_folds_that_were_opened(tab):
 
 @pytest.mark.parametrize("part", range(4))  # which may run side by side
 def test_a_browser_finds_nothing_wrong(reading, site, part):
+    if not os.environ.get("SITE"):
+        pytest.skip("a page is opened with what its code prints: SITE=folder of a built site")
     tab, address = reading
     wrong, pictures = {}, os.environ.get("SCREENSHOTS")
     moved = [site / old / "index.html" for old in hooks.MOVED]  # they lead on at once
