@@ -421,6 +421,7 @@ def test_a_machine_set_to_c_reads_a_path_that_is_not_ascii(tmp_path):
     path.write_text("".join(json.dumps(row) + "\n" for row in sums()))
     environment = dict(os.environ, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
     command = [sys.executable, train.__file__, "--preset", "laptop", "--dry_run", "--data", path]
+    command += ["--n_layers", "1", "--batch_size", "1"]  # a step is measured: a small one
     done = subprocess.run([*command, "--out_dir", tmp_path / "runs"], env=environment,
                           capture_output=True)  # fmt: skip
     assert done.returncode == 0, done.stderr
