@@ -49,8 +49,8 @@ plt.show()
 
 # %% [markdown]
 # What to see: walks whose state comes back go on, and the others are lost. Each dot is a run, of
-# all kinds that the lesson has: trained to four, six and eight hops, on rings of sixteen and
-# twenty-four, 32 and 64 wide. We had not predicted this figure.
+# all kinds that the lesson has: trained to four, six, eight and twelve hops, on rings of sixteen
+# and twenty-four, 32 and 64 wide. We had not predicted this figure.
 #
 # **Two rounds tell what a thousand hops will do.** Of the walks that come back within a tenth, each
 # is as often right at a thousand hops as at a hundred, give or take 0.06. But to come back is not
@@ -192,7 +192,7 @@ judge.show("text-loops")
 # and one gets worse.
 
 # %%
-assert len(back) == 25 and len(lost) == 11
+assert len(back) == 30 and len(lost) == 11
 assert max(abs(near - far) for near, far in back) < 0.06 and min(far for _, far in back) > 0.49
 assert max(far for _, far in lost) < 0.12
 low = [run for run in results.runs("walk") if returns.get(run["id"], {"2": 1})["2"] < 0.1]
