@@ -1,0 +1,58 @@
+"""A looped model as layers of their own."""
+
+import pytest
+import torch
+
+import minidepth as md
+from minidepth_lab import registry, untie
+
+
+@pytest.mark.parametrize("heads", [4, (2, 4)])
+def test_copies_compute_as_the_loops_do(model, heads):
+    looped = model(n_layers=2, n_loops=3, n_heads=heads).eval()
+    copies = untie.untied(looped).eval()
+    assert copies.config.n_layers == 6 and copies.config.n_loops == 1
+    assert copies.config.heads == looped.config.heads * 3
+    tokens = torch.randint(61, (3, 20), generator=md.generator("untie"))
+    assert torch.equal(copies(tokens), looped(tokens))
+    with torch.no_grad():
+        copies.blocks[0].attn.out.weight.zero_()  # one copy alone
+    assert not torch.equal(copies.blocks[2].attn.out.weight, copies.blocks[0].attn.out.weight)
+    assert not torch.equal(copies(tokens), looped(tokens))
+
+
+def test_a_run_goes_on_from_copies(tmp_path):
+    small = dict(d_model=16, n_heads=2, steps=2, warmup_steps=0, eval_blocks=4, batch_size=4)
+    small |= dict(out_dir=str(tmp_path), seed=3)
+    m, t = registry.configs("ring", n_layers=1, n_loops=3, name="looped", **small)
+    data = registry.data_of(t, m.block_size)
+    looped = md.train(m, t, data)
+    folder = str(tmp_path / "copies")
+    untie.main([str(looped.dir), folder])
+    changes = small | dict(n_layers=3, init_from=folder, name="own", steps=1, lr=0)
+    m, t = registry.configs("ring", **changes)
+    own = md.train(m, t, registry.data_of(t, m.block_size))
+    assert own.log[-1]["val_loss"] == pytest.approx(looped.log[-1]["val_loss"], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "changes, said",
+    [
+        (dict(n_loops=1), "n_loops is 1: the model has layers of its own already"),
+        (dict(n_loops=2, loop_start="recall"), "loop_start is recall; layers of their own begin"),
+    ],
+)
+def test_what_has_no_copies_says_so(model, changes, said):
+    with pytest.raises(ValueError, match=said):
+        untie.untied(model(**changes))
+
+
+def test_a_folder_that_is_there_and_a_run_that_is_not_are_one_line(tmp_path, capsys):
+    for words, said in (
+        ([str(tmp_path / "none"), str(tmp_path / "new")], "none: "),
+        ([str(tmp_path), str(tmp_path)], "is there already; give another name"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            untie.main(words)
+        assert ended.value.code == 2 and said in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
