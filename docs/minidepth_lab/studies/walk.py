@@ -129,24 +129,30 @@ def draw_reached(path, models, trained, kind="hops"):
     """How far each run reached, beside what it was trained to: `models` of by_model(), `trained`
     {row: number}."""
     with figures.drawing(path, size=(6.5, 1.6 + 0.3 * len(models))) as (_, axes):
-        for y, (name, seeds) in enumerate(models.items()):
-            furthest = [reached(shares) for shares in seeds]
-            # on a scale that has no 0, a run that learned nothing stands at a half
-            axes.plot([x or 0.5 for x in furthest], [y] * len(furthest), "o", color="C0", alpha=0.5)
-            axes.plot(statistics.median(furthest) or 0.5, y, "|", color="C0", markersize=16, mew=3)
-            axes.plot(trained[name], y, "x", color="C1")
-        n = max(map(len, models.values()))
-        axes.plot([], [], "o", color="C0", label="reached, each seed")
-        axes.plot([], [], "|", color="C0", markersize=10, mew=3, label="median")
-        axes.plot([], [], "x", color="C1", label="trained to")
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.set_yticks(range(len(models)), models)
-        axes.invert_yaxis()
-        axes.grid(alpha=0.3, axis="x")
-        axes.set_xlabel(f"{kind} up to which {RIGHT:g} of the questions are right")
-        axes.set_title(f"Trained against reached, n = {n}", size="medium")
-        axes.legend(loc="lower center", bbox_to_anchor=(0.4, 1.08), ncols=3, fontsize="small")
+        draw_reached_on(axes, models, trained, kind)
+
+
+def draw_reached_on(axes, models, trained, kind="hops"):
+    """draw_reached() on `axes` that are there."""
+    for y, (name, seeds) in enumerate(models.items()):
+        furthest = [reached(shares) for shares in seeds]
+        # on a scale that has no 0, a run that learned nothing stands at a half
+        axes.plot([x or 0.5 for x in furthest], [y] * len(furthest), "o", color="C0", alpha=0.5)
+        axes.plot(statistics.median(furthest) or 0.5, y, "|", color="C0", markersize=16, mew=3)
+        axes.plot(trained[name], y, "x", color="C1")
+    numbers = sorted({len(seeds) for seeds in models.values()})
+    axes.plot([], [], "o", color="C0", label="reached, each seed")
+    axes.plot([], [], "|", color="C0", markersize=10, mew=3, label="median")
+    axes.plot([], [], "x", color="C1", label="trained to")
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_yticks(range(len(models)), models)
+    axes.invert_yaxis()
+    axes.grid(alpha=0.3, axis="x")
+    axes.set_xlabel(f"{kind} up to which {RIGHT:g} of the questions are right")
+    n = " or ".join(map(str, numbers))
+    axes.set_title(f"Trained against reached, n = {n}", size="medium")
+    axes.legend(loc="lower center", bbox_to_anchor=(0.4, 1.08), ncols=3, fontsize="small")
 
 
 def figure(runs, folder):
