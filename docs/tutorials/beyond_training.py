@@ -1,10 +1,11 @@
 # %% [markdown]
 # # Looped beyond training
 #
-# **A walk along a ring goes on if its state comes back to where it was a round before. Worked
-# solutions gained nothing from loops beyond those of training: they are best after four to six
-# loops, and slowly get worse.** You will learn what tells a walk that goes on from one that is
-# lost, whether training finds weights that walk, what more loops do to text, and what others found.
+# **A walk along a ring goes on if its state comes back to where it was a round before: each loop
+# looks the pairs up anew, writes the next letter and erases the last one. Worked solutions gained
+# nothing from loops beyond those of training: they are best after four to six loops, and slowly get
+# worse.** You will learn what tells a walk that goes on from one that is lost, what its heads do,
+# whether training finds weights that walk, what more loops do to text, and what others found.
 #
 # In [Walking the ring](4_walking.md) a layer was trained to eight hops along a ring, and looped on
 # and on. Most of these walks go on; some are lost. What tells them apart? Does text gain from loops
@@ -23,10 +24,10 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab import judge, results, walk_by_hand
+from minidepth_lab import inspect, judge, results, walk_by_hand
 from minidepth_lab.studies import text_loops, walk
 from minidepth_lab.tasks import TASKS
-from minidepth_lab.tasks.walk import by_hops
+from minidepth_lab.tasks.walk import by_hops, following
 from minidepth_site import widgets
 
 returns = walk.stored_returns()  # {run: {rounds: median distance}}
@@ -37,9 +38,10 @@ for run in results.runs("walk"):
         points.setdefault(run["loop_start"], []).append((returns[run["id"]]["2"], far))
 
 _, axes = plt.subplots(figsize=(4.8, 3.6))
-looks = dict(recall=("o", "C0"), input=("s", "C1"), state=("^", "C3"))
+marks = dict(recall=("o", "C0"), input=("s", "C1"), state=("^", "C3"))
+looks_of = dict(recall="C0-", state="C3--")
 names = dict(recall="normalised, and the input", input="input, not normalised", state="state alone")
-for start, (marker, color) in looks.items():
+for start, (marker, color) in marks.items():
     axes.plot(*zip(*points[start]), marker, color=color, alpha=0.6, label=names[start])
 axes.set(xscale="log", xlabel="distance to the state a round before, after two rounds")
 axes.set(ylabel="right at a thousand hops", ylim=(-0.03, 1.05))
@@ -75,6 +77,80 @@ widgets.table(["the state", "runs", "right at a thousand hops"], rows)
 # Anil et al. 2022 found the same of other networks that think longer: those that come to the same
 # state, or the same circle of states, from wherever they began are the ones that gain from more
 # loops.
+#
+# ## What the heads do in each loop
+#
+# A hop takes two looks. The second letter of a pair looks at the first, to know which pair it ends;
+# and a question looks at the second letter of the pair that begins with the letter it has come to.
+# Here is how much weight the best head gives to each look, loop by loop, for the models whose
+# weights are stored, which were trained to nine loops:
+
+# %%
+LOOPS = 32
+sequences, targets = TASKS["walk"].draw(50, md.generator("heads"), True, ring=16, hops=8)
+links = TASKS["walk"].links(sequences, targets, ring=16, hops=LOOPS - 1)
+looks = {"the pair's first letter": [], "the pair asked for": []}
+for run in results.runs("walk", hops=8, ring=16, loss_after="each", d_model=64):
+    if run["loop_start"] == "input" or not results.weights_file("walk", run["id"]).exists():
+        continue
+    model, _ = md.load(results.weights("walk", run["id"]))
+    model.config.n_loops = LOOPS
+    maps = inspect.attention_maps(model, sequences)
+    for look, its in looks.items():
+        best = []
+        for loop in range(LOOPS):
+            hop = f"hop {loop}" if loop else "hop 1"  # the first loop has no hop to take yet
+            link = links["copy" if look == "the pair's first letter" else hop]
+            (heads,) = inspect.link_weights([maps[loop]], link)
+            best.append(max(heads))
+        its.append((run["loop_start"], best))
+
+_, axes = plt.subplots(1, 2, figsize=(7.4, 3), sharey=True)
+for each, (look, its) in zip(axes, looks.items()):
+    for start, best in its:
+        each.plot(range(1, LOOPS + 1), best, looks_of[start], alpha=0.7)
+    each.axvline(9, color="gray", lw=0.8, ls=":")
+    each.set(xlabel="loop", ylim=(-0.03, 1.05), title=f"weight on {look}")
+axes[0].plot([], [], looks_of["recall"], label="normalised, and the input")
+axes[0].plot([], [], looks_of["state"], label="state alone")
+axes[0].legend(title="a loop begins with", fontsize="small")
+plt.show()
+
+# %% [markdown]
+# What to see: the layer that reads its input again makes **both looks anew in every loop**, at the
+# thirty-second as at the second. Without the input the pairs look at their first letter in the
+# first loop, and less and less after it; a few loops after those of training (the dotted line) the
+# questions do not find their pair any more.
+#
+# And what does a loop erase? We can read at each question how high each letter of the ring stands,
+# above the mean of the ring's letters, in the logits:
+
+# %% tags=["hide"]
+follows, rows = following(sequences, 16), []
+heights = {}  # {(start, loop): (of the letter it is at, of the letter before)}
+for start, run_id in (("recall", "8-hops-ring-16-seed-200"), ("state", "start-state-seed-200")):
+    model, _ = md.load(results.weights("walk", run_id))
+    letter, before = sequences[:, 32:], None
+    ring = letter[:, None, :].expand(-1, 16, -1)
+    with torch.no_grad():
+        for loop, x in enumerate(model.eval().run_loops(sequences, loops=LOOPS), 1):
+            logits = torch.nn.functional.linear(model.norm(x[:, 32:]), model.head_weight)
+            logits -= logits.gather(2, ring).mean(2, keepdim=True)
+            if loop in (2, 5, 9, 13, 17, LOOPS):
+                pair = [logits.gather(2, at[..., None]).mean().item() for at in (letter, before)]
+                heights[start, loop] = pair
+            before, letter = letter, follows.gather(1, letter)
+for loop in sorted({loop for _, loop in heights}):
+    cells = (f"{height:.1f}" for start in ("recall", "state") for height in heights[start, loop])
+    rows.append([loop, *cells])
+head = ["loop", "recall: the letter", "the one before", "state: the letter", "the one before"]
+widgets.table(head, rows)
+
+# %% [markdown]
+# *Recall* is the model that reads its input again, *state* the one that does not. Both write the
+# new letter and **erase the old one in the same loop**: it stands no higher than any other letter
+# of the ring. So there is nothing to grow from loop to loop, and the next loop finds what this one
+# found. Without the input it works in the same way, until the questions lose their pairs.
 #
 # ## The way back to weights written by hand
 #
@@ -198,6 +274,18 @@ assert max(far for _, far in lost) < 0.12
 low = [run for run in results.runs("walk") if returns.get(run["id"], {"2": 1})["2"] < 0.1]
 low.sort(key=lambda run: run["accuracy_by"]["hops"]["1000"]["accuracy"])
 assert all(run["sizes_by_name"]["hops"] == 4 or run["d_model"] == 32 for run in low[:4])
+for look, its in looks.items():
+    assert [start for start, _ in its].count("recall") >= 4 and len(its) >= 6
+    for start, best in its:
+        if start == "recall":
+            assert min(best[1:]) > 0.9
+        elif look == "the pair asked for":
+            assert min(best[1:9]) > 0.95 and max(best[20:]) < 0.2
+        else:
+            assert best[0] > 0.9 and best[8] < 0.4 and best[-1] < best[4] < best[1] < 0.6
+for (start, loop), (at, before) in heights.items():
+    assert start == "state" and loop > 9 or (at > 15 and before < 0)
+assert heights["state", 17][0] < 5 and heights["recall", 32][0] > 15
 assert [judge.verdict(f"back/Y{n}") for n in (1, 2, 3)] == [judge.WRONG] * 3
 assert min(after for _, after, _ in ways[0.3]) >= 0.95 and min(far for *_, far in ways[0.3]) > 0.9
 assert max(before for before, *_ in ways[0.3]) < 0.15 and max(far for *_, far in ways[1]) < 0.15
