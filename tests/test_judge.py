@@ -335,6 +335,7 @@ WRONG = {
     "lookups": "L5 L6",
     "reread": "M9 M13 M26",
     "map": "M1 M2 M3 M5 M6",
+    "map-longer": "",
     "strides": "T2",
     "back": "Y1 Y2 Y3",
     "text-loops": "V7 V10",

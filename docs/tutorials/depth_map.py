@@ -5,7 +5,7 @@
 # of the map came out as written, and two tasks nearly whole.** Where a formula was wrong, it was
 # mostly because the layers were enough on paper and training did not find how. In one task, S5,
 # fewer layers did more than the formula allows; where it can be told, they did not know it by
-# heart. And six times the training brought pointers onto their line.
+# heart. Six times the training brought pointers onto their line with one and with two layers.
 #
 # Rings are one task. Is there a rule for how many layers *other* tasks take? Theory has some, and
 # we made formulas of them: the least number of layers, or of loops of one layer, for difficulty n.
