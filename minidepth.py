@@ -1729,7 +1729,9 @@ def make_blocks(
     n_tokens = (
         sum(lengths) - sum(dropped) - sum(n - block_size - 1 for n in too_long.get("cut", []))
     )
-    told = tell_long_rows(too_long, len(rows), kind, name, block_size, config.packing)
+    told = []
+    if too_long:
+        told = tell_long_rows(too_long, len(rows), kind, name, block_size, config.packing)
     if len(dropped) == len(rows):
         raise ValueError(f"data {told[0]}")
     learned = (targets != -100).any(1)
@@ -1838,8 +1840,9 @@ def make_data(
     conversations = chat_template(every_row)
     if conversations:
         tokenizer.chat_template = conversations
-    tell_copies(usable["train"], usable["val"], notes)
-    tell_marks(every_row, tokenizer, notes)
+    if name != "embedded" or config.val_data:  # our own problems have no copies and no marks
+        tell_copies(usable["train"], usable["val"], notes)
+        tell_marks(every_row, tokenizer, notes)
     made = []
     for kind, rows in usable.items():
         made_of = [rows, kind, name, tokenizer, config, block_size, chunks, notes]
@@ -2821,6 +2824,18 @@ class Run:
     data: Data  # what it was trained on
     log: list  # the rows of log.jsonl
     finished: bool  # whether all steps are done
+
+
+def evaluations_of(t: TrainConfig, data: "Data | None" = None) -> tuple[int, int, int]:
+    """What train() measures in a whole run, (evaluations, the validation blocks that they and the
+    last training loss read, problems that are answered); without the data as if it were enough."""
+    n = 1 + (t.steps > 1)  # after the first step and the last
+    n += sum(1 < step < t.steps for step in range(t.eval_every, t.steps, t.eval_every))
+    held_out = [data.val, *data.val_by_source.values()] if data else []
+    sizes = [min(t.eval_blocks, len(tokens)) for tokens, _ in held_out] or [t.eval_blocks]
+    problems = len(data.problems) if data else 0
+    answered = (n - 1) * min(t.watch_problems, problems) + min(t.eval_problems, problems)
+    return n, n * sum(sizes) + t.eval_blocks, answered
 
 
 def train(

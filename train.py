@@ -411,13 +411,37 @@ def print_facts(m, t, data=None, measured=False):
         lines += data.facts.get("lines", ())  # what the loader has to say of it
     if data and m.vocab_size > 100 * data.n_words:
         lines.append(f"note: {m.vocab_size:,} words, of which the data has {data.n_words:,}")
-    if LABORATORY and m.vocab_size:
+    lines += notes(t, data)
+    if measured and LABORATORY and m.vocab_size:  # a run that begins at once shows its speed itself
         from minidepth_lab import forecast
 
-        lines += forecast.notes(m, t, data)
-        if measured:  # a run that begins at once shows its speed itself
-            lines += forecast.lines(m, t, data)
+        lines += forecast.lines(m, t, data)
     print(md.visible("\n".join(lines)))
+
+
+def notes(t, data=None):
+    """What is worth knowing before any run, a line each."""
+    said, known = [], data or not t.epochs  # else only the data tells how many steps there are
+    n, blocks, answered = md.evaluations_of(t, data)
+    # a step goes forward and back, which is three times forward alone
+    if known and blocks + answered > 3 * t.steps * t.batch_size * t.grad_accum:
+        what = f"{n} evaluation{'s' * (n > 1)} of up to {t.eval_blocks} blocks"
+        lower = "--eval_blocks"
+        if answered:
+            what += f" and {answered:,} answers"
+            lower = "--eval_blocks, --eval_problems or --watch_problems"
+        said.append(
+            f"note: this run evaluates for longer than it trains: {what} for {t.steps:,} "
+            f"step{'s' * (t.steps > 1)}; lower {lower}, or raise --eval_every"
+        )
+    device = md.pick_device(t.device)
+    bf16 = md.pick_precision(t.precision, device) is torch.bfloat16
+    if device.type == "cpu" and bf16 and md.bf16_of_cpu() == "":
+        said.append(
+            "note: this CPU has neither AVX512-BF16 nor AMX: it emulates bf16, which takes longer "
+            "than --precision fp32"
+        )
+    return said
 
 
 def task_fact(data):

@@ -15,7 +15,7 @@ CPU = torch.device("cpu")
 def test_evaluations_are_those_that_train_makes(steps, every):
     t = md.TrainConfig(steps=steps, eval_every=every, warmup_steps=0)
     made = [n for n in range(1, steps + 1) if n == 1 or n == steps or n % every == 0]
-    assert forecast.evaluated_steps(t) == len(made)
+    assert md.evaluations_of(t) == (len(made), len(made) * 64 + 64, 0)
 
 
 def test_a_run_does_as_many_evaluations_and_answers_as_were_counted(tiny, data, monkeypatch):
@@ -121,13 +121,13 @@ def test_random_numbers_drawn_for_it_change_nothing_after_it(tiny, data):
 @pytest.mark.parametrize("how, emulated", [("", True), ("avx512_bf16", False), (None, False)])
 def test_a_cpu_that_would_emulate_bf16_is_said_to(monkeypatch, how, emulated):
     monkeypatch.setattr(md, "bf16_of_cpu", lambda: how)
-    m, t = md.configs("laptop", precision="bf16", device="cpu", vocab_size=300)
-    notes = forecast.notes(m, t)
+    _, t = md.configs("laptop", precision="bf16", device="cpu", vocab_size=300)
+    notes = train.notes(t)
     assert any(
         "it emulates bf16, which takes longer than --precision fp32" in n for n in notes
     ) == (emulated)
     t.precision = "fp32"
-    assert not any("bf16" in note for note in forecast.notes(m, t))
+    assert not any("bf16" in note for note in train.notes(t))
 
 
 @pytest.mark.parametrize(

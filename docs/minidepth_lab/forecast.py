@@ -40,19 +40,6 @@ class Work:
         """Read in a step of training."""
         return self.parts * self.batch * self.length
 
-    @property
-    def evaluates_longer(self):
-        """Whether the evaluations compute more than the training. A step goes forward and back,
-        which is three times forward alone."""
-        read = (self.blocks + self.answered) * self.length
-        return self.steps is not None and read > 3 * self.steps * self.tokens
-
-
-def evaluated_steps(t):
-    """How many of its steps a TrainConfig evaluates after: the first, the last, and every n-th."""
-    n = t.steps // t.eval_every
-    return n + (t.eval_every > 1) + (t.steps % t.eval_every > 0 and t.steps > 1)
-
 
 def work_of(m, t, data=None):
     """The Work of a run; without its data that of full blocks."""
@@ -67,16 +54,10 @@ def work_of(m, t, data=None):
         parts, length = len(made), statistics.mean(x.size(1) for x in made)
         learned = float((targets != -100).sum())
     known = data is not None or not t.epochs
-    evaluations = evaluated_steps(t) if known else 0
-    held_out = [data.val, *data.val_by_source.values()] if data else []
-    sizes = [min(t.eval_blocks, len(tokens)) for tokens, _ in held_out] or [t.eval_blocks]
-    blocks = evaluations * sum(sizes) + (t.eval_blocks if known else 0)
-    problems = data.problems if data else []
-    watched = min(t.watch_problems, len(problems)) * max(0, evaluations - 1)
-    answered = watched + min(t.eval_problems, len(problems))
+    evaluations, blocks, answered = md.evaluations_of(t, data) if known else (0, 0, 0)
     words = 0
     if answered:
-        some = problems[: t.eval_problems or t.watch_problems]
+        some = data.problems[: t.eval_problems or t.watch_problems]
         solutions = [len(data.tokenizer(p["solution"]).input_ids) for p in some]
         prompts = [len(md.prompt_ids(data.tokenizer, p["messages"])) for p in some]
         # a hundred at a time wait for their longest; they are asked in order of length
@@ -262,27 +243,6 @@ def as_time(seconds):
             of_unit = dict(days=86_400, h=3600, min=60)[unit]
             return f"{seconds / of_unit:.1f} {unit}"
     return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
-
-
-def notes(m, t, data=None):
-    """What is worth knowing before any run, a line each; nothing is timed for it."""
-    work, said = work_of(m, t, data), []
-    if work.evaluates_longer:
-        n = f"{work.evaluations} evaluation{'s' * (work.evaluations > 1)} of up to {t.eval_blocks}"
-        n += f" blocks and {work.answered:,} answers" if work.answered else " blocks"
-        lower = "--eval_blocks, --eval_problems or --watch_problems" if work.answered else ""
-        said.append(
-            f"note: this run evaluates for longer than it trains: {n} for {work.steps:,} "
-            f"step{'s' * (work.steps > 1)}; lower {lower or '--eval_blocks'}, or raise --eval_every"
-        )
-    device = md.pick_device(t.device)
-    bf16 = md.pick_precision(t.precision, device) is torch.bfloat16
-    if device.type == "cpu" and bf16 and md.bf16_of_cpu() == "":
-        said.append(
-            "note: this CPU has neither AVX512-BF16 nor AMX: it emulates bf16, which takes longer "
-            "than --precision fp32"
-        )
-    return said
 
 
 def of_run(m, t, data=None):
