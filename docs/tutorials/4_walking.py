@@ -341,8 +341,8 @@ widgets.table(["looped on to", "worst", "", "median", "", "best"], rows)
 # none of five.
 #
 # It does not show that k hops *need* k + 1 loops: we know shorter ways, and training did not find
-# them. It is a fact about rings: where each place may point to any place, [two layers may do
-# more](../how-to/own_task_and_study.md#a-task). Nor does it show that the layer must be the same
+# them. It is a fact about rings: where each place may point to any place, [two layers make three
+# jumps](depth_map.md). Nor does it show that the layer must be the same
 # one each time: [The same layer, or another?](another_layer.md)
 
 # %%

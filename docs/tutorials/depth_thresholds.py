@@ -281,10 +281,10 @@ plt.show()
 # run of each of three other tasks, made with `python train.py --mechanism RUN_DIR`:
 
 # %% tags=["hide"]
-rows = []
+path = results.RESULTS / "tasks" / "mechanism.json"
+mechanisms, rows = json.loads(path.read_text(encoding="utf-8")), []
 for name in ("template", "icl_template", "khop-2"):
-    path = results.RESULTS / "tasks" / "mechanism" / f"{name}.json"
-    rows += as_rows(name, json.loads(path.read_text(encoding="utf-8")))
+    rows += as_rows(name, mechanisms[name])
 widgets.table(HEAD, rows)
 
 # %% [markdown]
@@ -398,8 +398,7 @@ enough = [error for at in ((1, 2), (2, 3), (4, 4)) for error in errors[at]]
 assert (sum(error <= 0.05 for error in enough), len(enough)) == (14, 15)
 assert f"{1 - max(errors[4, 4]):.2f}" == "0.90"
 assert sorted(accuracies("icl_template")[2])[1] < 1 / 3 + 0.05
-path = results.RESULTS / "tasks" / "mechanism" / "icl_template.json"
-steps = json.loads(path.read_text(encoding="utf-8"))["steps"].values()
+steps = mechanisms["icl_template"]["steps"].values()
 assert [{layer for layer, _ in step["heads"]} for step in steps] == [{0}, {1}, {2}]
 later = [part for each in judge.judged("khop")[:5] for part in each["parts"]]
 wrong = [part["of"] for part in later if part["verdict"] == judge.WRONG]
