@@ -102,6 +102,31 @@ def test_answers_are_not_in_the_sequence():
     assert tokens.shape == (2, 16 + 5 * 8)
 
 
+@pytest.mark.parametrize("sizes", [{}, dict(letters=6, ring=4), WRITTEN])
+def test_rings_of_the_test_are_never_trained_on(sizes):
+    """By a walk round each ring, from its smallest letter on."""
+    own = TASK.sizes | sizes
+    split = {}
+    for name, draw in (
+        ("test", lambda g: TASK.draw(2000, g, True, **sizes)),
+        ("early", lambda g: TASK.train_batch(0.0, 2000, g, **own)),
+        ("late", lambda g: TASK.train_batch(1.0, 2000, g, **own)),
+    ):
+        tokens, _ = draw(md.generator(name))
+        split[name] = set()
+        for x in tokens.tolist():
+            follows = dict(zip(x[0 : 2 * own["ring"] : 2], x[1 : 2 * own["ring"] : 2]))
+            letters = [min(follows)]
+            while follows[letters[-1]] != letters[0]:
+                letters.append(follows[letters[-1]])
+            split[name].add(tuple(letters))
+    trained = split["early"] | split["late"]
+    assert len(split["test"]) > 20 < len(trained) and not split["test"] & trained
+    for some, wanted in ((split["test"], True), (trained, False)):
+        found = tasks.held_out_rings(torch.tensor(sorted(some)), own["letters"])
+        assert (found == wanted).all()
+
+
 def test_rings_are_drawn_anew():
     sizes, rows = drawn(n=3000)
     rings = {tuple(sorted(zip(x[0:16:2], x[1:16:2]))) for x, _ in rows}
@@ -313,6 +338,10 @@ def test_a_resumed_run_goes_on_behind_the_gate(tmp_path):
         ("lengths=5", "lengths 5 is too much: answered direct, a ring of 8 has room for 4; give"),
         ("lengths=8,answer=written", "answered written, a ring of 8 has room for 7; give less"),
         ("ring=1", "ring 1 is too short: no letter is a step on; give at least 2"),
+        (
+            "ring=2,letters=2,lengths=1",
+            "letters 2 make one ring, and none is left to test on",
+        ),
         ("ring=20", "needs 20 different letters, but there are 16"),
         ("answer=aloud", "answer 'aloud' is unknown; choose from direct, written"),
         ("lengths=1+1", "sizes lengths=1+1 has one twice"),

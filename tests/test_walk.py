@@ -16,7 +16,7 @@ from conftest import changed
 from minidepth_lab import inspect, registry, results
 from minidepth_lab.studies import walk as study
 from minidepth_lab.sweep import table
-from minidepth_lab.tasks import TASKS, walk
+from minidepth_lab.tasks import TASKS, held_out_rings, walk
 
 TASK = TASKS["walk"]
 CASES = [{}, dict(ring=4, hops=3), dict(ring=9, hops=1), dict(ring=6, hops=5, loss_after="last")]
@@ -101,14 +101,14 @@ def test_rings_of_the_test_are_never_trained_on(ring):
     if ring == 4:  # all 420 of them, of which so few are halved
         assert len(split[True]) + len(split[False]) == n == 420
     if ring == 16:  # an eighth of all
-        share = walk.held_out(torch.rand(4000, 32).topk(16).indices).float().mean()
+        share = held_out_rings(torch.rand(4000, 32).topk(16).indices).float().mean()
         assert share == pytest.approx(1 / 8, abs=0.03)
 
 
 def test_a_ring_is_held_out_whatever_letter_it_is_begun_with():
     lines = torch.rand(100, 20, generator=md.generator("lines")).topk(10).indices
     for places in (1, 4, 9):
-        assert torch.equal(walk.held_out(lines), walk.held_out(lines.roll(places, 1)))
+        assert torch.equal(held_out_rings(lines), held_out_rings(lines.roll(places, 1)))
 
 
 @pytest.mark.parametrize("ring", [4, 7, 16])

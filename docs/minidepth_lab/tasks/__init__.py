@@ -14,6 +14,7 @@ its own, whose last line is TASK = TheClass():
 import collections.abc
 import importlib
 import inspect
+import math
 import pathlib
 from typing import Any
 
@@ -144,6 +145,32 @@ def distinct(batch: int, n: int, k: int, generator: torch.Generator, what: str) 
     if k > n:
         raise ValueError(f"a sequence needs {k} different {what}, but there are {n}; see --sizes")
     return torch.rand(batch, n, generator=generator).topk(k).indices
+
+
+def held_out_rings(lines: torch.Tensor, letters: int | None = None) -> torch.Tensor:
+    """Whether each ring is the test's alone: lines (batch, ring), its letters in order from any of
+    them, of so many, or of twice as many as it has → (batch,) bool. The rule is that of the
+    embedded problems, on the ring's letters from the smallest one on."""
+    ring = lines.size(1)
+    at = lines.argmin(1, keepdim=True) + torch.arange(ring)
+    keys = math.perm(letters or 2 * ring, ring) // ring
+    texts = [" ".join(map(str, line)) for line in lines.gather(1, at % ring).tolist()]
+    return torch.tensor([md.is_held_out(text, keys) for text in texts])
+
+
+def rings(
+    batch: int, ring: int, generator: torch.Generator, test: bool, letters: int | None = None
+) -> torch.Tensor:
+    """Rings of the test, or of training: (batch, ring), the letters of each in order, out of so
+    many, or of twice as many as it has. ValueError where there is one ring alone."""
+    if letters == ring == 2:
+        raise ValueError("letters 2 make one ring, and none is left to test on; give at least 3")
+    kept, n = [], 0
+    while n < batch:
+        lines = distinct(batch, letters or 2 * ring, ring, generator, "letters")
+        kept.append(lines[held_out_rings(lines, letters) == test])
+        n += len(kept[-1])
+    return torch.cat(kept)[:batch]
 
 
 def ask(

@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
-from minidepth_lab.tasks import distinct
-from minidepth_lab.tasks.walk import RINGS_TESTED, Walk, check_sizes, following, rings
+from minidepth_lab.tasks import distinct, rings
+from minidepth_lab.tasks.walk import RINGS_TESTED, Walk, check_sizes, following
 
 FAR = (24, 31, 50, 100)  # loops beyond those of training that are tested at the end
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from minidepth_lab import figures
-from minidepth_lab.tasks import Task, answer_before, distinct, predicted
+from minidepth_lab.tasks import Task, answer_before, distinct, predicted, rings
 
 ANSWERS = ("direct", "written")
 
@@ -18,11 +18,12 @@ class Ring(Task):
     """A ring of letters as pairs in mixed order, a b for "b follows a", then questions: a number k
     and a letter, at which the one k steps on is asked. (The other way round a question would first
     have to copy its letter, and one layer would fail for that alone.) The ring is drawn anew for
-    each sequence, of 65 million by default; letters and lengths of questions are drawn evenly and
-    may come again. Answered directly, a question is these two tokens and no answer stands in the
-    sequence: an answered question would be a lookup for a later one. Written, the letters on the
-    way follow, and each is the target of the token before it; the places that a shorter question
-    leaves over hold a blank. A question counts as right if all its letters are.
+    each sequence, of 65 million by default, of which an eighth is held out for the test; letters
+    and lengths of questions are drawn evenly and may come again. Answered directly, a question is
+    these two tokens and no answer stands in the sequence: an answered question would be a lookup
+    for a later one. Written, the letters on the way follow, and each is the target of the token
+    before it; the places that a shorter question leaves over hold a blank. A question counts as
+    right if all its letters are.
 
     A letter is its number below `letters`, k is letters + k, the blank is `letters`. Lengths reach
     half way round, for beyond that the other way is shorter; written, all the way.
@@ -34,14 +35,19 @@ class Ring(Task):
     settings = dict(steps=1200, eval_every=100)
 
     def draw(
-        self, batch, generator, test=False, letters=16, ring=8, questions=56, lengths=(1, 2),
+        self, batch, generator, test=None, letters=16, ring=8, questions=56, lengths=(1, 2),
         answer="direct", early=0.3, gate=0.0, *, opened=None,
     ):  # fmt: skip
         """tokens and targets (batch, 2 ring + questions × width), where width is 2, or written
-        1 + the longest length. `opened`: the lengths to draw from, if not all. ValueError for
-        lengths that the ring has no room for, or an unknown way of answering."""
+        1 + the longest length. `test`: of the rings that are held out, or of the others; None: of
+        all, as the stored runs of before 26 November 2026 were trained. `opened`: the lengths to
+        draw from, if not all. ValueError for lengths that the ring has no room for, or an unknown
+        way of answering."""
         check_lengths(ring, lengths, answer)
-        line = distinct(batch, letters, ring, generator, "letters")  # in the ring's order
+        if test is None:
+            line = distinct(batch, letters, ring, generator, "letters")  # in the ring's order
+        else:
+            line = rings(batch, ring, generator, test, letters)
         order = distinct(batch, ring, ring, generator, "pairs")
         pairs = torch.stack((line.gather(1, order), line.gather(1, (order + 1) % ring)), 2)
         start = torch.randint(ring, (batch, questions), generator=generator)
@@ -69,7 +75,7 @@ class Ring(Task):
 
     def train_batch(self, done, batch, generator, **sizes):
         opened = sorted(sizes.get("lengths", (1, 2)))[: self.n_asked(done, **sizes)]
-        return self.draw(batch, generator, opened=opened, **sizes)
+        return self.draw(batch, generator, test=False, opened=opened, **sizes)
 
     def ahead(self, loss, done, lengths=(1, 2), early=0.3, gate=0.0, **_):
         asked = self.n_asked(done, lengths, early)

@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
-from minidepth_lab.tasks import distinct
-from minidepth_lab.tasks.walk import RINGS_TESTED, Walk, check_sizes, rings
+from minidepth_lab.tasks import distinct, rings
+from minidepth_lab.tasks.walk import RINGS_TESTED, Walk, check_sizes
 
 
 class Strides(Walk):

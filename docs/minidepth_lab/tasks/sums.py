@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
-from minidepth_lab.tasks import distinct
-from minidepth_lab.tasks.walk import RINGS_TESTED, Walk, check_sizes, rings
+from minidepth_lab.tasks import distinct, rings
+from minidepth_lab.tasks.walk import RINGS_TESTED, Walk, check_sizes
 
 FAR = (15, 31, 50, 100, 200)  # additions beyond those of training that are tested at the end
 

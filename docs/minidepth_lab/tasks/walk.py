@@ -1,13 +1,11 @@
 """A walk along a ring of letters, one hop a loop: how far one goes is how often one loops. What a
 model trained to few hops does when it is looped on and on is in studies/walk.py."""
 
-import math
-
 import torch
 import torch.nn.functional as F
 
 import minidepth as md
-from minidepth_lab.tasks import Task, distinct
+from minidepth_lab.tasks import Task, distinct, rings
 
 LOSS_AFTER = ("each", "last")
 RINGS_TESTED = 200  # of the test split, whose every letter is asked
@@ -21,7 +19,8 @@ class Walk(Task):
     stands before its second one, has no target.
 
     The letters of a ring are drawn from twice as many, anew for each sequence. An eighth of all
-    rings is held out for the test, by a rule on the ring itself: see held_out().
+    rings is held out for the test, by a rule on the ring itself: see
+    held_out_rings().
 
     `hops` is what is trained to. `loss_after` says which loops have a loss: "each", or "last", the
     last of a number that is drawn for each sequence. The hops join one at a time: the next one when
@@ -121,27 +120,6 @@ def check_sizes(ring, hops, loss_after):
     if loss_after not in LOSS_AFTER:
         known = ", ".join(LOSS_AFTER)
         raise ValueError(f"loss_after {loss_after!r} is unknown; choose from {known}")
-
-
-def held_out(lines):
-    """Whether each ring is the test's alone: lines (batch, ring), its letters in order from any of
-    them → (batch,) bool. The rule is that of the embedded problems, on the ring's letters from the
-    smallest one on."""
-    ring = lines.size(1)
-    at = lines.argmin(1, keepdim=True) + torch.arange(ring)
-    keys = math.perm(2 * ring, ring) // ring
-    texts = [" ".join(map(str, line)) for line in lines.gather(1, at % ring).tolist()]
-    return torch.tensor([md.is_held_out(text, keys) for text in texts])
-
-
-def rings(batch, ring, generator, test):
-    """Rings of the test, or of training: (batch, ring), the letters of each in order."""
-    kept, n = [], 0
-    while n < batch:
-        lines = distinct(batch, 2 * ring, ring, generator, "letters")
-        kept.append(lines[held_out(lines) == test])
-        n += len(kept[-1])
-    return torch.cat(kept)[:batch]
 
 
 def following(tokens, ring):

@@ -25,7 +25,7 @@ class Written(Ring):
     links = Task.links
 
     def draw(
-        self, batch, generator, test=False, letters=16, ring=8, questions=48, lengths=(1, 2, 3),
+        self, batch, generator, test=None, letters=16, ring=8, questions=48, lengths=(1, 2, 3),
         way="written", early=0.3, *, opened=None,
     ):  # fmt: skip
         """tokens and targets (batch, 2 ring + questions × (1 + the longest length)). ValueError as
