@@ -382,6 +382,15 @@ def test_single_experiments_are_not_searched(site):
     assert {"", "tutorials/2_logs/", "reference/api/"} <= places
 
 
+def test_what_functions_do_is_searched_and_not_their_code(site):
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    (lr_at,) = (each for each in index["docs"] if each["location"].endswith("#minidepth.lr_at"))
+    code = "min(round(warmup * steps)"
+    assert "half a cosine" in lr_at["text"] and code not in lr_at["text"]
+    page = (site / "reference" / "api" / "index.html").read_text(encoding="utf-8")
+    assert code in re.sub("<[^>]+>", "", page)
+
+
 def test_headings_are_in_order_and_pictures_have_a_text(site, pages):
     for path, page in pages.items():
         if "results" not in path.parts and path.name != "404.html":

@@ -272,7 +272,9 @@ def on_page_content(content, page, config, files):
         page.title = titles.get(page.file.src_uri) or page.title
         content = notebook_page(content, page, config, files)
     describe(page, content)
-    return content
+    # each page that is opened reads the whole index, of which the functions' code would be half
+    source = '<details class="mkdocstrings-source"'
+    return content.replace(source, f'{source} data-search-exclude=""')
 
 
 def on_page_context(context, page, config, nav):
