@@ -2540,6 +2540,12 @@ def complete_configs(m: ModelConfig, t: TrainConfig, data: Data) -> tuple[ModelC
     if data.n_words > m.vocab_size:
         too_few = f"vocab_size {m.vocab_size} is less than the data's {data.n_words} words"
         raise ValueError(f"{too_few}; give at least that, or 0")
+    if 0 < t.gradient_loops < m.n_loops and m.loop_start == "state":
+        no_gradient = "no gradient reaches the embeddings, which the first loop alone reads"
+        raise ValueError(
+            f"gradient_loops {t.gradient_loops} of {m.n_loops} with loop_start state: "
+            f"{no_gradient}; give --loop_start recall or input"
+        )
     return m, t
 
 

@@ -193,6 +193,17 @@ def test_sizes_that_do_not_work_say_so_in_one_line(tmp_path, capsys):
         assert words in error and error.count("\n") == 1
 
 
+def test_the_last_loops_alone_are_learned_from_where_a_loop_reads_its_input(tmp_path, capsys):
+    words = ["--preset", "hold", "--gradient_loops", "4", "--steps", "2", "--warmup_steps", "0"]
+    words += ["--eval_blocks", "2", "--out_dir", str(tmp_path)]
+    assert train.main([*words, "--loop_start", "state"]) == 2
+    error = capsys.readouterr().err
+    assert "gradient_loops 4 of 16 with loop_start state: no gradient reaches the embed" in error
+    assert error.count("\n") == 1
+    assert train.main([*words, "--loop_start", "state", "--n_loops", "4"]) == 0  # all there are
+    assert train.main([*words, "--name", "recall"]) == 0
+
+
 def test_what_the_studys_rows_vary(tmp_path):
     first, differ = changed(study, "hold")
     own, task = registry.configs("hold")
