@@ -660,8 +660,8 @@ class GPT(nn.Module):
         x = embedded = self.embed(tokens, cache[0].length if cache else 0)
         layers = self.compiled if self.compiled and self.training else self.blocks
         n = loops or c.n_loops
-        # loops before these lead there and are not learned from: the steps stay as cheap and as
-        # stable as those of a few loops (Bansal et al. 2022, section 3.2)
+        # loops before these lead there and are not learned from: a step stays nearly as cheap as
+        # one of a few loops (Bansal et al. 2022, arXiv 2202.05826)
         learned = min(n, self.gradient_loops or n)
         for loop in range(n):  # the same weights again (arXiv 2502.17416)
             with torch.set_grad_enabled(torch.is_grad_enabled() and loop >= n - learned):
@@ -2835,8 +2835,8 @@ class Run:
 def evaluations_of(t: TrainConfig, data: "Data | None" = None) -> tuple[int, int, int]:
     """What train() measures in a whole run, (evaluations, the validation blocks that they and the
     last training loss read, problems that are answered); without the data as if it were enough."""
-    n = 1 + (t.steps > 1)  # after the first step and the last
-    n += sum(1 < step < t.steps for step in range(t.eval_every, t.steps, t.eval_every))
+    n = t.steps // t.eval_every  # after every n-th step,
+    n += (t.eval_every > 1) + (t.steps % t.eval_every > 0 and t.steps > 1)  # the first, the last
     held_out = [data.val, *data.val_by_source.values()] if data else []
     sizes = [min(t.eval_blocks, len(tokens)) for tokens, _ in held_out] or [t.eval_blocks]
     problems = len(data.problems) if data else 0

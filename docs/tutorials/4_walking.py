@@ -334,10 +334,10 @@ widgets.table(["looped on to", "worst", "", "median", "", "best"], rows)
 # still seems to be harder.
 #
 # **What makes an answer hold?** We trained ten more layers in this way, and then trained them
-# further: with up to 64 loops, of which the last sixteen alone have targets and a gradient. The
-# first ones only lead there, so that a step stays cheap (Bansal et al. 2022 train in this way). Five
-# of the ten were also trained for as many steps more as before, and with noise on what a loop
-# starts from. This is right after a hundred loops:
+# further: with up to 64 loops, of which the last sixteen alone have targets and a gradient
+# (`--gradient_loops 16`). The loops before only lead there, so that a step stays cheap; Bansal et
+# al. 2022 train in this way. Five of the ten were also trained for as many steps more as before,
+# and with noise on what a loop starts from. This is right after a hundred loops:
 
 # %% tags=["hide"]
 held, rows = {}, []  # {training: [share right after a hundred loops, by seed]}
