@@ -10,9 +10,9 @@ import torch.nn.functional as F
 import minidepth as md
 import train
 from conftest import changed, draw_of
-from minidepth_lab import registry
+from minidepth_lab import registry, results
 from minidepth_lab.studies import hold as study
-from minidepth_lab.tasks import TASKS
+from minidepth_lab.tasks import TASKS, hold
 
 TASK = TASKS["hold"]
 
@@ -202,6 +202,27 @@ def test_the_last_loops_alone_are_learned_from_where_a_loop_reads_its_input(tmp_
     assert error.count("\n") == 1
     assert train.main([*words, "--loop_start", "state", "--n_loops", "4"]) == 0  # all there are
     assert train.main([*words, "--name", "recall"]) == 0
+
+
+def test_what_is_held_for_a_thousand_loops_is_measured_of_runs_and_stored(tmp_path):
+    line = f"--preset hold --sizes ring=5,hops=2,loops=4 --n_loops 4 --out_dir {tmp_path} --name a"
+    small = "--block_size 20 --steps 2 --warmup_steps 1 --eval_blocks 8 --d_model 16"
+    assert train.main([*line.split(), *small.split()]) == 0
+    study.main(str(tmp_path / "held.json"), f"{tmp_path}/a/")
+    stored = json.loads((tmp_path / "held.json").read_text())
+    tokens, _ = TASK.draw(50, md.generator("held"), test=True, ring=5, hops=2)
+    shares = hold.by_loops(md.load(tmp_path / "a")[0], tokens, 5, {100, 300, 1000})
+    assert stored["held"] == {"a": {str(loops): share for loops, share in shares.items()}}
+    assert stored["versions"]["torch"] and stored["date"]
+
+
+def test_stored_holds_are_of_stored_runs():
+    runs = {run["id"]: run for run in results.runs("hold-further", loops=64)}
+    holds = study.stored_holds()
+    assert set(holds) == set(runs) and len(runs) == 10
+    for run_id, shares in holds.items():  # on other rings than the run's own test
+        own = runs[run_id]["accuracy_by"]["loops"]["100"]["accuracy"]
+        assert shares["100"] == pytest.approx(own, abs=0.03)
 
 
 def test_what_the_studys_rows_vary(tmp_path):

@@ -5,13 +5,19 @@ often it is looped. Whoever loops a model until it is done needs that. The task 
     python train.py --study hold --seed 0 1 2 3 4
 
 Each row of the study changes one thing: the most loops in training, or what a loop starts from.
+What else makes an answer hold was tried afterwards: docs/results/hold-further.
 """
 
+import json
 import os
+import sys
 
 import minidepth as md
+from minidepth_lab import results
 from minidepth_lab.sizes import with_size
 from minidepth_lab.studies.walk import by_model, draw_reached, trained_to
+from minidepth_lab.tasks import TASKS
+from minidepth_lab.tasks.hold import by_loops
 
 RING, HOPS, LOOPS = 8, 4, 16  # of the study, unless a row says another
 PRESETS = {
@@ -48,3 +54,31 @@ def figure(runs, folder):
     models = by_model(runs, "loops")
     trained = {name: trained_to(name, "loops", LOOPS) for name in models}
     draw_reached(os.path.join(folder, "hold.png"), models, trained, "loops")
+
+
+def held(run_dir, sequences=50):
+    """{loops: share right} of a finished run after 100, 300 and 1,000 loops, on the questions of so
+    many of the rings that are held out."""
+    model, _ = md.load(run_dir)
+    _, train = results.settings_of(run_dir)
+    sizes = TASKS["hold"].sizes | results.size_values(train["sizes"])
+    sizes = {name: sizes[name] for name in ("ring", "hops")}
+    tokens, _ = TASKS["hold"].draw(sequences, md.generator("held"), test=True, **sizes)
+    shares = by_loops(model, tokens, sizes["ring"], {100, 300, 1000})
+    return {str(loops): share for loops, share in shares.items()}
+
+
+def stored_holds():
+    """{id of a stored run of hold-further: held()}, measured after the runs:
+    `python -m minidepth_lab.studies.hold docs/results/hold-further/held.json RUN_FOLDER …`"""
+    path = results.RESULTS / "hold-further" / "held.json"
+    return json.loads(path.read_text(encoding="utf-8"))["held"]
+
+
+def main(path, *run_dirs):
+    """Write held() of runs to a file."""
+    results.write_measured(path, "held", held, run_dirs)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
