@@ -434,7 +434,7 @@ def test_the_pages_of_functions_have_all_that_are_described(site):
         text = (site / "reference" / page / "index.html").read_text(encoding="utf-8")
         article = text.partition("<article")[2].partition("</article>")[0]
         ids |= Page(article).ids
-        assert '<details class="mkdocstrings-source">' in article
+        assert '<details class="mkdocstrings-source"' in article
     wanted = set()
     for module, path in programs.project_modules().items():
         if module != "train":  # the command, which is run and not imported
