@@ -272,7 +272,7 @@ def on_page_content(content, page, config, files):
         page.title = titles.get(page.file.src_uri) or page.title
         content = notebook_page(content, page, config, files)
     describe(page, content)
-    # each page that is opened reads the whole index, of which the functions' code would be half
+    # each page that is opened reads the whole index, of which functions' code would be a third
     source = '<details class="mkdocstrings-source"'
     return content.replace(source, f'{source} data-search-exclude=""')
 

@@ -353,7 +353,7 @@ for name, label in labels.items():
     row.append(sum(share >= 0.95 for share in held[name]))
     its = [held_on[run["id"]] for run in judge.named_runs("hold-further")[name]
            if run["id"] in held_on]  # fmt: skip
-    row.append(sum(each["1000"] >= 0.95 for each in its) if its else "not measured")
+    row.append(sum(each["1000"] >= 0.95 for each in its) if its else "–")
     rows.append(row)
 head = ["training", "runs", "worst", "median", "best", "at 0.95", "at 0.95, 1,000 loops"]
 widgets.table(head, rows)
