@@ -329,6 +329,7 @@ WRONG = {
     "ring-staircase": "R5 R8",
     "ring-own-layers": "O7",
     "ring-to-ten": "Z2",
+    "ring-compute": "Q3",
     "khop": "K1 K2 K3",
     "budget": "B2 B3 B5",
     "budget-tuned": "G1",
@@ -349,6 +350,7 @@ WRONG = {
 WAITING = {  # those whose runs are not there yet
     "ring-short-memory": "S2 S4",
     "walk": "W14 W15 W16",
+    "ring-compute": "Q1 Q4 Q5",
 }
 
 
