@@ -360,20 +360,20 @@ widgets.table(["looped on to", "worst", "", "median", "", "best"], rows)
 # and with noise on what a loop starts from. This is right after a hundred loops:
 
 # %% tags=["hide"]
-held, rows = {}, []  # {training: [share right after a hundred loops, by seed]}
-for name, runs in judge.named_runs("hold-further").items():
-    runs = sorted(runs, key=lambda run: run["seed"])
-    held[name] = [run["accuracy_by"]["loops"]["100"]["accuracy"] for run in runs]
+further = judge.named_runs("hold-further")
 held_on = hold.stored_holds()  # {run: {loops: share right}}, measured after the runs
+held, rows = {}, []  # {training: [share right after a hundred loops, by seed]}
 labels = dict(trained="as above", further="further, to 64 loops", more="as before, for longer")
 labels["noise"] = "for longer, with noise"
 for name, label in labels.items():
-    shares = [f"{each:.2f}" for each in sorted(held[name])]
-    row = [label, len(shares), shares[0], f"{statistics.median(held[name]):.2f}", shares[-1]]
+    runs = sorted(further[name], key=lambda run: run["seed"])
+    held[name] = [run["accuracy_by"]["loops"]["100"]["accuracy"] for run in runs]
+    least, most = min(held[name]), max(held[name])
+    middle = statistics.median(held[name])
+    row = [label, len(runs), *(f"{share:.2f}" for share in (least, middle, most))]
     row.append(sum(share >= 0.95 for share in held[name]))
-    its = [held_on[run["id"]] for run in judge.named_runs("hold-further")[name]
-           if run["id"] in held_on]  # fmt: skip
-    row.append(sum(each["1000"] >= 0.95 for each in its) if its else "–")
+    at_1000 = [held_on[run["id"]]["1000"] for run in runs if run["id"] in held_on]
+    row.append(sum(share >= 0.95 for share in at_1000) if at_1000 else "–")
     rows.append(row)
 head = ["training", "runs", "worst", "median", "best", "at 0.95", "at 0.95, 1,000 loops"]
 widgets.table(head, rows)

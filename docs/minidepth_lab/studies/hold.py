@@ -15,8 +15,7 @@ import sys
 import minidepth as md
 from minidepth_lab import results
 from minidepth_lab.sizes import with_size
-from minidepth_lab.studies.walk import by_model, draw_reached, trained_to
-from minidepth_lab.tasks import TASKS
+from minidepth_lab.studies.walk import by_model, draw_reached, held_out_rings_of, trained_to
 from minidepth_lab.tasks.hold import by_loops
 
 RING, HOPS, LOOPS = 8, 4, 16  # of the study, unless a row says another
@@ -59,12 +58,8 @@ def figure(runs, folder):
 def held(run_dir, sequences=50):
     """{loops: share right} of a finished run after 100, 300 and 1,000 loops, on the questions of so
     many of the rings that are held out."""
-    model, _ = md.load(run_dir)
-    _, train = results.settings_of(run_dir)
-    sizes = TASKS["hold"].sizes | results.size_values(train["sizes"])
-    sizes = {name: sizes[name] for name in ("ring", "hops")}
-    tokens, _ = TASKS["hold"].draw(sequences, md.generator("held"), test=True, **sizes)
-    shares = by_loops(model, tokens, sizes["ring"], {100, 300, 1000})
+    model, tokens, ring = held_out_rings_of(run_dir, "hold", sequences, "held")
+    shares = by_loops(model, tokens, ring, {100, 300, 1000})
     return {str(loops): share for loops, share in shares.items()}
 
 

@@ -95,16 +95,23 @@ def distance_to_a_round_before(model, tokens, hops):
     return distances
 
 
+def held_out_rings_of(run_dir, task, n, purpose):
+    """(model, tokens, letters of a ring) of a finished run of `task`, with n of the rings that are
+    held out, drawn for a `purpose`."""
+    model, _ = md.load(run_dir)
+    _, train = results.settings_of(run_dir)
+    sizes = TASKS[task].sizes | results.size_values(train["sizes"])
+    sizes = {name: sizes[name] for name in ("ring", "hops")}
+    tokens, _ = TASKS[task].draw(n, md.generator(purpose), test=True, **sizes)
+    return model, tokens, sizes["ring"]
+
+
 def returned(run_dir, rings=20):
     """distance_to_a_round_before() of a finished run after two, four and eight rounds, on so many
     of the rings that are held out: {rounds: median distance}."""
-    model, _ = md.load(run_dir)
-    _, train = results.settings_of(run_dir)
-    sizes = TASKS["walk"].sizes | results.size_values(train["sizes"])
-    sizes = {name: sizes[name] for name in ("ring", "hops")}
-    tokens, _ = TASKS["walk"].draw(rings, md.generator("returned"), test=True, **sizes)
+    model, tokens, ring = held_out_rings_of(run_dir, "walk", rings, "returned")
     rounds = (2, 4, 8)
-    distances = distance_to_a_round_before(model, tokens, [n * sizes["ring"] for n in rounds])
+    distances = distance_to_a_round_before(model, tokens, [n * ring for n in rounds])
     return dict(zip(map(str, rounds), distances.values()))
 
 
