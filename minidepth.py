@@ -1301,22 +1301,10 @@ def read_source(
 
 def turn_end(tokenizer: "Tokenizer") -> str:
     """What ends a turn: ChatML's token where the tokenizer has it, else its end of text."""
-    return "<|im_end|>" if is_word(tokenizer, "<|im_end|>") else tokenizer.eos_token or ""
-
-
-def is_word(tokenizer: "Tokenizer", word: str) -> bool:
-    number = tokenizer.convert_tokens_to_ids(word)  # of an unknown word: none, or another's
-    return number is not None and tokenizer.convert_ids_to_tokens(number) == word
-
-
-def with_end(tokenizer: "Tokenizer", notes: list[str]) -> "Tokenizer":
-    """Give a tokenizer an end of text, if it has none: without one no answer would ever end. The
-    token for what is unknown is none, whatever it is called."""
-    if tokenizer.eos_token is None or tokenizer.eos_token == tokenizer.unk_token:
-        tokenizer.add_special_tokens(dict(eos_token=END_OF_TEXT))
-        notes.append(
-            f"the tokenizer has no end of text; {END_OF_TEXT} is added as a word of its own"
-        )
+    end = "<|im_end|>"
+    number = tokenizer.convert_tokens_to_ids(end)  # of an unknown word: none, or another's
+    known = number is not None and tokenizer.convert_ids_to_tokens(number) == end
+    return end if known else tokenizer.eos_token or ""
 
 
 END_OF_TEXT = "<|endoftext|>"
@@ -1787,15 +1775,6 @@ def nothing_learned(
     return f"{few}; {advice}"
 
 
-def answerable(problem: dict, length: int, block_size: int, left_out: list) -> bool:
-    """Whether a problem and its solution, a row of so many tokens, fit in a block; if not, what it
-    asks is added to `left_out`."""
-    if length > block_size + 1:
-        left_out.append(problem["messages"][-1]["content"] if problem["messages"] else "")
-        return False
-    return True
-
-
 def tell_copies(train: list[dict], held_out: list[dict], notes: list[str]) -> None:
     """Note how many held-out rows also stand in what is trained on."""
     keys = row_keys(held_out)
@@ -1836,7 +1815,12 @@ def make_data(
     if tokenizer is None:
         texts = ("".join(text for text, _ in segments(row)) for row in every_row)
         tokenizer = load_tokenizer(config.tokenizer, texts, config.tokenizer_size)
-        with_end(tokenizer, notes)
+        # without an end of text no answer would ever end; the token for what is unknown is none
+        if tokenizer.eos_token in (None, tokenizer.unk_token):
+            tokenizer.add_special_tokens(dict(eos_token=END_OF_TEXT))
+            notes.append(
+                f"the tokenizer has no end of text; {END_OF_TEXT} is added as a word of its own"
+            )
     conversations = chat_template(every_row)
     if conversations:
         tokenizer.chat_template = conversations
@@ -1852,13 +1836,13 @@ def make_data(
         facts |= counts
     too_long, problems = [], []  # `lengths` are now those of the held-out rows
     for row, length in zip(usable["val"], lengths):
-        problem = problem_of(row)
-        if problem and answerable(problem, length, block_size, too_long):
-            problems.append(problem)
+        if problem := problem_of(row):
+            (problems if length <= block_size + 1 else too_long).append(problem)
     if too_long:
+        asked = "".join(turn["content"] for turn in too_long[0]["messages"][-1:])
         notes.append(
             f"{len(too_long):,} held-out problems do not fit in a block of {block_size} with their "
-            f"answers and are not asked; the first: {one_line(too_long[0], 60)}"
+            f"answers and are not asked; the first: {one_line(asked, 60)}"
         )
     elif not problems and conversations and config.eval_problems:
         notes.append(
@@ -2951,7 +2935,7 @@ def train(
             begin_folder(folder, identity, data.tokenizer, command, device)
         if world > 1:
             check_same_step(done, device, folder)
-        early = done < t.steps and is_over(log, t.steps)
+        early = done < t.steps and bool(log) and log[-1].get("ended_early", False)
         if done >= t.steps or (early and "stop_after" not in changed):
             if first:  # it lacks a line if the run died after its last checkpoint
                 write_log(folder, log)

@@ -365,7 +365,7 @@ def check_machine(m, t, resumed=False):
 
 def print_facts(m, t, data=None, measured=False):
     """Print what follows from the settings, a line each; with `data`, from those fitted to it;
-    `measured`, how long it will take, too, for which parts of it are timed."""
+    `measured`, what it will take: its memory, and its time, for which parts of it are timed."""
     model = [f"{m.n_layers} layer{'' if m.n_layers == 1 else 's'}"]
     if m.n_loops > 1:
         model[0] += f" looped {m.n_loops} times"
@@ -384,10 +384,6 @@ def print_facts(m, t, data=None, measured=False):
             f"position {n['position']:,}, blocks {n['blocks']:,}, head {n['head']:,}, "
             f"final norm {n['final_norm']:,}"
         )
-        if LABORATORY:
-            from minidepth_lab import memory
-
-            lines.append(memory.line(m, t))
     else:
         lines.append("parameters: known when the data has given the tokenizer its words")
 
@@ -412,10 +408,10 @@ def print_facts(m, t, data=None, measured=False):
     if data and m.vocab_size > 100 * data.n_words:
         lines.append(f"note: {m.vocab_size:,} words, of which the data has {data.n_words:,}")
     lines += notes(t, data)
-    if measured and LABORATORY and m.vocab_size:  # a run that begins at once shows its speed itself
-        from minidepth_lab import forecast
+    if measured and LABORATORY and m.vocab_size:  # a run that begins at once shows it itself
+        from minidepth_lab import forecast, memory
 
-        lines += forecast.lines(m, t, data)
+        lines += [memory.line(m, t), *forecast.lines(m, t, data)]
     print(md.visible("\n".join(lines)))
 
 
@@ -557,8 +553,6 @@ def connected(t):
 def first_weights(t):
     """{name: tensor} of the weights to begin with, where minidepth.py alone does not read them:
     those of a GPT-2. Print where they come from."""
-    if not t.init_from:
-        return None
     which = f"weights to begin with: {t.init_from}"
     weights = None
     if md.is_run(t.init_from):
@@ -589,7 +583,7 @@ def run_training(m, t, resume=False, changed=()):
     if first:
         print_facts(m, t, data)
     begun = resume and any(os.path.lexists(os.path.join(folder, name)) for name in md.STATES)
-    weights = None if begun else first_weights(t)
+    weights = first_weights(t) if t.init_from and not begun else None
     shard = None
     if t.fsdp and md.processes()[1] > 1:
         from minidepth_lab import fsdp as shard
