@@ -608,8 +608,7 @@ def run_training(m, t, resume=False, changed=()):
         if data.fresh:
             show_accuracy(run.log[-1])
         if "val_loss_by_loops" in run.log[-1]:
-            losses = run.log[-1]["val_loss_by_loops"].items()
-            print(f"loss by loops: {', '.join(f'{loops} {loss:.4f}' for loops, loss in losses)}")
+            print(f"loss by loops: {listed(run.log[-1]['val_loss_by_loops'], 4)}")
         if problems := data.problems[: t.eval_problems]:
             show_answers(run, problems)
         if os.path.exists(os.path.join(run.dir, md.BEST)):
@@ -640,8 +639,17 @@ def show_accuracy(row):
     "by hops: 1 1.000, 2 0.998"."""
     print(f"accuracy {row['accuracy']:.3f} on the test split")
     for size, by_value in row.get("accuracy_by", {}).items():
-        shares = [f"{value} {part['accuracy']:.3f}" for value, part in by_value.items()]
-        print(f"by {size}: {', '.join(shares)}")
+        print(f"by {size}: {listed({v: part['accuracy'] for v, part in by_value.items()}, 3)}")
+
+
+def listed(by_value, digits):
+    """{value: number} as "1 1.000, 2 0.998"; of a long one, which log.jsonl has whole, what stands
+    at powers of two and at the end."""
+    values = list(by_value)
+    if len(values) > 24:
+        powers = [str(2**k) for k in range(20)]
+        values = [value for value in values if value in powers or value == values[-1]]
+    return ", ".join(f"{value} {by_value[value]:.{digits}f}" for value in values)
 
 
 def show_answers(run, problems):

@@ -31,7 +31,7 @@ def test_it_is_one_layer_of_the_project_applied_once():
 def test_each_head_looks_at_what_it_should():
     """A watching head at its pair's second letter, or at the first where that is asked about; the
     last head at all second letters alone."""
-    tokens, _ = by_hand.rings(20)
+    tokens, _ = by_hand.one_hop(20)
     (maps,) = inspect.attention_maps(by_hand.one_layer(8), tokens)  # (B, H, T, T)
     asked = torch.arange(17, 128, 2)
     for head in range(7):

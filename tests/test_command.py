@@ -395,3 +395,11 @@ def test_a_run_on_code_of_ones_own_needs_it_named_again(tmp_path, capsys, monkey
     assert code == 2 and "is finished: 6 of 6 steps are done" in err
     code, _, err = call("--resume runs/mine --data other.py", capsys)
     assert code == 2 and "--resume keeps the run's settings; leave out --data" in err
+
+
+def test_a_long_list_by_value_is_told_in_part():
+    few = {str(n): n / 100 for n in range(1, 5)}
+    assert train.listed(few, 2) == "1 0.01, 2 0.02, 3 0.03, 4 0.04"
+    many = {str(n): n / 100 for n in range(1, 101)}
+    told = "1 0.010, 2 0.020, 4 0.040, 8 0.080, 16 0.160, 32 0.320, 64 0.640, 100 1.000"
+    assert train.listed(many, 3) == told

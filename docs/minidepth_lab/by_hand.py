@@ -1,7 +1,7 @@
 """Weights written by hand: ONE attention layer, applied once, that answers one hop along a ring.
 
     model = one_layer(n_heads=8)
-    tokens, targets = rings(1000)
+    tokens, targets = one_hop(1000)
     TASKS["ring"].accuracy(model, tokens, targets, **SIZES)["accuracy"]          1.0
 
 Training found no such weights in any run of one layer, but all of those had four heads (wider ones
@@ -160,14 +160,14 @@ def measured_in_writing(n=300):
     return TASKS["ring"].accuracy(model, tokens, targets, **sizes)["accuracy"]
 
 
-def rings(n):
+def one_hop(n):
     """Test sequences of the task `ring` with questions of one hop: tokens, targets (n, 128)."""
     return TASKS["ring"].draw(n, md.generator("val"), test=True, lengths=(1,))
 
 
 def measured(n_heads, n=300):
     """The share of one-hop questions on n rings that the model answers."""
-    return TASKS["ring"].accuracy(one_layer(n_heads), *rings(n), **SIZES)["accuracy"]
+    return TASKS["ring"].accuracy(one_layer(n_heads), *one_hop(n), **SIZES)["accuracy"]
 
 
 def expected(n_heads):
