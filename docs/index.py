@@ -2,7 +2,7 @@
 # # Does depth help a Transformer reason?
 #
 # **Yes, when each lookup tells the model where to look next, and if training finds how.** That
-# depth helps to reason in chain-of-thought text, neither we nor the [published
+# depth helps to reason in real chain-of-thought text, neither we nor the [published
 # report](#a-published-claim) have shown: its own logs do not support it.
 #
 # Eight letters form a ring, and the model is told which letter follows which. Which letter is four
@@ -35,7 +35,7 @@ verdicts = [
 n_wrong = verdicts.count(judge.WRONG)
 n_run = n_wrong + verdicts.count(judge.HELD)
 link = '<a href="reference/predictions.md">'
-predictions = f"We wrote down {n_run} predictions before the runs. {n_wrong} were wrong."
+predictions = f"{n_run} of our predictions have been put to the test. {n_wrong} were wrong."
 widgets.show_html(f"<p><strong>{link}{predictions}</a></strong></p>")
 
 # %% [markdown]
@@ -102,7 +102,7 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 # and fifth only in some runs). Each cell counts the training runs that learned that many hops: at
 # least 0.9 right on rings drawn afresh. Every column has the same number of weights and the same
 # training recipe, in which longer questions are added once the shorter ones are learned. Right of
-# the orange line we know weights that would work. We [wrote
+# the orange line we know a way to do it, on paper. We [wrote
 # down](results/ring-staircase/notes.md) what to expect before the runs.
 #
 # Models that are trained apart differ in more than their loops. So we took the six that learned

@@ -201,8 +201,8 @@ widgets.table(["times read", "model", "its own text", "new text, at the end", "a
 # their own text equally well. Do that, and they stand nearly in the order of their depth. But they
 # reach a fit at different stages of training: the wide layer in the first quarter, at a high
 # learning rate, the looped one near the end, at a low one. And a lower rate lowers the loss by
-# itself. Most of that order is the order of the stages. What survives is one layer against twelve,
-# which get there at nearly the same step: twelve are 0.07 lower. [The same text, twenty
+# itself. Part of that order may be the order of the stages. What survives is one layer against
+# twelve, which get there at nearly the same step: twelve are 0.07 lower. [The same text, twenty
 # times](same_text.md) has these comparisons, the fresh seeds, and the controls.
 #
 # ## What did depth buy?

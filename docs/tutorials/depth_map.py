@@ -195,11 +195,11 @@ for n in (14, 15, 16):
 widgets.table(["moves", "new ones", "one layer: seen", "new", "two layers: seen", "new"], rows)
 
 # %% [markdown]
-# **Whole beginnings of fourteen moves or more are not known by heart**, in the one run of each depth
-# that we looked at. Those that training never had are right about as often as those that it had.
-# Shorter stretches may be: eight moves, all of which were seen, could be known as one. Then a layer
-# would put a few such pieces together, which our formula, that begins with single moves, does not
-# know. It gets worse with each further move.
+# **Whole beginnings of fourteen moves or more are not known by heart**, in the one run of each
+# depth that we looked at. Those that training never had are right about as often as those that it
+# had. Shorter stretches may be: eight moves, all of which were seen, could be known as one. Then a
+# layer would put a few such pieces together, which our formula, that begins with single moves, does
+# not know. It gets worse with each further move.
 #
 # ## What this shows
 #
