@@ -209,7 +209,7 @@ class ModelConfig:
 REPORT_DATA = "wop/XXXXXL-chain-of-thought"
 PRECISIONS = ("auto", "fp32", "fp16", "bf16")
 TRACKERS = ("none", "tensorboard", "wandb", "trackio")
-LONG_ROWS = "of those longer than a block; unset: drop padded conversations, split all others"
+LONG_ROWS = "what becomes of rows longer than a block; unset: padded chats drop, others split"
 
 
 @dataclass
@@ -265,7 +265,7 @@ class TrainConfig:
         """Return self; raise ValueError for what cannot be run."""
         check_fields(self)
         falling, more = (self.lr_steps, "lr_steps") if self.lr_steps else (self.steps, "steps")
-        if 1 <= self.warmup_steps >= falling and not (self.epochs and more == "steps"):
+        if self.warmup_steps >= max(1, falling) and not (self.epochs and more == "steps"):
             none_left = f"warmup_steps {self.warmup_steps:g} leaves none of {falling} steps"
             raise ValueError(f"{none_left}; give at most {falling - 1}, or more --{more}")
         return self
@@ -697,7 +697,15 @@ class GPT(nn.Module):
         loops: int | None = None,
     ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
         # DataParallel's threads inherit "autocast on" but not its dtype: so it is entered here
-        with torch.autocast(tokens.device.type, self.half, enabled=self.half is not None):
+        autocast = torch.autocast(
+            tokens.device.type,
+            self.half,
+            enabled=self.half is not None,
+            # before PyTorch 2.10 a weight that was converted in a loop without a gradient would be
+            # kept so for the loops that have one
+            cache_enabled=not self.gradient_loops,
+        )
+        with autocast:
             if targets is None:
                 x = self.hidden(tokens, cache, loops)  # (B, T, C)
                 if cache:  # who generates needs the last token's logits alone
@@ -760,13 +768,26 @@ def generator(*numbers: object) -> torch.Generator:
     return torch.Generator().manual_seed(zlib.crc32(repr(numbers).encode()))
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that the memory is full. Not by the word alone: "an illegal memory
+    access" is another matter, whose traceback is wanted. A CPU's allocator raises a plain
+    RuntimeError, and so do some of CUDA's libraries."""
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return True
+    said = isinstance(error, RuntimeError) and str(error)
+    return bool(said) and ("DefaultCPUAllocator" in said or "out of memory" in said)
+
+
 @contextlib.contextmanager
 def one_line_errors(subject: object, problem: str) -> Iterator[None]:
     """Make any error a ValueError of one line, "subject problem: its first words": parsers raise
-    all kinds on a broken file. The error itself stays as its cause."""
+    all kinds on a broken file. The error itself stays as its cause. That the memory is full is no
+    fault of the subject, and stays what it is."""
     try:
         yield
     except (Exception, SystemExit) as error:
+        if is_out_of_memory(error):
+            raise
         reason = " ".join(str(error).split()) or type(error).__name__
         short = reason if len(reason) <= 150 else f"{reason[:149].rsplit(' ', 1)[0]} …"
         raise ValueError(f"{subject} {problem}: {short}") from error
@@ -951,14 +972,6 @@ def hub_splits(source: str) -> dict[str, Any]:
         return dict(load_dataset(name, subset or None))
 
 
-def hub_rows(source: str, split: str) -> Any:
-    """The rows of a split, such as "train", of a data set of the hub; they are read when asked."""
-    splits = hub_splits(source)
-    if split not in splits:
-        raise ValueError(f"data {source} has no split {split}; it has {', '.join(splits)}")
-    return splits[split]
-
-
 # the forms of a row, each read as turns of a conversation or as a text
 
 ROW_FORMS = (
@@ -1119,11 +1132,6 @@ def plural(n: int, noun: str) -> str:
 def sample_order(n: int) -> np.ndarray:
     """The numbers below n in the order in which a sample takes them, whatever a run's seed."""
     return torch.randperm(n, generator=generator("max_rows")).numpy()
-
-
-def sample_of(n: int, most: int) -> list[int]:
-    """`most` of the numbers below n, a list that rises."""
-    return np.sort(sample_order(n)[:most]).tolist()
 
 
 def usable_rows(
@@ -1821,21 +1829,20 @@ def make_data(
             notes.append(
                 f"the tokenizer has no end of text; {END_OF_TEXT} is added as a word of its own"
             )
-    conversations = chat_template(every_row)
-    if conversations:
-        tokenizer.chat_template = conversations
+    # of the data's conversations, None without: not the one that the tokenizer came with
+    conversations = tokenizer.chat_template = chat_template(every_row)
     if name != "embedded" or config.val_data:  # our own problems have no copies and no marks
         tell_copies(usable["train"], usable["val"], notes)
         tell_marks(every_row, tokenizer, notes)
-    made = []
+    made, lengths = [], {}  # blocks of each kind, tokens of its rows
     for kind, rows in usable.items():
         made_of = [rows, kind, name, tokenizer, config, block_size, chunks, notes]
         part, counts = make_blocks(*made_of)
         made.append(part)
-        lengths = counts.pop(f"{kind}_lengths")
+        lengths[kind] = counts.pop(f"{kind}_lengths")
         facts |= counts
-    too_long, problems = [], []  # `lengths` are now those of the held-out rows
-    for row, length in zip(usable["val"], lengths):
+    too_long, problems = [], []
+    for row, length in zip(usable["val"], lengths["val"]):
         if problem := problem_of(row):
             (problems if length <= block_size + 1 else too_long).append(problem)
     if too_long:
@@ -1947,6 +1954,7 @@ def answer_texts(
     problems: list[dict],
     max_new_tokens: int = 256,
     temperature: float = 0,
+    seed: int | None = None,
     **sampling: Any,
 ) -> list[str]:
     """What the model says to each of load_data().problems, by default the likeliest words."""
@@ -1961,7 +1969,11 @@ def answer_texts(
         padded = [prompts[i] + [-1] * (longest - len(prompts[i])) for i in some]
         tokens, known = torch.tensor(padded, device=device).tensor_split([shortest], 1)
         most = longest - shortest + max_new_tokens
-        tokens = generate(model, tokens, most, temperature, eos=eos, known=known, **sampling)
+        # the same problem in another batch is to have another answer
+        drawn = None if seed is None else seed + start
+        tokens = generate(
+            model, tokens, most, temperature, seed=drawn, eos=eos, known=known, **sampling
+        )
         for i, ids in zip(some, tokens.tolist()):
             answer = ids[len(prompts[i]) : len(prompts[i]) + max_new_tokens]
             if eos in answer:
@@ -2311,9 +2323,15 @@ def read_state(path: Path) -> dict:
             state = torch.load(path, map_location="cpu", weights_only=True)
         if not all_finite(state["model"]):
             raise ValueError("it holds infinite or NaN weights")
-        for name in ("settings", "fingerprint", "tokenizer"):  # what check_same_run() asks
-            state[name]
+        # what check_same_run() asks
+        if missing := {"settings", "fingerprint", "tokenizer"} - state.keys():
+            raise ValueError(f"it lacks {min(missing)}")
         return state
+
+
+def has_checkpoint(folder: Path) -> bool:
+    """Whether a run's folder has something to resume from, damaged or not."""
+    return any(os.path.lexists(os.path.join(folder, name)) for name in STATES)
 
 
 def newest_state(
@@ -2336,7 +2354,8 @@ def newest_state(
                 restore(state)
             return state
         except ValueError as error:
-            if name == there[-1]:
+            # who may not read a file does not know whether it is damaged
+            if name == there[-1] or isinstance(error.__cause__, PermissionError):
                 raise
             say(f"{error}; so the run goes on from the checkpoint before it")
             if put_aside:
@@ -2392,7 +2411,7 @@ def is_over(log: list[dict], steps: int) -> bool:
 def since_best(log: list[dict]) -> int:
     """How many evaluations of a log came after the one with the lowest validation loss."""
     losses = [row["val_loss"] for row in log]
-    losses = [loss if loss is not None and loss == loss else math.inf for loss in losses]
+    losses = [math.inf if loss is None or math.isnan(loss) else loss for loss in losses]
     return len(losses) - 1 - losses.index(min(losses))
 
 
@@ -2445,8 +2464,9 @@ def settings_of_weights(folder: Path) -> dict:
 
 def weights_file(run_dir: Path) -> str:
     """The name of the file whose weights load() takes: of the best validation loss, where a run
-    keeps them, else the last."""
-    return BEST if os.path.lexists(os.path.join(run_dir, BEST)) else LAST
+    keeps them, else the last. One that was resumed with --keep last keeps them no more."""
+    there = os.path.lexists(os.path.join(run_dir, BEST))
+    return BEST if there and read_settings(run_dir)["train"].get("keep") == "best" else LAST
 
 
 def describe_weights(run_dir: Path) -> str | None:
@@ -2545,18 +2565,19 @@ def run_name(preset: str, changes: dict) -> str:
     """A run's folder from the preset and whatever was changed, so that no two runs meet, and the
     same run of two grids does. If it would be too long, it says what tells most, of paths and lists
     the end or the beginning, and has a checksum of all."""
-    parts = [preset]
-    for f in (*dataclasses.fields(ModelConfig), *dataclasses.fields(TrainConfig)):
-        if f.name in changes and f.name not in NOT_NAMED:
-            value = changes[f.name]
-            if isinstance(value, (tuple, list)):
-                value = "+".join(str(part) for part in value)
-            parts.append(f"{f.name}-{value}")
-    names = []
-    for part in parts:
-        safe = "".join(c if c.isalnum() or c in "-_.+" else "-" for c in part)
-        names.append(safe.strip("-"))
-    name = "_".join(names)
+
+    def plain(value):
+        """In letters, digits and marks that every file system takes."""
+        if isinstance(value, (tuple, list)):
+            value = "+".join(str(part) for part in value)
+        return "".join(c if c.isalnum() or c in "-_.+" else "-" for c in str(value))
+
+    known = [f.name for kind in (ModelConfig, TrainConfig) for f in dataclasses.fields(kind)]
+    parts = [plain(preset).strip("-")]
+    for name in known:
+        if name in changes and name not in NOT_NAMED:
+            parts.append(f"{name}-{plain(changes[name])}".strip("-"))
+    name = "_".join(parts)
     if len(name.encode()) <= LONGEST_NAME:
         return name
     checksum = f"_{zlib.crc32(name.encode()):08x}"
@@ -2568,14 +2589,9 @@ def run_name(preset: str, changes: dict) -> str:
         if isinstance(path, str) and re.search(r"[/\\]", path):  # of a path its last part
             last = [part for part in re.split(r"[/\\]+", path) if part not in ("", "tokenizer")]
             value = last[-1] if last else "root"
-        if isinstance(value, (tuple, list)):
-            value = "+".join(str(part) for part in value)
-        safe = "".join(c if c.isalnum() or c in "-_.+" else "-" for c in str(value))
-        short[name] = f"_{name}-{safe.strip('-')[:24]}"
-    kept = "".join(c if c.isalnum() or c in "-_.+" else "-" for c in preset)
-    kept = kept.encode()[:left].decode(errors="ignore")  # no half character
+        short[name] = f"_{name}-{plain(value).strip('-')[:24]}"
+    kept = plain(preset).encode()[:left].decode(errors="ignore")  # no half character
     left -= len(kept.encode())
-    known = [f.name for kind in (ModelConfig, TrainConfig) for f in dataclasses.fields(kind)]
     loud = [n for n in known if n not in (*TELLING, *QUIET)]
     chosen = set()
     for name in (*TELLING, *loud, *QUIET):
@@ -2813,7 +2829,7 @@ class Run:
     tokenizer: "Tokenizer | None"  # None for a task
     data: Data  # what it was trained on
     log: list  # the rows of log.jsonl
-    finished: bool  # whether all steps are done
+    finished: bool  # whether all steps are done, or --stop_after has ended it
 
 
 def evaluations_of(t: TrainConfig, data: "Data | None" = None) -> tuple[int, int, int]:
@@ -2844,7 +2860,8 @@ def train(
     a resumed run goes on with other values of. `weights`, {name: tensor}, are to begin with, as
     those of the run that `init_from` names are. tell(row) is called with each row of the log.
     ValueError for settings that cannot work, a folder that exists, is finished or is trained in by
-    another process; Diverged if gradients stay infinite, or the loss is so in the end.
+    another process; Diverged if gradients stay infinite or NaN, if weights are so when they are to
+    be saved, or the loss in the end.
     """
     from tqdm import tqdm
 
@@ -2878,11 +2895,12 @@ def train(
 
     # the model
     device = pick_device(t.device)
-    if device.type == "mps" and t.grad_checkpoint and m.dropout:  # its masks would differ twice
+    drops = m.dropout or m.dropout_of("residual")
+    if device.type == "mps" and t.grad_checkpoint and drops:  # its masks would differ twice
         raise ValueError("grad_checkpoint with dropout is wrong on Apple's GPUs; leave one out")
     torch.manual_seed(t.seed)  # of the first weights: drawn on the CPU, the same for any device
     model = GPT(m)
-    if t.init_from and not weights:
+    if t.init_from and not weights and not (resume and has_checkpoint(folder)):
         source, _ = load(t.init_from)
         weights = source.state_dict()
     if weights:
@@ -2890,11 +2908,12 @@ def train(
             model.load_state_dict(weights)
     model.n_words, model.half = data.n_words, pick_precision(t.precision, device)
     model.checkpointed, model.gradient_loops = t.grad_checkpoint, t.gradient_loops
+    wrapped = parallel(model.to(device).train(), device, say, shard)
     if t.compile:  # blocks are alike: what is compiled for the first one serves all
+        if isinstance(wrapped, nn.DataParallel):  # its replicas would all use GPU 0's weights
+            other = "use torchrun, or CUDA_VISIBLE_DEVICES=0 for one GPU"
+            raise ValueError(f"compile does not work with DataParallel; {other}")
         model.compiled = [torch.compile(block) for block in model.blocks]
-    wrapped = model.to(device).train()
-    if world > 1 or torch.cuda.device_count() > 1:
-        wrapped = parallel(model, device, say, shard)
     whole = shard.whole if shard else (lambda state: state)  # puts parts of weights together
 
     # what updates it
@@ -2935,14 +2954,16 @@ def train(
             begin_folder(folder, identity, data.tokenizer, command, device)
         if world > 1:
             check_same_step(done, device, folder)
-        early = done < t.steps and bool(log) and log[-1].get("ended_early", False)
-        if done >= t.steps or (early and "stop_after" not in changed):
+        early = bool(log) and log[-1].get("ended_early") and 0 < t.stop_after <= since_best(log)
+        if done >= t.steps or early:
             if first:  # it lacks a line if the run died after its last checkpoint
                 write_log(folder, log)
             why = "; give more --steps to go on"
-            if early:
+            if early and done < t.steps:
                 why = "; --stop_after has ended it, give --stop_after 0 to go on"
             raise ValueError(f"{folder} is finished: {done} of {t.steps} steps are done{why}")
+        if log:  # --stop_after is another one now, and the run goes on
+            log[-1].pop("ended_early", None)
         if (changed or newer) and first:
             change_config(folder, identity, changed, done, command)
         bar.update(done)
@@ -3094,8 +3115,9 @@ def train(
     finished = last
     if finished and first:
         if done < t.steps:
-            best = log[-1 - t.stop_after]
-            why = f"{t.stop_after} evaluations without a better one than {best['val_loss']:.4f}"
+            worse = since_best(log)
+            best = log[-1 - worse]
+            why = f"{worse} evaluations without a better one than {best['val_loss']:.4f}"
             say(f"Ended early, after step {done}: {why} at step {best['step']}")
         say(f"Done. Final train loss: {loss:.4f} | total time {log[-1]['seconds']:.0f}s")
     elif first:

@@ -103,7 +103,8 @@ KINDS |= dict.fromkeys(EXPANDED, os.path.expanduser)
 ONCE = ("out_dir", "name", "device", "report_to")  # flags that make no grid
 # what is done to trained runs, and what makes many runs: the laboratory's
 TRAINED = ("runs", "compare", "report", "mechanism", "score", "attention", "export_hf")
-MANY = ("study", "match_params", "match", "jobs", "yes", "bench", "against")
+MANY = ("study", "match_params", "bench")
+OF_MANY = ("match", "jobs", "yes", "against")
 OF_SAMPLE = (
     "prompt", "prompt_file", "system", "chat", "temperature", "top_k", "max_new_tokens",
     "num_samples", "first_weights",
@@ -567,27 +568,27 @@ def first_weights(t):
     return weights
 
 
-def run_training(m, t, resume=False, changed=()):
-    """Load the data, print the facts, train, draw, answer; the exit code. `changed` as train()
-    has it."""
+def run_training(m, t, command, resume=False, changed=()):
+    """Load the data, print the facts, train, draw, answer; the exit code. `command` and `changed`
+    as train() has them."""
     first = md.processes()[0] == 0  # under torchrun one process speaks
     folder = os.path.join(t.out_dir, t.name)
     if not resume:  # train() asks this too, but only after the data has been loaded for it
         md.check_new(folder)
     elif is_kept(folder, t.steps):
-        raise ValueError(f"{folder} is finished: {t.steps} of {t.steps} steps are done")
+        done = steps_done(folder)
+        raise ValueError(f"{folder} is finished: {done} of {t.steps} steps are done")
     data = load_data(m, t, md.saved_tokenizer(folder) if resume else None)
     if resume:
         check_same_data(folder, data)
     m, t = md.complete_configs(m, t, data)
     if first:
         print_facts(m, t, data)
-    begun = resume and any(os.path.lexists(os.path.join(folder, name)) for name in md.STATES)
+    begun = resume and md.has_checkpoint(folder)
     weights = first_weights(t) if t.init_from and not begun else None
     shard = None
     if t.fsdp and md.processes()[1] > 1:
         from minidepth_lab import fsdp as shard
-    command = shlex.join(["python", os.path.basename(sys.argv[0]), *sys.argv[1:]])
     told = None
     if first and t.report_to != "none":
         registry()
@@ -621,7 +622,7 @@ def run_training(m, t, resume=False, changed=()):
 
 def is_kept(folder, steps):
     """Whether a run's folder is finished but has no checkpoint any more, or it would begin anew."""
-    if any(os.path.lexists(os.path.join(folder, name)) for name in md.STATES):
+    if md.has_checkpoint(folder):
         return False
     with contextlib.suppress(OSError, ValueError, KeyError, IndexError):
         return md.is_over([last_row(folder)], steps)
@@ -746,9 +747,9 @@ def steps_done(folder):
     return 0
 
 
-def resume(run_dir, changes, dry_run=False):
+def resume(run_dir, changes, command, dry_run=False):
     """Go on with a run, longer or on another device if need be; the exit code. Code of one's own
-    that made its data is executed if it is named again."""
+    that made its data is executed if it is named again. `command` is what was typed."""
     md.check_run(run_dir, "resume")
     check_place("resume", run_dir)
     m, t = md.read_config(run_dir)
@@ -784,7 +785,7 @@ def resume(run_dir, changes, dry_run=False):
     if dry_run:
         print_facts(m, t, measured=True)
         return 0
-    return run_training(m, t, resume=True, changed=tuple(changed))
+    return run_training(m, t, command, resume=True, changed=tuple(changed))
 
 
 def check_moved(run_dir, t):
@@ -929,7 +930,7 @@ def check_room(config, ids):
     """ValueError for a prompt that leaves its model no place for a word more."""
     room = config.block_size - 1
     if config.position == "learned" and len(ids) > room:
-        too_long = f"--prompt makes {len(ids)} tokens"
+        too_long = f"the prompt, with all that was said before, makes {len(ids)} tokens"
         raise ValueError(f"{too_long}; this model reads at most {room} and has one left to answer")
 
 
@@ -938,7 +939,10 @@ def check_room(config, ids):
 
 def run_command(arguments):
     """Do what the flags say; the exit code, None for 0."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+    program = "train.py"
+    if arguments is None:
+        program, arguments = os.path.basename(sys.argv[0]), sys.argv[1:]
+    command = shlex.join(["python", program, *arguments])  # kept with the run
     parser = make_parser(full="--help" in arguments or "-h" in arguments)
     a, unknown = parser.parse_known_args(arguments)
     a = vars(a)
@@ -967,12 +971,16 @@ def run_command(arguments):
 
         own_code.NAMED.update(code)
     varied = [name for name, values in axes.items() if len(values) > 1]
-    alone = ("resume", "sample", *TRAINED, *MANY, *OF_SAMPLE, *OF_RUNS)
+    alone = ("resume", "sample", *TRAINED, *MANY, *OF_MANY, *OF_SAMPLE, *OF_RUNS)
     given = any(a[name] is not None and a[name] is not False for name in alone)
     if given and LABORATORY:
         from minidepth_lab import check
 
         check.flags(a, axes)
+    elif given and not varied and not any(a[name] for name in ("sample", *TRAINED, *MANY)):
+        for name in (*OF_SAMPLE, *OF_RUNS, *OF_MANY):
+            if a[name] is not None and a[name] is not False:
+                raise ValueError(f"--{name} has no effect here; leave it out")
     if a["sample"]:
         return sample(a, changes.get("seed", 0))
     if any(a[name] for name in TRAINED):
@@ -985,7 +993,7 @@ def run_command(arguments):
     if a["resume"]:
         if varied:
             raise ValueError(f"--resume is one run; give one value of --{varied[0]}")
-        return resume(a["resume"], changes, a["dry_run"])
+        return resume(a["resume"], changes, command, a["dry_run"])
     if not a["bench"]:
         check_place("out_dir", changes.get("out_dir", md.TrainConfig.out_dir))
     preset, why = pick_preset(
@@ -1015,7 +1023,7 @@ def run_command(arguments):
     t.name = t.name or md.run_name(preset, changes)
     if a["dry_run"]:
         return try_out(m, t)
-    return run_training(m, t)
+    return run_training(m, t, command)
 
 
 def main(arguments=None):
@@ -1032,7 +1040,7 @@ def main(arguments=None):
     except md.Diverged as error:
         message, code = error, 1
     except (MemoryError, torch.OutOfMemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
+        if not md.is_out_of_memory(error):
             raise
         advice = "give a smaller --batch_size, --block_size, --d_model or --sizes"
         message, code = f"the memory is full: {error or 'nothing more is known'}; {advice}", 2
@@ -1040,15 +1048,6 @@ def main(arguments=None):
         message, code = "interrupted", 130
     print(f"train.py: {md.one_line(message)}", file=sys.stderr)
     return code
-
-
-def is_out_of_memory(error):
-    """Whether an error says that the memory is full. Not by the word alone: "an illegal memory
-    access" is another matter, whose traceback is wanted. A CPU's allocator raises a plain
-    RuntimeError, and so do some of CUDA's libraries."""
-    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
-        return True
-    return "DefaultCPUAllocator" in str(error) or "out of memory" in str(error)
 
 
 if __name__ == "__main__":

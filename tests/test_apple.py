@@ -27,6 +27,8 @@ def test_layers_computed_twice_with_dropout_are_refused(tiny, data, monkeypatch)
     monkeypatch.setattr(md, "pick_device", lambda name: MPS)
     with pytest.raises(ValueError, match="grad_checkpoint with dropout is wrong on Apple's GPUs"):
         md.train(*tiny(grad_checkpoint=True, dropout=0.1), data=data)
+    with pytest.raises(ValueError, match="grad_checkpoint with dropout is wrong on Apple's GPUs"):
+        md.train(*tiny(grad_checkpoint=True, dropout=0.0, residual_dropout=0.1), data=data)
 
 
 def test_processes_of_torchrun_train_on_the_cpu(monkeypatch):

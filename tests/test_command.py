@@ -74,6 +74,10 @@ def test_the_main_job(tmp_path, monkeypatch, capsys):
     assert (folder / "curve.png").read_bytes()[:4] == b"\x89PNG"
     config = json.loads((folder / "config.json").read_text())
     assert "train.py --n_layers 1 --d_model 16" in config["command"]
+    flags = [*TINY.split(), "--name", "called"]
+    assert train.main([*flags, "--out_dir", str(tmp_path)]) == 0  # as from a notebook
+    config = json.loads((tmp_path / "called" / "config.json").read_text())
+    assert config["command"].startswith("python train.py --n_layers 1 --d_model 16")
     assert "it/s" not in done.stderr  # no progress bar into a file
     monkeypatch.chdir(tmp_path)
     code, _, err = call(TINY, capsys)

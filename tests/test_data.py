@@ -227,6 +227,10 @@ def test_columns_that_other_rows_fill_do_not_hide_a_row(tmp_path):
     ]
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(only), path)
     assert not load_data(config(data=(path,), loss_on="all"), 16).tokenizer.chat_template
+    # nor one that the tokenizer came with: what is sampled would be asked in it
+    given = data.tokenizer
+    assert given.chat_template
+    assert not load_data(config(data=(path,), loss_on="all"), 16, given).tokenizer.chat_template
 
 
 def test_max_rows_limits_each_source(jsonl):

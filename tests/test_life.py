@@ -1,5 +1,6 @@
 """What a finished run can still do: go on for longer, be begun from, keep its best, end early."""
 
+import contextlib
 import json
 import math
 import os
@@ -242,6 +243,12 @@ def test_the_best_weights_are_kept_and_loaded(data, tmp_path, capsys):
         f.write(b"xyz")
     with pytest.raises(ValueError, match="best.safetensors"):
         md.load(run.dir)
+    # resumed to keep the last ones, they are what is loaded; the others are still there
+    longer = settings(tmp_path, "run", **WORSE | dict(keep="last", steps=14, lr_steps=12))
+    run = md.train(*longer, data, resume=True, changed=("keep", "steps", "lr_steps"))
+    last = md.load(run.dir)[0].state_dict()
+    assert all(torch.equal(last[key], each) for key, each in run.model.state_dict().items())
+    assert os.path.exists(path) and md.describe_weights(run.dir) is None
 
 
 def test_a_resumed_run_keeps_the_same_best(data, tmp_path):
@@ -269,6 +276,49 @@ def test_evaluations_without_a_better_one_end_a_run(data, tmp_path, capsys):
     assert code == 0 and "stop_after 5 instead of 3" in out, err
     assert "Ended early, after step 10: 5 evaluations without a better one than" in out
     assert results.result(run.dir)["step"] == 10
+    # the best loss is not `stop_after` evaluations ago where that is lower than before
+    code, out, err = call(f"--resume {run.dir} --stop_after 1", capsys)
+    assert code == 2 and "10 of 40 steps are done; --stop_after has ended it" in err
+
+
+def test_an_early_end_names_the_best_however_long_ago_it_was(data, tmp_path, capsys):
+    count = []
+    stopped = settings(tmp_path, "run", steps=40, lr=0.0, stop_after=9)
+    run = md.train(*stopped, data, stop=lambda: count.append(1) or len(count) == 7)
+    best = run.log[0]["val_loss"]
+    code, out, err = call(f"--resume {run.dir} --stop_after 2", capsys)
+    words = f"Ended early, after step 8: 4 evaluations without a better one than {best:.4f} at s"
+    assert code == 0 and words in out, err
+
+
+def test_after_an_early_end_a_run_that_goes_on_can_be_stopped_and_go_on_again(data, tmp_path):
+    run = md.train(*settings(tmp_path, "run", steps=12, lr=0.0, stop_after=3), data)
+    assert run.log[-1]["ended_early"]
+    on = settings(tmp_path, "run", steps=12, lr=0.0, stop_after=0)
+
+    def killed():
+        raise KeyboardInterrupt
+
+    for stop in (killed, lambda: True):  # before the next checkpoint, and at one
+        changed = () if (tmp_path / "run" / "noted").exists() else ("stop_after",)
+        (tmp_path / "run" / "noted").touch()
+        with contextlib.suppress(KeyboardInterrupt):
+            part = md.train(*on, data, resume=True, changed=changed, stop=stop)
+    assert not part.finished and "ended_early" not in part.log[-1]
+    assert not md.is_over(part.log, 12)
+    run = md.train(*on, data, resume=True)
+    assert run.finished and run.log[-1]["step"] == 12
+    assert not any("ended_early" in row for row in run.log)
+
+
+def test_a_run_that_began_with_weights_goes_on_without_them(data, tmp_path):
+    source = md.train(*settings(tmp_path, "source", steps=4), data)
+    changes = dict(steps=6, init_from=source.dir)
+    whole = md.train(*settings(tmp_path, "whole", **changes), data)
+    md.train(*settings(tmp_path, "run", **changes), data, stop=lambda: True)
+    shutil.rmtree(source.dir)
+    resumed = md.train(*settings(tmp_path, "run", **changes), data, resume=True)
+    assert resumed.finished and same(resumed, whole)
 
 
 def test_losses_that_are_no_number_are_never_the_best():

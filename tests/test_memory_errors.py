@@ -1,5 +1,7 @@
 """Which errors mean that the memory is full: others are shown as they are."""
 
+import os
+
 import pytest
 import torch
 
@@ -7,6 +9,32 @@ import minidepth as md
 import train
 
 FLAGS = "--preset laptop --n_layers 1 --max_rows 60 --steps 2 --warmup_steps 1"
+
+
+@pytest.mark.parametrize("error", [
+    torch.OutOfMemoryError("CUDA out of memory"), MemoryError(),
+    RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"),
+    PermissionError(13, "Permission denied"),
+])  # fmt: skip
+def test_a_checkpoint_is_not_damaged_where_it_cannot_be_taken_in_now(
+    error, tiny, data, tmp_path, monkeypatch
+):
+    run = md.train(*tiny(steps=6, save_every=2), data)
+    place = dict(steps=8, lr_steps=6, out_dir=os.path.dirname(run.dir), save_every=2)
+    before = sorted(os.listdir(run.dir))
+    assert set(md.STATES) < set(before)
+
+    def fail(*_, **__):
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(torch, "load", fail)
+        with pytest.raises((type(error), ValueError)) as raised:
+            md.train(*tiny(**place), data, resume=True, changed=("steps", "lr_steps"))
+    assert isinstance(raised.value, ValueError) == isinstance(error, PermissionError)
+    assert sorted(os.listdir(run.dir)) == before
+    run = md.train(*tiny(**place), data, resume=True, changed=("steps", "lr_steps"))
+    assert run.log[-1]["step"] == 8
 
 
 def failing(monkeypatch, error):

@@ -176,6 +176,17 @@ def test_problems_are_answered_some_at_a_time(expert, monkeypatch):
     assert md.answer_texts(run.model, run.tokenizer, []) == []
 
 
+def test_each_answer_to_one_problem_is_drawn_anew(expert, monkeypatch):
+    run, known = expert
+    monkeypatch.setattr(md, "ANSWERED_AT_ONCE", 5)
+    ask = [known.problems[0]] * 10
+    sampling = dict(temperature=100.0, max_new_tokens=8)
+    texts = md.answer_texts(run.model, run.tokenizer, ask, seed=1, **sampling)
+    assert len(set(texts)) == 10
+    assert texts == md.answer_texts(run.model, run.tokenizer, ask, seed=1, **sampling)
+    assert texts[:5] == md.answer_texts(run.model, run.tokenizer, ask[:5], seed=1, **sampling)
+
+
 def test_a_question_longer_than_the_block_is_refused(expert, data):
     """It was answered with nothing, which counted as wrong."""
     run, known = expert

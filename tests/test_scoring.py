@@ -10,7 +10,7 @@ from scipy.stats import binomtest
 
 import minidepth as md
 import train
-from minidepth_lab import export, score
+from minidepth_lab import export, hub, score
 
 # one row of each shape, made up here, with the context, choices and answer that it stands for
 SHAPES = {
@@ -187,7 +187,7 @@ def test_files_and_hub_ids_are_scored(finished, jsonl, capsys, monkeypatch):
     assert found == ([SHAPES["arc"][1]] * 2, 2)
     assert asked == [("allenai/ai2_arc", "ARC-Challenge")]
     with pytest.raises(ValueError, match="has no split train; it has validation"):
-        md.hub_rows("roneneldan/TinyStories", "train")
+        hub.rows_of_split("roneneldan/TinyStories", "train")
     assert asked[1] == ("roneneldan/TinyStories", None)
 
 

@@ -57,9 +57,12 @@ def test_two_files_train_resume_and_sample(alone, tiny, data, tmp_path, jsonl):
         f"--sample {stopped.dir} --prompt hello --max_new_tokens 3",
         f"{report} --tokenizer {words} {SMALL} --name own",
         "--study depth",
+        f"{SMALL} --name other --temperature 1",
+        f"{SMALL} --name other --jobs 2",
     )
     codes = [line.split()[-1] for line in out.splitlines() if line.startswith("exit code")]
-    assert codes == ["0", "0", "0", "0", "2"], out + err
+    assert codes == ["0", "0", "0", "0", "2", "2", "2"], out + err
+    assert "--temperature has no effect here" in err and "--jobs has no effect here" in err
     assert "get the whole project" in err and "Traceback" not in err
     assert out.count("Done. Final train loss") == 3
     for name in ("main", "own"):

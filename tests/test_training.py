@@ -622,6 +622,12 @@ def test_two_gpus_are_wrapped_with_the_reports_words(model, monkeypatch, capsys)
     assert md.parallel(gpt, torch.device("cpu")) is gpt
 
 
+def test_compiled_layers_and_dataparallel_are_refused(tiny, data, monkeypatch):
+    monkeypatch.setattr(md, "parallel", lambda model, *rest: torch.nn.DataParallel(model))
+    with pytest.raises(ValueError, match="compile does not work with DataParallel; use torchrun"):
+        md.train(*tiny(compile=True), data=data)
+
+
 def test_the_last_evaluation_tells_accuracy_by_kind_of_problem(finished, tiny):
     m, t = md.read_config(finished)
     row = results.result(finished)

@@ -6,6 +6,8 @@ import os
 import urllib.error
 import urllib.request
 
+import minidepth as md
+
 SECONDS = 3.0  # to wait for an answer
 
 
@@ -69,3 +71,12 @@ def looked_for():
     finally:
         for (module, name), value in zip(switches, before):
             setattr(module, name, value)
+
+
+def rows_of_split(source, split):
+    """The rows of a split, such as "train", of a data set of the hub; they are read when asked.
+    ValueError where there is no such split."""
+    splits = md.hub_splits(source)
+    if split not in splits:
+        raise ValueError(f"data {source} has no split {split}; it has {', '.join(splits)}")
+    return splits[split]

@@ -125,11 +125,11 @@ def read_choices(source: str, most: int = 0) -> tuple[list[tuple], int]:
         rows, _ = text.read_rows(source)
     else:
         with hub.looked_for():
-            rows = md.hub_rows(source, "validation")
+            rows = hub.rows_of_split(source, "validation")
     if not isinstance(rows, list) and not hasattr(rows, "select"):  # a .json can hold anything
         rows = []
     if 0 < most < len(rows):
-        places = md.sample_of(len(rows), most)
+        places = sorted(md.sample_order(len(rows))[:most].tolist())
         rows = rows.select(places) if hasattr(rows, "select") else [rows[i] for i in places]
     questions = [choices_of(row) for row in rows]
     questions = [each for each in questions if each is not None]

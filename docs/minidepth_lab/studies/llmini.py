@@ -17,7 +17,7 @@ import sys
 import torch
 
 import minidepth as md
-from minidepth_lab import score, text
+from minidepth_lab import hub, score, text
 from minidepth_lab.sizes import as_text, sizes_of
 from minidepth_lab.sources import text_data
 
@@ -99,7 +99,7 @@ def texts_of(source, config):
     if text.is_local(source):
         (found, _), share = text.read_rows(source), 1
     else:
-        found = md.hub_rows(source, "train")
+        found = hub.rows_of_split(source, "train")
     columns = re.findall(r"{(\w+)}", template)
     most = min(config.max_rows or len(found), int(len(found) * share))
     kept = []
