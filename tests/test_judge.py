@@ -350,7 +350,6 @@ WRONG = {
 WAITING = {  # those whose runs are not there yet
     "ring-short-memory": "S2 S4",
     "walk": "W14 W15 W16",
-    "ring-compute": "Q1 Q4 Q5",
 }
 
 

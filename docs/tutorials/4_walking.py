@@ -83,10 +83,11 @@ for name, runs in judge.named_runs("ring-compute").items():
 widgets.table(["at equal compute", "steps", "1 hop", "2 hops"], rows)
 
 # %% [markdown]
-# At equal compute two loops learn one hop in every run and two hops in none. Three loops learn two
-# hops in two of five, where we had predicted four: it **was wrong**. That so many loops *can* do it
-# is one thing, and that training finds it another. The row of one loop is
-# [predicted and not run yet](../reference/predictions.md#ring-compute).
+# At equal compute one loop only guesses, two loops learn one hop in every run and two hops in none,
+# and four learn both in every run. Three loops learn two hops in two of five, where we had
+# predicted four: it **was wrong**. With five loops, and so the fewest steps, one run learns both.
+# That so many loops *can* do it is one thing, and that training finds it another. (The initial
+# weights and the timetable of the questions still differ.)
 #
 # ## Change only the number of loops
 #
@@ -435,9 +436,12 @@ assert judge.verdict("walk/W17") == judge.HELD and judge.verdict("walk/W18") == 
 with_input = [run["accuracy_by"]["hops"] for run in judge.named_runs("walk")["start: input"]]
 assert len(with_input) == 5 and min(each["15"]["accuracy"] for each in with_input) > 0.9
 assert max(each["31"]["accuracy"] for each in with_input) < 0.3
-assert equal == {"2 loops": (5, 0, 5), "3 loops": (5, 2, 5)}
-assert judge.verdict("ring-compute/Q2") == judge.HELD
-assert judge.verdict("ring-compute/Q3") == judge.WRONG
+assert [equal[name][:2] for name in sorted(equal)] == [(0, 0), (5, 0), (5, 2), (5, 5), (2, 1)]
+assert {n for *_, n in equal.values()} == {5}
+guessing = [run["accuracy_by"]["lengths"] for run in judge.named_runs("ring-compute")["1 loop"]]
+assert max(each[k]["accuracy"] for each in guessing for k in "12") < 0.2
+verdicts = judge.verdicts("ring-compute")
+assert [name for name in verdicts if verdicts[name] != judge.HELD] == ["Q3"]
 assert [sum(x >= 0.95 for x in held[name]) for name in labels] == [3, 8, 4, 4]
 assert sum(x >= 0.95 for x in held["trained"][:5]) == 1
 assert held["more"][3] < 0.05 > held["noise"][3] and f"{held['further'][3]:.2f}" == "0.93"
