@@ -180,6 +180,9 @@ def test_an_exponential_is_found_again_from_three_of_its_points():
         assert heads.exponential(losses, at / n) == pytest.approx(curve(at))
     with pytest.raises(ValueError, match="no exponential goes through"):
         heads.exponential([1.0, 1.2, 1.1], 4)
+    for faster in ([3.0, 2.9, 2.5], [3.0, 2.9, 2.7], [1.0, 1.0, 0.9]):
+        with pytest.raises(ValueError, match="no exponential goes through"):
+            heads.exponential(faster, 4)
 
 
 def test_it_is_said_of_each_published_number_where_it_was_read():

@@ -93,7 +93,7 @@ def test_training_draws_its_loops_and_its_hops_join_one_at_a_time():
 
 def test_guess_and_shortcut_are_those_of_players():
     """One that says a letter that is not asked, and one that says the letter that follows, or for
-    more hops one of the ring that is neither."""
+    more hops one of the ring that is neither it nor beside it."""
     guessed = looked = n = 0
     for x in drawn(400)[1].tolist():
         follows, questions = read(x, 8)
@@ -102,8 +102,8 @@ def test_guess_and_shortcut_are_those_of_players():
             right = walked(follows, letter, k)
             others = [a for a in letters if a != letter]
             guessed += right == others[i % 7]
-            far = [a for a in others if a != follows[letter]]
-            looked += right == (follows[letter] if k == 1 else far[i % 6])
+            far = [a for a in others if follows[a] != letter and a != follows[letter]]
+            looked += right == (follows[letter] if k == 1 else far[i % 5])
             n += 1
     guess, shortcut = TASK.chance()
     assert guessed / n == pytest.approx(guess, abs=0.03)

@@ -281,6 +281,18 @@ def test_contrasts_are_corrected_within_their_family(invented):
     assert found["Q"]["measured"] == f"p = {2 / 252:.2g}" and found["R"]["verdict"] == "not run"
 
 
+def test_a_contrast_of_which_a_seed_is_missing_was_not_run(invented):
+    for seeds, verdict in (('"0 to 4"', "held"), ('"0 to 5"', "not run"), ("[0, 1]", "was wrong")):
+        text = prediction('contrasts = ["NAME/A"]\nbelow = 0.05')
+        contrast = CONTRAST.format(name="A", family="f", test="permutation", more="")
+        contrast = contrast.partition("of =")[0] + (
+            f"of = {{n_layers = 2, seed = {seeds}}}\nminus = {{n_layers = 1, seed = {seeds}}}\n"
+            'measure = "last val_loss"\n'
+        )
+        found = invented({1: [rows(9.0)] * 5, 2: [rows(1.0)] * 5}, text + contrast)
+        assert found["P"]["verdict"] == verdict
+
+
 def test_runs_succeed_in_a_contrast_only_if_they_meet_every_condition(invented):
     """A run that learned one of two lengths has not learned both."""
     runs = [rows(1.0, a=[1.0], b=[0.0])] * 3 + [rows(1.0, a=[1.0], b=[1.0])] * 2

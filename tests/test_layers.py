@@ -62,6 +62,13 @@ def test_of_a_looped_layer_one_application_is_left_out():
     twice.load_state_dict(looped.state_dict())
     streams = inspect.streams(looped, TOKENS)
     assert len(streams) == 4 and not torch.allclose(streams[1], streams[2])
+    for start in md.LOOP_STARTS:  # whatever a loop begins with, the stream is what it leaves
+        again = md.GPT(dataclasses.replace(config, loop_start=start)).eval()
+        again.load_state_dict(looped.state_dict())
+        with torch.no_grad():
+            after_each = list(again.run_loops(TOKENS))
+        for stream, after in zip(inspect.streams(again, TOKENS)[1:], after_each, strict=True):
+            assert torch.allclose(stream, after, atol=1e-6)
     for layer in range(3):
         with inspect.skipped(looped, layer):
             for _ in range(2):  # a second pass counts anew

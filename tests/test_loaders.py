@@ -14,7 +14,7 @@ import torch
 import minidepth as md
 import train
 from conftest import SHARED, changed
-from minidepth_lab import figures, own_code, registry
+from minidepth_lab import figures, judge, own_code, registry
 from minidepth_lab.studies import llmini, packing, reread, thinking
 
 # ---------- thinking: kinds of problems, answers, curricula ----------
@@ -723,6 +723,9 @@ def test_a_fit_is_drawn_from_loss_to_loss_with_a_dot_at_its_end():
     assert dot.get_xydata().tolist() == [[1.0, 2.0]] and dot.get_marker() == "o"
 
 
+COLUMNS = ("val_loss", "train_loss_eval")
+
+
 @pytest.mark.parametrize(
     "train_loss, val_loss", [(9, 8.0), (8, 8.0), (6, 7.0), (4.5, 6.25), (4, 6.0), (2, 4.6)]
 )
@@ -730,7 +733,11 @@ def test_a_validation_loss_is_read_off_where_the_training_loss_is_first_as_low(
     train_loss, val_loss
 ):
     run = course_of((8, 8.0), (4, 6.0), (5, 7.0), (0, 3.0))  # 5 comes after 4, and is not meant
-    assert reread.val_loss_at(run, train_loss) == pytest.approx(val_loss)
+    found = judge.value_at(run, *COLUMNS, train_loss)
+    assert found == pytest.approx(val_loss)
+    # never so low: as it ends, however low the other was before
+    assert judge.value_at(run, *COLUMNS, -1) == 3.0
+    assert judge.value_at(course_of((5, 9.0), (3, 8.0), (4, 6.0)), *COLUMNS, 2.9) == 6.0
 
 
 def test_runs_are_compared_where_all_of_them_fit_their_text_equally_well():

@@ -72,6 +72,16 @@ def test_z60_turns_a_circle():
     assert len(seen) == 60
 
 
+@pytest.mark.parametrize("group", ["S5", "Z60"])
+def test_few_symbols_come_to_few_elements(group):
+    """One that knows how many symbols there were, and says what they most often come to."""
+    _, shortcut = TASKS["composition"].chance(group=group, n=(2, 4, 8, 16, 32))
+    symbols = torch.randint(2, (20_000, 32), generator=md.generator("commonest"))
+    said = TASKS["composition"].results(symbols, group=group)
+    most = [said[:, n - 1].bincount().max().item() / len(said) for n in (2, 4, 8, 16, 32)]
+    assert sum(most) / 5 == pytest.approx(shortcut, abs=0.01)
+
+
 def test_pointers_are_followed_and_paths_that_come_back_are_not_measured():
     asked, back = collections.Counter(), 0
     for x, y, hard in lists(*drawn("pointers")[2:]):

@@ -90,6 +90,17 @@ def test_each_pass_of_a_looped_model_is_ablated_by_itself(model):
         for cut in (heads, heads[:1], heads[2:]):
             with inspect.ablated(looped, cut), inspect.ablated(stacked, cut):
                 assert torch.allclose(looped(tokens), stacked(tokens), atol=1e-5)
+    for loops in (3, 5):  # more than it was trained with: each is its own
+        longer = model(n_layers=2, n_loops=loops)
+        longer.load_state_dict(looped.state_dict())
+        with inspect.ablated(looped, heads), inspect.ablated(longer, heads):
+            assert torch.allclose(looped(tokens, loops=loops), longer(tokens), atol=1e-5)
+        with inspect.ablated(longer, heads):
+            cut = longer(tokens)
+        with inspect.ablated(looped, [(1, 1)]):
+            with inspect.ablated(looped, heads[1:]):
+                assert torch.allclose(looped(tokens, loops=loops), cut, atol=1e-5)
+            assert not torch.allclose(looped(tokens, loops=loops), cut, atol=1e-2)
     m, t = registry.configs("tasks", data="icqa", n_layers=1, n_loops=3, vocab_size=40)
     found = inspect.mechanism(md.GPT(m), registry.data_of(t, m.block_size), n=20)
     shapes = [np.shape(part) for part in (found["without"], found["steps"]["copy"]["weight"])]

@@ -83,7 +83,20 @@ def test_loops_join_one_at_a_time_and_the_last_asks_for_the_stride(stride):
 
 def test_guess_and_shortcut():
     assert TASK.chance(ring=12, stride=1) == (1 / 11, 1.0)
-    assert TASK.chance(ring=12, stride=3) == (1 / 11, 1 / 9)
+    guess, shortcut = TASK.chance(ring=12, stride=3)
+    assert guess == 1 / 11
+    right = n = 0
+    for x, y in zip(*(each.tolist() for each in drawn(400, stride=3, loops=1)[1:])):
+        letters, follows = x[24:], follows_of(x, 12)
+        before = {b: a for a, b in follows.items()}
+        for i, (letter, answer) in enumerate(zip(letters, y[0][24:])):
+            near = (letter, follows[letter], before[letter])
+            said = next(a for a in letters if a not in near)
+            if i % 4 == 3:  # the chain's last
+                said = letters[i - 3]
+            right += said == answer
+            n += 1
+    assert right / n == pytest.approx(shortcut, abs=0.03)
 
 
 def test_following_the_links_answers_every_question():
@@ -130,6 +143,20 @@ def test_a_trained_model_writes_with_so_many_loops(model):
     share = TASK.accuracy(gpt, tokens, targets, **sizes)["accuracy"]
     right = gpt(tokens, loops=3).argmax(-1)[:, 24:] == targets[:, -1, 24:]
     assert share == pytest.approx(right.float().mean().item()) and 0 < share < 1
+
+
+def test_its_own_letters_are_written_one_after_another(model):
+    gpt = model(vocab_size=24, block_size=36, n_loops=2, tie_weights=False, loop_start="recall")
+    sizes, tokens, targets = drawn(30, stride=3, loops=3)
+    right = 0
+    for text, wanted in zip(tokens.clone(), targets[:, -1]):
+        for place in range(24, 36):
+            said = gpt(text[None, : place + 1], loops=3)[0, -1].argmax()
+            right += bool(said == wanted[place])
+            if (place - 24) % 4 != 3:
+                text[place + 1] = said
+    own = TASK.final_accuracy(gpt, tokens, targets, **sizes)["own"]
+    assert own == pytest.approx(right / 360) and 0 < right < 360
 
 
 def test_sizes_that_do_not_work_say_so_in_one_line(tmp_path, capsys):

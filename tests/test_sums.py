@@ -89,7 +89,7 @@ def test_triples_and_questions_are_in_mixed_order():
 
 
 def test_guess_and_shortcut_are_those_of_players():
-    """One that says 0, and one that says 0 but for all digits once round."""
+    """One that says 0, and one that says 0 but for whole rounds, with one letter more or less."""
     constant = once_round = n = 0
     for x in drawn(400, ring=5)[1].tolist():
         follows, digit = read(x, 5)
@@ -98,7 +98,10 @@ def test_guess_and_shortcut_are_those_of_players():
             n += 1
             constant += total == 0
             rounds, rest = divmod(additions, 5)
-            once_round += total == (0 if rest else rounds * sum(digit.values()) % 10)
+            whole, before = sum(digit.values()), {b: a for a, b in follows.items()}
+            said = {0: rounds * whole, 1: rounds * whole + digit[x[15]]}
+            said[4] = (rounds + 1) * whole - digit[before[x[15]]]
+            once_round += total == said.get(rest, 0) % 10
     guess, shortcut = TASK.chance(ring=5, additions=12)
     assert constant / n == pytest.approx(guess, abs=0.03)
     assert once_round / n == pytest.approx(shortcut, abs=0.03)

@@ -512,6 +512,8 @@ def test_what_the_studys_rows_vary(capsys):
         assert dict(size.split("=") for size in given) == wanted
     own_steps = study.rows("walk", dict(steps=7))
     assert all(row["steps"] == 7 for row in own_steps.values())
+    far = study.rows("walk", dict(sizes=("far=100",)))["ring: 24"]
+    assert set(far["sizes"]) == {"far=100", "ring=24", "hops=8", "loss_after=each"}
     with pytest.raises(ValueError, match="hops has no effect with --study walk, whose rows set it"):
         study.rows("walk", dict(sizes=("hops=4",)))
 

@@ -41,7 +41,9 @@ class Graded(Task):
 class Prefix(Graded):
     """At each place the answer is what all symbols up to it, taken in order, come to. So the
     difficulty of a place is how many symbols that is. The sequences of the test are those that
-    the rule of the embedded problems holds out. Symbols are words from 0 on, answers as well."""
+    the rule of the embedded problems holds out: whole ones, of the greatest difficulty. There are
+    few short beginnings, and training has most of those up to some ten symbols. Symbols are words
+    from 0 on, answers as well."""
 
     def symbols(self, **sizes):
         """How many there are."""

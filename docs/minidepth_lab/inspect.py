@@ -17,7 +17,6 @@ looped model applies its layers several times: the second time is counted as fur
 import contextlib
 import dataclasses
 import functools
-import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -67,27 +66,54 @@ def watch_attention(model: md.GPT, see: Callable[[int, torch.Tensor], object]) -
     return hooked(hooks)
 
 
-def ablated(model: md.GPT, heads: Iterable[tuple[int, int]]) -> Any:
+@contextlib.contextmanager
+def loops_counted(model: md.GPT) -> Iterator[dict]:
+    """While active, the dict that this gives has under "loop" the number of the loop, from 0, that
+    a forward pass of the GPT is in; however many loops it makes."""
+    at, first = dict(loop=-1), model.blocks[0]
+    run_loops = model.run_loops
+
+    def begin(*args, **kwargs):
+        at["loop"] = -1
+        return run_loops(*args, **kwargs)
+
+    def another(*_):
+        at["loop"] += 1
+
+    before = vars(model).get("run_loops")  # of another one that is active
+    model.run_loops = begin
+    try:
+        with hooked([(first, another)]):
+            yield at
+    finally:
+        del model.run_loops  # the class has it still
+        if before:
+            model.run_loops = before
+
+
+@contextlib.contextmanager
+def ablated(model: md.GPT, heads: Iterable[tuple[int, int]]) -> Iterator[None]:
     """While active, the heads, (layer, head) from 0, add nothing to the residual stream. The second
     time that a looped model applies its layers is counted as further layers."""
-    n_layers, n_loops = model.config.n_layers, model.config.n_loops
+    n_layers = model.config.n_layers
 
-    def cut(loop, times, start, end, out, inputs):
-        if next(times) % n_loops != loop:
-            return None
-        kept = inputs[0].clone()  # (B, T, C), the outputs of the heads side by side
-        kept[..., start:end] = 0
-        return (kept,)
+    with loops_counted(model) as at:
 
-    hooks = []
-    for layer, head in heads:
-        attn = model.blocks[layer % n_layers].attn
-        size = attn.out.in_features // attn.n_heads
-        start, end = head * size, (head + 1) * size
-        times = itertools.count()  # how often the layer has been applied
-        hook = functools.partial(cut, layer // n_layers, times, start, end)
-        hooks.append((attn.out, hook))
-    return hooked(hooks)
+        def cut(loop, start, end, out, inputs):
+            if at["loop"] != loop:
+                return None
+            kept = inputs[0].clone()  # (B, T, C), the outputs of the heads side by side
+            kept[..., start:end] = 0
+            return (kept,)
+
+        hooks = []
+        for layer, head in heads:
+            attn = model.blocks[layer % n_layers].attn
+            size = attn.out.in_features // attn.n_heads
+            start, end = head * size, (head + 1) * size
+            hooks.append((attn.out, functools.partial(cut, layer // n_layers, start, end)))
+        with hooked(hooks):
+            yield
 
 
 def token_ids(tokens: Any) -> torch.Tensor:
@@ -125,17 +151,20 @@ def attention_maps(model: md.GPT, tokens: Any) -> list[torch.Tensor]:
 # ---------- layer by layer ----------
 
 
+@md.in_eval_mode
 def streams(model: md.GPT, tokens: Any) -> list[torch.Tensor]:
-    """The residual stream (B, T, C) at every depth, the embedding first: L + 1 tensors."""
-    depths = []
-
-    def see(inputs):
-        depths.append(inputs[0])
-
-    # a block's input is the stream before it, and the last norm's is the stream after the last
-    parts = [*dict.fromkeys(model.blocks), model.norm]
-    with hooked([(part, lambda _, inputs: see(inputs)) for part in parts]):
+    """The residual stream (B, T, C) at every depth, the embedding first: L + 1 tensors, one for
+    each time a layer is applied. What a loop adds before its first layer stands in none."""
+    depths = [model.embed(token_ids(tokens).to(model.head_weight.device))]
+    handles = [
+        block.register_forward_hook(lambda block, inputs, output: depths.append(output))
+        for block in model.blocks
+    ]
+    try:
         exact_hidden(model, tokens)
+    finally:
+        for handle in handles:
+            handle.remove()
     return depths
 
 
@@ -155,22 +184,19 @@ def known(model: md.GPT, tokens: Any, targets: torch.Tensor) -> list[torch.Tenso
 
 @contextlib.contextmanager
 def skipped(model: md.GPT, layer: int) -> Any:
-    """While active, the layer adds nothing to the residual stream."""
-    n_layers, n_loops = model.config.n_layers, model.config.n_loops
-    times = 0
+    """While active, the layer adds nothing to the residual stream. Layers are counted as by
+    ablated()."""
+    n_layers = model.config.n_layers
+    with loops_counted(model) as at:
 
-    def pass_on(block, inputs, output):
-        nonlocal times
-        times += 1
-        if (times - 1) % n_loops == layer // n_layers:
-            return inputs[0]
-        return None
+        def pass_on(block, inputs, output):
+            return inputs[0] if at["loop"] == layer // n_layers else None
 
-    handle = model.blocks[layer % n_layers].register_forward_hook(pass_on)
-    try:
-        yield
-    finally:
-        handle.remove()
+        handle = model.blocks[layer % n_layers].register_forward_hook(pass_on)
+        try:
+            yield
+        finally:
+            handle.remove()
 
 
 # ---------- how widely heads look ----------
@@ -218,12 +244,13 @@ def head_sums(
 def head_stats(
     weights: torch.Tensor, count_masked: bool = False, counted: torch.Tensor | None = None
 ) -> dict[str, torch.Tensor]:
-    """Of weights (B, H, T, T), averages over the queries `counted` (B, T), by default all, → (H,):
+    """Of weights (B, H, T, T), averages over the queries `counted` (B, T), by default all, and of
+    the sparsities over all their keys together, → (H,):
 
     entropy             -Σ p ln p of a query's weights, in nats
     normalised_entropy  that over ln(i + 1), its most with i + 1 keys in sight; from query i = 1 on
     effective_keys      e^entropy: this many keys with equal weights have this entropy
-    sparsity            share of a query's keys with a weight below 1e-3
+    sparsity            share of the keys with a weight below 1e-3
     relative_sparsity   the same below a tenth of 1 / (i + 1), which does not depend on the length
 
     Keys after the query are no keys; `count_masked` counts them, as LLmini's published tables do.

@@ -154,6 +154,14 @@ def show_tests(pairs: dict[str, tuple]) -> dict[str, float]:
 # ---------- measures ----------
 
 
+def seeds_of(named: Any) -> Sequence[int]:
+    """The seeds that a prediction names: "200 to 204", one, or a list of them."""
+    if isinstance(named, str):
+        first, _, last = named.partition(" to ")
+        return range(int(first), int(last) + 1)
+    return [named] if isinstance(named, int) else named
+
+
 def column(row: dict, path: str) -> Any:
     """The value of a log's row in a column, whose path has dots where it leads into dicts."""
     value = row
@@ -164,14 +172,13 @@ def column(row: dict, path: str) -> Any:
 
 def value_at(run: dict, path: str, other: str, level: float) -> float:
     """The column `path` of a run's log where the column `other` is first as low as `level`, on a
-    straight line between two evaluations; as the run ends, if it ends above that."""
-    level = max(level, column(run["log"][-1], other))
+    straight line between two evaluations; as the run ends, if it never is."""
     before = None
     for row in run["log"]:
         if column(row, other) <= level:
             break
         before = row
-    if before is None:
+    if before is None or before is row:
         return column(row, path)
     falls = column(before, other) - column(row, other)
     share = (column(before, other) - level) / falls
@@ -307,12 +314,15 @@ class File:
         path = results.RESULTS / experiment / name
         if not path.exists():
             return []
-        seeds = settings.get("seed")
-        if isinstance(seeds, str):
-            first, _, last = seeds.partition(" to ")
-            settings["seed"] = range(int(first), int(last) + 1)
+        if "seed" in settings:
+            settings["seed"] = seeds_of(settings["seed"])
         runs = results.select(read(path, path.stat().st_mtime_ns), **settings)
         return sorted(runs, key=lambda run: run["seed"])
+
+    def missing(self, of: Any) -> set[int]:
+        """The seeds that `of` names and of which no run is stored."""
+        named = self.settings(of).get("seed", ())
+        return set(seeds_of(named)) - {run["seed"] for run in self.runs(of)}
 
     def value(self, run: dict, condition: dict) -> float:
         """The measure of a condition, less the other if it names one."""
@@ -471,7 +481,7 @@ def contrast(file: File, about: dict) -> dict:
     """One contrast with what its runs say, but for Holm's correction over the others."""
     about = dict(family=file.name) | about
     groups = [file.runs(about[key]) for key in ("of", "minus")]
-    if not all(groups):
+    if not all(groups) or file.missing(about["of"]) or file.missing(about["minus"]):
         return about | dict(p=1.0, ran=False, n=[])
     about = about | dict(ran=True, n=[len(runs) for runs in groups])
     if about["test"] == "fisher":

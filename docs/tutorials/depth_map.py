@@ -111,9 +111,11 @@ plt.show()
 # are half right and mostly right, where the formula asks for all, and eight are not learned. So
 # pointers were learned too slowly for the map. Reachability is still guessed.
 #
-# Why three jumps with two layers, and not two? A place knows from the start where it points, so
-# after one layer it knows where two jumps lead. A question has made one jump by then; in the second
-# layer it asks the place where it has come to, and makes two more.
+# Why three jumps with two layers, and not two? A place knows from the start where it points. So
+# after one layer it can know where two jumps lead, if it points back; a place that points ahead
+# does not see where, but a later one can look back at it. A question has made one jump by then; in
+# the second layer it finds the two jumps of the place where it has come to. That is a way; how
+# these models do it we have not looked at.
 
 # %% tags=["details"]
 judge.show("map-longer")

@@ -77,10 +77,12 @@ def exponential(losses, times):
     """The curve a + b·exp(−n/c) through three losses at n, 2 n and 4 n heads, at `times` n heads;
     ValueError where the losses do not fall ever more slowly, as such a curve does."""
     y1, y2, y3 = losses
-    if not (y1 - y2) * (y2 - y3) > 0:
-        raise ValueError(f"no exponential goes through {losses}; losses must all fall, or all rise")
+    ratio = (y2 - y3) / (y1 - y2) if y1 != y2 else 0.0
+    if not 0 < ratio < 2 - 1e-9:  # at 2 it is a straight line in n
+        must = "they must all fall, or all rise, ever more slowly"
+        raise ValueError(f"no exponential goes through {losses}; {must}")
     # with u = exp(−n/c): y1 − y2 = b (u − u²) and y2 − y3 = b (u² − u⁴), whose ratio is u (1 + u)
-    u = (math.sqrt(1 + 4 * (y2 - y3) / (y1 - y2)) - 1) / 2
+    u = (math.sqrt(1 + 4 * ratio) - 1) / 2
     b = (y1 - y2) / (u - u * u)
     return y1 - b * u + b * u**times
 

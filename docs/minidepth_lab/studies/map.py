@@ -2,7 +2,7 @@
 before any run; and small models of one to six layers, of their own or one looped, trained on all
 difficulties of a task at once.
 
-    python train.py --study map --seed 0 1 2              70 small models for each seed
+    python train.py --study map --seed 0 1 2              63 small models for each seed
 
 A cell is a task, a difficulty and a number of layers. It is called right if the model does as the
 formula says: RIGHT of the test's answers or more where the layers are enough, less where not. So a

@@ -14,7 +14,7 @@ import dataclasses
 from dataclasses import dataclass
 
 import minidepth as md
-from minidepth_lab import figures, results, text
+from minidepth_lab import figures, judge, results, text
 from minidepth_lab.sizes import as_text, sizes_of
 from minidepth_lab.sources import text_data
 from minidepth_lab.stored import stored_folder
@@ -98,18 +98,6 @@ def stored(**wanted):
     return {which: sorted(runs, key=lambda run: run["seed"]) for which, runs in found.items()}
 
 
-def val_loss_at(run, train_loss):
-    """Validation loss of a result() at the first time that its training loss is as low as this, on
-    a straight line between two evaluations."""
-    rows = run["log"]
-    i = next(i for i, row in enumerate(rows) if row["train_loss_eval"] <= train_loss)
-    if i == 0:
-        return rows[0]["val_loss"]
-    a, b = rows[i - 1], rows[i]
-    share = (a["train_loss_eval"] - train_loss) / (a["train_loss_eval"] - b["train_loss_eval"])
-    return a["val_loss"] + share * (b["val_loss"] - a["val_loss"])
-
-
 FIRST = dict(seed=range(200, 205), dropout=0.1)  # the runs of stored() that came first
 FRESH = dict(seed=range(205, 210))
 NO_DROPOUT = dict(dropout=0)
@@ -121,17 +109,17 @@ def models_read(stored, times):
 
 
 def at_fit(runs, train_loss):
-    """{model: result() of its runs} → {model: val_loss_at() a training loss, run by run}. A run
-    that ends above it counts as it ends."""
+    """{model: result() of its runs} → {model: validation losses where the training loss is first as
+    low as this, run by run}. A run that never comes so low counts as it ends."""
     return {
-        model: [val_loss_at(run, max(train_loss, run["train_loss_eval"])) for run in found]
+        model: [judge.value_at(run, "val_loss", "train_loss_eval", train_loss) for run in found]
         for model, found in runs.items()
     }
 
 
 def equally_fitted(runs):
     """{model: result() of its runs} → the lowest training loss that every run ends at or below,
-    and {model: val_loss_at() that loss, run by run}."""
+    and at_fit() of that loss."""
     reached = max(run["train_loss_eval"] for found in runs.values() for run in found)
     return reached, at_fit(runs, reached)
 

@@ -55,7 +55,7 @@ def rows(preset, settings):
     for hops in (4, 6, 12):
         made[f"hops: {hops}"] = row(settings, hops=hops)
     for ring, steps in RING_STEPS.items():
-        made[f"ring: {ring}"] = row(settings, ring=ring, **dict(steps=steps) | settings)
+        made[f"ring: {ring}"] = row(settings, ring=ring, steps=settings.get("steps", steps))
     for width in (32, 128):
         made[f"width: {width}"] = row(settings, d_model=width)
     made["feed-forward: 256"] = row(settings, d_ff=256)

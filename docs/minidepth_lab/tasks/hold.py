@@ -18,7 +18,8 @@ class Hold(Walk):
 
     Training draws for each step how many loops there are, from as many as the longest question
     needs to `loops`, with a loss after each but the first, or after the last `taught` of them; the
-    test has `loops`. The hops join one at a time, as in `walk`. The number k is the word
+    test has `loops`. The hops join one at a time, by the gate of `walk`, which is wider here: the
+    newest hop has a smaller part of the loss it goes by. The number k is the word
     2 ring + k. `far` is how many loops are made at the last test.
     """
 
@@ -57,9 +58,10 @@ class Hold(Walk):
         return self.draw(batch, generator, asked=asked, looped=looped, **sizes)
 
     def shortcut(self, ring, hops, **_):
-        """A look at the letter that follows, which is right for one hop; other hops are guessed
-        among the letters that are left."""
-        return (1 + (hops - 1) / (ring - 2)) / hops
+        """A look at the letter's two neighbours, which are one hop and ring - 1 hops on; for other
+        hops it and they are ruled out. Of 1 to `hops` on average."""
+        shares = (1 if k % ring in (0, 1, ring - 1) else 1 / (ring - 3) for k in range(1, hops + 1))
+        return sum(shares) / hops
 
     def links(self, tokens, targets, ring, hops, **_):
         """The second letter of a pair looks at its first one (copy), a question's letter at its

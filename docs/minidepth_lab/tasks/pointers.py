@@ -18,7 +18,9 @@ class Pointers(Graded):
     path has come back to a place by then is not measured: a shorter way would do.
 
     Formula: log2(n + 1) layers, rounded up. After one layer a place knows two jumps, after two
-    four, while a question has made one and then, with the two jumps of where it stands, three.
+    four, while a question has made one and then, with the two jumps of where it stands, three. (So
+    it was written. A place that points ahead does not see where; then a later place has to look
+    back at it.)
     """
 
     def draw(self, batch, generator, test=False, n=(1, 2, 3, 5, 8)):

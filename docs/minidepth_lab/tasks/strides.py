@@ -13,11 +13,12 @@ from minidepth_lab.tasks.walk import RINGS_TESTED, Walk, check_sizes
 class Strides(Walk):
     """A ring as in `walk`; then its letters again, as a model writes them that makes `stride` hops
     at a time: each of `stride` chains has every stride-th letter, and together they have each
-    letter once. So no answer stands where it could be looked up. At each letter the target after
-    the last of `loops` loops is the letter `stride` hops on; after the loop i + 1 before it the
-    one i hops on, or `stride`, if that is less.
+    letter once. So no answer can be looked up but a chain's last one, the letter that it began
+    with. At each letter the target after the last of `loops` loops is the letter `stride` hops on;
+    after the loop i + 1 before it the one i hops on, or `stride`, if that is less.
 
-    The loops join one at a time, as the hops of `walk` do.
+    Loops join when those before are learned, by the gate of `walk`: at first there are two, then
+    four, then one more each time.
     """
 
     reach = "loops"
@@ -60,9 +61,13 @@ class Strides(Walk):
         return 1 / (ring - 1)
 
     def shortcut(self, ring, stride, **_):
-        """A look at the letter's neighbour, which is right for a stride of one; else the letters
+        """A look at the letter's neighbour, which is right for a stride of one; else a look at
+        where its chain began, which is right for the last letter of each, and for the others those
         that are no neighbours."""
-        return 1.0 if stride == 1 else 1 / (ring - 3)
+        if stride == 1:
+            return 1.0
+        length = ring // stride
+        return (1 + (length - 1) / (ring - 3)) / length
 
     def links(self, tokens, targets, ring, stride, **_):
         """Those of `walk`, for as many hops as a stride has."""
@@ -79,11 +84,11 @@ class Strides(Walk):
         itself, from the first letter of each chain on."""
         measured = self.accuracy(model, tokens, targets, ring=ring, loops=loops)
         some, wanted = tokens[:RINGS_TESTED].clone(), targets[:RINGS_TESTED, -1, 2 * ring :]
-        chains = some[:, 2 * ring :].unflatten(1, (stride, -1))  # a view: what is written is read
-        for place in range(1, ring // stride + 1):
+        letters = some[:, 2 * ring :]  # a view: what is written is read
+        for place in range(ring):  # one letter after another, chain after chain
             said = written(model, some, loops)[:, 2 * ring :]
-            if place < ring // stride:
-                chains[..., place] = said.unflatten(1, (stride, -1))[..., place - 1]
+            if (place + 1) % (ring // stride):  # the next one is not given
+                letters[:, place + 1] = said[:, place]
         return measured | dict(own=(said == wanted).float().mean().item())
 
 
