@@ -112,7 +112,8 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 #
 # - **"Not learned" is not "cannot".** With weights [written by
 #   hand](tutorials/4_walking.md#is-one-layer-without-loops-unable-to-answer) one attention
-#   layer, twice as wide and with eight heads, answers all one-hop questions.
+#   layer, twice as wide and with eight heads, answers all one-hop questions. Training a layer of
+#   that size did not find them.
 # - **More parameters alone did not help.** A wide layer with the parameters of four layers, and
 #   four heads as before, only guesses.
 # - **The same layer or several?** In this training five layers with weights of their own [learned

@@ -342,6 +342,7 @@ WRONG = {
     "ring-own-layers": "O7",
     "ring-to-ten": "Z2",
     "ring-compute": "Q3",
+    "ring-wide": "",
     "khop": "K1 K2 K3",
     "budget": "B2 B3 B5",
     "budget-tuned": "G1",

@@ -165,8 +165,22 @@ plt.show()
 # hand](../reference/laboratory.md#minidepth_lab.by_hand) with which **one attention layer, applied
 # once, answers every one-hop question**. No head can fetch the answer, so each watches one pair,
 # fetches a wrong letter and subtracts it. Our weights for this have eight heads and twice the width
-# of our layer. So that one loop learned nothing is a fact about this training at this size, and no
-# limit of every single layer.
+# of our layer. Does training find them, where there is room? We trained layers on one hop alone,
+# five runs each:
+
+# %% tags=["hide"]
+rows, wide = [], {}
+for name, runs in judge.named_runs("ring-wide").items():
+    wide[name] = sorted(run["accuracy_by"]["lengths"]["1"]["accuracy"] for run in runs)
+    least, most = f"{wide[name][0]:.2f}", f"{wide[name][-1]:.2f}"
+    rows.append([name, len(runs), least, most])
+widgets.table(["width, heads and loops", "runs", "one hop, worst", "best"], rows)
+
+# %% [markdown]
+# **It did not**, as [predicted](../reference/predictions.md#ring-wide): in one loop, twice as wide,
+# no run with eight heads answers more than a quarter or so, and with four heads not more than a
+# third. Half as wide, looped twice, all do. So that one loop learned nothing is a fact about this
+# training, and no limit of every single layer.
 #
 # For a looped layer there are such weights, too: two heads [walk as far as one
 # likes](../reference/laboratory.md#minidepth_lab.walk_by_hand). They show a way. What a loop writes
@@ -436,6 +450,9 @@ assert judge.verdict("walk/W17") == judge.HELD and judge.verdict("walk/W18") == 
 with_input = [run["accuracy_by"]["hops"] for run in judge.named_runs("walk")["start: input"]]
 assert len(with_input) == 5 and min(each["15"]["accuracy"] for each in with_input) > 0.9
 assert max(each["31"]["accuracy"] for each in with_input) < 0.3
+assert max(wide["128, 8 heads, once"]) < 0.27 and 0.31 < max(wide["128, 4 heads, once"]) < 0.34
+assert len(wide["64, twice"]) == 10 and min(wide["64, twice"]) > 0.99
+assert set(judge.verdicts("ring-wide").values()) == {judge.HELD}
 assert [equal[name][:2] for name in sorted(equal)] == [(0, 0), (5, 0), (5, 2), (5, 5), (2, 1)]
 assert {n for *_, n in equal.values()} == {5}
 guessing = [run["accuracy_by"]["lengths"] for run in judge.named_runs("ring-compute")["1 loop"]]

@@ -27,7 +27,7 @@ written, any k in two layers, as each step is the first one again.
 
 One layer with eight heads and width 128 can answer one step, with weights written by hand
 (by_hand.py); with the four heads and width 64 of these runs the same way answers about half. The
-trained layers of four heads did not find it; `ring-wide` trains eight as well.
+trained layers did not find it, with four heads or, at width 128 (`ring-wide`), with eight.
 Beyond one step we know of no way in one layer.
 """
 
