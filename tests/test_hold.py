@@ -108,6 +108,8 @@ def test_guess_and_shortcut_are_those_of_players():
     guess, shortcut = TASK.chance()
     assert guessed / n == pytest.approx(guess, abs=0.03)
     assert looked / n == pytest.approx(shortcut, abs=0.03)
+    # of a ring of five the letter before is four hops on, and two are left for two hops or three
+    assert TASK.chance(ring=5, hops=4)[1] == (1 + 1 / 2 + 1 / 2 + 1) / 4
 
 
 def test_following_the_links_answers_every_question():
