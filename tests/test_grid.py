@@ -24,7 +24,16 @@ from conftest import made_once
 from minidepth_lab import curve, registry, results
 from minidepth_lab.studies import heads
 from minidepth_lab.sweep import pool, table
-from minidepth_lab.sweep.cell import Cell, as_flags, grid_name, is_finished, typed_preset
+from minidepth_lab.sweep.cell import (
+    OF_DATA,
+    Cell,
+    as_flags,
+    grid_name,
+    is_finished,
+    other_data,
+    typed_preset,
+)
+from test_every_setting import COMPUTING, MEASURING, TRAINING
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SMALL = "--data icqa --steps 6 --warmup_steps 1 --eval_every 3 --batch_size 8".split()
@@ -480,6 +489,81 @@ def test_a_grid_says_so_when_its_data_has_changed_between_its_runs(
     (folder / "config.json").write_text(json.dumps(config))
     assert train.main([*line.split(), "0", "1", "2"]) == 0
     assert "was not trained on" not in capfd.readouterr().err
+
+
+# two values of each setting of the data, and what else is given with them
+OTHER_DATA = dict(
+    data=("mine.jsonl", "yours.jsonl"),
+    sizes=(("pairs=4",), ("pairs=8",)),
+    loader=("", "thinking"),
+    val_data=("yours.jsonl", "mine.jsonl"),
+    tokenizer=("embedded", "characters"),
+    tokenizer_size=(300, 310),
+    problem_steps=((1, 2), (2, 3)),
+    ring_questions=(1, 2),
+    max_rows=(20, 30),
+    val_fraction=(0.1, 0.2),
+    packing=("pack", "pad"),
+    long_rows=("drop", "cut", "split"),
+    loss_on=("all", "assistant"),
+)  # fmt: skip
+BESIDE = dict(
+    sizes=dict(data="icqa"), loader=dict(data="embedded", block_size=160, max_rows=90),
+    problem_steps=dict(data="embedded", block_size=160, max_rows=90),
+    ring_questions=dict(data="embedded", block_size=160, max_rows=90),
+    packing=dict(loss_on="all", val_fraction=0.5), long_rows=dict(block_size=30),
+)  # fmt: skip
+
+
+@pytest.fixture
+def two_files(tmp_path, monkeypatch):
+    """mine.jsonl and yours.jsonl in the folder where one is, some of their rows long."""
+    for name, n in (("mine", 40), ("yours", 50)):
+        rows = [
+            dict(question=f"What is {i} + {n} ?" * (1 + i % 3), answer=f"so {n + i} #### {n + i}")
+            for i in range(n)
+        ]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    monkeypatch.chdir(tmp_path)
+
+
+def cells_over(name, values, **settings):
+    """The finished runs of a grid over one setting, in folders that hold their data's fingerprint
+    alone, and these fingerprints."""
+    cells, prints = [], []
+    for i, value in enumerate(values):
+        values = dict(data="mine.jsonl", packing="pad", block_size=60, tokenizer_size=300)
+        values |= dict(tokenizer="embedded", out_dir="out", name=f"{name}{i}")
+        values |= settings | {name: value}
+        preset = "tasks" if values["data"] == "icqa" else "laptop"
+        m, t = registry.configs(preset, **values)
+        cell = Cell({name: value}, {name: value}, m, t)
+        prints.append(registry.data_of(t, m.block_size).fingerprint())
+        os.makedirs(cell.folder)
+        text = json.dumps(dict(fingerprint=prints[-1]))
+        pathlib.Path(cell.folder, "config.json").write_text(text)
+        cells.append(cell)
+    return cells, prints
+
+
+@pytest.mark.parametrize("name", OTHER_DATA)
+def test_a_grid_over_a_setting_of_the_data_finds_no_fault_with_it(name, two_files):
+    cells, prints = cells_over(name, OTHER_DATA[name], **BESIDE.get(name, {}))
+    assert len({str(each) for each in prints}) == len(prints)
+    assert other_data(cells) == []
+
+
+def test_every_setting_that_makes_other_data_is_known_as_such(two_files):
+    assert set(OTHER_DATA) == set(OF_DATA)
+    fields = {f.name for f in dataclasses.fields(md.TrainConfig)} - set(OF_DATA)
+    rest = TRAINING | MEASURING | COMPUTING
+    rest |= dict(epochs=1, compile=True, gradient_loops=1, fsdp=True, init_from="run")
+    rest |= dict(report_to="wandb", out_dir="elsewhere")
+    assert fields <= set(rest)
+    _, t = md.configs("laptop", data="mine.jsonl", steps=4)
+    before = registry.data_of(t, 80).fingerprint()
+    other = dataclasses.replace(t, **{name: rest[name] for name in fields})
+    assert registry.data_of(other, 80).fingerprint() == before
 
 
 def test_a_dry_run_of_a_grid_lists_it(tmp_path, capsys):

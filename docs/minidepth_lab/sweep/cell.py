@@ -15,9 +15,9 @@ from minidepth_lab.sizes import by_name
 
 TRAIN = command.file()
 FIELDS = [f.name for kind in (md.ModelConfig, md.TrainConfig) for f in dataclasses.fields(kind)]
-OF_DATA = (
-    "data", "sizes", "loader", "tokenizer", "tokenizer_size", "problem_steps", "ring_questions",
-    "max_rows", "val_fraction", "packing", "loss_on",
+OF_DATA = (  # all settings that make other data
+    "data", "sizes", "loader", "val_data", "tokenizer", "tokenizer_size", "problem_steps",
+    "ring_questions", "max_rows", "val_fraction", "packing", "long_rows", "loss_on",
 )  # fmt: skip
 POSIX = os.name == "posix"
 
