@@ -687,6 +687,20 @@ def test_going_on_names_again_the_files_that_hold_code(tmp_path):
     assert cell.command("laptop", {}) == line
 
 
+def test_a_stopped_run_goes_on_where_the_repeated_grid_says(tmp_path):
+    """As on the CPU, if the GPU was full; not in another folder, and with no other settings."""
+    m, t = md.configs("laptop", out_dir=str(tmp_path), name="run")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.json").write_text("{}")
+    given = dict(lr=0.1, out_dir=str(tmp_path), name="grid", device="cpu", precision="fp32")
+    given |= dict(grad_checkpoint=False, report_to="tensorboard", fsdp=True)
+    line = Cell({}, given, m, t).command("laptop", {})
+    places = "--device cpu --precision fp32 --fsdp --no-grad_checkpoint --report_to tensorboard"
+    assert line == ["--resume", str(tmp_path / "run"), *places.split()]
+    taken = vars(train.make_parser().parse_args(line))
+    assert taken["device"] == "cpu" and taken["precision"] == ["fp32"]
+
+
 def test_a_preset_of_a_study_of_ones_own_is_spelled_out(tmp_path):
     """The runs' command lines do not name the study, which would be executed in each."""
     path = tmp_path / "mine.py"

@@ -19,6 +19,7 @@ OF_DATA = (  # all settings that make other data
     "data", "sizes", "loader", "val_data", "tokenizer", "tokenizer_size", "problem_steps",
     "ring_questions", "max_rows", "val_fraction", "packing", "long_rows", "loss_on",
 )  # fmt: skip
+PLACES = [name for name in md.PLACES if name not in ("out_dir", "name")]
 POSIX = os.name == "posix"
 
 
@@ -97,7 +98,9 @@ class Cell:
             every = settings | self.settings
             every.pop("name", None)
             return ["--preset", preset, *as_flags(every), "--name", self.t.name]
-        line = ["--resume", self.folder]
+        # where it is computed may have changed since it was stopped
+        places = {name: self.settings[name] for name in PLACES if name in self.settings}
+        line = ["--resume", self.folder, *as_flags(places)]
         # a run's folder names no code to execute: only a command line does
         if any(source.endswith(".py") for source in self.t.data):
             line.extend(["--data", *self.t.data])
