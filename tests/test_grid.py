@@ -578,6 +578,42 @@ def test_a_dry_run_of_a_grid_lists_it(tmp_path, capsys):
     assert "one after the other" in out and not os.listdir(tmp_path)
 
 
+@pytest.mark.parametrize("n_rows, max_rows", [(120, 20_000), (2400, 0), (2400, 2200)])
+def test_a_grids_dry_run_counts_epochs_as_a_runs_own(n_rows, max_rows, tmp_path, capsys):
+    """By the rows that there are, also where they are more or fewer than are measured."""
+    path = tmp_path / "my.jsonl"
+    rows = (dict(question=f"{i} + 1 ?", answer=f"{i + 1}") for i in range(n_rows))
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    line = f"--data {path} --epochs 2 --max_rows {max_rows} --block_size 60 --tokenizer_size 300"
+    line += f" --n_layers 1 --eval_problems 0 --preset laptop --out_dir {tmp_path} --dry_run --seed"
+    assert train.main([*line.split(), "0"]) == 0
+    (steps,) = re.findall(r"tokens; (\d+) steps", capsys.readouterr().out)
+    assert train.main([*line.split(), "0", "1"]) == 0
+    listed = [line for line in capsys.readouterr().out.splitlines() if "  seed " in line]
+    assert [line.split()[2] for line in listed] == [steps, steps]
+
+
+def test_steps_that_the_data_alone_tells_are_unknown_without_it(tmp_path, capsys):
+    line = f"--preset report --epochs 2 --seed 0 1 --out_dir {tmp_path} --dry_run"
+    assert train.main(line.split()) == 0
+    out = capsys.readouterr().out
+    (row,) = [line for line in out.splitlines() if line.endswith("  seed 0")]
+    assert row.split()[1:4] == ["unknown"] * 3 and "in all unknown tokens; 2 runs could" in out
+
+
+@pytest.mark.parametrize("jobs, says", [(1, "1 at a time"), (50, "2 at a time")])
+def test_more_jobs_than_runs_are_not_promised_and_jobs_share_the_machine(
+    jobs, says, tmp_path, capsys
+):
+    line = [*SMALL, "--n_layers", "1", "--seed", "0", "1", "--jobs", str(jobs), "--dry_run"]
+    assert train.main([*line, "--out_dir", str(tmp_path)]) == 0
+    first, *_, last = capsys.readouterr().out.splitlines()[1:]
+    assert first == f"2 runs, 0 finished before, {says}"
+    # 6 steps of a second in each
+    how = "one after the other; " if jobs == 1 else f"{says}, counted as one after the other, "
+    assert f", 12 s on this machine, {how}" in last
+
+
 def test_a_runs_sizes_are_compared_by_name(grid):
     """A finished run's config.json lists all sizes that were used, a cell only those given."""
     out, _, _ = grid

@@ -4,7 +4,7 @@ import dataclasses
 
 import minidepth as md
 from minidepth_lab import forecast, registry, sources
-from minidepth_lab.sweep.cell import OF_DATA, shown
+from minidepth_lab.sweep.cell import OF_DATA
 
 ROWS = 2000  # of the data that a step is measured on: enough for any batch, and soon read
 
@@ -20,43 +20,32 @@ def same_time(m, t):
 
 
 def read(cell, kept):
-    """(ModelConfig, Data) of a cell, of a few rows; its own ModelConfig and None where the data is
-    not here. `kept` has what was read for others."""
-    if sources.away(cell.t):
-        return cell.m, None
-    rows = min(cell.t.max_rows or ROWS, ROWS)
-    t = dataclasses.replace(cell.t, max_rows=rows)
+    """(ModelConfig, TrainConfig, Data) of a cell, of a few rows, or of all that it takes where it
+    counts epochs; its own configs and None where the data is not here. `kept` has what was read for
+    others."""
+    t = cell.t
+    if sources.away(t):
+        return cell.m, t, None
+    if not t.epochs:
+        t = dataclasses.replace(t, max_rows=min(t.max_rows or ROWS, ROWS))
     key = repr((cell.m.block_size, [getattr(t, name) for name in OF_DATA]))
     if key not in kept:
         kept[key] = registry.data_of(t, cell.m.block_size)
     data = dataclasses.replace(kept[key], seed=t.seed, state=dict(kept[key].state))
-    m, _ = md.complete_configs(cell.m, dataclasses.replace(t, epochs=0), data)
-    return m, data
-
-
-def n_steps(cell, data):
-    """The steps of a cell, where it counts epochs by the few rows of `data` and all it takes."""
-    t = cell.t
-    if not t.epochs:
-        return t.steps
-    share = 1.0
-    if "train_rows" in data.facts:
-        share = max(1.0, (t.max_rows or ROWS) / ROWS)
-    return max(1, round(t.epochs * share * len(data.train[0]) / (t.batch_size * t.grad_accum)))
+    return *md.complete_configs(cell.m, t, data), data
 
 
 def estimates(cells):
-    """For each cell a dict of `cell`, `parameters`, `tokens` of a step, `steps` and `seconds`; None
-    where they are not known without its data."""
+    """For each cell a dict of `cell`, `parameters`, `tokens`, `steps` and `seconds`; None where
+    they are not known without its data."""
     times, kept, rows = {}, {}, []
     for cell in cells:
-        m, data = read(cell, kept)
-        t, T = cell.t, m.block_size
-        if data:
-            T = data.val[0].shape[-1]
-            t = dataclasses.replace(t, steps=n_steps(cell, data), epochs=0)
-        tokens = t.batch_size * t.grad_accum * T
-        row = dict(cell=cell, tokens=tokens, steps=t.steps, seconds=None, parameters=None)
+        m, t, data = read(cell, kept)
+        T = data.val[0].shape[-1] if data else m.block_size
+        row = dict(cell=cell, tokens=None, steps=None, seconds=None, parameters=None)
+        if data or not t.epochs:
+            row["steps"] = t.steps
+            row["tokens"] = t.steps * t.batch_size * t.grad_accum * T
         if m.vocab_size:
             row["parameters"] = md.parameters(m)["total"]
             key = same_time(m, t)
@@ -71,23 +60,30 @@ def time_of(seconds):
     return "unknown" if seconds is None else forecast.as_time(seconds)
 
 
+def number(n):
+    return "unknown" if n is None else f"{n:,}"
+
+
 def show(cells, jobs):
-    """Print what a grid would train: for each run parameters, tokens, steps and time."""
+    """Print what a grid would train, so many runs at a time: for each run parameters, tokens, steps
+    and time. Runs at the same time share the machine that one alone was measured on: so the whole
+    is their sum, whatever the jobs."""
     rows = estimates(cells)
     if not rows:
         return
     print(f"{'parameters':>12} {'tokens':>14} {'steps':>7} {'time':>8}  run")
     for row in rows:
-        n = "unknown" if row["parameters"] is None else f"{row['parameters']:,}"
-        tokens = f"{row['tokens'] * row['steps']:,}"
-        of_run = f"{n:>12} {tokens:>14} {row['steps']:>7,} {time_of(row['seconds']):>8}"
+        n, tokens, steps = (number(row[name]) for name in ("parameters", "tokens", "steps"))
+        of_run = f"{n:>12} {tokens:>14} {steps:>7} {time_of(row['seconds']):>8}"
         print(md.visible(f"{of_run}  {row['cell']}"))
+    counted = [row["tokens"] for row in rows if row["tokens"] is not None]
     known = [row["seconds"] for row in rows if row["seconds"] is not None]
-    tokens = sum(row["tokens"] * row["steps"] for row in rows)
-    line = f"in all {tokens:,} tokens"
+    line = f"in all {number(sum(counted) if len(counted) == len(rows) else None)} tokens"
     if known:
-        how = f"{shown(jobs)} at a time" if jobs > 1 else "one after the other"
-        line += f", {time_of(sum(known) / jobs)} on this machine, {how}"
+        how = "one after the other"
+        if jobs > 1:
+            how = f"{jobs} at a time, counted as one after the other, as they share it"
+        line += f", {time_of(sum(known))} on this machine, {how}"
         line += "; measured on one layer and the head of each model, just now"
     if len(known) < len(rows):
         unknown = md.plural(len(rows) - len(known), "run")

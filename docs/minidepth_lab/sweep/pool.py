@@ -162,6 +162,7 @@ def train_sweep(preset, planned, jobs=1, yes=False, dry_run=False, study=None, g
         cell.t.name = os.path.join(cell.t.name, md.run_name(preset, cell.settings))
     todo = [cell for cell in cells if not is_finished(cell.m, cell.t)]
     check.grid_data(todo)
+    jobs = max(1, min(jobs, len(todo)))  # no more than there are runs
     print(f"{len(cells)} runs, {len(cells) - len(todo)} finished before, {jobs} at a time")
     if dry_run:
         estimate.show(todo, jobs)
@@ -171,7 +172,7 @@ def train_sweep(preset, planned, jobs=1, yes=False, dry_run=False, study=None, g
     def start(cell, slot):
         return cell.start(*typed, os.environ | slot)
 
-    failed, stopped = train_all(todo, slots(max(1, min(jobs, len(todo))), cells[0].t.device), start)
+    failed, stopped = train_all(todo, slots(jobs, cells[0].t.device), start)
     if stopped:
         print("train.py: interrupted; the same command goes on", file=sys.stderr)
         return 128 + stopped
