@@ -106,6 +106,30 @@ def test_data_that_is_not_here_costs_the_examples_alone(copy, capsys):
     assert "\nCurves\n" in page.text and len(page.addresses) == 1
 
 
+def test_data_that_has_changed_since_is_not_shown_as_what_was_asked(tmp_path, capsys):
+    """Other problems under the same name were never asked; attention is told to be to the new."""
+    path, folder = tmp_path / "my.jsonl", tmp_path / "run"
+    line = f"--data {path} --preset laptop --n_layers 1 --d_model 16 --n_heads 2 --steps 2"
+    line += " --warmup_steps 1 --block_size 60 --tokenizer_size 300 --eval_problems 4"
+    line += f" --out_dir {tmp_path} --name run"
+
+    def write(more):
+        rows = [dict(question=f"{i} + {more} ?", answer=f"so #### {i + more}") for i in range(80)]
+        path.write_text("\n".join(json.dumps(row) for row in rows))
+
+    write(1)
+    assert call(line, capsys)[0] == 0
+    for more, headings in ((1, True), (2, False)):
+        write(more)
+        assert call(f"--report {folder}", capsys)[0] == 0
+        page = page_of(folder)
+        assert ("\nAnswers\n" in page.text) == ("\nAttention\n" in page.text) == headings
+        assert ("no attention: its data has changed since." in page.text) != headings
+        code, out, _ = call(f"--attention {folder} --out_dir {tmp_path}", capsys)
+        said = f"note: the data of {folder} has changed since it was trained; "
+        assert code == 0 and (said in out) != headings
+
+
 def test_the_page_says_right_and_wrong_as_the_log_has_it(copy, monkeypatch):
     model, tokenizer = md.load(str(copy))
     problems = [dict(messages=[dict(content=f"q{i}")], answer=str(i)) for i in range(12)]

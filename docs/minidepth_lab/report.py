@@ -180,9 +180,12 @@ def data_of(
     if sources.away(t, tokenizer):
         return None, "its data is to come from a hub, which a report does not ask"
     try:
-        return registry.data_of(t, m.block_size, tokenizer), ""
+        data = registry.data_of(t, m.block_size, tokenizer)
     except (OSError, ValueError) as error:
         return None, md.one_line(error, 200)
+    if registry.has_changed(folder, data):  # the verdicts are of other problems
+        return None, "its data has changed since"
+    return data, ""
 
 
 def of_run(folder: md.Path) -> list[str]:
