@@ -771,8 +771,42 @@ def test_an_accuracy_for_each_value_of_a_size_gives_a_record_for_each(copied):
         0.5,
         0.4,
     )
-    assert one["val_loss"] == two["val_loss"] == log[-1]["val_loss"]
+    # which are of all hops together
+    assert not set(table.OF_ALL) & (one.keys() | two.keys())
     assert one["guess"] == log[-1]["guess"] and two["labels"]["hops"] == "2"
+
+
+def test_what_is_of_all_hops_together_is_told_once(copied, capsys):
+    """Two models, two seeds, each with an accuracy for two hops: four runs, not eight."""
+    out, _ = copied
+    cells = []
+    for folder in sorted(out.glob("tasks_*")):
+        log, (m, t) = log_of(folder), md.read_config(folder)
+        more = 0.1 * t.seed * m.n_layers
+        by_hops = {"1": dict(accuracy=0.5 + more), "2": dict(accuracy=0.4 - more)}
+        log[-1]["accuracy_by"] = dict(hops=by_hops)
+        (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in log))
+        t = dataclasses.replace(t, out_dir=str(out), name=folder.name)
+        cells.append(Cell(dict(model=f"{m.n_layers} layers", seed=t.seed), {}, m, t))
+    table.summarize(str(out / "grid"), cells)
+    about = json.loads((out / "grid" / "summary.json").read_text())
+    assert about["n_runs"] == 4 and len(about["runs"]) == 8
+    assert [row["labels"] for row in about["table"]] == [
+        dict(model="1 layers"), dict(model="2 layers")
+    ]  # fmt: skip
+    assert all("val_loss" in row and row["n"] == 2 for row in about["table"])
+    assert [row["labels"]["hops"] for row in about["by_value"]] == ["1", "2"] * 2
+    assert all(row.keys() == {"labels", "n", "accuracy"} for row in about["by_value"])
+    told = [line.split(":")[0] for line in about["differences"]]
+    name = "2 layers minus 1 layers"
+    assert told == [
+        f"accuracy, {name}", f"validation loss, {name}",
+        f"accuracy, hops 1, {name}", f"accuracy, hops 2, {name}",
+    ]  # fmt: skip
+    assert train.main(["--report", str(out / "grid")]) == 0
+    page = (out / "grid" / "report.html").read_text(encoding="utf-8")
+    assert "<p>4 runs. " in page and page.count("<table>") == 2
+    assert page.count("<th>validation loss</th>") == 1
 
 
 def test_the_label_sizes_keeps_what_tells_runs_apart():

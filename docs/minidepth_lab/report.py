@@ -263,20 +263,14 @@ def of_grid(folder: md.Path) -> list[str]:
     with md.one_line_errors(path, "is not the summary of a grid"):
         with open(md.regular_file(path), encoding="utf-8") as f:
             about = json.load(f)
-        names = list(dict.fromkeys(name for row in about["table"] for name in row["labels"]))
-        metrics = [key for key in results.METRICS if key in about["table"][0]]
-        rows = []
-        for row in about["table"]:
-            cells = [row["labels"].get(name, "") for name in names]
-            cells += [row["n"], *(with_half(row[key], key) for key in metrics)]
-            rows.append(cells)
+        tables = [grid_table(rows) for rows in (about["table"], about.get("by_value")) if rows]
         command, date, device = (about.get(key) for key in ("command", "date", "device"))
         differences = about.get("differences", [])
-        n_runs = len(about["runs"])
-    heads = [*names, "n", *(results.METRICS[key][0] for key in metrics)]
+        n_runs = about.get("n_runs", len(about["runs"]))  # older ones do not say
+    how = "Mean ± half of the 95 % interval (Student's t) over n seeds"
     parts = [
-        f"<p>{n_runs} runs. Mean ± half of the 95 % interval (Student's t) over n seeds.</p>",
-        table(heads, rows),
+        f"<p>{md.plural(n_runs, 'run')}. {how}.</p>",
+        *tables,
         f'<p class="note"><code>{safe(command)}</code>, {safe(date)}, {safe(device)}</p>',
     ]
     if differences:
@@ -288,6 +282,17 @@ def of_grid(folder: md.Path) -> list[str]:
     for name in pictures:
         parts.append(picture(md.path_inside(folder, name), name))
     return parts
+
+
+def grid_table(rows: list[dict]) -> str:
+    """Rows of a summary.json's table as an HTML table."""
+    names = list(dict.fromkeys(name for row in rows for name in row["labels"]))
+    metrics = [key for key in results.METRICS if key in rows[0]]
+    lines = []
+    for row in rows:
+        cells = [row["labels"].get(name, "") for name in names]
+        lines.append([*cells, row["n"], *(with_half(row[key], key) for key in metrics)])
+    return table([*names, "n", *(results.METRICS[key][0] for key in metrics)], lines)
 
 
 def with_half(value: tuple[float, float | None], key: str) -> str:

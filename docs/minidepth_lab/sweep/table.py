@@ -18,6 +18,7 @@ from minidepth_lab.sweep.cell import shown
 
 # beside METRICS, what of a run is kept, all but its log in summary.json, too
 ALSO_KEPT = ("depth", "guess", "shortcut", "accuracy_by_problem", "log")
+OF_ALL = ("val_loss", "perplexity", "best_val_loss", "train_loss_eval")  # values of a size together
 
 
 def this_command():
@@ -28,17 +29,32 @@ def this_command():
 # ---------- runs as records ----------
 
 
+def labels_and_numbers(cell, row):
+    """({name: label}, {name: number, or `log`}) of a finished run, of which `row` is the result."""
+    labels = {name: shown(value) for name, value in cell.labels.items()}
+    return labels, {key: row[key] for key in (*METRICS, *ALSO_KEPT) if key in row}
+
+
+def whole_records(cells):
+    """Finished runs as a list of dicts of `labels`, numbers and `log`, one a run."""
+    runs = []
+    for cell in cells:
+        labels, numbers = labels_and_numbers(cell, results.result(cell.folder))
+        runs.append(dict(labels=labels, **numbers))
+    drop_repeated_sizes(runs)
+    return runs
+
+
 def records(cells):
-    """Finished runs as a list of dicts of `labels`, numbers and `log`, one a run. A run whose
-    accuracy is known for several values of a size, as `accuracy_by` = {"hops": {"1": {"accuracy":
-    0.9, "shortcut": 0.5}, …}}, gives one for each value, labelled with it. If these are not the
-    values that its size has, as hops that are walked beyond those trained to, it stays one and
+    """As whole_records(), but a run whose accuracy is known for several values of a size, as
+    `accuracy_by` = {"hops": {"1": {"accuracy": 0.9, "shortcut": 0.5}, …}}, gives one for each
+    value, labelled with it, without the losses, which are of all values together. If these are not
+    the values that its size has, as hops that are walked beyond those trained to, it stays one and
     keeps its `accuracy_by`."""
     runs = []
     for cell in cells:
         row = results.result(cell.folder)
-        labels = {name: shown(value) for name, value in cell.labels.items()}
-        numbers = {key: row[key] for key in (*METRICS, *ALSO_KEPT) if key in row}
+        labels, numbers = labels_and_numbers(cell, row)
         if not row.get("accuracy_by"):
             runs.append(dict(labels=labels, **numbers))
             continue
@@ -47,8 +63,11 @@ def records(cells):
             if name in sizes and not by_value.keys() <= set(sizes[name].split("+")):
                 runs.append(dict(labels=labels, accuracy_by={name: by_value}, **numbers))
                 continue
+            kept = numbers
+            if len(by_value) > 1:
+                kept = {key: value for key, value in numbers.items() if key not in OF_ALL}
             for value, of_value in by_value.items():
-                runs.append(dict(labels=labels | {name: str(value)}, **(numbers | of_value)))
+                runs.append(dict(labels=labels | {name: str(value)}, **(kept | of_value)))
     drop_repeated_sizes(runs)
     return runs
 
@@ -110,10 +129,10 @@ def as_markdown(lines):
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def make_table(runs):
-    """(text, rows): the table in Markdown, and each row as a dict of `labels`, `n` and, for each
-    metric that all runs have, (mean, half of the 95 % interval or None)."""
-    metrics = figures.known_to_all(runs, *METRICS)
+def make_table(runs, metrics=tuple(METRICS)):
+    """(text, rows): the table in Markdown, and each row as a dict of `labels`, `n` and, for each of
+    the metrics that all runs have, (mean, half of the 95 % interval or None)."""
+    metrics = figures.known_to_all(runs, *metrics)
     groups = grouped(runs)
     names = list(dict.fromkeys(name for key in groups for name, _ in key))
     lines = [[*names, "n", *(METRICS[metric][0] for metric in metrics)]]
@@ -146,10 +165,17 @@ def devices(cells):
 
 
 def summarize(folder, cells, study=None):
-    """Print a table of finished runs, a row for the seeds of the same labels, and write it with
-    its numbers and figures: summary.md, summary.json, summary.png and those of draw_all()."""
+    """Print a table of finished runs, a row for the seeds of the same labels, a second one where
+    accuracy is known for several values of a size, and write them with their numbers and figures:
+    summary.md, summary.json, summary.png and those of draw_all()."""
     runs = records(cells)
-    text, table = make_table(runs)
+    split = len(runs) > len(cells)
+    whole = whole_records(cells) if split else runs
+    text, table = make_table(whole)
+    by_value = []
+    if split:
+        accuracies, by_value = make_table(runs, ["accuracy"])
+        text += f"\n\n{accuracies}"
     about = dict(command=this_command(), date=time.strftime("%Y-%m-%d"))
     about.update(md.provenance(torch.device("cpu")))
     # not this process's: its runs may have had another device, or fewer threads each
@@ -158,12 +184,14 @@ def summarize(folder, cells, study=None):
     note += f"`{about['command']}`, {about['date']}, {about['device']}, "
     note += f"PyTorch {about['versions']['torch']}"
     if all("model" in run["labels"] for run in runs):
-        metrics = figures.known_to_all(runs, "accuracy", "val_loss")
-        about["differences"] = list(differences(runs, metrics))
+        metrics = figures.known_to_all(whole, "accuracy", "val_loss")
+        about["differences"] = list(differences(whole, metrics))
+        if split:
+            about["differences"] += differences(runs, ["accuracy"])
         text += "\n\n" + "\n".join(f"- {line}" for line in about["differences"])
     print(f"{text}\n{note}")
     kept = [{key: value for key, value in run.items() if key != "log"} for run in runs]
-    about.update(table=table, runs=kept)
+    about.update(n_runs=len(cells), table=table, by_value=by_value, runs=kept)
     os.makedirs(folder, exist_ok=True)
     files = {"summary.md": f"{text}\n\n{note}\n", "summary.json": json.dumps(about, indent=1)}
     for name, content in files.items():
