@@ -70,9 +70,14 @@ def test_a_runs_page_holds_what_it_shows(copy, capsys):
         assert f"\n{name}\n" in page.text
     low, high = results.wilson(sum(row["answers"]), len(row["answers"]))
     assert f"{low:.3f} to {high:.3f}, 12 asked" in page.text
-    for family in row["accuracy_by_family"]:
-        assert f"\n{family}\n" in page.text
-    problem = md.load_data(t, m.block_size).problems[0]
+    problems = md.load_data(t, m.block_size).problems
+    for family, share in row["accuracy_by_family"].items():
+        n = sum(problem["family"] == family for problem in problems[:12])
+        low, high = results.wilson(round(share * n), n)
+        shown = f"\n{family}\n{share:.3f}\n{low:.3f} to {high:.3f}, {n} asked\n"
+        assert 0 < n < 12 and shown in page.text
+    assert page.text.count(" asked\n") == 1 + 3 + len(row["accuracy_by_problem"])
+    problem = problems[0]
     assert problem["messages"][-1]["content"] in page.text
 
 
@@ -104,6 +109,14 @@ def test_data_that_is_not_here_costs_the_examples_alone(copy, capsys):
     page = page_of(copy)
     assert "No examples and no attention: its data is to come from a hub" in page.text
     assert "\nCurves\n" in page.text and len(page.addresses) == 1
+
+
+def test_answers_are_counted_by_family_and_by_steps_as_the_log_names_them():
+    kinds = [("a", 1), ("b", 1), ("a", 2), ("a", 1)]
+    problems = [dict(family=family, steps=steps) for family, steps in kinds]
+    found = report.answers_by_kind([*problems, {}, {}], [1, 0, 0, 1, 1])  # the last was not asked
+    assert found == {"a": [1, 0, 1], "a 1": [1, 1], "a 2": [0], "b": [0], "b 1": [0],
+                     "other": [1], "other other": [1]}  # fmt: skip
 
 
 def test_data_that_has_changed_since_is_not_shown_as_what_was_asked(tmp_path, capsys):

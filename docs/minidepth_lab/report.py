@@ -1,8 +1,8 @@
 """A run or a grid as one page that opens offline: --report RUN writes RUN/report.html.
 
-Of a run: settings, curves, accuracy by family with 95 % intervals, some held-out problems with what
-the model answers, and where it looks in one of them. Of a grid: its table with intervals, paired
-differences, figures. The page holds its figures and asks for nothing.
+Of a run: settings, curves, accuracy by family, with 95 % intervals if its problems are still here,
+some held-out problems with what the model answers, and where it looks in one. Of a grid: its tables
+with intervals, paired differences, figures. The page holds its figures and asks for nothing.
 """
 
 import base64
@@ -87,14 +87,13 @@ def page(title: str, parts: Iterable[str]) -> str:
 # ---------- a run ----------
 
 
-def shares(row: dict) -> list[tuple[str, str, str]]:
+def shares(row: dict, by_kind: dict[str, list[int]]) -> list[tuple[str, str, str]]:
     """The accuracy of the last evaluation, in all and by kind: a table's rows. The interval is
-    Wilson's, over the problems."""
+    Wilson's, over the problems; that of a kind over its answers_by_kind()."""
     lines = [("all", f"{row['accuracy']:.3f}", interval(row["accuracy"], row.get("answers")))]
-    for family, share in row.get("accuracy_by_family", {}).items():
-        lines.append((family, f"{share:.3f}", ""))
-    for kind, share in row.get("accuracy_by_problem", {}).items():
-        lines.append((kind, f"{share:.3f}", ""))
+    for key in ("accuracy_by_family", "accuracy_by_problem"):
+        for kind, share in row.get(key, {}).items():
+            lines.append((kind, f"{share:.3f}", interval(share, by_kind.get(kind))))
     for size, by_value in row.get("accuracy_by", {}).items():
         for value, part in by_value.items():
             lines.append((f"{size} {value}", f"{part['accuracy']:.3f}", ""))
@@ -102,6 +101,17 @@ def shares(row: dict) -> list[tuple[str, str, str]]:
         if row.get(name) is not None:
             lines.append((f"({name})", f"{row[name]:.3f}", ""))
     return lines
+
+
+def answers_by_kind(problems: list[dict], answers: Sequence[int]) -> dict[str, list[int]]:
+    """{a family, or a family and its steps: 1 or 0 for each of its problems}, as a log names them.
+    `answers` are those to the first problems."""
+    by_kind = {}
+    for problem, right in zip(problems, answers):
+        family = str(problem.get("family", "other"))
+        for kind in (family, f"{family} {problem.get('steps', 'other')}"):
+            by_kind.setdefault(kind, []).append(right)
+    return by_kind
 
 
 def interval(share: float, answers: Sequence[int] | None) -> str:
@@ -209,9 +219,17 @@ def of_run(folder: md.Path) -> list[str]:
             lambda path: curve.draw_logs({"run": log}, path), "losses and accuracy over the steps"
         ),
     ]
+    m, t = md.read_config(folder)
+    model, tokenizer = md.load(folder)
+    data, why = data_of(folder, t, m, tokenizer)
     if last.get("accuracy") is not None:
-        parts += ["<h2>Accuracy</h2>", table(("of", "share", "95 % interval"), shares(last))]
-    parts += model_parts(folder, last)
+        by_kind = answers_by_kind(data.problems, last.get("answers", ())) if data else {}
+        heads = ("of", "share", "95 % interval")
+        parts += ["<h2>Accuracy</h2>", table(heads, shares(last, by_kind))]
+    if data is None:
+        parts.append(f'<p class="note">No examples and no attention: {safe(why)}.</p>')
+    else:
+        parts += model_parts(folder, last, model, tokenizer, data)
     settings = {**vars(row["model"]), **row["train"]}
     rows = [(name, runs.text(value)) for name, value in settings.items()]
     parts += ["<h2>Settings</h2>", table(("setting", "value"), rows)]
@@ -229,13 +247,10 @@ def made_by(config: dict) -> str:
     return ", ".join(str(part) for part in parts if part)
 
 
-def model_parts(folder: md.Path, last: dict) -> list[str]:
+def model_parts(
+    folder: md.Path, last: dict, model: md.GPT, tokenizer: Any, data: md.Data
+) -> list[str]:
     """What the model itself shows: answers to problems, and attention."""
-    m, t = md.read_config(folder)
-    model, tokenizer = md.load(folder)
-    data, why = data_of(folder, t, m, tokenizer)
-    if data is None:
-        return [f'<p class="note">No examples and no attention: {safe(why)}.</p>']
     parts = []
     which = md.describe_weights(folder)
     if data.problems and tokenizer and last.get("answers"):
