@@ -809,6 +809,24 @@ def test_what_is_of_all_hops_together_is_told_once(copied, capsys):
     assert page.count("<th>validation loss</th>") == 1
 
 
+def test_runs_with_an_accuracy_by_hops_beside_runs_without_any(copied):
+    """Their losses alone can be compared: so none of them is told by hops."""
+    out, _ = copied
+    cells = []
+    for i, folder in enumerate(sorted(out.glob("tasks_*"))):
+        log, (m, t) = log_of(folder), md.read_config(folder)
+        log[-1]["accuracy_by"] = dict(hops={"1": dict(accuracy=0.5), "2": dict(accuracy=0.4)})
+        if i == 0:
+            del log[-1]["accuracy"], log[-1]["accuracy_by"]
+        (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in log))
+        t = dataclasses.replace(t, out_dir=str(out), name=folder.name)
+        cells.append(Cell(dict(model=str(i)), {}, m, t))
+    table.summarize(str(out / "grid"), cells)
+    about = json.loads((out / "grid" / "summary.json").read_text())
+    assert len(about["table"]) == 4 and about["by_value"] == []
+    assert all("val_loss" in row for row in about["table"])
+
+
 def test_the_label_sizes_keeps_what_tells_runs_apart():
     def left(*pairs):
         runs = [dict(labels=dict(sizes=sizes, hops=hops)) for sizes, hops in pairs]

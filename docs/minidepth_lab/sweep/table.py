@@ -171,6 +171,8 @@ def summarize(folder, cells, study=None):
     runs = records(cells)
     split = len(runs) > len(cells)
     whole = whole_records(cells) if split else runs
+    if split and not figures.known_to_all(runs, "accuracy"):  # beside runs that have none
+        runs, split = whole, False
     text, table = make_table(whole)
     by_value = []
     if split:
