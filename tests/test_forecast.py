@@ -1,5 +1,7 @@
 """What a run is said to take before it begins: counted as train() does it, timed part by part."""
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -56,6 +58,81 @@ def test_a_loss_after_each_loop_counts_each_loop():
     _, targets = data.draw(0, t.batch_size * t.grad_accum)
     work = forecast.work_of(*md.complete_configs(m, t, data), data)
     assert targets.dim() == 3 and work.layers == m.n_layers * targets.size(1)
+
+
+def test_loops_without_a_gradient_go_forward_alone(monkeypatch):
+    parts = dict(layer_seconds=(0.5, 0.25), head_seconds=(2.0, 1.0), update_seconds=0.125)
+    for name, seconds in parts.items():
+        monkeypatch.setattr(forecast, name, lambda *given, seconds=seconds: seconds)
+    loops = dict(n_layers=2, n_loops=5, loop_start="recall")
+    steps = []
+    for learned in (0, 1, 5, 9):
+        m, t = md.configs("report", gradient_loops=learned, **loops)
+        steps.append(forecast.forecast(m, t, forecast.work_of(m, t), None, CPU).step)
+    every = 10 * 0.5 + 2.0 + 0.125
+    assert steps == [every, 2 * 0.5 + 8 * 0.25 + 2.0 + 0.125, every, every]
+
+
+@pytest.mark.parametrize("name", ["walk", "icqa"])
+def test_a_tasks_own_tests_are_counted_as_the_run_makes_them(name, monkeypatch, tmp_path):
+    """Against a run in which every layer counts what it reads in measure(), the last one too."""
+    small = dict(d_model=16, n_heads=2, steps=7, warmup_steps=1, eval_every=3, batch_size=4)
+    small |= dict(out_dir=str(tmp_path), name="run", data=(name,))
+    if name != "icqa":
+        small["sizes"] = ("ring=5", "hops=2", "far=40")
+    preset = name if name in md.PRESETS else "tasks"
+    m, t = registry.configs(preset, **small)
+    data = registry.data_of(t, m.block_size)
+    m, t = md.complete_configs(m, t, data)
+    work = forecast.work_of(m, t, data)
+    forecast.count_tests(m, t, work, data, CPU)
+    read, measuring = [], []
+    forward, measure = md.Block.forward, type(data).measure
+
+    def counting(layer, x, cache=None):
+        if measuring:
+            read.append(x.size(0) * x.size(1))
+        return forward(layer, x, cache)
+
+    def watched(self, model):
+        measuring.append(True)
+        found = measure(self, model)
+        measuring.clear()
+        return found
+
+    monkeypatch.setattr(md.Block, "forward", counting)
+    monkeypatch.setattr(type(data), "measure", watched)
+    md.train(m, t, data)
+    assert work.tested == sum(read) > 0 and work.aside > 0 and not work.untried
+
+
+def test_the_tests_time_is_part_of_the_evaluations(monkeypatch):
+    for name, seconds in dict(layer_seconds=(0.5, 0.25), head_seconds=(2.0, 1.0)).items():
+        monkeypatch.setattr(forecast, name, lambda *given, seconds=seconds: seconds)
+    m, t = md.configs("report", n_layers=3, steps=100, batch_size=4)
+    work = forecast.work_of(m, t)
+    without = forecast.forecast(m, t, work, None, CPU)
+    work.tested, work.aside = 10.0 * 4 * 512, 7.0  # ten times what goes through a layer at once
+    found = forecast.forecast(m, t, work, None, CPU)
+    assert found.evaluations == pytest.approx(without.evaluations + 10 * 0.25 + 7)
+
+
+def test_tests_that_need_real_layers_are_said_to_be_left_out(tiny, data, monkeypatch):
+    class Own(md.Data):
+        def measure(self, model):
+            return dict(weight=model.layers_of_a_trained_one)
+
+    fields = {f.name: getattr(data, f.name) for f in dataclasses.fields(data)}
+    m, t = md.complete_configs(*tiny(), data)
+    made = forecast.Forecast(1.0, 1.0, 0.0, 12.0)
+    monkeypatch.setattr(forecast, "forecast", lambda *given: made)
+    words = "without the data's own tests, which could not be tried"
+    torch.manual_seed(5)
+    assert words in forecast.lines(m, t, Own(**fields))[0]
+    after = torch.rand(3)
+    torch.manual_seed(5)
+    assert torch.equal(after, torch.rand(3))  # the generator is as it was
+    assert words not in forecast.lines(m, t, data)[0]
 
 
 @pytest.mark.parametrize("steps, longer", [(2, True), (500, False)])

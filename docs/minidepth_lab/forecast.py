@@ -2,8 +2,9 @@
 
 Nothing is guessed from a table of machines. One layer, the head on some rows, the update of some
 weights and one generated token are timed here, in the code that training uses, and counted as often
-as the run needs them. So what else the machine is busy with is in the times as well. Reading data,
-saving and drawing are left out.
+as the run needs them. So what else the machine is busy with is in the times as well. What the data
+adds to an evaluation, as a depth task its accuracy, is tried on a model whose layers only count
+what they are given. Reading data, saving and drawing are left out.
 """
 
 import dataclasses
@@ -17,6 +18,7 @@ from torch.utils.checkpoint import checkpoint
 import minidepth as md
 
 ENOUGH, LONG = 0.1, 0.5  # seconds to time a part for, and of a call that need not be made again
+WITHOUT_TESTS = "without the data's own tests, which could not be tried"
 TOKENS, ROWS, WEIGHTS = 2048, 256, 2**22  # the most that is timed at once; more is multiplied
 
 
@@ -30,10 +32,15 @@ class Work:
     length: float  # tokens of a sequence, as far as its last target
     learned: float  # tokens of a step that carry a loss, those of all loops together
     layers: int  # times that a layer is applied
+    learning: int  # of these with a gradient
     evaluations: int  # those of the validation blocks
     blocks: int  # evaluated in the whole run, those of the last step's training loss too
     answered: int  # problems, in the whole run
     words: int  # generated for each of them, at most
+    # of what the data adds to the evaluations, in the whole run:
+    tested: float = 0.0  # tokens that a layer reads, counted each time it is applied
+    aside: float = 0.0  # seconds beside the layers
+    untried: bool = False  # whether neither is known: code of one's own may need real layers
 
     @property
     def tokens(self):
@@ -70,11 +77,43 @@ def work_of(m, t, data=None):
         length=length,
         learned=learned,
         layers=m.n_layers * loops,
+        learning=m.n_layers * min(loops, t.gradient_loops or loops),
         evaluations=evaluations,
         blocks=blocks,
         answered=answered,
         words=words,
     )
+
+
+def count_tests(m, t, work, data, device):
+    """Let `work` have what data.measure() does in the whole run, the last time after the last step.
+    It draws random numbers, but leaves PyTorch's generator as it was."""
+    if type(data).measure is md.Data.measure or work.steps is None:
+        return
+    read = []  # tokens, each time a layer is applied
+
+    def only_count(x, cache=None):
+        read.append(x.size(0) * x.size(1))
+        return x
+
+    with torch.random.fork_rng(devices=[]):
+        model = md.GPT(m).to(device)
+        model.n_words = data.n_words
+        for layer in model.blocks:
+            layer.forward = only_count
+        tried = {t.steps - 1: 1, 0: work.evaluations - 1}  # {step: evaluations like it}
+        for step, times in tried.items():
+            own = dataclasses.replace(data, state=dict(data.state))
+            own.draw(step, 1)  # which may tell it how far the training is
+            read.clear()
+            began = time.perf_counter()
+            try:
+                own.measure(model)
+            except Exception:  # code of one's own, which may look into layers
+                work.tested, work.aside, work.untried = 0.0, 0.0, True
+                return
+            work.aside += times * (time.perf_counter() - began)
+            work.tested += times * sum(read)
 
 
 # ---------- what a part takes ----------
@@ -224,9 +263,11 @@ def forecast(m, t, work, half, device):
     with torch.random.fork_rng(devices=[]):
         layer, layer_alone = layer_seconds(m, t, work, half, device)
         head, head_alone = head_seconds(m, work, half, device)
-        step = work.parts * (work.layers * layer + head)
+        unlearned = work.layers - work.learning  # loops without a gradient, which go forward alone
+        step = work.parts * (work.learning * layer + unlearned * layer_alone + head)
         step += update_seconds(m, t, device)
         evaluations = work.blocks * (work.layers * layer_alone + head_alone) / work.batch
+        evaluations += work.tested * layer_alone / (work.batch * work.length) + work.aside
         answers = 0.0
         if work.answered:
             turns = math.ceil(work.answered / md.ANSWERED_AT_ONCE)
@@ -253,6 +294,8 @@ def of_run(m, t, data=None):
     gpus = torch.cuda.device_count() if device.type == "cuda" else md.processes()[1]
     work.batch = max(1, work.batch // max(1, gpus))
     work.learned /= max(1, gpus)
+    if data:
+        count_tests(m, t, work, data, device)
     return work, forecast(m, t, work, half, device)
 
 
@@ -270,6 +313,8 @@ def lines(m, t, data=None):
         ]
         if work.answered:
             said[0] += f", {work.answered:,} answers {as_time(this.answers)} if they are short"
+        if work.untried:
+            said[0] += f", {WITHOUT_TESTS}"
         said[0] += "; measured on one layer and the head, just now"
     if device.type == "cpu" and half is not torch.float16:
         said += other_precision(m, t, work, half, device, this)

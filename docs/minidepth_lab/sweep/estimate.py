@@ -14,7 +14,7 @@ def same_time(m, t):
     and how often they are saved."""
     kept = (
         "batch_size", "grad_accum", "device", "precision", "grad_checkpoint", "steps", "eval_every",
-        "eval_blocks", "eval_problems", "watch_problems",
+        "eval_blocks", "eval_problems", "watch_problems", "gradient_loops",
     )  # fmt: skip
     return repr((dataclasses.asdict(m), [getattr(t, name) for name in (*OF_DATA, *kept)]))
 
@@ -28,7 +28,8 @@ def read(cell, kept):
         return cell.m, t, None
     if not t.epochs:
         t = dataclasses.replace(t, max_rows=min(t.max_rows or ROWS, ROWS))
-    key = repr((cell.m.block_size, [getattr(t, name) for name in OF_DATA]))
+    names = (*OF_DATA, "steps", "eval_blocks", "batch_size")  # what it keeps of the others
+    key = repr((cell.m.block_size, [getattr(t, name) for name in names]))
     if key not in kept:
         kept[key] = registry.data_of(t, cell.m.block_size)
     data = dataclasses.replace(kept[key], seed=t.seed, state=dict(kept[key].state))
@@ -36,13 +37,14 @@ def read(cell, kept):
 
 
 def estimates(cells):
-    """For each cell a dict of `cell`, `parameters`, `tokens`, `steps` and `seconds`; None where
-    they are not known without its data."""
+    """For each cell a dict of `cell`, `parameters`, `tokens`, `steps` and `seconds`, None where
+    they are not known without its data, and whether its tests are `untried`."""
     times, kept, rows = {}, {}, []
     for cell in cells:
         m, t, data = read(cell, kept)
         T = data.val[0].shape[-1] if data else m.block_size
         row = dict(cell=cell, tokens=None, steps=None, seconds=None, parameters=None)
+        row["untried"] = False
         if data or not t.epochs:
             row["steps"] = t.steps
             row["tokens"] = t.steps * t.batch_size * t.grad_accum * T
@@ -50,8 +52,9 @@ def estimates(cells):
             row["parameters"] = md.parameters(m)["total"]
             key = same_time(m, t)
             if key not in times:
-                times[key] = forecast.of_run(m, t, data)[1].total
-            row["seconds"] = times[key]
+                work, found = forecast.of_run(m, t, data)
+                times[key] = found.total, work.untried
+            row["seconds"], row["untried"] = times[key]
         rows.append(row)
     return rows
 
@@ -84,6 +87,8 @@ def show(cells, jobs):
         if jobs > 1:
             how = f"{jobs} at a time, counted as one after the other, as they share it"
         line += f", {time_of(sum(known))} on this machine, {how}"
+        if any(row["untried"] for row in rows):
+            line += f", {forecast.WITHOUT_TESTS}"
         line += "; measured on one layer and the head of each model, just now"
     if len(known) < len(rows):
         unknown = md.plural(len(rows) - len(known), "run")
