@@ -133,6 +133,10 @@ def test_tests_that_need_real_layers_are_said_to_be_left_out(tiny, data, monkeyp
     torch.manual_seed(5)
     assert torch.equal(after, torch.rand(3))  # the generator is as it was
     assert words not in forecast.lines(m, t, data)[0]
+    # the data itself is not read, as for a --dry_run of --resume
+    for source, untold in (("embedded", False), ("walk", True)):
+        t = dataclasses.replace(t, data=(source,))
+        assert (words in forecast.lines(m, t)[0]) == untold
 
 
 @pytest.mark.parametrize("steps, longer", [(2, True), (500, False)])

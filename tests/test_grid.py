@@ -23,7 +23,7 @@ import warm
 from conftest import made_once
 from minidepth_lab import curve, registry, results
 from minidepth_lab.studies import heads
-from minidepth_lab.sweep import pool, table
+from minidepth_lab.sweep import estimate, pool, table
 from minidepth_lab.sweep.cell import (
     OF_DATA,
     Cell,
@@ -591,6 +591,16 @@ def test_a_grids_dry_run_counts_epochs_as_a_runs_own(n_rows, max_rows, tmp_path,
     assert train.main([*line.split(), "0", "1"]) == 0
     listed = [line for line in capsys.readouterr().out.splitlines() if "  seed " in line]
     assert [line.split()[2] for line in listed] == [steps, steps]
+
+
+def test_runs_of_a_grid_that_share_data_keep_what_their_own_settings_make_of_it():
+    """A task's data knows when its training ends, and is tested otherwise then."""
+    kept = {}
+    for steps in (60, 70, 60):
+        cell = Cell({}, {}, *registry.configs("walk", steps=steps))
+        _, _, data = estimate.read(cell, kept)
+        assert data.steps == steps
+    assert len(kept) == 2
 
 
 def test_steps_that_the_data_alone_tells_are_unknown_without_it(tmp_path, capsys):
