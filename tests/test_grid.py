@@ -620,7 +620,9 @@ def test_more_jobs_than_runs_are_not_promised_and_jobs_share_the_machine(
     first, *_, last = capsys.readouterr().out.splitlines()[1:]
     assert first == f"2 runs, 0 finished before, {says}"
     # 6 steps of a second in each
-    how = "one after the other; " if jobs == 1 else f"{says}, counted as one after the other, "
+    how = "one after the other; "
+    if jobs > 1:
+        how = f"{says}, which share it: counted as {how}"
     assert f", 12 s on this machine, {how}" in last
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import types
 
 import pytest
 
@@ -144,8 +145,10 @@ def test_an_estimate_is_the_forecast_of_each_kind_of_run(monkeypatch, capsys):
 
     def of_run(m, t, data):
         asked.append(m.n_layers)
-        assert len(data.train[0]) > 0 and t.epochs == 0
-        return None, forecast.Forecast(1.0, 0.0, 0.0, 100.0 * m.n_layers + t.steps)
+        assert len(data.train[0]) > 0
+        return types.SimpleNamespace(untried=False), forecast.Forecast(
+            1.0, 0.0, 0.0, 100.0 * m.n_layers + t.steps
+        )
 
     monkeypatch.setattr(forecast, "of_run", of_run)
     cells = [cell(seed=0), cell(seed=1, lr=0.1), cell(n_layers=3, eval_every=10)]
@@ -154,20 +157,22 @@ def test_an_estimate_is_the_forecast_of_each_kind_of_run(monkeypatch, capsys):
     assert [row["seconds"] for row in rows] == [140, 140, 340]
     m = md.complete_configs(cells[2].m, cells[2].t, registry.data_of(cells[2].t, 104))[0]
     assert rows[2]["parameters"] == md.parameters(m)["total"]
-    assert rows[0]["tokens"] == 12 * 3 * 104
+    assert rows[0]["tokens"] == 40 * 12 * 3 * 104
     estimate.show(cells, 2)
     out = capsys.readouterr().out
-    assert "in all 449,280 tokens, 5.2 min on this machine, 2 at a time" in out
+    assert "in all 449,280 tokens, 10.3 min on this machine, 2 at a time" in out
     assert [line.split()[-1] for line in out.splitlines()[1:4]] == ["1", "1", "3"]
 
 
-@pytest.mark.parametrize("setting", ["steps", "eval_every", "eval_problems", "batch_size"])
+@pytest.mark.parametrize(
+    "setting", ["steps", "eval_every", "eval_problems", "batch_size", "gradient_loops"]
+)
 def test_what_takes_longer_is_measured_for_itself(monkeypatch, setting):
     asked = []
 
     def of_run(m, t, data):
         asked.append(getattr(t, setting))
-        return None, forecast.Forecast(1.0, 0.0, 0.0, 1.0)
+        return types.SimpleNamespace(untried=False), forecast.Forecast(1.0, 0.0, 0.0, 1.0)
 
     monkeypatch.setattr(forecast, "of_run", of_run)
     estimate.estimates([cell(**{setting: 20}), cell(**{setting: 24})])
@@ -179,7 +184,9 @@ def test_where_the_data_is_not_here_a_time_is_that_of_full_blocks(monkeypatch, c
 
     def of_run(m, t, data):
         asked.append(data)
-        return None, forecast.Forecast(1.0, 0.0, 0.0, None if t.epochs else 7200.0)
+        return types.SimpleNamespace(untried=False), forecast.Forecast(
+            1.0, 0.0, 0.0, None if t.epochs else 7200.0
+        )
 
     monkeypatch.setattr(forecast, "of_run", of_run)
     for settings in (dict(steps=10), dict(epochs=3)):

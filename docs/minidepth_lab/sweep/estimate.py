@@ -85,7 +85,7 @@ def show(cells, jobs):
     if known:
         how = "one after the other"
         if jobs > 1:
-            how = f"{jobs} at a time, counted as one after the other, as they share it"
+            how = f"{jobs} at a time, which share it: counted as one after the other"
         line += f", {time_of(sum(known))} on this machine, {how}"
         if any(row["untried"] for row in rows):
             line += f", {forecast.WITHOUT_TESTS}"
