@@ -349,6 +349,29 @@ def test_files_of_every_name_give_the_same_rows(tmp_path):
         assert not sources.away(md.configs("laptop", data=(str(tmp_path / name),))[1])
 
 
+def test_lines_of_a_table_are_read_whole(tmp_path):
+    """Blank ones are none, and columns without a name may be several."""
+    path = tmp_path / "a.csv"
+    path.write_text('\nText,,\n\n"The cat, which\nis grey",,\n,,\nThe dog,,\n\n')
+    rows = text.read_file(str(path))
+    assert [row["text"] for row in rows] == ["The cat, which\nis grey", "The dog"]
+
+
+@pytest.mark.parametrize("name, content, words", [
+    ("a.csv", "text\nThe cat\nThe cat, which is grey, sleeps\n",
+     "3 has 3 cells, but the header has 1; put texts with , or line ends in quotes"),
+    ("a.csv", "question,answer\n\nhow many,7, as it seems\n", "3 has 3 cells, but the header"),
+    ("a.csv", 'question,answer\n"how\nmany",7\nhow much\n7\n', "4 has 1 cell, but the header"),
+    ("a.csv", "question;answer\n1;2;3\n", "put texts with ; or line ends in quotes"),
+    ("a.tsv", "question\tanswer\n1\t2\t3\n", "put texts with tabs or line ends in quotes"),
+    ("a.csv", "text, Text\none,two\n", "1 names two columns text; give each a name of its"),
+])  # fmt: skip
+def test_a_table_of_which_text_would_be_lost_is_refused(name, content, words, tmp_path):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=f"{name} is no table: line .*{words}"):
+        text.read_file(str(tmp_path / name))
+
+
 def test_folders_and_patterns_are_read(tmp_path):
     for i in range(3):
         (tmp_path / "sub").mkdir(exist_ok=True)

@@ -58,15 +58,31 @@ def files_of(source: str) -> list[str]:
 
 
 def read_csv(path: str) -> list[dict]:
-    """Rows of a .csv or .tsv file, by the names in its first line, in small letters."""
+    """Rows of a .csv or .tsv file, by the names in its first line, in small letters. ValueError for
+    a line with more or fewer cells, of whose text a part would be lost, and for a name that two
+    columns have."""
     text = md.read_text(path)
     first = text.partition("\n")[0]
     comma = "\t" if kind_of(path) == ".tsv" else max(",;\t", key=first.count)
     csv.field_size_limit(sys.maxsize if sys.maxsize < 2**31 else 2**31 - 1)
     with md.one_line_errors(f"data {path}", "is no table"):
-        lines = csv.reader(io.StringIO(text, newline=""), delimiter=comma, strict=True)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=comma, strict=True)
+        lines = (line for line in reader if any(line))
         names = [name.strip().lower() for name in next(lines, [])]
-        return [dict(zip(names, line)) for line in lines if any(line)]
+        # spreadsheets leave columns behind that have neither a name nor anything in them
+        twice = [name for name in names if name and names.count(name) > 1]
+        if twice:
+            where = f"line {reader.line_num} names two columns {twice[0]:.40}"
+            raise ValueError(f"{where}; give each a name of its own")
+        rows = []
+        for line in lines:
+            if len(line) != len(names):
+                counts = f"{md.plural(len(line), 'cell')}, but the header has {len(names):,}"
+                mark = "tabs" if comma == "\t" else comma
+                advice = f"put texts with {mark} or line ends in quotes"
+                raise ValueError(f"line {reader.line_num:,} has {counts}; {advice}")
+            rows.append(dict(zip(names, line)))
+        return rows
 
 
 def read_json(path: str) -> list[dict]:
