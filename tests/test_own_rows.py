@@ -15,6 +15,7 @@ import torch
 import minidepth as md
 import train
 from minidepth_lab import export, score, sources, text
+from minidepth_lab.studies import llmini
 
 ASKED, SAID = "What is 1 plus 2 ?", "<think>\n1 + 2 = 3\n</think>\n\n 3"
 TURNS = [("user", ASKED), ("assistant", SAID)]
@@ -421,6 +422,36 @@ def test_what_authors_publish_is_trained_on_and_scored(tmp_path):
         assert score.choices_of(row) == expected
         with pytest.raises(ValueError, match="--loader llmini trains on it, --score asks it"):
             md.read_turns(row)
+
+
+def test_questions_without_answers_are_told_and_left_out(tmp_path):
+    """As a test set has them; those of SQuAD's second version may have none."""
+    asked = [dict(question=f"What is {i}?", answers=[dict(text=f"it is {i}")]) for i in range(20)]
+    asked += [dict(question="Who?"), dict(question="How?", answers=None, is_impossible=True)]
+    article = dict(title="x", paragraphs=[dict(context="All are numbers.", qas=asked)])
+    path = tmp_path / "squad.json"
+    path.write_text(json.dumps(dict(data=[article])))
+    data = loaded(str(path), load=llmini.load_data, loss_on="all")
+    assert data.facts["train_rows"] + data.facts["val_rows"] == 20
+    assert "row 21: answer is null" in told(data, f"2 of 22 rows of {path} left out")
+
+
+@pytest.mark.parametrize("paragraphs", [
+    ["a", "b"], "a", [], {}, None, [dict(context="a")], [dict(context="a", qas="b")],
+    [dict(context="a", qas=[]), "b"],
+], ids=str)  # fmt: skip
+def test_paragraphs_of_other_rows_are_left_as_they_are(paragraphs, tmp_path):
+    rows = [dict(text=f"a text {i}", paragraphs=paragraphs) for i in range(3)]
+    (tmp_path / "rows.json").write_text(json.dumps(rows))
+    assert text.read_file(str(tmp_path / "rows.json")) == rows
+
+
+@pytest.mark.parametrize("asked", ["a", {}, dict(question="a", answers=["b"])], ids=str)
+def test_an_article_that_is_broken_gets_one_line(asked, tmp_path):
+    article = dict(paragraphs=[dict(context="a", qas=[asked])])
+    (tmp_path / "squad.json").write_text(json.dumps([article]))
+    with pytest.raises(ValueError, match="squad.json has an article that is none of SQuAD's"):
+        text.read_file(str(tmp_path / "squad.json"))
 
 
 def test_a_score_is_held_against_the_commonest_answer(finished, jsonl, capsys, monkeypatch):

@@ -94,20 +94,29 @@ def read_json(path: str) -> list[dict]:
         rows = rows["data"]
     if not isinstance(rows, list):
         return rows
-    return [part for row in rows for part in questions_of(row)]
+    with md.one_line_errors(f"data {path}", "has an article that is none of SQuAD's"):
+        return [part for row in rows for part in questions_of(row)]
+
+
+def is_article(row: Any) -> bool:
+    """Whether a row is an article of SQuAD: all of its paragraphs have their questions, qas."""
+    paragraphs = row.get("paragraphs") if isinstance(row, dict) else None
+    if not paragraphs or not isinstance(paragraphs, list):
+        return False
+    return all(isinstance(part, dict) and isinstance(part.get("qas"), list) for part in paragraphs)
 
 
 def questions_of(row: Any) -> list[dict]:
     """The questions of an article of SQuAD, each with its context, as the hub has them; any other
-    row as it is."""
-    if not isinstance(row, dict) or not isinstance(row.get("paragraphs"), list):
+    row as it is. Those of a test set have no answers."""
+    if not is_article(row):
         return [row]
     found = []
     for paragraph in row["paragraphs"]:
         for asked in paragraph["qas"]:
-            answers = dict(text=[answer["text"] for answer in asked["answers"]])
+            answers = [answer["text"] for answer in asked.get("answers") or []]
             both = dict(context=paragraph["context"], question=asked["question"])
-            found.append(both | dict(answers=answers))
+            found.append(both | dict(answers=dict(text=answers) if answers else None))
     return found
 
 
