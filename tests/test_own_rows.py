@@ -14,7 +14,7 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import export, score, sources, text
+from minidepth_lab import export, registry, score, sources, text
 from minidepth_lab.studies import llmini
 
 ASKED, SAID = "What is 1 plus 2 ?", "<think>\n1 + 2 = 3\n</think>\n\n 3"
@@ -390,6 +390,42 @@ def test_folders_and_patterns_are_read(tmp_path):
         (stories / f"{i}.txt").write_text(f"story {i}\n\nits second paragraph")
     rows, one_text = text.read_rows(str(stories))
     assert [row["text"] for row in rows][1] == "story 1\n\nits second paragraph\n" and not one_text
+
+
+def test_files_of_a_folder_that_are_left_out_are_told(tmp_path, finished, capsys):
+    """A copy in a hidden folder was read as data; nothing was said of the others."""
+    folder = tmp_path / "rows"
+    for name in ("a.jsonl", "sub/b.csv", ".hidden.jsonl", ".copies/a.jsonl", "sub/.x/deep/a.jsonl",
+                 "c.jsonl.zip", "d.md", "sub/E.MD", "LICENSE"):  # fmt: skip
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"text\n{name}\n")
+    (folder / "gone.jsonl").symlink_to(tmp_path / "gone.jsonl")
+    (tmp_path / "away").mkdir()
+    (folder / "linked").symlink_to(tmp_path / "away")
+    rows = [dict(context=f"it is {i}", choices=["a", "b"], answer=0) for i in range(9)]
+    lines = "".join(json.dumps(row) + "\n" for row in [*sums(20), *rows])
+    (folder / "a.jsonl").write_text(lines)
+    assert text.files_of(str(folder)) == [str(folder / "a.jsonl"), str(folder / "sub/b.csv")]
+    note = (
+        f"9 files of {folder} left out: hidden (3), .md (2), .zip (1), without an ending (1), "
+        "no regular file (2)"
+    )
+    for given in (dict(), dict(val_data=str(folder))):
+        source = str(folder / "a.jsonl") if given else str(folder)
+        found = told(loaded(source, loss_on="all", **given), f"files of {folder}")
+        assert sorted(found.split(", ")) == sorted(note.split(", "))
+    assert "files of" not in " ".join(loaded(str(folder / "a.jsonl")).facts["notes"])
+    assert train.main(["--score", finished, "--data", str(folder)]) == 0
+    scored, said = capsys.readouterr().out.splitlines()
+    assert "9 of 30 rows" in scored and said.startswith(f"note: 9 files of {folder} left out: ")
+    asked = [dict(question=f"how much {i}", answer=f"{i} " * 60) for i in range(20)]
+    (folder / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked))
+    gsm8k = folder.rename(tmp_path / "gsm8k")
+    published = dict(loader="llmini", sizes=("texts=published",))
+    data = loaded(str(gsm8k), load=registry.data_of, **published)
+    assert data.facts["lines"][-1].startswith(f"note: 9 files of {gsm8k} left out: ")
+    (gsm8k / ".copies").rename(tmp_path / ".copies")  # that is named is read
+    assert text.files_of(str(tmp_path / ".copies")) == [str(tmp_path / ".copies" / "a.jsonl")]
 
 
 def test_documents_end_at_their_mark_and_stay_whole(tmp_path):

@@ -219,3 +219,5 @@ def show_score(run_dir: md.Path, sources: Iterable[str], most: int) -> None:
             f"on {rows}, guessing {guess:.3f}, the commonest answer {commonest:.3f}: "
             f"{against_chance(low, high, guess, commonest)}"
         )
+        for note in text.left_out(source):
+            print(f"note: {note}")

@@ -9,7 +9,8 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import minidepth as md
@@ -36,13 +37,44 @@ def is_local(source: str) -> bool:
     return bool(kind_of(source)) or os.path.exists(source) or glob.has_magic(source)
 
 
+def inside(folder: str) -> Iterator[str]:
+    """The files in a folder and in its folders; of folders that are not looked into, hidden ones
+    and links, their own paths."""
+    for at, folders, names in os.walk(folder):
+        for name in list(folders):
+            if name.startswith(".") or os.path.islink(os.path.join(at, name)):
+                folders.remove(name)
+                names.append(name)
+        yield from (os.path.join(at, name) for name in names)
+
+
+def why_not_read(path: str) -> str:
+    """What keeps a path inside() a folder from being read, in a word or two; "" if it is read."""
+    name = os.path.basename(path)
+    if name.startswith("."):
+        return "hidden"
+    if not os.path.isfile(path):
+        return "no regular file"
+    if not kind_of(path):
+        return os.path.splitext(name)[1].lower() or "without an ending"
+    return ""
+
+
+def left_out(source: str) -> list[str]:
+    """What is to be told of the files of a folder that are not read: a note that counts them by
+    their ending, or none."""
+    counts = Counter(filter(None, map(why_not_read, inside(source))))
+    if not counts:
+        return []
+    by_ending = ", ".join(f"{ending} ({n:,})" for ending, n in counts.most_common())
+    return [f"{md.plural(counts.total(), 'file')} of {source} left out: {by_ending}"]
+
+
 def files_of(source: str) -> list[str]:
     """The files that a source names: itself, those in a folder and its folders that end in one of
     KINDS, or those that a pattern fits, in the order of their names; ValueError for none."""
     if os.path.isdir(source):
-        inside = (os.path.join(at, name) for at, _, names in os.walk(source) for name in names)
-        found = [p for p in inside if kind_of(p) and os.path.isfile(p)]
-        found = [p for p in found if not os.path.basename(p).startswith(".")]
+        found = [path for path in inside(source) if not why_not_read(path)]
         what = "is not a file that ends in one of"
     elif is_pattern(source):
         found = [path for path in glob.glob(source, recursive=True) if kind_of(path)]
@@ -211,6 +243,7 @@ def read_source(
         return md.read_source(source, config, facts, change)
     facts = {} if facts is None else facts
     rows, one_text = read_rows(source)
+    facts.setdefault("notes", []).extend(left_out(source))
     if one_text:
         return split_text(source, rows, config, facts)
     return md.split_rows(source, rows, config, facts, change)
@@ -223,6 +256,7 @@ def read_sources(
     found = [(source, *read_source(source, config, facts, change)) for source in config.data]
     if config.val_data:
         rows, _ = read_rows(config.val_data)
+        facts.setdefault("notes", []).extend(left_out(config.val_data))
         held_out = md.usable_rows(config.val_data, rows, facts, change=change)
         found.append((config.val_data, [], held_out))
     return found
