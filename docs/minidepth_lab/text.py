@@ -1,7 +1,6 @@
 """Text beyond what minidepth.py reads: other kinds of files, folders of them, and several sources
 at once."""
 
-import contextlib
 import csv
 import glob
 import io
@@ -289,8 +288,11 @@ def mix(
         for name, rows in measured:
             usable = list(filter(md.turns_of, rows))
             made = [usable, "val", name, data.tokenizer, config, block_size, chunks]
-            with contextlib.suppress(ValueError):  # too small for a block of its own
+            try:
                 data.val_by_source[md.without_home(name)], _ = md.make_blocks(*made)
+            except ValueError as error:  # too small for a block of its own
+                why = str(error).removeprefix(f"data {name}: ")
+                data.facts["notes"].append(f"{name} is not in val_loss_by_source: {why}")
     return data
 
 
