@@ -670,7 +670,7 @@ def test_a_guess_of_ones_own_that_fails_gets_one_line(tmp_path, capsys):
         (
             "train_batch(self, done, *a, **k):\n        x, y = self.draw(*a)\n"
             "        return (x, y) if not done else (x.repeat(1, 99), y.repeat(1, 99))",
-            "is too short for mine.py at step 2, whose sequences have",
+            "mine.py at step 2, whose sequences have 396 tokens",
         ),
     ],
 )
