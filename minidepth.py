@@ -254,7 +254,7 @@ class TrainConfig:
     eval_problems: int = option(200, "held-out problems answered at the end", 0)
     watch_problems: int = option(0, "held-out problems answered at every evaluation", 0)
     save_every: int = option(100, "steps from one checkpoint to the next", 1)
-    init_from: str = option("", "a run, or a GPT-2 without biases: the weights to begin with")
+    init_from: str = option("", "a run, or a GPT-2's folder: the weights to begin with")
     keep: str = option("last", "weights that are kept", choices=("last", "best"))
     stop_after: int = option(0, "evaluations in a row without a better loss that end the run", 0)
     report_to: str = option("none", "who else is told of each evaluation", choices=TRACKERS)
@@ -2126,7 +2126,7 @@ def from_json(value: Any) -> Any:
     """Settings as config.json keeps them → as configs have them: tuples, ~ as the home folder."""
     if isinstance(value, dict):
         return {key: from_json(part) for key, part in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return tuple(from_json(part) for part in value)
     if isinstance(value, str) and (value == "~" or value[:2] in ("~/", "~\\")):
         return os.path.expanduser(value)

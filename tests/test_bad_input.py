@@ -675,6 +675,16 @@ def test_a_guess_of_ones_own_that_fails_gets_one_line(tmp_path, capsys):
             "has a train_batch() that failed: division by zero",
         ),
         ("ahead(self, *a, **k):\n        return 'soon'", "has an ahead() that failed: '>' not"),
+        (
+            "train_batch(self, done, *a, **k):\n        x, y = self.draw(*a)\n"
+            "        return x + 7 * (done > 0), y",
+            "draws the number 7 at step 2; its test has none above",
+        ),
+        (
+            "train_batch(self, done, *a, **k):\n        x, y = self.draw(*a)\n"
+            "        return (x, y) if not done else (x.repeat(1, 99), y.repeat(1, 99))",
+            "mine.py at step 2, whose sequences have 396 tokens",
+        ),
     ],
 )
 def test_a_measure_of_ones_own_that_fails_gets_one_line(part, words, tmp_path, capsys):
