@@ -2032,6 +2032,8 @@ def measure_answers(model: GPT, tokenizer: "Tokenizer", problems: list[dict]) ->
 #     state.previous.pt    the one before, if state.pt should be damaged
 #     tokenizer/           as transformers writes it
 STATES = ("state.pt", "state.previous.pt")
+IN_STATE = {"model", "optimizer", "scaler", "data", "step", "log", "skipped", "in_a_row", "seconds"}
+IN_STATE |= {"settings", "fingerprint", "tokenizer"}  # what check_same_run() asks
 LAST = "model.safetensors"
 BEST = "best.safetensors"
 
@@ -2321,11 +2323,10 @@ def read_state(path: Path) -> dict:
             if damaged := f.testzip():
                 raise ValueError(f"{damaged} in it is damaged")
             state = torch.load(path, map_location="cpu", weights_only=True)
+        if missing := IN_STATE - state.keys():
+            raise ValueError(f"it lacks {min(missing)}")
         if not all_finite(state["model"]):
             raise ValueError("it holds infinite or NaN weights")
-        # what check_same_run() asks
-        if missing := {"settings", "fingerprint", "tokenizer"} - state.keys():
-            raise ValueError(f"it lacks {min(missing)}")
         return state
 
 
