@@ -254,7 +254,7 @@ class TrainConfig:
     eval_problems: int = option(200, "held-out problems answered at the end", 0)
     watch_problems: int = option(0, "held-out problems answered at every evaluation", 0)
     save_every: int = option(100, "steps from one checkpoint to the next", 1)
-    init_from: str = option("", "a run, or a GPT-2 without biases: the weights to begin with")
+    init_from: str = option("", "a run, or a GPT-2's folder: the weights to begin with")
     keep: str = option("last", "weights that are kept", choices=("last", "best"))
     stop_after: int = option(0, "evaluations in a row without a better loss that end the run", 0)
     report_to: str = option("none", "who else is told of each evaluation", choices=TRACKERS)
@@ -2032,6 +2032,8 @@ def measure_answers(model: GPT, tokenizer: "Tokenizer", problems: list[dict]) ->
 #     state.previous.pt    the one before, if state.pt should be damaged
 #     tokenizer/           as transformers writes it
 STATES = ("state.pt", "state.previous.pt")
+IN_STATE = {"model", "optimizer", "scaler", "data", "step", "log", "skipped", "in_a_row", "seconds"}
+IN_STATE |= {"settings", "fingerprint", "tokenizer"}  # what check_same_run() asks
 LAST = "model.safetensors"
 BEST = "best.safetensors"
 
@@ -2126,7 +2128,7 @@ def from_json(value: Any) -> Any:
     """Settings as config.json keeps them → as configs have them: tuples, ~ as the home folder."""
     if isinstance(value, dict):
         return {key: from_json(part) for key, part in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return tuple(from_json(part) for part in value)
     if isinstance(value, str) and (value == "~" or value[:2] in ("~/", "~\\")):
         return os.path.expanduser(value)
@@ -2321,11 +2323,10 @@ def read_state(path: Path) -> dict:
             if damaged := f.testzip():
                 raise ValueError(f"{damaged} in it is damaged")
             state = torch.load(path, map_location="cpu", weights_only=True)
+        if missing := IN_STATE - state.keys():
+            raise ValueError(f"it lacks {min(missing)}")
         if not all_finite(state["model"]):
             raise ValueError("it holds infinite or NaN weights")
-        # what check_same_run() asks
-        if missing := {"settings", "fingerprint", "tokenizer"} - state.keys():
-            raise ValueError(f"it lacks {min(missing)}")
         return state
 
 

@@ -155,8 +155,21 @@ LINES = [
     ("--sample {run} --prompt x --yes", "--yes has no effect with --sample"),
     ("--sample {run} --prompt x --seed 1 2", "--seed has several values, but --sample takes one"),
     ("--score {run} --max_rows 5 10", "--max_rows has several values, but --score takes one"),
-    ("--sample {run} --prompt x --data nothere.py", "data nothere.py is not there; give a Python"),
-    ("--sample {run} --prompt x --loader no.py", "loader no.py is not there; give a Python file"),
+    ("--attention {run} --data nothere.py", "data nothere.py is not there; give a Python file"),
+    ("--mechanism {run} --loader no.py", "loader no.py is not there; give a Python file"),
+    ("--score {run} --data nothere.py", "data nothere.py is not there; give a Python file"),
+    # code that would not be asked
+    ("--sample {run} --prompt x --data my.py", "--data has no effect with --sample, which trains"),
+    ("--sample {run} --prompt x --loader my.py", "--loader has no effect with --sample"),
+    ("--score {run} --loader my.py", "--loader has no effect with --score"),
+    ("--export_hf {run} out --data my.py", "--data has no effect with --export_hf"),
+    ("--compare {run} {run} --loader my.py", "--loader has no effect with --compare"),
+    ("--report {run} --data my.py", "--data has no effect with --report"),
+    ("--attention {run} --data embedded.pyc", "--data has no effect with --attention"),
+    ("--attention {run} --data my.py a.jsonl", "--data has no effect with --attention"),
+    ("--attention {run} --name my.py", "--name has no effect with --attention"),
+    ("--match_params 2 --n_layers 1 --jobs 3", "--jobs has no effect on a single run; it is for"),
+    ("--match_params 2 --n_layers 1 --yes --dry_run", "--yes has no effect on a single run; it"),
     ("--study depth --match_params 3", "--match_params has no effect with --study"),
     ("--study heads --n_heads 2", "--n_heads has no effect with --study heads, which sets it"),
     ("--study ring --preset ring --n_layers 3 --d_model 64", "--n_layers has no effect"),
@@ -662,6 +675,16 @@ def test_a_guess_of_ones_own_that_fails_gets_one_line(tmp_path, capsys):
             "has a train_batch() that failed: division by zero",
         ),
         ("ahead(self, *a, **k):\n        return 'soon'", "has an ahead() that failed: '>' not"),
+        (
+            "train_batch(self, done, *a, **k):\n        x, y = self.draw(*a)\n"
+            "        return x + 7 * (done > 0), y",
+            "draws the number 7 at step 2; its test has none above",
+        ),
+        (
+            "train_batch(self, done, *a, **k):\n        x, y = self.draw(*a)\n"
+            "        return (x, y) if not done else (x.repeat(1, 99), y.repeat(1, 99))",
+            "mine.py at step 2, whose sequences have 396 tokens",
+        ),
     ],
 )
 def test_a_measure_of_ones_own_that_fails_gets_one_line(part, words, tmp_path, capsys):

@@ -1,6 +1,7 @@
 """What --bench prints, that it times the step which train() makes, and what it refuses."""
 
 import contextlib
+import dataclasses
 import functools
 import os
 import re
@@ -134,6 +135,20 @@ def test_data_at_hand_is_measured_as_it_is(capsys):
     ((middle, _, _, rate),) = numbers(STEP, out)
     shortest, longest = printed(middle, 0.1)
     assert computed / longest * 1e3 - 1 <= rate <= computed / shortest * 1e3 + 1
+
+
+def test_what_training_refuses_is_refused_and_loops_without_a_gradient_are_cheaper(capsys):
+    flags = "--bench --preset laptop --max_rows 200 --d_model 8 --n_layers 1 --device cpu"
+    assert train.main(f"{flags} --vocab_size 100".split()) == 2
+    assert "vocab_size 100 is less than the data's" in capsys.readouterr().err
+    m, t = md.configs("laptop", d_model=8, n_layers=1, n_loops=4, vocab_size=50, gradient_loops=1)
+    assert bench.Ours(m, t, torch.device("cpu")).model.gradient_loops == 1
+    whole, last = (
+        bench.product_seconds(m, each, [(96, 10)], torch.device("cpu"), None)[1]
+        for each in (dataclasses.replace(t, gradient_loops=0), t)
+    )
+    of_a_loop = 96 * (3 * 8 * 8 + 8 * 8)
+    assert whole - last == 3 * 4 * of_a_loop  # three loops without a way back
 
 
 def test_each_step_waits_for_its_turn():

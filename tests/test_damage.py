@@ -263,7 +263,9 @@ def test_a_checkpoint_that_lacks_something_is_refused(folders, text, tmp_path, n
     state = torch.load(path, weights_only=True)
     del state[name]
     torch.save(state, path)
-    with pytest.raises(ValueError, match=f"state.pt is not a checkpoint to resume from: '{name}'"):
+    with pytest.raises(
+        ValueError, match=f"state.pt is not a checkpoint to resume from: it lacks {name}"
+    ):
         go_on(run, text)
 
 

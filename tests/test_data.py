@@ -479,12 +479,16 @@ def test_the_loss_of_each_source_is_logged(tiny, jsonl, packing):
 
 
 def test_a_source_too_small_for_a_block_of_its_own_does_no_harm(tiny, jsonl):
-    """It trains and is validated on with the others; the loss of it alone is not logged."""
+    """It trains and is validated on with the others; the loss of it alone is not logged, and a note
+    says why."""
     small = jsonl([dict(text=f"small {i}") for i in range(20)], "small.jsonl")
     settings = dict(packing="pack", loss_on="all", eval_problems=0, steps=2, warmup_steps=0)
     m, t = tiny(data=(small, "embedded"), **settings)
     data = load_data(t, m.block_size)
     assert list(data.val_by_source) == ["embedded"] and data.facts["unusable_rows"] == 0
+    (note,) = [note for note in data.facts["notes"] if "val_loss_by_source" in note]
+    why = r"\d+ tokens for val do not fill a block of 80 to learn from; give more text, a smaller"
+    assert re.match(f"{re.escape(small)} is not in val_loss_by_source: {why}", note)
     assert data.facts["val_rows"] == 601
     assert "small" in data.tokenizer.decode(data.val[0][0])
     assert list(md.train(m, t, data).log[-1]["val_loss_by_source"]) == ["embedded"]

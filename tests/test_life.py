@@ -172,9 +172,12 @@ def test_train_itself_begins_with_them_too_and_refuses_another_shape(data, tmp_p
     assert same(md.train(*settings(tmp_path, "next", **begun), data), source)
     with pytest.raises(ValueError, match="is of another shape than this model"):
         md.train(*settings(tmp_path, "wide", d_model=32, **begun), data)
+    # the shapes of the weights do not tell how many heads there are
+    with pytest.raises(ValueError, match=f"n_heads 4 is not that of {source.dir}, 2; leave it out"):
+        registry.configs("laptop", init_from=source.dir, n_heads=4)
 
 
-def test_a_gpt2_without_biases_is_begun_from(data, tmp_path, capsys):
+def test_a_gpt2_is_begun_from(data, tmp_path, capsys):
     source = md.train(*settings(tmp_path, "source", steps=4), data)
     folder = str(tmp_path / "gpt2")
     export.export_hf(source.dir, folder)
@@ -206,10 +209,22 @@ def test_a_gpt2_that_is_another_model_is_refused(tmp_path):
     model.load_state_dict(weights)
     some = torch.arange(12)[None]
     torch.testing.assert_close(model(some), gpt2.eval()(some).logits)
-    gpt2.transformer.h[0].mlp.c_fc.bias.data.fill_(0.1)
+    # one with biases, and dropout of three kinds
+    for block in gpt2.transformer.h:
+        for name, weight in block.named_parameters():
+            if name.endswith("bias"):
+                torch.nn.init.normal_(weight)
+    for name, rate in (("attn_pdrop", 0.1), ("resid_pdrop", 0.2), ("embd_pdrop", 0.3)):
+        setattr(gpt2.config, name, rate)
     gpt2.save_pretrained(tmp_path / "biased")
-    with pytest.raises(ValueError, match="c_fc.bias is not zero"):
-        export.from_gpt2(tmp_path / "biased")
+    config = export.gpt2_config(tmp_path / "biased")
+    rates = (config.dropout, config.residual_dropout, config.embedding_dropout)
+    assert config.bias and rates == (0.1, 0.2, 0.3)
+    model = md.GPT(config).eval()
+    model.load_state_dict(export.from_gpt2(tmp_path / "biased"))
+    torch.testing.assert_close(model(some), gpt2.eval()(some).logits)
+    plain = export.gpt2_config(tmp_path / "good")
+    assert not plain.bias and plain.residual_dropout is plain.embedding_dropout is None
     torch.save({}, tmp_path / "good" / "pytorch_model.bin")  # which would be unpickled
     os.remove(tmp_path / "good" / "model.safetensors")
     with pytest.raises(ValueError, match="cannot be read as GPT-2"):

@@ -14,7 +14,8 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import export, score, sources, text
+from minidepth_lab import export, registry, score, sources, text
+from minidepth_lab.studies import llmini
 
 ASKED, SAID = "What is 1 plus 2 ?", "<think>\n1 + 2 = 3\n</think>\n\n 3"
 TURNS = [("user", ASKED), ("assistant", SAID)]
@@ -349,6 +350,29 @@ def test_files_of_every_name_give_the_same_rows(tmp_path):
         assert not sources.away(md.configs("laptop", data=(str(tmp_path / name),))[1])
 
 
+def test_lines_of_a_table_are_read_whole(tmp_path):
+    """Blank ones are none, and columns without a name may be several."""
+    path = tmp_path / "a.csv"
+    path.write_text('\nText,,\n\n"The cat, which\nis grey",,\n,,\nThe dog,,\n\n')
+    rows = text.read_file(str(path))
+    assert [row["text"] for row in rows] == ["The cat, which\nis grey", "The dog"]
+
+
+@pytest.mark.parametrize("name, content, words", [
+    ("a.csv", "text\nThe cat\nThe cat, which is grey, sleeps\n",
+     "3 has 3 cells, but the header has 1; put texts with , or line ends in quotes"),
+    ("a.csv", "question,answer\n\nhow many,7, as it seems\n", "3 has 3 cells, but the header"),
+    ("a.csv", 'question,answer\n"how\nmany",7\nhow much\n7\n', "4 has 1 cell, but the header"),
+    ("a.csv", "question;answer\n1;2;3\n", "put texts with ; or line ends in quotes"),
+    ("a.tsv", "question\tanswer\n1\t2\t3\n", "put texts with tabs or line ends in quotes"),
+    ("a.csv", "text, Text\none,two\n", "1 names two columns text; give each a name of its"),
+])  # fmt: skip
+def test_a_table_of_which_text_would_be_lost_is_refused(name, content, words, tmp_path):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=f"{name} is no table: line .*{words}"):
+        text.read_file(str(tmp_path / name))
+
+
 def test_folders_and_patterns_are_read(tmp_path):
     for i in range(3):
         (tmp_path / "sub").mkdir(exist_ok=True)
@@ -366,6 +390,42 @@ def test_folders_and_patterns_are_read(tmp_path):
         (stories / f"{i}.txt").write_text(f"story {i}\n\nits second paragraph")
     rows, one_text = text.read_rows(str(stories))
     assert [row["text"] for row in rows][1] == "story 1\n\nits second paragraph\n" and not one_text
+
+
+def test_files_of_a_folder_that_are_left_out_are_told(tmp_path, finished, capsys):
+    """A copy in a hidden folder was read as data; nothing was said of the others."""
+    folder = tmp_path / "rows"
+    for name in ("a.jsonl", "sub/b.csv", ".hidden.jsonl", ".copies/a.jsonl", "sub/.x/deep/a.jsonl",
+                 "c.jsonl.zip", "d.md", "sub/E.MD", "LICENSE"):  # fmt: skip
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"text\n{name}\n")
+    (folder / "gone.jsonl").symlink_to(tmp_path / "gone.jsonl")
+    (tmp_path / "away").mkdir()
+    (folder / "linked").symlink_to(tmp_path / "away")
+    rows = [dict(context=f"it is {i}", choices=["a", "b"], answer=0) for i in range(9)]
+    lines = "".join(json.dumps(row) + "\n" for row in [*sums(20), *rows])
+    (folder / "a.jsonl").write_text(lines)
+    assert text.files_of(str(folder)) == [str(folder / "a.jsonl"), str(folder / "sub/b.csv")]
+    note = (
+        f"9 files of {folder} left out: hidden (3), .md (2), .zip (1), without an ending (1), "
+        "no regular file (2)"
+    )
+    for given in (dict(), dict(val_data=str(folder))):
+        source = str(folder / "a.jsonl") if given else str(folder)
+        found = told(loaded(source, loss_on="all", **given), f"files of {folder}")
+        assert sorted(found.split(", ")) == sorted(note.split(", "))
+    assert "files of" not in " ".join(loaded(str(folder / "a.jsonl")).facts["notes"])
+    assert train.main(["--score", finished, "--data", str(folder)]) == 0
+    scored, said = capsys.readouterr().out.splitlines()
+    assert "9 of 30 rows" in scored and said.startswith(f"note: 9 files of {folder} left out: ")
+    asked = [dict(question=f"how much {i}", answer=f"{i} " * 60) for i in range(20)]
+    (folder / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked))
+    gsm8k = folder.rename(tmp_path / "gsm8k")
+    published = dict(loader="llmini", sizes=("texts=published",))
+    data = loaded(str(gsm8k), load=registry.data_of, **published)
+    assert data.facts["lines"][-1].startswith(f"note: 9 files of {gsm8k} left out: ")
+    (gsm8k / ".copies").rename(tmp_path / ".copies")  # that is named is read
+    assert text.files_of(str(tmp_path / ".copies")) == [str(tmp_path / ".copies" / "a.jsonl")]
 
 
 def test_documents_end_at_their_mark_and_stay_whole(tmp_path):
@@ -398,6 +458,36 @@ def test_what_authors_publish_is_trained_on_and_scored(tmp_path):
         assert score.choices_of(row) == expected
         with pytest.raises(ValueError, match="--loader llmini trains on it, --score asks it"):
             md.read_turns(row)
+
+
+def test_questions_without_answers_are_told_and_left_out(tmp_path):
+    """As a test set has them; those of SQuAD's second version may have none."""
+    asked = [dict(question=f"What is {i}?", answers=[dict(text=f"it is {i}")]) for i in range(20)]
+    asked += [dict(question="Who?"), dict(question="How?", answers=None, is_impossible=True)]
+    article = dict(title="x", paragraphs=[dict(context="All are numbers.", qas=asked)])
+    path = tmp_path / "squad.json"
+    path.write_text(json.dumps(dict(data=[article])))
+    data = loaded(str(path), load=llmini.load_data, loss_on="all")
+    assert data.facts["train_rows"] + data.facts["val_rows"] == 20
+    assert "row 21: answer is null" in told(data, f"2 of 22 rows of {path} left out")
+
+
+@pytest.mark.parametrize("paragraphs", [
+    ["a", "b"], "a", [], {}, None, [dict(context="a")], [dict(context="a", qas="b")],
+    [dict(context="a", qas=[]), "b"],
+], ids=str)  # fmt: skip
+def test_paragraphs_of_other_rows_are_left_as_they_are(paragraphs, tmp_path):
+    rows = [dict(text=f"a text {i}", paragraphs=paragraphs) for i in range(3)]
+    (tmp_path / "rows.json").write_text(json.dumps(rows))
+    assert text.read_file(str(tmp_path / "rows.json")) == rows
+
+
+@pytest.mark.parametrize("asked", ["a", {}, dict(question="a", answers=["b"])], ids=str)
+def test_an_article_that_is_broken_gets_one_line(asked, tmp_path):
+    article = dict(paragraphs=[dict(context="a", qas=[asked])])
+    (tmp_path / "squad.json").write_text(json.dumps([article]))
+    with pytest.raises(ValueError, match="squad.json has an article that is none of SQuAD's"):
+        text.read_file(str(tmp_path / "squad.json"))
 
 
 def test_a_score_is_held_against_the_commonest_answer(finished, jsonl, capsys, monkeypatch):

@@ -87,6 +87,14 @@ def test_the_list_is_sorted_and_chosen_from_by_flags(place, capsys):
     assert "4 of 6 runs" in out
     pairs = md.read_config(str(place / "two"))[1].sizes[0]
     assert "two" in call(f"--runs --out_dir {place} --sizes {pairs}", capsys)[1]
+    # config.json has ~ for the home folder, and the shell has not
+    config = json.loads((place / "one" / "config.json").read_text())
+    home = dict(config, train=config["train"] | dict(data=["~/rows.jsonl"]))
+    (place / "one" / "config.json").write_text(json.dumps(home))
+    typed = os.path.expanduser("~/rows.jsonl")
+    _, out, _ = call(f"--runs --out_dir {place} --data {typed}", capsys)
+    assert names_of(out)[:1] == ["one"] and "1 of 6 runs" in out
+    (place / "one" / "config.json").write_text(json.dumps(config))
     for line, words in (
         (f"--runs --out_dir {place} --lr 77", "none of the 6 runs in"),
         (f"--runs --out_dir {place}/nowhere", "nowhere is not there"),

@@ -167,6 +167,25 @@ def test_choices_that_are_alike_count_as_a_guess_among_them(finished, jsonl, cap
     assert "accuracy 0.500 " in capsys.readouterr().out
 
 
+def test_contexts_that_are_cut_are_counted(finished, jsonl, capsys):
+    """Of a context that is cut its first letter makes no difference."""
+    gpt, tokenizer = md.load(finished)
+    rows, n_cut = [], 0
+    for n in range(70, 90):
+        row = dict(context="a" + " b" * n, choices=["b", "b a c"], answer=1)
+        both = [score.choices_of(row), score.choices_of(row | dict(context="c" + " b" * n))]
+        (_, one), (_, other) = score.choice_scores(gpt, tokenizer, both)
+        n_cut += one == other
+        rows.append(row)
+    assert 0 < n_cut < len(rows)
+    assert train.main(["--score", finished, "--data", jsonl(rows), "embedded"]) == 0
+    about, cut, _ = capsys.readouterr().out.splitlines()
+    assert "on 20 rows" in about and cut == (
+        f"{jsonl(rows)}: {n_cut} of 20 contexts are longer than the block, with a choice after "
+        "them: only the last 80 tokens of both are read"
+    )
+
+
 def test_files_and_hub_ids_are_scored(finished, jsonl, capsys, monkeypatch):
     path = jsonl([row for row, _ in SHAPES.values()] + [dict(text="no question")])
     assert train.main(["--score", finished, "--data", path, "embedded", "--max_rows", "9"]) == 0

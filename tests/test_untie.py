@@ -35,6 +35,23 @@ def test_a_run_goes_on_from_copies(tmp_path):
     assert own.log[-1]["val_loss"] == pytest.approx(looped.log[-1]["val_loss"], rel=1e-6)
 
 
+def test_copies_keep_the_words_of_a_run_on_text(tiny, data, tmp_path, capsys):
+    m, t = tiny(n_layers=1, n_loops=2)
+    looped, folder = md.train(m, t, data), str(tmp_path / "copies")
+    untie.main([looped.dir, folder])
+    copies, tokenizer = md.load(folder)
+    assert tokenizer.get_vocab() == looped.tokenizer.get_vocab()
+    tokens = torch.randint(looped.data.n_words, (2, 9))
+    assert torch.allclose(copies(tokens), looped.model(tokens), atol=1e-6)
+    with open(tmp_path / "copies" / "tokenizer" / "tokenizer.json", "a") as f:
+        f.write(" ")
+    with pytest.raises(ValueError, match="tokenizer.json is changed or damaged"):
+        md.load(folder)
+    with pytest.raises(SystemExit) as ended:
+        untie.main([looped.dir, "/proc/nope"])
+    assert ended.value.code == 2 and "/proc/nope cannot be written" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "changes, said",
     [

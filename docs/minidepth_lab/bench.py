@@ -60,7 +60,7 @@ class Ours:
     def build(self, m):
         model = md.GPT(m)
         model.half = self.half
-        model.checkpointed = self.t.grad_checkpoint
+        model.checkpointed, model.gradient_loops = self.t.grad_checkpoint, self.t.gradient_loops
         if self.t.compile:
             model.compiled = [torch.compile(block) for block in model.blocks]
         return model
@@ -152,16 +152,18 @@ def at_hand(t):
 
 
 def first_batch(m, t):
-    """tokens and targets (batch_size * grad_accum, T) of a step, and the words of their data."""
+    """tokens and targets (batch_size * grad_accum, T) of a step, and the ModelConfig with the words
+    of their data."""
     n = t.batch_size * t.grad_accum
     if at_hand(t):
         data = registry.data_of(t, m.block_size)
         tokens, targets = (torch.as_tensor(part).long() for part in data.draw(0, n))
-        return tokens, targets, data.n_words
-    words = m.vocab_size or 2048
+        m, _ = md.complete_configs(m, t, data)
+        return tokens, targets, m
+    m = dataclasses.replace(m, vocab_size=m.vocab_size or 2048)
     generator = torch.Generator().manual_seed(t.seed)
-    tokens = torch.randint(words, (n, m.block_size), generator=generator)
-    return tokens, tokens, words
+    tokens = torch.randint(m.vocab_size, (n, m.block_size), generator=generator)
+    return tokens, tokens, m
 
 
 def worker(m, t, tokens, targets, kind, turns):
@@ -250,10 +252,12 @@ def seconds_of(product, repeats=3):
     return min(found)
 
 
-def product_seconds(m, parts, device, half):
+def product_seconds(m, t, parts, device, half):
     """(seconds, floating-point operations) of the matrix products of a step, one shape at a time.
-    `parts`: of each of its forward passes how many tokens it has, and how many with a loss."""
+    `parts`: of each of its forward passes how many tokens it has, and how many with a loss. Loops
+    without a gradient have no way back."""
     C, layers = m.d_model, m.n_layers * m.n_loops
+    with_gradient = min(1, (t.gradient_loops or m.n_loops) / m.n_loops)  # share of the layers
     shapes = []  # rows, in, out, how often
     for rows, learned in parts:
         shapes += [(rows, C, 3 * C, layers), (rows, C, C, layers)]
@@ -270,8 +274,9 @@ def product_seconds(m, parts, device, half):
         forward = seconds_of(lambda x=x, w=w, y=y: torch.mm(x, w.T, out=y))
         back = seconds_of(lambda y=y, w=w, dx=dx: torch.mm(y, w, out=dx))
         weight = seconds_of(lambda y=y, x=x, dw=dw: torch.mm(y.T, x, out=dw))
-        seconds += times * (forward + back + weight)
-        operations += times * 6 * n * inner * outer
+        there_and_back = 1 if outer == m.vocab_size else with_gradient
+        seconds += times * (forward + there_and_back * (back + weight))
+        operations += times * (2 + 4 * there_and_back) * n * inner * outer
     return seconds, operations
 
 
@@ -309,11 +314,10 @@ def show_bench(m, t, against=None):
         export.check_gpt2(m)
     if t.compile:
         compiling.check_compile(t)
-    tokens, targets, words = first_batch(m, t)
+    tokens, targets, m = first_batch(m, t)
     if targets.dim() == 3:
         what = f"data {' '.join(t.data)} has a loss after each loop"
         raise ValueError(f"{what}, but --bench times one after the last; give other --data")
-    m = dataclasses.replace(m, vocab_size=m.vocab_size or words)
     device = md.pick_device(t.device)
     half = md.pick_precision(t.precision, device)
     print(f"{md.describe_device(t)}; {m.vocab_size:,} words")
@@ -324,7 +328,7 @@ def show_bench(m, t, against=None):
     for name, facts in zip(("minidepth", against), found):
         print_model(name, facts)
     middle = [statistics.median(facts["seconds"]) for facts in found]
-    seconds, operations = product_seconds(m, found[0]["shapes"], device, half)
+    seconds, operations = product_seconds(m, t, found[0]["shapes"], device, half)
     print(
         f"matrix products of a step by themselves {seconds * 1e3:.1f} ms, "
         f"{seconds / middle[0]:.0%} of it, at {operations / seconds / 1e9:,.0f} GFLOP/s"

@@ -15,6 +15,7 @@ HEEDED = dict(
     sample=("seed",), mechanism=(), score=("data", "max_rows"), attention=("out_dir",),
     export_hf=(), compare=("out_dir",), report=(), runs=None,
 )  # fmt: skip
+REREAD = ("mechanism", "attention")  # make a run's data again, by code of one's own that is named
 OF_SAMPLE = (
     "prompt", "prompt_file", "system", "chat", "temperature", "top_k", "max_new_tokens",
     "num_samples", "first_weights",
@@ -65,15 +66,15 @@ def runs(given, doing):
 def look_flags(a, axes, doing):
     """Raise ValueError for flags of training beside one that looks at trained runs."""
     for name, values in axes.items() if doing != "runs" else ():  # which chooses by them
-        # code of one's own that made a run's data is named again, whatever is done
-        code = name in ("data", "loader") and ".py" in str(values[0])
-        if name not in HEEDED[doing] and not code:
+        paths = dict(data=values[0], loader=values).get(name, ())
+        code = [path for path in paths if path.endswith(".py")]
+        named = doing in REREAD and code and len(code) == len(paths)
+        if name not in HEEDED[doing] and not named:
             raise ValueError(f"--{name} has no effect with --{doing}, which trains nothing")
         if len(values) > 1:
             raise ValueError(f"--{name} has several values, but --{doing} takes one; give one")
-        for path in values[0] if name == "data" else values:
-            if str(path).endswith(".py"):
-                own_code.is_there(path, name)
+        for path in code:
+            own_code.is_there(path, name)
     for name in ("preset", "study", "match_params", "dry_run", "jobs", "yes"):
         if a[name] not in (None, False):
             raise ValueError(f"--{name} has no effect with --{doing}, which trains nothing")
@@ -91,7 +92,7 @@ def grid_flags(a, axes):
         n = f"{a['match_params']!s:.40}"
         raise ValueError(f"--match_params {n} does not work; give a number of layers, 1 to 10,000")
     several = any(len(values) > 1 for values in axes.values())
-    if a["study"] or a["match_params"] is not None or several:
+    if a["study"] or several:
         return
     for name in ("jobs", "yes"):
         if a[name]:

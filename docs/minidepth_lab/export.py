@@ -3,7 +3,7 @@
     python train.py --export_hf RUN_DIR OUT_DIR
 
 writes it as GPT-2: the folder loads with AutoModelForCausalLM.from_pretrained(OUT_DIR), without
-code of ours. The way back, for a GPT-2 without biases, whoever wrote it:
+code of ours. The way back, for a GPT-2 with the same activation, whoever wrote it:
 
     python train.py --init_from OUT_DIR
 
@@ -12,11 +12,11 @@ code of ours. The way back, for a GPT-2 without biases, whoever wrote it:
 writes it small enough for a page, its weights in half precision, as a folder of a run.
 """
 
+import argparse
 import json
 import os
 import pathlib
 import shutil
-import sys
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -143,6 +143,20 @@ def is_gpt2(folder: md.Path) -> bool:
             return "model_type" in json.load(f)
 
 
+def has_biases(folder: md.Path) -> bool:
+    """Whether a GPT-2's linear maps add anything of their own; ours have such vectors only then."""
+    from safetensors import safe_open
+
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".safetensors"):
+            with safe_open(md.regular_file(os.path.join(folder, name)), "pt") as f:
+                for key in f.keys():
+                    linear = key.endswith(".bias") and (".attn." in key or ".mlp." in key)
+                    if linear and f.get_tensor(key).any():
+                        return True
+    return False
+
+
 def gpt2_config(folder: md.Path) -> md.ModelConfig:
     """The ModelConfig of a GPT-2's folder; ValueError for what a ModelConfig cannot express."""
     path = os.path.join(folder, "config.json")
@@ -156,7 +170,9 @@ def gpt2_config(folder: md.Path) -> md.ModelConfig:
             scale_attn_weights=True,
             scale_attn_by_inverse_layer_idx=False,
         )
-        defaults = dict(activation_function="gelu_new")
+        defaults, drops = dict(activation_function="gelu_new"), []
+        for name in ("attn_pdrop", "resid_pdrop", "embd_pdrop"):
+            drops.append(float(saved.get(name, 0.1)))
         for name, value in ours.items():
             its = saved.get(name, defaults.get(name, value))
             if its != value:
@@ -168,14 +184,17 @@ def gpt2_config(folder: md.Path) -> md.ModelConfig:
             n_heads=saved["n_head"],
             d_model=saved["n_embd"],
             d_ff=saved.get("n_inner") or 4 * saved["n_embd"],
-            dropout=float(saved.get("resid_pdrop", 0.1)),
+            dropout=drops[0],
+            residual_dropout=drops[1] if drops[1] != drops[0] else None,
+            embedding_dropout=drops[2] if drops[2] != drops[0] else None,
+            bias=has_biases(folder),
             tie_weights=saved.get("tie_word_embeddings", True),
         ).validate()
 
 
 def from_gpt2(folder: md.Path) -> dict[str, torch.Tensor]:
     """{name: tensor}, as our model has them, of a GPT-2's folder, from its .safetensors alone: the
-    way back from to_gpt2(). ValueError where it has biases, which our model has not."""
+    way back from to_gpt2(). ValueError where it cannot be read, or is not finite."""
     from transformers import GPT2LMHeadModel
 
     model = md.GPT(gpt2_config(folder))
@@ -185,12 +204,8 @@ def from_gpt2(folder: md.Path) -> dict[str, torch.Tensor]:
     for key in model.state_dict():
         is_linear = ".attn." in key or ".mlp." in key
         name = "lm_head.weight" if key == "head.weight" else gpt2_name(key)
-        weight = theirs.pop(name)
-        weights[key] = (weight.T if is_linear else weight).clone()
-    for name, value in theirs.items():  # what we have no place for: a tied head, and biases
-        if name.endswith(".bias") and value.any():
-            linear = "minidepth's linear layers have no biases"
-            raise ValueError(f"{folder}: {name} is not zero; {linear}")
+        weight = theirs[name]
+        weights[key] = (weight.T if is_linear and weight.dim() == 2 else weight).clone()
     if not md.all_finite(weights):
         raise ValueError(f"{folder} holds infinite or NaN weights")
     return weights
@@ -210,6 +225,8 @@ def halve(run_dir: md.Path, out_dir: md.Path) -> None:
     weights = {name: weight.to(torch.float16) for name, weight in model.state_dict().items()}
     if not md.all_finite(weights):
         raise ValueError(f"{run_dir} has weights that half precision, up to 65,504, cannot hold")
+    if not (run_dir / "tokenizer").is_dir():
+        raise ValueError(f"{run_dir} has no tokenizer, as a run on a depth task; a page needs one")
     shutil.copytree(run_dir / "tokenizer", out_dir / "tokenizer", dirs_exist_ok=True)
     files = md.folder_checksums(out_dir / "tokenizer")
     md.write_weights(out_dir, weights, about["model"], files)
@@ -218,5 +235,17 @@ def halve(run_dir: md.Path, out_dir: md.Path) -> None:
     shutil.copy(run_dir / "log.jsonl", out_dir)
 
 
+def main(words: list[str] | None = None) -> None:
+    """The command, of `words` or of the command line."""
+    parser = argparse.ArgumentParser(description="A run small enough for a page.")
+    parser.add_argument("run", help="the run's folder")
+    parser.add_argument("folder", help="the folder to write")
+    args = parser.parse_args(words)
+    try:
+        halve(args.run, args.folder)
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+
+
 if __name__ == "__main__":
-    halve(*sys.argv[1:])
+    main()

@@ -138,7 +138,8 @@ def settings_of_weights(changes: dict) -> dict:
         values = dataclasses.asdict(export.gpt2_config(folder))
         if os.path.exists(os.path.join(folder, "tokenizer.json")):
             values["tokenizer"] = folder
-    shapes = ["vocab_size", "n_layers", "d_model", "d_ff", "tie_weights", "position"]
+    shapes = ["vocab_size", "n_layers", "n_heads", "d_model", "d_ff", "bias", "tie_weights"]
+    shapes.append("position")
     if values["position"] == "learned":  # else it reads any number of tokens
         shapes.append("block_size")
     for name in shapes:

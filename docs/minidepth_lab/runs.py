@@ -125,7 +125,7 @@ def wanted(row: dict, filters: dict[str, list]) -> bool:
         return True
     if "model" not in row:
         return False
-    has = vars(row["model"]) | row["train"]
+    has = vars(row["model"]) | md.from_json(row["train"])
     for name, values in filters.items():
         value = has.get(name)
         if name == "sizes":  # all of those that are named

@@ -147,21 +147,39 @@ def token_lists(texts: Iterable[str], tokenizer: Any) -> list[list[int]]:
     return [list(ids) for ids, _ in md.encode(rows, tokenizer)]
 
 
+def asked_and_said(tokenizer: Any, question: tuple) -> tuple[list[int], list[list[int]]]:
+    """The token ids of a context of choices_of(), and of each choice after it: after a text it
+    begins with a space."""
+    context, choices, _ = question
+    if isinstance(context, str):
+        (asked,) = token_lists([context], tokenizer)
+        choices = [f" {choice}" for choice in choices]
+    else:
+        asked = md.prompt_ids(tokenizer, context)
+    return asked, token_lists(choices, tokenizer)
+
+
+def too_long(tokenizer: Any, questions: Sequence[tuple], block_size: int) -> int:
+    """How many of choices_of() have more tokens, with their longest choice, than are read."""
+    n = 0
+    for question in questions:
+        asked, said = asked_and_said(tokenizer, question)
+        whole = len(asked) + max(map(len, said))
+        n += whole > block_size + 1  # the last token is looked for and not read
+    return n
+
+
 @md.in_eval_mode
 def choice_scores(model: md.GPT, tokenizer: Any, questions: Sequence[tuple]) -> list[list[float]]:
     """Mean log-likelihood a token, in nats, of each choice after its context, for each of
-    choices_of(): one list per row. The last block_size tokens of both are read, and after a text
-    a choice begins with a space. ValueError if a choice alone does not fit."""
+    choices_of(): one list per row. The last block_size tokens of both are read. ValueError if a
+    choice alone does not fit."""
     T, device = model.config.block_size, model.head_weight.device
     scores = []
-    for number, (context, choices, _) in enumerate(questions, 1):
-        if isinstance(context, str):
-            (asked,) = token_lists([context], tokenizer)
-            choices = [f" {choice}" for choice in choices]
-        else:
-            asked = md.prompt_ids(tokenizer, context)
+    for number, question in enumerate(questions, 1):
+        asked, choices = asked_and_said(tokenizer, question)
         tokens, targets = [], []
-        for said in token_lists(choices, tokenizer):
+        for said in choices:
             if not 1 <= len(said) <= T:
                 what = f"row {number} has a choice of {len(said)} tokens"
                 raise ValueError(f"{what}; 1 to {T} can be read")
@@ -219,3 +237,11 @@ def show_score(run_dir: md.Path, sources: Iterable[str], most: int) -> None:
             f"on {rows}, guessing {guess:.3f}, the commonest answer {commonest:.3f}: "
             f"{against_chance(low, high, guess, commonest)}"
         )
+        T = model.config.block_size
+        if n_long := too_long(tokenizer, questions, T):
+            print(
+                f"{source}: {n_long:,} of {md.plural(n, 'context')} are longer than the block, "
+                f"with a choice after them: only the last {T:,} tokens of both are read"
+            )
+        for note in text.left_out(source):
+            print(f"note: {note}")

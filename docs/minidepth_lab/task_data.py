@@ -19,6 +19,7 @@ class TaskData(md.Data):
 
     task: Task = None
     task_sizes: dict = field(default_factory=dict)  # all of them
+    block_size: int = 0
     steps: int = 1  # of the whole training
     done: float = 0.0  # how far the last draw() was
     at_end: bool = False  # whether that was of the last step
@@ -26,9 +27,18 @@ class TaskData(md.Data):
     def draw(self, step, n):
         self.at_end = step + 1 == self.steps
         self.done = max(step / self.steps, self.state.get("ahead", 0.0))
-        generator = md.generator(self.seed, step)
-        with mistakes_in(self.facts["task"], "the task", "has a train_batch() that failed"):
-            return self.task.train_batch(self.done, n, generator, **self.task_sizes)
+        generator, name = md.generator(self.seed, step), self.facts["task"]
+        with mistakes_in(name, "the task", "has a train_batch() that failed"):
+            drawn = self.task.train_batch(self.done, n, generator, **self.task_sizes)
+        # a curriculum may draw otherwise later than at first, when all else is checked
+        check_shape(f"the task {name} at step {step + 1}", drawn, n, self.block_size)
+        most = max(int(part.max()) for part in drawn)
+        if most >= self.n_words:
+            unknown = f"draws the number {most} at step {step + 1}"
+            raise ValueError(
+                f"the task {name} {unknown}; its test has none above {self.n_words - 1}"
+            )
+        return drawn
 
     def after_step(self, loss):
         with mistakes_in(self.facts["task"], "the task", "has an ahead() that failed"):
@@ -104,5 +114,7 @@ def make_task_data(task, config, block_size=128):
                 facts[what] = float(share)
     train, val = (tuple(part.int().numpy() for part in pair) for pair in (train, val))
     texts = as_text(sizes)
-    return TaskData(train, val, facts=facts, n_words=n_words, sizes=texts, fresh=True,
-                    task=task, task_sizes=sizes, steps=config.steps)  # fmt: skip
+    return TaskData(
+        train, val, facts=facts, n_words=n_words, sizes=texts, fresh=True,
+        task=task, task_sizes=sizes, block_size=block_size, steps=config.steps,
+    )  # fmt: skip

@@ -1,7 +1,6 @@
 """Text beyond what minidepth.py reads: other kinds of files, folders of them, and several sources
 at once."""
 
-import contextlib
 import csv
 import glob
 import io
@@ -9,7 +8,8 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import minidepth as md
@@ -36,13 +36,44 @@ def is_local(source: str) -> bool:
     return bool(kind_of(source)) or os.path.exists(source) or glob.has_magic(source)
 
 
+def inside(folder: str) -> Iterator[str]:
+    """The files in a folder and in its folders; of folders that are not looked into, hidden ones
+    and links, their own paths."""
+    for at, folders, names in os.walk(folder):
+        for name in list(folders):
+            if name.startswith(".") or os.path.islink(os.path.join(at, name)):
+                folders.remove(name)
+                names.append(name)
+        yield from (os.path.join(at, name) for name in names)
+
+
+def why_not_read(path: str) -> str:
+    """What keeps a path inside() a folder from being read, in a word or two; "" if it is read."""
+    name = os.path.basename(path)
+    if name.startswith("."):
+        return "hidden"
+    if not os.path.isfile(path):
+        return "no regular file"
+    if not kind_of(path):
+        return os.path.splitext(name)[1].lower() or "without an ending"
+    return ""
+
+
+def left_out(source: str) -> list[str]:
+    """What is to be told of the files of a folder that are not read: a note that counts them by
+    their ending, or none."""
+    counts = Counter(filter(None, map(why_not_read, inside(source))))
+    if not counts:
+        return []
+    by_ending = ", ".join(f"{ending} ({n:,})" for ending, n in counts.most_common())
+    return [f"{md.plural(counts.total(), 'file')} of {source} left out: {by_ending}"]
+
+
 def files_of(source: str) -> list[str]:
     """The files that a source names: itself, those in a folder and its folders that end in one of
     KINDS, or those that a pattern fits, in the order of their names; ValueError for none."""
     if os.path.isdir(source):
-        inside = (os.path.join(at, name) for at, _, names in os.walk(source) for name in names)
-        found = [p for p in inside if kind_of(p) and os.path.isfile(p)]
-        found = [p for p in found if not os.path.basename(p).startswith(".")]
+        found = [path for path in inside(source) if not why_not_read(path)]
         what = "is not a file that ends in one of"
     elif is_pattern(source):
         found = [path for path in glob.glob(source, recursive=True) if kind_of(path)]
@@ -58,15 +89,31 @@ def files_of(source: str) -> list[str]:
 
 
 def read_csv(path: str) -> list[dict]:
-    """Rows of a .csv or .tsv file, by the names in its first line, in small letters."""
+    """Rows of a .csv or .tsv file, by the names in its first line, in small letters. ValueError for
+    a line with more or fewer cells, of whose text a part would be lost, and for a name that two
+    columns have."""
     text = md.read_text(path)
     first = text.partition("\n")[0]
     comma = "\t" if kind_of(path) == ".tsv" else max(",;\t", key=first.count)
     csv.field_size_limit(sys.maxsize if sys.maxsize < 2**31 else 2**31 - 1)
     with md.one_line_errors(f"data {path}", "is no table"):
-        lines = csv.reader(io.StringIO(text, newline=""), delimiter=comma, strict=True)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=comma, strict=True)
+        lines = (line for line in reader if any(line))
         names = [name.strip().lower() for name in next(lines, [])]
-        return [dict(zip(names, line)) for line in lines if any(line)]
+        # spreadsheets leave columns behind that have neither a name nor anything in them
+        twice = [name for name in names if name and names.count(name) > 1]
+        if twice:
+            where = f"line {reader.line_num} names two columns {twice[0]:.40}"
+            raise ValueError(f"{where}; give each a name of its own")
+        rows = []
+        for line in lines:
+            if len(line) != len(names):
+                counts = f"{md.plural(len(line), 'cell')}, but the header has {len(names):,}"
+                mark = "tabs" if comma == "\t" else comma
+                advice = f"put texts with {mark} or line ends in quotes"
+                raise ValueError(f"line {reader.line_num:,} has {counts}; {advice}")
+            rows.append(dict(zip(names, line)))
+        return rows
 
 
 def read_json(path: str) -> list[dict]:
@@ -78,20 +125,29 @@ def read_json(path: str) -> list[dict]:
         rows = rows["data"]
     if not isinstance(rows, list):
         return rows
-    return [part for row in rows for part in questions_of(row)]
+    with md.one_line_errors(f"data {path}", "has an article that is none of SQuAD's"):
+        return [part for row in rows for part in questions_of(row)]
+
+
+def is_article(row: Any) -> bool:
+    """Whether a row is an article of SQuAD: all of its paragraphs have their questions, qas."""
+    paragraphs = row.get("paragraphs") if isinstance(row, dict) else None
+    if not paragraphs or not isinstance(paragraphs, list):
+        return False
+    return all(isinstance(part, dict) and isinstance(part.get("qas"), list) for part in paragraphs)
 
 
 def questions_of(row: Any) -> list[dict]:
     """The questions of an article of SQuAD, each with its context, as the hub has them; any other
-    row as it is."""
-    if not isinstance(row, dict) or not isinstance(row.get("paragraphs"), list):
+    row as it is. Those of a test set have no answers."""
+    if not is_article(row):
         return [row]
     found = []
     for paragraph in row["paragraphs"]:
         for asked in paragraph["qas"]:
-            answers = dict(text=[answer["text"] for answer in asked["answers"]])
+            answers = [answer["text"] for answer in asked.get("answers") or []]
             both = dict(context=paragraph["context"], question=asked["question"])
-            found.append(both | dict(answers=answers))
+            found.append(both | dict(answers=dict(text=answers) if answers else None))
     return found
 
 
@@ -186,6 +242,7 @@ def read_source(
         return md.read_source(source, config, facts, change)
     facts = {} if facts is None else facts
     rows, one_text = read_rows(source)
+    facts.setdefault("notes", []).extend(left_out(source))
     if one_text:
         return split_text(source, rows, config, facts)
     return md.split_rows(source, rows, config, facts, change)
@@ -198,6 +255,7 @@ def read_sources(
     found = [(source, *read_source(source, config, facts, change)) for source in config.data]
     if config.val_data:
         rows, _ = read_rows(config.val_data)
+        facts.setdefault("notes", []).extend(left_out(config.val_data))
         held_out = md.usable_rows(config.val_data, rows, facts, change=change)
         found.append((config.val_data, [], held_out))
     return found
@@ -230,8 +288,11 @@ def mix(
         for name, rows in measured:
             usable = list(filter(md.turns_of, rows))
             made = [usable, "val", name, data.tokenizer, config, block_size, chunks]
-            with contextlib.suppress(ValueError):  # too small for a block of its own
+            try:
                 data.val_by_source[md.without_home(name)], _ = md.make_blocks(*made)
+            except ValueError as error:  # too small for a block of its own
+                why = str(error).removeprefix(f"data {name}: ")
+                data.facts["notes"].append(f"{name} is not in val_loss_by_source: {why}")
     return data
 
 

@@ -54,7 +54,11 @@ def main(words: list[str] | None = None) -> None:
         copies = untied(md.load(args.run)[0])
     except (ValueError, OSError) as error:
         parser.error(f"{args.run}: {error}")
-    write_run(args.folder, copies)
+    words = os.path.join(args.run, "tokenizer")
+    try:
+        write_run(args.folder, copies, words if os.path.isdir(words) else None)
+    except OSError as error:
+        parser.error(f"{args.folder} cannot be written: {error.strerror or error}")
 
 
 if __name__ == "__main__":

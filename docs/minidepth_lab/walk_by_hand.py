@@ -34,6 +34,7 @@ import itertools
 import json
 import math
 import os
+import shutil
 
 import torch
 
@@ -122,14 +123,18 @@ def add_noise(model: md.GPT, noise: float, generator: torch.Generator) -> None:
         weight *= 1 + noise * torch.randn(weight.shape, generator=generator)
 
 
-def write_run(folder: md.Path, model: md.GPT) -> None:
-    """Write a run's folder as far as --init_from and minidepth.load() need one."""
-    from safetensors.torch import save_file
-
+def write_run(folder: md.Path, model: md.GPT, tokenizer: md.Path | None = None) -> None:
+    """Write a run's folder as far as --init_from and minidepth.load() need one, with a copy of the
+    folder of a `tokenizer`, if there is one. OSError where it cannot be written."""
+    settings, files = json.loads(json.dumps(dataclasses.asdict(model.config))), {}
     os.makedirs(folder)
+    if tokenizer:
+        place = os.path.join(folder, "tokenizer")
+        shutil.copytree(tokenizer, place)
+        files = md.folder_checksums(place)
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
-        json.dump(dict(model=dataclasses.asdict(model.config), train={}), file, indent=1)
-    save_file(model.state_dict(), os.path.join(folder, md.LAST))
+        json.dump(dict(model=settings, train={}), file, indent=1)
+    md.write_weights(folder, model.state_dict(), settings, files)
 
 
 def main(words: list[str] | None = None) -> None:
@@ -148,7 +153,10 @@ def main(words: list[str] | None = None) -> None:
         parser.error(f"{args.folder} is there already; give another name")
     model = walker(args.ring)
     add_noise(model, args.noise, torch.Generator().manual_seed(args.seed))
-    write_run(args.folder, model)
+    try:
+        write_run(args.folder, model)
+    except OSError as error:
+        parser.error(f"{args.folder} cannot be written: {error.strerror or error}")
 
 
 if __name__ == "__main__":

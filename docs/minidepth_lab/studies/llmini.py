@@ -174,7 +174,8 @@ def published_data(config, block_size, tokenizer, sizes):
         held_out=len(parts[1]),
         held_out_in_training=sum(row["held_out_in_training"] for row in table.values()),
     )
-    facts["lines"] = table_lines(facts)
+    left_out = [note for source in texts for note in text.left_out(source)]
+    facts["lines"] = table_lines(facts) + [f"note: {note}" for note in left_out]
     return md.Data(*made, tokenizer, [], facts, len(tokenizer))
 
 
