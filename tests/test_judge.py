@@ -348,6 +348,7 @@ WRONG = {
     "budget-tuned": "G1",
     "lookups": "L5 L6",
     "reread": "M9 M13 M26",
+    "reread-constant": "",
     "map": "M1 M2 M3 M5 M6",
     "map-longer": "",
     "strides": "T2",
@@ -363,6 +364,7 @@ WRONG = {
 WAITING = {  # those whose runs are not there yet
     "ring-short-memory": "S2 S4",
     "walk": "W14 W15 W16",
+    "reread-constant": "K3",
 }
 
 

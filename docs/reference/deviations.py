@@ -116,9 +116,9 @@ print(f"""## The report: one layer against twelve
 9. **Few conversations, read many times**, at a small size: 840 word problems at width 64. Read
    twenty times, twelve layers end {-apart[20]:.2f} nats per token below one layer on new text; with
    a quarter of the problems, read eighty times, they end {apart[80]:.2f} above it (n = 5 each),
-   though at their best evaluation below. At the same training loss, which they reach somewhat
-   later and at a lower learning rate, they predict new text better than one layer, on fresh seeds
-   as well ([the same text, twenty times](../tutorials/same_text.md)).
+   though at their best evaluation below. At the same training loss they predict new text better
+   than one layer, on fresh seeds and at a constant learning rate as well ([the same text, twenty
+   times](../tutorials/same_text.md)).
 
 ### Not yet
 

@@ -6,10 +6,10 @@
 # predicted new problems better as well. When a quarter of the problems was read eighty times, they
 # again fitted them better, but their *last* evaluation on new problems was worse; their best one
 # was better there, too. At the same fit twelve layers predict new text better than one, by 0.07
-# nats per token, as predicted for fresh seeds. More than that the fit does not show: models reach
-# it at different stages of training, and the order by depth is nearly the order by stage. All of
-# this is at one small size, with five seeds per model. [Lesson 7](7_equal_time.md) has the short
-# version; here are the controls.
+# nats per token, with a falling learning rate and with a constant one; no better than eight layers.
+# Between other models the fit shows less: they reach it at different stages of training, and the
+# order by depth is nearly the order by stage. All of this is at one small size, with five seeds per
+# model. [Lesson 7](7_equal_time.md) has the short version; here are the controls.
 #
 # ## A small copy
 #
@@ -213,7 +213,7 @@ widgets.table(["at the same fit", "new text", "p"], rows)
 # The later a model reaches this fit, and the lower its learning rate is by then, the better it
 # predicts new text: the order by loss is almost the order by step. The wide layer comes first and
 # is worst; the layer looped twelve times comes last and is among the best. A lower rate lowers the
-# loss by itself. So most of the order by depth may be the stage of training.
+# loss by itself. So part of the order by depth may be the stage of training.
 #
 # **What survives is one layer against twelve.** They reach the fit at steps not far apart, twelve
 # layers somewhat later, and these are lower in every run, at either rate of the one layer. That
@@ -291,11 +291,11 @@ for model in (one, "8 layers", twelve):
 widgets.table(["model", "fit at step", "new text, lowest", "highest", "runs"], rows)
 
 # %% [markdown]
-# Both held. **At the same fit, at nearly the same step and the same rate, twelve layers and eight
-# predict new text better than one, in every run**, by about 0.07, and no better than each other. So
-# for one layer against several it is not the stage. (Nor is it depth alone: they have more
-# parameters.) The layer looped twelve times, which has not, learns too slowly at this rate to come
-# to the same fit.
+# Both held. **At the same fit, at nearly the same step and at the same rate, twelve layers and
+# eight predict new text better than one, in every run**, by about 0.07, and no better than each
+# other. So for one layer against several it is not the stage. (Nor is it depth alone: they have
+# more parameters.) Of the layer looped twelve times, which has not, there is one run; at this rate
+# it learns too slowly to come to the same fit.
 
 # %% tags=["details"]
 judge.show("reread-constant")
