@@ -169,10 +169,10 @@ plt.show()
 # five runs each:
 
 # %% tags=["hide"]
-rows, wide = [], {}
+rows, by_size = [], {}
 for name, runs in judge.named_runs("ring-wide").items():
-    wide[name] = sorted(run["accuracy_by"]["lengths"]["1"]["accuracy"] for run in runs)
-    least, most = f"{wide[name][0]:.2f}", f"{wide[name][-1]:.2f}"
+    by_size[name] = sorted(run["accuracy_by"]["lengths"]["1"]["accuracy"] for run in runs)
+    least, most = (f"{by_size[name][i]:.2f}" for i in (0, -1))
     rows.append([name, len(runs), least, most])
 widgets.table(["width, heads and loops", "runs", "one hop, worst", "best"], rows)
 
@@ -450,8 +450,10 @@ assert judge.verdict("walk/W17") == judge.HELD and judge.verdict("walk/W18") == 
 with_input = [run["accuracy_by"]["hops"] for run in judge.named_runs("walk")["start: input"]]
 assert len(with_input) == 5 and min(each["15"]["accuracy"] for each in with_input) > 0.9
 assert max(each["31"]["accuracy"] for each in with_input) < 0.3
-assert max(wide["128, 8 heads, once"]) < 0.27 and 0.31 < max(wide["128, 4 heads, once"]) < 0.34
-assert len(wide["64, twice"]) == 10 and min(wide["64, twice"]) > 0.99
+assert (
+    max(by_size["128, 8 heads, once"]) < 0.27 and 0.31 < max(by_size["128, 4 heads, once"]) < 0.34
+)
+assert len(by_size["64, twice"]) == 10 and min(by_size["64, twice"]) > 0.99
 assert set(judge.verdicts("ring-wide").values()) == {judge.HELD}
 assert [equal[name][:2] for name in sorted(equal)] == [(0, 0), (5, 0), (5, 2), (5, 5), (2, 1)]
 assert {n for *_, n in equal.values()} == {5}
