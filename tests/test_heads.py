@@ -52,7 +52,8 @@ def known():
 
 
 def test_a_heads_study_compares_within_groups_and_draws(known, tmp_path, monkeypatch):
-    monkeypatch.setattr(table, "records", lambda cells: known)
+    for name in ("records", "whole_records"):
+        monkeypatch.setattr(table, name, lambda cells: known)
     folder = tmp_path / "new"
     table.summarize(str(folder), [], heads)
     names = {path.name for path in folder.iterdir()}

@@ -16,7 +16,6 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 import minidepth as md
-from minidepth_lab import sources
 
 ENOUGH, LONG = 0.1, 0.5  # seconds to time a part for, and of a call that need not be made again
 WITHOUT_TESTS = "without the data's own tests, which could not be tried"
@@ -298,6 +297,8 @@ def of_run(m, t, data=None):
     if data:
         count_tests(m, t, work, data, device)
     else:
+        from minidepth_lab import sources  # the tasks with it, which a run on text never needs
+
         work.untried = bool(t.loader) or sources.names_task(t.data[0])
     return work, forecast(m, t, work, half, device)
 
