@@ -2191,6 +2191,16 @@ def read_config(run_dir: Path) -> tuple[ModelConfig, TrainConfig]:
     return m, make_config(TrainConfig, saved["train"], path)
 
 
+def has_changed(run_dir: Path, data: Data) -> bool:
+    """Whether the data of a run, read again, is another than it began with, as the fingerprint in
+    its config.json says; False where nothing is said, as by older runs."""
+    begun_with = None
+    with contextlib.suppress(OSError, ValueError):
+        with open(regular_file(path_inside(run_dir, "config.json")), encoding="utf-8") as f:
+            begun_with = json.load(f).get("fingerprint")
+    return begun_with not in (None, data.fingerprint())
+
+
 def check_new(folder: str) -> None:
     """Raise ValueError for a folder in which a new run would replace something."""
     names = [f.name for f in os.scandir(folder) if not f.is_dir()] if os.path.isdir(folder) else []

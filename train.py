@@ -805,11 +805,7 @@ def check_moved(run_dir, t):
 def check_same_data(folder, data):
     """Raise ValueError for other data than a run began with, as its config.json says: of a run that
     was stopped before its first checkpoint nothing else tells."""
-    begun_with = None
-    with contextlib.suppress(OSError, ValueError):
-        with open(os.path.join(folder, "config.json"), encoding="utf-8") as f:
-            begun_with = json.load(f).get("fingerprint")
-    if begun_with not in (None, data.fingerprint()):
+    if md.has_changed(folder, data):
         raise ValueError(f"the data of {folder} is not what it began to train on")
 
 

@@ -487,7 +487,7 @@ def measured(folder: md.Path) -> dict:
     m, t = md.read_config(folder)
     model, tokenizer = md.load(folder)
     data = registry.data_of(t, m.block_size, tokenizer)
-    if registry.has_changed(folder, data):
+    if md.has_changed(folder, data):
         now = "this is its attention to the data as it is now"
         print(f"note: the data of {folder} has changed since it was trained; {now}")
     tokens, targets = (part[: t.eval_blocks] for part in data.val)

@@ -17,7 +17,6 @@ ask for any data and any preset by their names.
 
 import dataclasses
 import importlib
-import json
 import os
 import pathlib
 from types import ModuleType
@@ -175,15 +174,6 @@ def data_of(config: md.TrainConfig, block_size: int = 128, tokenizer: Any = None
     if tasks_named:
         return task_data.make_task_data(task(tasks_named[0]), config, block_size)
     return sources.text_data(config, block_size, tokenizer)
-
-
-def has_changed(run_dir: md.Path, data: md.Data) -> bool:
-    """Whether the data of a run, read again, is another than it was trained on, as the fingerprint
-    in its config.json says; older runs have none."""
-    path = md.path_inside(run_dir, "config.json")
-    with open(md.regular_file(path), encoding="utf-8") as f:
-        begun_with = json.load(f).get("fingerprint")
-    return begun_with not in (None, data.fingerprint())
 
 
 def check_data(data: object, whose: str) -> None:

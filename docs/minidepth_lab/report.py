@@ -193,7 +193,7 @@ def data_of(
         data = registry.data_of(t, m.block_size, tokenizer)
     except (OSError, ValueError) as error:
         return None, md.one_line(error, 200)
-    if registry.has_changed(folder, data):  # the verdicts are of other problems
+    if md.has_changed(folder, data):  # the verdicts are of other problems
         return None, "its data has changed since"
     return data, ""
 
