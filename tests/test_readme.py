@@ -158,7 +158,7 @@ def test_the_readme_has_the_lessons_as_the_site_names_them():
 
 def test_the_walk_of_the_answer_is_the_one_that_was_judged():
     measured = {each["id"]: each["measured"] for each in judge.judged("walk")}
-    answer = README.partition("**The answer so far.**")[2].partition("**Seven lessons**")[0]
+    answer = README.partition("**The answer so far:")[2].partition("**Seven lessons**")[0]
     answer = " ".join(answer.split())
     assert f"follows a thousand, at 0.95 or better in {measured['walk/W1']} runs" in answer
     assert f"lost by the thirty-first, in {measured['walk/W3']}." in answer
