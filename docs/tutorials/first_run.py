@@ -236,11 +236,11 @@ widgets.table(["run", "learns lookups"], rows)
 #
 # ## More of each walk
 #
-# To choose good initial weights would have been to choose the seed, so we gave every seed more to
-# learn from. In training, each ring is asked three questions, one after another. Until then all
-# three went one to three steps round the ring. Now the second and the third go all the way round,
-# which is five steps with six letters. Each step of such a walk is a lookup, so on average a row
-# has twelve lookups to learn from instead of six:
+# We did not want to pick initial weights, so we gave the model more to learn from. In training,
+# each ring is asked three questions, one after another. Until then all three went one to three
+# steps round the ring. Now the second and the third go all the way round, which is five steps with
+# six letters. Each step of such a walk is a lookup, so on average a row has twelve lookups to learn
+# from instead of six:
 
 # %% tags=["hide"]
 walks = {"one to three steps": {}, "one to five": dict(later_walks="1 to 5 steps")}
@@ -261,8 +261,8 @@ widgets.table(["seed", *(f"walks of {name}" for name in walks)], rows)
 #   three, but five questions make a row about one and a half times as long.
 # - With queries that start equal to the keys it learned lookups, too. But seed 4, which has no
 #   trouble otherwise, had not learned them by step 350.
-# - No help were output matrices that start larger, another scale of the attention scores, and a
-#   learning rate that is held at its peak.
+# - These did not help: output matrices that start larger, another scale of the attention scores,
+#   and a learning rate that is held at its peak.
 #
 # ## What fresh seeds say
 #
