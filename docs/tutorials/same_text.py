@@ -49,7 +49,9 @@ text = data.tokenizer.decode(data.train[0][0])
 print(textwrap.fill(text[text.index("<|im_start|>user") :][:320], 84), "…")
 
 # %% [markdown]
-# [What we expected](../results/reread/notes.md) was written down before the runs (for ten of the predictions our history does not show this, as the notes say). Both losses are measured without dropout, the training loss on text that the model trains on.
+# [What we expected](../results/reread/notes.md) was written down before the runs (for ten of the
+# predictions our history does not show this, as the notes say). Both losses are measured without
+# dropout, the training loss on text that the model trains on.
 #
 # ## Read twenty times
 
