@@ -4,7 +4,7 @@
 # **Nearly all of the published one-layer model is a table of words. So "32 % more parameters" and
 # "twelve times as many between embedding and head" are true of the same two models.** You will
 # learn what each part of the model computes, where its parameters sit, and what one step of
-# training does. The path of the lessons does not need this one: it is for those who want the code.
+# training does. The other lessons do not need this one: it is for those who want the code.
 #
 # In these lessons *the report* and *the article* are two texts about one published experiment,
 # which trained a model of one layer and one of twelve: *the published pair* ([lesson
@@ -43,9 +43,9 @@ widgets.table(("setting", "value"), rows)
 # ## Attention: the part that moves information
 #
 # Each token asks with a query (q), and every token up to it offers a key (k) and a value (v). The
-# attention weights are a softmax over q · k / √D, where D is how many numbers one head works with;
-# the output is the weighted mean of the values. This is the only place in the model where a token
-# learns anything about another token. Here is the formula as the library has it:
+# attention weights are a softmax over q · k / √D, where D is how many numbers one head works with.
+# The output is the mean of the values, weighted so. This is the only place in the model where a
+# token learns anything about another token. Here is the formula in code:
 
 # %% tags=["hide", "python"]
 print(inspect.getsource(md.readable_attention))
@@ -84,8 +84,8 @@ print(inspect.getsource(md.Block))
 # model, only another layer lets a token use what it found to choose what to look for next. (A model
 # that writes tokens can do the same over several passes: [lesson 5](5_writing.md).)
 #
-# To check the causal mask in a whole model, we change the token at one position of a two-layer
-# model's input and see which outputs change: only those from that position on.
+# Does the causal mask hold in a whole model? We change one token of a two-layer model's input, that
+# at position 5, and see which outputs change: only those from that position on.
 
 # %%
 shape = dict(n_layers=2, n_heads=2, d_model=16, d_ff=32)
@@ -203,7 +203,7 @@ print(f"{n_tokens.item():.0f} tokens")
 # %% [markdown]
 # ## A step of training
 #
-# A step has four acts. This is the whole of it, as it stands in `train()`:
+# A step has four parts. This is the whole of it, as it stands in `train()`:
 
 # %% tags=["python"]
 source = inspect.getsource(md.train)
@@ -260,8 +260,8 @@ axes.set_title(f"{sum(same)} of {len(same)} published rates lie on one formula")
 plt.show()
 
 # %% [markdown]
-# What to see: every published value lies on the curve, in all printed digits. In it the first step
-# has a rate of 0, so it changes no weight.
+# What to see: every published value lies on the curve, in all printed digits. By this formula the
+# rate of the first step is 0, so that step changes no weight.
 
 # %% [markdown]
 # ## A hundred and twenty steps
@@ -291,8 +291,9 @@ print(f"{last['train_loss_eval']:.2f}")
 # other columns.
 #
 # The loss fell to less than an eighth. And yet the model hardly does better than guessing: it has
-# learned the *form* of an answer. From the loss alone you could not know which of the two, form or
-# reasoning, a model has learned. That is why all lessons ask for answers.
+# learned the *form* of an answer. From the loss alone you could not know whether a model has
+# learned more than the form. That is why the lessons check answers, from [the
+# first](1_hypothesis.md) on.
 
 # %%
 one, twelve = counts[1], counts[12]
@@ -342,7 +343,7 @@ def parameters_of_a_block():
 
 # %% [markdown]
 # 2. To give one layer as many parameters as twelve, the article suggests d_model ≈ 600. Count the
-#    parameters. Then ask `width_matched()` of `minidepth_lab.studies.depth`. Where is the catch?
+#    parameters. Then ask `depth.width_matched()` for the width that fits. Where is the catch?
 
 # %% [markdown] tags=["hint"]
 # The table of words gets wider, too. `dataclasses.replace(report, …)` changes `n_layers`,

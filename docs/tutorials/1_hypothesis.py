@@ -1,9 +1,9 @@
 # %% [markdown]
 # # The hypothesis
 #
-# **Depth is said to help a model reason, because each layer can look again, and begin from what
-# earlier looks have found. On a ring of letters you can watch that happen: one more loop, one more
-# hop.**
+# **Depth is said to help a model reason, because each layer can look again, and start from what the
+# layers before it found. On a ring of letters you can watch that happen: each time a model applies
+# its layer once more, it comes one letter further.**
 #
 # You will learn what was claimed, which question can test it, and what would count as evidence. You
 # need some Python. The models run in this page; nothing is installed.
@@ -32,8 +32,8 @@ print("  ".join(f"{first}→{second}" for first, second in pairs))
 # from a letter to the one that follows it.
 #
 # You looked for the pair that begins with g, and found b. Then you looked for the pair that begins
-# with b, and so on. What matters is that you could not have begun with the second lookup: the first
-# one told you where to make it. As a program:
+# with b, and so on. You could not have begun with the second lookup: the first one told you where
+# to make it. As a program:
 
 # %%
 follows = dict(pairs)
@@ -71,8 +71,8 @@ plt.show()
 # looking; twelve layers are twelve rounds.
 #
 # A [report](../reference/citing.md) of 2026 made this a hypothesis. Perhaps reasoning takes several
-# rounds: in the first the tokens share facts, then they combine them, then they find patterns, and
-# at last they conclude. It has an analogy, a hundred children with a puzzle. If they may talk only
+# rounds: first the tokens share facts, then they combine them, then they find patterns, and at last
+# they conclude. The report compares this to a hundred children with a puzzle. If they may talk only
 # once, many ideas never meet. If they may talk often, each of them can build on what the others
 # found. And people, too, look at a page more than once, and what they saw first decides where they
 # look next.
@@ -83,8 +83,8 @@ plt.show()
 # the reasoning is written out. The deeper model ended with the lower training loss. The report
 # closes with "HYPOTHESIS: PROVED".
 #
-# Was it? Its conversations have a difficulty: nobody knows how many lookups such a text takes. For
-# our ring we do know. So we begin there, and read the report's logs in [the next
+# Was it? With its conversations it is hard to tell: nobody knows how many lookups such a text
+# takes. For our ring we do know. So we begin there, and read the report's logs in [the next
 # lesson](2_logs.md).
 
 # %% [markdown]
@@ -122,8 +122,8 @@ widgets.table(("after loop", "it holds", "how surely", "hops from g"), rows)
 # hops took five loops. (What the first loop is for, [lesson 3](3_one_look_or_two.md) shows.)
 #
 # Nobody told the layer to walk. It was told only the right answers, and the walk is what training
-# found. It does not always find it. Ten runs were trained in this way. They differ only in their
-# *seed*, the number from which first weights and rings are drawn:
+# found. Training does not always find it. Ten runs were trained in this way. They differ only in
+# their *seed*, the number that decides which first weights and which rings are drawn:
 
 # %% tags=["hide"]
 learned = [about["hops"] for about in models.values()]
@@ -149,8 +149,8 @@ widgets.show("loops", None, without)
 #
 # ## What would count as evidence?
 #
-# We watched one model walk. That is a demonstration, and no test of the hypothesis yet. Suppose
-# that somebody finds one of these. What else could explain it?
+# We watched one model walk. That is a demonstration, not yet a test of the hypothesis. Suppose that
+# somebody finds one of the things on the left. What else could explain it?
 #
 # | a deeper model | but perhaps |
 # |---|---|
@@ -220,8 +220,9 @@ def five_hops_after_d():
 
 # %% [markdown]
 # 2. Does each hop need a lookup of its own? All letters can look at the same time. Suppose that
-#    each of them has found the one *two* hops after it. Write down what they know then, from
-#    `follows`. How many lookups in *that* lead from g to the letter four hops after it?
+#    each of them has found the one *two* hops after it. Make a dictionary of what they know then,
+#    `two_on`, with the help of `follows`. How many lookups in `two_on` lead from g to the letter
+#    four hops after it?
 
 # %% tags=["exercise"]
 two_on = ...  # {letter: the letter two hops after it}, for all eight letters

@@ -3,8 +3,8 @@
 #
 # **In one run each, the model with twelve layers fitted the training text better than the model
 # with one, and at the last step it predicted new text worse. The two logs show no more than that.**
-# You will learn to read a training log as evidence: what the loss of one batch can say, why "best"
-# and "last" are different claims, and how to check a text's sentences against its own numbers.
+# You will learn to read a training log as evidence: what the loss of one batch can tell, why "best"
+# and "last" are different claims, and how to check what a text says against its own numbers.
 #
 # [Lesson 1](1_hypothesis.md) told what the report claims. The report printed 21 lines of log for
 # each of its two models, and an article about the same runs adds a few sentences
@@ -66,8 +66,8 @@ plt.show()
 
 # %% [markdown]
 # What to see: train loss goes on falling, but validation loss turns and rises, sooner and more with
-# twelve layers than with one (open squares: its lowest values). The lower panel shows the
-# validation lines alone, enlarged. There is one run per depth (n = 1).
+# twelve layers than with one. The lower panel shows the validation lines alone, enlarged; open
+# squares mark their lowest values. There is one run per depth (n = 1).
 
 # %% [markdown]
 # ## First clue: the train lines jump
@@ -99,9 +99,9 @@ rows = [[x if isinstance(x, str) else f"{x:.2f}" for x in row] for row in rows]
 widgets.table(("train loss", *names.values(), "gap"), rows)
 
 # %% [markdown]
-# The noise in each is a quarter to over a third of the gap. Averaged over the last five
-# evaluations, the gap is about half as large: 11 % of the loss of one layer, not 22 %. The
-# direction stays. This run of twelve layers did fit the training text better.
+# The noise of one batch is a quarter to over a third of the gap. Averaged over the last five
+# evaluations, the gap is about half as large: 11 % of the loss of one layer, not 22 %. But it is
+# still there: this run of twelve layers did fit the training text better.
 #
 # ## Second clue: best is not last
 #
@@ -116,15 +116,16 @@ for at, (a, b) in compared.items():
 widgets.table(("validation loss at", *names.values(), "12 minus 1"), rows)
 
 # %% [markdown]
-# The tie is between the *best* step of each run. The train losses of the same table are from the
-# *last* one. There, on text that it has not read, the deeper model is worse by 0.13. And if you
-# report the best of 21 evaluations, you use the validation set twice, once to choose the value and
-# once to report it.
+# The tie is between the *best* steps of the two runs. But the train losses that the texts compare
+# are from the *last* step. At that step, on text that it has not read, the deeper model is worse by
+# 0.13. And if you report the best of 21 evaluations, you use the validation set twice, once to
+# choose the value and once to report it.
 #
 # ## Third clue: the two losses part
 #
-# If a model learns how such texts go, it gets better at old text and at new. If it learns the texts
-# by heart, it gets better at the old alone. So look at the difference between the two losses.
+# If a model learns how such texts go, it gets better at its training text and at new text. If it
+# learns the texts by heart, it gets better at its training text alone. So look at the difference
+# between the two losses.
 
 # %%
 figure, axes = plt.subplots(figsize=(4.6, 3.2))
@@ -141,18 +142,19 @@ axes.set_title(
 plt.show()
 
 # %% [markdown]
-# What to see: at first there is no gap. Then it grows, and with twelve layers it grows half as far
-# again. Each train loss is of one batch, and there is one run per depth (n = 1).
+# What to see: at first there is no gap. Then it grows, and with twelve layers it ends about one and
+# a half times as large as with one. Each train loss is of one batch, and there is one run per depth
+# (n = 1).
 
 # %% [markdown]
 # A lower train loss with a *higher* validation loss is what learning by heart looks like
 # (*overfitting*). Nothing in these numbers calls for reasoning as an explanation.
 
 # %% [markdown] tags=["details"]
-# *Perplexity* is e to the loss: a choice among so many equally likely words would be as hard. The
-# report gives it for the training text, where twelve layers are less perplexed, and not for new
-# text, where one layer is. All these train losses were measured with dropout on, which raises them
-# by an amount that nobody has measured.
+# *Perplexity* is e to the power of the loss: a choice among so many equally likely words would be
+# as hard. The report gives it for the training text, where it is lower with twelve layers, and not
+# for new text, where it is lower with one. All these train losses were measured with dropout on,
+# which raises them by an amount that nobody has measured.
 
 # %% tags=["details"]
 perplexity = {
@@ -167,11 +169,11 @@ widgets.table(("perplexity", "training text", "new text"), [
 #
 # | the texts say | the log says |
 # |---|---|
-# | the curves part at step 50 for good | no: one layer is lower at 5 of 19 points since |
-# | one layer stops at about 3.8 | no: its mean of five evaluations falls to the end |
+# | the curves part at step 50 for good | no: one layer is lower at 5 of 19 points from then on |
+# | one layer stops at about 3.8 | no: its mean over five evaluations falls to the end |
 # | validation is tied | at the best steps; at the last, twelve layers lose |
 # | 32 % more parameters | in total; in the layers [twelve times](0_model.md) as many |
-# | about 420,000 tokens, read 20 times | 25 steps a reading hold 204,800 |
+# | about 420,000 tokens, read 20 times | no: one reading is 25 steps, which hold 204,800 tokens |
 # | twelve layers fit the text better | yes, in one run each |
 # | the hypothesis is confirmed | no: one seed, no answer checked, more parameters |
 #
@@ -181,9 +183,10 @@ widgets.table(("perplexity", "training text", "new text"), [
 #
 # ## What a second seed would have shown
 #
-# Does one run per depth matter so much? These are runs of ours, with three seeds per depth and 600
-# problems to answer. They differ from the report's in nearly everything: text, size, length, and a
-# loss on the answers alone. So compare the seeds with each other, not with the report.
+# Does it matter so much that there was one run per depth? These are runs of ours, with three seeds
+# per depth and 600 problems to answer. They differ from the report's in nearly everything: text,
+# size, length, and a loss on the answers alone. So compare our seeds with each other, not with the
+# report.
 
 # %%
 own = results.by(results.runs("main-job"), "n_layers")
@@ -214,8 +217,8 @@ plt.show()
 
 # %% [markdown]
 # What to see: with one layer, the loss ends at nearly the same value for every seed. With twelve,
-# two seeds end below 0.005 and one at 0.13. With one of these seeds alone, you could have told
-# either story. There are three seeds per depth.
+# two seeds end below 0.005 and one at 0.13. With a single seed of twelve layers, you could have
+# told either story. Each line is one run.
 
 # %% tags=["hide"]
 right = {n: [row["accuracy"] for row in own[n]] for n in names}
@@ -300,16 +303,16 @@ in_words = [f"{gap:.2f}" for gap in (smallest, largest, late_gaps[-1], statistic
 assert in_words == ["-0.53", "0.85", "0.84", "0.36"]
 
 # %% [markdown]
-# 2. Suppose that the report had printed every second line only (`val[n][::2]`). Which changes, the
-#    comparison of the best steps or that of the last?
+# 2. Suppose that the report had printed only every second line (`val[n][::2]`). Which comparison
+#    changes, that of the best steps or that of the last?
 
 # %% [markdown] tags=["hint"]
 # Of 21 evaluations this keeps the first, third, … and so the last one.
 
 # %% [markdown] tags=["answer"]
-# The best can change, because it is a minimum over what was looked at. Here it does with twelve
-# layers, and not with one, whose lowest value is among those kept. So a tie, 0.002 nats apart,
-# becomes a difference of 0.020. The last values stay.
+# That of the best, because the best is a minimum over what was looked at. Here it changes with
+# twelve layers, and not with one, whose lowest value is among those kept. So a tie, 0.002 nats
+# apart, becomes a difference of 0.020. The last values stay.
 
 # %% tags=["answer"]
 for n in (1, 12):

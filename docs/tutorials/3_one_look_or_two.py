@@ -6,7 +6,7 @@
 # helps, how to see the two looks in a trained model, and which runs separate depth from size.
 #
 # On [the ring](1_hypothesis.md) the first loop brought no hop. This lesson shows what it is for,
-# with the smallest question that takes more than one look.
+# with the smallest question for which one look seems not enough.
 #
 # ## The question
 #
@@ -43,8 +43,8 @@ print("asked:", " ".join(words[16:]))
 # - You can find the *same question* among the pairs. But what you fetch there is that question
 #   again, not the answer beside it.
 # - You can fetch *answers*. But an answer does not say which question it belongs to: it has had no
-#   chance to look at what stands before it. So you pick one of the eight. (With many heads there is
-#   a way round this: see the end.)
+#   chance to look at what stands before it. So you pick one of the eight. (There is a way round
+#   this: see [the end](#what-this-says-and-what-it-does-not).)
 #
 # With two layers there is a way. First each answer looks one place back and copies the question
 # that stands there. Then q2 looks for the answer that *carries* q2. **Copy, then match.** (A layer
@@ -80,17 +80,17 @@ axes.set(ylim=(-0.1, 2.15), title="each answer copies; then the question matches
 plt.show()
 
 # %% [markdown]
-# What to see: in the first look (blue) each answer fetches the question to its left; above it is
-# written what it carries then. In the second look (orange) the question q2, at the right, finds the
-# one answer that carries q2. In this plan the second look has to wait for the first.
+# What to see: in the first look (blue) each answer fetches the question to its left; what it
+# carries then is written above it. In the second look (orange) the question q2, at the right, finds
+# the one answer that carries q2. In this plan the second look has to wait for the first.
 
 # %% [markdown]
 # ## Train both
 #
 # **Predict first:** what share of the questions will one layer answer, and what share two? There is
-# a third model, to meet an objection: two layers have more parameters, not only more depth. So one
-# layer is widened, that is, its tokens carry more numbers, until it has as many; it keeps its two
-# heads. All have attention layers and nothing else.
+# a third model, because two layers have more parameters, and not only more depth. It is one layer
+# whose tokens carry more numbers, so many that it has the parameters of two layers. It has two
+# heads, as the others have. All have attention layers and nothing else.
 
 # %%
 m, _ = registry.configs("tasks", data="icqa", n_layers=1, vocab_size=32)
@@ -193,8 +193,8 @@ plt.show()
 # %% [markdown]
 # What to see: the one layer's question looks at every answer, since nothing tells it which is its
 # own. With two layers, training has found the plan of Figure 1: most answers look at the question
-# to their left (blue), and q2 looks at a0 (orange). Nobody told it to. The width is the weight of
-# the head that gives the most; one sequence (n = 1) of one run.
+# to their left (blue), and q2 looks at a0 (orange). Nobody told it to. A line is as wide as the
+# weight of the head that gives the most. This is one sequence (n = 1) of one run.
 
 # %% [markdown]
 # A picture of attention does not show that the answer depends on it. So we take away what layer 1
@@ -211,9 +211,9 @@ print(f"accuracy {final['2 layers'][0]:.3f}, without layer 1 {no_copy:.3f}")
 # switches off single heads, and so can you, after you have [trained both in the
 # page](train_here.md).
 #
-# On the ring it seems to be the same. In "g b" the b has to copy the g before it can be found, and
-# in the first loop some head of every one of the ten models does look from the b to the g. From
-# then on each loop matches once more, and [walks](4_walking.md).
+# On the ring the first loop seems to do the same copying. In "g b"  the b has to copy the g before
+# it can be found, and in each of the ten models some head does look from the b to the g in the
+# first loop. From then on each loop matches once more, and [walks](4_walking.md).
 #
 # ## What this says, and what it does not
 #
@@ -221,9 +221,9 @@ print(f"accuracy {final['2 layers'][0]:.3f}, without layer 1 {no_copy:.3f}")
 # The number of parameters does not explain it, since the wide layer has as many. (It has only two
 # heads, as the others have.)
 #
-# It does not say that one layer could never do it. With many heads it can: each head watches one
-# pair and fetches the wrong answer, unless the question matches; what is fetched is subtracted, and
-# the right one is left. Here are weights [written by
+# It does not say that one layer could never do it. With many heads it can. Each head watches one
+# pair. If that pair is not the one asked for, the head fetches its answer, which is wrong, and
+# subtracts it; the right answer is left. Here are weights [written by
 # hand](4_walking.md#is-one-layer-without-loops-unable-to-answer) for a ring of eight pairs:
 
 # %% tags=["hide"]
@@ -233,7 +233,7 @@ widgets.table(("heads in one layer", "width", "right"), [
 ])  # fmt: skip
 
 # %% [markdown]
-# The question is what training finds. (For a related task it is
+# So the question is what training finds. (For a related task it is
 # [proved](https://arxiv.org/abs/2408.14332) how large one layer would have to be.)
 #
 # Nor does it say that a deeper language model reasons better. This task was made so that depth
@@ -302,10 +302,9 @@ def two_looks_are_enough():
 
 
 # %% [markdown]
-# 2. Apply one layer's weights twice: `import dataclasses`, then `dataclasses.replace(m,
-#    n_loops=2)`. That model has two looks and the parameters of one layer. Does it behave like two
-#    layers or like one, in how many of five seeds? Try 200 steps, then 400: `train(looped, 0,
-#    steps=400)`.
+# 2. Apply one layer's weights twice: `import dataclasses`, then `looped = dataclasses.replace(m,
+#    n_loops=2)`. That model has two looks and the parameters of one layer. In how many of five
+#    seeds does it behave like two layers? Try 200 steps, then 400: `train(looped, 0, steps=400)`.
 
 # %% [markdown] tags=["hint"]
 # A second look made the difference. In the longer runs, when do they learn? `run.log` has a row for

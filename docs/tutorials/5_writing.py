@@ -3,16 +3,16 @@
 #
 # **Two layers that write each letter down go seven hops along a ring in six runs of six; answering
 # at once, two layers learned one hop, in five runs of five.** You will learn which part of writing
-# does this, whether a model would write by itself, and what writing costs beside looping.
+# helps, whether a model would write by itself, and what writing costs compared with looping.
 #
 # In [the lesson before](4_walking.md) a layer walked along a ring: one loop, one hop. There is
 # another way to use a layer again. Whatever a model writes goes back in at the bottom: the next
 # token passes through every layer, and can look at what has been written. So a model that writes
-# its work down goes on where its layers end. Feng et al. 2023 ([arXiv
-# 2305.15408](https://arxiv.org/abs/2305.15408)) and Merrill & Sabharwal 2024 ([arXiv
-# 2310.07923](https://arxiv.org/abs/2310.07923)) say what this can buy in principle. Here we measure
-# it on the rings that you know: eight letters, told as pairs in mixed order, and then a question.
-# Which letter is three hops after d?
+# its work down can go on where its layers end. (Feng et al. 2023, [arXiv
+# 2305.15408](https://arxiv.org/abs/2305.15408), and Merrill & Sabharwal 2024, [arXiv
+# 2310.07923](https://arxiv.org/abs/2310.07923), say what this can buy in principle.) Here we
+# measure it on the rings that you know: eight letters, told as pairs in mixed order, and then a
+# question. Which letter is three hops after d?
 #
 # ## As far as there is room to write
 #
@@ -55,13 +55,13 @@ for k in (1, 2, 4, 7):
 widgets.table(["hops", "runs that learned it at once", "in writing"], rows)
 
 # %% [markdown]
-# The runs that answer at once were asked for three hops at most, so the first column ends early.
-# They learned one hop and no more. (One layer that writes only guesses, in six runs of six: it does
-# not learn to find even the [next letter](3_one_look_or_two.md).)
+# Answering at once, two layers learned one hop and no more. They were asked for three hops at most,
+# so their column ends early. (One layer that writes only guesses, in six runs of six: it does not
+# even learn to find the [next letter](3_one_look_or_two.md).)
 #
 # **Writing is another way to pass through layers again, and these runs do not show it to be
-# stronger than looping.** Count them. A written letter has passed through two layers when it stands
-# there, so seven letters take fourteen. The layer of lesson 4 that is [shown its input in every
+# stronger than looping.** Count the layers passed. Each written letter is one pass through two
+# layers, so seven letters take fourteen. The layer of lesson 4 that is [shown its input in every
 # loop](4_walking.md) takes one loop more than there are hops:
 
 # %% tags=["hide"]
@@ -80,11 +80,21 @@ widgets.table(head, rows)
 #
 # ## What is it that helps?
 #
-# A model that writes has three things that one that answers at once lacks. It has **time**,
-# since each token is another pass through the layers. It has **supervision**, since each letter on
-# the way is a target in training. And it has **something to read**, since later tokens can look at
-# the letters. To take these apart we asked the same questions in seven ways. Here is one question
-# of three hops in each; a dot is a blank, a dash means no target:
+# A model that writes has three things that one that answers at once lacks. It has **time**, since
+# each token is another pass through the layers. It has **supervision**, since each letter on the
+# way is a target in training. And it has **something to read**, since later tokens can look at the
+# letters. To take these apart we asked the same questions in seven ways:
+#
+# - `direct` answers at once.
+# - `filler` writes blanks first. It has the time of written letters and nothing else, like the dots
+#   of Pfau, Merrill & Bowman 2024 ([arXiv 2404.15758](https://arxiv.org/abs/2404.15758)).
+# - `random` fills the places with letters that say nothing.
+# - `hidden` has every letter as a target, and never sees one written.
+# - `given` sees the true letters, and only the answer is a target.
+# - `written` has both: the letters are targets, and can be read.
+# - `backwards` writes the same letters on the way, the last one first.
+#
+# Here is one question of three hops in each; a dot is a blank, a dash means no target:
 
 # %% tags=["hide"]
 letters = "abcdefghijklmnop.123"
@@ -104,12 +114,6 @@ for way in WAYS:
 widgets.table(["way", "reads", "has to say"], rows)
 
 # %% [markdown]
-# `direct` answers at once. `filler` has the time of written letters and nothing else, like the dots
-# of Pfau, Merrill & Bowman 2024 ([arXiv 2404.15758](https://arxiv.org/abs/2404.15758)). `random`
-# fills the places with letters that say nothing. `hidden` has every letter as a target, and never
-# sees one written. `given` sees the true letters, and only the answer is a target. `written` has
-# both. `backwards` writes the same letters on the way, the last one first.
-#
 # What would you expect? Our guess was that two layers learn one lookup at each place: from a letter
 # that stands there to the next. If so, a way works as far as each of its targets is *one hop from a
 # letter that can be read*, and no further. We [wrote that down](../results/written/notes.md) before
@@ -138,7 +142,7 @@ plt.show()
 # letter of the ring succeeds 0.14 of the time, at two letters 0.02.
 #
 # **Time alone did not help.** With blanks, or letters that say nothing, two hops stayed at guessing
-# in ten runs of ten. Those tokens pass through the same two layers side by side; what the second
+# in ten runs of ten. Those tokens pass through the same two layers side by side. What the second
 # layer finds goes to the output, and no third layer is there to read it. That is more width, not
 # more depth. (Pfau and others have a task in which dots do help. There the work can be done side by
 # side.)
@@ -150,9 +154,9 @@ plt.show()
 #
 # ## Would it write them itself?
 #
-# The runs of `given` were shown the true letters, and never trained to say one of them. What if
-# they have to write their own? At each place we take the letter that the model finds likeliest, put
-# it there, and go on:
+# The runs of `given` were shown the true letters, and never trained to say those on the way. What
+# if they have to write their own? At each place we take the letter that the model finds likeliest,
+# put it there, and go on:
 
 # %% tags=["hide"]
 own = {}  # {(way, hops): accuracies of its runs}
@@ -164,8 +168,8 @@ for way in ("given", "backwards", "written"):
 widgets.table(["way", "two hops", "three hops"], rows)
 
 # %% [markdown]
-# They can. A model that was taught only the last letter writes the others as well, in all five
-# runs, presumably because each of them is the same lookup. `backwards` manages two hops, where one
+# They can. The models that were taught only the last letter write the others as well, in all five
+# runs, presumably because each letter is the same lookup. `backwards` manages two hops, where one
 # letter on the way is the same in both orders.
 
 # %% [markdown] tags=["details"]
@@ -197,9 +201,9 @@ by_loss = judge.show_tests(pairs)
 # ## Write less, think more
 #
 # A model that both writes and loops can trade one for the other. Here one layer writes every m-th
-# letter along a ring of twelve; what it does not write it has to think, m hops for each letter. It
-# has L loops, and a walk makes its first hop in the second of them. So we predicted that the layer
-# learns this if, and only if, m is at most L − 1:
+# letter along a ring of twelve. So for each letter that it writes it has to make m hops in its
+# loops. It has L loops, and a walk makes its first hop in the second of them. So we predicted that
+# the layer learns this if, and only if, m is at most L − 1:
 
 # %%
 every_mth = strides.stored()  # {(m, L): shares right of three runs}
@@ -209,17 +213,20 @@ axes.set_title("one loop more, one letter less to write")
 plt.show()
 
 # %% [markdown]
-# What to see: the layer learns what the line says, in all thirty runs right of it, and in none left
-# of it. Each cell has the share of letters that are right, the median of three runs; the line is
-# the prediction. Left of it some letters are right all the same. With one loop they are as many as
-# one gets who looks up the last letter of each chain, which is the letter that the chain began
-# with, and guesses the others. One run of four letters with four loops does better than that, 0.53,
-# so one bound that we had set **was wrong**: perhaps it found part of a shorter way.
+# What to see: right of the line, which is the prediction, the layer learns it in all thirty runs;
+# left of it, in none. Each cell has the share of letters that are right, the median of three runs.
 #
-# **Each loop more saves letters.** A layer that loops twice must write every letter; one that loops
-# five times may write every fourth. Counted in loops this is cheaper, too: two loops a hop when
-# every letter is written, five for four hops when every fourth is. What one loses is the record,
-# and the text to learn from: training asked here for the letters on the way as well, loop by loop.
+# Left of the line some letters are right all the same. With one loop they are as many as one gets
+# by a shortcut: the last letter of each chain is the letter that the chain began with, so it can be
+# looked up, and the others are guessed. One run that writes every fourth letter with four loops
+# does better than that, 0.53, so one bound that we had set **was wrong**: perhaps it found part of
+# a shorter way.
+#
+# **Each further loop saves letters.** A layer that loops twice has to write every letter here; one
+# that loops five times may write every fourth. Counted in loops this is cheaper, too: two loops a
+# hop when every letter is written, five for four hops when every fourth is. What one loses is the
+# record, and with it a text to learn from: here training asked for the letters that were not
+# written as well, loop by loop.
 
 # %% [markdown]
 # ## In sentences
@@ -232,8 +239,8 @@ plt.show()
 # JavaScript. <a href="ask.md">Ask the models</a> shows the same from Python.</p></div>
 # <script type="module" src="../../assets/ask.js"></script>
 #
-# What do the layers do when such a text may *not* be written, only its last line? In the first
-# training that we gave them, nearly nothing: no run of two to four layers learned two hops.
+# And when such a text may *not* be written, only its last line? In the first training that we
+# tried, no run of two to four layers learned two hops.
 
 # %% [markdown] tags=["details"]
 # Models of attention alone, five seeds each, 6,000 training steps on texts about rings of six
@@ -298,6 +305,9 @@ widgets.table(["layers", "accuracy of three runs", "", ""], rows)
 # The rings are short, and each hop begins where the one before it ended, so this is no fair test of
 # filler tokens in general. We have compared the seven ways with two layers only. And a real chain
 # of thought is more than one lookup repeated.
+#
+# We have counted runs all the time, five of five or none of ten. [The next
+# lesson](6_how_would_you_know.md) is about what such counts are worth.
 
 # %%
 assert set(judge.verdicts("written").values()) == {judge.HELD}
@@ -343,9 +353,9 @@ assert max(chains[2]) > 0.9 and max(chains[1]) < 0.2
 # ## Exercises
 #
 # 1. Apply the guess. In the table of the seven ways, take the targets of a row one after another.
-#    Each has letters that can be read when it is to be said: the one at its place, and those before
-#    it. How many hops is the target after the *nearest* of these? In `written` it is one hop three
-#    times, `[1, 1, 1]`. (A dash is no target.)
+#    When it is to be said, some letters can be read: the one at its place, and those before it. How
+#    many hops is the target after the *nearest* of these? In `written` it is one hop three times,
+#    `[1, 1, 1]`. (A dash is no target.)
 
 # %% tags=["exercise"]
 hidden = ...  # a list with a number for each target of the row

@@ -5,16 +5,16 @@
 # will learn why a single run can show nearly anything, what a p-value says in plain words, how many
 # runs a claim takes, and what else has to be equal.
 #
-# "Depth helps" compares two models. But what one compares is two *runs*, and a run is a model and a
-# good deal of luck: which first weights were drawn, and in which order the questions came. Both
-# follow from the *seed*, the number that all the dice of a run begin with. So the first question is
-# how far two runs of the *same* model lie apart.
+# "Depth helps" compares two models. But what one really compares is two *runs*, and a run is a
+# model and a good deal of luck: which first weights were drawn, and in which order the questions
+# came. Both follow from the *seed*, the number from which all the chance in a run begins. So the
+# first question is how far two runs of the *same* model lie apart.
 #
 # ## Ten seeds
 #
-# Our example is a claim of [lesson 4](4_walking.md): a layer that is looped five times can learn to
-# go four hops along a ring, where one that is looped four times does not. Here are the ten runs
-# with five loops, and how they answer four hops while they train:
+# Our example is from [lesson 4](4_walking.md): a layer that is looped five times can learn to go
+# four hops along a ring; looped four times, it did not in any run. Here are the ten runs with five
+# loops, and how many four-hop questions they answer while they train:
 
 # %%
 import math
@@ -41,13 +41,13 @@ plt.show()
 # What to see: six runs learn four hops, each rather suddenly, between steps 800 and 1,000; four
 # runs stay at guessing for the other thousand steps. Each line is one run.
 #
-# No run ends in between. So the mean of the ten describes none of them: what one can say is *how
-# many* learned it. And with one run you would have reported that five loops do learn four hops, or
-# that they do not, depending on the seed.
+# No run ends in between. So the mean of the ten describes none of them; what one can say is *how
+# many* learned it. And with a single run you would have reported that five loops do learn four
+# hops, or that they do not, depending on the seed.
 #
 # ## Draw one seed
 #
-# Rings are not special in this. A study on the page of [caveats](caveats.md) has models of one to
+# It is so with more than rings. A study on the page of [caveats](caveats.md) has models of one to
 # twelve layers, with five seeds each, on the problems of our main command. Suppose you had one run
 # of each of two models. Draw a seed, and see what you would have concluded; then show all five.
 
@@ -59,9 +59,9 @@ widgets.show("seeds", widgets.seeds(), without)
 # ## Is it only luck?
 #
 # Back to the ring. With five loops six runs of ten learned four hops, with four loops none did.
-# Could that be luck? Say for a moment that it is: the number of loops does not matter, and six of
-# these twenty runs would have learned it anyway. Then it is chance that all six stand on one side.
-# How often does chance do that? We can try. Write the twenty results on cards, shuffle, deal two
+# Could that be luck? Suppose that it is: the number of loops does not matter, and six of these
+# twenty runs would have learned it anyway. Then it is chance that all six stand on one side. How
+# often does chance do that? We can try. Write the twenty results on cards, shuffle them, deal two
 # piles of ten, and see how far the piles differ:
 
 # %%
@@ -97,21 +97,23 @@ plt.show()
 #
 # **That share is the p-value**: how often luck alone would make a difference at least as large as
 # the one that we saw. One need not shuffle; Fisher's exact test counts all deals. By custom a p
-# below 0.05 is called significant. Three things it is *not*. It is not the probability that the
-# models are alike. It is not the size of the difference. And a large p does not show that there is
-# none: perhaps there were too few runs to see it.
+# below 0.05 is called significant. What p is *not*:
+#
+# - It is not the probability that the models are alike.
+# - It is not the size of the difference.
+# - A large p does not show that there is no difference: perhaps there were too few runs to see it.
 #
 # **Look twenty times, and expect to find one.** Luck alone goes below 0.05 one time in twenty, so
 # of twenty comparisons of equal models about one will look significant. That is why these pages
 # correct p where they make several, by Holm's method: the smallest p counts as many times as there
 # are comparisons, the next one time less, and so on. [Heads per layer](heads.md) has eighteen
-# comparisons of which three look significant, and corrected none.
+# comparisons, of which three look significant; once corrected, none does.
 #
 # ## How many runs?
 #
 # Suppose that one model learns in half of its runs and another in one run of ten, and that your
-# runs come out in exactly these shares. The interval is the 95 % interval (Clopper and Pearson) of
-# the first model: the shares that would not be surprised by such runs.
+# runs come out in exactly these shares. The last column is the 95 % interval (Clopper and Pearson)
+# of the first model: the true shares for which such a result would be no surprise.
 
 # %%
 rows = []
@@ -126,26 +128,26 @@ widgets.table(["runs of each", "learned", "p", "half may be"], rows)
 
 # %% [markdown]
 # Ten runs of each are too few to tell five from one; twenty would do, if the shares come out just
-# so. Ten seeds, which most of our studies of rings have, are enough for large differences only, and
-# with five little is left once p is corrected (exercise 1). That is why these pages say beside a
-# share how many runs there are. And of "twelve layers are better than one", from one run of each,
-# one can say: perhaps.
+# so. Ten seeds, which most of our studies of rings have, are enough for large differences only.
+# With five, few comparisons can be significant once p is corrected (exercise 1). That is why these
+# pages say beside a share how many runs there are. And what can be said of "twelve layers are
+# better than one", from one run of each? Perhaps.
 #
 # ## What else differs?
 #
 # A small p says that the two piles differ. It does not say *because of depth*. Twelve layers also
 # have twelve times the parameters in their blocks, and a step of training takes them nearly eight
-# times as long. Each of these needs a comparison of its own: a layer that is looped has more depth
-# and not a parameter more; a layer that is wide has the parameters without the depth; and [equal
-# time](7_equal_time.md) is the next lesson. The page of [caveats](caveats.md) has these controls,
-# and what they leave open.
+# times as long. Each of these needs a comparison of its own. A looped layer has more depth and not
+# a parameter more. A wide layer has the parameters without the depth. The page of
+# [caveats](caveats.md) has these two controls, and what they leave open. [Equal
+# time](7_equal_time.md) is the next lesson.
 #
 # ## Say it first
 #
 # There is one more way to fool oneself: to look at the runs and then choose what to ask of them.
-# Some question always comes out well. The only cure is to write the question down first, with a
-# bound and a count. Eight of the ten runs above were planned so. Before them we had written: *with
-# five loops, one to four hops are learned in six runs of eight.* Here is what came out:
+# Some question always comes out well. The cure is to write the question down first, with a bound
+# and a count. Eight of the ten runs above were planned so. Before them we had written: *with five
+# loops, one to four hops are learned in six runs of eight.* Here is what came out:
 
 # %%
 judged = [each for name in judge.experiments() for each in judge.judged(name)]
@@ -157,15 +159,16 @@ rows.append(["all that we ran", f"{held} held", f"{wrong} were wrong"])
 widgets.table(["prediction", "runs", "verdict"], rows)
 
 # %% [markdown]
-# One run short, so it was wrong, and we say so, though "six of ten" sounds no worse. [All
+# It was one run short, so it was wrong, and we say so, though "six of ten" sounds no worse. [All
 # predictions](../reference/predictions.md) stand on one page, with the runs that decide them. How
-# many held says little about how clever we are: many repeat on fresh seeds what others had shown.
+# many held says little about how clever we are: many repeat on fresh seeds what other runs had
+# shown.
 #
 # ## Tune on some, report on others
 #
-# Settings are chosen by looking at runs, so those runs can no longer testify for them. The settings
-# of `python train.py --n_layers 12` were chosen five times, on a few seeds, and each choice was run
-# on fresh ones:
+# Settings are chosen by looking at runs, so those runs are no test of the settings any more. The
+# settings of `python train.py --n_layers 12` were chosen five times, on a few seeds, and each
+# choice was run on fresh ones:
 
 # %%
 tries = {
@@ -184,10 +187,10 @@ for name, folder in tries.items():
 widgets.table(["settings", "runs that answer 0.95", "the worst run"], rows)
 
 # %% [markdown]
-# When we chose the last change, it had made lookups come sooner with three seeds of four. With
-# twenty fresh seeds they came no sooner than before: four seeds that one has looked at while
-# choosing say little. But all twenty runs learned, and that is what is now reported. ([A first run
-# that learns](first_run.md) tells the whole story, with the seed that kept failing.)
+# When we chose the last change, lookups (one kind of problem) had come sooner with three seeds of
+# four. With twenty fresh seeds they came no sooner than before: four seeds that one has looked at
+# while choosing say little. But all twenty runs learned, and that is what is now reported. ([A
+# first run that learns](first_run.md) tells the whole story, with the seed that kept failing.)
 
 # %% [markdown] tags=["details"]
 # **The same seed is not the same run.** The same main job, seed by seed, once with two threads and
@@ -228,8 +231,8 @@ assert [f"{run['accuracy']:.3f}" for run in (two[0], one[0])] == ["0.975", "0.86
 # ## Exercises
 #
 # 1. The most extreme result that five runs of each can give: all five of one model learn it, none
-#    of the other. In how many ways can the five that learn be dealt among ten, in how many of these
-#    do all stand on one side, and which p is that? Fill in all three.
+#    of the other. In how many ways can the five that learn be dealt among ten runs? In how many of
+#    these do all five stand on one side? And which p is that? Fill in all three.
 
 # %% tags=["exercise"]
 ways = ...

@@ -1,22 +1,22 @@
 # %% [markdown]
 # # Equal time, same text
 #
-# **In less than half of the time that twelve layers take, two layers learn all that twelve learn;
-# but when one text is read twenty times, twelve layers predict new text better than one.** You will
-# learn what depth buys when time is equal, what it buys when the text is, and how much of either
-# is depth.
+# **On problems with the steps written out, two layers learn all that twelve learn, in less than
+# half of the time. But when one text is read twenty times, twelve layers predict new text better
+# than one.** You will learn what depth buys when time is equal, what it buys when the text is
+# equal, and how much of either is depth.
 #
-# A step of training takes twelve layers nearly eight times as long as one layer. So to compare
-# models after equal numbers of *steps* gives the deep one nearly eight times the computation. That
-# can be right, if text is what is scarce, and wrong, if time is. This lesson does both: first equal
-# time on the problems of our main command, then equal readings of one text.
+# A step of training takes twelve layers nearly eight times as long as one layer. So whoever
+# compares models after equal numbers of *steps* gives the deep one nearly eight times the
+# computation. That can be right if text is what is scarce, and wrong if time is. This lesson does
+# both: first equal time on the problems of our main command, then equal readings of one text.
 #
 # ## Six models, one budget
 #
 # The budget is what `python train.py --n_layers 12` takes: 1,100 steps of twelve layers. Each of
-# six models gets that much CPU time, and as many rows of text as it can read in it, none of them
-# twice. The looped model has one layer, applied twelve times; the wide one has one layer with as
-# many parameters as twelve.
+# six models gets that much CPU time, and as many rows of text as it can read in that time, none of
+# them twice. The looped model has one layer, applied twelve times. The wide one has one layer with
+# as many parameters as twelve layers.
 
 # %%
 import statistics
@@ -37,8 +37,8 @@ widgets.table(["model", "parameters", "ms a step", "steps"], rows)
 
 # %% [markdown]
 # A problem is a lookup (letters in a ring), an ordering (letters in a line) or a chain of sums, and
-# the way to the answer is written down, as in [lesson 5](5_writing.md). Learned means 0.9 of them
-# answered. Here is who learns what, and when:
+# the way to the answer is written down, as in [lesson 5](5_writing.md). A family is learned when
+# 0.9 of its problems are answered. Here is which model learns what, and when:
 
 # %%
 _, panels = plt.subplots(3, 1, figsize=(4.6, 7.4), sharex=True, sharey=True)
@@ -50,12 +50,12 @@ plt.show()
 
 # %% [markdown]
 # What to see: two and four layers are the first to learn lookups, twelve follow, one layer does not
-# learn them. One layer is the first to learn chains. Thin lines are runs, six seeds of each model;
-# thick ones are their medians. Each panel is a family of problems, 33 of each at every point and
-# 200 at the last.
+# learn them. One layer is the first to learn chains. Each panel is a family of problems. Thin lines
+# are runs, six seeds of each model; thick ones are their medians. A point is measured on 33
+# problems, the last one on 200.
 #
-# The table counts the runs, of six, that learn a family; the accuracy, of the lowest run and the
-# highest, is on all 600 problems.
+# The table counts the runs, of six, that learn a family. The accuracy is on all 600 problems, of
+# the lowest run and the highest.
 
 # %%
 families = ("lookup", "order", "chain")
@@ -68,25 +68,25 @@ widgets.table(["learned by", *families, "accuracy"], rows)
 
 # %% [markdown]
 # **The second layer brings lookups.** One layer guesses to the end, in six runs of six, over more
-# than 100,000 rows of lookups. Two layers learn them in the first ten of 110 CPU seconds. To find
-# the letter after another is the task of [lesson 3](3_one_look_or_two.md), which one layer did not
-# learn there either.
+# than 100,000 rows of lookups. Two layers learn them in the first ten of 110 CPU seconds. A lookup,
+# to find the letter after another, is like the task of [lesson 3](3_one_look_or_two.md), which one
+# layer did not learn there either.
 #
 # **More layers than two bring no more right answers here, and cost time.** Two, four and twelve
-# layers end within one problem of 600 of each other: all are at the ceiling. They need about as
-# many *steps* for lookups, but a step of twelve layers takes nearly five times as long as one of
-# two. This was not what we expected: of [eight predictions](../results/budget/notes.md) three were
-# wrong, each because a model did better than we thought, among them two layers.
+# layers end within one problem of 600 of each other: all are at the ceiling. For lookups they need
+# about equally many *steps*, but a step of twelve layers takes nearly five times as long as one of
+# two. This was not what we expected: of [eight predictions](../results/budget/notes.md) three
+# **were wrong**, each because a model, two layers among them, did better than we thought.
 #
 # **One layer learns sums**, in every run, and sooner than any run of twelve. Each of the sums that
 # it has to write is of two digits, and all of these occur in training.
 #
 # ## At their own best
 #
-# Is it depth or parameters that the second layer adds? The looped layer has the depth of twelve
-# layers, and learned lookups in three runs of six; the wide one has the parameters, and learned
-# them in none. But all settings had been chosen for twelve layers. So we tried others for these
-# two, on tuning runs, and ran six fresh seeds with the best:
+# What does more than one layer add, depth or parameters? The looped layer has the depth of twelve
+# layers, and learned lookups in three runs of six. The wide one has their parameters, and learned
+# lookups in none. But all settings had been chosen for twelve layers. So we tried others for these
+# two, in tuning runs, and ran six fresh seeds with the best:
 
 # %% tags=["hide"]
 loop, wide = "1 layer, 12 times", "1 wide layer"
@@ -99,12 +99,12 @@ for name, runs in tuned.items():
 widgets.table(["tuned", *families, "accuracy"], rows)
 
 # %% [markdown]
-# **So most of what the looped layer lacked was settings.** With initial weights of half the size it
+# **Most of what the looped layer lacked was settings.** With initial weights of half the size it
 # learns lookups and orderings in every run. Each of its runs is now above every run of one layer
-# without loops, which has the same parameters, trains as long, and kept its settings when we tuned
-# it, too: here depth helps, at equal time and equal parameters. (That comparison was not named
-# before.) Still it answers fewer problems than two layers of their own. The wide layer learns no
-# lookups with its best settings either.
+# without loops, which has the same parameters and trains for as long. (We tuned that one, too, and
+# its settings stayed.) So here depth helps, at equal time and equal parameters. (That comparison
+# was not named before.) Still the looped layer answers fewer problems than two layers of their own.
+# The wide layer learns no lookups with its best settings either.
 
 # %% [markdown] tags=["details"]
 # **The tests.** Seven comparisons were named before the runs; exact permutation tests, corrected
@@ -168,7 +168,7 @@ reread.draw_depths(read_20, f"read twenty times:\n{finding}")
 # All depths have one learning rate here, which was chosen for twelve layers. With a rate of its own
 # one layer ends at 3.41 on new text instead of 3.47, which closes a third of the gap.
 #
-# So our deep models do not do what the report's did. But how often a text is read matters. Other
+# So our deep models do not do what the report's did. But it matters how often a text is read. Other
 # runs read half of these problems forty times, or a quarter of them eighty times, which is as many
 # steps:
 
@@ -197,28 +197,29 @@ widgets.table(["times read", "model", "its own text", "new text, at the end", "a
 # The report's two curves end in the same way. They are evidence neither that depth helped to reason
 # nor that it did not.
 #
-# **Is a deeper model better at the same fit?** It is tempting to compare models where they fit
-# their own text equally well. Do that, and they stand nearly in the order of their depth. But they
-# reach a fit at different stages of training: the wide layer in the first quarter, at a high
-# learning rate, the looped one near the end, at a low one. And a lower rate lowers the loss by
-# itself. Part of that order may be the order of the stages. What survives is one layer against
-# twelve, which get there at nearly the same step: twelve are 0.07 lower. With a constant learning
-# rate and five fresh seeds they get there at nearly the same steps, and twelve are 0.07 lower
-# again, in every run. [The same text, twenty times](same_text.md) has these comparisons, the fresh
-# seeds, and the controls.
+# **Is a deeper model better at the same fit?** Compare one layer and twelve where they fit their
+# own text equally well. They get there at nearly the same step, and on new text twelve layers are
+# lower by 0.07. With a constant learning rate and five fresh seeds they are 0.07 lower again, in
+# every run. (They also have more parameters.) The wide layer and the looped one cannot be compared
+# so easily: they reach this fit earlier or later in training, at a higher or a lower learning rate,
+# and a lower rate lowers the loss by itself. [The same text, twenty times](same_text.md) has these
+# comparisons and the controls.
 #
 # ## What did depth buy?
 #
-# - **At equal time, on problems with written work: a second layer, lookups; ten more, no more right
-#   answers.**
-# - **At equal text: a better prediction of new text, if one stops in time**, at six times the time
-#   a step.
+# - **At equal time, on problems with the steps written out**: a second layer bought lookups. Ten
+#   more bought no more right answers.
+# - **At equal text**: a better prediction of new text, if one stops in time. A step took six times
+#   as long.
 # - **At equal time and equal parameters**: a looped layer, tuned, answers more than one without
 #   loops.
 #
-# What it does not say: three of the models are at the ceiling, and harder problems may tell them
-# apart. Where the answer may *not* be written, more hops took more loops: [lesson 4](4_walking.md).
-# And predicting the next word better is not yet reasoning.
+# What these runs do not tell: three of the models are at the ceiling, and harder problems may tell
+# them apart. Where the steps may *not* be written, more hops took more loops: [lesson
+# 4](4_walking.md). And predicting the next word better is not yet reasoning.
+#
+# This is the last lesson. A good next page is [Caveats](caveats.md), which has the article's own
+# controls, or [A map of depth](depth_map.md), which asks how many layers seven other tasks take.
 
 # %%
 verdicts = judge.verdicts("budget")
@@ -320,9 +321,9 @@ def steps_to_all_three():
 
 # %% [markdown] tags=["answer"]
 # Counted in steps, twelve layers are far ahead of two, mostly because of the chains. But the
-# learning rate falls over each model's own steps: at step 700 that of twelve layers is at 0.39 of
-# its peak, that of two still at 0.96. So the schedule may be part of the reason, and these runs
-# cannot tell it from depth.
+# learning rate falls over each model's own steps. At step 700 that of twelve layers is at 0.39 of
+# its peak, that of two layers still at 0.96. So the schedule may be part of the reason, and these
+# runs cannot tell it from depth.
 
 # %% tags=["answer"]
 rates = []

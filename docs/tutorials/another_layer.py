@@ -1,20 +1,20 @@
 # %% [markdown]
 # # The same layer, or another?
 #
-# **In one training of ours, layers with weights of their own got less far than one layer looped as
-# often; in four other studies they end ahead.** You will learn why this is no contradiction, how to
-# tell what a model cannot do from what its training did not find, and what happens to a model that
-# is deeper than its problem asks for.
+# **In one training of ours, several different layers got less far than one layer looped as often;
+# in four other studies they end ahead.** You will learn why this is no contradiction, how to tell
+# what a model cannot do from what its training did not find, and what happens to a model that is
+# deeper than its problem asks for.
 #
-# One layer looped n times is n layers that must all be alike. Layers with weights of their own may
-# be alike or not. So whatever the one can do, the others can do, too. If that were all that counts,
-# they should get at least as far.
+# One layer looped n times is n layers that must all be alike. Layers *of their own*, that is, each
+# with its own weights, may be alike or not. So whatever the looped layer can do, they can do, too.
+# If that were all that counts, they should get at least as far.
 #
 # ## In the same training
 #
-# We gave two, three, four and five layers the training of [the lesson](4_walking.md), as it was:
-# questions of one to four hops on a ring of eight, 2,000 training steps, and the rule by which the
-# hops join one at a time. What we expected was [written
+# We gave two, three, four and five layers the training of [lesson 4](4_walking.md), as it was:
+# questions of one to four hops on a ring of eight, 2,000 training steps, and longer questions added
+# once the shorter ones are learned. What we expected was [written
 # down](../results/ring-own-layers/notes.md) before the runs.
 
 # %% tags=["hide"]
@@ -59,10 +59,10 @@ plt.show()
 # many runs learned that many hops; right of the orange line we know a way to do it, on paper. (For
 # four hops in four layers nobody has written the weights or trained them.)
 #
-# Of what we predicted, O1 to O6 held: the columns of the first map, and that the same layer is
-# ahead at all three depths (p near 0.03 after Holm's correction). But six runs against eight are
-# few, and **the loss does not say the same**. It is of all four numbers of hops together, and there
-# only five layers of their own are clearly behind.
+# All of this was predicted and held (O1 to O6): the columns of the first map, and that the looped
+# layer is ahead at three, four and five (p near 0.03 after Holm's correction). But six runs against
+# eight are few, and **the loss does not say the same**. It is of all four numbers of hops together,
+# and there only five layers of their own are clearly behind.
 
 # %% tags=["details"]
 judge.show("ring-own-layers")
@@ -92,14 +92,14 @@ plt.show()
 
 # %% [markdown]
 # What to see: five layers of their own learn two hops *sooner* than one layer looped five times.
-# But then they stay there for a while, and three hops come slowly if at all, where the one layer
+# But then they stay there for a while, and three hops come slowly if at all. The one looped layer
 # learns all that it learns within 200 steps. Each line is one run at one number of hops.
 #
-# One explanation fits, and has not been tested: once a layer takes one hop from wherever it stands,
-# looped again it takes another. Of five layers of their own, the one that takes the first hop is
-# not the one that takes the second, so that nothing learned there helps here. (O7 had predicted
-# more than the figure shows, and **was wrong**: of the runs of four and five layers, the second hop
-# was to come within 200 training steps of the first, and in two it did not.)
+# One explanation fits, and has not been tested. Once a layer takes one hop from wherever a question
+# stands, looped again it takes another. Of five layers of their own, the one that takes the first
+# hop is not the one that takes the second, so what the first has learned does not help the second.
+# (One prediction, O7, **was wrong**: with four and five layers, the second hop was to come within
+# 200 training steps of the first, and in two runs it did not.)
 #
 # ## They could
 #
@@ -144,10 +144,12 @@ widgets.table(["layers", "1 hop", "2 hops", "3 hops", "4 hops"], rows)
 # %% [markdown]
 # Now the five layers learn all four. The three layers learn three hops, for which we knew no way in
 # three layers (exercise 3 looks for this model's). There is one run of each; five planned runs are
-# [further down](#more-depth-than-needed). But "not found" is not "cannot", and the empty corner of
-# the first map shows what 2,000 training steps did not find. It also shows what was asked for when:
-# a model that learns two hops late is asked the longer questions late, and these five layers were
-# asked for four hops in their last 200 to 900 training steps alone.
+# [further down](#more-depth-than-needed).
+#
+# So "not found" is not "cannot": the empty corner of the first map shows what 2,000 training steps
+# did not find. Part of it is when the questions were asked. A model that learns two hops late is
+# asked the longer questions late: these five layers were asked for four hops only in their last 200
+# to 900 training steps.
 
 # %% [markdown] tags=["details"]
 # What do the five layers of the runs of 2,000 steps answer instead? Asked for two hops, they hold
@@ -170,11 +172,11 @@ widgets.table(head, rows)
 # ## Other ways of training
 #
 # **Sharing in pairs.** Two layers looped twice are as deep as four layers, with half of their
-# weights. In this training one run of five learned two hops, where
-# [three were expected](../results/ring-to-ten/notes.md): **Z2 was wrong**. Four layers of their own
-# learned them in six of six runs, and one layer looped four times in ten of ten. So sharing by
-# itself does not seem to be what helps. The explanation above would fit: each layer is followed by
-# the other one, not by itself.
+# weights. In this training one run of five learned two hops; we had [predicted
+# three](../results/ring-to-ten/notes.md), and **were wrong**. Four layers of their own learned two
+# hops in six of six runs, and one layer looped four times in ten of ten. So sharing by itself does
+# not seem to be what helps. The explanation above would fit: each layer is followed by the other
+# one, not by itself.
 #
 # **In [the first training](rings.md#the-first-training)**, of 1,200 steps and two hops, pairs did
 # no better, and at a depth of three neither model was clearly ahead:
@@ -192,9 +194,9 @@ for text, name in models.items():
 widgets.table(["layers", "1 hop", "2 hops", "2 hops, median"], rows)
 
 # %% [markdown]
-# Every run of three layers gets part of the way, where one layer looped three times gets all of it
-# or nothing. We had expected the looped layer to have the higher median, and it has the lower one
-# (H6 **was wrong**, as were H4, three layers, and H5, two layers looped twice).
+# Every run of three layers gets part of the way; one layer looped three times gets all of it or
+# nothing. We had expected the looped layer to have the higher median, and it has the lower one. (H6
+# **was wrong**, and so were H4, about three layers, and H5, about two layers looped twice.)
 #
 # ## In other studies it is the other way round
 #
@@ -232,15 +234,16 @@ long_runs = results.runs("ring", lengths="1+2+4", n_layers=5)
 learned_four = [course(run, 4)[4000] >= LEARNED for run in long_runs]
 
 # %% [markdown]
-# In each of the four, layers of their own end ahead, in the mean. They have about three to eight
-# times the parameters, and in three of the studies most settings were chosen for twelve layers.
+# In each of the four, layers of their own end ahead, in the mean. But they have about three to
+# eight times the parameters, and in three of the studies most settings were chosen for twelve
+# layers.
 #
 # ## More depth than needed
 #
-# A layer that is looped four or five times can do all that it does in three: it needs only to leave
+# A layer that is looped four or five times can do all that it does in three: it only has to leave
 # alone what it holds. So it should learn as much. That is what we
-# [predicted](../results/ring/notes.md), as H2, of one hop and two in the first training: both
-# learned in at least eight of ten runs with four loops, and in eight of ten with five.
+# [predicted](../results/ring/notes.md) for the first training (H2): one hop and two are learned in
+# at least eight of ten runs with four loops, and in eight of ten with five.
 
 # %%
 applied = {n: first[f"applied {n}"] for n in (2, 3, 4, 5)}
@@ -261,16 +264,15 @@ axes.set_title("with more loops than needed\nthe first hop comes later")
 plt.show()
 
 # %% [markdown]
-# What to see: two loops suffice for one hop, and with more it comes later, until with five loops
-# half of the runs never learn it. Each dot is one run, a cross one that never answers nine in ten.
-# (With more loops some initial weights are smaller, too, so it need not be the loops alone.)
+# What to see: two loops are enough for one hop, and with more it comes later, until with five loops
+# half of the runs never learn it. Each dot is one run, each cross a run that never answers nine in
+# ten. (With more loops some initial weights are smaller, too, so it need not be the loops alone.)
 #
-# So H2 **was wrong** twice: seven of ten runs learn one hop and two with four loops, and one of ten
-# with five. No weight was added, and nothing taken away that the model could do. Part of it is the
-# timetable: with four loops, at least half of the runs are asked for two hops before they have
-# learned one. Where the second question [waits for the first](rings.md#asked-for-sooner), four
-# loops learn both in ten of ten runs, as three do, and as predicted (G7). But the depth that is not
-# needed still has a price:
+# So H2 **was wrong** twice: seven of ten runs learn both with four loops, and one of ten with five.
+# Part of it is when the questions are asked: with four loops, at least half of the runs are asked
+# for two hops before they have learned one. Where the second question [waits for the
+# first](rings.md#asked-for-sooner), four loops learn both in ten of ten runs, as three do, and as
+# predicted (G7). But depth that is not needed still has a price, in time:
 
 # %% tags=["hide"]
 gate = results.by(results.runs("ring-gate", gate=1, n_loops=[3, 4]), "n_loops")
@@ -284,9 +286,10 @@ widgets.table(["loops", "learned both", "two hops came at step"], rows)
 
 # %% [markdown]
 # **One more layer of its own can help.** Theory has a way for four hops in four layers, and we knew
-# of none in three. In 4,000 steps, with the hops joining one by one, we expected (H7) two runs of
-# five to learn four hops with four layers, two with five, and none to get beyond 0.4 with three.
-# This is the share of four-hop questions that each run answers:
+# of none in three. We trained three, four and five layers for 4,000 steps, with longer questions
+# added one by one. We expected (H7) two runs of five to learn four hops with four layers, two with
+# five, and none to get beyond 0.4 with three. This is the share of four-hop questions that each run
+# answers:
 
 # %% tags=["hide"]
 four = results.by(results.runs("ring", lengths="1+2+4"), "n_layers")
@@ -303,12 +306,12 @@ widgets.table(["layers", *["run"] * 5], rows)
 #
 # ## What this shows, and what it does not
 #
-# What a depth makes possible and how soon training finds it are two questions, and neither answers
-# the other. One hop more for each loop is what *one* training found, perhaps because one hop,
-# learned once, can be used everywhere. Looped layers have been proposed for that reason (Saunshi et
-# al. 2025, [arXiv 2502.17416](https://arxiv.org/abs/2502.17416)).
+# What a depth makes possible and how soon training finds it are two questions, and the answer to
+# one does not answer the other. One hop more for each loop is what *one* training found, perhaps
+# because one hop, learned once, can be used in every loop. Looped layers have been proposed for
+# that reason (Saunshi et al. 2025, [arXiv 2502.17416](https://arxiv.org/abs/2502.17416)).
 #
-# It is no rule, as the four studies show. The settings of the rings were chosen with the shared
+# It is no rule, as the four studies show. The settings of the rings were chosen with the looped
 # layer, and nothing was tuned for the others. And which model is ahead depends on when you look: at
 # training step 600 it is the five layers.
 
@@ -392,8 +395,8 @@ def six_layers_as_five():
 
 
 # %% [markdown] tags=["answer"]
-# A sixth layer that adds nothing. What a model can do never shrinks as layers are added; what its
-# training finds may.
+# There is: with a sixth layer that adds nothing. What a model can do never shrinks as layers are
+# added; what its training finds may.
 
 # %% [markdown]
 # 2. Swap the third and the fourth layer of the five copies, and then those of a model whose layers

@@ -17,12 +17,12 @@
 #
 # - Ask about a sum (a *chain*), a ring (a *lookup*) and a line of letters (an *ordering*). The
 #   model of twelve layers answers nearly all such problems. The model of one layer writes in the
-#   right form, but what it writes is mostly a guess. Trained for as much CPU time as twelve layers,
-#   one layer learns sums, too ([lesson 7](7_equal_time.md)).
+#   right form, but what it writes is mostly a guess. (Trained for as much CPU time as twelve
+#   layers, one layer learns sums, too: [lesson 7](7_equal_time.md).)
 # - Choose a token that the model of twelve layers wrote, and see where one of the layers looked to
 #   write it. Move the slider to see the others: most layers look elsewhere.
-# - Ask for four hops around a ring. Training never asks for four, and with four even twelve layers
-#   are mostly wrong.
+# - Ask for four hops around a ring. Training never asks for four, and even twelve layers are mostly
+#   wrong there.
 #
 # ## The same from Python
 #
@@ -37,6 +37,7 @@ import torch
 
 import minidepth as md
 from minidepth_lab import figures, inspect, results
+from minidepth_lab.studies import budget
 from minidepth_site import exercises, widgets
 
 names = {1: "1 layer", 12: "12 layers"}
@@ -123,8 +124,8 @@ plt.show()
 # What to see: for each of the three letters of the walk there is one dark cell, on that letter in
 # the question. All three are found by the same head, in the second layer. The answer at the end
 # looks at the question less sharply: by then it already stands in the written steps. Each row shows
-# only the sharpest of the 48 heads, chosen after the fact, and for one problem (n = 1). So this is
-# a picture of what happens, not a measurement. [Looking inside](inside.md) measures.
+# the attention of one head, the sharpest of the 48, chosen after the fact, and for one problem (n =
+# 1). So this is an illustration, not a measurement. [Looking inside](inside.md) measures.
 #
 # ## The same model in another language
 #
@@ -213,18 +214,18 @@ def one_layer_is_wrong():
 
 
 # %% [markdown]
-# 2. Only 90 such sums exist. Give all of them to both models: those that training held out, and
+# 2. There are only 90 such sums. Give all of them to both models: those that training held out, and
 #    those that it did not. What does one layer do with those that it has seen?
 
 # %% [markdown] tags=["hint"]
 # `minidepth.is_held_out(question, 90)` says whether training left a sum out.
 
 # %% [markdown] tags=["answer"]
-# One layer answers more than half of the sums that it was asked in training, and none of the 46
-# others, though all 90 occur in training as steps of longer chains. Twelve layers answer all 90:
-# what they learned as a step of a longer chain, they can also answer when it is asked by itself.
-# One layer can do this too, if it [trains as long](7_equal_time.md): it then answers 0.83 to
-# 1.00 of the held-out sums.
+# One layer answers more than half of the sums that it was asked in training, and hardly any of the
+# 46 others, though all 90 occur in training as steps of longer chains. Twelve layers answer nearly
+# all 90: what they learned as a step of a longer chain, they can also answer when it is asked by
+# itself. One layer can do this too, if it [trains for as long as twelve](7_equal_time.md): it then
+# answers more than 0.8 of the held-out sums, in six runs of six.
 
 # %% tags=["answer"]
 from minidepth import is_held_out  # noqa: E402
@@ -244,6 +245,8 @@ for where, those in sums.items():
 widgets.table(("model", "sums", "right"), rows)
 assert answered[1, "held out"] <= 2 and 23 <= answered[1, "seen in training"] <= 30
 assert answered[12, "held out"] >= 45 and answered[12, "seen in training"] >= 43
+for_longer = [run["accuracy_by_problem"]["chain 1"] for run in budget.stored()["1 layer"]]
+assert len(for_longer) == 6 and min(for_longer) > 0.8
 
 # %% [markdown]
 # 3. Ask twelve layers for four hops around a ring. Which hop of the answer is the first wrong one?

@@ -2,11 +2,9 @@
 # # Looped beyond training
 #
 # **A walk along a ring goes on if its state comes back to where it was a round before. Walks that
-# go on look the pairs up anew in every loop; those that get lost stop doing it. Worked solutions
-# gained nothing from loops beyond those of training: they are best after four to six loops, and
-# slowly get worse.** You will learn what tells a walk that goes on from one that is lost, what its
-# heads do, whether training finds weights that walk, what more loops do to text, and what others
-# found.
+# go on look the pairs up anew in every loop; those that get lost stop doing it. Models of worked
+# solutions gained nothing from loops beyond those of training: they are best after four to six
+# loops, and slowly get worse.**
 #
 # In [Walking the ring](4_walking.md) a layer was trained to eight hops along a ring, and looped on
 # and on. Most of these walks go on; some are lost. What tells them apart? Does text gain from loops
@@ -16,9 +14,9 @@
 #
 # On a ring of sixteen letters a question is back where it began after sixteen hops. If its *state*
 # is the same as well, nothing new can happen: what was right on this round is right on all rounds.
-# So we took the walks whose weights we have, looped each for two rounds, and measured how far every
-# question's state is from where it was one round before, beside the length of the state. The other
-# axis is the share of questions that are right at a thousand hops.
+# So we took the walks whose weights we have and looped each for two rounds. Then we measured how
+# far every question's state is from where it was one round before, as a share of the length of the
+# state:
 
 # %%
 import matplotlib.pyplot as plt
@@ -44,21 +42,22 @@ looks_of = dict(recall="C0-", state="C3--")
 names = dict(recall="normalised, and the input", input="input, not normalised", state="state alone")
 for start, (marker, color) in marks.items():
     axes.plot(*zip(*points[start]), marker, color=color, alpha=0.6, label=names[start])
-axes.set(xscale="log", xlabel="distance to the state a round before, after two rounds")
+where = "distance to the state a round before, after two rounds\n(share of its length, median)"
+axes.set(xscale="log", xlabel=where)
 axes.set(ylabel="right at a thousand hops", ylim=(-0.03, 1.05))
 axes.set_title("what comes back goes on")
 axes.legend(title="a loop begins with", fontsize="small")
 plt.show()
 
 # %% [markdown]
-# What to see: walks whose state comes back are right at a thousand hops in half of the questions up
-# to all; the others are lost. Each dot is a run, of all kinds that the lesson has: trained to four,
-# six, eight and twelve hops, on rings of sixteen and twenty-four, 32 and 64 wide. We had not
-# predicted this figure, and the limit of a tenth below was chosen after seeing it.
+# What to see: walks whose state comes back, on the left, are right at a thousand hops in half of
+# the questions up to all; the others are lost. Each dot is a run, of all kinds that the lesson has:
+# trained to four, six, eight and twelve hops, on rings of sixteen and twenty-four, 32 and 64 wide.
+# We had not predicted this figure, and the limit of a tenth below was chosen after seeing it.
 #
-# **Two rounds tell what a thousand hops will do.** Of the walks that come back within a tenth, each
-# is as often right at a thousand hops as at a hundred, give or take 0.06. But to come back is not
-# to be right: a question that took a wrong turn on the first round goes round with the wrong
+# **Two rounds tell whether a walk goes on for a thousand hops.** Each walk that comes back within a
+# tenth is as often right at a thousand hops as at a hundred, give or take 0.06. But to come back is
+# not to be right: a question that took a wrong turn on the first round goes round with the wrong
 # letters for ever. So the best walks are those that come back *and* seldom go wrong on the way. The
 # four lowest dots on the left were trained to four hops only, or are 32 wide.
 
@@ -76,16 +75,15 @@ for name, pairs in (("comes back", back), ("does not", lost)):
 widgets.table(["the state", "runs", "right at a thousand hops"], rows)
 
 # %% [markdown]
-# Anil et al. 2022 found the same of other networks that think longer: those that come to the same
-# state, or the same circle of states, from wherever they began are the ones that gain from more
-# loops.
+# Anil et al. 2022 found the same of other networks that are looped for longer: those gain from more
+# loops that come to the same state, or the same circle of states, from wherever they began.
 #
 # ## What the heads do in each loop
 #
-# A hop takes two looks. The second letter of a pair looks at the first, to know which pair it ends;
-# and a question looks at the second letter of the pair that begins with the letter it has come to.
+# A hop takes two looks. The second letter of a pair looks at the first, to know which pair it ends.
+# And a question looks at the second letter of the pair that begins with the letter it has come to.
 # Here is how much weight the best head gives to each look, loop by loop, for the models whose
-# weights are stored, which were trained to nine loops:
+# weights are stored. They were trained to nine loops:
 
 # %%
 LOOPS = 32
@@ -128,8 +126,9 @@ plt.show()
 # enough](4_walking.md#more-loops-than-training-ever-made). The normalisation alone was not run, so
 # we do not know whether the input is needed.
 #
-# And what does a loop erase? We can read at each question how high each letter of the ring stands,
-# above the mean of the ring's letters, in the logits:
+# And what does a loop erase? At each question we read the logits of the ring's letters. The table
+# says how far two of them stand above the mean: the letter that the question should be at, and the
+# one before it:
 
 # %% tags=["hide"]
 follows, rows = following(sequences, 16), []
@@ -184,13 +183,14 @@ for noise, found in ways.items():
 widgets.table(["noise", "before", "after", "after, 1,000 hops"], rows)
 
 # %% [markdown]
-# **Training finds back from noise of 0.3 in three runs of three, and goes on to a thousand hops.**
-# From noise as large as the weights it does not. We had predicted that it cannot find back from
-# 0.3, and that from 0.1 it keeps seven hops at 0.95 in three of three. Both **were wrong**: one run
-# from 0.1 ends at 0.84. That from noise of 1 not even one hop is learned **was wrong**, too: one
-# run answers more than half of them. So such weights are within reach of training, from near by.
-# How hard they are to find from scratch this does not tell, as no such run on a ring of eight was
-# made.
+# **Training finds back from noise of 0.3 in three runs of three, and the walks go on to a thousand
+# hops.** From noise as large as the weights it does not. So training can reach such weights from
+# near by. How hard they are to find from scratch this does not tell, as no such run on a ring of
+# eight was made.
+#
+# All three of our predictions **were wrong**: that training cannot find back from 0.3; that from
+# 0.1 it keeps seven hops at 0.95 in three of three (one run ends at 0.84); and that from noise of 1
+# not even one hop is learned (one run answers more than half of those questions).
 #
 # ## And on text?
 #
@@ -198,8 +198,9 @@ widgets.table(["noise", "before", "after", "after, 1,000 hops"], rows)
 # same way? We trained looped models on worked solutions of word problems, those of [The same text,
 # twenty times](same_text.md), read ten times. Each step of the training drew a number of loops from
 # one to eight, and had its loss after the last of them. At test the same weights are looped up to
-# thirty-two times. What is looped is one layer, or four layers of their own as one block; a loop
-# begins with what the last one left (*state*), or with that, normalised, and the input (*recall*).
+# thirty-two times. There are four models. One layer is looped, or a block of four different layers.
+# And a loop begins with what the last one left (*state*), or with that, normalised, and the input
+# (*recall*).
 
 # %%
 losses = {
@@ -227,25 +228,25 @@ judge.show("text-loops")
 # %% [markdown]
 # **Within training loops help, a little, and soon no more. Beyond it they harm.** From one loop to
 # four the loss falls by 0.06 to 0.15 nats per token, in the means; from eight to thirty-two it
-# rises by 0.12 to 0.27. Recall makes the loss lower at eight loops. The rise
-# beyond is slower with it for one layer, and not for four, where we had expected the same. Four
-# layers that are looped together are hardly better than one. So the recall that makes a walk go on
-# did not do the same for text. (Most of this was predicted after one run of one layer, with another
-# seed; so it says that other seeds do the same.)
+# rises by 0.12 to 0.27. (Most of this was predicted after one run of one layer, with another seed;
+# so it says that other seeds do the same.)
+#
+# **The recall that makes a walk go on did not do the same for text.** It makes the loss lower at
+# eight loops. Beyond, the rise is slower with recall for one layer, but not for four, where we had
+# expected the same. Four layers that are looped together are hardly better than one.
 #
 # Why not? A walk has to do the same in every loop; nothing in text asks for the same work again,
 # and there may be nothing more to do after four loops at this size. That text had its loss after
 # the last loop alone is not the reason by itself: walks trained so go on as well. These models are
-# small, read 840 solutions ten times, and are not at the end of their training. With other
-# settings, weights shared between embedding and output and smaller at first, one run that read its
-# input again was the worse of the two (the notes of [the
+# small, read 840 solutions ten times, and are not at the end of their training. With other settings
+# one run with recall was the worse of two (the notes of [the
 # predictions](../reference/predictions.md#text-loops) have it).
 #
 # ## What others found
 #
-# Whether a looped model can think longer than it was trained to has been asked for some years. The
-# answers differ, and so do the tasks. This is what the papers say of themselves; the last rows are
-# ours. How many trained models stand behind a number is seldom said.
+# Whether a looped model can go on for longer than it was trained to has been asked for some years.
+# The answers differ, and so do the tasks. This is what the papers say of themselves; the last two
+# rows are ours. How many trained models stand behind a number is seldom said.
 #
 # | who, and what is looped | trained to | looped on |
 # |---|---|---|
@@ -268,12 +269,12 @@ judge.show("text-loops")
 # [o25]: https://arxiv.org/abs/2510.25741
 # [lee]: https://huggingface.co/JunYoungLee/ut-depth-probe-artifacts
 #
-# Bansal and others saw that without recall more loops destroy an answer that was there; they call
-# it overthinking, and our walks that begin each loop with their state alone do the same. Ouro was
-# looped on by J. Y. Lee: of the word problems of GSM8K it answers 0.79 with the four loops of its
-# training, 0.71 with eight, and 0.11 with sixteen. So where a task is the same work again and
-# again, looping on can work, with recall. Of the two language models in this table one levels off,
-# and one gets worse.
+# So where a task is the same work again and again, looping on can work, with recall. Of the two
+# large language models in this table one levels off, and one gets worse. That one is Ouro, looped
+# on by J. Y. Lee: of the word problems of GSM8K it answers 0.79 with the four loops of its
+# training, 0.71 with eight, and 0.11 with sixteen. Bansal and others saw that without recall more
+# loops destroy an answer that was there, and call it overthinking. Our walks that begin each loop
+# with their state alone do the same.
 
 # %%
 assert len(back) == 30 and len(lost) == 11

@@ -2,9 +2,10 @@
 # # Caveats: depth, parameters, memorisation
 #
 # **At equal steps, one layer looped twelve times answered more than one layer in every run, with no
-# more parameters. Five seeds cannot decide ten comparisons, and at equal time it was ahead only
-# with settings of its own.** This page is further reading to [the logs](2_logs.md): what a deeper
-# model has besides depth, which control runs tell these things apart, and what ours found.
+# more parameters. But five seeds cannot decide ten comparisons, and at equal time the looped layer
+# was ahead only with settings of its own.** This page is further reading to [the logs](2_logs.md).
+# It says what a deeper model has besides depth, which control runs tell these things apart, and
+# what ours found.
 #
 # The report compared one layer with twelve. Twelve have three things that one does not:
 #
@@ -12,14 +13,16 @@
 # - **parameters**: there are 12 times as many in the blocks,
 # - **memorisation**: with those parameters they can learn more of the training text by heart.
 #
-# A lower training loss fits all three. The article admits as much, and proposes two controls: a
-# single layer widened until it has as many parameters, and a sweep over 1, 2, 4, 8 and 12 layers.
-# Our study does both, and adds a third, with the depth but not the parameters: one layer looped, as
-# in the Universal Transformer (Dehghani et al. 2018, [arXiv
-# 1807.03819](https://arxiv.org/abs/1807.03819)). Every model is scored on 600 problems held out
-# from training, of three families: chains of sums modulo ten, lookups in a ring of six letters, and
-# orderings of letters. Each takes one to three steps, which the model writes down before it
-# answers. All train for 800 steps on the same problems.
+# A lower training loss could come from any of the three. The article admits as much, and proposes
+# two controls: a single layer widened until it has as many parameters, and a sweep over 1, 2, 4, 8
+# and 12 layers. Our study does both, and adds a third, with the depth but not the parameters: one
+# layer looped, as in the Universal Transformer (Dehghani et al. 2018, [arXiv
+# 1807.03819](https://arxiv.org/abs/1807.03819)).
+#
+# Every model is scored on 600 problems held out from training, of three families: chains of sums
+# modulo ten, lookups in a ring of six letters, and orderings of letters. Each takes one to three
+# steps, which the model writes down before it answers. All train for 800 steps on the same
+# problems.
 
 # %%
 import itertools
@@ -61,19 +64,22 @@ plt.show()
 # beside the dots are their mean and its 95 % interval.
 
 # %% [markdown]
-# The fifth model, called tuned, is there for fairness. With the learning rate of the others the
-# wide layer is badly trained: its loss is far above that of the narrow one. At a third of that
-# rate, with initial weights of half the size, it does better. "Tuned" says too much: this was the
-# only other setting that we tried, and for the other models we tried none.
+# The model called tuned is there for fairness. With the learning rate of the others the wide layer
+# is badly trained: its loss is far above that of the narrow one. At a third of that rate, with
+# initial weights of half the size, it does better. "Tuned" says too much: this was the only other
+# setting that we tried, and for the other models we tried none.
 #
 # ## Ten differences, five seeds
 #
-# Below is every pair of models. The interval is at 95 %. If the runs of two models rise and fall
-# together by seed (a correlation of 0.5 or more), it is taken from the five differences, and marked
-# with a star; otherwise from the two groups (Welch's).
-# [*p*](6_how_would_you_know.md#is-it-only-luck) is from an exact permutation test: divide the ten
-# runs into two groups of five in every way, and count how often the means differ at least this
-# much. *Holm* is that p, corrected for ten comparisons.
+# Below is every pair of models.
+#
+# - *95 %* is the interval of the difference. Where the runs of two models rise and fall together by
+#   seed (a correlation of 0.5 or more), it is taken from the five differences, and the pair has a
+#   star; otherwise from the two groups (Welch's).
+# - [*p*](6_how_would_you_know.md#is-it-only-luck) is from an exact permutation test: divide the ten
+#   runs into two groups of five in every way, and count how often the means differ at least this
+#   much.
+# - *Holm* is that p, corrected for ten comparisons.
 
 # %%
 one, loop, deep = "1 layer", "1 layer, 12 times", "12 layers"
@@ -108,13 +114,13 @@ compare("val_loss")
 
 # %% [markdown]
 # **Once corrected, no p is below 0.05, in accuracy or in loss.** With five seeds none could be: of
-# the 252 ways to divide ten runs, two are the most extreme, and ten times 2/252 is 0.079. Eight of
-# the ten pairs reach that least p in accuracy, and seven in loss: there the runs of the two models
-# do not overlap at all. So five seeds can decide one comparison that was named before the runs, but
-# not ten. Six seeds could.
+# the 252 ways to divide ten runs, two are the most extreme, and ten times 2/252 is 0.079. So five
+# seeds can decide one comparison that was named before the runs, but not ten. Six seeds could.
+# Eight of the ten pairs reach the least p in accuracy, and seven in loss: there the runs of the two
+# models do not overlap at all.
 #
-# The main one for us is *looped − 1 layer* in accuracy. We had not preregistered it, so treat its
-# p as exploratory. In loss the runs of the two overlap.
+# The comparison that matters most to us is *looped − 1 layer* in accuracy. We had not named it
+# before the runs, so treat its p as exploratory. In loss the runs of the two overlap.
 #
 # The interval and p can disagree. Every looped run answers more than every tuned wide one, so p is
 # as small as it can be. Yet the interval of this +0.12 contains 0, because Welch's method assumes
@@ -172,19 +178,17 @@ plt.show()
 
 # %% [markdown]
 # What to see: deeper models answer more in the mean, and two layers already answer more than one.
-# In the first panel each dot is one run; in the second are the means of five seeds for each family.
 # Chains are answered (above 0.9) in three of five runs with eight layers, in three with twelve, and
-# in none with fewer.
+# in none with fewer. In the first panel each dot is one run; the second has the means of five seeds
+# for each family.
 
 # %% [markdown]
-# A run learns a family rather suddenly, at a time that [depends on
-# luck](6_how_would_you_know.md). So a mean over these runs says how often a model gets there within
-# 800 steps, not how good a depth is in the end.
-#
-# Nothing here was tuned for shallow models. With another recipe, attention alone, two layers answer
-# 0.38 to 0.68 of the problems (exercise 4). With more steps and yet another recipe, one layer
-# [learns chains as well](7_equal_time.md). So read the figures above as: *with this recipe and this
-# number of steps, this many layers got this far*.
+# Read this as: *with this recipe and this number of steps, this many layers got this far*. A run
+# learns a family rather suddenly, at a time that [depends on luck](6_how_would_you_know.md). So a
+# mean over these runs says how often a model gets there within 800 steps, not how good a depth is
+# in the end. And nothing here was tuned for shallow models. With another recipe, attention alone,
+# two layers answer 0.38 to 0.68 of the problems (exercise 4). With more steps and yet another
+# recipe, one layer [learns chains as well](7_equal_time.md).
 #
 # ## What the evidence says
 #
@@ -192,16 +196,16 @@ plt.show()
 #
 # - **Depth seems to help, with the same parameters, at equal steps.** Each looped run answers more
 #   than each run of one layer. But each of its steps costs what one of twelve layers costs. At
-#   [equal CPU time](7_equal_time.md), with other settings, it is not ahead: -0.116, with an
-#   interval from -0.347 to +0.115 (n = 6). With settings chosen for it, all six of its runs are
-#   ahead of every run of one layer.
+#   [equal CPU time](7_equal_time.md), with other settings, the looped layer is not ahead: -0.116,
+#   with an interval from -0.347 to +0.115 (n = 6). With settings chosen for it, all six of its runs
+#   are ahead of every run of one layer.
 # - **Parameters alone did not do it.** The wide layer has as many as twelve layers, and none of its
 #   ten runs, tuned or not, reaches the lowest of twelve layers.
 # - **Perhaps depth and parameters do more together.** Twelve layers answer 0.30 more than the
-#   looped layer. How much of that is training? Saunshi et al. (2025, [arXiv
-#   2502.17416](https://arxiv.org/abs/2502.17416)) report that on addition a looped layer does about
-#   as well as twelve. Here it was not tuned; [at its own best](7_equal_time.md#at-their-own-best),
-#   with newer settings, it answers 0.845 to 0.938.
+#   looped layer. But part of that may be its training: here it was not tuned, and [at its own
+#   best](7_equal_time.md#at-their-own-best), with newer settings, it answers 0.845 to 0.938.
+#   (Saunshi et al. 2025, [arXiv 2502.17416](https://arxiv.org/abs/2502.17416), report that on
+#   addition a looped layer does about as well as twelve.)
 
 # %% [markdown] tags=["corrected"]
 # - We had said that depth *helped*, and that six of the ten differences stay below 0.05 once
@@ -211,20 +215,21 @@ plt.show()
 # - We had said that depth and parameters *do* more together, from an uncorrected interval.
 # - Our first home page had parameters helping little and depth most. At equal CPU time that was
 #   wrong: there two layers do [what twelve do](7_equal_time.md).
-# - We had said that memory did not make these differences. These runs cannot rule it out.
+# - We had said that learning by heart did not make these differences. These runs cannot rule it
+#   out.
 
 # %% [markdown]
 # On problems made for the purpose, with predictions written first, the same comparison is sharper:
 # [walking the ring](4_walking.md). Nothing here says that it holds for chain-of-thought text that
 # people wrote, at the report's size, after longer training, or with another recipe. The test was
-# also softer than [today's](../reference/problems.md): only about 480 of the 600 problems were
-# different, and some were training problems in other words.
+# also easier than [today's](../reference/problems.md): only about 480 of the 600 problems were
+# different from each other, and some were training problems in other words.
 #
 # ## Little sign of memorisation
 #
 # The validation loss is close to the training loss without dropout. Only for the tuned wide layer
-# does the interval exclude 0. With so soft a test this cannot rule memorisation out. In the
-# report's runs [it was different](2_logs.md).
+# does the interval exclude 0. With so easy a test this cannot rule memorisation out. In the
+# report's runs [the two losses part](2_logs.md#third-clue-the-two-losses-part).
 
 # %%
 rows, gaps = [], {}

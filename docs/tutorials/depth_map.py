@@ -1,17 +1,21 @@
 # %% [markdown]
 # # A map of depth
 #
-# **For seven small tasks we wrote down, before any run, how many layers each needs. Three fifths
-# of the map came out as written, two tasks nearly whole. But "nothing is learned" would have been
-# right in more than half of it.** Where a formula was wrong, it was mostly because the layers were
-# enough on paper and training did not find how. In one task, S5, fewer layers did more than the
-# formula allows; where it can be told, they did not know whole sequences by heart. After six times
-# the training, pointers are as written with one layer and with two, not yet with more.
+# **For seven small tasks we wrote down, before any run, how many layers each needs. Three fifths of
+# the map came out as written, two tasks nearly whole. But "nothing is learned" would have been
+# right in more than half of it.**
 #
-# Rings are one task. Is there a rule for how many layers *other* tasks take? Theory has some, and
-# we made formulas of them: the least number of layers, or of loops of one layer, for difficulty n.
-# Then we trained models of one to six layers for 1,000 steps, on all difficulties of a task at
-# once. Each layer has attention and a feed-forward part, and is 64 wide.
+# - Where a formula was wrong, it was mostly because the layers were enough on paper and training
+#   did not find how.
+# - In one task, S5, fewer layers did more than the formula allows. Where it can be told, they did
+#   not know whole sequences by heart.
+# - After six times the training, one more task, pointers, is as written with one layer and with
+#   two, not yet with more.
+#
+# Rings are one task. Is there a rule for how many layers *other* tasks take? Theory has rules for
+# some, and we made formulas of them: the least number of layers, or of loops of one layer, for
+# difficulty n. Then we trained models of one to six layers for 1,000 steps, on all difficulties of
+# a task at once. Each layer has attention and a feed-forward part, and is 64 wide.
 #
 # | task | what is asked | formula |
 # |---|---|---|
@@ -23,14 +27,15 @@
 # | pointers | where n jumps lead, when each place points to any place | log₂ (n + 1) |
 # | reachability | whether a path leads from here to there, n steps on | 1 + log₂ (n + 1) |
 #
-# The test's sequences were never trained on as wholes. But there are few short ones: where there
-# are two symbols, training has every beginning of eight, and where there are ten, every one of two.
-# So the easiest rows of a map may be known by heart; [below](#s5-by-heart) we look at this for S5.
-#
 # Logarithms are rounded up. They stand where the order of the parts counts: a layer can put two
-# neighbouring stretches together, so stretches that are known double with each layer. Where the
-# order does not count, one layer can take the mean of all that stands there. These formulas are
-# [in the tasks](../reference/laboratory.md#minidepth_lab.tasks), each with its reason.
+# neighbouring stretches together, so the length of what is known doubles with each layer. Where the
+# order does not count, one layer can take the mean of all that stands there. These formulas are [in
+# the tasks](../reference/laboratory.md#minidepth_lab.tasks), each with its reason.
+#
+# Training never had a sequence of the test as a whole. But there are few short ones: where there
+# are two symbols, training has seen every beginning of eight symbols, and where there are ten,
+# every beginning of two. So the easiest rows of a map may be known by heart; [below](#s5-by-heart)
+# we look at this for S5.
 #
 # ## As written: Z60 and brackets
 
@@ -59,10 +64,10 @@ def draw(*names):
 draw("Z60", "brackets")
 
 # %% [markdown]
-# What to see: the line is the formula, to be right from it on (0.9 or more) and wrong before it;
-# where it is not seen, all should be right. Z60 takes one layer at every difficulty, brackets take
-# two, but for the easiest ones. Each cell is the mean of two runs; the title counts the cells that
-# are as the formula says.
+# What to see: Z60 takes one layer at every difficulty, and brackets take two, but for the easiest
+# ones. The line is the formula: from it on, models should be right (0.9 or more), and before it
+# wrong; where no line is seen, all should be right. Each cell is the mean of two runs. The title
+# counts the cells that are as the formula says.
 #
 # ## More than written: S5
 
@@ -70,8 +75,8 @@ draw("Z60", "brackets")
 draw("S5")
 
 # %% [markdown]
-# What to see: one layer puts eight moves of S5 together, where the formula asks for three, and
-# nothing puts thirty-two together. At sixteen each further layer helps a little: there is no
+# What to see: one layer puts eight moves of S5 together, where the formula asks for three layers,
+# and no model puts thirty-two together. At sixteen each further layer helps a little: there is no
 # threshold. Loops of one layer help less.
 #
 # ## Less than written: parity, and sums modulo ten
@@ -80,12 +85,12 @@ draw("S5")
 draw("parity", "modulo ten")
 
 # %% [markdown]
-# What to see: one layer is enough on paper, and training found only the short ones, more of them
-# with more layers.
+# What to see: one layer is enough on paper, but only short sequences were learned, and somewhat
+# longer ones with more layers.
 #
-# Attention takes means, and one symbol among thirty-two hardly moves a mean; Hahn 2020 ([arXiv
+# Attention takes means, and one symbol among thirty-two hardly moves a mean. Hahn 2020 ([arXiv
 # 1906.06755](https://arxiv.org/abs/1906.06755)) shows how small the difference is that parity has
-# to be read from. Z60 is read from a mean as well, and was learned; exercise 1 is about why.
+# to be read from. Yet Z60 is read from a mean as well, and was learned; exercise 1 is about why.
 #
 # ## Not found: pointers and reachability
 
@@ -110,16 +115,18 @@ axes[0].set_ylabel("difficulty")
 plt.show()
 
 # %% [markdown]
-# What to see: **with one layer and with two, pointers come as the formula says**: one jump and no
-# more, three and no more, in two runs each. With three and four layers they do not yet: five jumps
-# are half right and mostly right, where the formula asks for all, and eight are not learned. So
-# pointers were learned too slowly for the map. Reachability is still guessed.
+# What to see: **with one layer and with two, pointers come as the formula says**: one layer learns
+# one jump and no more, two layers learn three and no more, in two runs each. With three and four
+# layers they do not yet: five jumps are half right with three layers and mostly right with four,
+# where the formula asks for all, and eight are not learned. Reachability is still guessed.
 #
-# Why three jumps with two layers, and not two? A place knows from the start where it points. So
-# after one layer it can know where two jumps lead, if it points back; a place that points ahead
-# does not see where, but a later one can look back at it. A question has made one jump by then; in
-# the second layer it finds the two jumps of the place where it has come to. That is a way; how
-# these models do it we have not looked at.
+# So for pointers the training of the map was too short.
+#
+# Why three jumps with two layers, and not two? A place knows from the start where it points. If it
+# points back, it can know after one layer where two jumps lead. (If it points ahead it cannot look
+# there, but the place ahead can look back at it.) A question has made one jump by then. In the
+# second layer it finds what the place that it has come to knows: two jumps more. That is one way;
+# how these models do it we have not looked at.
 
 # %% tags=["details"]
 judge.show("map-longer")
@@ -148,9 +155,9 @@ widgets.table(["all seven tasks", "cells"], rows)
 
 # %% [markdown]
 # So the count says little by itself. A formula is put to the test where layers should be enough,
-# and there about half was learned. Where layers should be too few, most agree, but
-# for tasks that were never learned that is no merit of the formula. (A cell of one layer stands in
-# both columns. Right means 0.9 or more; brackets come close to that with one layer.)
+# and there about half was learned. Where layers should be too few, most cells agree, but for tasks
+# that were never learned that is no merit of the formula. (A cell of one layer stands in both
+# columns. Right means 0.9 or more; brackets come close to that with one layer.)
 #
 # Layers of their own did more than as many loops of one: in S5, parity and sums modulo ten, where a
 # difficulty is half learned, more is right with own layers at every depth. They also have two to
@@ -165,9 +172,9 @@ judge.show("map")
 # ## S5: by heart?
 #
 # S5 has two moves, so eight of them can come in 256 orders only, and training has seen all of them.
-# Does one layer know them by heart? With more moves one can tell: if so, it should be worse where
-# the first n moves of a test never began a sequence of its training. The training draws its
-# sequences from its seed, so we can draw them again and look:
+# Does one layer know them by heart? With more moves one can tell: a model that knows them by heart
+# should be worse where the first n moves of a test never began a sequence of its training. The
+# training draws its sequences from its seed, so we can draw them again and look:
 
 # %%
 m, t = registry.configs("map", data=("composition",), sizes=("group=S5",), seed=200)
@@ -203,16 +210,16 @@ widgets.table(["moves", "new ones", "one layer: seen", "new", "two layers: seen"
 # %% [markdown]
 # **Whole beginnings of fourteen moves or more are not known by heart**, in the one run of each
 # depth that we looked at. Those that training never had are right about as often as those that it
-# had. Shorter stretches may be: eight moves, all of which were seen, could be known as one. Then a
-# layer would put a few such pieces together, which our formula, that begins with single moves, does
-# not know. It gets worse with each further move.
+# had. Shorter stretches may be known by heart: eight moves, say, of which all orders were seen.
+# Then a layer would put a few such pieces together, while our formula begins with single moves.
 #
 # ## What this shows
 #
-# The formulas say what layers are enough *for*, and a model that learns has to find it. In this
-# short training, on all difficulties at once, finding it was the bottleneck in five of seven tasks.
-# In one of them, pointers, six times the steps were enough to find it with one layer and two. A map
-# of what training finds in the end would need longer training everywhere, and questions that grow.
+# The formulas say what layers are enough *for*; training still has to find the way. In this short
+# training, on all difficulties at once, finding it was the bottleneck in five of seven tasks. In
+# one of them, pointers, six times the steps were enough to find it with one layer and two. A map of
+# what training finds in the end would need longer training everywhere, and questions that grow with
+# what is learned.
 
 # %%
 assert len(learned) == 350 and 0.57 < as_written / len(learned) < 0.63
@@ -254,11 +261,11 @@ assert not set(beginnings(tokens, 8)) - set(beginnings(trained, 8))
 # When is 6 k the same, modulo sixty, as before? What is the largest sum of 32 digits?
 
 # %% [markdown] tags=["answer"]
-# In Z60 after every ten, so three times. In parity after every two: sixteen times. A sum of 32
-# digits is at most 288, and comes back after every ten: nearly thirty times. The feed-forward part
-# has to make so many waves out of one number. At the difficulties that were learned there are few:
-# eight for parity of sixteen, three or four for four digits. This fits what we saw; it is a guess,
-# made afterwards.
+# In Z60 they come back after every ten, so three times. In parity after every two: sixteen times. A
+# sum of 32 digits is at most 288, and its last digit comes back after every ten: nearly thirty
+# times. The feed-forward part has to make so many waves out of one number. At the difficulties that
+# were learned there are few: eight for parity of sixteen, three or four for four digits. This fits
+# what we saw; it is a guess, made afterwards.
 
 # %% [markdown]
 # 2. To run: does it help to ask the short questions alone? `python train.py --preset map --data

@@ -1,18 +1,18 @@
 # %% [markdown]
 # # Depth thresholds
 #
-# **No run learned a task with fewer layers than predicted.** With as many as predicted, every run
-# of the first four tasks learned it (0.95 right or more), and so did 14 of 15 runs of the fifth
-# (with eight hops, none of five). One of the tasks was learned only with hints in training. You
-# will learn with how many attention layers each task was learned, and how to find the heads that
-# solve one.
+# **Five small tasks were learned with as many attention layers as predicted, and no run learned one
+# with fewer.** With enough layers, every run of the first four tasks learned it (0.95 right or
+# more), and so did 14 of 15 runs of the fifth. There are two exceptions: one task was learned only
+# with hints in training, and eight hops were learned in none of five runs. You will learn how to
+# look for such thresholds, and how to find the heads that solve a task.
 #
 # Chen & Zou (ICML 2024, [arXiv 2404.01601](https://arxiv.org/abs/2404.01601)) ask which abilities
 # take one, two and three attention layers. We built their four tasks anew: the ideas are theirs,
-# the sizes and the training are ours, and no number here is from their paper. In a fifth task,
-# k-hop (Sanford, Hsu & Telgarsky, ICML 2024, [arXiv 2402.09268](https://arxiv.org/abs/2402.09268)),
-# one can choose how many looks have to follow one another. A sixth, `ring`, has [a lesson of its
-# own](4_walking.md).
+# the sizes and the training are ours, and no number here is from their paper. The fifth task,
+# k-hop, is by Sanford, Hsu & Telgarsky (ICML 2024, [arXiv
+# 2402.09268](https://arxiv.org/abs/2402.09268)). In it one can choose how many looks have to follow
+# one another. A sixth, `ring`, has [a lesson of its own](4_walking.md).
 #
 # | task | what is asked | tested on | layers predicted |
 # |---|---|---|---|
@@ -61,10 +61,10 @@ plt.show()
 
 # %% [markdown]
 # What to see: `memorize` is learned with one layer, and `icqa` from two on. On `template` two and
-# three layers are nearly always right. One layer is not, but four of its five runs beat the dashed
-# line, the best way we know to score without solving the task. `icl_template` was learned with
-# three layers and not with two. Each dot is one run; right of the dotted line are the depths that
-# should be enough.
+# three layers are nearly always right; one layer is not, but four of its five runs beat the dashed
+# line. `icl_template` was learned with three layers and not with two. Each dot is one run. The
+# dashed line is the best way we know to score without solving the task; right of the dotted line
+# are the depths that should be enough.
 
 # %% tags=["hide"]
 rows = []
@@ -82,9 +82,9 @@ for task in depths:
 
 # %% [markdown]
 # **On `template`, one layer can do much better than guessing.** It need not compare two tokens to
-# find a pair. If a head prefers some symbols to others, no matter which, it looks at *both* places
-# of the one that it prefers among the three in the string: these two are equal. One known pair
-# leaves 3 of the 15 patterns, hence the dashed line at 1 in 3. Heads with other preferences may
+# find a pair of equal ones. If a head prefers some symbols to others, no matter which, it looks at
+# *both* places of its favourite among the three in the string, and these two are equal. One known
+# pair leaves 3 of the 15 patterns, hence the dashed line at 1 in 3. Heads with other favourites may
 # find another pair, which would explain the runs above that line. Here is a model of one layer,
 # trained now for half the steps. Each of its heads gives, on average, more than 0.8 of its
 # attention to the two places of one symbol:
@@ -122,12 +122,12 @@ print(f"three layers, {steps:,} steps without hints: {share:.3f}")
 assert share < 1 / 3 + 0.05
 
 # %% [markdown]
-# About ten shorter attempts ended there, too; we did not keep their logs. What works is *hints*:
-# for three quarters of the training, the model must name the pattern of each string whose label is
-# shown, and for some of the strings asked about it must name the pattern instead of the label. The
-# test has no hints. With them two of three runs of two layers still get no more than any label
-# shown would give. So this threshold is about what layers learn *with that help*, not about what
-# they learn without it.
+# About ten shorter attempts ended there, too; we did not keep their logs. What works is *hints*.
+# For three quarters of the training, the model also has to name the pattern of each string whose
+# label is shown, and for some of the strings asked about it has to name the pattern instead of the
+# label. The test has no hints. Even with hints in training, two of three runs of two layers get no
+# more than any label shown would give. So this threshold is about what layers learn *with that
+# help*, not about what they learn without it.
 
 # %% [markdown]
 # ## k-hop: as many looks as one asks for
@@ -135,8 +135,8 @@ assert share < 1 / 3 + 0.05
 # In `baebcabebdea` the last symbol is a. Go back to the a before it, and read what followed there:
 # b. That is one hop. From that b go back to the b before it, and read what followed there: c. That
 # is two hops. A head that makes one hop is known as an *induction head*. In the paper's
-# construction ⌊log₂ k⌋ + 2 layers suffice for k hops. That training finds none with fewer is what
-# we [predicted](../results/khop/notes.md), for five seeds of each k and each depth.
+# construction ⌊log₂ k⌋ + 2 layers are enough for k hops. We [predicted](../results/khop/notes.md)
+# that training finds no solution with fewer, for five seeds of each k and each depth.
 
 # %%
 khop = tasks.TASKS["khop"]
@@ -163,8 +163,8 @@ plt.show()
 # %% [markdown]
 # What to see: one hop is learned with two layers, two hops with three, and four hops with four, in
 # 14 of 15 runs, as predicted. With one layer less, models still do better than the dotted lines,
-# the best that the last two tokens allow. Each dot is one run; lines join the means. Targets
-# without an answer (⊥) are left out.
+# which are the best one can do from the last two tokens. Each dot is one run; lines join the means.
+# Targets without an answer are left out.
 
 
 # %% tags=["hide"]
@@ -188,22 +188,25 @@ show_predictions("K6", "K7", "K8")
 #
 # ## One layer, five layers, repeated layers
 #
-# We trained more models later, with five fresh seeds each, and again wrote down first what we
+# Later we trained more models, with five fresh seeds each, and again wrote down first what we
 # expected. *Learned* is 0.95 or more. The two wide layers have the parameters of four narrow ones.
 
 # %% tags=["hide"]
 show_predictions("K1", "K2", "K3", "K4", "K5")
 
 # %% [markdown]
-# Ten of the thirteen rows came out as expected. **One layer looped three times learns two hops in
-# five of five runs**, as three layers with weights of their own do in three of three. Looped twice
-# it learns them in none, and neither do two layers. **Two layers looped twice learn four hops in
-# four of five runs; two wide layers, looped once, in none.** Five layers do in five.
+# Ten of the thirteen rows came out as expected.
 #
-# Three rows were wrong. Five layers do no better on eight hops than the last two tokens allow. One
-# layer looped four times was expected to learn four hops in at least two runs and did in none. And
-# one layer does more than we thought on one hop. Here is one, trained now for 600 steps, and how
-# often it is right, by how far back the same symbol stood last:
+# - **One layer looped three times learns two hops in five of five runs**, as three layers with
+#   weights of their own do in three of three. Looped twice it learns them in none, and neither do
+#   two layers.
+# - **Two layers looped twice learn four hops in four of five runs.** Five layers do in five. Two
+#   wide layers, applied once, do in none.
+#
+# Three rows **were wrong**. Five layers do no better on eight hops than the last two tokens allow.
+# One layer looped four times was expected to learn four hops in at least two runs and did in none.
+# And on one hop one layer does more than we thought. Here is such a layer, trained now for 600
+# steps, and how often it is right, by how far back the same symbol stood last:
 
 # %%
 short = dict(n_layers=1, steps=600, eval_every=600, sizes=("hops=1",))
@@ -226,10 +229,10 @@ widgets.table(["tokens back", "right"], rows)
 # ## How it is done: copy, then match
 #
 # The known way to solve `icqa` has two steps: each answer copies the question before it, and a
-# question asked finds the answer that carries it. Train two layers and ask three things. Where
-# would a head look for each step (the task's `links()`)? How much of its attention does each head
-# give to those places? And how accurate is the model without the heads that look there
-# (`inspect.mechanism()`)?
+# question asked finds the answer that carries it. Does a trained model do this? We train two layers
+# and ask three things. Where would a head look for each step (the task's `links()`)? How much of
+# its attention does each head give to those places? And how accurate is the model without the heads
+# that look there (`inspect.mechanism()`)?
 
 # %%
 two, data = train_quietly("icqa", n_layers=2, steps=300)
@@ -272,13 +275,14 @@ plt.show()
 # What to see: in layer 1 one head looks from every answer to the question before it. In layer 2
 # each question looks at its own answer, wherever that stands: an induction head. Nothing in the
 # training names these places. These are attention weights on one test sequence: eight pairs, q and
-# a, and then eight questions. Orange circles show where the known solution looks.
+# a, and then eight questions. A row is the token that looks (the query), a column the token looked
+# at (the key). Orange circles show where the known solution looks.
 #
 # Switching off one head at a time can mislead: if two heads of layer 2 do the same work, either is
-# enough. So the table above switches off all heads that give at least half of their attention to
-# the places of a step. Without the copy the accuracy falls far. Without the match it falls even
-# below 1 in 8, which naming any answer shown would give. Here is the same analysis of one stored
-# run of each of three other tasks, made with `python train.py --mechanism RUN_DIR`:
+# enough. So in the table above all heads are switched off that give at least half of their
+# attention to the places of a step. Without the copy the accuracy falls far. Without the match it
+# falls even below 1 in 8, which naming any answer shown would give. Here is the same analysis of
+# one stored run of each of three other tasks, made with `python train.py --mechanism RUN_DIR`:
 
 # %% tags=["hide"]
 path = results.RESULTS / "tasks" / "mechanism.json"

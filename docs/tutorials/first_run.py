@@ -2,15 +2,16 @@
 # # A first run that learns
 #
 # **With today's settings `python train.py --n_layers 12` learns in twenty runs of twenty; with our
-# earliest ones it was eight of ten.** This page is the story behind the preset `laptop`: what the
-# failed runs had in common, why one seed kept failing, as far as we know, and what chosen seeds
-# promised that fresh ones did not keep. [Lesson 6](6_how_would_you_know.md) has its moral.
+# earliest ones it was eight of ten.** This page is the story behind those settings, the preset
+# `laptop`: what the failed runs had in common, why one seed kept failing, as far as we know, and
+# what chosen seeds promised that fresh ones did not keep. [Lesson
+# 6](6_how_would_you_know.md#tune-on-some-report-on-others) has the moral.
 #
-# It is what most people try first, and whether it learns should not be a matter of luck. After [the
-# first runs](../reference/results.md#first-run-before) we gave each ring of letters three questions
-# in training instead of one. Since then we have chosen settings five times, on a few seeds and
-# problems set aside for that, and run the command once on each of several fresh seeds. All of those
-# runs are stored:
+# This command is what most people try first, and whether it learns should not be a matter of luck.
+# After [the first runs](../reference/results.md#first-run-before) we gave each ring of letters
+# three questions in training instead of one. Since then we have chosen settings five times, on a
+# few seeds and problems set aside for that, and each time run the command on several fresh seeds.
+# All of those runs are stored:
 
 # %%
 import math
@@ -76,15 +77,17 @@ plt.show()
 # %% [markdown]
 # What to see: with the settings of today all twenty runs are above the dotted line, at 0.95; of the
 # earlier settings, each that had many runs has one run below it. Each dot is one run of twelve
-# layers, measured on 600 held-out problems. Twenty runs of each were planned. We stopped the second
-# settings after seventeen, for lack of time, and the third after four, because chains had come late
-# in two of them. What is better at the median need not be surer: with the second settings the
-# median rose, and one run never learned lookups.
+# layers, measured on 600 held-out problems. Red: chains were learned before lookups.
 #
-# The runs that went wrong have something in common: they learned chains before lookups. Of the
-# three families of problems, lookups (`Follow c a, b c, … Go 2 from b ?`) are usually learned
-# first, and suddenly; chains, which are sums, come last. In the first four tries chains came before
-# lookups in three runs of 61, and exactly these three ended below 0.95:
+# Twenty runs of each were planned. We stopped the second settings after seventeen, for lack of
+# time, and the third after four, because chains had come late in two of them. Settings that are
+# better at the median need not be safer: with the second settings the median rose, and one run
+# never learned lookups.
+#
+# **The runs that went wrong learned chains before lookups.** Of the three families of problems,
+# lookups (`Follow c a, b c, … Go 2 from b ?`) are usually learned first, and suddenly; chains,
+# which are sums, come last. In the first four tries chains came before lookups in three runs of 61,
+# and exactly these three ended below 0.95:
 
 # %% tags=["hide"]
 before = sum((tried[folder] for folder in list(tried)[:4]), [])
@@ -100,7 +103,7 @@ widgets.table(["run", "accuracy", "lookups from step", "chains from step"], rows
 # %% [markdown]
 # ## When does it happen?
 #
-# At every evaluation the log has the accuracy on each family of problems: on 33 problems of each,
+# The log has the accuracy on each family of problems at every evaluation: on 33 problems of each,
 # and at the last step on 600 in all. Here are ten of the twenty seeds with today's settings:
 
 # %%
@@ -126,17 +129,19 @@ plt.show()
 
 # %% [markdown]
 # What to see: twelve layers learn lookups suddenly. For 200 steps or more they answer few of them;
-# then, within 50 or 100 steps, their share goes from less than half to nine of ten. Orderings grow
-# more evenly, and chains come last, when the learning rate has already fallen. One run is
-# different: with seed 125, chains are learned at step 700 and lookups only at step 900. Each thin
-# line is one run, each thick one the median of ten. The first and the last run to learn chains are
-# 200 steps apart, and 650 for lookups: whoever trains a single seed, and stops in between, reports
-# luck. One layer learns no family in these steps.
+# then, within 50 or 100 steps, the share goes from less than half to nine of ten. Orderings grow
+# more evenly, and chains come last, when the learning rate has already fallen. Each thin line is
+# one run, each thick one the median of ten.
 #
-# **Even eighty runs can mislead, if all of them stop too early.** Eighty first runs of one layer
-# are stored, with these settings and earlier ones. None of them learns chains. Two stand out, and
-# may have been on the way: given eight times the steps, and fresh rows for all of them, [six runs
-# of six](7_equal_time.md) learn them.
+# One run is different: with seed 125, chains are learned at step 700 and lookups only at step 900.
+# So the first and the last run to learn lookups are 650 steps apart, and for chains it is 200:
+# whoever trains a single seed, and stops in between, reports luck. One layer learns no family in
+# these steps.
+#
+# **Even eighty runs can mislead, if all of them stop too early.** Eighty runs of one layer are
+# stored, with these settings and earlier ones. None of them learns chains. Two stand out, and may
+# have been on the way. And given eight times the steps, and fresh rows for all of them, [six runs
+# of six](7_equal_time.md) learn chains. The table has the share of chains that is answered:
 
 # %% tags=["hide"]
 names = [name for name in results.experiments() if name.startswith("first-run")]
@@ -148,9 +153,10 @@ widgets.table(["runs", "lowest", "third", "second", "best"], [[len(chains), *sho
 # %% [markdown]
 # ## A shorter memory
 #
-# AdamW does not follow the gradient of one step but an average over the last ones. `beta1` says how
-# far back the average goes: about ten steps with 0.9, three with 0.7, two with 0.5. With two layers
-# and nothing but lookups to learn, a shorter memory finds them sooner, in both seeds that we tried:
+# AdamW does not follow the gradient of one step but an average over the last steps. `beta1` says
+# how far back the average goes: about ten steps with 0.9, three with 0.7, two with 0.5. With two
+# layers and nothing but lookups to learn, a shorter memory finds them sooner, in both seeds that we
+# tried:
 
 # %% tags=["details"]
 tuning = results.trials("first-run")
@@ -183,9 +189,9 @@ widgets.table(["beta1", "two layers, lookups alone, learned"], rows)
 #
 # ## A seed that fails again
 #
-# Is a failed run bad luck that could strike any seed, or is it in the seed? Seed 73 is the one that
-# never learned lookups. We trained it again with settings that work for other seeds, and with
-# training rows that never repeat. These are tuning runs: their problems are not those of the test.
+# Does a failure come from the seed, or could it happen to any? Seed 73 is the one that never
+# learned lookups. We trained it again with settings that work for other seeds, and with training
+# rows that never repeat. These are tuning runs: their problems are not those of the test.
 
 
 # %% tags=["details"]
@@ -221,18 +227,20 @@ widgets.table(["run", "learns lookups"], rows)
 # Another order of the batches, or other initial positions, had not helped by step 500. With other
 # initial token embeddings seed 73 learns lookups about as soon as other seeds do, and so it does
 # with other initial queries, keys and values. So neither of the two seems bad by itself; they seem
-# not to fit together. Our guess is this. To look a letter up, a head has to recognise it: the query
-# of a letter must agree with the key of a place that the letter was copied to. How well they agree
-# before training is a matter of chance, and in seed 73 no head agrees well enough to be improved.
-# We have not tested that, and each line about seed 73 is a single run.
+# not to fit together. (Each line about seed 73 is a single run.)
+#
+# Our guess, which we have not tested, is this. To look a letter up, a head has to recognise it: the
+# query of a letter must agree with the key of a place that the letter was copied to. How well they
+# agree before training is a matter of chance, and in seed 73 no head agrees well enough to be
+# improved.
 #
 # ## More of each walk
 #
-# We did not want to choose the start, so we made the signal stronger. In training, each ring is
-# asked three questions, one after another. Until then all three went one to three steps round the
-# ring. Now the second and the third go all the way round, which is five steps with six letters.
-# Each step of such a walk is a lookup, so on average a row has twelve lookups to learn from instead
-# of six:
+# We did not want to pick initial weights, so we gave the model more to learn from. In training,
+# each ring is asked three questions, one after another. Until then all three went one to three
+# steps round the ring. Now the second and the third go all the way round, which is five steps with
+# six letters. Each step of such a walk is a lookup, so on average a row has twelve lookups to learn
+# from instead of six:
 
 # %% tags=["hide"]
 walks = {"one to three steps": {}, "one to five": dict(later_walks="1 to 5 steps")}
@@ -243,22 +251,25 @@ for seed in (73, 2, 4, 7):
 widgets.table(["seed", *(f"walks of {name}" for name in walks)], rows)
 
 # %% [markdown]
-# Seed 73 learns lookups by step 250 now. It also learns them with walks of one to five steps, and
-# with five questions instead of three, but five questions make a row about one and a half times as
-# long. The longer walks do not make everything better: in a run of seed 7 with 800 steps, orderings
-# were still at 0.73 when it ended. So the command takes 1,100 steps.
+# Seed 73 learns lookups by step 250 now. But the longer walks do not make everything better: in a
+# run of seed 7 with 800 steps, orderings were still at 0.73 when it ended. So the command takes
+# 1,100 steps.
 #
-# What did not help, in one or two runs each: output matrices that start larger, another scale of
-# the attention scores, and a learning rate that is held at its peak. With queries that start equal
-# to the keys seed 73 learned lookups, but seed 4, which has no trouble otherwise, had not learned
-# them by step 350 ([all runs](../reference/results.md#first-run)).
+# What else we tried, in one or two runs each ([all runs](../reference/results.md#first-run)):
+#
+# - Seed 73 also learns lookups with walks of one to five steps, and with five questions instead of
+#   three, but five questions make a row about one and a half times as long.
+# - With queries that start equal to the keys it learned lookups, too. But seed 4, which has no
+#   trouble otherwise, had not learned them by step 350.
+# - These did not help: output matrices that start larger, another scale of the attention scores,
+#   and a learning rate that is held at its peak.
 #
 # ## What fresh seeds say
 #
-# We [wrote down](../results/first-run/notes.md) four expectations, and then ran twenty fresh seeds,
-# with twelve layers and with one. All twenty runs of twelve layers were to reach 0.95 (R1), to
-# learn lookups by step 500 (R2), and none to learn chains first (R3). One layer was to stay below
-# 0.5 (R4).
+# We [wrote down](../results/first-run/notes.md) four predictions, and then ran twenty fresh seeds,
+# with twelve layers and with one. All twenty runs of twelve layers were to reach 0.95 (R1) and to
+# learn lookups by step 500 (R2), and none was to learn chains first (R3). One layer was to stay
+# below 0.5 (R4).
 
 # %% tags=["hide"]
 today = tried["first-run"]
@@ -280,12 +291,14 @@ rows.append(["p of Mann and Whitney", f"{p:.2f}"])
 widgets.table(["fresh seeds", ""], rows)
 
 # %% [markdown]
-# All twenty runs learn; thirteen answer all 600 problems. R1 and R4 held, R2 and R3 **were wrong**,
+# All twenty runs learn; thirteen answer all 600 problems. R1 and R4 held. R2 and R3 **were wrong**,
 # both by the same run: with seed 125 chains still come first, and lookups only at step 900. Yet
 # this run answers 0.988, where the three earlier runs that learned chains first ended at 0.648 to
-# 0.940. And lookups do not come sooner: in the tuning runs they did, with three seeds of four, but
-# the median of twenty fresh ones is no lower than with the fourth settings. That is what fresh
-# seeds are for: four seeds that one has looked at while choosing say little.
+# 0.940.
+#
+# And lookups do not come sooner. In the tuning runs they did, with three seeds of four, but the
+# median of twenty fresh seeds is no lower than with the fourth settings. That is what fresh seeds
+# are for: four seeds that one has looked at while choosing say little.
 #
 # Why did the late run get there this time? Today's settings differ from the fourth in four things:
 # the walks go all the way round, no row is used twice, there are 100 steps more, and the learning

@@ -3,8 +3,8 @@
 #
 # **Nine published runs do not settle which layers should have more heads, nor do 54 small ones of
 # ours.** You will learn what nine single runs can tell and what they cannot, how to compare models
-# seed by seed, and what three "significant" differences among eighteen are worth: corrected for
-# their number, none.
+# seed by seed, and what three "significant" differences among eighteen are worth: nothing certain,
+# for once corrected for their number none is left.
 #
 # A layer divides its width among attention heads: with 12 heads, 768 numbers per token become 12
 # times 64. Most models have the same number in every layer. A published experiment gave four layers
@@ -35,9 +35,9 @@ widgets.table(head, [[row[key] for key in keys] for row in rows])
 print(f"parameters of each: {rows[0]['parameters']:,}")
 
 # %% [markdown]
-# Heads divide the same matrices, so all nine models have the same number of parameters. The
-# validation losses, after one pass over 250,000 short stories, are read off a plot, so ± 0.005; the
-# hours are read off another. **We have the plots no more, so nobody can check these readings
+# Heads divide the same matrices, so all nine models have the same number of parameters. We read the
+# validation losses, after one pass over 250,000 short stories, off a plot, so they are ± 0.005, and
+# the hours off another plot. **We no longer have the plots, so nobody can check these readings
 # here.**
 #
 # ## What nine runs can say
@@ -57,13 +57,13 @@ widgets.table(["group", "descending − constant", "ascending − constant"], ro
 # %% [markdown]
 # Ascending is 0.06 to 0.13 nats worse than constant in all three groups, which is more than the
 # error of reading the plot. Descending differs from constant by 0.01 at most, and a difference of
-# two readings can be off by as much. How that compares with the spread between seeds, one run each
-# cannot tell.
+# two readings can be off by as much. How large these differences are beside the spread between
+# seeds, one run each cannot tell.
 #
 # The text gives "0.3 % better" for descending and "4.5 % worse" for ascending. These numbers
 # compare fitted curves at 180 heads, not runs: no constant model has 180. An exponential curve has
-# three free numbers, and each order has three points. So it runs through all of them, and nothing
-# is left over by which to judge the fit.
+# three free numbers, and each order has three points. So the curve runs through all of them,
+# whatever they are, and the fit cannot be judged.
 
 
 # %%
@@ -81,17 +81,20 @@ print(f"descending at 180 heads: {100 * better:+.1f} %")
 print(f"ascending at 180 heads: {100 * worse:+.1f} %")
 
 # %% [markdown]
-# We cannot reproduce the text's percentages. Curves through the points that we read give others,
-# close to those of the runs themselves. The text does not give the formula of its exponential.
+# We cannot reproduce the text's percentages: curves through the points that we read give others.
+# The text does not give the formula of its exponential.
 #
 # ## What else changed with the heads
 #
 # The model was a modified GPT-Neo; the text does not say what was modified. In GPT-Neo as
-# published, every other layer looks only at the last 256 tokens, and the *logits* QKᵀ, from which
-# the softmax makes the weights, are not divided by √(head size). If they were not divided here, the
-# number of heads also set the *scale of the logits*: a head of size 256 adds up 256 products, one
-# of size 8 adds up 8. Here is an untrained layer of that width on random tokens, *scaled* (with the
-# division) and *unscaled*. [Effective keys](inside.md) count the tokens looked at.
+# published, the *logits* QKᵀ, from which the softmax makes the weights, are not divided by √(head
+# size). If they were not divided here either, the number of heads also set the *scale of the
+# logits*: a head of size 256 adds up 256 products, one of size 8 adds up 8. (And every other layer
+# of GPT-Neo looks only at the last 256 tokens.)
+#
+# Does the scale matter? Here is an untrained layer of that width on random tokens, *scaled* (with
+# the division) and *unscaled*. [Effective keys](inside.md#how-to-count-attention) are how many
+# tokens a head looks at, as it were:
 
 
 # %%
@@ -119,16 +122,16 @@ widgets.table(["heads", "head size", "effective keys, scaled", "unscaled"], rows
 # Scaled, attention begins nearly equal, whatever the size of a head. Unscaled, a layer of 3 heads
 # begins with its weight on about three tokens, chosen by chance, and a layer of 96 heads with its
 # weight on about 68, where equal attention has 96. So "more heads are better" and "a wider look at
-# the start is better" predict the same ranking of groups; and ascending models have their largest
-# heads in the first layer. This is a confound, not an explanation: the published runs cannot
-# separate the two.
+# the start is better" predict the same ranking of groups. And ascending models have their largest
+# heads in the first layer. The published runs cannot separate the two: this is a confound. It does
+# not show that the scale is the reason.
 #
 # ## Our study, with and without the scale
 #
-# We trained all nine *schedules* of heads with three seeds, scaled and unscaled: 54 runs of 250
-# steps on GSM8K text, four layers of width 64. The published numbers of heads do not divide 64, so
-# ours are a third of them. The commands, with hardware and versions, are in the
-# [results](../reference/results.md#heads); the unscaled runs have `--attn_scale 1.0`.
+# We trained all nine *schedules* (orders and totals of heads) with three seeds, scaled and
+# unscaled: 54 runs of 250 steps on GSM8K text, four layers of width 64. The published numbers of
+# heads do not divide 64, so ours are a third of them. The commands, with hardware and versions, are
+# in the [results](../reference/results.md#heads); the unscaled runs have `--attn_scale 1.0`.
 
 # %%
 ours = {}  # scaling → (group, scheme) → [loss of each seed]
@@ -167,13 +170,13 @@ for panel, (title, found) in zip(axes, panels.items()):
 plt.show()
 
 # %% [markdown]
-# What to see: published, loss falls with more heads, and ascending stands out. In ours, scaled or
-# not, each mean lies within the intervals of all nine. Published is one run per point, without
-# intervals; ours are means of n = 3 seeds with 95 % intervals. Each axis spans 0.32 nats.
+# What to see: in the published runs loss falls with more heads, and ascending stands out. In ours,
+# scaled or not, each mean lies within the intervals of all nine. Published is one run per point,
+# without intervals; ours are means of n = 3 seeds with 95 % intervals. Each axis spans 0.32 nats.
 #
 # This is no evidence against the published order. Our models have a three-hundredth of the
-# parameters, saw 256 thousand tokens, and are far from trained: attention may hardly matter yet. At
-# width 64 the missing scale also changes less at the start. Effective keys by number of heads:
+# parameters, saw 256 thousand tokens, and are far from trained: attention may hardly matter yet.
+# And at width 64 the missing scale changes less at the start. Effective keys by number of heads:
 
 # %% tags=["hide"]
 small = {n: at_start(n, 1.0, d_model=64, init_std=0.05) for n in (1, 4, 32)}
@@ -184,7 +187,8 @@ widgets.table(["heads, width 64", "effective keys, unscaled"], rows_of)
 # ## Seed by seed
 #
 # Runs of the same seed see the same batches in the same order. So we first subtract within each
-# seed and then take the interval of the differences: what the runs of a seed share cancels.
+# seed and then take the interval of the differences: what the runs of a seed have in common drops
+# out.
 
 
 # %%
@@ -246,15 +250,15 @@ rows_of.append([f"excluding 0 at the level 1 − 0.05/{n}", len(strict)])
 widgets.table(["intervals", ""], rows_of)
 
 # %% [markdown]
-# Eighteen intervals at 95 % are eighteen chances to be wrong. If no schedule differed from another,
-# about one of them would still exclude 0, and three or more would in 6 of 100 such studies. That
-# calculation takes the intervals as independent. They are not: three orders have three differences,
-# of which the third follows from the other two, and all come from the same three seeds. So these
-# are less than three findings. With Bonferroni's correction, safe under any dependence, the level
-# is 1 − 0.05/18 in place of 95 %, and none excludes 0.
+# **Eighteen intervals at 95 % are eighteen chances to be wrong.** If no schedule differed from
+# another, about one of them would still exclude 0, and three or more would in 6 of 100 such
+# studies. That calculation takes the intervals as independent, and they are not: of the three
+# differences between three orders the third follows from the other two, and all come from the same
+# three seeds. So these are less than three findings. Bonferroni's correction is safe whatever
+# depends on what: the level is 1 − 0.05/18 in place of 95 %. Then none excludes 0.
 #
-# These three do not fit the published order either: there ascending is worst, here constant is.
-# There may be a difference of a few thousandths of a nat, or none; new seeds would have to tell.
+# Nor do these three fit the published order: there ascending is worst, here constant is. There may
+# be a difference of a few thousandths of a nat, or none; new seeds would have to tell.
 #
 # ## Time
 #
@@ -270,10 +274,10 @@ rows_of = list(zip(hours, weights, hours.values()))
 widgets.table(["heads, constant", "million weights for 512 tokens", "published hours"], rows_of)
 
 # %% [markdown]
-# In the published runs, four times the heads took about half as long again, and so did a step of
-# ours, with 64 heads in all against 16 ([table](../reference/results.md#heads); times in one
-# process, of which no file is kept, so take them as rough). So at equal *time* fewer heads can
-# train longer, which a comparison at equal steps leaves out.
+# In the published runs, four times the heads took about one and a half times as long, and so did a
+# step of ours, with 64 heads in all against 16. (Ours are times in one process, of which no file is
+# kept, so take them as rough: [table](../reference/results.md#heads).) So at equal *time* fewer
+# heads can train longer, which a comparison at equal steps leaves out.
 #
 # ## What would settle it
 #
@@ -333,8 +337,8 @@ def half_as_wide():
 # %% [markdown] tags=["answer"]
 # At least two of the eight are always as far from 0 as the measured mean: the signs as they are,
 # and all of them turned. So p is never below 2/8 = 0.25, and three seeds cannot show anything by
-# this test. Student's t assumes that the differences are normally distributed; that assumption is
-# what makes smaller p-values out of three numbers.
+# this test. Student's t assumes that the differences are normally distributed. Only that assumption
+# makes smaller p-values out of three numbers.
 
 # %% [markdown]
 # 3. To try: give `at_start()` four layers and the schedules 3-6-12-24 and 24-12-6-3; the entropies

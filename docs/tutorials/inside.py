@@ -1,22 +1,22 @@
 # %% [markdown]
 # # Looking inside
 #
-# **A map of attention suggests what a head does; switching it off tells.** In a model of two layers
-# the two agree. In one run of twelve layers, half of them can be left out, and nothing but sums
-# suffers. You will learn how to count attention, how to switch heads and layers off, and how to
-# read what a model knows in its middle.
+# **A map of attention suggests what a head does; switching the head off tells.** In a model of two
+# layers the two agree. In one run of twelve layers, half of the layers can be left out, and nothing
+# but sums suffers. You will learn how to measure attention, how to switch heads and layers off, and
+# how to read what a model knows in its middle.
 #
 # ## How to count attention
 #
 # A *query*, the token that looks, spreads a weight of 1 over its *keys*: itself and the tokens
-# before it. Two measures say how:
+# before it. Two numbers say how widely:
 #
 # - **Entropy**, H = −Σ p ln p, in nats: 0 if all weight is on one key, ln n if it is equal on n. So
 #   e^H can be read as a number of keys.
 # - **Sparsity**: the share of keys whose weight is below 0.001.
 #
-# Begin with a case whose answer is known: equal attention to all keys, with T = 256 tokens. Nothing
-# can be less sparse.
+# Begin with a case whose answer is known: equal attention to all keys, with T = 256 tokens. No
+# attention can be less sparse.
 
 # %%
 import json
@@ -41,13 +41,15 @@ print(f"sparsity {right['sparsity'].item():.3f} over keys in sight")
 print(f"sparsity {masked['sparsity'].item():.3f} over the whole T × T square")
 
 # %% [markdown]
-# The last number comes from a mistake. Nearly half of the square is the future, which the mask sets
-# to exactly 0. If you count those entries, any causal model looks about "50 % sparse" before it has
-# learned anything. The share of masked entries is f = (T − 1) / 2T. Let s be the sparsity with them
-# and v the one without: s = f + (1 − f) v, so v = (s − f) / (1 − f).
+# The last number is a mistake. Nearly half of the square is the future, which the mask sets to
+# exactly 0. If you count those entries, any causal model looks about "50 % sparse" before it has
+# learned anything.
 #
-# LLmini, a small study of three models, published the sparsity of each layer at T = 256. Its lowest
-# value is just above f. Corrected, its first layers are about 2 % sparse, not 51 %:
+# It seems to be a published mistake, too. LLmini, a small study of three models, printed the
+# sparsity of each layer at T = 256, and its lowest value is just above the share of masked entries,
+# f = (T − 1) / 2T. Let s be the sparsity with them and v the one without. Then s = f + (1 − f) v,
+# so v = (s − f) / (1 − f). Corrected in this way, LLmini's first layers are about 2 % sparse, not
+# 51 %:
 
 # %% tags=["hide"]
 f = (T - 1) / (2 * T)
@@ -65,9 +67,11 @@ widgets.table(["model", "layer", "published", "corrected"], rows)
 # %% [markdown]
 # The correction assumes that masked entries were counted. Two facts speak for it: no published
 # value lies below f, and every first layer lies within 0.014 above it. There is one model of each
-# kind. A fixed threshold has another fault: equal attention over more than 1,000 keys is "100 %
-# sparse". So `head_stats()` gives `relative_sparsity` as well, whose threshold is a tenth of the
-# weight that equal attention would give.
+# kind.
+#
+# A fixed threshold has another fault: equal attention over more than 1,000 keys is "100 % sparse".
+# So `head_stats()` gives `relative_sparsity` as well, whose threshold is a tenth of the weight that
+# equal attention would give.
 #
 # ## Where does it look?
 #
@@ -87,10 +91,10 @@ run, data = runs[1], runs[1].data
 # %% [markdown]
 # Here is one test sequence: eight questions, each followed by its answer, and then the eight
 # questions in another order. Choose which one is asked, and move the slider through the training.
-# Each line is one token looking at another. Its width is the weight that the head gives; in the
-# lower layer this is multiplied by how strongly the looking token is itself looked at from above,
-# so that only looks that reach the answer stand out. The buttons of the heads show or hide their
-# lines. To switch a head off, and see what the model answers then, [train one in the
+# Each line is one token looking at another, and the wider it is, the more weight the head gives.
+# (In the lower layer the weight is multiplied by how strongly the looking token is itself looked at
+# from above, so that only looks that reach the answer stand out.) The buttons of the heads show or
+# hide their lines. To switch a head off, and see what the model answers then, [train one in the
 # page](train_here.md).
 
 # %% tags=["hide"]
@@ -100,14 +104,14 @@ widgets.show("look", inspect.story(runs), without)
 # %% [markdown]
 # With one layer, the lines fan out over all the answers for as long as it trains: nothing tells the
 # question which of them is its own. With two layers it is the same until about step 100. By step
-# 150 two things have come together: in layer 1 each answer looks at the question before it, and in
-# layer 2 the question looks at the answer that now carries its name.
+# 150 two things have come about together: in layer 1 each answer looks at the question before it,
+# and in layer 2 the question looks at the answer that now carries its name.
 #
 # ## Maps, numbers, and heads switched off
 #
-# How much weight do answers give to the token before them, and the queries to the right answer? And
-# how many answers are right without each head? `ablated()` takes away what a head adds while the
-# model runs.
+# How much weight do answers give to the token before them (*copies* in the table), and the queries
+# to the right answer (*finds*)? And how many answers are right without each head? `ablated()` takes
+# away what a head adds while the model runs.
 
 # %%
 sequences, targets = (torch.as_tensor(part[:200]).long() for part in data.val)
@@ -177,8 +181,8 @@ print(getsource(inspect.lens))
 
 # %% [markdown]
 # Its counterpart is `inspect.skipped()`, which hands the stream past one layer. What gets worse
-# needed that layer, or needed the stream to look as that layer leaves it. Both tell what four
-# layers do on the task above, for which two suffice. Here are three seeds:
+# needed that layer, or needed the stream to look as that layer leaves it. What do four layers do on
+# the task above, for which two are enough? Here are three seeds:
 
 
 # %%
@@ -220,9 +224,9 @@ widgets.table(["layer", "right after it", "right without it"], rows)
 #
 # ## Twelve layers on the embedded problems
 #
-# The [report](2_logs.md) behind this project guesses at a division of labour: early layers detect
-# patterns, middle layers connect information, late layers reason and conclude. It did not look. We
-# did, in **one run** that `python train.py --n_layers 12 --seed 0` trained with that day's
+# The [report](2_logs.md) behind this project guesses that layers divide the work: early layers
+# detect patterns, middle layers connect information, late layers reason and conclude. It did not
+# look. We did, in **one run** that `python train.py --n_layers 12 --seed 0` trained with earlier
 # settings: attention alone, width 64, 900 steps. What follows was measured on 200 held-out problems
 # ([how](../reference/results.md#layers)). The model reads the right words up to each place, and we
 # ask whether it knows the next one. The words are of six kinds:
@@ -259,8 +263,8 @@ plt.show()
 
 # %% [markdown]
 # What to see: after two layers the lens reads all lookups, all copying and most orderings, and only
-# sums become readable in the last layers. Above is what the lens finds at each depth; below is what
-# the whole model still knows without one layer; both in percent of the words of a kind, and a full
+# sums become readable in the last layers. Above is what the lens finds at each depth, below what
+# the whole model still knows without one layer. Both are in percent of the words of a kind; a full
 # cell without a number is 100 %. *Ready* means that from there on the lens has at least 95 %.
 #
 # A layer that can be left out alone may be one of several that do the same work. So we leave out
@@ -298,12 +302,12 @@ plt.show()
 # %% [markdown]
 # What to see: a head of layer 1 looks from the second letter of each pair to the first, and a head
 # of layer 2 from the letter just written to the one that follows it in its pair. For a sum, no head
-# gives the two numbers together much more than a quarter. Means over all such places of 200
-# problems.
+# gives the two numbers together much more than a quarter. Weights are means over all such places of
+# 200 problems.
 #
 # So a lookup is copy and match again, in the first two layers. The model has ten more and does not
-# seem to use them to go further. It has no need to, as it may [write](5_writing.md) each letter
-# down.
+# seem to use them to go several hops at once. It has no need to, as it may [write](5_writing.md)
+# each letter down.
 #
 # ## The claim about early, middle and late layers
 #
@@ -313,11 +317,10 @@ plt.show()
 # | middle layers connect information | any one can be spared; sums need some of them |
 # | late layers reason and conclude | only sums become readable in layers 9 to 12 |
 #
-# **A division of this kind is there for sums at most**, one kind of problem of three. What decides
-# is less the place of a layer than what the problem needs. From this one model we once guessed that
-# sums are what twelve layers are for. That was wrong: in [the same CPU time](7_equal_time.md) two
-# layers learn all three families of problems in six runs of six. And none of this says anything
-# about a language model, where the words are of many more kinds.
+# **A division of this kind is there for sums at most**, one kind of problem of three. From this one
+# model we once guessed that sums are what twelve layers are for. That was wrong: in [the same CPU
+# time](7_equal_time.md) two layers learn all three families of problems in six runs of six. And
+# none of this says anything about a language model, where the words are of many more kinds.
 
 # %%
 assert abs(right["entropy"].item() - math.lgamma(T + 1) / T) < 1e-3
@@ -387,7 +390,7 @@ def over_keys_in_sight():
 # %% [markdown]
 # 3. The lens reads the stream with a head that was trained for the last layer. Take the last
 #    four-layer model above and fit a head of its own to each depth, by least squares, on 2,000
-#    fresh sequences. Are the answers there after one layer after all?
+#    fresh sequences. Are the answers there after one layer, hidden from the lens?
 
 # %% [markdown] tags=["hint"]
 # Take `inspect.streams()` at the places that have a target, and `torch.linalg.lstsq()` from there

@@ -1,10 +1,11 @@
 # %% [markdown]
 # # Rings: five ways of training
 #
-# **It took four ways of training until one layer, looped three times, learned two hops in every
-# run. In the fifth, looped five times, it learned four hops in six of ten.** What a model can do
-# and what its training finds are two things, and most of this page is about the second. It has the
-# runs, the predictions and the tests behind [Walking the ring](4_walking.md), which comes first.
+# **Only the fourth way of training that we tried let one layer, looped three times, learn two hops
+# in every run. In the fifth, looped five times, it learned four hops in six of ten.** What a model
+# can do and what its training finds are two things, and most of this page is about the second. It
+# has the runs, the predictions and the tests behind [Walking the ring](4_walking.md). Read that
+# first.
 #
 # ## What theory says
 #
@@ -12,17 +13,18 @@
 # the second layer, a question can find the pair that begins with the letter asked about: that is
 # one hop. In the same way a pair can find the pair after it, so a third layer can put two finds
 # together: two hops. For a close relative of the task, k-hop, Sanford, Hsu & Telgarsky (2024,
-# [arXiv 2402.09268](https://arxiv.org/abs/2402.09268)) show that ⌊log₂ k⌋ + 2 layers suffice; for
-# ours we count ⌈log₂ k⌉ + 2. That so many suffice follows from the construction. That they are
-# needed is our conjecture, and for a wider layer [it is
+# [arXiv 2402.09268](https://arxiv.org/abs/2402.09268)) show that ⌊log₂ k⌋ + 2 layers are enough;
+# for ours we count ⌈log₂ k⌉ + 2. That so many are enough follows from the construction. That they
+# are needed was our conjecture, and for a wider layer [it is
 # wrong](4_walking.md#is-one-layer-without-loops-unable-to-answer). More in
 # `docs/minidepth_lab/studies/ring.py`.
 #
 # ## The first training
 #
-# The layer was trained for 1,200 steps on questions about one hop, and from step 360 on about two.
-# We had [written down](../results/ring/notes.md) that looped once it would guess in ten runs of
-# ten, looped twice learn one hop in nine, and looped three times learn both in nine.
+# The layer was trained for 1,200 steps on questions about one hop, and from step 360 on about two
+# hops as well. We had [written down](../results/ring/notes.md) what we expected of ten runs each:
+# looped once it guesses in all ten, looped twice it learns one hop in nine, and looped three times
+# it learns both in nine.
 
 # %% tags=["hide"]
 import statistics
@@ -48,16 +50,20 @@ plt.show()
 #
 # So the first two expectations held, and the third **was wrong**. The five runs that did not learn
 # two hops are of the same model as the five that did, and differ in their seeds alone. In these
-# 1,200 steps a run learns them soon after they are first asked, or not at all. But two of the five
-# seeds that had failed, trained again for twice as long, end at 0.79 and 0.66, still rising (these
-# two were not planned).
+# 1,200 steps a run learns two hops soon after they are first asked, or not at all. But two of the
+# five seeds that had failed, trained again for twice as long, end at 0.79 and 0.66, still rising
+# (these two runs were not planned).
 #
 # ## Four more
 #
-# We changed the training, each time with fresh seeds and a prediction in writing: AdamW with a
-# shorter memory of the gradient (`beta1` 0.7), then also more steps, then a gate, which asks for
-# two hops as soon as one is being learned. The fifth training has the gate, and asks for up to four
-# hops, one number after the other. All are of three loops:
+# We changed the training, each time with fresh seeds and a prediction in writing:
+#
+# - in the second, AdamW has a shorter memory of the gradient (`beta1` 0.7);
+# - in the third, there are more steps as well;
+# - in the fourth, a *gate* asks for two hops as soon as one is being learned;
+# - the fifth has the gate, too, and asks for up to four hops, one number after the other.
+#
+# All these runs have three loops:
 
 # %% tags=["hide"]
 tries = [  # what was changed, the prediction, the runs
@@ -89,8 +95,8 @@ for name in ("ring-short-memory", "ring-ten-seeds", "ring-gate"):
 # %% [markdown]
 # ## Asked for sooner
 #
-# Was it the gate? For that, the same ten seeds were trained once more with two hops asked from step
-# 420 on:
+# Was it the gate that helped? To see, the same ten seeds were trained once more without it, with
+# two hops asked from step 420 on:
 
 # %%
 with_gate, by_time = (results.runs("ring-gate", n_loops=3, gate=gate) for gate in (1, 0))
@@ -114,13 +120,15 @@ plt.show()
 #
 # ## The fifth training: one to five loops
 #
-# The [table of the lesson](4_walking.md#the-ring) is from the fifth training. One hop is asked
-# first; a longer question is added once the shorter ones are being learned, or at step 600, 1,200
-# or 1,800 at the latest. It was chosen because it worked on other seeds. For each further loop one
-# more hop was predicted: the columns R1 to R5 of the fold below, of which R5, four hops in five
-# loops, **was wrong**. Ten runs were planned for each model, but we first ran out of time after
-# eight (five with one loop and with the wide layer). The others came later, with [predictions of
-# their own](../results/ring-to-ten/notes.md), Z1 and Z4, which held.
+# The [table of lesson 4](4_walking.md#the-ring) is from the fifth training. One hop is asked first;
+# a longer question is added once the shorter ones are being learned, or at step 600, 1,200 or 1,800
+# at the latest. This training was chosen because it worked on other seeds. We predicted one more
+# hop for each further loop (R1 to R5 in the details below). Four hops in five loops, R5, **was
+# wrong**; the others held.
+#
+# Ten runs were planned for each model, but we ran out of time after eight (five with one loop and
+# with the wide layer). The others came later, with [predictions of their
+# own](../results/ring-to-ten/notes.md), Z1 and Z4, which held.
 
 # %% tags=["details"]
 judge.show("ring-staircase")
@@ -137,8 +145,8 @@ ten_seeds = judge.holm(ps)
 print("corrected:", *(f"{p:.2g}" for p in ten_seeds))
 
 # %% [markdown]
-# These models differ in more than their loops: in the scale of their first output weights, in time,
-# and in when they are asked what.
+# These models differ in more than their loops: in the scale of their first output weights, in the
+# time they take, and in when they are asked the longer questions:
 
 # %% tags=["hide"]
 logs = results.by(results.runs("ring-staircase", d_model=64), "n_loops")
@@ -185,7 +193,7 @@ plt.show()
 #
 # ## Or written down
 #
-# A model that may write down the letters on the way may do without extra layers for them: each hop
+# A model that writes down the letters on the way may not need more layers for more hops: each hop
 # is the first one over again, taken from the letter just written. Here are the same rings, with up
 # to seven hops:
 
@@ -201,19 +209,22 @@ widgets.table(["written by", "hops", "runs", "least", "most"], rows)
 # %% [markdown]
 # Two layers answer seven hops in six of six runs, and so do [three, four and
 # five](../results/ring-to-ten/notes.md) in five of five each. No model of the first figure learned
-# even two hops at once in every run. That does not weigh writing against depth: seven written hops
-# are fourteen layer applications in a row, and direct answers were asked for four hops at most
-# here. Nor does it say that one layer cannot. With eight heads and weights by hand it writes them
-# all; the one trained here has four. What makes writing work is in [Or write it
-# down](5_writing.md).
+# even two hops in every run when it had to answer at once. Two cautions:
+#
+# - This does not weigh writing against depth: seven written hops are fourteen layer applications in
+#   a row, and direct answers were asked for four hops at most here.
+# - It does not say that one layer cannot do it. With eight heads and weights written by hand one
+#   layer writes all seven; the one trained here has four heads.
+#
+# What makes writing work is in [Or write it down](5_writing.md).
 #
 # ## Every hypothesis, every contrast
 #
-# Of the hypotheses that we [wrote down first](../results/ring/notes.md) H1 (three loops) was wrong,
-# as above, and on [The same layer, or another?](another_layer.md) H2 and H4 to H7 are. In these
-# first runs no corrected test supports "three loops do more than two": five of ten runs against
-# none of ten is p = 0.033 by itself, and above 0.05 once corrected for eight tests. With the gate
-# one does.
+# Of the hypotheses that we [wrote down first](../results/ring/notes.md), H1 (three loops) was
+# wrong, as above, and so were H2 and H4 to H7, which are on [The same layer, or
+# another?](another_layer.md) In these first runs no corrected test supports "three loops do more
+# than two": five of ten runs against none of ten is p = 0.033 by itself, and above 0.05 once
+# corrected for eight tests. With the gate, a corrected test does.
 
 # %% tags=["details"]
 judge.show("ring")

@@ -2,14 +2,19 @@
 # # The same text, twenty times
 #
 # **Whether depth helped on new text depended on how often the training text was read, and on when
-# one stops.** Read twenty times, twelve layers fitted 840 problems better than one layer, and
-# predicted new problems better as well. When a quarter of the problems was read eighty times, they
-# again fitted them better, but their *last* evaluation on new problems was worse; their best one
-# was better there, too. At the same fit twelve layers predict new text better than one, by 0.07
-# nats per token, with a falling learning rate and with a constant one; no better than eight layers.
-# Between other models the fit shows less: they reach it at different stages of training, and the
-# order by depth is nearly the order by stage. All of this is at one small size, with five seeds per
-# model. [Lesson 7](7_equal_time.md) has the short version; here are the controls.
+# one stops.**
+#
+# - When 840 problems were read twenty times, twelve layers fitted them better than one layer, and
+#   predicted new problems better as well.
+# - When a quarter of the problems was read eighty times, twelve layers again fitted them better.
+#   But at the end they predicted new problems worse. At each run's best evaluation they predicted
+#   them better.
+# - At the same fit to the training text, twelve layers predict new text better than one, by 0.07
+#   nats per token, with a falling learning rate and with a constant one. They do no better than
+#   eight layers.
+#
+# All of this is at one small size, with five seeds per model. [Lesson 7](7_equal_time.md) has the
+# short version; here are the controls.
 #
 # ## A small copy
 #
@@ -44,8 +49,8 @@ text = data.tokenizer.decode(data.train[0][0])
 print(textwrap.fill(text[text.index("<|im_start|>user") :][:320], 84), "…")
 
 # %% [markdown]
-# [What we expected](../results/reread/notes.md) was written down before the runs (of ten of the
-# predictions our history does not show it, as these notes say). Both losses are measured without
+# [What we expected](../results/reread/notes.md) was written down before the runs (for ten of the
+# predictions our history does not show this, as the notes say). Both losses are measured without
 # dropout, the training loss on text that the model trains on.
 #
 # ## Read twenty times
@@ -81,7 +86,7 @@ read_20 = reread.models_read(runs, 20)
 reread.draw_depths(read_20, "read twenty times:\nmore layers end lower on both texts")
 
 # %% [markdown]
-# What to see: read twenty times, more layers end lower on both texts, twelve by 0.2 nats per token
+# What to see: read twenty times, more layers end lower on both texts. Twelve end 0.2 nats per token
 # below one, and eight nearly as low as twelve. Each dot is one of five runs; lines join their
 # means, with 95 % intervals.
 #
@@ -96,10 +101,12 @@ reread.draw_times(runs, 80, "twelve layers fit better, predict new text worse", 
 
 # %% [markdown]
 # What to see: read eighty times, both models predict new text best in the first quarter of the
-# training, and then ever worse. Stopped there, twelve layers are lower, by 0.07, in every run.
-# Solid lines are new text, dotted ones training text; each line is one of five runs. Twelve layers
-# fit their text down to 0.46 nats per token, which is nearly by heart, one layer to 1.5. On new
-# text twelve layers end higher, by 0.6: they are worse only if nobody stops them.
+# training, and then worse and worse. Solid lines are new text, dotted ones training text; each line
+# is one of five runs.
+#
+# Stopped at their best, twelve layers are lower on new text than one, by 0.07, in every run. At the
+# end they are higher, by 0.6: they are worse only if nobody stops them. By then twelve layers fit
+# their own text down to 0.46 nats per token, which is nearly by heart, and one layer to 1.5.
 #
 # ## By chance?
 
@@ -122,37 +129,37 @@ rows = [[model, f"{gap:.3f} ± {half:.3f}"] for model, (gap, half) in apart.item
 widgets.table(["read 20 times", "new text − its own"], rows)
 
 # %% [markdown]
-# In each of these five contrasts no run of one model reaches the other model's. The smallest p that
-# the test can give with five runs of each is 2/252, and 0.04 corrected for five tests. Even where
-# the two are alike they differ: the lowest validation losses at eighty readings are only 0.07
-# apart, and twelve layers are lower in every run. What hardly differs is the gap between training
-# and new text after twenty readings: 0.61 or 0.62 nats per token at every depth, with intervals of
-# 0.01 to 0.02 either way. After forty readings of half the problems twelve layers are 0.06 lower on
-# new text, in the mean but not in every run.
+# In each of these five comparisons the runs of the two models do not overlap. So each p is the
+# smallest that the test can give with five runs of each: 2/252, which is 0.04 corrected for five
+# tests. (After forty readings of half the problems twelve layers are 0.06 lower on new text, in the
+# mean but not in every run.)
+#
+# What hardly differs is the gap between training and new text after twenty readings: 0.61 or 0.62
+# nats per token at every depth, with intervals of 0.01 to 0.02 either way.
 #
 # ## A learning rate of its own
 #
-# So far both models had one learning rate, as in the report: the one that was best of three for
-# twelve layers, on another seed and other problems. On those, one layer did better with twice that
-# rate, its best of four. So it was run again with that. For twelve layers the higher rate was tried
-# for the first third of the steps only, where it made no difference yet, 3.74 against 3.76. (None
-# of these runs is kept; their losses stand with the
+# So far both models had the same learning rate, as in the report: the one that was best of three
+# for twelve layers, on another seed and other problems. One layer did better there with twice that
+# rate, its best of four, so it was run again with that. (For twelve layers the higher rate was
+# tried for the first third of the steps only, where it made no difference yet, 3.74 against 3.76.
+# None of these tuning runs is kept; their losses stand with the
 # [predictions](../results/reread/notes.md).)
 
 # %%
 tell(20, one, own, twelve)
 
 # %% [markdown]
-# With this rate, after twenty readings, one layer fits its text nearly as well as twelve layers,
+# With its own rate, after twenty readings, one layer fits its text nearly as well as twelve layers,
 # 2.72 against 2.67: most of that difference was the rate. On new text it is still behind, 3.41
 # against 3.29, in every run.
 #
 # ## Depth or parameters?
 #
 # Twelve layers have twelve times the weights of one in their blocks. Two controls, at the learning
-# rate of twelve layers, tell depth from parameters: a single wide layer with nearly as many
-# parameters as twelve layers have, and one layer looped twelve times, which has the depth of twelve
-# layers and the parameters of one.
+# rate of twelve layers, are to tell depth from parameters. A single wide layer has nearly as many
+# parameters as twelve layers. One layer looped twelve times has the depth of twelve layers and the
+# parameters of one.
 
 # %%
 tell(20, one, wide, own_wide, loop, twelve)
@@ -172,7 +179,7 @@ plt.show()
 # %% [markdown]
 # What to see: at the same loss on training text, twelve layers and the layer looped twelve times
 # predict new text best, then one layer, then the wide layer. Each line is one run, from upper left
-# to a dot at its end: further right is a better fit of the training text, lower a better prediction
+# to a dot at its end. Further right is a better fit of the training text, lower a better prediction
 # of new text. The wide layer goes furthest to the right, and its lines turn up: there a better fit
 # is text learned by heart.
 
@@ -185,7 +192,7 @@ for model in sorted(read_20, key=lambda model: statistics.mean(same[3.27][model]
 widgets.table(["new text, where its own is at", "4.2", "3.7", "3.27"], rows)
 
 # %% [markdown]
-# In this table the models stand nearly in the order of their depth. But they reach a fit at
+# In this table the models stand nearly in the order of their depth. But they reach this fit at
 # different stages of training. Here is when each reaches 3.27, with the learning rate of that step:
 
 # %% tags=["hide"]
@@ -210,23 +217,23 @@ for name, (more, fewer) in pairs_of_fit.items():
 widgets.table(["at the same fit", "new text", "p"], rows)
 
 # %% [markdown]
-# The later a model reaches this fit, and the lower its learning rate is by then, the better it
-# predicts new text: the order by loss is almost the order by step. The wide layer comes first and
-# is worst; the layer looped twelve times comes last and is among the best. A lower rate lowers the
-# loss by itself. So part of the order by depth may be the stage of training.
+# **The stage may explain part of this order.** The later a model reaches the fit, and the lower its
+# learning rate is by then, the better it predicts new text: the order by loss is almost the order
+# by step. And a lower rate lowers the loss by itself. The wide layer comes first and is worst; the
+# layer looped twelve times comes last and is among the best.
 #
-# **What survives is one layer against twelve.** They reach the fit at steps not far apart, twelve
-# layers somewhat later, and these are lower in every run, at either rate of the one layer. That
-# twelve are better than eight is not shown. After forty and eighty readings twelve layers are below
-# one at the same fit as well: where they end higher, they have gone further in learning by heart.
+# **One layer against twelve is a fairer comparison.** They reach the fit at steps not far apart,
+# twelve layers somewhat later, and these are lower in every run, at either rate of the one layer.
+# The same holds after forty and eighty readings: where twelve layers end higher, they have gone
+# further in learning by heart. That twelve are better than eight is not shown.
 #
-# The layer looped twelve times surprised us. It ends *above* the same layer looped once, on both
-# texts, where we had expected it below on new text (M9). At the same fit it is below one layer in
-# every run, but it comes there much later, at a lower rate.
+# **The layer looped twelve times surprised us.** It ends *above* the same layer applied once, on
+# both texts, where we had expected it below on new text (M9). At the same fit it is below one layer
+# in every run, but it comes there much later, at a lower rate.
 #
-# The wide layer fits the 840 problems down to 1.40 nats per token and ends at 3.70 on new text. At
-# the best of three learning rates that were tried for it, one of them only up to step 660, it ends
-# at 3.49, which is near one layer, but still above twelve layers in every run.
+# **The wide layer** ends at 3.70 on new text, while it fits the 840 problems down to 1.40 nats per
+# token. At the best of three learning rates that were tried for it, one of them only up to step
+# 660, it ends at 3.49. That is near one layer, but still above twelve layers in every run.
 
 # %% [markdown] tags=["corrected"]
 # We said here that the wide layer predicts new text worse than any other model. That was at the
@@ -236,8 +243,9 @@ widgets.table(["at the same fit", "new text", "p"], rows)
 # ## At the same fit, on fresh seeds
 #
 # We had not planned to compare at the same fit; we saw it in the first runs. So we wrote down what
-# we expected and ran four models again, with five fresh seeds. Or is it dropout, which acts at
-# every loop and so disturbs a deep model more? Three runs of each model without dropout test that:
+# we expected and ran four models again, with five fresh seeds. We also asked whether it is dropout,
+# which acts at every loop and so disturbs a deep model more. Three runs of each model without
+# dropout test that:
 
 # %% tags=["hide"]
 fresh, bare = reread.stored(**reread.FRESH), reread.stored(**reread.NO_DROPOUT)
@@ -257,11 +265,12 @@ rows.append(["one layer − looped, at the end (M22)", f"{fresh_p[2]:.3f}"])
 widgets.table(["fresh seeds", "corrected p"], rows)
 
 # %% [markdown]
-# On fresh seeds both deep models are again ahead of one layer, at either rate, in every run, and
-# less than 0.01 apart. That was predicted, but it has the same confound: the stage. At the end the
-# layer looped twelve times is again higher than one layer. Without dropout both are ahead as well,
-# in every run, the looped layer by less; one layer has an older fourth run there. So it is not
-# dropout alone.
+# On fresh seeds both deep models are again ahead of one layer at the same fit, at either rate, in
+# every run, and less than 0.01 apart. That was predicted. But the stage of training may again be
+# part of it. At the end the layer looped twelve times is again higher than one layer.
+#
+# Without dropout both deep models are ahead as well, in every run, the looped layer by less. So it
+# is not dropout alone. (One layer has an older fourth run there.)
 #
 # ## At a constant rate
 #
@@ -297,9 +306,9 @@ widgets.table(["model", "fit at step", "new text, lowest", "highest", "runs"], r
 # %% [markdown]
 # Both held. **At the same fit, at nearly the same step and at the same rate, twelve layers and
 # eight predict new text better than one, in every run**, by about 0.07, and no better than each
-# other. So for one layer against several it is not the stage. (Nor is it depth alone: they have
-# more parameters.) Of the layer looped twelve times, which has not, there is one run; at this rate
-# it learns too slowly to come to the same fit.
+# other. So for one layer against several it is not the stage. It need not be depth alone: they have
+# more parameters. The layer looped twelve times has no more, but at this rate it learns too slowly
+# to come to the same fit, in the one run that we made.
 
 # %% tags=["details"]
 judge.show("reread-constant")
@@ -307,9 +316,9 @@ judge.show("reread-constant")
 # %% [markdown]
 # ## All that was predicted, and what came out
 #
-# Of thirty predictions three **were wrong**. The looped layer should have ended below one layer on
-# new text (M9), and lower with a higher learning rate (M13). And at the same fit four layers are
-# 0.03 from twelve, not 0.02 or less (one part of M26).
+# Of thirty predictions three **were wrong**. We had expected the looped layer to end below one
+# layer on new text (M9), and lower still with a higher learning rate (M13). And at the same fit
+# four layers are 0.03 from twelve, not 0.02 or less (one part of M26).
 
 # %% [markdown] tags=["details"]
 # Each line compares the runs that it names first with those behind the minus, by their means or, to
@@ -332,21 +341,21 @@ widgets.table(["layers", "step", "its own text", "new text"], rows)
 
 # %% [markdown]
 # Where the report's two runs fit their training text equally well, they predict new text equally
-# well, to the second decimal. These training losses are of single batches with dropout on, so where
-# that is could be several evaluations off, and there is one run of each.
+# well, to the second decimal. But these training losses are of single batches with dropout on, so
+# the step of equal fit could be several evaluations off, and there is one run of each.
 #
-# What do our runs say about the report's figure? A lower training loss with a higher validation
-# loss at the end is what twelve layers do here when the text is read too often for the size of the
-# model and nobody stops them, and at twenty readings they do not. Our models have less than a
-# hundredth of the report's parameters, and the more parameters a model has, the fewer readings it
-# may need to know a text by heart. So its two curves look like what repeated reading made of a
-# deeper model here. They are evidence neither that depth helped to reason nor that it did not.
+# What do our runs say about the report's figure? There the training loss ends lower with twelve
+# layers, and the validation loss higher. Here twelve layers do so at eighty readings, if nobody
+# stops them, and not at twenty. Our models have less than a hundredth of the report's parameters,
+# and the more parameters a model has, the fewer readings it may need to know a text by heart. So
+# the report's two curves look like what repeated reading made of a deeper model here. They are
+# evidence neither that depth helped to reason nor that it did not.
 #
 # ## What this does not say
 #
-# - **It is about loss.** One run of each model, whose weights are not kept, was asked the 160
-#   held-out problems: one layer solved one of them, twelve layers two. Predicting new text better
-#   is not yet reasoning.
+# - **It is about loss.** Predicting new text better is not yet reasoning. One run of each model,
+#   whose weights are not kept, was asked the 160 held-out problems: one layer solved one of them,
+#   twelve layers two.
 # - **One width, one text, few learning rates.** At a rate above 0.004 no run of twelve layers was
 #   carried to the end.
 # - **Equal steps are not equal time.** A step of twelve layers took six times as long as one of a

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Scale, packing, starving for data
 #
-# **In one small published study the bigger model was better, in one run each; two thirds of all
-# positions were padding; and the losses do not show a lack of data.** You will learn why three
-# sizes of a model cannot tell depth from width, what padding costs and what packing changes, and
-# how to see in its losses that a model has too little data.
+# **In one small published study the bigger model was better, in one run each. Two thirds of all
+# positions held padding. And its losses do not show the lack of data that it names.** You will
+# learn why three sizes of a model cannot tell depth from width, what padding costs and what packing
+# changes, and how to see from its losses that a model has too little data.
 #
 # LLmini is three models, A, B and C, trained for three passes over 14 million tokens from eleven
 # data sets. It raises three questions that any small project meets. Does a bigger model help? How
@@ -41,9 +41,9 @@ widgets.table(["model", "layers", "width", "parameters", "outside the blocks"], 
 
 # %% [markdown]
 # From C to A depth, width, heads and parameters all grow, and so does the time per step. LLmini
-# says itself that their shares cannot be told apart. (Its introduction traces every difference to
-# the architecture alone; with one seed, part may be chance.) Two thirds of A and four fifths of C
-# are the table of 50,257 words, which is there twice, as embedding and as output layer.
+# says itself that it cannot tell which of them does what. (Its introduction traces every difference
+# to the architecture alone; with one seed, part may be chance.) Two thirds of A and four fifths of
+# C are the table of 50,257 words, which is there twice, as embedding and as output layer.
 #
 # Here are LLmini's losses after each pass, as if each took a third of the reported minutes:
 
@@ -66,9 +66,9 @@ plt.show()
 
 # %% [markdown]
 # What to see: at equal passes A is ahead of B by 0.17 to 0.22 nats, and B of C by 0.20 to 0.25. A
-# is ahead of C at equal time, too: two passes of A take about as long as three of C and end lower,
-# although by our preset's schedule A's learning rate was still at 30 % of its peak then. One run
-# per size (n = 1, seed 42); beside the names are layers × width.
+# is ahead of C at equal time, too: two passes of A take about as long as three of C and end lower.
+# (And by our preset's schedule A's learning rate was still at 30 % of its peak then.) One run per
+# size (n = 1, seed 42); beside the names are layers × width.
 #
 # So the bigger model was better, in one run each. *Why* is open. `--study llmini` trains models
 # that differ in one thing at a time. Here are their parameters:
@@ -82,8 +82,9 @@ rows = [[name, f"{n / 1e6:.1f} M", f"{n / variants['C'] - 1:+.0%}"] for name, n 
 widgets.table(["model", "parameters", "more than C"], rows)
 
 # %% [markdown]
-# Depth alone adds 5 %, heads alone nothing, width alone 65 %. So even here width brings parameters
-# along. These models [have not been trained](#one-change-at-a-time), so there is no answer yet.
+# Depth alone adds 5 % of parameters, heads alone none, width alone 65 %. So even here width brings
+# parameters along. These models [have not been trained](#one-change-at-a-time), so there is no
+# answer yet.
 #
 # ## What padding costs
 #
@@ -99,8 +100,13 @@ rows.append(["blocks that share text with another, at most", f"{100 * twice:.1f}
 widgets.table(["by LLmini's own counts", ""], rows)
 
 # %% [markdown]
-# LLmini's code is public, and the presets follow it. So its data can be counted again: here ten of
-# its eleven sources, as far as we have their rows, in the form of its code.
+# Two thirds of the positions, and of the computation, go to padding. And a text of more than 256
+# tokens needs at least two blocks, but long texts got 1.35 on average: their ends are left out. The
+# presets do all this as well, so that they can be compared; our own loaders split texts first and
+# keep their ends.
+#
+# LLmini's code is public, and the presets follow it. So we counted its data again: ten of its
+# eleven sources, as far as we have their rows, in the form of its code.
 
 # %% tags=["details"]
 path = results.RESULTS / "llmini" / "data.json"
@@ -115,21 +121,19 @@ n_held, again = squad["held_out"], squad["held_out_in_training"]
 print(f"SQuAD: {again} of {n_held} held-out blocks are in training, word for word")
 
 # %% [markdown]
-# GSM8K, CommonsenseQA and ARC are there in full, and their tokens are LLmini's own counts exactly.
+# **Part of its validation set stands in its training text.** The split was drawn over blocks, not
+# over texts. SQuAD, which is 19 % of LLmini's tokens, asks several questions about one paragraph;
+# LLmini takes the paragraph each time, and so the copies fall on both sides. Elsewhere hardly any
+# text is there twice, but a long text has several blocks, which share half of their text with one
+# another. (GSM8K, CommonsenseQA and ARC are there in full, and our counts of their tokens are
+# LLmini's exactly.)
 #
-# **Its validation set holds its training texts.** The split was drawn over blocks, not over texts.
-# SQuAD asks several questions about one paragraph, LLmini takes the paragraph each time, and so the
-# copies fall on both sides. SQuAD is 19 % of its tokens. Elsewhere hardly any text is there twice,
-# but a long text has several blocks, which share half of their text with one another.
+# What would other ways of filling blocks do? We count for *rows* (texts) of our own, 1,900 problems
+# and 100 long rows of five problems each, in blocks of T = 128 tokens:
 #
-# Two thirds of the positions, and of the computation, go to padding. And a text of more than 256
-# tokens needs at least two blocks, but long texts got 1.35 on average: their ends are left out. The
-# presets do all this as well, so that they can be compared; our own loaders split texts first and
-# keep their ends.
-#
-# We count the same for *rows* (texts) of our own, 1,900 problems and 100 long rows of five problems
-# each, in blocks of T = 128 tokens: padded; padded with a *stride*, so that a long row goes on in a
-# block that begins 64 tokens later; and *packed*, that is, put end to end and cut into blocks.
+# - *padded*;
+# - *padded with a stride*: a long row goes on in a block that begins 64 tokens later;
+# - *packed*: rows are put end to end and cut into blocks.
 
 # %%
 problems = md.embedded_rows(2400)
@@ -181,7 +185,7 @@ plt.show()
 #
 # Packing is not only cheaper; it changes the training. A row's tokens see the end of the row
 # before, which has nothing to do with them. Rows begin at any position, not always at 0. And each
-# step has more text. So "packed or padded" is several changes at once, too.
+# step has more text. So to pack instead of to pad is several changes at once.
 #
 # ## Packed against padded
 #
@@ -207,9 +211,9 @@ axes.set_title(f"packed: {steps[0]:+.2f} at equal steps, {text[0]:+.2f} at equal
 plt.show()
 
 # %% [markdown]
-# What to see: at equal steps packing has the lower loss, having seen half as much text again. At
-# equal text (265 steps) it has the higher one, having had a third fewer steps. Circles are runs (n
-# = 3 seeds), squares are means with 95 % intervals.
+# What to see: at equal steps packing has the lower loss, having seen one and a half times as much
+# text. At equal text (265 steps) it has the higher one, having had a third fewer steps. Circles are
+# runs (n = 3 seeds), squares are means with 95 % intervals.
 
 # %% tags=["hide"]
 table = []
@@ -221,10 +225,10 @@ widgets.table(["minus padded", "loss", "95 % interval"], table)
 # %% [markdown]
 # These are differences within seeds, n = 3. At equal text packing is worse. At equal steps it looks
 # better, but corrected for two comparisons (97.5 % each) that interval includes 0. So which of the
-# two is better may depend on what is held equal. Whether the number of steps, the schedule of the
-# learning rate or the neighbouring rows made the difference, these runs do not tell. The learning
-# rate was tuned for neither. Here padded blocks were two thirds full. LLmini's were a third full,
-# so packing might gain more there.
+# two is better may depend on what is held equal. These runs do not tell whether the number of
+# steps, the schedule of the learning rate or the neighbouring rows made the difference. The
+# learning rate was tuned for neither. And here padded blocks were two thirds full. LLmini's were a
+# third full, so packing might gain more there.
 #
 # Our command, with hardware, is in the [results](../reference/results.md#packing). For LLmini's
 # rows it is `python train.py --preset llmini-c --study packing --seed 0 1 2`, which has not been
@@ -232,8 +236,8 @@ widgets.table(["minus padded", "loss", "95 % interval"], table)
 #
 # ## Starving for data
 #
-# LLmini calls its models starved for data. By a known rule, computation in one pass is best spent
-# on 20 tokens per parameter (Hoffmann et al. 2022), and LLmini has far fewer.
+# LLmini calls its models starved for data. By a known rule, a given amount of computation is best
+# spent on 20 tokens per parameter, each read once (Hoffmann et al. 2022). LLmini has far fewer.
 
 # %% tags=["hide"]
 last, table = epochs[-1], []
@@ -251,7 +255,7 @@ widgets.table(head, table)
 # billion that the text names for the smallest model. But the rule tells how to spend computation,
 # not whether a model has run out of data. Losses could tell that, and LLmini's do not:
 #
-# - A's gap after the last pass, which LLmini prints as +0.003, is read as a beginning of
+# - LLmini takes A's gap after the last pass, which it prints as +0.003, for a beginning of
 #   memorisation. But it seems that the train loss is a mean over the pass, with dropout on: after
 #   the first pass it lies 1.1 *above* the validation loss. If so, a gap of 0 means nothing special.
 # - Validation loss still falls in the last pass, for all three models.

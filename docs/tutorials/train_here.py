@@ -1,13 +1,13 @@
 # %% [markdown]
 # # Train it here
 #
-# **Train one layer and two layers side by side, in this page, and see which of them learns.** A
-# training takes one or two minutes, less on a fast computer. Nothing is installed, and nothing that
-# you do leaves the page.
+# **Train one layer and two layers side by side, in this page, and see which of them learns to look
+# something up.** A training takes one or two minutes, less on a fast computer. Nothing is
+# installed, and nothing that you do leaves the page.
 #
-# Each question shows eight pairs, such as `q3 a7`, and then asks for one of them: `q3`? The pairs
-# are drawn anew each time, so knowing them by heart does not help. **Predict first:** will one
-# layer learn it, or two layers, or both?
+# Each example shows eight pairs of a question and its answer, such as `q3 a7`, and then asks one of
+# the questions: `q3`? The pairs are drawn anew each time, so knowing them by heart does not help.
+# **Predict first:** will one layer learn it, or two layers, or both?
 
 # %% tags=["hide"]
 import torch
@@ -20,10 +20,6 @@ NO_SCRIPT = "This part needs JavaScript. The same training in PyTorch is below."
 widgets.show("train", None, NO_SCRIPT)
 
 # %% [markdown]
-# Both begin from first weights that your seed draws, and both train on the same questions. They run
-# in two workers beside the page, by a program that you can read in a sitting: [the same training in
-# another language](../reference/javascript.md). If you change to another tab, they wait.
-#
 # What to look for: two layers seem to learn nothing for a while, like one layer, and then rise
 # within some twenty steps. At that moment the lines change. In layer 1 each answer looks at the
 # question before it. In layer 2 the last question looks at the answer that now carries its name.
@@ -31,24 +27,30 @@ widgets.show("train", None, NO_SCRIPT)
 # says why. When they have trained, switch heads off in the two layers: which of them does the model
 # need?
 #
+# Both models begin from first weights that your seed draws, and both train on the same questions.
+# They run beside the page, by a program that you can read in a sitting: [the same training in
+# another language](../reference/javascript.md). If you change to another tab, they wait.
+#
 # ## A layer that walks
 #
-# **One layer, looped, learns to walk along a ring: one hop a loop.** Eight letters form a ring, and
-# the model is told which letter follows which. After the second loop it is to hold the letter one
-# hop on, after the third loop the letter two hops on, and so on. A longer walk is asked when the
-# shorter one is learned. Choose how many loops it has.
+# **One layer, looped, learns to walk along a ring: one hop a loop.** To loop a layer is to apply it
+# several times. Eight letters form a ring, and the model is told which letter follows which. After
+# the second loop it should hold the letter one hop on, after the third loop the letter two hops on,
+# and so on. A longer walk is asked for when the shorter one is learned. Choose how many loops it
+# has.
 
 # %% tags=["hide"]
 widgets.show("loops", None, NO_SCRIPT)
 
 # %% [markdown]
-# At the end the model is looped on, further than it was trained. Most of these walkers go some hops
-# beyond their training and then lose their way. They are small and trained for a minute. The
+# At the end the model is looped on, further than it was trained to. Most of these walkers go some
+# hops beyond their training and then lose their way. They are small and trained for a minute. The
 # [home page](../index.md) has one that trained for four minutes and walks a hundred hops.
 #
 # ## The same in PyTorch
 #
-# The recipe of the page, here with the model of `minidepth.py`: 150 steps of 24 questions.
+# This is the first box once more, one layer against two, with the model of `minidepth.py`: 150
+# steps of 24 sequences.
 
 # %%
 task = TASKS["icqa"]
@@ -90,7 +92,7 @@ assert min(right[2]) >= 0.95 and max(right[1]) <= 0.2
 # %% [markdown]
 # ## Take the weights home
 #
-# The page offers the weights as a file in the form of
+# The box offers the weights as a file, in the format
 # [safetensors](https://huggingface.co/docs/safetensors). The settings of the model are in it, too.
 # This reads it:
 #
