@@ -91,19 +91,17 @@ def as_training_text(row: dict) -> dict:
     return {"text": f"{context} {choices[answer]}"}
 
 
-def embedded_choices(
-    n: int, steps: Sequence[int] = (1, 2, 3), choices: int = 4, seed: int = 0
-) -> list[dict]:
+def embedded_choices(n: int) -> list[dict]:
     """n held-out embedded problems for choice_scores(): the conversation up to the answer, the
     worked-out answer and, in the same words, up to three wrong results, in random order; guessing
     finds 1 in their number."""
-    draw = random.Random(seed).random
+    draw = random.Random(0).random
     rows = []
-    for row in md.embedded_rows(n, True, steps, seed):
+    for row in md.embedded_rows(n, held_out=True):
         *asked, said = row["messages"]
         work, right = said["content"].rsplit("\n</think>\n\n ", 1)
         known = re.findall(r"\b[a-j]\b", asked[-1]["content"]) or list("0123456789")
-        wrong = sorted(sorted({*known} - {right}), key=lambda _: draw())[: choices - 1]
+        wrong = sorted(sorted({*known} - {right}), key=lambda _: draw())[:3]
         answers = sorted([right, *wrong], key=lambda _: draw())
         stem = work.removesuffix(right)
         texts = []
