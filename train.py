@@ -1007,7 +1007,7 @@ def run_command(arguments):
 
         cells, study = plan.planned(a, preset, axes)
         if study or len(cells) > 1:
-            return plan.train_planned(a, preset, axes, cells, study)
+            return plan.train_planned(a, preset, axes, cells, study, command)
         changes = cells[0][1]
     m, t = configs(preset, changes)
     check_machine(m, t)

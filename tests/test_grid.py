@@ -7,6 +7,7 @@ import math
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -94,9 +95,13 @@ def test_a_grid_trains_every_combination(grid):
 
 
 def test_the_summary_is_computed_from_the_logs(grid):
-    out, _, _ = grid
+    out, _, line = grid
     found, folder = summary(out)
     assert {"summary.json", "summary.md", "summary.png"} <= set(os.listdir(folder))
+    # what was asked of the project, whatever program did: here pytest, else a notebook
+    asked = shlex.join(["python", "train.py", *line, "--jobs", "2"])
+    assert found["command"] == md.without_home(asked)
+    assert f"`{found['command']}`" in (folder / "summary.md").read_text(encoding="utf-8")
     assert found["versions"]["torch"] and found["date"] and len(found["runs"]) == 4
     for row, layers in zip(found["table"], (1, 2)):
         logs = [log_of(path) for path in sorted(out.glob(f"tasks_n_layers-{layers}_*"))]
@@ -775,7 +780,9 @@ def test_an_accuracy_for_each_value_of_a_size_gives_a_record_for_each(copied):
     (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in log))
     m, t = md.read_config(folder)
     t = dataclasses.replace(t, out_dir=str(out), name=folder.name)
-    one, two = table.records([Cell(dict(sizes=("hops=1+2",), n_layers=2), {}, m, t)])
+    one, two = table.records(
+        table.finished([Cell(dict(sizes=("hops=1+2",), n_layers=2), {}, m, t)])
+    )
     assert one["labels"] == dict(n_layers="2", hops="1")
     assert (one["accuracy"], one["shortcut"], two["accuracy"], two["shortcut"]) == (
         1,
@@ -800,7 +807,7 @@ def test_what_is_of_all_hops_together_is_told_once(copied, capsys):
         (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in log))
         t = dataclasses.replace(t, out_dir=str(out), name=folder.name)
         cells.append(Cell(dict(model=f"{m.n_layers} layers", seed=t.seed), {}, m, t))
-    table.summarize(str(out / "grid"), cells)
+    table.summarize(str(out / "grid"), cells, "python train.py")
     about = json.loads((out / "grid" / "summary.json").read_text())
     assert about["n_runs"] == 4 and len(about["runs"]) == 8
     assert [row["labels"] for row in about["table"]] == [
@@ -833,7 +840,7 @@ def test_runs_with_an_accuracy_by_hops_beside_runs_without_any(copied):
         (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in log))
         t = dataclasses.replace(t, out_dir=str(out), name=folder.name)
         cells.append(Cell(dict(model=str(i)), {}, m, t))
-    table.summarize(str(out / "grid"), cells)
+    table.summarize(str(out / "grid"), cells, "python train.py")
     about = json.loads((out / "grid" / "summary.json").read_text())
     assert len(about["table"]) == 4 and about["by_value"] == []
     assert all("val_loss" in row for row in about["table"])

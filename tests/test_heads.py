@@ -52,10 +52,9 @@ def known():
 
 
 def test_a_heads_study_compares_within_groups_and_draws(known, tmp_path, monkeypatch):
-    for name in ("records", "whole_records"):
-        monkeypatch.setattr(table, name, lambda cells: known)
+    monkeypatch.setattr(table, "finished", lambda cells: known)
     folder = tmp_path / "new"
-    table.summarize(str(folder), [], heads)
+    table.summarize(str(folder), [], "python train.py", heads)
     names = {path.name for path in folder.iterdir()}
     assert names == {"summary.json", "summary.md", "summary.png", "heads.png"}
     lines = json.loads((folder / "summary.json").read_text())["differences"]

@@ -311,7 +311,7 @@ def test_a_part_of_the_grid_becomes_a_map(tmp_path, in_this_process):
         assert train.main(line) == 0
         labels = dict(model=name, seed=0)
         cells.append(SimpleNamespace(folder=str(tmp_path / folder), labels=labels))
-    records = table.records(cells)
+    records = table.records(table.finished(cells))
     assert len(records) == 15
     study.figure(records, str(tmp_path))
     assert (tmp_path / "map.png").stat().st_size > 10_000

@@ -93,7 +93,9 @@ def test_scores_equal_those_of_the_export(finished, tmp_path):
     texts = [row for row, _ in SHAPES.values()] + [long]
     found = [score.choices_of(row) for row in score.embedded_choices(9) + texts]
     gpt, _ = md.load(finished)
-    scores = score.choice_scores(gpt.train(), tokenizer, found)
+    scores = score.choice_scores(
+        gpt.train(), [score.asked_and_said(tokenizer, each) for each in found]
+    )
     assert gpt.training
     for (context, choices, _), each in zip(found, scores):
         assert len(each) == len(choices)
@@ -115,8 +117,8 @@ def test_scores_equal_those_of_the_export(finished, tmp_path):
 
 
 def test_the_embedded_set_has_one_right_choice_that_can_be_checked():
-    rows = score.embedded_choices(300, steps=(1, 2, 3))
-    assert rows == score.embedded_choices(300, steps=(1, 2, 3))
+    rows = score.embedded_choices(300)
+    assert rows == score.embedded_choices(300)
     trained_on = {row["messages"][0]["content"] for row in md.embedded_rows(3000)}
     known = {row["messages"][0]["content"]: row for row in md.embedded_rows(300, held_out=True)}
     for row in rows:
@@ -174,7 +176,8 @@ def test_contexts_that_are_cut_are_counted(finished, jsonl, capsys):
     for n in range(70, 90):
         row = dict(context="a" + " b" * n, choices=["b", "b a c"], answer=1)
         both = [score.choices_of(row), score.choices_of(row | dict(context="c" + " b" * n))]
-        (_, one), (_, other) = score.choice_scores(gpt, tokenizer, both)
+        encoded = [score.asked_and_said(tokenizer, each) for each in both]
+        (_, one), (_, other) = score.choice_scores(gpt, encoded)
         n_cut += one == other
         rows.append(row)
     assert 0 < n_cut < len(rows)

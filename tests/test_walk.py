@@ -527,7 +527,7 @@ def test_a_grid_has_a_line_for_each_model_and_the_hops_in_its_numbers(tmp_path, 
         assert train.main([*line.split(), "--name", name, "--loop_start", start]) == 0
         labels = dict(model=name, seed=0)
         cells.append(SimpleNamespace(folder=str(tmp_path / name), labels=labels))
-    records = table.records(cells)
+    records = table.records(table.finished(cells))
     assert [run["labels"] for run in records] == [
         dict(model="one", seed="0"),
         dict(model="other", seed="0"),

@@ -135,14 +135,6 @@ def export_hf(run_dir: md.Path, out_dir: md.Path) -> None:
 # ---------- from transformers ----------
 
 
-def is_gpt2(folder: md.Path) -> bool:
-    """Whether a folder is one of `transformers`, by its config.json, and not a run's."""
-    path = os.path.join(folder, "config.json")
-    with md.one_line_errors(path, "is no configuration"):
-        with open(md.regular_file(path), encoding="utf-8") as f:
-            return "model_type" in json.load(f)
-
-
 def has_biases(folder: md.Path) -> bool:
     """Whether a GPT-2's linear maps add anything of their own; ours have such vectors only then."""
     from safetensors import safe_open

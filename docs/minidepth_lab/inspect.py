@@ -15,7 +15,6 @@ looped model applies its layers several times: the second time is counted as fur
 """
 
 import contextlib
-import dataclasses
 import functools
 import json
 import os
@@ -25,7 +24,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch.utils.hooks import RemovableHandle
 
 import minidepth as md
 from minidepth_lab import figures, registry
@@ -35,17 +34,16 @@ from minidepth_lab.task_data import TaskData
 
 
 @contextlib.contextmanager
-def hooked(hooks: Iterable[tuple[nn.Module, Callable]]) -> Iterator[None]:
-    """While active, each (module, hook) is a forward pre-hook."""
-    handles = [module.register_forward_pre_hook(hook) for module, hook in hooks]
-    try:
-        yield
-    finally:
+def hooked(handles: Iterable[RemovableHandle]) -> Iterator[None]:
+    """While active, the hooks are there that were registered with these `handles`."""
+    with contextlib.ExitStack() as stack:
         for handle in handles:
-            handle.remove()
+            stack.enter_context(handle)
+        yield
 
 
-def watch_attention(model: md.GPT, see: Callable[[int, torch.Tensor], object]) -> Any:
+@contextlib.contextmanager
+def watch_attention(model: md.GPT, see: Callable[[int, torch.Tensor], object]) -> Iterator[None]:
     """While active, every attention layer of the GPT, unmodified and training or not, calls
     see(layer, weights) each time it is applied to tokens read without a cache: weights (B, H, T, T)
     float32, without dropout, and gone after the call, so that one layer's at a time need memory.
@@ -60,10 +58,12 @@ def watch_attention(model: md.GPT, see: Callable[[int, torch.Tensor], object]) -
             see(layer, weights)
 
     model = getattr(model, "module", model)  # out of DataParallel, whose replicas keep the hooks
-    hooks = []
+    handles = []
     for layer, block in enumerate(model.blocks):
-        hooks.append((block.attn, functools.partial(look, layer)))
-    return hooked(hooks)
+        hook = functools.partial(look, layer)
+        handles.append(block.attn.register_forward_pre_hook(hook))
+    with hooked(handles):
+        yield
 
 
 @contextlib.contextmanager
@@ -83,7 +83,7 @@ def loops_counted(model: md.GPT) -> Iterator[dict]:
     before = vars(model).get("run_loops")  # of another one that is active
     model.run_loops = begin
     try:
-        with hooked([(first, another)]):
+        with first.register_forward_pre_hook(another):
             yield at
     finally:
         del model.run_loops  # the class has it still
@@ -106,13 +106,13 @@ def ablated(model: md.GPT, heads: Iterable[tuple[int, int]]) -> Iterator[None]:
             kept[..., start:end] = 0
             return (kept,)
 
-        hooks = []
+        handles = []
         for layer, head in heads:
             attn = model.blocks[layer % n_layers].attn
             size = attn.out.in_features // attn.n_heads
-            start, end = head * size, (head + 1) * size
-            hooks.append((attn.out, functools.partial(cut, layer // n_layers, start, end)))
-        with hooked(hooks):
+            hook = functools.partial(cut, layer // n_layers, head * size, (head + 1) * size)
+            handles.append(attn.out.register_forward_pre_hook(hook))
+        with hooked(handles):
             yield
 
 
@@ -156,15 +156,12 @@ def streams(model: md.GPT, tokens: Any) -> list[torch.Tensor]:
     """The residual stream (B, T, C) at every depth, the embedding first: L + 1 tensors, one for
     each time a layer is applied. What a loop adds before its first layer stands in none."""
     depths = [model.embed(token_ids(tokens).to(model.head_weight.device))]
-    handles = [
-        block.register_forward_hook(lambda block, inputs, output: depths.append(output))
-        for block in model.blocks
-    ]
-    try:
+
+    def keep(block, inputs, output):
+        depths.append(output)
+
+    with hooked(block.register_forward_hook(keep) for block in model.blocks):
         exact_hidden(model, tokens)
-    finally:
-        for handle in handles:
-            handle.remove()
     return depths
 
 
@@ -183,7 +180,7 @@ def known(model: md.GPT, tokens: Any, targets: torch.Tensor) -> list[torch.Tenso
 
 
 @contextlib.contextmanager
-def skipped(model: md.GPT, layer: int) -> Any:
+def skipped(model: md.GPT, layer: int) -> Iterator[None]:
     """While active, the layer adds nothing to the residual stream. Layers are counted as by
     ablated()."""
     n_layers = model.config.n_layers
@@ -192,11 +189,8 @@ def skipped(model: md.GPT, layer: int) -> Any:
         def pass_on(block, inputs, output):
             return inputs[0] if at["loop"] == layer // n_layers else None
 
-        handle = model.blocks[layer % n_layers].register_forward_hook(pass_on)
-        try:
+        with model.blocks[layer % n_layers].register_forward_hook(pass_on):
             yield
-        finally:
-            handle.remove()
 
 
 # ---------- how widely heads look ----------
@@ -404,8 +398,7 @@ class Watched(TaskData):
 
 def watched(data: TaskData) -> Watched:
     """A TaskData → the same, watched."""
-    fields = {f.name: getattr(data, f.name) for f in dataclasses.fields(data)}
-    return Watched(**fields)
+    return Watched(**vars(data))
 
 
 def first_test(data: TaskData) -> Iterator[torch.Tensor]:

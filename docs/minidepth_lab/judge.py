@@ -88,11 +88,11 @@ BOUNDS = dict(low="≥", high="≤", above=">", below="<")
 # ---------- statistics ----------
 
 
-def exact_interval(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """(low, high) of Clopper and Pearson's (1934) interval for a share of n trials."""
+def exact_interval(successes: int, n: int) -> tuple[float, float]:
+    """(low, high) of Clopper and Pearson's (1934) 95 % interval for a share of n trials."""
     from scipy.stats import binomtest
 
-    share = binomtest(successes, n).proportion_ci(level, method="exact")
+    share = binomtest(successes, n).proportion_ci(0.95, method="exact")
     return float(share.low), float(share.high)
 
 

@@ -260,10 +260,10 @@ def by(rows: list[dict], *settings: str) -> dict:
     return dict(sorted(groups.items()))
 
 
-def trials(name: str, file: str = "tuning") -> list[dict]:
-    """The lines of docs/results/NAME/FILE.jsonl as dicts: runs by which settings were chosen, each
-    with what was noted of it."""
-    path = RESULTS / name / f"{file}.jsonl"
+def trials(name: str) -> list[dict]:
+    """The lines of docs/results/NAME/tuning.jsonl as dicts: runs by which settings were chosen,
+    each with what was noted of it."""
+    path = RESULTS / name / "tuning.jsonl"
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 

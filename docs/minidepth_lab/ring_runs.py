@@ -83,7 +83,7 @@ def draw_rings(found):
     return counts
 
 
-def draw_learned(title, by_depth, answer="direct"):
+def draw_learned(title, by_depth):
     """Draw a map of {depth: {seed: {hops: accuracy}}}, with pyplot: how many runs learned so
     many hops at that depth, and as a line where a way to do it is known from, at the runs' width
     → {(hops, depth): (runs that learned it, runs)}"""
@@ -102,7 +102,7 @@ def draw_learned(title, by_depth, answer="direct"):
     texts = [[f"{good}/{n}" for good, n in row] for row in cells]
     figures.heat_map(axes, shares, vmax=1, texts=texts)
     for y, k in enumerate(lengths):
-        edge = sum(depth < ring.layers_that_suffice(k, answer) for depth in by_depth) - 0.5
+        edge = sum(depth < ring.layers_that_suffice(k) for depth in by_depth) - 0.5
         axes.plot([edge, edge], [y - 0.5, y + 0.5], color="C1", linewidth=3)
     axes.set_xticks(range(len(by_depth)), list(by_depth))
     axes.set_yticks(range(len(lengths)), lengths)
@@ -123,15 +123,15 @@ def questions(tokens, letters=16, ring=8, furthest=4):
     return tokens[:, end::2] - letters, path
 
 
-def walk(model, tokens, ring=8):
+def walk(model, tokens):
     """What the letter of a question holds on its way through the model, read by the logit lens:
     {(depth, k): shares}, the shares of the questions about k hops at which it is the letter 0, 1,
     … 4 hops on, after so many layers or loops."""
-    k, path = questions(tokens, ring=ring)
+    k, path = questions(tokens)
     asked = {length: k == length for length in k.unique().tolist()}
     found = {}
     for depth, words in enumerate(inspect.lens(model, tokens)):
-        said = words[:, 2 * ring + 1 :: 2]
+        said = words[:, 17::2]
         for length, where in asked.items():
             shares = [(said == at)[where].float().mean().item() for at in path]
             found[depth, length] = shares

@@ -91,19 +91,17 @@ def as_training_text(row: dict) -> dict:
     return {"text": f"{context} {choices[answer]}"}
 
 
-def embedded_choices(
-    n: int, steps: Sequence[int] = (1, 2, 3), choices: int = 4, seed: int = 0
-) -> list[dict]:
+def embedded_choices(n: int) -> list[dict]:
     """n held-out embedded problems for choice_scores(): the conversation up to the answer, the
     worked-out answer and, in the same words, up to three wrong results, in random order; guessing
     finds 1 in their number."""
-    draw = random.Random(seed).random
+    draw = random.Random(0).random
     rows = []
-    for row in md.embedded_rows(n, True, steps, seed):
+    for row in md.embedded_rows(n, held_out=True):
         *asked, said = row["messages"]
         work, right = said["content"].rsplit("\n</think>\n\n ", 1)
         known = re.findall(r"\b[a-j]\b", asked[-1]["content"]) or list("0123456789")
-        wrong = sorted(sorted({*known} - {right}), key=lambda _: draw())[: choices - 1]
+        wrong = sorted(sorted({*known} - {right}), key=lambda _: draw())[:3]
         answers = sorted([right, *wrong], key=lambda _: draw())
         stem = work.removesuffix(right)
         texts = []
@@ -159,25 +157,21 @@ def asked_and_said(tokenizer: Any, question: tuple) -> tuple[list[int], list[lis
     return asked, token_lists(choices, tokenizer)
 
 
-def too_long(tokenizer: Any, questions: Sequence[tuple], block_size: int) -> int:
-    """How many of choices_of() have more tokens, with their longest choice, than are read."""
-    n = 0
-    for question in questions:
-        asked, said = asked_and_said(tokenizer, question)
-        whole = len(asked) + max(map(len, said))
-        n += whole > block_size + 1  # the last token is looked for and not read
-    return n
+def too_long(encoded: Sequence[tuple], block_size: int) -> int:
+    """How many of asked_and_said() have more tokens, with their longest choice, than are read."""
+    wholes = [len(asked) + max(map(len, choices)) for asked, choices in encoded]
+    # the last token is looked for and not read
+    return sum(whole > block_size + 1 for whole in wholes)
 
 
 @md.in_eval_mode
-def choice_scores(model: md.GPT, tokenizer: Any, questions: Sequence[tuple]) -> list[list[float]]:
+def choice_scores(model: md.GPT, encoded: Sequence[tuple]) -> list[list[float]]:
     """Mean log-likelihood a token, in nats, of each choice after its context, for each of
-    choices_of(): one list per row. The last block_size tokens of both are read. ValueError if a
+    asked_and_said(): one list per row. The last block_size tokens of both are read. ValueError if a
     choice alone does not fit."""
     T, device = model.config.block_size, model.head_weight.device
     scores = []
-    for number, question in enumerate(questions, 1):
-        asked, choices = asked_and_said(tokenizer, question)
+    for number, (asked, choices) in enumerate(encoded, 1):
         tokens, targets = [], []
         for said in choices:
             if not 1 <= len(said) <= T:
@@ -221,7 +215,8 @@ def show_score(run_dir: md.Path, sources: Iterable[str], most: int) -> None:
     for source in sources:
         questions, n_rows = read_choices(source, most)
         right, guess = 0.0, 0.0
-        scores = choice_scores(model, tokenizer, questions)
+        encoded = [asked_and_said(tokenizer, question) for question in questions]
+        scores = choice_scores(model, encoded)
         for each, (_, choices, answer) in zip(scores, questions):
             best = max(each)  # several choices alike count in part, as a guess among them would
             right += (each[answer] == best) / each.count(best)
@@ -238,7 +233,7 @@ def show_score(run_dir: md.Path, sources: Iterable[str], most: int) -> None:
             f"{against_chance(low, high, guess, commonest)}"
         )
         T = model.config.block_size
-        if n_long := too_long(tokenizer, questions, T):
+        if n_long := too_long(encoded, T):
             print(
                 f"{source}: {n_long:,} of {md.plural(n, 'context')} are longer than the block, "
                 f"with a choice after them: only the last {T:,} tokens of both are read"

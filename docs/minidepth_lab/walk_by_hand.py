@@ -30,7 +30,6 @@ weights and noise on them, to begin with:
 
 import argparse
 import dataclasses
-import itertools
 import json
 import math
 import os
@@ -98,20 +97,6 @@ def walker(ring: int) -> md.GPT:
         model.head.weight.zero_()
         model.head.weight[:, here] = torch.eye(letters)
     return model
-
-
-def all_cases() -> torch.Tensor:
-    """Every ring of four of eight letters with its pairs in every order: tokens (10080, 12), whose
-    last four places ask for each letter of the ring."""
-    cases = []
-    for first, *others in itertools.permutations(range(8), 4):
-        if first > min(others):
-            continue  # the same ring, begun with another letter
-        line = (first, *others)
-        pairs = [(line[i], line[(i + 1) % 4]) for i in range(4)]
-        for order in itertools.permutations(pairs):
-            cases.append([letter for pair in order for letter in pair] + list(line))
-    return torch.tensor(cases)
 
 
 @torch.no_grad()

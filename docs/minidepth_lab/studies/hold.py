@@ -55,10 +55,10 @@ def figure(runs, folder):
     draw_reached(os.path.join(folder, "hold.png"), models, trained, "loops")
 
 
-def held(run_dir, sequences=50):
-    """{loops: share right} of a finished run after 100, 300 and 1,000 loops, on the questions of so
-    many of the rings that are held out."""
-    model, tokens, ring = held_out_rings_of(run_dir, "hold", sequences, "held")
+def held(run_dir):
+    """{loops: share right} of a finished run after 100, 300 and 1,000 loops, on the questions of 50
+    of the rings that are held out."""
+    model, tokens, ring = held_out_rings_of(run_dir, "hold", 50, "held")
     shares = by_loops(model, tokens, ring, {100, 300, 1000})
     return {str(loops): share for loops, share in shares.items()}
 

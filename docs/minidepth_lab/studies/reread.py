@@ -70,9 +70,8 @@ def load_data(config, block_size, tokenizer=None):
         return text.mix(fewer, config, block_size, tokenizer, facts=facts)
 
     data = text_data(plain, block_size, tokenizer, load)
-    fields = {f.name: getattr(data, f.name) for f in dataclasses.fields(data)}
-    fields["sizes"] = as_text(sizes)
-    return Reread(**fields, eval_blocks=config.eval_blocks, batch_size=config.batch_size)
+    data.sizes = as_text(sizes)
+    return Reread(**vars(data), eval_blocks=config.eval_blocks, batch_size=config.batch_size)
 
 
 def model_of(run):

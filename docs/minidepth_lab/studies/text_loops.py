@@ -104,8 +104,8 @@ def load_data(config, block_size, tokenizer=None):
     sizes = sizes_of(config.sizes, SIZES, "the loader text_loops")
     plain = dataclasses.replace(config, sizes=(f"problems={sizes['problems']}",))
     data = reread.load_data(plain, block_size, tokenizer)
-    fields = {f.name: getattr(data, f.name) for f in dataclasses.fields(data)}
-    return LoopedText(**fields | dict(sizes=as_text(sizes), loops=sizes["loops"]))
+    data.sizes = as_text(sizes)
+    return LoopedText(**vars(data), loops=sizes["loops"])
 
 
 def by_loops(runs):

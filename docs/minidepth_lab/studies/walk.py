@@ -106,10 +106,10 @@ def held_out_rings_of(run_dir, task, n, purpose):
     return model, tokens, sizes["ring"]
 
 
-def returned(run_dir, rings=20):
-    """distance_to_a_round_before() of a finished run after two, four and eight rounds, on so many
-    of the rings that are held out: {rounds: median distance}."""
-    model, tokens, ring = held_out_rings_of(run_dir, "walk", rings, "returned")
+def returned(run_dir):
+    """distance_to_a_round_before() of a finished run after two, four and eight rounds, on 20 of the
+    rings that are held out: {rounds: median distance}."""
+    model, tokens, ring = held_out_rings_of(run_dir, "walk", 20, "returned")
     rounds = (2, 4, 8)
     distances = distance_to_a_round_before(model, tokens, [n * ring for n in rounds])
     return dict(zip(map(str, rounds), distances.values()))

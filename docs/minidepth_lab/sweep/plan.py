@@ -78,7 +78,8 @@ def match(preset, made, n_layers, part):
         settings |= widths[same]
 
 
-def train_planned(a, preset, axes, made, study):
-    """The grid's exit code."""
+def train_planned(a, preset, axes, made, study, command):
+    """The grid's exit code; `command` is what was typed."""
     given = {name: values[0] for name, values in axes.items() if name != "seed"}
-    return pool.train_sweep(preset, made, a["jobs"] or 1, a["yes"], a["dry_run"], study, given)
+    how = a["jobs"] or 1, a["yes"], a["dry_run"]
+    return pool.train_sweep(preset, made, command, *how, study, given)

@@ -132,11 +132,11 @@ def train_all(cells, free, start):
     return failed, noted[0] if noted else None
 
 
-def train_sweep(preset, planned, jobs=1, yes=False, dry_run=False, study=None, given=None):
-    """Train every (labels, settings) of `planned` and write their summary; the exit code. `study`
-    is the module that they are the rows of, if any, and `given` the settings that its rows were
-    made with. ValueError, before anything is trained, for settings that cannot work and for a
-    folder that holds a different run."""
+def train_sweep(preset, planned, command, jobs, yes, dry_run, study, given):
+    """Train every (labels, settings) of `planned` and write their summary, with the `command` that
+    was typed; the exit code. `study` is the module that they are the rows of, or None, and `given`
+    the settings that its rows were made with. ValueError, before anything is trained, for settings
+    that cannot work and for a folder that holds a different run."""
     if len(planned) > 200 and not yes:
         raise ValueError(f"{len(planned)} runs are more than 200; give --yes if you mean it")
     if jobs < 1:
@@ -155,7 +155,7 @@ def train_sweep(preset, planned, jobs=1, yes=False, dry_run=False, study=None, g
         trackers.check_tracker(cell.t)
     name = cells[0].t.name
     if not name and study:
-        name = md.run_name(f"study_{pathlib.Path(study.__file__).stem}_{preset}", given or {})
+        name = md.run_name(f"study_{pathlib.Path(study.__file__).stem}_{preset}", given)
     elif not name:
         name = grid_name(preset, cells)
     for cell in cells:
@@ -183,7 +183,7 @@ def train_sweep(preset, planned, jobs=1, yes=False, dry_run=False, study=None, g
         advice = f"delete {other.folder} or {one.folder} and repeat the command"
         print(f"train.py: {said}; {advice}", file=sys.stderr)
     if good:
-        summarize(os.path.join(cells[0].t.out_dir, name), good, study)
+        summarize(os.path.join(cells[0].t.out_dir, name), good, command, study)
     for cell, line in failed:
         print(f"train.py: {cell} failed: {line}", file=sys.stderr)
     return 1 if failed else 0

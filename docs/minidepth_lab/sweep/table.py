@@ -4,8 +4,6 @@ differences; summary.md, summary.json and the figures beside them."""
 import itertools
 import json
 import os
-import shlex
-import sys
 import time
 
 import torch
@@ -21,47 +19,46 @@ ALSO_KEPT = ("depth", "guess", "shortcut", "accuracy_by_problem", "log")
 OF_ALL = ("val_loss", "perplexity", "best_val_loss", "train_loss_eval")  # values of a size together
 
 
-def this_command():
-    """The command line that runs, without the machine's paths to Python and to this file."""
-    return md.without_home(shlex.join(["python", os.path.basename(sys.argv[0]), *sys.argv[1:]]))
-
-
 # ---------- runs as records ----------
 
 
-def labels_and_numbers(cell, row):
-    """({name: label}, {name: number, or `log`}) of a finished run, of which `row` is the result."""
-    labels = {name: shown(value) for name, value in cell.labels.items()}
-    return labels, {key: row[key] for key in (*METRICS, *ALSO_KEPT) if key in row}
-
-
-def whole_records(cells):
-    """Finished runs as a list of dicts of `labels`, numbers and `log`, one a run."""
-    runs = []
+def finished(cells):
+    """The results.result() of finished runs, read once, each with its `labels`, texts by name."""
+    rows = []
     for cell in cells:
-        labels, numbers = labels_and_numbers(cell, results.result(cell.folder))
-        runs.append(dict(labels=labels, **numbers))
+        labels = {name: shown(value) for name, value in cell.labels.items()}
+        rows.append(results.result(cell.folder) | dict(labels=labels))
+    return rows
+
+
+def numbers_of(row):
+    """What is kept of one of finished(): {name: number, or `log`}."""
+    return {key: row[key] for key in (*METRICS, *ALSO_KEPT) if key in row}
+
+
+def whole_records(rows):
+    """finished() as a list of dicts of `labels`, numbers and `log`, one a run."""
+    runs = [dict(labels=dict(row["labels"]), **numbers_of(row)) for row in rows]
     drop_repeated_sizes(runs)
     return runs
 
 
-def records(cells):
+def records(rows):
     """As whole_records(), but a run whose accuracy is known for several values of a size, as
     `accuracy_by` = {"hops": {"1": {"accuracy": 0.9, "shortcut": 0.5}, …}}, gives one for each
     value, labelled with it, without the losses, which are of all values together. If these are not
     the values that its size has, as hops that are walked beyond those trained to, it stays one and
     keeps its `accuracy_by`."""
     runs = []
-    for cell in cells:
-        row = results.result(cell.folder)
-        labels, numbers = labels_and_numbers(cell, row)
+    for row in rows:
+        labels, numbers = row["labels"], numbers_of(row)
         if not row.get("accuracy_by"):
-            runs.append(dict(labels=labels, **numbers))
+            runs.append(dict(labels=dict(labels), **numbers))
             continue
         sizes = by_name(row["sizes"])
         for name, by_value in row["accuracy_by"].items():
             if name in sizes and not by_value.keys() <= set(sizes[name].split("+")):
-                runs.append(dict(labels=labels, accuracy_by={name: by_value}, **numbers))
+                runs.append(dict(labels=dict(labels), accuracy_by={name: by_value}, **numbers))
                 continue
             kept = numbers
             if len(by_value) > 1:
@@ -164,13 +161,13 @@ def devices(cells):
     return "; ".join(str(device) for device in names if device)
 
 
-def summarize(folder, cells, study=None):
+def summarize(folder, cells, command, study=None):
     """Print a table of finished runs, a row for the seeds of the same labels, a second one where
     accuracy is known for several values of a size, and write them with their numbers and figures:
-    summary.md, summary.json, summary.png and those of draw_all()."""
-    runs = records(cells)
-    split = len(runs) > len(cells)
-    whole = whole_records(cells) if split else runs
+    summary.md, summary.json, summary.png and those of draw_all(). `command` is what was typed."""
+    rows = finished(cells)
+    runs, whole = records(rows), whole_records(rows)
+    split = len(runs) > len(whole)
     if split and not figures.known_to_all(runs, "accuracy"):  # beside runs that have none
         runs, split = whole, False
     text, table = make_table(whole)
@@ -178,7 +175,7 @@ def summarize(folder, cells, study=None):
     if split:
         accuracies, by_value = make_table(runs, ["accuracy"])
         text += f"\n\n{accuracies}"
-    about = dict(command=this_command(), date=time.strftime("%Y-%m-%d"))
+    about = dict(command=md.without_home(command), date=time.strftime("%Y-%m-%d"))
     about.update(md.provenance(torch.device("cpu")))
     # not this process's: its runs may have had another device, or fewer threads each
     about["device"] = devices(cells) or about["device"]
