@@ -103,6 +103,7 @@ UNPRINTABLE = r"[\x00-\x1f\x7f\ud800-\udfff]"  # halves of characters and what m
 def check_fields(config: "ModelConfig | TrainConfig") -> None:
     """Make NumPy's numbers Python's; ValueError for a field of another type or beyond limits."""
     for f in dataclasses.fields(config):
+        low, high, choices = (f.metadata[name] for name in ("low", "high", "choices"))
         value = getattr(config, f.name)
         # NumPy's numbers print, and so seed generators, in another way than Python's
         if isinstance(value, np.generic):
@@ -112,41 +113,37 @@ def check_fields(config: "ModelConfig | TrainConfig") -> None:
         setattr(config, f.name, value)
         if value is None and f.default is None:
             continue
-        if f.type is tuple and (not isinstance(value, (tuple, list)) or (f.default and not value)):
+
+        kind, several = f.type, False
+        if kind not in KINDS:  # a tuple, of numbers if it has limits, else of texts
+            kind = str if low is None else int
+            several = isinstance(value, (tuple, list))
+        if f.type is tuple and (not several or (f.default and not value)):
             raise ValueError(f"{f.name} {value!r:.40} does not work; give a tuple of at least one")
-        several = f.type not in KINDS and isinstance(value, (tuple, list))
         for part in value if several else (value,):
-            check_value(f, part)
-
-
-def check_value(f: dataclasses.Field, value: Any) -> None:
-    """Raise ValueError for a value, or a part of it, that the field cannot have."""
-    low, high, choices = (f.metadata[name] for name in ("low", "high", "choices"))
-    kind = f.type
-    if kind not in KINDS:  # a tuple, of numbers if it has limits, else of texts
-        kind = str if low is None else int
-    wanted = KINDS[kind]
-    good = type(value) is kind or (kind is float and type(value) is int)
-    if kind in (int, float):
-        good = good and low <= value <= high
-        wanted += f" at least {low:g}"
-        too_high = type(value) in (int, float) and high < value < float("inf")
-        if high < MOST or too_high:
-            wanted = f"{KINDS[kind]} from {low:g} to {high:.10g}"
-    if good and kind is str:
-        empty = not value.strip() and value != f.default
-        if empty or re.search(UNPRINTABLE, value):
-            good, wanted = False, "a text that is not empty, without control characters"
-    if good and choices and value not in choices:
-        raise ValueError(f"{f.name} {value!r:.40} is unknown; choose from {', '.join(choices)}")
-    if not good:
-        raise ValueError(f"{f.name} {value!r:.40} does not work; give {wanted}")
+            wanted = KINDS[kind]
+            good = type(part) is kind or (kind is float and type(part) is int)
+            if kind in (int, float):
+                good = good and low <= part <= high
+                too_high = type(part) in (int, float) and high < part < math.inf
+                limits = f" at least {low:g}"
+                if high < MOST or too_high:
+                    limits = f" from {low:g} to {high:.10g}"
+                wanted += limits
+            elif good and kind is str:
+                empty = not part.strip() and part != f.default
+                if empty or re.search(UNPRINTABLE, part):
+                    good, wanted = False, "a text that is not empty, without control characters"
+            if not good:
+                raise ValueError(f"{f.name} {part!r:.40} does not work; give {wanted}")
+            if choices and part not in choices:
+                known = ", ".join(choices)
+                raise ValueError(f"{f.name} {part!r:.40} is unknown; choose from {known}")
 
 
 # what a loop starts from: the residual stream as the last loop left it ("state"); that plus the
 # embedded input again ("input"); its normalised form plus the input ("recall", Bansal et al. 2022)
 LOOP_STARTS = ("state", "input", "recall")
-
 
 INITS = ("gpt2", "pytorch")
 
