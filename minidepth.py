@@ -1054,16 +1054,15 @@ def read_pair(row: Any) -> list[dict] | None:
     return [dict(role="user", content=question), dict(role="assistant", content=answer)]
 
 
-def read_turns(
+def turns_of(
     row: Any, remark: Callable[[str], object] = lambda text: None
 ) -> list[tuple[str, str]]:
     """[(role, text), …] of a row in any of ROW_FORMS; a plain text has the role "text". ValueError
     says why it is none; remark() is told what is read in another way than it is written."""
     if not isinstance(row, dict):
         raise ValueError(f"it is {kind_of(row)}, no object")
-    try:
-        if messages := row.get("messages") or row.get("conversations") or read_pair(row):
-            return read_conversation(row, messages, remark)
+    messages = row.get("messages") or row.get("conversations") or read_pair(row)
+    if not messages:
         if row.get("text") is None:  # columnar files fill the other rows' columns with None
             columns = sorted(f"{key!s:.40} ({kind_of(value)})" for key, value in row.items())
             raise ValueError(f"it has {', '.join(columns[:20]) or 'no columns'}")
@@ -1071,21 +1070,20 @@ def read_turns(
         if not text.strip():
             raise ValueError("text is empty")
         return [("text", text)]
-    except ValueError:
-        known = ("choices", "endings", "passage", "answers")  # of the data sets that everyone has
-        if any(row.get(name) for name in known) or isinstance(row.get("question"), dict):
-            raise ValueError(WITH_PASSAGE) from None
-        raise
-
-
-def read_conversation(
-    row: dict, messages: list, remark: Callable[[str], object]
-) -> list[tuple[str, str]]:
-    """[(role, text), …] of a row's messages, and of the system turn that stands beside them."""
     if not isinstance(messages, list):
         raise ValueError(f"messages is {kind_of(messages)}, no list")
-    turns = [turn for m in messages if (turn := read_turn(m, remark))]
-    system = row.get("system") if row.get("conversations") or row.get("instruction") else None
+    turns = []
+    for m in messages:
+        # most have nothing to be read otherwise; to see that here takes a third of the time
+        role, text = (m.get("role"), m.get("content")) if type(m) is dict else (None, None)
+        filled = type(text) is str and text and not text.isspace()
+        if filled and role in KNOWN_ROLES and len(m) == 2:
+            turns.append((role, text))
+        elif turn := read_turn(m, remark):
+            turns.append(turn)
+    # a system turn can stand beside these forms
+    beside = not row.get("messages") and (row.get("conversations") or row.get("instruction"))
+    system = row.get("system") if beside else None
     if isinstance(system, str) and system.strip():
         turns.insert(0, ("system", system))
     if not any(text.strip() for _, text in turns):
@@ -1093,32 +1091,12 @@ def read_conversation(
     return turns
 
 
-def plain_turns(row: Any) -> list[tuple[str, str]] | None:
-    """read_turns() of a row of messages that need nothing read otherwise, as most are, in a third
-    of the time; None for any other."""
-    messages, turns = row.get("messages") if type(row) is dict else None, []
-    if type(messages) is not list:
-        return None
-    for m in messages:
-        if type(m) is not dict or len(m) != 2:
-            return None
-        role, text = m.get("role"), m.get("content")
-        if type(text) is not str or not text or text.isspace():
-            return None
-        if type(role) is not str or role not in KNOWN_ROLES:
-            return None
-        turns.append((role, text))
-    return turns
-
-
-def turns_of(row: Any) -> list[tuple[str, str]]:
-    """[(role, text), …] of a row, as read_turns(); [] if it is unusable."""
-    if turns := plain_turns(row):
-        return turns
-    try:
-        return read_turns(row)
-    except ValueError:
-        return []
+def has_passage(row: Any) -> bool:
+    """Whether an unusable row looks like one of the multiple-choice sets that everyone has."""
+    if not isinstance(row, dict):
+        return False
+    known = ("choices", "endings", "passage", "answers")
+    return any(row.get(name) for name in known) or isinstance(row.get("question"), dict)
 
 
 def plural(n: int, noun: str) -> str:
@@ -1159,15 +1137,15 @@ def usable_rows(
             row = change(row) if change else row
             told = []
             try:
-                if not plain_turns(row):
-                    read_turns(row, told.append)
+                turns_of(row, told.append)
                 taken.append(row)
                 if 0 < most < n:
                     at.append(i)
                 remarks.update(told)
             except ValueError as error:
-                reasons[str(error)] += 1
-                example = example or f"row {i + 1}: {error}"
+                reason = WITH_PASSAGE if has_passage(row) else str(error)
+                reasons[reason] += 1
+                example = example or f"row {i + 1}: {reason}"
     left_out = sum(reasons.values())
     notes = facts.setdefault("notes", [])
     facts["unusable_rows"] = facts.get("unusable_rows", 0) + left_out
