@@ -2544,6 +2544,7 @@ def complete_configs(m: ModelConfig, t: TrainConfig, data: Data) -> tuple[ModelC
 TELLING = ("n_layers", "n_loops", "seed", "data", "sizes", "d_model", "lr", "steps", "init_from")
 QUIET = ("eval_every", "eval_blocks", "eval_problems", "watch_problems", "save_every", "keep")
 NOT_NAMED = ("out_dir", "name", "device", "report_to")
+UNFIT = r"[^\w.+-]"  # in a name: what not every file system takes
 LONGEST_NAME = 59  # characters of ASCII: a name is read, typed, and shown in a list
 
 
@@ -2551,41 +2552,35 @@ def run_name(preset: str, changes: dict) -> str:
     """A run's folder from the preset and whatever was changed, so that no two runs meet, and the
     same run of two grids does. If it would be too long, it says what tells most, of paths and lists
     the end or the beginning, and has a checksum of all."""
-
-    def plain(value):
-        """In letters, digits and marks that every file system takes."""
-        if isinstance(value, (tuple, list)):
-            value = "+".join(str(part) for part in value)
-        return "".join(c if c.isalnum() or c in "-_.+" else "-" for c in str(value))
-
     known = [f.name for kind in (ModelConfig, TrainConfig) for f in dataclasses.fields(kind)]
-    parts = [plain(preset).strip("-")]
+    values = {}  # {setting: the parts of its value}, the one there is or those of a list
     for name in known:
         if name in changes and name not in NOT_NAMED:
-            parts.append(f"{name}-{plain(changes[name])}".strip("-"))
-    name = "_".join(parts)
+            value = changes[name]
+            values[name] = value if isinstance(value, (tuple, list)) else (value,)
+    parts = [preset]
+    for name, value in values.items():
+        parts.append(f"{name}-{'+'.join(str(part) for part in value)}")
+    name = "_".join(re.sub(UNFIT, "-", part).strip("-") for part in parts)
     if len(name.encode()) <= LONGEST_NAME:
         return name
     checksum = f"_{zlib.crc32(name.encode()):08x}"
     left = LONGEST_NAME - len(checksum)
-    short = {}  # {setting: the part of the name that says its value}
-    for name in changes:
-        value = changes[name]
-        path = value[0] if isinstance(value, (tuple, list)) and value else value
-        if isinstance(path, str) and re.search(r"[/\\]", path):  # of a path its last part
-            last = [part for part in re.split(r"[/\\]+", path) if part not in ("", "tokenizer")]
-            value = last[-1] if last else "root"
-        short[name] = f"_{name}-{plain(value).strip('-')[:24]}"
-    kept = plain(preset).encode()[:left].decode(errors="ignore")  # no half character
+    kept = re.sub(UNFIT, "-", preset).encode()[:left].decode(errors="ignore")  # no half character
     left -= len(kept.encode())
-    loud = [n for n in known if n not in (*TELLING, *QUIET)]
+    short = {}  # {setting: the part of the name that says its value}
+    for name, value in values.items():
+        text = "+".join(str(part) for part in value)
+        if value and isinstance(value[0], str) and re.search(r"[/\\]", value[0]):
+            last = [part for part in re.split(r"[/\\]+", value[0]) if part not in ("", "tokenizer")]
+            text = last[-1] if last else "root"  # of a path its last part
+        short[name] = f"_{name}-{re.sub(UNFIT, '-', text).strip('-')[:24]}"
+    loud = [name for name in known if name not in (*TELLING, *QUIET)]
     chosen = set()
     for name in (*TELLING, *loud, *QUIET):
-        if name in short and name not in NOT_NAMED:
-            size = len(short[name].encode())
-            if size <= left:
-                chosen.add(name)
-                left -= size
+        if name in short and len(short[name].encode()) <= left:
+            chosen.add(name)
+            left -= len(short[name].encode())
     return kept + "".join(short[name] for name in known if name in chosen) + checksum
 
 
