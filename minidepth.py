@@ -802,11 +802,6 @@ def regular_file(path: Path) -> Path:
 FAMILIES = ("chain", "lookup", "order")
 
 
-def mixed(draw: Callable[[], float], pairs: Iterable) -> str:
-    """Pairs of letters as text, in an order that is drawn."""
-    return ", ".join(sorted((f"{a} {b}" for a, b in pairs), key=lambda _: draw()))
-
-
 def embedded_problem(
     draw: Callable[[], float], family: str, steps: int, modulus: int = 10, ring: Sequence = ()
 ) -> tuple[str, str, str, int, str, int]:
@@ -840,14 +835,17 @@ def embedded_problem(
         line = letters[: max(6, steps + 1)]
         first = line.index(min(line))
         key, keys = " ".join(line[first:] + line[:first]), math.perm(10, len(line)) // len(line)
-        pairs = mixed(draw, zip(line, line[1:] + line[:1]))
+        pairs = [f"{a} {b}" for a, b in zip(line, line[1:] + line[:1])]
+        pairs.sort(key=lambda _: draw())
         asked = f"Go {steps} from {line[0]} ?"
         if not ring:
-            asked = f"Follow {pairs}. {asked}"
+            asked = f"Follow {', '.join(pairs)}. {asked}"
         return asked, " ".join(line[: steps + 1]), line[steps], len(line) - 1, key, keys
     line, k = letters[: steps + 1], int((steps + 1) * draw())
     key, keys = " ".join(line), math.perm(10, len(line))
-    asked = f"Sort {mixed(draw, zip(line, line[1:]))}. Number {k + 1} ?"
+    pairs = [f"{a} {b}" for a, b in zip(line, line[1:])]
+    pairs.sort(key=lambda _: draw())
+    asked = f"Sort {', '.join(pairs)}. Number {k + 1} ?"
     return asked, key, line[k], len(line), key, keys
 
 
