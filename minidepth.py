@@ -103,6 +103,7 @@ UNPRINTABLE = r"[\x00-\x1f\x7f\ud800-\udfff]"  # halves of characters and what m
 def check_fields(config: "ModelConfig | TrainConfig") -> None:
     """Make NumPy's numbers Python's; ValueError for a field of another type or beyond limits."""
     for f in dataclasses.fields(config):
+        low, high, choices = (f.metadata[name] for name in ("low", "high", "choices"))
         value = getattr(config, f.name)
         # NumPy's numbers print, and so seed generators, in another way than Python's
         if isinstance(value, np.generic):
@@ -112,41 +113,37 @@ def check_fields(config: "ModelConfig | TrainConfig") -> None:
         setattr(config, f.name, value)
         if value is None and f.default is None:
             continue
-        if f.type is tuple and (not isinstance(value, (tuple, list)) or (f.default and not value)):
+
+        kind, several = f.type, False
+        if kind not in KINDS:  # a tuple, of numbers if it has limits, else of texts
+            kind = str if low is None else int
+            several = isinstance(value, (tuple, list))
+        if f.type is tuple and (not several or (f.default and not value)):
             raise ValueError(f"{f.name} {value!r:.40} does not work; give a tuple of at least one")
-        several = f.type not in KINDS and isinstance(value, (tuple, list))
         for part in value if several else (value,):
-            check_value(f, part)
-
-
-def check_value(f: dataclasses.Field, value: Any) -> None:
-    """Raise ValueError for a value, or a part of it, that the field cannot have."""
-    low, high, choices = (f.metadata[name] for name in ("low", "high", "choices"))
-    kind = f.type
-    if kind not in KINDS:  # a tuple, of numbers if it has limits, else of texts
-        kind = str if low is None else int
-    wanted = KINDS[kind]
-    good = type(value) is kind or (kind is float and type(value) is int)
-    if kind in (int, float):
-        good = good and low <= value <= high
-        wanted += f" at least {low:g}"
-        too_high = type(value) in (int, float) and high < value < float("inf")
-        if high < MOST or too_high:
-            wanted = f"{KINDS[kind]} from {low:g} to {high:.10g}"
-    if good and kind is str:
-        empty = not value.strip() and value != f.default
-        if empty or re.search(UNPRINTABLE, value):
-            good, wanted = False, "a text that is not empty, without control characters"
-    if good and choices and value not in choices:
-        raise ValueError(f"{f.name} {value!r:.40} is unknown; choose from {', '.join(choices)}")
-    if not good:
-        raise ValueError(f"{f.name} {value!r:.40} does not work; give {wanted}")
+            wanted = KINDS[kind]
+            good = type(part) is kind or (kind is float and type(part) is int)
+            if kind in (int, float):
+                good = good and low <= part <= high
+                too_high = type(part) in (int, float) and high < part < math.inf
+                limits = f" at least {low:g}"
+                if high < MOST or too_high:
+                    limits = f" from {low:g} to {high:.10g}"
+                wanted += limits
+            elif good and kind is str:
+                empty = not part.strip() and part != f.default
+                if empty or re.search(UNPRINTABLE, part):
+                    good, wanted = False, "a text that is not empty, without control characters"
+            if not good:
+                raise ValueError(f"{f.name} {part!r:.40} does not work; give {wanted}")
+            if choices and part not in choices:
+                known = ", ".join(choices)
+                raise ValueError(f"{f.name} {part!r:.40} is unknown; choose from {known}")
 
 
 # what a loop starts from: the residual stream as the last loop left it ("state"); that plus the
 # embedded input again ("input"); its normalised form plus the input ("recall", Bansal et al. 2022)
 LOOP_STARTS = ("state", "input", "recall")
-
 
 INITS = ("gpt2", "pytorch")
 
@@ -805,11 +802,6 @@ def regular_file(path: Path) -> Path:
 FAMILIES = ("chain", "lookup", "order")
 
 
-def mixed(draw: Callable[[], float], pairs: Iterable) -> str:
-    """Pairs of letters as text, in an order that is drawn."""
-    return ", ".join(sorted((f"{a} {b}" for a, b in pairs), key=lambda _: draw()))
-
-
 def embedded_problem(
     draw: Callable[[], float], family: str, steps: int, modulus: int = 10, ring: Sequence = ()
 ) -> tuple[str, str, str, int, str, int]:
@@ -843,14 +835,17 @@ def embedded_problem(
         line = letters[: max(6, steps + 1)]
         first = line.index(min(line))
         key, keys = " ".join(line[first:] + line[:first]), math.perm(10, len(line)) // len(line)
-        pairs = mixed(draw, zip(line, line[1:] + line[:1]))
+        pairs = [f"{a} {b}" for a, b in zip(line, line[1:] + line[:1])]
+        pairs.sort(key=lambda _: draw())
         asked = f"Go {steps} from {line[0]} ?"
         if not ring:
-            asked = f"Follow {pairs}. {asked}"
+            asked = f"Follow {', '.join(pairs)}. {asked}"
         return asked, " ".join(line[: steps + 1]), line[steps], len(line) - 1, key, keys
     line, k = letters[: steps + 1], int((steps + 1) * draw())
     key, keys = " ".join(line), math.perm(10, len(line))
-    asked = f"Sort {mixed(draw, zip(line, line[1:]))}. Number {k + 1} ?"
+    pairs = [f"{a} {b}" for a, b in zip(line, line[1:])]
+    pairs.sort(key=lambda _: draw())
+    asked = f"Sort {', '.join(pairs)}. Number {k + 1} ?"
     return asked, key, line[k], len(line), key, keys
 
 
@@ -1057,16 +1052,15 @@ def read_pair(row: Any) -> list[dict] | None:
     return [dict(role="user", content=question), dict(role="assistant", content=answer)]
 
 
-def read_turns(
+def turns_of(
     row: Any, remark: Callable[[str], object] = lambda text: None
 ) -> list[tuple[str, str]]:
     """[(role, text), …] of a row in any of ROW_FORMS; a plain text has the role "text". ValueError
     says why it is none; remark() is told what is read in another way than it is written."""
     if not isinstance(row, dict):
         raise ValueError(f"it is {kind_of(row)}, no object")
-    try:
-        if messages := row.get("messages") or row.get("conversations") or read_pair(row):
-            return read_conversation(row, messages, remark)
+    messages = row.get("messages") or row.get("conversations") or read_pair(row)
+    if not messages:
         if row.get("text") is None:  # columnar files fill the other rows' columns with None
             columns = sorted(f"{key!s:.40} ({kind_of(value)})" for key, value in row.items())
             raise ValueError(f"it has {', '.join(columns[:20]) or 'no columns'}")
@@ -1074,21 +1068,20 @@ def read_turns(
         if not text.strip():
             raise ValueError("text is empty")
         return [("text", text)]
-    except ValueError:
-        known = ("choices", "endings", "passage", "answers")  # of the data sets that everyone has
-        if any(row.get(name) for name in known) or isinstance(row.get("question"), dict):
-            raise ValueError(WITH_PASSAGE) from None
-        raise
-
-
-def read_conversation(
-    row: dict, messages: list, remark: Callable[[str], object]
-) -> list[tuple[str, str]]:
-    """[(role, text), …] of a row's messages, and of the system turn that stands beside them."""
     if not isinstance(messages, list):
         raise ValueError(f"messages is {kind_of(messages)}, no list")
-    turns = [turn for m in messages if (turn := read_turn(m, remark))]
-    system = row.get("system") if row.get("conversations") or row.get("instruction") else None
+    turns = []
+    for m in messages:
+        # most have nothing to be read otherwise; to see that here takes a third of the time
+        role, text = (m.get("role"), m.get("content")) if type(m) is dict else (None, None)
+        filled = type(text) is str and text and not text.isspace()
+        if filled and role in KNOWN_ROLES and len(m) == 2:
+            turns.append((role, text))
+        elif turn := read_turn(m, remark):
+            turns.append(turn)
+    # a system turn can stand beside these forms
+    beside = not row.get("messages") and (row.get("conversations") or row.get("instruction"))
+    system = row.get("system") if beside else None
     if isinstance(system, str) and system.strip():
         turns.insert(0, ("system", system))
     if not any(text.strip() for _, text in turns):
@@ -1096,32 +1089,12 @@ def read_conversation(
     return turns
 
 
-def plain_turns(row: Any) -> list[tuple[str, str]] | None:
-    """read_turns() of a row of messages that need nothing read otherwise, as most are, in a third
-    of the time; None for any other."""
-    messages, turns = row.get("messages") if type(row) is dict else None, []
-    if type(messages) is not list:
-        return None
-    for m in messages:
-        if type(m) is not dict or len(m) != 2:
-            return None
-        role, text = m.get("role"), m.get("content")
-        if type(text) is not str or not text or text.isspace():
-            return None
-        if type(role) is not str or role not in KNOWN_ROLES:
-            return None
-        turns.append((role, text))
-    return turns
-
-
-def turns_of(row: Any) -> list[tuple[str, str]]:
-    """[(role, text), …] of a row, as read_turns(); [] if it is unusable."""
-    if turns := plain_turns(row):
-        return turns
-    try:
-        return read_turns(row)
-    except ValueError:
-        return []
+def has_passage(row: Any) -> bool:
+    """Whether an unusable row looks like one of the multiple-choice sets that everyone has."""
+    if not isinstance(row, dict):
+        return False
+    known = ("choices", "endings", "passage", "answers")
+    return any(row.get(name) for name in known) or isinstance(row.get("question"), dict)
 
 
 def plural(n: int, noun: str) -> str:
@@ -1162,15 +1135,15 @@ def usable_rows(
             row = change(row) if change else row
             told = []
             try:
-                if not plain_turns(row):
-                    read_turns(row, told.append)
+                turns_of(row, told.append)
                 taken.append(row)
                 if 0 < most < n:
                     at.append(i)
                 remarks.update(told)
             except ValueError as error:
-                reasons[str(error)] += 1
-                example = example or f"row {i + 1}: {error}"
+                reason = WITH_PASSAGE if has_passage(row) else str(error)
+                reasons[reason] += 1
+                example = example or f"row {i + 1}: {reason}"
     left_out = sum(reasons.values())
     notes = facts.setdefault("notes", [])
     facts["unusable_rows"] = facts.get("unusable_rows", 0) + left_out
@@ -2569,6 +2542,7 @@ def complete_configs(m: ModelConfig, t: TrainConfig, data: Data) -> tuple[ModelC
 TELLING = ("n_layers", "n_loops", "seed", "data", "sizes", "d_model", "lr", "steps", "init_from")
 QUIET = ("eval_every", "eval_blocks", "eval_problems", "watch_problems", "save_every", "keep")
 NOT_NAMED = ("out_dir", "name", "device", "report_to")
+UNFIT = r"[^\w.+-]"  # in a name: what not every file system takes
 LONGEST_NAME = 59  # characters of ASCII: a name is read, typed, and shown in a list
 
 
@@ -2576,41 +2550,35 @@ def run_name(preset: str, changes: dict) -> str:
     """A run's folder from the preset and whatever was changed, so that no two runs meet, and the
     same run of two grids does. If it would be too long, it says what tells most, of paths and lists
     the end or the beginning, and has a checksum of all."""
-
-    def plain(value):
-        """In letters, digits and marks that every file system takes."""
-        if isinstance(value, (tuple, list)):
-            value = "+".join(str(part) for part in value)
-        return "".join(c if c.isalnum() or c in "-_.+" else "-" for c in str(value))
-
     known = [f.name for kind in (ModelConfig, TrainConfig) for f in dataclasses.fields(kind)]
-    parts = [plain(preset).strip("-")]
+    values = {}  # {setting: the parts of its value}, the one there is or those of a list
     for name in known:
         if name in changes and name not in NOT_NAMED:
-            parts.append(f"{name}-{plain(changes[name])}".strip("-"))
-    name = "_".join(parts)
+            value = changes[name]
+            values[name] = value if isinstance(value, (tuple, list)) else (value,)
+    parts = [preset]
+    for name, value in values.items():
+        parts.append(f"{name}-{'+'.join(str(part) for part in value)}")
+    name = "_".join(re.sub(UNFIT, "-", part).strip("-") for part in parts)
     if len(name.encode()) <= LONGEST_NAME:
         return name
     checksum = f"_{zlib.crc32(name.encode()):08x}"
     left = LONGEST_NAME - len(checksum)
-    short = {}  # {setting: the part of the name that says its value}
-    for name in changes:
-        value = changes[name]
-        path = value[0] if isinstance(value, (tuple, list)) and value else value
-        if isinstance(path, str) and re.search(r"[/\\]", path):  # of a path its last part
-            last = [part for part in re.split(r"[/\\]+", path) if part not in ("", "tokenizer")]
-            value = last[-1] if last else "root"
-        short[name] = f"_{name}-{plain(value).strip('-')[:24]}"
-    kept = plain(preset).encode()[:left].decode(errors="ignore")  # no half character
+    kept = re.sub(UNFIT, "-", preset).encode()[:left].decode(errors="ignore")  # no half character
     left -= len(kept.encode())
-    loud = [n for n in known if n not in (*TELLING, *QUIET)]
+    short = {}  # {setting: the part of the name that says its value}
+    for name, value in values.items():
+        text = "+".join(str(part) for part in value)
+        if value and isinstance(value[0], str) and re.search(r"[/\\]", value[0]):
+            last = [part for part in re.split(r"[/\\]+", value[0]) if part not in ("", "tokenizer")]
+            text = last[-1] if last else "root"  # of a path its last part
+        short[name] = f"_{name}-{re.sub(UNFIT, '-', text).strip('-')[:24]}"
+    loud = [name for name in known if name not in (*TELLING, *QUIET)]
     chosen = set()
     for name in (*TELLING, *loud, *QUIET):
-        if name in short and name not in NOT_NAMED:
-            size = len(short[name].encode())
-            if size <= left:
-                chosen.add(name)
-                left -= size
+        if name in short and len(short[name].encode()) <= left:
+            chosen.add(name)
+            left -= len(short[name].encode())
     return kept + "".join(short[name] for name in known if name in chosen) + checksum
 
 

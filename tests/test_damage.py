@@ -637,7 +637,9 @@ def test_any_rows_are_read_or_refused(rows):
     from minidepth_lab import score
 
     for row in rows:
-        turns = md.turns_of(row)
+        turns = []
+        with contextlib.suppress(ValueError):
+            turns = md.turns_of(row)
         assert all(isinstance(part, str) for turn in turns for part in turn)
         if turns:
             problem = md.problem_of(row)

@@ -457,7 +457,7 @@ def test_what_authors_publish_is_trained_on_and_scored(tmp_path):
     for row in (arc, mmlu, mmlu | dict(answer="B")):
         assert score.choices_of(row) == expected
         with pytest.raises(ValueError, match="--loader llmini trains on it, --score asks it"):
-            md.read_turns(row)
+            md.usable_rows("x", [row], {})
 
 
 def test_questions_without_answers_are_told_and_left_out(tmp_path):

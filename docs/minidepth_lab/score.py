@@ -54,8 +54,11 @@ def choices_of(row: dict) -> tuple[Any, list[str], int] | None:
             answer = ord(answer) - ord("A")
     if not context or not isinstance(context, (str, list)):
         return None
-    if isinstance(context, list) and not md.turns_of(dict(messages=context)):
-        return None
+    if isinstance(context, list):
+        try:
+            md.turns_of(dict(messages=context))
+        except ValueError:
+            return None
     # of one there is nothing to choose; a missing one would be read as the word None
     if not isinstance(choices, (list, tuple)) or len(choices) < 2 or None in choices:
         return None

@@ -273,12 +273,12 @@ def mix(
     sources: list[tuple[str, list[dict], list[dict]]],
     config: md.TrainConfig,
     block_size: int,
+    facts: dict,
     tokenizer: Any = None,
     chunks: Callable | None = None,
-    facts: dict | None = None,
 ) -> md.Data:
-    """[(source, rows to train on, rows held out)] → Data, with a validation part for each source
-    where several have one. `chunks` and `facts` as in minidepth.make_data()."""
+    """[(source, rows to train on, rows held out)], all of them usable, → Data, with a validation
+    part for each source where several have one. `facts` and `chunks` as in make_data()."""
     names = ", ".join(name for name, _, _ in sources)
     train = [row for _, rows, _ in sources for row in rows]
     held_out = in_turn([rows for _, _, rows in sources])
@@ -286,8 +286,7 @@ def mix(
     measured = [(name, rows) for name, _, rows in sources if rows]
     if len(measured) > 1:
         for name, rows in measured:
-            usable = list(filter(md.turns_of, rows))
-            made = [usable, "val", name, data.tokenizer, config, block_size, chunks]
+            made = [rows, "val", name, data.tokenizer, config, block_size, chunks]
             try:
                 data.val_by_source[md.without_home(name)], _ = md.make_blocks(*made)
             except ValueError as error:  # too small for a block of its own
@@ -306,7 +305,7 @@ def load_data(config: md.TrainConfig, block_size: int = 512, tokenizer: Any = No
         raise ValueError(f"{given}; give none with --data {' '.join(config.data)}")
     facts = {}
     sources = read_sources(config, facts)
-    return mix(sources, config, block_size, tokenizer, facts=facts)
+    return mix(sources, config, block_size, facts, tokenizer)
 
 
 def is_other_file(source: str) -> bool:

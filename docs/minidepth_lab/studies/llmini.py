@@ -240,7 +240,7 @@ def chunked(config, block_size, tokenizer=None):
             return encoded
         return overlapping(encoded, block_size, sizes["stride"] or block_size)
 
-    data = text.mix(sources, config, block_size, tokenizer, chunks, facts)
+    data = text.mix(sources, config, block_size, facts, tokenizer, chunks)
     data.sizes = as_text(sizes)
     return data
 

@@ -65,9 +65,9 @@ def load_data(config, block_size, tokenizer=None):
     def load(config, block_size, tokenizer):
         facts = {}
         split = text.read_sources(config, facts)
-        tokenizer = tokenizer or text.mix(split, config, block_size).tokenizer
+        tokenizer = tokenizer or text.mix(split, config, block_size, {}).tokenizer
         fewer = [(name, train[: sizes["problems"]], held_out) for name, train, held_out in split]
-        return text.mix(fewer, config, block_size, tokenizer, facts=facts)
+        return text.mix(fewer, config, block_size, facts, tokenizer)
 
     data = text_data(plain, block_size, tokenizer, load)
     data.sizes = as_text(sizes)
