@@ -140,6 +140,6 @@ def test_a_run_is_examined_into_a_file(problems, tmp_path, model):
     small |= dict(max_rows=300)
     m, t = md.configs("laptop", **small, watch_problems=0, out_dir=str(tmp_path), name="run")
     md.train(m, t, command="python train.py")
-    layers.main(str(tmp_path / "run"), tmp_path / "out.json", "1-1", n=9)
+    layers.write_examined(str(tmp_path / "run"), tmp_path / "out.json", [(1, 1)], n=9)
     out = json.loads((tmp_path / "out.json").read_text())
     assert out["command"] == "python train.py" and out["problems"] == 9 and "1 to 1" in out["spans"]

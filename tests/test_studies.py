@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import os
+import runpy
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import torch
 import minidepth as md
 import train
 from minidepth_lab import hub, registry, results
+from minidepth_lab.studies import layers
 from minidepth_lab.sweep.cell import is_finished
 
 
@@ -190,3 +192,46 @@ def test_sizes_are_the_same_however_they_are_spelled(tmp_path):
     other = registry.configs("tasks", sizes=("hints=0.5", "symbols=16"), **settings)
     with pytest.raises(ValueError, match="holds a run with other settings"):
         is_finished(*other)
+
+
+@pytest.fixture(scope="module")
+def lookups(tmp_path_factory):
+    """The folder of a short run of a depth task that no study measures afterwards."""
+    out = tmp_path_factory.mktemp("runs")
+    words = "--data icqa --preset tasks --steps 2 --warmup_steps 0 --eval_blocks 8 --name icqa"
+    assert train.main([*words.split(), "--out_dir", str(out)]) == 0
+    return str(out / "icqa")
+
+
+OF_ICQA = "icqa is a run of icqa; give one of"
+
+
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules")
+@pytest.mark.parametrize("study, words, message", [
+    ("walk", "", "the following arguments are required: file, run"),
+    ("walk", "out.json nothing", "nothing/config.json is not the configuration of a run"),
+    ("walk", "out.json RUN", f"{OF_ICQA} walk"),
+    ("hold", "out.json RUN", f"{OF_ICQA} hold"),
+    ("written", "out.json RUN", f"{OF_ICQA} written"),
+    ("layers", "RUN out.json", "icqa is of a depth task; give a run of the embedded problems"),
+    ("layers", "RUN out.json x-8", "'x-8' is no span of layers; as in 3-8"),
+    ("llmini", "nothing a.jsonl", "a.jsonl is none of LLmini's eleven sources"),
+    ("budget", "13", "invalid choice: '13'"),
+])  # fmt: skip
+def test_what_measures_runs_afterwards_says_what_is_wrong(
+    study, words, message, lookups, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", [study, *words.replace("RUN", lookups).split()])
+    with pytest.raises(SystemExit) as end:
+        runpy.run_module(f"minidepth_lab.studies.{study}", run_name="__main__")
+    assert end.value.code == 2 and message in capsys.readouterr().err
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_what_is_measured_of_a_run_is_of_the_layers_that_it_has(tiny, tmp_path):
+    m, t = tiny(steps=3, eval_problems=0)
+    run = md.train(m, t)
+    for span in ((0, 1), (2, 1), (1, m.n_layers + 1)):
+        with pytest.raises(ValueError, match=f"layers {span[0]}-{span[1]} are not among the"):
+            layers.write_examined(run.dir, tmp_path / "out.json", [span])

@@ -173,7 +173,7 @@ def test_own_steps_are_those_of_writing_one_token_after_another(tmp_path):
 def test_own_steps_of_stored_runs(tmp_path):
     line = f"--preset written --sizes questions=3,way=given --steps 2 --out_dir {tmp_path} --name a"
     assert train.main([*line.split(), "--warmup_steps", "1", "--eval_blocks", "8"]) == 0
-    written.main(str(tmp_path / "own.json"), str(tmp_path / "a"))
+    results.write_measured(tmp_path / "own.json", "own", written.own_of, [str(tmp_path / "a")])
     stored = json.loads((tmp_path / "own.json").read_text())
     logged = results.result(tmp_path / "a")["accuracy_by"]["lengths"]
     shares = {k: part["own"] for k, part in logged.items()}

@@ -19,6 +19,7 @@ weights/ID.safetensors for a run, in which the text of the folder's other files 
 Nothing here trains or draws.
 """
 
+import argparse
 import contextlib
 import csv
 import dataclasses
@@ -267,6 +268,13 @@ def trials(name: str) -> list[dict]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def check_data(run_dir: md.Path, name: str) -> None:
+    """Raise ValueError if a run was not trained on the data of this name."""
+    _, train = settings_of(run_dir)
+    if list(train["data"]) != [name]:
+        raise ValueError(f"{run_dir} is a run of {' + '.join(train['data'])}; give one of {name}")
+
+
 def write_measured(
     path: md.Path, name: str, measure: Callable, run_dirs: Iterable[md.Path]
 ) -> None:
@@ -276,6 +284,18 @@ def write_measured(
     about = dict(date=time.strftime("%Y-%m-%d"), **md.provenance(torch.device("cpu")))
     text = json.dumps(about | {name: found}, indent=1)
     md.write(path, lambda f: f.write(f"{text}\n".encode()))
+
+
+def measuring_command(name: str, measure: Callable) -> None:
+    """The command line FILE RUN_FOLDER … of a study, which does write_measured()."""
+    parser = argparse.ArgumentParser(description=f"Write {measure.__name__}() of runs to a file.")
+    parser.add_argument("file", help="the JSON file to write")
+    parser.add_argument("run", nargs="+", help="the folder of a trained run")
+    args = parser.parse_args()
+    try:
+        write_measured(args.file, name, measure, args.run)
+    except (OSError, ValueError) as error:
+        parser.error(md.one_line(error))
 
 
 # ---------- stored weights ----------

@@ -8,6 +8,7 @@ the same runs everywhere. python -m minidepth_lab.studies.budget measures it ane
 a process of its own, in turns.
 """
 
+import argparse
 import dataclasses
 import os
 import statistics
@@ -213,4 +214,6 @@ def main(name=None, turns=3):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description="Measure the CPU time of a step of each model.")
+    parser.add_argument("name", nargs="?", choices=MODELS, help="one model alone")
+    main(parser.parse_args().name)

@@ -10,7 +10,6 @@ What else makes an answer hold was tried afterwards: docs/results/hold-further.
 
 import json
 import os
-import sys
 
 import minidepth as md
 from minidepth_lab import results
@@ -70,10 +69,5 @@ def stored_holds():
     return json.loads(path.read_text(encoding="utf-8"))["held"]
 
 
-def main(path, *run_dirs):
-    """Write held() of runs to a file."""
-    results.write_measured(path, "held", held, run_dirs)
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    results.measuring_command("held", held)

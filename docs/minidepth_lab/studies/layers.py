@@ -8,9 +8,9 @@ from its residual stream, what is lost without it, and where the written steps l
 writes the same of a stored run to a file, and what is lost without layers 3 to 8 together.
 """
 
+import argparse
 import contextlib
 import json
-import sys
 import time
 
 import torch
@@ -132,19 +132,46 @@ def examined(model, tokenizer, problems, spans=()):
     )
 
 
-def main(run_dir, path, *spans, n=200):
-    """Write examined() of a run and n problems of the test, with what it was made from."""
+def write_examined(run_dir, path, spans=(), n=200):
+    """Write examined() of a run and n problems of the test, with what it was made from. ValueError
+    for a folder that is no run of words, or a span of layers that the model has not."""
     model, tokenizer = md.load(run_dir)
+    if tokenizer is None:
+        raise ValueError(f"{run_dir} is of a depth task; give a run of the embedded problems")
+    last = len(model.blocks)
+    for first, end in spans:
+        if not 1 <= first <= end <= last:
+            raise ValueError(f"layers {first}-{end} are not among the {last} of {run_dir}")
     problems = [md.problem_of(row) for row in md.embedded_rows(n, held_out=True)]
     with open(md.path_inside(run_dir, "config.json"), encoding="utf-8") as f:
         config = json.load(f)
     about = {key: config[key] for key in ("command", "versions", "device", "commit")}
     right = md.answer_accuracy(model, tokenizer, problems)
     about |= dict(date=time.strftime("%Y-%m-%d"), problems=n, accuracy=right)
-    spans = [tuple(int(place) for place in span.split("-")) for span in spans]
     text = json.dumps(about | examined(model, tokenizer, problems, spans), indent=1)
     md.write(path, lambda f: f.write(f"{text}\n".encode()))
 
 
+def span_of(text):
+    """'3-8' → (3, 8), '3' → (3, 3)"""
+    first, _, last = text.partition("-")
+    try:
+        return int(first), int(last or first)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no span of layers; as in 3-8") from None
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Write what each layer of a run knows to a file.")
+    parser.add_argument("run", help="the folder of a trained run")
+    parser.add_argument("file", help="the JSON file to write")
+    parser.add_argument("spans", nargs="*", type=span_of, help="layers to leave out together: 3-8")
+    args = parser.parse_args()
+    try:
+        write_examined(args.run, args.file, args.spans)
+    except (OSError, ValueError) as error:
+        parser.error(md.one_line(error))
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

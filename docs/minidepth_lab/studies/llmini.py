@@ -10,9 +10,10 @@ The presets follow LLmini's code, not its text, where the two differ: github.com
 runs: rows of any form, split before they are cut.
 """
 
+import argparse
 import json
+import os
 import re
-import sys
 
 import torch
 
@@ -306,14 +307,21 @@ def written_against_bare(model, tokenizer, problems, T):
     }
 
 
-def main(tokenizer, *files):
-    """Print the facts of LLmini's data made of these files, NAME/part.jsonl, as JSON."""
-    m, t = md.configs("llmini-c", data=files, tokenizer=tokenizer)
-    facts = load_data(t, m.block_size).facts
+def main():
+    parser = argparse.ArgumentParser(description="Print the facts of LLmini's data as JSON.")
+    parser.add_argument("tokenizer", help="the folder of a tokenizer")
+    parser.add_argument("source", nargs="+", help="a file of a source in a folder of its name")
+    args = parser.parse_args()
+    try:
+        m, t = md.configs("llmini-c", data=args.source, tokenizer=args.tokenizer)
+        facts = load_data(t, m.block_size).facts
+    except (OSError, ValueError) as error:
+        parser.error(md.one_line(error))
     del facts["lines"]
-    facts["table"] = {path.split("/")[-2]: row for path, row in facts["table"].items()}
+    names = (os.path.basename(os.path.dirname(os.path.abspath(path))) for path in facts["table"])
+    facts["table"] = dict(zip(names, facts["table"].values()))
     print(json.dumps(facts, indent=1))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -15,7 +15,6 @@ comes back to the same state, is right for ever. The harder question is once rou
 import json
 import os
 import statistics
-import sys
 
 import minidepth as md
 from minidepth_lab import figures, results
@@ -97,7 +96,8 @@ def distance_to_a_round_before(model, tokens, hops):
 
 def held_out_rings_of(run_dir, task, n, purpose):
     """(model, tokens, letters of a ring) of a finished run of `task`, with n of the rings that are
-    held out, drawn for a `purpose`."""
+    held out, drawn for a `purpose`. ValueError for a run of something else."""
+    results.check_data(run_dir, task)
     model, _ = md.load(run_dir)
     _, train = results.settings_of(run_dir)
     sizes = TASKS[task].sizes | results.size_values(train["sizes"])
@@ -169,10 +169,5 @@ def figure(runs, folder):
     draw_reached(os.path.join(folder, "walk.png"), models, trained)
 
 
-def main(path, *run_dirs):
-    """Write returned() of runs to a file."""
-    results.write_measured(path, "returned", returned, run_dirs)
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    results.measuring_command("returned", returned)

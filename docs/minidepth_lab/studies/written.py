@@ -23,7 +23,6 @@ lookup at each place: the answer then needs the letter before it, written down.
 
 import os
 import statistics
-import sys
 
 import torch
 
@@ -41,7 +40,8 @@ md.PRESETS.update(PRESETS)
 
 
 def own_of(run_dir):
-    """own_steps() of a stored run on its test."""
+    """own_steps() of a finished run on its test. ValueError for a run of another task."""
+    results.check_data(run_dir, "written")
     model, _ = md.load(run_dir)
     data = registry.data_of(md.read_config(run_dir)[1], model.config.block_size)
     tokens, targets = (torch.as_tensor(part).long() for part in data.val)
@@ -81,10 +81,5 @@ def stored():
     return {way: runs[way] for way in WAYS}
 
 
-def main(path, *run_dirs):
-    """Write own_of() of runs to a file."""
-    results.write_measured(path, "own", own_of, run_dirs)
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    results.measuring_command("own", own_of)
