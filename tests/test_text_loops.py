@@ -177,7 +177,8 @@ def finished(name, *seeds):
     for seed, losses in enumerate(seeds):
         by_loops = dict(zip(("1", "8", "32"), losses))
         log = [dict(val_loss_by_loops={"1": 9.0}), dict(val_loss_by_loops=by_loops)]
-        runs.append(dict(labels=dict(model=name, seed=str(seed)), log=log))
+        labels = dict(model=name, seed=str(seed))
+        runs.append(dict(labels=labels, sizes=("loops=8",), log=log))
     return runs
 
 
@@ -200,6 +201,21 @@ def test_the_figure_has_each_seed_and_the_mean_of_each_row(tmp_path):
     assert shaded.get_x() == 1 and shaded.get_x() + shaded.get_width() == 8
     study.figure(recall + state, str(tmp_path))
     assert (tmp_path / "text_loops.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize("sizes, trained", [
+    ([("loops=8",)] * 2, 8), ([("problems=9",)] * 2, 8), ([("loops=4",)] * 2, 4),
+    ([("loops=4",), ("loops=8",)], None),
+])  # fmt: skip
+def test_the_figure_says_with_how_many_loops_its_runs_were_trained(
+    sizes, trained, tmp_path, monkeypatch
+):
+    runs = finished("1 layer, recall", (5.0, 4.0, 3.0), (6.0, 4.0, 4.0))
+    runs = [run | dict(sizes=each) for run, each in zip(runs, sizes)]
+    drawn = []
+    monkeypatch.setattr(study, "draw_by_loops", lambda axes, models, most: drawn.append(most))
+    study.figure(runs, str(tmp_path))
+    assert drawn == [trained]
 
 
 # ---------- the predictions ----------

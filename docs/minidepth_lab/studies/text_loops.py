@@ -119,7 +119,8 @@ def by_loops(runs):
 
 def draw_by_loops(axes, models, trained=LOOPS):
     """Validation loss by loops at test: `models` is {row: its by_loops()}. A thin line is a seed,
-    a thick one their mean, broken without the input; loops of the training are shaded."""
+    a thick one their mean, broken without the input; loops of the training are shaded, if
+    `trained`, the most of them, is the same for all."""
     for name, seeds in models.items():
         look = dict(color=figures.color_of(name), linestyle="--" if "state" in name else "-")
         tested = list(seeds[0])
@@ -127,11 +128,13 @@ def draw_by_loops(axes, models, trained=LOOPS):
         for losses in seeds:
             axes.plot(tested, list(losses.values()), alpha=0.35, linewidth=0.8, **look)
         axes.plot(tested, means, linewidth=2, label=name, **look)
-    axes.axvspan(1, trained, color="gray", alpha=0.15, linewidth=0)
     axes.set_xscale("log", base=2)
     ticks = [1, 2, 4, 8, 16, 32]
     axes.set_xticks(ticks, ticks)
-    axes.set_xlabel(f"loops at test (trained with 1 to {trained}, shaded)")
+    axes.set_xlabel("loops at test")
+    if trained:
+        axes.axvspan(1, trained, color="gray", alpha=0.15, linewidth=0)
+        axes.set_xlabel(f"loops at test (trained with 1 to {trained}, shaded)")
     axes.set_ylabel("loss on new text (nats per token)")
     axes.legend(fontsize="small")
 
@@ -142,5 +145,7 @@ def figure(runs, folder):
     for run in runs:
         grouped.setdefault(run["labels"]["model"], []).append(run)
     models = {name: by_loops(found) for name, found in grouped.items()}
+    most = {sizes_of(run["sizes"], SIZES, "the loader text_loops")["loops"] for run in runs}
+    trained = most.pop() if len(most) == 1 else None
     with figures.drawing(os.path.join(folder, "text_loops.png"), size=(6, 4.5)) as (_, axes):
-        draw_by_loops(axes, models)
+        draw_by_loops(axes, models, trained)

@@ -15,7 +15,7 @@ from minidepth_lab.sizes import by_name
 from minidepth_lab.sweep.cell import shown
 
 # beside METRICS, what of a run is kept, all but its log in summary.json, too
-ALSO_KEPT = ("depth", "guess", "shortcut", "accuracy_by_problem", "log")
+ALSO_KEPT = ("depth", "sizes", "guess", "shortcut", "accuracy_by_problem", "log")
 OF_ALL = ("val_loss", "perplexity", "best_val_loss", "train_loss_eval")  # values of a size together
 
 
