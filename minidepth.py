@@ -1692,8 +1692,9 @@ def make_blocks(
     longest = max((n for row, n in zip(rows, lengths) if is_labelled(row)), default=0)
     if longest > block_size + 1:  # cut, it could not be answered
         too_short = f"block_size {block_size} is too short for problems of {longest} tokens"
-        fewer = "or fewer --ring_questions or --problem_steps"
-        raise ValueError(f"{too_short}; give at least {longest - 1}, {fewer}")
+        made = "embedded" in config.data  # others are as long as they are
+        fewer = ", or fewer --ring_questions or --problem_steps" if made else ""
+        raise ValueError(f"{too_short}; give at least {longest - 1}{fewer}")
     dropped = too_long.get("drop", [])
     n_tokens = (
         sum(lengths) - sum(dropped) - sum(n - block_size - 1 for n in too_long.get("cut", []))

@@ -523,6 +523,7 @@ def test_a_block_too_short_for_problems_is_told_whatever_else_there_is(tiny, jso
     sources = ("embedded", jsonl(OWN))[::order]
     with pytest.raises(ValueError, match="block_size 30 is too short for problems of") as told:
         load_data(tiny(data=sources, packing=packing, loss_on="all")[1], 30)
+    assert str(told.value).endswith(", or fewer --ring_questions or --problem_steps")
     enough = int(re.search("at least ([0-9]+)", str(told.value))[1])
     t = tiny(data=sources, packing=packing, loss_on="all")[1]
     data = load_data(t, enough)
@@ -530,6 +531,14 @@ def test_a_block_too_short_for_problems_is_told_whatever_else_there_is(tiny, jso
     assert enough < longest
     with pytest.raises(ValueError, match=f"give at least {enough}"):
         load_data(t, enough - 1)
+
+
+def test_a_block_too_short_for_problems_of_ones_own_is_told_without_our_flags(tiny, jsonl):
+    rows = md.embedded_rows(60, held_out=False)
+    with pytest.raises(
+        ValueError, match=r"is too short for problems of \d+ tokens; give at least \d+$"
+    ):
+        load_data(tiny(data=(jsonl(rows),))[1], 20)
 
 
 COLUMNS = [
