@@ -98,6 +98,9 @@ def test_the_readme_tells_the_published_logs():
     assert twelve["train_loss"] < one["train_loss"]
     worse = f"{twelve['val_loss'] - one['val_loss']:.2f} nats per token *higher*"
     assert worse in words_of("README.md")
+    (again,) = results.runs("report")
+    answers = again["log"][-1]["answers"]
+    assert f"answers {sum(answers)} of {len(answers)} held-out questions" in words_of("README.md")
 
 
 def unpaired(a, b):
