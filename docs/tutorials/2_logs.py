@@ -192,7 +192,7 @@ widgets.table(("perplexity", "training text", "new text"), [
 # so far, and the run of twelve layers [is not there yet](../reference/deviations.md). So this
 # compares no depths. It tells what such a log is made of.
 
-# %%
+# %% tags=["hide"]
 (again,) = results.runs("report", n_layers=1)
 figure, axes = plt.subplots(figsize=(4.6, 3.4))
 for name, log, shade in (("published", logs[1], "C5"), ("ours", again["log"], figures.color_of(1))):
