@@ -192,7 +192,7 @@ widgets.table(("perplexity", "training text", "new text"), [
 # so far, and the run of twelve layers [is not there yet](../reference/deviations.md). So this
 # compares no depths. It tells what such a log is made of.
 
-# %% tags=["hide"]
+# %%
 (again,) = results.runs("report", n_layers=1)
 figure, axes = plt.subplots(figsize=(4.6, 3.4))
 for name, log, shade in (("published", logs[1], "C5"), ("ours", again["log"], figures.color_of(1))):
@@ -237,7 +237,7 @@ widgets.table(("one layer", "published", "ours"), rows)
 #   A loss that fell from 12 to 4.6 is a model of how such texts are written, and this one does not
 #   answer their questions.
 
-# %% tags=["hide"]
+# %%
 five = statistics.mean(row["train_loss"] for row in again["log"][-5:])
 assert (f"{again['train_loss_eval']:.2f}", f"{five:.2f}") == ("3.38", "3.57")
 answers = again["log"][-1]["answers"]
