@@ -206,11 +206,12 @@ def test_the_last_loops_alone_are_learned_from_where_a_loop_reads_its_input(tmp_
     assert train.main([*words, "--name", "recall"]) == 0
 
 
-def test_what_is_held_for_a_thousand_loops_is_measured_of_runs_and_stored(tmp_path):
+def test_what_is_held_for_a_thousand_loops_is_measured_of_runs_and_stored(tmp_path, monkeypatch):
     line = f"--preset hold --sizes ring=5,hops=2,loops=4 --n_loops 4 --out_dir {tmp_path} --name a"
     small = "--block_size 20 --steps 2 --warmup_steps 1 --eval_blocks 8 --d_model 16"
     assert train.main([*line.split(), *small.split()]) == 0
-    study.main(str(tmp_path / "held.json"), f"{tmp_path}/a/")
+    monkeypatch.setattr("sys.argv", ["hold", f"{tmp_path}/held.json", f"{tmp_path}/a/"])
+    results.measuring_command("held", study.held)
     stored = json.loads((tmp_path / "held.json").read_text())
     tokens, _ = TASK.draw(50, md.generator("held"), test=True, ring=5, hops=2)
     shares = hold.by_loops(md.load(tmp_path / "a")[0], tokens, 5, {100, 300, 1000})

@@ -561,11 +561,12 @@ def test_how_far_the_state_is_from_where_it_was_a_round_before(model):
     assert distance == {7: pytest.approx(moved.median().item())} and distance[7] > 0.01
 
 
-def test_what_comes_back_is_measured_of_runs_and_stored(tmp_path):
+def test_what_comes_back_is_measured_of_runs_and_stored(tmp_path, monkeypatch):
     line = f"--preset walk --sizes ring=5,hops=2 --n_loops 3 --block_size 15 --out_dir {tmp_path}"
     small = "--name a --steps 2 --warmup_steps 1 --eval_blocks 8 --d_model 16"
     assert train.main([*line.split(), *small.split()]) == 0
-    study.main(str(tmp_path / "returned.json"), f"{tmp_path}/a/")
+    monkeypatch.setattr("sys.argv", ["walk", f"{tmp_path}/returned.json", f"{tmp_path}/a/"])
+    results.measuring_command("returned", study.returned)
     stored = json.loads((tmp_path / "returned.json").read_text())
     model, _ = md.load(tmp_path / "a")
     tokens, _ = TASKS["walk"].draw(20, md.generator("returned"), test=True, ring=5, hops=2)

@@ -210,7 +210,7 @@ plt.show()
 
 # %% [markdown]
 # What to see: the train lines (dotted) fall alike and end near each other. The validation lines do
-# not: the published one turns, and ours goes on falling to the last step. There is one run of each
+# not: the published one turns, and ours is lowest at the last step. There is one run of each
 # (n = 1), on another text.
 
 # %% tags=["hide"]
