@@ -268,11 +268,12 @@ def trials(name: str) -> list[dict]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def check_data(run_dir: md.Path, name: str) -> None:
-    """Raise ValueError if a run was not trained on the data of this name."""
+def trained_on(name: str, run_dir: md.Path) -> dict:
+    """The settings of training of a run; ValueError if its data has another name than this."""
     _, train = settings_of(run_dir)
     if list(train["data"]) != [name]:
         raise ValueError(f"{run_dir} is a run of {' + '.join(train['data'])}; give one of {name}")
+    return train
 
 
 def write_measured(

@@ -97,9 +97,8 @@ def distance_to_a_round_before(model, tokens, hops):
 def held_out_rings_of(run_dir, task, n, purpose):
     """(model, tokens, letters of a ring) of a finished run of `task`, with n of the rings that are
     held out, drawn for a `purpose`. ValueError for a run of something else."""
-    results.check_data(run_dir, task)
+    train = results.trained_on(task, run_dir)
     model, _ = md.load(run_dir)
-    _, train = results.settings_of(run_dir)
     sizes = TASKS[task].sizes | results.size_values(train["sizes"])
     sizes = {name: sizes[name] for name in ("ring", "hops")}
     tokens, _ = TASKS[task].draw(n, md.generator(purpose), test=True, **sizes)

@@ -41,7 +41,7 @@ md.PRESETS.update(PRESETS)
 
 def own_of(run_dir):
     """own_steps() of a finished run on its test. ValueError for a run of another task."""
-    results.check_data(run_dir, "written")
+    results.trained_on("written", run_dir)
     model, _ = md.load(run_dir)
     data = registry.data_of(md.read_config(run_dir)[1], model.config.block_size)
     tokens, targets = (torch.as_tensor(part).long() for part in data.val)
