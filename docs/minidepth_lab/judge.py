@@ -301,7 +301,10 @@ class File:
         return self.measures.get(name, name)
 
     def settings(self, of: str | dict) -> dict:
-        return dict(self.about["runs"][of] if isinstance(of, str) else of)
+        settings = dict(self.about["runs"][of] if isinstance(of, str) else of)
+        if "n_heads" in settings:  # one number a layer: a list would mean one of several
+            settings["n_heads"] = tuple(settings["n_heads"])
+        return settings
 
     def runs(self, of: Any) -> list[dict]:
         """The stored runs that `of` means, in the order of their seeds; none of an experiment that
