@@ -447,6 +447,7 @@ class Block(nn.Module):
 
 LOGITS_AT_ONCE = 2**26  # in float32 256 MB
 CPU_ROWS = 256  # of float32; fewer would pass over dweight too often, more are not much faster
+ALIGNED = 64  # words: a GPU's products in half precision are five times as slow where V is odd
 HALF_ROWS = 1024  # fp16 ends at 65,504, which so many products stay below if none is above 63
 SOFTMAX_ROWS = 32  # so few rows in float32 stay in a CPU's cache
 
@@ -467,8 +468,11 @@ def loss_to_gradient(
     With `grads` the logits become the gradient of sum(nll) by them, in the memory where they are.
     """
     exact = torch.promote_types(logits.dtype, torch.float32)  # a softmax in half would round
-    log_p = logits.to(exact)  # a copy in half precision alone
-    torch.log_softmax(log_p, 1, out=log_p)
+    if logits.is_cuda:
+        log_p = torch.log_softmax(logits, 1, dtype=exact)  # it converts on its way
+    else:
+        log_p = logits.to(exact)  # a copy in half precision alone
+        torch.log_softmax(log_p, 1, out=log_p)
     target = targets[:, None]
     nll = -log_p.gather(1, target).squeeze(1)
     if grads:
@@ -493,8 +497,10 @@ def chunked_loss(
     on_cpu, half = h.device.type == "cpu", h.dtype != exact
     rows = rows_at_once(N, V, half, on_cpu)
     softmax_rows = SOFTMAX_ROWS if on_cpu else rows
+    if half and not on_cpu:  # more rows, of zeros: words that are none
+        weight = F.pad(weight, (0, 0, 0, -V % ALIGNED))
     # buffers for all chunks: new memory for each would take a CPU as long as the conversions do
-    buffer = torch.empty(min(N, rows), V, dtype=h.dtype, device=h.device)
+    buffer = torch.empty(min(N, rows), len(weight), dtype=h.dtype, device=h.device)
     nll, dh, dweight = torch.empty(N, dtype=exact, device=h.device), None, None
     if grads:
         dh, dweight = torch.empty_like(h), torch.zeros_like(weight, dtype=exact)
@@ -503,6 +509,7 @@ def chunked_loss(
     for i in range(0, N, rows):
         x = h[i : i + rows]
         logits = torch.mm(x, weight.T, out=buffer[: len(x)])  # (rows, V)
+        logits[:, V:] = -math.inf  # so that a word that is none has the probability 0
         for j in range(0, len(x), softmax_rows):
             few = slice(i + j, min(i + j + softmax_rows, i + len(x)))
             nll[few] = loss_to_gradient(logits[j : j + softmax_rows], targets[few], grads)
@@ -513,7 +520,7 @@ def chunked_loss(
                 dweight += torch.mm(d.T, x, out=product)  # products in half, their sum in float32
             else:
                 dweight.addmm_(d.T, x)
-    return nll, dh, dweight
+    return nll, dh, dweight[:V] if grads else None
 
 
 class HeadLoss(torch.autograd.Function):
@@ -556,6 +563,8 @@ def last_logits(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     x @ weight^T, with the factors the other way round and never a single row: at the report's size
     a CPU takes a quarter of the time for one row, an eighth for two.
     """
+    if x.device.type != "cpu":
+        return x @ weight.T
     rows = x.repeat(2, 1) if len(x) == 1 else x
     return (weight @ rows.T).T[: len(x)]
 
