@@ -368,6 +368,11 @@ class Cache:
         return self.buffer[:, :, :, : self.length].unbind(0)
 
 
+# cuDNN's attention makes a plan for each length: 39 of the 41 ms that a generated token took on an
+# H100, whose lengths are all new. PyTorch's other fused kernels have none to make
+torch.backends.cuda.enable_cudnn_sdp(False)
+
+
 class Attention(nn.Module):
     """Causal self-attention: each token asks the tokens up to itself. x (B, T, C) → (B, T, C)"""
 
@@ -447,7 +452,7 @@ class Block(nn.Module):
 
 LOGITS_AT_ONCE = 2**26  # in float32 256 MB
 CPU_ROWS = 256  # of float32; fewer would pass over dweight too often, more are not much faster
-ALIGNED = 64  # words: a GPU's products in half precision are five times as slow where V is odd
+ALIGNED = 64  # words: a GPU's products in half precision are slow where V is odd, as the report's
 HALF_ROWS = 1024  # fp16 ends at 65,504, which so many products stay below if none is above 63
 SOFTMAX_ROWS = 32  # so few rows in float32 stay in a CPU's cache
 
