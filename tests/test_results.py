@@ -98,9 +98,13 @@ def test_the_readme_tells_the_published_logs():
     assert twelve["train_loss"] < one["train_loss"]
     worse = f"{twelve['val_loss'] - one['val_loss']:.2f} nats per token *higher*"
     assert worse in words_of("README.md")
-    (again,) = results.runs("report")
-    answers = again["log"][-1]["answers"]
-    assert f"answers {sum(answers)} of {len(answers)} held-out questions" in words_of("README.md")
+    fp16 = results.by(results.runs("report", precision="fp16", d_model=384), "n_layers")
+    ends = {n: [run["val_loss"] for run in fp16[n]] for n in (1, 12)}
+    gap = statistics.mean(ends[1]) - statistics.mean(ends[12])
+    assert max(ends[12]) < min(ends[1])
+    assert f"twelve layers end {gap:.2f} *lower* on new text" in words_of("README.md")
+    wide = [run["val_loss"] for run in results.runs("report", d_model=504)]
+    assert max(ends[12]) < min(wide)
 
 
 def unpaired(a, b):

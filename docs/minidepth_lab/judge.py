@@ -302,7 +302,7 @@ class File:
 
     def settings(self, of: str | dict) -> dict:
         settings = dict(self.about["runs"][of] if isinstance(of, str) else of)
-        if "n_heads" in settings:  # one number a layer: a list would mean one of several
+        if isinstance(settings.get("n_heads"), list):  # a number a layer, not one of several
             settings["n_heads"] = tuple(settings["n_heads"])
         return settings
 

@@ -6,8 +6,8 @@ time. Its rows are padded, and a long one goes on in a block that begins `stride
     python -m minidepth_lab.studies.llmini TOKENIZER SOURCE …     the table of its data, as JSON
 
 The presets follow LLmini's code, not its text, where the two differ: github.com/NorisTalaban/LLmini
-(docs/results/llmini/notes.md lists where). With `--sizes texts=ours` its data is as that of other
-runs: rows of any form, split before they are cut.
+(docs/results/llmini/predictions.toml lists where). With `--sizes texts=ours` its data is as that of
+other runs: rows of any form, split before they are cut.
 """
 
 import argparse
