@@ -13,7 +13,7 @@ import torch.nn.functional as F
 import minidepth as md
 import train
 from conftest import changed
-from minidepth_lab import inspect, registry, results
+from minidepth_lab import figures, inspect, registry, results
 from minidepth_lab.studies import walk as study
 from minidepth_lab.sweep import table
 from minidepth_lab.tasks import TASKS, held_out_rings, walk
@@ -607,3 +607,21 @@ def test_the_figure_shows_every_seed_beside_what_it_was_trained_to(tmp_path, mon
     monkeypatch.undo()
     study.figure(runs, str(tmp_path))
     assert (tmp_path / "walk.png").stat().st_size > 5000
+
+
+def ticks_of(path, models):
+    """{text of a tick: its place} of draw_reached_on(), and the places of its dots."""
+    with figures.drawing(path) as (_, axes):
+        study.draw_reached_on(axes, models, dict.fromkeys(models, 8))
+        texts = [tick.get_text() for tick in axes.get_xticklabels()]
+        dots = [line.get_xdata() for line in axes.lines if line.get_marker() == "o"]
+        return dict(zip(texts, axes.get_xticks())), dots
+
+
+def test_the_figure_names_the_place_of_a_run_that_learned_nothing(tmp_path):
+    """The scale has no 0, and a dot left of 1 hop would say nothing by itself."""
+    learned, nothing = {1: 1.0, 31: 1.0, 1000: 0.2}, {1: 0.1, 31: 0.0, 1000: 0.0}
+    ticks, dots = ticks_of(tmp_path / "a.png", {"a": [learned], "b": [nothing]})
+    assert list(ticks) == ["none", "1", "10"] and dots[:2] == [[31], [ticks["none"]]]
+    ticks, _ = ticks_of(tmp_path / "b.png", {"a": [learned]})
+    assert "none" not in ticks

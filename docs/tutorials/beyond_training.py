@@ -299,6 +299,20 @@ assert [judge.verdict(f"back/Y{n}") for n in (1, 2, 3)] == [judge.WRONG] * 3
 assert min(after for _, after, _ in ways[0.3]) >= 0.95 and min(far for *_, far in ways[0.3]) > 0.9
 assert max(before for before, *_ in ways[0.3]) < 0.15 and max(far for *_, far in ways[1]) < 0.15
 assert f"{ways[0.1][2][1]:.2f}" == "0.84"
+trained_back = results.runs("back")
+assert {run["steps"] for run in trained_back} == {1500} and len(trained_back) == 9
+assert all(
+    run["sizes_by_name"]["ring"] == 2 * run["sizes_by_name"]["hops"] == 8 for run in trained_back
+)
+loud = judge.named_runs("back")["noise 1"]
+one_hop = [run["accuracy_by"]["hops"]["1"]["accuracy"] for run in loud]
+assert sum(share > 0.5 for share in one_hop) == 1
+(on_text,) = {(run["steps"], *run["sizes"]) for run in results.runs("text-loops")}
+assert on_text[0] == 440 and {"problems=840", "loops=8"} <= set(on_text)
+(orbit,) = (run for run in results.runs("walk") if run["id"] == "hops-6-201")
+assert f"{orbit['accuracy_by']['hops']['100']['accuracy']:.2f}" == "0.81"
+assert f"{orbit['accuracy_by']['hops']['1000']['accuracy']:.2f}" == "0.81"
+assert returns["hops-6-201"]["8"] < 1e-6
 for seeds in losses.values():
     assert len(seeds) == 5
     for each in seeds:

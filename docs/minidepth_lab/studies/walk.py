@@ -13,6 +13,7 @@ comes back to the same state, is right for ever. The harder question is once rou
 """
 
 import json
+import math
 import os
 import statistics
 
@@ -35,6 +36,7 @@ md.PRESETS.update(PRESETS)
 BASE = f"{HOPS} hops, ring of {RING}"
 RING_STEPS = {24: 2500, 32: 5000, 48: 8000, 64: 10_000}
 RIGHT = 0.9  # accuracy from which so many hops count as reached
+NONE = 0.5  # where a run that learned nothing stands, on a scale that has no 0
 
 
 def row(settings, ring=RING, hops=HOPS, loss_after="each", **changes):
@@ -140,11 +142,12 @@ def draw_reached(path, models, trained, kind="hops"):
 
 def draw_reached_on(axes, models, trained, kind="hops"):
     """draw_reached() on `axes` that are there."""
+    learned_nothing = False
     for y, (name, seeds) in enumerate(models.items()):
         furthest = [reached(shares) for shares in seeds]
-        # on a scale that has no 0, a run that learned nothing stands at a half
-        axes.plot([x or 0.5 for x in furthest], [y] * len(furthest), "o", color="C0", alpha=0.5)
-        axes.plot(statistics.median(furthest) or 0.5, y, "|", color="C0", markersize=16, mew=3)
+        learned_nothing |= 0 in furthest
+        axes.plot([x or NONE for x in furthest], [y] * len(furthest), "o", color="C0", alpha=0.5)
+        axes.plot(statistics.median(furthest) or NONE, y, "|", color="C0", markersize=16, mew=3)
         axes.plot(trained[name], y, "x", color="C1")
     numbers = sorted({len(seeds) for seeds in models.values()})
     axes.plot([], [], "o", color="C0", label="reached, each seed")
@@ -152,6 +155,11 @@ def draw_reached_on(axes, models, trained, kind="hops"):
     axes.plot([], [], "x", color="C1", label="trained to")
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
+    if learned_nothing:
+        low, high = axes.get_xlim()
+        tens = [10**n for n in range(1 + int(math.log10(high)))]
+        axes.set_xticks([NONE, *tens], ["none", *tens])
+        axes.set_xlim(low, high)
     axes.set_yticks(range(len(models)), models)
     axes.invert_yaxis()
     axes.grid(alpha=0.3, axis="x")
