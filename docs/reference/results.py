@@ -13,6 +13,7 @@ from minidepth_lab.studies import budget
 IGNORED = {"seed", "name", "out_dir", "save_every", "eval_every", "vocab_size", "data_seed"}
 FIRST = ("data", "n_layers", "n_loops", "d_model", "steps", "lr", "init_std")  # columns, in order
 KEPT = {"data", "n_layers", "n_loops"}  # even where they follow from others
+MANY = 16  # kinds of question; of more, a table has those that the predictions measure
 
 
 # ---------- tables ----------
@@ -33,7 +34,13 @@ def columns_of(runs):
     names = {name for each in settings for name in each} - IGNORED - {"sizes", "depth", "hardware"}
     names -= {"best_val_loss", "perplexity", "tokens_per_second", "experiment"}
     varying = [name for name in names if len({repr(each.get(name)) for each in settings}) > 1]
-    varying.sort(key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
+    sizes = {name for run in runs for name in run["sizes_by_name"]}
+
+    def place(name):
+        """FIRST, then what the data asks, then all others, of which more follow from these."""
+        return (FIRST.index(name) if name in FIRST else len(FIRST) + (name not in sizes), name)
+
+    varying.sort(key=place)
 
     def n_groups(names):
         return len({tuple(repr(each.get(name)) for name in names) for each in settings})
@@ -83,7 +90,23 @@ def sortable(key):
     return [(0, value, "") if number else (1, 0, str(value)) for number, value in zip(numbers, key)]
 
 
-def table_of(runs):
+def kinds_of(name, runs):
+    """The kinds of question that an experiment's table has a column for, those of one word in the
+    order of their numbers; of one kind alone there is none, as its share is the accuracy."""
+    kinds = list(dict.fromkeys(kind for run in runs for kind in parts_of(run)))
+    if len(kinds) > MANY and (results.RESULTS / name / "predictions.toml").exists():
+        measures = " ".join(judge.File(name).measures.values())
+        kinds = [kind for kind in kinds if f"accuracy_by.{kind.replace(' ', '.')}." in measures]
+    words = [kind.rpartition(" ")[0] for kind in kinds]
+
+    def place(kind):
+        word, _, number = kind.rpartition(" ")
+        return words.index(word), int(number) if number.isdigit() else 0
+
+    return sorted(kinds, key=place) if len(kinds) > 1 else []
+
+
+def table_of(name, runs):
     """A table of the runs of an experiment in Markdown, a line for the seeds of each model."""
     names = columns_of(runs)
     groups = {}
@@ -91,8 +114,7 @@ def table_of(runs):
         settings = settings_of(run)
         key = tuple(settings.get(name) for name in names)
         groups.setdefault(key, []).append(run)
-    kinds = list(dict.fromkeys(kind for run in runs for kind in parts_of(run)))
-    kinds = kinds if len(kinds) > 1 else []
+    kinds = kinds_of(name, runs)
     heads = [*names, "seeds", "n"]
     heads += ["accuracy"] if any("accuracy" in run for run in runs) else []
     heads += [*kinds, "validation loss", "parameters", "seconds"]
@@ -141,7 +163,7 @@ def print_experiment(name):
         n = f"{len(runs)} run{'s' * (len(runs) > 1)}"
         print(f"\n{n}, {'; '.join(machines)}, PyTorch {', '.join(torch)}.", end=" ")
         print("Of several seeds the median and, in brackets, the lowest and the highest.\n")
-        print(table_of(runs))
+        print(table_of(name, runs))
     if (folder / "notes.md").exists():
         links.append(f"[notes](../results/{name}/notes.md)")
     if (folder / "predictions.toml").exists():
