@@ -50,16 +50,20 @@ axes.legend(title="a loop begins with", fontsize="small")
 plt.show()
 
 # %% [markdown]
-# What to see: walks whose state comes back, on the left, are right at a thousand hops in half of
-# the questions up to all; the others are lost. Each dot is a run, of all kinds that the lesson has:
-# trained to four, six, eight and twelve hops, on rings of sixteen and twenty-four, 32 and 64 wide.
-# We had not predicted this figure, and the limit of a tenth below was chosen after seeing it.
+# What to see: walks whose state comes back, on the left, are right at a thousand hops in two fifths
+# of the questions up to all; the others are lost. Each dot is a run, of nearly all kinds that the
+# lesson has: trained to four, six, eight and twelve hops, on rings of sixteen and twenty-four, 32
+# and 64 wide, with one layer in the loop and with two. (On a ring of 64 nothing was learned, and
+# there is no walk to measure.) We had not predicted this figure, and the limit of a tenth below was
+# chosen after seeing it.
 #
 # **Two rounds tell whether a walk goes on for a thousand hops.** Each walk that comes back within a
 # tenth is as often right at a thousand hops as at a hundred, give or take 0.06. But to come back is
 # not to be right: a question that took a wrong turn on the first round goes round with the wrong
 # letters for ever. So the best walks are those that come back *and* seldom go wrong on the way. The
-# four lowest dots on the left were trained to four hops only, or are 32 wide.
+# five lowest dots on the left were trained to four hops only, or are 32 wide, or have two layers in
+# the loop. The lowest of all, of two layers, does not come back any more two rounds later. It is an
+# exception: right in 0.45 of the questions at a hundred hops, and in 0.42 at a thousand.
 
 # %% tags=["hide"]
 back, lost = [], []  # pairs (share at a hundred hops, at a thousand)
@@ -277,12 +281,17 @@ judge.show("text-loops")
 # with their state alone do the same.
 
 # %%
-assert len(back) == 30 and len(lost) == 11
-assert max(abs(near - far) for near, far in back) < 0.06 and min(far for _, far in back) > 0.49
+assert len(back) == 35 and len(lost) == 11
+assert max(abs(near - far) for near, far in back) < 0.06 and min(far for _, far in back) > 0.41
 assert max(far for _, far in lost) < 0.12
 low = [run for run in results.runs("walk") if returns.get(run["id"], {"2": 1})["2"] < 0.1]
 low.sort(key=lambda run: run["accuracy_by"]["hops"]["1000"]["accuracy"])
-assert all(run["sizes_by_name"]["hops"] == 4 or run["d_model"] == 32 for run in low[:4])
+kinds = [(run["sizes_by_name"]["hops"], run["d_model"], run["n_layers"]) for run in low]
+assert set(kinds[:5]) <= {(4, 64, 1), (8, 32, 1), (8, 64, 2)}
+wanders = [run["id"] for run in low if returns[run["id"]]["4"] > 0.1]
+assert wanders == [low[0]["id"]] and returns[wanders[0]]["8"] > 0.1 and low[0]["n_layers"] == 2
+shares = low[0]["accuracy_by"]["hops"]
+assert [f"{shares[n]['accuracy']:.2f}" for n in ("100", "1000")] == ["0.45", "0.42"]
 for look, its in looks.items():
     assert [start for start, _ in its].count("recall") >= 4 and len(its) >= 6
     for start, best in its:
