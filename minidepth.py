@@ -502,7 +502,7 @@ def chunked_loss(
     on_cpu, half = h.device.type == "cpu", h.dtype != exact
     rows = rows_at_once(N, V, half, on_cpu)
     softmax_rows = SOFTMAX_ROWS if on_cpu else rows
-    if half and not on_cpu:  # more rows, of zeros: words that are none
+    if half:  # more rows, of zeros: words that are none
         weight = F.pad(weight, (0, 0, 0, -V % ALIGNED))
     # buffers for all chunks: new memory for each would take a CPU as long as the conversions do
     buffer = torch.empty(min(N, rows), len(weight), dtype=h.dtype, device=h.device)

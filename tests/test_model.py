@@ -283,6 +283,23 @@ def test_the_head_in_bf16_is_float64_to_what_its_eight_bits_allow():
         assert 0 < error < 4 * 2**-9
 
 
+@pytest.mark.parametrize("half, words", [(True, 128), (False, 97)])
+def test_the_heads_products_in_half_precision_have_a_number_of_words_that_64_divides(half, words):
+    h, weight = torch.randn(8, 16), torch.randn(97, 16)
+    if half:
+        h, weight = h.half(), weight.half()
+    with Seen() as seen:
+        _, _, dweight = md.chunked_loss(h, weight, torch.zeros(8, dtype=torch.int64))
+    products = [shape for name, shape in seen.found if "aten.mm" in name or "addmm" in name]
+    assert products and dweight.shape == (97, 16)
+    # the logits, the gradient by h, the gradient by the weight
+    assert products == [(8, words), (8, 16), (words, 16)]
+
+
+def test_cudnns_attention_is_not_used():
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
+
+
 def test_the_heads_sums_stay_within_fp16():
     """A word that is always wrong: the sum over all rows at once would pass 65,504."""
     h = torch.full((8192, 16), 30.0, dtype=torch.float16)
