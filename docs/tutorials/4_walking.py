@@ -357,7 +357,8 @@ widgets.table(head, rows)
 # Four of our predictions about these runs **were wrong**. Twice walks went further than we
 # expected: of training to six hops we had said two of five at most, and width 32 came round in all
 # runs. Twice they went less far: with the input alone we had expected more right at thirty-one, and
-# with two layers three of five at 0.95 after a thousand. (A ring of 32, W15, has not been run.)
+# with two layers three of five at 0.95 after a thousand. (The runs on a ring of 32, W15, are not
+# finished.)
 #
 # A walk that goes on comes back to the state it had a round before: [Looped beyond
 # training](beyond_training.md) shows it, and what more loops do to text.
@@ -381,7 +382,7 @@ tasks_on = {"sums": ("additions", 8, 200), "hold": ("loops", 16, 100)}
 ends = {}  # {task: {number: the share of each run}}
 rows = []
 for name, (unit, trained, far) in tasks_on.items():
-    (runs,) = judge.named_runs(name).values()
+    runs = judge.named_runs(name)[f"{trained} {unit}"]
     right = [run["accuracy_by"][unit] for run in runs]
     ends[name] = {n: sorted(each[str(n)]["accuracy"] for each in right) for n in (trained, 31, far)}
     for n, shares in ends[name].items():
