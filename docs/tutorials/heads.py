@@ -185,7 +185,7 @@ panel.set_xlim(-0.5, 3.3)
 panel.set_ylim(-0.035, 0.115)
 panel.set_xticks(range(3), ["published", "ours,\nunscaled", "ours,\nscaled"])
 panel.set_ylabel("loss less that of constant (nats)")
-panel.set_title("ascending is clearly worse\nonly without the scale")
+panel.set_title("in our runs, ascending is worse\nonly without the scale")
 plt.show()
 
 # %% [markdown]
@@ -216,11 +216,11 @@ widgets.table(["held-out stories alone", "ascending − constant"], rows_of)
 
 # %% [markdown]
 # Two seeds alone give an interval so wide that it holds 0. It excludes 0 only if we assume that all
-# four differences of ours vary alike from seed to seed, which two seeds each cannot check. What
-# speaks for it is that it was predicted before the runs, and that the stories alone, the kind of
-# text that the published runs had, show the same (looked at afterwards).
+# four differences of ours vary alike from seed to seed, which two seeds each cannot check. Two
+# things speak for a real difference: it was predicted before the runs, and the stories alone, the
+# kind of text that the published runs had, show it as well (looked at afterwards).
 #
-# What speaks for caution: only the high group was run, where the published difference is smallest.
+# Four things speak for caution. Only the high group was run, where the published difference is smallest.
 # Our runs ended at 5.3 to 5.4 nats per token, on a small mixed text, and the published ones at 1.6,
 # on far more stories. We do not know that the published models were unscaled. And ours have none of
 # the layers that see 256 tokens alone.
