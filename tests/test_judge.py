@@ -334,6 +334,7 @@ def test_an_experiment_without_predictions_is_told():
 # ---------- the stored predictions ----------
 
 WRONG = {
+    "report": "P1 P2 P3 P5 P12",
     "ring": "H1 H2 H4 H5 H6 H7",
     "ring-short-memory": "S1 S3",
     "ring-ten-seeds": "T1 T4",
@@ -363,6 +364,8 @@ WRONG = {
     "heads": "",
 }
 WAITING = {  # those whose runs are not there yet
+    "sums": "S5 S6 S7",
+    "report": "P10",
     "ring-short-memory": "S2 S4",
     "walk": "W14 W15 W16",
     "reread-constant": "K3",

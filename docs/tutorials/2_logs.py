@@ -234,6 +234,7 @@ measures = {
     "train loss at the end, without dropout": lambda run: run["train_loss_eval"],
     "validation loss at the end": lambda run: run["val_loss"],
     "lowest validation loss": lambda run: min(row["val_loss"] for row in run["log"]),
+    "perplexity of new text at the end": lambda run: math.exp(run["val_loss"]),
 }
 table = {
     what: {k: [f(run) for run in v] for k, v in models.items()} for what, f in measures.items()
@@ -286,6 +287,8 @@ assert [runs[0]["params_total"] for runs in models.values()][::2] == [60_207_744
 on_card = models["1 layer"][0]
 assert abs(on_cpu["val_loss"] - on_card["val_loss"]) < 0.0015 and round(on_cpu["seconds"]) == 6724
 assert on_cpu["hardware"].endswith("CPU, 2 threads") and "H100" in on_card["hardware"]
+for runs in models.values():  # which same_text.py says of the pair
+    assert all(run["val_loss"] - min(row["val_loss"] for row in run["log"]) < 0.01 for run in runs)
 verdicts = list(judge.verdicts("report").values())
 assert (len(verdicts), verdicts.count("not run"), verdicts.count("was wrong")) == (12, 1, 5)
 same = ("lr", "batch_size", "steps", "warmup_steps", "weight_decay", "beta2", "dropout", "d_ff")
