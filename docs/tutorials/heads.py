@@ -220,10 +220,10 @@ widgets.table(["held-out stories alone", "ascending − constant"], rows_of)
 # things speak for a real difference: it was predicted before the runs, and the stories alone, the
 # kind of text that the published runs had, show it as well (looked at afterwards).
 #
-# Four things speak for caution. Only the high group was run, where the published difference is smallest.
-# Our runs ended at 5.3 to 5.4 nats per token, on a small mixed text, and the published ones at 1.6,
-# on far more stories. We do not know that the published models were unscaled. And ours have none of
-# the layers that see 256 tokens alone.
+# Four things speak for caution. Only the high group was run, where the published difference is
+# smallest. Our runs ended at 5.3 to 5.4 nats per token, on a small mixed text, and the published
+# ones at 1.6, on far more stories. We do not know that the published models were unscaled. And
+# ours have none of the layers that see 256 tokens alone.
 #
 # *More heads* did little in our one pair of runs, scaled: with 48 heads in each layer in place of
 # 12 the loss is 0.01 lower (seed 0), where the published difference is 0.14. Unscaled, this has not
