@@ -93,12 +93,35 @@ def test_the_figure_of_heads_has_a_point_for_each_schedule(known, tmp_path, monk
 
 def test_the_stored_schedules_are_those_of_the_study():
     for scale in (None, 1.0):
-        stored = heads.stored(scale)
+        stored = heads.stored(64, scale)
         assert list(stored) == list(heads.rows("heads", dict(d_model=64)))
         for name, runs in stored.items():
             assert name.endswith("-".join(map(str, runs[0]["n_heads"])))
             assert [run["seed"] for run in runs] == [0, 1, 2]
             assert {run["attn_scale"] for run in runs} == {scale}
+            assert {run["d_model"] for run in runs} == {64}
+
+
+def test_of_the_published_size_the_high_group_is_stored():
+    high = ["ascending 12-24-48-96", "constant 48-48-48-48", "descending 96-48-24-12"]
+    high = {f"high: {name}" for name in high}
+    for scale, seeds, others in (
+        (None, [0, 1], {"low: constant 12-12-12-12": [0]}),
+        (1.0, [10, 11], {}),
+    ):
+        stored = heads.stored(768, scale)
+        found = {name: [run["seed"] for run in runs] for name, runs in stored.items()}
+        assert found == dict.fromkeys(high, seeds) | others
+        for name, runs in stored.items():
+            for run in runs:
+                assert name.endswith("-".join(map(str, run["n_heads"])))
+                assert (run["params_total"], run["attn_scale"]) == (68_495_616, scale)
+
+
+def test_steps_of_all_nine_schedules_are_timed():
+    path = results.RESULTS / "heads" / "h100.json"
+    times = json.loads(path.read_text(encoding="utf-8"))["milliseconds_per_step"]
+    assert set(times) == {row["heads"] for row in results.published("heads_schedules")}
 
 
 # ---------- matched widths, the depth study ----------

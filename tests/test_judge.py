@@ -361,6 +361,7 @@ WRONG = {
     "hold": "H2 H3 H4",
     "hold-further": "F4",
     "walk": "W11 W13 W14 W18",
+    "heads": "",
 }
 WAITING = {  # those whose runs are not there yet
     "sums": "S5 S6 S7",

@@ -236,9 +236,9 @@ measures = {
     "lowest validation loss": lambda run: min(row["val_loss"] for row in run["log"]),
     "perplexity of new text at the end": lambda run: math.exp(run["val_loss"]),
 }
-table = {
-    what: {k: [f(run) for run in v] for k, v in models.items()} for what, f in measures.items()
-}
+table = {}
+for what, of in measures.items():
+    table[what] = {name: [of(run) for run in runs] for name, runs in models.items()}
 rows = [["parameters", *(f"{runs[0]['params_total']:,}" for runs in models.values())]]
 for what, found in table.items():
     cells = ("{:.2f} ± {:.2f}".format(*results.interval(losses)) for losses in found.values())
@@ -269,32 +269,31 @@ widgets.table(("n = 3 seeds, 95 %", *models), rows)
 # well, in 6,724 seconds, and its last validation losses are 0.001 apart.
 
 # %%
-falls = {k: statistics.mean(ends_at["1 layer"]) - statistics.mean(v) for k, v in ends_at.items()}
-assert [f"{falls[k]:.2f}" for k in ("4 layers", "12 layers")] == ["0.09", "0.13"]
-assert min(lower) > 0 and f"{worse:.2f}" == "0.13"
-wide, twelve = (table["validation loss at the end"][k] for k in ("1 layer, wide", "12 layers"))
-assert all(a > b for a, b in zip(wide, twelve))
-assert f"{statistics.mean(wide) - statistics.mean(twelve):.2f}" == "0.09"
-fits = {k: statistics.mean(v) for k, v in table["train loss at the end, without dropout"].items()}
-assert f"{fits['12 layers'] - fits['1 layer, wide']:.2f}" == "0.31"
+fits, ends = (
+    {name: statistics.mean(losses) for name, losses in table[what].items()}
+    for what in ("train loss at the end, without dropout", "validation loss at the end")
+)
+assert f"{ends['1 layer'] - ends['4 layers']:.2f}" == "0.09"
+assert f"{ends['1 layer'] - ends['12 layers']:.2f}" == "0.13" == f"{worse:.2f}"
+assert f"{ends['1 layer, wide'] - ends['12 layers']:.2f}" == "0.09"
+assert f"{fits['12 layers'] - fits['1 layer, wide']:.2f}" == "0.31" and min(lower) > 0
+assert min(ends_at["1 layer, wide"]) > max(ends_at["12 layers"])
 early = slice(steps.index(50), steps.index(250) + 1)
 for one, other in zip(models["1 layer"], models["12 layers"]):
     pairs = zip(one["log"][early], other["log"][early])
     assert all(a["train_loss"] > b["train_loss"] for a, b in pairs)
-assert all(results.wilson(sum(x), len(x))[0] < 0.25 and len(x) == 117 for x in answered.values())
-assert [runs[0]["params_total"] for runs in models.values()][::2] == [60_207_744, 79_688_832]
-(on_cpu,) = results.runs("report", precision="bf16")
-on_card = models["1 layer"][0]
-assert abs(on_cpu["val_loss"] - on_card["val_loss"]) < 0.0015 and round(on_cpu["seconds"]) == 6724
-assert on_cpu["hardware"].endswith("CPU, 2 threads") and "H100" in on_card["hardware"]
+for right in answered.values():
+    assert len(right) == 117 and results.wilson(sum(right), 117)[0] < 0.25
 for runs in models.values():  # which same_text.py says of the pair
-    assert all(run["val_loss"] - min(row["val_loss"] for row in run["log"]) < 0.01 for run in runs)
+    lowest = [min(row["val_loss"] for row in run["log"]) for run in runs]
+    assert all(run["val_loss"] - low < 0.01 for run, low in zip(runs, lowest))
+(on_cpu,), on_card = results.runs("report", precision="bf16"), models["1 layer"][0]
+assert [runs[0]["params_total"] for runs in models.values()][::2] == [60_207_744, 79_688_832]
+assert abs(on_cpu["val_loss"] - on_card["val_loss"]) < 0.0015
+assert round(on_cpu["seconds"]) == 6724 and on_cpu["hardware"].endswith("CPU, 2 threads")
+assert all("H100" in run["hardware"] for run in fp16) and len(fp16) == 12
 verdicts = list(judge.verdicts("report").values())
 assert (len(verdicts), verdicts.count("not run"), verdicts.count("was wrong")) == (12, 1, 5)
-same = ("lr", "batch_size", "steps", "warmup_steps", "weight_decay", "beta2", "dropout", "d_ff")
-model_settings, settings = md.configs("report", n_layers=12)
-report = vars(model_settings) | vars(settings)
-assert all(run[key] == report[key] for run in models["12 layers"] for key in same)
 
 # %% [markdown] tags=["details"]
 # All 21 lines of seed 0, of one layer and of twelve, as the report prints its own: epoch, step,
@@ -302,6 +301,10 @@ assert all(run[key] == report[key] for run in models["12 layers"] for key in sam
 # The learning rates are the published ones.
 
 # %% tags=["details"]
+model_settings, settings = md.configs("report", n_layers=12)
+report = vars(model_settings) | vars(settings)
+same = ("lr", "batch_size", "steps", "warmup_steps", "weight_decay", "beta2", "dropout", "d_ff")
+assert all(run[key] == report[key] for run in models["12 layers"] for key in same)
 for n in names:
     log = models[names[n]][0]["log"]
     print(names[n])

@@ -43,13 +43,13 @@ def rows(preset, settings):
     return found
 
 
-def stored(attn_scale=None):
-    """{row's name: the runs of docs/results/heads, by seed}, with the usual scale of the logits, or
-    with the attn_scale 1.0."""
-    schedules = results.by(results.runs("heads", attn_scale=attn_scale), "n_heads")
-    return {
-        name: schedules[row["n_heads"]] for name, row in rows("heads", dict(d_model=64)).items()
-    }
+def stored(d_model, attn_scale=None):
+    """{row's name: the runs of docs/results/heads, by seed}, of the width 64, or of 768, of which
+    some schedules are missing; with the usual scale of the logits, or with the attn_scale 1.0."""
+    runs = results.runs("heads", d_model=d_model, attn_scale=attn_scale)
+    schedules = results.by(runs, "n_heads")
+    every = rows("heads", dict(d_model=d_model)).items()
+    return {name: schedules[row["n_heads"]] for name, row in every if row["n_heads"] in schedules}
 
 
 def by_scheme(models):
