@@ -343,8 +343,8 @@ widgets.table(head, rows)
 #   right in 0.015 to 0.020 of the questions, and guessing gives 1/64, or 0.016. So what we had
 #   predicted held, that at most two of five come round, but it says nothing about going on. The
 #   longer the ring, the later the first hop: on sixteen letters it is learned by step 300 in all
-#   runs, on twenty-four by steps 400 to 1,500. (These five runs were made on a lent H100, all
-#   others on a CPU.)
+#   runs, on twenty-four by steps 400 to 1,500. (The runs on 64 letters were made on a lent H100,
+#   all others on a CPU.)
 # - **With two layers in the loop the walk is less stable.** All five come round once, and one is
 #   right at 0.95 after a thousand hops; the others are at 0.42 to 0.92. The hops of training they
 #   all know: what they lose, they lose beyond it.
