@@ -357,14 +357,13 @@ WRONG = {
     "text-loops": "V7 V10",
     "first-run": "R2 R3",
     "written": "",
-    "sums": "S1",
+    "sums": "S1 S5 S7",
     "hold": "H2 H3 H4",
     "hold-further": "F4",
     "walk": "W11 W13 W14 W18",
     "heads": "",
 }
 WAITING = {  # those whose runs are not there yet
-    "sums": "S5 S6 S7",
     "report": "P10",
     "ring-short-memory": "S2 S4",
     "walk": "W15",

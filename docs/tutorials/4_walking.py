@@ -369,8 +369,8 @@ judge.show("walk")
 # %% [markdown]
 # ## Sums, and an answer that has to stay
 #
-# Does this work beyond rings of letters? We trained five layers on each of two more tasks, and
-# looped them on:
+# Does this work beyond rings of letters? We trained one layer on each of two more tasks, ten times
+# and five times, and looped it on:
 #
 # - **Sums.** Each letter has a digit, and the model is asked for the sum of the digits on the way,
 #   modulo ten. Training made at most eight additions.
@@ -378,20 +378,26 @@ judge.show("walk")
 #   then hold its answer. Training made at most sixteen loops.
 
 # %% tags=["hide"]
-tasks_on = {"sums": ("additions", 8, 200), "hold": ("loops", 16, 100)}
+tasks_on = {"sums": ("additions", 8, 200, "five more"), "hold": ("loops", 16, 100)}
 ends = {}  # {task: {number: the share of each run}}
 rows = []
-for name, (unit, trained, far) in tasks_on.items():
-    runs = judge.named_runs(name)[f"{trained} {unit}"]
+for name, (unit, trained, far, *others) in tasks_on.items():
+    named = judge.named_runs(name)
+    runs = [run for those in (f"{trained} {unit}", *others) for run in named[those]]
     right = [run["accuracy_by"][unit] for run in runs]
     ends[name] = {n: sorted(each[str(n)]["accuracy"] for each in right) for n in (trained, 31, far)}
     for n, shares in ends[name].items():
-        rows.append([f"{n} {unit}", *(f"{x:.2f}" for x in shares)])
-widgets.table(["looped on to", "worst", "", "median", "", "best"], rows)
+        middle = statistics.median(shares)
+        rows.append(
+            [f"{n} {unit}", len(shares), f"{shares[0]:.2f}", f"{middle:.2f}", f"{shares[-1]:.2f}"]
+        )
+widgets.table(["looped on to", "runs", "worst", "median", "best"], rows)
 
 # %% [markdown]
 # **Sums go on beyond training**, but runs differ in how many they still get right: at two hundred
-# additions from a fifth to nearly all.
+# additions from a fifth to nearly all, in the nine that learned their eight. One did not learn
+# them. Of the second five runs we had predicted that one or two would keep 0.85, as two of the
+# first five do: that **was wrong**, none does, though two are above 0.8.
 #
 # **An answer is held for as long as training made it.** After that it is lost: slowly in most runs,
 # fast in one. We had predicted 0.95 after a hundred loops in two runs of five. That **was wrong**:
@@ -540,7 +546,15 @@ for hops in (4, 6, 12):
     reached[hops] = [run["accuracy_by"]["hops"]["1000"]["accuracy"] for run in runs]
 assert [sum(share >= 0.95 for share in reached[hops]) for hops in reached] == [0, 3, 5]
 assert len(reached[4]) == len(reached[6]) == 5 and max(reached[4]) < 0.7
-assert 0.19 < ends["sums"][200][0] < 0.23 and ends["sums"][200][4] > 0.9
+assert 0.19 < ends["sums"][200][1] < 0.23 and ends["sums"][200][9] > 0.9
+assert ends["sums"][8][0] < 0.6 and ends["sums"][8][1] > 0.97 and len(ends["sums"][8]) == 10
+sums_at = {
+    of: [run["accuracy_by"]["additions"]["200"]["accuracy"] for run in runs]
+    for of, runs in judge.named_runs("sums").items()
+}
+assert sum(share >= 0.85 for share in sums_at["8 additions"]) == 2
+assert max(sums_at["five more"]) < 0.85 and sorted(sums_at["five more"])[-2] > 0.8
+assert [judge.verdict(f"sums/S{n}") for n in (5, 6, 7)] == [judge.WRONG, judge.HELD, judge.WRONG]
 assert min(ends["hold"][16]) > 0.98 and max(ends["hold"][100]) < 0.95
 assert ends["hold"][31][0] < 0.4 and ends["hold"][31][1] > 0.85
 assert judge.verdict("hold/H3") == judge.WRONG
