@@ -366,7 +366,6 @@ WRONG = {
 WAITING = {  # those whose runs are not there yet
     "report": "P10",
     "ring-short-memory": "S2 S4",
-    "walk": "W15",
 }
 
 
