@@ -163,7 +163,8 @@ def test_the_walk_of_the_answer_is_the_one_that_was_judged():
     assert f"follows a thousand, at 0.95 or better in {measured['walk/W1']} runs" in answer
     assert f"lost by the thirty-first, in {measured['walk/W3']}." in answer
     twenty_four = "On a ring of twenty-four, also trained to eight hops"
-    assert f"{twenty_four}, {measured['walk/W7']} runs come once round." in answer
+    both = f"{measured['walk/W7']} runs come once round, and on one of 32, {measured['walk/W15']};"
+    assert f"{twenty_four}, {both}" in answer
     learned = {True: [], False: []}  # whether the loops are enough by the prediction
     for (stride, loops), shares in strides.stored().items():
         learned[stride < loops] += [share >= 0.95 for share in shares]
