@@ -247,6 +247,25 @@ answered = {k: [x for run in v for x in run["log"][-1]["answers"]] for k, v in m
 rows.append(["answers right", *(f"{sum(x)} of {len(x)}" for x in answered.values())])
 widgets.table(("n = 3 seeds, 95 %", *models), rows)
 
+# %%
+figure, axes = plt.subplots(figsize=(4.6, 3.4))
+ends_of = [table[what] for what in list(table)[:2]]
+for name in models:
+    color = figures.color_of(name)
+    x, y = (losses[name] for losses in ends_of)
+    axes.plot(x, y, "o", color=color)
+    place = dict(xytext=(0, 9), textcoords="offset points", ha="center")
+    axes.annotate(name, (statistics.mean(x), max(y)), color=color, **place)
+axes.set(xlabel="train loss at the end, without dropout", xlim=(2.75, 3.5), ylim=(4.41, 4.63))
+axes.set(ylabel="validation loss at the end")
+axes.set_title("the wide layer fits its own text best,\ntwelve layers predict new text best")
+plt.show()
+
+# %% [markdown]
+# What to see: left is a better fit to the training text, down a better prediction of new text. From
+# one layer to four and twelve both get better. The wide layer is far to the left, but higher than
+# the deeper ones. Each dot is one of three seeds.
+
 # %% [markdown]
 # - **The wide layer learns its own text best, and new text less well.** On the training text it is
 #   0.31 nats ahead of twelve layers; on new text it is 0.09 behind them, with every seed. So it is
