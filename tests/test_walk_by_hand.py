@@ -125,6 +125,8 @@ def test_a_run_begins_with_them(tmp_path):
         (["--ring", "1"], "--ring 1: a ring has 2 to 64 letters"),
         (["--noise", "-1"], "--noise -1.0: give 0 or more"),
         (["--noise", "nan"], "--noise nan: give 0 or more"),
+        (["--seed", "-1"], "--seed -1: give 0 to 2,147,483,648"),
+        (["--seed", "9" * 30], f"--seed {'9' * 30}: give 0 to 2,147,483,648"),
         ([], "is there already; give another name"),
     ],
 )

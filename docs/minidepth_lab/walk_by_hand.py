@@ -134,6 +134,8 @@ def main(words: list[str] | None = None) -> None:
         parser.error(f"--ring {args.ring}: a ring has 2 to 64 letters")
     if not 0 <= args.noise < math.inf:
         parser.error(f"--noise {args.noise}: give 0 or more, as 0.3")
+    if not 0 <= args.seed <= 2**31:  # as a run's
+        parser.error(f"--seed {args.seed}: give 0 to {2**31:,}")
     if os.path.lexists(args.folder):
         parser.error(f"{args.folder} is there already; give another name")
     model = walker(args.ring)
