@@ -15,7 +15,7 @@ import tempfile
 import torch
 
 import minidepth as md
-from minidepth_lab import results
+from minidepth_lab import judge, results
 from minidepth_site import exercises, widgets
 
 # %% [markdown]
@@ -112,8 +112,8 @@ assert len(rows) == 6 and max(last) - min(last) < 0.0003
 # seeds in FP16, one was skipped. Two real T4s have not been tried.
 
 # %%
-pair = [run for run in results.runs("report", precision="fp16") if run["n_layers"] in (1, 12)]
-pair = [run for run in pair if run["d_model"] == 384]
+again = judge.named_runs("report")
+pair = again["1 layer"] + again["12 layers"]
 assert sum(run["steps"] for run in pair) == 3000
 assert sum(run["log"][-1]["skipped_steps"] for run in pair) == 1
 

@@ -301,10 +301,7 @@ class File:
         return self.measures.get(name, name)
 
     def settings(self, of: str | dict) -> dict:
-        settings = dict(self.about["runs"][of] if isinstance(of, str) else of)
-        if isinstance(settings.get("n_heads"), list):  # a number a layer, not one of several
-            settings["n_heads"] = tuple(settings["n_heads"])
-        return settings
+        return dict(self.about["runs"][of] if isinstance(of, str) else of)
 
     def runs(self, of: Any) -> list[dict]:
         """The stored runs that `of` means, in the order of their seeds; none of an experiment that

@@ -236,7 +236,8 @@ def size_values(sizes: Iterable[str]) -> dict:
 def select(rows: list[dict], **wanted: Any) -> list[dict]:
     """The runs() whose settings are the `wanted` ones. A
     size of the data counts as a setting, so does a setting of one value in a tuple, such as `data`.
-    A list or range means one of several; a run without the setting is never meant."""
+    A list or range means one of several, or all of them where a run has several, such as heads by
+    layer; a run without the setting is never meant."""
     return [row for row in rows if all(matches(row, key, wanted[key]) for key in wanted)]
 
 
@@ -247,7 +248,7 @@ def matches(row: dict, key: str, wanted: object) -> bool:
     if isinstance(value, tuple) and len(value) == 1:
         (value,) = value
     if isinstance(wanted, (list, range, set)):
-        return value in wanted
+        return value in wanted or value == tuple(wanted)
     return value == wanted
 
 

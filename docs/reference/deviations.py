@@ -83,17 +83,16 @@ for times in (20, 80):
     apart[times] = statistics.mean(ends[1]) - statistics.mean(ends[0])
 assert apart[20] < 0 < apart[80]
 
-fp16 = results.by(results.select(of_report, precision="fp16", d_model=384), "n_layers")
-ends = {n: [run["val_loss"] for run in runs] for n, runs in fp16.items()}
-apart_at_size = [a - b for a, b in zip(ends[1], ends[12])]
+at_its_size = judge.named_runs("report")
+ends = values(at_its_size, "val_loss")
+apart_at_size = [a - b for a, b in zip(ends["1 layer"], ends["12 layers"])]
 assert len(apart_at_size) == 3 and min(apart_at_size) > 0
 pair_gap = statistics.mean(apart_at_size)
 flat_log, deep_log = (results.published(f"report_log_{n}_layers")[-1] for n in (1, 12))
 published_gap = deep_log["val_loss"] - flat_log["val_loss"]
-wide_runs = results.select(of_report, d_model=504)
-twelve_runs = fp16[12]
+wide_runs = at_its_size["1 layer, wide"]
 assert len(wide_runs) == 3
-for wide_run, twelve_run in zip(wide_runs, twelve_runs):
+for wide_run, twelve_run in zip(wide_runs, at_its_size["12 layers"]):
     assert wide_run["train_loss_eval"] < twelve_run["train_loss_eval"]
     assert wide_run["val_loss"] > twelve_run["val_loss"]
 
@@ -152,7 +151,7 @@ print(f"""## The report: one layer against twelve
    do it on Kaggle is [written down](../how-to/notebooks.md) and has not been done.
 2. **Two T4s.** The half-precision loop has run on one H100. There DataParallel was given the same
    card twice, and two processes of torchrun shared it: the losses were those of one process, to
-   0.0001 in FP16 ([what was printed](../results/bench/printed.txt)). Two cards have not been tried.
+   0.0003 ([what was printed](../results/bench/printed.txt)). Two cards have not been tried.
 """)
 
 # ---------- the article ----------
