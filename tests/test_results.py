@@ -222,6 +222,7 @@ def test_runs_are_selected_by_settings_sizes_and_ranges(tmp_path, monkeypatch):
     assert found() == "abc" and found(hops=2) == "ac" and found(hops=4) == "b"
     assert found(seed=range(3, 5)) == "ab" and found(seed=[3, 5]) == "ac"
     assert found(data="khop") == "c" and found(way="given") == "a" and found(n_heads=(2, 4)) == "b"
+    assert found(n_heads=[2, 4]) == "b" and found(n_heads=[4, 2]) == ""
     assert found(nothing=1) == "" and found(threads=2) == "abc" and found(hops=2, seed=5) == "c"
     groups = results.by(results.runs("made"), "n_layers", "seed")
     assert list(groups) == [(1, 3), (1, 5), (2, 4)]
