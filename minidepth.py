@@ -142,8 +142,9 @@ def check_fields(config: "ModelConfig | TrainConfig") -> None:
 
 
 # what a loop starts from: the residual stream as the last loop left it ("state"); that plus the
-# embedded input again ("input"); its normalised form plus the input ("recall", Bansal et al. 2022)
-LOOP_STARTS = ("state", "input", "recall")
+# embedded input again ("input"); its normalised form ("normalised"); this plus the input ("recall",
+# Bansal et al. 2022)
+LOOP_STARTS = ("state", "input", "normalised", "recall")
 
 INITS = ("gpt2", "pytorch")
 
@@ -674,12 +675,12 @@ class GPT(nn.Module):
         learned = min(n, self.gradient_loops or n)
         for loop in range(n):  # the same weights again (arXiv 2502.17416)
             with torch.set_grad_enabled(torch.is_grad_enabled() and loop >= n - learned):
-                if c.loop_start == "input":
-                    x = x + embedded
-                elif c.loop_start == "recall":
+                if c.loop_start in ("normalised", "recall"):
                     # the norm keeps a stream that grows with each loop from drowning the input
                     # out: so a loop more looks like the loops of training
-                    x = F.layer_norm(x, (c.d_model,)) + embedded
+                    x = F.layer_norm(x, (c.d_model,))
+                if c.loop_start in ("input", "recall"):
+                    x = x + embedded
                 if c.loop_noise and self.training:  # a model that finds back is not led astray
                     x = x + c.loop_noise * torch.randn_like(x)
                 for i, layer in enumerate(layers):
@@ -2541,10 +2542,11 @@ def complete_configs(m: ModelConfig, t: TrainConfig, data: Data) -> tuple[ModelC
     if data.n_words > m.vocab_size:
         too_few = f"vocab_size {m.vocab_size} is less than the data's {data.n_words} words"
         raise ValueError(f"{too_few}; give at least that, or 0")
-    if 0 < t.gradient_loops < m.n_loops and m.loop_start == "state":
+    reads_input = m.loop_start in ("input", "recall")
+    if 0 < t.gradient_loops < m.n_loops and not reads_input:
         no_gradient = "no gradient reaches the embeddings, which the first loop alone reads"
         raise ValueError(
-            f"gradient_loops {t.gradient_loops} of {m.n_loops} with loop_start state: "
+            f"gradient_loops {t.gradient_loops} of {m.n_loops} with loop_start {m.loop_start}: "
             f"{no_gradient}; give --loop_start recall or input"
         )
     return m, t

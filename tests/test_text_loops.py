@@ -59,6 +59,21 @@ def test_a_batch_is_the_texts_own_with_a_loss_after_the_last_loop_alone(looped):
         assert torch.equal(targets[:, -1], plain) and (targets[:, :-1] == -100).all()
 
 
+def test_a_loss_after_each_loop_makes_all_of_them_in_every_step(looped):
+    *_, data = looped(sizes=("loss_after=each", "loops=5"))
+    tokens, targets = data.draw(3, 4)
+    same_tokens, plain = md.Data.draw(data, 3, 4)
+    assert torch.equal(tokens, same_tokens)
+    assert targets.shape == (4, 5, tokens.size(1))
+    for after_loop in targets.unbind(1):
+        assert torch.equal(after_loop, plain)
+
+
+def test_an_unknown_choice_of_the_loops_with_a_loss_is_refused(looped):
+    with pytest.raises(ValueError, match="loss_after 'all' is unknown; choose from last, each"):
+        looped(sizes=("loss_after=all",))
+
+
 def test_a_step_trains_by_the_loss_after_so_many_loops(looped, model):
     """The same for all parts of an accumulated batch."""
     m, t, data = looped(grad_accum=3)
@@ -78,7 +93,7 @@ def test_the_text_is_that_of_reread_or_ones_own(looped):
     m, t, own = looped(sizes=("problems=50",))
     reread = registry.data_of(dataclasses.replace(t, loader="reread"), m.block_size)
     assert own.fingerprint() == reread.fingerprint()
-    assert own.sizes == ("problems=50", "loops=8")
+    assert own.sizes == ("problems=50", "loops=8", "loss_after=last")
     embedded = {}
     for preset in ("text_loops", "reread"):
         m, t = registry.configs(preset)

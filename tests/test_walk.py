@@ -252,14 +252,15 @@ def test_what_a_loop_starts_from(model):
     """Each setting by its formula, a layer after the other, in float64."""
     gpt = {start: walker(model, loop_start=start).double() for start in md.LOOP_STARTS}
     _, tokens, _ = drawn(4, ring=5, hops=4)
-    assert gpt.keys() == {"state", "input", "recall"}
+    assert gpt.keys() == {"state", "input", "normalised", "recall"}
     for start, each in gpt.items():
         e = each.token_embedding.weight[tokens] + each.position_embedding.weight[:15]
         x = e
         for after_loop in each.run_loops(tokens, loops=4):
             centred = x - x.mean(2, keepdim=True)
             normal = centred / (centred.square().mean(2, keepdim=True) + 1e-5).sqrt()
-            x = {"state": x, "input": x + e, "recall": normal + e}[start]
+            starts = {"state": x, "input": x + e, "normalised": normal, "recall": normal + e}
+            x = starts[start]
             for block in each.blocks:
                 x = block(x)
             assert torch.allclose(after_loop, x, rtol=1e-10)
@@ -278,7 +279,8 @@ def test_the_last_loops_alone_have_a_gradient(model, start, checkpointed):
     x, loss = states[-1].detach(), 0.0
     for i in (3, 4):
         normal = F.layer_norm(x, (gpt.config.d_model,))
-        x = {"state": x, "input": x + e, "recall": normal + e}[start]
+        starts = {"state": x, "input": x + e, "normalised": normal, "recall": normal + e}
+        x = starts[start]
         for block in gpt.blocks:
             x = block(x)
         logits = gpt.norm(x) @ gpt.head_weight.T
@@ -298,7 +300,7 @@ def test_the_last_loops_alone_have_a_gradient(model, start, checkpointed):
     ours, of_all = gradients(2), gradients(0)
     for name, wanted in expected.items():
         if wanted is None:  # embeddings, where no loop reads the input again
-            assert start == "state" and "embedding" in name and ours[name] is None
+            assert start in ("state", "normalised") and "embedding" in name and ours[name] is None
             continue
         assert torch.allclose(ours[name].to_dense(), wanted.to_dense(), rtol=1e-5, atol=1e-9)
         same = torch.allclose(of_all[name].to_dense(), wanted.to_dense(), rtol=1e-2)
@@ -487,6 +489,7 @@ def test_what_the_studys_rows_vary(capsys):
         "8 hops, ring of 16": {},
         "start: state": dict(loop_start="state"),
         "start: input": dict(loop_start="input"),
+        "start: normalised": dict(loop_start="normalised"),
         "loss: last": {},
         "hops: 4": dict(n_loops=5),
         "hops: 6": dict(n_loops=7),

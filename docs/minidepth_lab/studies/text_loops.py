@@ -23,6 +23,7 @@ from minidepth_lab.sizes import as_text, sizes_of
 from minidepth_lab.studies import reread
 
 LOOPS = 8  # the most in training, unless --sizes says another
+LOSS_AFTER = ("last", "each")
 # Of the settings of reread these differ. A head of its own and larger initial weights, as in the
 # study walk, with which a looped layer learns faster. And 440 steps, which read the text ten times,
 # too few to know it by heart: so without dropout, with which a step would take twice as long on a
@@ -37,7 +38,7 @@ PRESETS = {
 }  # fmt: skip
 md.PRESETS.update(PRESETS)
 
-SIZES = reread.SIZES | dict(loops=LOOPS)
+SIZES = reread.SIZES | dict(loops=LOOPS, loss_after="last")
 TESTED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # loops after which the loss is measured
 
 
@@ -53,9 +54,11 @@ def rows(preset, settings):
 
 @dataclass
 class LoopedText(md.Data):
-    """Text, for a model that makes another number of loops in each step."""
+    """Text, for a model that makes another number of loops in each step and has a loss after the
+    last of them, or, with `loss_after` "each", makes all of them and has a loss after each."""
 
     loops: int = LOOPS  # the most in training
+    loss_after: str = "last"
     eval_blocks: int = 64
     batch_size: int = 16
 
@@ -66,9 +69,10 @@ class LoopedText(md.Data):
         return int(torch.randint(1, self.loops + 1, (1,), generator=drawn))
 
     def draw(self, step, n):
-        """tokens (n, T) and targets (n, loops, T) of a step, which has a loss after its last loop
-        alone."""
+        """tokens (n, T) and targets (n, loops, T) of a step: -100 after loops without a loss."""
         tokens, targets = super().draw(step, n)
+        if self.loss_after == "each":
+            return tokens, targets[:, None].repeat(1, self.loops, 1)
         after_each = targets.new_full((n, self.loops_at(step), targets.size(1)), -100)
         after_each[:, -1] = targets
         return tokens, after_each
@@ -102,10 +106,13 @@ def loss_by_loops(model, part, batch_size, tested):
 def load_data(config, block_size, tokenizer=None):
     """The LoopedText of a text, which is that of studies/reread.py."""
     sizes = sizes_of(config.sizes, SIZES, "the loader text_loops")
+    if sizes["loss_after"] not in LOSS_AFTER:
+        known = ", ".join(LOSS_AFTER)
+        raise ValueError(f"loss_after {sizes['loss_after']!r} is unknown; choose from {known}")
     plain = dataclasses.replace(config, sizes=(f"problems={sizes['problems']}",))
     data = reread.load_data(plain, block_size, tokenizer)
     data.sizes = as_text(sizes)
-    return LoopedText(**vars(data), loops=sizes["loops"])
+    return LoopedText(**vars(data), loops=sizes["loops"], loss_after=sizes["loss_after"])
 
 
 def by_loops(runs):

@@ -50,7 +50,7 @@ def row(settings, ring=RING, hops=HOPS, loss_after="each", **changes):
 def rows(preset, settings):
     """{row's name: its settings}: the claim first, then one thing changed at a time."""
     made = {BASE: row(settings)}
-    for start in ("state", "input"):
+    for start in ("state", "input", "normalised"):
         made[f"start: {start}"] = row(settings, loop_start=start)
     made["loss: last"] = row(settings, loss_after="last")
     for hops in (4, 6, 12):
