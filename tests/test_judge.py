@@ -335,6 +335,7 @@ def test_an_experiment_without_predictions_is_told():
 
 WRONG = {
     "report": "P1 P2 P3 P5 P12",
+    "report-tuned": "",
     "ring": "H1 H2 H4 H5 H6 H7",
     "ring-short-memory": "S1 S3",
     "ring-ten-seeds": "T1 T4",
@@ -362,12 +363,14 @@ WRONG = {
     "hold-further": "F4",
     "walk": "W11 W13 W14 W18",
     "heads": "",
+    "llmini": "",
 }
 WAITING = {  # those whose runs are not there yet
-    "report": "P10 P13 P14",
+    "report": "P10 P13",
     "text-loops": "V13 V14 V15 V16",
     "walk": "W19 W20 W21 W22 W23 W24",
-    "heads": "H6 H7",
+    "report-tuned": "T1 T2 T3 T4",
+    "llmini": "L6",
     "ring-short-memory": "S2 S4",
 }
 

@@ -324,6 +324,14 @@ class File:
         named = self.settings(of).get("seed", ())
         return set(seeds_of(named)) - {run["seed"] for run in self.runs(of)}
 
+    def has_logged(self, run: dict, part: dict) -> bool:
+        """Whether a run's last row has what a part asks of it. Of some runs only the lines that were
+        printed are left."""
+        asked = [self.measure(each[key]) for each in conditions_of(part) for key in ("measure", "less")
+                 if key in each]  # fmt: skip
+        columns = [name.removeprefix("last ") for name in asked if name.startswith("last ")]
+        return all(path.partition(".")[0] in run["log"][-1] for path in columns)
+
     def value(self, run: dict, condition: dict) -> float:
         """The measure of a condition, less the other if it names one."""
         number = value(run, self.measure(condition["measure"]))
@@ -363,15 +371,16 @@ def listed(of: Any) -> list:
 
 
 def enough_runs(file: File, part: dict) -> bool:
-    """Whether all planned runs of a part are stored; ValueError if there are more."""
+    """Whether all planned runs of a part are stored, and have logged what it asks; ValueError if
+    there are more."""
     planned = part["runs"]
     for of, n in [(of, planned) for of in listed(part["of"])] + [
         (of, part.get("minus_runs", planned)) for of in listed(part.get("minus", []))
     ]:
-        stored = len(file.runs(of))
-        if stored > n:
-            raise ValueError(f"{file.path}: {of} are {stored} runs where {n} were planned")
-        if stored < n:
+        runs = file.runs(of)
+        if len(runs) > n:
+            raise ValueError(f"{file.path}: {of} are {len(runs)} runs where {n} were planned")
+        if len(runs) < n or not all(file.has_logged(run, part) for run in runs):
             return False
     return True
 
