@@ -116,8 +116,8 @@ widgets.table(["way", "reads", "has to say"], rows)
 # %% [markdown]
 # What would you expect? Our guess was that two layers learn one lookup at each place: from a letter
 # that stands there to the next. If so, a way works as far as each of its targets is *one hop from a
-# letter that can be read*, and no further. We [wrote that down](../results/written/notes.md) before
-# the runs, way by way, for five seeds each.
+# letter that can be read*, and no further. We [wrote that
+# down](../reference/predictions.md#written) before the runs, way by way, for five seeds each.
 
 # %%
 lengths = (1, 2, 3)

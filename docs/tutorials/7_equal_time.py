@@ -75,8 +75,8 @@ widgets.table(["learned by", *families, "accuracy"], rows)
 # **More layers than two bring no more right answers here, and cost time.** Two, four and twelve
 # layers end within one problem of 600 of each other: all are at the ceiling. For lookups they need
 # about equally many *steps*, but a step of twelve layers takes nearly five times as long as one of
-# two. This was not what we expected: of [eight predictions](../results/budget/notes.md) three
-# **were wrong**, each because a model, two layers among them, did better than we thought.
+# two. This was not what we expected: of [eight predictions](../reference/predictions.md#budget)
+# three **were wrong**, each because a model, two layers among them, did better than we thought.
 #
 # **One layer learns sums**, in every run, and sooner than any run of twelve. Each of the sums that
 # it has to write is of two digits, and all of these occur in training.
@@ -128,8 +128,8 @@ judge.show("budget")
 # %% [markdown] tags=["details"]
 # **The tuning.** Pairs of a learning rate and a size of the initial weights, one run each for the
 # same CPU time, by validation loss on problems taken out of training. One layer and twelve kept the
-# pair that they had. Of the [predictions](../results/budget-tuned/notes.md) about this, one was
-# wrong: for twelve layers, initial weights of half the size are no worse.
+# pair that they had. Of the [predictions](../reference/predictions.md#budget-tuned) about this, one
+# was wrong: for twelve layers, initial weights of half the size are no worse.
 
 # %% tags=["details"]
 budget.show_tried()

@@ -173,10 +173,10 @@ widgets.table(head, rows)
 #
 # **Sharing in pairs.** Two layers looped twice are as deep as four layers, with half of their
 # weights. In this training one run of five learned two hops; we had [predicted
-# three](../results/ring-to-ten/notes.md), and **were wrong**. Four layers of their own learned two
-# hops in six of six runs, and one layer looped four times in ten of ten. So sharing by itself does
-# not seem to be what helps. The explanation above would fit: each layer is followed by the other
-# one, not by itself.
+# three](../reference/predictions.md#ring-to-ten), and **were wrong**. Four layers of their own
+# learned two hops in six of six runs, and one layer looped four times in ten of ten. So sharing by
+# itself does not seem to be what helps. The explanation above would fit: each layer is followed by
+# the other one, not by itself.
 #
 # **In [the first training](rings.md#the-first-training)**, of 1,200 steps and two hops, pairs did
 # no better, and at a depth of three neither model was clearly ahead:

@@ -128,7 +128,7 @@ plt.show()
 #
 # Ten runs were planned for each model, but we ran out of time after eight (five with one loop and
 # with the wide layer). The others came later, with [predictions of their
-# own](../results/ring-to-ten/notes.md), Z1 and Z4, which held.
+# own](../reference/predictions.md#ring-to-ten), Z1 and Z4, which held.
 
 # %% tags=["details"]
 judge.show("ring-staircase")
@@ -208,8 +208,8 @@ widgets.table(["written by", "hops", "runs", "least", "most"], rows)
 
 # %% [markdown]
 # Two layers answer seven hops in six of six runs, and so do [three, four and
-# five](../results/ring-to-ten/notes.md) in five of five each. No model of the first figure learned
-# even two hops in every run when it had to answer at once. Two cautions:
+# five](../reference/predictions.md#ring-to-ten) in five of five each. No model of the first figure
+# learned even two hops in every run when it had to answer at once. Two cautions:
 #
 # - This does not weigh writing against depth: seven written hops are fourteen layer applications in
 #   a row, and direct answers were asked for four hops at most here.
