@@ -102,16 +102,13 @@ def test_the_stored_schedules_are_those_of_the_study():
             assert {run["d_model"] for run in runs} == {64}
 
 
-def test_of_the_published_size_the_high_group_is_stored():
-    high = ["ascending 12-24-48-96", "constant 48-48-48-48", "descending 96-48-24-12"]
-    high = {f"high: {name}" for name in high}
-    for scale, seeds, others in (
-        (None, [0, 1], {"low: constant 12-12-12-12": [0]}),
-        (1.0, [10, 11], {}),
-    ):
+def test_of_the_published_size_all_are_stored_scaled_and_the_high_group_unscaled():
+    every = list(heads.rows("heads", {}))
+    high = [name for name in every if name.startswith("high")]
+    scaled = dict.fromkeys(every, [0]) | dict.fromkeys(high, [0, 1])
+    for scale, seeds in ((None, scaled), (1.0, dict.fromkeys(high, [10, 11]))):
         stored = heads.stored(768, scale)
-        found = {name: [run["seed"] for run in runs] for name, runs in stored.items()}
-        assert found == dict.fromkeys(high, seeds) | others
+        assert {name: [run["seed"] for run in runs] for name, runs in stored.items()} == seeds
         for name, runs in stored.items():
             for run in runs:
                 assert name.endswith("-".join(map(str, run["n_heads"])))
@@ -122,6 +119,22 @@ def test_steps_of_all_nine_schedules_are_timed():
     path = results.RESULTS / "heads" / "h100.json"
     times = json.loads(path.read_text(encoding="utf-8"))["milliseconds_per_step"]
     assert set(times) == {row["heads"] for row in results.published("heads_schedules")}
+
+
+def test_words_that_the_text_never_uses_are_counted_before_and_after_the_training():
+    path = results.RESULTS / "heads" / "h100.json"
+    words = json.loads(path.read_text(encoding="utf-8"))["never_used_words"]
+    (stored,) = results.runs("heads", n_heads=(48, 48, 48, 48), d_model=768, seed=0)
+    assert words["vocabulary"] == stored["vocab_size"]
+    assert words["val_loss"] == pytest.approx(stored["val_loss"], abs=2e-4)  # the run again
+    share = words["never_used"] / words["vocabulary"]
+    first, trained = words["first_weights"], words["trained"]
+    for each in (first, trained):
+        low, high = results.wilson(each["never_used"], each["sampled"])
+        assert each["sampled"] == 10 * 500 and 0 < each["probability"] < share + 0.001
+        # at temperature 0.9 rare words are rarer than their probability
+        assert low < each["probability"] and (each is trained or each["probability"] < high)
+    assert first["probability"] == pytest.approx(share, abs=1e-3)
 
 
 # ---------- matched widths, the depth study ----------
