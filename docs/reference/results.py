@@ -214,8 +214,8 @@ device and commit, and the columns of its log. `minidepth_lab.results.runs(name)
 [this page](run_folder.md) says what the columns mean. The tables below are computed from these
 files. What we had expected, and whether it held, is on one page: [predictions](predictions.md).
 
-`notes.md` says what an experiment is about, and keeps what was written before its runs; a short one
-is the `note` in `predictions.toml`. Commands
+`notes.md` says what an experiment is about, and keeps what was written before its runs; where there
+is none, both stand in `predictions.toml`, as its `note` and as its first lines. Commands
 are given as they were typed; for flags that [no longer exist](flags.md#flags-that-are-gone), the
 successor is given beside them. Commands that take the laptop preset, by name or because there was
 no GPU, mean it as it was until 21 November 2026 except in `ask`, `budget`, `budget-tuned`,

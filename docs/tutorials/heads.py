@@ -190,7 +190,7 @@ for number, title in enumerate(big):
     named = title if title == "published" else f"ours, {title}"
     figures.name_end(panel, x, y, named, color, 6)
 panel.axhline(0, color="C5", linestyle="--")
-figures.name_end(panel, 2.5, 0, "constant", "C5", 7)
+figures.name_end(panel, 2.35, 0, "constant", "C5", 7)
 panel.set_xlim(-0.5, 3.2)
 panel.set_ylim(-0.02, 0.15)
 panel.set_xticks(range(3), ["low", "medium", "high"])
