@@ -206,8 +206,8 @@ print(f"""## The article on the report
    loops, by {gap:.3f} in the mean, paired 95 % interval {gap - half:+.3f} to {gap + half:+.3f},
    n = 5. By the exact permutation test p is {p:.4f} alone, but {10 * p:.3f} corrected for the ten
    comparisons of the five models (Holm), so five seeds do not decide it. At the report's size it
-   ends {by_loops:.2f} nats below one layer on new text, in each of three seeds, and twelve layers of
-   their own a further {further:.2f} lower.
+   ends {by_loops:.2f} nats below one layer on new text, in each of three seeds, and twelve layers
+   of their own a further {further:.2f} lower.
 
 ### Not yet
 
