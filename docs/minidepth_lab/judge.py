@@ -325,12 +325,14 @@ class File:
         return set(seeds_of(named)) - {run["seed"] for run in self.runs(of)}
 
     def has_logged(self, run: dict, part: dict) -> bool:
-        """Whether a run's last row has what a part asks of it. Of some runs only the lines that were
-        printed are left."""
-        asked = [self.measure(each[key]) for each in conditions_of(part) for key in ("measure", "less")
-                 if key in each]  # fmt: skip
-        columns = [name.removeprefix("last ") for name in asked if name.startswith("last ")]
-        return all(path.partition(".")[0] in run["log"][-1] for path in columns)
+        """Whether a run's last row has what a part asks of it: of some runs only the lines that
+        were printed are left."""
+        for condition in conditions_of(part):
+            for key in ("measure", "less"):
+                when, _, path = self.measure(condition.get(key, "")).partition(" ")
+                if when == "last" and path.partition(".")[0] not in run["log"][-1]:
+                    return False
+        return True
 
     def value(self, run: dict, condition: dict) -> float:
         """The measure of a condition, less the other if it names one."""
