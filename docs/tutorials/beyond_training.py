@@ -127,9 +127,8 @@ plt.show()
 # alone the pairs look at their first letter in the first loop, and less and less after it; a few
 # loops after those of training (the dotted line) the questions do not find their pair any more.
 #
-# Recall is two things, the input and the normalisation. The input alone is [not
-# enough](4_walking.md#more-loops-than-training-ever-made). The normalisation alone was not run, so
-# we do not know whether the input is needed.
+# Recall is two things, the input and the normalisation. [It takes
+# both](4_walking.md#more-loops-than-training-ever-made): with either of them alone no walk goes on.
 #
 # And what does a loop erase? At each question we read the logits of the ring's letters. The table
 # says how far two of them stand above the mean: the letter that the question should be at, and the
@@ -209,7 +208,9 @@ widgets.table(["noise", "before", "after", "after, 1,000 hops"], rows)
 
 # %%
 losses = {
-    name: text_loops.by_loops(found) for name, found in judge.named_runs("text-loops").items()
+    name: text_loops.by_loops(found)
+    for name, found in judge.named_runs("text-loops").items()
+    if found
 }
 _, axes = plt.subplots(figsize=(4.8, 3.8))
 text_loops.draw_by_loops(axes, losses)
@@ -367,13 +368,15 @@ for start in ("recall", "state"):
 # twenty-four it is the same: how long the ring is does not matter once the state comes back.
 
 # %% [markdown]
-# 2. To run: would text go on if each loop had a loss, as in a walk? What would you change in
-#    `LoopedText.draw()`? Write down first what you expect after thirty-two loops.
+# 2. To run: would text go on if each loop had a loss, as in a walk? `--sizes loss_after=each`
+#    trains so. Write down first what you expect after thirty-two loops.
 
 # %% [markdown] tags=["hint"]
-# It fills the targets of the last loop alone. Targets (n, loops, T) may have all loops.
+# What would a later loop learn that is asked to be as good as the one before?
 
 # %% [markdown] tags=["answer"]
-# `after_each[:] = targets[:, None]`. We have not run it. Each loop is then asked to be good as it
-# is, so later ones could learn to change nothing. To stay can be learned, with enough training:
-# [what makes an answer hold](4_walking.md#sums-and-an-answer-that-has-to-stay).
+# `python train.py --preset text_loops --sizes loss_after=each`. We have written down [what we
+# expect](../reference/predictions.md#text-loops), V13 to V16, and have not run it. Each loop is
+# asked to be good as it is, so later ones could learn to change nothing. To stay can be learned,
+# with enough training: [what makes an answer
+# hold](4_walking.md#sums-and-an-answer-that-has-to-stay).
