@@ -162,6 +162,11 @@ def test_the_walk_of_the_answer_is_the_one_that_was_judged():
     answer = " ".join(answer.split())
     assert f"follows a thousand, at 0.95 or better in {measured['walk/W1']} runs" in answer
     assert f"lost by the thirty-first, in {measured['walk/W3']}." in answer
+    for start in ("normalised", "input"):
+        runs = judge.named_runs("walk")[f"start: {start}"]
+        assert len(runs) == 5
+        assert max(run["accuracy_by"]["hops"]["31"]["accuracy"] for run in runs) < 0.3
+    assert "only the norm, or only the input, 5 of 5 each." in answer
     twenty_four = "On a ring of twenty-four, also trained to eight hops"
     both = f"{measured['walk/W7']} runs come once round, and on one of 32, {measured['walk/W15']};"
     assert f"{twenty_four}, {both}" in answer
