@@ -237,20 +237,25 @@ def test_the_figure_says_with_how_many_loops_its_runs_were_trained(
 
 
 def test_the_predictions_are_about_the_rows_of_the_study():
-    """Their runs are found by what a run of each row would be stored as, and by no other row."""
+    """Their runs are found by what a run of each row would be stored as, and by no other row: the
+    rows as they are, and those of one layer with a loss after each loop."""
     file = judge.File("text-loops")
     _, differ = changed(study, "text_loops")
-    assert list(file.about["runs"]) == list(differ)
+    each = [f"{name}, a loss after each" for name in ("1 layer, recall", "1 layer, state")]
+    assert list(file.about["runs"]) == [*differ, *each]
     stored = {}
     for name, row in study.rows("text_loops", {}).items():
-        m, t = registry.configs("text_loops", **row, seed=203)
-        stored[name] = vars(m) | vars(t) | dict(sizes_by_name=dict(problems=840, loops=8))
-    for name in differ:
+        for loss_after, seed in (("last", 203), ("each", 213)):
+            m, t = registry.configs("text_loops", **row, seed=seed)
+            sizes = dict(problems=840, loops=8, loss_after=loss_after)
+            called = name if loss_after == "last" else f"{name}, a loss after each"
+            stored[called] = vars(m) | vars(t) | dict(sizes_by_name=sizes)
+    for name in file.about["runs"]:
         settings = file.settings(name)
-        assert settings.pop("seed") == "200 to 204"
-        assert [row for row, run in stored.items() if judge.results.select([run], **settings)] == [
-            name
-        ]
+        settings["seed"] = judge.seeds_of(settings["seed"])
+        assert settings["seed"] == (range(210, 215) if name in each else range(200, 205))
+        found = [row for row, run in stored.items() if judge.results.select([run], **settings)]
+        assert found == [name]
 
 
 def test_the_measures_of_the_predictions_are_columns_of_the_log(looped):
