@@ -485,9 +485,10 @@ def kill_at_random(folder, n):
 
 
 @pytest.mark.skipif(not POSIX, reason="kills as POSIX does")
-def test_fifty_kills_at_random_moments_lose_nothing(tmp_path):
+@pytest.mark.parametrize("kills", [20, pytest.param(100, marks=pytest.mark.long)])
+def test_kills_at_random_moments_lose_nothing(tmp_path, kills):
     """In a fresh process with one thread, which can divide itself in two as often as it likes."""
-    code = f"import test_damage; test_damage.kill_at_random({str(tmp_path)!r}, 50)"
+    code = f"import test_damage; test_damage.kill_at_random({str(tmp_path)!r}, {kills})"
     path = os.pathsep.join(sys.path)
     environment = os.environ | dict(OMP_NUM_THREADS="1", PYTHONPATH=path)
     command = [sys.executable, "-c", code]
