@@ -147,10 +147,11 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 # We have [run the pair again at its
 # size](tutorials/2_logs.md#the-pair-run-again-at-its-size), on other conversations of the same form
 # and with three seeds. There twelve layers end *lower* on new text, by 0.13, with every seed. One
-# layer that is applied twelve times, with no parameter more, gains 0.06. One wide layer, with as
-# many parameters as twelve, fits the training text best of all, and new text less well than twelve.
-# So depth helped to predict this text. It did not help to answer: one layer is right in 11 and
-# twelve in 17 of 117 questions that were held out, no better than guessing.
+# wide layer, with as many parameters as twelve, fits the training text best of all, and new text
+# less well than twelve. [With a learning rate chosen for
+# each](tutorials/2_logs.md#a-learning-rate-for-each) twelve are still ahead, by half as much. So
+# depth helped to predict this text. It did not help to answer: one layer is right in 11 and twelve
+# in 17 of 117 questions that were held out, no better than guessing.
 #
 # We also made [a small copy of the training](tutorials/same_text.md). After 20 epochs on 840
 # solutions, twelve layers beat one on training text and on new text. After 80 epochs on a quarter
@@ -183,9 +184,6 @@ lower = [a["val_loss"] - b["val_loss"] for a, b in zip(pair[1], pair[12])]
 assert len(lower) == 3 and min(lower) > 0 and f"{sum(lower) / 3:.2f}" == "0.13"
 right = {n: sum(sum(run["log"][-1]["answers"]) for run in pair[n]) for n in (1, 12)}
 assert right == {1: 11, 12: 17} and results.wilson(17, 117)[0] < 0.25  # four choices
-by_loops = [run["val_loss"] for run in again["1 layer, 12 times"]]
-gained = [run["val_loss"] - loss for run, loss in zip(pair[1], by_loops)]
-assert min(gained) > 0 and f"{sum(gained) / 3:.2f}" == "0.06"
 for wide, deep in zip(again["1 layer, wide"], pair[12]):
     assert wide["train_loss_eval"] < deep["train_loss_eval"]
     assert wide["val_loss"] > deep["val_loss"]
