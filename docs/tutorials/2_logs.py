@@ -261,12 +261,11 @@ rows = []
 for name, runs in models.items():
     row = [name, f"{runs[0]['params_total'] / 1e6:.1f} M"]
     fits = [run["train_loss_eval"] for run in runs if "train_loss_eval" in run]
-    lowest = [min(row["val_loss"] for row in run["log"]) for run in runs]
-    for losses in (fits, at_end[name], lowest):
+    for losses in (fits, at_end[name]):
         row.append("{:.2f} ± {:.2f}".format(*results.interval(losses)) if losses else "–")
     right = sum(round(39 * run["accuracy"]) for run in runs)
     rows.append((*row, f"{math.exp(statistics.mean(at_end[name])):.0f}", f"{right} of 117"))
-head = ["n = 3 seeds, 95 %", "parameters", "train loss, no dropout", "validation, end", "lowest"]
+head = ["n = 3 seeds, 95 %", "parameters", "train loss, no dropout", "validation loss"]
 widgets.table((*head, "perplexity", "answers right"), rows)
 
 # %% [markdown]

@@ -6,9 +6,10 @@ does it stay as good, or does it fall?
     python train.py --study text_loops --seed 0 1 2 3 4
 
 One layer, and four layers of their own that are looped together; each with the input read again in
-every loop (`loop_start` recall) and without (state). The text is that of studies/reread.py, worked
-solutions of word problems, or any other that --data names. Every evaluation tells the loss on text
-that is held out after 1, 2, 3, … 32 loops.
+every loop (`loop_start` recall) and without (state). A step has its loss after the last of its
+loops, or, with `--sizes loss_after=each`, after each of all eight. The text is that of
+studies/reread.py, worked solutions of word problems, or any other that --data names. Every
+evaluation tells the loss on text that is held out after 1, 2, 3, … 32 loops.
 """
 
 import dataclasses
