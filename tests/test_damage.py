@@ -485,10 +485,9 @@ def kill_at_random(folder, n):
 
 
 @pytest.mark.skipif(not POSIX, reason="kills as POSIX does")
-@pytest.mark.parametrize("kills", [20, pytest.param(100, marks=pytest.mark.long)])
-def test_kills_at_random_moments_lose_nothing(tmp_path, kills):
+def test_fifty_kills_at_random_moments_lose_nothing(tmp_path):
     """In a fresh process with one thread, which can divide itself in two as often as it likes."""
-    code = f"import test_damage; test_damage.kill_at_random({str(tmp_path)!r}, {kills})"
+    code = f"import test_damage; test_damage.kill_at_random({str(tmp_path)!r}, 50)"
     path = os.pathsep.join(sys.path)
     environment = os.environ | dict(OMP_NUM_THREADS="1", PYTHONPATH=path)
     command = [sys.executable, "-c", code]
