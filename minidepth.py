@@ -145,6 +145,7 @@ def check_fields(config: "ModelConfig | TrainConfig") -> None:
 # embedded input again ("input"); its normalised form ("normalised"); this plus the input ("recall",
 # Bansal et al. 2022)
 LOOP_STARTS = ("state", "input", "normalised", "recall")
+READ_INPUT = ("input", "recall")  # in each loop; with the others the first one alone reads it
 
 INITS = ("gpt2", "pytorch")
 
@@ -679,7 +680,7 @@ class GPT(nn.Module):
                     # the norm keeps a stream that grows with each loop from drowning the input
                     # out: so a loop more looks like the loops of training
                     x = F.layer_norm(x, (c.d_model,))
-                if c.loop_start in ("input", "recall"):
+                if c.loop_start in READ_INPUT:
                     x = x + embedded
                 if c.loop_noise and self.training:  # a model that finds back is not led astray
                     x = x + c.loop_noise * torch.randn_like(x)
@@ -2542,8 +2543,7 @@ def complete_configs(m: ModelConfig, t: TrainConfig, data: Data) -> tuple[ModelC
     if data.n_words > m.vocab_size:
         too_few = f"vocab_size {m.vocab_size} is less than the data's {data.n_words} words"
         raise ValueError(f"{too_few}; give at least that, or 0")
-    reads_input = m.loop_start in ("input", "recall")
-    if 0 < t.gradient_loops < m.n_loops and not reads_input:
+    if 0 < t.gradient_loops < m.n_loops and m.loop_start not in READ_INPUT:
         no_gradient = "no gradient reaches the embeddings, which the first loop alone reads"
         raise ValueError(
             f"gradient_loops {t.gradient_loops} of {m.n_loops} with loop_start {m.loop_start}: "
