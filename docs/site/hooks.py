@@ -294,7 +294,9 @@ def source_of(page):
 def describe(page, content):
     """What a link to the page shows elsewhere, and the map: its title, or that of the text where
     the nav has no more than "Home", and a sentence."""
-    soup = bs4.BeautifulSoup(content, "html.parser")
+    # up to the first section after a paragraph: to read all of every page would take seconds
+    beginning = re.match(r".*?<p.*?(?=<h2|$)", content, flags=re.DOTALL)
+    soup = bs4.BeautifulSoup(beginning[0] if beginning else content, "html.parser")
     heading = soup.select_one("h1")
     page.meta["social_title"] = page.title
     if page.is_homepage and heading:
@@ -303,11 +305,9 @@ def describe(page, content):
 
 
 def first_claim(soup):
-    """The first sentence in bold before the page's sections, or the very first one."""
+    """The first sentence in bold of a page's beginning, or the very first one."""
     sentences = []
     for paragraph in soup.select("p"):
-        if paragraph.find_previous("h2"):
-            break
         sentences += [as_line(words) for words in paragraph.select("strong")]
         if sentences and len(sentences[-1].split()) > 5:  # not a label such as "Time"
             return f"{sentences[-1].rstrip('.:,')}."
