@@ -143,7 +143,7 @@ def test_a_lesson_takes_the_archive_beside_it(archive, tmp_path):
 
 
 def test_a_lesson_gets_the_code_from_the_site_that_it_comes_from(site, tmp_path):
-    code, out, err = execute(tmp_path, script(downloads.notebook(LESSON, site)) + OURS)
+    code, out, err = execute(tmp_path, downloads.setup(LESSON, site) + OURS)
     assert code == 0, err
     assert out.startswith(f"The code comes from {site}minidepth.zip\n")
     assert where(tmp_path / "minidepth-project") in out and "stored model of" in out
