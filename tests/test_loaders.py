@@ -370,7 +370,7 @@ def test_llminis_texts_are_those_of_its_code(tmp_path):
         (
             "squad/train.jsonl",
             ("texts=mine",),
-            "sizes texts=mine is unknown; choose from ours, pub",
+            "texts 'mine' is unknown; choose from ours, pub",
         ),
     ],
 )

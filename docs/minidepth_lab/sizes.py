@@ -50,6 +50,12 @@ def read_size(name, text, default):
     return value
 
 
+def check_known(name, value, known):
+    """ValueError unless the value of a size is one of those that are known."""
+    if value not in known:
+        raise ValueError(f"{name} {value!r:.40} is unknown; choose from {', '.join(known)}")
+
+
 def as_text(sizes):
     """{"hops": (1, 2), …} → ("hops=1+2", …), as config.json keeps them."""
     texts = []

@@ -19,7 +19,7 @@ import torch
 
 import minidepth as md
 from minidepth_lab import hub, score, text
-from minidepth_lab.sizes import as_text, sizes_of
+from minidepth_lab.sizes import as_text, check_known, sizes_of
 from minidepth_lab.sources import text_data
 
 COMMON = dict(
@@ -226,9 +226,7 @@ def load_data(config, block_size, tokenizer=None):
 
 def chunked(config, block_size, tokenizer=None):
     sizes = sizes_of(config.sizes, SIZES, "the loader llmini")
-    if sizes["texts"] not in ("ours", "published"):
-        wrong = f"sizes texts={sizes['texts']:.40}"
-        raise ValueError(f"{wrong} is unknown; choose from ours, published")
+    check_known("texts", sizes["texts"], ("ours", "published"))
     if sizes["texts"] == "published":
         data = published_data(config, block_size, tokenizer, sizes)
         data.sizes = as_text(sizes)

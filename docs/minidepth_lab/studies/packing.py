@@ -8,7 +8,7 @@ import dataclasses
 
 import minidepth as md
 from minidepth_lab import registry
-from minidepth_lab.sizes import as_text, sizes_of
+from minidepth_lab.sizes import as_text, check_known, sizes_of
 from minidepth_lab.sources import text_data
 
 SIZES = dict(val_packing="same")  # of validation blocks: same as in training, pack, or pad
@@ -35,8 +35,7 @@ def load_data(config, block_size, tokenizer=None):
     """Data whose validation blocks are packed as `sizes` say."""
     sizes = sizes_of(config.sizes, SIZES, "the loader packing")
     packing = sizes["val_packing"]
-    if packing not in ("same", "pack", "pad"):
-        raise ValueError(f"val_packing {packing!r} is unknown; choose from same, pack, pad")
+    check_known("val_packing", packing, ("same", "pack", "pad"))
     plain = dataclasses.replace(config, sizes=(), loader="")
     data = text_data(plain, block_size, tokenizer)
     if packing not in ("same", config.packing):

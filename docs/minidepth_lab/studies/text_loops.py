@@ -20,7 +20,7 @@ import torch
 
 import minidepth as md
 from minidepth_lab import figures
-from minidepth_lab.sizes import as_text, sizes_of
+from minidepth_lab.sizes import as_text, check_known, sizes_of
 from minidepth_lab.studies import reread
 
 LOOPS = 8  # the most in training, unless --sizes says another
@@ -107,9 +107,7 @@ def loss_by_loops(model, part, batch_size, tested):
 def load_data(config, block_size, tokenizer=None):
     """The LoopedText of a text, which is that of studies/reread.py."""
     sizes = sizes_of(config.sizes, SIZES, "the loader text_loops")
-    if sizes["loss_after"] not in LOSS_AFTER:
-        known = ", ".join(LOSS_AFTER)
-        raise ValueError(f"loss_after {sizes['loss_after']!r} is unknown; choose from {known}")
+    check_known("loss_after", sizes["loss_after"], LOSS_AFTER)
     plain = dataclasses.replace(config, sizes=(f"problems={sizes['problems']}",))
     data = reread.load_data(plain, block_size, tokenizer)
     data.sizes = as_text(sizes)

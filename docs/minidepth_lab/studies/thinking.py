@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 import minidepth as md
-from minidepth_lab.sizes import as_text, sizes_of, with_size
+from minidepth_lab.sizes import as_text, check_known, sizes_of, with_size
 
 PRESETS = {
     # attention alone, one length of problems after another
@@ -69,11 +69,8 @@ def load_data(config, block_size, tokenizer=None):
     """Data of embedded problems of the kinds that `sizes` name; ValueError for what is unknown."""
     sizes = sizes_of(config.sizes, SIZES, "the loader thinking")
     for family in sizes["families"]:
-        if family not in md.FAMILIES:
-            known = "+".join(md.FAMILIES)
-            raise ValueError(f"families {family!r} is unknown; choose from {known}")
-    if sizes["answer"] not in WAYS:
-        raise ValueError(f"answer {sizes['answer']!r} is unknown; choose from {', '.join(WAYS)}")
+        check_known("families", family, md.FAMILIES)
+    check_known("answer", sizes["answer"], WAYS)
     if not 2 <= sizes["modulus"] <= 10:
         raise ValueError(f"modulus {sizes['modulus']} does not work; give a number from 2 to 10")
     if config.data != ("embedded",):

@@ -8,6 +8,7 @@ import math
 import torch
 
 from minidepth_lab.graded import Prefix
+from minidepth_lab.sizes import check_known
 
 GROUPS = ("S5", "Z60")
 
@@ -41,8 +42,7 @@ class Composition(Prefix):
 
     def draw(self, batch, generator, test=False, n=(2, 4, 8, 16, 32), group="S5"):
         """tokens and targets (batch, the greatest n). ValueError for an unknown group."""
-        if group not in GROUPS:
-            raise ValueError(f"group {group!r} is unknown; choose from {', '.join(GROUPS)}")
+        check_known("group", group, GROUPS)
         return self.drawn(batch, generator, test, n, group=group)
 
     def symbols(self, **_):

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from minidepth_lab import figures
+from minidepth_lab.sizes import check_known
 from minidepth_lab.tasks import Task, answer_before, distinct, predicted, rings
 
 ANSWERS = ("direct", "written")
@@ -146,8 +147,7 @@ class Ring(Task):
 
 def check_lengths(ring, lengths, answer):
     """ValueError for lengths that a ring has no room for, or an unknown way of answering."""
-    if answer not in ANSWERS:
-        raise ValueError(f"answer {answer!r} is unknown; choose from {', '.join(ANSWERS)}")
+    check_known("answer", answer, ANSWERS)
     room = ring // 2 if answer == "direct" else ring - 1
     if room < 1:
         raise ValueError(f"ring {ring} is too short: no letter is a step on; give at least 2")

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
+from minidepth_lab.sizes import check_known
 from minidepth_lab.tasks import Task, distinct, rings
 
 LOSS_AFTER = ("each", "last")
@@ -117,9 +118,7 @@ def check_sizes(ring, hops, loss_after):
     if hops >= ring:
         room = f"hops {hops} is too much: a ring of {ring} has room for {ring - 1}"
         raise ValueError(f"{room}; give less, or a longer ring with --sizes ring=N")
-    if loss_after not in LOSS_AFTER:
-        known = ", ".join(LOSS_AFTER)
-        raise ValueError(f"loss_after {loss_after!r} is unknown; choose from {known}")
+    check_known("loss_after", loss_after, LOSS_AFTER)
 
 
 def following(tokens, ring):

@@ -5,6 +5,7 @@ import statistics
 
 import torch
 
+from minidepth_lab.sizes import check_known
 from minidepth_lab.tasks import Task, predicted
 from minidepth_lab.tasks.ring import Ring
 
@@ -30,8 +31,7 @@ class Written(Ring):
     ):  # fmt: skip
         """tokens and targets (batch, 2 ring + questions × (1 + the longest length)). ValueError as
         for `ring`, and for an unknown way."""
-        if way not in WAYS:
-            raise ValueError(f"way {way!r} is unknown; choose from {', '.join(WAYS)}")
+        check_known("way", way, WAYS)
         known = letters, ring, questions, lengths, "written"
         tokens, targets = super().draw(batch, generator, test, *known, opened=opened)
         asked = tokens[:, 2 * ring :].unflatten(1, (questions, -1))  # a view, as the next one
