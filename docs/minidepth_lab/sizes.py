@@ -8,12 +8,15 @@ def by_name(sizes):
     return dict(size.partition("=")[::2] for size in sizes)
 
 
-def with_size(given, name, value, study):
-    """The sizes `given`, ("pairs=8", …), and one that the rows of a study set; ValueError if it is
-    given already."""
-    if name in by_name(given):
-        raise ValueError(f"--sizes {name} has no effect with --study {study}, whose rows set it")
-    return (*given, f"{name}={value}")
+def with_sizes(settings, study, **own):
+    """The sizes among a row's `settings`, ("pairs=8", …), and those that the rows of a study set;
+    ValueError for one that is given already."""
+    given = settings.get("sizes", ())
+    for name in own:
+        if name in by_name(given):
+            wrong = f"--sizes {name} has no effect with --study {study}"
+            raise ValueError(f"{wrong}, whose rows set it")
+    return (*given, *(f"{name}={value}" for name, value in own.items()))
 
 
 def sizes_of(given, known, whose):

@@ -13,7 +13,7 @@ import os
 
 import minidepth as md
 from minidepth_lab import results
-from minidepth_lab.sizes import with_size
+from minidepth_lab.sizes import with_sizes
 from minidepth_lab.studies.walk import by_model, draw_reached, held_out_rings_of, trained_to
 from minidepth_lab.tasks.hold import by_loops
 
@@ -33,7 +33,7 @@ BASE = f"{HOPS} hops, {LOOPS} loops"
 
 def row(settings, loops=LOOPS, **changes):
     """The settings of a run: with the loops of the task, which the model makes as well."""
-    sizes = with_size(settings.get("sizes", ()), "loops", loops, "hold")
+    sizes = with_sizes(settings, "hold", loops=loops)
     return settings | dict(sizes=sizes, n_loops=loops) | changes
 
 

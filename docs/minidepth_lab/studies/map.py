@@ -16,7 +16,7 @@ import statistics
 
 import minidepth as md
 from minidepth_lab import figures, results
-from minidepth_lab.sizes import with_size
+from minidepth_lab.sizes import with_sizes
 from minidepth_lab.tasks import TASKS
 
 DEPTHS = (1, 2, 3, 4, 6)
@@ -44,9 +44,7 @@ def rows(preset, settings):
     """{"TASK, D layers" or "TASK, D loops": its settings}"""
     made = {}
     for name, (task, sizes) in MAPPED.items():
-        given = settings.get("sizes", ())
-        for size, value in sizes.items():
-            given = with_size(given, size, value, "map")
+        given = with_sizes(settings, "map", **sizes)
         own = settings | dict(data=(task,))
         if given:
             own["sizes"] = given

@@ -12,7 +12,7 @@ import statistics
 
 import minidepth as md
 from minidepth_lab import figures, results
-from minidepth_lab.sizes import with_size
+from minidepth_lab.sizes import with_sizes
 
 RING, STRIDES, LOOPS = 12, (1, 2, 3, 4), (1, 2, 3, 4, 5)
 PRESETS = {
@@ -31,9 +31,7 @@ def rows(preset, settings):
     made = {}
     for stride in STRIDES:
         for loops in LOOPS:
-            sizes = settings.get("sizes", ())
-            for name, value in dict(stride=stride, loops=loops).items():
-                sizes = with_size(sizes, name, value, "strides")
+            sizes = with_sizes(settings, "strides", stride=stride, loops=loops)
             made[f"stride {stride}, loops {loops}"] = settings | dict(sizes=sizes, n_loops=loops)
     return made
 

@@ -12,7 +12,7 @@ ring, the width.
 import os
 
 import minidepth as md
-from minidepth_lab.sizes import with_size
+from minidepth_lab.sizes import with_sizes
 from minidepth_lab.studies.walk import by_model, draw_reached, trained_to
 
 RING, ADDITIONS = 4, 8  # of the study, unless a row says another
@@ -31,9 +31,7 @@ BASE = f"{ADDITIONS} additions, ring of {RING}"
 
 def row(settings, ring=RING, additions=ADDITIONS, **changes):
     """The settings of a run: with the sizes of the task, and the model that they need."""
-    sizes = settings.get("sizes", ())
-    for name, value in dict(ring=ring, additions=additions).items():
-        sizes = with_size(sizes, name, value, "sums")
+    sizes = with_sizes(settings, "sums", ring=ring, additions=additions)
     return settings | dict(sizes=sizes, block_size=4 * ring, n_loops=1 + additions) | changes
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 import minidepth as md
-from minidepth_lab.sizes import as_text, check_known, sizes_of, with_size
+from minidepth_lab.sizes import as_text, check_known, sizes_of, with_sizes
 
 PRESETS = {
     # attention alone, one length of problems after another
@@ -34,10 +34,9 @@ SIZES = dict(
 
 def rows(preset, settings):
     """Both ways of answering with one to four layers."""
-    given = settings.get("sizes", ())
     made = {}
     for way in WAYS:
-        sizes = with_size(given, "answer", way, "thinking")
+        sizes = with_sizes(settings, "thinking", answer=way)
         for n in (1, 2, 3, 4):
             made[f"{way}, {n} layers"] = settings | dict(n_layers=n, sizes=sizes)
     return made

@@ -19,7 +19,7 @@ import statistics
 
 import minidepth as md
 from minidepth_lab import figures, results
-from minidepth_lab.sizes import with_size
+from minidepth_lab.sizes import with_sizes
 from minidepth_lab.tasks import TASKS
 
 RING, HOPS = 16, 8  # of the study, unless a row says another
@@ -41,9 +41,7 @@ NONE = 0.5  # where a run that learned nothing stands, on a scale that has no 0
 
 def row(settings, ring=RING, hops=HOPS, loss_after="each", **changes):
     """The settings of a run: with the sizes of the task, and the model that they need."""
-    sizes = settings.get("sizes", ())
-    for name, value in dict(ring=ring, hops=hops, loss_after=loss_after).items():
-        sizes = with_size(sizes, name, value, "walk")
+    sizes = with_sizes(settings, "walk", ring=ring, hops=hops, loss_after=loss_after)
     return settings | dict(sizes=sizes, block_size=3 * ring, n_loops=1 + hops) | changes
 
 

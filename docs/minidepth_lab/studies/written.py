@@ -28,7 +28,7 @@ import torch
 
 import minidepth as md
 from minidepth_lab import figures, registry, results
-from minidepth_lab.sizes import with_size
+from minidepth_lab.sizes import with_sizes
 from minidepth_lab.studies import ring
 from minidepth_lab.tasks.written import WAYS, own_steps
 
@@ -53,7 +53,7 @@ def rows(preset, settings):
     """{way: its settings}: seven ways of answering."""
     made = {}
     for way in WAYS:
-        sizes = with_size(settings.get("sizes", ()), "way", way, "written")
+        sizes = with_sizes(settings, "written", way=way)
         made[way] = settings | dict(sizes=sizes)
     return made
 
