@@ -264,7 +264,7 @@ def runs_at(path: pathlib.Path, changed: float) -> list[dict]:
 def trials_at(path: pathlib.Path, changed: float) -> list[dict]:
     """The lines of a tuning.jsonl as select() takes runs: their settings and evaluations."""
     trials = []
-    for trial in results.trials(path.parent.name):
+    for trial in results.noted(path.parent.name):
         settings = dict(n_loops=1) | trial.pop("settings")
         log = [*trial.pop("evaluations"), dict(step=settings["steps"], **trial)]
         trials.append(settings | trial | dict(log=log, sizes_by_name={}))

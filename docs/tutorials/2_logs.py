@@ -17,7 +17,6 @@
 # run. So these 42 lines have to carry the word "PROVED". Do they? Here are some of them:
 
 # %%
-import json
 import math
 import statistics
 
@@ -323,8 +322,7 @@ plt.show()
 # %%
 TUNED = "report-tuned"
 of_each = {name: [run["log"] for run in runs] for name, runs in judge.named_runs(TUNED).items()}
-for line in (results.RESULTS / TUNED / "stopped.jsonl").read_text(encoding="utf-8").splitlines():
-    run = json.loads(line)
+for run in results.noted(TUNED, "stopped.jsonl"):
     if run["stopped_after"] >= 450:
         of_each["12 layers" if "12" in run["id"] else "1 layer"].append(run["evaluations"])
 

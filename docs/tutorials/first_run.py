@@ -159,7 +159,7 @@ widgets.table(["runs", "lowest", "third", "second", "best"], [[len(chains), *sho
 # tried:
 
 # %% tags=["details"]
-tuning = results.trials("first-run")
+tuning = results.noted("first-run")
 
 
 def learned_at(run):

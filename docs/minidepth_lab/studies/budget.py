@@ -94,7 +94,7 @@ def tried():
     """{model: {(learning rate, init_std): validation loss}} of the runs by which settings were
     chosen, docs/results/budget-tuned/tuning.jsonl, one run each."""
     found = {name: {} for name in MODELS}
-    for run in results.trials("budget-tuned"):
+    for run in results.noted("budget-tuned"):
         if name := model_of(run["settings"]):
             pair = run["settings"]["lr"], run["settings"]["init_std"]
             found[name][pair] = run["val_loss"]
