@@ -1,10 +1,11 @@
 # %% [markdown]
 # # Looped beyond training
 #
-# **A walk along a ring goes on if its state comes back to where it was a round before. Walks that
-# go on look the pairs up anew in every loop; those that get lost stop doing it. Models of worked
-# solutions gained nothing from loops beyond those of training: they are best after four to six
-# loops, and slowly get worse.**
+# **A walk along a ring keeps what it has right, from a hundred hops to a thousand, if its state
+# comes back to where it was a round before. The four walks with recall that we looked into look the
+# pairs up anew in every loop; two with the state alone stop doing it. Models of worked solutions
+# gained nothing from loops beyond those of training: they are best after four to six loops, and
+# slowly get worse.**
 #
 # In [Walking the ring](4_walking.md) a layer was trained to eight hops along a ring, and looped on
 # and on. Most of these walks go on; some are lost. What tells them apart? Does text gain from loops
@@ -45,7 +46,7 @@ for start, (marker, color) in marks.items():
 where = "distance to the state a round before, after two rounds\n(share of its length, median)"
 axes.set(xscale="log", xlabel=where)
 axes.set(ylabel="right at a thousand hops", ylim=(-0.03, 1.05))
-axes.set_title("what comes back goes on")
+axes.set_title("what comes back stays as right as it was")
 axes.legend(title="a loop begins with", fontsize="small")
 plt.show()
 
@@ -158,7 +159,8 @@ widgets.table(head, rows)
 # %% [markdown]
 # These are one model with recall and one with the state alone. Both write the new letter and
 # **erase the old one in the same loop**: it stands no higher than any other letter of the ring. So
-# erasing does not tell a walk that goes on from one that gets lost; losing sight of the pairs does.
+# erasing does not tell the one that goes on from the one that gets lost; losing sight of the pairs
+# does.
 # (The logits are read behind a normalisation, so whether the state grows cannot be seen here.)
 #
 # ## The way back to weights written by hand
@@ -187,12 +189,12 @@ for noise, found in ways.items():
 widgets.table(["noise", "before", "after", "after, 1,000 hops"], rows)
 
 # %% [markdown]
-# **Training finds back from noise of 0.3 in three runs of three, and the walks go on to a thousand
-# hops.** From noise as large as the weights it does not. So training can reach such weights from
-# near by. How hard they are to find from scratch this does not tell, as no such run on a ring of
-# eight was made.
+# **After noise of 0.3 training finds its way back in three runs of three, and the walks go on to a
+# thousand hops.** From noise as large as the weights it does not. So training can reach such
+# weights from near by. How hard they are to find from scratch this does not tell, as no such run on
+# a ring of eight was made.
 #
-# All three of our predictions **were wrong**: that training cannot find back from 0.3; that from
+# All three of our predictions **were wrong**: that after 0.3 training cannot; that from
 # 0.1 it keeps seven hops at 0.95 in three of three (one run ends at 0.84); and that from noise of 1
 # not even one hop is learned (one run answers more than half of those questions).
 #

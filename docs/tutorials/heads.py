@@ -196,7 +196,7 @@ panel.set_ylim(-0.02, 0.15)
 panel.set_xticks(range(3), ["low", "medium", "high"])
 panel.set_xlabel("group: total of heads")
 panel.set_ylabel("ascending less constant (nats)")
-panel.set_title("in our runs, ascending is clearly worse\nonly without the scale")
+panel.set_title("in our runs, ascending is well above constant\nonly without the scale")
 plt.show()
 
 # %% [markdown]
@@ -209,7 +209,7 @@ plt.show()
 # constant, and furthest above it in the low group: the published sign, at a sixth of its size or
 # less. One seed cannot tell such a difference from chance.
 #
-# So what we had called a confound is, at this size, the likely reason for the published order. How
+# So what we had called a confound is, at this size, a likely reason for the published order. How
 # sure is that?
 
 # %% tags=["hide"]
@@ -264,9 +264,9 @@ widgets.table(["such words have", "probability together", "of the sampled tokens
 
 # %% [markdown]
 # From the first weights these words come as often as their share of the vocabulary says: a third.
-# After 145 steps they are 6 of 5,000. We had expected five at most in 500. So this statement **came
-# again**, in one run (n = 1; the texts themselves were lost). It is no sign of understanding: to
-# learn how often each word occurs is enough for it.
+# After 145 steps they are 6 of 5,000. We had expected five at most in 500. So this statement
+# **repeated**, in one run (n = 1; the texts themselves were lost). It is no sign of understanding:
+# to learn how often each word occurs is enough for it.
 #
 # ## A small study, and seed by seed
 #

@@ -133,7 +133,7 @@ widgets.table(["loss", "published, by pass", "ours, by seed", "95 % interval"], 
 # and 2,467). With two seeds alone both intervals exclude 0, since the seeds hardly differ. What
 # does that make of LLmini's statements and losses?
 #
-# - *A is better than B, and B than C*: **came again**, in both seeds. A is 0.36 and 0.38 ahead of
+# - *A is better than B, and B than C*: **repeated**, in both seeds. A is 0.36 and 0.38 ahead of
 #   C, where LLmini has 0.47.
 # - *Validation loss still falls in the last pass*: in ours, too, and each run is best at its end.
 #   But the learning rate goes to 0, and in the last 217 steps the loss falls by 0.003 at most. So
