@@ -108,7 +108,7 @@ def check_fields(config: "ModelConfig | TrainConfig") -> None:
         # NumPy's numbers print, and so seed generators, in another way than Python's
         if isinstance(value, np.generic):
             value = value.item()
-        elif isinstance(value, tuple):
+        elif isinstance(value, (tuple, list)):
             value = tuple(v.item() if isinstance(v, np.generic) else v for v in value)
         setattr(config, f.name, value)
         if value is None and f.default is None:
@@ -117,7 +117,7 @@ def check_fields(config: "ModelConfig | TrainConfig") -> None:
         kind, several = f.type, False
         if kind not in KINDS:  # a tuple, of numbers if it has limits, else of texts
             kind = str if low is None else int
-            several = isinstance(value, (tuple, list))
+            several = isinstance(value, tuple)
         if f.type is tuple and (not several or (f.default and not value)):
             raise ValueError(f"{f.name} {value!r:.40} does not work; give a tuple of at least one")
         for part in value if several else (value,):
@@ -1478,10 +1478,13 @@ def is_labelled(row: dict) -> bool:
 
 def problem_of(row: dict) -> dict | None:
     """A row as a held-out problem, {messages, solution: the last turn, answer, …}, or None: it is
-    checkable if the assistant speaks last, with a final_answer() of one line, 40 characters."""
+    checkable if the assistant speaks last, after something that was asked, with a final_answer() of
+    one line, 40 characters."""
     *asked, (role, solution) = turns_of(row)
     answer = final_answer(solution)
-    if role != "assistant" or not answer or len(answer) > 40 or "\n" in answer:
+    if role != "assistant" or not any(text.strip() for _, text in asked):
+        return None
+    if not answer or len(answer) > 40 or "\n" in answer:
         return None
     messages = [dict(role=role, content=content) for role, content in asked]
     problem = dict(messages=messages, solution=solution, answer=answer)
@@ -2542,7 +2545,10 @@ def complete_configs(m: ModelConfig, t: TrainConfig, data: Data) -> tuple[ModelC
     m = dataclasses.replace(m, vocab_size=m.vocab_size or data.n_words)
     if data.n_words > m.vocab_size:
         too_few = f"vocab_size {m.vocab_size} is less than the data's {data.n_words} words"
-        raise ValueError(f"{too_few}; give at least that, or 0")
+        advice = "give at least that, or 0"
+        if t.init_from:
+            advice = f"give data with the words of {t.init_from}, or leave out init_from"
+        raise ValueError(f"{too_few}; {advice}")
     if 0 < t.gradient_loops < m.n_loops and m.loop_start not in READ_INPUT:
         no_gradient = "no gradient reaches the embeddings, which the first loop alone reads"
         raise ValueError(

@@ -612,8 +612,8 @@ def run_training(m, t, command, resume=False, changed=()):
             print(f"loss by loops: {listed(run.log[-1]['val_loss_by_loops'], 4)}")
         if problems := data.problems[: t.eval_problems]:
             show_answers(run, problems)
-        if os.path.exists(os.path.join(run.dir, md.BEST)):
-            print(md.describe_weights(run.dir))
+        if which := md.describe_weights(run.dir):
+            print(which)
         files = ("curve.png", "log.jsonl", md.LAST, md.BEST)  # of a run, what one looks at
         written = [name for name in files if os.path.exists(os.path.join(run.dir, name))]
         print(f"wrote {run.dir}: {', '.join(written)}")
@@ -783,7 +783,8 @@ def resume(run_dir, changes, command, dry_run=False):
         print(line)
     check_machine(m, t, resumed=True)
     if dry_run:
-        print_facts(m, t, measured=True)
+        if md.processes()[0] == 0:
+            print_facts(m, t, measured=True)
         return 0
     return run_training(m, t, command, resume=True, changed=tuple(changed))
 
@@ -844,6 +845,8 @@ def prompt_of(a):
         raise ValueError("--sample needs --prompt TEXT, --prompt_file FILE or --chat")
     if len(given) > 1:
         raise ValueError(f"--{given[0]} and --{given[1]} are two ways to ask; give one of them")
+    if a["chat"] and a["num_samples"] is not None:
+        raise ValueError("--num_samples has no effect with --chat, which answers once a turn")
     for name in ("prompt", "system"):
         with md.one_line_errors(f"--{name}", "is not text"):
             (a[name] or "").encode()
@@ -869,13 +872,13 @@ def sampling_of(a, seed):
         if a[name] is not None and not 1 <= a[name] <= limit:
             wanted = f"give a number from 1 to {limit:,}"
             raise ValueError(f"--{name} {a[name]!s:.40} does not work; {wanted}")
-    for name in ("top_k", "num_samples"):
-        if a[name] is not None and not temperature:
+    md.check_fields(md.TrainConfig(seed=seed or 0))
+    for name, value in dict(top_k=a["top_k"], num_samples=a["num_samples"], seed=seed).items():
+        if value is not None and not temperature:
             why = "always takes the likeliest word; give --temperature 1, say"
             raise ValueError(f"--{name} has no effect at --temperature 0, which {why}")
-    md.check_fields(md.TrainConfig(seed=seed))
     return dict(
-        temperature=temperature, max_new_tokens=most or 256, seed=seed, top_k=a["top_k"]
+        temperature=temperature, max_new_tokens=most or 256, seed=seed or 0, top_k=a["top_k"]
     )  # fmt: skip
 
 
@@ -913,6 +916,8 @@ def chat(model, tokenizer, messages, sampling):
         if asks:
             print("> ", end="", flush=True)
         turn = sys.stdin.readline().strip()
+        with md.one_line_errors("the turn", "is not text"):
+            turn.encode()
         if not turn:
             return
         (said,) = answers(model, tokenizer, messages, turn, True, 1, sampling)
@@ -977,8 +982,11 @@ def run_command(arguments):
         for name in (*OF_SAMPLE, *OF_RUNS, *OF_MANY):
             if a[name] is not None and a[name] is not False:
                 raise ValueError(f"--{name} has no effect here; leave it out")
+    lone = [name for name in ("sample", *TRAINED, "bench") if a[name]]
+    if lone and md.processes()[1] > 1:
+        raise ValueError(f"--{lone[0]} is done by one process; start it without torchrun")
     if a["sample"]:
-        return sample(a, changes.get("seed", 0))
+        return sample(a, changes.get("seed"))
     if any(a[name] for name in TRAINED):
         registry()
         if a["attention"] or a["compare"]:

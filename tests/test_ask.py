@@ -36,6 +36,10 @@ def test_halving_keeps_what_loads_and_nothing_of_the_machine(finished, tmp_path)
     assert tokenizer.get_vocab() == same.get_vocab()
     for name, weight in model.state_dict().items():
         assert torch.equal(half.state_dict()[name], weight.half().float()), name
+    before = (tmp_path / "half" / "model.safetensors").read_bytes()
+    with pytest.raises(ValueError, match="half is no empty folder; give another name"):
+        export.halve(finished, tmp_path / "half")
+    assert (tmp_path / "half" / "model.safetensors").read_bytes() == before
 
 
 @pytest.mark.parametrize("n_layers", MODELS)

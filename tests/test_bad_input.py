@@ -279,6 +279,20 @@ LINES = [
     ("--data {tmp}/a.jsonl {tmp}/../{tmp.name}/a.jsonl", "/a.jsonl twice; give each source once"),
     ("--score {run} --data a.jsonl b.jsonl a.jsonl", "--data has a.jsonl twice"),
     ("--tokenizer {run}", "finished holds the folder tokenizer; give "),
+    # a zero is not nothing
+    ("--top_k 0", "--top_k has no effect without --sample"),
+    ("--num_samples 0", "--num_samples has no effect without --sample"),
+    ("--temperature 0", "--temperature has no effect without --sample"),
+    ("--resume {run} --match_params 0", "--resume keeps the run's settings; leave out --match"),
+    ("--sample {run} --prompt x --jobs 0", "--jobs has no effect with --sample"),
+    ("--sample {run} --prompt x --seed 7", "--seed has no effect at --temperature 0"),
+    ("--sample {run} --chat --num_samples 3 --temperature 1", "--num_samples has no effect with"),
+    ("--bench --block_size 1", "--bench generates after a prompt; give --block_size 2 or more"),
+    ("--init_from {run} --match_params 3", "--init_from keeps that of its weights; give one of"),
+    ("--data parity --sizes n=1", "there is no sequence for the test; give larger ones with"),
+    ("--data composition --sizes n=1,group=Z60", "there is no sequence for the test; give larger"),
+    ("--data brackets --sizes n=1,length=1", "there is no sequence for the test; give larger"),
+    ("--data khop --sizes symbols=2,length=2", "length 2 with 2 symbols has room for 0; give"),
 ]  # fmt: skip
 LINES += list(numbers())
 
@@ -354,13 +368,34 @@ def test_half_of_what_torchrun_sets_gets_one_line(variables, words, capsys, monk
     refused(["--n_layers", "1"], words, capsys)
 
 
+@pytest.mark.parametrize("flags", ["--sample {} --prompt x", "--runs", "--score {}", "--bench"])
+def test_what_one_process_does_is_not_done_by_two(flags, finished, capsys, monkeypatch):
+    several = dict(RANK="1", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="1")
+    for name, value in several.items():
+        monkeypatch.setenv(name, value)
+    flags = [part.format(finished) for part in flags.split()]
+    refused(flags, f"{flags[0]} is done by one process; start it without torchrun", capsys)
+
+
+def test_of_a_dry_run_that_goes_on_one_process_speaks(finished, capsys, monkeypatch):
+    several = dict(WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="1")
+    for name, value in several.items():
+        monkeypatch.setenv(name, value)
+    said = []
+    for rank in "01":
+        monkeypatch.setenv("RANK", rank)
+        code, out, err = call(["--resume", finished, "--steps", "20", "--dry_run"], capsys)
+        assert code == 0, err
+        said.append(out)
+    assert "parameters " in said[0] and said[1] == ""
+
+
 def test_a_dry_run_of_several_processes_asks_whether_the_batch_divides(capsys, monkeypatch):
     several = dict(RANK="0", WORLD_SIZE="3", MASTER_ADDR="127.0.0.1", MASTER_PORT="1")
     for name, value in several.items():
         monkeypatch.setenv(name, value)
-    for more in ("--dry_run", "--bench"):
-        line = ["--preset", "laptop", "--batch_size", "4", more]
-        refused(line, "4 does not divide among 3 processes; give a multiple of 3", capsys)
+    line = ["--preset", "laptop", "--batch_size", "4", "--dry_run"]
+    refused(line, "4 does not divide among 3 processes; give a multiple of 3", capsys)
 
 
 # --- files
@@ -621,6 +656,8 @@ DRAWN = [
     (f"({ZEROS} - 5, {ZEROS})", "draws numbers below 0; tokens count from 0"),
     (f"({ZEROS}, {ZEROS} - 101)", "draws numbers below 0; tokens count from 0"),
     (f"({ZEROS}, {ZEROS} - 100)", "draws no targets: all of them are -100"),
+    (f"({ZEROS}.numpy(), {ZEROS}.numpy())", "must draw (tokens, targets), each (batch, T) int64"),
+    ("([[0]], [[0]])", "must draw (tokens, targets), each (batch, T) int64; it drew ([[0]]"),
 ]
 
 
@@ -633,6 +670,27 @@ def test_a_task_of_ones_own_that_draws_something_else_gets_one_line(drawn, words
     path.write_text(code + "TASK = mine()\n")
     err = refused(["--data", str(path), "--out_dir", str(tmp_path / "runs")], words, capsys)
     assert "mine.py" in err and not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("default", ["True", "None", "[1, 2]", "()", "(1, True)"])
+def test_a_size_of_ones_own_that_nobody_can_type_gets_one_line(default, tmp_path, capsys):
+    """`hard=False` was read as True."""
+    own_code.NAMED.clear()
+    path = tmp_path / "mine.py"
+    code = "import torch\nfrom minidepth_lab.tasks import Task\nclass mine(Task):\n"
+    code += f"    def draw(self, batch, generator, test=False, hard={default}):\n"
+    path.write_text(code + f"        return {ZEROS}, {ZEROS}\nTASK = mine()\n")
+    words = f"the default of hard is {default}; give it a whole number, a number, a word, or"
+    refused(["--data", str(path), "--sizes", "hard=False"], words, capsys)
+
+
+def test_settings_of_ones_own_task_that_are_none_get_one_line(tmp_path, capsys):
+    own_code.NAMED.clear()
+    path = tmp_path / "mine.py"
+    code = "import torch\nfrom minidepth_lab.tasks import Task\nclass mine(Task):\n"
+    code += "    settings = None\n    def draw(self, batch, generator, test=False):\n"
+    path.write_text(code + f"        return {ZEROS}, {ZEROS}\nTASK = mine()\n")
+    refused(["--data", str(path)], "a TASK whose settings are None; give a dict", capsys)
 
 
 def test_a_guess_of_ones_own_that_fails_gets_one_line(tmp_path, capsys):

@@ -358,7 +358,10 @@ def test_held_out_problems_are_checkable(data):
     assert [m["role"] for m in p["messages"]] == ["user"]
     assert p["answer"] == solve(p["messages"][0]["content"]) and p["family"] == "lookup"
     long = dict(question="q", answer="<think>x</think> " + "long " * 20)
-    for row in (dict(text="#### 3"), dict(question="q", answer="no mark"), long):
+    said = dict(role="assistant", content="<think>x</think> 3")
+    alone, blank = [said], [dict(role="user", content=" \n"), said]  # nothing was asked
+    rows = [dict(text="#### 3"), dict(question="q", answer="no mark"), long]
+    for row in (*rows, dict(messages=alone), dict(messages=blank)):
         assert md.problem_of(row) is None
     assert md.final_answer("a #### b </think> #### 12 ") == "12"
 

@@ -150,6 +150,19 @@ def test_it_is_said_beforehand_that_a_run_evaluates_for_longer_than_it_trains(
     assert (words in out) == longer
 
 
+@pytest.mark.parametrize("processes, gpus, batch", [(1, 4, 4), (2, 8, 8), (8, 4, 2), (1, 0, 16)])
+def test_a_batch_is_shared_by_gpus_or_else_by_processes(processes, gpus, batch, monkeypatch):
+    """Of processes each has a GPU, however many its machine has."""
+    seen = []
+    monkeypatch.setattr(md, "pick_device", lambda device: torch.device("cuda" if gpus else "cpu"))
+    monkeypatch.setattr(md, "pick_precision", lambda precision, device: None)
+    monkeypatch.setattr(md, "processes", lambda: (0, processes))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(forecast, "forecast", lambda m, t, work, *given: seen.append(work.batch))
+    forecast.of_run(*md.configs("report", batch_size=16, grad_accum=1, data="embedded"))
+    assert seen == [batch]
+
+
 def test_the_whole_is_the_sum_of_its_parts(monkeypatch):
     m, t = md.configs("report", n_layers=3, steps=100, batch_size=4, grad_accum=2)
     work = forecast.work_of(m, t)

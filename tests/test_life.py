@@ -266,6 +266,13 @@ def test_the_best_weights_are_kept_and_loaded(data, tmp_path, capsys):
     assert os.path.exists(path) and md.describe_weights(run.dir) is None
 
 
+def test_a_run_that_keeps_its_best_no_more_says_nothing_of_it(data, tmp_path, capsys):
+    """It printed None."""
+    run = md.train(*settings(tmp_path, "run", **WORSE), data)
+    code, out, err = call(f"--resume {run.dir} --steps 14 --keep last", capsys)
+    assert code == 0 and "None" not in out and os.path.exists(os.path.join(run.dir, md.BEST)), err
+
+
 def test_a_resumed_run_keeps_the_same_best(data, tmp_path):
     whole = md.train(*settings(tmp_path, "whole", **WORSE), data)
     count = []

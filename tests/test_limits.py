@@ -15,6 +15,16 @@ def test_a_vocabulary_holds_all_words_or_is_refused(tiny, data):
     assert enough.model.config.vocab_size == words
     with pytest.raises(ValueError, match=f"vocab_size {words - 1} is less than the data's {words}"):
         md.train(*tiny(vocab_size=words - 1, name="less", **settings), data=data)
+    begun = tiny(vocab_size=words - 1, init_from="runs/other", **settings)
+    with pytest.raises(ValueError, match="give data with the words of runs/other, or leave out in"):
+        md.complete_configs(*begun, data)
+
+
+def test_several_values_may_be_a_list():
+    """Of a study's rows, say: once saved they are a tuple, as which a second run compares them."""
+    t = md.TrainConfig(problem_steps=[1, 2]).validate()
+    assert t == md.TrainConfig(problem_steps=(1, 2)) and t.problem_steps == (1, 2)
+    assert md.ModelConfig(n_layers=2, n_heads=[2, 4]).validate().n_heads == (2, 4)
 
 
 def test_every_setting_takes_its_lowest_and_its_highest_value():

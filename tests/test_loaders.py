@@ -380,6 +380,16 @@ def test_what_llmini_had_not_is_refused(tmp_path, source, sizes, words):
         registry.data_of(t, 32)
 
 
+def test_published_texts_hold_out_chunks_of_their_own(tmp_path, jsonl):
+    """--val_data was not read, without a word."""
+    t = registry.configs(
+        "llmini-c", data="gsm8k/train.jsonl", tokenizer="embedded", sizes=("texts=published",),
+        val_data=jsonl([dict(text="one")]),
+    )[1]  # fmt: skip
+    with pytest.raises(ValueError, match="texts=published holds out a part of --data's own chunks"):
+        registry.data_of(t, 32)
+
+
 def test_a_source_without_its_column_is_refused(tmp_path):
     (tmp_path / "winogrande").mkdir()
     path = tmp_path / "winogrande" / "a.jsonl"
@@ -609,6 +619,17 @@ BLOCKS = "x = np.arange(40, dtype=np.int32).reshape(10, 4); "
         ("return md.Data(([1], [1]), ([1], [1]))", "train must be (tokens, targets), each (N, T)"),
         (BLOCKS + "return md.Data((x, x), (x, x[:0]), n_words=40)", "val must be (tokens,"),
         (BLOCKS + "return md.Data((x, x), (x, x), n_words=39)", "the word 39, but n_words is 39"),
+        (
+            "return md.Data(None, None)",
+            "train must be (tokens, targets), each (N, T) whole numbers",
+        ),
+        (
+            "import torch; x = torch.zeros(2, 3).long(); return md.Data((x, x), (x, x))",
+            "each (N, T) whole numbers in a NumPy array; it is (tensor(",
+        ),
+        (BLOCKS + "x = x * 1.0; return md.Data((x, x), (x, x))", "whole numbers in a NumPy array"),
+        (BLOCKS + "return md.Data((x, x - 1), (x, x), n_words=40)", "train has numbers below 0"),
+        (BLOCKS + "return md.Data((x, x), (x - 100, x), n_words=40)", "val has numbers below 0"),
     ],
 )
 def test_a_loader_of_ones_own_that_does_not_work_gets_one_line(body, words, tmp_path, capsys):

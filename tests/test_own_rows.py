@@ -424,6 +424,14 @@ def test_files_of_a_folder_that_are_left_out_are_told(tmp_path, finished, capsys
     published = dict(loader="llmini", sizes=("texts=published",))
     data = loaded(str(gsm8k), load=registry.data_of, **published)
     assert data.facts["lines"][-1].startswith(f"note: 9 files of {gsm8k} left out: ")
+    # a pattern fits no hidden ones, and the folder sub, which is not looked into
+    (note,) = text.left_out(str(gsm8k / "*"))
+    for part in ("6 files of ", ".zip (1)", ".md (1)", "without an ending (1)", "regular file (3)"):
+        assert part in note
+    (note,) = text.left_out(str(gsm8k / "**"))  # fits the folders on its way as well
+    assert "no regular file (1)" in note and ".md (2)" in note
+    (gsm8k / "z.jsonl").mkdir()
+    assert text.files_of(str(gsm8k / "*.jsonl")) == [str(gsm8k / "a.jsonl")]
     (gsm8k / ".copies").rename(tmp_path / ".copies")  # that is named is read
     assert text.files_of(str(tmp_path / ".copies")) == [str(tmp_path / ".copies" / "a.jsonl")]
 
@@ -592,6 +600,9 @@ def test_a_chat_remembers_its_turns(finished, capsys, monkeypatch):
     assert train.main(["--sample", finished, "--chat"]) == 0
     assert seen == [["one"], ["one", "answer 1", "two"]]
     assert capsys.readouterr().out == "answer 1\nanswer 2\n"
+    monkeypatch.setattr(sys, "stdin", io.StringIO("a \udcff b\n"))  # as a byte that is no UTF-8
+    assert train.main(["--sample", finished, "--chat"]) == 2
+    assert "the turn is not text" in capsys.readouterr().err and len(seen) == 2
 
 
 def test_an_export_stops_after_its_answer_and_keeps_the_thoughts(kind, tmp_path):

@@ -138,6 +138,11 @@ def test_rings_are_drawn_anew():
     assert torch.equal(one, again)
 
 
+def test_as_many_steps_as_lead_to_the_neighbour_before_are_known_at_a_look():
+    assert TASK.shortcut(3, (1, 2), "direct") == 1.0  # which was a division by zero
+    assert TASK.shortcut(8, (7,), "direct") == 1.0 and TASK.shortcut(8, (6,), "direct") == 0.2
+
+
 @pytest.mark.parametrize("changes", [dict(lengths=(1, 2, 4)), dict(lengths=(2, 3)), WRITTEN])
 def test_guess_and_shortcut_are_those_of_players(changes):
     """Players that know no more than the rates say."""

@@ -221,8 +221,22 @@ def test_what_cannot_be_scored_says_why(finished, jsonl, capsys):
     row = dict(context="Sort", choices=["c d " * 60, "a"], answer=0)
     assert train.main(["--score", finished, "--data", jsonl([row])]) == 2
     error = capsys.readouterr().err
-    assert re.search(r"row 1 has a choice of \d{2,} tokens; 1 to 80 can be read", error)
+    assert "each row has a choice that is empty or has more than 80 tokens, which this" in error
     assert json.dumps(error).count("\\n") == 1
     empty = dict(messages=[dict(role="user", content="Sort")], choices=["", "a b"], answer=1)
     assert train.main(["--score", finished, "--data", jsonl([empty])]) == 2
-    assert "row 1 has a choice of 0 tokens; 1 to 80 can be read" in capsys.readouterr().err
+    assert "each row has a choice that is empty or has more" in capsys.readouterr().err
+
+
+def test_rows_whose_choices_are_not_read_are_left_out_and_told(finished, jsonl, capsys):
+    short = [dict(context=f"Sort {i}", choices=["c d", "a b"], answer=0) for i in range(4)]
+    long = dict(context="Sort", choices=["c d " * 60, "a"], answer=0)
+    path = jsonl([dict(text="none"), short[0], long, *short[1:]])
+    assert train.main(["--score", finished, "--data", path]) == 0
+    note, score_of = capsys.readouterr().out.splitlines()
+    assert note == f"note: 1 row of {path} left out: a choice is empty or has more than 80 tokens"
+    assert " on 4 of 5 rows, the others are no multiple choice" in score_of
+    model, tokenizer = md.load(finished)
+    encoded = score.asked_and_said(tokenizer, ("Sort", long["choices"], 0))
+    with pytest.raises(ValueError, match="a choice is empty or has more than the 80 tokens"):
+        score.choice_scores(model, [encoded])

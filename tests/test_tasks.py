@@ -257,6 +257,13 @@ def test_settings_of_a_task_may_name_it_as_text():
     assert registry.configs("laptop", data="icqa")[0].n_heads == 4  # laptop's own, not the task's
 
 
+def test_sizes_of_a_preset_are_of_its_own_task():
+    """`--preset ring --data icqa` was told that icqa has no lengths."""
+    assert registry.configs("ring", data=("icqa",))[1].sizes == ()
+    assert registry.configs("ring", data=("icqa",), sizes=("pairs=3",))[1].sizes == ("pairs=3",)
+    assert "lengths=1+2+4" in registry.configs("ring-four", sizes=("ring=9",))[1].sizes
+
+
 def test_sizes_are_merged_by_name_and_all_of_them_are_known():
     t = registry.configs("tasks", data="khop", sizes=("hops=1+2+4",))[1]
     assert set(t.sizes) == {"length=48", "hops=1+2+4"}  # the task's own length stays

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
-from minidepth_lab import inspect, registry, walk_by_hand
+from minidepth_lab import inspect, registry, runs, walk_by_hand
 from minidepth_lab.tasks import TASKS, held_out_rings, walk
 
 
@@ -110,6 +110,7 @@ def test_a_run_begins_with_them(tmp_path):
     heads = [md.load(folder)[0].blocks[0].attn.out.weight for folder in folders]
     assert torch.equal(heads[0], walk_by_hand.walker(8).blocks[0].attn.out.weight)
     assert not torch.equal(heads[0], heads[1]) and not torch.equal(heads[1], heads[2])
+    assert not runs.folders(tmp_path)  # nobody trained them
     changes = dict(
         init_from=folders[0], n_loops=5, block_size=24, sizes=("ring=8", "hops=4", "far=8")
     )
@@ -123,8 +124,9 @@ def test_a_run_begins_with_them(tmp_path):
     "words, said",
     [
         (["--ring", "1"], "--ring 1: a ring has 2 to 64 letters"),
-        (["--noise", "-1"], "--noise -1.0: give 0 or more"),
-        (["--noise", "nan"], "--noise nan: give 0 or more"),
+        (["--noise", "-1"], "--noise -1.0: give 0 to 1000"),
+        (["--noise", "nan"], "--noise nan: give 0 to 1000"),
+        (["--noise", "1e39"], "--noise 1e+39: give 0 to 1000"),
         (["--seed", "-1"], "--seed -1: give 0 to 2,147,483,648"),
         (["--seed", "9" * 30], f"--seed {'9' * 30}: give 0 to 2,147,483,648"),
         ([], "is there already; give another name"),

@@ -310,6 +310,8 @@ def show_bench(m, t, against=None):
     """Measure and print; ValueError for what cannot be compared."""
     if against not in (None, "gpt2"):
         raise ValueError(f"--against {against!r} is unknown; give gpt2")
+    if m.block_size < 2:
+        raise ValueError("--bench generates after a prompt; give --block_size 2 or more")
     if against:
         export.check_gpt2(m)
     if t.compile:

@@ -25,6 +25,11 @@ OF_SAMPLE = (
 # ---------- flags ----------
 
 
+def is_given(value):
+    """Whether a flag was given: a 0 as well, which equals False."""
+    return value is not None and value is not False
+
+
 def flags(a, axes):
     """Raise ValueError for flags without effect; `a` are the command's flags, `axes` {setting: its
     values}."""
@@ -42,10 +47,10 @@ def flags(a, axes):
         look_flags(a, axes, doing)
     if doing != "sample":
         for name in OF_SAMPLE:
-            if a[name] not in (None, False):
+            if is_given(a[name]):
                 raise ValueError(f"--{name} has no effect without --sample RUN_DIR")
     for name in ("preset", "study", "match_params", "jobs", "yes"):
-        if doing == "resume" and a[name] not in (None, False):
+        if doing == "resume" and is_given(a[name]):
             raise ValueError(f"--resume keeps the run's settings; leave out --{name}")
     if a["against"] is not None and doing != "bench":
         raise ValueError("--against belongs to --bench; give both")
@@ -76,7 +81,7 @@ def look_flags(a, axes, doing):
         for path in code:
             own_code.is_there(path, name)
     for name in ("preset", "study", "match_params", "dry_run", "jobs", "yes"):
-        if a[name] not in (None, False):
+        if is_given(a[name]):
             raise ValueError(f"--{name} has no effect with --{doing}, which trains nothing")
 
 
@@ -88,6 +93,9 @@ def grid_flags(a, axes):
         raise ValueError(f"--match {a['match']:.40} is unknown; give total or blocks")
     if a["match"] and a["match_params"] is None:
         raise ValueError("--match has no effect without --match_params N")
+    if a["match_params"] is not None and "init_from" in axes:
+        wider = "--match_params makes the model wider, and --init_from keeps that of its weights"
+        raise ValueError(f"{wider}; give one of them")
     if a["match_params"] is not None and a["match_params"] > 10_000:
         n = f"{a['match_params']!s:.40}"
         raise ValueError(f"--match_params {n} does not work; give a number of layers, 1 to 10,000")

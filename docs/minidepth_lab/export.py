@@ -210,6 +210,8 @@ def halve(run_dir: md.Path, out_dir: md.Path) -> None:
     """Write the run folder `run_dir` to `out_dir`, its weights in half precision, so that
     minidepth.load() and a web page read the same files. What a resume needs is left out."""
     run_dir, out_dir = pathlib.Path(run_dir), pathlib.Path(out_dir)
+    if os.path.lexists(out_dir) and not (out_dir.is_dir() and not os.listdir(out_dir)):
+        raise ValueError(f"{out_dir} is no empty folder; give another name")
     model, _ = md.load(run_dir)
     about = json.loads((run_dir / "config.json").read_text(encoding="utf-8"))
     # nothing of the machine that trained it

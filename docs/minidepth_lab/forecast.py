@@ -291,9 +291,11 @@ def of_run(m, t, data=None):
     m.vocab_size is known."""
     device = md.pick_device(t.device)
     work, half = work_of(m, t, data), md.pick_precision(t.precision, device)
-    gpus = torch.cuda.device_count() if device.type == "cuda" else md.processes()[1]
-    work.batch = max(1, work.batch // max(1, gpus))
-    work.learned /= max(1, gpus)
+    gpus = md.processes()[1]
+    if device.type == "cuda" and gpus == 1:
+        gpus = torch.cuda.device_count()
+    work.batch = max(1, work.batch // gpus)
+    work.learned /= gpus
     if data:
         count_tests(m, t, work, data, device)
     else:

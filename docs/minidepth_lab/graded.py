@@ -9,7 +9,7 @@ tasks/; the study is studies/map.py.
 import torch
 
 import minidepth as md
-from minidepth_lab.tasks import Task, predicted
+from minidepth_lab.tasks import Task, of_split, predicted
 
 
 class Graded(Task):
@@ -55,12 +55,12 @@ class Prefix(Graded):
 
     def drawn(self, batch, generator, test, n, **sizes):
         """tokens and targets (batch, max(n)), a target at each place."""
-        count, kept, so_far = self.symbols(**sizes), [], 0
-        while so_far < batch:
-            some = torch.randint(count, (batch, max(n)), generator=generator)
-            kept.append(some[held_out(some, count) == test])
-            so_far += len(kept[-1])
-        tokens = torch.cat(kept)[:batch]
+        count = self.symbols(**sizes)
+
+        def some():
+            return torch.randint(count, (batch, max(n)), generator=generator)
+
+        tokens = of_split(batch, some, lambda rows: held_out(rows, count), test)
         return tokens, self.results(tokens, **sizes)
 
     def difficulty(self, tokens, targets, **_):

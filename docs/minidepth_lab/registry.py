@@ -22,6 +22,7 @@ import pathlib
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import torch
 
 import minidepth as md
@@ -95,6 +96,9 @@ def task(name: str) -> Task | None:
     if not isinstance(own, Task):
         wanted = "an object of a class made from minidepth_lab.tasks.Task"
         raise ValueError(f"data {name} has no TASK, {wanted}; see the how-to")
+    if not isinstance(own.settings, dict):
+        wrong = f"data {name} has a TASK whose settings are {own.settings!r:.40}"
+        raise ValueError(f"{wrong}; give a dict, {{setting: value}}")
     return own
 
 
@@ -112,6 +116,9 @@ def configs(preset: str, **changes: Any) -> tuple[md.ModelConfig, md.TrainConfig
     values = dict(md.PRESETS[preset])
     data = changes.get("data", values.get("data", ()))
     names = (data,) if isinstance(data, str) else data
+    of_preset = tuple(values.get("data", names))
+    if tuple(names) != of_preset and not values.get("loader"):
+        values.pop("sizes", None)  # of the preset's own task
     if preset == "tasks" and names and (its_task := task(names[0])):
         values |= its_task.settings
     sizes = by_name(values.get("sizes", ())) | by_name(changes.get("sizes", ()))
@@ -181,10 +188,18 @@ def check_data(data: object, whose: str) -> None:
     if not isinstance(data, md.Data):
         raise ValueError(f"{whose}: load_data() must give a minidepth.Data; it gave {data!r:.60}")
     for name, part in (("train", data.train), ("val", data.val)):
-        shapes = [tuple(getattr(each, "shape", ())) for each in part]
-        if len(shapes) != 2 or shapes[0] != shapes[1] or len(shapes[0]) != 2 or 0 in shapes[0]:
-            wanted = f"{name} must be (tokens, targets), each (N, T)"
+        wanted = f"{name} must be (tokens, targets), each (N, T) whole numbers in a NumPy array"
+        pair = isinstance(part, (tuple, list)) and len(part) == 2
+        arrays = pair and all(isinstance(each, np.ndarray) for each in part)
+        if not arrays or any(each.dtype.kind not in "iu" for each in part):
+            raise ValueError(f"{whose}: {wanted}; it is {part!r:.60}")
+        shapes = [each.shape for each in part]
+        if shapes[0] != shapes[1] or len(shapes[0]) != 2 or 0 in shapes[0]:
             raise ValueError(f"{whose}: {wanted}; their shapes are {shapes!s:.60}")
+        tokens, targets = part
+        if tokens.min() < 0 or ((targets < 0) & (targets != -100)).any():
+            below = "has numbers below 0; tokens count from 0, no target is -100"
+            raise ValueError(f"{whose}: {name} {below}")
         most = max(int(each.max()) for each in part)
         if most >= data.n_words:
             raise ValueError(f"{whose}: {name} has the word {most}, but n_words is {data.n_words}")

@@ -74,10 +74,12 @@ def folders(out_dir: md.Path) -> list[str]:
 
 
 def is_run(folder: md.Path) -> bool:
-    """Whether a config.json is a run's, whole or damaged, and not of another program."""
+    """Whether a config.json is a trained run's, whole or damaged, and not of another program or of
+    weights that nobody trained."""
     try:
         with open(os.path.join(folder, "config.json"), encoding="utf-8") as f:
-            return {"model", "train"} <= json.load(f).keys()
+            about = json.load(f)
+        return {"model", "train"} <= about.keys() and about["train"] != {}
     except (OSError, ValueError, AttributeError):
         return os.path.lexists(os.path.join(folder, "log.jsonl"))
 

@@ -4,6 +4,7 @@ python train.py --score RUN_DIR --data embedded          our held-out problems
 python train.py --score RUN_DIR --data Rowan/hellaswag   a hub's validation split, or a file
 """
 
+import itertools
 import random
 import re
 from collections import Counter
@@ -167,6 +168,11 @@ def too_long(encoded: Sequence[tuple], block_size: int) -> int:
     return sum(whole > block_size + 1 for whole in wholes)
 
 
+def fits(choices: Sequence[list[int]], block_size: int) -> bool:
+    """Whether each choice, its token ids, can be read as a whole."""
+    return all(1 <= len(said) <= block_size for said in choices)
+
+
 @md.in_eval_mode
 def choice_scores(model: md.GPT, encoded: Sequence[tuple]) -> list[list[float]]:
     """Mean log-likelihood a token, in nats, of each choice after its context, for each of
@@ -174,12 +180,11 @@ def choice_scores(model: md.GPT, encoded: Sequence[tuple]) -> list[list[float]]:
     choice alone does not fit."""
     T, device = model.config.block_size, model.head_weight.device
     scores = []
-    for number, (asked, choices) in enumerate(encoded, 1):
+    for asked, choices in encoded:
+        if not fits(choices, T):
+            raise ValueError(f"a choice is empty or has more than the {T} tokens that are read")
         tokens, targets = [], []
         for said in choices:
-            if not 1 <= len(said) <= T:
-                what = f"row {number} has a choice of {len(said)} tokens"
-                raise ValueError(f"{what}; 1 to {T} can be read")
             row = torch.tensor((asked + said)[-T - 1 :])
             target = row[1:].clone()
             target[: -len(said)] = -100  # the context is given, not scored
@@ -219,6 +224,17 @@ def show_score(run_dir: md.Path, sources: Iterable[str], most: int) -> None:
         questions, n_rows = read_choices(source, most)
         right, guess = 0.0, 0.0
         encoded = [asked_and_said(tokenizer, question) for question in questions]
+        T = model.config.block_size
+        fit = [fits(choices, T) for _, choices in encoded]
+        if not any(fit):
+            what = f"each row has a choice that is empty or has more than {T} tokens"
+            raise ValueError(f"data {source}: {what}, which this model does not read")
+        if left := fit.count(False):
+            why = f"a choice is empty or has more than {T} tokens"
+            print(f"note: {md.plural(left, 'row')} of {source} left out: {why}")
+            n_rows -= left
+        questions = list(itertools.compress(questions, fit))
+        encoded = list(itertools.compress(encoded, fit))
         scores = choice_scores(model, encoded)
         for each, (_, choices, answer) in zip(scores, questions):
             best = max(each)  # several choices alike count in part, as a guess among them would
@@ -235,7 +251,6 @@ def show_score(run_dir: md.Path, sources: Iterable[str], most: int) -> None:
             f"on {rows}, guessing {guess:.3f}, the commonest answer {commonest:.3f}: "
             f"{against_chance(low, high, guess, commonest)}"
         )
-        T = model.config.block_size
         if n_long := too_long(encoded, T):
             print(
                 f"{source}: {n_long:,} of {md.plural(n, 'context')} are longer than the block, "

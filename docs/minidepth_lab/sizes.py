@@ -22,7 +22,13 @@ def with_sizes(settings, study, **own):
 def sizes_of(given, known, whose):
     """All sizes of a task or loader: `known`, {name: default}, changed by `given`, ("pairs=8", …),
     each read as what its default is. ValueError for a name that is unknown, or a value that does
-    not fit: whole numbers from 1, numbers from 0, one of several words."""
+    not fit: whole numbers from 1, numbers from 0, one of several words; and for a default of which
+    nobody knows what is read as one."""
+    for name, default in known.items():
+        parts = default if isinstance(default, tuple) else (default,)
+        if not parts or any(type(part) not in (int, float, str) for part in parts):
+            wanted = "give it a whole number, a number, a word, or a tuple of one of these"
+            raise ValueError(f"{whose}: the default of {name} is {default!r:.40}; {wanted}")
     sizes = dict(known)
     for name, text in by_name(given).items():
         if name not in known:

@@ -65,7 +65,8 @@ def check_measured(measured):
 
 def check_shape(name, drawn, n, block_size):
     """ValueError for what is no n sequences that fit into a block."""
-    kinds = [(part.dtype, part.dim()) for part in drawn] if isinstance(drawn, tuple) else []
+    tensors = isinstance(drawn, tuple) and all(isinstance(part, torch.Tensor) for part in drawn)
+    kinds = [(part.dtype, part.dim()) for part in drawn] if tensors else []
     plain, after_each_loop = (torch.int64, 2), (torch.int64, 3)
     good = kinds in ([plain, plain], [plain, after_each_loop])
     if not good or drawn[0].shape != (drawn[1].size(0), drawn[1].size(-1)):

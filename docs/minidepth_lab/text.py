@@ -59,10 +59,17 @@ def why_not_read(path: str) -> str:
     return ""
 
 
+def fitting(pattern: str) -> list[str]:
+    """The paths that a pattern fits; with **, which fits every folder on the way, files alone."""
+    found = glob.glob(pattern, recursive=True)
+    return [path for path in found if "**" not in pattern or not os.path.isdir(path)]
+
+
 def left_out(source: str) -> list[str]:
-    """What is to be told of the files of a folder that are not read: a note that counts them by
-    their ending, or none."""
-    counts = Counter(filter(None, map(why_not_read, inside(source))))
+    """What is to be told of the files of a folder, or of those that a pattern fits, that are not
+    read: a note that counts them by their ending, or none."""
+    paths = fitting(source) if is_pattern(source) else inside(source)
+    counts = Counter(filter(None, map(why_not_read, paths)))
     if not counts:
         return []
     by_ending = ", ".join(f"{ending} ({n:,})" for ending, n in counts.most_common())
@@ -76,7 +83,7 @@ def files_of(source: str) -> list[str]:
         found = [path for path in inside(source) if not why_not_read(path)]
         what = "is not a file that ends in one of"
     elif is_pattern(source):
-        found = [path for path in glob.glob(source, recursive=True) if kind_of(path)]
+        found = [path for path in fitting(source) if not why_not_read(path)]
         what = "fits no file that ends in one of"
     else:
         if kind_of(source) and not os.path.exists(source):

@@ -132,8 +132,8 @@ def main(words: list[str] | None = None) -> None:
     args = parser.parse_args(words)
     if not 2 <= args.ring <= 64:
         parser.error(f"--ring {args.ring}: a ring has 2 to 64 letters")
-    if not 0 <= args.noise < math.inf:
-        parser.error(f"--noise {args.noise}: give 0 or more, as 0.3")
+    if not 0 <= args.noise <= 1000:
+        parser.error(f"--noise {args.noise}: give 0 to 1000, as 0.3")
     if not 0 <= args.seed <= 2**31:  # as a run's
         parser.error(f"--seed {args.seed}: give 0 to {2**31:,}")
     if os.path.lexists(args.folder):

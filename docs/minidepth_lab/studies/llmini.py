@@ -228,6 +228,9 @@ def chunked(config, block_size, tokenizer=None):
     sizes = sizes_of(config.sizes, SIZES, "the loader llmini")
     check_known("texts", sizes["texts"], ("ours", "published"))
     if sizes["texts"] == "published":
+        if config.val_data:
+            own = "texts=published holds out a part of --data's own chunks"
+            raise ValueError(f"val_data {config.val_data}: {own}; leave it out, or give texts=ours")
         data = published_data(config, block_size, tokenizer, sizes)
         data.sizes = as_text(sizes)
         return data

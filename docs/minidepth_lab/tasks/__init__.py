@@ -16,6 +16,7 @@ import importlib
 import inspect
 import math
 import pathlib
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -158,6 +159,21 @@ def held_out_rings(lines: torch.Tensor, letters: int | None = None) -> torch.Ten
     return torch.tensor([md.is_held_out(text, keys) for text in texts])
 
 
+def of_split(batch: int, draw: Callable, is_tests: Callable, test: bool) -> torch.Tensor:
+    """`batch` sequences of the test, or of training. draw() gives some of either, (n, …), and
+    is_tests(some) says of each whether it is the test's alone, (n,) bool. ValueError where a split
+    has none."""
+    kept, n, n_drawn = [], 0, 0
+    while n < batch:
+        some = draw()
+        kept.append(some[is_tests(some) == test])
+        n, n_drawn = n + len(kept[-1]), n_drawn + len(some)
+        if not n and n_drawn > 2000:
+            whose = "the test" if test else "training"
+            raise ValueError(f"there is no sequence for {whose}; give larger ones with --sizes")
+    return torch.cat(kept)[:batch]
+
+
 def rings(
     batch: int, ring: int, generator: torch.Generator, test: bool, letters: int | None = None
 ) -> torch.Tensor:
@@ -165,12 +181,11 @@ def rings(
     many, or of twice as many as it has. ValueError where there is one ring alone."""
     if letters == ring == 2:
         raise ValueError("letters 2 make one ring, and none is left to test on; give at least 3")
-    kept, n = [], 0
-    while n < batch:
-        lines = distinct(batch, letters or 2 * ring, ring, generator, "letters")
-        kept.append(lines[held_out_rings(lines, letters) == test])
-        n += len(kept[-1])
-    return torch.cat(kept)[:batch]
+
+    def some():
+        return distinct(batch, letters or 2 * ring, ring, generator, "letters")
+
+    return of_split(batch, some, lambda lines: held_out_rings(lines, letters), test)
 
 
 def ask(

@@ -3,6 +3,7 @@
 import torch
 
 from minidepth_lab.graded import Graded, held_out
+from minidepth_lab.tasks import of_split
 
 NONE = 4  # the words ( and [ are 0 and 1, ) and ] are 2 and 3
 
@@ -21,12 +22,12 @@ class Brackets(Graded):
 
     def draw(self, batch, generator, test=False, n=(2, 4, 6, 8, 12), length=32):
         """tokens and targets (batch, length)."""
-        kept, so_far = [], 0
-        while so_far < batch:
-            some = self.texts(batch, generator, length)
-            kept.append(torch.stack(some, 1)[held_out(some[0], 4) == test])
-            so_far += len(kept[-1])
-        tokens, targets = torch.cat(kept)[:batch].unbind(1)
+
+        def some():
+            return torch.stack(self.texts(batch, generator, length), 1)
+
+        pairs = of_split(batch, some, lambda pairs: held_out(pairs[:, 0], 4), test)
+        tokens, targets = pairs.unbind(1)
         return tokens.contiguous(), targets.contiguous()
 
     def texts(self, batch, generator, length):

@@ -44,8 +44,10 @@ class Khop(Task):
     def draw(self, batch, generator, test=False, symbols=4, length=100, hops=(1,)):
         if symbols < 2:
             raise ValueError(f"symbols {symbols}: none could follow another; give at least 2")
-        if max(hops) > length // symbols:  # a hop goes back as many places as there are symbols
-            most = f"length {length} with {symbols} symbols has room for {length // symbols}"
+        # a hop goes back as many places as there are symbols, and the last one to the second place
+        room = min(length // symbols, length - 2)
+        if max(hops) > room:
+            most = f"length {length} with {symbols} symbols has room for {max(0, room)}"
             advice = "give fewer, or --sizes length=N"
             raise ValueError(f"hops {max(hops)} is too much: {most}; {advice}")
         steps = torch.randint(1, symbols, (batch, length), generator=generator)

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from minidepth_lab.graded import Graded, held_out
-from minidepth_lab.tasks import distinct
+from minidepth_lab.tasks import distinct, of_split
 
 PLACES = 16
 
@@ -25,12 +25,11 @@ class Pointers(Graded):
 
     def draw(self, batch, generator, test=False, n=(1, 2, 3, 5, 8)):
         """tokens and targets (batch, 48)."""
-        kept, so_far = [], 0
-        while so_far < batch:
-            some = torch.randint(PLACES, (batch, PLACES), generator=generator)
-            kept.append(some[held_out(some, PLACES) == test])
-            so_far += len(kept[-1])
-        pointers = torch.cat(kept)[:batch]
+
+        def some():
+            return torch.randint(PLACES, (batch, PLACES), generator=generator)
+
+        pointers = of_split(batch, some, lambda rows: held_out(rows, PLACES), test)
         start = distinct(batch, PLACES, PLACES, generator, "questions")
         k = torch.tensor(n)[torch.randint(len(n), start.shape, generator=generator)]
         at = start

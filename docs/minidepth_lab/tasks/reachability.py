@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from minidepth_lab.graded import Graded, held_out
-from minidepth_lab.tasks import distinct
+from minidepth_lab.tasks import distinct, of_split
 
 NODES = 16  # two paths of eight
 LENGTH = NODES // 2
@@ -27,12 +27,12 @@ class Reachability(Graded):
         """tokens and targets (batch, 28 + 16). ValueError for more steps than a path has."""
         if max(n) >= LENGTH:
             raise ValueError(f"n {max(n)} is too much: a path has {LENGTH - 1} steps")
-        kept, so_far = [], 0
-        while so_far < batch:
-            some = distinct(batch, NODES, NODES, generator, "nodes")
-            kept.append(some[held_out(some, NODES) == test])
-            so_far += len(kept[-1])
-        paths = torch.cat(kept)[:batch].unflatten(1, (2, LENGTH))
+
+        def some():
+            return distinct(batch, NODES, NODES, generator, "nodes")
+
+        paths = of_split(batch, some, lambda rows: held_out(rows, NODES), test)
+        paths = paths.unflatten(1, (2, LENGTH))
         edges = torch.stack((paths[..., :-1], paths[..., 1:]), 3).flatten(1, 2)
         order = distinct(batch, edges.size(1), edges.size(1), generator, "edges")
         pairs = edges.gather(1, order[..., None].expand(-1, -1, 2)).flatten(1)

@@ -91,10 +91,12 @@ class Ring(Task):
         return statistics.mean(1 / math.perm(ring - 1, k) for k in lengths)
 
     def shortcut(self, ring, lengths, answer, **_):
-        """A look at the letter's neighbours, and none from there: one step is known, for more
-        steps the letter and its neighbours are ruled out. Unknown for written steps."""
+        """A look at the letter's neighbours, and none from there: one step is known, and one less
+        than the ring has; for other steps the letter and its neighbours are ruled out. Unknown for
+        written steps."""
         if answer == "direct":
-            return statistics.mean(1.0 if k == 1 else 1 / (ring - 3) for k in lengths)
+            near = (1, ring - 1)
+            return statistics.mean(1.0 if k in near else 1 / (ring - 3) for k in lengths)
 
     def links(self, tokens, targets, letters, ring, lengths, answer, **_):
         """The second letter of a pair and a question's letter copy the token before (copy).
