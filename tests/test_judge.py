@@ -344,7 +344,7 @@ WRONG = {
     "ring-own-layers": "O7",
     "ring-to-ten": "Z2",
     "ring-compute": "Q3",
-    "ring-copies": "",
+    "ring-copies": "C2 C4",
     "ring-wide": "",
     "khop": "K1 K2 K3",
     "budget": "B2 B3 B5",
@@ -373,7 +373,6 @@ WAITING = {  # those whose runs are not there yet
     "report-tuned": "T1 T2 T3 T4",
     "llmini": "L6",
     "ring-short-memory": "S2 S4",
-    "ring-copies": "C2 C3 C4",
 }
 
 
