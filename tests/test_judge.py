@@ -362,14 +362,14 @@ WRONG = {
     "sums": "S1 S5 S7",
     "hold": "H2 H3 H4",
     "hold-further": "F4",
-    "walk": "W11 W13 W14 W18 W20",
+    "walk": "W11 W13 W14 W18 W20 W24",
     "heads": "",
     "llmini": "",
 }
 WAITING = {  # those whose runs are not there yet
     "report": "P10 P13",
     "text-loops": "V13 V14 V15 V16",
-    "walk": "W21 W22 W23 W24 W25 W26",
+    "walk": "W21 W25 W26",
     "report-tuned": "T1 T2 T3 T4",
     "llmini": "L6",
     "ring-short-memory": "S2 S4",
