@@ -306,7 +306,7 @@ for name, runs in kinds.items():
     shares[name] = [{int(n): each["accuracy"] for n, each in run} for run in by_hop]
 _, axes = plt.subplots(figsize=(6.5, 4.4))
 walk.draw_reached_on(axes, shares, {name: walk.trained_to(name) for name in shares})
-axes.set_title("with recall and six hops or more,\nmost walks reach a thousand")
+axes.set_title("with recall and six hops or more, most reach a thousand")
 plt.show()
 
 # %% [markdown]
