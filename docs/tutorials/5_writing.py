@@ -38,7 +38,7 @@ stored = written.stored()  # {way of asking: its five runs}
 runs = {way: ring_runs.accuracies(found) for way, found in stored.items()}
 writers = ring_runs.in_writing()[2]  # two layers, by seed
 walking = dict(ring=16, hops=8, loss_after="each", loop_start="recall")
-walkers = results.runs("walk", **walking, n_layers=1, d_model=64)
+walkers = results.runs("walk", **walking, n_layers=1, d_model=64, d_ff=0)
 
 
 def learned_by(shares):
