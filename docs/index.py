@@ -3,8 +3,8 @@
 #
 # **Yes, when each lookup tells the model where to look next, and if training finds how.** That
 # depth helps to reason in real chain-of-thought text, neither we nor the [published
-# report](#a-published-claim) have shown. At the report's size it helped to *predict* such text, and
-# not to answer its questions.
+# report](#a-published-claim) have shown. At the report's size it helped to *predict* such text;
+# no model answered its questions more often than guessing would.
 #
 # Eight letters form a ring, and the model is told which letter follows which. Which letter is four
 # hops after g?
