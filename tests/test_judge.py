@@ -369,7 +369,7 @@ WRONG = {
 WAITING = {  # those whose runs are not there yet
     "report": "P10 P13",
     "text-loops": "V13 V14 V15 V16",
-    "walk": "W21 W26",
+    "walk": "W21",
     "report-tuned": "T1 T2 T3 T4",
     "llmini": "L6",
     "ring-short-memory": "S2 S4",

@@ -170,9 +170,12 @@ def test_the_walk_of_the_answer_is_the_one_that_was_judged():
         assert len(runs) == 5
         assert max(run["accuracy_by"]["hops"]["31"]["accuracy"] for run in runs) < 0.3
     assert "only the norm, or only the input, 5 of 5 each." in answer
-    twenty_four = "On a ring of twenty-four, also trained to eight hops"
-    both = f"{measured['walk/W7']} runs come once round, and on one of 32, {measured['walk/W15']};"
-    assert f"{twenty_four}, {both}" in answer
+    on_24 = named["ring: 24"] + named["ring: 24, five more"]
+    round_once = [run["accuracy_by"]["hops"]["23"]["accuracy"] >= 0.95 for run in on_24]
+    twenty_four = f"{sum(round_once)} of {len(round_once)} runs come once round;"
+    assert f"On a ring of twenty-four, also trained to eight hops, {twenty_four}" in answer
+    assert f"of 32, trained twice as long, {measured['walk/W15']} do, at 0.9;" in answer
+    assert {run["steps"] for run in named["ring: 32"]} == {2 * on_24[0]["steps"]}
     learned = {True: [], False: []}  # whether the loops are enough by the prediction
     for (stride, loops), shares in strides.stored().items():
         learned[stride < loops] += [share >= 0.95 for share in shares]
