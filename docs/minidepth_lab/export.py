@@ -116,11 +116,17 @@ def set_ends(gpt2: "GPT2LMHeadModel", tokenizer: Any) -> None:
     gpt2.generation_config.max_length = gpt2.config.n_positions
 
 
+def is_taken(place: md.Path) -> bool:
+    """Whether there is something at a place that is to be written, but for an empty folder."""
+    empty = os.path.isdir(place) and not os.listdir(place)
+    return os.path.lexists(place) and not empty
+
+
 def export_hf(run_dir: md.Path, out_dir: md.Path) -> None:
     """Write a folder that `transformers` loads as GPT-2, without our code; with its tokenizer,
     where the run has one. ValueError for a folder that is not empty, or what GPT-2 has not."""
     model, tokenizer = md.load(run_dir)
-    if os.path.lexists(out_dir) and not (os.path.isdir(out_dir) and not os.listdir(out_dir)):
+    if is_taken(out_dir):
         raise ValueError(f"{out_dir} is no empty folder; choose another one for the export")
     gpt2, c = to_gpt2(model), model.config
     some = torch.arange(min(c.vocab_size, c.block_size, 64))[None]
@@ -210,7 +216,7 @@ def halve(run_dir: md.Path, out_dir: md.Path) -> None:
     """Write the run folder `run_dir` to `out_dir`, its weights in half precision, so that
     minidepth.load() and a web page read the same files. What a resume needs is left out."""
     run_dir, out_dir = pathlib.Path(run_dir), pathlib.Path(out_dir)
-    if os.path.lexists(out_dir) and not (out_dir.is_dir() and not os.listdir(out_dir)):
+    if is_taken(out_dir):
         raise ValueError(f"{out_dir} is no empty folder; give another name")
     model, _ = md.load(run_dir)
     about = json.loads((run_dir / "config.json").read_text(encoding="utf-8"))

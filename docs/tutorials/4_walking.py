@@ -547,10 +547,10 @@ assert judge.verdict("walk/W25") == judge.verdict("walk/W26") == judge.HELD
 measured = {each["id"]: each["measured"] for each in judge.judged("walk")}
 assert (measured["walk/W11"], measured["walk/W13"]) == ("3 of 5", "5 of 5")
 assert judge.verdict("walk/W17") == judge.HELD and judge.verdict("walk/W18") == judge.WRONG
-with_input = [run["accuracy_by"]["hops"] for run in judge.named_runs("walk")["start: input"]]
+with_input = [run["accuracy_by"]["hops"] for run in kinds["start: input"]]
 assert len(with_input) == 5 and min(each["15"]["accuracy"] for each in with_input) > 0.9
 assert max(each["31"]["accuracy"] for each in with_input) < 0.3
-with_norm = [run["accuracy_by"]["hops"] for run in judge.named_runs("walk")["start: normalised"]]
+with_norm = [run["accuracy_by"]["hops"] for run in kinds["start: normalised"]]
 assert len(with_norm) == 5 and max(each["31"]["accuracy"] for each in with_norm) < 0.1
 assert sum(each["15"]["accuracy"] < 0.9 for each in with_norm) == 3
 assert judge.verdict("walk/W19") == judge.HELD
@@ -575,7 +575,7 @@ assert [judge.verdict(f"hold-further/F{n}") == judge.WRONG for n in range(1, 6)]
 ]  # fmt: skip
 reached = {}  # {hops trained to: share that is right at a thousand, of each run}
 for hops in (4, 6, 12):
-    runs = judge.named_runs("walk")[f"hops: {hops}"]
+    runs = kinds[f"hops: {hops}"]
     reached[hops] = [run["accuracy_by"]["hops"]["1000"]["accuracy"] for run in runs]
 assert [sum(share >= 0.95 for share in reached[hops]) for hops in reached] == [0, 3, 5]
 assert len(reached[4]) == len(reached[6]) == 5 and max(reached[4]) < 0.7
