@@ -149,9 +149,10 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 # other conversations of the same form and with three seeds. There twelve layers end *lower* on new
 # text, by 0.13, with every seed. One wide layer, with as many parameters as twelve, fits the
 # training text best of all, and new text less well than twelve. [With a learning rate chosen for
-# each](tutorials/2_logs.md#a-learning-rate-for-each) twelve are still ahead, by a little more than
-# half as much (two seeds). So depth helped to predict this text. Whether it helped to answer these
-# runs do not tell: one layer is right in 11 and twelve in 17 of 117 questions that were held out,
+# each](tutorials/2_logs.md#a-learning-rate-for-each) twelve are still ahead at their best
+# evaluation, by two thirds as much. One layer applied twelve times is then no better than once. So
+# twelve layers of their own helped to predict this text. Whether they helped to answer these runs
+# do not tell: one layer is right in 11 and twelve in 17 of 117 questions that were held out,
 # where guessing would be right in about 29.
 #
 # We also made [a small copy of the training](tutorials/same_text.md). After 20 epochs on 840

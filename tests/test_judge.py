@@ -335,7 +335,7 @@ def test_an_experiment_without_predictions_is_told():
 
 WRONG = {
     "report": "P1 P2 P3 P5 P12",
-    "report-tuned": "",
+    "report-tuned": "T5",
     "ring": "H1 H2 H4 H5 H6 H7",
     "ring-short-memory": "S1 S3",
     "ring-ten-seeds": "T1 T4",
@@ -363,15 +363,13 @@ WRONG = {
     "hold": "H2 H3 H4",
     "hold-further": "F4",
     "walk": "W11 W13 W14 W18 W20 W24",
-    "heads": "",
-    "llmini": "",
+    "heads": "H9",
+    "llmini": "L9 L12 L17",
 }
 WAITING = {  # those whose runs are not there yet
-    "report": "P10 P13",
     "text-loops": "V13 V14 V15 V16",
     "walk": "W21",
-    "report-tuned": "T1 T2 T3 T4",
-    "llmini": "L6",
+    "report-tuned": "T4",
     "ring-short-memory": "S2 S4",
 }
 
