@@ -3,8 +3,8 @@
 #
 # **Yes, when each lookup tells the model where to look next, and if training finds how.** That
 # depth helps to reason in real chain-of-thought text, neither we nor the [published
-# report](#a-published-claim) have shown. At the report's size it helped to *predict* such text;
-# no model answered its questions more often than guessing would.
+# report](#a-published-claim) have shown. At the report's size twelve layers helped to *predict*
+# such text; no model answered its questions more often than guessing would.
 #
 # Eight letters form a ring, and the model is told which letter follows which. Which letter is four
 # hops after g?
@@ -150,7 +150,7 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 # text, by 0.13, with every seed. One wide layer, with as many parameters as twelve, fits the
 # training text best of all, and new text less well than twelve. [With a learning rate chosen for
 # each](tutorials/2_logs.md#a-learning-rate-for-each) twelve are still ahead at their best
-# evaluation, by two thirds as much. One layer applied twelve times is then no better than once. So
+# evaluation, by two thirds as much. One layer applied twelve times then shows no gain over once. So
 # twelve layers of their own helped to predict this text. Whether they helped to answer these runs
 # do not tell: one layer is right in 11 and twelve in 17 of 117 questions that were held out,
 # where guessing would be right in about 29.

@@ -377,7 +377,7 @@ widgets.table(["layers", "step", "its own text", "new text"], rows)
 # the report's two curves look like what repeated reading made of a deeper model here. They are
 # evidence neither that depth helped to reason nor that it did not. (The pair [run again at its
 # size](2_logs.md#the-pair-run-again-at-its-size) read another text twenty times, and there neither
-# model got worse by 0.01.)
+# model got worse by 0.01 at the report's learning rate.)
 #
 # ## What this does not say
 #

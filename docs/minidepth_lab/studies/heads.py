@@ -45,7 +45,7 @@ def rows(preset, settings):
 
 def stored(d_model, attn_scale=None):
     """{row's name: the runs of docs/results/heads, by seed}, of the width 64, or of 768, with the
-    usual scale of the logits, or with the attn_scale 1.0; of 768 with 1.0 only the high group."""
+    usual scale of the logits, or with the attn_scale 1.0."""
     runs = results.runs("heads", d_model=d_model, attn_scale=attn_scale)
     schedules = results.by(runs, "n_heads")
     every = rows("heads", dict(d_model=d_model)).items()
