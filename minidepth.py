@@ -5,7 +5,7 @@ It needs no other file of the project, and each section uses only what stands ab
 
     python train.py --n_layers 12                            laptop or GPU, as the machine has it
     python train.py --n_layers 1 12 --seed 0 1 2             a grid: six runs, a table, a figure
-    python train.py --data icqa --n_layers 1 2               a task that needs two layers
+    python train.py --data icqa --n_layers 1 2               a task that two layers learn
     python train.py --preset report --n_layers 12            the published run, made for 2 x T4
     python train.py --preset report --n_layers 12 --dry_run  its facts; needs no GPU, no network
     torchrun --nproc_per_node 2 train.py --n_layers 12       under DistributedDataParallel

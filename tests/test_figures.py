@@ -6,7 +6,7 @@ import pathlib
 import matplotlib
 import pytest
 
-from minidepth_lab import figures
+from minidepth_lab import figures, results
 
 SITE = pathlib.Path(__file__).parents[1] / "docs" / "site"
 
@@ -278,3 +278,22 @@ def test_a_curve_has_plain_numbers_and_names_its_lines():
     named = [text.get_text() for text in right.get_legend().get_texts()]
     pyplot.close(figure)
     assert named == ["all", "a", "guessing"]
+
+
+def test_a_walks_curve_has_its_last_accuracy_by_hops(tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    from minidepth_lab import curve
+
+    kept = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: kept.append(figure))
+    run = results.runs("walk", ring=16, hops=8, loop_start="state")[0]
+    curve.draw_logs({"run": run["log"]}, tmp_path / "curve.png")
+    curve.draw_logs({"a": run["log"], "b": run["log"]}, tmp_path / "two.png", train=False)
+    _, _, right = kept[0].axes
+    (line,) = right.lines
+    shares = dict(zip(line.get_xdata(), line.get_ydata()))
+    hops = run["accuracy_by"]["hops"]
+    assert shares == {int(n): part["accuracy"] for n, part in hops.items()} and 1000 in shares
+    assert right.get_xlabel() == "hops, after the last step" and right.get_xscale() == "log"
+    assert len(kept[1].axes) == 2  # of several runs there is no such panel

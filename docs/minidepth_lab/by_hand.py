@@ -4,11 +4,11 @@
     tokens, targets = one_hop(1000)
     TASKS["ring"].accuracy(model, tokens, targets, **SIZES)["accuracy"]          1.0
 
-Training found no such weights in any run of one layer, but all of those had four heads (wider ones
-with eight are a row of studies/ring.py). These show that a layer can have them: "not learned" was
-never "cannot". The model is the project's own GPT with attention alone, and the
-sequence the one that the task `ring` draws, of eight pairs `x y` for "y follows x" and then
-questions. A question stands at a letter a and wants the y of the pair whose x is a.
+Training found no such weights in any run of one layer, with four heads or with eight. These show
+that a layer can have them: "not learned" was never "cannot". The model is the project's own GPT
+with attention alone, and the sequence the one that the task `ring` draws, of eight pairs `x y` for
+"y follows x" and then questions. A question stands at a letter a and wants the y of the pair whose
+x is a.
 
 **The difficulty.** A query that finds x = a fetches x, not the y beside it. And y does not know
 which x stands before it: it has seen nothing yet when it is looked at. So no head can fetch the

@@ -7,8 +7,9 @@ from minidepth_lab import figures, results
 
 
 def draw_curve(run, t):
-    """Both losses over the steps, beside the report's two runs the published ones; and in a second
-    panel the accuracy, by family where the log has it, if every evaluation measured one."""
+    """Both losses over the steps, beside the report's two runs the published ones; in a second
+    panel the accuracy, by family where the log has it, if every evaluation measured one; and in a
+    third the last one by a number, such as the hops of a walk, where the log has that."""
     n, name = run.model.config.n_layers, os.path.basename(run.dir)[-40:]
     logs = {name.lstrip("_"): run.log}  # matplotlib names no line whose label begins so
     if t.data == (md.REPORT_DATA,) and n in (1, 12):
@@ -24,6 +25,9 @@ def draw_logs(logs, path, train=True):
         if all(row.get("accuracy") is not None for row in log):
             measured[name] = (log, f"C{number}")
     panels = 2 if measured else 1
+    kind, shares = last_by_number(next(iter(logs.values())))
+    if measured and len(logs) == 1 and len(shares) > 1:
+        panels = 3
     with figures.drawing(path, 1, panels, (6 * panels, 4), squeeze=False) as (_, drawn):
         draw_losses(drawn[0, 0], logs, train)
         if not measured:
@@ -31,6 +35,8 @@ def draw_logs(logs, path, train=True):
         axes = drawn[0, 1]
         if train:
             draw_accuracy(axes, *[log for log, _ in measured.values()])
+            if panels == 3:
+                draw_by_number(drawn[0, 2], kind, shares)
             return
         for name, (log, color) in measured.items():
             steps, shares = [row["step"] for row in log], [row["accuracy"] for row in log]
@@ -80,6 +86,26 @@ def draw_accuracy(axes, log):
     if len(axes.lines) > 1:
         axes.legend(fontsize="small")
     label_accuracy(axes)
+
+
+def last_by_number(log):
+    """(what is counted, {number: accuracy}) of the last evaluation of a log, such as the hops of a
+    walk or the additions of a sum; ("", {}) where it measured none."""
+    for kind, parts in (log[-1].get("accuracy_by") or {}).items():
+        if parts and all(number.isdigit() for number in parts):
+            return kind, {int(number): part["accuracy"] for number, part in parts.items()}
+    return "", {}
+
+
+def draw_by_number(axes, kind, shares):
+    """The last accuracy by a number, of {number: share}; far ones stand close together."""
+    axes.plot(list(shares), list(shares.values()), "o-", color="k", markersize=3)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    if max(shares) > 20 * min(shares):
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
+    label_accuracy(axes)
+    axes.set(xlabel=f"{kind}, after the last step")
 
 
 def label_accuracy(axes):

@@ -18,7 +18,7 @@ ANSWERS = ("direct", "written")
 class Ring(Task):
     """A ring of letters as pairs in mixed order, a b for "b follows a", then questions: a number k
     and a letter, at which the one k steps on is asked. (The other way round a question would first
-    have to copy its letter, and one layer would fail for that alone.) The ring is drawn anew for
+    have to copy its letter, which takes a layer of its own.) The ring is drawn anew for
     each sequence, of 65 million by default, of which an eighth is held out for the test; letters
     and lengths of questions are drawn evenly and may come again. Answered directly, a question is
     these two tokens and no answer stands in the sequence: an answered question would be a lookup
