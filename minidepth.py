@@ -2158,13 +2158,14 @@ def check_run(folder: Path, flag: str) -> None:
         raise ValueError(f"--{flag} {folder} holds no run; give a run's folder, as runs/NAME")
 
 
-def read_settings(run_dir: Path) -> dict[str, dict]:
-    """The settings() in the config.json of a run's folder; ValueError if it has none."""
+def read_settings(run_dir: Path, parts: Sequence[str] = ("model", "train")) -> dict[str, dict]:
+    """The settings() in the config.json of a run's folder, or one of their parts; ValueError if it
+    has none."""
     path = path_inside(run_dir, "config.json")
     with one_line_errors(path, "is not the configuration of a run"):
         with open(regular_file(path), encoding="utf-8") as f:
             saved = json.load(f)
-        return dict(model=dict(saved["model"]), train=dict(saved["train"]))
+        return {part: dict(saved[part]) for part in parts}
 
 
 def make_config(kind: type, saved: dict, path: Path) -> Any:
@@ -2491,7 +2492,7 @@ def load(run_dir: Path, file: str | None = None) -> tuple[GPT, Any]:
     """(model, tokenizer) of a run folder, on the CPU, in eval mode, the tokenizer None for a task;
     ValueError if it is broken. Of the settings only the model's are needed. `file` names one of its
     files of weights, LAST or BEST; if it is not given, it is the one of weights_file()."""
-    saved = read_settings(run_dir)["model"]
+    saved = read_settings(run_dir, ("model",))["model"]
     m = make_config(ModelConfig, saved, os.path.join(run_dir, "config.json"))
     path = path_inside(run_dir, file or weights_file(run_dir))
     with one_line_errors(path, "is not a checkpoint of this model"):

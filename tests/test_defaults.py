@@ -55,6 +55,16 @@ def test_models_are_stored():
     assert len(STORED) >= 19
 
 
+def test_a_model_needs_no_settings_of_its_training(tmp_path, answers):
+    folder = shutil.copytree(STORED[0], tmp_path / "run")
+    config = json.loads((folder / "config.json").read_text())
+    del config["train"]
+    (folder / "config.json").write_text(json.dumps(config))
+    assert torch.equal(logits_of(folder), answers[STORED[0]])
+    with pytest.raises(ValueError, match="is not the configuration of a run"):
+        md.read_config(folder)  # which a run has to have, to go on
+
+
 @pytest.mark.parametrize("later", LATER, ids=["defaults", "fewer", "model defaults", "model fewer"])
 def test_every_stored_model_loads_as_before(later, answers, monkeypatch):
     for name, kind in later.items():
