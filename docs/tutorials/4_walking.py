@@ -353,10 +353,13 @@ widgets.table(head, rows)
 #   steps. On 64 letters one hop is right in 0.015 to 0.020 of the questions, and guessing gives
 #   1/64, or 0.016; on 48 it is so in four of five runs, and the fifth is right in 0.15. So what we
 #   had predicted of both held, that at most two of five come round, but it says nothing about going
-#   on. The
-#   longer the ring, the later the first hop: on sixteen letters it is learned by step 300 in all
-#   ten runs of the first row, on twenty-four by steps 400 to 1,500, on 32 by steps 700 to 4,100.
-#   (The runs on 64 letters were made on a lent H100, all others on a CPU.)
+#   on. The longer the ring, the later the first hop: on sixteen letters it is learned by step 300
+#   in all ten runs of the first row, on twenty-four by steps 400 to 1,500, on 32 by steps 700 to
+#   4,100. (The runs on 64 letters were made on a lent H100, all others on a CPU.) Our goal was once
+#   round a ring of 64 in five of ten. What we tried for it, one seed each: rotary positions, alone
+#   and with twice the width, showed nothing in 1,600 and 700 steps; training that begins on rings
+#   of sixteen and lets them grow lost what it had learned with each growth, and came to 18 to 32
+#   letters.
 # - **With two layers in the loop the walk is less stable.** All five come round once, and one is
 #   right at 0.95 after a thousand hops; the others are at 0.42 to 0.92. The hops of training they
 #   all know: what they lose, they lose beyond it.
@@ -411,8 +414,9 @@ widgets.table(["looped on to", "runs", "worst", "median", "best"], rows)
 # %% [markdown]
 # **Sums go on beyond training**, but runs differ in how many they still get right: at two hundred
 # additions from a fifth to nearly all, in the nine that learned their eight. One did not learn
-# them. Of the second five runs we had predicted that one or two would keep 0.85, as two of the
-# first five do: that **was wrong**, none does, though two are above 0.8.
+# them. Our goal was 0.95 in five of ten, and no run has it: the best is at 0.94. Of the second five
+# runs we had predicted that one or two would keep 0.85, as two of the first five do: that **was
+# wrong**, none does, though two are above 0.8.
 #
 # **An answer is held for as long as training made it.** After that it is lost: slowly in most runs,
 # fast in one. We had predicted 0.95 after a hundred loops in two runs of five. That **was wrong**:
@@ -586,7 +590,7 @@ for hops in (4, 6, 12):
     reached[hops] = [run["accuracy_by"]["hops"]["1000"]["accuracy"] for run in runs]
 assert [sum(share >= 0.95 for share in reached[hops]) for hops in reached] == [0, 3, 5]
 assert len(reached[4]) == len(reached[6]) == 5 and max(reached[4]) < 0.7
-assert 0.19 < ends["sums"][200][1] < 0.23 and ends["sums"][200][9] > 0.9
+assert 0.19 < ends["sums"][200][1] < 0.23 and f"{ends['sums'][200][9]:.2f}" == "0.94"
 assert ends["sums"][8][0] < 0.6 and ends["sums"][8][1] > 0.97 and len(ends["sums"][8]) == 10
 sums_at = {
     of: [run["accuracy_by"]["additions"]["200"]["accuracy"] for run in runs]
