@@ -23,7 +23,7 @@ import torch
 from matplotlib.colors import ListedColormap
 
 import minidepth as md
-from minidepth_lab import figures, judge, registry, results
+from minidepth_lab import figures, judge, memory, registry, results
 from minidepth_lab.studies import depth, llmini
 from minidepth_site import exercises, widgets
 
@@ -150,6 +150,59 @@ widgets.table(["loss", "published, by pass", "ours, by seed", "95 % interval"], 
 #   0.15. So the bigger model gains more on its training text than on held-out text, 0.54 in place
 #   of 0.37 from C to A.
 #
+# Here are both after each pass, loss by loss. We evaluated every 250 steps, so ours are of the
+# evaluation nearest to the end of a pass:
+
+# %% tags=["hide"]
+near, rows = [], []
+for number, row in enumerate(epochs, 1):
+    pass_end = 2467 * number / 3
+    for name in names:
+        at_pass = []
+        for run in ours[name].values():
+            at_pass.append(min(run["log"], key=lambda each: abs(each["step"] - pass_end)))
+        near.append((round(pass_end), at_pass[0]["step"]))
+        key = name.lower()
+        theirs = row[f"val_{key}"], row[f"ppl_{key}"], row[f"val_{key}"] - row[f"train_{key}"]
+        losses = [each["val_loss"] for each in at_pass]
+        gaps = [each["val_loss"] - each["train_loss"] for each in at_pass]
+        cells = [f"{number}, {name}", f"{theirs[0]:.2f}", ", ".join(f"{x:.2f}" for x in losses)]
+        cells += [f"{theirs[1]:.0f}", ", ".join(f"{np.exp(x):.0f}" for x in losses)]
+        cells += [f"{theirs[2]:+.2f}", ", ".join(f"{x:+.2f}" for x in gaps)]
+        rows.append(cells)
+head = ["pass, model", "loss, published", "ours, by seed", "perplexity, published"]
+widgets.table([*head, "ours", "val − train, published", "val − one step"], rows)
+steps_at = [f"{step} for {end}" for end, step in dict(near).items()]
+print(f"evaluations of ours, for ends of passes, in steps: {', '.join(steps_at)}")
+
+# %% [markdown]
+# After each pass both loss and perplexity of ours are higher, in the same order of models. The gaps
+# are not the same measure: our training loss is of the 64 blocks of one step, and LLmini's seems to
+# be a mean over the whole pass; dropout is on in both. At the end our two seeds give gaps 0.3 to
+# 0.4 apart, where their validation losses differ by 0.02 at most. So the gap of one step tells
+# next to nothing.
+
+# %% [markdown] tags=["details"]
+# Memory. LLmini prints how much of the GPU each run held at its peak. Ours was not measured, only
+# computed, by [the estimate](../how-to/many_machines.md) that the command checks with, for its
+# batch of 32 in half precision on a GPU.
+
+# %% tags=["details"]
+peaks = dict(a=7.57, b=6.85, c=6.21)  # GB, as LLmini prints them
+computed, rows = {}, []
+for name, peak in peaks.items():
+    m, t = registry.configs(f"llmini-{name}")
+    computed[name] = sum(memory.step_memory(m, t, half=True).values()) / 1e9
+    rows.append([name.upper(), f"{peak:.2f} GB", f"{computed[name]:.2f} GB"])
+widgets.table(["model", "peak, as LLmini prints it", "ours, computed"], rows)
+
+# %% [markdown] tags=["details"]
+# From C to A the published peak grows by 1.4 GB and the computed one by 1.0. All of the published
+# ones are more than 4 GB higher. One reason may be the logits: those of a whole batch, 8,192 tokens
+# by 50,257 words, are 1.6 GB in single precision each time that they are held, and our head never
+# makes them all at once.
+
+# %% [markdown]
 # ## One change at a time
 #
 # *Why* is the bigger model better? From C to A three things change, and so `--study llmini` trains
@@ -245,6 +298,35 @@ for name in names:
         rows.append(row)
 head = ["model, seed", "first layer", "lowest", "last", "correlation, as LLmini counts"]
 widgets.table([*head, "a head is worth, at most", "with a solution"], rows)
+
+# %% [markdown] tags=["details"]
+# LLmini's table of layers has sparsity, too. Here are both measures by layer, as it counts and as
+# one should, over the keys in sight of the text alone:
+
+# %% tags=["details"]
+by_layer_of = {}  # {(model, kind, measure): mean of heads and seeds, of each layer}
+for name in names:
+    rows = []
+    for kind in ("counted", "proper"):
+        for measure in ("entropy", "sparsity"):
+            each = [found["by_head"][kind][measure] for found in measured[name]]
+            layers = [[np.mean(heads) for heads in run] for run in each]
+            by_layer_of[name, kind, measure] = np.mean(layers, axis=0)
+    for i in range(len(by_layer_of[name, "proper", "entropy"])):
+        row = [i + 1]
+        for measure, places in (("entropy", 2), ("sparsity", 3)):
+            row.append(f"{their_layers[i][f'{measure}_{name.lower()}']:.{places}f}")
+            for kind in ("counted", "proper"):
+                row.append(f"{by_layer_of[name, kind, measure][i]:.{places}f}")
+        rows.append(row)
+    head = [f"{name}, layer", "entropy, published", "ours, its count", "text in sight"]
+    widgets.table([*head, "sparsity, published", "ours, its count", "text in sight"], rows)
+
+# %% [markdown] tags=["details"]
+# As LLmini counts, every layer of ours looks at least half sparse. Over the text in sight none is
+# more than 36 % sparse, and the first is 1 or 2 %. LLmini's sparsest layers are sparser than ours
+# by its own count, too: 0.71 to 0.78 against 0.59 to 0.62. Ours are means of the heads of a layer
+# and of two seeds. Published is one run of each model.
 
 # %% [markdown]
 # - *Early layers diffuse, later ones selective*: **repeated**. Over the text alone the first layer
@@ -525,6 +607,30 @@ assert [f"{gap:.2f}" for gap in gained["C, 10 layers"]] == ["0.02", "0.03"]
 mean, half = results.interval(gained["C, 10 layers"])
 assert half > mean and max(map(abs, gained["C, 8 heads"])) < 0.001
 assert {run["lr"] for runs in ours.values() for run in runs.values()} == {3e-4}
+assert dict(near) == {822: 750, 1645: 1750, 2467: 2467} and len(set(near)) == 3
+for row, step in zip(epochs, dict(near).values()):
+    for name in names:
+        for run in ours[name].values():
+            (found,) = (each["val_loss"] for each in run["log"] if each["step"] == step)
+            assert found > row[f"val_{name.lower()}"]
+for name in names:
+    first, second = (run["log"][-1] for run in ours[name].values())
+    gaps_apart = [each["val_loss"] - each["train_loss"] for each in (first, second)]
+    assert 0.3 < gaps_apart[1] - gaps_apart[0] < 0.4
+    assert abs(first["val_loss"] - second["val_loss"]) < 0.02
+assert f"{peaks['a'] - peaks['c']:.1f} {computed['a'] - computed['c']:.1f}" == "1.4 1.0"
+assert min(peaks[name] - computed[name] for name in peaks) > 4
+assert 32 * 256 == 8192 and f"{4 * 8192 * 50_257 / 1e9:.1f}" == "1.6"
+sparse = {key[:2]: list(by_layer_of[key]) for key in by_layer_of if key[2] == "sparsity"}
+assert min(min(sparse[name, "counted"]) for name in names) >= 0.5
+assert max(max(sparse[name, "proper"]) for name in names) < 0.36
+assert all(0.01 < sparse[name, "proper"][0] < 0.021 for name in names)
+most = [max(sparse[name, "counted"]) for name in names]
+assert (f"{min(most):.2f}", f"{max(most):.2f}") == ("0.59", "0.62")
+most = [
+    max(row[f"sparsity_{x}"] for row in their_layers if row[f"sparsity_{x}"] != "") for x in "abc"
+]
+assert (f"{min(most):.2f}", f"{max(most):.2f}") == ("0.71", "0.78")
 on_train = [
     ours["C"][seed]["train_loss_eval"] - ours["A"][seed]["train_loss_eval"] for seed in (42, 43)
 ]
