@@ -116,6 +116,13 @@ def test_the_readme_tells_the_published_logs():
     assert said in words_of("README.md")
 
 
+def test_the_readme_tells_how_many_layers_add_on():
+    runs = results.runs("sums", additions=16)
+    right = [run["accuracy_by"]["additions"]["200"]["accuracy"] for run in runs]
+    assert len(right) == 10 and min(right) >= 0.97
+    assert "10 of 10 layers add two hundred, at 0.97 or better" in words_of("README.md")
+
+
 def unpaired(a, b):
     """Difference of means and the ends of Welch's 95 % interval, from the formula."""
     from scipy.stats import t
