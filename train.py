@@ -690,6 +690,7 @@ def try_out(m, t):
 
         check.files(t)
         if sources.away(t):
+            check.its_tokenizer(t)
             if t.loader:
                 check.its_loader(t)
             print_facts(m, t, measured=True)

@@ -279,6 +279,14 @@ LINES = [
     ("--data {tmp}/a.jsonl {tmp}/../{tmp.name}/a.jsonl", "/a.jsonl twice; give each source once"),
     ("--score {run} --data a.jsonl b.jsonl a.jsonl", "--data has a.jsonl twice"),
     ("--tokenizer {run}", "finished holds the folder tokenizer; give "),
+    # nothing of it was loaded, and nothing said
+    ("--tokenizer ./notthere --dry_run", "tokenizer ./notthere is not there; give the folder that"),
+    ("--tokenizer ../notthere --dry_run --data some/hub", "tokenizer ../notthere is not there"),
+    ("--tokenizer {tmp}/notthere --dry_run", "/notthere is not there; give the folder that holds"),
+    ("--tokenizer runs/a/tokenizer --dry_run", "tokenizer runs/a/tokenizer is not there; give"),
+    ("--tokenizer {tmp} --dry_run --data some/hub", "is a folder that cannot be read"),
+    ("--tokenizer ./notthere --n_layers 1 2", "tokenizer ./notthere is not there; give the folder"),
+    ("--tokenizer embedded ./notthere --dry_run", "tokenizer ./notthere is not there; give the fo"),
     # a zero is not nothing
     ("--top_k 0", "--top_k has no effect without --sample"),
     ("--num_samples 0", "--num_samples has no effect without --sample"),
@@ -327,6 +335,23 @@ def test_a_bad_command_line_gets_one_line(line, words, places, tmp_path, capsys,
     refused(arguments, words, capsys)
     assert time.process_time() - began < 2 or "data" in line
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("tokenizer", ["gpt2", "nobody/nothing", "embedded", "characters"])
+@pytest.mark.parametrize("layers", ["1", "1 2"])
+def test_a_dry_run_asks_for_no_tokenizer_of_the_hub(tokenizer, layers, capsys, monkeypatch):
+    monkeypatch.setattr(md, "load_tokenizer", lambda *given: pytest.fail("it loads"))
+    line = f"--preset report --dry_run --data some/hub --tokenizer {tokenizer} --n_layers {layers}"
+    code, out, err = call(line.split(), capsys)
+    assert code == 0 and err == "", err
+    assert layers == "1 2" or f"tokenizer {tokenizer} (not loaded)" in out
+
+
+def test_a_grid_of_a_task_asks_for_no_tokenizer(capsys):
+    """It needs none, so that none is missing."""
+    line = "--data icqa --tokenizer ./notthere --n_layers 1 2 --dry_run"
+    code, _, err = call(line.split(), capsys)
+    assert code == 0 and err == "", err
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="no folder in which nobody writes")
@@ -496,7 +521,8 @@ FILES = [
     ("a.parquet", b"PAR1PAR1", "a.parquet cannot be read"),
     ("a.parquet", b"PAR1" + b"\xff" * 100 + b"PAR1", "a.parquet cannot be read"),
     ("a.csv", b"a,b", "has 0 rows; " + FEW),
-    ("a.csv", b"a,b\n1,2\n3,4", NONE + "it has a (a text), b (a text)"),
+    ("a.csv", b"a,b\n1,2\n3,4", "its first line has no name that is known: a, b; a table begins"),
+    ("a.csv", b"3,title,words\n" * 3, "line has no name that is known: 3, title, words; a table"),
     ("a.csv", b'question,answer\n1,"2', "is no table: unexpected end of data"),
     ("a.doc", b"a,b", "is not a file that ends in one of .jsonl .ndjson .json .csv .tsv .parq"),
     ("a", b"a", "is not a file that ends in one of"),

@@ -198,6 +198,29 @@ def test_what_is_timed_in_part_is_multiplied(monkeypatch):
     assert both == pytest.approx([16 * 512 / 8] * 2)
 
 
+@pytest.mark.parametrize("half, at_once", [(None, 256), (torch.bfloat16, 442)])
+def test_the_head_is_timed_in_the_chunks_that_it_computes(half, at_once, monkeypatch):
+    """A chunk costs something by itself. Parts of two of them made bf16 slower than it is."""
+    seen = []
+
+    def taken(part, device):
+        rows = len(rows_of(part))
+        seen.append(rows)
+        return rows + 100 * -(-rows // at_once)
+
+    monkeypatch.setattr(forecast, "seconds_of", taken)
+    m, t = md.configs("report", d_model=8, n_heads=2)
+    work = forecast.work_of(m, t)
+    assert md.rows_at_once(8192, m.vocab_size, half is not None, True) == at_once
+    for chunks in (1, 2, 10):
+        work.learned = chunks * at_once
+        seconds = chunks * (at_once + 100)
+        assert forecast.head_seconds(m, work, half, CPU) == pytest.approx([seconds] * 2)
+    assert max(seen) == 2 * at_once
+    work.learned = 100  # less than a chunk
+    assert forecast.head_seconds(m, work, half, CPU) == [200, 200]
+
+
 def rows_of(part):
     """The rows of h of a call of the head that is being timed."""
     return part.__closure__[part.__code__.co_freevars.index("h")].cell_contents

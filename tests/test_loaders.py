@@ -401,6 +401,91 @@ def test_a_source_without_its_column_is_refused(tmp_path):
         registry.data_of(t, 32)
 
 
+def of_source(tmp_path, name, rows, **changes):
+    """(a file of a source's name with these rows, its TrainConfig)."""
+    (tmp_path / name).mkdir(exist_ok=True)
+    path = tmp_path / name / "a.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    changes = dict(tokenizer="embedded", tokenizer_size=300) | changes
+    return str(path), registry.configs("llmini-c", data=str(path), **changes)[1]
+
+
+def notes_of(t):
+    """What is told of what is left out when llmini makes its data."""
+    lines = registry.data_of(t, 32).facts["lines"]
+    return [line.removeprefix("note: ") for line in lines if line.startswith("note: ")]
+
+
+def test_what_llminis_texts_leave_out_is_told(tmp_path):
+    """Rows without the columns, and texts too short or too long, went without a word."""
+    rows = [dict(ctx=f"a context, number {i}") for i in range(20)]
+    path, t = of_source(tmp_path, "hellaswag", rows)
+    assert notes_of(t) == []
+    bad = [dict(text="a text of another kind"), dict(ctx=None), dict(ctx=3), 7]
+    odd = [dict(ctx="x" * 10), dict(ctx="x" * 2560), dict(ctx=" ")]
+    edges = [dict(ctx="y" * 11), dict(ctx="y" * 2559)]
+    _, t = of_source(tmp_path, "hellaswag", [*bad, *rows, *odd, *edges])
+    why = "shorter than 11 or longer than 2,559 characters, as LLmini's code has it"
+    told = [f"4 rows of {path} left out: no text {{ctx}}", f"3 texts of {path} left out: {why}"]
+    assert notes_of(t) == told
+    assert registry.data_of(t, 32).facts["table"][path]["samples"] == 22
+    t.max_rows = 8  # of the rows that are looked at
+    cut = f"8 texts of 29 rows of {path} are taken, the first; --max_rows 0 takes more"
+    assert notes_of(t) == [told[0], cut]
+    t.max_rows = 29
+    assert notes_of(t) == told
+
+
+def test_what_llmini_took_of_a_data_set_of_the_hub_is_told(tmp_path, monkeypatch):
+    rows = [dict(ctx=f"a context, number {i}") for i in range(40)]
+    monkeypatch.setattr(llmini.hub, "rows_of_split", lambda source, split: rows)
+    t = registry.configs("llmini-c", data="Rowan/hellaswag", tokenizer="embedded")[1]
+    notes = []
+    assert len(llmini.texts_of("Rowan/hellaswag", t, notes)) == 20
+    assert notes == [
+        "20 texts of 40 rows of Rowan/hellaswag are taken, the first; LLmini took 50.0%"
+    ]
+
+
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        ('{"ctx": "short"}\n{"ctx": "too"}', "each of its texts is shorter than 11 or longer than"),
+        ('{"ctx": "short"}\n{"text": "t"}', "2,559 characters; --sizes texts=ours takes texts of"),
+        ('{"text": "a text of some length"}', r"no row has the text \{ctx\}; are these its"),
+        ("", r"no row has the text \{ctx\}"),
+        ("3", "is no list of rows, "),
+        ('{"ctx": "a text of some length"}', "is no list of rows, "),
+    ],
+)
+def test_a_source_of_which_no_text_is_left_says_why(content, words, tmp_path):
+    name = "a.json" if "list" in words else "a.jsonl"
+    path = tmp_path / f"hellaswag_{name}"
+    path.write_text(content)
+    t = registry.configs("llmini-c", data=str(path), tokenizer="embedded")[1]
+    with pytest.raises(ValueError, match=words):
+        registry.data_of(t, 32)
+
+
+def test_a_published_source_that_begins_with_a_row_is_told_to_lack_its_names(tmp_path):
+    path = tmp_path / "hellaswag.csv"
+    path.write_text("3,a title,some words of a text\n4,another,some other words of a text\n")
+    t = registry.configs("llmini-c", data=str(path), tokenizer="embedded")[1]
+    words = "has no name that is known: 3, a title, some words of a text; .*; a row has ctx$"
+    with pytest.raises(ValueError, match=words):
+        registry.data_of(t, 32)
+
+
+@pytest.mark.skipif(
+    not (SHARED / "data" / "ag_news").is_dir(), reason="AG News does not lie beside the checkout"
+)
+def test_ag_news_as_its_authors_give_it_is_that_of_the_hub():
+    own, of_hub = (str(SHARED / "data" / "ag_news" / f"test.{kind}") for kind in ("csv", "jsonl"))
+    t = registry.configs("llmini-c", data=own, max_rows=0)[1]
+    texts = llmini.texts_of(own, t)
+    assert len(texts) == 7600 and texts == llmini.texts_of(of_hub, t)
+
+
 def test_the_llmini_study_changes_one_thing_at_a_time():
     first, rows = changed(llmini, "llmini-c", dict(lr=1e-3))
     assert first["lr"] == 1e-3 and first["n_layers"] == 8 and not rows["C"]

@@ -1,5 +1,6 @@
 """The model against float64, transformers' GPT-2, autograd and its own table."""
 
+import copy
 import math
 import threading
 
@@ -343,6 +344,31 @@ def test_the_head_is_computed_in_half_precision_under_autocast(model, monkeypatc
     x = tokens(gpt)
     loss_sum, _ = gpt(x, x)
     assert seen == [(torch.float16, torch.float16)] and loss_sum.dtype == torch.float32
+
+
+@pytest.mark.parametrize("position", ["learned", "rotary"])
+def test_a_whole_model_in_bf16_is_float64_to_what_its_eight_bits_allow(position):
+    """The loss and the gradient of all weights under autocast on a CPU, beside those in fp32."""
+    torch.manual_seed(0)
+    sizes = dict(vocab_size=1000, block_size=128, n_layers=4, n_heads=4, d_model=128, d_ff=512)
+    exact = md.GPT(md.ModelConfig(**sizes, position=position)).double().eval()
+    x, y = torch.randint(1000, (2, 2, 128))
+
+    def loss_and_gradient(gpt, half=None):
+        gpt.half = half
+        loss_sum, n = gpt(x, y)
+        loss = loss_sum.sum() / n.sum()
+        gradient = torch.autograd.grad(loss, list(gpt.parameters()))
+        return loss.double(), torch.cat([g.double().flatten() for g in gradient])
+
+    def errors(half):
+        gpt = copy.deepcopy(exact).float()
+        pairs = zip(loss_and_gradient(gpt, half), loss_and_gradient(exact))
+        return [((found - true).norm() / true.norm()).item() for found, true in pairs]
+
+    in_single, in_half = errors(None), errors(torch.bfloat16)
+    assert in_single[0] < 1e-6 and in_single[1] < 5e-6
+    assert in_half[0] < 2e-3 and 1e-3 < in_half[1] < 2e-2
 
 
 def test_evaluation_forms_no_gradient(model, monkeypatch):

@@ -373,6 +373,63 @@ def test_a_table_of_which_text_would_be_lost_is_refused(name, content, words, tm
         text.read_file(str(tmp_path / name))
 
 
+ROWS_WITHOUT_NAMES = '"3","A title, of a kind","some words"\n"4","Another","other words"\n'
+
+
+@pytest.mark.parametrize("load", [text.load_data, llmini.load_data])
+@pytest.mark.parametrize("name, content", [
+    ("a.csv", ROWS_WITHOUT_NAMES), ("a.tsv", ROWS_WITHOUT_NAMES.replace('","', '"\t"')),
+])  # fmt: skip
+def test_a_table_that_begins_with_a_row_is_told_to_lack_its_names(load, name, content, tmp_path):
+    """The first row was taken for names, and the message was about columns."""
+    path = tmp_path / name
+    path.write_text(content)
+    cause = (
+        f"{name}: its first line has no name that is known: 3, a title, of a kind, some words; a "
+        "table begins with a line of names: add one, such as class,title,text; a row has messages"
+    )
+    for source in (str(path), str(tmp_path), str(tmp_path / "a.*")):
+        with pytest.raises(ValueError, match=cause if source == str(path) else "no name that is"):
+            loaded(source, load=load)
+    with pytest.raises(ValueError, match=cause):
+        loaded("embedded", load=load, val_data=str(path))
+
+
+def test_a_table_with_some_known_name_is_told_as_before(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("id,passage\n1,words\n2,words\n")
+    with pytest.raises(ValueError, match="row 1: it is a question with choices or a passage"):
+        loaded(str(path))
+    path.write_text("id,answer\n1,words\n2,words\n")  # without what is asked
+    with pytest.raises(ValueError, match="no name that is known: id, answer; "):
+        loaded(str(path))
+
+
+def test_news_in_its_authors_form_is_read_without_a_line_of_names(tmp_path):
+    folder = tmp_path / "AG-News"
+    folder.mkdir()
+    rows = [dict(text=f"A title, of a kind {i} some words") for i in range(30)]
+    lines = [f'"{i % 4 + 1}","A title, of a kind {i}","some words"' for i in range(30)]
+    path = folder / "test.csv"
+    path.write_text("\n".join(lines))
+    assert text.read_file(str(path)) == rows
+    for load in (text.load_data, llmini.load_data):
+        facts = loaded(str(path), load=load, loss_on="all").facts
+        assert facts["train_rows"] + facts["val_rows"] == 30
+    path.write_text("\n".join(["class,title,text", *lines]))  # with names it is any table
+    assert text.read_file(str(path))[0] == dict(
+        title="A title, of a kind 0", text="some words", **{"class": "1"}
+    )
+    for first in ("7,a,b", "1,a"):  # no class of AG News, or no three cells
+        path.write_text(f"{first}\n{first}\n")
+        with pytest.raises(ValueError, match="its first line has no name that is known"):
+            loaded(str(path))
+    path = tmp_path / "test.csv"  # of no name that says so
+    path.write_text("\n".join(lines))
+    with pytest.raises(ValueError, match="its first line has no name that is known"):
+        loaded(str(path))
+
+
 def test_folders_and_patterns_are_read(tmp_path):
     for i in range(3):
         (tmp_path / "sub").mkdir(exist_ok=True)

@@ -9,6 +9,7 @@
 
 # %%
 import contextlib
+import copy
 import re
 import tempfile
 
@@ -45,6 +46,44 @@ widgets.table(("gradient", "in FP16", "scaled by 65,536"), rows)
 # A T4 has no hardware for bfloat16, although `torch.cuda.is_bf16_supported()` answers True on it
 # (bfloat16 is emulated there). So the library checks for compute capability 8.0 instead, and uses
 # FP16 on the T4. On a CPU it trains in 32 bits without a scaler.
+
+# %% [markdown]
+# ## BF16 on a CPU
+#
+# `--precision bf16` trains in BF16 on a CPU, too. BF16 holds numbers as small as 32 bits do, so it
+# needs no scaler. But it keeps only 8 binary digits of each, where FP16 keeps 11. Here are the loss
+# and the gradient of a model of four layers, beside those in 64 bits:
+
+# %%
+torch.manual_seed(0)
+layers = dict(n_layers=4, n_heads=4, d_model=128, d_ff=512)
+exact = md.GPT(md.ModelConfig(vocab_size=1000, block_size=128, **layers))
+exact = exact.double().eval()
+read, wanted = torch.randint(1000, (2, 2, 128))
+
+
+def loss_and_gradient(gpt, autocast=None):
+    gpt.half = autocast
+    loss_sum, n = gpt(read, wanted)
+    loss = loss_sum.sum() / n.sum()
+    parts = torch.autograd.grad(loss, list(gpt.parameters()))
+    return loss.double(), torch.cat([part.double().flatten() for part in parts])
+
+
+truths, off = loss_and_gradient(exact), {}
+for name, autocast in (("32 bits", None), ("BF16", torch.bfloat16)):
+    found = loss_and_gradient(copy.deepcopy(exact).float(), autocast)
+    off[name] = [((x - y).norm() / y.norm()).item() for x, y in zip(found, truths)]
+rows = [[name, *(f"{error:.0e}" for error in errors)] for name, errors in off.items()]
+widgets.table(("in", "relative error of the loss", "of the gradient"), rows)
+
+# %% [markdown]
+# In BF16 the gradient of all weights is off by 6 in 1,000 and the loss by less than 1 in 10,000. In
+# 32 bits the gradient is off by less than 1 in a million.
+
+# %%
+assert off["BF16"][0] < 1e-4 and 0.0055 < off["BF16"][1] < 0.0065
+assert max(off["32 bits"]) < 1e-6
 
 # %% [markdown]
 # ## Two GPUs: sums and counts, not means

@@ -114,6 +114,17 @@ def files(t):
             raise ValueError(f"data {source} is not there; give the path of a file")
 
 
+def its_tokenizer(t):
+    """Raise ValueError for a tokenizer that is a path on this machine, and none there. What may be
+    an id of the hub is not asked for."""
+    name = t.tokenizer
+    if os.path.isdir(name):
+        md.load_tokenizer(name)  # says what is wrong with it
+    elif name.startswith((".", "/")) or name.count("/") > 1:  # an id has one / at most
+        wanted = "give the folder that holds it, embedded, or characters"
+        raise ValueError(f"tokenizer {name} is not there; {wanted}")
+
+
 def its_loader(t):
     """Raise ValueError for a loader that is none, or for sizes that it does not have."""
     loader = registry.loader(t.loader)
@@ -123,11 +134,15 @@ def its_loader(t):
 
 def grid_data(cells):
     """Raise ValueError, before a grid's first run starts, for data that no run could be made of: a
-    file that is not there, a loader that is none, sizes or epochs that the data does not take."""
-    kinds = {}
+    file or a tokenizer that is not there, a loader that is none, sizes or epochs that the data does
+    not take."""
+    kinds, tokenizers = {}, set()
     for cell in cells:
         t = cell.t
         files(t)
+        if not names_task(t.data[0]) and t.tokenizer not in tokenizers:
+            its_tokenizer(t)
+            tokenizers.add(t.tokenizer)
         kinds[repr((t.data, t.loader, t.sizes, t.epochs, cell.m.block_size))] = cell
     for cell in kinds.values():
         if cell.t.loader:

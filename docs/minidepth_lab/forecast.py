@@ -19,7 +19,7 @@ import minidepth as md
 
 ENOUGH, LONG = 0.1, 0.5  # seconds to time a part for, and of a call that need not be made again
 WITHOUT_TESTS = "without the data's own tests, which could not be tried"
-TOKENS, ROWS, WEIGHTS = 2048, 256, 2**22  # the most that is timed at once; more is multiplied
+TOKENS, WEIGHTS = 2048, 2**22  # the most that is timed at once; more is multiplied
 
 
 @dataclasses.dataclass
@@ -176,6 +176,7 @@ def layer_seconds(m, t, work, half, device):
 def head_seconds(m, work, half, device):
     """(with gradients, without) of the head's loss for one part's tokens."""
     N = max(1, round(work.learned / work.parts))
+    chunk = md.rows_at_once(N, m.vocab_size, half is not None, device.type == "cpu")
     # small, as at first: the tiny probabilities that large ones give are slow on a CPU
     weight = 0.02 * torch.randn(m.vocab_size, m.d_model, device=device)
 
@@ -187,7 +188,7 @@ def head_seconds(m, work, half, device):
 
     both = []
     for grads in (True, False):
-        few, more = min(N, ROWS), min(N, 2 * ROWS)
+        few, more = min(N, chunk), min(N, 2 * chunk)  # whole chunks, which have a cost of their own
         taken = seconds(few, grads)
         if more > few:  # part of it, as the table for the gradient, is the same for any rows
             of_row = max(0.0, seconds(more, grads) - taken) / (more - few)

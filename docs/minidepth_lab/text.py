@@ -95,10 +95,17 @@ def files_of(source: str) -> list[str]:
     return sorted(found)
 
 
+def is_ag_news(path: str, line: list[str]) -> bool:
+    """Whether the first line of a table is a row of AG News as its authors give it: a class, a
+    title and a text, below no names."""
+    named = "agnews" in re.sub(r"[^a-z0-9]", "", path.lower())
+    return named and len(line) == 3 and line[0] in ("1", "2", "3", "4")
+
+
 def read_csv(path: str) -> list[dict]:
-    """Rows of a .csv or .tsv file, by the names in its first line, in small letters. ValueError for
-    a line with more or fewer cells, of whose text a part would be lost, and for a name that two
-    columns have."""
+    """Rows of a .csv or .tsv file, by the names in its first line, in small letters; of AG News'
+    own file title and text as one, as the hub has them. ValueError for a line with more or fewer
+    cells, of whose text a part would be lost, and for a name that two columns have."""
     text = md.read_text(path)
     first = text.partition("\n")[0]
     comma = "\t" if kind_of(path) == ".tsv" else max(",;\t", key=first.count)
@@ -106,7 +113,11 @@ def read_csv(path: str) -> list[dict]:
     with md.one_line_errors(f"data {path}", "is no table"):
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=comma, strict=True)
         lines = (line for line in reader if any(line))
-        names = [name.strip().lower() for name in next(lines, [])]
+        header = next(lines, [])
+        own_form = is_ag_news(path, header)
+        if own_form:
+            header, lines = ["class", "title", "text"], itertools.chain([header], lines)
+        names = [name.strip().lower() for name in header]
         # spreadsheets leave columns behind that have neither a name nor anything in them
         twice = [name for name in names if name and names.count(name) > 1]
         if twice:
@@ -120,7 +131,29 @@ def read_csv(path: str) -> list[dict]:
                 advice = f"put texts with {mark} or line ends in quotes"
                 raise ValueError(f"line {reader.line_num:,} has {counts}; {advice}")
             rows.append(dict(zip(names, line)))
+        if own_form:
+            return [{"text": f"{row['title']} {row['text']}"} for row in rows]
         return rows
+
+
+# the columns of a row of text, or of one that is told what else it is for
+COLUMNS = ("messages", "conversations", "question", "prompt", "instruction", "text")
+COLUMNS += ("choices", "endings", "passage", "answers")
+
+
+def check_names(
+    source: str, rows: list[dict], known: Iterable[str] = COLUMNS, wanted: str = md.ROW_FORMS
+) -> None:
+    """ValueError for rows of tables of whose columns none is `known`: their first line may be a
+    row. `wanted` says which columns a row has."""
+    if not all(kind_of(path) in (".csv", ".tsv") for path in files_of(source)):
+        return
+    if not rows or set().union(*rows) & set(known):
+        return
+    names = ", ".join(name[:40].strip() for name in list(rows[0])[:4])
+    unknown = f"data {source}: its first line has no name that is known: {names}"
+    advice = "a table begins with a line of names: add one, such as class,title,text"
+    raise ValueError(f"{unknown}; {advice}; a row has {wanted}")
 
 
 def read_json(path: str) -> list[dict]:
@@ -249,6 +282,7 @@ def read_source(
         return md.read_source(source, config, facts, change)
     facts = {} if facts is None else facts
     rows, one_text = read_rows(source)
+    check_names(source, rows)
     facts.setdefault("notes", []).extend(left_out(source))
     if one_text:
         return split_text(source, rows, config, facts)
@@ -262,6 +296,7 @@ def read_sources(
     found = [(source, *read_source(source, config, facts, change)) for source in config.data]
     if config.val_data:
         rows, _ = read_rows(config.val_data)
+        check_names(config.val_data, rows)
         facts.setdefault("notes", []).extend(left_out(config.val_data))
         held_out = md.usable_rows(config.val_data, rows, facts, change=change)
         found.append((config.val_data, [], held_out))

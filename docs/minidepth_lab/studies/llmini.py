@@ -93,31 +93,53 @@ def template_of(source):
     raise ValueError(f"data {source} is none of LLmini's eleven sources; {advice}")
 
 
-def texts_of(source, config):
+def texts_of(source, config, notes=None):
     """The texts of a source in LLmini's form: stripped, of some length, blank ones not counted. Of
-    the hub the published share of the rows, of a file all, and at most max_rows of either."""
+    the hub the published share of the rows, of a file all, and at most max_rows of either. What is
+    left out, and why, is added to the list `notes`."""
     template, share = template_of(source)
+    columns = re.findall(r"{(\w+)}", template)
     if text.is_local(source):
         (found, _), share = text.read_rows(source), 1
+        if not isinstance(found, list):  # a .json can hold anything
+            raise ValueError(f"data {source} is no list of rows, [{{…}}, {{…}}]; it needs one")
+        text.check_names(source, found, columns, ", ".join(columns))
     else:
         found = hub.rows_of_split(source, "train")
-    columns = re.findall(r"{(\w+)}", template)
     most = min(config.max_rows or len(found), int(len(found) * share))
-    kept = []
+    kept, looked_at, n_unreadable = [], 0, 0
     for row in found:
+        looked_at += 1
         cells = {name: row.get(name) for name in columns} if isinstance(row, dict) else {}
         for name, cell in cells.items():  # ARC's and CommonsenseQA's authors have it within
             if isinstance(cell, dict):
                 cells[name] = cell.get("stem")
         if not all(isinstance(cell, str) for cell in cells.values()) or not cells:
+            n_unreadable += 1
             continue
         filled = template.format(**cells).strip()
         if SHORTEST <= len(filled) <= LONGEST:
             kept.append(filled)
         if len(kept) == most:
             break
+    lengths = f"shorter than {SHORTEST} or longer than {LONGEST:,} characters"
+    if not kept and n_unreadable < looked_at:
+        advice = "--sizes texts=ours takes texts of any length"
+        raise ValueError(f"data {source}: each of its texts is {lengths}; {advice}")
     if not kept:
         raise ValueError(f"data {source}: no row has the text {template}; are these its columns?")
+    notes = [] if notes is None else notes
+    if n_unreadable:
+        notes.append(f"{md.plural(n_unreadable, 'row')} of {source} left out: no text {template}")
+    if n := looked_at - n_unreadable - len(kept):
+        why = f"{lengths}, as LLmini's code has it"
+        notes.append(f"{md.plural(n, 'text')} of {source} left out: {why}")
+    if looked_at < len(found):
+        what = f"{md.plural(len(kept), 'text')} of {len(found):,} rows of {source} are taken"
+        why = f"LLmini took {share:.1%}"
+        if most == config.max_rows:
+            why = "--max_rows 0 takes more"
+        notes.append(f"{what}, the first; {why}")
     return kept
 
 
@@ -132,7 +154,8 @@ def windows(ids, T, stride):
 def published_data(config, block_size, tokenizer, sizes):
     """Data as LLmini's code made it. The split is over chunks, not over texts, so that what is
     held out may be in training word for word: facts["held_out"] and of them how many are."""
-    texts = {source: texts_of(source, config) for source in config.data}
+    notes = []
+    texts = {source: texts_of(source, config, notes) for source in config.data}
     if tokenizer is None:
         every = (each for some in texts.values() for each in some)
         tokenizer = md.load_tokenizer(config.tokenizer, every, config.tokenizer_size)
@@ -175,8 +198,8 @@ def published_data(config, block_size, tokenizer, sizes):
         held_out=len(parts[1]),
         held_out_in_training=sum(row["held_out_in_training"] for row in table.values()),
     )
-    left_out = [note for source in texts for note in text.left_out(source)]
-    facts["lines"] = table_lines(facts) + [f"note: {note}" for note in left_out]
+    notes += [note for source in texts for note in text.left_out(source)]
+    facts["lines"] = table_lines(facts) + [f"note: {note}" for note in notes]
     return md.Data(*made, tokenizer, [], facts, len(tokenizer))
 
 
