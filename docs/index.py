@@ -92,7 +92,7 @@ wide = accuracies(results.runs("ring-staircase", d_model=120))
 assert len(wide) == 10 and max(run[k] for run in wide.values() for k in run) <= 0.2
 cells = strides.stored().items()
 every_mth = [share for (m, n), shares in cells if m < n for share in shares]
-assert len(every_mth) == 30 and min(every_mth) >= 0.95
+assert len(every_mth) == 50 and min(every_mth) >= 0.95
 for run in results.runs("text-loops"):
     by_loops = run["val_loss_by_loops"]
     assert by_loops["8"] < by_loops["16"] < by_loops["32"]
@@ -128,7 +128,7 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 # - **Writing buys depth.** Two layers that [write each letter](tutorials/rings.md#or-written-down)
 #   answer seven hops in six of six runs. Letters and loops trade: a layer of L loops that writes
 #   [every m-th letter](tutorials/5_writing.md#write-less-think-more) learns it if m is below L, in
-#   thirty runs of thirty. This does not show that writing does more than depth: seven letters are
+#   fifty runs of fifty. This does not show that writing does more than depth: seven letters are
 #   fourteen layer applications in a row, and in that training direct answers were asked for four
 #   hops at most.
 # - **Text gained nothing from more loops.** Looped models that were trained on worked solutions get

@@ -369,7 +369,6 @@ WRONG = {
 WAITING = {  # those whose runs are not there yet
     "text-loops": "V13 V14 V15 V16",
     "walk": "W27 W28",
-    "strides": "T3 T4",
     "report-tuned": "T4",
     "ring-short-memory": "S2 S4",
 }

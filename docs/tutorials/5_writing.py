@@ -206,21 +206,21 @@ by_loss = judge.show_tests(pairs)
 # the layer learns this if, and only if, m is at most L − 1:
 
 # %%
-every_mth = strides.stored()  # {(m, L): shares right of three runs}
+every_mth = strides.stored()  # {(m, L): shares right of five runs}
 _, axes = plt.subplots(figsize=(4.6, 3.4))
 strides.draw_cells(axes, every_mth)
 axes.set_title("one loop more, one letter less to write")
 plt.show()
 
 # %% [markdown]
-# What to see: right of the line, which is the prediction, the layer learns it in all thirty runs;
-# left of it, in none. Each cell has the share of letters that are right, the median of three runs.
+# What to see: right of the line, which is the prediction, the layer learns it in all fifty runs;
+# left of it, in none. Each cell has the share of letters that are right, the median of five runs.
 #
 # Left of the line some letters are right all the same. With one loop they are as many as one gets
 # by a shortcut: the last letter of each chain is the letter that the chain began with, so it can be
-# looked up, and the others are guessed. One run that writes every fourth letter with four loops
-# does better than that, 0.53, so one bound that we had set **was wrong**: perhaps it found part of
-# a shorter way.
+# looked up, and the others are guessed. Three of the five runs that write every fourth letter with
+# four loops do better than that, 0.53 to 0.71, so one bound that we had set **was wrong**: perhaps
+# they found part of a shorter way.
 #
 # **Each further loop saves letters.** A layer that loops twice has to write every letter here; one
 # that loops five times may write every fourth. Counted in loops this is cheaper, too: two loops a
@@ -311,14 +311,16 @@ widgets.table(["layers", "accuracy of three runs", "", ""], rows)
 
 # %%
 assert set(judge.verdicts("written").values()) == {judge.HELD}
-assert judge.verdicts("strides") == {"T1": judge.HELD, "T2": judge.WRONG}
+held_but = {name for name, verdict in judge.verdicts("strides").items() if verdict != judge.HELD}
+assert held_but == {"T2"}
 for (m, n_loops), shares in every_mth.items():
-    assert len(shares) == 3 and (min(shares) > 0.99 if m < n_loops else max(shares) < 0.54)
+    assert len(shares) == 5 and (min(shares) > 0.99 if m < n_loops else max(shares) < 0.71)
     assert m < n_loops or (m, n_loops) == (4, 4) or max(shares) < 0.41
 for m, length in ((1, 12), (2, 6), (3, 4), (4, 3)):  # of a chain the last, of the others a tenth
     looked_up = (1 + (length - 1) / 10) / length
     assert max(abs(share - looked_up) for share in every_mth[m, 1]) < 0.02
-assert f"{max(every_mth[4, 4]):.2f}" == "0.53" and sorted(every_mth[4, 4])[1] < 0.4
+two, others = sorted(every_mth[4, 4])[:2], sorted(every_mth[4, 4])[2:]
+assert max(two) < 0.4 and [f"{share:.2f}" for share in (others[0], others[-1])] == ["0.53", "0.71"]
 for k in (1, 2, 4, 7):
     assert min(run[k] for run in writers.values()) > 0.99
     assert min(run["accuracy_by"]["hops"][str(k)]["accuracy"] for run in walkers) > 0.99
