@@ -181,4 +181,4 @@ def test_the_walk_of_the_answer_is_the_one_that_was_judged():
         learned[stride < loops] += [share >= 0.95 for share in shares]
     enough, too_few = (f"{sum(found)} of {len(found)}" for found in learned.values())
     assert f"learned it in {enough} runs with m below L" in answer
-    assert too_few == "0 of 30" and "and in none of 30 with fewer loops" in answer
+    assert too_few == "0 of 50" and "and in none of 50 with fewer loops" in answer

@@ -626,7 +626,7 @@ def test_a_browser_finds_nothing_wrong(reading, site, part):
     "words, page",
     [
         ("GradScaler", "how-to/half_precision/"),
-        ("sparsity", "tutorials/inside/"),
+        ("sparsity", "reference/glossary/"),
         ("Bonferroni", "tutorials/heads/"),
         ("starving", "tutorials/scale/"),
         ("confound", "reference/glossary/"),

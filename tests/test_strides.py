@@ -210,7 +210,7 @@ def test_stored_cells_are_those_of_the_study():
     cells = study.stored()
     assert set(cells) == {study.cell_of(name) for name in study.rows("strides", {})}
     (run,) = results.runs("strides", stride=3, n_loops=4, seed=201)
-    assert cells[3, 4][1] == run["accuracy"] and len(cells[3, 4]) == 3
+    assert cells[3, 4][1] == run["accuracy"] and len(cells[3, 4]) == 5
     assert study.stored(seed=201)[3, 4] == [run["accuracy"]]
 
 

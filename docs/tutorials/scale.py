@@ -173,7 +173,7 @@ for number, row in enumerate(epochs, 1):
 head = ["pass, model", "loss, published", "ours, by seed", "perplexity, published"]
 widgets.table([*head, "ours", "val − train, published", "val − one step"], rows)
 steps_at = [f"{step} for {end}" for end, step in dict(near).items()]
-print(f"evaluations of ours, for ends of passes, in steps: {', '.join(steps_at)}")
+print(f"ours, at steps, for the end of a pass: {', '.join(steps_at)}")
 
 # %% [markdown]
 # After each pass both loss and perplexity of ours are higher, in the same order of models. The gaps
