@@ -356,7 +356,7 @@ WRONG = {
     "map-longer": "",
     "strides": "T2",
     "back": "Y1 Y2 Y3",
-    "text-loops": "V7 V10",
+    "text-loops": "V7 V10 V15",
     "first-run": "R2 R3",
     "written": "",
     "sums": "S1 S5 S7",
@@ -367,7 +367,6 @@ WRONG = {
     "llmini": "L9 L12 L17",
 }
 WAITING = {  # those whose runs are not there yet
-    "text-loops": "V13 V14 V15 V16",
     "walk": "W27 W28",
     "report-tuned": "T4",
     "ring-short-memory": "S2 S4",
