@@ -262,10 +262,10 @@ def by(rows: list[dict], *settings: str) -> dict:
     return dict(sorted(groups.items()))
 
 
-def noted(name: str, file: str = "tuning.jsonl") -> list[dict]:
-    """The lines of a file of docs/results/NAME as dicts, runs with what was noted of each: those by
-    which settings were chosen or, in stopped.jsonl, those that were not finished."""
-    path = RESULTS / name / file
+def noted(name: str) -> list[dict]:
+    """The lines of docs/results/NAME/tuning.jsonl as dicts: the runs by which settings were chosen,
+    with what was noted of each."""
+    path = RESULTS / name / "tuning.jsonl"
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 

@@ -356,31 +356,21 @@ plt.show()
 
 # %%
 TUNED = "report-tuned"
-of_each = {}  # {model: {seed: log}}
-for name, runs in judge.named_runs(TUNED).items():
-    of_each[name] = {run["seed"]: run["log"] for run in runs}
-tried_alone = [name for name in of_each if "tried" in name]  # two runs for choosing a rate
-for name in tried_alone:
-    del of_each[name]
-
-
-def lowest_of(log):
-    return min(row["val_loss"] for row in log)
-
-
+tuned = judge.named_runs(TUNED)
+(best_rate,), (twice,) = (tuned.pop(f"1 layer at {rate}, tried") for rate in (0.0024, 0.0048))
 chosen, best = {}, {}
-for name, logs_of in of_each.items():
+for name, runs in tuned.items():
     first = models[name][0]
     alike = {key: first[key] for key in ("n_layers", "d_model", "n_loops")}
     tried = results.runs(TUNED, seed=10, **alike)
     chosen[name] = min(tried, key=lambda run: run["best_val_loss"])["lr"]
-    best[name] = {seed: lowest_of(log) for seed, log in logs_of.items()}
+    best[name] = {run["seed"]: run["best_val_loss"] for run in runs}
 figure, axes = plt.subplots(figsize=(4.6, 3.8))
-for name, logs_of in of_each.items():
+for name, runs in tuned.items():
     color = figures.color_of(name)
-    for log in logs_of.values():
-        axes.plot([row["step"] for row in log], [row["val_loss"] for row in log], color=color)
-    end = max(log[-1]["val_loss"] for log in logs_of.values())
+    for run in runs:
+        axes.plot(steps, [row["val_loss"] for row in run["log"]], color=color)
+    end = max(run["val_loss"] for run in runs)
     up = {"1 layer, 12 times": 4, "12 layers": -4}.get(name, 0)
     figures.name_end(axes, 500, end, f"{name}, rate {chosen[name]:g}", color, up=up)
 axes.set(xlabel="training step", ylabel="validation loss (nats per token)", ylim=(4.3, 5.6))
@@ -496,7 +486,6 @@ assert ahead == {"1 layer": "0.09", "1 layer, wide": "0.07", "1 layer, 12 times"
 by_two_thirds = (low["1 layer"] - low["12 layers"]) / (ends["1 layer"] - ends["12 layers"])
 assert 0.62 < by_two_thirds < 0.71  # which the first page says
 assert f"{ends['1 layer'] - ends['1 layer, wide']:.2f}" == "0.05"
-tuned = judge.named_runs(TUNED)
 by_loops = [best["1 layer"][seed] - best["1 layer, 12 times"][seed] for seed in range(3)]
 mean, half = results.interval(by_loops)
 assert (f"{mean:.2f}", f"{half:.2f}") == ("0.01", "0.04") and sum(gap > 0 for gap in by_loops) == 2
@@ -515,11 +504,10 @@ last = {name: statistics.mean(run["val_loss"] for run in tuned[name]) for name i
 assert [f"{last[name]:.2f}" for name in ("1 layer, 12 times", "1 layer")] == ["4.50", "5.43"]
 assert f"{last['1 layer'] - low['1 layer']:.2f}" == "0.94"
 assert chosen["1 layer"] == max(run["lr"] for run in results.runs(TUNED, seed=range(3)))
-(best_rate,), (twice,) = (tuned[name] for name in tried_alone)
 assert f"{twice['best_val_loss'] - best_rate['best_val_loss']:.2f}" == "0.33"
 turns = {
-    name: [min(log, key=lambda row: row["val_loss"])["step"] for log in of_each[name].values()]
-    for name in of_each
+    name: [min(run["log"], key=lambda row: row["val_loss"])["step"] for run in runs]
+    for name, runs in tuned.items()
 }
 flat = turns["1 layer"] + turns["1 layer, wide"]
 assert sorted(flat)[:2] == [150, 175] and max(flat) == 175

@@ -242,12 +242,18 @@ plt.show()
 # What to see: all four are best after four to six loops, within the shaded range, and get worse
 # with each further loop. Thin lines are runs, thick ones their means.
 
+
 # %% tags=["hide"]
-rows = []
-for name, seeds in losses.items():
-    means = [results.interval([each[n] for each in seeds]) for n in (1, 4, 8, 32)]
-    rows.append([name, *(f"{mean:.2f} ± {half:.2f}" for mean, half in means)])
-widgets.table(["loops at test", "1", "4", "8", "32"], rows)
+def table_by_loops(title, models):
+    """The losses of {model: [{loops: loss} by seed]}, their means and intervals."""
+    rows = []
+    for name, seeds in models.items():
+        means = [results.interval([each[n] for each in seeds]) for n in (1, 4, 8, 32)]
+        rows.append([name, *(f"{mean:.2f} ± {half:.2f}" for mean, half in means)])
+    widgets.table([title, "1", "4", "8", "32"], rows)
+
+
+table_by_loops("loops at test", losses)
 
 # %% tags=["details"]
 judge.show("text-loops")
@@ -264,11 +270,7 @@ judge.show("text-loops")
 # 0.35 in the means. We had predicted that with recall it would stay within 0.1: that **was wrong**.
 
 # %% tags=["hide"]
-rows = []
-for name, seeds in after_each.items():
-    means = [results.interval([each[n] for each in seeds]) for n in (1, 4, 8, 32)]
-    rows.append([name, *(f"{mean:.2f} ± {half:.2f}" for mean, half in means)])
-widgets.table(["a loss after each loop, tested with", "1", "4", "8", "32"], rows)
+table_by_loops("a loss after each loop, tested with", after_each)
 
 # %% [markdown]
 # **The recall that makes a walk go on did not do the same for text.** It makes the loss lower at

@@ -259,15 +259,26 @@ widgets.table([*head, "for each million more"], rows)
 
 # %%
 their_layers = results.published("llmini_attention")
+
+
+def published_by_layer(name, measure="entropy"):
+    column = [row[f"{measure}_{name.lower()}"] for row in their_layers]
+    return [value for value in column if value != ""]  # B and C have fewer layers than A
+
+
+def by_layer(found, kind, measure="entropy"):
+    """The mean of the heads of each layer, of what was measured of a run."""
+    return [np.mean(heads) for heads in found["by_head"][kind][measure]]
+
+
 measured = {name: [run["measured"] for run in ours[name].values()] for name in names}
 figure, panels = plt.subplots(1, 3, figsize=(7, 2.8), sharey=True)
 for panel, name in zip(panels, names):
-    key = f"entropy_{name.lower()}"
-    theirs = [row[key] for row in their_layers if row[key] != ""]
-    panel.plot(range(1, len(theirs) + 1), theirs, "o--", color="C5")
+    theirs = published_by_layer(name)
+    places = range(1, len(theirs) + 1)
+    panel.plot(places, theirs, "o--", color="C5")
     for found in measured[name]:
-        by_layer = [np.mean(heads) for heads in found["by_head"]["counted"]["entropy"]]
-        panel.plot(range(1, len(by_layer) + 1), by_layer, color="C0")
+        panel.plot(places, by_layer(found, "counted"), color="C0")
     panel.set(xlabel="layer", xticks=(1, 4, 8))
     panel.set_title(name)
 panels[0].set_ylabel("entropy, mean of\nits heads (nats)")
@@ -290,10 +301,10 @@ rows = []
 for name in names:
     for seed, run in ours[name].items():
         found = run["measured"]
-        by_layer = [np.mean(heads) for heads in found["by_head"]["proper"]["entropy"]]
+        entropy = by_layer(found, "proper")
         lowest, said = found["layer"]["lowest"], found["written"]
-        row = [f"{name}, {seed}", f"{by_layer[0]:.2f}", f"{min(by_layer):.2f} (layer {lowest})"]
-        row += [f"{by_layer[-1]:.2f}", f"{found['correlation']['counted']:.2f}"]
+        row = [f"{name}, {seed}", f"{entropy[0]:.2f}", f"{min(entropy):.2f} (layer {lowest})"]
+        row += [f"{entropy[-1]:.2f}", f"{found['correlation']['counted']:.2f}"]
         row += [f"{found['pruned']['most']:.4f}", f"{said['written'] - said['bare']:+.2f}"]
         rows.append(row)
 head = ["model, seed", "first layer", "lowest", "last", "correlation, as LLmini counts"]
@@ -309,8 +320,7 @@ for name in names:
     rows = []
     for kind in ("counted", "proper"):
         for measure in ("entropy", "sparsity"):
-            each = [found["by_head"][kind][measure] for found in measured[name]]
-            layers = [[np.mean(heads) for heads in run] for run in each]
+            layers = [by_layer(found, kind, measure) for found in measured[name]]
             by_layer_of[name, kind, measure] = np.mean(layers, axis=0)
     for i in range(len(by_layer_of[name, "proper", "entropy"])):
         row = [i + 1]
@@ -627,9 +637,7 @@ assert max(max(sparse[name, "proper"]) for name in names) < 0.36
 assert all(0.01 < sparse[name, "proper"][0] < 0.021 for name in names)
 most = [max(sparse[name, "counted"]) for name in names]
 assert (f"{min(most):.2f}", f"{max(most):.2f}") == ("0.59", "0.62")
-most = [
-    max(row[f"sparsity_{x}"] for row in their_layers if row[f"sparsity_{x}"] != "") for x in "abc"
-]
+most = [max(published_by_layer(name, "sparsity")) for name in names]
 assert (f"{min(most):.2f}", f"{max(most):.2f}") == ("0.71", "0.78")
 on_train = [
     ours["C"][seed]["train_loss_eval"] - ours["A"][seed]["train_loss_eval"] for seed in (42, 43)
@@ -644,19 +652,15 @@ shown = [f"{gap:.2f}" for name in names for gap in fitted[name]]
 assert shown == ["0.30", "0.32", "0.21", "0.23", "0.13", "0.15"]
 found = [each for name in names for each in measured[name]]
 layers_of = {  # mean entropy by layer, of each run
-    kind: [[np.mean(heads) for heads in each["by_head"][kind]["entropy"]] for each in found]
-    for kind in ("counted", "proper")
+    kind: [by_layer(each, kind) for each in found] for kind in ("counted", "proper")
 }
 for mine in layers_of["counted"]:  # what the figure shows
     assert max(mine) in mine[:3] and min(mine[:3]) > max(mine[3:]) and mine.index(min(mine)) >= 4
 rising = [mine[-1] - min(mine) for mine in layers_of["counted"]]
 assert sum(rise >= 0.1 for rise in rising) == 5
-published_layers = {
-    name: [row[f"entropy_{name}"] for row in their_layers if row[f"entropy_{name}"] != ""]
-    for name in "abc"
-}
-for name, theirs in published_layers.items():
-    assert theirs.index(min(theirs)) >= 4 and (min(theirs[:3]) > max(theirs[3:])) == (name != "a")
+for name in names:
+    theirs = published_by_layer(name)
+    assert theirs.index(min(theirs)) >= 4 and (min(theirs[:3]) > max(theirs[3:])) == (name != "A")
 widest = [mine.index(max(mine)) for mine in layers_of["proper"]]
 assert widest == [0] * 6
 assert sum(mine.index(min(mine)) == len(mine) - 2 for mine in layers_of["proper"]) == 4
