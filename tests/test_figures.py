@@ -297,3 +297,13 @@ def test_a_walks_curve_has_its_last_accuracy_by_hops(tmp_path, monkeypatch):
     assert shares == {int(n): part["accuracy"] for n, part in hops.items()} and 1000 in shares
     assert right.get_xlabel() == "hops, after the last step" and right.get_xscale() == "log"
     assert len(kept[1].axes) == 2  # of several runs there is no such panel
+
+
+@pytest.mark.parametrize("of_its_own", [[0.5], {"n": {"1": 0.5}}, {"n": [1]}, {"kind": {"a": {}}}])
+def test_a_task_of_ones_own_may_have_its_accuracies_in_another_form(of_its_own):
+    from minidepth_lab import curve
+
+    assert curve.last_by_number([dict(accuracy_by=of_its_own)]) == ("", {})
+    assert curve.last_by_number([{}]) == ("", {})
+    in_memory = dict(n={2: dict(accuracy=0.5), 3: dict(accuracy=0.25)})
+    assert curve.last_by_number([dict(accuracy_by=in_memory)]) == ("n", {2: 0.5, 3: 0.25})

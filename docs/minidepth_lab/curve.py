@@ -90,10 +90,16 @@ def draw_accuracy(axes, log):
 
 def last_by_number(log):
     """(what is counted, {number: accuracy}) of the last evaluation of a log, such as the hops of a
-    walk or the additions of a sum; ("", {}) where it measured none."""
-    for kind, parts in (log[-1].get("accuracy_by") or {}).items():
-        if parts and all(number.isdigit() for number in parts):
-            return kind, {int(number): part["accuracy"] for number, part in parts.items()}
+    walk or the additions of a sum; ("", {}) where it measured none, or a task of one's own has it
+    in another form."""
+    measured = log[-1].get("accuracy_by")
+    for kind, parts in measured.items() if isinstance(measured, dict) else ():
+        try:
+            shares = {int(number): part["accuracy"] for number, part in parts.items()}
+        except (AttributeError, KeyError, TypeError, ValueError):
+            continue
+        if shares:
+            return kind, shares
     return "", {}
 
 
