@@ -62,9 +62,10 @@ def draw_cells(axes, shares):
     axes.set_title(f"Share of letters right, median, n = {n}; line: a walk's", size="medium")
 
 
-def stored(**wanted):
-    """{(stride, loops): accuracies of the stored runs, by seed}"""
-    runs = results.by(results.runs("strides", **wanted), "stride", "n_loops")
+def stored(ring=RING, **wanted):
+    """{(stride, loops): accuracies of the stored runs of one layer, by seed}"""
+    found = results.runs("strides", ring=ring, n_layers=1, **wanted)
+    runs = results.by(found, "stride", "n_loops")
     return {cell: [run["accuracy"] for run in found] for cell, found in runs.items()}
 
 
