@@ -384,10 +384,10 @@ def test_what_the_studys_rows_vary():
     assert (first["d_ff"], first["d_model"], first["n_heads"], first["lr"]) == (0, 64, 4, 2e-3)
     assert (first["init_std"], first["tie_weights"], first["batch_size"]) == (0.1, False, 64)
     assert first["n_layers"] == first["n_loops"] == 1
-    applied = {f"applied {n}": dict(n_loops=n) for n in (2, 3, 4, 5)}
-    assert differ == {"applied 1": {}} | applied | {"wide, applied 1": dict(d_model=120)}
+    looped = {f"{n} loops": dict(n_loops=n) for n in (2, 3, 4, 5)}
+    assert differ == {"1 loop": {}} | looped | {"wide, 1 loop": dict(d_model=120)}
     _, differ = changed(ring, "ring-layers")
-    twice = {"2 layers, 2 times": dict(n_loops=2)}
+    twice = {"2 layers, 2 loops": dict(n_loops=2)}
     own = {f"{n} layers": dict(n_layers=n) for n in (3, 4)}
     assert differ == {"2 layers": {}} | own | twice
     first, differ = changed(ring, "ring-four")
@@ -402,9 +402,9 @@ def test_what_the_studys_rows_vary():
         assert (full["d_model"], full["n_heads"], full["n_loops"]) == (width, heads, loops)
         assert full["n_layers"] == 1 and full["steps"] == 1200
     first, differ = changed(ring, "ring-compute")
-    assert first["steps"] == 6000 and differ["applied 3"] == dict(n_loops=3, steps=2000)
+    assert first["steps"] == 6000 and differ["3 loops"] == dict(n_loops=3, steps=2000)
     _, differ = changed(ring, "ring-compute", dict(steps=1000))
-    assert differ["applied 5"] == dict(n_loops=5, steps=200)
+    assert differ["5 loops"] == dict(n_loops=5, steps=200)
 
 
 def test_the_layers_that_suffice_double_the_steps():
@@ -429,11 +429,11 @@ def test_figures_say_what_was_found(tmp_path, monkeypatch):
     said = []
     monkeypatch.setattr("matplotlib.axes.Axes.set_title", lambda self, text, **_: said.append(text))
     share = lambda n, k: 1.0 if ring.layers_that_suffice(k) <= n else 0.2  # noqa: E731
-    models = {f"applied {n}": n for n in (1, 2, 3)} | {"wide, applied 1": 1}
+    models = {"1 loop": 1, "2 loops": 2, "3 loops": 3, "wide, 1 loop": 1}
     ring.figure(made(models, share), str(tmp_path))
     assert "3 seeds" in said[0]
-    assert said[0].endswith("1 step: applied 2, 3 times; 2 steps: applied 3 times; 4 steps: never")
-    assert [path.name for path in tmp_path.iterdir()] == ["applied.png"]
+    assert said[0].endswith("1 hop: with 2, 3 loops; 2 hops: with 3 loops; 4 hops: never")
+    assert [path.name for path in tmp_path.iterdir()] == ["loops.png"]
     models = {"1 layer": 1, "2 layers": 2, "3 layers": 3, "4 layers": 4}
     ring.figure(made(models, share), str(tmp_path))
     assert said[1].startswith("Learned: 6 of 6 cells right of the predicted line, 0 of 6 left")

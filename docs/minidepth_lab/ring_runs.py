@@ -56,27 +56,26 @@ def draw_rings(found):
     accuracies()}, with pyplot, for a page → {(model, hops): runs that learned it}."""
     import matplotlib.pyplot as plt
 
-    models = {"1 loop": "applied 1", "2 loops": "applied 2"}
-    models |= {"3 loops": "applied 3", "wide,\n1 loop": "wide, applied 1"}
+    models = ("1 loop", "2 loops", "3 loops", "wide, 1 loop")
     counts = {}
     _, axes = plt.subplots(figsize=(4.6, 3.9))
-    for x, (name, model) in enumerate(models.items()):
+    for x, model in enumerate(models):
         runs = list(found[model].values())
         for k, color, place in ((1, "C0", x - 0.28), (2, "C1", x + 0.28)):
-            counts[name, k] = sum(run[k] >= LEARNED for run in runs)
+            counts[model, k] = sum(run[k] >= LEARNED for run in runs)
             places = [place + 0.02 * (i - len(runs) / 2) for i in range(len(runs))]
             axes.plot(places, [run[k] for run in runs], "o", color=color, alpha=0.7)
             top = max(run[k] for run in runs) + 0.05
-            share = f"{counts[name, k]}/{len(runs)}"
+            share = f"{counts[model, k]}/{len(runs)}"
             axes.annotate(share, (place, top), ha="center", color=color)
     axes.axhline(1 / 7, color="C5", linestyle=":")
     axes.annotate("guessing", (-0.5, 1 / 7 - 0.09))
     axes.annotate("one hop", (0.45, 0.97), color="C0", ha="right")
     axes.annotate("two hops", (2.28, 0.86), color="C1", ha="center")
-    axes.set_xticks(range(len(models)), models)
+    axes.set_xticks(range(len(models)), [model.replace(", ", ",\n") for model in models])
     axes.set(ylabel="accuracy on fresh rings", ylim=(-0.03, 1.17), xlim=(-0.6, 3.6))
-    one = counts["2 loops", 1], len(found["applied 2"])
-    two = counts["3 loops", 2], len(found["applied 3"])
+    one = counts["2 loops", 1], len(found["2 loops"])
+    two = counts["3 loops", 2], len(found["3 loops"])
     title = "two loops: one hop in {} of {} runs;\nthree loops: two hops in {} of {}"
     axes.set_title(title.format(*one, *two))
     plt.show()

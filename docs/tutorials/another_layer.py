@@ -218,8 +218,8 @@ widgets.table(head, rows)
 # %% tags=["hide"]
 first = judge.named_runs("ring")
 rows = []
-models = {"one, 3 loops": "applied 3", "two": "2 layers", "three": "3 layers"}
-models |= {"four": "4 layers", "two, 2 loops": "2 layers, 2 times"}
+models = {"one, 3 loops": "3 loops", "two": "2 layers", "three": "3 layers"}
+models |= {"four": "4 layers", "two, 2 loops": "2 layers, 2 loops"}
 for text, name in models.items():
     its = accuracies(first[name]).values()
     two = sorted(run[2] for run in its)
@@ -280,10 +280,10 @@ learned_four = [course(run, 4)[4000] >= LEARNED for run in long_runs]
 # at least eight of ten runs with four loops, and in eight of ten with five.
 
 # %%
-applied = {n: first[f"applied {n}"] for n in (2, 3, 4, 5)}
+by_loops = {n: first[f"{n} loops"] for n in (2, 3, 4, 5)}
 figure, axes = plt.subplots(figsize=(4.6, 3.6))
 never = 1300
-for n, runs in applied.items():
+for n, runs in by_loops.items():
     for i, run in enumerate(sorted(runs, key=lambda run: onset(run, 1) or never)):
         step = onset(run, 1)
         x, look = n + 0.05 * (i - 4.5), "o" if step else "x"
@@ -291,7 +291,7 @@ for n, runs in applied.items():
 axes.axhline(360, color="C5", linestyle=":")
 axes.annotate("two hops are asked from here", (2.55, 190))
 axes.set_yticks([200, 400, 600, 800, 1000, 1200, never], [200, 400, 600, 800, 1000, "", "never"])
-axes.set_xticks(list(applied))
+axes.set_xticks(list(by_loops))
 axes.set(xlabel="loops of the same layer", ylabel="training step of the first 0.9, one hop")
 axes.set(ylim=(120, 1400))
 axes.set_title("with more loops than needed\nthe first hop comes later")
@@ -392,12 +392,12 @@ for (_, measure), (separate, shared_ends) in others.items():
     gap = statistics.mean(separate) - statistics.mean(shared_ends)
     assert gap > 0 if measure == "accuracy" else gap < 0
 both = {}
-for n, runs in applied.items():
+for n, runs in by_loops.items():
     lowest = [min(course(run, k)[1200] for k in (1, 2)) for run in runs]
     both[n] = sum(share >= LEARNED for share in lowest)
 assert both == {2: 0, 3: 5, 4: 7, 5: 1}
-assert [sum(onset(run, 1) is None for run in applied[n]) for n in applied] == [0, 0, 1, 5]
-assert sum((onset(run, 1) or never) > 360 for run in applied[4]) >= 5
+assert [sum(onset(run, 1) is None for run in by_loops[n]) for n in by_loops] == [0, 0, 1, 5]
+assert sum((onset(run, 1) or never) > 360 for run in by_loops[4]) >= 5
 assert judge.verdict("ring-gate/G7") == judge.HELD
 assert judge.permutation(came[3], came[4]) < 0.001
 assert learned_four.count(True) == 4 and len(learned_four) == 5

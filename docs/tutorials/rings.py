@@ -67,7 +67,7 @@ plt.show()
 
 # %% tags=["hide"]
 tries = [  # what was changed, the prediction, the runs
-    ("beta1 0.9, 1,200 steps", "ring", "H1", stored["applied 3"]),
+    ("beta1 0.9, 1,200 steps", "ring", "H1", stored["3 loops"]),
     ("beta1 0.7", "ring-short-memory", "S1", results.runs("ring-short-memory")),
     ("and 2,000 steps", "ring-ten-seeds", "T1", results.runs("ring-ten-seeds", n_loops=3)),
     ("a gate, 1,400 steps", "ring-gate", "G1", results.runs("ring-gate", n_loops=3, gate=1)),
@@ -83,7 +83,7 @@ for changed, name, which, runs in tries:
     shares = [course(run, 2)[run["step"]] for run in runs]
     enough.append([share >= LEARNED for share in shares])
     (parts,) = (each["parts"] for each in judge.judged(name) if each["id"] == f"{name}/{which}")
-    (part,) = (p for p in parts if p["of"] == "applied 3" and "low" in p["each"][-1])
+    (part,) = (p for p in parts if p["of"] == "3 loops" and "low" in p["each"][-1])
     good, n = sum(enough[-1]), len(runs)
     rows.append([changed, f"{part['count']} of {part['runs']}", f"{good} of {n}", which])
 widgets.table(["training", "predicted", "learned two hops", "id"], rows)
