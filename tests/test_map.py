@@ -119,6 +119,27 @@ def test_reachability_is_found_by_search():
     assert max(answers.values()) < 1.5 * min(answers.values())
 
 
+def test_a_hint_is_the_node_that_an_answer_has_to_be_compared_with():
+    """In the share of training that is asked for, and never in the test."""
+    task, asked = TASKS["reachability"], dict(n=(1, 3))
+    x, y = task.train_batch(0.4, 50, md.generator("hints"), hints=0.5, **asked)
+    for tokens, targets in lists(x, y):
+        edges = dict(zip(tokens[0:28:2], tokens[1:28:2]))
+        for at in range(28, 44, 2):
+            once = edges[tokens[at]]
+            three = edges.get(edges.get(once))
+            assert targets[at] in (once, three)
+            if targets[at + 1] == 16:  # yes
+                assert tokens[at + 1] == targets[at]
+            else:
+                assert tokens[at + 1] not in (once, three)
+    for done, hints in ((0.5, 0.5), (0.0, 0.0)):
+        _, y = task.train_batch(done, 50, md.generator("hints"), hints=hints, **asked)
+        assert (y[:, 28:44:2] == -100).all() and (y[:, 29:44:2] > 0).all()
+    _, y = task.draw(50, md.generator("hints"), test=True, hints=1.0, **asked)
+    assert (y[:, 28:44:2] == -100).all()
+
+
 def test_reachability_cannot_be_told_by_the_places_of_the_nodes_alone():
     """Whether an end is the last of its path, or the start the first, says nothing."""
     last = collections.Counter()

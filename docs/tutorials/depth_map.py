@@ -105,7 +105,7 @@ draw("pointers", "reachability")
 # each, for six times as many steps:
 
 # %%
-longer = depth_map.cells(depth_map.stored("map-longer"))
+longer = depth_map.cells(depth_map.stored("map-longer", steps=6000))
 _, axes = plt.subplots(1, 3, figsize=(7.8, 2.6))
 panels = [("pointers", "layers"), ("pointers", "loops"), ("reachability", "layers")]
 for each, (name, kind) in zip(axes, panels):

@@ -21,9 +21,13 @@ class Reachability(Graded):
 
     Formula: 1 + log2(n + 1) layers, rounded up. The first tells each pair's second node what stands
     before it; then known stretches double, as in `pointers`.
+
+    `hints` is the share of training, from its start, with a second target in each question: at its
+    first node the one n steps on, which a yes or no has to be compared with. Without it we saw
+    nothing learned.
     """
 
-    def draw(self, batch, generator, test=False, n=(1, 2, 3, 5, 7)):
+    def draw(self, batch, generator, test=False, n=(1, 2, 3, 5, 7), hints=0.0, *, hinted=False):
         """tokens and targets (batch, 28 + 16). ValueError for more steps than a path has."""
         if max(n) >= LENGTH:
             raise ValueError(f"n {max(n)} is too much: a path has {LENGTH - 1} steps")
@@ -50,8 +54,14 @@ class Reachability(Graded):
         end = nodes.gather(1, its_path * LENGTH + first + steps)
         questions = torch.stack((start, end), 2).flatten(1)
         answers = torch.where(reached == 1, YES, NO)
-        targets = F.pad(answers[..., None], (1, 0), value=-100).flatten(1)
+        on_its_way = torch.full_like(answers, -100)
+        if hinted:
+            on_its_way = nodes.gather(1, path * LENGTH + first + steps)
+        targets = torch.stack((on_its_way, answers), 2).flatten(1)
         return torch.cat((pairs, questions), 1), F.pad(targets, (pairs.size(1), 0), value=-100)
+
+    def train_batch(self, done, batch, generator, hints=0.0, **sizes):
+        return self.draw(batch, generator, hinted=done < hints, **sizes)
 
     def difficulty(self, tokens, targets, **_):
         """How many steps further on its path the second node of a question is than the first one is
