@@ -96,6 +96,8 @@ assert len(every_mth) == 50 and min(every_mth) >= 0.95
 for run in results.runs("text-loops"):
     by_loops = run["val_loss_by_loops"]
     assert by_loops["8"] < by_loops["16"] < by_loops["32"]
+on_16 = results.runs("strides", ring=16)
+assert len(on_16) == 20 and min(run["own"] for run in on_16) >= 0.95
 written = accuracies(results.runs("ring", answer="written", n_layers=2))
 assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 
@@ -128,9 +130,9 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 # - **Writing buys depth.** Two layers that [write each letter](tutorials/rings.md#or-written-down)
 #   answer seven hops in six of six runs. Letters and loops trade: a layer of L loops that writes
 #   [every m-th letter](tutorials/5_writing.md#write-less-think-more) learns it if m is below L, in
-#   fifty runs of fifty. This does not show that writing does more than depth: seven letters are
-#   fourteen layer applications in a row, and in that training direct answers were asked for four
-#   hops at most.
+#   fifty runs of fifty. But [it passes more layers](tutorials/5_writing.md#count-the-layers): two
+#   for each letter written, where a looped layer passes one for each hop, and one more. On rings of
+#   sixteen both get there in every run.
 # - **Text gained nothing from more loops.** Looped models that were trained on worked solutions get
 #   slowly worse [beyond the loops of their training](tutorials/beyond_training.md).
 # - **With the steps written out, few layers are enough.** On small problems two layers answer [as

@@ -302,8 +302,18 @@ def test_letters_written_down():
     runs = ring_runs.in_writing()[2]  # two layers
     hops = max(next(iter(runs.values())))
     told = f"{word(2).capitalize()} layers that write each letter down follow {word(hops)} hops"
-    passes = f"but that is {word(2 * hops)} layer applications one after another."
+    passes = f"which is {word(2 * hops)} layer applications one after another."
     assert f"{told} in {of(learned(runs, hops))} runs, {passes}" in README
+    writers = results.runs("strides", ring=16)
+    assert len(writers) == 20 and min(ends(writers, "own")) >= 0.95
+    walkers = results.runs(
+        "walk", ring=16, hops=8, loss_after="each", loop_start="recall", d_model=64
+    )
+    once_round = [run["accuracy_by"]["hops"]["15"]["accuracy"] for run in walkers]
+    assert len(once_round) > 10 and min(once_round) >= 0.95
+    assert (
+        f"On rings of {word(16)} letters writing and looping both get there in every run" in README
+    )
 
 
 # ---------- the commands ----------
