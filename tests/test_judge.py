@@ -371,7 +371,6 @@ WAITING = {  # those whose runs are not there yet
     "map-longer": "L5 L6 L7 L8 L9 L10",
     "map": "M8 M9 M10 M11 M12 M13 M14",
     "ring-wide": "V4 V5 V6",
-    "back": "Y4 Y5 Y6",
     "report-tuned": "T4",
     "ring-short-memory": "S2 S4",
 }

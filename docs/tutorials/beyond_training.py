@@ -194,8 +194,9 @@ widgets.table(["size of the state after loop", "2", "9", "16", "32", "64"], rows
 # %% tags=["hide"]
 sequences, _ = TASKS["walk"].draw(200, md.generator("back"), test=True, ring=8, hops=4)
 ways = {}  # {noise: [(seven hops before the training, after it, a thousand after it)] by seed}
+trained_back = judge.named_runs("back")
 for noise in (0.1, 0.3, 1):
-    for run in judge.named_runs("back")[f"noise {noise}"]:
+    for run in trained_back[f"noise {noise}"] + trained_back[f"noise {noise}, two more"]:
         model = walk_by_hand.walker(8)
         seed = torch.Generator().manual_seed(run["seed"])
         walk_by_hand.add_noise(model, noise, seed)
@@ -209,14 +210,16 @@ for noise, found in ways.items():
 widgets.table(["noise", "before", "after", "after, 1,000 hops"], rows)
 
 # %% [markdown]
-# **After noise of 0.3 training finds its way back in three runs of three, and the walks go on to a
-# thousand hops.** From noise as large as the weights it does not. So training can reach such
-# weights from near by. How hard they are to find from scratch this does not tell, as no such run on
-# a ring of eight was made.
+# **After noise of 0.3 training finds its way back in five runs of five, to 0.94 or better, and the
+# walks go on to a thousand hops.** From noise as large as the weights it does not. So training can
+# reach such weights from near by. It does not always keep them: after noise of 0.1 two runs of five
+# end lower than they began. How hard they are to find from scratch this does not tell, as no such
+# run on a ring of eight was made.
 #
-# All three of our predictions **were wrong**: that after 0.3 training cannot; that from
-# 0.1 it keeps seven hops at 0.95 in three of three (one run ends at 0.84); and that from noise of 1
-# not even one hop is learned (one run answers more than half of those questions).
+# The three predictions that we had made for the first three runs **were wrong**: that after 0.3
+# training cannot; that from 0.1 it keeps seven hops at 0.95 in three of three (one run ends at
+# 0.84); and that from noise of 1 not even one hop is learned (one run answers more than half of
+# those questions). Those for two more runs each, made afterwards, held.
 #
 # ## And on text?
 #
@@ -357,15 +360,14 @@ for (start, loop), (at, before) in heights.items():
     assert start == "state" and loop > 9 or (at > 15 and before < 0)
 assert heights["state", 17][0] < 5 and heights["recall", 32][0] > 15
 assert [judge.verdict(f"back/Y{n}") for n in (1, 2, 3)] == [judge.WRONG] * 3
-assert min(after for _, after, _ in ways[0.3]) >= 0.95 and min(far for *_, far in ways[0.3]) > 0.9
+assert [judge.verdict(f"back/Y{n}") for n in (4, 5, 6)] == [judge.HELD] * 3
+assert {len(found) for found in ways.values()} == {5}
+assert min(after for _, after, _ in ways[0.3]) >= 0.94 and min(far for *_, far in ways[0.3]) > 0.9
 assert max(before for before, *_ in ways[0.3]) < 0.15 and max(far for *_, far in ways[1]) < 0.15
 assert f"{ways[0.1][2][1]:.2f}" == "0.84"
-trained_back = results.runs("back")
-assert {run["steps"] for run in trained_back} == {1500} and len(trained_back) == 9
-assert all(
-    run["sizes_by_name"]["ring"] == 2 * run["sizes_by_name"]["hops"] == 8 for run in trained_back
-)
-loud = judge.named_runs("back")["noise 1"]
+assert [after < before for before, after, _ in ways[0.1]] == [False, False, True, True, False]
+assert results.runs("back", steps=1500, ring=8, hops=4) == results.runs("back")
+loud = trained_back["noise 1"]
 one_hop = [run["accuracy_by"]["hops"]["1"]["accuracy"] for run in loud]
 assert sum(share > 0.5 for share in one_hop) == 1
 of_text = results.runs("text-loops")
