@@ -457,6 +457,7 @@ CPU_ROWS = 256  # of float32; fewer would pass over dweight too often, more are 
 ALIGNED = 64  # words: a GPU's products in half precision are slow where V is odd, as the report's
 HALF_ROWS = 1024  # fp16 ends at 65,504, which so many products stay below if none is above 63
 SOFTMAX_ROWS = 32  # so few rows in float32 stay in a CPU's cache
+GRADIENT_WORDS = 4096  # and so many words' gradients, in half precision and in float32
 
 
 def rows_at_once(n: int, n_words: int, half: bool, on_cpu: bool) -> int:
@@ -504,6 +505,7 @@ def chunked_loss(
     on_cpu, half = h.device.type == "cpu", h.dtype != exact
     rows = rows_at_once(N, V, half, on_cpu)
     softmax_rows = SOFTMAX_ROWS if on_cpu else rows
+    words = GRADIENT_WORDS if on_cpu else V + ALIGNED
     if half:  # more rows, of zeros: words that are none
         weight = F.pad(weight, (0, 0, 0, -V % ALIGNED))
     # buffers for all chunks: new memory for each would take a CPU as long as the conversions do
@@ -511,7 +513,7 @@ def chunked_loss(
     nll, dh, dweight = torch.empty(N, dtype=exact, device=h.device), None, None
     if grads:
         dh, dweight = torch.empty_like(h), torch.zeros_like(weight, dtype=exact)
-        product = torch.empty_like(weight) if half else None
+        product = torch.empty_like(weight[:words]) if half else None
     # a causal model's loss is a sum over tokens, so each chunk of rows can be done with for good
     for i in range(0, N, rows):
         x = h[i : i + rows]
@@ -523,8 +525,10 @@ def chunked_loss(
         if grads:
             d = logits  # the gradient by them, from here on
             torch.mm(d, weight, out=dh[i : i + rows])
-            if half:
-                dweight += torch.mm(d.T, x, out=product)  # products in half, their sum in float32
+            if half:  # products in half, their sum in float32
+                for j in range(0, len(weight), words):
+                    part = product[: len(weight) - j]
+                    dweight[j : j + words] += torch.mm(d[:, j : j + words].T, x, out=part)
             else:
                 dweight.addmm_(d.T, x)
     return nll, dh, dweight[:V] if grads else None

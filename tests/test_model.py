@@ -268,9 +268,11 @@ def test_the_head_is_safe_in_fp16_under_the_loss_scale():
         assert (half - exact).norm() < 2e-3 * exact.norm()
 
 
-def test_the_head_in_bf16_is_float64_to_what_its_eight_bits_allow():
-    """Rows in several chunks and a rest, of which the softmax takes a few at a time."""
+def test_the_head_in_bf16_is_float64_to_what_its_eight_bits_allow(monkeypatch):
+    """Rows in several chunks and a rest, of which the softmax takes a few at a time; the words of
+    the gradient in several parts and a rest."""
     torch.manual_seed(0)
+    monkeypatch.setattr(md, "GRADIENT_WORDS", 40)
     n = md.HALF_ROWS + md.SOFTMAX_ROWS + 5
     h, weight, targets = torch.randn(n, 32), torch.randn(97, 32) * 0.3, torch.randint(97, (n,))
     a, b = h.double().requires_grad_(), weight.double().requires_grad_()

@@ -85,8 +85,9 @@ def step_memory(m, t, half=False, gpus=1, device="cuda"):
     rows = md.rows_at_once(tokens, max(1, m.vocab_size), half, device == "cpu")
     few = min(rows, md.SOFTMAX_ROWS) if device == "cpu" else rows  # that are in float32 at a time
     logits = 4 * rows * m.vocab_size
-    if half:  # the weight's gradient by a chunk, too
-        logits = 2 * rows * m.vocab_size + 4 * few * m.vocab_size + 2 * head
+    if half:  # the weight's gradient by a chunk, too, on a CPU of a part of the words
+        words = min(m.vocab_size, md.GRADIENT_WORDS) if device == "cpu" else m.vocab_size
+        logits = 2 * rows * m.vocab_size + 4 * few * m.vocab_size + 2 * words * m.d_model
     logits += 8 * tokens * m.d_model
     one = tokens * layer_activations(m, half, device)
     # gradients inside a layer, of the feed-forward part or of attention weights that were kept
