@@ -426,8 +426,7 @@ def test_what_layers_do_at_equal_time():
     tuned = judge.named_runs("budget-tuned")
     low_to_high = []
     for name in (LOOPED, WIDE):
-        # 507 of 600 is 0.845, and rounded up; as a float it is a little less
-        low, high = (f"{end(ends(tuned[name])) + 1e-9:.2f}" for end in (min, max))
+        low, high = (f"{end(ends(tuned[name])):.2f}" for end in (min, max))
         low_to_high.append(f"at {low} to {high}")
     instead = f"With settings of their own instead of those chosen for {twelve} layers,"
     assert f"{instead} they end {' and '.join(low_to_high)}." in README
