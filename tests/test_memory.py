@@ -86,6 +86,29 @@ def test_a_layer_keeps_as_many_bytes_as_are_counted(half, p, added, d_ff):
     assert there == pytest.approx(memory.layer_activations(m, bool(half), "cpu"), rel=0.02)
 
 
+def test_the_heads_buffers_in_half_precision_are_counted(monkeypatch):
+    """Those that are empty at first, in which the head computes: PyTorch's own list of them."""
+    made, empty, empty_like = [], torch.empty, torch.empty_like
+
+    def noted(make):
+        def call(*given, **options):
+            tensor = make(*given, **options)
+            made.append(tensor.nbytes)
+            return tensor
+
+        return call
+
+    m, t = md.configs("report", vocab_size=20_032, d_model=64, n_heads=4, batch_size=1)
+    h, weight = torch.randn(512, 64).bfloat16(), torch.randn(20_032, 64).bfloat16()
+    monkeypatch.setattr(torch, "empty", noted(empty))
+    monkeypatch.setattr(torch, "empty_like", noted(empty_like))
+    md.chunked_loss(h, weight, torch.zeros(512, dtype=torch.int64))
+    softmax = 4 * md.SOFTMAX_ROWS * 20_032  # a copy that is made and goes
+    states = 8 * 512 * 64  # counted with the logits; nll and dh are the empty ones of these
+    counted = memory.step_memory(m, t, True, device="cpu")["logits"] - softmax - states
+    assert sum(made) - 4 * 512 - 2 * 512 * 64 == counted
+
+
 def test_the_line_before_a_run_is_the_sum_of_its_parts(monkeypatch):
     monkeypatch.setattr(memory, "held", lambda: 2**30)
     m, t = md.configs("report", device="cpu")
