@@ -130,9 +130,10 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 # - **Writing buys depth.** Two layers that [write each letter](tutorials/rings.md#or-written-down)
 #   answer seven hops in six of six runs. Letters and loops trade: a layer of L loops that writes
 #   [every m-th letter](tutorials/5_writing.md#write-less-think-more) learns it if m is below L, in
-#   fifty runs of fifty. But [it passes more layers](tutorials/5_writing.md#count-the-layers): two
-#   for each letter written, where a looped layer passes one for each hop, and one more. On rings of
-#   sixteen both get there in every run.
+#   fifty runs of fifty. But [writing every letter passes more
+#   layers](tutorials/5_writing.md#count-the-layers) one after another: two for each, where a looped
+#   layer passes one for each hop, and one more. On rings of sixteen both come once round in every
+#   run, if each loop begins with its normalised state and the input.
 # - **Text gained nothing from more loops.** Looped models that were trained on worked solutions get
 #   slowly worse [beyond the loops of their training](tutorials/beyond_training.md).
 # - **With the steps written out, few layers are enough.** On small problems two layers answer [as

@@ -312,7 +312,8 @@ def test_letters_written_down():
     once_round = [run["accuracy_by"]["hops"]["15"]["accuracy"] for run in walkers]
     assert len(once_round) > 10 and min(once_round) >= 0.95
     assert (
-        f"On rings of {word(16)} letters writing and looping both get there in every run" in README
+        f"On rings of {word(16)} letters writing and looping both come once round in every run"
+        in README
     )
 
 
@@ -508,9 +509,9 @@ def test_the_thresholds_and_the_map_of_depth():
     nearly = [name for name, both in shares.items() if min(both) > 0.9]
     tasks = f"{word(len(shares)).capitalize()} tasks with a formula each for the layers"
     assert f"{tasks} that they need, of which {word(len(nearly))} came out nearly" in README
-    (usual,), (longer,) = ({run["steps"] for run in results.runs(name)}
-                           for name in ("map", "map-longer"))  # fmt: skip
-    found, as_written = depth_map.cells(depth_map.stored("map-longer")), {}
+    (usual,) = {run["steps"] for run in results.runs("map")}
+    (longer,) = {run["steps"] for run in results.runs("map-longer", data="pointers")}
+    found, as_written = depth_map.cells(depth_map.stored("map-longer", data="pointers")), {}
     for (name, kind, n, layers), share in found.items():
         if (name, kind) == ("pointers", "layers"):
             told = (share >= depth_map.RIGHT) == (layers >= depth_map.formula(name, n))

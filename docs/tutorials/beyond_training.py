@@ -205,21 +205,22 @@ for noise in (0.1, 0.3, 1):
         ways.setdefault(noise, []).append((before, *after))
 rows = []
 for noise, found in ways.items():
-    cells = ([f"{share:.2f}" for share in shares] for shares in zip(*found))
-    rows.append([noise, *(", ".join(each) for each in cells)])
-widgets.table(["noise", "before", "after", "after, 1,000 hops"], rows)
+    cells = (f"{min(shares):.2f} to {max(shares):.2f}" for shares in zip(*found))
+    rows.append([noise, len(found), *cells])
+widgets.table(["noise", "runs", "before", "after", "after, 1,000 hops"], rows)
 
 # %% [markdown]
-# **After noise of 0.3 training finds its way back in five runs of five, to 0.94 or better, and the
-# walks go on to a thousand hops.** From noise as large as the weights it does not. So training can
-# reach such weights from near by. It does not always keep them: after noise of 0.1 two runs of five
-# end lower than they began. How hard they are to find from scratch this does not tell, as no such
-# run on a ring of eight was made.
+# **After noise of 0.3 training finds its way back in five runs of five, to 0.94 or better, and
+# after a thousand hops they are right at 0.91 or better.** From noise as large as the weights it
+# does not. So training can reach weights that walk from near by. It does not always keep a walk:
+# after noise of 0.1 two runs of five fall, from 0.96 and 0.98 to 0.84 and 0.82. How hard such
+# weights are to find from scratch this does not tell, as no such run on a ring of eight was made.
 #
-# The three predictions that we had made for the first three runs **were wrong**: that after 0.3
-# training cannot; that from 0.1 it keeps seven hops at 0.95 in three of three (one run ends at
-# 0.84); and that from noise of 1 not even one hop is learned (one run answers more than half of
-# those questions). Those for two more runs each, made afterwards, held.
+# The three predictions that we had made for the first three runs of each noise **were wrong**: that
+# after 0.3 training cannot; that from 0.1 it keeps seven hops at 0.95 in three of three (one run
+# ends at 0.84); and that from noise of 1 not even one hop is learned (one run answers more than
+# half of those questions). Those for two more runs each, made afterwards and asking for less (0.8),
+# held.
 #
 # ## And on text?
 #
@@ -362,9 +363,10 @@ assert heights["state", 17][0] < 5 and heights["recall", 32][0] > 15
 assert [judge.verdict(f"back/Y{n}") for n in (1, 2, 3)] == [judge.WRONG] * 3
 assert [judge.verdict(f"back/Y{n}") for n in (4, 5, 6)] == [judge.HELD] * 3
 assert {len(found) for found in ways.values()} == {5}
-assert min(after for _, after, _ in ways[0.3]) >= 0.94 and min(far for *_, far in ways[0.3]) > 0.9
+assert min(after for _, after, _ in ways[0.3]) >= 0.94 and min(far for *_, far in ways[0.3]) > 0.91
 assert max(before for before, *_ in ways[0.3]) < 0.15 and max(far for *_, far in ways[1]) < 0.15
-assert f"{ways[0.1][2][1]:.2f}" == "0.84"
+fallen = [share for found in ways[0.1][2:4] for share in found[:2]]
+assert [f"{share:.2f}" for share in fallen] == ["0.96", "0.84", "0.98", "0.82"]
 assert [after < before for before, after, _ in ways[0.1]] == [False, False, True, True, False]
 assert results.runs("back", steps=1500, ring=8, hops=4) == results.runs("back")
 loud = trained_back["noise 1"]

@@ -212,7 +212,8 @@ widgets.table(["written by", "hops", "runs", "least", "most"], rows)
 # learned even two hops in every run when it had to answer at once. Two cautions:
 #
 # - This does not weigh writing against depth: seven written hops are fourteen layer applications in
-#   a row, and direct answers were asked for four hops at most here.
+#   a row, and direct answers were asked for four hops at most here. [Count the
+#   layers](5_writing.md#count-the-layers) compares the two on rings of sixteen.
 # - It does not say that one layer cannot do it. With eight heads and weights written by hand one
 #   layer writes all seven; the one trained here has four heads.
 #
