@@ -352,7 +352,7 @@ WRONG = {
     "lookups": "L5 L6",
     "reread": "M9 M13 M26",
     "reread-constant": "K3",
-    "map": "M1 M2 M3 M5 M6",
+    "map": "M1 M2 M3 M5 M6 M10 M13",
     "map-longer": "",
     "strides": "T2",
     "back": "Y1 Y2 Y3",
@@ -369,7 +369,6 @@ WRONG = {
 WAITING = {  # those whose runs are not there yet
     "walk": "W27 W28",
     "map-longer": "L8 L9 L10",
-    "map": "M8 M9 M10 M11 M12 M13 M14",
     "ring-wide": "V4 V5 V6",
     "report-tuned": "T4",
     "ring-short-memory": "S2 S4",

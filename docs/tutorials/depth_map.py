@@ -68,7 +68,7 @@ draw("Z60", "brackets")
 # %% [markdown]
 # What to see: Z60 takes one layer at every difficulty, and brackets take two, but for the easiest
 # ones. The line is the formula: from it on, models should be right (0.9 or more), and before it
-# wrong; where no line is seen, all should be right. Each cell is the mean of two runs. The title
+# wrong; where no line is seen, all should be right. Each cell is the median of five runs. The title
 # counts the cells that are as the formula says.
 #
 # ## More than written: S5
@@ -88,7 +88,8 @@ draw("parity", "modulo ten")
 
 # %% [markdown]
 # What to see: one layer is enough on paper, but only short sequences were learned, and somewhat
-# longer ones with more layers.
+# longer ones with more layers. A training can do better: one run of the forty-five adds eight
+# digits, at 0.90, with four layers.
 #
 # Attention takes means, and one symbol among thirty-two hardly moves a mean. Hahn 2020 ([arXiv
 # 1906.06755](https://arxiv.org/abs/1906.06755)) shows how small the difference is that parity has
@@ -195,7 +196,10 @@ widgets.table(["all seven tasks", "cells"], rows)
 # difficulty is half learned, more is right with own layers at every depth. They also have two to
 # six times the weights, so this tells nothing of depth alone.
 #
-# Each task also had a prediction for one difficulty in words. Two of seven held:
+# Each task also had a prediction for one difficulty in words, before any run. Two of seven held.
+# When two seeds had been seen, we said of three more that they would do the same, in seven further
+# predictions. Five held. Two **were wrong**, narrowly: loops put eight moves of S5 together in
+# eight runs of twelve, not nine; and one model, of four layers, adds eight digits, at 0.90.
 
 # %% tags=["details"]
 judge.show("map")
@@ -280,12 +284,18 @@ for run in results.runs("map-longer", hints=1, n_layers=2):
     # half of the training's targets are hints: what the answers cost is all that is left of it
     assert abs(2 * run["train_loss"] - run["val_loss"]) < 0.01
 jumps = [share for _, n, share in depth_map.stored(data="pointers") if n == 2]
-assert len(jumps) == 18 and max(jumps) < 0.9
+assert len(jumps) == 45 and max(jumps) < 0.9
 for name, n in (("S5", 16), ("parity", 16), ("modulo ten", 4)):
     for depth in depth_map.DEPTHS[1:]:
         assert measured[name, "layers", n, depth] > measured[name, "loops", n, depth]
 verdicts = judge.verdicts("map")
-assert sorted(name for name in verdicts if verdicts[name] == judge.HELD) == ["M4", "M7"]
+held = [name for name in verdicts if verdicts[name] == judge.HELD]
+assert held == ["M4", "M7", "M8", "M9", "M11", "M12", "M14"]
+assert len(results.runs("map")) == 5 * 7 * 9
+(adder,) = results.runs("map", data="modulo", n_layers=4, seed=204)
+digits = {n: part["accuracy"] for n, part in adder["accuracy_by"]["n"].items()}
+assert f"{digits['8']:.2f}" == "0.90" and digits["16"] < 0.3
+assert sum(share > 0.3 for _, n, share in depth_map.stored(data="modulo") if n == 8) == 1
 assert max(map(abs, gaps)) < 0.05
 assert not set(beginnings(tokens, 8)) - set(beginnings(trained, 8))
 
