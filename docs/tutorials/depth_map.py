@@ -118,10 +118,10 @@ axes[0].set_ylabel("difficulty")
 plt.show()
 
 # %% [markdown]
-# What to see: **with one layer and with two, pointers come as the formula says**: one layer learns
-# one jump and no more, two layers learn three and no more, in two runs each. With three and four
-# layers they do not yet: five jumps are half right with three layers and mostly right with four,
-# where the formula asks for all, and eight are not learned. Reachability is still guessed.
+# What to see: pointers now come **as the formula says with one layer and with two**: one layer
+# learns one jump and no more, two layers learn three and no more, in two runs each. With three and
+# four layers they do not yet: five jumps are half right with three layers and mostly right with
+# four, where the formula asks for all, and eight are not learned. Reachability is still guessed.
 #
 # So for pointers the training of the map was too short.
 #
