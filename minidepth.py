@@ -505,9 +505,9 @@ def chunked_loss(
     on_cpu, half = h.device.type == "cpu", h.dtype != exact
     rows = rows_at_once(N, V, half, on_cpu)
     softmax_rows = SOFTMAX_ROWS if on_cpu else rows
-    words = GRADIENT_WORDS if on_cpu else V + ALIGNED
     if half:  # more rows, of zeros: words that are none
         weight = F.pad(weight, (0, 0, 0, -V % ALIGNED))
+    words = GRADIENT_WORDS if on_cpu else len(weight)
     # buffers for all chunks: new memory for each would take a CPU as long as the conversions do
     buffer = torch.empty(min(N, rows), len(weight), dtype=h.dtype, device=h.device)
     nll, dh, dweight = torch.empty(N, dtype=exact, device=h.device), None, None

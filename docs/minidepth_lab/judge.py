@@ -13,7 +13,7 @@ is worked out from runs.jsonl each time.
     title, note                            for the page of all predictions
 
     [runs]                                 names for runs: the settings of each, as select() takes
-    "2 loops" = {n_layers = 1, n_loops = 2}            them. `seed = "80 to 89"` is a range;
+    "2 loops" = {n_layers = 1, n_loops = 2}              them. `seed = "80 to 89"` is a range;
                                            `experiment` names another experiment, and
                                            `trials = true` means the lines of tuning.jsonl
 
@@ -37,10 +37,10 @@ is worked out from runs.jsonl each time.
 A prediction holds if all its parts do: [[prediction.part]], or the prediction itself if it has one.
 A part counts runs, or compares numbers, or asks for a p value.
 
-    of = "2 loops"                       the runs it is about, by name or by their settings
+    of = "2 loops"                         the runs it is about, by name or by their settings
     given = [CONDITION, …]                 only those of them that meet these conditions
     runs = 10                              how many were planned; with fewer it was "not run"
-    minus = "1 loop"                    a run's value is less that of the run of the same seed
+    minus = "1 loop"                       a run's value is less that of the run of the same seed
 
     each = [CONDITION, …]                  a run must meet all of them; one alone stands in the part
     count = 9, most = 10                   in at least, and at most, so many runs
