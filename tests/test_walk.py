@@ -181,6 +181,36 @@ def test_hops_join_one_at_a_time_by_the_loss_of_the_newest(tmp_path, loss_after)
     assert hops_asked(data, 11) == 3  # none goes again
 
 
+def test_a_hint_is_the_first_letter_of_each_pair_while_one_hop_is_asked():
+    sizes = dict(ring=5, hops=3)
+
+    def with_and_without(done):
+        for hints in (0, 1):
+            yield TASK.train_batch(done, 50, md.generator("hints"), hints=hints, **sizes)
+
+    plain, hinted = with_and_without(done=0.7)
+    assert torch.equal(plain[0], hinted[0]) and torch.equal(plain[1][:, 1], hinted[1][:, 1])
+    assert (plain[1][:, 0] == -100).all()
+    for x, y in zip(hinted[0].tolist(), hinted[1][:, 0].tolist()):
+        for place in range(15):
+            second_of_pair = place < 10 and place % 2 == 1
+            assert y[place] == (x[place - 1] if second_of_pair else -100)
+    for done in (1.0, 2.0):  # a second hop has joined
+        assert all(torch.equal(a, b) for a, b in zip(*with_and_without(done)))
+    _, y = TASK.draw(50, md.generator("hints"), test=True, hints=1, **sizes)
+    assert (y[:, 0] == -100).all()
+
+
+def test_the_gate_asks_the_first_hop_itself_where_hints_share_the_loss(tmp_path):
+    *_, data = settings_of(tmp_path, "gate", "hints=1")
+    data.after_step(0.26)  # the hint known, this is a loss of 0.52 on the first hop
+    assert hops_asked(data, 1) == 1
+    data.after_step(0.24)
+    assert hops_asked(data, 2) == 2
+    data.after_step(0.24)  # the hint is gone: 0.48 on the second hop
+    assert hops_asked(data, 3) == 3
+
+
 def test_the_test_asks_all_hops_from_the_start(tmp_path):
     *_, data = settings_of(tmp_path, "test")
     assert data.val[1].shape == (1000, 4, 15) and (data.val[1][:, 1:, 10:] >= 0).all()
@@ -433,6 +463,7 @@ def test_the_last_evaluation_alone_walks_far(tmp_path):
         ("hops=16", "hops 16 is too much: a ring of 16 has room for 15; give less, or a longer"),
         ("ring=17", "block_size 48 is too short for the task walk, whose sequences have 51 tokens"),
         ("loss_after=some", "loss_after 'some' is unknown; choose from each, last"),
+        ("hints=2", "hints 2.0 is unknown; choose from 0, 1"),
         ("hops=0", "sizes hops=0 does not work; give a whole number from 1 to 1,000,000"),
         ("gate=x", "sizes gate=x does not work; give a number from 0"),
         ("letters=9", "sizes letters is none of the task walk's; it has ring, hops, loss_after"),
@@ -498,6 +529,8 @@ def test_what_the_studys_rows_vary(capsys):
         "ring: 32": dict(block_size=96, steps=5000),
         "ring: 48": dict(block_size=144, steps=8000),
         "ring: 64": dict(block_size=192, steps=10_000),
+        "ring: 48, hints": dict(block_size=144, steps=5000),
+        "ring: 64, hints": dict(block_size=192, steps=5000),
         "width: 32": dict(d_model=32),
         "width: 128": dict(d_model=128),
         "feed-forward: 256": dict(d_ff=256),
@@ -506,8 +539,9 @@ def test_what_the_studys_rows_vary(capsys):
     assert differ == expected
     assert list(differ)[0] == "8 hops, ring of 16"  # the claim comes first
     for name, given in sizes.items():
-        kind, _, value = name.partition(": ")
-        wanted = dict(ring="16", hops="8", loss_after="each")
+        kind, _, value = name.removesuffix(", hints").partition(": ")
+        hints = "1" if name.endswith(", hints") else "0"
+        wanted = dict(ring="16", hops="8", loss_after="each", hints=hints)
         if kind in ("ring", "hops"):
             wanted[kind] = value
         if kind == "loss":
@@ -516,7 +550,7 @@ def test_what_the_studys_rows_vary(capsys):
     own_steps = study.rows("walk", dict(steps=7))
     assert all(row["steps"] == 7 for row in own_steps.values())
     far = study.rows("walk", dict(sizes=("far=100",)))["ring: 24"]
-    assert set(far["sizes"]) == {"far=100", "ring=24", "hops=8", "loss_after=each"}
+    assert set(far["sizes"]) == {"far=100", "ring=24", "hops=8", "loss_after=each", "hints=0"}
     with pytest.raises(ValueError, match="hops has no effect with --study walk, whose rows set it"):
         study.rows("walk", dict(sizes=("hops=4",)))
 

@@ -62,7 +62,8 @@ def read_size(name, text, default):
 def check_known(name, value, known):
     """ValueError unless the value of a size is one of those that are known."""
     if value not in known:
-        raise ValueError(f"{name} {value!r:.40} is unknown; choose from {', '.join(known)}")
+        choices = ", ".join(map(str, known))
+        raise ValueError(f"{name} {value!r:.40} is unknown; choose from {choices}")
 
 
 def as_text(sizes):
