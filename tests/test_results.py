@@ -475,3 +475,15 @@ def test_wilsons_interval_is_scipys(successes, n, level):
 def test_no_interval_of_no_trials(successes, n):
     with pytest.raises(ValueError, match=f"{successes} successes of {n} trials; give 0 to n"):
         results.wilson(successes, n)
+
+
+def test_what_the_bench_printed_is_read_after_its_line(tmp_path, monkeypatch):
+    text = "[one]\na: median 9.0 ms\n  peak memory 1.00 GiB\n[two]\na: median 250.5 ms per step\n"
+    text += "  forward 1 ms\n  peak memory 0.50 GiB, 0.2 above\nb: median 7.0 ms\n[two]s\n[one]\n"
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench" / "printed.txt").write_text(text)
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    assert results.step_by_bench("[two]") == (0.2505, 2**29)
+    for line, n in (("[one]", 2), ("[three]", 0)):
+        with pytest.raises(ValueError, match=f"{n} lines of what --bench printed, not one"):
+            results.step_by_bench(line)

@@ -269,6 +269,18 @@ def noted(name: str) -> list[dict]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def step_by_bench(line: str) -> tuple[float, float]:
+    """(seconds of a step, its peak memory in bytes) as --bench printed them after `line`, in
+    docs/results/bench/printed.txt. ValueError where that is no line of it, or more than one."""
+    lines = (RESULTS / "bench" / "printed.txt").read_text(encoding="utf-8").splitlines()
+    if lines.count(line) != 1:
+        raise ValueError(f"{line!r} is {lines.count(line)} lines of what --bench printed, not one")
+    after = "\n".join(lines[lines.index(line) :])
+    milliseconds = after.split("median ")[1].split(" ms")[0]
+    peak = after.split("peak memory ")[1].split(" GiB")[0]
+    return float(milliseconds) / 1000, float(peak) * 2**30
+
+
 def trained_on(name: str, run_dir: md.Path) -> dict:
     """The settings of training of a run; ValueError if its data has another name than this."""
     _, train = settings_of(run_dir)

@@ -540,11 +540,9 @@ for n in names:
 
 # %% tags=["details"]
 stated = {1: ("240.84", 210), 12: ("318.80", 252)}  # MB, seconds
-printed = (results.RESULTS / "bench" / "printed.txt").read_text(encoding="utf-8")
 rows = []
 for n, (megabytes, seconds) in stated.items():
-    after = printed.split(f"[h100-{names[n].replace(' ', '-')}]")[1]
-    step = float(after.split("median ")[1].split(" ms")[0]) / 1000
+    step, _ = results.step_by_bench(f"[h100-{names[n].replace(' ', '-')}]")
     made = models[names[n]][0]["params_total"]
     row = [names[n], f"{megabytes} MB", f"{4 * made / 1e6:.2f} MB", f"{seconds} s"]
     row += [

@@ -190,12 +190,10 @@ print(f"ours, at steps, for the end of a pass: {', '.join(steps_at)}")
 
 # %% tags=["details"]
 peaks = dict(a=7.57, b=6.85, c=6.21)  # GB, as LLmini prints them
-printed = (results.RESULTS / "bench" / "printed.txt").read_text(encoding="utf-8")
 step_of, peak_of, computed, rows = {}, {}, {}, []
 for name, peak in peaks.items():
-    after = printed.split(f"preset llmini-{name}: as asked")[1]
-    step_of[name] = float(after.split("median ")[1].split(" ms")[0]) / 1000
-    peak_of[name] = float(after.split("peak memory ")[1].split(" GiB")[0]) * 2**30 / 1e9
+    step_of[name], peak_bytes = results.step_by_bench(f"preset llmini-{name}: as asked")
+    peak_of[name] = peak_bytes / 1e9
     m, t = registry.configs(f"llmini-{name}")
     computed[name] = sum(memory.step_memory(m, t, half=True).values()) / 1e9
     cells = [f"{minutes[name]} min", f"{step_of[name]:.1f} s", f"{peak:.2f} GB"]
