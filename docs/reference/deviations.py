@@ -473,8 +473,8 @@ own_text = [run["val_loss"] - run["train_loss_eval"] for run in pair]
 assert (f"{min(own_text):.1f}", f"{max(own_text):.1f}") == ("1.0", "1.7")
 turned = [run for name, runs in own_rate.items() if "tried" not in name for run in runs]
 assert all(run["val_loss"] > run["best_val_loss"] for run in turned) and len(turned) == 12
-reached = [run["train_loss_eval"] for run in own_rate["1 layer"] if "train_loss_eval" in run]
-assert [f"{loss:.2f}" for loss in reached] == ["0.46", "0.49"]
+reached = [run["train_loss_eval"] for run in own_rate["1 layer"]]
+assert (f"{min(reached):.2f}", f"{max(reached):.2f}") == ("0.42", "0.49")
 for log in (
     results.published("report_log_1_layers"),
     *(run["log"] for run in at_its_size["1 layer"]),

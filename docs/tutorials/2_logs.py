@@ -403,23 +403,21 @@ widgets.table([*head, "seeds 0, 1, 2"], rows)
 #   0.05 lower at the end. With rates of their own it is 0.02 lower at the best evaluation, with
 #   each seed, and the interval includes 0.
 # - **Nor are one layer and the looped one.** With the report's rate it is 0.06 lower, with each
-#   seed. With rates of their own it is 0.01 ± 0.04 lower, with two seeds of three: they show no
+#   seed. With rates of their own it is 0.01 ± 0.05 lower, with one seed of three: they show no
 #   gain, and cannot rule out most of the earlier one. We had expected 0.02 in each. The looped
-#   layer overfits less: it ends at 4.50, and one layer at 5.43, partly because its rate is a
+#   layer overfits less: it ends at 4.50, and one layer at 5.44, partly because its rate is a
 #   quarter as high.
 # - **The published order of the training losses turns round, too.** With rates of their own one
-#   layer ends far lower on its training text than twelve: without dropout at 0.46 against 2.52 in
-#   the one seed that has both numbers.
+#   layer ends far lower on its training text than twelve: without dropout at 0.42 to 0.49 against
+#   2.51 to 2.52.
 # - **The validation loss turns round**, as in the published log, and as it does not here with the
-#   report's rate. One layer ends 0.94 above its lowest. So at the last step, where the published
+#   report's rate. One layer ends 0.96 above its lowest. So at the last step, where the published
 #   runs are compared, one would see who has overfitted most.
 #
 # One layer's best rate is the highest of the four that were tried. So we tried twice that rate
 # afterwards: its lowest is 0.33 higher. Of the [seven
 # predictions](../reference/predictions.md#report-tuned) about these runs, T5 was wrong, that the
-# looped layer gains 0.02. T4 is not judged, as it asks for the training loss without dropout, which
-# did not come back from the card with some of the runs. It said that twelve layers fit their
-# training text better, and what there is speaks against it.
+# looped layer gains 0.02, and so was T4, that twelve layers fit their training text better.
 #
 # **What all of this does not show**: it is one text of 731 conversations, and three seeds, which
 # share the text and what is held out. Two, four and eight layers have had no rate of their own. The
@@ -488,21 +486,18 @@ assert 0.62 < by_two_thirds < 0.71  # which the first page says
 assert f"{ends['1 layer'] - ends['1 layer, wide']:.2f}" == "0.05"
 by_loops = [best["1 layer"][seed] - best["1 layer, 12 times"][seed] for seed in range(3)]
 mean, half = results.interval(by_loops)
-assert (f"{mean:.2f}", f"{half:.2f}") == ("0.01", "0.04") and sum(gap > 0 for gap in by_loops) == 2
+assert (f"{mean:.2f}", f"{half:.2f}") == ("0.01", "0.05") and sum(gap > 0 for gap in by_loops) == 1
 assert mean < ends["1 layer"] - ends["1 layer, 12 times"] < mean + half + 0.005
 by_width = [best["1 layer"][seed] - best["1 layer, wide"][seed] for seed in range(3)]
 mean, half = results.interval(by_width)
 assert f"{mean:.2f}" == "0.02" and min(by_width) > 0 and mean < half
-fits = {
-    name: {run["seed"]: run["train_loss_eval"] for run in tuned[name] if "train_loss_eval" in run}
-    for name in ("1 layer", "12 layers")
-}
-(both,) = fits["1 layer"].keys() & fits["12 layers"].keys()
-assert [f"{fits[name][both]:.2f}" for name in fits] == ["0.46", "2.52"]
+for name, wanted in (("1 layer", ("0.42", "0.49")), ("12 layers", ("2.51", "2.52"))):
+    fits = [run["train_loss_eval"] for run in tuned[name]]
+    assert len(fits) == 3 and (f"{min(fits):.2f}", f"{max(fits):.2f}") == wanted
 assert chosen["1 layer"] == 4 * chosen["1 layer, 12 times"]
 last = {name: statistics.mean(run["val_loss"] for run in tuned[name]) for name in best}
-assert [f"{last[name]:.2f}" for name in ("1 layer, 12 times", "1 layer")] == ["4.50", "5.43"]
-assert f"{last['1 layer'] - low['1 layer']:.2f}" == "0.94"
+assert [f"{last[name]:.2f}" for name in ("1 layer, 12 times", "1 layer")] == ["4.50", "5.44"]
+assert f"{last['1 layer'] - low['1 layer']:.2f}" == "0.96"
 assert chosen["1 layer"] == max(run["lr"] for run in results.runs(TUNED, seed=range(3)))
 assert f"{twice['best_val_loss'] - best_rate['best_val_loss']:.2f}" == "0.33"
 turns = {
