@@ -635,12 +635,19 @@ def last_row(folder):
         return json.loads(f.readlines()[-1])
 
 
+KNOWN_BEFORE = ("guess", "shortcut")  # what needs no model, beside the accuracy of a value
+
+
 def show_accuracy(row):
     """Print the accuracy of a task that the log's last row has, and by what it is told apart:
-    "by hops: 1 1.000, 2 0.998"."""
+    "by hops: 1 1.000, 2 0.998"; and in the same way what else was measured of it."""
     print(f"accuracy {row['accuracy']:.3f} on the test split")
     for size, by_value in row.get("accuracy_by", {}).items():
-        print(f"by {size}: {listed({v: part['accuracy'] for v, part in by_value.items()}, 3)}")
+        names = [name for name in next(iter(by_value.values())) if name not in KNOWN_BEFORE]
+        for name in names:
+            measured = listed({v: part[name] for v, part in by_value.items()}, 3)
+            what = "" if name == "accuracy" else f", {name.replace('_', ' ')}"
+            print(f"by {size}{what}: {measured}")
 
 
 def listed(by_value, digits):

@@ -381,6 +381,7 @@ class Walker(torch.nn.Module):
         self.ring, self.hops, self.lost = ring, hops, lost
         self.head_weight = torch.nn.Parameter(torch.eye(2 * ring))
         self.norm = torch.nn.Identity()
+        self.blocks, self.config = [torch.nn.Identity()], SimpleNamespace(n_loops=1)
 
     def run_loops(self, tokens, loops):
         at = tokens.clone()
@@ -412,6 +413,44 @@ def test_accuracy_is_told_by_hops():
     # three hops that stay are right again once round later
     sizes["far"] = 33
     assert shares(Walker(6, 3), TASK.final_accuracy)[1]["33"] == 1.0
+
+
+@pytest.mark.parametrize("start", md.LOOP_STARTS)
+def test_pairs_that_are_kept_no_longer_move_and_the_questions_go_on(model, start):
+    """Against loops by hand, of two layers, whose pairs are set back after the third loop."""
+    gpt = walker(model, loop_start=start).double().eval()
+    _, tokens, _ = drawn(6, ring=5, hops=4)
+    with walk.pairs_kept(gpt, 10, after=3):
+        states = list(gpt.run_loops(tokens, loops=7))
+    x = e = gpt.embed(tokens)
+    for loop, state in enumerate(states, 1):
+        normal = F.layer_norm(x, (gpt.config.d_model,))
+        x = {"state": x, "input": x + e, "normalised": normal, "recall": normal + e}[start]
+        for block in gpt.blocks:
+            x = block(x)
+        if loop <= 3:
+            of_pairs = x[:, :10]
+        x = torch.cat((of_pairs, x[:, 10:]), 1)
+        assert torch.allclose(state, x, rtol=1e-10)
+    as_before = list(gpt.run_loops(tokens, loops=7))[-1]
+    assert not torch.allclose(as_before, states[-1], rtol=1e-3)  # and nothing is kept any more
+
+
+def test_the_last_test_tells_how_many_are_right_with_the_pairs_kept(model):
+    gpt = walker(model, loop_start="recall")
+    sizes, tokens, targets = drawn(30, ring=5, hops=4)
+    sizes["far"] = 31
+    by_number = TASK.final_accuracy(gpt, tokens, targets, **sizes)["accuracy_by"]["hops"]
+    assert list(by_number) == ["1", "2", "3", "4", "31"]
+    gpt.eval()
+    with walk.pairs_kept(gpt, 10, after=gpt.config.n_loops):
+        shares = walk.by_hops(gpt, tokens, 5, (1, 2, 3, 4, 31))
+    assert {n: part["pairs_kept"] for n, part in by_number.items()} == {
+        str(n): share for n, share in shares.items()
+    }
+    assert any(part["pairs_kept"] != part["accuracy"] for part in by_number.values())
+    alone = TASK.accuracy(gpt, tokens, targets, **sizes)["accuracy_by"]["hops"]
+    assert all(part.keys() == {"accuracy"} for part in alone.values())
 
 
 @pytest.mark.parametrize(
@@ -484,8 +523,9 @@ def test_the_command_trains_and_ends_with_the_accuracy_by_hops(tmp_path, capsys)
     by_hops = last["accuracy_by"]["hops"]
     assert by_hops.keys() == {"1", "2", "3", "4", "31"}
     shares = ", ".join(f"{hops} {part['accuracy']:.3f}" for hops, part in by_hops.items())
-    assert lines[-3] == f"accuracy {last['accuracy']:.3f} on the test split"
-    assert lines[-2] == f"by hops: {shares}"
+    kept = ", ".join(f"{hops} {part['pairs_kept']:.3f}" for hops, part in by_hops.items())
+    assert lines[-4] == f"accuracy {last['accuracy']:.3f} on the test split"
+    assert lines[-3:-1] == [f"by hops: {shares}", f"by hops, pairs kept: {kept}"]
     model, _ = md.load(tmp_path / "run")  # as trained, and with its test repeated
     m, t = md.read_config(tmp_path / "run")
     assert m.loop_start == "recall" and m.n_loops == 9

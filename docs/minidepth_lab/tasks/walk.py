@@ -1,6 +1,8 @@
 """A walk along a ring of letters, one hop a loop: how far one goes is how often one loops. What a
 model trained to few hops does when it is looped on and on is in studies/walk.py."""
 
+import contextlib
+
 import torch
 import torch.nn.functional as F
 
@@ -112,9 +114,16 @@ class Walk(Task):
         return measured(model, tokens, ring, range(1, ring))
 
     def final_accuracy(self, model, tokens, targets, ring, far, **_):
-        """accuracy(), with FAR hops and `far` among those of `accuracy_by`, beyond once round."""
-        beyond = [hops for hops in (*FAR, far) if ring <= hops <= far]
-        return measured(model, tokens, ring, [*range(1, ring), *beyond])
+        """accuracy(), with FAR hops and `far` among those of `accuracy_by`, beyond once round. Each
+        has `pairs_kept` as well: the share that is right with pairs_kept() after as many loops as
+        the model was trained with."""
+        hops = [*range(1, ring), *(n for n in (*FAR, far) if ring <= n <= far)]
+        result = measured(model, tokens, ring, hops)
+        with pairs_kept(model, 2 * ring, model.config.n_loops):
+            again = measured(model, tokens, ring, hops)
+        for n, part in result["accuracy_by"]["hops"].items():
+            part["pairs_kept"] = again["accuracy_by"]["hops"][n]["accuracy"]
+        return result
 
 
 def check_sizes(ring, hops, loss_after):
@@ -135,6 +144,28 @@ def following(tokens, ring):
     the ring."""
     follows = torch.zeros(len(tokens), 2 * ring, dtype=torch.int64)
     return follows.scatter(1, tokens[:, : 2 * ring : 2], tokens[:, 1 : 2 * ring : 2])
+
+
+@contextlib.contextmanager
+def pairs_kept(model, places, after):
+    """Within it the first `places` of a sequence stay what they are after so many loops, however
+    often the model is looped on: later loops move the rest alone. So one sees whether a walk is
+    lost, or the pairs that it goes by. For one pass over the loops."""
+    loops, kept = 0, None
+
+    def keep(layer, given, x):
+        nonlocal loops, kept
+        loops += 1
+        if loops <= after:
+            kept = x[:, :places]
+            return x
+        return torch.cat((kept, x[:, places:]), 1)
+
+    handle = model.blocks[-1].register_forward_hook(keep)
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 @md.in_eval_mode
