@@ -173,16 +173,48 @@ def test_the_walk_of_the_answer_is_the_one_that_was_judged():
     assert max(run["accuracy_by"]["hops"]["31"]["accuracy"] for run in bare) < 0.3
     assert f"lost by the thirty-first, in {len(bare)} of {len(bare)}." in answer
     for start in ("normalised", "input"):
-        runs = named[f"start: {start}"]
-        assert len(runs) == 5
+        runs = named[f"start: {start}"] + named[f"start: {start}, five more"]
+        assert len(runs) == 10
         assert max(run["accuracy_by"]["hops"]["31"]["accuracy"] for run in runs) < 0.3
-    assert "only the norm, or only the input, 5 of 5 each." in answer
+    assert "only the norm, or only the input, 10 of 10 each." in answer
     on_24 = named["ring: 24"] + named["ring: 24, five more"]
     round_once = [run["accuracy_by"]["hops"]["23"]["accuracy"] >= 0.95 for run in on_24]
     twenty_four = f"{sum(round_once)} of {len(round_once)} runs come once round;"
     assert f"On a ring of twenty-four, also trained to eight hops, {twenty_four}" in answer
-    assert f"of 32, trained twice as long, {measured['walk/W15']} do, at 0.9;" in answer
+    on_32 = named["ring: 32"] + named["ring: 32, five more"]
+    round_once = [run["accuracy_by"]["hops"]["31"]["accuracy"] >= 0.9 for run in on_32]
+    thirty_two = f"{sum(round_once)} of {len(round_once)} do, at 0.9.)"
+    assert f"of 32, trained twice as long, {thirty_two}" in answer
     assert {run["steps"] for run in named["ring: 32"]} == {2 * on_24[0]["steps"]}
+
+    def shares(group, hops, kind):
+        """Of the runs of a group, the least first."""
+        return sorted(run["accuracy_by"]["hops"][str(hops)][kind] for run in named[group])
+
+    def at_least(share):
+        return f"{math.floor(100 * share) / 100:.2f}"
+
+    def at_most(share):
+        return f"{math.ceil(100 * share) / 100:.2f}"
+
+    rises = []
+    for group, runs in (
+        ("hops: 4, five more", "five trained to four hops rise"),
+        ("start: normalised, pairs kept", "five without the input"),
+    ):
+        before, after = (shares(group, 1000, kind) for kind in ("accuracy", "pairs_kept"))
+        assert len(before) == 5
+        low, high = at_most(before[-1]), at_least(after[0])
+        rises.append(f"{runs} from at most {low} to at least {high}")
+    assert f"at a thousand hops, {rises[0]}, and {rises[1]}." in answer
+    one_hop = shares("ring: 64", 1, "accuracy") + shares("ring: 64, five more", 1, "accuracy")
+    assert len(one_hop) == 10 and max(one_hop) < 0.03
+    assert "whose first hop none of 10 layers learned without a hint" in answer
+    hinted = "ring: 64, hints, 4,000 steps"
+    assert shares(hinted, 8, "accuracy")[0] > 0.99 and shares(hinted, 31, "accuracy")[-1] < 0.1
+    round_once = shares(hinted, 63, "pairs_kept")
+    told = f"{sum(share >= 0.9 for share in round_once)} of {len(round_once)} come once round at"
+    assert f"{told} 0.9, and all at {at_least(round_once[0])} or more" in answer
     learned = {True: [], False: []}  # whether the loops are enough by the prediction
     for (stride, loops), shares in strides.stored().items():
         learned[stride < loops] += [share >= 0.95 for share in shares]

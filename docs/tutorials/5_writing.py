@@ -218,9 +218,7 @@ plt.show()
 # layers, or loops of one, a question passes until the letter so many hops on is said:
 
 # %% tags=["hide"]
-walkers = results.runs(
-    "walk", ring=16, hops=8, loss_after="each", loop_start="recall", n_layers=1, d_model=64, d_ff=0
-)
+walkers = judge.named_runs("walk")["8 hops, ring of 16"]
 on_16 = judge.named_runs("strides")
 writing = {}  # {model: (hops for a letter, layers that it passes, right of each run)}
 for model, name, hops, passed in (
