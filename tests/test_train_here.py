@@ -43,10 +43,10 @@ def in_browser(tab, script):
     }})()""")
 
 
-def model_of(name, seed=0):
+def model_of(name, seed=0, **changes):
     torch.manual_seed(seed)
     rest = dict(block_size=24, d_ff=0, dropout=0.0, tie_weights=False, init_std=0.1)
-    model = md.GPT(md.ModelConfig(**MODELS[name][2], **rest))
+    model = md.GPT(md.ModelConfig(**(MODELS[name][2] | rest | changes)))
     with torch.no_grad():  # so that the gradient of no norm is that of its first value
         for parameter in model.parameters():
             parameter.add_(0.05 * torch.randn(parameter.shape))
@@ -77,13 +77,15 @@ def as_file(model):
     return f"m.readSafetensors(Uint8Array.from(atob('{text}'), (c) => c.charCodeAt(0)).buffer)"
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_gradients_are_those_of_pytorch(tab, name):
-    model = model_of(name)
+@pytest.mark.parametrize(
+    ("name", "start"), [("questions", "state"), *(("walk", start) for start in md.LOOP_STARTS)]
+)
+def test_gradients_are_those_of_pytorch(tab, name, start):
+    model = model_of(name, loop_start=start)
     tokens, targets, theirs = drawn(name, 6, seed=3)
     loss, n = model(tokens, targets)
     (loss.sum() / n.sum()).backward()
-    changes = {key: value for key, value in MODELS[name][2].items()}
+    changes = MODELS[name][2] | dict(loop_start=start)
     found = in_browser(
         tab,
         f"""

@@ -13,7 +13,7 @@ import browser
 import minidepth as md
 from minidepth_lab import inspect, registry, results
 from minidepth_lab.tasks import TASKS
-from minidepth_lab.tasks.walk import by_hops
+from minidepth_lab.tasks.walk import by_hops, pairs_kept
 from minidepth_site import widgets
 
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
@@ -485,8 +485,8 @@ def walk_tokens(rings):
 def test_the_models_that_go_on_are_the_stored_runs(walked):
     """Both kinds are there, and each does what its run did, on other rings."""
     data = widgets.further()
-    assert data["models"][data["recall"]]["start"] == "recall"
-    assert data["models"][data["state"]]["start"] == "state"
+    assert [data["models"][i]["start"] for i in data["first"]] == ["recall", "normalised"]
+    assert {about["start"] for about in data["models"]} == {"recall", "normalised", "state"}
     tokens = walk_tokens(200)
     for run in results.runs("walk", ring=16, hops=8, loss_after="each", n_layers=1, d_model=64):
         address = f"results/walk/weights/{run['id']}.safetensors"
@@ -525,6 +525,20 @@ def test_the_browser_loops_on_as_pytorch_does(tab, walked):
                 assert ours == logits.argmax(-1).tolist()
 
 
+def walked_on(tab, loops):
+    """Press Go on until so many loops are made, and say how many questions of each model are right
+    then."""
+    counter = "document.querySelector('.said').textContent"
+    press(tab, "Go on")
+    tab.run(f"""new Promise((resolve) => {{
+      const look = () => parseInt({counter}) > {loops} ? resolve() : setTimeout(look, 50)
+      look()
+    }})""")
+    press(tab, "Pause")
+    said = tab.run("[...document.querySelectorAll('.both .said')].map((said) => said.textContent)")
+    return [int(re.findall(r"(\d+) of 16 right", each)[0]) for each in said], said
+
+
 def test_one_goes_on_and_the_other_gets_lost(tab):
     tab = opened(tab, "further", widgets.further())
     counter = "document.querySelector('.said').textContent"
@@ -535,25 +549,58 @@ def test_one_goes_on_and_the_other_gets_lost(tab):
     assert tab.run(counter) == "2 loops, 1 hop."
     press(tab, "One loop")
     assert tab.run(counter) == "3 loops, 2 hops."
-    press(tab, "Go on")
-    tab.run(f"""new Promise((resolve) => {{
-      const look = () => parseInt({counter}) > 60 ? resolve() : setTimeout(look, 50)
-      look()
-    }})""")
-    press(tab, "Pause")
+    (right, lost), (with_it, _) = walked_on(tab, 60)
     text = tab.run(counter)
     loops = int(text.split()[0])
     assert f"{(loops - 1) // 16} times round the ring, {loops - 9} hops further" in text
-    with_it, without = tab.run(
-        "[...document.querySelectorAll('.both .said')].map((said) => said.textContent)"
-    )
-    right, lost = (int(re.findall(r"(\d+) of 16 right", each)[0]) for each in (with_it, without))
     assert right >= 14 and lost <= 4
     assert "That is right." in with_it or right < 16
     assert tab.run(counter) == text  # it has stopped
-    choose(tab, "model of: state normalised, input added", "1")
+    choose(tab, "model with the input", "1")
     press(tab, "Another ring")
     assert not complaints(tab)
+
+
+def test_with_its_pairs_kept_the_lost_one_walks_on(tab):
+    tab = opened(tab, "further", widgets.further())
+    tab.run("""new Promise((resolve) => {
+      const look = () => document.querySelector('.both .said').textContent ? resolve()
+        : setTimeout(look, 50)
+      look()
+    })""")
+    (_, lost), _ = walked_on(tab, 40)
+    ring = tab.run("document.querySelector('.both svg').textContent")[:16]
+    tab.run("document.querySelector('input[type=checkbox]').click()")
+    loops = "parseInt(document.querySelector('.said').textContent)"
+    tab.run(f"""new Promise((resolve) => {{
+      const look = () => {loops} === 2 ? resolve() : setTimeout(look, 50)
+      look()
+    }})""")
+    assert tab.run("document.querySelector('.both svg').textContent")[:16] == ring  # walked anew
+    (right, found), _ = walked_on(tab, 40)
+    assert lost <= 4 and found >= 15 and right >= 14
+    assert not complaints(tab)
+
+
+def test_the_browser_keeps_pairs_as_pytorch_does(tab, walked):
+    data = widgets.further()
+    about = data["models"][data["first"][1]]
+    tokens = walk_tokens(1)
+    page, address = tab
+    page.open(address + "assets/")
+    ours = page.run(f"""(async () => {{
+      const {{ Walk, loadModel }} = await import("/assets/walking.js")
+      const about = {json.dumps(about)}
+      const walk = new Walk(await loadModel(about.config, about.weights), {tokens[0].tolist()})
+      const pairs = Array.from({{ length: 32 }}, (_, i) => i)
+      for (let i = 0; i < 30; i++) walk.step(i < 9 ? [] : pairs)
+      return Array.from({{ length: 16 }}, (_, i) => walk.answer(32 + i))
+    }})()""")
+    model = walked[about["weights"]]
+    with torch.no_grad(), pairs_kept(model, 32, after=9):
+        *_, x = model.run_loops(tokens, loops=30)
+    logits = model.norm(x[0, 32:]) @ model.head_weight.T
+    assert ours == logits.argmax(-1).tolist()
 
 
 # ---------- take it apart ----------

@@ -14,7 +14,7 @@ async function start(root) {
   const data = JSON.parse(root.querySelector("script").textContent)
   const { ring: size, hops } = data
   const loops = hops + 1
-  const about = data.models[data.recall]
+  const about = data.models[data.first[0]]
   const said = make("p", { class: "said", "aria-live": "polite" })
   const table = make("table", { class: "taken-apart" })
   const skipped = new Set() // loops

@@ -1,7 +1,7 @@
 /* Go on: two stored models that were trained to eight hops on a ring of sixteen letters are looped
    as long as one likes, one that begins each loop with its state normalised and the input added,
-   and one that begins it with its state alone. The data come from further() in
-   docs/site/minidepth_site/widgets.py. */
+   and one that begins it without the input. The pairs can be kept as they are after the loops of
+   training. The data come from further() in docs/site/minidepth_site/widgets.py. */
 
 import { draw, drawing, make } from "./elements.js"
 import { loadModel, shuffled, Walk } from "./walking.js"
@@ -12,15 +12,19 @@ const RADIUS = 122
 const PAUSE = [450, 120] // milliseconds at a loop: up to where training ended, and beyond
 const FAR = 1001 // loops: a thousand hops
 
+const BEGINS = {
+  recall: "State normalised, input added",
+  normalised: "State normalised, no input",
+  state: "State alone",
+} // what a loop begins with
+
 const times = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`
 
 function start(root) {
-  const { ring: size, hops: trained, models, recall, state } = JSON.parse(
+  const { ring: size, hops: trained, models, first: chosen } = JSON.parse(
     root.querySelector("script").textContent,
-  )
+  ) // chosen: the numbers of two models
   const loaded = {} // by address
-  let chosen = [recall, state] // numbers of models
-  const names = ["State normalised, input added", "State alone"] // what a loop begins with
   let ring, order // letters around, and the order in which the questions stand
   let walks = []
   let timer = null
@@ -41,15 +45,20 @@ function start(root) {
     step()
   })
   const another = button("Another ring", begin)
-  const option = ({ name }, i) => make("option", { value: i }, name)
-  const menus = ["recall", "state"].map((kind, side) => {
+  const keep = make("input", { type: "checkbox", onchange: () => begin(ring) })
+  const keeping = "keep the pairs as they are after the loops of training, loop the questions alone"
+  const ofPairs = [...Array(2 * size).keys()] // their places in the sequence
+
+  const option = ({ name, start }, i) => {
+    return make("option", { value: i }, start === "recall" ? name : `${BEGINS[start]}, ${name}`)
+  }
+  const menus = ["with the input", "without the input"].map((label, side) => {
     const onchange = (event) => {
       chosen[side] = Number(event.target.value)
       begin(ring)
     }
-    const its = models.map(option).filter((_, i) => models[i].start === kind)
-    const label = `model of: ${names[side].toLowerCase()}`
-    const select = make("select", { "aria-label": label, onchange }, ...its)
+    const its = models.map(option).filter((_, i) => (models[i].start === "recall") === (side === 0))
+    const select = make("select", { "aria-label": `model ${label}`, onchange }, ...its)
     select.value = chosen[side]
     return select
   })
@@ -81,7 +90,8 @@ function start(root) {
   const hops = () => walks[0].loops - 1
 
   function step() {
-    walks.forEach((walk) => walk.step())
+    const kept = keep.checked && hops() >= trained ? ofPairs : []
+    walks.forEach((walk) => walk.step(kept))
     show()
   }
 
@@ -115,7 +125,11 @@ function start(root) {
     if (round) text += `: ${times(round, "time")} round the ring`
     text += n > trained ? `, ${times(n - trained, "hop")} further than in training.` : "."
     counter.textContent = text
-    walks.forEach((walk, side) => picture(walk, pictures[side]))
+    walks.forEach((walk, side) => {
+      const { box } = pictures[side]
+      box.querySelector("strong").textContent = BEGINS[models[chosen[side]].start]
+      picture(walk, pictures[side])
+    })
   }
 
   function picture(walk, { svg, said }) {
@@ -144,12 +158,12 @@ function start(root) {
   }
 
   pictures.forEach(({ box }, side) => {
-    box.querySelector("strong").textContent = names[side]
     box.append(menus[side])
   })
   const buttons = make("div", { class: "buttons" }, go, one, another)
   const both = make("div", { class: "both" }, ...pictures.map(({ box }) => box))
-  root.replaceChildren(buttons, counter, both)
+  const choice = make("p", {}, make("label", {}, keep, ` ${keeping}`))
+  root.replaceChildren(buttons, choice, counter, both)
   begin()
 }
 

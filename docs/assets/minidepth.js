@@ -200,12 +200,12 @@ export class GPT {
     return { x, looked }
   }
 
-  /** What a loop starts from: the stream as the last loop left it, or that and the input again. */
+  /** What a loop starts from: the stream as the last loop left it, or normalised; and the input
+      again, or not. */
   startOfLoop(x, embedded) {
     const { loop_start: from } = this.config
-    if (from === "input") return add(x, embedded)
-    if (from === "recall") return add(standardised(x).z, embedded)
-    return x
+    const stream = from === "normalised" || from === "recall" ? standardised(x).z : x
+    return from === "input" || from === "recall" ? add(stream, embedded) : stream
   }
 
   /** A residual stream → logits, a number for each word that may come next. Of one from the middle

@@ -213,8 +213,10 @@ function forwardBack(model, gradients, token, t, cache, states, dStates) {
       const its = cache[(loop - 1) * n_layers + layer]
       dx = add(dx, attendBack(model, gradients, layer, t, its, dx)) // around the layer, and through
     }
-    if (loop_start !== "state") addTo(dEmbedded, dx)
-    if (loop_start === "recall") dx = standardisedBack(states[loop - 1], dx)
+    if (loop_start === "input" || loop_start === "recall") addTo(dEmbedded, dx)
+    if (loop_start === "normalised" || loop_start === "recall") {
+      dx = standardisedBack(states[loop - 1], dx)
+    }
   }
   addTo(dEmbedded, dx)
   const C = dx.length

@@ -100,7 +100,7 @@ looks = {"the pair's first letter": [], "the pair asked for": []}
 walks = [
     run
     for run in results.runs("walk", hops=8, ring=16, loss_after="each", d_model=64)
-    if run["loop_start"] != "input" and results.weights_file("walk", run["id"]).exists()
+    if run["loop_start"] in looks_of and results.weights_file("walk", run["id"]).exists()
 ]
 for run in walks:
     model, _ = md.load(results.weights("walk", run["id"]))
@@ -307,7 +307,7 @@ table_by_loops("a loss after each loop, tested with", after_each)
 # | [Kohli 2026][k26], Transformer layers | chains of five facts | of ten; too many loops harm | – |
 # | [Ouro 2025][o25], a large language model | four loops | [worse][lee] with each loop more | – |
 # | [here](4_walking.md), rings, with recall | eight hops | a thousand in 8 of 10 runs | 10 |
-# | [here](4_walking.md#what-gets-lost), rings, the pairs kept | four hops | a thousand in 5 of 5 | 5 |
+# | [here](4_walking.md#what-gets-lost), its pairs kept | four hops | a thousand in 5 of 5 | 5 |
 # | here, text, one layer and four | eight loops | worse, slowly | 5 |
 #
 # *Depo*, a task of [Physics of Language Models 4.1][depo] (Allen-Zhu 2025), is nearly ours: pairs

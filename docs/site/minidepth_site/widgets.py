@@ -233,8 +233,8 @@ WALKS = "walk"  # one layer, trained to eight hops on a ring of sixteen letters
 
 def further():
     """For the box `further`: the stored models that are looped on and on, those that begin each
-    loop with their state normalised and the input added ("recall") and those that begin it with
-    their state alone ("state"), and which of each kind to begin with."""
+    loop with their state normalised and the input added ("recall") and those that lack the input
+    ("normalised") or both ("state"), and which two to begin with."""
     listed = []
     for run in results.runs(WALKS, ring=16, hops=8, loss_after="each", n_layers=1, d_model=64):
         stored = results.weights_file(WALKS, run["id"]).exists()
@@ -247,4 +247,4 @@ def further():
         about = dict(name=name, start=run["loop_start"], weights=address_of(WALKS, run["id"]))
         listed.append(about | dict(config=settings))
     first = {about["start"]: i for i, about in reversed(list(enumerate(listed)))}
-    return dict(ring=16, hops=8, models=listed, **first)
+    return dict(ring=16, hops=8, models=listed, first=[first["recall"], first["normalised"]])
