@@ -635,7 +635,7 @@ def last_row(folder):
         return json.loads(f.readlines()[-1])
 
 
-KNOWN_BEFORE = ("guess", "shortcut")  # what needs no model, beside the accuracy of a value
+SAID = ("accuracy", "guess", "shortcut")  # said by itself, or known without a model
 
 
 def show_accuracy(row):
@@ -643,11 +643,13 @@ def show_accuracy(row):
     "by hops: 1 1.000, 2 0.998"; and in the same way what else was measured of it."""
     print(f"accuracy {row['accuracy']:.3f} on the test split")
     for size, by_value in row.get("accuracy_by", {}).items():
-        names = [name for name in next(iter(by_value.values())) if name not in KNOWN_BEFORE]
-        for name in names:
-            measured = listed({v: part[name] for v, part in by_value.items()}, 3)
-            what = "" if name == "accuracy" else f", {name.replace('_', ' ')}"
-            print(f"by {size}{what}: {measured}")
+        print(f"by {size}: {listed({v: part['accuracy'] for v, part in by_value.items()}, 3)}")
+        parts = list(by_value.values())
+        for name in parts[0] if parts else ():
+            numbers = [part.get(name) for part in parts]
+            if name not in SAID and all(isinstance(number, float) for number in numbers):
+                measured = listed(dict(zip(by_value, numbers)), 3)
+                print(f"by {size}, {name.replace('_', ' ')}: {measured}")
 
 
 def listed(by_value, digits):

@@ -484,6 +484,8 @@ def test_what_the_bench_printed_is_read_after_its_line(tmp_path, monkeypatch):
     (tmp_path / "bench" / "printed.txt").write_text(text)
     monkeypatch.setattr(results, "RESULTS", tmp_path)
     assert results.step_by_bench("[two]") == (0.2505, 2**29)
+    with pytest.raises(ValueError, match="'.two.s' has no step of --bench behind it"):
+        results.step_by_bench("[two]s")
     for line, n in (("[one]", 2), ("[three]", 0)):
         with pytest.raises(ValueError, match=f"{n} lines of what --bench printed, not one"):
             results.step_by_bench(line)

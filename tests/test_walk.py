@@ -443,7 +443,7 @@ def test_the_last_test_tells_how_many_are_right_with_the_pairs_kept(model):
     by_number = TASK.final_accuracy(gpt, tokens, targets, **sizes)["accuracy_by"]["hops"]
     assert list(by_number) == ["1", "2", "3", "4", "31"]
     gpt.eval()
-    with walk.pairs_kept(gpt, 10, after=gpt.config.n_loops):
+    with walk.pairs_kept(gpt, 10, after=3):  # as many as it has
         shares = walk.by_hops(gpt, tokens, 5, (1, 2, 3, 4, 31))
     assert {n: part["pairs_kept"] for n, part in by_number.items()} == {
         str(n): share for n, share in shares.items()
@@ -531,6 +531,21 @@ def test_the_command_trains_and_ends_with_the_accuracy_by_hops(tmp_path, capsys)
     assert m.loop_start == "recall" and m.n_loops == 9
     again = registry.data_of(t, m.block_size).measure(model)
     assert again["accuracy"] == last["accuracy"]
+
+
+def test_what_else_was_measured_is_shown_where_every_value_has_it(capsys):
+    """A task of one's own may keep what it likes beside an accuracy."""
+    both = dict(accuracy=0.5, own_words=0.25, guess=0.1)
+    odd = dict(accuracy=0.5, answers=[1, 0], note="odd")
+    by = dict(n={"1": both, "2": both}, m={"1": both, "2": odd}, k={"1": odd}, none={})
+    train.show_accuracy(dict(accuracy=0.5, accuracy_by=by))
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "by n: 1 0.500, 2 0.500",
+        "by n, own words: 1 0.250, 2 0.250",
+        "by m: 1 0.500, 2 0.500",
+        "by k: 1 0.500",
+        "by none: ",
+    ]
 
 
 def test_attention_of_a_walk_is_measured_where_it_has_tokens(tmp_path, capsys):

@@ -158,6 +158,7 @@ function start(root) {
   }
 
   pictures.forEach(({ box }, side) => {
+    box.querySelector("strong").textContent = BEGINS[models[chosen[side]].start]
     box.append(menus[side])
   })
   const buttons = make("div", { class: "buttons" }, go, one, another)

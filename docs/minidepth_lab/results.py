@@ -24,6 +24,7 @@ import contextlib
 import csv
 import dataclasses
 import functools
+import itertools
 import json
 import math
 import os
@@ -271,11 +272,15 @@ def noted(name: str) -> list[dict]:
 
 def step_by_bench(line: str) -> tuple[float, float]:
     """(seconds of a step, its peak memory in bytes) as --bench printed them after `line`, in
-    docs/results/bench/printed.txt. ValueError where that is no line of it, or more than one."""
+    docs/results/bench/printed.txt. ValueError where that is no line of it, or more than one, and
+    where its section has none."""
     lines = (RESULTS / "bench" / "printed.txt").read_text(encoding="utf-8").splitlines()
     if lines.count(line) != 1:
         raise ValueError(f"{line!r} is {lines.count(line)} lines of what --bench printed, not one")
-    after = "\n".join(lines[lines.index(line) :])
+    section = itertools.takewhile(lambda x: not x.startswith("["), lines[lines.index(line) + 1 :])
+    after = "\n".join(section)
+    if "median " not in after or "peak memory " not in after:
+        raise ValueError(f"{line!r} has no step of --bench behind it")
     milliseconds = after.split("median ")[1].split(" ms")[0]
     peak = after.split("peak memory ")[1].split(" GiB")[0]
     return float(milliseconds) / 1000, float(peak) * 2**30
