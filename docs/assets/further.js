@@ -50,7 +50,7 @@ function start(root) {
   const ofPairs = [...Array(2 * size).keys()] // their places in the sequence
 
   const option = ({ name, start }, i) => {
-    return make("option", { value: i }, start === "recall" ? name : `${BEGINS[start]}, ${name}`)
+    return make("option", { value: i }, start === "state" ? `${name}, state alone` : name)
   }
   const menus = ["with the input", "without the input"].map((label, side) => {
     const onchange = (event) => {

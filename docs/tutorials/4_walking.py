@@ -426,8 +426,8 @@ axes[0].annotate("pairs left\nto change", (1000, 0.62), color="C3", ha="right")
 plt.show()
 
 # %% [markdown]
-# What to see: the same layers, once as they are (red) and once with their pairs kept (blue). Each
-# line is one of five runs, on the right of ten; the dashed lines are the hops of training. Layers
+# What to see: the same layers, once as they are and once with their pairs kept. Each line is one of
+# five runs, on the right of ten; the dashed lines are the hops of training. Layers
 # trained to four hops, and layers that never read their input again, follow a thousand.
 
 # %% tags=["hide"]
