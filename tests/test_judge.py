@@ -367,7 +367,6 @@ WRONG = {
     "llmini": "L9 L12 L17",
 }
 WAITING = {  # those whose runs are not there yet
-    "map-longer": "L8 L9 L10",
     "ring-wide": "V6",
     "ring-short-memory": "S2 S4",
 }
