@@ -568,7 +568,7 @@ def test_with_its_pairs_kept_the_lost_one_walks_on(tab):
         : setTimeout(look, 50)
       look()
     })""")
-    (_, lost), _ = walked_on(tab, 40)
+    (_, lost), _ = walked_on(tab, 30)
     ring = tab.run("document.querySelector('.both svg').textContent")[:16]
     tab.run("document.querySelector('input[type=checkbox]').click()")
     loops = "parseInt(document.querySelector('.said').textContent)"
@@ -577,7 +577,7 @@ def test_with_its_pairs_kept_the_lost_one_walks_on(tab):
       look()
     }})""")
     assert tab.run("document.querySelector('.both svg').textContent")[:16] == ring  # walked anew
-    (right, found), _ = walked_on(tab, 40)
+    (right, found), _ = walked_on(tab, 30)
     assert lost <= 4 and found >= 15 and right >= 14
     assert not complaints(tab)
 
