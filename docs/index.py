@@ -82,6 +82,11 @@ for kind, text in (ways | {"state": "state alone"}).items():
 # training, layers that were lost walk on: at a thousand hops five of five that were trained to four
 # hops, and five of five without the input, are right at 0.98 or more. Layers that do not normalise
 # are lost all the same.
+#
+# ## One more loop, one more hop
+#
+# **minidepth** is one file that you can read in a sitting, one command that trains models, and
+# these pages. The pages are programs: their own code runs and draws their figures.
 
 # %% tags=["hide"]
 title = "each further loop adds one hop:\nruns that learned it"

@@ -55,6 +55,7 @@ function start(root) {
   const menus = ["with the input", "without the input"].map((label, side) => {
     const onchange = (event) => {
       chosen[side] = Number(event.target.value)
+      name(side)
       begin(ring)
     }
     const its = models.map(option).filter((_, i) => (models[i].start === "recall") === (side === 0))
@@ -62,6 +63,12 @@ function start(root) {
     select.value = chosen[side]
     return select
   })
+
+  /** Say above a picture what its model's loops begin with. */
+  function name(side) {
+    const title = pictures[side].box.querySelector("strong")
+    title.textContent = BEGINS[models[chosen[side]].start]
+  }
 
   async function model(i) {
     const { config, weights } = models[i]
@@ -125,11 +132,7 @@ function start(root) {
     if (round) text += `: ${times(round, "time")} round the ring`
     text += n > trained ? `, ${times(n - trained, "hop")} further than in training.` : "."
     counter.textContent = text
-    walks.forEach((walk, side) => {
-      const { box } = pictures[side]
-      box.querySelector("strong").textContent = BEGINS[models[chosen[side]].start]
-      picture(walk, pictures[side])
-    })
+    walks.forEach((walk, side) => picture(walk, pictures[side]))
   }
 
   function picture(walk, { svg, said }) {
@@ -158,7 +161,7 @@ function start(root) {
   }
 
   pictures.forEach(({ box }, side) => {
-    box.querySelector("strong").textContent = BEGINS[models[chosen[side]].start]
+    name(side)
     box.append(menus[side])
   })
   const buttons = make("div", { class: "buttons" }, go, one, another)

@@ -120,9 +120,9 @@ class Walk(Task):
         hops = [*range(1, ring), *(n for n in (*FAR, far) if ring <= n <= far)]
         result = measured(model, tokens, ring, hops)
         with pairs_kept(model, 2 * ring, model.config.n_loops):
-            again = measured(model, tokens, ring, hops)
-        for n, part in result["accuracy_by"]["hops"].items():
-            part["pairs_kept"] = again["accuracy_by"]["hops"][n]["accuracy"]
+            kept = by_hops(model, tokens[:RINGS_TESTED], ring, hops)
+        for n, share in kept.items():
+            result["accuracy_by"]["hops"][str(n)]["pairs_kept"] = share
         return result
 
 
