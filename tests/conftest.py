@@ -4,7 +4,9 @@ import dataclasses
 import json
 import os
 import pathlib
+import runpy
 import signal
+import sys
 import threading
 
 # ignored under nohup, or in a shell's background; the tests send them and wait for what they do
@@ -22,7 +24,7 @@ import torch
 import minidepth as md
 import train
 import warm
-from minidepth_lab import curve, forecast, registry
+from minidepth_lab import curve, forecast, registry, results
 from minidepth_lab.sweep.cell import Cell
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -194,6 +196,29 @@ def finished(tmp_path_factory):
     out = str(tmp_path_factory.mktemp("runs"))
     values = TINY_MODEL | TINY_TRAIN | dict(out_dir=out, name="finished")
     return md.train(*md.configs("laptop", **values)).dir
+
+
+@pytest.fixture
+def shelf(tmp_path, monkeypatch):
+    """A folder of experiments with one that is empty, `new`."""
+    (tmp_path / "results" / "new").mkdir(parents=True)
+    monkeypatch.setattr(results, "RESULTS", tmp_path / "results")
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def measured_of(shelf, monkeypatch):
+    """What a study's module, run as a command, adds to the line of a run that is published."""
+
+    def run(run_dir, study):
+        results.publish([run_dir], "new")
+        monkeypatch.setattr("sys.argv", [study.__name__, str(run_dir), "new"])
+        monkeypatch.delitem(sys.modules, study.__name__)  # as a command it is loaded anew
+        runpy.run_module(study.__name__, run_name="__main__")
+        (line,) = results.runs("new")
+        return line["measured"]
+
+    return run
 
 
 @pytest.fixture(scope="session")

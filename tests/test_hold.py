@@ -206,27 +206,23 @@ def test_the_last_loops_alone_are_learned_from_where_a_loop_reads_its_input(tmp_
     assert train.main([*words, "--name", "recall"]) == 0
 
 
-def test_what_is_held_for_a_thousand_loops_is_measured_of_runs_and_stored(tmp_path, monkeypatch):
+def test_what_is_held_for_a_thousand_loops_is_measured_of_runs_and_stored(tmp_path, measured_of):
     line = f"--preset hold --sizes ring=5,hops=2,loops=4 --n_loops 4 --out_dir {tmp_path} --name a"
     small = "--block_size 20 --steps 2 --warmup_steps 1 --eval_blocks 8 --d_model 16"
     assert train.main([*line.split(), *small.split()]) == 0
-    monkeypatch.setattr("sys.argv", ["hold", f"{tmp_path}/held.json", f"{tmp_path}/a/"])
-    results.measuring_command("held", study.held)
-    stored = json.loads((tmp_path / "held.json").read_text())
+    measured = measured_of(tmp_path / "a", study)
     tokens, _ = TASK.draw(50, md.generator("held"), test=True, ring=5, hops=2)
     shares = hold.by_loops(md.load(tmp_path / "a")[0], tokens, 5, {100, 300, 1000})
-    assert stored["held"] == {"a": {str(loops): share for loops, share in shares.items()}}
-    assert stored["versions"]["torch"] and stored["date"]
+    assert measured["held"] == {str(loops): share for loops, share in shares.items()}
 
 
 def test_stored_holds_are_of_stored_runs():
     """Of all that were trained further, on other rings than the run's own test."""
-    runs = {run["id"]: run for run in results.runs("hold-further") if run["init_from"]}
-    holds = study.stored_holds()
-    assert set(holds) == set(runs) and len(runs) == 20
-    for run_id, shares in holds.items():
-        own = runs[run_id]["accuracy_by"]["loops"]["100"]["accuracy"]
-        assert shares["100"] == pytest.approx(own, abs=0.03)
+    runs = [run for run in results.runs("hold-further") if run["init_from"]]
+    assert len(runs) == 20
+    for run in runs:
+        own = run["accuracy_by"]["loops"]["100"]["accuracy"]
+        assert run["measured"]["held"]["100"] == pytest.approx(own, abs=0.03)
 
 
 def test_what_the_studys_rows_vary(tmp_path):

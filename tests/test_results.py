@@ -247,14 +247,6 @@ def test_runs_are_selected_by_settings_sizes_and_ranges(tmp_path, monkeypatch):
 # ---------- publishing ----------
 
 
-@pytest.fixture
-def shelf(tmp_path, monkeypatch):
-    """A folder of experiments with one that is empty."""
-    (tmp_path / "results" / "new").mkdir(parents=True)
-    monkeypatch.setattr(results, "RESULTS", tmp_path / "results")
-    return tmp_path / "results"
-
-
 def copy_of(finished, tmp_path, name, seed):
     """A finished run's folder with another name and seed."""
     folder = tmp_path / name
@@ -310,6 +302,43 @@ def test_what_cannot_be_published_is_told_in_one_line_and_nothing_is_written(
         assert capsys.readouterr().err.startswith(
             "usage: python -m minidepth_lab.results publish|keep"
         )
+
+
+def test_what_is_measured_later_is_added_to_the_lines_of_runs(
+    finished, shelf, tmp_path, monkeypatch, capsys
+):
+    """Beside what was measured before, of all runs or of none."""
+    folders = [copy_of(finished, tmp_path, f"run-{seed}", seed) for seed in (7, 8, 9)]
+    results.publish(folders, "new")
+    before = results.lines_of("new")
+
+    def seed_of(run_dir):
+        return dict(seed=results.settings_of(run_dir)[1]["seed"])
+
+    def command(*words):
+        monkeypatch.setattr("sys.argv", ["study", *map(str, words), "new"])
+        results.measuring_command("seeds", seed_of)
+
+    command(folders[0], f"{folders[2]}/")
+    first, none, third = results.runs("new")
+    assert first["measured"]["seeds"] == dict(seed=7) and third["measured"]["seeds"] == dict(seed=9)
+    about = first["measured"]["about"]["seeds"]
+    assert set(about) == {"date", "versions", "device", "commit"} and none["measured"] == {}
+    assert [line | dict(measured=0) for line in results.lines_of("new")] == [
+        line | dict(measured=0) for line in before
+    ]
+    results.add_measured(folders[:1], "new", "more", lambda run_dir: 1.5)
+    measured = results.runs("new")[0]["measured"]
+    assert measured["seeds"] == dict(seed=7) and measured["more"] == 1.5
+    assert set(measured["about"]) == {"seeds", "more"}
+    stored = (shelf / "new" / "runs.jsonl").read_bytes()
+    for wrong, words in ((finished, "has no run finished; publish it"), ("none", "no run none")):
+        with pytest.raises(SystemExit) as left:
+            command(folders[1], wrong)
+        assert left.value.code == 2
+        error = capsys.readouterr().err
+        assert words in error and "Traceback" not in error
+        assert (shelf / "new" / "runs.jsonl").read_bytes() == stored
 
 
 def test_kept_weights_are_the_runs_folder_again(finished, shelf, tmp_path):

@@ -14,6 +14,7 @@ import train
 from conftest import changed
 from minidepth_lab import judge, registry
 from minidepth_lab.studies import text_loops as study
+from minidepth_lab.tasks.walk import pairs_kept
 
 TESTED = ["1", "2", "3", "4", "6", "8", "12", "16", "24", "32"]
 
@@ -134,6 +135,38 @@ def test_losses_by_loops_are_those_of_a_plain_forward_pass(model, start):
         assert loss == pytest.approx(F.cross_entropy(logits, targets.flatten()).item(), rel=1e-5)
     assert losses[3] == pytest.approx(md.mean_loss(gpt, part, 7, 3), rel=1e-6)
     assert len({round(loss, 4) for loss in losses.values()}) == 4
+
+
+@pytest.mark.parametrize("start", ["recall", "state"])
+@pytest.mark.parametrize("position", ["learned", "rotary"])
+def test_a_text_that_is_kept_is_one_whose_last_token_alone_is_looped_on(model, start, position):
+    """For every token at once what pairs_kept() does for the last one of a sequence."""
+    gpt = model(n_layers=2, loop_start=start, position=position)
+    tokens = torch.randint(61, (3, 9), generator=md.generator("kept"))
+    plain = [x.detach() for x in gpt.run_loops(tokens, loops=6)]
+    with study.text_kept(gpt, 2):
+        kept = [x.detach() for x in gpt.run_loops(tokens, loops=6)]
+    for place in range(9):
+        with pairs_kept(gpt, place, 2):
+            *_, last = (x.detach() for x in gpt.run_loops(tokens[:, : place + 1], loops=6))
+        assert torch.allclose(kept[-1][:, place], last[:, -1], atol=1e-5)
+    assert torch.allclose(kept[2], plain[2], atol=1e-6)  # the loop that begins with what is kept
+    assert torch.allclose(kept[5][:, 0], plain[5][:, 0], atol=1e-5)  # no token before it
+    assert not torch.allclose(kept[3][:, 1:], plain[3][:, 1:], atol=1e-2)
+    for after_loop, again in zip(plain, gpt.run_loops(tokens, loops=6), strict=True):
+        assert torch.equal(after_loop, again)  # and the model is as it was
+
+
+def test_losses_with_a_text_that_is_kept_are_measured_of_runs(looped, measured_of):
+    run = md.train(*looped(sizes=("loops=5",), n_loops=5))
+    measured = measured_of(run.dir, study)["text_kept"]
+    assert list(measured) == ["6", "8", "12", "16", "24", "32"]
+    blocks = [each[:3] for each in run.data.val]
+    kept = study.loss_by_loops(run.model, blocks, 3, {6, 32}, kept_after=5)
+    changing = study.loss_by_loops(run.model, blocks, 3, {6, 32})
+    assert [measured["6"], measured["32"]] == pytest.approx([kept[6], kept[32]], rel=1e-6)
+    assert kept[6] == pytest.approx(changing[6], rel=1e-6)
+    assert abs(kept[32] - changing[32]) > 1e-4
 
 
 def test_each_evaluation_has_the_loss_by_loops_of_its_own_blocks(looped):

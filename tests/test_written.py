@@ -1,8 +1,6 @@
 """The task `written` and its study: what stands at the places to write in, and what is a target,
 against a walk along the pairs."""
 
-import json
-
 import pytest
 import torch
 
@@ -170,14 +168,13 @@ def test_own_steps_are_those_of_writing_one_token_after_another(tmp_path):
     assert 0 < expected[3] and not torch.equal(written_by_hand, tokens)
 
 
-def test_own_steps_of_stored_runs(tmp_path):
+def test_own_steps_of_stored_runs(tmp_path, measured_of):
     line = f"--preset written --sizes questions=3,way=given --steps 2 --out_dir {tmp_path} --name a"
     assert train.main([*line.split(), "--warmup_steps", "1", "--eval_blocks", "8"]) == 0
-    results.write_measured(tmp_path / "own.json", "own", written.own_of, [str(tmp_path / "a")])
-    stored = json.loads((tmp_path / "own.json").read_text())
+    measured = measured_of(tmp_path / "a", written)
     logged = results.result(tmp_path / "a")["accuracy_by"]["lengths"]
     shares = {k: part["own"] for k, part in logged.items()}
-    assert stored["own"] == {"a": pytest.approx(shares)} and stored["versions"]["torch"]
+    assert measured["own"] == pytest.approx(shares) and measured["about"]["own"]["date"]
 
 
 def test_the_study_varies_the_way_alone(tmp_path):

@@ -8,13 +8,16 @@
 
 An experiment is a folder docs/results/NAME. Its runs.jsonl has a line for each run: `id`, the
 settings `model` and `train`, `command`, `versions`, `device`, `commit`, the columns of its `log`,
-and, of some, the command and the date of the `grid` that made it, and what was `measured` later.
-Finished runs are put there by
+and, of some, the command and the date of the `grid` that made it, and what was `measured` later,
+with when and where under `about`. Finished runs are put there by
 
     PYTHONPATH=.:docs python -m minidepth_lab.results publish RUN_FOLDER … NAME
 
 and the same with `keep` for `publish` stores their weights, for a page that needs them: a file
-weights/ID.safetensors for a run, in which the text of the folder's other files stands, too.
+weights/ID.safetensors for a run, in which the text of the folder's other files stands, too. What a
+study measures of trained runs is added by its own module, in the same way:
+
+    PYTHONPATH=.:docs python -m minidepth_lab.studies.walk RUN_FOLDER … NAME
 
 Nothing here trains or draws.
 """
@@ -294,29 +297,6 @@ def trained_on(name: str, run_dir: md.Path) -> dict:
     return train
 
 
-def write_measured(
-    path: md.Path, name: str, measure: Callable, run_dirs: Iterable[md.Path]
-) -> None:
-    """Write a JSON file that has under `name` what measure(folder) gives of each run, by the name
-    of its folder, and the date, versions, machine and commit that measured it."""
-    found = {os.path.basename(os.path.normpath(run_dir)): measure(run_dir) for run_dir in run_dirs}
-    about = dict(date=time.strftime("%Y-%m-%d"), **md.provenance(torch.device("cpu")))
-    text = json.dumps(about | {name: found}, indent=1)
-    md.write(path, lambda f: f.write(f"{text}\n".encode()))
-
-
-def measuring_command(name: str, measure: Callable) -> None:
-    """The command line FILE RUN_FOLDER … of a study, which does write_measured()."""
-    parser = argparse.ArgumentParser(description=f"Write {measure.__name__}() of runs to a file.")
-    parser.add_argument("file", help="the JSON file to write")
-    parser.add_argument("run", nargs="+", help="the folder of a trained run")
-    args = parser.parse_args()
-    try:
-        write_measured(args.file, name, measure, args.run)
-    except (OSError, ValueError) as error:
-        parser.error(md.one_line(error))
-
-
 # ---------- stored weights ----------
 
 # so begin, in the header of stored weights, the names of files that were beside them
@@ -365,14 +345,10 @@ def keep(run_dirs: Iterable[md.Path], name: str) -> None:
     from safetensors import safe_open
     from safetensors.torch import save
 
-    ids = {line["id"] for line in lines_of(name)}
+    by_id = {line["id"]: line for line in lines_of(name)}
     contents = {}
     for run_dir in map(pathlib.Path, run_dirs):
-        run_id = run_dir.resolve().name
-        if run_id not in ids:
-            raise ValueError(
-                f"{run_dir}: experiment {name!r} has no run {run_id}; publish it first"
-            )
+        run_id = line_in(by_id, run_dir, name)["id"]
         md.load(str(run_dir))
         parts = [run_dir / "config.json", *sorted(run_dir.glob("tokenizer/*"))]
         texts = {BESIDE + part.relative_to(run_dir).as_posix(): text_of(part) for part in parts}
@@ -423,16 +399,60 @@ def publish(run_dirs: Iterable[md.Path], name: str) -> None:
             if own_settings(new) == own_settings(old):
                 raise ValueError(f"{run_dir}: {path} has this run already, as {old['id']}")
         lines.append(new)
+    write_lines(name, lines)
+
+
+def write_lines(name: str, lines: Iterable[dict]) -> None:
+    """Write docs/results/NAME/runs.jsonl, whole or not at all."""
+    path = RESULTS / name / "runs.jsonl"
     text = "".join(md.json_line(line) for line in lines)
     part = path.with_suffix(f".{os.getpid()}.tmp")
     part.write_text(text, encoding="utf-8")
-    os.replace(part, path)  # whole or not at all
+    os.replace(part, path)
 
 
 def own_settings(line: dict) -> tuple:
     """What tells one run from another, of a line of runs.jsonl: its settings and the machine."""
     train = {key: line["train"][key] for key in line["train"] if key not in ("name", "out_dir")}
     return line["model"], train, line["device"]
+
+
+def add_measured(run_dirs: Iterable[md.Path], name: str, what: str, measure: Callable) -> None:
+    """Add what measure(folder) gives of each run to its line in docs/results/NAME/runs.jsonl, under
+    `measured` and `what`; and, under `measured` and `about`, the date, versions, machine and commit
+    that measured it. All of them or none. What was there under this name is replaced.
+
+    ValueError: the experiment has no such run, or measure() cannot read its folder.
+    """
+    lines = lines_of(name)
+    by_id = {line["id"]: line for line in lines}
+    about = dict(date=time.strftime("%Y-%m-%d"), **md.provenance(torch.device("cpu")))
+    for run_dir in run_dirs:
+        measured = line_in(by_id, run_dir, name).setdefault("measured", {})
+        measured[what] = measure(run_dir)
+        measured.setdefault("about", {})[what] = about
+    write_lines(name, lines)
+
+
+def line_in(by_id: dict[str, dict], run_dir: md.Path, name: str) -> dict:
+    """The line of a run's folder, whose name is its id, among {id: line} of the experiment `name`;
+    ValueError if it is not there."""
+    run_id = os.path.basename(os.path.abspath(run_dir))
+    if run_id not in by_id:
+        raise ValueError(f"{run_dir}: experiment {name!r} has no run {run_id}; publish it first")
+    return by_id[run_id]
+
+
+def measuring_command(what: str, measure: Callable) -> None:
+    """The command line RUN_FOLDER … NAME of a study's module, which does add_measured()."""
+    parser = argparse.ArgumentParser(description=f"Add {measure.__name__}() to stored runs.")
+    parser.add_argument("run", nargs="+", help="the folder of a run that is published")
+    parser.add_argument("name", help="its experiment in docs/results")
+    args = parser.parse_args()
+    try:
+        add_measured(args.run, args.name, what, measure)
+    except (OSError, ValueError) as error:
+        parser.error(md.one_line(error))
 
 
 def main(arguments: list[str]) -> int | None:

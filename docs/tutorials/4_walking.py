@@ -27,7 +27,7 @@ import torch.nn.functional as F
 
 import minidepth as md
 from minidepth_lab import by_hand, figures, judge, results, ring_runs, walk_by_hand
-from minidepth_lab.studies import hold, walk
+from minidepth_lab.studies import walk
 from minidepth_lab.studies.ring import LEARNED
 from minidepth_lab.tasks import TASKS
 from minidepth_lab.tasks.ring import Ring
@@ -530,7 +530,6 @@ widgets.table(["trained to", "looped on to", "runs", "worst", "median", "best"],
 
 # %% tags=["hide"]
 further = judge.named_runs("hold-further")
-held_on = hold.stored_holds()  # {run: {loops: share right}}, measured after the runs
 held, rows = {}, []  # {training: [share right after a hundred loops, by seed]}
 labels = dict(trained="not further", further="further, to 64 loops", more="as before, for longer")
 labels["noise"] = "for longer, with noise"
@@ -541,7 +540,8 @@ for name, label in labels.items():
     middle = statistics.median(held[name])
     row = [label, len(runs), *(f"{share:.2f}" for share in (least, middle, most))]
     row.append(sum(share >= 0.95 for share in held[name]))
-    at_1000 = [held_on[run["id"]]["1000"] for run in runs if run["id"] in held_on]
+    later = [run["measured"]["held"] for run in runs if run["measured"]]  # {loops: share right}
+    at_1000 = [shares["1000"] for shares in later]
     row.append(sum(share >= 0.95 for share in at_1000) if at_1000 else "–")
     rows.append(row)
 head = ["training", "runs", "worst", "median", "best", "at 0.95", "at 0.95, 1,000 loops"]
@@ -677,7 +677,7 @@ assert [name for name in verdicts if verdicts[name] != judge.HELD] == ["Q3"]
 assert [sum(x >= 0.95 for x in held[name]) for name in labels] == [3, 8, 4, 4]
 assert sum(x >= 0.95 for x in held["trained"][:5]) == 1
 assert held["more"][3] < 0.05 > held["noise"][3] and f"{held['further'][3]:.2f}" == "0.93"
-assert sum(held_on[f"further-{seed}"]["1000"] >= 0.95 for seed in range(210, 220)) == 7
+assert {row[0]: row[-1] for row in rows}[labels["further"]] == 7
 assert all(a > b for a, b in zip(held["noise"], held["more"]))
 assert [judge.verdict(f"hold-further/F{n}") == judge.WRONG for n in range(1, 6)] == [
     False, False, False, True, False,
@@ -720,7 +720,7 @@ assert sum(share >= 0.9 for share in at_end(on_64, 1000, "pairs_kept")) == 3
 assert 0.25 < at_end("start: input, pairs kept", 31, "pairs_kept")[-1] < 0.27
 later = {}  # {ring: share right once round with the pairs kept, as it was measured afterwards}
 for run in results.runs("walk"):
-    if run["measured"]:
+    if "pairs_kept" in run["measured"]:
         ring = run["sizes_by_name"]["ring"]
         later.setdefault(ring, []).append(run["measured"]["pairs_kept"][str(ring - 1)])
 assert (len(later[32]), len(later[48]), len(later[64])) == (5, 5, 10)

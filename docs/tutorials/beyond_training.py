@@ -25,14 +25,17 @@ import torch
 
 import minidepth as md
 from minidepth_lab import inspect, judge, results, walk_by_hand
-from minidepth_lab.studies import text_loops, walk
+from minidepth_lab.studies import text_loops
 from minidepth_lab.tasks import TASKS
 from minidepth_lab.tasks.walk import by_hops, following
 from minidepth_site import widgets
 
-returns = walk.stored_returns()  # {run: {rounds: median distance}}
+stored = results.runs("walk")
+# {run: {rounds: median distance}}, of those it was measured of
+returns = {run["id"]: run["measured"].get("returned") for run in stored}
+returns = {run_id: distances for run_id, distances in returns.items() if distances}
 points = {}  # {what a loop starts from: [(distance after two rounds, share at a thousand hops)]}
-for run in results.runs("walk"):
+for run in stored:
     if run["id"] in returns:
         far = run["accuracy_by"]["hops"]["1000"]["accuracy"]
         points.setdefault(run["loop_start"], []).append((returns[run["id"]]["2"], far))
@@ -70,7 +73,7 @@ plt.show()
 
 # %% tags=["hide"]
 back, lost = [], []  # pairs (share at a hundred hops, at a thousand)
-for run in results.runs("walk"):
+for run in stored:
     if run["id"] in returns:
         shares = run["accuracy_by"]["hops"]
         pair = tuple(shares[n]["accuracy"] for n in ("100", "1000"))

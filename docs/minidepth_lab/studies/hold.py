@@ -8,7 +8,6 @@ Each row of the study changes one thing: the most loops in training, or what a l
 What else makes an answer hold was tried afterwards: docs/results/hold-further.
 """
 
-import json
 import os
 
 import minidepth as md
@@ -56,17 +55,11 @@ def figure(runs, folder):
 
 def held(run_dir):
     """{loops: share right} of a finished run after 100, 300 and 1,000 loops, on the questions of 50
-    of the rings that are held out."""
+    of the rings that are held out. What `measured` of stored runs has comes from
+    `python -m minidepth_lab.studies.hold RUN_FOLDER … hold-further`."""
     model, tokens, ring = held_out_rings_of(run_dir, "hold", 50, "held")
     shares = by_loops(model, tokens, ring, {100, 300, 1000})
     return {str(loops): share for loops, share in shares.items()}
-
-
-def stored_holds():
-    """{id of a stored run of hold-further: held()}, measured after the runs:
-    `python -m minidepth_lab.studies.hold docs/results/hold-further/held.json RUN_FOLDER …`"""
-    path = results.RESULTS / "hold-further" / "held.json"
-    return json.loads(path.read_text(encoding="utf-8"))["held"]
 
 
 if __name__ == "__main__":

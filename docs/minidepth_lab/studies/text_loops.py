@@ -10,8 +10,14 @@ every loop (`loop_start` recall) and without (state). A step has its loss after 
 loops, or, with `--sizes loss_after=each`, after each of all eight. The text is that of
 studies/reread.py, worked solutions of word problems, or any other that --data names. Every
 evaluation tells the loss on text that is held out after 1, 2, 3, … 32 loops.
+
+    python -m minidepth_lab.studies.text_loops RUN_FOLDER … text-loops
+
+measures of published runs what these losses are if a token's text before it is kept as it was after
+the loops of training.
 """
 
+import contextlib
 import dataclasses
 import os
 from dataclasses import dataclass
@@ -19,7 +25,7 @@ from dataclasses import dataclass
 import torch
 
 import minidepth as md
-from minidepth_lab import figures
+from minidepth_lab import figures, results
 from minidepth_lab.sizes import as_text, check_known, sizes_of
 from minidepth_lab.studies import reread
 
@@ -86,9 +92,10 @@ class LoopedText(md.Data):
 
 
 @md.in_eval_mode
-def loss_by_loops(model, part, batch_size, tested):
+def loss_by_loops(model, part, batch_size, tested, kept_after=None):
     """{loops: mean loss per token after so many} of blocks (tokens, targets), each (N, T): all that
-    are `tested` on one way through the most of them."""
+    are `tested` on one way through the most of them; with text_kept() after `kept_after` loops, if
+    given."""
     device = next(model.parameters()).device
     sums, n_tokens = dict.fromkeys(sorted(tested), 0.0), 0
     blocks = (torch.as_tensor(each).long() for each in part)
@@ -96,12 +103,53 @@ def loss_by_loops(model, part, batch_size, tested):
         x, y = x.to(device), y.to(device)
         has_target = y != -100
         n_tokens += int(has_target.sum())
-        for loops, state in enumerate(model.run_loops(x, loops=max(tested)), 1):
-            if loops in sums:
-                h = model.norm(state)[has_target]
-                nll, _, _ = md.chunked_loss(h, model.head_weight, y[has_target], grads=False)
-                sums[loops] += nll.double().sum().item()
+        with text_kept(model, kept_after) if kept_after else contextlib.nullcontext():
+            for loops, state in enumerate(model.run_loops(x, loops=max(tested)), 1):
+                if loops in sums:
+                    h = model.norm(state)[has_target]
+                    nll, _, _ = md.chunked_loss(h, model.head_weight, y[has_target], grads=False)
+                    sums[loops] += nll.double().sum().item()
     return {loops: total / n_tokens for loops, total in sums.items()}
+
+
+@contextlib.contextmanager
+def text_kept(model, after):
+    """Within it a token that is looped on finds the tokens before it as they are after so many
+    loops: in the loop after those every layer keeps its keys and values. As if the text had been
+    read with so many loops, and only its last token were looped on, for every token at once. For
+    one pass over the loops. See pairs_kept() of tasks/walk.py."""
+    layers = [block.attn for block in model.blocks]
+    for attn in layers:
+        attn.forward = with_kept_keys(attn, after + 1)  # hides the method of the class
+    try:
+        yield
+    finally:
+        for attn in layers:
+            del attn.forward
+
+
+def with_kept_keys(attn, loop):
+    """The forward pass of an Attention whose keys and values of earlier tokens stay, from its call
+    number `loop` on, those of that call."""
+    calls, kept = 0, None
+
+    def forward(x, cache=None):
+        nonlocal calls, kept
+        calls += 1
+        if calls <= loop:
+            kept = attn.project(x)[1:]
+            return type(attn).forward(attn, x, cache)
+        q, k, v = attn.project(x)  # each (B, H, T, D)
+        kept_k, kept_v = kept
+        T = x.size(1)
+        earlier = torch.ones(T, T, dtype=torch.bool, device=x.device).tril(-1)
+        scores = (q @ kept_k.transpose(-2, -1)).masked_fill(~earlier, -torch.inf)
+        its_own = (q * k).sum(-1, keepdim=True)  # of the token itself, which goes on
+        weights = (attn.scale * torch.cat((scores, its_own), -1)).softmax(-1)
+        y = weights[..., :T] @ kept_v + weights[..., T:] * v
+        return attn.out(y.transpose(1, 2).reshape(x.shape))
+
+    return forward
 
 
 def load_data(config, block_size, tokenizer=None):
@@ -155,3 +203,19 @@ def figure(runs, folder):
     trained = most.pop() if len(most) == 1 else None
     with figures.drawing(os.path.join(folder, "text_loops.png"), size=(6, 4.5)) as (_, axes):
         draw_by_loops(axes, models, trained)
+
+
+def losses_with_text_kept(run_dir):
+    """{loops: validation loss} of a finished run beyond the loops of training, with text_kept()
+    after those; of the blocks that its log's `val_loss_by_loops` is of."""
+    _, config = md.read_config(run_dir)
+    model, tokenizer = md.load(run_dir)
+    data = load_data(config, model.config.block_size, tokenizer)
+    part = [each[: config.eval_blocks] for each in data.val]
+    beyond = [loops for loops in TESTED if loops > data.loops]
+    losses = loss_by_loops(model, part, config.batch_size, beyond, kept_after=data.loops)
+    return {str(loops): loss for loops, loss in losses.items()}
+
+
+if __name__ == "__main__":
+    results.measuring_command("text_kept", losses_with_text_kept)

@@ -13,7 +13,6 @@ A thousand hops on a ring of 16 are not a thousand new situations: whoever is ri
 comes back to the same state, is right for ever. The harder question is once round a longer ring.
 """
 
-import json
 import math
 import os
 import statistics
@@ -114,17 +113,13 @@ def held_out_rings_of(run_dir, task, n, purpose):
 
 def returned(run_dir):
     """distance_to_a_round_before() of a finished run after two, four and eight rounds, on 20 of the
-    rings that are held out: {rounds: median distance}."""
+    rings that are held out: {rounds: median distance}. What `measured` of stored runs has, of those
+    whose weights were there, comes from
+    `python -m minidepth_lab.studies.walk RUN_FOLDER … walk`."""
     model, tokens, ring = held_out_rings_of(run_dir, "walk", 20, "returned")
     rounds = (2, 4, 8)
     distances = distance_to_a_round_before(model, tokens, [n * ring for n in rounds])
     return dict(zip(map(str, rounds), distances.values()))
-
-
-def stored_returns():
-    """{id of a stored run: returned()}, of those whose weights were there when it was measured:
-    `python -m minidepth_lab.studies.walk docs/results/walk/returned.json RUN_FOLDER …`"""
-    return json.loads((results.RESULTS / "walk" / "returned.json").read_text("utf-8"))["returned"]
 
 
 def by_model(runs, kind="hops"):
