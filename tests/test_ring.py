@@ -14,7 +14,7 @@ import torch
 import minidepth as md
 import train
 from conftest import changed
-from minidepth_lab import registry, ring_runs, tasks
+from minidepth_lab import registry, results, ring_runs, tasks
 from minidepth_lab.studies import ring
 
 TASK = tasks.TASKS["ring"]
@@ -520,3 +520,16 @@ def test_a_looped_model_is_asked_with_another_number_of_loops():
     expected = TASK.accuracy(model, tokens, targets, **sizes)["accuracy_by"]["lengths"]
     for k, share in shares.items():
         assert share == pytest.approx(expected[str(k)]["accuracy"])
+
+
+def test_other_loops_than_in_training_are_measured_of_runs(tmp_path, measured_of):
+    """On the sequences of the run's own test: with its own loops its own accuracy."""
+    line = "--preset ring --n_layers 1 --n_loops 3 --steps 2 --warmup_steps 1 --eval_blocks 9"
+    words = [*line.split(), "--sizes", "lengths=1+2+3+4,questions=8"]
+    small = ["--block_size", "32", "--d_model", "16", "--out_dir", str(tmp_path), "--name", "a"]
+    assert train.main([*words, *small]) == 0
+    measured = measured_of(tmp_path / "a", ring_runs)["by_loops"]
+    assert list(measured) == ["1", "2", "3", "4", "5", "6"]
+    own = results.result(tmp_path / "a")["accuracy_by"]["lengths"]
+    assert measured["3"] == pytest.approx({k: part["accuracy"] for k, part in own.items()})
+    assert measured["2"] != measured["3"] != measured["4"]

@@ -1,9 +1,15 @@
 """How runs on rings went: the accuracy over training, when it comes, maps of what was learned, and
-what a question's token holds on its way through a model. The pages on rings share these."""
+what a question's token holds on its way through a model. The pages on rings share these.
+
+    python -m minidepth_lab.ring_runs RUN_FOLDER … ring-at-test
+
+measures of published runs what they answer with other numbers of loops than in training.
+"""
 
 import torch
 
-from minidepth_lab import figures, inspect, results
+import minidepth as md
+from minidepth_lab import figures, inspect, registry, results
 from minidepth_lab.studies import ring
 from minidepth_lab.studies.ring import LEARNED
 
@@ -144,3 +150,20 @@ def with_loops(model, tokens, loops, lengths=(1, 2, 3, 4)):
     k, path = questions(tokens)
     answers = model(tokens, loops=loops).argmax(-1)[:, 17::2]
     return {n: (answers == path[n])[k == n].float().mean().item() for n in lengths}
+
+
+def by_loops(run_dir):
+    """{loops: {hops: share}} of the sequences that a finished run of one looped layer was tested
+    on, answered with one loop to six: with_loops()."""
+    model, _ = md.load(run_dir)
+    data = registry.data_of(md.read_config(run_dir)[1], model.config.block_size)
+    tokens = torch.as_tensor(data.val[0]).long()
+    found = {}
+    for loops in range(1, 7):
+        shares = with_loops(model, tokens, loops)
+        found[str(loops)] = {str(hops): share for hops, share in shares.items()}
+    return found
+
+
+if __name__ == "__main__":
+    results.measuring_command("by_loops", by_loops)
