@@ -463,9 +463,10 @@ widgets.table(["new runs", "runs", "hops", "right, as they are", "with the pairs
 #   they are right at 0.27 or less.
 #
 # The runs of the table are new, and all but those with the input alone were made on a lent H100;
-# which others we had looked at before, the [predictions](../reference/predictions.md#walk) say. In
-# a text it is harder to say which tokens are the map and which token walks. Whether looped models
-# of text lose theirs in this way we have not looked into.
+# which others we had looked at before, the [predictions](../reference/predictions.md#walk) say.
+#
+# Do looped models of text lose what they have read in this way? Two models of ours do not, or a
+# good third of it at most: see [more loops on text](beyond_training.md#and-on-text).
 
 # %% tags=["details"]
 judge.show("walk")
