@@ -9,7 +9,7 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import registry, results
+from minidepth_lab import inspect, registry, results
 from minidepth_lab.studies import map as study
 from minidepth_lab.sweep import table
 from minidepth_lab.tasks import TASKS
@@ -316,6 +316,42 @@ def test_cells_are_called_right_by_the_formula():
     assert study.called_right(measured) == {("S5", "layers"): (4, 5), ("S5", "loops"): (2, 2)}
     measured["S5", "layers", 16, 4] = 0.5  # and that they are not found with four is wrong, too
     assert study.called_right(measured)["S5", "layers"] == (3, 5)
+
+
+def test_how_two_layers_follow_three_jumps_is_measured_of_runs(tmp_path, measured_of):
+    """Of weights that are as drawn; against questions that are followed one by one."""
+    line = f"--preset map --data pointers --n_layers 2 --steps 2 --out_dir {tmp_path} --name a"
+    assert train.main([*line.split(), "--warmup_steps", "1", "--eval_blocks", "60"]) == 0
+    model, _ = md.load(tmp_path / "a")
+    task = TASKS["pointers"]
+    tokens, targets = task.draw(600, md.generator("three jumps"), test=True)
+    link = task.links(tokens, targets)["where it points"]
+    with torch.no_grad():
+        whole = model(tokens).argmax(-1)
+        with inspect.without_links(model, 0, link):
+            cut = model(tokens).argmax(-1)
+    weights = inspect.attention_maps(model, tokens)[1]
+    found = {way: [] for way in ("back", "ahead")}  # (right, right if cut, weights by head)
+    for b, x in enumerate(tokens.tolist()):
+        for place in range(17, 48, 2):
+            path = [x[place]]
+            for _ in range(3):
+                path.append(x[path[-1]])
+            if x[place - 1] != 16 + 3 or len(set(path)) < 4:
+                continue
+            hits = [each[b, place].item() == path[3] for each in (whole, cut)]
+            looks = weights[b, :, place, path[2]]
+            found["back" if path[2] < path[1] else "ahead"].append((*hits, looks))
+    measured = measured_of(tmp_path / "a", study)["three_jumps"]
+    assert list(measured["right"]) == ["nothing cut", *task.links(tokens, targets)]
+    for way, asked in found.items():
+        right, right_cut, looks = zip(*asked)
+        assert len(asked) > 400
+        shares = [measured["right"][name][way] for name in ("nothing cut", "where it points")]
+        assert shares == pytest.approx([sum(right) / len(asked), sum(right_cut) / len(asked)])
+        best = torch.stack(looks).mean(0).max().item()
+        assert measured["looks"][way]["2"] == pytest.approx(best, rel=1e-4)
+        assert list(measured["looks"][way]) == ["0", "1", "2", "3"]
 
 
 def test_a_part_of_the_grid_becomes_a_map(tmp_path, in_this_process):

@@ -1,5 +1,6 @@
 """How a model solves a depth task: where it should look, where it looks, what it needs."""
 
+import itertools
 import json
 import os
 import shutil
@@ -56,6 +57,15 @@ def test_links_of_khop():
         assert steps == {"copy": {q: {q - 1} for q in range(2, 21)}, "hop 1": one, "hop 2": two}
 
 
+def test_links_of_pointers():
+    for x, _, steps in linked("pointers"):
+        ahead = {i: {x[i]} for i in range(16) if x[i] < i}
+        behind = {i: {j for j in range(i) if x[j] == i} for i in range(16)}
+        assert steps["where it points"] == ahead
+        assert steps["what points to it"] == {i: places for i, places in behind.items() if places}
+        assert steps["jump 1"] == {i: {x[i]} for i in range(17, 48, 2)}
+
+
 def test_what_has_no_steps_says_so():
     m, t = registry.configs("tasks", data="memorize", n_layers=1, vocab_size=41)
     with pytest.raises(ValueError, match="memorize has no steps to look for"):
@@ -105,6 +115,50 @@ def test_each_pass_of_a_looped_model_is_ablated_by_itself(model):
     found = inspect.mechanism(md.GPT(m), registry.data_of(t, m.block_size), n=20)
     shapes = [np.shape(part) for part in (found["without"], found["steps"]["copy"]["weight"])]
     assert shapes == [(3, 2)] * 2
+
+
+def test_links_that_are_cut_get_no_weight_and_come_back(model):
+    """Against attention written out in float64, query by query."""
+    gpt, tokens = model(n_layers=2), torch.randint(61, (2, 9))
+    drawn = torch.rand(2, 9, 9, generator=md.generator("links"))
+    link = (drawn < 0.4).tril(-1)  # each query sees itself
+    before = gpt(tokens)
+    with inspect.without_links(gpt, 1, link):
+        cut = gpt(tokens)
+    assert torch.equal(gpt(tokens), before) and not torch.allclose(cut, before, atol=0.1)
+
+    exact = model(n_layers=2).double()
+    x = exact.blocks[0](exact.embed(tokens))
+    attn = exact.blocks[1].attn
+    q, k, v = attn.project(exact.blocks[1].norm1(x))
+    heads = torch.zeros_like(q)
+    for b, h, i in itertools.product(range(2), range(attn.n_heads), range(9)):
+        seen = [j for j in range(i + 1) if not link[b, i, j]]
+        weights = (attn.scale * k[b, h, seen] @ q[b, h, i]).softmax(0)
+        heads[b, h, i] = weights @ v[b, h, seen]
+    x = x + attn.out(heads.transpose(1, 2).reshape(x.shape))
+    if exact.blocks[1].has_mlp:
+        x = x + exact.blocks[1].mlp(exact.blocks[1].norm2(x))
+    logits = exact.norm(x) @ exact.head_weight.T
+    assert torch.allclose(cut.double(), logits, atol=1e-4)
+
+    with pytest.raises(RuntimeError), inspect.without_links(gpt, 0, link):
+        raise RuntimeError
+    assert torch.equal(gpt(tokens), before)
+
+
+def test_links_are_cut_in_one_loop_of_a_looped_model(model):
+    looped, tokens = model(n_layers=2, n_loops=2), torch.randint(61, (2, 9))
+    link = torch.ones(2, 9, 9, dtype=torch.bool).tril(-1)  # each sees itself alone
+    plain = [x.detach() for x in looped.run_loops(tokens)]
+    with inspect.without_links(looped, 2, link):
+        first, second = (x.detach() for x in looped.run_loops(tokens))
+        with inspect.without_links(looped, 0, link):
+            both, _ = (x.detach() for x in looped.run_loops(tokens))
+        again, same = (x.detach() for x in looped.run_loops(tokens))
+    assert torch.equal(first, plain[0]) and not torch.allclose(second, plain[1], atol=0.1)
+    assert not torch.allclose(both, plain[0], atol=0.1)
+    assert torch.equal(again, first) and torch.equal(same, second)
 
 
 def test_mechanism_and_its_command(solved, tmp_path, capsys):

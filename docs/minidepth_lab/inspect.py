@@ -4,6 +4,7 @@
     stats = inspect.attention_stats(maps)                   entropy and sparsity of every head
     words = inspect.lens(model, tokens)                     the logit lens: likeliest words by depth
     with inspect.ablated(model, [(0, 1)]): ...              without the second head of layer 1
+    with inspect.without_links(model, 0, link): ...         its first layer does not look there
     with inspect.skipped(model, 3): ...                     without the fourth layer
     found = inspect.mechanism(model, data)                  which heads do a depth task's steps
 
@@ -24,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch.utils.hooks import RemovableHandle
 
 import minidepth as md
@@ -191,6 +193,36 @@ def skipped(model: md.GPT, layer: int) -> Iterator[None]:
 
         with model.blocks[layer % n_layers].register_forward_hook(pass_on):
             yield
+
+
+@contextlib.contextmanager
+def without_links(model: md.GPT, layer: int, link: torch.Tensor) -> Iterator[None]:
+    """While active, no head of the layer looks along the links, (B, T, T) bool, query by key, as a
+    step of a task's links() has them: the weight goes to the other tokens that a query sees, of
+    which there has to be one. For these B sequences at once, without a cache, in eval mode. Layers
+    are counted as by ablated()."""
+    loop, layer = divmod(layer, model.config.n_layers)
+    attn = model.blocks[layer].attn
+    T = link.size(1)
+    sees = torch.ones(T, T, dtype=torch.bool, device=link.device).tril() & ~link[:, None]
+
+    before, of_others = attn.forward, vars(attn).get("forward")  # of other links that are cut
+    with loops_counted(model) as at:
+
+        def forward(x, cache=None):
+            if at["loop"] != loop:
+                return before(x, cache)
+            q, k, v = attn.project(x)
+            y = F.scaled_dot_product_attention(q, k, v, attn_mask=sees, scale=attn.scale)
+            return attn.out(y.transpose(1, 2).reshape(x.shape))
+
+        attn.forward = forward  # hides the method of the class
+        try:
+            yield
+        finally:
+            del attn.forward
+            if of_others:
+                attn.forward = of_others
 
 
 # ---------- how widely heads look ----------

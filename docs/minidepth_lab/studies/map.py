@@ -8,16 +8,24 @@ A cell is a task, a difficulty and a number of layers. It is called right if the
 formula says: RIGHT of the test's answers or more where the layers are enough, less where not. So a
 formula can be wrong on either side: what it takes for possible was not found in this training, or
 what it takes for impossible was found.
+
+    python -m minidepth_lab.studies.map RUN_FOLDER … map-longer
+
+measures of published runs with two layers how they follow three pointers.
 """
 
 import math
 import os
 import statistics
 
+import torch
+import torch.nn.functional as F
+
 import minidepth as md
-from minidepth_lab import figures, results
+from minidepth_lab import figures, inspect, results
 from minidepth_lab.sizes import with_sizes
 from minidepth_lab.tasks import TASKS
+from minidepth_lab.tasks.pointers import PLACES
 
 DEPTHS = (1, 2, 3, 4, 6)
 RIGHT = 0.9  # accuracy from which a cell counts as learned
@@ -152,3 +160,48 @@ def figure(runs, folder):
     """map.png of a grid."""
     of_cells = [(run["labels"]["model"], run["labels"]["n"], run["accuracy"]) for run in runs]
     draw_map(os.path.join(folder, "map.png"), cells(of_cells))
+
+
+@torch.no_grad()
+def three_jumps(run_dir):
+    """How a finished run on pointers with two layers follows three jumps, by the `way`: "back"
+    where the place one jump on points to one before it, "ahead" where it points to a later one. On
+    600 sequences of the test split:
+
+    right  {what the first layer does not look at, "nothing cut" or a step of the task's links():
+           {way: share of the questions that are right}}
+    looks  {way: {"0", "1", "2" or "3": weight that the heads of the second layer give the place so
+           many jumps on, in the mean over the questions, of the head that gives most}}
+
+    ValueError for a run of another task.
+    """
+    results.trained_on("pointers", run_dir)
+    model, _ = md.load(run_dir)
+    task = TASKS["pointers"]
+    tokens, targets = task.draw(600, md.generator("three jumps"), test=True)
+    links = task.links(tokens, targets)
+    nowhere = torch.zeros_like(links["jump 1"])
+    pointers, path = tokens[:, :PLACES], [tokens[:, PLACES + 1 :: 2]]  # (B, questions) each
+    for _ in range(3):
+        path.append(pointers.gather(1, path[-1]))
+    three = task.difficulty(tokens, targets, **task.sizes)[:, PLACES + 1 :: 2] == 3
+    ways = dict(back=three & (path[2] < path[1]), ahead=three & (path[2] > path[1]))
+
+    right = {}
+    for name, link in {"nothing cut": nowhere, **links}.items():
+        with inspect.without_links(model, 0, link):
+            hits = (model(tokens).argmax(-1) == targets)[:, PLACES + 1 :: 2]
+        right[name] = {way: hits[asked].float().mean().item() for way, asked in ways.items()}
+
+    looks, maps = {}, inspect.attention_maps(model, tokens)
+    for way, asked in ways.items():
+        looks[way] = {}
+        for jumps, at in enumerate(path):
+            link = nowhere.clone()
+            link[:, PLACES + 1 :: 2, :PLACES] = F.one_hot(at, PLACES).bool() & asked[..., None]
+            looks[way][str(jumps)] = max(inspect.link_weights(maps, link)[1])
+    return dict(right=right, looks=looks)
+
+
+if __name__ == "__main__":
+    results.measuring_command("three_jumps", three_jumps)

@@ -19,8 +19,8 @@ class Pointers(Graded):
 
     Formula: log2(n + 1) layers, rounded up. After one layer a place knows two jumps, after two
     four, while a question has made one and then, with the two jumps of where it stands, three. (So
-    it was written. A place that points ahead does not see where; then a later place has to look
-    back at it.)
+    it was written. A place that points ahead does not see where; then the place that it points to
+    has to look back at it. Two trained layers do both: see links() and the page depth_map.)
     """
 
     def draw(self, batch, generator, test=False, n=(1, 2, 3, 5, 8)):
@@ -49,6 +49,23 @@ class Pointers(Graded):
             seen |= F.one_hot(at, PLACES).bool()
         hard = F.pad(torch.where(again, 0, k)[..., None], (1, 0)).flatten(1)
         return F.pad(hard, (PLACES, 0))
+
+    def links(self, tokens, targets, **_):
+        """Where the first of two trained layers looks: a place at the one that it points to, and at
+        those that point to it, as far as these stand before it; a question at the place that it
+        begins with."""
+        pointers, places = tokens[:, :PLACES], torch.arange(PLACES)
+        points = F.one_hot(pointers, PLACES).bool()  # (B, place, place it points to)
+        before = places < places[:, None]
+        nowhere = torch.zeros(*tokens.shape, tokens.size(1), dtype=torch.bool)
+        steps = {
+            name: nowhere.clone() for name in ("where it points", "what points to it", "jump 1")
+        }
+        steps["where it points"][:, :PLACES, :PLACES] = points & before
+        steps["what points to it"][:, :PLACES, :PLACES] = points.transpose(1, 2) & before
+        starts = F.one_hot(tokens[:, PLACES + 1 :: 2], PLACES).bool()
+        steps["jump 1"][:, PLACES + 1 :: 2, :PLACES] = starts
+        return steps
 
     def layers_for(self, n):
         return math.ceil(math.log2(n + 1))
