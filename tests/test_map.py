@@ -342,7 +342,7 @@ def test_how_two_layers_follow_three_jumps_is_measured_of_runs(tmp_path, measure
             hits = [each[b, place].item() == path[3] for each in (whole, cut)]
             looks = weights[b, :, place, path[2]]
             found["back" if path[2] < path[1] else "ahead"].append((*hits, looks))
-    measured = measured_of(tmp_path / "a", study)["three_jumps"]
+    measured = measured_of(tmp_path / "a", study)["inside"]
     assert list(measured["right"]) == ["nothing cut", *task.links(tokens, targets)]
     for way, asked in found.items():
         right, right_cut, looks = zip(*asked)
@@ -352,6 +352,31 @@ def test_how_two_layers_follow_three_jumps_is_measured_of_runs(tmp_path, measure
         best = torch.stack(looks).mean(0).max().item()
         assert measured["looks"][way]["2"] == pytest.approx(best, rel=1e-4)
         assert list(measured["looks"][way]) == ["0", "1", "2", "3"]
+
+
+def test_where_a_step_of_a_path_is_found_is_measured_of_runs(tmp_path, measured_of):
+    line = f"--preset map --data reachability --n_layers 3 --steps 2 --out_dir {tmp_path} --name a"
+    sizes = ["--sizes", "n=1,hints=1", "--warmup_steps", "1", "--eval_blocks", "60"]
+    assert train.main([*line.split(), *sizes]) == 0
+    model, _ = md.load(tmp_path / "a")
+    drawing = dict(test=True, n=(1,), hinted=True)
+    tokens, targets = TASKS["reachability"].draw(300, md.generator("one step"), **drawing)
+    found = measured_of(tmp_path / "a", study)["inside"]
+    words = inspect.lens(model, tokens)
+    for name, from_place in (("next", 28), ("answer", 29)):
+        assert list(found[name]) == ["0", "1", "2", "3"]
+        for depth, share in found[name].items():
+            said, wanted = (each[:, from_place::2] for each in (words[int(depth)], targets))
+            assert share == pytest.approx((said == wanted).float().mean().item())
+    weights, heads = inspect.attention_maps(model, tokens)[2], [[] for _ in range(4)]
+    for head, place in itertools.product(range(4), range(29, 44, 2)):
+        heads[head].append(weights[:, head, place, place - 1])
+    means = [torch.stack(each).mean().item() for each in heads]
+    assert found["look"] == pytest.approx(max(means), rel=1e-4)
+    other = "--preset map --data parity --steps 2 --warmup_steps 1 --eval_blocks 60 --name b"
+    assert train.main([*other.split(), "--out_dir", str(tmp_path)]) == 0
+    with pytest.raises(ValueError, match="is a run of parity; give one of pointers or reachabil"):
+        study.inside(tmp_path / "b")
 
 
 def test_a_part_of_the_grid_becomes_a_map(tmp_path, in_this_process):

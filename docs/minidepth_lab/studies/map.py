@@ -11,7 +11,8 @@ what it takes for impossible was found.
 
     python -m minidepth_lab.studies.map RUN_FOLDER … map-longer
 
-measures of published runs with two layers how they follow three pointers.
+looks into published runs: how two layers follow three pointers, and where a step of a path is
+found.
 """
 
 import math
@@ -26,6 +27,7 @@ from minidepth_lab import figures, inspect, results
 from minidepth_lab.sizes import with_sizes
 from minidepth_lab.tasks import TASKS
 from minidepth_lab.tasks.pointers import PLACES
+from minidepth_lab.tasks.reachability import NODES
 
 DEPTHS = (1, 2, 3, 4, 6)
 RIGHT = 0.9  # accuracy from which a cell counts as learned
@@ -172,10 +174,7 @@ def three_jumps(run_dir):
            {way: share of the questions that are right}}
     looks  {way: {"0", "1", "2" or "3": weight that the heads of the second layer give the place so
            many jumps on, in the mean over the questions, of the head that gives most}}
-
-    ValueError for a run of another task.
     """
-    results.trained_on("pointers", run_dir)
     model, _ = md.load(run_dir)
     task = TASKS["pointers"]
     tokens, targets = task.draw(600, md.generator("three jumps"), test=True)
@@ -203,5 +202,40 @@ def three_jumps(run_dir):
     return dict(right=right, looks=looks)
 
 
+def one_step(run_dir):
+    """Where a finished run on reachability finds the answer to one step, on 300 sequences of the
+    test split:
+
+    next    {"0", "1", …: share of the questions at whose first node the lens reads the next node of
+            the path, the target of a hint, after so many layers}
+    answer  the same of the answer, at the second node
+    look    weight that the heads of the last layer give the first node of a question at its second
+            one, in the mean, of the head that gives most
+    """
+    model, _ = md.load(run_dir)
+    drawing = dict(test=True, n=(1,), hinted=True)
+    tokens, targets = TASKS["reachability"].draw(300, md.generator("one step"), **drawing)
+    known = inspect.known(model, tokens, targets)
+    first = torch.arange(2 * (NODES - 2), tokens.size(1), 2)
+    shares = {}
+    for name, places in (("next", first), ("answer", first + 1)):
+        by_depth = (right[:, places].float().mean().item() for right in known)
+        shares[name] = {str(depth): share for depth, share in enumerate(by_depth)}
+    weights = inspect.attention_maps(model, tokens)[-1]
+    look = weights[:, :, first + 1, first].mean((0, 2)).max().item()
+    return dict(shares, look=look)
+
+
+def inside(run_dir):
+    """three_jumps() of a run on pointers, one_step() of one on reachability; ValueError for a run
+    of another task."""
+    by_task = dict(pointers=three_jumps, reachability=one_step)
+    _, train = results.settings_of(run_dir)
+    name = " + ".join(train["data"])
+    if name not in by_task:
+        raise ValueError(f"{run_dir} is a run of {name}; give one of {' or '.join(by_task)}")
+    return by_task[name](run_dir)
+
+
 if __name__ == "__main__":
-    results.measuring_command("three_jumps", three_jumps)
+    results.measuring_command("inside", inside)
