@@ -369,7 +369,6 @@ WRONG = {
 WAITING = {  # those whose runs are not there yet
     "ring-wide": "V6",
     "ring-at-test": "A1 A2 A3 A4 A5",
-    "map-longer": "L11 L12 L13 L14 L15",
     "ring-short-memory": "S2 S4",
 }
 
