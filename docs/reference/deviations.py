@@ -305,7 +305,8 @@ from_c = {
     for name in ("A", "C, 10 layers", "C, width 384", "C, 8 heads", "C, rotary", "C, tied")
 }
 assert abs(from_c["C, 8 heads"]) < 0.001
-stats = json.loads((results.RESULTS / "attention" / "attention.json").read_text("utf-8"))
+(whose,) = results.runs("attention")
+stats = whose["measured"]["attention"]
 entropy = [statistics.mean(heads) for heads in stats["valid"]["entropy"]]
 counted = [statistics.mean(heads) for heads in stats["count_masked"]["sparsity"]]
 thirds = [statistics.mean(entropy[i : i + 4]) for i in (0, 4, 8)]

@@ -3,7 +3,6 @@
 No number of a run is typed here: tables are computed from docs/results/NAME/runs.jsonl.
 """
 
-import json
 import statistics
 
 from minidepth_lab import judge, results
@@ -186,12 +185,12 @@ def print_tuning():
 
 def print_attention():
     """Means over the heads of each layer of the run whose attention was measured."""
-    path = results.RESULTS / "attention" / "attention.json"
-    stats = json.loads(path.read_text(encoding="utf-8"))
+    (run,) = results.runs("attention")
+    stats = run["measured"]["attention"]
     columns = {name.replace("_", " "): heads for name, heads in stats["valid"].items()}
     columns["sparsity, mask counted"] = stats["count_masked"]["sparsity"]
     columns = {name: heads for name, heads in columns.items() if isinstance(heads, list)}
-    print("\nMeans over the heads of a layer, `attention.json`:\n")
+    print("\nMeans over the heads of a layer:\n")
     print(f"| layer | {' | '.join(columns)} |\n{'|---' * (len(columns) + 1)}|")
     for layer, values in enumerate(zip(*columns.values()), 1):
         cells = (f"{statistics.mean(heads):.3f}" for heads in values)

@@ -135,8 +135,9 @@ assert share < 1 / 3 + 0.05
 # In `baebcabebdea` the last symbol is a. Go back to the a before it, and read what followed there:
 # b. That is one hop. From that b go back to the b before it, and read what followed there: c. That
 # is two hops. A head that makes one hop is known as an *induction head*. In the paper's
-# construction ⌊log₂ k⌋ + 2 layers are enough for k hops. We [predicted](../results/khop/notes.md)
-# that training finds no solution with fewer, for five seeds of each k and each depth.
+# construction ⌊log₂ k⌋ + 2 layers are enough for k hops. We
+# [predicted](../reference/predictions.md#khop) that training finds no solution with fewer, for five
+# seeds of each k and each depth.
 
 # %%
 khop = tasks.TASKS["khop"]
