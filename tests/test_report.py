@@ -181,8 +181,10 @@ def test_what_has_no_report_gets_one_line(copy, tmp_path, capsys):
         assert code == 2 and words in err and err.count("\n") == 1, line
 
 
-def test_a_walk_is_told_with_its_pairs_kept_as_well():
-    by_hops = {"1": dict(accuracy=1.0), "31": dict(accuracy=0.25, pairs_kept=0.75)}
+def test_what_else_a_task_measures_is_told_as_well():
+    """Not what is known without a model: the guess and the shortcut of each number of hops."""
+    by_hops = {"1": dict(accuracy=1.0, guess=0.1, shortcut=None)}
+    by_hops["31"] = dict(accuracy=0.25, pairs_kept=0.75)
     lines = report.shares(dict(accuracy=0.6, accuracy_by=dict(hops=by_hops)), {})
     expected = [("hops 1", "1.000", ""), ("hops 31", "0.250", "")]
     assert lines[1:] == [*expected, ("hops 31, pairs kept", "0.750", "")]

@@ -97,8 +97,10 @@ def shares(row: dict, by_kind: dict[str, list[int]]) -> list[tuple[str, str, str
     for size, by_value in row.get("accuracy_by", {}).items():
         for value, part in by_value.items():
             lines.append((f"{size} {value}", f"{part['accuracy']:.3f}", ""))
-            if "pairs_kept" in part:
-                lines.append((f"{size} {value}, pairs kept", f"{part['pairs_kept']:.3f}", ""))
+            for name, share in part.items():  # what else its task measured
+                if name not in ("accuracy", "guess", "shortcut"):
+                    said = name.replace("_", " ")
+                    lines.append((f"{size} {value}, {said}", f"{share:.3f}", ""))
     for name in ("guess", "shortcut"):
         if row.get(name) is not None:
             lines.append((f"({name})", f"{row[name]:.3f}", ""))
