@@ -570,6 +570,15 @@ def test_with_its_pairs_kept_the_lost_one_walks_on(tab):
     })""")
     (_, lost), _ = walked_on(tab, 30)
     ring = tab.run("document.querySelector('.both svg').textContent")[:16]
+    tab.run("""(async () => {
+      const { Walk } = await import("/assets/walking.js")
+      const step = Walk.prototype.step
+      window.kept = []  // of each loop of each walk: how many places it leaves as they are
+      Walk.prototype.step = function (places = []) {
+        window.kept.push([this.loops, places.length])
+        return step.call(this, places)
+      }
+    })()""")
     tab.run("document.querySelector('input[type=checkbox]').click()")
     loops = "parseInt(document.querySelector('.said').textContent)"
     tab.run(f"""new Promise((resolve) => {{
@@ -579,6 +588,8 @@ def test_with_its_pairs_kept_the_lost_one_walks_on(tab):
     assert tab.run("document.querySelector('.both svg').textContent")[:16] == ring  # walked anew
     (right, found), _ = walked_on(tab, 30)
     assert lost <= 4 and found >= 15 and right >= 14
+    kept = tab.run("window.kept")  # after the nine loops of training, not before and not later
+    assert sorted(kept)[: 2 * 20] == [[n, 32 if n >= 9 else 0] for n in range(20) for _ in "ab"]
     assert not complaints(tab)
 
 
