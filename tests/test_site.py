@@ -352,6 +352,15 @@ def test_the_page_of_a_dead_address_leads_on(site):
         assert address.startswith("/") and (site / address[1:] / "index.html").exists()
 
 
+def test_the_home_page_has_its_sections(site):
+    """An edit once took one with it, and nobody saw."""
+    soup = bs4.BeautifulSoup((site / "index.html").read_text(encoding="utf-8"), "html.parser")
+    sections = [heading["id"] for heading in soup.find_all("h2") if heading.get("id")]
+    touch, evidence, claim, begin, rest = sections
+    assert (touch, evidence) == ("go-on", "one-more-loop-one-more-hop")
+    assert (claim, begin, rest) == ("a-published-claim", "two-commands", "all-pages")
+
+
 def test_the_home_page_leads_to_every_page_of_the_nav(site):
     soup = bs4.BeautifulSoup((site / "index.html").read_text(encoding="utf-8"), "html.parser")
     links = {link["href"] for link in soup.select("article h3 ~ ul a, article h3 + ul a")}
