@@ -4,7 +4,7 @@
 # **Yes, when each lookup tells the model where to look next, and if training finds how.** That
 # depth helps to reason in real chain-of-thought text, neither we nor the [published
 # report](#a-published-claim) have shown. At the report's size twelve layers helped to *predict*
-# such text; no model answered its questions more often than guessing would.
+# such text; no model that was asked answered its questions more often than guessing would.
 #
 # Eight letters form a ring, and the model is told which letter follows which. Which letter is four
 # hops after g?
@@ -77,11 +77,11 @@ for kind, text in (ways | {"state": "state alone"}).items():
 # the same state, is right for ever. So a hundred hops show a stable orbit, not a hundred new
 # situations.
 #
-# **Most of what gets lost is the map, not the walk.** The pairs, which say what the ring is, change
-# in each loop, too. [Kept as they are](tutorials/4_walking.md#what-gets-lost) after the loops of
-# training, layers that were lost walk on: at a thousand hops five of five that were trained to four
-# hops, and five of five without the input, are right at 0.98 or more. Layers that do not normalise
-# are lost all the same.
+# **Where a layer normalises, most of what gets lost is the map, not the walk.** The pairs, which
+# say what the ring is, change in each loop, too. [Kept as they
+# are](tutorials/4_walking.md#what-gets-lost) after the loops of training, layers that were lost
+# walk on: at a thousand hops five of five that were trained to four hops, and five of five without
+# the input, are right at 0.98 or more. With the input alone five of five are lost all the same.
 #
 # ## One more loop, one more hop
 #
@@ -142,9 +142,10 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 #   fifty runs of fifty. But [writing every letter passes more
 #   layers](tutorials/5_writing.md#count-the-layers) one after another: two for each, where a looped
 #   layer passes one for each hop, and one more. On rings of sixteen both come once round in every
-#   run, if each loop begins with its normalised state and the input.
-# - **Text gained nothing from more loops.** Looped models that were trained on worked solutions get
-#   slowly worse [beyond the loops of their training](tutorials/beyond_training.md).
+#   run, if the layer was trained to eight hops and begins each loop with its normalised state and
+#   the input.
+# - **Text gained nothing from loops beyond training.** Looped models that were trained on worked
+#   solutions get slowly worse [beyond the loops of their training](tutorials/beyond_training.md).
 # - **With the steps written out, few layers are enough.** On small problems two layers answer [as
 #   many as twelve](tutorials/7_equal_time.md) that train for the same CPU time, and learn them
 #   sooner. On rings, what helps is to [read what was written](tutorials/5_writing.md).

@@ -332,11 +332,14 @@ def test_how_two_layers_follow_three_jumps_is_measured_of_runs(tmp_path, measure
             cut = model(tokens).argmax(-1)
     weights = inspect.attention_maps(model, tokens)[1]
     found = {way: [] for way in ("back", "ahead")}  # (right, right if cut, weights by head)
+    one_jump = []
     for b, x in enumerate(tokens.tolist()):
         for place in range(17, 48, 2):
             path = [x[place]]
             for _ in range(3):
                 path.append(x[path[-1]])
+            if x[place - 1] == 16 + 1 and path[0] != path[1]:
+                one_jump.append(cut[b, place].item() == path[1])
             if x[place - 1] != 16 + 3 or len(set(path)) < 4:
                 continue
             hits = [each[b, place].item() == path[3] for each in (whole, cut)]
@@ -344,6 +347,8 @@ def test_how_two_layers_follow_three_jumps_is_measured_of_runs(tmp_path, measure
             found["back" if path[2] < path[1] else "ahead"].append((*hits, looks))
     measured = measured_of(tmp_path / "a", study)["inside"]
     assert list(measured["right"]) == ["nothing cut", *task.links(tokens, targets)]
+    share = measured["right"]["where it points"]["1 jump"]
+    assert share == pytest.approx(sum(one_jump) / len(one_jump))
     for way, asked in found.items():
         right, right_cut, looks = zip(*asked)
         assert len(asked) > 400
@@ -373,6 +378,13 @@ def test_where_a_step_of_a_path_is_found_is_measured_of_runs(tmp_path, measured_
         heads[head].append(weights[:, head, place, place - 1])
     means = [torch.stack(each).mean().item() for each in heads]
     assert found["look"] == pytest.approx(max(means), rel=1e-4)
+    link = torch.zeros(300, 44, 44, dtype=torch.bool)
+    for place in range(29, 44, 2):
+        link[:, place, place - 1] = True
+    assert list(found["cut"]) == ["1", "2", "3"]
+    with inspect.without_links(model, 1, link), torch.no_grad():
+        right = (model(tokens).argmax(-1) == targets)[:, 29::2]
+    assert found["cut"]["2"] == pytest.approx(right.float().mean().item())
     other = "--preset map --data parity --steps 2 --warmup_steps 1 --eval_blocks 60 --name b"
     assert train.main([*other.split(), "--out_dir", str(tmp_path)]) == 0
     with pytest.raises(ValueError, match="is a run of parity; give one of pointers or reachabil"):

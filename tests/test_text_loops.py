@@ -159,14 +159,18 @@ def test_a_text_that_is_kept_is_one_whose_last_token_alone_is_looped_on(model, s
 
 def test_losses_with_a_text_that_is_kept_are_measured_of_runs(looped, measured_of):
     run = md.train(*looped(sizes=("loops=5",), n_loops=5))
-    measured = measured_of(run.dir, study)["text_kept"]
-    assert list(measured) == ["6", "8", "12", "16", "24", "32"]
+    by_kept = measured_of(run.dir, study)["text_kept"]
+    assert list(by_kept) == ["5", "2"]
+    measured = by_kept["5"]
+    assert list(measured) == list(by_kept["2"]) == ["6", "8", "12", "16", "24", "32"]
     blocks = [each[:3] for each in run.data.val]
     kept = study.loss_by_loops(run.model, blocks, 3, {6, 32}, kept_after=5)
     changing = study.loss_by_loops(run.model, blocks, 3, {6, 32})
     assert [measured["6"], measured["32"]] == pytest.approx([kept[6], kept[32]], rel=1e-6)
     assert kept[6] == pytest.approx(changing[6], rel=1e-6)
     assert abs(kept[32] - changing[32]) > 1e-4
+    sooner = study.loss_by_loops(run.model, blocks, 3, {32}, kept_after=2)
+    assert by_kept["2"]["32"] == pytest.approx(sooner[32], rel=1e-6)
 
 
 def test_each_evaluation_has_the_loss_by_loops_of_its_own_blocks(looped):

@@ -171,7 +171,8 @@ def three_jumps(run_dir):
     600 sequences of the test split:
 
     right  {what the first layer does not look at, "nothing cut" or a step of the task's links():
-           {way: share of the questions that are right}}
+           {way: share of the questions that are right; and "1 jump", "2 jumps": of those of so many
+           jumps}}
     looks  {way: {"0", "1", "2" or "3": weight that the heads of the second layer give the place so
            many jumps on, in the mean over the questions, of the head that gives most}}
     """
@@ -183,25 +184,27 @@ def three_jumps(run_dir):
     pointers, path = tokens[:, :PLACES], [tokens[:, PLACES + 1 :: 2]]  # (B, questions) each
     for _ in range(3):
         path.append(pointers.gather(1, path[-1]))
-    three = task.difficulty(tokens, targets, **task.sizes)[:, PLACES + 1 :: 2] == 3
-    ways = dict(back=three & (path[2] < path[1]), ahead=three & (path[2] > path[1]))
+    jumps = task.difficulty(tokens, targets, **task.sizes)[:, PLACES + 1 :: 2]
+    ways = dict(back=(jumps == 3) & (path[2] < path[1]), ahead=(jumps == 3) & (path[2] > path[1]))
+    kinds = ways | {"1 jump": jumps == 1, "2 jumps": jumps == 2}
 
     right = {}
     for name, link in {"nothing cut": nowhere, **links}.items():
         with inspect.without_links(model, 0, link):
             hits = (model(tokens).argmax(-1) == targets)[:, PLACES + 1 :: 2]
-        right[name] = {way: hits[asked].float().mean().item() for way, asked in ways.items()}
+        right[name] = {kind: hits[asked].float().mean().item() for kind, asked in kinds.items()}
 
     looks, maps = {}, inspect.attention_maps(model, tokens)
     for way, asked in ways.items():
         looks[way] = {}
-        for jumps, at in enumerate(path):
+        for so_far, at in enumerate(path):
             link = nowhere.clone()
             link[:, PLACES + 1 :: 2, :PLACES] = F.one_hot(at, PLACES).bool() & asked[..., None]
-            looks[way][str(jumps)] = max(inspect.link_weights(maps, link)[1])
+            looks[way][str(so_far)] = max(inspect.link_weights(maps, link)[1])
     return dict(right=right, looks=looks)
 
 
+@torch.no_grad()
 def one_step(run_dir):
     """Where a finished run on reachability finds the answer to one step, on 300 sequences of the
     test split:
@@ -211,6 +214,8 @@ def one_step(run_dir):
     answer  the same of the answer, at the second node
     look    weight that the heads of the last layer give the first node of a question at its second
             one, in the mean, of the head that gives most
+    cut     {"1", "2", …: share of the answers that are right if the second node does not look at
+            the first in this layer}
     """
     model, _ = md.load(run_dir)
     drawing = dict(test=True, n=(1,), hinted=True)
@@ -223,7 +228,14 @@ def one_step(run_dir):
         shares[name] = {str(depth): share for depth, share in enumerate(by_depth)}
     weights = inspect.attention_maps(model, tokens)[-1]
     look = weights[:, :, first + 1, first].mean((0, 2)).max().item()
-    return dict(shares, look=look)
+    link = torch.zeros(*tokens.shape, tokens.size(1), dtype=torch.bool)
+    link[:, first + 1, first] = True
+    cut = {}
+    for layer in range(model.config.n_layers):
+        with inspect.without_links(model, layer, link):
+            right = model(tokens).argmax(-1) == targets
+        cut[str(layer + 1)] = right[:, first + 1].float().mean().item()
+    return dict(shares, look=look, cut=cut)
 
 
 def inside(run_dir):

@@ -206,15 +206,19 @@ def figure(runs, folder):
 
 
 def losses_with_text_kept(run_dir):
-    """{loops: validation loss} of a finished run beyond the loops of training, with text_kept()
-    after those; of the blocks that its log's `val_loss_by_loops` is of."""
+    """{loops after which the text is kept, those of training and half of them: {loops: validation
+    loss}} of a finished run beyond the loops of training, with text_kept(); of the blocks that its
+    log's `val_loss_by_loops` is of."""
     _, config = md.read_config(run_dir)
     model, tokenizer = md.load(run_dir)
     data = load_data(config, model.config.block_size, tokenizer)
     part = [each[: config.eval_blocks] for each in data.val]
     beyond = [loops for loops in TESTED if loops > data.loops]
-    losses = loss_by_loops(model, part, config.batch_size, beyond, kept_after=data.loops)
-    return {str(loops): loss for loops, loss in losses.items()}
+    found = {}
+    for kept in (data.loops, data.loops // 2):
+        losses = loss_by_loops(model, part, config.batch_size, beyond, kept_after=kept)
+        found[str(kept)] = {str(loops): loss for loops, loss in losses.items()}
+    return found
 
 
 if __name__ == "__main__":
