@@ -572,8 +572,9 @@ judge.show("hold-further")
 #
 # It does not show that k hops *need* k + 1 loops: we know shorter ways, and this training did not
 # find them. Other trainings did: three layers of their own learned three hops on a ring [in one
-# run](another_layer.md), and two layers [three jumps](depth_map.md) where each place may point to
-# any place. Nor does it show that the layer must be the same one each time: [The same layer, or
+# run](another_layer.md), and two layers [three jumps](depth_map.md#three-jumps-with-two-layers)
+# where each place may point to any place: there places look as well, while the question does. Nor
+# does it show that the layer must be the same one each time: [The same layer, or
 # another?](another_layer.md)
 #
 # There is another way to use a layer again, without loops: let the model write. That is [the next
