@@ -367,7 +367,6 @@ WRONG = {
     "llmini": "L9 L12 L17",
 }
 WAITING = {  # those whose runs are not there yet
-    "ring-wide": "V6",
     "ring-at-test": "A1 A2 A3 A4 A5",
     "ring-short-memory": "S2 S4",
 }

@@ -187,8 +187,8 @@ widgets.table(["width", "heads", "loops", "runs", "one hop, worst", "best"], row
 # %% [markdown]
 # **It did not**, as [predicted](../reference/predictions.md#ring-wide). With one loop no run, of
 # either width and with four heads or eight, answers more than a third, and those of width 64 only
-# guess. With two loops all runs answer. So that one loop learned nothing is a fact about this
-# training, not a limit of every single layer.
+# guess. With two loops or three all runs answer. So that one loop learned nothing is a fact about
+# this training, not a limit of every single layer.
 #
 # For a looped layer we wrote weights by hand, too: two heads [walk as far as one
 # likes](../reference/laboratory.md#minidepth_lab.walk_by_hand). They show a way to go on. What a
