@@ -346,6 +346,7 @@ WRONG = {
     "ring-compute": "Q3",
     "ring-copies": "C2 C4",
     "ring-wide": "",
+    "ring-at-test": "A5",
     "khop": "K1 K2 K3",
     "budget": "B2 B3 B5",
     "budget-tuned": "G1",
@@ -367,9 +368,6 @@ WRONG = {
     "llmini": "L9 L12 L17",
 }
 WAITING = {  # those whose runs are not there yet
-    "ring-at-test": "A1 A2 A3 A4 A5",
-    "ring-wide": "V7",
-    "ring-short-memory": "S2 S4",
 }
 
 

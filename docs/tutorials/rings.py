@@ -68,7 +68,7 @@ plt.show()
 # %% tags=["hide"]
 tries = [  # what was changed, the prediction, the runs
     ("beta1 0.9, 1,200 steps", "ring", "H1", stored["3 loops"]),
-    ("beta1 0.7", "ring-short-memory", "S1", results.runs("ring-short-memory")),
+    ("beta1 0.7", "ring-short-memory", "S1", results.runs("ring-short-memory", n_loops=3)),
     ("and 2,000 steps", "ring-ten-seeds", "T1", results.runs("ring-ten-seeds", n_loops=3)),
     ("a gate, 1,400 steps", "ring-gate", "G1", results.runs("ring-gate", n_loops=3, gate=1)),
     (
