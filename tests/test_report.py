@@ -184,7 +184,7 @@ def test_what_has_no_report_gets_one_line(copy, tmp_path, capsys):
 def test_what_else_a_task_measures_is_told_as_well():
     """Not what is known without a model: the guess and the shortcut of each number of hops."""
     by_hops = {"1": dict(accuracy=1.0, guess=0.1, shortcut=None)}
-    by_hops["31"] = dict(accuracy=0.25, pairs_kept=0.75)
+    by_hops["31"] = dict(accuracy=0.25, pairs_kept=0.75, asked=[1, 2], why="a task of one's own")
     lines = report.shares(dict(accuracy=0.6, accuracy_by=dict(hops=by_hops)), {})
     expected = [("hops 1", "1.000", ""), ("hops 31", "0.250", "")]
     assert lines[1:] == [*expected, ("hops 31, pairs kept", "0.750", "")]

@@ -45,6 +45,20 @@ def hooked(handles: Iterable[RemovableHandle]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def replaced(module: Any, name: str, method: Callable) -> Iterator[None]:
+    """While active, a method of this one object is another, whatever others were put there before;
+    these are there again afterwards."""
+    before = vars(module).get(name)
+    setattr(module, name, method)
+    try:
+        yield
+    finally:
+        delattr(module, name)  # the class has its own still
+        if before:
+            setattr(module, name, before)
+
+
+@contextlib.contextmanager
 def watch_attention(model: md.GPT, see: Callable[[int, torch.Tensor], object]) -> Iterator[None]:
     """While active, every attention layer of the GPT, unmodified and training or not, calls
     see(layer, weights) each time it is applied to tokens read without a cache: weights (B, H, T, T)
@@ -82,15 +96,8 @@ def loops_counted(model: md.GPT) -> Iterator[dict]:
     def another(*_):
         at["loop"] += 1
 
-    before = vars(model).get("run_loops")  # of another one that is active
-    model.run_loops = begin
-    try:
-        with first.register_forward_pre_hook(another):
-            yield at
-    finally:
-        del model.run_loops  # the class has it still
-        if before:
-            model.run_loops = before
+    with replaced(model, "run_loops", begin), first.register_forward_pre_hook(another):
+        yield at
 
 
 @contextlib.contextmanager
@@ -206,23 +213,18 @@ def without_links(model: md.GPT, layer: int, link: torch.Tensor) -> Iterator[Non
     T = link.size(1)
     sees = torch.ones(T, T, dtype=torch.bool, device=link.device).tril() & ~link[:, None]
 
-    before, of_others = attn.forward, vars(attn).get("forward")  # of other links that are cut
+    as_it_is = attn.forward
     with loops_counted(model) as at:
 
         def forward(x, cache=None):
             if at["loop"] != loop:
-                return before(x, cache)
+                return as_it_is(x, cache)
             q, k, v = attn.project(x)
             y = F.scaled_dot_product_attention(q, k, v, attn_mask=sees, scale=attn.scale)
             return attn.out(y.transpose(1, 2).reshape(x.shape))
 
-        attn.forward = forward  # hides the method of the class
-        try:
+        with replaced(attn, "forward", forward):
             yield
-        finally:
-            del attn.forward
-            if of_others:
-                attn.forward = of_others
 
 
 # ---------- how widely heads look ----------

@@ -98,7 +98,7 @@ def shares(row: dict, by_kind: dict[str, list[int]]) -> list[tuple[str, str, str
         for value, part in by_value.items():
             lines.append((f"{size} {value}", f"{part['accuracy']:.3f}", ""))
             for name, share in part.items():  # what else its task measured
-                if name not in ("accuracy", "guess", "shortcut"):
+                if name not in ("accuracy", "guess", "shortcut") and isinstance(share, float):
                     said = name.replace("_", " ")
                     lines.append((f"{size} {value}, {said}", f"{share:.3f}", ""))
     for name in ("guess", "shortcut"):

@@ -375,8 +375,12 @@ def line_of(run_dir: md.Path) -> dict:
     result(run_dir)
     with open(os.path.join(run_dir, "config.json"), encoding="utf-8") as f:
         config = json.load(f)
-    name = os.path.basename(os.path.abspath(run_dir))
-    return dict(id=name, **config, log=columns_of(read_log(run_dir)))
+    return dict(id=id_of(run_dir), **config, log=columns_of(read_log(run_dir)))
+
+
+def id_of(run_dir: md.Path) -> str:
+    """What a run is called where it is stored: as its folder."""
+    return os.path.basename(os.path.abspath(run_dir))
 
 
 def publish(run_dirs: Iterable[md.Path], name: str) -> None:
@@ -437,7 +441,7 @@ def add_measured(run_dirs: Iterable[md.Path], name: str, what: str, measure: Cal
 def line_in(by_id: dict[str, dict], run_dir: md.Path, name: str) -> dict:
     """The line of a run's folder, whose name is its id, among {id: line} of the experiment `name`;
     ValueError if it is not there."""
-    run_id = os.path.basename(os.path.abspath(run_dir))
+    run_id = id_of(run_dir)
     if run_id not in by_id:
         raise ValueError(f"{run_dir}: experiment {name!r} has no run {run_id}; publish it first")
     return by_id[run_id]

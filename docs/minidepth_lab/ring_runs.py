@@ -154,7 +154,8 @@ def with_loops(model, tokens, loops, lengths=(1, 2, 3, 4)):
 
 def by_loops(run_dir):
     """{loops: {hops: share}} of the sequences that a finished run of one looped layer was tested
-    on, answered with one loop to six: with_loops()."""
+    on, answered with one loop to six: with_loops(). ValueError for a run of another task."""
+    results.trained_on("ring", run_dir)
     model, _ = md.load(run_dir)
     data = registry.data_of(md.read_config(run_dir)[1], model.config.block_size)
     tokens = torch.as_tensor(data.val[0]).long()

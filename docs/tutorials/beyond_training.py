@@ -31,9 +31,9 @@ from minidepth_lab.tasks.walk import by_hops, following
 from minidepth_site import widgets
 
 stored = results.runs("walk")
-# {run: {rounds: median distance}}, of those it was measured of
-returns = {run["id"]: run["measured"].get("returned") for run in stored}
-returns = {run_id: distances for run_id, distances in returns.items() if distances}
+returns = {  # {run: {rounds: median distance}}, of those it was measured of
+    run["id"]: run["measured"]["returned"] for run in stored if "returned" in run["measured"]
+}
 points = {}  # {what a loop starts from: [(distance after two rounds, share at a thousand hops)]}
 for run in stored:
     if run["id"] in returns:

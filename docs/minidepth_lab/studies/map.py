@@ -181,17 +181,18 @@ def three_jumps(run_dir):
     tokens, targets = task.draw(600, md.generator("three jumps"), test=True)
     links = task.links(tokens, targets)
     nowhere = torch.zeros_like(links["jump 1"])
-    pointers, path = tokens[:, :PLACES], [tokens[:, PLACES + 1 :: 2]]  # (B, questions) each
+    asks = slice(PLACES + 1, None, 2)  # where the questions have their place, and their answer
+    pointers, path = tokens[:, :PLACES], [tokens[:, asks]]  # (B, questions) each
     for _ in range(3):
         path.append(pointers.gather(1, path[-1]))
-    jumps = task.difficulty(tokens, targets, **task.sizes)[:, PLACES + 1 :: 2]
+    jumps = task.difficulty(tokens, targets, **task.sizes)[:, asks]
     ways = dict(back=(jumps == 3) & (path[2] < path[1]), ahead=(jumps == 3) & (path[2] > path[1]))
     kinds = ways | {"1 jump": jumps == 1, "2 jumps": jumps == 2}
 
     right = {}
     for name, link in {"nothing cut": nowhere, **links}.items():
         with inspect.without_links(model, 0, link):
-            hits = (model(tokens).argmax(-1) == targets)[:, PLACES + 1 :: 2]
+            hits = (model(tokens).argmax(-1) == targets)[:, asks]
         right[name] = {kind: hits[asked].float().mean().item() for kind, asked in kinds.items()}
 
     looks, maps = {}, inspect.attention_maps(model, tokens)
@@ -199,7 +200,7 @@ def three_jumps(run_dir):
         looks[way] = {}
         for so_far, at in enumerate(path):
             link = nowhere.clone()
-            link[:, PLACES + 1 :: 2, :PLACES] = F.one_hot(at, PLACES).bool() & asked[..., None]
+            link[:, asks, :PLACES] = F.one_hot(at, PLACES).bool() & asked[..., None]
             looks[way][str(so_far)] = max(inspect.link_weights(maps, link)[1])
     return dict(right=right, looks=looks)
 

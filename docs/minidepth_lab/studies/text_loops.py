@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import torch
 
 import minidepth as md
-from minidepth_lab import figures, results
+from minidepth_lab import figures, inspect, results
 from minidepth_lab.sizes import as_text, check_known, sizes_of
 from minidepth_lab.studies import reread
 
@@ -118,27 +118,25 @@ def text_kept(model, after):
     loops: in the loop after those every layer keeps its keys and values. As if the text had been
     read with so many loops, and only its last token were looped on, for every token at once. For
     one pass over the loops. See pairs_kept() of tasks/walk.py."""
-    layers = [block.attn for block in model.blocks]
-    for attn in layers:
-        attn.forward = with_kept_keys(attn, after + 1)  # hides the method of the class
-    try:
+    with contextlib.ExitStack() as stack:
+        for block in model.blocks:
+            forward = with_kept_keys(block.attn, after + 1)
+            stack.enter_context(inspect.replaced(block.attn, "forward", forward))
         yield
-    finally:
-        for attn in layers:
-            del attn.forward
 
 
 def with_kept_keys(attn, loop):
     """The forward pass of an Attention whose keys and values of earlier tokens stay, from its call
     number `loop` on, those of that call."""
-    calls, kept = 0, None
+    calls, kept, as_it_is = 0, None, attn.forward
 
     def forward(x, cache=None):
         nonlocal calls, kept
         calls += 1
-        if calls <= loop:
+        if calls == loop:
             kept = attn.project(x)[1:]
-            return type(attn).forward(attn, x, cache)
+        if calls <= loop:
+            return as_it_is(x, cache)
         q, k, v = attn.project(x)  # each (B, H, T, D)
         kept_k, kept_v = kept
         T = x.size(1)
