@@ -207,26 +207,34 @@ OF_ICQA = "icqa is a run of icqa; give one of"
 
 
 @pytest.mark.filterwarnings("ignore:.*found in sys.modules")
-@pytest.mark.parametrize("study, words, message", [
-    ("walk", "", "the following arguments are required: file, run"),
-    ("walk", "out.json nothing", "nothing/config.json is not the configuration of a run"),
-    ("walk", "out.json RUN", f"{OF_ICQA} walk"),
-    ("hold", "out.json RUN", f"{OF_ICQA} hold"),
-    ("written", "out.json RUN", f"{OF_ICQA} written"),
-    ("layers", "RUN out.json", "icqa is of a depth task; give a run of the embedded problems"),
-    ("layers", "RUN out.json x-8", "'x-8' is no span of layers; as in 3-8"),
-    ("llmini", "nothing a.jsonl", "a.jsonl is none of LLmini's eleven sources"),
-    ("budget", "13", "invalid choice: '13'"),
+@pytest.mark.parametrize("module, words, message", [
+    ("studies.walk", "", "the following arguments are required: run, name"),
+    ("studies.walk", "icqa new", "icqa/config.json is not the configuration of a run"),
+    ("studies.walk", "nothing new", "experiment 'new' has no run nothing; publish it first"),
+    ("studies.walk", "RUN old", "experiment 'old' is unknown; choose from new"),
+    ("studies.walk", "RUN new", f"{OF_ICQA} walk"),
+    ("studies.hold", "RUN new", f"{OF_ICQA} hold"),
+    ("studies.written", "RUN new", f"{OF_ICQA} written"),
+    ("studies.map", "RUN new", f"{OF_ICQA} pointers or reachability"),
+    ("ring_runs", "RUN new", f"{OF_ICQA} ring"),
+    ("studies.layers", "RUN out.json", "icqa is of a depth task; give a run of the embedded prob"),
+    ("studies.layers", "RUN out.json x-8", "'x-8' is no span of layers; as in 3-8"),
+    ("studies.llmini", "nothing a.jsonl", "a.jsonl is none of LLmini's eleven sources"),
+    ("studies.budget", "13", "invalid choice: '13'"),
 ])  # fmt: skip
 def test_what_measures_runs_afterwards_says_what_is_wrong(
-    study, words, message, lookups, tmp_path, monkeypatch, capsys
+    module, words, message, lookups, shelf, tmp_path, monkeypatch, capsys
 ):
+    results.publish([lookups], "new")
+    stored = (shelf / "new" / "runs.jsonl").read_bytes()
+    (tmp_path / "icqa").mkdir()  # of the same name, and empty
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", [study, *words.replace("RUN", lookups).split()])
+    monkeypatch.setattr("sys.argv", [module, *words.replace("RUN", lookups).split()])
     with pytest.raises(SystemExit) as end:
-        runpy.run_module(f"minidepth_lab.studies.{study}", run_name="__main__")
+        runpy.run_module(f"minidepth_lab.{module}", run_name="__main__")
     assert end.value.code == 2 and message in capsys.readouterr().err
     assert not (tmp_path / "out.json").exists()
+    assert (shelf / "new" / "runs.jsonl").read_bytes() == stored
 
 
 def test_what_is_measured_of_a_run_is_of_the_layers_that_it_has(tiny, tmp_path):

@@ -136,7 +136,7 @@ plt.show()
 # Is it so at every depth? We trained twenty more, five with each of one to four loops, chose none,
 # and ran each with one loop to six:
 
-# %% tags=["hide"]
+# %%
 at_test = {}  # {(loops in training, at test): the most hops that each run answers, after all fewer}
 for run in results.runs("ring-at-test"):
     for loops, shares in run["measured"]["by_loops"].items():
@@ -153,7 +153,7 @@ figures.heat_map(axes, medians, vmax=3, texts=texts)
 axes.set_xticks(range(6), range(1, 7))
 axes.set_yticks(range(4), range(1, 5))
 axes.set(xlabel="loops at test", ylabel="loops in training")
-axes.set_title("hops answered, of five runs")
+axes.set_title("hops answered, five runs each")
 plt.show()
 
 # %% [markdown]
