@@ -204,6 +204,7 @@ def lookups(tmp_path_factory):
 
 
 OF_ICQA = "icqa is a run of icqa; give one of"
+OF_A_TASK = "icqa is of a depth task; give a run of the embedded problems"
 
 
 @pytest.mark.filterwarnings("ignore:.*found in sys.modules")
@@ -217,7 +218,7 @@ OF_ICQA = "icqa is a run of icqa; give one of"
     ("studies.written", "RUN new", f"{OF_ICQA} written"),
     ("studies.map", "RUN new", f"{OF_ICQA} pointers or reachability"),
     ("ring_runs", "RUN new", f"{OF_ICQA} ring"),
-    ("studies.layers", "RUN out.json", "icqa is of a depth task; give a run of the embedded prob"),
+    ("studies.layers", "RUN out.json", OF_A_TASK),
     ("studies.layers", "RUN out.json x-8", "'x-8' is no span of layers; as in 3-8"),
     ("studies.llmini", "nothing a.jsonl", "a.jsonl is none of LLmini's eleven sources"),
     ("studies.budget", "13", "invalid choice: '13'"),
