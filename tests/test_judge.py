@@ -368,6 +368,7 @@ WRONG = {
     "llmini": "L9 L12 L17",
 }
 WAITING = {  # those whose runs are not there yet
+    "ring-wide": "V8 V9 V10 V11",
 }
 
 
