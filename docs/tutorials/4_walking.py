@@ -165,7 +165,8 @@ plt.show()
 # three of the four that had it. We had predicted three of five for each (A5): that **was wrong**,
 # and the others of [these runs](../reference/predictions.md#ring-at-test) held. So the hops are
 # counted by the loops at test up to those of training; beyond them a layer forgets, sooner or
-# later.
+# later. (The weights of one run each of two, three and four loops are
+# [stored](../reference/results.md#ring-at-test), so that you can loop them yourself.)
 #
 # ## The layer walks
 #
@@ -720,6 +721,11 @@ for n, (had, lost) in {2: (5, 3), 3: (5, 0), 4: (4, 3)}.items():
     runs = [run["measured"]["by_loops"] for run in results.runs("ring-at-test", n_loops=n)]
     one_more = [each[str(n + 1)] for each in runs if each[str(n)][str(n - 1)] >= LEARNED]
     assert len(one_more) == had and sum(each[str(n - 1)] < LEARNED for each in one_more) == lost
+    (run,) = results.runs("ring-at-test", n_loops=n, seed=130)
+    again = ring_runs.by_loops(results.weights("ring-at-test", run["id"]))
+    for loops, shares in again.items():
+        then = run["measured"]["by_loops"][loops]
+        assert all(abs(share - then[k]) < 0.002 for k, share in shares.items())
 assert [equal[name][:2] for name in sorted(equal)] == [(0, 0), (5, 0), (5, 2), (5, 5), (2, 1)]
 assert {n for *_, n in equal.values()} == {5}
 guessing = [run["accuracy_by"]["lengths"] for run in judge.named_runs("ring-compute")["1 loop"]]
