@@ -317,7 +317,7 @@ def test_what_is_measured_later_is_added_to_the_lines_of_runs(
 
     def command(*words):
         monkeypatch.setattr("sys.argv", ["study", *map(str, words), "new"])
-        results.measuring_command("seeds", seed_of)
+        results.measuring_command(seeds=seed_of, name=os.path.basename)
 
     command(folders[0], f"{folders[2]}/")
     first, none, third = results.runs("new")
@@ -327,10 +327,10 @@ def test_what_is_measured_later_is_added_to_the_lines_of_runs(
     assert [line | dict(measured=0) for line in results.lines_of("new")] == [
         line | dict(measured=0) for line in before
     ]
-    results.add_measured(folders[:1], "new", "more", lambda run_dir: 1.5)
+    command("--what", "name", folders[0])
     measured = results.runs("new")[0]["measured"]
-    assert measured["seeds"] == dict(seed=7) and measured["more"] == 1.5
-    assert set(measured["about"]) == {"seeds", "more"}
+    assert measured["seeds"] == dict(seed=7) and measured["name"] == "run-7"
+    assert set(measured["about"]) == {"seeds", "name"}
     stored = (shelf / "new" / "runs.jsonl").read_bytes()
     for wrong, words in ((finished, "has no run finished; publish it"), ("none", "no run none")):
         with pytest.raises(SystemExit) as left:

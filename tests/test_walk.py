@@ -1,5 +1,6 @@
 """The task `walk` and its study: against a walk along the pairs, letter by letter."""
 
+import contextlib
 import json
 import math
 import pathlib
@@ -434,6 +435,29 @@ def test_pairs_that_are_kept_no_longer_move_and_the_questions_go_on(model, start
         assert torch.allclose(state, x, rtol=1e-10)
     as_before = list(gpt.run_loops(tokens, loops=7))[-1]
     assert not torch.allclose(as_before, states[-1], rtol=1e-3)  # and nothing is kept any more
+
+
+def test_a_length_that_is_kept_is_that_of_the_questions_and_no_other(model):
+    """Against loops by hand, the pairs kept as well from the third loop on, and left to change."""
+    gpt = walker(model, loop_start="input").double().eval()
+    _, tokens, _ = drawn(6, ring=5, hops=4)
+    for keep_pairs in (True, False):
+        pairs = walk.pairs_kept(gpt, 10, 3) if keep_pairs else contextlib.nullcontext()
+        with walk.length_kept(gpt, 10, 3), pairs:
+            states = list(gpt.run_loops(tokens, loops=7))
+        x = e = gpt.embed(tokens)
+        for loop, state in enumerate(states, 1):
+            x = x + e
+            for block in gpt.blocks:
+                x = block(x)
+            if loop == 3:
+                of_pairs, length = x[:, :10], x[:, 10:].square().sum(2, keepdim=True).sqrt()
+            if loop > 3:
+                pair = of_pairs if keep_pairs else x[:, :10]
+                norms = x[:, 10:].square().sum(2, keepdim=True).sqrt()
+                x = torch.cat((pair, x[:, 10:] * length / norms), 1)
+            assert torch.allclose(state, x, rtol=1e-8)
+        assert (norms - length).abs().max() > 1e-3  # it would have changed
 
 
 def test_the_last_test_tells_how_many_are_right_with_the_pairs_kept(model):

@@ -447,14 +447,19 @@ def line_in(by_id: dict[str, dict], run_dir: md.Path, name: str) -> dict:
     return by_id[run_id]
 
 
-def measuring_command(what: str, measure: Callable) -> None:
-    """The command line RUN_FOLDER … NAME of a study's module, which does add_measured()."""
-    parser = argparse.ArgumentParser(description=f"Add {measure.__name__}() to stored runs.")
+def measuring_command(**measures: Callable) -> None:
+    """The command line RUN_FOLDER … NAME of a study's module, which does add_measured(); of several
+    measures, as {what: function}, the one that --what names, the first if it is not given."""
+    names = ", ".join(f"{measure.__name__}()" for measure in measures.values())
+    parser = argparse.ArgumentParser(description=f"Add {names} to stored runs.")
     parser.add_argument("run", nargs="+", help="the folder of a run that is published")
     parser.add_argument("name", help="its experiment in docs/results")
+    if len(measures) > 1:
+        parser.add_argument("--what", choices=measures, help="what to measure")
+    parser.set_defaults(what=next(iter(measures)))
     args = parser.parse_args()
     try:
-        add_measured(args.run, args.name, what, measure)
+        add_measured(args.run, args.name, args.what, measures[args.what])
     except (OSError, ValueError) as error:
         parser.error(md.one_line(error))
 

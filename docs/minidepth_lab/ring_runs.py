@@ -167,4 +167,4 @@ def by_loops(run_dir):
 
 
 if __name__ == "__main__":
-    results.measuring_command("by_loops", by_loops)
+    results.measuring_command(by_loops=by_loops)

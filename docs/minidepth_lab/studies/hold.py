@@ -63,4 +63,4 @@ def held(run_dir):
 
 
 if __name__ == "__main__":
-    results.measuring_command("held", held)
+    results.measuring_command(held=held)

@@ -251,4 +251,4 @@ def inside(run_dir):
 
 
 if __name__ == "__main__":
-    results.measuring_command("inside", inside)
+    results.measuring_command(inside=inside)

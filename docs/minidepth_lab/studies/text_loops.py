@@ -220,4 +220,4 @@ def losses_with_text_kept(run_dir):
 
 
 if __name__ == "__main__":
-    results.measuring_command("text_kept", losses_with_text_kept)
+    results.measuring_command(text_kept=losses_with_text_kept)

@@ -13,6 +13,7 @@ A thousand hops on a ring of 16 are not a thousand new situations: whoever is ri
 comes back to the same state, is right for ever. The harder question is once round a longer ring.
 """
 
+import contextlib
 import math
 import os
 import statistics
@@ -21,6 +22,7 @@ import minidepth as md
 from minidepth_lab import figures, results
 from minidepth_lab.sizes import with_sizes
 from minidepth_lab.tasks import TASKS
+from minidepth_lab.tasks.walk import by_hops, length_kept, pairs_kept
 
 RING, HOPS = 16, 8  # of the study, unless a row says another
 PRESETS = {
@@ -122,6 +124,24 @@ def returned(run_dir):
     return dict(zip(map(str, rounds), distances.values()))
 
 
+def kept(run_dir):
+    """How often a finished run is right far out, on 200 of the rings that are held out, if beyond
+    the loops of its training the pairs are kept as they are, or the length of what a question
+    holds, or both: {"pairs": {hops: share}, "length": …, "both": …}. Of stored runs `measured` has
+    it from `python -m minidepth_lab.studies.walk --what kept RUN_FOLDER … walk`."""
+    model, tokens, ring = held_out_rings_of(run_dir, "walk", 200, "kept")
+    given = model, 2 * ring, model.config.n_loops
+    ways = {"pairs": [pairs_kept], "length": [length_kept], "both": [pairs_kept, length_kept]}
+    found = {}
+    for name, contexts in ways.items():
+        with contextlib.ExitStack() as stack:
+            for context in contexts:
+                stack.enter_context(context(*given))
+            shares = by_hops(model, tokens, ring, (ring - 1, 31, 100, 1000))
+        found[name] = {str(hops): share for hops, share in shares.items()}
+    return found
+
+
 def by_model(runs, kind="hops"):
     """{row: [{hops: accuracy} of each seed]} of a grid's records; of another kind of number than
     hops the same."""
@@ -177,4 +197,4 @@ def figure(runs, folder):
 
 
 if __name__ == "__main__":
-    results.measuring_command("returned", returned)
+    results.measuring_command(returned=returned, kept=kept)

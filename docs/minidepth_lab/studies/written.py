@@ -82,4 +82,4 @@ def stored():
 
 
 if __name__ == "__main__":
-    results.measuring_command("own", own_of)
+    results.measuring_command(own=own_of)

@@ -147,25 +147,47 @@ def following(tokens, ring):
 
 
 @contextlib.contextmanager
-def pairs_kept(model, places, after):
-    """Within it the first `places` of a sequence stay what they are after so many loops, however
-    often the model is looped on: later loops move the rest alone. So one sees whether a walk is
-    lost, or the pairs that it goes by. For one pass over the loops."""
-    loops, kept = 0, None
+def changed_beyond(model, after, change):
+    """Within it each loop beyond so many leaves change(what loop `after` left, what it would have
+    left itself), both (B, T, C). For one pass over the loops."""
+    loops, then = 0, None
 
-    def keep(layer, given, x):
-        nonlocal loops, kept
+    def changed(layer, given, x):
+        nonlocal loops, then
         loops += 1
         if loops <= after:
-            kept = x[:, :places]
+            then = x
             return x
-        return torch.cat((kept, x[:, places:]), 1)
+        return change(then, x)
 
-    handle = model.blocks[-1].register_forward_hook(keep)
+    handle = model.blocks[-1].register_forward_hook(changed)
     try:
         yield
     finally:
         handle.remove()
+
+
+def pairs_kept(model, places, after):
+    """A context in which the first `places` of a sequence stay what they are after so many loops,
+    however often the model is looped on: later loops move the rest alone. So one sees whether a
+    walk is lost, or the pairs that it goes by. For one pass over the loops."""
+
+    def keep(then, x):
+        return torch.cat((then[:, :places], x[:, places:]), 1)
+
+    return changed_beyond(model, after, keep)
+
+
+def length_kept(model, places, after):
+    """A context in which all but the first `places` of a sequence keep the length that their
+    vectors have after so many loops: later loops turn them alone. For one pass over the loops."""
+
+    def keep(then, x):
+        before, now = then[:, places:], x[:, places:]
+        turned = now / now.norm(dim=-1, keepdim=True) * before.norm(dim=-1, keepdim=True)
+        return torch.cat((x[:, :places], turned), 1)
+
+    return changed_beyond(model, after, keep)
 
 
 @md.in_eval_mode
