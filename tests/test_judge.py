@@ -369,7 +369,6 @@ WRONG = {
 }
 WAITING = {  # those whose runs are not there yet
     "ring-wide": "V8 V9 V10 V11",
-    "walk": "W42 W43 W44 W45",
 }
 
 

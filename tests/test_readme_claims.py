@@ -81,7 +81,7 @@ def test_the_published_logs_and_the_pair_run_again():
     assert {run["n_layers"] for run in again[TWELVE]} == {many}
     lower = f"{statistics.mean(losses[ONE]) - statistics.mean(losses[TWELVE]):.2f}"
     better = f"{word(many)} layers *predict* such text better by {lower} nats per token"
-    assert f"run again at its size, on other text, {better}" in README
+    assert f"Run again at its size, on other text, {better}" in README
     seeds = {len(group) for group in losses.values()}
     assert len(seeds) == 1 and max(losses[TWELVE]) < min(losses["1 layer, wide"])
     on_others = f"on other conversations of the same form and with {word(*seeds)} seeds,"

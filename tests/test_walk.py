@@ -677,9 +677,11 @@ def test_how_far_the_state_is_from_where_it_was_a_round_before(model):
     assert distance == {7: pytest.approx(moved.median().item())} and distance[7] > 0.01
 
 
-def test_what_comes_back_is_measured_of_runs_and_stored(tmp_path, measured_of):
+def test_what_comes_back_is_measured_of_runs_and_stored(tmp_path, measured_of, monkeypatch):
     line = f"--preset walk --sizes ring=5,hops=2 --n_loops 3 --block_size 15 --out_dir {tmp_path}"
     small = "--name a --steps 2 --warmup_steps 1 --eval_blocks 8 --d_model 16"
+    # where a loop normalises, a length makes no difference
+    small += " --loop_start input --init_std 1"
     assert train.main([*line.split(), *small.split()]) == 0
     measured = measured_of(tmp_path / "a", study)
     model, _ = md.load(tmp_path / "a")
@@ -687,6 +689,18 @@ def test_what_comes_back_is_measured_of_runs_and_stored(tmp_path, measured_of):
     distances = study.distance_to_a_round_before(model, tokens, [10, 20, 40])
     expected = {"2": distances[10], "4": distances[20], "8": distances[40]}
     assert measured["returned"] == expected
+    monkeypatch.setattr(study, "FAR_OUT", (7, 12))
+    kept = study.kept(tmp_path / "a")
+    tokens, _ = TASKS["walk"].draw(200, md.generator("kept"), test=True, ring=5, hops=2)
+    for pairs, length, name in ((1, 0, "pairs"), (0, 1, "length"), (1, 1, "both")):
+        with contextlib.ExitStack() as stack:
+            if pairs:
+                stack.enter_context(walk.pairs_kept(model, 10, 3))
+            if length:
+                stack.enter_context(walk.length_kept(model, 10, 3))
+            shares = walk.by_hops(model, tokens, 5, (4, 7, 12))
+        assert kept[name] == {str(hops): share for hops, share in shares.items()}
+    assert len({str(each) for each in kept.values()}) == 3
 
 
 def test_stored_returns_are_of_stored_runs():

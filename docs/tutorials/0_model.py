@@ -81,8 +81,9 @@ print(inspect.getsource(md.Block))
 
 # %% [markdown]
 # Depth is the number of blocks that are applied one after another. Within one pass through the
-# model, only another layer lets a token use what it found to choose what to look for next. (A model
-# that writes tokens can do the same over several passes: [lesson 5](5_writing.md).)
+# model, only another layer, or the same layer once more, lets a token use what it found to choose
+# what to look for next. (A model that writes tokens can do the same over several passes: [lesson
+# 5](5_writing.md).)
 #
 # Does the causal mask hold in a whole model? We change one token of a two-layer model's input, that
 # at position 5, and see which outputs change: only those from that position on.

@@ -2,8 +2,8 @@
 # # The hypothesis
 #
 # **Depth is said to help a model reason, because each layer can look again, and start from what the
-# layers before it found. On a ring of letters you can watch that happen: each time a model applies
-# its layer once more, it comes one letter further.**
+# layers before it found. On a ring of letters you can watch that happen in the model below: from
+# its second loop on, each loop comes one letter further. Not every model is as clear.**
 #
 # You will learn what was claimed, which question can test it, and what would count as evidence. You
 # need some Python. The models run in this page; nothing is installed.
@@ -60,8 +60,8 @@ plt.show()
 
 # %% [markdown]
 # What to see: the eight pairs, put together, are a ring. The question starts at g (orange) and
-# walks four hops to m (green). Each hop is one lookup among the pairs, and each lookup needs the
-# letter that the one before has found.
+# walks four hops to m (green). If you go letter by letter, each hop is one lookup among the pairs,
+# and needs the letter that the one before has found. (Exercise 2 has a shorter way.)
 
 # %% [markdown]
 # ## What was claimed
@@ -91,9 +91,9 @@ plt.show()
 # ## Watch it walk
 #
 # Here is a model that is as small as can be: **one** attention layer. It is *looped*: the same
-# weights are applied five times, and each loop begins with what the loop before it left. So the
-# number of loops changes the depth, and nothing else. It was trained on rings drawn at random, with
-# questions of one to four hops.
+# weights are applied five times, and each loop begins with what the loop before it left. So more
+# loops make the model deeper without more weights. (They also take more computing.) It was trained
+# on rings drawn at random, with questions of one to four hops, the short ones first.
 #
 # **Predict first.** Which letter will it hold after each loop? How many loops will it take for the
 # four hops from g to m? Write both down, then press Play.
@@ -121,9 +121,14 @@ widgets.table(("after loop", "it holds", "how surely", "hops from g"), rows)
 # The first loop brings no hop. From the second on, each loop walks one hop: b, k, c, m. So four
 # hops took five loops. (What the first loop is for, [lesson 3](3_one_look_or_two.md) shows.)
 #
-# Nobody told the layer to walk. It was told only the right answers, and the walk is what training
-# found. Training does not always find it. Ten runs were trained in this way. They differ only in
-# their *seed*, the number that decides which first weights and which rings are drawn:
+# Nobody told the layer to walk. It was told only the right answers, but in an order: first
+# questions of one hop alone, then also of two, and so on. Each further hop came in when the shorter
+# ones were learned, or at a set step at the latest. This is the fifth way of training that [we
+# tried](rings.md).
+#
+# So the walk is what training found, and it does not always find it. Ten runs were trained in this
+# way. They differ only in their *seed*, the number that decides which first weights and which rings
+# are drawn:
 
 # %% tags=["hide"]
 learned = [about["hops"] for about in models.values()]
@@ -179,6 +184,9 @@ widgets.show("loops", None, without)
 assert held[1:] == ["b", "k", "c", "m"] and after_each[2:].amax(1).min() > 0.9
 assert held[0] != "b" and follows["g"] == "b"
 assert sorted(learned) == [3] * 4 + [4] * 6
+in_order = {"lengths=1+2+3+4", "early=0.9", "gate=1.0"}
+ten = results.runs(widgets.WALKERS, d_model=64, n_loops=5)
+assert len(ten) == 10 and all(in_order <= set(run["sizes"]) for run in ten)
 assert model.config.n_layers == 1 and model.config.n_loops == 5
 assert len({run["params_total"] for run in results.runs("ring-staircase", d_model=64)}) == 1
 

@@ -163,9 +163,10 @@ widgets.table(["way", "two hops", "three hops"], rows)
 # letter, it can go on.
 #
 # **How it is measured matters.** Our first program put blanks in the places that a model had not
-# come to yet, and by its measure `backwards` answered two hops in only 28 to 81 of 100 cases: it
-# had never seen blanks where letters always stand. Now all places are written again and again until
-# nothing changes, which gives what the model would write one letter after another.
+# come to yet, and by its measure `backwards` answered two hops in only 28 to 81 of 100 cases (in
+# runs that are not stored): it had never seen blanks where letters always stand. Now all places are
+# written again and again until nothing changes, which gives what the model would write one letter
+# after another.
 #
 # **The losses say the same.** Their tests were not planned; each compares two ways with as many
 # targets, over questions of one, two and three hops together.
@@ -239,7 +240,8 @@ widgets.table(head, rows)
 
 # %% [markdown]
 # **All of them get there, in every run, and looping alone passes the fewest layers one after
-# another**: one more than there are hops, where writing every letter takes two for each. So with
+# another** (at four hops as few as five loops that write every fourth letter): one more than there
+# are hops, where writing every letter takes two for each. So with
 # sixteen layers to pass, writing every letter comes eight hops far, and looping fifteen. Counted in
 # work it can be the other way round: each loop passes all the letters of the ring again, a written
 # letter only itself.

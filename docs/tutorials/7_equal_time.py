@@ -168,9 +168,9 @@ reread.draw_depths(read_20, f"read twenty times:\n{finding}")
 # All depths have one learning rate here, which was chosen for twelve layers. With a rate of its own
 # one layer ends at 3.41 on new text instead of 3.47, which closes a third of the gap.
 #
-# So our deep models do not do what the report's did. But it matters how often a text is read. Other
-# runs read half of these problems forty times, or a quarter of them eighty times, which is as many
-# steps:
+# So our deep models do not do what the report's did. But it matters how many problems are read, and
+# how often. Other runs read half of these problems forty times, or a quarter of them eighty times,
+# which is as many steps:
 
 # %%
 reread.draw_times(stored, 80, "stop early, or get worse", 0, 6.3)

@@ -38,6 +38,7 @@ from minidepth_lab.ring_runs import (
     walk,
 )
 from minidepth_lab.studies import budget, depth, reread
+from minidepth_lab.studies import map as depth_map
 from minidepth_lab.studies.ring import LEARNED
 from minidepth_lab.tasks.ring import Ring
 from minidepth_site import exercises, widgets
@@ -183,7 +184,7 @@ widgets.table(["begun from one hop", "1 hop", "2 hops", "3 hops", "4 hops"], row
 # So "not found" is not "cannot": the empty corner of the first map shows what 2,000 training steps
 # did not find. Part of it is when the questions were asked. A model that learns two hops late is
 # asked the longer questions late: these five layers were asked for four hops only in their last 200
-# to 900 training steps.
+# to 900 training steps, by the jumps of the training loss.
 
 # %% [markdown] tags=["details"]
 # What do the five layers of the runs of 2,000 steps answer instead? Asked for two hops, they hold
@@ -234,7 +235,9 @@ widgets.table(["layers", "1 hop", "2 hops", "2 hops, median"], rows)
 #
 # ## In other studies it is the other way round
 #
-# Four other studies of ours compare a looped layer with as many layers of their own:
+# Other studies of ours compare a looped layer with as many layers of their own. Four are here. The
+# [map](depth_map.md) and the [pair at its size](2_logs.md#the-pair-run-again-at-its-size) say the
+# same, the pair with 1.3 times the parameters:
 
 
 # %% tags=["hide"]
@@ -391,6 +394,17 @@ assert 0.4 < min(threes) and max(threes) < LEARNED
 for (_, measure), (separate, shared_ends) in others.items():
     gap = statistics.mean(separate) - statistics.mean(shared_ends)
     assert gap > 0 if measure == "accuracy" else gap < 0
+at_size = {name: ends(judge.named_runs("report")[name], "val_loss") for name in (deep, looped_12)}
+assert max(at_size[deep]) < min(at_size[looped_12])
+sizes = [md.parameters(md.configs("report", n_layers=n)[0])["total"] for n in (12, 1)]
+assert 1.25 < sizes[0] / sizes[1] < 1.35
+on_map = depth_map.cells(depth_map.stored())
+gaps = [
+    share - on_map[task, "loops", n, layers]
+    for (task, kind, n, layers), share in on_map.items()
+    if kind == "layers" and layers > 1
+]
+assert sum(gap > 0.02 for gap in gaps) > 50 and sum(gap < -0.02 for gap in gaps) < 5
 both = {}
 for n, runs in by_loops.items():
     lowest = [min(course(run, k)[1200] for k in (1, 2)) for run in runs]

@@ -21,8 +21,8 @@
 #   layers, one layer learns sums, too: [lesson 7](7_equal_time.md).)
 # - Choose a token that the model of twelve layers wrote, and see where one of the layers looked to
 #   write it. Move the slider to see the others: most layers look elsewhere.
-# - Ask for four hops around a ring. Training never asks for four, and even twelve layers are mostly
-#   wrong there.
+# - Ask for four hops around a ring. Training never asks for four, and twelve layers were wrong in
+#   all twenty that we tried (exercise 3).
 #
 # ## The same from Python
 #
@@ -261,8 +261,9 @@ assert len(for_longer) == 6 and min(for_longer) > 0.8
 
 # %% tags=["answer"]
 four = [md.problem_of(row) for row in md.embedded_rows(20, True, (4,), families=("lookup",))]
-walks = []
+walks, n_right = [], 0
 for problem, text in zip(four, md.answer_texts(models[12], tokenizer, four)):
+    n_right += md.final_answer(text) == problem["answer"]
     walk, wanted = (
         each.split("So ")[1].split("</think>")[0].split() for each in (text, problem["solution"])
     )
@@ -272,6 +273,7 @@ for n in sorted({n for n, _ in walks}):
     hops = f"{n} hop{'s' * (n > 1)}"
     print(f"{hops} written in {len(some)} of 20 answers, all of them right in {sum(some)}")
 assert sum(right for _, right in walks) >= 19 and {n for n, _ in walks} == {1, 2}
+assert (n_right, len(walks)) == (0, 20)
 
 # %% [markdown]
 # 4. To run: train two layers with `python train.py --n_layers 2`. Which families does it answer:

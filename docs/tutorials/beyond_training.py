@@ -2,8 +2,9 @@
 # # Looped beyond training
 #
 # **A walk along a ring keeps what it has right, from a hundred hops to a thousand, if its state
-# comes back to where it was a round before. The four walks with recall that we looked into look the
-# pairs up anew in every loop; two with the state alone stop doing it. Models of worked solutions
+# comes back to where it was a round before. The four walks that we looked into whose loops begin
+# with the normalised state and the input look the pairs up anew in every loop; two that begin with
+# the bare state stop doing it. Models of worked solutions
 # gained nothing from loops beyond those of training: they are best after four to six loops, and
 # slowly get worse.**
 #
@@ -57,12 +58,14 @@ plt.show()
 # What to see: walks whose state comes back, on the left, are right at a thousand hops in two fifths
 # of the questions up to all; the others are right in a third of them or fewer. Each dot is a run,
 # of these kinds: trained to four, six, eight and twelve hops, on rings of 16, 24 and 32 letters,
-# 32, 64 and 128 wide, with a feed-forward part and without, with one layer in the loop and with
-# two. (Runs with the normalisation alone, those on 48 and 64 letters and those of 27 November are
-# not in it; nor are six of the first row, eight with the state alone and five with the input, whose
-# weights were not there any more.) We had not predicted this figure, and the limit of a tenth below
-# was chosen after seeing it; the five runs on 32 letters came later, and so did those of width 128,
-# those with a feed-forward part and five of those on 24 letters, and they keep to it.
+# 32, 64 and 128 wide, with a feed-forward part and without, with a loss after each loop and after
+# the last alone, with one layer in the loop and with two. (Runs with the normalisation alone, those
+# on 48 and 64 letters and those made for [What gets lost](4_walking.md#what-gets-lost) are not in
+# it; nor are six of the ten with recall on sixteen letters, eight with the state alone and five
+# with the input, whose weights were not there any more.) We had not predicted this figure, and the
+# limit of a tenth below was chosen after seeing it; the five runs on 32 letters came later, and so
+# did those of width 128, those with a feed-forward part and five of those on 24 letters, and they
+# keep to it.
 #
 # **Two rounds tell whether a walk goes on for a thousand hops.** Each walk that comes back within a
 # tenth is as often right at a thousand hops as at a hundred, give or take 0.06. But to come back is
@@ -141,8 +144,8 @@ plt.show()
 #
 # **For layers that normalise, losing the pairs is most of the cause.** Keep these as they are after
 # the loops of training, and five of five layers that have the normalisation alone [walk a thousand
-# hops](4_walking.md#what-gets-lost) on a ring of sixteen. For layers that have the input alone it
-# is not enough.
+# hops](4_walking.md#what-gets-lost) on a ring of sixteen. Layers that do not normalise need one
+# thing more: that the length of what a question holds is kept as well.
 #
 # And what does a loop erase? At each question we read the logits of the ring's letters. The table
 # says how far two of them stand above the mean: the letter that the question should be at, and the
@@ -171,9 +174,10 @@ widgets.table(head, rows)
 
 # %% [markdown]
 # These are one model with recall and one with the state alone. Both write the new letter and
-# **erase the old one in the same loop**: it stands no higher than any other letter of the ring. So
-# erasing does not tell the one that goes on from the one that gets lost; losing sight of the pairs
-# does. And so does the size of the state (the mean length of its vectors at the questions):
+# **erase the old one in the same loop**: it stands where the others stand, a little below the mean
+# (with the state alone, as long as the walk is right). So erasing does not tell the one that goes
+# on from the one that gets lost; losing sight of the pairs does. And so does the size of the state
+# (the mean length of its vectors at the questions):
 
 # %% tags=["hide"]
 rows, grown = [], {}  # {start: how many times as long after 64 loops as after nine, by run}
@@ -251,8 +255,8 @@ axes.set_title("text: best within training, worse beyond")
 plt.show()
 
 # %% [markdown]
-# What to see: all four are best after four to six loops, within the shaded range, and get worse
-# with each further loop. Thin lines are runs, thick ones their means.
+# What to see: all four are best after four to six loops, within the shaded range, and are worse at
+# each further number of loops that we tried. Thin lines are runs, thick ones their means.
 
 
 # %% tags=["hide"]
@@ -307,11 +311,11 @@ for name, found in judge.named_runs("text-loops").items():
 widgets.table(["after loops", "8", "32", "32, kept after 8", "32, kept after 4"], rows)
 
 # %% [markdown]
-# With recall this spares an eighth to a good third of the rise from eight loops to thirty-two, and
-# up to a half if the text is kept after four loops already (which we looked at afterwards). With
-# the state alone the loss rises just as it did. We had predicted a lower loss in ten of ten: that
-# **was wrong**. So a token's own loops go wrong even where the text before it stays. How much each
-# of the two adds, this does not tell.
+# With recall this spares an eighth to a good third of the rise from eight loops to thirty-two. If
+# the text is kept after four loops already, which we looked at afterwards, it is a tenth to a half:
+# more in three runs and less in two. With the state alone the loss rises just as it did. We had
+# predicted a lower loss in ten of ten: that **was wrong**. So a token's own loops go wrong even
+# where the text before it stays. How much each of the two adds, this does not tell.
 #
 # **The recall that makes a walk go on did not do the same for text.** It makes the loss lower at
 # eight loops. Beyond, the rise is slower with recall for one layer, but not for four, where we had
@@ -339,7 +343,7 @@ widgets.table(["after loops", "8", "32", "32, kept after 8", "32, kept after 4"]
 # | [Geiping 2025][g25], a large language model | text, random loops | better, up to a level | – |
 # | [Kohli 2026][k26], Transformer layers | chains of five facts | of ten; too many loops harm | – |
 # | [Ouro 2025][o25], a large language model | four loops | [worse][lee] with each loop more | – |
-# | [here](4_walking.md), rings, with recall | eight hops | a thousand in 8 of 10 runs | 10 |
+# | [here](4_walking.md), rings, with recall | eight hops | a thousand in 13 of 15 runs | 15 |
 # | [here](4_walking.md#what-gets-lost), pairs kept | four hops | a thousand in 5 of 5 | 5 |
 # | here, text, one layer and four | eight loops | worse, slowly | 5 |
 #

@@ -237,13 +237,13 @@ widgets.table(["run", "learns lookups"], rows)
 # ## More of each walk
 #
 # We did not want to pick initial weights, so we gave the model more to learn from. In training,
-# each ring is asked three questions, one after another. Until then all three went one to three
-# steps round the ring. Now the second and the third go all the way round, which is five steps with
-# six letters. Each step of such a walk is a lookup, so on average a row has twelve lookups to learn
-# from instead of six:
+# each ring is asked three questions, one after another. Until then all three went one to three hops
+# round the ring. Now the second and the third go all the way round, which is five hops with six
+# letters. Each hop of such a walk is a lookup, so on average a row has twelve lookups to learn from
+# instead of six:
 
 # %% tags=["hide"]
-walks = {"one to three steps": {}, "one to five": dict(later_walks="1 to 5 steps")}
+walks = {"one to three hops": {}, "one to five": dict(later_walks="1 to 5 steps")}
 walks["all the way round"] = dict(later_walks="all the way round")
 rows = []
 for seed in (73, 2, 4, 7):
@@ -257,7 +257,7 @@ widgets.table(["seed", *(f"walks of {name}" for name in walks)], rows)
 #
 # What else we tried, in one or two runs each ([all runs](../reference/results.md#first-run)):
 #
-# - Seed 73 also learns lookups with walks of one to five steps, and with five questions instead of
+# - Seed 73 also learns lookups with walks of one to five hops, and with five questions instead of
 #   three, but five questions make a row about one and a half times as long.
 # - With queries that start equal to the keys it learned lookups, too. But seed 4, which has no
 #   trouble otherwise, had not learned them by step 350.

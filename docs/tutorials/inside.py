@@ -2,9 +2,10 @@
 # # Looking inside
 #
 # **A map of attention suggests what a head does; switching the head off tells.** In a model of two
-# layers the two agree. In one run of twelve layers, half of the layers can be left out, and nothing
-# but sums suffers. You will learn how to measure attention, how to switch heads and layers off, and
-# how to read what a model knows in its middle.
+# layers both show copy, then match. But two of its heads do the same work, so switching off either
+# of them alone shows nothing. In one run of twelve layers, half of the layers can be left out, and
+# nothing but sums suffers. You will learn how to measure attention, how to switch heads and layers
+# off, and how to read what a model knows in its middle.
 #
 # ## How to count attention
 #
@@ -332,6 +333,7 @@ reached = {row["step"]: row["accuracy"] for row in run.log}
 assert reached[100] < 0.2 and reached[150] > 0.95 and runs[0].log[-1]["accuracy"] < 0.2
 assert base > 0.95 and copies[copier] > 0.5 and finds[finder] > 0.5
 assert max(finds[0, 0], finds[0, 1]) < 0.3 and (copier[0], finder[0]) == (0, 1)
+assert off[copier] < 0.3 and min(finds[1, 0], finds[1, 1]) > 0.8
 assert no_first_layer < 1 / 8 + 0.02 and min(off[1, 0], off[1, 1]) > 0.9
 for seed in (0, 1, 2):
     assert lens[seed][1] < 0.2 and min(lens[seed][2:]) > 0.95

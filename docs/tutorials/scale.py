@@ -2,12 +2,13 @@
 # # Scale, packing, starving for data
 #
 # **In one small published study the bigger model was better, and so it was again in our runs of its
-# three models, on a fifth of its text. The gain followed the parameters: of all that the largest
-# has more, its width makes 85 % and brought 89 % of the gain, and its two more layers make 6 % and
-# brought 7 %. Two thirds of all positions held padding. And its losses do not show the lack of data
-# that it names.** You will learn why three sizes of a model cannot tell depth from width, what one
-# change at a time can tell and what it cannot, what their heads look at, what padding costs and
-# what packing changes, and how to see from its losses that a model has too little data.
+# three models, on a fifth of its text. In the mean the gain followed the parameters: of all that
+# the largest has more, its width makes 85 % and brought 89 % of the gain, and its two more layers
+# make 6 % and brought 7 %. In its blocks two thirds of the positions hold padding, and in ours four
+# fifths. And its losses do not show the lack of data that it names.** You will learn why three
+# sizes of a model cannot tell depth from width, what one change at a time can tell and what it
+# cannot, what their heads look at, what padding costs and what packing changes, and how to see from
+# its losses that a model has too little data.
 #
 # LLmini is three models, A, B and C, trained for three passes over 14 million tokens from eleven
 # data sets. It raises three questions that any small project meets. Does a bigger model help? How
@@ -259,10 +260,11 @@ widgets.table([*head, "for each million more"], rows)
 
 # %% [markdown]
 # All four [predictions](../reference/predictions.md#llmini) about this held. But look at the last
-# column: **for each million parameters, two more layers gained as much as the width.** So these
-# runs do not tell width from parameters, most of which are in the two tables of words, and hardly
-# try depth: eight layers or ten are a small change. (All models have LLmini's learning rate, which
-# nobody chose for any of them; a part of the gain of width may be that.)
+# column: **in the mean, two more layers gained as much for each million parameters as the width
+# did.** But with two seeds what the layers gain could be nothing, or several times as much. So
+# these runs do not tell width from parameters, most of which are in the two tables of words, and
+# hardly try depth: eight layers or ten are a small change. (All models have LLmini's learning rate,
+# which nobody chose for any of them; a part of the gain of width may be that.)
 #
 # ## What its heads look at
 #
@@ -308,8 +310,8 @@ plt.show()
 # again, in five of six runs by 0.1 nats or more. Lines are ours, n = 2 seeds per model; points are
 # LLmini's, one run each.
 #
-# Four fifths of the positions are padding. So here is the entropy over the keys in sight of the
-# text alone, with what else LLmini names:
+# Four fifths of the positions in our blocks are padding. So here is the entropy over the keys in
+# sight of the text alone, with what else LLmini names:
 
 # %% tags=["hide"]
 rows = []
@@ -410,6 +412,7 @@ widgets.table(["test", "rows", "the commonest answer", "A, right (95 %)", "C, ri
 
 # %% tags=["hide"]
 texts, long, chunks, tokens, short = 158_227, 7_256, 160_745, 13_973_679, 150_971
+of_squad = 2_691_776  # of these tokens
 twice = 2 * (chunks - short - long) / chunks
 rows = [["positions that hold text", f"{100 * tokens / (256 * chunks):.1f} %"]]
 rows.append(["blocks of a long text, on average", f"{(chunks - short) / long:.2f}"])
@@ -439,11 +442,11 @@ print(f"SQuAD: {again} of {n_held} held-out blocks are in training, word for wor
 
 # %% [markdown]
 # **Part of its validation set stands in its training text.** The split was drawn over blocks, not
-# over texts. SQuAD, which is 19 % of LLmini's tokens, asks several questions about one paragraph;
-# LLmini takes the paragraph each time, and so the copies fall on both sides. Elsewhere hardly any
-# text is there twice, but a long text has several blocks, which share half of their text with one
-# another. (GSM8K, CommonsenseQA and ARC are there in full, and our counts of their tokens are
-# LLmini's exactly.)
+# over texts. SQuAD, which has 19 % of LLmini's tokens by its own counts, asks several questions
+# about one paragraph; LLmini takes the paragraph each time, and so the copies fall on both sides.
+# Elsewhere hardly any text is there twice, but a long text has several blocks, which share half of
+# their text with one another. (GSM8K, CommonsenseQA and ARC are there in full, and our counts of
+# their tokens are LLmini's exactly.)
 #
 # What would other ways of filling blocks do? We count for *rows* (texts) of our own, 1,900 problems
 # and 100 long rows of five problems each, in blocks of T = 128 tokens:
@@ -507,7 +510,8 @@ plt.show()
 # ## Packed against padded
 #
 # Our small study uses the 7,473 problems of GSM8K's training part, with four layers of width 64,
-# blocks of 256, and three seeds. All runs are validated on the same *padded* blocks.
+# blocks of 256, and three seeds. All runs are validated on the same *padded* blocks. We had written
+# no prediction down.
 
 # %%
 settings = {"padded": dict(packing="pad")}
@@ -631,6 +635,12 @@ assert 0.95 < per_million[0] / per_million[1] < 1.05
 assert [f"{gap:.2f}" for gap in gained["C, 10 layers"]] == ["0.02", "0.03"]
 mean, half = results.interval(gained["C, 10 layers"])
 assert half > mean and max(map(abs, gained["C, 8 heads"])) < 0.001
+most = (mean + half) / added["C, 10 layers"]  # which the layers could gain, for each parameter
+assert 3 < most / per_million[1] < 4
+took = {name: sum(run["seconds"] for run in ours[name].values()) for name in names}
+assert f"{1 - took['C'] / took['A']:.0%}" == "14%"
+assert 0.79 < 1 - corpus["utilisation"] < 0.81  # ours; below, LLmini's
+assert f"{of_squad / tokens:.0%}" == "19%"
 assert {run["lr"] for runs in ours.values() for run in runs.values()} == {3e-4}
 assert dict(near) == {822: 750, 1645: 1750, 2467: 2467} and len(set(near)) == 3
 for row, step in zip(epochs, dict(near).values()):

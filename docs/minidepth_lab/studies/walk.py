@@ -40,6 +40,7 @@ RING_STEPS = {24: 2500, 32: 5000, 48: 8000, 64: 10_000}
 HINTED = (48, 64)  # rings that are trained with hints as well
 HINTED_STEPS = 5000
 RIGHT = 0.9  # accuracy from which so many hops count as reached
+FAR_OUT = (31, 100, 1000)  # hops, beside once round, at which kept() measures
 NONE = 0.5  # where a run that learned nothing stands, on a scale that has no 0
 
 
@@ -137,7 +138,7 @@ def kept(run_dir):
         with contextlib.ExitStack() as stack:
             for context in contexts:
                 stack.enter_context(context(*given))
-            shares = by_hops(model, tokens, ring, (ring - 1, 31, 100, 1000))
+            shares = by_hops(model, tokens, ring, (ring - 1, *FAR_OUT))
         found[name] = {str(hops): share for hops, share in shares.items()}
     return found
 
