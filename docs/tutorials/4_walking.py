@@ -215,7 +215,8 @@ plt.show()
 
 # %% tags=["hide"]
 by_size = {}  # {(width, heads, loops): accuracies of its runs, the worst first}
-for cell, runs in results.by(results.runs("ring-wide"), "d_model", "n_heads", "n_loops").items():
+wide = results.runs("ring-wide", steps=1200)
+for cell, runs in results.by(wide, "d_model", "n_heads", "n_loops").items():
     by_size[cell] = sorted(run["accuracy_by"]["lengths"]["1"]["accuracy"] for run in runs)
 rows = []
 for (width, heads, loops), shares in by_size.items():
