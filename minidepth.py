@@ -674,7 +674,9 @@ class GPT(nn.Module):
         c = self.config
         x = embedded = self.embed(tokens, cache[0].length if cache else 0)
         layers = self.compiled if self.compiled and self.training else self.blocks
-        n = loops or c.n_loops
+        n = c.n_loops if loops is None else loops
+        if n < 1:
+            raise ValueError(f"loops is {n}; give 1 or more, or None for those of the settings")
         # loops before these lead there and are not learned from: a step stays nearly as cheap as
         # one of a few loops (Bansal et al. 2022, arXiv 2202.05826)
         learned = min(n, self.gradient_loops or n)
@@ -952,7 +954,11 @@ def read_text(path: str) -> str:
 def parse_json(text: str) -> Any:
     """The value of a JSON text; ValueError for half a character, which no tokenizer takes."""
     value = json.loads(text)
-    json.dumps(value, ensure_ascii=False).encode()
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(error.object[error.start]):04x}"
+        raise ValueError(f"{half} is half a character, which no tokenizer takes") from None
     return value
 
 
@@ -960,12 +966,13 @@ def read_jsonl(path: str) -> list[dict]:
     """Rows of a .jsonl file, one on each line; also of a file by that name that is one list."""
     text = read_text(path)
     if re.match(r"\s*\[\s*\{", text):
-        with one_line_errors(f"data {path}", "is not JSON (with a row per line it is a .jsonl)"):
+        problem = "is no JSON to read (with a row per line it is a .jsonl)"
+        with one_line_errors(f"data {path}", problem):
             return parse_json(text)
     rows = []
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
-            with one_line_errors(f"data {path}, line {number}", "is not JSON"):
+            with one_line_errors(f"data {path}, line {number}", "is no JSON to read"):
                 rows.append(parse_json(line))
     return rows
 
@@ -1244,6 +1251,8 @@ def split_rows(
         wanted = "it needs at least 2, one to hold out"
         if config.val_data:
             wanted = "it needs at least 1"
+        if 0 < config.max_rows < 2:
+            wanted += f"; --max_rows {config.max_rows} takes no more of it"
         raise ValueError(f"data {source} has {plural(len(rows), 'row')}; {wanted}")
     order = torch.randperm(len(rows), generator=generator(0)).numpy()
     if config.val_data:

@@ -222,7 +222,7 @@ def test_the_preset_follows_the_machine(capsys, monkeypatch, tmp_path):
         ("--device cuda", "device cuda was asked for but PyTorch finds none; use --device cpu"),
         ("--data nowhere.jsonl", "data nowhere.jsonl is not there"),
         ("--data {empty}", "has 0 rows; it needs at least 2"),
-        ("--data {broken}", "line 2 is not JSON"),
+        ("--data {broken}", "line 2 is no JSON to read"),
         ("--data {columns}", "none of 2 rows can be read: row 1: it has title (a number)"),
         ("--data {short}", "do not fill a block of 104 to learn from"),
         ("--sample {tmp} --prompt x", "holds no run"),

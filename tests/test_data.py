@@ -249,14 +249,14 @@ def test_the_held_out_rows_are_drawn_from_all_over_the_file(jsonl):
 @pytest.mark.parametrize(
     "name, content, words",
     [
-        ("a.jsonl", '{"text": "a"}\n\n{"text": \n', "line 3 is not JSON"),
+        ("a.jsonl", '{"text": "a"}\n\n{"text": \n', "line 3 is no JSON to read"),
         ("a.json", '[{"text": "a"},\n{"text" 3}]', "a .jsonl): Expecting ':' delimiter: line 2"),
         ("a.json", '{"text": "a"}', "is no list of rows"),
         ("a.jsonl", "", "has 0 rows; it needs at least 2"),
         ("a.txt", "one line", "has 1 row; it needs at least 2"),
         ("a.parquet", "no parquet", "cannot be read"),
         ("a.csv", "a,b", "has 0 rows; it needs at least 2"),
-        ("a.doc", "a,b", "is not a file that ends in one of .jsonl"),
+        ("a.doc", "a,b", "is neither a folder nor a file that ends in one of .jsonl"),
         ("a.jsonl", '{"title": 1}\n{"body": 2}', "none of 2 rows can be read: row 1: it has title"),
         ("a.jsonl", "1\n2", "row 1: it is a number, no object; a row has messages"),
         ("a.jsonl", '{"text": "a"}\n{"text": "b"}', "do not fill a block of 80"),

@@ -302,7 +302,7 @@ def test_the_users_own_offline_switch_is_obeyed(empty_cache, monkeypatch):
 def test_other_mistakes_are_not_blamed_on_the_hub(empty_cache, monkeypatch, jsonl):
     """A source of rows that cannot be used stands beside one that is not to be had."""
     monkeypatch.setattr(hub, "fault", lambda url: "it is away")
-    with pytest.raises(ValueError, match="is not JSON") as error:
+    with pytest.raises(ValueError, match="is no JSON to read") as error:
         path = jsonl([])
         pathlib.Path(path).write_text('{"text": \n')
         text_data(data=(path, "nobody/rows"))

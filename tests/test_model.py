@@ -86,6 +86,13 @@ def test_rotary_equals_complex_rotation_and_knows_only_distance():
     torch.testing.assert_close(md.rotate(x[:, :, 4:], 4), expected[:, :, 4:], atol=1e-5, rtol=1e-5)
 
 
+def test_fewer_loops_than_one_are_refused(model):
+    tokens = torch.arange(8)[None]
+    for loops in (0, -1):
+        with pytest.raises(ValueError, match=f"loops is {loops}; give 1 or more, or None"):
+            model(n_loops=2)(tokens, loops=loops)
+
+
 def test_a_looped_layer_is_that_many_layers_with_its_weights(model):
     looped = model(n_layers=2, n_loops=3)
     stacked = md.GPT(md.ModelConfig(**vars(looped.config) | dict(n_layers=6, n_loops=1)))

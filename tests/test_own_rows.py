@@ -227,6 +227,13 @@ def test_blocks_without_a_target_are_left_out_and_an_empty_set_is_an_error(jsonl
         loaded(jsonl(sums(30, long=30)), long_rows="cut")
 
 
+def test_one_row_of_many_is_not_blamed_on_the_file(jsonl):
+    with pytest.raises(ValueError, match="one to hold out; --max_rows 1 takes no more of it"):
+        loaded(jsonl(sums(40)), max_rows=1)
+    with pytest.raises(ValueError, match="one to hold out$"):
+        loaded(jsonl(sums(1)))
+
+
 def test_a_loss_of_nothing_is_no_number(model, train_on):
     gpt, tokens = model(), torch.zeros(2, 5, dtype=torch.long)
     nothing = torch.full((2, 5), -100)

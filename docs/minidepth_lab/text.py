@@ -81,7 +81,7 @@ def files_of(source: str) -> list[str]:
     KINDS, or those that a pattern fits, in the order of their names; ValueError for none."""
     if os.path.isdir(source):
         found = [path for path in inside(source) if not why_not_read(path)]
-        what = "is not a file that ends in one of"
+        what = "is a folder without a file that ends in one of"
     elif is_pattern(source):
         found = [path for path in fitting(source) if not why_not_read(path)]
         what = "fits no file that ends in one of"
@@ -89,9 +89,9 @@ def files_of(source: str) -> list[str]:
         if kind_of(source) and not os.path.exists(source):
             raise ValueError(f"data {source} is not there; give the path of a file")
         found = [source] if kind_of(source) else []
-        what = "is not a file that ends in one of"
+        what = "is neither a folder nor a file that ends in one of"
     if not found:
-        raise ValueError(f"data {source} {what} {' '.join(KINDS)}, or these with .gz, nor a folder")
+        raise ValueError(f"data {source} {what} {' '.join(KINDS)}, or these with .gz")
     return sorted(found)
 
 
@@ -159,7 +159,9 @@ def check_names(
 def read_json(path: str) -> list[dict]:
     """Rows of a .json file: a list, or one under the name "data", as SQuAD's authors give theirs,
     whose questions are then a row each."""
-    with md.one_line_errors(f"data {path}", "is not JSON (with a row per line it is a .jsonl)"):
+    with md.one_line_errors(
+        f"data {path}", "is no JSON to read (with a row per line it is a .jsonl)"
+    ):
         rows = md.parse_json(md.read_text(path))
     if isinstance(rows, dict) and isinstance(rows.get("data"), list):
         rows = rows["data"]

@@ -224,10 +224,11 @@ for (width, heads, loops), shares in by_size.items():
 widgets.table(["width", "heads", "loops", "runs", "one hop, worst", "best"], rows)
 
 # %% [markdown]
-# **It did not**, as [predicted](../reference/predictions.md#ring-wide). With one loop no run, of
-# either width and with four heads or eight, answers more than a third, and those of width 64 only
-# guess. With two loops or three all runs answer. So that one loop learned nothing is a fact about
-# this training, not a limit of every single layer.
+# **It did not**, as [predicted](../reference/predictions.md#ring-wide). With one loop no run of
+# forty answers as many as half of the questions, and those of width 64 only guess. One ends at
+# 0.41, where we had said less than 0.4 of the last fifteen: that **was wrong**. With two loops or
+# three all runs answer. So that one loop learned so little is a fact about this training, not a
+# limit of every single layer.
 #
 # For a looped layer we wrote weights by hand, too: two heads [walk as far as one
 # likes](../reference/laboratory.md#minidepth_lab.walk_by_hand). They show a way to go on. What a
@@ -743,13 +744,14 @@ assert len(with_norm) == 10 and max(each["31"]["accuracy"] for each in with_norm
 assert sum(each["15"]["accuracy"] < 0.9 for each in with_norm) == 4
 assert sum(each["15"]["accuracy"] < 0.9 for each in with_input) == 3
 assert judge.verdict("walk/W19") == judge.HELD
-assert max(by_size[128, 8, 1]) < 0.27 and 0.31 < max(by_size[128, 4, 1]) < 0.34
+assert max(by_size[128, 8, 1]) < 0.27 and f"{max(by_size[128, 4, 1]):.2f}" == "0.41"
+assert sum(share > 0.4 for share in by_size[128, 4, 1]) == 1
 assert max(by_size[64, 4, 1] + by_size[64, 8, 1]) < 0.15
 assert min(sum((shares for cell, shares in by_size.items() if cell[2] > 1), [])) > 0.95
-assert {cell: len(shares) for cell, shares in by_size.items() if len(shares) != 5} == {
-    (128, 8, 1): 10
-}
-assert judge.WRONG not in judge.verdicts("ring-wide").values()
+assert all(len(shares) == (10 if cell[2] == 1 else 5) for cell, shares in by_size.items())
+assert [key for key, verdict in judge.verdicts("ring-wide").items() if verdict == judge.WRONG] == [
+    "V8"
+]
 assert all(len(answers) == 5 for answers in at_test.values()) and len(at_test) == 24
 for (trained, loops), answers in at_test.items():
     assert max(answers) == min(loops, trained) - 1 or loops > trained
