@@ -364,9 +364,10 @@ def check_machine(m, t, resumed=False):
     memory.check_enough(m, t)
 
 
-def print_facts(m, t, data=None, measured=False):
+def print_facts(m, t, data=None, measured=False, done=0):
     """Print what follows from the settings, a line each; with `data`, from those fitted to it;
-    `measured`, what it will take: its memory, and its time, for which parts of it are timed."""
+    `measured`, what it will take: its memory, and the time of all steps but the first `done`, for
+    which parts of a step are timed."""
     model = [f"{m.n_layers} layer{'' if m.n_layers == 1 else 's'}"]
     if m.n_loops > 1:
         model[0] += f" looped {m.n_loops} times"
@@ -391,10 +392,9 @@ def print_facts(m, t, data=None, measured=False):
     T = data.val[0].shape[-1] if data else m.block_size
     tokens = t.batch_size * t.grad_accum * T
     steps = f"{t.steps} steps" if data or not t.epochs else f"{t.epochs} epochs"
-    warmup = f"{t.warmup_steps:g}" if t.warmup_steps >= 1 else f"{t.warmup_steps:.0%} of them"
     lines.append(
         f"step {t.batch_size} x {t.grad_accum} x {T} = {tokens:,} tokens; {steps}, "
-        f"learning rate up to {t.lr:g} in {warmup}, down to {t.lr * t.lr_floor:g}"
+        f"learning rate {rate_fact(t, known=data or not t.epochs)}"
     )
     if data is None:
         lines.append(f"data {' + '.join(t.data)}, tokenizer {t.tokenizer} (not loaded)")
@@ -412,8 +412,32 @@ def print_facts(m, t, data=None, measured=False):
     if measured and LABORATORY and m.vocab_size:  # a run that begins at once shows it itself
         from minidepth_lab import forecast, memory
 
-        lines += [memory.line(m, t), *forecast.lines(m, t, data)]
+        lines += [memory.line(m, t), *forecast.lines(m, t, data, done)]
     print(md.visible("\n".join(lines)))
+
+
+def steps_of_rise(t):
+    """In how many steps the learning rate rises, as lr_at() has it."""
+    if t.warmup_steps >= 1:
+        return t.warmup_steps
+    steps = t.lr_steps or t.steps
+    return min(round(t.warmup_steps * steps), steps - 1)
+
+
+def rate_fact(t, known):
+    """What the learning rate does in a whole run, as words; `known`, whether t.steps is."""
+    floor, fallen = t.lr * t.lr_floor, t.lr_steps
+    if not fallen or (known and fallen == t.steps):
+        rise = f"{t.warmup_steps:g}" if t.warmup_steps >= 1 else f"{t.warmup_steps:.0%} of them"
+        return f"up to {t.lr:g} in {rise}, down to {floor:g}"
+    rise, last = steps_of_rise(t), md.lr_at(t.steps - 1, t)
+    if known and t.steps <= rise + 1:  # all of it is the rise
+        rises = f"it would rise until step {rise + 1}"
+        return f"up to {last:.3g} at the last; {rises} and fall until step {fallen} (--lr_steps)"
+    up = f"up to {t.lr:g} in {rise} step{'' if rise == 1 else 's'}, then down to"
+    if known and t.steps < fallen:
+        return f"{up} {last:.3g} at the last; its fall ends at step {fallen} (--lr_steps)"
+    return f"{up} {floor:g} by step {fallen} (--lr_steps), where it stays"
 
 
 def notes(t, data=None):
@@ -575,9 +599,8 @@ def run_training(m, t, command, resume=False, changed=()):
     folder = os.path.join(t.out_dir, t.name)
     if not resume:  # train() asks this too, but only after the data has been loaded for it
         md.check_new(folder)
-    elif is_kept(folder, t.steps):
-        done = steps_done(folder)
-        raise ValueError(f"{folder} is finished: {done} of {t.steps} steps are done")
+    else:
+        check_kept(folder, t.steps)
     data = load_data(m, t, md.saved_tokenizer(folder) if resume else None)
     if resume:
         check_same_data(folder, data)
@@ -620,13 +643,16 @@ def run_training(m, t, command, resume=False, changed=()):
     return 0 if run.finished else 130
 
 
-def is_kept(folder, steps):
-    """Whether a run's folder is finished but has no checkpoint any more, or it would begin anew."""
+def check_kept(folder, steps):
+    """ValueError for a run that is finished but has no checkpoint any more: it would begin anew."""
     if md.has_checkpoint(folder):
-        return False
+        return
+    done, over = 0, False
     with contextlib.suppress(OSError, ValueError, KeyError, IndexError):
-        return md.is_over([last_row(folder)], steps)
-    return False
+        row = last_row(folder)
+        done, over = row["step"], md.is_over([row], steps)
+    if over:
+        raise ValueError(f"{folder} is finished: {done} of {steps} steps are done")
 
 
 def last_row(folder):
@@ -744,17 +770,45 @@ def rate_ahead(t, done):
             raise ValueError(f"the learning rate fell to 0 by step {ends} and stays there; {anew}")
         anew = f"--lr_steps {t.steps} lets it fall anew over all {t.steps} steps"
         return f"the learning rate stays at {last:g}, where it ended; {anew}"
-    now = f"{md.lr_at(done, t):.3g} at step {done + 1}"
+    top = max(done, min(steps_of_rise(t), t.steps - 1))  # from which it rises no more
+    then = [f"is {md.lr_at(done, t):.3g} at step {done + 1}"]
+    if top > done:
+        then.append(f"rises to {md.lr_at(top, t):.3g} at step {top + 1}")
     if ends < t.steps:
-        return f"the learning rate is {now}, falls until step {ends} and stays at {last:g}"
-    return f"the learning rate is {now} and falls to {last:.3g} at step {t.steps}"
+        then += [f"falls until step {ends}", f"stays at {last:g}"]
+    elif top < t.steps - 1:
+        then.append(f"falls to {last:.3g} at step {t.steps}")
+    if len(then) == 1:
+        return f"the learning rate {then[0]}, the last"
+    return f"the learning rate {', '.join(then[:-1])} and {then[-1]}"
 
 
-def steps_done(folder):
-    """Of a run, as its log says, which may be a few evaluations behind its checkpoint."""
-    with contextlib.suppress(OSError, ValueError, KeyError, IndexError):
-        return last_row(folder)["step"]
-    return 0
+def checkpoint_of(folder):
+    """(steps done, rows of the log) in the checkpoint that a run goes on from, before the first one
+    (0, []). The log.jsonl may be behind it, as a run that is stopped saves without evaluating."""
+
+    def known(state):
+        return int(state["step"]), list(state["log"])
+
+    # of a damaged one it is told where the run goes on
+    state = md.newest_state(folder, known, lambda line: None, put_aside=False)
+    return known(state) if state else (0, [])
+
+
+def check_unfinished(folder, t, done, log, changed):
+    """ValueError where nothing is left to do, before anything is said of it; but for --steps that
+    are fewer in the words of train(), which asks this too, once it has the data."""
+    if "epochs" in changed:
+        return  # only the data tells how many steps they are
+    if done >= t.steps and "steps" in changed:
+        too_few = f"--steps {t.steps} is too few: {done} steps of {folder} are done already"
+        raise ValueError(f"{too_few}; give more than {done}")
+    early = bool(log) and log[-1].get("ended_early") and 0 < t.stop_after <= md.since_best(log)
+    if done >= t.steps or early:
+        why = "give more --steps to go on"
+        if done < t.steps:
+            why = "--stop_after has ended it, give --stop_after 0 to go on"
+        raise ValueError(f"{folder} is finished: {done} of {t.steps} steps are done; {why}")
 
 
 def resume(run_dir, changes, command, dry_run=False):
@@ -783,18 +837,24 @@ def resume(run_dir, changes, command, dry_run=False):
     line = f"resume {run_dir}"
     if longer_by:
         line += f": {longer_by}"
-    if {"steps", "epochs", "lr_steps"} & set(changed):
+    done, other_rate = 0, bool({"steps", "epochs", "lr_steps"} & set(changed))
+    if other_rate or dry_run:
+        place = os.path.join(t.out_dir, t.name)
+        check_kept(place, t.steps)
+        done, log = checkpoint_of(place)
+        check_unfinished(place, t, done, log, changed)
+    if other_rate:
         if t.epochs:
             rate = f"the learning rate falls until step {t.lr_steps} and stays at its floor"
             line += f"; {rate}" if t.lr_steps else ""
         else:
-            line += f"; {rate_ahead(t, steps_done(run_dir))}"
+            line += f"; {rate_ahead(t, done)}"
     if md.processes()[0] == 0:
         print(line)
     check_machine(m, t, resumed=True)
     if dry_run:
         if md.processes()[0] == 0:
-            print_facts(m, t, measured=True)
+            print_facts(m, t, measured=True, done=done)
         return 0
     return run_training(m, t, command, resume=True, changed=tuple(changed))
 

@@ -5,6 +5,7 @@ import os
 import pathlib
 import random
 import shlex
+import sys
 import time
 
 import pytest
@@ -659,8 +660,8 @@ def test_a_held_out_problem_is_printed_without_its_control_characters(finished, 
 def test_resume_and_dry_run_print_the_facts_and_train_nothing(finished, capsys, monkeypatch):
     monkeypatch.setattr(md, "train", lambda *a, **k: pytest.fail("it trains"))
     before = sorted(os.listdir(finished))
-    code, out, err = call(["--resume", finished, "--dry_run"], capsys)
-    assert code == 0 and err == "" and f"resume {finished}\n" in out and "parameters " in out
+    code, out, err = call(["--resume", finished, "--steps", "20", "--dry_run"], capsys)
+    assert code == 0 and err == "" and f"resume {finished}: 20" in out and "parameters " in out
     assert sorted(os.listdir(finished)) == before
 
 
@@ -748,6 +749,14 @@ def test_a_guess_of_ones_own_that_fails_gets_one_line(tmp_path, capsys):
     "part, words",
     [
         ("guess(self, **sizes):\n        return 'half'", "has a guess() or shortcut() that failed"),
+        (
+            "guess(self, **sizes):\n        return 5",
+            "guess() must return a number from 0 to 1, or None where unknown; it returned 5",
+        ),
+        (
+            "shortcut(self, **sizes):\n        return float('nan')",
+            "shortcut() must return a number from 0 to 1, or None where unknown; it returned nan",
+        ),
         ("accuracy(self, *a, **k):\n        1 / 0", "has an accuracy() that failed: division by"),
         (
             "accuracy(self, *a, **k):\n        return 'good'",
@@ -792,6 +801,35 @@ def test_a_measure_of_ones_own_that_fails_gets_one_line(part, words, tmp_path, c
     flags = "--preset tasks --n_layers 1 --d_model 16 --n_heads 2 --steps 2 --warmup_steps 1"
     where = ["--data", str(tmp_path / "mine.py"), "--out_dir", str(tmp_path)]
     refused([*flags.split(), *where], words, capsys)
+
+
+LINKS = [
+    ("return oops", "has a links() that failed: name 'oops' is not defined"),
+    ("return None", "links() must return {step: bool tensor (200, 4, 4)}; it returned None"),
+    ("return {}", "links() must return {step: bool tensor (200, 4, 4)}; it returned {}"),
+    ("return dict(a=3)", "its 'a' is 3"),
+    ("return dict(a=tokens[:, 1:, None] == tokens[:, None, 1:])", "its 'a' is bool (200, 3, 3)"),
+    ("return dict(a=tokens[:, :, None] + tokens[:, None])", "its 'a' is int64 (200, 4, 4)"),
+    (None, "mine has no steps to look for; its solution is not known"),
+]
+
+
+def test_links_of_ones_own_that_are_none_get_one_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # it knows a file by second and size
+    code = "import torch\nfrom minidepth_lab.tasks import Task\nclass mine(Task):\n"
+    code += f"    def draw(self, batch, generator, test=False):\n        return {ZEROS}, {ZEROS}\n"
+    flags = "--preset tasks --n_layers 1 --d_model 16 --n_heads 2 --steps 2 --warmup_steps 1"
+    path = tmp_path / "mine.py"
+    path.write_text(code + "TASK = mine()\n")
+    its = ["--data", str(path)]
+    line = [*flags.split(), *its, "--out_dir", str(tmp_path), "--name", "run"]
+    assert call(line, capsys)[0] == 0
+    for part, words in LINKS:
+        own_code.executed.cache_clear()
+        links = f"    def links(self, tokens, targets):\n        {part}\n" if part else ""
+        path.write_text(f"{code}{links}TASK = mine()\n")
+        refused(["--mechanism", str(tmp_path / "run"), *its], words, capsys)
+    assert not (tmp_path / "run" / "mechanism.json").exists()
 
 
 def test_the_names_of_a_studys_rows_do_not_move_the_terminal(tmp_path, capsys):

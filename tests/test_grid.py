@@ -413,6 +413,16 @@ def test_a_terminal_may_hang_up_twice_and_a_second_ctrl_c_may_end_all():
 # ---------- names and command lines ----------
 
 
+@pytest.mark.parametrize("given", ["--preset", "--data"])
+@pytest.mark.parametrize("study", ["walk", "hold"])
+def test_a_study_on_data_that_is_not_its_own_says_what_to_leave_out(study, given, capsys):
+    """It blamed sizes that its own rows had set."""
+    typed = {"--preset": "laptop", "--data": "embedded"}[given]
+    assert train.main(["--study", study, given, typed, "--dry_run"]) == 2
+    its = f"--study {study} has runs of its own preset, {study}, and does not work with embedded"
+    assert capsys.readouterr().err == f"train.py: {its}; leave out {given}\n"
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -423,6 +433,10 @@ def test_a_terminal_may_hang_up_twice_and_a_second_ctrl_c_may_end_all():
         ("--seed 0 1 --bench", "several values of a flag make a grid"),
         ("--study written --sizes way=filler", "--sizes way has no effect with --study written"),
         ("--study thinking --sizes answer=direct", "--sizes answer has no effect with --study"),
+        (
+            "--study thinking --preset tasks",
+            "its own preset, thinking, and does not work with icqa",
+        ),
         ("--study breadth", "study 'breadth' is unknown; choose from budget, depth"),
         ("--study depth --d_ff 0 64", "a study varies the seed alone; give one value of --d_ff"),
         ("--match_params 2 --match heads", "--match heads is unknown; give total or blocks"),

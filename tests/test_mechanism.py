@@ -178,7 +178,9 @@ def test_mechanism_and_its_command(solved, tmp_path, capsys):
     assert len(found["without"]) == 2 and found["accuracy"] > 0.99
     folder = shutil.copytree(solved, tmp_path / "run")
     assert train.main(["--mechanism", str(folder)]) == 0
-    assert "match: heads " in capsys.readouterr().out
+    out = capsys.readouterr().out
+    said = f"accuracy {found['accuracy']:.3f} on the first 200 of 1,000 test sequences\n"
+    assert out.startswith(said) and "match: heads " in out
     written = json.load(open(folder / "mechanism.json"))
     assert written["steps"]["match"]["without"] == match["without"]
     assert os.path.getsize(folder / "mechanism.png") > 10_000

@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 import types
 
 import pytest
@@ -74,6 +76,17 @@ def test_the_list_has_every_run_in_80_columns(place, capsys):
     at = lines.index(f"grid/{LONG}")
     assert lines[at + 1].startswith(" " * 27 + "2")
     assert names_of(out)[:4] == ["one", "stopped", "early", "two"]  # the newest last
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes as POSIX has them")
+def test_the_list_is_quiet_when_nobody_reads_on(place):
+    """`--runs | head -1` ended with the words of a full disk."""
+    read, write = os.pipe()
+    os.close(read)
+    line = [sys.executable, train.__file__, "--runs", "--out_dir", str(place)]
+    done = subprocess.run(line, stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_list_is_sorted_and_chosen_from_by_flags(place, capsys):

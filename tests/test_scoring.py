@@ -194,7 +194,8 @@ def test_files_and_hub_ids_are_scored(finished, jsonl, capsys, monkeypatch):
     path = jsonl([row for row, _ in SHAPES.values()] + [dict(text="no question")])
     assert train.main(["--score", finished, "--data", path, "embedded", "--max_rows", "9"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert " on 4 of 5 rows, the others are no multiple choice, guessing 0.417" in lines[0]
+    why = "no multiple choice (a context, two choices or more, an answer that is one of them)"
+    assert f" on 4 of 5 rows, the others are {why}, guessing 0.417" in lines[0]
     assert " on 9 rows, guessing" in lines[1]
     asked = []
 

@@ -287,9 +287,21 @@ def as_time(seconds):
     return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
 
 
-def of_run(m, t, data=None):
+def take_off(work, t, done):
+    """Let `work` be what is left after `done` steps of a run whose data is not at hand, so that
+    neither answers nor tests are counted in it."""
+    if not done or work.steps is None:
+        return
+    evaluated = done // t.eval_every + (t.eval_every > 1)  # the first step's too
+    work.blocks -= round(evaluated * (work.blocks - t.eval_blocks) / work.evaluations)
+    work.evaluations -= evaluated
+    work.steps -= done
+
+
+def of_run(m, t, data=None, done=0):
     """(the Work of a run on one of the GPUs or processes that share a batch, its Forecast);
-    m.vocab_size is known."""
+    m.vocab_size is known. Of a run that goes on, without `data`, what is left after `done` steps.
+    """
     device = md.pick_device(t.device)
     work, half = work_of(m, t, data), md.pick_precision(t.precision, device)
     gpus = md.processes()[1]
@@ -303,20 +315,23 @@ def of_run(m, t, data=None):
         from minidepth_lab import sources  # the tasks with it, which a run on text never needs
 
         work.untried = bool(t.loader) or sources.names_task(t.data[0])
+        take_off(work, t, done)
     return work, forecast(m, t, work, half, device)
 
 
-def lines(m, t, data=None):
-    """What --dry_run says of the time, a line each; m.vocab_size is known."""
+def lines(m, t, data=None, done=0):
+    """What --dry_run says of the time, a line each; m.vocab_size is known; `done` as of_run()."""
     device = md.pick_device(t.device)
     half = md.pick_precision(t.precision, device)
-    work, this = of_run(m, t, data)
+    work, this = of_run(m, t, data, done)
     if this.total is None:
         said = [f"time {as_time(this.step)} a step here; how many steps, only the data tells"]
     else:
         said = [
-            f"time about {as_time(this.total)} here: {work.steps:,} steps of {as_time(this.step)}, "
-            f"{work.evaluations} evaluations {as_time(this.evaluations)}"
+            f"time {'left ' * bool(done)}about {as_time(this.total)} here: {work.steps:,} "
+            f"step{'s' * (work.steps != 1)} of {as_time(this.step)}, "
+            f"{work.evaluations} evaluation{'s' * (work.evaluations != 1)} "
+            f"{as_time(this.evaluations)}"
         ]
         if work.answered:
             said[0] += f", {work.answered:,} answers {as_time(this.answers)} if they are short"

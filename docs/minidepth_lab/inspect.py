@@ -30,7 +30,7 @@ from torch.utils.hooks import RemovableHandle
 
 import minidepth as md
 from minidepth_lab import figures, registry
-from minidepth_lab.task_data import TaskData
+from minidepth_lab.task_data import TaskData, links_of
 
 # ---------- a model looked into, its code untouched ----------
 
@@ -375,7 +375,10 @@ def link_weights(maps: list[torch.Tensor], link: torch.Tensor) -> list[list[floa
     return by_layer
 
 
-def mechanism(model: md.GPT, data: TaskData, n: int = 200) -> dict:
+N_LOOKED_AT = 200  # sequences: each head is cut by itself, a test of all for each
+
+
+def mechanism(model: md.GPT, data: TaskData, n: int = N_LOOKED_AT) -> dict:
     """How a model solves its depth task, on n sequences of the test split of a TaskData:
 
     accuracy  of the whole model
@@ -388,7 +391,7 @@ def mechanism(model: md.GPT, data: TaskData, n: int = 200) -> dict:
     """
     tokens, targets = (token_ids(part[:n]) for part in data.val)
     task, sizes = data.task, data.task_sizes
-    links = task.links(tokens, targets, **sizes)
+    links = links_of(data, tokens, targets)
     maps = [weights.cpu() for weights in attention_maps(model, tokens)]
     layers = []
     for layer, H in enumerate(model.config.heads * model.config.n_loops):
@@ -582,7 +585,9 @@ def show_mechanism(run_dir: md.Path) -> None:
     model, _ = md.load(run_dir)
     data = registry.data_of(t, m.block_size)
     about = mechanism(model, data)
-    print(f"accuracy {about['accuracy']:.3f}")
+    n_test = len(data.val[0])
+    read = f"the first {min(N_LOOKED_AT, n_test):,} of {n_test:,} test sequences"
+    print(f"accuracy {about['accuracy']:.3f} on {read}")
     for step, part in about["steps"].items():
         named = [f"{head + 1} of layer {layer + 1}" for layer, head in part["heads"]]
         heads = ", ".join(named) or "none"
@@ -590,6 +595,6 @@ def show_mechanism(run_dir: md.Path) -> None:
     write_json(os.path.join(run_dir, "mechanism.json"), about)
     tokens, targets = first_test(data)
     maps = attention_maps(model, tokens)
-    links = data.task.links(tokens, targets, **data.task_sizes)
+    links = links_of(data, tokens, targets)
     figures.draw_mechanism(maps, links, about, os.path.join(run_dir, "mechanism.png"))
     print(f"wrote {run_dir}: mechanism.png, mechanism.json")

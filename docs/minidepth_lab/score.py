@@ -246,6 +246,7 @@ def show_score(run_dir: md.Path, sources: Iterable[str], most: int) -> None:
         rows = md.plural(n, "row")
         if n < n_rows:
             rows = f"{n:,} of {md.plural(n_rows, 'row')}, the others are no multiple choice"
+            rows += " (a context, two choices or more, an answer that is one of them)"
         print(
             f"{source}: accuracy {right / n:.3f} (95 % interval {low:.3f} to {high:.3f}, Wilson) "
             f"on {rows}, guessing {guess:.3f}, the commonest answer {commonest:.3f}: "

@@ -63,6 +63,36 @@ def check_measured(measured):
     json.dumps(measured)
 
 
+def share_of(what, share):
+    """What guess() or shortcut() gave as a float; ValueError for what is no share."""
+    number = float(share)
+    if not 0 <= number <= 1:
+        wanted = "a number from 0 to 1, or None where unknown"
+        raise ValueError(f"{what}() must return {wanted}; it returned {share!r:.40}")
+    return number
+
+
+def links_of(data, tokens, targets):
+    """links() of the task of a TaskData; ValueError, one line, for what a task of one's own must
+    not return."""
+    task, name = data.task, data.facts["task"]
+    if type(task).links is Task.links:  # it has none, and says so itself
+        return task.links(tokens, targets)
+    with mistakes_in(name, "the task", "has a links() that failed"):
+        links = task.links(tokens, targets, **data.task_sizes)
+    B, T = tokens.shape
+    whose = f"the task {name}: links() must return {{step: bool tensor ({B}, {T}, {T})}}"
+    if not isinstance(links, dict) or not links:
+        raise ValueError(f"{whose}; it returned {links!r:.40}")
+    for step, link in links.items():
+        if not isinstance(link, torch.Tensor):
+            raise ValueError(f"{whose}; its {step!r:.40} is {link!r:.40}")
+        if link.dtype != torch.bool or link.shape != (B, T, T):
+            kind = str(link.dtype).removeprefix("torch.")
+            raise ValueError(f"{whose}; its {step!r:.40} is {kind} {tuple(link.shape)}")
+    return links
+
+
 def check_shape(name, drawn, n, block_size):
     """ValueError for what is no n sequences that fit into a block."""
     tensors = isinstance(drawn, tuple) and all(isinstance(part, torch.Tensor) for part in drawn)
@@ -112,7 +142,7 @@ def make_task_data(task, config, block_size=128):
     with mistakes_in(config.data[0], "the task", "has a guess() or shortcut() that failed"):
         for what, share in zip(("guess", "shortcut"), task.chance(**sizes)):
             if share is not None:
-                facts[what] = float(share)
+                facts[what] = share_of(what, share)
     train, val = (tuple(part.int().numpy() for part in pair) for pair in (train, val))
     texts = as_text(sizes)
     return TaskData(

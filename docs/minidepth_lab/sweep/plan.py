@@ -43,6 +43,7 @@ def study_runs(a, preset, axes, varied):
         raise ValueError("--match_params has no effect with --study, whose rows have their widths")
     settings = {name: values[0] for name, values in axes.items() if name != "seed"}
     rows = own_rows(a["study"], study.rows, preset, settings)
+    check_data(a["study"], study, preset, settings, rows)
     made = []
     for model, row in rows.items():
         for seed in axes.get("seed", [0]):
@@ -66,6 +67,27 @@ def own_rows(name, rows, preset, settings):
         if given is not None and all(row.get(field.name) != given for row in made.values()):
             raise ValueError(f"--{field.name} has no effect with --study {name}, which sets it")
     return made
+
+
+def check_data(name, study, preset, settings, rows):
+    """ValueError for rows that set sizes of a task or loader that none of the study's presets has:
+    else it would be told of sizes that nobody typed."""
+    presets = getattr(study, "PRESETS", {})
+    if not presets or name.endswith(".py"):  # one's own may be about any task
+        return
+    typed = {key: settings[key] for key in ("data", "loader") if key in settings}
+    _, t = registry.configs(preset, **typed)
+    own = [its.get("loader") or tuple(its.get("data", ())) for its in presets.values()]
+    if (t.loader or t.data) in own:
+        return
+    for row in rows.values():
+        of_row = row.get("sizes") != settings.get("sizes")
+        if of_row and all(row.get(key) == settings.get(key) for key in ("data", "loader")):
+            flags = " and ".join(f"--{key}" for key in typed) or "--preset"
+            whose = f"--study {name} has runs of its own preset, {' or '.join(presets)}"
+            raise ValueError(
+                f"{whose}, and does not work with {t.loader or t.data[0]}; leave out {flags}"
+            )
 
 
 def match(preset, made, n_layers, part):
