@@ -133,10 +133,11 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 # loops, two take three, three take four, and four take five.
 #
 # - **"Not learned" is not "cannot".** With weights [written by
-#   hand](tutorials/4_walking.md#is-one-layer-without-loops-unable-to-answer) one attention
-#   layer, twice as wide and with eight heads, answers all one-hop questions. Training a layer of
-#   that size did not find them. And on paper [about log₂ k layers](tutorials/rings.md) are enough
-#   for k hops; these trainings took one loop for each.
+#   hand](tutorials/4_walking.md#is-one-layer-without-loops-unable-to-answer) one attention layer,
+#   twice as wide and with eight heads, answers all one-hop questions. Training a layer of that size
+#   did not find them. With four heads and more steps it found a like way in some runs, which
+#   gives half of the answers there. And on paper [about log₂ k layers](tutorials/rings.md) are
+#   enough for k hops; these trainings took one loop for each.
 # - **More parameters alone did not help.** A wide layer with the parameters of four layers, and
 #   four heads as before, only guesses.
 # - **The same layer or several?** In this training five layers with weights of their own [learned

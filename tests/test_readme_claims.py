@@ -221,7 +221,7 @@ def test_the_weights_written_by_hand():
     assert f"{word(config.n_layers).capitalize()} attention layer {size} {answers}" in README
     heads_of_table = registry.configs("ring")[0].n_heads
     assert f"and {by_hand.expected(heads_of_table):.2f} of them at the size of the table" in README
-    larger = results.runs("ring-wide", d_model=config.d_model, n_loops=1, steps=1200)
+    larger = results.runs("ring-wide", d_model=config.d_model, n_loops=1)
     most = max(run["accuracy_by"]["lengths"][str(hops)]["accuracy"] for run in larger)
     assert f"and at the larger one {most:.2f} of the answers at most." in README
 

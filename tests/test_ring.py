@@ -14,7 +14,7 @@ import torch
 import minidepth as md
 import train
 from conftest import changed
-from minidepth_lab import registry, results, ring_runs, tasks
+from minidepth_lab import by_hand, registry, results, ring_runs, tasks
 from minidepth_lab.studies import ring
 
 TASK = tasks.TASKS["ring"]
@@ -522,6 +522,34 @@ def test_a_looped_model_is_asked_with_another_number_of_loops():
         assert share == pytest.approx(expected[str(k)]["accuracy"])
 
 
+def test_which_pairs_heads_watch_and_what_is_right_there():
+    """Of four heads written by hand three watch a pair each; the others are guessed."""
+    model, (tokens, targets) = by_hand.one_layer(n_heads=4), by_hand.one_hop(50)
+    found = ring_runs.pairs_watched(model, tokens)
+    weight = torch.tensor(found["weight"])
+    assert weight.shape == (4, 8) and (weight.sum(1) - 1).abs().max() < 1e-4
+    assert (weight[:3, :3] - torch.eye(3)).abs().max() < 1e-4 and weight[3].max() < 0.3
+    assert found["right"][:3] == [1, 1, 1]
+    # if the first letter is asked they stay with it, else they look at the second
+    second = torch.tensor(found["second"])
+    assert (second[:3] - torch.tensor([0.0, 1.0])).abs().max() < 1e-4
+    answers, asked, good = model(tokens).argmax(-1), [0] * 8, [0] * 8
+    for sequence, target, answer in zip(tokens.tolist(), targets.tolist(), answers.tolist()):
+        for at in range(17, len(sequence), 2):
+            pair = sequence[1:16:2].index(target[at])
+            asked[pair] += 1
+            good[pair] += answer[at] == target[at]
+    assert found["right"] == pytest.approx([a / b for a, b in zip(good, asked)])
+
+
+def test_questions_of_more_hops_do_not_count_in_what_heads_watch():
+    model, sizes = by_hand.one_layer(n_heads=8), dict(letters=16, ring=8, questions=56)
+    tokens, _ = TASK.draw(50, torch.Generator().manual_seed(0), lengths=(1, 2), **sizes)
+    found = ring_runs.pairs_watched(model, tokens)
+    assert found["right"] == [1] * 8
+    assert (torch.tensor(found["weight"])[:7] - torch.eye(8)[:7]).abs().max() < 1e-4
+
+
 def test_other_loops_than_in_training_are_measured_of_runs(tmp_path, measured_of):
     """On the sequences of the run's own test: with its own loops its own accuracy."""
     line = "--preset ring --n_layers 1 --n_loops 3 --steps 2 --warmup_steps 1 --eval_blocks 9"
@@ -533,3 +561,7 @@ def test_other_loops_than_in_training_are_measured_of_runs(tmp_path, measured_of
     own = results.result(tmp_path / "a")["accuracy_by"]["lengths"]
     assert measured["3"] == pytest.approx({k: part["accuracy"] for k, part in own.items()})
     assert measured["2"] != measured["3"] != measured["4"]
+    data = registry.data_of(md.read_config(tmp_path / "a")[1], 32)
+    tokens = torch.as_tensor(data.val[0]).long()[:200]
+    expected = ring_runs.pairs_watched(md.load(tmp_path / "a")[0], tokens)
+    assert ring_runs.watched(tmp_path / "a") == expected

@@ -3,7 +3,8 @@ what a question's token holds on its way through a model. The pages on rings sha
 
     python -m minidepth_lab.ring_runs RUN_FOLDER … ring-at-test
 
-measures of published runs what they answer with other numbers of loops than in training.
+measures of published runs what they answer with other numbers of loops than in training, and with
+`--what watched` which pairs the heads of a single layer watch.
 """
 
 import torch
@@ -152,13 +153,19 @@ def with_loops(model, tokens, loops, lengths=(1, 2, 3, 4)):
     return {n: (answers == path[n])[k == n].float().mean().item() for n in lengths}
 
 
-def by_loops(run_dir):
-    """{loops: {hops: share}} of the sequences that a finished run of one looped layer was tested
-    on, answered with one loop to six: with_loops(). ValueError for a run of another task."""
+def tested_on(run_dir):
+    """(model, tokens (B, T)) of a finished run on rings: the sequences that it was tested on.
+    ValueError for a run of another task."""
     results.trained_on("ring", run_dir)
     model, _ = md.load(run_dir)
     data = registry.data_of(md.read_config(run_dir)[1], model.config.block_size)
-    tokens = torch.as_tensor(data.val[0]).long()
+    return model, torch.as_tensor(data.val[0]).long()
+
+
+def by_loops(run_dir):
+    """{loops: {hops: share}} of a finished run of one looped layer, answered with one loop to six:
+    with_loops() of what tested_on() gives."""
+    model, tokens = tested_on(run_dir)
     found = {}
     for loops in range(1, 7):
         shares = with_loops(model, tokens, loops)
@@ -166,5 +173,36 @@ def by_loops(run_dir):
     return found
 
 
+def pairs_watched(model, tokens, ring=8):
+    """Of the questions of one hop in tokens (B, T), by the pairs in the order in which they stand:
+    {"weight": of each head of the first layer the mean weight that a question gives to each pair,
+    "second": of each head its weight on the second letter of the pair that it watches most, where
+    the first one is asked and where another is, "right": the share of questions that are right
+    where the answer stands in that pair}."""
+    k, path = questions(tokens, ring=ring)
+    first = 2 * ring + 1  # the letter of the first question
+    maps = inspect.attention_maps(model, tokens)[0]  # (B, H, T, T)
+    looks = maps[:, :, first::2, : 2 * ring].unflatten(3, (ring, 2))  # (…, pairs, its two letters)
+    looks = looks.transpose(1, 2)[k == 1]  # of each question, by head
+    with torch.no_grad():
+        right = model.eval()(tokens).argmax(-1)[:, first::2] == path[1]
+    seconds = tokens[:, None, 1 : 2 * ring : 2]
+    stands = (seconds == path[1][:, :, None]) & (k == 1)[:, :, None]  # (B, questions, pairs)
+    shares = [right[stands[:, :, pair]].float().mean().item() for pair in range(ring)]
+    weight, second = looks.sum(3).mean(0), []
+    asked = (tokens[:, None, 0 : 2 * ring : 2] == path[0][:, :, None])[k == 1]
+    for head, pair in enumerate(weight.argmax(1).tolist()):
+        parts = (looks[which, head, pair, 1] for which in (asked[:, pair], ~asked[:, pair]))
+        second.append([part.mean().item() for part in parts])
+    return dict(weight=weight.tolist(), second=second, right=shares)
+
+
+def watched(run_dir):
+    """pairs_watched() of a finished run that is asked one hop, on 200 of the sequences that it was
+    tested on."""
+    model, tokens = tested_on(run_dir)
+    return pairs_watched(model, tokens[:200])
+
+
 if __name__ == "__main__":
-    results.measuring_command(by_loops=by_loops)
+    results.measuring_command(by_loops=by_loops, watched=watched)

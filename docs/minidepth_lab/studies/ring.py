@@ -27,7 +27,8 @@ written, any k in two layers, as each hop is the first one again.
 
 One layer with eight heads and width 128 can answer one hop, with weights written by hand
 (by_hand.py); with the four heads and width 64 of these runs the same way answers about half. The
-trained layers did not find it, with four heads or, at width 128 (`ring-wide`), with eight.
+trained layers of width 64 did not find it, nor did those of width 128 with eight heads
+(`ring-wide`); with four heads of width 128 some longer runs did.
 Beyond one hop we know of no way in one layer.
 """
 
