@@ -2424,6 +2424,17 @@ def is_over(log: list[dict], steps: int) -> bool:
     return bool(log) and (log[-1]["step"] >= steps or log[-1].get("ended_early", False))
 
 
+def nothing_left(folder: Path, t: TrainConfig, done: int, log: list[dict]) -> str:
+    """What to say of a run that is finished with the settings that it has now; "" if it goes on."""
+    early = bool(log) and log[-1].get("ended_early") and 0 < t.stop_after <= since_best(log)
+    if done < t.steps and not early:
+        return ""
+    why = "give more --steps to go on"
+    if done < t.steps:
+        why = "--stop_after has ended it, give --stop_after 0 to go on"
+    return f"{folder} is finished: {done} of {t.steps} steps are done; {why}"
+
+
 def since_best(log: list[dict]) -> int:
     """How many evaluations of a log came after the one with the lowest validation loss."""
     losses = [row["val_loss"] for row in log]
@@ -2528,12 +2539,18 @@ def load(run_dir: Path, file: str | None = None) -> tuple[GPT, Any]:
 # ---------- 7. training ----------
 
 
+def steps_of_rise(config: TrainConfig) -> float:
+    """In how many steps the learning rate rises: --warmup_steps, or its share of all steps."""
+    steps = config.lr_steps or config.steps
+    if config.warmup_steps >= 1:
+        return config.warmup_steps
+    return min(round(config.warmup_steps * steps), steps - 1)
+
+
 def lr_at(step: int, config: TrainConfig) -> float:
     """Learning rate of the 0-based step: a line from 0 to the peak, half a cosine to the floor.
     A pure function, so skipped steps and resumed runs change nothing."""
-    warmup, steps = config.warmup_steps, config.lr_steps or config.steps
-    if warmup < 1:  # a share of all steps
-        warmup = min(round(warmup * steps), steps - 1)
+    warmup, steps = steps_of_rise(config), config.lr_steps or config.steps
     # 1. the rise: the first step has rate 0, as in the published log
     if step < warmup:
         return config.lr * step / warmup
@@ -2968,14 +2985,10 @@ def train(
             begin_folder(folder, identity, data.tokenizer, command, device)
         if world > 1:
             check_same_step(done, device, folder)
-        early = bool(log) and log[-1].get("ended_early") and 0 < t.stop_after <= since_best(log)
-        if done >= t.steps or early:
+        if why := nothing_left(folder, t, done, log):
             if first:  # it lacks a line if the run died after its last checkpoint
                 write_log(folder, log)
-            why = "; give more --steps to go on"
-            if early and done < t.steps:
-                why = "; --stop_after has ended it, give --stop_after 0 to go on"
-            raise ValueError(f"{folder} is finished: {done} of {t.steps} steps are done{why}")
+            raise ValueError(why)
         if log:  # --stop_after is another one now, and the run goes on
             log[-1].pop("ended_early", None)
         if (changed or newer) and first:

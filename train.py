@@ -416,21 +416,13 @@ def print_facts(m, t, data=None, measured=False, done=0):
     print(md.visible("\n".join(lines)))
 
 
-def steps_of_rise(t):
-    """In how many steps the learning rate rises, as lr_at() has it."""
-    if t.warmup_steps >= 1:
-        return t.warmup_steps
-    steps = t.lr_steps or t.steps
-    return min(round(t.warmup_steps * steps), steps - 1)
-
-
 def rate_fact(t, known):
     """What the learning rate does in a whole run, as words; `known`, whether t.steps is."""
     floor, fallen = t.lr * t.lr_floor, t.lr_steps
     if not fallen or (known and fallen == t.steps):
         rise = f"{t.warmup_steps:g}" if t.warmup_steps >= 1 else f"{t.warmup_steps:.0%} of them"
         return f"up to {t.lr:g} in {rise}, down to {floor:g}"
-    rise, last = steps_of_rise(t), md.lr_at(t.steps - 1, t)
+    rise, last = md.steps_of_rise(t), md.lr_at(t.steps - 1, t)
     if known and t.steps <= rise + 1:  # all of it is the rise
         rises = f"it would rise until step {rise + 1}"
         return f"up to {last:.3g} at the last; {rises} and fall until step {fallen} (--lr_steps)"
@@ -770,7 +762,7 @@ def rate_ahead(t, done):
             raise ValueError(f"the learning rate fell to 0 by step {ends} and stays there; {anew}")
         anew = f"--lr_steps {t.steps} lets it fall anew over all {t.steps} steps"
         return f"the learning rate stays at {last:g}, where it ended; {anew}"
-    top = max(done, min(steps_of_rise(t), t.steps - 1))  # from which it rises no more
+    top = max(done, min(md.steps_of_rise(t), t.steps - 1))  # from which it rises no more
     then = [f"is {md.lr_at(done, t):.3g} at step {done + 1}"]
     if top > done:
         then.append(f"rises to {md.lr_at(top, t):.3g} at step {top + 1}")
@@ -803,12 +795,8 @@ def check_unfinished(folder, t, done, log, changed):
     if done >= t.steps and "steps" in changed:
         too_few = f"--steps {t.steps} is too few: {done} steps of {folder} are done already"
         raise ValueError(f"{too_few}; give more than {done}")
-    early = bool(log) and log[-1].get("ended_early") and 0 < t.stop_after <= md.since_best(log)
-    if done >= t.steps or early:
-        why = "give more --steps to go on"
-        if done < t.steps:
-            why = "--stop_after has ended it, give --stop_after 0 to go on"
-        raise ValueError(f"{folder} is finished: {done} of {t.steps} steps are done; {why}")
+    if finished := md.nothing_left(folder, t, done, log):
+        raise ValueError(finished)
 
 
 def resume(run_dir, changes, command, dry_run=False):

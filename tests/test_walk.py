@@ -689,7 +689,7 @@ def test_what_comes_back_is_measured_of_runs_and_stored(tmp_path, measured_of, m
     distances = study.distance_to_a_round_before(model, tokens, [10, 20, 40])
     expected = {"2": distances[10], "4": distances[20], "8": distances[40]}
     assert measured["returned"] == expected
-    monkeypatch.setattr(study, "FAR_OUT", (7, 12))
+    monkeypatch.setattr(study, "FAR", (7, 12))
     kept = study.kept(tmp_path / "a")
     tokens, _ = TASKS["walk"].draw(200, md.generator("kept"), test=True, ring=5, hops=2)
     for pairs, length, name in ((1, 0, "pairs"), (0, 1, "length"), (1, 1, "both")):

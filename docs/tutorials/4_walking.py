@@ -802,13 +802,12 @@ assert [key for key in verdicts if verdicts[key] == judge.WRONG] == ["V8", "V12"
 assert verdicts["V13"] == judge.HELD
 ended = sorted(run["accuracy"] for run in longer)
 assert [f"{share:.2f}" for share in ended] == ["0.14", "0.27", "0.27", "0.51", "0.54"]
-turns = [run["measured"]["watched"] for run in longer]
-turns = [
-    second
-    for each in turns
-    for weight, second in zip(each["weight"], each["second"])
-    if max(weight) > 0.95
-]
+turns = []  # of each head that watches one pair
+for run in longer:
+    watched = run["measured"]["watched"]
+    for weight, second in zip(watched["weight"], watched["second"]):
+        if max(weight) > 0.95:
+            turns.append(second)
 assert len(turns) == 3 and all(asked > 0.98 and other < 0.02 for asked, other in turns)
 alone = [max(max(weight) for weight in run["measured"]["watched"]["weight"]) for run in longer]
 assert sum(share > 0.95 for share in alone) == 3 and min(alone) < 0.25

@@ -22,7 +22,7 @@ import minidepth as md
 from minidepth_lab import figures, results
 from minidepth_lab.sizes import with_sizes
 from minidepth_lab.tasks import TASKS
-from minidepth_lab.tasks.walk import by_hops, length_kept, pairs_kept
+from minidepth_lab.tasks.walk import FAR, RINGS_TESTED, by_hops, length_kept, pairs_kept
 
 RING, HOPS = 16, 8  # of the study, unless a row says another
 PRESETS = {
@@ -40,7 +40,6 @@ RING_STEPS = {24: 2500, 32: 5000, 48: 8000, 64: 10_000}
 HINTED = (48, 64)  # rings that are trained with hints as well
 HINTED_STEPS = 5000
 RIGHT = 0.9  # accuracy from which so many hops count as reached
-FAR_OUT = (31, 100, 1000)  # hops, beside once round, at which kept() measures
 NONE = 0.5  # where a run that learned nothing stands, on a scale that has no 0
 
 
@@ -130,7 +129,7 @@ def kept(run_dir):
     the loops of its training the pairs are kept as they are, or the length of what a question
     holds, or both: {"pairs": {hops: share}, "length": …, "both": …}. Of stored runs `measured` has
     it from `python -m minidepth_lab.studies.walk --what kept RUN_FOLDER … walk`."""
-    model, tokens, ring = held_out_rings_of(run_dir, "walk", 200, "kept")
+    model, tokens, ring = held_out_rings_of(run_dir, "walk", RINGS_TESTED, "kept")
     given = model, 2 * ring, model.config.n_loops
     ways = {"pairs": [pairs_kept], "length": [length_kept], "both": [pairs_kept, length_kept]}
     found = {}
@@ -138,7 +137,7 @@ def kept(run_dir):
         with contextlib.ExitStack() as stack:
             for context in contexts:
                 stack.enter_context(context(*given))
-            shares = by_hops(model, tokens, ring, (ring - 1, *FAR_OUT))
+            shares = by_hops(model, tokens, ring, (ring - 1, *FAR))
         found[name] = {str(hops): share for hops, share in shares.items()}
     return found
 
