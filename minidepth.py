@@ -263,10 +263,15 @@ class TrainConfig:
     def validate(self) -> "TrainConfig":
         """Return self; raise ValueError for what cannot be run."""
         check_fields(self)
-        falling, more = (self.lr_steps, "lr_steps") if self.lr_steps else (self.steps, "steps")
-        if self.warmup_steps >= max(1, falling) and not (self.epochs and more == "steps"):
-            none_left = f"warmup_steps {self.warmup_steps:g} leaves none of {falling} steps"
-            raise ValueError(f"{none_left}; give at most {falling - 1}, or more --{more}")
+        if self.warmup_steps > 1 and self.warmup_steps % 1:
+            wanted = "give a whole number of steps, or a share below 1"
+            raise ValueError(f"warmup_steps {self.warmup_steps} does not work; {wanted}")
+        more = "lr_steps" if self.lr_steps else "steps"
+        known = self.lr_steps or not self.epochs  # else only the data tells how many there are
+        steps = self.lr_steps or self.steps
+        if known and self.warmup_steps >= max(1, steps):
+            none_left = f"warmup_steps {self.warmup_steps:g} leaves none of {steps} steps"
+            raise ValueError(f"{none_left}; give at most {steps - 1}, or more --{more}")
         return self
 
 
@@ -590,7 +595,9 @@ class GPT(nn.Module):
         super().__init__()
         c = self.config = config.validate()
         if not c.vocab_size:
-            raise ValueError("vocab_size 0 is filled in by train(); give the number of words")
+            raise ValueError(
+                "vocab_size 0 is unknown; give the number of words, or train() Data(n_words=…)"
+            )
         # names as in PyTorch's own modules: they are the keys of the checkpoint
         self.token_embedding = nn.Embedding(c.vocab_size, c.d_model)
         if c.position == "learned":
@@ -599,10 +606,10 @@ class GPT(nn.Module):
         self.norm = nn.LayerNorm(c.d_model)
         if not c.tie_weights:
             self.head = nn.Linear(c.d_model, c.vocab_size, bias=False)
-        self.half = None  # autocast dtype, set by train()
+        self.autocast_dtype = None  # half precision's, set by train()
         self.compiled = None  # torch.compile's forms of the blocks, set by train()
         self.checkpointed = False  # whether layers are computed twice, set by train()
-        self.gradient_loops = 0  # how many loops, the last ones, have a gradient; 0: all; as well
+        self.gradient_loops = 0  # the last loops alone have a gradient; 0: all; set by train()
         self.n_words = c.vocab_size  # ids from here on belong to no word and are never sampled
         self.init_weights()
         n = sum(p.numel() for p in self.parameters())
@@ -716,8 +723,8 @@ class GPT(nn.Module):
         # DataParallel's threads inherit "autocast on" but not its dtype: so it is entered here
         autocast = torch.autocast(
             tokens.device.type,
-            self.half,
-            enabled=self.half is not None,
+            self.autocast_dtype,
+            enabled=self.autocast_dtype is not None,
             # before PyTorch 2.10 a weight that was converted in a loop without a gradient would be
             # kept so for the loops that have one
             cache_enabled=not self.gradient_loops,
@@ -731,13 +738,14 @@ class GPT(nn.Module):
             if targets.dim() == 2:  # (B, T): after the last loop
                 x = self.hidden(tokens, loops=loops)
             else:  # (B, loops, T): a loss after each loop
+                assert loops in (None, targets.size(1)), "the targets say how many loops"
                 after_each = self.run_loops(tokens, loops=targets.size(1))
                 x = torch.stack([self.norm(x) for x in after_each], 1)  # (B, loops, T, C)
         # sums and counts leave, no means: so 1, 2 or uneven shards give the same gradient.
         # tokens without a target are left out before the head, the costliest part
         has_target = targets != -100
         where = has_target.nonzero(as_tuple=True)  # its sequence, (its loop,) its place: each (N,)
-        dtype, grads = self.half or x.dtype, torch.is_grad_enabled()
+        dtype, grads = self.autocast_dtype or x.dtype, torch.is_grad_enabled()
         nll = HeadLoss.apply(x[where], self.head_weight, targets[where], dtype, grads)
         loss_sum = nll.new_zeros(len(tokens)).index_add(0, where[0], nll)
         return loss_sum.float(), has_target.flatten(1).sum(1).float()
@@ -791,8 +799,10 @@ def is_out_of_memory(error: BaseException) -> bool:
     RuntimeError, and so do some of CUDA's libraries."""
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return True
-    said = isinstance(error, RuntimeError) and str(error)
-    return bool(said) and ("DefaultCPUAllocator" in said or "out of memory" in said)
+    if not isinstance(error, RuntimeError):
+        return False
+    text = str(error)
+    return "DefaultCPUAllocator" in text or "out of memory" in text
 
 
 @contextlib.contextmanager
@@ -902,7 +912,8 @@ def embedded_rows(
     kinds, turn, tried = list(itertools.product(steps, families)), 0, 0
     while len(rows) < n:
         if not kinds and not rows:
-            raise ValueError(f"modulus {modulus} leaves too few chains; give a larger one")
+            kept_out = f"with steps {tuple(steps)} and modulus {modulus}"
+            raise ValueError(f"{kept_out} there is no problem left; give others")
         if not kinds:
             break
         k, family = kinds[turn % len(kinds)]
@@ -932,11 +943,12 @@ def embedded_rows(
 # rows of files and of the Hugging Face hub
 
 
-def read_text(path: str) -> str:
-    """The text of a file in UTF-8, one that ends in .gz unpacked; ValueError for what is none."""
+def read_text(path: str, flag: str = "data") -> str:
+    """The text of a file in UTF-8, one that ends in .gz unpacked; ValueError, which names the
+    `flag` that it was given to, for what is none."""
     if not os.path.exists(path):
-        raise ValueError(f"data {path} is not there; give the path of a file")
-    with one_line_errors(f"data {path}", "cannot be read"):
+        raise ValueError(f"{flag} {path} is not there; give the path of a file")
+    with one_line_errors(f"{flag} {path}", "cannot be read"):
         opened = gzip.open if path.lower().endswith(".gz") else open
         how = dict(encoding="utf-8-sig", errors="surrogateescape")
         with opened(regular_file(path), "rt", **how) as f:
@@ -1009,6 +1021,7 @@ KINDS_OF_JSON |= {str: "a text", list: "a list", dict: "an object"}
 
 
 def kind_of(value: object) -> str:
+    """What JSON calls a value, as "a text"."""
     return KINDS_OF_JSON.get(type(value), type(value).__name__)
 
 
@@ -1094,7 +1107,8 @@ def turns_of(
             raise ValueError("text is empty")
         return [("text", text)]
     if not isinstance(messages, list):
-        raise ValueError(f"messages is {kind_of(messages)}, no list")
+        column = "messages" if row.get("messages") else "conversations"
+        raise ValueError(f"{column} is {kind_of(messages)}, no list")
     turns = []
     for m in messages:
         # most have nothing to be read otherwise; to see that here takes a third of the time
@@ -1282,10 +1296,9 @@ def read_source(
     """(rows to train on, rows held out), lists of dicts: of 'embedded', a .jsonl file, or a data
     set of the hub, whose own validation split is held out where it has one."""
     facts = {} if facts is None else facts
-    most = config.max_rows or None
     if source == "embedded":
         steps, questions = config.problem_steps, config.ring_questions
-        train = embedded_rows(most or 20_000, False, steps, questions=questions)
+        train = embedded_rows(config.max_rows or 20_000, False, steps, questions=questions)
         return train, [] if config.val_data else embedded_rows(600, True, steps)
     if source.endswith(".jsonl"):
         return split_rows(source, read_jsonl(source), config, facts, change)
@@ -1515,9 +1528,9 @@ OWN_SYSTEM = """{% set system = SYSTEM %}{% if messages[0].role != "system" %}<|
 {% endif %}"""  # stands before CHAT where the data's conversations begin with a system turn
 
 
-def chat_template(rows: Iterable[dict]) -> str | None:
-    """CHAT for conversations among the rows, with the system turn that at least half of them begin
-    with, if there is one; None without conversations."""
+def chat_template(rows: Iterable[dict], end: str) -> str | None:
+    """CHAT for conversations among the rows, whose turns `end` ends, with the system turn that at
+    least half of them begin with, if there is one; None without conversations."""
     n, firsts = 0, Counter()
     for row in rows:
         role, text = turns_of(row)[0]
@@ -1526,10 +1539,11 @@ def chat_template(rows: Iterable[dict]) -> str | None:
             firsts[text] += 1
     if not n:
         return None
+    chat, own_system = (text.replace("<|im_end|>", end) for text in (CHAT, OWN_SYSTEM))
     system, times = firsts.most_common(1)[0] if firsts else ("", 0)
     if 2 * times < n or not times:
-        return CHAT
-    return OWN_SYSTEM.replace("SYSTEM", json.dumps(system, ensure_ascii=False)) + CHAT
+        return chat
+    return own_system.replace("SYSTEM", json.dumps(system, ensure_ascii=False)) + chat
 
 
 def system_turn(tokenizer: "Tokenizer") -> str | None:
@@ -1546,7 +1560,7 @@ def system_turn(tokenizer: "Tokenizer") -> str | None:
 
 
 def blocks(encoded: Iterable, T: int, packing: str) -> tuple[np.ndarray, np.ndarray]:
-    """encode()'s rows → (tokens, targets), each (N, T) int32; -100 is no target.
+    """encode()'s rows → (tokens, targets), each (n_blocks, T) int32; -100 is no target.
 
     pack: all rows end to end, cut every T tokens; the rest, less than a block, is left out.
     pad:  each row from the start of a block, the last one filled up with zeros; a longer row goes
@@ -1568,18 +1582,21 @@ def blocks(encoded: Iterable, T: int, packing: str) -> tuple[np.ndarray, np.ndar
     tokens, targets = np.frombuffer(tokens, np.int32), np.frombuffer(targets, np.int32)
     if packing == "pack":
         targets = targets[1:]
-    N = len(targets) // T
-    return tokens[: N * T].reshape(N, T), targets[: N * T].reshape(N, T)
+    n_blocks = len(targets) // T
+    full = n_blocks * T
+    return tokens[:full].reshape(n_blocks, T), targets[:full].reshape(n_blocks, T)
 
 
 def filled(tokens: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Which positions of blocks() hold text, (N, T) bool: all up to the last token or target."""
+    """Which positions of blocks() hold text, (n_blocks, T) bool: all up to the last token or
+    target."""
     there = (tokens != 0) | (targets != -100)
     return np.logical_or.accumulate(there[:, ::-1], axis=1)[:, ::-1]
 
 
 @functools.lru_cache(4)
 def block_order(n: int, seed: int, epoch: int) -> torch.Tensor:
+    """The order of n blocks in an epoch, (n,) int64."""
     return torch.randperm(n, generator=generator(seed, epoch))
 
 
@@ -1595,7 +1612,7 @@ class Data:
     """What a model trains on and is measured by. load_data() makes it of text; a study makes its
     own, with methods of its own: a curriculum, batches drawn anew, another measure."""
 
-    train: tuple  # (tokens, targets), each (N, T) int32
+    train: tuple  # (tokens, targets), each (n_blocks, T) int32
     val: tuple  # the same, several sources in turn
     tokenizer: "Tokenizer | None" = None
     problems: list = field(default_factory=list)  # of problem_of(), several sources in turn
@@ -1818,12 +1835,13 @@ def make_data(
         facts = {}
         train, held_out = (usable_rows(name, rows, facts) for rows in (train, held_out))
     facts = dict(notes=[], unusable_rows=0) | facts
-    usable = dict(train=train, val=held_out)
-    for kind, rows in usable.items():
+    if config.val_data and not held_out:
+        raise ValueError(f"val_data {config.val_data} has no rows")
+    for kind, rows in (("train", train), ("val", held_out)):
         if not rows:
             raise ValueError(f"data {name}: there are no rows for {kind}")
     notes = facts["notes"]
-    every_row = usable["train"] + usable["val"]
+    every_row = train + held_out
     if tokenizer is None:
         texts = ("".join(text for text, _ in segments(row)) for row in every_row)
         tokenizer = load_tokenizer(config.tokenizer, texts, config.tokenizer_size)
@@ -1834,19 +1852,18 @@ def make_data(
                 f"the tokenizer has no end of text; {END_OF_TEXT} is added as a word of its own"
             )
     # of the data's conversations, None without: not the one that the tokenizer came with
-    conversations = tokenizer.chat_template = chat_template(every_row)
+    conversations = tokenizer.chat_template = chat_template(every_row, turn_end(tokenizer))
     if name != "embedded" or config.val_data:  # our own problems have no copies and no marks
-        tell_copies(usable["train"], usable["val"], notes)
+        tell_copies(train, held_out, notes)
         tell_marks(every_row, tokenizer, notes)
     made, lengths = [], {}  # blocks of each kind, tokens of its rows
-    for kind, rows in usable.items():
-        made_of = [rows, kind, name, tokenizer, config, block_size, chunks, notes]
-        part, counts = make_blocks(*made_of)
+    for kind, rows in (("train", train), ("val", held_out)):
+        part, counts = make_blocks(rows, kind, name, tokenizer, config, block_size, chunks, notes)
         made.append(part)
         lengths[kind] = counts.pop(f"{kind}_lengths")
         facts |= counts
     too_long, problems = [], []
-    for row, length in zip(usable["val"], lengths["val"]):
+    for row, length in zip(held_out, lengths["val"]):
         if problem := problem_of(row):
             (problems if length <= block_size + 1 else too_long).append(problem)
     if too_long:
@@ -2123,7 +2140,7 @@ def without_home(text: str) -> str:
     home = os.path.expanduser("~")
     if len(home) < 3:  # "/": there is no home
         return text
-    for spelled in (home.replace("\\", "\\\\"), home):  # in JSON a backslash is doubled
+    for spelled in (json.dumps(home)[1:-1], home):  # in JSON some characters are escaped
         text = re.sub(rf"(?<![\w/.~-]){re.escape(spelled)}(?=[/\\\s'\",:]|$)", "~", text)
     return text
 
@@ -2134,8 +2151,8 @@ def from_json(value: Any) -> Any:
         return {key: from_json(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
         return tuple(from_json(part) for part in value)
-    if isinstance(value, str) and (value == "~" or value[:2] in ("~/", "~\\")):
-        return os.path.expanduser(value)
+    if isinstance(value, str):  # where without_home() has put it: sizes have it behind their =
+        return re.sub(r"(?<![\w/.~-])~(?=[/\\]|$)", lambda _: os.path.expanduser("~"), value)
     return value
 
 
@@ -2171,14 +2188,23 @@ def check_run(folder: Path, flag: str) -> None:
         raise ValueError(f"--{flag} {folder} holds no run; give a run's folder, as runs/NAME")
 
 
-def read_settings(run_dir: Path, parts: Sequence[str] = ("model", "train")) -> dict[str, dict]:
-    """The settings() in the config.json of a run's folder, or one of their parts; ValueError if it
-    has none."""
+def read_about(run_dir: Path) -> dict:
+    """All that the config.json of a run's folder says; ValueError if it cannot be read."""
     path = path_inside(run_dir, "config.json")
     with one_line_errors(path, "is not the configuration of a run"):
         with open(regular_file(path), encoding="utf-8") as f:
-            saved = json.load(f)
-        return {part: dict(saved[part]) for part in parts}
+            about = json.load(f)
+        if not isinstance(about, dict):
+            raise ValueError(f"it is {kind_of(about)}, no object")
+        return about
+
+
+def read_settings(run_dir: Path, parts: Sequence[str] = ("model", "train")) -> dict[str, dict]:
+    """The settings() in the config.json of a run's folder, or one of their parts; ValueError if it
+    has none."""
+    about = read_about(run_dir)
+    with one_line_errors(os.path.join(run_dir, "config.json"), "is not the configuration of a run"):
+        return {part: dict(about[part]) for part in parts}
 
 
 def make_config(kind: type, saved: dict, path: Path) -> Any:
@@ -2201,8 +2227,7 @@ def has_changed(run_dir: Path, data: Data) -> bool:
     its config.json says; False where nothing is said, as by older runs."""
     begun_with = None
     with contextlib.suppress(OSError, ValueError):
-        with open(regular_file(path_inside(run_dir, "config.json")), encoding="utf-8") as f:
-            begun_with = json.load(f).get("fingerprint")
+        begun_with = read_about(run_dir).get("fingerprint")
     return begun_with not in (None, data.fingerprint())
 
 
@@ -2212,14 +2237,14 @@ def check_new(folder: str) -> None:
     if "config.json" in names:
         go_on = f"or go on with --resume {shlex.quote(folder)} if it was stopped"
         raise ValueError(f"{folder} exists; give another --name, {go_on}")
-    own = r".+\.\d+\.tmp|\.lock|tokenizer|stdout\.txt"  # before a run's first step, or a grid's
+    own = r".+\.\d+\.tmp|\.lock|stdout\.txt"  # before a run's first step, or a grid's
     if others := [n for n in names if not re.fullmatch(own, n)]:
         raise ValueError(f"{folder} has files of no run: {min(others)}; give another --name")
 
 
 def locked(folder: Path) -> Any:
-    """A context that keeps a run's folder to this process, until it ends, however it ends. What a
-    process that was killed had half written there goes."""
+    """A context that keeps a run's folder to this process, until it ends, however it ends; what a
+    process that was killed had half written there goes. ValueError if another process has it."""
     import filelock
 
     try:
@@ -2297,7 +2322,7 @@ def write_weights(
     name: str = LAST,
     **notes: Any,
 ) -> None:
-    """Write model.safetensors: {name: tensor}, and what load() compares them with, the settings of
+    """Write a file of weights, {name: tensor}, and what load() compares them with, the settings of
     the model as config.json has them, and the checksums of the tokenizer's files. `notes`, such as
     the step, are for whoever reads the file."""
     from safetensors.torch import save as as_bytes
@@ -2310,6 +2335,17 @@ def write_weights(
     write(os.path.join(folder, name), lambda f: f.write(content))
 
 
+def tokenizer_files(folder: Path, tokenizer: "Tokenizer | None") -> dict[str, int]:
+    """folder_checksums() of a run's tokenizer, which is written again if somebody has taken it
+    away; {} without one."""
+    if not tokenizer:
+        return {}
+    path = path_inside(folder, "tokenizer")
+    if not os.path.isdir(path):
+        tokenizer.save_pretrained(path)
+    return folder_checksums(path)
+
+
 def save(folder: Path, state: dict, identity: dict, tokenizer: "Tokenizer | None" = None) -> None:
     """Write a checkpoint: the `state` of a run after a step, and what it belongs to, `identity`:
     {"settings": settings(), "fingerprint": that of the data}.
@@ -2317,12 +2353,7 @@ def save(folder: Path, state: dict, identity: dict, tokenizer: "Tokenizer | None
     The weights go first and the state, which is all that a resume reads, last: so it cannot be torn
     in two. The checksums are of bytes that are stored, not of anything that this code adds.
     """
-    files = {}
-    if tokenizer:
-        path = path_inside(folder, "tokenizer")
-        if not os.path.isdir(path):  # somebody has taken it away
-            tokenizer.save_pretrained(path)
-        files = folder_checksums(path)
+    files = tokenizer_files(folder, tokenizer)
     model_settings = identity["settings"]["model"]
     write_weights(folder, state["model"], model_settings, files, step=state["step"])
     newest, previous = (os.path.join(folder, name) for name in STATES)
@@ -2395,10 +2426,8 @@ def check_same_run(folder: Path, state: dict, identity: dict, changed: Sequence[
 
 def changed_before(folder: Path) -> tuple[str, ...]:
     """The names of the settings that were changed when a run went on, as its config.json says."""
-    path = path_inside(folder, "config.json")
-    with one_line_errors(path, "is not the configuration of a run"):
-        with open(regular_file(path), encoding="utf-8") as f:
-            earlier = json.load(f).get("earlier", [])
+    earlier = read_about(folder).get("earlier", [])
+    with one_line_errors(os.path.join(folder, "config.json"), "is not the configuration of a run"):
         return tuple(name for name in LIFE if any(name in each["train"] for each in earlier))
 
 
@@ -2407,15 +2436,13 @@ def change_config(
 ) -> None:
     """Let config.json have the settings that a run goes on with, and under "earlier" those that it
     was trained with up to now, and by which command."""
-    path = path_inside(folder, "config.json")
-    with open(regular_file(path), encoding="utf-8") as f:
-        about = json.load(f)
+    about = read_about(folder)
     before = {name: about["train"].get(name) for name in changed}
     entry = dict(steps_done=done, train=before, command=about.get("command"))
     about["earlier"] = [*about.get("earlier", []), entry]
-    about |= json.loads(json.dumps(identity["settings"])) | dict(command=command)
+    about |= identity["settings"] | dict(command=command)
     text = without_home(json.dumps(about, indent=1)).encode()
-    write(path, lambda f: f.write(text))
+    write(os.path.join(folder, "config.json"), lambda f: f.write(text))
 
 
 def is_over(log: list[dict], steps: int) -> bool:
@@ -2451,16 +2478,16 @@ def saved_tokenizer(run_dir: Path) -> "Tokenizer | None":
     return load_tokenizer(folder)
 
 
-def read_weights(path: Path, n: int) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """The n weights in a file that save() wrote, {name: tensor}, and what else it says, {name:
-    text}; ValueError if they are others, or damaged."""
+def read_weights(path: Path, n_parameters: int) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """The weights in a file that save() wrote, {name: tensor}, and what else it says, {name: text};
+    ValueError if they have not so many parameters, or are damaged."""
     from safetensors import safe_open
 
     with safe_open(regular_file(path), "pt") as f:
         weights, about = {name: f.get_tensor(name) for name in f.keys()}, f.metadata() or {}
     there = sum(weight.numel() for weight in weights.values())
-    if there != n:
-        raise ValueError(f"size mismatch, {there:,} weights for {n:,} parameters")
+    if there != n_parameters:
+        raise ValueError(f"size mismatch, {there:,} weights for {n_parameters:,} parameters")
     crc = weights_checksum(weights)
     if about.get("crc32", crc) != crc:  # there is none if another program wrote them
         raise ValueError("it is damaged")
@@ -2514,8 +2541,9 @@ def describe_weights(run_dir: Path) -> str | None:
 
 def load(run_dir: Path, file: str | None = None) -> tuple[GPT, Any]:
     """(model, tokenizer) of a run folder, on the CPU, in eval mode, the tokenizer None for a task;
-    ValueError if it is broken. Of the settings only the model's are needed. `file` names one of its
-    files of weights, LAST or BEST; if it is not given, it is the one of weights_file()."""
+    ValueError if it is broken. Of the settings only the model's are needed, and `keep` where there
+    are best weights. `file` names one of its files of weights, LAST or BEST; if it is not given, it
+    is the one of weights_file()."""
     saved = read_settings(run_dir, ("model",))["model"]
     m = make_config(ModelConfig, saved, os.path.join(run_dir, "config.json"))
     path = path_inside(run_dir, file or weights_file(run_dir))
@@ -2599,9 +2627,10 @@ LONGEST_NAME = 59  # characters of ASCII: a name is read, typed, and shown in a 
 
 
 def run_name(preset: str, changes: dict) -> str:
-    """A run's folder from the preset and whatever was changed, so that no two runs meet, and the
-    same run of two grids does. If it would be too long, it says what tells most, of paths and lists
-    the end or the beginning, and has a checksum of all."""
+    """A run's folder from the preset and whatever was changed, so that two runs do not meet, unless
+    they differ in characters that no name can have, and the same run of two grids does. If it would
+    be too long, it says what tells most, of paths and lists the end or the beginning, and has a
+    checksum of all."""
     known = [f.name for kind in (ModelConfig, TrainConfig) for f in dataclasses.fields(kind)]
     values = {}  # {setting: the parts of its value}, the one there is or those of a list
     for name in known:
@@ -2717,6 +2746,14 @@ def connect(device: torch.device) -> None:
         torch.cuda.set_device(device)
     if not torch.distributed.is_initialized():
         torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+
+
+def check_batch(t: TrainConfig) -> None:
+    """ValueError for a batch that does not divide among the processes."""
+    world = processes()[1]
+    if t.batch_size % world:
+        uneven = f"batch_size {t.batch_size} does not divide among {world} processes"
+        raise ValueError(f"{uneven}; give a multiple of {world}")
 
 
 def parallel(
@@ -2883,16 +2920,18 @@ def train(
 ) -> Run:  # fmt: skip
     """Train one model and write its run folder → Run.
 
-    `data`, from load_data(), is loaded if not given. `resume` goes on from the checkpoint, on the
-    CPU to the same losses, bit for bit, as if it had never stopped. stop() is asked after each
-    step; if true the run is saved and returned. `quiet` prints nothing and trains in a temporary
-    folder, which goes when the Run does. Under torchrun every process calls this alike; `shard`,
-    the laboratory's fsdp, then lets each keep a part of every weight. `changed` names what of LIFE
-    a resumed run goes on with other values of. `weights`, {name: tensor}, are to begin with, as
-    those of the run that `init_from` names are. tell(row) is called with each row of the log.
-    ValueError for settings that cannot work, a folder that exists, is finished or is trained in by
-    another process; Diverged if gradients stay infinite or NaN, if weights are so when they are to
-    be saved, or the loss in the end.
+    `data`, from load_data(), is loaded if not given. `resume` goes on from the checkpoint, if the
+    run has begun, on the CPU to the same losses, bit for bit, as if it had never stopped. stop() is
+    asked after each step; if true the run is saved and returned. `quiet` prints nothing and trains
+    in a temporary folder, which goes when the Run does. Under torchrun every process calls this
+    alike; `shard`, the laboratory's fsdp, then lets each keep a part of every weight. `changed`
+    names what of LIFE a resumed run goes on with other values of. `weights`, {name: tensor}, are to
+    begin with, as those of the run that `init_from` names are. tell(row) is called with each row of
+    the log.
+    ValueError for settings or data that cannot work, a folder that exists, is finished or is
+    trained in by another process, a checkpoint that is damaged or of other data; Diverged if
+    gradients stay infinite or NaN, if weights are so when they are to be saved, or the loss in the
+    end.
     """
     from tqdm import tqdm
 
@@ -2902,14 +2941,14 @@ def train(
     silent = quiet or not first
     # print around the progress bar
     say = (lambda line: None) if silent else tqdm.write
-    if t.batch_size % world:
-        uneven = f"batch_size {t.batch_size} does not divide among {world} processes"
-        raise ValueError(f"{uneven}; give a multiple of {world}")
+    check_batch(t)
     if t.fsdp and not shard and world > 1:
         raise ValueError("fsdp is the laboratory's: give shard=minidepth_lab.fsdp to train()")
     if t.report_to != "none" and not tell and first:
         advice = "give tell=minidepth_lab.trackers.Told(m, t) to train()"
         raise ValueError(f"report_to {t.report_to} is the laboratory's: {advice}")
+    if resume and quiet:
+        raise ValueError("quiet trains in a folder of its own; there is nothing in it to resume")
     if quiet:
         temporary = tempfile.TemporaryDirectory()
         t = dataclasses.replace(t, out_dir=temporary.name)
@@ -2935,9 +2974,11 @@ def train(
         source, _ = load(t.init_from)
         weights = source.state_dict()
     if weights:
-        with one_line_errors(f"init_from {t.init_from}", "is of another shape than this model"):
+        source = f"init_from {t.init_from}" if t.init_from else "weights"
+        with one_line_errors(source, "is of another shape than this model"):
             model.load_state_dict(weights)
-    model.n_words, model.half = data.n_words, pick_precision(t.precision, device)
+    model.n_words = data.n_words or m.vocab_size
+    model.autocast_dtype = pick_precision(t.precision, device)
     model.checkpointed, model.gradient_loops = t.grad_checkpoint, t.gradient_loops
     wrapped = parallel(model.to(device).train(), device, say, shard)
     if t.compile:  # blocks are alike: what is compiled for the first one serves all
@@ -2950,7 +2991,7 @@ def train(
     # what updates it
     optimizer = make_optimizer(model, t)
     # multiplies the loss, so that gradients below fp16's smallest number are not lost
-    scaler = torch.amp.GradScaler(device.type, enabled=model.half == torch.float16)
+    scaler = torch.amp.GradScaler(device.type, enabled=model.autocast_dtype == torch.float16)
 
     # where the run is
     done, log = 0, []  # steps that are done, and the rows of log.jsonl
@@ -2971,6 +3012,20 @@ def train(
         data.state = state["data"]
         done, log, skipped, in_a_row = (state[k] for k in ("step", "log", "skipped", "in_a_row"))
         began = time.perf_counter() - state["seconds"]
+
+    def snapshot():
+        """What restore() takes: the run as it is now."""
+        return dict(
+            step=done,
+            log=log,
+            skipped=skipped,
+            in_a_row=in_a_row,
+            seconds=time.perf_counter() - began,
+            data=data.state,
+            model=whole(model.state_dict()),
+            optimizer=whole(optimizer.state_dict()),
+            scaler=scaler.state_dict(),
+        )
 
     # two processes that write one folder would each take the other's checkpoint for its own
     os.makedirs(folder, exist_ok=True)
@@ -3009,9 +3064,10 @@ def train(
             n_targets = int((targets != -100).sum())
             if not n_targets:
                 raise ValueError(f"the batch of step {step + 1} has no target; nothing is learned")
-            started, loss = time.perf_counter(), 0.0
+            started = time.perf_counter()
 
             # 3. forward and backward, a part after the other
+            loss = 0.0
             parts = list(by_length(tokens, targets, t.batch_size))
             for i, (x, y) in enumerate(parts):
                 # every process draws the whole batch and takes its share of each part
@@ -3048,31 +3104,50 @@ def train(
                 data.after_step(loss)
             bar.update()
 
-            last = done == t.steps
-            lost = in_a_row == MOST_SKIPPED
-            evaluating = not lost and (last or step == 0 or done % t.eval_every == 0)
-            better = False  # whether this evaluation has the lowest validation loss so far
-            good = False  # whether the weights are all finite: only who saves looks
             takes_part = first or shard  # with parts of weights everybody is needed for the whole
 
-            # 6. evaluate
+            # 6. give up a run that is lost. What is saved is the state before its skipped steps:
+            #    they have changed nothing but the loss scale
+            if in_a_row == MOST_SKIPPED:
+                done, skipped, in_a_row = done - in_a_row, skipped - in_a_row, 0
+                log = [row for row in log if row["step"] <= done]
+                advice = GENTLER
+                if model.autocast_dtype:
+                    advice += ", or use --precision fp32"
+                if takes_part:
+                    state = snapshot()
+                    if all_finite(state["model"]):
+                        if first:
+                            save(folder, state, identity, data.tokenizer)
+                        advice += f"; {folder} holds the last good state, of step {done}"
+                trouble = f"infinite or NaN for {MOST_SKIPPED} steps, up to step {step + 1}"
+                raise Diverged(f"the gradient was {trouble}; {advice}")
+
+            # 7. evaluate
+            last = done == t.steps
+            evaluating = last or step == 0 or done % t.eval_every == 0
+            better = False  # whether this evaluation has the lowest validation loss so far
             if evaluating and takes_part:
-                row = dict(step=done, epoch=1, lr=lr, train_loss=loss)
-                row["grad_norm"] = grad_norm.item()  # before it was clipped
+                epoch = 1
                 if not data.fresh:  # a pass over the blocks; a task's data never repeats
-                    row["epoch"] = step * t.batch_size * t.grad_accum // len(data.train[0]) + 1
+                    epoch = step * t.batch_size * t.grad_accum // len(data.train[0]) + 1
+                row = dict(step=done, epoch=epoch, lr=lr, train_loss=loss)
+                row["grad_norm"] = grad_norm.item()  # before it was clipped
                 row["val_loss"] = mean_loss(model, data.val, t.eval_blocks, t.batch_size)
                 without_better = since_best([*log, row])
                 better = without_better == 0
                 if t.stop_after and without_better >= t.stop_after and not last:
-                    last = row["ended_early"] = True
+                    last = True
+                    row["ended_early"] = True
                 if last and not math.isfinite(row["val_loss"]):  # what was saved before stays
                     raise Diverged(
                         f"the loss is infinite or NaN at the last step, {done}; {GENTLER}"
                     )
-                for name, part in data.val_by_source.items():  # where there are several
-                    by_source = row.setdefault("val_loss_by_source", {})
-                    by_source[name] = mean_loss(model, part, t.eval_blocks, t.batch_size)
+                if data.val_by_source:  # where there are several
+                    row["val_loss_by_source"] = {
+                        name: mean_loss(model, part, t.eval_blocks, t.batch_size)
+                        for name, part in data.val_by_source.items()
+                    }
                 row |= data.measure(model)  # what a study adds, such as accuracy by length
                 # few problems are answered each time, to watch, and all of them in the end
                 n_asked = t.eval_problems if last else t.watch_problems
@@ -3095,44 +3170,28 @@ def train(
                 torch.distributed.all_reduce(ended, torch.distributed.ReduceOp.MAX)
                 last = ended.item() > 0
 
-            # 7. save. A run that is lost keeps the state before its skipped steps: they have
-            #    changed nothing but the loss scale
-            if lost:
-                done, skipped, in_a_row = done - in_a_row, skipped - in_a_row, 0
-                log = [row for row in log if row["step"] <= done]
-            saving = lost or last or stopping or done % t.save_every == 0
+            # 8. save
             if better and t.keep == "best" and takes_part:
-                best, files = whole(model.state_dict()), {}
-                if data.tokenizer and first:
-                    files = folder_checksums(path_inside(folder, "tokenizer"))
+                best = whole(model.state_dict())
                 if all_finite(best) and first:
+                    files = tokenizer_files(folder, data.tokenizer)
                     notes = dict(step=done, val_loss=row["val_loss"])
                     write_weights(folder, best, identity["settings"]["model"], files, BEST, **notes)
-            if saving and takes_part:
-                state = dict(step=done, log=log, skipped=skipped, in_a_row=in_a_row)
-                state |= dict(seconds=time.perf_counter() - began, data=data.state)
-                state |= dict(model=whole(model.state_dict()), scaler=scaler.state_dict())
-                state["optimizer"] = whole(optimizer.state_dict())
-                good = all_finite(state["model"])
-                if not good and not lost:
+            if (last or stopping or done % t.save_every == 0) and takes_part:
+                state = snapshot()
+                if not all_finite(state["model"]):
                     raise Diverged(f"weights are infinite or NaN after step {done}; {GENTLER}")
-                if good and first:
+                if first:
                     save(folder, state, identity, data.tokenizer)
-            if lost:
-                trouble = f"infinite or NaN for {MOST_SKIPPED} steps, up to step {step + 1}"
-                advice = GENTLER + (", or use --precision fp32" if model.half else "")
-                if good:
-                    advice += f"; {folder} holds the last good state, of step {done}"
-                raise Diverged(f"the gradient was {trouble}; {advice}")
 
-            # 8. log: after the save, so that a finished log has its weights
+            # 9. log: after the save, so that a finished log has its weights
             if evaluating and first:
                 write_log(folder, log)
                 say(log_line(log[-1], t))
                 if tell:
                     tell(log[-1])
 
-            # 9. stop, if asked to, or if nothing has got better for long
+            # 10. stop, if asked to, or if nothing has got better for long
             if stopping or last:
                 break
 

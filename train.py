@@ -100,7 +100,6 @@ KINDS = dict(n_heads=heads, problem_steps=several, warmup_steps=steps_or_share, 
 # shells leave the ~ of --out_dir=~/runs alone, while config.json means the home folder by it
 EXPANDED = ("out_dir", "name", "tokenizer", "loader", "init_from", "val_data")
 KINDS |= dict.fromkeys(EXPANDED, os.path.expanduser)
-ONCE = ("out_dir", "name", "device", "report_to")  # flags that make no grid
 # what is done to trained runs, and what makes many runs: the laboratory's
 TRAINED = ("runs", "compare", "report", "mechanism", "score", "attention", "export_hf")
 MANY = ("study", "match_params", "bench")
@@ -134,7 +133,7 @@ def add_field(group, f):
         options.update(type=KINDS.get(f.name, f.type), metavar="X")
         if f.metadata["choices"]:
             options["metavar"] = f"{{{','.join(f.metadata['choices'])}}}"
-        if f.name not in ONCE:
+        if f.name not in md.NOT_NAMED:  # those make no grid
             options["nargs"] = "+"
     group.add_argument(f"--{f.name}", **options)
 
@@ -342,9 +341,7 @@ def check_place(flag, place):
 
 def check_machine(m, t, resumed=False):
     """Raise ValueError, a line, for what this machine or so many processes cannot train."""
-    if t.batch_size % md.processes()[1]:
-        uneven = f"batch_size {t.batch_size} does not divide among {md.processes()[1]} processes"
-        raise ValueError(f"{uneven}; give a multiple of {md.processes()[1]}")
+    md.check_batch(t)
     if not LABORATORY:
         return
     from minidepth_lab import memory
@@ -368,7 +365,7 @@ def print_facts(m, t, data=None, measured=False, done=0):
     """Print what follows from the settings, a line each; with `data`, from those fitted to it;
     `measured`, what it will take: its memory, and the time of all steps but the first `done`, for
     which parts of a step are timed."""
-    model = [f"{m.n_layers} layer{'' if m.n_layers == 1 else 's'}"]
+    model = [md.plural(m.n_layers, "layer")]
     if m.n_loops > 1:
         model[0] += f" looped {m.n_loops} times"
     model += [f"d_model {m.d_model}", f"d_ff {m.d_ff}", f"{shown(m.n_heads)} heads"]
@@ -426,7 +423,7 @@ def rate_fact(t, known):
     if known and t.steps <= rise + 1:  # all of it is the rise
         rises = f"it would rise until step {rise + 1}"
         return f"up to {last:.3g} at the last; {rises} and fall until step {fallen} (--lr_steps)"
-    up = f"up to {t.lr:g} in {rise} step{'' if rise == 1 else 's'}, then down to"
+    up = f"up to {t.lr:g} in {md.plural(int(rise), 'step')}, then down to"
     if known and t.steps < fallen:
         return f"{up} {last:.3g} at the last; its fall ends at step {fallen} (--lr_steps)"
     return f"{up} {floor:g} by step {fallen} (--lr_steps), where it stays"
@@ -434,27 +431,28 @@ def rate_fact(t, known):
 
 def notes(t, data=None):
     """What is worth knowing before any run, a line each."""
-    said, known = [], data or not t.epochs  # else only the data tells how many steps there are
+    lines = []
+    known = data or not t.epochs  # else only the data tells how many steps there are
     n, blocks, answered = md.evaluations_of(t, data)
     # a step goes forward and back, which is three times forward alone
     if known and blocks + answered > 3 * t.steps * t.batch_size * t.grad_accum:
-        what = f"{n} evaluation{'s' * (n > 1)} of up to {t.eval_blocks} blocks"
+        measured = f"{md.plural(n, 'evaluation')} of up to {t.eval_blocks} blocks"
         lower = "--eval_blocks"
         if answered:
-            what += f" and {answered:,} answers"
+            measured += f" and {answered:,} answers"
             lower = "--eval_blocks, --eval_problems or --watch_problems"
-        said.append(
-            f"note: this run evaluates for longer than it trains: {what} for {t.steps:,} "
-            f"step{'s' * (t.steps > 1)}; lower {lower}, or raise --eval_every"
+        lines.append(
+            f"note: this run evaluates for longer than it trains: {measured} for "
+            f"{md.plural(t.steps, 'step')}; lower {lower}, or raise --eval_every"
         )
     device = md.pick_device(t.device)
     bf16 = md.pick_precision(t.precision, device) is torch.bfloat16
     if device.type == "cpu" and bf16 and md.bf16_of_cpu() == "":
-        said.append(
+        lines.append(
             "note: this CPU has neither AVX512-BF16 nor AMX: it emulates bf16, which takes longer "
             "than --precision fp32"
         )
-    return said
+    return lines
 
 
 def task_fact(data):
@@ -474,7 +472,7 @@ def text_fact(t, data, tokens):
     used = 1.0
     if t.packing == "pack":
         used = min(1.0, n_blocks * T / facts["train_tokens"])
-    filled = min(1.0, facts["train_tokens"] / (n_blocks * T))
+    share_filled = min(1.0, facts["train_tokens"] / (n_blocks * T))
     learned = (data.train[1] != -100).sum().item() / facts["train_tokens"]
     losses = f"{learned:.1%} with a loss"
     if learned > 1:  # blocks that overlap show the same token more than once
@@ -482,11 +480,11 @@ def text_fact(t, data, tokens):
     rows = f"{facts['train_rows']:,} rows, {facts['val_rows']:,} held out"
     if facts["unusable_rows"]:
         rows += f", {facts['unusable_rows']:,} left out"
-    notes = "".join(f"\nnote: {md.one_line(note, 400)}" for note in facts.get("notes", ()))
+    lines = "".join(f"\nnote: {md.one_line(note, 400)}" for note in facts.get("notes", ()))
     return (
         f"data {' + '.join(t.data)}: {rows}; {facts['train_tokens']:,} tokens in {n_blocks:,} "
-        f"blocks, {used:.1%} of them used, {losses}; "
-        f"{filled:.1%} of positions filled; {t.steps * tokens / (n_blocks * T):.1f} epochs{notes}"
+        f"blocks, {used:.1%} of them used, {losses}; {share_filled:.1%} of positions filled; "
+        f"{t.steps * tokens / (n_blocks * T):.1f} epochs{lines}"
     )
 
 
@@ -567,7 +565,7 @@ def connected(t):
 # ---------- what is done: train, resume, sample ----------
 
 
-def first_weights(t):
+def weights_to_begin_with(t):
     """{name: tensor} of the weights to begin with, where minidepth.py alone does not read them:
     those of a GPT-2. Print where they come from."""
     which = f"weights to begin with: {t.init_from}"
@@ -600,7 +598,7 @@ def run_training(m, t, command, resume=False, changed=()):
     if first:
         print_facts(m, t, data)
     begun = resume and md.has_checkpoint(folder)
-    weights = first_weights(t) if t.init_from and not begun else None
+    weights = weights_to_begin_with(t) if t.init_from and not begun else None
     shard = None
     if t.fsdp and md.processes()[1] > 1:
         from minidepth_lab import fsdp as shard
@@ -727,8 +725,8 @@ def try_out(m, t):
 
 
 def longer(folder, before, t, given):
-    """(the settings that a run goes on with, [the names of those that are others now]), and what
-    that does to the learning rate, as a line. `t` has what was `given`, names of flags."""
+    """(the settings that a run goes on with, [the names of those that are others now], which those
+    are, in words). `t` has what was `given`, names of flags."""
     if "steps" in given and before.epochs:
         raise ValueError(f"{folder} counts epochs, {before.epochs} of them; give --epochs")
     if "epochs" in given and not before.epochs:
@@ -740,7 +738,7 @@ def longer(folder, before, t, given):
     changed = [n for n in md.LIFE if getattr(t, n) != getattr(before, n)]
     if "epochs" in changed:  # from which the data makes them
         changed.append("steps")
-    if changed and not any(os.path.lexists(os.path.join(folder, name)) for name in md.STATES):
+    if changed and not md.has_checkpoint(folder):
         anew = f"begin a new run with its weights: --init_from {shlex.quote(folder)}"
         raise ValueError(f"{folder} has no checkpoint to go on from; {anew}")
     words = []
@@ -820,17 +818,17 @@ def resume(run_dir, changes, command, dry_run=False):
             raise ValueError(f"--resume keeps the run's settings; leave out --{name}")
         t = told.validate()
     check_moved(run_dir, t)
-    folder, t.name = os.path.split(os.path.normpath(run_dir))
-    t.out_dir = folder or "."
+    parent, t.name = os.path.split(os.path.normpath(run_dir))
+    t.out_dir = parent or "."
     line = f"resume {run_dir}"
     if longer_by:
         line += f": {longer_by}"
     done, other_rate = 0, bool({"steps", "epochs", "lr_steps"} & set(changed))
     if other_rate or dry_run:
-        place = os.path.join(t.out_dir, t.name)
-        check_kept(place, t.steps)
-        done, log = checkpoint_of(place)
-        check_unfinished(place, t, done, log, changed)
+        folder = os.path.join(t.out_dir, t.name)
+        check_kept(folder, t.steps)
+        done, log = checkpoint_of(folder)
+        check_unfinished(folder, t, done, log, changed)
     if other_rate:
         if t.epochs:
             rate = f"the learning rate falls until step {t.lr_steps} and stays at its floor"
@@ -887,7 +885,7 @@ def sample(a, seed):
     marks = [mark for mark in md.marks_of(tokenizer) if mark in f"{prompt} {a['system']}"]
     if marks:
         print(f"note: {', '.join(marks)} in the prompt is read as characters", file=sys.stderr)
-    system = a["system"] if a["system"] is not None else md.system_turn(tokenizer)
+    system = a["system"] or md.system_turn(tokenizer)
     messages = [dict(role="system", content=system)] if system else []
     if a["chat"]:
         return chat(model, tokenizer, messages, sampling)
@@ -910,8 +908,7 @@ def prompt_of(a):
             (a[name] or "").encode()
     prompt = a["prompt"]
     if a["prompt_file"]:
-        with md.one_line_errors(f"--prompt_file {a['prompt_file']}", "cannot be read"):
-            prompt = md.read_text(a["prompt_file"]).rstrip("\n")
+        prompt = md.read_text(a["prompt_file"], "--prompt_file").rstrip("\n")
     if prompt is not None and not prompt.strip():
         raise ValueError("the prompt is empty; give some text")
     return prompt
@@ -930,7 +927,7 @@ def sampling_of(a, seed):
         if a[name] is not None and not 1 <= a[name] <= limit:
             wanted = f"give a number from 1 to {limit:,}"
             raise ValueError(f"--{name} {a[name]!s:.40} does not work; {wanted}")
-    md.check_fields(md.TrainConfig(seed=seed or 0))
+    md.check_fields(md.TrainConfig(seed=seed or 0))  # within the limits of training's seed
     for name, value in dict(top_k=a["top_k"], num_samples=a["num_samples"], seed=seed).items():
         if value is not None and not temperature:
             why = "always takes the likeliest word; give --temperature 1, say"
@@ -1031,12 +1028,12 @@ def run_command(arguments):
         own_code.NAMED.update(code)
     varied = [name for name, values in axes.items() if len(values) > 1]
     alone = ("resume", "sample", *TRAINED, *MANY, *OF_MANY, *OF_SAMPLE, *OF_RUNS)
-    given = any(a[name] is not None and a[name] is not False for name in alone)
-    if given and LABORATORY:
+    not_training = any(a[name] is not None and a[name] is not False for name in alone)
+    if not_training and LABORATORY:
         from minidepth_lab import check
 
         check.flags(a, axes)
-    elif given and not varied and not any(a[name] for name in ("sample", *TRAINED, *MANY)):
+    elif not_training and not varied and not any(a[name] for name in ("sample", *TRAINED, *MANY)):
         for name in (*OF_SAMPLE, *OF_RUNS, *OF_MANY):
             if a[name] is not None and a[name] is not False:
                 raise ValueError(f"--{name} has no effect here; leave it out")
@@ -1101,7 +1098,7 @@ def main(arguments=None):
         message, code = f"{where}{error.strerror or error}; what was saved before is whole", 2
     except md.Diverged as error:
         message, code = error, 1
-    except (MemoryError, torch.OutOfMemoryError, RuntimeError) as error:
+    except (MemoryError, RuntimeError) as error:
         if not md.is_out_of_memory(error):
             raise
         advice = "give a smaller --batch_size, --block_size, --d_model or --sizes"

@@ -188,7 +188,7 @@ def test_a_wrapped_model_is_watched_too(model):
 
 def test_an_error_leaves_nothing_behind(model):
     gpt = model(dropout=0.3).train()
-    gpt.half = torch.bfloat16
+    gpt.autocast_dtype = torch.bfloat16
 
     def fail(layer, weights):
         raise RuntimeError("seen enough")
@@ -198,7 +198,7 @@ def test_an_error_leaves_nothing_behind(model):
             gpt(tokens_of(1, 5))
     with pytest.raises(ValueError, match="30 tokens do not fit"):
         inspect.attention_maps(gpt, tokens_of(1, 30))
-    assert gpt.training and gpt.half == torch.bfloat16
+    assert gpt.training and gpt.autocast_dtype == torch.bfloat16
     assert not any(block.attn._forward_pre_hooks for block in gpt.blocks)
 
 
@@ -206,7 +206,7 @@ def test_an_error_leaves_nothing_behind(model):
 def test_statistics_are_exact_under_autocast(model, half):
     gpt, tokens, seen = model(n_layers=1), tokens_of(2, 16), []
     exact = inspect.attention_maps(gpt, tokens)[0]
-    gpt.half = half
+    gpt.autocast_dtype = half
     assert torch.equal(inspect.attention_maps(gpt, tokens)[0], exact)
     with inspect.watch_attention(gpt, lambda layer, weights: seen.append(weights)):
         gpt(tokens)

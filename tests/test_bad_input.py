@@ -188,7 +188,7 @@ LINES = [
     # sampling
     ("--sample {run}", "--sample needs --prompt TEXT, --prompt_file FILE or --chat"),
     ("--sample {run} --prompt x --chat", "--prompt and --chat are two ways to ask; give one"),
-    ("--sample {run} --prompt_file {tmp}/none", "none cannot be read: data "),
+    ("--sample {run} --prompt_file {tmp}/none", "none is not there; give the path of a file"),
     ("--sample {run} --prompt ' '", "the prompt is empty; give some text"),
     ("--sample {run} --prompt x --top_k 0 --temperature 1", "--top_k 0 does not work; give a num"),
     ("--sample {run} --prompt x --num_samples 0 --temperature 1", "--num_samples 0 does not work"),
@@ -255,6 +255,7 @@ LINES = [
     ("'a\x1b]0;b'", "unrecognized arguments: a\\x1b]0;b"),
     ("--problem_steps ,", "is not a whole number, or several"),
     ("--warmup_steps 1e999", "warmup_steps"),
+    ("--warmup_steps 2.5", "2.5 does not work; give a whole number of steps, or a share below 1"),
     ("--sizes =", "are for a task or a loader"),
     ("--data icqa --sizes symbols=0", "does not work; give a whole number from 1 to 1,0"),
     ("--data icqa --sizes symbols=x", "does not work; give a whole number from 1 to 1,0"),
@@ -867,6 +868,10 @@ def test_what_a_run_leaves_that_died_before_its_first_step_is_not_in_the_way(tmp
         (tmp_path / name).write_text("")
     md.check_new(str(tmp_path))
     md.check_new(str(tmp_path / "not there"))
+    (tmp_path / "tokenizer").rmdir()
+    (tmp_path / "tokenizer").write_text("a file of that name")
+    with pytest.raises(ValueError, match="has files of no run: tokenizer"):
+        md.check_new(str(tmp_path))
 
 
 def test_a_run_in_the_current_folder_is_resumed(finished, capsys, monkeypatch):

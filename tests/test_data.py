@@ -417,7 +417,9 @@ def test_a_large_share_held_out_leaves_a_row_to_train_on(jsonl, n):
 
 
 def test_too_few_problems_for_a_split_are_told():
-    with pytest.raises(ValueError, match="^modulus 2 leaves too few chains"):
+    with pytest.raises(
+        ValueError, match="with steps .2,. and modulus 2 there is no problem left; give others"
+    ):
         md.embedded_rows(50, families=("chain",), steps=(2,), modulus=2)
 
 
@@ -596,6 +598,25 @@ def test_a_turn_ends_as_the_tokenizer_can_say_it(added, end):
         assert md.turn_end(tokenizer) == end
         tokenizer.eos_token = None
         assert md.turn_end(tokenizer) == (end if added else "")
+
+
+@pytest.mark.parametrize("words, end", [(["<|im_end|>"], "<|im_end|>"), ([], "</s>")])
+def test_the_template_ends_a_turn_as_the_data_did(words, end):
+    """It had <|im_end|> for every tokenizer, also for one to which these are ten characters."""
+    from tokenizers import Tokenizer, models
+    from transformers import PreTrainedTokenizerFast
+
+    made = Tokenizer(models.WordLevel({"a": 0, "<unk>": 1, "</s>": 2}, unk_token="<unk>"))
+    own = PreTrainedTokenizerFast(tokenizer_object=made, unk_token="<unk>", eos_token="</s>")
+    own.add_tokens(words, special_tokens=True)
+    turns = dict(system="s", user="q", assistant="a")
+    row = dict(messages=[dict(role=role, content=text) for role, text in turns.items()])
+    _, t = md.configs("laptop", block_size=16)
+    own = md.make_data("rows", [row], [row], t, 16, own).tokenizer
+    said = "".join(text for text, _ in md.segments(row, own))
+    asked = row["messages"][1:2]
+    begin = own.apply_chat_template(asked, tokenize=False, add_generation_prompt=True)
+    assert said == f"{begin}a{end}\n" and md.system_turn(own) == "s"
 
 
 class Counting:

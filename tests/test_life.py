@@ -347,6 +347,16 @@ def test_the_best_weights_are_kept_and_loaded(data, tmp_path, capsys):
     assert os.path.exists(path) and md.describe_weights(run.dir) is None
 
 
+def test_the_best_weights_are_kept_if_the_tokenizer_is_gone(data, tmp_path):
+    """Only the last ones were: the best are written before them."""
+    asked = []
+    t = settings(tmp_path, "run", keep="best", eval_every=1, save_every=1)
+    run = md.train(*t, data, stop=lambda: asked.append(1) or len(asked) == 3)
+    shutil.rmtree(os.path.join(run.dir, "tokenizer"))
+    assert md.train(*t, data, resume=True).finished
+    assert md.load(run.dir, md.BEST)[1].get_vocab() == data.tokenizer.get_vocab()
+
+
 def test_a_run_that_keeps_its_best_no_more_says_nothing_of_it(data, tmp_path, capsys):
     """It printed None."""
     run = md.train(*settings(tmp_path, "run", **WORSE), data)

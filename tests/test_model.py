@@ -93,6 +93,16 @@ def test_fewer_loops_than_one_are_refused(model):
             model(n_loops=2)(tokens, loops=loops)
 
 
+def test_targets_of_each_loop_say_how_many_there_are(model):
+    tokens = torch.zeros(1, 5, dtype=torch.long)
+    with pytest.raises(AssertionError, match="the targets say how many loops"):
+        model()(tokens, tokens[:, None].expand(1, 2, 5), loops=3)
+
+
+def test_a_model_becomes_half_precise_as_any_module_does(model):
+    assert model().half().head_weight.dtype == torch.float16
+
+
 def test_a_looped_layer_is_that_many_layers_with_its_weights(model):
     looped = model(n_layers=2, n_loops=3)
     stacked = md.GPT(md.ModelConfig(**vars(looped.config) | dict(n_layers=6, n_loops=1)))
@@ -349,7 +359,7 @@ def test_the_head_is_computed_in_half_precision_under_autocast(model, monkeypatc
 
     monkeypatch.setattr(md, "chunked_loss", see)
     gpt = model()
-    gpt.half = torch.float16
+    gpt.autocast_dtype = torch.float16
     x = tokens(gpt)
     loss_sum, _ = gpt(x, x)
     assert seen == [(torch.float16, torch.float16)] and loss_sum.dtype == torch.float32
@@ -364,7 +374,7 @@ def test_a_whole_model_in_bf16_is_float64_to_what_its_eight_bits_allow(position)
     x, y = torch.randint(1000, (2, 2, 128))
 
     def loss_and_gradient(gpt, half=None):
-        gpt.half = half
+        gpt.autocast_dtype = half
         loss_sum, n = gpt(x, y)
         loss = loss_sum.sum() / n.sum()
         gradient = torch.autograd.grad(loss, list(gpt.parameters()))
@@ -503,7 +513,7 @@ def test_attention_dropout_is_unbiased(model):
 def test_autocast_is_entered_inside_forward(model):
     """As in DataParallel's threads, which know that autocast is on but not its dtype."""
     gpt, got = model(), []
-    gpt.half = torch.bfloat16
+    gpt.autocast_dtype = torch.bfloat16
     x = tokens(gpt)
     thread = threading.Thread(target=lambda: got.append(gpt(x)))
     thread.start()

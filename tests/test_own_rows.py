@@ -172,6 +172,14 @@ def test_a_validation_file_of_ones_own_is_all_that_is_held_out(tmp_path, jsonl):
         assert data.facts["val_rows"] == 2 and data.val_by_source == {}
 
 
+@pytest.mark.parametrize("load", [md.load_data, text.load_data])
+def test_a_validation_file_without_rows_is_named(load, jsonl):
+    """The file to train on was."""
+    empty = jsonl([], "empty.jsonl")
+    with pytest.raises(ValueError, match="^val_data .*empty.jsonl has no rows"):
+        loaded(jsonl(sums()), load=load, val_data=str(empty))
+
+
 def test_a_hubs_own_validation_split_is_held_out(monkeypatch):
     import datasets
 

@@ -293,7 +293,7 @@ def test_fp16_with_its_scaler_trains_like_fp32(tiny, data):
     }
     a, b = (run.log[-1]["val_loss"] for run in runs.values())
     assert a == pytest.approx(b, abs=0.02) and a < runs["fp32"].log[0]["val_loss"] - 1
-    assert runs["fp16"].model.half == torch.float16
+    assert runs["fp16"].model.autocast_dtype == torch.float16
     assert all(p.dtype == torch.float32 for p in runs["fp16"].model.parameters())
 
 
@@ -776,6 +776,18 @@ def test_the_clock_and_the_loss_scale_go_on_after_a_resume(tiny, data, monkeypat
     assert scale / 4 <= torch.load(path, weights_only=True)["scaler"]["scale"] <= scale
     rest = md.train(m, t, data=data, resume=True)
     assert rest.log[-1]["seconds"] > 1000
+
+
+def test_what_is_quiet_has_nothing_to_resume(tiny, data):
+    with pytest.raises(ValueError, match="quiet trains in a folder of its own"):
+        md.train(*tiny(), data=data, resume=True, quiet=True)
+
+
+def test_data_that_counts_no_words_has_those_of_the_model(tiny):
+    """None could be drawn."""
+    blocks = (torch.arange(40).view(4, 10).numpy() % 7,) * 2
+    run = md.train(*tiny(vocab_size=9), md.Data(blocks, blocks), quiet=True)
+    assert md.generate(run.model, torch.tensor([[1]]), 3, temperature=0).shape == (1, 4)
 
 
 def test_a_resume_of_nothing_begins(tiny, data):

@@ -344,7 +344,7 @@ def test_the_last_loops_alone_have_a_gradient(model, start, checkpointed):
     # gradient would have none in the others
     kept = []
     gpt.blocks[0].register_forward_hook(lambda *_: kept.append(torch.is_autocast_cache_enabled()))
-    gpt.half = torch.bfloat16
+    gpt.autocast_dtype = torch.bfloat16
     for loops, cached in ((2, False), (0, True)):
         gradients(loops)
         assert set(kept) == {cached}

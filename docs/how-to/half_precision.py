@@ -63,7 +63,7 @@ read, wanted = torch.randint(1000, (2, 2, 128))
 
 
 def loss_and_gradient(gpt, autocast=None):
-    gpt.half = autocast
+    gpt.autocast_dtype = autocast
     loss_sum, n = gpt(read, wanted)
     loss = loss_sum.sum() / n.sum()
     parts = torch.autograd.grad(loss, list(gpt.parameters()))

@@ -59,7 +59,7 @@ class Ours:
 
     def build(self, m):
         model = md.GPT(m)
-        model.half = self.half
+        model.autocast_dtype = self.half
         model.checkpointed, model.gradient_loops = self.t.grad_checkpoint, self.t.gradient_loops
         if self.t.compile:
             model.compiled = [torch.compile(block) for block in model.blocks]

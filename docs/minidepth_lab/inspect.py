@@ -136,11 +136,11 @@ def token_ids(tokens: Any) -> torch.Tensor:
 def exact_hidden(model: md.GPT, tokens: Any) -> torch.Tensor:
     """model.hidden(tokens), in eval mode and single precision; both are restored."""
     model = getattr(model, "module", model)
-    half, model.half = model.half, None
+    dtype, model.autocast_dtype = model.autocast_dtype, None
     try:
         return model.hidden(token_ids(tokens).to(model.head_weight.device))
     finally:
-        model.half = half
+        model.autocast_dtype = dtype
 
 
 def attention_maps(model: md.GPT, tokens: Any) -> list[torch.Tensor]:
