@@ -2262,7 +2262,7 @@ def provenance(device: torch.device) -> dict:
     """What is needed to make a figure again: versions, device, commit (+ if changed since)."""
     versions = {name: importlib.metadata.version(name) for name in ("torch", "transformers")}
     versions["python"] = platform.python_version()
-    name = f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
+    name = f"{platform.machine()} CPU, {plural(torch.get_num_threads(), 'thread')}"
     if device.type == "cuda":
         name = f"{torch.cuda.device_count()} x {torch.cuda.get_device_name()}, {name}"
     git, commit = ["git", "describe", "--always", "--dirty=+", "--abbrev=40"], None

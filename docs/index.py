@@ -1,10 +1,11 @@
 # %% [markdown]
 # # Does depth help a Transformer reason?
 #
-# **Yes, when each lookup tells the model where to look next, and if training finds how.** That
-# depth helps to reason in real chain-of-thought text, neither we nor the [published
-# report](#a-published-claim) have shown. At the report's size twelve layers helped to *predict*
-# such text; no model that was asked answered its questions more often than guessing would.
+# **Yes, on small problems where each lookup tells the model where to look next, and if training
+# finds how.** That depth helps to reason in real chain-of-thought text, neither we nor the
+# [published report](#a-published-claim) have shown. At the report's size twelve layers helped to
+# *predict* such text; no model that was asked answered its questions more often than guessing
+# would.
 #
 # Eight letters form a ring, and the model is told which letter follows which. Which letter is four
 # hops after g?
@@ -23,9 +24,10 @@ from minidepth_site import widgets
 widgets.show("walk", *widgets.walk())
 
 # %% [markdown]
-# One layer, looped five times, runs in this page. The ring shows which letter it holds after each
-# loop: orange is where the question starts, green is the answer. After one loop it has no answer
-# yet. The menu has all ten runs, and four of them did not learn four hops.
+# One layer, looped five times, runs in this page. Each loop makes the model a layer deeper, with
+# the same weights. The ring shows which letter it holds after each loop: orange is where the
+# question starts, green is the answer. After one loop it has no answer yet. The menu has all ten
+# runs, and four of them did not learn four hops.
 
 # %% tags=["hide"]
 verdicts = [
@@ -46,21 +48,19 @@ widgets.show_html(f"<p><strong>{link}{predictions}</a></strong></p>")
 # <a class="md-button" href="minidepth.zip">Get the code</a>
 # </p>
 #
-# ## Go on
+# ## Trained to eight hops, still right at a hundred
 #
-# **Trained to eight hops, still right at a hundred.** These models were trained to follow at most
-# eight hops along a ring of sixteen letters. Loop them on, as long as you like. One begins each
-# loop with its state normalised and the input added again. The other lacks the input, and gets
-# lost. Then keep the pairs as they are, and loop it on once more. (The two in its menu that have
-# their state alone come a little further with this, and are lost all the same.)
+# These models were trained to follow at most eight hops along a ring of sixteen letters. Loop them
+# on, as long as you like. One begins each loop with its state normalised and the input added again.
+# The other lacks the input, and gets lost. Then keep the pairs as they are, and loop it on once
+# more.
 
 # %% tags=["hide"]
 widgets.show("further", widgets.further())
 
 # %% [markdown]
-# A row has ten runs, and what share of the questions each answers after a hundred hops. The menus
-# have the runs whose weights are stored; the one that lacks the input is one of five later runs,
-# and in no row:
+# Each way of beginning a loop had ten runs. What share of the questions each answers after a
+# hundred hops (the menus have those runs, and later ones, whose weights are stored):
 
 # %% tags=["hide"]
 alike = dict(ring=16, hops=8, loss_after="each", n_layers=1, d_model=64, d_ff=0)
@@ -242,7 +242,7 @@ assert all_lower(80, "best_val_loss") and not all_lower(80, "val_loss")
 #
 # ## All pages
 #
-# Seven lessons, about an hour in all, tell it in order, beginning with [the
+# Seven lessons, a good hour in all, tell it in order, beginning with [the
 # hypothesis](tutorials/1_hypothesis.md). They need some Python. Lesson 0 is for those who want [the
 # code of the model](tutorials/0_model.md), and needs the basics of PyTorch: tensors, modules, a
 # training loop. The other pages can be read in any order. Words such as *nat* or *head* are in the

@@ -28,3 +28,14 @@ export function draw(parent, tag, attributes, text = "") {
   parent.append(element)
   return element
 }
+
+/** A ring for n letters that stand clockwise from its top: a circle, and between two letters an
+    arrow that says which of them follows. */
+export function drawTrack(svg, middle, radius, n) {
+  draw(svg, "circle", { class: "track", cx: middle, cy: middle, r: radius })
+  for (let i = 0; i < n; i++) {
+    const degrees = (360 * (i + 0.5)) / n
+    const turned = `rotate(${degrees} ${middle} ${middle}) translate(${middle} ${middle - radius})`
+    draw(svg, "path", { class: "arrow", d: "M-3 -4L3 0L-3 4", transform: turned })
+  }
+}

@@ -1,9 +1,9 @@
-/* Go on: two stored models that were trained to eight hops on a ring of sixteen letters are looped
+/* Walk on: two stored models that were trained to eight hops on a ring of sixteen letters are looped
    as long as one likes, one that begins each loop with its state normalised and the input added,
    and one that begins it without the input. The pairs can be kept as they are after the loops of
    training. The data come from further() in docs/site/minidepth_site/widgets.py. */
 
-import { draw, drawing, make } from "./elements.js"
+import { draw, drawing, drawTrack, make } from "./elements.js"
 import { loadModel, shuffled, Walk } from "./walking.js"
 
 const LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEF" // tokens 0 to 31
@@ -138,7 +138,7 @@ function start(root) {
   function picture(walk, { svg, said }) {
     const answer = held(walk, 0)
     svg.replaceChildren()
-    draw(svg, "circle", { class: "track", cx: MIDDLE, cy: MIDDLE, r: RADIUS })
+    drawTrack(svg, MIDDLE, RADIUS, size)
     ring.forEach((letter, i) => {
       const angle = (2 * Math.PI * i) / size - Math.PI / 2
       const [x, y] = [MIDDLE + RADIUS * Math.cos(angle), MIDDLE + RADIUS * Math.sin(angle)]

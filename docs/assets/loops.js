@@ -21,7 +21,7 @@ function start(root) {
   const further = make("p", { class: "said" })
   const file = make("p", { class: "said" })
   const options = [2, 3, 4, 5].map((n) =>
-    make("option", { value: n, selected: n === 5 && "" }, `${n} loops: up to ${times(n - 1, "hop")}`),
+    make("option", { value: n, selected: n === 3 && "" }, `${n} loops`),
   )
   const loops = make("select", { "aria-label": "how many loops" }, ...options)
   const train = button("Train it", begin)

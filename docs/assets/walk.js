@@ -2,7 +2,7 @@
    shows what it holds after each loop of its one layer. The model runs here, by minidepth.js. The
    data come from walk() in docs/site/minidepth_site/widgets.py. */
 
-import { draw, drawing, make } from "./elements.js"
+import { draw, drawing, drawTrack, make } from "./elements.js"
 import { emptyCache, softmax } from "./minidepth.js"
 import { loadModel, shuffled } from "./walking.js"
 
@@ -114,6 +114,7 @@ function start(root) {
     const place = question.ring.indexOf(best)
     const answer = `${LETTERS[best] ?? "no letter"} (${percent(now[best])})`
     const when = loops === 0 ? "Before the first loop" : `After loop ${loops}`
+    if (loops < 2) return `${when} the model holds ${answer}. It has no answer yet.`
     const size = question.ring.length
     const gone = (place - question.start + size) % size
     const from = LETTERS[question.ring[question.start]]
@@ -131,7 +132,7 @@ function start(root) {
   /** As drawing() in widgets.py draws it. */
   function picture(loops) {
     svg.replaceChildren()
-    draw(svg, "circle", { class: "track", cx: MIDDLE, cy: MIDDLE, r: RADIUS })
+    drawTrack(svg, MIDDLE, RADIUS, question.ring.length)
     question.ring.forEach((letter, i) => {
       const angle = (2 * Math.PI * i) / question.ring.length - Math.PI / 2
       const [x, y] = [MIDDLE + RADIUS * Math.cos(angle), MIDDLE + RADIUS * Math.sin(angle)]

@@ -104,7 +104,7 @@ print(f"""
    learned one hop and two in {measured("ring", "H1", 2)} runs. With a shorter memory of the
    gradient it was {measured("ring-short-memory", "S1")}, and with more steps as well
    {measured("ring-ten-seeds", "T1")}, where we had expected 9 each time; the fourth training that
-   we tried did it in {measured("ring-gate", "G1")} (H1, S1, T1, G1; {link("rings")}).
+   we tried did it in {measured("ring-gate", "G1")} ({link("rings")}).
 4. **Two layers looped twice stayed at one hop.** {measured("ring", "H5")} runs learned one hop
    and two, where we had expected 5; of four layers with weights of their own
    {measured("ring", "H4", 2)} learned two. In the later training it was

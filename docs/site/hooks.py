@@ -440,6 +440,6 @@ def how_long(path, seconds):
         if cell.cell_type == "markdown" and not render.fold_of(cell)
     ]
     minutes = math.ceil(len(" ".join(text).split()) / WORDS_A_MINUTE)
-    runs = f', runs in {seconds} s <span class="on">(on a {platform.machine()} CPU with PyTorch '
+    runs = f', runs in {seconds} s <span class="on">(on {platform.machine()}, with PyTorch '
     runs += f"{pages.TORCH}, while another page ran)</span>"
     return f"<p>Read {minutes} min{'' if seconds is None else runs}.</p>"

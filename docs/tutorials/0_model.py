@@ -11,9 +11,9 @@
 # 2](2_logs.md)).
 #
 # ![Tokens become vectors, to which positions are added. A block of normalisation and attention,
-# then of normalisation and a feed-forward part, each added to the residual stream, is looped L
-# times. A last normalisation and a head whose weights are the embedding's give the
-# logits.](../assets/architecture.svg)
+# then of normalisation and a feed-forward part, each added to the residual stream, stands L times
+# one above the other, each with weights of its own. A last normalisation and a head whose weights
+# are the embedding's give the logits.](../assets/architecture.svg)
 #
 # The sizes are those of the preset `report`: B sequences of T = 512 tokens, C = 384 numbers per
 # token, a vocabulary of V = 151,665 words, L layers. The line on the left, the **residual stream**,

@@ -99,12 +99,12 @@ plt.show()
 # four hops from g to m? Write both down, then press Play.
 
 # %% tags=["hide"]
-widgets.show("walk", *widgets.walk())
+widgets.show("walk", *widgets.walk(loops=0))
 
 # %% [markdown]
-# This is what it held after each loop, for the question above:
+# Each loop is one lookup. What the model held after each of them, for the question above:
 
-# %% tags=["hide"]
+# %% tags=["details"]
 models = widgets.walkers()  # ten runs, by seed
 model, _ = md.load(results.weights(widgets.WALKERS, models[110]["id"]))
 question = widgets.question_tokens([ord(x) - ord("a") for x in ring], order, 0, 4)

@@ -375,10 +375,10 @@ for name, runs in tuned.items():
     for run in runs:
         axes.plot(steps, [row["val_loss"] for row in run["log"]], color=color)
     end = max(run["val_loss"] for run in runs)
-    up = {"1 layer, 12 times": 4, "12 layers": -4}.get(name, 0)
-    figures.name_end(axes, 500, end, f"{name}, rate {chosen[name]:g}", color, up=up)
+    up = {"1 layer, 12 times": 9, "12 layers": -8}.get(name, 0)
+    figures.name_end(axes, 500, end, f"{name}\nrate {chosen[name]:g}", color, up=up)
 axes.set(xlabel="training step", ylabel="validation loss (nats per token)", ylim=(4.3, 5.6))
-axes.set(xlim=(-10, 1260), xticks=range(0, 501, 100))
+axes.set(xlim=(-10, 900), xticks=(0, 250, 500))
 axes.set_title("with rates of their own all turn round;\ntwelve layers reach lowest")
 plt.show()
 

@@ -166,9 +166,9 @@ plt.show()
 # three of the four that had it. We had predicted three of five for each (A5): that **was wrong**,
 # and the others of [these runs](../reference/predictions.md#ring-at-test) held. So the hops are
 # counted by the loops at test up to those of training. Beyond them a layer forgets: by the sixth
-# loop 14 of the 15 that had learned a hop answer one less. (The weights of one run each of two,
-# three and four loops are [stored](../reference/results.md#ring-at-test), so that you can loop them
-# yourself.)
+# loop 14 of the 15 that had learned a hop answer at least one less. (The weights of one run each of
+# two, three and four loops are [stored](../reference/results.md#ring-at-test), so that you can loop
+# them yourself.)
 #
 # ## The layer walks
 #

@@ -95,7 +95,7 @@ plt.show()
 # %% [markdown]
 # What to see: five layers of their own learn two hops *sooner* than one layer looped five times.
 # But then they stay there for a while, and three hops come slowly if at all. The one looped layer
-# learns all that it learns within 200 steps. Each line is one run at one number of hops.
+# learns all its hops within 200 steps of each other. Each line is one run at one number of hops.
 #
 # One explanation fits, and has not been tested. Once a layer takes one hop from wherever a question
 # stands, looped again it takes another. Of five layers of their own, the one that takes the first
@@ -297,7 +297,7 @@ axes.set_yticks([200, 400, 600, 800, 1000, 1200, never], [200, 400, 600, 800, 10
 axes.set_xticks(list(by_loops))
 axes.set(xlabel="loops of the same layer", ylabel="training step of the first 0.9, one hop")
 axes.set(ylim=(120, 1400))
-axes.set_title("with more loops than needed\nthe first hop comes later")
+axes.set_title("first training: with more loops than\nneeded the first hop comes later")
 plt.show()
 
 # %% [markdown]

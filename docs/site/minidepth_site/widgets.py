@@ -202,8 +202,10 @@ def drawing(ring, shares, start, hops, loops, n_loops):
     """The picture that docs/assets/walk.js draws, as SVG: the letters of a ring, each as strongly
     filled as the model would give it as its answer now."""
     goal = (start + hops) % len(ring)
-    circles = []
+    circles, arrows = [], []  # an arrow between two letters says which of them follows
     for i, letter in enumerate(ring):
+        turned = f"rotate({360 * (i + 0.5) / len(ring)} 150 150) translate(150 40)"
+        arrows.append(f'<path class="arrow" d="M-3 -4L3 0L-3 4" transform="{turned}"/>')
         angle = 2 * math.pi * i / len(ring) - math.pi / 2
         x, y = 150 + 110 * math.cos(angle), 150 + 110 * math.sin(angle)
         role = "goal" if i == goal else "start" if i == start else ""
@@ -219,14 +221,14 @@ def drawing(ring, shares, start, hops, loops, n_loops):
     return (
         '<svg viewBox="0 0 300 300" role="img" aria-label="a ring of letters; see the text">'
         '<circle class="track" cx="150" cy="150" r="110"/>'
-        f"{''.join(circles)}"
+        f"{''.join(arrows)}{''.join(circles)}"
         f'<text x="150" y="140">loop {loops}</text>'
         f'<text class="small" x="150" y="166">of {n_loops}</text></svg>'
         f"<p>{text} With JavaScript you can ask it other questions here.</p>"
     )
 
 
-# ---------- go on ----------
+# ---------- walk on ----------
 
 WALKS = "walk"  # one layer, trained to eight hops on a ring of sixteen letters
 
@@ -243,7 +245,7 @@ def further():
         config, _ = md.read_config(results.weights(WALKS, run["id"]))
         settings = {name: getattr(config, name) for name in config.__dataclass_fields__}
         share = run["accuracy_by"]["hops"]["100"]["accuracy"]
-        name = f"seed {run['seed']}: {100 * share:.0f} % of a hundred hops"
+        name = f"seed {run['seed']}: {100 * share:.0f} % at 100 hops"
         about = dict(name=name, start=run["loop_start"], weights=address_of(WALKS, run["id"]))
         listed.append(about | dict(config=settings))
     first = {about["start"]: i for i, about in reversed(list(enumerate(listed)))}
