@@ -86,7 +86,7 @@ for run in results.runs("walk", loop_start="state", seed=range(200, 202), **alik
 #
 # **Where a layer normalises, most of what gets lost is the map, not the walk.** The pairs, which
 # say what the ring is, change in each loop, too. [Kept as they
-# are](tutorials/4_walking.md#what-gets-lost) after the loops of training, layers that were lost
+# are](tutorials/thousand_hops.md#what-gets-lost) after the loops of training, layers that were lost
 # walk on: at a thousand hops five of five that were trained to four hops, and five of five without
 # the input, are right at 0.98 or more. Where a layer does not normalise, what a question holds
 # grows, too. Keep its length and the pairs, and 22 layers that were lost are right at 0.60 or

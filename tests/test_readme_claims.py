@@ -332,7 +332,7 @@ def test_what_the_command_takes_and_tells():
     assert f"*chains* (sums modulo {word(modulus)})" in README
     assert f"the share of {problems} held-out problems answered right." in README
     lessons = list((ROOT / "docs" / "tutorials").glob("[1-9]_*.py"))
-    assert f"{word(len(lessons)).capitalize()} lessons, about an hour in all" in README
+    assert f"{word(len(lessons)).capitalize()} lessons, a good hour in all" in README
 
 
 def test_the_presets_of_the_table():

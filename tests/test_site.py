@@ -679,6 +679,7 @@ def searched(tab, words):
     "words, page",
     [
         ("ring", "tutorials/4_walking/"),
+        ("length generalization", "tutorials/thousand_hops/"),
         ("own data", "how-to/own_data/"),
         ("cuda out of memory", "how-to/troubleshooting/"),
         ("induction head", "tutorials/3_one_look_or_two/"),

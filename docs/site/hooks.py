@@ -238,6 +238,7 @@ SEARCHED = {
     "tutorials/2_logs.md": "overfitting overfit validation",
     "tutorials/inside.md": "logit lens",
     "tutorials/4_walking.md": "ring rings hop hops",
+    "tutorials/thousand_hops.md": "length generalisation generalization recall looped",
     "tutorials/5_writing.md": "chain thought cot steps",
     "tutorials/train_here.md": "train browser javascript",
 }

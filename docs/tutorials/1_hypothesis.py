@@ -176,9 +176,9 @@ widgets.show("loops", None, without)
 # - "Training did not find it" is not "it cannot be done".
 #
 # The lessons follow these rules one after another: [the logs](2_logs.md) of the report, [one look
-# or two](3_one_look_or_two.md), [walking](4_walking.md), [writing the steps
-# down](5_writing.md) in their place, [how you would know](6_how_would_you_know.md), and [equal
-# time](7_equal_time.md).
+# or two](3_one_look_or_two.md), [walking](4_walking.md), and [walking on](thousand_hops.md),
+# [writing the steps down](5_writing.md) in their place, [how you would
+# know](6_how_would_you_know.md), and [equal time](7_equal_time.md).
 
 # %%
 assert held[1:] == ["b", "k", "c", "m"] and after_each[2:].amax(1).min() > 0.9

@@ -214,8 +214,8 @@ plt.show()
 # ## Count the layers
 #
 # Does writing do more than looping, then? To compare the two, all were trained on one kind of ring,
-# of sixteen letters. Some write every letter, every second or every fourth one. The layer [of
-# lesson 4](4_walking.md) that is shown its input in every loop writes nothing. We counted how many
+# of sixteen letters. Some write every letter, every second or every fourth one. The layer that [is
+# shown its input in every loop](thousand_hops.md) writes nothing. We counted how many
 # layers, or loops of one, a question passes until the letter so many hops on is said:
 
 # %% tags=["hide"]

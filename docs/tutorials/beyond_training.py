@@ -8,9 +8,9 @@
 # gained nothing from loops beyond those of training: they are best after four to six loops, and
 # slowly get worse.**
 #
-# In [Walking the ring](4_walking.md) a layer was trained to eight hops along a ring, and looped on
-# and on. Most of these walks go on; some are lost. What tells them apart? Does text gain from loops
-# beyond training, too? And what have others found?
+# In [A thousand hops](thousand_hops.md) a layer was trained to eight hops along a ring, and looped
+# on and on. Most of these walks go on; some are lost. What tells them apart? Does text gain from
+# loops beyond training, too? And what have others found?
 #
 # ## A walk that goes on comes back
 #
@@ -60,8 +60,8 @@ plt.show()
 # of these kinds: trained to four, six, eight and twelve hops, on rings of 16, 24 and 32 letters,
 # 32, 64 and 128 wide, with a feed-forward part and without, with a loss after each loop and after
 # the last alone, with one layer in the loop and with two. (Runs with the normalisation alone, those
-# on 48 and 64 letters and those made for [What gets lost](4_walking.md#what-gets-lost) are not in
-# it; nor are six of the ten with recall on sixteen letters, eight with the state alone and five
+# on 48 and 64 letters and those made for [What gets lost](thousand_hops.md#what-gets-lost) are not
+# in it; nor are six of the ten with recall on sixteen letters, eight with the state alone and five
 # with the input, whose weights were not there any more.) We had not predicted this figure, and the
 # limit of a tenth below was chosen after seeing it; the five runs on 32 letters came later, and so
 # did those of width 128, those with a feed-forward part and five of those on 24 letters, and they
@@ -140,11 +140,12 @@ plt.show()
 # loops after those of training (the dotted line) the questions do not find their pair any more.
 #
 # Recall is two things, the input and the normalisation. [It takes
-# both](4_walking.md#more-loops-than-training-ever-made): with either of them alone no walk goes on.
+# both](thousand_hops.md#more-loops-than-training-ever-made): with either of them alone no walk goes
+# on.
 #
 # **For layers that normalise, losing the pairs is most of the cause.** Keep these as they are after
 # the loops of training, and five of five layers that have the normalisation alone [walk a thousand
-# hops](4_walking.md#what-gets-lost) on a ring of sixteen. Layers that do not normalise need one
+# hops](thousand_hops.md#what-gets-lost) on a ring of sixteen. Layers that do not normalise need one
 # thing more: that the length of what a question holds is kept as well.
 #
 # And what does a loop erase? At each question we read the logits of the ring's letters. The table
@@ -290,9 +291,9 @@ table_by_loops("a loss after each loop, tested with", after_each)
 
 # %% [markdown]
 # **To keep the text before a token spares some of the rise, with recall.** A walk that is looped on
-# loses its pairs; with [the pairs kept](4_walking.md#what-gets-lost) it goes on. We tried the same
-# with the ten models that had a loss after each loop: beyond eight loops what a token reads of the
-# tokens before it, their keys and values, stays what it is, and the token alone is looped on.
+# loses its pairs; with [the pairs kept](thousand_hops.md#what-gets-lost) it goes on. We tried the
+# same with the ten models that had a loss after each loop: beyond eight loops what a token reads of
+# the tokens before it, their keys and values, stays what it is, and the token alone is looped on.
 
 # %% tags=["hide"]
 rows, slower = [], {}  # {model: the part of the rise from 8 loops to 32 that is spared, by seed}
@@ -343,15 +344,15 @@ widgets.table(["after loops", "8", "32", "32, kept after 8", "32, kept after 4"]
 # | [Geiping 2025][g25], a large language model | text, random loops | better, up to a level | – |
 # | [Kohli 2026][k26], Transformer layers | chains of five facts | of ten; too many loops harm | – |
 # | [Ouro 2025][o25], a large language model | four loops | [worse][lee] with each loop more | – |
-# | [here](4_walking.md), rings, with recall | eight hops | a thousand in 13 of 15 runs | 15 |
-# | [here](4_walking.md#what-gets-lost), pairs kept | four hops | a thousand in 5 of 5 | 5 |
+# | [here](thousand_hops.md), rings, with recall | eight hops | a thousand in 13 of 15 runs | 15 |
+# | [here](thousand_hops.md#what-gets-lost), pairs kept | four hops | a thousand in 5 of 5 | 5 |
 # | here, text, one layer and four | eight loops | worse, slowly | 5 |
 #
 # *Depo*, a task of [Physics of Language Models 4.1][depo] (Allen-Zhu 2025), is nearly ours: pairs
 # of a directed permutation of 75 to 375 nodes in mixed order, and the node k hops on is asked at
 # once. Transformers and linear models are compared on it there, without loops. Of our rings
 # those of 64 letters come nearest to it that have more than two runs: with hints in training [and
-# the pairs kept](4_walking.md#what-gets-lost) 12 of 20 layers come round.
+# the pairs kept](thousand_hops.md#what-gets-lost) 12 of 20 layers come round.
 #
 # [s21]: https://arxiv.org/abs/2106.04537
 # [b22]: https://arxiv.org/abs/2202.05826
@@ -483,4 +484,4 @@ for start in ("recall", "state"):
 # It does not: [above](#and-on-text) the loss rises at least as much. Each loop is asked to be good
 # as it is, so later ones could learn to change nothing, but nothing asks loops beyond the eighth
 # to. To stay can be learned, with training for it: [what makes an answer
-# hold](4_walking.md#sums-and-an-answer-that-has-to-stay).
+# hold](thousand_hops.md#sums-and-an-answer-that-has-to-stay).
