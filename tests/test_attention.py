@@ -204,10 +204,11 @@ def test_an_error_leaves_nothing_behind(model):
 
 @pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
 def test_statistics_are_exact_under_autocast(model, half):
-    gpt, tokens, seen = model(n_layers=1), tokens_of(2, 16), []
-    exact = inspect.attention_maps(gpt, tokens)[0]
+    gpt, tokens, seen = model(n_layers=2), tokens_of(2, 16), []
+    exact, second = inspect.attention_maps(gpt, tokens)
     gpt.autocast_dtype = half
-    assert torch.equal(inspect.attention_maps(gpt, tokens)[0], exact)
+    for found, wanted in zip(inspect.attention_maps(gpt, tokens), (exact, second), strict=True):
+        assert torch.equal(found, wanted)
     with inspect.watch_attention(gpt, lambda layer, weights: seen.append(weights)):
         gpt(tokens)
     assert seen[0].dtype == torch.float32

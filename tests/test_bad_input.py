@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shlex
 import sys
 import time
@@ -279,6 +280,7 @@ LINES = [
     ("--tokenizer {run}/config.json", "config.json is a file; give the folder that holds it"),
     ("--data embedded embedded", "--data has embedded twice; give each source once"),
     ("--data {tmp}/a.jsonl {tmp}/../{tmp.name}/a.jsonl", "/a.jsonl twice; give each source once"),
+    ("--data {tmp}/link.jsonl {tmp}/a.jsonl", "/link.jsonl twice; give each source once"),
     ("--score {run} --data a.jsonl b.jsonl a.jsonl", "--data has a.jsonl twice"),
     ("--tokenizer {run}", "finished holds the folder tokenizer; give "),
     # nothing of it was loaded, and nothing said
@@ -315,6 +317,7 @@ def places(tmp_path_factory, finished):
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp / "piped" / "config.json")
         os.mkfifo(tmp / "fifo.jsonl")
+        os.symlink(tmp / "a.jsonl", tmp / "link.jsonl")
     return dict(run=finished, tmp=tmp, pipe=tmp / "piped", fifo=tmp / "fifo.jsonl")
 
 
@@ -324,8 +327,8 @@ def test_the_table_of_command_lines_is_long():
 
 @pytest.mark.parametrize("line, words", LINES, ids=[str(i) for i in range(len(LINES))])
 def test_a_bad_command_line_gets_one_line(line, words, places, tmp_path, capsys, monkeypatch):
-    if ("pipe" in line or "fifo" in line) and not hasattr(os, "mkfifo"):
-        pytest.skip("no pipes here")
+    if re.search("pipe|fifo|link", line) and not hasattr(os, "mkfifo"):
+        pytest.skip("no pipes and links here")
     if "/proc" in line and not os.path.isdir("/proc/self"):
         pytest.skip("no folder here in which nobody writes")
     if torch.cuda.is_available() and "cpu has" in words:

@@ -271,6 +271,9 @@ def test_a_finished_run_that_was_kept_without_its_checkpoints_is_not_trained_ane
     code, _, err = call(f"--resume {kept}", capsys)
     assert code == 2 and "is finished: 12 of 12 steps are done" in err
     assert (kept / "model.safetensors").stat().st_mtime_ns == before
+    rows = (kept / "log.jsonl").read_text().splitlines(keepends=True)
+    (kept / "log.jsonl").write_text("".join(rows[:-1]))  # it died before its first checkpoint
+    train.check_kept(str(kept), 12)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="limits the size of files as POSIX does")
@@ -299,6 +302,23 @@ def test_a_model_of_plain_text_goes_on_with_the_prompt(tmp_path, jsonl, capsys):
     assert code == 2 and "tokens; this model reads at most 15 and has one left to answer" in err
 
 
+def test_a_problem_of_most_steps_is_shown(capsys, monkeypatch):
+    monkeypatch.setattr(md, "answer_texts", lambda model, tokenizer, some: [some[0]["answer"]])
+    problems = []
+    for n in (1, 3, 2):
+        asked = dict(role="user", content=f"Go {n}")
+        problems.append(dict(messages=[asked], answer=f"at {n}", steps=n))
+    log = [dict(accuracy=0.5, guess=0.25)]
+    train.show_answers(types.SimpleNamespace(model=None, tokenizer=None, log=log), problems)
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "held-out problem: Go 3",
+        "model: at 3",
+        "right answer: at 3",
+        "",
+        "answer accuracy 0.500 on 3 held-out problems, guessing 0.250",
+    ]
+
+
 def test_a_curve_is_named_however_its_name_begins(tmp_path, monkeypatch):
     from minidepth_lab import curve
 
@@ -325,6 +345,14 @@ def test_a_prompt_that_fills_the_block_is_refused(finished, capsys):
     room = md.read_config(finished)[0].block_size - 1
     code, out, err = call(f"--sample {finished} --prompt {'ab,' * room}", capsys)
     assert code == 2 and out == "" and f"this model reads at most {room} and" in err
+
+
+def test_a_prompt_may_leave_one_place():
+    config = md.ModelConfig(block_size=8)
+    train.check_room(config, [0] * 7)
+    with pytest.raises(ValueError, match="makes 8 tokens; this model reads at most 7"):
+        train.check_room(config, [0] * 8)
+    train.check_room(md.ModelConfig(block_size=8, position="rotary"), [0] * 8)
 
 
 def test_own_data_trains_with_one_flag(tmp_path, jsonl, capsys):

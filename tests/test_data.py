@@ -363,6 +363,8 @@ def test_held_out_problems_are_checkable(data):
     rows = [dict(text="#### 3"), dict(question="q", answer="no mark"), long]
     for row in (*rows, dict(messages=alone), dict(messages=blank)):
         assert md.problem_of(row) is None
+    for answer, asked in (("a" * 40, True), ("a" * 41, False)):
+        assert bool(md.problem_of(dict(question="q", answer=f"#### {answer}"))) == asked
     assert md.final_answer("a #### b </think> #### 12 ") == "12"
 
 

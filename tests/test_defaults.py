@@ -3,12 +3,14 @@
 import dataclasses
 import json
 import pathlib
+import shlex
 import shutil
 
 import pytest
 import torch
 
 import minidepth as md
+import train
 from minidepth_lab import results
 
 ROOT = pathlib.Path(md.__file__).resolve().parent
@@ -71,6 +73,18 @@ def test_every_stored_model_loads_as_before(later, answers, monkeypatch):
         monkeypatch.setattr(md, name, kind)
     for folder, logits in answers.items():
         assert torch.equal(logits_of(folder), logits), folder
+
+
+def test_the_reports_commands_give_the_settings_that_its_runs_had(tmp_path, monkeypatch):
+    """No default is another one now."""
+    found = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(train, "check_machine", lambda m, t: None)
+    monkeypatch.setattr(train, "run_training", lambda m, t, _: found.append(md.settings(m, t)))
+    lines = results.lines_of("report")
+    for line in lines:
+        assert train.main(shlex.split(line["command"])[2:]) == 0
+    assert found == [dict(model=line["model"], train=line["train"]) for line in lines]
 
 
 def test_a_setting_of_the_model_that_was_changed_by_hand_is_noticed(tmp_path):

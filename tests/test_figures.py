@@ -297,6 +297,9 @@ def test_a_walks_curve_has_its_last_accuracy_by_hops(tmp_path, monkeypatch):
     assert shares == {int(n): part["accuracy"] for n, part in hops.items()} and 1000 in shares
     assert right.get_xlabel() == "hops, after the last step" and right.get_xscale() == "log"
     assert len(kept[1].axes) == 2  # of several runs there is no such panel
+    log = [row | dict(accuracy_by=dict(hops={"8": dict(accuracy=0.5)})) for row in run["log"]]
+    curve.draw_logs({"run": log}, tmp_path / "one.png")
+    assert len(kept[2].axes) == 2  # nor of one number
 
 
 @pytest.mark.parametrize("of_its_own", [[0.5], {"n": {"1": 0.5}}, {"n": [1]}, {"kind": {"a": {}}}])

@@ -139,7 +139,7 @@ def test_tests_that_need_real_layers_are_said_to_be_left_out(tiny, data, monkeyp
         assert (words in forecast.lines(m, t)[0]) == untold
 
 
-@pytest.mark.parametrize("steps, longer", [(2, True), (500, False)])
+@pytest.mark.parametrize("steps, longer", [(2, True), (3, True), (4, False), (500, False)])
 def test_it_is_said_beforehand_that_a_run_evaluates_for_longer_than_it_trains(
     capsys, monkeypatch, steps, longer
 ):

@@ -67,6 +67,11 @@ def test_a_finished_run_goes_on_as_one_that_was_to_be_longer(data, tmp_path):
     assert config["earlier"] == [before]
     with pytest.raises(ValueError, match="10 of 10 steps are done; give more --steps"):
         md.train(*longer, data, resume=True)
+    again = settings(tmp_path, "run", steps=11, lr_steps=6)
+    md.train(*again, data, resume=True, changed=("steps",))
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    after = dict(steps_done=10, train=dict(steps=10), command="x")
+    assert config["earlier"] == [before, after]
 
 
 def test_a_run_that_is_killed_right_after_it_was_made_longer_goes_on(data, tmp_path):
@@ -393,6 +398,8 @@ def test_evaluations_without_a_better_one_end_a_run(data, tmp_path, capsys):
     code, out, err = call(f"--resume {run.dir} --stop_after 1", capsys)
     assert code == 2 and "10 of 40 steps are done; --stop_after has ended it" in err
     assert call(f"--resume {run.dir} --stop_after 1 --dry_run", capsys) == (2, "", err)
+    whole = md.train(*settings(tmp_path, "whole", steps=6, lr=0.0, stop_after=3), data)
+    assert len(whole.log) == 4 and "ended_early" not in whole.log[-1]  # all its steps are done
 
 
 def test_an_early_end_names_the_best_however_long_ago_it_was(data, tmp_path, capsys):
@@ -438,6 +445,7 @@ def test_a_run_that_began_with_weights_goes_on_without_them(data, tmp_path):
 def test_losses_that_are_no_number_are_never_the_best():
     rows = [dict(val_loss=loss) for loss in (2.0, math.nan, 1.0, None, 1.0)]
     assert [md.since_best(rows[:n]) for n in (1, 2, 3, 4, 5)] == [0, 1, 0, 1, 2]
+    assert md.since_best(rows[1:3]) == 0  # the first one was none
     assert md.is_over([dict(step=3)], 3) and not md.is_over([dict(step=2)], 3)
     assert md.is_over([dict(step=2, ended_early=True)], 3) and not md.is_over([], 3)
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -141,6 +142,12 @@ def test_without_copies_the_first_rows_of_the_order_are_held_out():
         md.held_out_places(np.ones(7, np.uint64), 1)
 
 
+def test_copies_are_held_out_where_all_of_them_fit():
+    keys = np.array([5, 5, 9, 5, 7], np.uint64)
+    for n, places in ((1, [2]), (2, [2, 4]), (3, [0, 1, 3]), (4, [0, 1, 2, 3])):
+        assert md.held_out_places(keys, n).nonzero()[0].tolist() == places
+
+
 def test_looking_for_copies_takes_at_most_100_bytes_a_row():
     rows = [dict(text=f"row {i // 2}") for i in range(20_000)]
     tracemalloc.start()
@@ -162,6 +169,9 @@ def test_a_held_out_row_that_is_trained_on_too_is_told(jsonl):
     apart = loaded(a, val_data=jsonl(sums(60)[40:], "c.jsonl"))
     assert not any("also stand" in note for note in apart.facts["notes"])
     assert not any("also stand" in n for n in loaded("embedded", 104, max_rows=300).facts["notes"])
+    copied = jsonl(md.embedded_rows(300, False, questions=3)[:5], "copied.jsonl")
+    data = loaded("embedded", 104, max_rows=300, val_data=copied, load=md.load_data)
+    assert told(data, "5 of 5 held-out rows also stand in training")
 
 
 def test_a_validation_file_of_ones_own_is_all_that_is_held_out(tmp_path, jsonl):
@@ -217,6 +227,9 @@ def test_conversations_longer_than_a_block_are_left_out_or_cut_and_told(jsonl):
     )
     whole = loaded(path, val_fraction=0.1, long_rows="split", loss_on="all")
     assert len(whole.train[0]) + len(whole.val[0]) > 45 and told(whole, "go on in another block")
+    for facts, (tokens, targets) in ((data.facts, data.train), (cut.facts, cut.train)):
+        # a row is a block, and its last token only a target
+        assert facts["train_tokens"] == md.filled(tokens, targets).sum() + len(tokens)
     for data in (cut, whole):  # all tokens but what stands after the question are in blocks
         assert "so on" in "".join(texts(data))
 
@@ -614,6 +627,21 @@ def kind(tmp_path_factory):
     return md.train(m, t).dir
 
 
+def test_a_system_turn_is_that_of_half_of_the_rows_at_least():
+    plain = sums(2)
+    kind, odd = (dict(messages=[dict(role="system", content=text), *plain[0]["messages"]])
+                 for text in ("Be kind", "Be odd"))  # fmt: skip
+    for rows, system in (
+        ([kind, plain[0]], "Be kind"),
+        ([kind, kind, odd], "Be kind"),
+        ([kind, *plain], None),
+        (plain, None),
+    ):
+        template = md.chat_template(rows, "<|im_end|>")
+        assert md.system_turn(SimpleNamespace(chat_template=template)) == system
+    assert md.chat_template([dict(text="a")], "<|im_end|>") is None
+
+
 def test_a_sample_begins_as_the_data_did(kind, finished, capsys, monkeypatch):
     tokenizer = md.load(kind)[1]
     assert md.system_turn(tokenizer) == 'Be "kind"\nand ü'
@@ -665,16 +693,17 @@ def test_a_chat_remembers_its_turns(finished, capsys, monkeypatch):
 
     def answer_texts(model, tokenizer, problems, **sampling):
         seen.append([m["content"] for m in problems[0]["messages"]])
-        return [f"answer {len(seen)}"]
+        return [f"answer {len(seen)}" if len(seen) < 3 else ""]
 
     monkeypatch.setattr(md, "answer_texts", answer_texts)
-    monkeypatch.setattr(sys, "stdin", io.StringIO("one\ntwo\n"))
+    monkeypatch.setattr(sys, "stdin", io.StringIO("one\ntwo\nthree\nfour\n"))
     assert train.main(["--sample", finished, "--chat"]) == 0
-    assert seen == [["one"], ["one", "answer 1", "two"]]
-    assert capsys.readouterr().out == "answer 1\nanswer 2\n"
+    three = ["one", "answer 1", "two", "answer 2", "three"]
+    assert seen == [three[:1], three[:3], three, [*three, "four"]]  # no turn that says nothing
+    assert capsys.readouterr().out == "answer 1\nanswer 2\n\n\n"
     monkeypatch.setattr(sys, "stdin", io.StringIO("a \udcff b\n"))  # as a byte that is no UTF-8
     assert train.main(["--sample", finished, "--chat"]) == 2
-    assert "the turn is not text" in capsys.readouterr().err and len(seen) == 2
+    assert "the turn is not text" in capsys.readouterr().err and len(seen) == 4
 
 
 def test_an_export_stops_after_its_answer_and_keeps_the_thoughts(kind, tmp_path):

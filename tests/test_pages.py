@@ -151,7 +151,7 @@ def test_a_page_that_has_run_depends_on_the_results_that_it_read(project):
     """Of 01_page a file, of the home page a folder in a folder, of the list what there is."""
     docs = project / "docs"
     for name, code in (
-        ("tutorials/01_page.py", "open('docs/results/a/log.jsonl').read()"),
+        ("tutorials/01_page.py", "for _ in 'ab': open('docs/results/a/log.jsonl').read()"),
         ("index.py", "import pathlib\nlist(pathlib.Path('docs/results/b').rglob('*'))"),
         ("reference/list.py", "import os\nos.listdir('docs/results')"),
     ):
@@ -159,6 +159,8 @@ def test_a_page_that_has_run_depends_on_the_results_that_it_read(project):
             file.write(f"\n{code}\n")
     pages = load(project)
     pages.run_outdated(pages.output_files(pages.programs()))
+    note = pages.note_file(docs / "tutorials" / "01_page.py")
+    assert json.loads(note.read_text())["read"] == ["a"]  # once, however often it is read
     for change, stale in (
         ("a/more.jsonl", {"01_page", "list"}),
         ("b/c/log.jsonl", {"index", "list"}),
@@ -223,14 +225,26 @@ def test_two_pages_run_at_once_on_half_of_the_cores_each(project):
     wait += "while not pathlib.Path('{other}').exists():\n    time.sleep(0.1)\n"
     wait += "print(os.environ['OMP_NUM_THREADS'])\n"
     folder = project / "docs" / "tutorials"
-    for me, other in (("a", "b"), ("b", "a")):
+    for me, other in (("a", "a-b"), ("a-b", "a")):  # one name begins as the other
         (folder / f"{me}.py").write_text(wait.format(me=me, other=other))
     pages = load(project)
-    both = [folder / "a.py", folder / "b.py"]
+    both = [folder / "a.py", folder / "a-b.py"]
     pages.run_outdated(pages.output_files(both))  # would wait for ever, one after the other
     each = str(max(1, os.cpu_count() // 2))
     for file in pages.output_files(both).values():
         assert json.loads(file.read_text())["outputs"][0][0]["text"] == f"{each}\n"
+
+
+def test_a_page_that_fails_ends_the_one_beside_it(project):
+    folder, head = project / "docs" / "tutorials", "# %%\nimport pathlib, time\n"
+    fails = f"{head}while not pathlib.Path('begun').exists():\n    time.sleep(0.1)\n1 / 0\n"
+    waits = "pathlib.Path('begun').touch()\ntime.sleep(20)\npathlib.Path('ended').touch()\n"
+    for name, code in (("a", fails), ("b", f"{head}{waits}")):
+        (folder / f"{name}.py").write_text(code)
+    pages = load(project)
+    with pytest.raises(RuntimeError, match="tutorials/a.py failed"):
+        pages.run_outdated(pages.output_files([folder / "a.py", folder / "b.py"]))
+    assert not (project / "ended").exists()
 
 
 @pytest.fixture

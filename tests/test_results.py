@@ -1,6 +1,7 @@
 """Stored results: what is read of them, how runs are published, and that the README quotes what
 the logs say."""
 
+import errno
 import itertools
 import json
 import math
@@ -253,7 +254,7 @@ def copy_of(finished, tmp_path, name, seed):
     folder.mkdir()
     shutil.copy(pathlib.Path(finished) / "log.jsonl", folder)
     config = json.loads((pathlib.Path(finished) / "config.json").read_text(encoding="utf-8"))
-    config["train"].update(seed=seed, name=name)
+    config["train"].update(seed=seed, name=name, out_dir=str(folder))
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     return folder
 
@@ -340,12 +341,22 @@ def test_what_is_measured_later_is_added_to_the_lines_of_runs(
         assert words in error and "Traceback" not in error
         assert (shelf / "new" / "runs.jsonl").read_bytes() == stored
 
+    def full(name, lines):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(results, "write_lines", full)
+    for given, words in ((["--what", "size"], "invalid choice: 'size'"), ([], "No space left")):
+        with pytest.raises(SystemExit) as left:
+            command(*given, folders[0])
+        assert left.value.code == 2 and words in capsys.readouterr().err
+
 
 def test_kept_weights_are_the_runs_folder_again(finished, shelf, tmp_path):
     """The logits, and every byte that load() reads, whatever has become of the run."""
     run = pathlib.Path(shutil.copytree(finished, tmp_path / "kept-run"))
     assert results.main(["publish", str(run), "new"]) == 0
-    assert results.main(["keep", str(run), "new"]) == 0
+    for _ in range(2):  # anew, where there are some
+        assert results.main(["keep", str(run), "new"]) == 0
     assert sorted(os.listdir(shelf / "new" / "weights")) == ["kept-run.safetensors"]
     folder = results.weights("new", "kept-run")
     assert folder == results.weights("new", "kept-run") and folder.name == "kept-run"

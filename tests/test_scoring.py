@@ -215,6 +215,19 @@ def test_files_and_hub_ids_are_scored(finished, jsonl, capsys, monkeypatch):
     assert asked[1] == ("roneneldan/TinyStories", None)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (0.45, 0.6, "better than guessing"),
+        (0.3, 0.4, "not told apart from guessing"),  # though better than the commonest answer
+        (0.1, 0.3, "worse than guessing"),
+    ],
+)
+def test_a_score_is_held_against_guessing_where_that_finds_more(low, high, said):
+    """Rows with few choices among rows with many: the commonest place is not that common."""
+    assert score.against_chance(low, high, guess=0.4, commonest=0.25) == said
+
+
 def test_what_cannot_be_scored_says_why(finished, jsonl, capsys):
     path = jsonl([dict(text="a story"), dict(text="another")])
     assert train.main(["--score", finished, "--data", path]) == 2

@@ -7,13 +7,16 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 import minidepth as md
 import train
+from minidepth_lab.sweep import table
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SOURCES = [*ROOT.glob("*.py"), *(ROOT / "docs").rglob("*.py")]
@@ -139,15 +142,17 @@ def test_homes_and_tokens_reach_no_file_of_a_run(tmp_path, monkeypatch, jsonl, c
     line = [*flags.split(), "--data", *map(str, paths), "--out_dir", str(home / "runs")]
     monkeypatch.setattr("sys.argv", ["train.py", *line])
     assert train.main([*line, "--name", "run"]) == 0, capsys.readouterr().err
+    m, t = md.read_config(str(home / "runs" / "run"))
+    cell = SimpleNamespace(folder=str(home / "runs" / "run"), labels=dict(seed=0), t=t)
+    table.summarize(str(home / "runs" / "grid"), [cell], shlex.join(line))
     written = [path for path in (home / "runs").rglob("*") if path.is_file()]
-    assert len(written) >= 7
+    assert len(written) >= 10
     for path in written:
         content = path.read_bytes()
         assert b"home/ann" not in content and b"hf_secret" not in content, path
     config = json.loads((home / "runs" / "run" / "config.json").read_text())
     assert config["train"]["data"] == ["~/my data/0.jsonl", "~/my data/1.jsonl"]
     assert "~/runs" in config["command"] and config["train"]["out_dir"] == "~/runs"
-    m, t = md.read_config(str(home / "runs" / "run"))
     assert t.data == tuple(map(str, paths)) and t.out_dir == str(home / "runs")
 
 

@@ -179,7 +179,9 @@ def test_a_figure_needs_its_paragraph(project):
 
 def test_the_way_to_download_a_page_stands_below_its_first_paragraph(project):
     path = project / "docs" / "tutorials" / "01_page.py"
-    path.write_text("# %% [markdown]\n# # A\n#\n# You learn.\n#\n# So:\n\n# %%\nprint(1)\n")
+    text = "# %% [markdown]\n# # A\n#\n# You learn.\n#\n# So:\n\n# %%\nprint(1)\n"
+    folded = f'\n# %% [markdown] tags=["answer"]\n# {"word " * 300}\n'  # is not read
+    path.write_text(text + folded)
     code, said = build(project, project / "site", run=False)
     assert code == 0, said
     page = (project / "site" / "tutorials" / "01_page" / "index.html").read_text()
@@ -191,7 +193,8 @@ def test_the_way_to_download_a_page_stands_below_its_first_paragraph(project):
 
 
 def test_where_the_project_is_known_pages_lead_there(project, monkeypatch):
-    write(project, " [markdown]\n# **Time** short. **Two layers learn what one does not:** so.")
+    claim = "**Two layers learn what one does not:** so."
+    write(project, f" [markdown]\n# **Time** short.\n#\n# {claim}")
     for name in ("REPO_URL", "EDIT_URI", "COLAB_URL", "KAGGLE_URL", "SITE_URL"):
         monkeypatch.delenv(name, raising=False)
     page = project / "site" / "tutorials" / "01_page" / "index.html"
@@ -249,6 +252,7 @@ def test_a_page_shows_what_it_prints_and_draws(project):
     figure = re.search("(?s)<figure><svg(.*)</svg><figcaption>(.*?)</figcaption></figure>", page)
     assert "aria-label='Figure 1. up, \"so\".'" in figure[1] and ">T<" in figure[1]
     assert "currentColor" in figure[1] and render.INK not in page
+    assert "<g>" in figure[1] and "<g id=" not in figure[1]  # which each figure would have
     assert figure[2] == '<strong>Figure 1.</strong> <em>up</em>, "so".'
     assert "<p>More.</p>" in page
     drawn = '<details class="code"><summary>How this figure is drawn</summary>'
@@ -258,6 +262,14 @@ def test_a_page_shows_what_it_prints_and_draws(project):
     assert re.search('<h1 id="a">A<a class="headerlink" href="#a"', page)
     assert page.count("once") == 1  # fenced code in Markdown is not a cell's
     assert not re.search("<script[^>]*src=.?http|jp-|MathJax", page)
+
+
+@pytest.mark.parametrize(("size", "least"), [(22, 150), (10, 330), (6, 400)])
+def test_a_figure_shrinks_until_its_smallest_text_can_just_be_read(size, least):
+    """And has its own width where that text is too small from the start."""
+    text = f'<text style="font: {size}px a">b</text><text style="font-size: 40px">c</text>'
+    svg = bs4.BeautifulSoup(f'<svg width="300pt">{text}</svg>', "html.parser").svg
+    assert render.widths(svg) == f"max-width: 400px; min-width: {least}px"
 
 
 def test_hints_and_answers_are_folded_with_the_code_that_they_need(project):

@@ -11,6 +11,7 @@ import torch
 
 import minidepth as md
 import train
+from conftest import draw_of
 from minidepth_lab import own_code, registry, results, tasks
 from minidepth_lab.sizes import by_name, sizes_of
 from minidepth_lab.tasks import TASKS
@@ -290,6 +291,21 @@ def test_test_split_is_fixed_and_training_batches_are_not():
     assert torch.equal(one.draw(3, 8)[0], one.draw(3, 8)[0])
     assert not torch.equal(one.draw(3, 8)[0], one.draw(4, 8)[0])
     assert not torch.equal(one.draw(3, 8)[0], two.draw(3, 8)[0])
+
+
+@pytest.mark.parametrize("name", ["walk", "hold", "sums", "strides"])
+def test_the_first_rings_alone_are_asked(name, model, monkeypatch):
+    """Of however many the test has; each of these is looped on and on."""
+    monkeypatch.setattr(f"minidepth_lab.tasks.{name}.RINGS_TESTED", 10)
+    task = TASKS[name]
+    far = dict(far=20) if "far" in task.sizes else {}
+    sizes, tokens, targets = draw_of(task, 30, **far)
+    n_words = int(max(tokens.max(), targets.max())) + 1
+    looped = dict(n_layers=1, n_loops=3, loop_start="recall", tie_weights=False)
+    gpt = model(vocab_size=n_words, block_size=tokens.size(1), **looped)
+    for method in (task.accuracy, task.final_accuracy):
+        first = method(gpt, tokens[:10], targets[:10], **sizes)
+        assert method(gpt, tokens, targets, **sizes) == first
 
 
 def test_hints_are_given_in_the_first_part_of_training_alone(tmp_path, monkeypatch):

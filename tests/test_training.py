@@ -758,6 +758,24 @@ def test_skipped_steps_must_follow_one_another_to_end_a_run(tiny, data, monkeypa
     assert [row["skipped_steps"] for row in log] == [1, 24, 48, 72]
 
 
+@pytest.mark.parametrize("preset", ["laptop", "report"])
+def test_a_run_without_a_name_is_called_by_the_preset_that_it_is_nearest_to(preset):
+    assert md.name_of(*md.configs(preset, n_layers=2)) == f"{preset}_n_layers-2"
+
+
+def test_a_run_that_is_lost_keeps_the_rows_up_to_its_last_good_step(tiny, data, monkeypatch):
+    """That of the very step included, and none of the skipped steps'."""
+    real, skips = torch.nn.utils.clip_grad_norm_, iter([False] * 5 + [True] * 25)
+    infinite = torch.tensor(math.inf)
+    clip = lambda *a: (real(*a), infinite)[next(skips)]  # noqa: E731
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", clip)
+    m, t = tiny(steps=40, watch_problems=0)
+    with pytest.raises(md.Diverged, match="holds the last good state, of step 5"):
+        md.train(m, t, data=data)
+    state = md.read_state(os.path.join(t.out_dir, t.name, "state.pt"))
+    assert [row["step"] for row in state["log"]] == [1, 5]
+
+
 def test_the_clock_and_the_loss_scale_go_on_after_a_resume(tiny, data, monkeypatch):
     real = torch.amp.GradScaler
     big = lambda kind, enabled: real(kind, enabled=enabled, init_scale=2.0**40)  # noqa: E731

@@ -746,7 +746,7 @@ def ticks_of(path, models):
 def test_the_figure_names_the_place_of_a_run_that_learned_nothing(tmp_path):
     """The scale has no 0, and a dot left of 1 hop would say nothing by itself."""
     learned, nothing = {1: 1.0, 31: 1.0, 1000: 0.2}, {1: 0.1, 31: 0.0, 1000: 0.0}
-    ticks, dots = ticks_of(tmp_path / "a.png", {"a": [learned], "b": [nothing]})
-    assert list(ticks) == ["none", "1", "10"] and dots[:2] == [[31], [ticks["none"]]]
+    ticks, dots = ticks_of(tmp_path / "a.png", {"a": [nothing], "b": [learned]})
+    assert list(ticks) == ["none", "1", "10"] and dots[:2] == [[ticks["none"]], [31]]
     ticks, _ = ticks_of(tmp_path / "b.png", {"a": [learned]})
     assert "none" not in ticks

@@ -134,13 +134,9 @@ def token_ids(tokens: Any) -> torch.Tensor:
 
 @md.in_eval_mode
 def exact_hidden(model: md.GPT, tokens: Any) -> torch.Tensor:
-    """model.hidden(tokens), in eval mode and single precision; both are restored."""
+    """model.hidden(tokens), in eval mode, which is restored; half precision begins in forward()."""
     model = getattr(model, "module", model)
-    dtype, model.autocast_dtype = model.autocast_dtype, None
-    try:
-        return model.hidden(token_ids(tokens).to(model.head_weight.device))
-    finally:
-        model.autocast_dtype = dtype
+    return model.hidden(token_ids(tokens).to(model.head_weight.device))
 
 
 def attention_maps(model: md.GPT, tokens: Any) -> list[torch.Tensor]:

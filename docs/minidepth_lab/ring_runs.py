@@ -185,7 +185,7 @@ def pairs_watched(model, tokens, ring=8):
     looks = maps[:, :, first::2, : 2 * ring].unflatten(3, (ring, 2))  # (…, pairs, its two letters)
     looks = looks.transpose(1, 2)[k == 1]  # of each question, by head
     with torch.no_grad():
-        right = model.eval()(tokens).argmax(-1)[:, first::2] == path[1]
+        right = model(tokens).argmax(-1)[:, first::2] == path[1]
     seconds = tokens[:, None, 1 : 2 * ring : 2]
     stands = (seconds == path[1][:, :, None]) & (k == 1)[:, :, None]  # (B, questions, pairs)
     shares = [right[stands[:, :, pair]].float().mean().item() for pair in range(ring)]
