@@ -610,10 +610,14 @@ def run_training(m, t, command, resume=False, changed=()):
         told = trackers.Told(m, t)
     together = connected(t) if md.processes()[1] > 1 else contextlib.nullcontext()
     with together, md.noted_signals(twice=True) as noted:
-        run = md.train(
-            m, t, data, resume, command, lambda: bool(noted), shard=shard, changed=changed,
-            weights=weights, tell=told,
-        )  # fmt: skip
+        try:
+            run = md.train(
+                m, t, data, resume, command, lambda: bool(noted), shard=shard, changed=changed,
+                weights=weights, tell=told,
+            )  # fmt: skip
+        except BrokenPipeError:  # python train.py | head
+            go_on = f"go on with --resume {shlex.quote(folder)}"
+            raise ValueError(f"nobody reads what this run prints any more; {go_on}") from None
     if told:
         told.finish()
     if first and run.log:
@@ -1093,6 +1097,9 @@ def main(arguments=None):
         return run_command(arguments) or 0
     except ValueError as error:
         message, code = error, 2
+    except BrokenPipeError:  # `| head` has read enough; what Python flushes at its end fails, too
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + 13  # as shells say of what a broken pipe has ended
     except OSError as error:  # a full disk, a folder that may not be written
         where = f"{error.filename}: " if error.filename else ""
         message, code = f"{where}{error.strerror or error}; what was saved before is whole", 2

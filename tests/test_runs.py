@@ -3,14 +3,15 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 import types
+from unittest import mock
 
 import pytest
 
 import minidepth as md
 import train
+import warm
 from minidepth_lab import forecast, registry, runs
 from minidepth_lab.sweep import estimate
 from minidepth_lab.sweep.cell import Cell
@@ -79,14 +80,23 @@ def test_the_list_has_every_run_in_80_columns(place, capsys):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes as POSIX has them")
-def test_the_list_is_quiet_when_nobody_reads_on(place):
+@pytest.mark.parametrize("flags", ["--runs --out_dir {}", "--compare {}/one {}/two"])
+def test_a_command_is_quiet_when_nobody_reads_on(flags, place, tmp_path):
     """`--runs | head -1` ended with the words of a full disk."""
     read, write = os.pipe()
     os.close(read)
-    line = [sys.executable, train.__file__, "--runs", "--out_dir", str(place)]
-    done = subprocess.run(line, stdout=write, stderr=subprocess.PIPE, text=True)
-    os.close(write)
-    assert (done.returncode, done.stderr) == (0, "")
+    line = [sys.executable, train.__file__, *flags.replace("{}", str(place)).split()]
+    with open(write, "wb") as nobody, open(tmp_path / "errors", "w+") as errors:
+        code = warm.Popen(line, stdout=nobody, stderr=errors).wait()
+        errors.seek(0)
+        assert (code, errors.read()) == (141, "")
+
+
+def test_a_run_says_how_it_goes_on_when_nobody_reads_on(tiny, capsys, monkeypatch):
+    m, t = tiny()
+    monkeypatch.setattr(md, "train", mock.Mock(side_effect=BrokenPipeError))
+    with pytest.raises(ValueError, match="nobody reads what this run prints any more; go on with"):
+        train.run_training(m, t, "python train.py")
 
 
 def test_the_list_is_sorted_and_chosen_from_by_flags(place, capsys):

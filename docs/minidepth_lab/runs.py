@@ -8,7 +8,6 @@ python train.py --compare runs/A runs/B         what differs, and compare.png
 import json
 import math
 import os
-import sys
 import time
 from collections.abc import Callable, Sequence
 
@@ -209,10 +208,7 @@ def show(out_dir: md.Path, filters: dict[str, list], sort: str | None = None) ->
     lines = as_lines(sorted((listed(row, out_dir) for row in meant), key=order(sort)))
     if len(meant) < len(rows):
         lines.append(f"{len(meant)} of {len(rows)} runs in {out_dir}")
-    try:
-        print("\n".join(lines), flush=True)
-    except BrokenPipeError:  # head has read enough, and what Python flushes at the end fails too
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    print("\n".join(lines))
 
 
 # ---------- some of them side by side ----------

@@ -1,10 +1,9 @@
 """# The published numbers
 
-These are the figures as the source documents print them. They are kept as tables in
-`docs/results/published` and read by `minidepth_lab.results.published(name)`. **None of them was
-measured
-here.** What each document is: [citing](citing.md). What we think of them:
-[the logs](../tutorials/2_logs.md), [looking inside](../tutorials/inside.md),
+**These are the figures as the source documents print them; none of them was measured here.** They
+are kept as tables in `docs/results/published` and read by
+`minidepth_lab.results.published(name)`. What each document is: [citing](citing.md). What we think
+of them: [the logs](../tutorials/2_logs.md), [looking inside](../tutorials/inside.md),
 [heads](../tutorials/heads.md), [scale](../tutorials/scale.md).
 """
 

@@ -2,8 +2,8 @@
 # # The hypothesis
 #
 # **Depth is said to help a model reason, because each layer can look again, and start from what the
-# layers before it found. On a ring of letters you can watch that happen in the model below: from
-# its second loop on, each loop comes one letter further. Not every model is as clear.**
+# layers before it found. On a ring of letters you can watch a small model do so: from its second
+# loop on, each loop comes one letter further. Not every model is as clear.**
 #
 # You will learn what was claimed, which question can test it, and what would count as evidence. You
 # need some Python. The models run in this page; nothing is installed.

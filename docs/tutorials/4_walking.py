@@ -367,3 +367,21 @@ assert f"{further[10][1]:.2f}" == "0.77"
 # A question about two hops has waited for two loops in training, and waits on for a while. One
 # about four hops arrives with the last loop and never had to wait, so nothing has taught it to.
 # After ten loops even one hop is answered less often: no question waits for ever.
+
+# %% [markdown]
+# 2. One layer, applied once, has four heads and eight pairs. A head that watches one pair is right
+#    about it; one that watches two is right about half of their questions. What share of all
+#    questions is right if each head watches one pair and the rest is guessed, one in seven? And if
+#    each watches two?
+
+# %% [markdown] tags=["hint"]
+# How many of the eight questions can be answered for certain, and what do the others add?
+
+# %% tags=["answer"]
+one_each = (4 + 4 / 7) / 8
+two_each = 8 * 0.5 / 8
+print(f"one pair each: {one_each:.2f}, two each: {two_each:.2f}")
+
+# %% [markdown] tags=["answer"]
+# Half in both cases, but for the guesses. So the share right does not tell how heads divide the
+# pairs; one has to look at where they look. The best of the five runs comes to 0.54.

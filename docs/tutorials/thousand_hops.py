@@ -657,3 +657,16 @@ def twelve_loops_without_two():
 # %% [markdown] tags=["answer"]
 # Three of three in half of the cases: 0.8³ = 0.51. Two of three in 0.38. So three runs say little
 # about how often training finds such a walk, and one run says next to nothing.
+
+# %% [markdown]
+# 3. A walk on a ring of sixteen repeats after sixteen hops. How long must a ring be for a thousand
+#    hops to be a thousand new situations? And would another task, where each place points to any
+#    other, do with fewer places?
+
+# %% [markdown] tags=["hint"]
+# Where is a walker that has made as many hops as there are places?
+
+# %% [markdown] tags=["answer"]
+# More than a thousand letters. Other pointers need as many: among n places a path has come back to
+# one of them after n hops at the latest, and goes round from there. So only larger tests are harder
+# tests. Ours have sixteen to 64 letters, and 128 in two runs.
