@@ -1113,8 +1113,8 @@ def turns_of(
     for m in messages:
         # most have nothing to be read otherwise; to see that here takes a third of the time
         role, text = (m.get("role"), m.get("content")) if type(m) is dict else (None, None)
-        filled = type(text) is str and text and not text.isspace()
-        if filled and role in KNOWN_ROLES and len(m) == 2:
+        has_text = type(text) is str and text and not text.isspace()
+        if has_text and role in KNOWN_ROLES and len(m) == 2:
             turns.append((role, text))
         elif turn := read_turn(m, remark):
             turns.append(turn)
@@ -1415,6 +1415,9 @@ def encode(
             yield tokens, learn
 
 
+THOUGHTS = ("<think>", "</think>")
+
+
 def load_tokenizer(name: Path, texts: Iterable[str] = (), size: int = 2048) -> "Tokenizer":
     """The tokenizer of a folder or hub id; 'embedded' makes a byte-level BPE from `texts`, and
     'characters' one whose words are the characters in them."""
@@ -1449,9 +1452,6 @@ def load_tokenizer(name: Path, texts: Iterable[str] = (), size: int = 2048) -> "
         if any(word.special and word.content in THOUGHTS for word in words):
             tokenizer._tokenizer = ordinary_thoughts(tokenizer.backend_tokenizer.to_str())
         return tokenizer
-
-
-THOUGHTS = ("<think>", "</think>")
 
 
 def ordinary_thoughts(content: str) -> Any:
@@ -1819,6 +1819,18 @@ def tell_copies(train: list[dict], held_out: list[dict], notes: list[str]) -> No
         )
 
 
+def tell_marks(rows: list[dict], tokenizer: "Tokenizer", notes: list[str]) -> None:
+    """Note how many rows have a control token in their text, and which."""
+    marks, found = marks_of(tokenizer), Counter()
+    for row in rows:
+        text = "\n".join(text for _, text in turns_of(row))
+        for mark in marks:
+            if mark in text:
+                found[mark] += 1
+    for mark, n in found.most_common():
+        notes.append(f"{plural(n, 'row')} with {mark} in the text: it is read as characters there")
+
+
 def make_data(
     name: str,
     train: list[dict],
@@ -1881,18 +1893,6 @@ def make_data(
     if guesses and len(guesses) == len(problems):
         facts["guess"] = statistics.mean(guesses)
     return Data(*made, tokenizer, problems, facts, len(tokenizer))
-
-
-def tell_marks(rows: list[dict], tokenizer: "Tokenizer", notes: list[str]) -> None:
-    """Note how many rows have a control token in their text, and which."""
-    marks, found = marks_of(tokenizer), Counter()
-    for row in rows:
-        text = "\n".join(text for _, text in turns_of(row))
-        for mark in marks:
-            if mark in text:
-                found[mark] += 1
-    for mark, n in found.most_common():
-        notes.append(f"{plural(n, 'row')} with {mark} in the text: it is read as characters there")
 
 
 # ---------- 5. sampling and answers ----------
@@ -2032,8 +2032,10 @@ def measure_answers(model: GPT, tokenizer: "Tokenizer", problems: list[dict]) ->
     right = answers_right(model, tokenizer, problems, max_new_tokens=max(256, longest + 1))
     measured = dict(accuracy=statistics.mean(right), answers=[int(r) for r in right])
     families = [str(problem.get("family", "other")) for problem in problems]
-    lengths = [f"{family} {p.get('steps', 'other')}" for family, p in zip(families, problems)]
-    for key, kinds in (("accuracy_by_family", families), ("accuracy_by_problem", lengths)):
+    kinds_of_problem = [
+        f"{family} {p.get('steps', 'other')}" for family, p in zip(families, problems)
+    ]
+    for key, kinds in (("accuracy_by_family", families), ("accuracy_by_problem", kinds_of_problem)):
         groups = {}
         for kind, correct in zip(kinds, right):
             groups.setdefault(kind, []).append(correct)
@@ -2804,10 +2806,10 @@ def by_length(
     has_target = targets != -100
     if has_target.dim() == 3:
         has_target = has_target.any(1)
-    ends = has_target.flip(1).int().argmax(1)  # (B,), places after the last target, or 0
-    order = ends.argsort(descending=True, stable=True)
+    unused = has_target.flip(1).int().argmax(1)  # (B,), places after the last target, or 0
+    order = unused.argsort(descending=True, stable=True)
     for rows in order.split(n):
-        length = tokens.size(1) - int(ends[rows].min())
+        length = tokens.size(1) - int(unused[rows].min())
         yield tokens[rows, :length], targets[rows, ..., :length]
 
 
