@@ -355,7 +355,7 @@ def test_the_best_weights_are_kept_and_loaded(data, tmp_path, capsys):
 def test_the_best_weights_are_kept_if_the_tokenizer_is_gone(data, tmp_path):
     """Only the last ones were: the best are written before them."""
     asked = []
-    t = settings(tmp_path, "run", keep="best", eval_every=1, save_every=1)
+    t = settings(tmp_path, "run", keep="best", steps=6, eval_every=1, save_every=1)
     run = md.train(*t, data, stop=lambda: asked.append(1) or len(asked) == 3)
     shutil.rmtree(os.path.join(run.dir, "tokenizer"))
     assert md.train(*t, data, resume=True).finished

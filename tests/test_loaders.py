@@ -124,7 +124,10 @@ def test_without_a_curriculum_and_sizes_the_problems_are_the_embedded_ones(tiny,
         (dict(sizes=("curriculum=-1",)), "sizes curriculum=-1 does not work; give a number from 0"),
         (dict(sizes=("pairs=8",)), "sizes pairs is none of the loader thinking's; it has families"),
         (dict(data=("embedded", "icqa")), "makes its own; give --data embedded"),
-        (dict(sizes=("families=chain", "modulus=2"), problem_steps=(2,)), "leaves too few chains"),
+        (
+            dict(sizes=("families=chain", "modulus=2"), problem_steps=(2,)),
+            "there is no problem left",
+        ),
     ],
 )
 def test_settings_of_thinking_that_cannot_work_say_why(tiny, changes, words):
