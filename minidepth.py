@@ -2976,8 +2976,8 @@ def train(
         source, _ = load(t.init_from)
         weights = source.state_dict()
     if weights:
-        source = f"init_from {t.init_from}" if t.init_from else "weights"
-        with one_line_errors(source, "is of another shape than this model"):
+        given = f"init_from {t.init_from}" if t.init_from else "weights"
+        with one_line_errors(given, "is of another shape than this model"):
             model.load_state_dict(weights)
     model.n_words = data.n_words or m.vocab_size
     model.autocast_dtype = pick_precision(t.precision, device)

@@ -328,8 +328,8 @@ def lines(m, t, data=None, done=0):
         said = [f"time {as_time(this.step)} a step here; how many steps, only the data tells"]
     else:
         said = [
-            f"time {'left ' * bool(done)}about {as_time(this.total)} here: {work.steps:,} "
-            f"step{'s' * (work.steps != 1)} of {as_time(this.step)}, "
+            f"time {'left ' * bool(done)}about {as_time(this.total)} here: "
+            f"{md.plural(work.steps, 'step')} of {as_time(this.step)}, "
             f"{work.evaluations} evaluation{'s' * (work.evaluations != 1)} "
             f"{as_time(this.evaluations)}"
         ]
