@@ -169,6 +169,7 @@ class ModelConfig:
     n_loops: int = option(1, "times the stack of layers is applied, with the same weights", 1)
     attn_scale: float = option(None, "factor on attention logits; unset: 1/sqrt(head size)", 1e-9)
     loop_start: str = option("state", "what a loop starts from", choices=LOOP_STARTS)
+    loop_keeps: int = option(0, "first tokens that stay as the first loop leaves them; 0: none", 0)
     loop_noise: float = option(0.0, "noise on what loops start from, in training, as its std", 0)
     init: str = option("gpt2", "initial weights: as GPT-2's or PyTorch's own", choices=INITS)
     init_std: float = option(0.02, "standard deviation of the initial weights of GPT-2", 1e-9)
@@ -202,6 +203,13 @@ class ModelConfig:
                 raise ValueError(f"n_heads {n} does not divide d_model {C}; near it {near} do")
             if self.position == "rotary" and C // n % 2:
                 raise ValueError(f"head size {C // n} is odd; rotary turns pairs; change n_heads")
+        if self.loop_keeps:
+            keeps = f"loop_keeps {self.loop_keeps}"
+            if self.n_loops == 1:
+                raise ValueError(f"{keeps} has no effect with n_loops 1; give more loops, or 0")
+            if self.loop_keeps >= self.block_size:
+                none_left = f"leaves none of {self.block_size} tokens for later loops to change"
+                raise ValueError(f"{keeps} {none_left}; give at most {self.block_size - 1}")
         return self
 
 
@@ -679,7 +687,9 @@ class GPT(nn.Module):
         goes on where this one ends.
         """
         c = self.config
-        x = embedded = self.embed(tokens, cache[0].length if cache else 0)
+        start = cache[0].length if cache else 0
+        x = embedded = self.embed(tokens, start)
+        n_kept = max(0, c.loop_keeps - start)  # of these tokens
         layers = self.compiled if self.compiled and self.training else self.blocks
         n = c.n_loops if loops is None else loops
         if n < 1:
@@ -703,6 +713,12 @@ class GPT(nn.Module):
                     if self.checkpointed and torch.is_grad_enabled():
                         layer = functools.partial(checkpoint, layer, use_reentrant=False)
                     x = layer(x, cache[loop * c.n_layers + i] if cache else None)
+                if loop == 0:
+                    kept = x[:, :n_kept]
+                elif n_kept:
+                    # what the others look up is the same in each loop from the second on: so it
+                    # cannot fade when there are more loops than in training
+                    x = torch.cat((kept, x[:, n_kept:]), 1)
             yield x
 
     def hidden(

@@ -57,6 +57,7 @@ def test_copies_keep_the_words_of_a_run_on_text(tiny, data, tmp_path, capsys):
     [
         (dict(n_loops=1), "n_loops is 1: the model has layers of its own already"),
         (dict(n_loops=2, loop_start="recall"), "loop_start is recall; layers of their own begin"),
+        (dict(n_loops=2, loop_keeps=3), "loop_keeps is 3; layers of their own change every token"),
     ],
 )
 def test_what_has_no_copies_says_so(model, changes, said):

@@ -437,6 +437,61 @@ def test_pairs_that_are_kept_no_longer_move_and_the_questions_go_on(model, start
     assert not torch.allclose(as_before, states[-1], rtol=1e-3)  # and nothing is kept any more
 
 
+@pytest.mark.parametrize("start", md.LOOP_STARTS)
+def test_first_tokens_that_loops_keep_stay_as_the_first_loop_leaves_them(model, start):
+    """Against loops by hand, of two layers: outputs, and gradients of every weight."""
+    gpt = walker(model, loop_start=start, loop_keeps=10, dropout=0.0).double().train()
+    _, tokens, targets = drawn(6, ring=5, hops=4)
+    x = e = gpt.embed(tokens)
+    expected, loss = [], 0.0
+    for loop in range(5):
+        normal = F.layer_norm(x, (gpt.config.d_model,))
+        x = {"state": x, "input": x + e, "normalised": normal, "recall": normal + e}[start]
+        for block in gpt.blocks:
+            x = block(x)
+        pairs = expected[0][:, :10] if expected else x[:, :10]
+        x = torch.cat((pairs, x[:, 10:]), 1)
+        expected.append(x)
+        logits = (gpt.norm(x) @ gpt.head_weight.T).flatten(0, 1)
+        loss = loss + F.cross_entropy(logits, targets[:, loop].flatten(), reduction="sum")
+    loss.nansum().backward()
+    wanted = {name: w.grad.clone() for name, w in gpt.named_parameters()}
+    gpt.zero_grad()
+    states = list(gpt.run_loops(tokens, loops=5))
+    assert all(torch.allclose(a, b, rtol=1e-10) for a, b in zip(states, expected, strict=True))
+    gpt(tokens, targets)[0].sum().backward()
+    for name, w in gpt.named_parameters():
+        assert torch.allclose(w.grad, wanted[name], rtol=1e-6, atol=1e-9), name
+    free = walker(model, loop_start=start, dropout=0.0).double()
+    free.load_state_dict(gpt.state_dict())
+    changed = [x[:, :10] for x in free.run_loops(tokens, loops=5)]
+    assert torch.equal(changed[0], states[0][:, :10])
+    assert not torch.allclose(changed[1], states[1][:, :10], rtol=1e-3)
+
+
+@pytest.mark.parametrize("cut", [1, 4, 10, 13])
+def test_tokens_that_loops_keep_are_kept_when_a_sequence_comes_in_parts(model, cut):
+    """As text does that is generated: the prompt first, then one token after the other."""
+    gpt = walker(model, loop_start="recall", loop_keeps=10).double().eval()
+    _, tokens, _ = drawn(3, ring=5, hops=4)
+    whole = gpt(tokens)
+    cache = [md.Cache(15) for _ in range(6)]  # three loops of two layers
+    assert torch.allclose(gpt(tokens[:, :cut], cache=cache)[:, 0], whole[:, cut - 1])
+    for place in range(cut, 15):
+        logits = gpt(tokens[:, place : place + 1], cache=cache)
+        assert torch.allclose(logits[:, 0], whole[:, place], rtol=1e-8)
+
+
+def test_what_loops_keep_has_to_leave_something_to_change(model):
+    with pytest.raises(ValueError, match="loop_keeps 4 has no effect with n_loops 1; give more"):
+        walker(model, n_loops=1, loop_keeps=4)
+    for keeps in (15, 20):
+        said = f"loop_keeps {keeps} leaves none of 15 tokens for later loops.*; give at most 14"
+        with pytest.raises(ValueError, match=said):
+            walker(model, loop_keeps=keeps)
+    assert walker(model, loop_keeps=14).config.loop_keeps == 14
+
+
 def test_a_length_that_is_kept_is_that_of_the_questions_and_no_other(model):
     """Against loops by hand, the pairs kept as well from the third loop on, and left to change."""
     gpt = walker(model, loop_start="input").double().eval()

@@ -17,8 +17,8 @@ from minidepth_lab.walk_by_hand import write_run
 def untied(model: md.GPT) -> md.GPT:
     """A model with n_layers * n_loops layers of its own that computes as `model` does.
 
-    ValueError if there is one loop only, or if a loop begins with more than the state: between
-    layers of their own nothing is added.
+    ValueError if there is one loop only, or if a loop begins with more or less than the state:
+    between layers of their own nothing is added, and nothing set back.
     """
     c = model.config
     if c.n_loops == 1:
@@ -26,6 +26,8 @@ def untied(model: md.GPT) -> md.GPT:
     if c.loop_start != "state":
         own = "layers of their own begin with the state, which is loop_start state"
         raise ValueError(f"loop_start is {c.loop_start}; {own}")
+    if c.loop_keeps:
+        raise ValueError(f"loop_keeps is {c.loop_keeps}; layers of their own change every token")
     changes = dict(n_layers=c.n_layers * c.n_loops, n_loops=1)
     if not isinstance(c.n_heads, int):
         changes["n_heads"] = tuple(c.n_heads) * c.n_loops
