@@ -382,7 +382,7 @@ class Walker(torch.nn.Module):
         self.ring, self.hops, self.lost = ring, hops, lost
         self.head_weight = torch.nn.Parameter(torch.eye(2 * ring))
         self.norm = torch.nn.Identity()
-        self.blocks, self.config = [torch.nn.Identity()], SimpleNamespace(n_loops=1)
+        self.blocks, self.config = [torch.nn.Identity()], SimpleNamespace(n_loops=1, loop_keeps=0)
 
     def run_loops(self, tokens, loops):
         at = tokens.clone()

@@ -12,7 +12,9 @@ from minidepth_lab.tasks import Task, distinct, rings
 
 LOSS_AFTER = ("each", "last")
 RINGS_TESTED = 200  # of the test split, whose every letter is asked
+QUESTIONS_TESTED = 12_800  # at most: of longer rings than 64 fewer are tested
 FAR = (31, 100, 1000)  # hops beyond once round that are tested at the end
+EACH_TOLD = 64  # of a longer ring's hops not each one is told from here on
 
 
 class Walk(Task):
@@ -115,14 +117,15 @@ class Walk(Task):
 
     def final_accuracy(self, model, tokens, targets, ring, far, **_):
         """accuracy(), with FAR hops and `far` among those of `accuracy_by`, beyond once round. Each
-        has `pairs_kept` as well: the share that is right with pairs_kept() after as many loops as
-        the model was trained with."""
+        has `pairs_kept` as well, if the model does not keep its first tokens by itself: the share
+        that is right with pairs_kept() after as many loops as the model was trained with."""
         hops = [*range(1, ring), *(n for n in (*FAR, far) if ring <= n <= far)]
         result = measured(model, tokens, ring, hops)
-        with pairs_kept(model, 2 * ring, model.config.n_loops):
-            kept = by_hops(model, tokens[:RINGS_TESTED], ring, hops)
-        for n, share in kept.items():
-            result["accuracy_by"]["hops"][str(n)]["pairs_kept"] = share
+        if not model.config.loop_keeps:
+            with pairs_kept(model, 2 * ring, model.config.n_loops):
+                kept = by_hops(model, tested(tokens, ring), ring, hops)
+            for n, part in result["accuracy_by"]["hops"].items():
+                part["pairs_kept"] = kept[int(n)]
         return result
 
 
@@ -205,12 +208,22 @@ def by_hops(model, tokens, ring, hops):
     return shares
 
 
+def tested(tokens, ring):
+    """The first RINGS_TESTED of tokens (B, 3 ring), or as many as have QUESTIONS_TESTED letters."""
+    return tokens[: min(RINGS_TESTED, max(1, QUESTIONS_TESTED // ring))]
+
+
 def measured(model, tokens, ring, hops):
-    """What accuracy() gives, of the first RINGS_TESTED sequences."""
-    shares = by_hops(model, tokens[:RINGS_TESTED], ring, hops)
+    """What accuracy() gives, of the sequences that are tested(). Of a longer ring than EACH_TOLD
+    each doubling of the hops is told beyond it, and once round."""
+    shares = by_hops(model, tested(tokens, ring), ring, hops)
     once_round = [shares[i] for i in range(1, ring)]
-    named = {str(i): dict(accuracy=share) for i, share in shares.items()}
-    return dict(accuracy=sum(once_round) / len(once_round), accuracy_by=dict(hops=named))
+    told = {}
+    for i, share in shares.items():
+        doubling = i & (i - 1) == 0  # a power of two
+        if i <= EACH_TOLD or doubling or i >= ring - 1:
+            told[str(i)] = dict(accuracy=share)
+    return dict(accuracy=sum(once_round) / len(once_round), accuracy_by=dict(hops=told))
 
 
 TASK = Walk()
