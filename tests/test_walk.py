@@ -669,12 +669,20 @@ def test_what_the_studys_rows_vary(capsys):
         "width: 128": dict(d_model=128),
         "feed-forward: 256": dict(d_ff=256),
         "layers: 2": dict(n_layers=2),
+        "kept throughout": dict(loop_keeps=32),
+        "hops: 2, kept throughout": dict(n_loops=3, loop_keeps=32),
+        "hops: 4, kept throughout": dict(n_loops=5, loop_keeps=32),
+        "start: state, kept throughout": dict(loop_start="state", loop_keeps=32),
+        "start: input, kept throughout": dict(loop_start="input", loop_keeps=32),
+        "start: normalised, kept throughout": dict(loop_start="normalised", loop_keeps=32),
+        "ring: 64, hints, kept throughout": dict(block_size=192, steps=3000, loop_keeps=128),
+        "ring: 128, hints, kept throughout": dict(block_size=384, steps=3000, loop_keeps=256),
     }
     assert differ == expected
     assert list(differ)[0] == "8 hops, ring of 16"  # the claim comes first
     for name, given in sizes.items():
-        kind, _, value = name.removesuffix(", hints").partition(": ")
-        hints = "1" if name.endswith(", hints") else "0"
+        kind, _, value = name.partition(",")[0].partition(": ")
+        hints = "1" if ", hints" in name else "0"
         wanted = dict(ring="16", hops="8", loss_after="each", hints=hints)
         if kind in ("ring", "hops"):
             wanted[kind] = value
@@ -717,6 +725,8 @@ def test_how_far_a_run_reaches():
     assert study.reached({2: 1.0, 1: 0.5}) == 0
     assert study.reached({15: 0.95, 1000: 0.91, 31: 1.0}) == 1000
     assert study.trained_to("hops: 12") == 12 and study.trained_to("ring: 24") == 8
+    assert study.trained_to("hops: 4, kept throughout") == 4
+    assert study.trained_to("kept throughout") == 8
 
 
 def test_how_far_the_state_is_from_where_it_was_a_round_before(model):
