@@ -100,7 +100,11 @@ widgets.table(["loop", "skipped: one hop less", "swapped: the other's way"], row
 # %%
 kinds = {}  # {row: its runs}
 kept = {}  # those whose last test has both, with the pairs kept and without
+throughout = {}  # those whose loops keep the pairs in training, too
 for name, runs in judge.named_runs("walk").items():
+    if "kept throughout" in name:
+        throughout[name] = runs
+        continue
     if any("pairs_kept" in run["accuracy_by"]["hops"]["1"] for run in runs):
         kept[name] = runs
     if runs and name.endswith(", five more"):  # they stand with the first five
@@ -335,6 +339,50 @@ widgets.table(["1,000 hops, kept:", "runs", "nothing", "the pairs", "the length"
 # Do looped models of text lose what they have read in this way? In five of one layer with recall
 # keeping it spares an eighth to a good third of what their loss rises, in five with the state alone
 # nothing ([more loops on text](beyond_training.md#and-on-text)).
+#
+# ## Read once, then walk
+#
+# If it is the pairs that get lost, training can keep them, too. With `--loop_keeps 128` the first
+# 128 tokens of a sequence, which are the pairs of a ring of 64, stay as the first loop leaves them,
+# in training and at the test. So the layer reads once, and then the questions walk. Here are ten
+# runs on each ring, trained to eight hops with hints for 3,000 steps, beside layers whose pairs
+# change:
+
+# %%
+_, axes = plt.subplots(1, 2, figsize=(7.2, 3.2), sharey=True)
+changing = {64: kinds["ring: 64, hints"] + kept["ring: 64, hints, 4,000 steps"]}
+changing[128] = results.runs("walk", ring=128, seed=50)
+keeping = {ring: throughout[f"ring: {ring}, hints, kept throughout"] for ring in changing}
+for each, ring in zip(axes, changing):
+    for runs, color in ((changing[ring], "C3"), (keeping[ring], "C0")):
+        for run in runs:
+            hops = [int(n) for n in run["accuracy_by"]["hops"]]
+            right = [part["accuracy"] for part in run["accuracy_by"]["hops"].values()]
+            each.plot(hops, right, color=color, alpha=0.5)
+    each.axvline(8, color="C1", linestyle="--")
+    each.axvline(ring - 1, color="0.6", linestyle=":")
+    each.annotate("once\nround", (ring * 0.9, 0.3), color="0.4", ha="right")
+    each.set(xscale="log", xlabel="hops", title=f"ring of {ring}", ylim=(-0.03, 1.05))
+    each.xaxis.set_major_formatter("{x:g}")
+axes[0].set_ylabel("share of questions right")
+axes[0].annotate("pairs kept from\nthe first loop on", (1000, 0.82), color="C0", ha="right")
+axes[0].annotate("pairs that\nchange", (1000, 0.1), color="C3", ha="right")
+plt.show()
+
+# %% [markdown]
+# What to see: with the pairs kept in training, ten of ten layers on the ring of 64 are right at a
+# thousand hops, and most on the ring of 128. Layers whose pairs change fall before they are once
+# round; one of the two on 128 letters keeps 0.90. The dashed lines are the hops of training.
+#
+# - **On a ring of 64 ten of ten come once round, right at 1.00**, and at a thousand hops, too. We
+#   had predicted nine. So the goal of the last section is reached by training: nothing is changed
+#   for the test.
+# - **On a ring of 128 seven of ten come once round, right at 0.99**: 127 hops, each to a letter
+#   that the walk had not met, after training on eight. One more is right at 0.90, one has learned
+#   one hop alone, and one nothing. We had predicted eight of ten at 0.95: that **was wrong**.
+# - **On a ring of 256 one run of width 256 is right at 1.00 at 255 hops**; one of width 128, with
+#   rotary positions, has learned no hop. Nothing had been predicted of these two, and their test
+#   has eight rings.
 
 # %% tags=["details"]
 judge.show("walk")
@@ -481,7 +529,7 @@ assert len(two) == 5 and min(each["15"]["accuracy"] for each in two) > 0.99
 assert best > 0.95 and (f"{others[0]:.2f}", f"{others[-1]:.2f}") == ("0.42", "0.92")
 assert min(each[str(hops)]["accuracy"] for each in two for hops in range(1, 9)) > 0.999
 assert [name for name, word in judge.verdicts("walk").items() if word == judge.WRONG] == [
-    "W11", "W13", "W14", "W18", "W20", "W24", "W30", "W31", "W35", "W36",
+    "W11", "W13", "W14", "W18", "W20", "W24", "W30", "W31", "W35", "W36", "W48", "W49",
 ]  # fmt: skip
 far_of = {
     name: sorted(run["accuracy_by"]["hops"]["1000"]["accuracy"] for run in kinds[name])
@@ -581,10 +629,32 @@ assert min(later[32]) > 0.96 and min(later[48]) > 0.98 and sum(x >= 0.9 for x in
 assert [f"{share:.2f}" for share in sorted(later[64])[:3]] == ["0.30", "0.80", "0.90"]
 assert hinted[64][0]["steps"] == kept[on_64][0]["steps"] + 1000
 on_128 = {}  # {width: (right once round as it is, with the pairs kept)}
-for run in results.runs("walk", ring=128):
+for run in results.runs("walk", ring=128, seed=50):
     both = run["accuracy_by"]["hops"]["127"]["accuracy"], run["measured"]["pairs_kept"]["127"]
     on_128[run["d_model"]] = tuple(f"{share:.2f}" for share in both)
 assert on_128 == {64: ("0.90", "0.99"), 128: ("0.00", "0.93")}
+reads_once = {  # {ring: its runs, the share right once round, the worst first}
+    ring: sorted(run["accuracy_by"]["hops"][str(ring - 1)]["accuracy"] for run in runs)
+    for ring, runs in keeping.items()
+}
+far = [run["accuracy_by"]["hops"]["1000"]["accuracy"] for run in keeping[64]]
+assert len(far) == 10 and min(far + reads_once[64]) > 0.995
+*others, tenth = (f"{share:.2f}" for share in reads_once[128][2::-1])
+assert (others, tenth) == (["0.90", "0.00"], "0.00") and reads_once[128][3] > 0.99
+assert len(reads_once[128]) == 10
+one_hop = [run["accuracy_by"]["hops"]["1"]["accuracy"] for run in keeping[128]]
+assert sorted(share < 0.99 for share in one_hop) == [False] * 9 + [True]
+assert {run["steps"] for runs in keeping.values() for run in runs} == {3000}
+round_256 = {
+    (run["d_model"], run["position"]): run["accuracy_by"]["hops"]["255"]["accuracy"]
+    for run in results.runs("walk", ring=256)
+}
+assert round_256.keys() == {(256, "learned"), (128, "rotary")}
+assert round_256[256, "learned"] > 0.995 and round_256[128, "rotary"] < 0.01
+for run in sum(changing.values(), []):
+    ring = run["sizes_by_name"]["ring"]
+    right = run["accuracy_by"]["hops"][str(ring - 1)]["accuracy"]
+    assert right < 0.7 or (ring == 128 and right < 0.91)
 for run in kept[on_64]:
     at_hundred, far = (run["accuracy_by"]["hops"][n]["pairs_kept"] for n in ("100", "1000"))
     assert at_hundred - far < 0.05
@@ -669,4 +739,4 @@ def twelve_loops_without_two():
 # %% [markdown] tags=["answer"]
 # More than a thousand letters. Other pointers need as many: among n places a path has come back to
 # one of them after n hops at the latest, and goes round from there. So only larger tests are harder
-# tests. Ours have sixteen to 64 letters, and 128 in two runs.
+# tests. Ours have sixteen to 128 letters, and 256 in two runs.
