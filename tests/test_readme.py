@@ -210,7 +210,16 @@ def test_the_walk_of_the_answer_is_the_one_that_was_judged():
     assert f"at a thousand hops, {rises[0]}, and {rises[1]}." in answer
     one_hop = shares("ring: 64", 1, "accuracy") + shares("ring: 64, five more", 1, "accuracy")
     assert len(one_hop) == 10 and max(one_hop) < 0.03
-    assert "On a ring of 64 none of 10 layers learned even one hop without a hint" in answer
+    without = "Without one none of 10 layers learned even that on a ring of 64."
+    assert f"All of these had a hint for the first hop. {without}" in answer
+    throughout = "ring: 64, hints, kept throughout"
+    right = shares(throughout, 63, "accuracy") + shares(throughout, 1000, "accuracy")
+    assert len(right) == 20 and f"{min(right):.2f}" == "1.00"
+    everywhere = "on a ring of 64 are right at 1.00 once round and at a thousand hops."
+    assert f"and 10 of 10 layers trained to eight hops {everywhere}" in answer
+    right = shares("ring: 128, hints, kept throughout", 127, "accuracy")
+    round_once = f"{sum(share >= 0.99 for share in right)} of {len(right)} come once round"
+    assert f"On a ring of 128 {round_once}, which is 127 hops, at 0.99 or better (" in answer
     bare = sum((runs for name, runs in named.items() if name[:8] in ("start: i", "start: s")), [])
     bare = [run for run in bare if "kept" in run["measured"]]
     before = max(run["accuracy_by"]["hops"]["1000"]["accuracy"] for run in bare)
@@ -224,11 +233,13 @@ def test_the_walk_of_the_answer_is_the_one_that_was_judged():
     kept = [run["measured"]["pairs_kept"]["63"] for run in named[groups[0]]]
     kept += shares(groups[1], 63, "pairs_kept")
     assert min(know) > 0.99
-    assert f"Of {len(kept)} that had one, all know their eight hops, and" in answer
+    know_all = "all know their eight hops, and"
+    assert f"Of {len(kept)} with the hint whose pairs change, {know_all}" in answer
     early = sum(share < 0.1 for share in lost)
     round_once = sum(share >= 0.9 for share in kept)
-    told = f"and {early} are lost by the thirty-first; with the pairs kept {round_once} come once"
-    assert f"{told} round at 0.9, and the worst is at {min(kept):.2f} (" in answer
+    told = f"and {early} are lost by the thirty-first; with the pairs kept for the test alone"
+    worst = f"and the worst is at {min(kept):.2f}."
+    assert f"{told} {round_once} come once round at 0.9, {worst}" in answer
     learned = {True: [], False: []}  # whether the loops are enough by the prediction
     for (stride, loops), shares in strides.stored().items():
         learned[stride < loops] += [share >= 0.95 for share in shares]
