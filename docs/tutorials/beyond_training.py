@@ -356,9 +356,8 @@ widgets.table(["after loops", "8", "32", "32, kept after 8", "32, kept after 4"]
 # [the pairs kept from the first loop on](thousand_hops.md#read-once-then-walk), seven of ten layers
 # come round.
 #
-# To reuse what the first loop has read is known as a way to save memory:
-# [Mixture-of-Recursions][m25] (Bae 2025) shares the keys and values of its first recursion. In our walks it
-# decides whether they go on.
+# To reuse what the first loop has read is known as a way to save memory: [MoR][m25] (Bae 2025)
+# shares the keys and values of its first recursion. In our walks it decides whether they go on.
 #
 # [s21]: https://arxiv.org/abs/2106.04537
 # [b22]: https://arxiv.org/abs/2202.05826
