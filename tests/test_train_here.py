@@ -78,14 +78,16 @@ def as_file(model):
 
 
 @pytest.mark.parametrize(
-    ("name", "start"), [("questions", "state"), *(("walk", start) for start in md.LOOP_STARTS)]
+    ("name", "start", "keeps"),
+    [("questions", "state", 0), *(("walk", start, n) for start in md.LOOP_STARTS for n in (0, 16))],
 )
-def test_gradients_are_those_of_pytorch(tab, name, start):
-    model = model_of(name, loop_start=start)
+def test_gradients_are_those_of_pytorch(tab, name, start, keeps):
+    again = dict(loop_start=start, loop_keeps=keeps)
+    model = model_of(name, **again)
     tokens, targets, theirs = drawn(name, 6, seed=3)
     loss, n = model(tokens, targets)
     (loss.sum() / n.sum()).backward()
-    changes = MODELS[name][2] | dict(loop_start=start)
+    changes = MODELS[name][2] | again
     found = in_browser(
         tab,
         f"""
@@ -334,13 +336,21 @@ def test_a_hidden_tab_waits(quick):
     assert not complaints(tab)
 
 
-def test_a_walker_trains_with_the_loops_that_were_chosen(quick):
+@pytest.mark.parametrize("once", [False, True])
+def test_a_walker_trains_with_the_loops_that_were_chosen(quick, once):
     tab = opened(quick, "loops", None)
     tab.run("document.querySelector('select').value = '3'")
+    if once:
+        tab.run("document.querySelector('input[type=checkbox]').click()")
     press(tab, "Train it")
     wait_for(tab, "document.querySelectorAll('a[download]').length === 1")
     assert tab.run(STEPS) == [5, 5]  # one hop, two hops
     assert re.match("Step 40 of 40: 1 hop .* %, 2 hops .* %", tab.run(WORDS))
     text = tab.run("document.body.textContent")
-    assert re.search("Looped on, without more training: 3 hops .* 6 hops", text)
+    assert re.search("Looped on, without more training: 3 hops .* 6 hops .*, 100 hops", text)
+    link = "document.querySelector('a[download]')"
+    assert ("read-once" in tab.run(f"{link}.download")) == once
+    file = f"""fetch({link}.href).then((r) => r.arrayBuffer())
+      .then((bytes) => new TextDecoder().decode(bytes.slice(0, 600)))"""
+    assert f'\\"loop_keeps\\":{16 if once else 0}' in tab.run(file)
     assert not complaints(tab)

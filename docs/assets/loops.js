@@ -5,6 +5,7 @@ import { drawing, make } from "./elements.js"
 import { button, curves, percent, Run, saveLink, seedField } from "./running.js"
 
 const GUESS = 1 / 7 // any other letter of the ring
+const PAIRS = 16 // tokens, which come before the questions
 const COLOURS = ["var(--head-1)", "var(--head-2)", "var(--goal)", "var(--md-default-fg-color)"]
 const RIGHT = 0.9
 
@@ -21,9 +22,11 @@ function start(root) {
   const further = make("p", { class: "said" })
   const file = make("p", { class: "said" })
   const options = [2, 3, 4, 5].map((n) =>
-    make("option", { value: n, selected: n === 3 && "" }, `${n} loops`),
+    make("option", { value: n, selected: n === 4 && "" }, `${n} loops`),
   )
   const loops = make("select", { "aria-label": "how many loops" }, ...options)
+  const once = make("input", { type: "checkbox" })
+  const readOnce = make("label", {}, once, " read once: the pairs stay as the first loop leaves them")
   const train = button("Train it", begin)
   train.classList.add("ask")
   const stop = button("Stop", () => run.stop())
@@ -33,7 +36,7 @@ function start(root) {
   })
 
   function allow(on) {
-    train.disabled = another.disabled = loops.disabled = on
+    train.disabled = another.disabled = loops.disabled = once.disabled = on
     stop.disabled = !on
     seed.allow(!on)
   }
@@ -43,7 +46,8 @@ function start(root) {
     told.length = 0
     file.replaceChildren()
     further.textContent = ""
-    const about = { task: "walk", changes: { n_loops: Number(loops.value) }, seed: seed.read() }
+    const changes = { n_loops: Number(loops.value), loop_keeps: once.checked ? PAIRS : 0 }
+    const about = { task: "walk", changes, seed: seed.read() }
     run = new Run(about, heard)
     state.textContent = "The worker begins …"
     allow(true)
@@ -59,7 +63,8 @@ function start(root) {
     show(report)
     if (!report.ended) return
     allow(false)
-    const name = `minidepth-${loops.value}-loops-seed-${seed.read()}.safetensors`
+    const kind = once.checked ? "-read-once" : ""
+    const name = `minidepth-${loops.value}-loops${kind}-seed-${seed.read()}.safetensors`
     file.replaceChildren(saveLink("Download its weights", report.file, name))
     further.textContent = lookFurther(report)
   }
@@ -83,7 +88,7 @@ function start(root) {
     const hops = Object.entries(far).map(([loop, share]) => [loop - 1, share])
     const first = hops.find(([, share]) => share < RIGHT)
     const reached = first ? first[0] - 1 : hops.length
-    const list = hops.filter(([n]) => n > trained && n <= trained + 4)
+    const list = hops.filter(([n]) => (n > trained && n <= trained + 4) || n === hops.length)
     const beyond = list.map(([n, share]) => `${times(n, "hop")} ${percent(share)}`).join(", ")
     let text = `Looped on, without more training: ${beyond}. `
     text += `It is right in nine of ten questions or more up to ${times(reached, "hop")}`
@@ -92,7 +97,8 @@ function start(root) {
   }
 
   const row = (...items) => make("div", { class: "buttons", role: "group" }, ...items)
-  root.replaceChildren(row(loops, train, stop, another, seed.label), state, chart, further, file)
+  const choice = make("p", {}, readOnce)
+  root.replaceChildren(row(loops, train, stop, another, seed.label), choice, state, chart, further, file)
   curves(chart, [], steps, GUESS)
   allow(false)
 }

@@ -7,7 +7,7 @@
 import * as training from "./training.js"
 
 const EVERY = 10 // steps
-const FAR = 15 // hops of a ring that are tried at the end
+const FAR = 100 // hops of a ring that are tried at the end
 let paused = false
 let stopped = false
 let goOn = () => {}

@@ -89,8 +89,8 @@ const INIT_STD = 0.1
 
 /** The settings of a model, those that a task leaves open included. */
 export function settings(changes) {
-  const rest = { d_ff: 0, position: "learned", loop_start: "state", tie_weights: false }
-  return { ...rest, init_std: INIT_STD, dropout: 0, ...changes }
+  const rest = { d_ff: 0, position: "learned", loop_start: "state", loop_keeps: 0 }
+  return { ...rest, tie_weights: false, init_std: INIT_STD, dropout: 0, ...changes }
 }
 
 /** {name of a weight: its shape}, in the order of minidepth.py. */
@@ -204,11 +204,16 @@ function attendBack(model, gradients, layer, t, cache, dy) {
 /** One token back through all loops: `states` is its residual stream before the first loop and
     after each, `dStates` what each of these got from the losses that were read from it. */
 function forwardBack(model, gradients, token, t, cache, states, dStates) {
-  const { n_layers, loop_start } = model.config
+  const { n_layers, loop_start, loop_keeps } = model.config
   let dx = new Float32Array(states[0].length)
   const dEmbedded = dx.slice()
   for (let loop = states.length - 1; loop > 0; loop--) {
     if (dStates[loop]) addTo(dx, dStates[loop])
+    let around = null
+    if (t < loop_keeps && loop > 1) {
+      around = dx // a token that is kept goes around the loop; its keys and values come from inside
+      dx = new Float32Array(dx.length)
+    }
     for (let layer = n_layers - 1; layer >= 0; layer--) {
       const its = cache[(loop - 1) * n_layers + layer]
       dx = add(dx, attendBack(model, gradients, layer, t, its, dx)) // around the layer, and through
@@ -217,6 +222,7 @@ function forwardBack(model, gradients, token, t, cache, states, dStates) {
     if (loop_start === "normalised" || loop_start === "recall") {
       dx = standardisedBack(states[loop - 1], dx)
     }
+    if (around) addTo(dx, around)
   }
   addTo(dEmbedded, dx)
   const C = dx.length
