@@ -169,7 +169,9 @@ class ModelConfig:
     n_loops: int = option(1, "times the stack of layers is applied, with the same weights", 1)
     attn_scale: float = option(None, "factor on attention logits; unset: 1/sqrt(head size)", 1e-9)
     loop_start: str = option("state", "what a loop starts from", choices=LOOP_STARTS)
-    loop_keeps: int = option(0, "first tokens that stay as the first loop leaves them; 0: none", 0)
+    loop_keeps: int = option(
+        0, "first tokens of a block that stay as the first loop leaves them", 0
+    )
     loop_noise: float = option(0.0, "noise on what loops start from, in training, as its std", 0)
     init: str = option("gpt2", "initial weights: as GPT-2's or PyTorch's own", choices=INITS)
     init_std: float = option(0.02, "standard deviation of the initial weights of GPT-2", 1e-9)
@@ -716,8 +718,8 @@ class GPT(nn.Module):
                 if loop == 0:
                     kept = x[:, :n_kept]
                 elif n_kept:
-                    # what the others look up is the same in each loop from the second on: so it
-                    # cannot fade when there are more loops than in training
+                    # what the others look up is the same in each loop from the second on, but for
+                    # noise and dropout: it cannot fade when there are more loops than in training
                     x = torch.cat((kept, x[:, n_kept:]), 1)
             yield x
 
@@ -2632,6 +2634,10 @@ def complete_configs(m: ModelConfig, t: TrainConfig, data: Data) -> tuple[ModelC
             f"gradient_loops {t.gradient_loops} of {m.n_loops} with loop_start {m.loop_start}: "
             f"{no_gradient}; give --loop_start recall or input"
         )
+    if m.loop_keeps and 0 < t.gradient_loops < m.n_loops:
+        no_gradient = "the first loop, which alone reads the tokens that are kept, has no gradient"
+        both = f"loop_keeps {m.loop_keeps} with gradient_loops {t.gradient_loops} of {m.n_loops}"
+        raise ValueError(f"{both}: {no_gradient}; give --gradient_loops 0")
     return m, t
 
 

@@ -385,6 +385,8 @@ WRONG = {
     "llmini": "L9 L12 L17",
 }
 WAITING = {  # those whose runs are not there yet
+    "sums": "S10",
+    "hold": "H5",
     "walk": "W50 W51 W52 W53 W54 W55",
 }
 

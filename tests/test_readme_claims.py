@@ -306,7 +306,7 @@ def test_letters_written_down():
     writers = results.runs("strides", ring=16)
     assert len(writers) == 20 and min(ends(writers, "own")) >= 0.95
     walkers = results.runs(
-        "walk", ring=16, hops=8, loss_after="each", loop_start="recall", d_model=64
+        "walk", ring=16, hops=8, loss_after="each", loop_start="recall", d_model=64, loop_keeps=0
     )
     once_round = [run["accuracy_by"]["hops"]["15"]["accuracy"] for run in walkers]
     assert len(once_round) > 10 and min(once_round) >= 0.95

@@ -490,7 +490,9 @@ def test_the_models_that_go_on_are_the_stored_runs(walked):
     assert [data["models"][i]["start"] for i in data["first"]] == ["recall", "normalised"]
     assert {about["start"] for about in data["models"]} == {"recall", "normalised", "state"}
     tokens = walk_tokens(200)
-    for run in results.runs("walk", ring=16, hops=8, loss_after="each", n_layers=1, d_model=64):
+    for run in results.runs(
+        "walk", ring=16, hops=8, loss_after="each", n_layers=1, d_model=64, loop_keeps=0
+    ):
         address = f"results/walk/weights/{run['id']}.safetensors"
         if address not in walked:
             continue

@@ -91,7 +91,8 @@ function start(root) {
     const list = hops.filter(([n]) => (n > trained && n <= trained + 4) || n === hops.length)
     const beyond = list.map(([n, share]) => `${times(n, "hop")} ${percent(share)}`).join(", ")
     let text = `Looped on, without more training: ${beyond}. `
-    text += `It is right in nine of ten questions or more up to ${times(reached, "hop")}`
+    const all = first ? "" : "all " // that were tried
+    text += `It is right in nine of ten questions or more up to ${all}${times(reached, "hop")}`
     text += step < steps ? "; you stopped before the end." : `, and was trained to ${trained}.`
     return text
   }

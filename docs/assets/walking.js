@@ -23,11 +23,13 @@ export class Walk {
     this.loops = 0
   }
 
-  /** One loop more. Tokens of `skip` (their places) stay as they are. */
+  /** One loop more. Tokens of `skip` (their places) stay as they are, and from the second loop on
+      those that the model keeps. */
   step(skip = []) {
     const cache = emptyCache(this.model, 1)
+    const keeps = this.loops ? (this.model.config.loop_keeps ?? 0) : 0
     const after = this.states.map((x, t) => this.model.loop(x, this.embedded[t], cache).x)
-    this.states = after.map((x, t) => (skip.includes(t) ? this.states[t] : x))
+    this.states = after.map((x, t) => (t < keeps || skip.includes(t) ? this.states[t] : x))
     this.loops++
   }
 

@@ -142,7 +142,8 @@ def exact_hidden(model: md.GPT, tokens: Any) -> torch.Tensor:
 def attention_maps(model: md.GPT, tokens: Any) -> list[torch.Tensor]:
     """Attention weights for tokens (B, T), a NumPy or torch array of any integer type: a
     (B, H, T, T) float32 tensor for each time a layer is applied, rows over keys summing to 1;
-    without dropout. All at once: for long contexts see watch_attention()."""
+    without dropout. All at once: for long contexts see watch_attention(). Where a token that loops
+    keep (`loop_keeps`) looks from the second loop on has no effect."""
     maps = []
 
     def see(layer, weights):
@@ -159,7 +160,8 @@ def attention_maps(model: md.GPT, tokens: Any) -> list[torch.Tensor]:
 @md.in_eval_mode
 def streams(model: md.GPT, tokens: Any) -> list[torch.Tensor]:
     """The residual stream (B, T, C) at every depth, the embedding first: L + 1 tensors, one for
-    each time a layer is applied. What a loop adds before its first layer stands in none."""
+    each time a layer is applied. What a loop adds before its first layer stands in none. Tokens
+    that loops keep (`loop_keeps`) are at each depth what the first loop has left."""
     depths = [model.embed(token_ids(tokens).to(model.head_weight.device))]
 
     def keep(block, inputs, output):
@@ -167,6 +169,10 @@ def streams(model: md.GPT, tokens: Any) -> list[torch.Tensor]:
 
     with hooked(block.register_forward_hook(keep) for block in model.blocks):
         exact_hidden(model, tokens)
+    kept = slice(None), slice(model.config.loop_keeps)
+    after_first_loop = depths[model.config.n_layers]
+    for x in depths[model.config.n_layers + 1 :]:
+        x[kept] = after_first_loop[kept]
     return depths
 
 

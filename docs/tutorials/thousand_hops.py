@@ -4,9 +4,9 @@
 # **One attention layer, trained to follow at most eight hops along a ring, follows a thousand when
 # it is looped on. Thirteen of fifteen runs do this, if each loop begins with the state that the
 # last one left, normalised, and with the input added again. Where a layer that normalises is lost,
-# it is mostly the pairs that it loses: keep these as they are, and in most runs it walks on. Where
-# it does not normalise, what it holds grows as well.** You will learn how to take a walk apart, and
-# what makes it go on.
+# it is mostly the pairs that it loses. Let it read them once, in training as well, and ten of ten
+# such layers go round a ring of 64, with a hint for the first hop.** You will learn how to take a
+# walk apart, and what makes it go on.
 #
 # In [Walking the ring](4_walking.md) each loop of a layer was one hop, and a loop more than in
 # training gained none. There is a way to go on: two heads with weights [written by
@@ -206,7 +206,7 @@ widgets.table(head, rows)
 #   in all ten runs of the first row, on twenty-four by steps 400 to 1,500, on 32 by steps 700 to
 #   4,100. (Of these runs those on 64 letters, those with hints, and five each on 32 letters and of
 #   four hops were made on a lent H100, the others on a CPU.) Our goal was once round a ring of 64
-#   in five of ten. What else we tried for it, one seed each, in runs that are not stored: rotary
+#   in five of ten ([reached later](#read-once-then-walk), with hints). What else we tried for it, one seed each, in runs that are not stored: rotary
 #   positions, alone and with twice the width, showed nothing in 1,600 and 700 steps; training that
 #   begins on rings of sixteen and lets them grow lost what it had learned with each growth, and
 #   came to 18 to 32 letters.
@@ -262,8 +262,8 @@ for each, (name, (title, trained)) in zip(axes, panels.items()):
     each.set(xscale="log", xlabel="hops", title=title, ylim=(-0.03, 1.05))
     each.xaxis.set_major_formatter("{x:g}")
 axes[0].set_ylabel("share of questions right")
-axes[0].annotate("pairs kept", (1000, 0.92), color="C0", ha="right")
-axes[0].annotate("pairs left\nto change", (1000, 0.62), color="C3", ha="right")
+axes[0].annotate("pairs kept\nat the test", (1000, 0.82), color="C0", ha="right")
+axes[0].annotate("pairs left\nto change", (1000, 0.55), color="C3", ha="right")
 plt.show()
 
 # %% [markdown]
@@ -282,7 +282,7 @@ for name, runs in kept.items():
             cells.append(f"{right[0]:.2f} to {right[-1]:.2f}")
         named = name.removesuffix(", pairs kept").removesuffix(", five more")
         rows.append([named, len(runs), n, *cells])
-widgets.table(["new runs", "runs", "hops", "right, as they are", "with the pairs kept"], rows)
+widgets.table(["new runs", "runs", "hops", "right, as they are", "pairs kept at the test"], rows)
 
 # %% [markdown]
 # - **In these layers it is the pairs that get lost.** At a thousand hops five layers trained to
@@ -344,9 +344,11 @@ widgets.table(["1,000 hops, kept:", "runs", "nothing", "the pairs", "the length"
 #
 # If it is the pairs that get lost, training can keep them, too. With `--loop_keeps 128` the first
 # 128 tokens of a sequence, which are the pairs of a ring of 64, stay as the first loop leaves them,
-# in training and at the test. So the layer reads once, and then the questions walk. Here are ten
-# runs on each ring, trained to eight hops with hints for 3,000 steps, beside layers whose pairs
-# change:
+# in training and at the test. So the layer reads once, and then the questions walk. (That saves no
+# work here: the layer is applied to these tokens in each loop, and what it adds is dropped.) Here
+# are ten runs on each ring, trained to eight hops with hints for 3,000 steps, beside layers whose
+# pairs change. Those had more steps: 5,000 and 4,000 on 64 letters, and 4,000 on 128, where they
+# are two runs, one of them twice as wide. All were made on a lent H100.
 
 # %%
 _, axes = plt.subplots(1, 2, figsize=(7.2, 3.2), sharey=True)
@@ -371,18 +373,21 @@ plt.show()
 
 # %% [markdown]
 # What to see: with the pairs kept in training, ten of ten layers on the ring of 64 are right at a
-# thousand hops, and most on the ring of 128. Layers whose pairs change fall before they are once
-# round; one of the two on 128 letters keeps 0.90. The dashed lines are the hops of training.
+# thousand hops, and most on the ring of 128. Where the pairs change, all but two are lost before
+# they are once round. The dashed lines are the hops of training.
 #
 # - **On a ring of 64 ten of ten come once round, right at 1.00**, and at a thousand hops, too. We
-#   had predicted nine. So the goal of the last section is reached by training: nothing is changed
-#   for the test.
-# - **On a ring of 128 seven of ten come once round, right at 0.99**: 127 hops, each to a letter
-#   that the walk had not met, after training on eight. One more is right at 0.90, one has learned
-#   one hop alone, and one nothing. We had predicted eight of ten at 0.95: that **was wrong**.
-# - **On a ring of 256 one run of width 256 is right at 1.00 at 255 hops**; one of width 128, with
-#   rotary positions, has learned no hop. Nothing had been predicted of these two, and their test
-#   has eight rings.
+#   had predicted 0.95 in nine. So the goal of the last section is reached, with hints, and for the
+#   test only the number of loops is changed.
+# - **On a ring of 128 seven of ten come once round, right at 0.99 or better**: 127 hops, each to a
+#   letter that the walk had not met, after training on eight. A thousand hops are right as often.
+#   The other three had learned their first hop only when most of their 3,000 steps were over, or
+#   not at all: one is at 0.90 once round, one knows one hop, and one none. We had predicted 0.95 in
+#   eight of ten, once round and at a thousand hops: both **were wrong**.
+# - **On a ring of 256 one run is right at 1.00 at 255 hops**, in a test of eight rings. It is four
+#   times as wide, with half the learning rate. Nothing had been predicted of it. All other tries on
+#   256 letters or more, of width 128, with learned positions and with rotary ones, learned no hop;
+#   one of them is stored.
 
 # %% tags=["details"]
 judge.show("walk")
@@ -484,9 +489,10 @@ judge.show("hold-further")
 #
 # In the model that we took apart, each loop is one hop from wherever a question stands. Trained to
 # eight hops, with recall, such a walk goes on in most runs on rings of 16 and 24, and in few on
-# longer ones; trained to four hops, in none of ten, unless the pairs are kept: then in five of
-# five. That the state comes back to where it was is what goes on; no new situation is met after a
-# ring has been walked once round.
+# longer ones; trained to four hops, in none of ten. With the pairs kept at the test, five of five
+# of these go on. With the pairs kept in training, too, and a hint for the first hop, ten of ten go
+# round 64 letters, and seven of ten round 128. That the state comes back to where it was is what
+# goes on; no new situation is met after a ring has been walked once round.
 
 # %%
 assert set(by_hops(walk_by_hand.walker(16), sequences, 16, (1, 8, 100)).values()) == {1.0}
@@ -637,8 +643,26 @@ reads_once = {  # {ring: its runs, the share right once round, the worst first}
     ring: sorted(run["accuracy_by"]["hops"][str(ring - 1)]["accuracy"] for run in runs)
     for ring, runs in keeping.items()
 }
-far = [run["accuracy_by"]["hops"]["1000"]["accuracy"] for run in keeping[64]]
-assert len(far) == 10 and min(far + reads_once[64]) > 0.995
+far = {
+    ring: [run["accuracy_by"]["hops"]["1000"]["accuracy"] for run in runs]
+    for ring, runs in keeping.items()
+}
+assert len(far[64]) == 10 and min(far[64] + reads_once[64]) > 0.995
+assert sum(share >= 0.99 for share in far[128]) == 7
+assert [judge.verdict(f"walk/W{n}") for n in (46, 47)] == [judge.HELD] * 2
+late = []  # the first step at which the others had one hop
+for run in keeping[128]:
+    good = run["accuracy_by"]["hops"]["127"]["accuracy"] >= 0.99
+    learned = [
+        row["step"] for row in run["log"] if row["accuracy_by"]["hops"]["1"]["accuracy"] >= 0.9
+    ]
+    late += [] if good else [min(learned, default=None)]
+    assert not good or min(learned) <= 1500
+assert sorted(late, key=str) == [2500, 2500, None]
+before = [(run["sizes_by_name"]["ring"], run["steps"]) for run in sum(changing.values(), [])]
+assert sorted(before) == [(64, 4000)] * 10 + [(64, 5000)] * 10 + [(128, 4000)] * 2
+assert sorted(run["d_model"] for run in changing[128]) == [64, 128]
+assert all("H100" in run["hardware"] for run in sum([*changing.values(), *keeping.values()], []))
 *others, tenth = (f"{share:.2f}" for share in reads_once[128][2::-1])
 assert (others, tenth) == (["0.90", "0.00"], "0.00") and reads_once[128][3] > 0.99
 assert len(reads_once[128]) == 10
@@ -651,10 +675,11 @@ round_256 = {
 }
 assert round_256.keys() == {(256, "learned"), (128, "rotary")}
 assert round_256[256, "learned"] > 0.995 and round_256[128, "rotary"] < 0.01
+not_lost = []
 for run in sum(changing.values(), []):
-    ring = run["sizes_by_name"]["ring"]
-    right = run["accuracy_by"]["hops"][str(ring - 1)]["accuracy"]
-    assert right < 0.7 or (ring == 128 and right < 0.91)
+    right = run["accuracy_by"]["hops"][str(run["sizes_by_name"]["ring"] - 1)]["accuracy"]
+    not_lost += [f"{right:.2f}"] if right >= 0.3 else []
+assert len(not_lost) == 2 and max(not_lost) == "0.90"
 for run in kept[on_64]:
     at_hundred, far = (run["accuracy_by"]["hops"][n]["pairs_kept"] for n in ("100", "1000"))
     assert at_hundred - far < 0.05

@@ -4,12 +4,13 @@ and on. The task is tasks/walk.py; one model, in minutes, and the study of it:
     python train.py --preset walk                         a thousand hops at the end
     python train.py --study walk --seed 0 1 2 3 4
 
-Each row of the study changes one thing: what a loop starts from, which loops have a loss, the hops
+Each of the first rows changes one thing: what a loop starts from, which loops have a loss, the hops
 trained to, the ring, the width, the feed-forward part, the layers in the loop. A longer ring has
 the places that it needs, and more steps, for its first hop is learned later. On rings of 48 and 64
-it was not learned at all without `hints`, which tasks/walk.py explains. In the last rows the loops
-keep the pairs as the first one leaves them (`--loop_keeps`), so that nothing fades of what a
-question looks up.
+it was not learned at all without `hints`, which tasks/walk.py explains. In the last rows ("kept
+throughout") the loops keep the pairs as the first one leaves them (`--loop_keeps`), alone or beside
+such a change: so nothing fades of what a question looks up. Rings of 128 take long on a CPU;
+`--dry_run` says how long.
 
 A thousand hops on a ring of 16 are not a thousand new situations: whoever is right once round, and
 comes back to the same state, is right for ever. The harder question is once round a longer ring.

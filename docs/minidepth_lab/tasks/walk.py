@@ -215,13 +215,13 @@ def tested(tokens, ring):
 
 def measured(model, tokens, ring, hops):
     """What accuracy() gives, of the sequences that are tested(). Of a longer ring than EACH_TOLD
-    each doubling of the hops is told beyond it, and once round."""
+    each doubling of the hops is told beyond it, FAR and once round."""
     shares = by_hops(model, tested(tokens, ring), ring, hops)
     once_round = [shares[i] for i in range(1, ring)]
     told = {}
     for i, share in shares.items():
         doubling = i & (i - 1) == 0  # a power of two
-        if i <= EACH_TOLD or doubling or i >= ring - 1:
+        if i <= EACH_TOLD or doubling or i in FAR or i >= ring - 1:
             told[str(i)] = dict(accuracy=share)
     return dict(accuracy=sum(once_round) / len(once_round), accuracy_by=dict(hops=told))
 

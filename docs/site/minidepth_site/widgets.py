@@ -238,7 +238,9 @@ def further():
     loop with their state normalised and the input added ("recall") and those that lack the input
     ("normalised") or both ("state"), and which two to begin with."""
     listed = []
-    for run in results.runs(WALKS, ring=16, hops=8, loss_after="each", n_layers=1, d_model=64):
+    for run in results.runs(
+        WALKS, ring=16, hops=8, loss_after="each", n_layers=1, d_model=64, loop_keeps=0
+    ):
         stored = results.weights_file(WALKS, run["id"]).exists()
         if run["loop_start"] == "input" or not stored:
             continue
