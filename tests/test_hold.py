@@ -203,6 +203,11 @@ def test_the_last_loops_alone_are_learned_from_where_a_loop_reads_its_input(tmp_
     assert "gradient_loops 4 of 16 with loop_start state: no gradient reaches the embed" in error
     assert error.count("\n") == 1
     assert train.main([*words, "--loop_start", "state", "--n_loops", "4"]) == 0  # all there are
+    assert train.main([*words, "--loop_keeps", "16"]) == 2
+    error = capsys.readouterr().err
+    assert "loop_keeps 16 with gradient_loops 4 of 16: the first loop, which alone" in error
+    assert "has no gradient; give --gradient_loops 0" in error and error.count("\n") == 1
+    assert train.main([*words, "--loop_keeps", "16", "--n_loops", "4", "--name", "kept"]) == 0
     assert train.main([*words, "--name", "recall"]) == 0
 
 

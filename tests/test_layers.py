@@ -69,6 +69,14 @@ def test_of_a_looped_layer_one_application_is_left_out():
             after_each = list(again.run_loops(TOKENS))
         for stream, after in zip(inspect.streams(again, TOKENS)[1:], after_each, strict=True):
             assert torch.allclose(stream, after, atol=1e-6)
+    two = md.GPT(dataclasses.replace(config, n_layers=2, loop_keeps=3)).eval()
+    with torch.no_grad():
+        after_each = list(two.run_loops(TOKENS))
+    of_two = inspect.streams(two, TOKENS)
+    for stream, after in zip(of_two[2::2], after_each, strict=True):
+        assert torch.allclose(stream, after, atol=1e-6)
+    assert all(torch.equal(x[:, :3], of_two[2][:, :3]) for x in of_two[3:])
+    assert not torch.allclose(of_two[1][:, :3], of_two[2][:, :3], atol=1e-3)
     for layer in range(3):
         with inspect.skipped(looped, layer):
             for _ in range(2):  # a second pass counts anew

@@ -550,6 +550,25 @@ def test_how_far_the_last_test_goes(ring, far, beyond):
     assert tested == [*range(1, ring), *beyond]
 
 
+def test_of_a_long_ring_fewer_hops_are_told_and_fewer_rings_are_tested():
+    _, tokens, targets = drawn(1, ring=130, hops=1)
+    result = TASK.final_accuracy(Walker(130, 0), tokens, targets, ring=130, far=200)
+    told = [int(hops) for hops in result["accuracy_by"]["hops"]]
+    assert told == [*range(1, 65), 100, 128, 129, 200]
+    assert result["accuracy"] == 0.0  # a walker that stays where it is
+    rings = {
+        ring: len(walk.tested(torch.zeros(300, 3), ring)) for ring in (16, 64, 65, 128, 20_000)
+    }
+    assert rings == {16: 200, 64: 200, 65: 196, 128: 100, 20_000: 1}
+
+
+def test_a_model_that_keeps_its_pairs_is_not_tested_with_them_kept_once_more(model):
+    gpt = walker(model, loop_start="recall", loop_keeps=10)
+    sizes, tokens, targets = drawn(5, ring=5, hops=4)
+    by_number = TASK.final_accuracy(gpt, tokens, targets, **sizes)["accuracy_by"]["hops"]
+    assert all(part.keys() == {"accuracy"} for part in by_number.values())
+
+
 def test_a_trained_model_is_looped_as_it_answers(model):
     """The accuracy of a GPT is that of its logits after so many loops; its mode is given back."""
     gpt = walker(model, loop_start="recall", dropout=0.5).train()

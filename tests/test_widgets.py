@@ -597,6 +597,30 @@ def test_with_its_pairs_kept_the_lost_one_walks_on(tab):
     assert not complaints(tab)
 
 
+def test_the_browser_reads_once_as_pytorch_does(tab, walked):
+    """A model whose loops keep its pairs: no stored one does, so one of them is told to."""
+    data = widgets.further()
+    about = data["models"][data["first"][0]]
+    about["config"]["loop_keeps"] = 32
+    tokens = walk_tokens(1)
+    page, address = tab
+    page.open(address + "assets/")
+    ours = page.run(f"""(async () => {{
+      const {{ Walk, loadModel }} = await import("/assets/walking.js")
+      const about = {json.dumps(about)}
+      const walk = new Walk(await loadModel(about.config, about.weights), {tokens[0].tolist()})
+      return Array.from({{ length: 6 }}, () => {{
+        walk.step()
+        return walk.states.map((x) => [...x])
+      }})
+    }})()""")
+    model = md.GPT(md.ModelConfig(**about["config"]))
+    model.load_state_dict(walked[about["weights"]].state_dict())
+    with torch.no_grad():
+        for states, x in zip(ours, model.run_loops(tokens, loops=6), strict=True):
+            assert torch.allclose(torch.tensor(states), x[0], atol=1e-3)
+
+
 def test_the_browser_keeps_pairs_as_pytorch_does(tab, walked):
     data = widgets.further()
     about = data["models"][data["first"][1]]
