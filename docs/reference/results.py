@@ -4,14 +4,16 @@ No number of a run is typed here: tables are computed from docs/results/NAME/run
 """
 
 import statistics
+import textwrap
 
+import minidepth as md
 from minidepth_lab import judge, results
 from minidepth_lab.studies import budget
 
 # settings that make no other experiment, or follow from others
 IGNORED = {"seed", "name", "out_dir", "save_every", "eval_every", "vocab_size", "data_seed"}
 FIRST = ("data", "n_layers", "n_loops", "d_model", "steps", "lr", "init_std")  # columns, in order
-KEPT = {"data", "n_layers", "n_loops"}  # even where they follow from others
+KEPT = {"data", "n_layers", "n_loops", "loop_keeps"}  # even where they follow from others
 MANY = 16  # kinds of question; of more, a table has those that the predictions measure
 
 
@@ -159,10 +161,11 @@ def print_experiment(name):
         runs = results.runs(name)
         machines = sorted({run["hardware"] for run in runs})
         torch = sorted({run["versions"]["torch"] for run in runs})
-        n = f"{len(runs)} run{'s' * (len(runs) > 1)}"
-        print(f"\n{n}, {'; '.join(machines)}, PyTorch {', '.join(torch)}.", end=" ")
-        print("Of several seeds the median and, in brackets, the lowest and the highest.\n")
-        print(table_of(name, runs))
+        made = f"{'; '.join(machines)}, PyTorch {', '.join(torch)}."
+        brackets = "Of several seeds the median and, in brackets, the lowest and the highest."
+        # folded, so that the page is a list of experiments; a browser's search opens it
+        print(f'\n??? note "{md.plural(len(runs), "run")}"\n')
+        print(textwrap.indent(f"{made} {brackets}\n\n{table_of(name, runs)}", "    "))
     if (folder / "notes.md").exists():
         links.append(f"[notes](../results/{name}/notes.md)")
     if (folder / "predictions.toml").exists():
