@@ -206,10 +206,10 @@ widgets.table(head, rows)
 #   in all ten runs of the first row, on twenty-four by steps 400 to 1,500, on 32 by steps 700 to
 #   4,100. (Of these runs those on 64 letters, those with hints, and five each on 32 letters and of
 #   four hops were made on a lent H100, the others on a CPU.) Our goal was once round a ring of 64
-#   in five of ten ([reached later](#read-once-then-walk), with hints). What else we tried for it, one seed each, in runs that are not stored: rotary
-#   positions, alone and with twice the width, showed nothing in 1,600 and 700 steps; training that
-#   begins on rings of sixteen and lets them grow lost what it had learned with each growth, and
-#   came to 18 to 32 letters.
+#   in five of ten ([reached later](#read-once-then-walk), with hints). What else we tried for it,
+#   one seed each, in runs that are not stored: rotary positions, alone and with twice the width,
+#   showed nothing in 1,600 and 700 steps; training that begins on rings of sixteen and lets them
+#   grow lost what it had learned with each growth, and came to 18 to 32 letters.
 # - **With hints all know the eight hops**, five on 48 letters and ten on 64, and one hop by the
 #   first evaluation, at step 500. The first hop takes two looks, one back in the pair and one for
 #   the question; without hints nothing rewards the first of them by itself. But knowing eight hops
