@@ -377,7 +377,7 @@ WRONG = {
     "text-loops": "V7 V10 V15 V17",
     "first-run": "R2 R3",
     "written": "",
-    "sums": "S1 S5 S7 S10",
+    "sums": "S1 S5 S7 S10 S11",
     "hold": "H2 H3 H4 H5",
     "hold-further": "F4",
     "walk": "W11 W13 W14 W18 W20 W24 W30 W31 W35 W36 W48 W49",
@@ -385,7 +385,6 @@ WRONG = {
     "llmini": "L9 L12 L17",
 }
 WAITING = {  # those whose runs are not there yet
-    "sums": "S11",
     "walk": "W50 W51 W52 W53 W54 W55",
 }
 
