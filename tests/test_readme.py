@@ -214,8 +214,13 @@ def test_the_walk_of_the_answer_is_the_one_that_was_judged():
     throughout = "ring: 64, hints, kept throughout"
     right = shares(throughout, 63, "accuracy") + shares(throughout, 1000, "accuracy")
     assert len(right) == 20 and f"{min(right):.2f}" == "1.00"
-    everywhere = "on a ring of 64 are right at 1.00 once round and at a thousand hops."
-    assert f"and 10 of 10 layers trained to eight hops {everywhere}" in answer
+    everywhere = "are right at 1.00 once round and at a thousand hops."
+    assert f"On a ring of 64 10 of 10, trained to eight, {everywhere}" in answer
+    for group, n in (("kept throughout", 10), ("hops: 4, kept throughout", 5)):
+        right = shares(group, 1000, "accuracy")
+        assert len(right) == n and f"{right[0]:.2f}" == "1.00"
+    four = "are right at 1.00 at a thousand, and 5 of 5 trained to four."
+    assert f"on a ring of sixteen 10 of 10 layers trained to eight hops {four}" in answer
     right = shares("ring: 128, hints, kept throughout", 127, "accuracy")
     round_once = f"{sum(share >= 0.99 for share in right)} of {len(right)} come once round"
     assert f"On a ring of 128 {round_once}, which is 127 hops, at 0.99 or better (" in answer

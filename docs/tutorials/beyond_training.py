@@ -141,7 +141,8 @@ plt.show()
 #
 # Recall is two things, the input and the normalisation. [It takes
 # both](thousand_hops.md#more-loops-than-training-ever-made): with either of them alone no walk goes
-# on.
+# on, where the pairs change. Where they are [read once](thousand_hops.md#read-once-then-walk), the
+# normalisation is enough.
 #
 # **For layers that normalise, losing the pairs is most of the cause.** Keep these as they are after
 # the loops of training, and five of five layers that have the normalisation alone [walk a thousand
@@ -333,7 +334,7 @@ widgets.table(["after loops", "8", "32", "32, kept after 8", "32, kept after 4"]
 #
 # Whether a looped model can go on for longer than it was trained to has been asked for some years.
 # The answers differ, and so do the tasks. This is what the papers say of themselves; the last
-# four rows are ours. "–" means that we found no number of trained models (seeds) in the paper.
+# five rows are ours. "–" means that we found no number of trained models (seeds) in the paper.
 #
 # | who, and what is looped | trained to | looped on | seeds |
 # |---|---|---|---|
@@ -346,6 +347,7 @@ widgets.table(["after loops", "8", "32", "32, kept after 8", "32, kept after 4"]
 # | [Ouro 2025][o25], a large language model | four loops | [worse][lee] with each loop more | – |
 # | [here](thousand_hops.md), ring of 16, recall | eight hops | a thousand in 13 of 15 runs | 15 |
 # | [here][lost], ring of 16, pairs kept at the test | four hops | a thousand in 5 of 5 | 5 |
+# | [here][once], ring of 16, read once | four hops | a thousand in 5 of 5 | 5 |
 # | [here][once], ring of 128, hints, read once | eight hops | once round, 127, in 7 of 10 | 10 |
 # | here, text, one layer and four | eight loops | worse, slowly | 5 |
 #
