@@ -59,8 +59,9 @@ widgets.show_html(f"<p><strong>{link}{predictions}</a></strong></p>")
 widgets.show("further", widgets.further())
 
 # %% [markdown]
-# Each way of beginning a loop had ten runs. What share of the questions each answers after a
-# hundred hops (the menus have those runs, and later ones, whose weights are stored):
+# Here are the first ten runs of three ways of beginning a loop, and the share of the questions that
+# each answers after a hundred hops (the menus have those runs, and later ones, whose weights are
+# stored):
 
 # %% tags=["hide"]
 alike = dict(ring=16, hops=8, loss_after="each", n_layers=1, d_model=64, d_ff=0)
@@ -101,7 +102,7 @@ for run in results.runs("walk", loop_start="state", seed=range(200, 202), **alik
 # walk on: at a thousand hops five of five that were trained to four hops, and five of five without
 # the input, are right at 0.98 or more. Where a layer does not normalise, what a question holds
 # grows, too. Keep its length and the pairs, and 22 layers that were lost are right at 0.60 or
-# more, half of them at 0.95.
+# more, half of them at 0.95 or more.
 #
 # **So let it read once, and then walk.** If training keeps the pairs as the first loop leaves them,
 # on sixteen letters ten of ten layers trained to eight hops are right at 1.00 at a thousand, and

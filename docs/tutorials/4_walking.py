@@ -261,15 +261,17 @@ plt.show()
 # Eight heads would be enough for all eight pairs. So we trained five such layers, for 12,000 steps.
 # **They did not get as far.** Four of them still guess, and no head of theirs watches a pair; in
 # the fifth one head watches one. We had predicted more than 0.3 in three of five (V14): that **was
-# wrong**; that none would come to 0.9 (V15) held. Of all layers of this width, with few steps and
-# with many, two of fifteen with eight heads have more than 0.2 right, and twelve of fifteen with
-# four. Are eight heads too small? At width 256 they are as large as four at width 128, and after
-# 6,000 steps five of five guess. There we had predicted more than 0.2 in three of five (V16), which
-# **was wrong** as well. But those layers end with a loss above that of guessing, and we tried one
-# learning rate and no four heads at that width: they may just not train with these settings. (The
-# runs with eight heads and many steps were made on a lent H100, the others on a CPU.)
+# wrong**; that none would come to 0.9 (V15) held. Of all layers of width 128 with one loop, with
+# few steps and with many, two of fifteen with eight heads have more than 0.2 right, and twelve of
+# fifteen with four. Are eight heads too small? At width 256 they are as large as four at width 128,
+# and after 6,000 steps five of five guess. There we had predicted more than 0.2 in three of five
+# (V16), which **was wrong** as well. But those layers end with a loss above that of guessing, and
+# we tried one learning rate there, and no layer with four heads: they may just not train with these
+# settings. (The runs with eight heads and many steps were made on a lent H100, the others on a
+# CPU.)
 #
-# So at width 128 it is neither room nor time that these eight heads lack, but a beginning.
+# So at width 128 these eight heads have room for it, since weights written by hand do it, and ten
+# times the steps did not help them: in four of five nothing is learned. Why, we do not know.
 #
 # ## What this shows, and what it does not
 #

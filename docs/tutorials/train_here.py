@@ -151,6 +151,7 @@ assert all(each[3] > 0.97 and each[100] < 0.6 for each in walked["pairs that cha
 # ```python
 # import json
 #
+# import minidepth as md
 # from safetensors import safe_open
 # from safetensors.torch import load_file
 #
