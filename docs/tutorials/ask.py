@@ -137,13 +137,15 @@ plt.show()
 #   /** One more token → {attention: by layer and head, the weight on each token so far, states: the
 #       residual stream before the first loop and after each}. The cache grows by this token. */
 #   forward(token, cache) {
-#     const embedded = this.embed(token, cache[0].qkv.length)
+#     const place = cache[0].qkv.length
+#     const embedded = this.embed(token, place)
+#     const kept = place < (this.config.loop_keeps ?? 0)
 #     const attention = []
 #     const states = [embedded]
 #     while (attention.length < cache.length) {
 #       const its = cache.slice(attention.length, attention.length + this.config.n_layers)
 #       const { x, looked } = this.loop(states.at(-1), embedded, its)
-#       states.push(x)
+#       states.push(kept && states.length > 1 ? states[1] : x) // it stays as the first loop left it
 #       attention.push(...looked)
 #     }
 #     return { attention, states }

@@ -366,7 +366,7 @@ for each, ring in zip(axes, changing):
             each.plot(hops, right, color=color, alpha=0.5)
     each.axvline(8, color="C1", linestyle="--")
     each.axvline(ring - 1, color="0.6", linestyle=":")
-    each.annotate("once\nround", (ring * 0.9, 0.3), color="0.4", ha="right")
+    each.annotate("once\nround", (ring * 0.9, 0.3), ha="right")
     each.set(xscale="log", xlabel="hops", title=f"ring of {ring}", ylim=(-0.03, 1.05))
     each.xaxis.set_major_formatter("{x:g}")
 axes[0].set_ylabel("share of questions right")

@@ -101,7 +101,8 @@ assert min(right[2]) >= 0.95 and max(right[1]) <= 0.2
 # %%
 ring = TASKS["walk"]
 size = dict(vocab_size=16, block_size=24, d_model=32, n_heads=4, n_layers=1, d_ff=0)
-size |= dict(n_loops=4, loop_start="recall", dropout=0.0, tie_weights=False, init_std=0.1)
+size |= dict(n_loops=4, loop_start="recall")
+size |= dict(dropout=0.0, tie_weights=False, init_std=0.1)
 recipe = dataclasses.replace(recipe, steps=500, lr=1.2e-2)
 
 
@@ -130,7 +131,8 @@ walked, rows = {}, []
 for loop_keeps, name in ((0, "pairs that change"), (16, "read once")):
     walked[name] = [train_walker(loop_keeps, seed) for seed in (1, 2, 3)]
     for hops in (3, 100):
-        rows.append((f"{name}, {hops} hops", *(f"{share[hops]:.2f}" for share in walked[name])))
+        shares = (f"{share[hops]:.2f}" for share in walked[name])
+        rows.append((f"{name}, {hops} hops", *shares))
 widgets.table(("right answers", "seed 1", "seed 2", "seed 3"), rows)
 
 # %% [markdown]
