@@ -506,22 +506,33 @@ def test_the_models_that_go_on_are_the_stored_runs(walked):
     assert sum(re.search(r": \d % at", name) is not None for name in names) >= 1
 
 
+def in_walk(tab, about, tokens, script):
+    """What a script gives back that walks (`walk`) with a model of further() on tokens (1, T)."""
+    page, address = tab
+    page.open(address + "assets/")
+    return page.run(f"""(async () => {{
+      const {{ Walk, loadModel }} = await import("/assets/walking.js")
+      const about = {json.dumps(about)}
+      const walk = new Walk(await loadModel(about.config, about.weights), {tokens[0].tolist()})
+      {script}
+    }})()""")
+
+
 def test_the_browser_loops_on_as_pytorch_does(tab, walked):
     data = widgets.further()
     tokens = walk_tokens(1)
-    page, address = tab
-    page.open(address + "assets/")
     for about in data["models"]:
-        answers = page.run(f"""(async () => {{
-          const {{ Walk, loadModel }} = await import("/assets/walking.js")
-          const about = {json.dumps(about)}
-          const walk = new Walk(await loadModel(about.config, about.weights), {tokens[0].tolist()})
-          const places = Array.from({{ length: 16 }}, (_, i) => 32 + i)
-          return Array.from({{ length: 25 }}, () => {{
-            walk.step()
-            return places.map((place) => walk.answer(place))
-          }})
-        }})()""")
+        answers = in_walk(
+            tab,
+            about,
+            tokens,
+            """
+            const places = Array.from({ length: 16 }, (_, i) => 32 + i)
+            return Array.from({ length: 25 }, () => {
+              walk.step()
+              return places.map((place) => walk.answer(place))
+            })""",
+        )
         model = walked[about["weights"]]
         with torch.no_grad():
             for ours, x in zip(answers, model.run_loops(tokens, loops=25)):
@@ -603,17 +614,16 @@ def test_the_browser_reads_once_as_pytorch_does(tab, walked):
     about = data["models"][data["first"][0]]
     about["config"]["loop_keeps"] = 32
     tokens = walk_tokens(1)
-    page, address = tab
-    page.open(address + "assets/")
-    ours = page.run(f"""(async () => {{
-      const {{ Walk, loadModel }} = await import("/assets/walking.js")
-      const about = {json.dumps(about)}
-      const walk = new Walk(await loadModel(about.config, about.weights), {tokens[0].tolist()})
-      return Array.from({{ length: 6 }}, () => {{
-        walk.step()
-        return walk.states.map((x) => [...x])
-      }})
-    }})()""")
+    ours = in_walk(
+        tab,
+        about,
+        tokens,
+        """
+        return Array.from({ length: 6 }, () => {
+          walk.step()
+          return walk.states.map((x) => [...x])
+        })""",
+    )
     model = md.GPT(md.ModelConfig(**about["config"]))
     model.load_state_dict(walked[about["weights"]].state_dict())
     with torch.no_grad():
@@ -625,16 +635,15 @@ def test_the_browser_keeps_pairs_as_pytorch_does(tab, walked):
     data = widgets.further()
     about = data["models"][data["first"][1]]
     tokens = walk_tokens(1)
-    page, address = tab
-    page.open(address + "assets/")
-    ours = page.run(f"""(async () => {{
-      const {{ Walk, loadModel }} = await import("/assets/walking.js")
-      const about = {json.dumps(about)}
-      const walk = new Walk(await loadModel(about.config, about.weights), {tokens[0].tolist()})
-      const pairs = Array.from({{ length: 32 }}, (_, i) => i)
-      for (let i = 0; i < 30; i++) walk.step(i < 9 ? [] : pairs)
-      return Array.from({{ length: 16 }}, (_, i) => walk.answer(32 + i))
-    }})()""")
+    ours = in_walk(
+        tab,
+        about,
+        tokens,
+        """
+        const pairs = Array.from({ length: 32 }, (_, i) => i)
+        for (let i = 0; i < 30; i++) walk.step(i < 9 ? [] : pairs)
+        return Array.from({ length: 16 }, (_, i) => walk.answer(32 + i))""",
+    )
     model = walked[about["weights"]]
     with torch.no_grad(), pairs_kept(model, 32, after=9):
         *_, x = model.run_loops(tokens, loops=30)

@@ -584,9 +584,10 @@ for name, runs in kinds.items():
 
 
 def first_hop(run):
-    """The step of the first evaluation at which 0.9 of the questions about one hop are right."""
+    """The step of the first evaluation at which 0.9 of the questions about one hop are right, or
+    None."""
     right = (row for row in run["log"] if row["accuracy_by"]["hops"]["1"]["accuracy"] >= 0.9)
-    return next(right)["step"]
+    return next((row["step"] for row in right), None)
 
 
 two = [run["accuracy_by"]["hops"] for run in kinds["layers: 2"]]
@@ -714,11 +715,8 @@ assert [judge.verdict(f"walk/W{n}") for n in (46, 47)] == [judge.HELD] * 2
 late = []  # the first step at which the others had one hop
 for run in keeping[128]:
     good = run["accuracy_by"]["hops"]["127"]["accuracy"] >= 0.99
-    learned = [
-        row["step"] for row in run["log"] if row["accuracy_by"]["hops"]["1"]["accuracy"] >= 0.9
-    ]
-    late += [] if good else [min(learned, default=None)]
-    assert not good or min(learned) <= 1500
+    late += [] if good else [first_hop(run)]
+    assert not good or first_hop(run) <= 1500
 assert sorted(late, key=str) == [2500, 2500, None]
 before = [(run["sizes_by_name"]["ring"], run["steps"]) for run in sum(changing.values(), [])]
 assert sorted(before) == [(64, 4000)] * 10 + [(64, 5000)] * 10 + [(128, 4000)] * 2

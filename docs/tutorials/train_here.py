@@ -67,19 +67,27 @@ test_tokens, test_targets = task.draw(50, md.generator("test"))
 asked = test_targets != -100
 
 
+def take_step(step, model, optimizer, recipe, drawn):
+    """→ the mean loss before the step"""
+    for group in optimizer.param_groups:
+        group["lr"] = md.lr_at(step, recipe)
+    loss_sum, n = model(*drawn)
+    loss = loss_sum.sum() / n.sum()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.grad_clip)
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.item()
+
+
 def train(n_layers, seed):
     """→ the share of the test's questions that are right at the end"""
     torch.manual_seed(seed)
     model = md.GPT(md.ModelConfig(n_layers=n_layers, **size))
     optimizer = md.make_optimizer(model, recipe)
     for step in range(recipe.steps):
-        for group in optimizer.param_groups:
-            group["lr"] = md.lr_at(step, recipe)
-        loss_sum, n = model(*task.draw(24, md.generator(seed, step)))
-        (loss_sum.sum() / n.sum()).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.grad_clip)
-        optimizer.step()
-        optimizer.zero_grad()
+        drawn = task.draw(24, md.generator(seed, step))
+        take_step(step, model, optimizer, recipe, drawn)
     with torch.no_grad():
         answers = model(test_tokens).argmax(-1)
     return (answers == test_targets)[asked].float().mean().item()
@@ -100,27 +108,19 @@ assert min(right[2]) >= 0.95 and max(right[1]) <= 0.2
 
 # %%
 ring = TASKS["walk"]
-size = dict(vocab_size=16, block_size=24, d_model=32, n_heads=4, n_layers=1, d_ff=0)
-size |= dict(n_loops=4, loop_start="recall")
-size |= dict(dropout=0.0, tie_weights=False, init_std=0.1)
-recipe = dataclasses.replace(recipe, steps=500, lr=1.2e-2)
+looped = size | dict(vocab_size=16, d_model=32, n_heads=4, n_layers=1)
+looped |= dict(n_loops=4, loop_start="recall")
+longer = dataclasses.replace(recipe, steps=500, lr=1.2e-2)
 
 
 def train_walker(loop_keeps, seed):
     """→ {hops: the share of the test's questions that are right}"""
     torch.manual_seed(seed)
-    model = md.GPT(md.ModelConfig(loop_keeps=loop_keeps, **size))
-    optimizer, hops = md.make_optimizer(model, recipe), 1
-    for step in range(recipe.steps):
-        for group in optimizer.param_groups:
-            group["lr"] = md.lr_at(step, recipe)
+    model = md.GPT(md.ModelConfig(loop_keeps=loop_keeps, **looped))
+    optimizer, hops = md.make_optimizer(model, longer), 1
+    for step in range(longer.steps):
         drawn = ring.draw(16, md.generator(seed, step), ring=8, hops=3, asked=hops)
-        loss_sum, n = model(*drawn)
-        loss = loss_sum.sum() / n.sum()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.grad_clip)
-        optimizer.step()
-        optimizer.zero_grad()
+        loss = take_step(step, model, optimizer, longer, drawn)
         if hops < 3 and loss * hops < 0.5:
             hops += 1
     tokens, _ = ring.draw(50, md.generator("test"), test=True, ring=8, hops=3)
