@@ -43,6 +43,7 @@ import shlex
 import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -65,6 +66,7 @@ if TYPE_CHECKING:  # to import it takes seconds, which only those pay who have t
 
 __version__ = "0.2"
 Path = str | os.PathLike[str]  # of a file or a folder, in signatures
+COMMAND = "python train.py"  # as advice says how to type it; train.py knows where it is another
 
 # ---------- 2. settings ----------
 
@@ -94,6 +96,11 @@ def one_line(message: object, most: int = 1000) -> str:
     if len(line) > most:
         line = f"{line[: most // 2]} … {line[-most // 2 :]}"
     return line
+
+
+def complain(message: object) -> None:
+    """Print one line on stderr, with the command's name before it."""
+    print(f"{COMMAND.split()[-1]}: {one_line(message)}", file=sys.stderr)
 
 
 KINDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
@@ -315,7 +322,7 @@ def configs(preset: str = "laptop", **changes: Any) -> tuple[ModelConfig, TrainC
         names = {f.name for f in dataclasses.fields(kind)} & values.keys()
         made.append(kind(**{name: values.pop(name) for name in names}).validate())
     if values:
-        raise ValueError(f"setting {', '.join(values)} is unknown; see python train.py --help")
+        raise ValueError(f"setting {', '.join(values)} is unknown; see {COMMAND} --help")
     return tuple(made)
 
 
@@ -3231,7 +3238,7 @@ def train(
             say(f"Ended early, after step {done}: {why} at step {best['step']}")
         say(f"Done. Final train loss: {loss:.4f} | total time {log[-1]['seconds']:.0f}s")
     elif first:
-        go_on = f"go on with: python train.py --resume {shlex.quote(folder)}"
+        go_on = f"go on with: {COMMAND} --resume {shlex.quote(folder)}"
         say(f"Stopped after step {done}; {go_on}")
     run = Run(folder, model, data.tokenizer, data, log, finished)
     if quiet:

@@ -33,6 +33,9 @@ except KeyboardInterrupt:
     sys.exit(130)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# an installation has this file without the other one beside it, and a command of its own
+if not os.path.exists(os.path.join(HERE, "minidepth.py")):
+    md.COMMAND = "minidepth"
 if os.path.isdir(os.path.join(HERE, "docs", "minidepth_lab")):
     sys.path.append(os.path.join(HERE, "docs"))  # where the laboratory is
 # whether docs/minidepth_lab is there: this file and minidepth.py work without it
@@ -46,7 +49,8 @@ FIELDS = [f for kind in (md.ModelConfig, md.TrainConfig) for f in dataclasses.fi
 
 class Parser(argparse.ArgumentParser):
     def error(self, message):
-        self.exit(2, f"train.py: {md.one_line(message)}; see python train.py --help\n")
+        md.complain(f"{message}; see {md.COMMAND} --help")
+        self.exit(2)
 
 
 def number(text, kind=float, wanted="a number"):
@@ -144,6 +148,7 @@ def make_parser(full=False):
     if full and LABORATORY:
         studies, presets = (", ".join(registry().offering(kind)) for kind in ("study", "preset"))
     parser = Parser(
+        prog=md.COMMAND.split()[-1],
         description="Train a Transformer of any depth and see what the depth did.",
         epilog="Defaults are the report's; the laptop preset's own are in brackets.",
         allow_abbrev=False,
@@ -294,7 +299,7 @@ def unknown_flag(words, names):
     alike = {name.replace("-", "_"): name for name in known}  # an easy slip
     typed = words[0].partition("=")[0].replace("-", "_")
     close = difflib.get_close_matches(typed, alike, 1, cutoff=0.75)
-    meant = f"; is {alike[close[0]]} meant?" if close else "; see python train.py --help"
+    meant = f"; is {alike[close[0]]} meant?" if close else f"; see {md.COMMAND} --help"
     raise ValueError(md.one_line(message) + meant)
 
 
@@ -999,10 +1004,9 @@ def check_room(config, ids):
 
 def run_command(arguments):
     """Do what the flags say; the exit code, None for 0."""
-    program = "train.py"
     if arguments is None:
-        program, arguments = os.path.basename(sys.argv[0]), sys.argv[1:]
-    command = shlex.join(["python", program, *arguments])  # kept with the run
+        arguments = sys.argv[1:]
+    command = f"{md.COMMAND} {shlex.join(arguments)}".rstrip()  # kept with the run
     parser = make_parser(full="--help" in arguments or "-h" in arguments)
     a, unknown = parser.parse_known_args(arguments)
     a = vars(a)
@@ -1112,7 +1116,7 @@ def main(arguments=None):
         message, code = f"the memory is full: {error or 'nothing more is known'}; {advice}", 2
     except KeyboardInterrupt:
         message, code = "interrupted", 130
-    print(f"train.py: {md.one_line(message)}", file=sys.stderr)
+    md.complain(message)
     return code
 
 

@@ -1,6 +1,7 @@
 """What is installed: the wheel as it is built, unpacked where the project is not, and what names
 its version."""
 
+import json
 import os
 import pathlib
 import re
@@ -71,14 +72,17 @@ def test_the_wheel_holds_what_it_needs_and_nothing_else(wheel):
 
 
 def test_the_command_of_an_installation_trains_a_run_and_a_grid(installed):
-    code, out, err = installed("-m", "minidepth", "--version")
-    assert (code, out) == (0, f"minidepth {md.__version__}\n"), err
+    code, out, err = installed("-m", "minidepth", "--no_such_flag")
+    said = "minidepth: unrecognized arguments: --no_such_flag; see minidepth --help\n"
+    assert (code, out, err) == (2, "", said)
     code, out, err = installed("-m", "minidepth", *SMALL.split(), "--seed", "0", "1")
     assert code == 0 and "summary.md" in out, err
     printed = [*installed.elsewhere.glob("runs/*/stdout.txt")]  # a grid's runs are the command's
     assert len(printed) == 2
     for path in printed:
         assert "Done. Final train loss" in path.read_text(encoding="utf-8")
+        config = json.loads((path.parent / "config.json").read_text(encoding="utf-8"))
+        assert config["command"].startswith("minidepth --preset laptop --n_layers 1 --d_model 16 ")
         assert (path.parent / "curve.png").exists()
     look = "import minidepth; from minidepth_lab import results, judge; "
     look += "print(minidepth.__file__, len(results.runs('depth')), len(results.experiments()))"

@@ -3,7 +3,6 @@ that no memory of this machine holds. How strangers' text is shown, and a figure
 
 import contextlib
 import os
-import sys
 
 import minidepth as md
 from minidepth_lab import own_code, registry, text
@@ -163,4 +162,4 @@ def drawn(what):
         yield
     except Exception as error:  # code of one's own, a backend that is not there
         why = md.one_line(error) or type(error).__name__
-        print(f"train.py: {what} could not be drawn: {why}", file=sys.stderr)
+        md.complain(f"{what} could not be drawn: {why}")

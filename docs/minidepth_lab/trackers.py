@@ -12,7 +12,6 @@ where problems are answered accuracy/all and accuracy/FAMILY. The settings are i
 import importlib.util
 import math
 import os
-import sys
 import zlib
 
 import minidepth as md
@@ -141,7 +140,7 @@ class Told:
         except Exception as error:  # a network, a disk, another version of the package
             self.failed = True
             why = md.one_line(error, 200) or type(error).__name__
-            print(f"train.py: {self.name} is told no more: {why}", file=sys.stderr)
+            md.complain(f"{self.name} is told no more: {why}")
 
     def __call__(self, row):
         def tell():

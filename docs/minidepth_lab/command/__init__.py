@@ -2,7 +2,6 @@
 
 import pathlib
 import runpy
-import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -15,5 +14,4 @@ def file():
 
 def main():
     """Run train.py as if it had been typed; it ends the process with its exit code."""
-    sys.argv[0] = "minidepth"
     runpy.run_path(str(file()), run_name="__main__")

@@ -14,7 +14,6 @@ import concurrent.futures
 import os
 import pathlib
 import queue
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -174,16 +173,16 @@ def train_sweep(preset, planned, command, jobs, yes, dry_run, study, given):
 
     failed, stopped = train_all(todo, slots(jobs, cells[0].t.device), start)
     if stopped:
-        print("train.py: interrupted; the same command goes on", file=sys.stderr)
+        md.complain("interrupted; the same command goes on")
         return 128 + stopped
     lost = [cell for cell, _ in failed]
     good = [cell for cell in cells if cell not in lost]
     for one, other in other_data(good):
         said = f"{other} was not trained on the data of {one}, though both name the same"
         advice = f"delete {other.folder} or {one.folder} and repeat the command"
-        print(f"train.py: {said}; {advice}", file=sys.stderr)
+        md.complain(f"{said}; {advice}")
     if good:
         summarize(os.path.join(cells[0].t.out_dir, name), good, command, study)
     for cell, line in failed:
-        print(f"train.py: {cell} failed: {line}", file=sys.stderr)
+        md.complain(f"{cell} failed: {line}")
     return 1 if failed else 0
