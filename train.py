@@ -862,7 +862,7 @@ def check_moved(run_dir, t):
             if LABORATORY:
                 from minidepth_lab import text
 
-                is_file = bool(text.kind_of(source)) and not text.is_pattern(source)
+                is_file = text.is_local(source) and not text.is_pattern(source)
             if is_file and not os.path.exists(source):
                 moved = f"--resume {shlex.quote(run_dir)} --{flag} FILE"
                 raise ValueError(f"{flag} {source} is not there; if it has moved, give {moved}")

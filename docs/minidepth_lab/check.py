@@ -109,7 +109,8 @@ def grid_flags(a, axes):
 def files(t):
     """Raise ValueError for a file of data that is not there, before a grid starts its first run."""
     for source in (*t.data, t.val_data):
-        if text.kind_of(source) and not (text.is_pattern(source) or os.path.exists(source)):
+        there = os.path.exists(source) or text.is_pattern(source)
+        if not there and text.is_local(source) and not names_task(source):
             raise ValueError(f"data {source} is not there; give the path of a file")
 
 
@@ -119,7 +120,7 @@ def its_tokenizer(t):
     name = t.tokenizer
     if os.path.isdir(name):
         md.load_tokenizer(name)  # says what is wrong with it
-    elif name.startswith((".", "/")) or name.count("/") > 1:  # an id has one / at most
+    elif text.is_path(name):
         wanted = "give the folder that holds it, embedded, or characters"
         raise ValueError(f"tokenizer {name} is not there; {wanted}")
 

@@ -31,9 +31,17 @@ def is_pattern(source: str) -> bool:
     return glob.has_magic(source) and not os.path.exists(source)
 
 
+def is_path(name: str) -> bool:
+    """Whether a name can only be a path on this machine: an id of the hub has one / at most, and
+    begins with a letter or a digit."""
+    return name.startswith((".", "/")) or name.count("/") > 1
+
+
 def is_local(source: str) -> bool:
     """Whether a source names a file, a folder or a pattern of files, there or not."""
-    return bool(kind_of(source)) or os.path.exists(source) or glob.has_magic(source)
+    if kind_of(source) or is_path(source):
+        return True
+    return os.path.exists(source) or glob.has_magic(source)
 
 
 def inside(folder: str) -> Iterator[str]:
@@ -86,7 +94,7 @@ def files_of(source: str) -> list[str]:
         found = [path for path in fitting(source) if not why_not_read(path)]
         what = "fits no file that ends in one of"
     else:
-        if kind_of(source) and not os.path.exists(source):
+        if not os.path.exists(source):
             raise ValueError(f"data {source} is not there; give the path of a file")
         found = [source] if kind_of(source) else []
         what = "is neither a folder nor a file that ends in one of"

@@ -9,15 +9,19 @@ import dataclasses
 import minidepth as md
 from minidepth_lab import registry
 from minidepth_lab.sizes import as_text, check_known, sizes_of
-from minidepth_lab.sources import text_data
+from minidepth_lab.sources import names_task, text_data
 
 SIZES = dict(val_packing="same")  # of validation blocks: same as in training, pack, or pad
 
 
 def rows(preset, settings):
     """Padded, and packed for as many steps or for as many tokens of text; validated on padded
-    blocks, each row by itself, unless `sizes` say otherwise."""
+    blocks, each row by itself, unless `sizes` say otherwise. ValueError for a task, which has no
+    rows to pack."""
     m, t = registry.configs(preset, **settings | dict(packing="pad", sizes=()))
+    if names_task(t.data[0]):
+        wanted = f"{t.data[0]} has none; give --data FILE"
+        raise ValueError(f"--study packing is of rows of text: {wanted}")
     data = registry.data_of(t, m.block_size)
     _, t = md.complete_configs(m, t, data)
     share = md.filled(*data.train).mean().item()
