@@ -7,7 +7,6 @@ import pathlib
 import re
 import shlex
 import shutil
-import statistics
 
 import pytest
 
@@ -178,15 +177,6 @@ def test_the_walk_of_the_answer_is_the_one_that_was_judged():
         assert max(run["accuracy_by"]["hops"]["31"]["accuracy"] for run in runs) < 0.3
     assert "its bare state is lost by the thirty-first, and so is one that has only the" in answer
     assert "only the norm, or only the input: 15 of 15 each." in answer
-    on_24 = named["ring: 24"] + named["ring: 24, five more"]
-    round_once = [run["accuracy_by"]["hops"]["23"]["accuracy"] >= 0.95 for run in on_24]
-    twenty_four = f"{sum(round_once)} of {len(round_once)} runs come once round;"
-    assert f"On a ring of twenty-four, also trained to eight hops, {twenty_four}" in answer
-    on_32 = named["ring: 32"] + named["ring: 32, five more"]
-    round_once = [run["accuracy_by"]["hops"]["31"]["accuracy"] >= 0.9 for run in on_32]
-    thirty_two = f"{sum(round_once)} of {len(round_once)} do, at 0.9.)"
-    assert f"of 32, trained twice as long, {thirty_two}" in answer
-    assert {run["steps"] for run in named["ring: 32"]} == {2 * on_24[0]["steps"]}
 
     def shares(group, hops, kind):
         """Of the runs of a group, the least first."""
@@ -208,9 +198,6 @@ def test_the_walk_of_the_answer_is_the_one_that_was_judged():
         low, high = at_most(before[-1]), at_least(after[0])
         rises.append(f"{runs} from at most {low} to at least {high}")
     assert f"at a thousand hops, {rises[0]}, and {rises[1]}." in answer
-    one_hop = shares("ring: 64", 1, "accuracy") + shares("ring: 64, five more", 1, "accuracy")
-    assert len(one_hop) == 10 and max(one_hop) < 0.03
-    assert "(Without the hint none of 10 layers whose pairs change learned even one" in answer
     throughout = "ring: 64, hints, kept throughout"
     right = shares(throughout, 63, "accuracy") + shares(throughout, 1000, "accuracy")
     assert len(right) == 20 and f"{min(right):.2f}" == "1.00"
@@ -223,27 +210,12 @@ def test_the_walk_of_the_answer_is_the_one_that_was_judged():
     assert f"on a ring of sixteen 10 of 10 layers trained to eight hops {four}" in answer
     right = shares("ring: 128, hints, kept throughout", 127, "accuracy")
     round_once = f"{sum(share >= 0.99 for share in right)} of {len(right)} come once round"
-    assert f"On a ring of 128 {round_once}, which is 127 hops, at 0.99 or better (" in answer
-    bare = sum((runs for name, runs in named.items() if name[:8] in ("start: i", "start: s")), [])
-    bare = [run for run in bare if "kept" in run["measured"]]
-    before = max(run["accuracy_by"]["hops"]["1000"]["accuracy"] for run in bare)
-    after = [run["measured"]["kept"]["both"]["1000"] for run in bare]
-    rise = f"from at most {at_most(before)} to at least {at_least(min(after))},"
-    half = f"half of them to {at_least(statistics.median(after))} or more."
-    assert f"and the pairs, and {len(bare)} such layers rise {rise} {half}" in answer
+    assert f"On a ring of 128 {round_once}, which is 127 hops, at 0.99 or better." in answer
     groups = ("ring: 64, hints", "ring: 64, hints, 4,000 steps")
-    know = sum((shares(name, 8, "accuracy") for name in groups), [])
     lost = sum((shares(name, 31, "accuracy") for name in groups), [])
-    kept = [run["measured"]["pairs_kept"]["63"] for run in named[groups[0]]]
-    kept += shares(groups[1], 63, "pairs_kept")
-    assert min(know) > 0.99
-    know_all = "all know their eight hops on a ring of 64, and"
-    assert f"Of {len(kept)} layers with the hint whose pairs change, {know_all}" in answer
     early = sum(share < 0.1 for share in lost)
-    round_once = sum(share >= 0.9 for share in kept)
-    told = f"and {early} are lost by the thirty-first; with the pairs kept for the test alone"
-    worst = f"and the worst is at {min(kept):.2f}."
-    assert f"{told} {round_once} come once round at 0.9, {worst}" in answer
+    told = f"{early} of {len(lost)} are lost on a ring of 64 by the thirty-first hop ("
+    assert f"With the hint and pairs that change, {told}" in answer
     learned = {True: [], False: []}  # whether the loops are enough by the prediction
     for (stride, loops), shares in strides.stored().items():
         learned[stride < loops] += [share >= 0.95 for share in shares]

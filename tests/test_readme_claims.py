@@ -102,7 +102,7 @@ def test_the_learning_rates_of_the_pair():
     assert mean < half
     layers, loops = deep[0], looped[1]
     ahead = f"{word(layers)} layers are still ahead at their best evaluation,"
-    no_gain = f"one layer applied {word(loops)} times shows no gain over {TIMES[1]}."
+    no_gain = f"one layer applied {word(loops)} times shows no gain over {TIMES[1]}"
     assert f"learning rate of its own, {ahead} and {no_gain}" in README
 
 
@@ -310,10 +310,7 @@ def test_letters_written_down():
     )
     once_round = [run["accuracy_by"]["hops"]["15"]["accuracy"] for run in walkers]
     assert len(once_round) > 10 and min(once_round) >= 0.95
-    assert (
-        f"On rings of {word(16)} letters writing and looping both come once round in every run"
-        in README
-    )
+    assert f"On rings of {word(16)} letters both come once round in every run, the looped" in README
 
 
 # ---------- the commands ----------
