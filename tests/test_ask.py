@@ -157,6 +157,26 @@ def test_the_browser_computes_what_pytorch_does(tab, n_layers, problems):
     assert furthest < 1e-3
 
 
+def test_what_is_asked_is_cut_as_the_models_own_tokenizer_cuts_it(tab, problems):
+    """Which puts words together from letters; here each is looked up, and has to be there."""
+    path = MODELS[1]
+    _, tokenizer = md.load(path)
+    questions = [problem["messages"][0]["content"] for problem in problems]
+    ids, said = in_browser(
+        tab,
+        f"""
+        const {{ words }} = await m.load("/results/ask/weights/{path.name}.safetensors")
+        const ids = {json.dumps(questions)}.map((question) => m.promptIds(words, question))
+        try {{
+          words.encode("From zebra")
+        }} catch (error) {{
+          return [ids, error.message]
+        }}""",
+    )
+    assert ids == [md.prompt_ids(tokenizer, problem["messages"]) for problem in problems]
+    assert said == " zebra is no word that this model knows"
+
+
 def test_composed_problems_are_the_embedded_ones(tab):
     """Question, worked steps, answer and what is held out, as embedded_problem() has them."""
     drawn = in_browser(
@@ -221,7 +241,10 @@ def test_the_part_answers_from_the_keyboard_and_shows_where_it_looked(tab):
         }})()""")
         return tab.run("document.activeElement.getAttribute('aria-label')") == label
 
-    assert choose("kind of problem", "order") and choose("steps", "1")
+    assert choose("kind of problem", "order") and choose("steps", "3")
+    assert choose("which one is asked", "3") and choose("steps", "1")
+    asked = tab.run("document.querySelector('.question').textContent")
+    assert asked.endswith("Number 2 ?")  # as two letters have no fourth one
     assert choose("letter 1", "c") and choose("letter 2", "a") and choose("letter 1", "a")
     assert choose("which one is asked", "1")
     question = "Sort a c. Number 2 ?"
@@ -242,6 +265,23 @@ def test_the_part_answers_from_the_keyboard_and_shows_where_it_looked(tab):
     shown = tab.run(f"[...{deep}.querySelectorAll('button')].map(button => button.textContent)")
     assert shown == [tokenizer.decode([token]).replace("\n", "⏎").strip() for token in said]
     told = f"{deep}.querySelector('.looked p').textContent"
+    before = tab.run(told)
+    # of all heads the one that looks most at a letter or a number of the question is shown first
+    words = [tokenizer.decode([token]) for token in said]
+    thoughts = words[: words.index("</think>")]
+    last = max(i for i, word in enumerate(thoughts) if re.fullmatch(r" ?[a-j\d]", word))
+    read = torch.cat((prompt, torch.tensor([said[:last]], dtype=torch.long)), 1)
+    given = [re.fullmatch(r" ?[a-j\d]", tokenizer.decode([id])) is not None for id in prompt[0]]
+    (given,) = torch.tensor(given).nonzero(as_tuple=True)
+    maps = torch.stack([layer[0, :, -1, given] for layer in inspect.attention_maps(model, read)])
+    layer, head = divmod(maps.amax(-1).argmax().item(), maps.size(1))
+    assert f", head {head + 1} of layer {layer + 1} of 12 put" in before
+    tab.run(f"""(() => {{
+      const menu = {deep}.querySelector(".looked select")
+      menu.value = "mean"
+      menu.dispatchEvent(new Event("change"))
+    }})()""")
+    assert f", the mean of the heads of layer {layer + 1} of 12 put" in tab.run(told)
     before = tab.run(told)
     tab.run(f"""(() => {{
       const slider = {deep}.querySelector("input")

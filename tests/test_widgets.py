@@ -85,6 +85,25 @@ def test_numbers_of_a_table_stand_to_the_right_and_names_to_the_left(capsys):
     assert capsys.readouterr().out == "runs    p\n   5    –\n  10  0.1\n"
 
 
+def test_a_notebook_shows_a_table_as_one_and_a_script_nothing_of_a_box(monkeypatch, capsys):
+    import IPython
+    import IPython.display
+
+    shown = []
+    monkeypatch.setattr(IPython.display, "display", lambda html: shown.append(html.data))
+    widgets.show("look", {})
+    assert not shown
+    monkeypatch.setattr(IPython, "get_ipython", lambda: "a notebook")
+    widgets.show("look", {}, "no script")
+    widgets.table(["model", "a < b"], [["2 layers", "−1"], ["12 layers", "10.5"]])
+    box, table = shown
+    assert box == widgets.html("look", {}, "no script")
+    assert "<th>model</th>" in table and "<td>12 layers</td>" in table
+    assert table.count('style="text-align: right"') == 3  # the numbers and what is above them
+    assert 'right">a &lt; b</th>' in table and 'right">10.5</td>' in table
+    assert capsys.readouterr().out == ""
+
+
 # ---------- where does it look ----------
 
 
@@ -144,6 +163,8 @@ def test_the_lines_are_the_weights(runs, tab):
     tab = opened(tab, "look", story)
     said = "document.querySelector('.said').textContent"
     last = story["models"][1][-1]
+    names = tab.run("[...document.querySelectorAll('svg text')].map(text => text.textContent)")
+    assert names[-3:] == ["tokens", "after layer 1", "after layer 2"]
     for number, (place, right) in enumerate(story["targets"]):
         press(tab, story["tokens"][place])
         word, share, _ = last["said"][number]
@@ -238,6 +259,8 @@ def test_the_sliders_count_as_the_library_does(tab):
         for text, part in zip(parts, ("embedding", "position", "blocks", "head")):
             assert text.endswith(f" {counted[part]:,}")
         assert f"{100 * counted['blocks'] / counted['total']:.1f} %" in said
+    slide(tab, 0, 99)  # no further than to the last number of its list
+    assert tab.run("document.querySelector('label span').textContent") == "48"
     assert not complaints(tab)
 
 
@@ -261,6 +284,7 @@ def test_the_draws_are_the_stored_runs():
     assert min(gaps) < -0.1 and max(gaps) > 0.1  # one run can say either
 
 
+@pytest.mark.filterwarnings("ignore:Precision loss")  # of runs that are all alike
 def test_the_interval_of_a_gap_is_paired_where_the_seeds_go_together():
     """By hand: t quantiles 2.776 (4 degrees of freedom), and Welch's of two equal spreads."""
     a, b = [0.1, 0.2, 0.3, 0.4, 0.5], [0.2, 0.3, 0.5, 0.5, 0.6]
@@ -270,6 +294,9 @@ def test_the_interval_of_a_gap_is_paired_where_the_seeds_go_together():
     assert (low, high) == pytest.approx((mean - half, mean + half), abs=1e-4)
     mean, low, high, how = widgets.gap_interval([0.4, 0.3, 0.5, 0.1, 0.2], a)
     half = 2.306 * (2 * 0.025 / 5) ** 0.5  # 8 degrees of freedom
+    assert how == "" and (low, high) == pytest.approx((mean - half, mean + half), abs=1e-4)
+    mean, low, high, how = widgets.gap_interval([1.0] * 5, a)  # never wrong: Welch's, of one spread
+    half = 2.776 * (0.025 / 5) ** 0.5
     assert how == "" and (low, high) == pytest.approx((mean - half, mean + half), abs=1e-4)
 
 
@@ -407,11 +434,28 @@ def test_the_picture_without_javascript_is_the_one_with_it(tab):
         shape.textContent, shape.getAttribute("d"), shape.getAttribute("transform"),
         ...["cx", "cy", "x", "y", "fill-opacity"].map((name) =>
           Math.round(1000 * Number(shape.getAttribute(name))) / 1000)]))"""
+    shares = re.findall(r'fill-opacity="([.\d]+)"/><text[^>]*>(.)</text>', picture)
+    assert f"After 3 of 5 loops the model holds {max(shares)[1]}. With JavaScript" in picture
     drawn, still = tab.run(shapes)
     assert len(drawn) == len(still) == 4 * widgets.RING + 3
     for ours, theirs in zip(drawn, still):
         assert ours[:5] == theirs[:5]
         assert ours[5:] == pytest.approx(theirs[5:], abs=0.06)
+
+
+def test_a_walk_whose_model_is_not_there_keeps_its_picture_and_says_so(tab):
+    data, picture = widgets.walk()
+    for each in data["models"]:
+        each["weights"] = "nowhere.safetensors"
+    tab = opened(tab, "walk", data)
+    box = "document.querySelector('.widget.walk')"
+    said = tab.run(f"""new Promise((resolve) => {{
+      const look = () => {box}.querySelector(".said") ? resolve({box}.innerText) :
+        setTimeout(look, 20)
+      look()
+    }})""")
+    assert "no script" in said and "The model could not be loaded: " in said
+    assert tab.run(f"{box}.querySelector('select, button, input')") is None
 
 
 def test_the_walk_says_where_the_model_is(tab, walkers):

@@ -66,35 +66,19 @@ const PIECES = / ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+/gu // as GPT-
 export class Words {
   constructor(tokenizer) {
     this.ids = tokenizer.model.vocab // {word: its number}
-    this.ranks = new Map(tokenizer.model.merges.map((pair, rank) => [pair.join(" "), rank]))
     this.list = []
     for (const [word, id] of Object.entries(this.ids)) this.list[id] = word
   }
 
-  /** A text of plain letters → its token ids. Of two neighbours, those are merged first that the
-      tokenizer learned first (byte-pair encoding). */
+  /** A text → its token ids. These tokenizers were made from the problems and have each piece of
+      one as a word, so nothing is put together from shorter ones; an Error for another piece. */
   encode(text) {
-    const ids = []
-    for (const part of text.split(SPECIAL)) {
-      const pieces = SPECIAL.test(part) ? [[part]] : (part.match(PIECES) ?? []).map((p) => [...p])
-      for (const piece of pieces) {
-        const parts = piece.map((letter) => LETTERS[letter] ?? letter)
-        while (this.mergeOne(parts));
-        ids.push(...parts.map((word) => this.ids[word]))
-      }
-    }
-    return ids
-  }
-
-  mergeOne(parts) {
-    let best = -1
-    let least = Infinity
-    for (let i = 0; i + 1 < parts.length; i++) {
-      const rank = this.ranks.get(`${parts[i]} ${parts[i + 1]}`) // undefined is not less
-      if (rank < least) [best, least] = [i, rank]
-    }
-    if (best >= 0) parts.splice(best, 2, parts[best] + parts[best + 1])
-    return best >= 0
+    const cut = (part) => (SPECIAL.test(part) ? [part] : (part.match(PIECES) ?? []))
+    return text.split(SPECIAL).flatMap(cut).map((piece) => {
+      const word = piece.replace(/[ \n]/g, (letter) => LETTERS[letter])
+      if (!(word in this.ids)) throw new Error(`${piece} is no word that this model knows`)
+      return this.ids[word]
+    })
   }
 
   text(id) {
