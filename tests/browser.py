@@ -5,6 +5,7 @@ import functools
 import http.server
 import json
 import os
+import select
 import shutil
 import subprocess
 import tempfile
@@ -12,6 +13,7 @@ import threading
 
 import pytest
 
+PATIENCE = 120  # seconds for what a busy machine does in ten; a promise may never be kept
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -60,6 +62,10 @@ class Browser:
 
     def message(self):
         while b"\0" not in self.buffer:
+            if not select.select([self.read], [], [], PATIENCE)[0]:
+                self.process.kill()  # what else is asked of it fails at once
+                said = "; ".join(self.complaints()) or "nothing"
+                raise RuntimeError(f"no answer for {PATIENCE} s; the page complained of: {said}")
             part = os.read(self.read, 1 << 20)
             if not part:
                 raise RuntimeError("the browser ended")
