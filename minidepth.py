@@ -1070,7 +1070,7 @@ def read_turn(message: Any, remark: Callable[[str], object]) -> tuple[str, str] 
         raise ValueError(f"a message is {kind_of(message)}, no object")
     written = message.get("role", message.get("from"))
     if not isinstance(written, str) or not re.fullmatch(r"\w[\w .-]{0,39}", written):
-        raise ValueError(f"a role is {f'{written!r:.40}' if written else kind_of(written)}")
+        raise ValueError(f"a role is {'null' if written is None else f'{written!r:.40}'}")
     role = written if written in KNOWN_ROLES else written.lower()
     role = ROLES.get(role, role)
     if role not in KNOWN_ROLES:  # a name of one's own stays as it is
@@ -1262,8 +1262,6 @@ def held_out_places(keys: np.ndarray, n: int) -> np.ndarray:
         if size[one] <= n:
             held_out[one] = True
             n -= size[one]
-        if not n:
-            break
     if not held_out.any():
         held_out[in_order[size[in_order].argmin()]] = True
     return held_out[kind]
@@ -1466,7 +1464,9 @@ def load_tokenizer(name: Path, texts: Iterable[str] = (), size: int = 2048) -> "
     with one_line_errors(f"tokenizer {name}", problem):
         if local:
             for file in os.listdir(name):
-                regular_file(os.path.join(name, file))
+                path = os.path.join(name, file)
+                if not os.path.isdir(path):  # a download leaves a .cache, an editor other folders
+                    regular_file(path)
         from transformers import AutoTokenizer  # a second, which the embedded one can spare
 
         # said, so that nobody is asked whether a stranger's code may run
@@ -1566,7 +1566,7 @@ def chat_template(rows: Iterable[dict], end: str) -> str | None:
         return None
     chat, own_system = (text.replace("<|im_end|>", end) for text in (CHAT, OWN_SYSTEM))
     system, times = firsts.most_common(1)[0] if firsts else ("", 0)
-    if 2 * times < n or not times:
+    if 2 * times < n:
         return chat
     return own_system.replace("SYSTEM", json.dumps(system, ensure_ascii=False)) + chat
 
@@ -1574,7 +1574,7 @@ def chat_template(rows: Iterable[dict], end: str) -> str | None:
 def system_turn(tokenizer: "Tokenizer") -> str | None:
     """The system turn that a tokenizer's chat_template() begins with, a text; None without one."""
     begin, _ = OWN_SYSTEM.split("SYSTEM")
-    template = tokenizer.chat_template or ""
+    template = tokenizer.chat_template
     if not isinstance(template, str) or not template.startswith(begin):
         return None
     system, _ = json.JSONDecoder().raw_decode(template[len(begin) :])
@@ -2142,11 +2142,15 @@ def weights_checksum(weights: dict[str, torch.Tensor]) -> str:
 
 
 def folder_checksums(folder: Path) -> dict[str, int]:
-    """{name: number} of the files in a folder; ValueError if one of them cannot be read."""
+    """{name: number} of the files in a folder, not of those in its folders; ValueError if one of
+    them cannot be read."""
     checksums = {}
     with one_line_errors(folder, "cannot be read"):
         for name in sorted(os.listdir(folder)):
-            with open(regular_file(path_inside(folder, name)), "rb") as f:
+            path = path_inside(folder, name)
+            if os.path.isdir(path):  # .ipynb_checkpoints, say
+                continue
+            with open(regular_file(path), "rb") as f:
                 checksums[name] = zlib.crc32(f.read())
     return checksums
 
@@ -2252,10 +2256,7 @@ def read_config(run_dir: Path) -> tuple[ModelConfig, TrainConfig]:
 def has_changed(run_dir: Path, data: Data) -> bool:
     """Whether the data of a run, read again, is another than it began with, as the fingerprint in
     its config.json says; False where nothing is said, as by older runs."""
-    begun_with = None
-    with contextlib.suppress(OSError, ValueError):
-        begun_with = read_about(run_dir).get("fingerprint")
-    return begun_with not in (None, data.fingerprint())
+    return read_about(run_dir).get("fingerprint") not in (None, data.fingerprint())
 
 
 def check_new(folder: str) -> None:
@@ -3001,7 +3002,7 @@ def train(
         raise ValueError("grad_checkpoint with dropout is wrong on Apple's GPUs; leave one out")
     torch.manual_seed(t.seed)  # of the first weights: drawn on the CPU, the same for any device
     model = GPT(m)
-    if t.init_from and not weights and not (resume and has_checkpoint(folder)):
+    if t.init_from and not weights and not has_checkpoint(folder):
         source, _ = load(t.init_from)
         weights = source.state_dict()
     if weights:

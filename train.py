@@ -265,7 +265,7 @@ def pick_preset(name, data=(), study=None, tokenizer=None):
         return name, "as asked"
     if study and (own := registry().preset_of(study)):
         return own, f"the study {study} is about it"
-    other = data and data[0] not in ("embedded", "") and not data[0].endswith(".jsonl")
+    other = data and data[0] != "embedded" and not data[0].endswith(".jsonl")
     if other and LABORATORY and registry().task(data[0]):
         return "tasks", f"{data[0]} is a depth task"
     if not torch.cuda.is_available():
@@ -602,7 +602,7 @@ def run_training(m, t, command, resume=False, changed=()):
     m, t = md.complete_configs(m, t, data)
     if first:
         print_facts(m, t, data)
-    begun = resume and md.has_checkpoint(folder)
+    begun = md.has_checkpoint(folder)
     weights = weights_to_begin_with(t) if t.init_from and not begun else None
     shard = None
     if t.fsdp and md.processes()[1] > 1:
@@ -1113,7 +1113,7 @@ def main(arguments=None):
         if not md.is_out_of_memory(error):
             raise
         advice = "give a smaller --batch_size, --block_size, --d_model or --sizes"
-        message, code = f"the memory is full: {error or 'nothing more is known'}; {advice}", 2
+        message, code = f"the memory is full: {str(error) or 'nothing more is known'}; {advice}", 2
     except KeyboardInterrupt:
         message, code = "interrupted", 130
     md.complain(message)

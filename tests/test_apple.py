@@ -16,6 +16,12 @@ class OnMPS(torch.Tensor):
         return MPS
 
 
+class OnCUDA(torch.Tensor):
+    """The same of another GPU."""
+
+    device = torch.device("cuda")
+
+
 def test_half_precision_is_refused():
     assert md.pick_precision("auto", MPS) is None and md.pick_precision("fp32", MPS) is None
     for name in ("fp16", "bf16"):
@@ -29,11 +35,27 @@ def test_layers_computed_twice_with_dropout_are_refused(tiny, data, monkeypatch)
         md.train(*tiny(grad_checkpoint=True, dropout=0.1), data=data)
     with pytest.raises(ValueError, match="grad_checkpoint with dropout is wrong on Apple's GPUs"):
         md.train(*tiny(grad_checkpoint=True, dropout=0.0, residual_dropout=0.1), data=data)
+    with pytest.raises(ValueError, match="grad_checkpoint with dropout is wrong on Apple's GPUs"):
+        md.train(*tiny(grad_checkpoint=True, dropout=0.1, residual_dropout=0.0), data=data)
+
+    class Begins(Exception):
+        pass
+
+    def begin(config):
+        raise Begins
+
+    monkeypatch.setattr(md, "GPT", begin)
+    for either in (dict(grad_checkpoint=True, dropout=0.0), dict(dropout=0.1)):
+        with pytest.raises(Begins):
+            md.train(*tiny(**either), data=data)
 
 
 def test_processes_of_torchrun_train_on_the_cpu(monkeypatch):
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with monkeypatch.context() as patch:
+        patch.setattr(torch, "ones", lambda n, **_: torch.zeros(n))  # it is tried out
+        assert md.pick_device("auto") == md.pick_device("mps") == MPS  # of one process alone
     monkeypatch.setattr(md, "processes", lambda: (0, 2))
     assert md.pick_device("auto") == torch.device("cpu")
     with pytest.raises(ValueError, match="device mps does not work under torchrun; use --device c"):
@@ -53,3 +75,8 @@ def test_attention_takes_its_readable_form(model, monkeypatch):
     assert not calls  # without dropout a CPU takes the fused one
     attention(x.as_subclass(OnMPS))
     assert calls == [(2, 4, 5, 8)]
+    attention = model(dropout=0.5).train().blocks[0].attn
+    attention(x.as_subclass(OnCUDA))  # on which the fused one is fast with dropout, too
+    assert len(calls) == 1
+    attention(x)
+    assert len(calls) == 2

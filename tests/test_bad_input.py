@@ -148,6 +148,11 @@ LINES = [
     ("--bench --fsdp", "--fsdp shares the weights among the processes"),
     ("--resume {run} --preset laptop", "--resume keeps the run's settings; leave out --preset"),
     ("--resume {run} --lr 1", "--resume keeps the run's settings; leave out --lr"),
+    ("--resume {run} --keep nothing", "keep 'nothing' is unknown; choose from last, best"),
+    ("--resume {run} --steps 0", "steps 0 does not work; give a whole number at least 1"),
+    ("--resume {run} --n_layers 3", "--resume keeps the run's settings; leave out --n_layers"),
+    ("--resume {run} --out_dir x", "--resume keeps the run's settings; leave out --out_dir"),
+    ("--resume {run} --name x", "--resume keeps the run's settings; leave out --name"),
     ("--resume {run} --dry_run --lr 1", "--resume keeps the run's settings; leave out --lr"),
     ("--resume {run} --dry_run --study depth", "settings; leave out --study"),
     ("--resume {run} --match_params 3", "settings; leave out --match_params"),
@@ -240,6 +245,7 @@ LINES = [
     ("--out_dir /proc/x", "--out_dir /proc/x: nothing can be written in /proc ("),
     ("--out_dir /proc/x --seed 0 1", "); give another folder"),
     ("--out_dir /proc --dry_run", "nothing can be written in /proc ("),
+    ("--compare {run} {run} --out_dir /proc", "nothing can be written in /proc ("),
     ("--attention {run} --out_dir /proc", "nothing can be written in /proc ("),
     ("--bench --name x", "--name has no effect with --bench, which writes nothing"),
     ("--bench --out_dir x", "--out_dir has no effect with --bench"),
@@ -274,6 +280,9 @@ LINES = [
     ("--data icqa --epochs 2", "a task's data never repeats; give --steps"),
     ("--seed 0 0", "--seed has 0 twice; give each value once"),
     ("--study depth --n_layers 1 2", "a study varies the seed alone"),
+    ("--epochs 2 --lr_steps 5 --warmup_steps 5", "leaves none of 5 steps; give at most 4"),
+    ("--steps 50 --lr_steps 5 --warmup_steps 5", "leaves none of 5 steps; give at most 4, or more "
+     "--lr_steps"),
     ("--steps 5 --warmup_steps 5", "leaves none of 5 steps; give at most 4, or more --steps"),
     ("--position rotary --d_model 12 --n_heads 4", "head size 3 is odd"),
     ("--data nowhere.jsonl", "data nowhere.jsonl is not there; give the path of a file"),
@@ -404,6 +413,14 @@ def test_half_of_what_torchrun_sets_gets_one_line(variables, words, capsys, monk
     refused(["--n_layers", "1"], words, capsys)
 
 
+def test_what_other_launchers_set_for_a_single_process_does_no_harm(monkeypatch):
+    """It meets nobody: no address is needed, and none is looked at."""
+    for name, value in dict(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", MASTER_PORT="x").items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
+    train.check_launch()
+
+
 @pytest.mark.parametrize("flags", ["--sample {} --prompt x", "--runs", "--score {}", "--bench"])
 def test_what_one_process_does_is_not_done_by_two(flags, finished, capsys, monkeypatch):
     several = dict(RANK="1", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="1")
@@ -518,8 +535,11 @@ FILES = [
     ("a.jsonl", b'{"messages": [1, 2]}\n' * 3, NONE + "a message is a number"),
     ("a.jsonl", b'{"messages": [{"role": "user"}]}\n' * 3, NONE + "content is null, no text"),
     ("a.jsonl", b'{"messages": [{"role": 1, "content": "a"}]}\n' * 3, NONE + "a role is 1"),
+    ("a.jsonl", b'{"messages": [{"role": null, "content": "a"}]}\n' * 3, NONE + "a role is null"),
+    ("a.jsonl", b'{"messages": [{"role": "", "content": "a"}]}\n' * 3, NONE + "a role is ''"),
     ("a.jsonl", b'{"messages": [{"role": "user", "content": [{}]}]}\n', "has a part that is no"),
-    ("a.jsonl", b'{"messages": {"role": "user", "content": "a"}}\n' * 3, "is an object, no list"),
+    ("a.jsonl", b'{"messages": {"role": "user"}}\n' * 3, NONE + "messages is an object, no list"),
+    ("a.jsonl", b'{"conversations": "a"}\n' * 3, NONE + "conversations is a text, no list"),
     ("a.jsonl", b'{"question": "a", "passage": "b", "answer": true}\n' * 3, "--loader llmini"),
     ("a.jsonl", b'{"question": {"stem": "a"}, "answerKey": "A"}\n' * 3, "--loader llmini trains"),
     ("a.jsonl", b'{"\\u001b[31m": 1}\n' * 3, "it has \\x1b[31m"),
@@ -906,7 +926,8 @@ def test_a_full_memory_gets_one_line(fault, capsys, monkeypatch, tmp_path):
         raise RuntimeError("[enforce fail] DefaultCPUAllocator: not enough memory: you tried …")
 
     monkeypatch.setattr(train, "load_data", full)
-    refused(["--out_dir", str(tmp_path)], "the memory is full", capsys)
+    said = dict(MemoryError="nothing more is known; give", RuntimeError="[enforce fail] Default")
+    refused(["--out_dir", str(tmp_path)], f"the memory is full: {said[fault]}", capsys)
 
 
 def test_what_has_no_text_says_whether_it_ever_had_one(solved, finished, tmp_path, capsys):

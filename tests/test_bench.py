@@ -89,17 +89,19 @@ def made(kind, **changes):
 @pytest.mark.parametrize("grad_accum", [1, 2])
 @pytest.mark.parametrize("kind", [bench.Ours, bench.GPT2])
 def test_what_is_timed_is_the_step_of_training(kind, grad_accum, train_on):
-    timed, t = made(kind, grad_accum=grad_accum, batch_size=2)
-    real, _ = made(bench.Ours, grad_accum=grad_accum, batch_size=2)
+    changes = dict(grad_accum=grad_accum, batch_size=2, bias=True)  # as GPT-2 has
+    (timed, t), (real, _) = made(kind, **changes), made(bench.Ours, **changes)
     tokens = torch.randint(61, (2 * grad_accum, 40))
     targets = tokens.roll(-1, 1)
     targets[:, :5] = -100  # of a prompt
     for i, row in enumerate(targets):
         row[30 - 7 * i :] = -100  # padding
-    spent = timed.step(tokens, targets)
-    assert list(spent) == ["forward", "head", "backward", "update"] and min(spent.values()) > 0
     settings = dict(batch_size=2, grad_accum=grad_accum, grad_clip=t.grad_clip, lr=t.lr)
-    train_on(real.model, tokens, targets, real.optimizer, **settings)
+    for batch in (tokens, tokens.flip(1)):
+        spent = timed.step(batch, targets)
+        assert list(spent) == ["forward", "head", "backward", "update"]
+        assert min(spent.values()) > 0
+        train_on(real.model, batch, targets, real.optimizer, **settings)
     theirs = timed.model.state_dict()
     if kind is bench.GPT2:
         weight, name = real.model.state_dict()["token_embedding.weight"], "transformer.wte.weight"
@@ -107,6 +109,40 @@ def test_what_is_timed_is_the_step_of_training(kind, grad_accum, train_on):
         return
     for name, weight in real.model.state_dict().items():
         torch.testing.assert_close(weight, theirs[name], atol=1e-6, rtol=1e-5)
+
+
+def test_what_the_first_call_takes_is_no_part_of_the_speed_of_generation(monkeypatch):
+    """A model that needs a second a token, and an hour when it is called for the first time."""
+    now = [0.0]
+
+    class Slow:
+        device, called = "cpu", set()
+
+        def generate(self, tokens, n):
+            now[0] += n if len(tokens) in self.called else n + 3600
+            self.called.add(len(tokens))
+            return torch.zeros(len(tokens), tokens.size(1) + n)
+
+    monkeypatch.setattr(bench.time, "perf_counter", lambda: now[0])
+    found = bench.generation(Slow(), md.ModelConfig(block_size=40, vocab_size=9))
+    assert found == {1: (20, 1.0), 16: (20, 16.0)}
+
+
+def test_text_is_generated_in_the_precision_of_training():
+    timed, _ = made(bench.Ours, precision="bf16")
+    seen = []
+    timed.model.blocks[0].attn.qkv.register_forward_hook(lambda *call: seen.append(call[-1].dtype))
+    timed.generate(torch.randint(61, (1, 4)), 2)
+    assert set(seen) == {torch.bfloat16}
+
+
+def test_the_library_of_the_other_model_is_no_part_of_its_memory(monkeypatch):
+    """It is there before the memory is measured from which the model is counted."""
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    monkeypatch.setattr(bench, "peak_bytes", lambda: pytest.fail("it measures first"))
+    m, t = md.configs("report", **values() | dict(device="cpu"))
+    with pytest.raises(ImportError):
+        bench.worker(m, t, None, None, "gpt2", contextlib.nullcontext)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere getrusage() is all there is")

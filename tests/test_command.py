@@ -1,5 +1,6 @@
 """python train.py, as a user runs it."""
 
+import io
 import json
 import os
 import pathlib
@@ -17,7 +18,8 @@ from huggingface_hub import constants
 import minidepth as md
 import train
 import warm
-from minidepth_lab import hub
+from minidepth_lab import compiling, hub, studies, trackers
+from minidepth_lab.studies import heads
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TINY = "--n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --steps 12 --warmup_steps 2 --eval_every 5"
@@ -79,6 +81,7 @@ def test_the_main_job(tmp_path, monkeypatch, capsys):
     config = json.loads((tmp_path / "called" / "config.json").read_text())
     assert config["command"].startswith("python train.py --n_layers 1 --d_model 16")
     assert "it/s" not in done.stderr  # no progress bar into a file
+    assert "at its peak" not in done.stdout  # nor an estimate of what begins at once
     monkeypatch.chdir(tmp_path)
     code, _, err = call(TINY, capsys)
     assert code == 2 and "exists; give another --name" in err
@@ -131,9 +134,34 @@ def test_dry_run_prints_the_published_facts(capsys, n_layers, total, blocks):
     for words in ("preset report: as asked", f"parameters {total}: embedding 58,239,360", blocks,
                   "151,665 words", "16 x 1 x 512 = 8,192 tokens; 500 steps",
                   "learning rate up to 0.0003 in 50, down to 3e-05",
+                  "head tied to the embedding", "12 layer" if n_layers > 1 else "1 layer,",
                   "wop/XXXXXL-chain-of-thought, tokenizer Qwen/Qwen2.5-0.5B",
                   "GiB at its peak: weights "):  # fmt: skip
         assert words in out
+
+
+def test_a_dry_run_says_what_follows_from_the_settings_alone(capsys):
+    """How many steps epochs make, only the data tells."""
+    line = "--preset laptop --data some/hub --dry_run --eval_every 1 --eval_blocks 200"
+    _, out, _ = call(f"{line} --n_loops 3 --n_layers 2", capsys)
+    assert "2 layers looped 3 times" in out and "head tied" not in out
+    assert "this run evaluates for longer than it trains" in out
+    _, out, _ = call(f"{line} --epochs 2", capsys)
+    assert "looped" not in out and "evaluates for longer" not in out
+    line = "--preset laptop --dry_run --epochs 1 --eval_every 1 --max_rows 60"
+    _, out, _ = call(f"{line} --watch_problems 0", capsys)
+    assert "evaluates for longer" in out  # now that it is there
+    _, out, _ = call("--preset laptop --dry_run --tokenizer somebody/words", capsys)
+    assert "tokenizer somebody/words (not loaded)" in out
+
+
+def test_what_a_cpu_would_emulate_is_not_said_where_a_gpu_trains(monkeypatch):
+    monkeypatch.setattr(md, "bf16_of_cpu", lambda: "")
+    monkeypatch.setattr(md, "pick_precision", lambda *_: torch.bfloat16)
+    for device, said in (("cpu", 1), ("cuda", 0)):
+        monkeypatch.setattr(md, "pick_device", lambda name: torch.device(device))
+        notes = train.notes(md.configs("laptop")[1])
+        assert sum("emulates bf16" in note for note in notes) == said
 
 
 def test_dry_run_says_what_is_in_a_file_and_refuses_a_folder_that_exists(tmp_path, capsys):
@@ -191,8 +219,22 @@ def test_the_preset_follows_the_machine(capsys, monkeypatch, tmp_path):
         (tmp_path / folder.replace("/", "--") / "snapshots").mkdir(parents=True)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     assert train.pick_preset("auto") == ("report", "2 CUDA GPU found")
+    # without the laboratory the hub is not asked, unless there is nothing to ask it for
+    monkeypatch.setattr(train, "LABORATORY", None)
+    said = "2 CUDA GPU found; --preset report fetches its data from a hub"
+    assert train.pick_preset("auto") == ("laptop", said)
+    assert train.pick_preset("auto", ("my.jsonl",), None, "words") == ("report", "2 CUDA GPU found")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert train.pick_preset("auto") == ("laptop", "no CUDA GPU found")
+
+
+def test_a_studys_preset_is_found_before_anything_has_read_the_study(monkeypatch):
+    known = {name: md.PRESETS[name] for name in ("report", "laptop")}
+    monkeypatch.setattr(md, "PRESETS", known)
+    monkeypatch.setattr(studies, "heads", heads)  # put back, as the line below is
+    monkeypatch.delitem(sys.modules, heads.__name__)
+    m, _ = train.configs("heads", {})
+    assert (m.n_layers, m.n_heads) == (4, 48)
 
 
 @pytest.mark.parametrize(
@@ -298,6 +340,9 @@ def test_a_model_of_plain_text_goes_on_with_the_prompt(tmp_path, jsonl, capsys):
     assert call(f"{flags} --out_dir {tmp_path} --name text", capsys)[0] == 0
     code, out, _ = call(f"--sample {tmp_path}/text --prompt one", capsys)
     assert code == 0 and out == "one two three four\n"
+    for flags in ("--prompt one --system two", "--chat"):
+        code, _, err = call(f"--sample {tmp_path}/text {flags}", capsys)
+        assert code == 2 and f"has no effect on {tmp_path}/text, trained on plain text" in err
     code, _, err = call(f"--sample {tmp_path}/text --prompt {'one,' * 9}", capsys)
     assert code == 2 and "tokens; this model reads at most 15 and has one left to answer" in err
 
@@ -368,6 +413,34 @@ def test_help_lists_every_setting_with_its_default(capsys):
     for field in train.FIELDS:
         assert f"--{field.name} " in out
     assert "peak learning rate (0.0003 [0.003])" in out
+    assert "--packing {pack,pad} " in out and "llmini-a" in out and "text_loops" in out
+    assert call("-h", capsys)[1] == out
+    assert call("--version", capsys)[:2] == (0, f"minidepth {md.__version__}\n")
+
+
+def test_what_a_terminal_cannot_show_is_shown_as_escapes_at_once(finished, monkeypatch):
+    """That of a machine set to C, say; a notebook's output is no real stream."""
+    monkeypatch.setattr(md, "answer_texts", lambda *_, **__: ["schön"])
+    for stream in (io.TextIOWrapper(io.BytesIO(), encoding="ascii"), io.StringIO()):
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert train.main(["--sample", finished, "--prompt", "x"]) == 0
+        if isinstance(stream, io.StringIO):
+            assert stream.getvalue() == "schön\n"
+        else:
+            assert stream.buffer.getvalue() == rb"sch\xf6n" + b"\n"
+
+
+def test_what_this_machine_lacks_is_told_in_a_dry_run_too(finished, capsys, monkeypatch):
+    def lacks(t):
+        raise ValueError("there is no compiler")
+
+    monkeypatch.setattr(trackers, "PACKAGES", dict(wandb="no_such_package"))
+    monkeypatch.setattr(compiling, "check_compile", lacks)
+    for run in ("--preset laptop", f"--resume {finished} --steps 20"):
+        code, _, err = call(f"{run} --report_to wandb --dry_run", capsys)
+        assert code == 2 and "--report_to wandb is not installed: pip install no_such_" in err
+    code, _, err = call("--preset laptop --compile --dry_run", capsys)
+    assert code == 2 and "there is no compiler" in err
 
 
 def test_importing_minidepth_needs_torch_alone():
@@ -385,7 +458,8 @@ def test_a_variable_that_is_unset_trains_nothing(flag, tmp_path, capsys):
 
 
 def test_the_main_job_alone_reads_nothing_of_the_laboratory_but_its_estimates():
-    code = "import sys, train; train.main(['--dry_run', '--max_rows', '300']); print(sorted("
+    code = "import sys, train; train.main(['--dry_run', '--max_rows', '300', "
+    code += "'--data', 'embedded']); print(sorted("
     code += "m for m in sys.modules if m.startswith('minidepth_lab')))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     parts = "forecast memory"
@@ -427,6 +501,19 @@ def test_a_run_on_code_of_ones_own_needs_it_named_again(tmp_path, capsys, monkey
     assert code == 2 and "is finished: 6 of 6 steps are done" in err
     code, _, err = call("--resume runs/mine --data other.py", capsys)
     assert code == 2 and "--resume keeps the run's settings; leave out --data" in err
+
+
+def test_what_else_a_task_measures_is_told_beside_its_accuracy(capsys):
+    """Its shares; neither what is known without a model nor what is no number of each. A size of
+    which nothing was measured does no harm."""
+    parts = [dict(accuracy=1.0, guess=0.5, n=3, at_end=0.25), dict(accuracy=0.0, guess=0.5)]
+    parts[1] |= dict(n=3, at_end=0.5)
+    train.show_accuracy(dict(accuracy=0.5, accuracy_by=dict(hops=dict(zip("12", parts)), k={})))
+    assert capsys.readouterr().out.splitlines()[:3] == [
+        "accuracy 0.500 on the test split",
+        "by hops: 1 1.000, 2 0.000",
+        "by hops, at end: 1 0.250, 2 0.500",
+    ]
 
 
 def test_a_long_list_by_value_is_told_in_part():

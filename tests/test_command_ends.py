@@ -1,6 +1,7 @@
 """How the command begins and ends: what it looks at first, the problem it shows, its exit codes."""
 
 import os
+import shutil
 import signal
 
 import pytest
@@ -63,6 +64,32 @@ def test_a_folder_that_holds_a_run_is_told_before_the_data_is_loaded(tmp_path, m
     """Loading it may take minutes, or fail for a reason that is beside the point."""
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.json").write_text("{}")
-    monkeypatch.setattr(md, "load_data", lambda *_, **__: pytest.fail("the data is loaded"))
+    monkeypatch.setattr(md, "make_data", lambda *_, **__: pytest.fail("the data is loaded"))
     assert call(tmp_path, "--name run") == 2
     assert "exists; give another --name" in capsys.readouterr().err
+
+
+def test_a_run_whose_disk_is_read_only_is_not_resumed(finished, monkeypatch, capsys):
+    def refuse(dir):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    assert train.main(["--resume", finished, "--steps", "20", "--dry_run"]) == 2
+    said = f"--resume {finished}: nothing can be written in {finished} (Read-only file system)"
+    assert said in capsys.readouterr().err
+
+
+def test_a_new_run_makes_its_tokenizer_anew_though_one_lies_where_it_will_be(
+    finished, tmp_path, monkeypatch, capsys
+):
+    """Of a run that died before it began, with other settings maybe."""
+    shutil.copytree(os.path.join(finished, "tokenizer"), tmp_path / "run" / "tokenizer")
+
+    def load_data(m, t, tokenizer=None):
+        raise ValueError(f"the tokenizer is {tokenizer}")
+
+    monkeypatch.setattr(train, "load_data", load_data)
+    assert call(tmp_path, "--name run") == 2
+    assert capsys.readouterr().err == "train.py: the tokenizer is None\n"
+    assert train.main(["--resume", finished, "--steps", "20"]) == 2
+    assert os.path.join(finished, "tokenizer") in capsys.readouterr().err

@@ -318,10 +318,18 @@ def test_a_wrong_value_in_config_json_is_one_line(folders, tmp_path, part, name,
         md.read_config(str(run))
         md.load(str(run))
     assert "\n" not in str(error.value) and len(str(error.value)) < 600
+    assert f"{run}{os.sep}" in str(error.value)
     if part == "train":  # a model is loaded whatever it was trained with
         assert md.load(str(run))
     with pytest.raises(ValueError, match="config.json|log.jsonl"):
         results.result(str(run))
+
+
+@pytest.mark.parametrize("text", ["{}", '{"model": {}}', '{"model": {}, "train": 3}'])
+def test_a_config_json_that_lacks_a_part_is_named(text, tmp_path):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(ValueError, match="config.json is not the configuration of a run: "):
+        md.read_config(str(tmp_path))
 
 
 LOGS = [
@@ -556,15 +564,17 @@ def test_infinite_weights_are_never_saved(tiny, data, monkeypatch):
         calls.append(1)
         if len(calls) == 7:
             with torch.no_grad():
-                optimizer.param_groups[0]["params"][0][0, 0] = math.inf
+                optimizer.param_groups[0]["params"][1][-1, 0] = math.inf  # a place of no token
 
     monkeypatch.setattr(torch.optim.AdamW, "step", breaking)
-    m, t = tiny(save_every=4)
+    m, t = tiny(save_every=4, keep="best", eval_every=1)
     with pytest.raises(md.Diverged, match="weights are infinite or NaN after step 8; lower --lr"):
         md.train(m, t, data=data)
     folder = os.path.join(t.out_dir, t.name)
-    assert torch.load(os.path.join(folder, "state.pt"), weights_only=True)["step"] == 4
-    assert md.all_finite(md.load(folder)[0].state_dict())
+    state = torch.load(os.path.join(folder, "state.pt"), weights_only=True)
+    assert state["step"] == 4
+    for name in (md.BEST, md.LAST):
+        assert md.all_finite(md.load(folder, name)[0].state_dict())
 
 
 def test_a_rate_that_is_far_too_high_ends_with_advice(tiny, data):

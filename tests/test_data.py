@@ -104,6 +104,13 @@ def test_training_and_held_out_problems_are_apart_whatever_way_they_are_written(
     assert set(first.values()) == {11}  # the first hundred have all kinds alike
 
 
+def test_without_a_limit_there_are_as_many_embedded_rows_as_with_the_usual_one(monkeypatch):
+    monkeypatch.setattr(md, "embedded_rows", lambda n, *_, **__: [n])  # seconds for so many
+    usual, most = (md.read_source("embedded", config(**c)) for c in (dict(), dict(max_rows=0)))
+    assert most == ([md.TrainConfig.max_rows], usual[1])
+    assert md.read_source("embedded", config(val_data="a.jsonl"))[1] == []
+
+
 def test_a_kind_that_is_used_up_drops_out_of_what_is_held_out():
     rows = md.embedded_rows(600, True, steps=(1,), families=("chain", "order"))
     assert len({text_of(row)[0] for row in rows}) == len(rows) < 120
@@ -600,6 +607,7 @@ def test_a_turn_ends_as_the_tokenizer_can_say_it(added, end):
         assert md.turn_end(tokenizer) == end
         tokenizer.eos_token = None
         assert md.turn_end(tokenizer) == (end if added else "")
+        assert "".join(text for text, _ in md.segments(dict(text="a"), tokenizer)) == "a"
 
 
 @pytest.mark.parametrize("words, end", [(["<|im_end|>"], "<|im_end|>"), ([], "</s>")])
@@ -658,6 +666,21 @@ def test_rows_are_tokenized_in_batches_and_only_when_they_are_needed():
     rest = list(encoded)
     assert len(rest) == 3499 and "".join(map(chr, rest[-1][0])) == "user 3499says 3499\n"
     assert sum(tokenizer.asked) >= 7000 and max(tokenizer.asked) <= 2 * 1000 + 1
+
+
+def test_whoever_cuts_the_rows_gets_long_ones_whole(data):
+    """As LLmini's loader does: --long_rows is about rows that nobody else cuts."""
+    rows, lengths, facts = [dict(text="one two " * 20), dict(text="three four")], [], {}
+
+    def chunks(encoded):
+        for ids, learn in encoded:
+            lengths.append(len(ids))
+            yield ids[:9], learn[:9]
+
+    t = config(data=("x",), packing="pad", loss_on="all", long_rows="drop")
+    made = md.make_data("x", rows, rows[::-1], t, 8, data.tokenizer, chunks, facts)
+    assert max(lengths) > 40 and len(made.train[0]) == len(made.val[0]) == 2
+    assert not any("longer than a block" in note for note in made.facts["notes"])
 
 
 @pytest.mark.parametrize("packing", ["pack", "pad"])

@@ -1,5 +1,7 @@
 """Dropout where it is switched off in one part, and in compiled layers."""
 
+import contextlib
+
 import pytest
 import torch
 
@@ -14,6 +16,11 @@ def test_no_dropout_in_the_feed_forward_part_is_not_that_of_the_rest(model):
         block = model(dropout=0.5, residual_dropout=residual_dropout).train().blocks[0]
         exact = block.mlp.out(torch.nn.functional.gelu(block.mlp.up(x)))
         assert torch.equal(block.mlp(x), exact) != drops
+
+
+def test_a_mask_is_drawn_where_the_numbers_are():
+    """On a device without memory here, in place of a GPU."""
+    assert md.dropout(torch.ones(3, 5, device="meta"), 0.5).device == torch.device("meta")
 
 
 def test_a_compiled_layer_drops_anew_and_goes_back_as_the_plain_one(model):
@@ -35,6 +42,22 @@ def test_a_compiled_layer_drops_anew_and_goes_back_as_the_plain_one(model):
         outputs.append(found[1][0])
     assert torch.equal(outputs[0], outputs[2])
     assert not torch.allclose(outputs[0], outputs[1], atol=0.1)
+
+
+def test_each_gpu_of_dataparallel_drops_elements_of_its_own(monkeypatch):
+    """All of them would drop the same of their shards. A process of torchrun has one GPU."""
+    drawn = []
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    monkeypatch.setattr(torch.cuda, "device", lambda n: drawn.append(n) or contextlib.nullcontext())
+    monkeypatch.setattr(torch.cuda, "manual_seed", drawn.append)
+    for step in (5, 6, 5):
+        md.seed_step(0, step, 0)
+        drawn.append(torch.initial_seed())
+    assert [drawn[0], drawn[2]] == [1, 2] and drawn[:5] == drawn[10:]
+    assert len({*drawn[1:10:5], *drawn[3:10:5], *drawn[4:10:5]}) == 6
+    monkeypatch.setattr(md, "processes", lambda: (0, 2))
+    md.seed_step(0, 7, 0)
+    assert len(drawn) == 15
 
 
 def test_compiled_layers_train_and_plain_ones_are_measured(tiny, data, monkeypatch):

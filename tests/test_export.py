@@ -62,6 +62,14 @@ def test_biases_are_exported(model):
     torch.testing.assert_close(export.to_gpt2(gpt)(x).logits, gpt.eval()(x), rtol=1e-4, atol=1e-4)
 
 
+def test_a_gpt2_with_weights_that_are_no_numbers_is_refused(model, tmp_path):
+    gpt2 = export.to_gpt2(model(n_heads=4))
+    gpt2.transformer.h[0].mlp.c_fc.weight.data[0, 0] = torch.nan
+    gpt2.save_pretrained(tmp_path / "gpt2")
+    with pytest.raises(ValueError, match="gpt2 holds infinite or NaN weights"):
+        export.from_gpt2(tmp_path / "gpt2")
+
+
 def test_a_depth_task_is_exported_without_a_tokenizer(tmp_path):
     from transformers import AutoModelForCausalLM
 

@@ -2,11 +2,14 @@
 
 import math
 import pathlib
+import types
 
 import matplotlib
 import pytest
+from matplotlib.figure import Figure
 
-from minidepth_lab import figures, results
+import minidepth as md
+from minidepth_lab import check, curve, figures, results
 
 SITE = pathlib.Path(__file__).parents[1] / "docs" / "site"
 
@@ -22,6 +25,14 @@ def maps(monkeypatch):
 
     monkeypatch.setattr(figures, "heat_map", see)
     return seen
+
+
+@pytest.fixture
+def kept(monkeypatch):
+    """The figures that are drawn, none of which is written."""
+    drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
+    return drawn
 
 
 def ticks(axis):
@@ -43,8 +54,9 @@ def test_drawing_leaves_the_programs_backend_and_figures_alone(tmp_path):
     assert (tmp_path / "new" / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_name_in_other_letters_draws_no_warning(tmp_path, recwarn):
-    with figures.drawing(tmp_path / "a.png") as (_, axes):
+def test_a_name_in_other_letters_draws_no_warning(tmp_path, recwarn, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with figures.drawing("a.png") as (_, axes):  # a path without a folder
         axes.set_title("深度")
     assert (tmp_path / "a.png").stat().st_size > 1000
     assert not [w for w in recwarn if "Glyph" in str(w.message)]
@@ -91,6 +103,13 @@ def test_a_heat_map_of_rows_of_different_lengths(tmp_path):
         assert not axes.texts and ticks(axes.xaxis)[:3] == ["1", "4", "7"]
 
 
+def test_a_stair_stands_behind_so_many_cells_of_each_row(tmp_path):
+    with figures.drawing(tmp_path / "stair.png") as (_, axes):
+        figures.draw_stair(axes, [1, None, 3])
+    (line,) = axes.lines  # a cell has its number in its middle
+    assert line.get_xydata().tolist() == [[0.5, -0.5], [0.5, 0.5], [2.5, 1.5], [2.5, 2.5]]
+
+
 def test_problems_are_drawn_by_kind_and_row_of_the_table(tmp_path, maps):
     found = {("2", "direct"): [(0.1, 0.2), (0.5, 0.4)], ("2", "thinking"): [(1, 0.9), (0.7, 1)]}
     runs = [
@@ -124,6 +143,7 @@ def test_errors_by_layers_have_a_row_for_each_value_and_the_shortcut_last(tmp_pa
     assert rows[1] == [pytest.approx(0.4), pytest.approx(0.4), 0.9]
     assert ticks(axes.xaxis) == ["2", "12", "two tokens"] and ticks(axes.yaxis) == ["2", "10"]
     assert axes.get_ylabel() == "hops" and axes.get_title() == "error of hops"
+    assert [text.get_text() for text in axes.texts[:2]] == ["0.050", "0.500"]  # nothing between
     for run in runs:
         del run["shortcut"]
     figures.draw_by_layers(runs, tmp_path / "hops.png", "hops")
@@ -147,7 +167,7 @@ def drawn_summary(runs, path, monkeypatch):
 
 
 def test_the_summary_has_a_curve_for_the_other_labels_and_a_panel_for_what_all_have(
-    tmp_path, monkeypatch
+    tmp_path, monkeypatch, kept
 ):
     runs = []
     for width in ("8", "16"):
@@ -163,21 +183,50 @@ def test_the_summary_has_a_curve_for_the_other_labels_and_a_panel_for_what_all_h
     assert all([len(group) for group in each[2]] == [2, 2, 2] for each in found)
     assert found[0][1] == pytest.approx([-0.03, 0.97, 1.97])
     assert ticks(found[0][0].xaxis) == ["1", "2", "4"]
+    accuracy, loss = found[0][0], found[2][0]
+    assert [text.get_text() for text in accuracy.texts] == ["guess"] and not loss.texts
+    assert kept[0].get_suptitle().endswith("n = 2")
+    assert loss.get_yscale() == accuracy.get_yscale() == "linear"
+    assert loss.get_xlabel() == accuracy.get_xlabel() == "n_layers"
+    assert "share" in accuracy.get_ylabel() and "nats per token" in loss.get_ylabel()
+    for panel in (accuracy, loss):
+        named = [text.get_text() for text in panel.get_legend().get_texts()]
+        assert named == ["d_model 8", "d_model 16"]
+    low, high = accuracy.get_ylim()
+    assert low <= 0 and high >= 1  # whatever the runs' shares
     del runs[-1]["accuracy"]
+    runs[0]["val_loss"] = 4.0  # far from the others
     found = drawn_summary(runs, tmp_path / "summary.png", monkeypatch)
     assert [each[3] for each in found] == ["val_loss", "val_loss"]
+    assert found[0][0].get_yscale() == "log"
+    for run in runs:  # long names lean, so that they do not overlap, and one line needs no name
+        run["labels"] = dict(model=f"a model of {run['labels']['n_layers']} layers or so, by name")
+    ((axes, *_),) = drawn_summary(runs, tmp_path / "summary.png", monkeypatch)
+    assert axes.get_xticklabels()[0].get_rotation() > 0 and axes.get_legend() is None
 
 
-def test_the_plane_is_of_what_all_runs_have(tmp_path):
+def test_the_plane_is_of_what_all_runs_have(tmp_path, kept):
     runs = []
-    for model, params in (("A", 1000), ("B", 2000)):
+    for model, params in (("A", 2000), ("B", 1000)):
         for seed in ("0", "1"):
             found = dict(accuracy=0.5, val_loss=1.5, params_total=params, depth=2)
             runs.append(dict(labels=dict(model=model, seed=seed), **found))
     figures.draw_plane(runs, tmp_path / "all.png")
     del runs[-1]["accuracy"]
     figures.draw_plane(runs, tmp_path / "some.png")
-    assert (tmp_path / "all.png").exists() and (tmp_path / "some.png").exists()
+    (every,), (some,) = (figure.axes for figure in kept)
+    assert every.get_title().startswith("accuracy: mean")
+    assert [text.get_text() for text in every.texts] == ["A\n0.500", "B\n0.500"]
+    assert some.get_title().startswith("validation loss: mean")
+    assert ticks(every.xaxis) == ["1,000", "2,000"] and ticks(every.yaxis) == ["2"]
+    assert not every.xaxis.get_minorticklocs().size  # whose labels would stand among these
+    assert every.get_xscale() == every.get_yscale() == "log"
+    assert every.get_xlabel() == "parameters" and every.get_ylabel().startswith("depth")
+    assert [line.get_xydata().tolist() for line in every.lines] == [[[2000, 2]], [[1000, 2]]]
+    runs[0]["accuracy"], runs[-1]["accuracy"] = 0.4, 0.5
+    figures.draw_plane(runs, tmp_path / "apart.png")
+    # Student's t for one degree of freedom is 12.706, the standard error 0.05
+    assert kept[2].axes[0].texts[0].get_text() == "A\n0.450 ± 0.635"
 
 
 def test_each_run_is_a_point_with_the_mean_and_interval_of_its_group(tmp_path):
@@ -250,6 +299,8 @@ def test_chance_is_named_once_where_guessing_is_as_good_as_the_shortcut(tmp_path
         figures.draw_chance(axes, [dict(guess=0.1), dict(guess=0.1, shortcut=0.4)], 2)
         names = [(text.get_text(), text.xy) for text in axes.texts]
         assert names == [("guess", (2, 0.1)), ("shortcut", (2, 0.4))]
+        lines = [(line.get_ydata()[0], line.get_linestyle()) for line in axes.lines]
+        assert lines == [(0.1, ":"), (0.4, "--")]
     with figures.drawing(tmp_path / "chance.png") as (_, axes):
         figures.draw_chance(axes, [dict(guess=0.1, shortcut=0.1)], 2)
         assert [text.get_text() for text in axes.texts] == ["shortcut"]
@@ -260,8 +311,6 @@ def test_a_curve_has_plain_numbers_and_names_its_lines():
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
-
-    from minidepth_lab import curve
 
     rows = [(1, 6.2, 0.0), (10, 3.3, 0.1), (25, 2.1, 0.4)]
     log = [
@@ -275,37 +324,74 @@ def test_a_curve_has_plain_numbers_and_names_its_lines():
     figure.canvas.draw()
     ticks = [label.get_text() for label in left.get_yticklabels(which="both")]
     assert {"3", "4", "6"} <= set(ticks) and not any("10" in tick for tick in ticks if tick != "10")
+    left.set_ylim(0.001, 10)  # where labels between powers of ten would overlap
+    assert not any(label.get_text() for label in left.get_yticklabels(minor=True))
+    assert right.get_ylim()[0] < 0 and right.get_ylim()[1] > 1  # the same for all runs
     named = [text.get_text() for text in right.get_legend().get_texts()]
     pyplot.close(figure)
     assert named == ["all", "a", "guessing"]
 
 
-def test_a_walks_curve_has_its_last_accuracy_by_hops(tmp_path, monkeypatch):
-    from matplotlib.figure import Figure
+@pytest.mark.parametrize(
+    "n_layers, data, lines",
+    [(12, md.REPORT_DATA, ["run", "published"]), (2, md.REPORT_DATA, ["run"]), (12, "a", ["run"])],
+)
+def test_the_reports_runs_stand_beside_the_published_ones(n_layers, data, lines, tmp_path, kept):
+    log = [dict(step=1, train_loss=2.0, val_loss=3.0)]
+    model = types.SimpleNamespace(config=md.ModelConfig(n_layers=n_layers))
+    run = types.SimpleNamespace(model=model, dir=str(tmp_path / "_run"), log=log)
+    curve.draw_curve(run, md.TrainConfig(data=(data,)))
+    named = [text.get_text() for text in kept[0].axes[0].get_legend().get_texts()]
+    kinds = ("train, one batch", "validation")
+    assert named == [f"{line}: {kind}" for line in lines for kind in kinds]
 
-    from minidepth_lab import curve
 
-    kept = []
-    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: kept.append(figure))
+def test_a_figure_that_fails_without_a_word_is_told_by_the_kind_of_its_error(capsys):
+    with check.drawn("curve.png"):
+        raise NotImplementedError
+    assert "curve.png could not be drawn: NotImplementedError\n" in capsys.readouterr().err
+
+
+def test_a_walks_curve_has_its_last_accuracy_by_hops(tmp_path, kept):
     run = results.runs("walk", ring=16, hops=8, loop_start="state")[0]
     curve.draw_logs({"run": run["log"]}, tmp_path / "curve.png")
     curve.draw_logs({"a": run["log"], "b": run["log"]}, tmp_path / "two.png", train=False)
-    _, _, right = kept[0].axes
+    losses, accuracy, right = kept[0].axes
+    named = [text.get_text() for text in losses.get_legend().get_texts()]
+    assert named == ["run: train, one batch", "run: validation"] and losses.get_yscale() == "log"
+    assert losses.get_xlabel() == accuracy.get_xlabel() == "optimizer step"
+    assert "nats per token" in losses.get_ylabel() and "share" in accuracy.get_ylabel()
+    steps = [row["step"] for row in run["log"]]
+    for line, key in zip(losses.lines, ("train_loss", "val_loss"), strict=True):
+        assert list(line.get_xdata()) == steps
+        assert list(line.get_ydata()) == [row[key] for row in run["log"]]
     (line,) = right.lines
     shares = dict(zip(line.get_xdata(), line.get_ydata()))
     hops = run["accuracy_by"]["hops"]
     assert shares == {int(n): part["accuracy"] for n, part in hops.items()} and 1000 in shares
     assert right.get_xlabel() == "hops, after the last step" and right.get_xscale() == "log"
+    assert "share" in right.get_ylabel() and right.get_ylim() == accuracy.get_ylim()
+    assert {"1", "10", "1000"} <= set(ticks(right.xaxis))  # and not 10³
     assert len(kept[1].axes) == 2  # of several runs there is no such panel
+    for panel, key in zip(kept[1].axes, ("val_loss", "accuracy")):
+        for line in panel.lines:
+            assert list(line.get_ydata()) == [row[key] for row in run["log"]]
+        assert len(panel.lines) == len(panel.get_legend().get_texts()) == 2
+    assert kept[1].axes[1].get_ylabel() == accuracy.get_ylabel()
     log = [row | dict(accuracy_by=dict(hops={"8": dict(accuracy=0.5)})) for row in run["log"]]
     curve.draw_logs({"run": log}, tmp_path / "one.png")
     assert len(kept[2].axes) == 2  # nor of one number
+    curve.draw_logs({"run": [row | dict(accuracy=None) for row in log]}, tmp_path / "losses.png")
+    assert len(kept[3].axes) == 1  # and none without an accuracy
+    few = dict(hops={str(n): dict(accuracy=1 / n) for n in (1, 2, 3)})
+    log = [row | dict(accuracy_by=few) for row in run["log"]]
+    curve.draw_logs({"run": log}, tmp_path / "few.png")
+    right = kept[4].axes[2]
+    assert right.get_xscale() == "linear" and all(x == round(x) for x in right.get_xticks())
 
 
 @pytest.mark.parametrize("of_its_own", [[0.5], {"n": {"1": 0.5}}, {"n": [1]}, {"kind": {"a": {}}}])
 def test_a_task_of_ones_own_may_have_its_accuracies_in_another_form(of_its_own):
-    from minidepth_lab import curve
-
     assert curve.last_by_number([dict(accuracy_by=of_its_own)]) == ("", {})
     assert curve.last_by_number([{}]) == ("", {})
     in_memory = dict(n={2: dict(accuracy=0.5), 3: dict(accuracy=0.25)})

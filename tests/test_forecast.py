@@ -20,6 +20,21 @@ def test_evaluations_are_those_that_train_makes(steps, every):
     assert md.evaluations_of(t) == (len(made), len(made) * 64 + 64, 0)
 
 
+def test_of_epochs_whose_data_is_not_here_nothing_is_counted():
+    work = forecast.work_of(*md.configs("report", epochs=3))
+    assert work.steps is None and work.evaluations == work.blocks == work.answered == 0
+
+
+def test_of_a_run_whose_steps_are_not_known_the_time_of_one_is_told(monkeypatch):
+    for name, seconds in dict(layer_seconds=(0.5, 0.25), head_seconds=(2.0, 1.0)).items():
+        monkeypatch.setattr(forecast, name, lambda *given, seconds=seconds: seconds)
+    monkeypatch.setattr(forecast, "update_seconds", lambda *given: 0.5)
+    m, t = md.configs("report", n_layers=3, epochs=3, grad_accum=2, device="cpu")
+    for done in (0, 100):
+        said = forecast.lines(m, t, done=done)[0]
+        assert said == "time 7.5 s a step here; how many steps, only the data tells"
+
+
 def test_a_run_does_as_many_evaluations_and_answers_as_were_counted(tiny, data, monkeypatch):
     """Against a run in which every call is counted."""
     seen = dict(evaluations=0, blocks=0, answered=0)
@@ -132,7 +147,9 @@ def test_tests_that_need_real_layers_are_said_to_be_left_out(tiny, data, monkeyp
     after = torch.rand(3)
     torch.manual_seed(5)
     assert torch.equal(after, torch.rand(3))  # the generator is as it was
-    assert words not in forecast.lines(m, t, data)[0]
+    with monkeypatch.context() as patched:  # for data without any no model is made
+        patched.setattr(md, "GPT", lambda m: pytest.fail("it is made"))
+        assert words not in forecast.lines(m, t, data)[0]
     # the data itself is not read, as for a --dry_run of --resume
     for source, untold in (("embedded", False), ("walk", True)):
         t = dataclasses.replace(t, data=(source,))
@@ -193,9 +210,37 @@ def test_what_is_timed_in_part_is_multiplied(monkeypatch):
     there, alone = forecast.layer_seconds(m, t, work, None, CPU)
     at_once = forecast.TOKENS // 512
     assert there == alone == 16 / at_once  # sequences, so many at a time
+    calls, forward = [], md.Block.forward
+    monkeypatch.setattr(md.Block, "forward", lambda *given: calls.append(1) or forward(*given))
+
+    def counted(part, device):
+        before = len(calls)
+        part()
+        return len(calls) - before
+
+    monkeypatch.setattr(forecast, "seconds_of", counted)
+    assert forecast.layer_seconds(m, t, work, None, CPU) == (16 / at_once, 16 / at_once)
+    t.grad_checkpoint = True  # goes forward once more on the way back
+    assert forecast.layer_seconds(m, t, work, None, CPU) == (2 * 16 / at_once, 16 / at_once)
     monkeypatch.setattr(forecast, "seconds_of", lambda part, device: len(rows_of(part)) / 8)
     both = forecast.head_seconds(m, work, None, CPU)
     assert both == pytest.approx([16 * 512 / 8] * 2)
+
+
+def test_the_update_that_is_timed_moves_every_weight(monkeypatch):
+    """One without a gradient would be passed over, and take no time."""
+    timed, make = [], md.make_optimizer
+    monkeypatch.setattr(md, "make_optimizer", lambda m, t: timed.append(m) or make(m, t))
+
+    def moved(part, device):
+        before = [p.clone() for p in timed[0]]
+        part()
+        return sum(int((p != old).sum()) for p, old in zip(timed[0], before))
+
+    monkeypatch.setattr(forecast, "seconds_of", moved)  # a second for each weight that moves
+    m, t = md.configs("report", d_model=16, d_ff=32, n_heads=2, n_layers=2, vocab_size=50)
+    seconds = forecast.update_seconds(m, t, CPU)
+    assert seconds == pytest.approx(md.parameters(m)["total"], rel=1e-3)
 
 
 @pytest.mark.parametrize("half, at_once", [(None, 256), (torch.bfloat16, 442)])
@@ -263,6 +308,22 @@ def test_bf16_is_named_where_the_cpu_has_it_and_is_faster(monkeypatch, half_take
     wanted = "note: this CPU has amx_bf16: a step would take 0.5 s with --precision bf16"
     assert (wanted in said) == told and len(said) == 1 + told
     assert "500 steps of 1 s, 21 evaluations 1 s" in said[0]
+    # a GPU has bf16 or has not, whatever its CPU says
+    monkeypatch.setattr(md, "pick_device", lambda device: torch.device("cuda"))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    t.precision = "fp32"
+    assert len(forecast.lines(m, t)) == 1
+
+
+@pytest.mark.parametrize("half_takes, told", [(2.0, True), (1.0, False)])
+def test_fp32_is_named_where_a_cpu_emulates_bf16_and_takes_longer(monkeypatch, half_takes, told):
+    def made(m, t, work, half, device):
+        return forecast.Forecast(half_takes if half else 1.0, 1.0, 0.0, 100.0)
+
+    monkeypatch.setattr(md, "bf16_of_cpu", lambda: "")
+    monkeypatch.setattr(forecast, "forecast", made)
+    notes = forecast.lines(*md.configs("report", device="cpu", precision="bf16"))[1:]
+    assert notes == ["note: a step would take 1 s with --precision fp32"] * told
 
 
 def test_flags_of_the_cpu_are_read_by_name(monkeypatch, tmp_path):

@@ -22,7 +22,7 @@ import minidepth as md
 import train
 import warm
 from conftest import made_once
-from minidepth_lab import curve, registry, results
+from minidepth_lab import curve, forecast, registry, results
 from minidepth_lab.studies import heads
 from minidepth_lab.sweep import estimate, pool, table
 from minidepth_lab.sweep.cell import (
@@ -173,6 +173,11 @@ def test_a_folder_that_cannot_be_made_and_a_torn_one_fail_alone(copied, capsys):
     ]  # fmt: skip
     assert "File exists" in lines[0]
     assert "config.json is not the configuration of a run" in lines[1]
+    ended = [each for each in shown.out.splitlines() if each.startswith("[")]
+    assert [each[:5] for each in ended] == ["[1/2]", "[2/2]"]
+    assert sorted(each[6:] for each in ended) == [
+        each.removeprefix("train.py: ").replace(" failed:", ":") for each in lines
+    ]
     labels = [run["labels"] for run in summary(out)[0]["runs"]]
     assert labels == [dict(n_layers="1", seed="1"), dict(n_layers="2", seed="0")]
 
@@ -226,10 +231,30 @@ def test_each_of_several_runs_has_a_gpu(jobs, device, visible, expected, monkeyp
     assert [slot.get("OMP_NUM_THREADS") for slot in slots] == [threads] * jobs
 
 
-def test_a_run_takes_the_gpu_that_has_become_free():
+class Bar:
+    """A progress bar, as far as a grid has one."""
+
+    def __init__(self, total, **options):
+        self.total, self.done = total, 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.ended = True
+
+    def update(self, n):
+        self.done += n
+
+    def write(self, line):
+        print(line)
+
+
+def test_a_run_takes_the_gpu_that_has_become_free(monkeypatch):
     """Of two GPUs the second one's run goes on, and the other three follow each other on the first;
     one that cannot start takes none."""
-    busy, used = [], []
+    busy, used, bars = [], [], []
+    monkeypatch.setattr("tqdm.tqdm", lambda **options: bars.append(Bar(**options)) or bars[-1])
 
     class Process:
         def __init__(self, cell, slot):
@@ -249,7 +274,7 @@ def test_a_run_takes_the_gpu_that_has_become_free():
             raise OSError("no folder")
         return Process(cell, slot)
 
-    made = [types.SimpleNamespace(cost=1, name=name) for name in "abcde"]
+    made = [types.SimpleNamespace(cost=n, name=name) for n, name in enumerate("abcde", 1)]
     for cell in made:
         cell.outcome = lambda code: (True, "")
     failed, stopped = pool.train_all(made, [dict(gpu=0), dict(gpu=1)], start)
@@ -257,6 +282,8 @@ def test_a_run_takes_the_gpu_that_has_become_free():
     assert sorted(slots) == list("abcde") and slots["a"] != slots["b"]
     assert [name for name, slot in used if slot == slots["a"]] == list("acde")
     assert [cell.name for cell, _ in failed] == ["c"] and stopped is None
+    (bar,) = bars
+    assert bar.done == bar.total == 1 + 2 + 3 + 4 + 5
 
 
 def test_an_error_in_the_grid_itself_leaves_no_run_behind():
@@ -437,6 +464,7 @@ def test_a_study_on_data_that_is_not_its_own_says_what_to_leave_out(study, given
             "--study thinking --preset tasks",
             "its own preset, thinking, and does not work with icqa",
         ),
+        ("--study heads --n_layers 3", "--n_layers has no effect with --study heads, which sets"),
         ("--study breadth", "study 'breadth' is unknown; choose from budget, depth"),
         ("--study depth --d_ff 0 64", "a study varies the seed alone; give one value of --d_ff"),
         ("--match_params 2 --match heads", "--match heads is unknown; give total or blocks"),
@@ -449,16 +477,25 @@ def test_a_study_on_data_that_is_not_its_own_says_what_to_leave_out(study, given
             "sizes a is none of the loader th",
         ),
         ("--data gone.jsonl --seed 0 1", "data gone.jsonl is not there; give the path of a file"),
+        ("--seed 0 1 --compile --device cpu", "--compile needs a C++ compiler, and there is no g0"),
     ],
 )
 def test_what_makes_no_grid_is_told_before_anything_runs(
     line, words, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CXX", "g0")
     base = SMALL[2:] if "--data" in line else SMALL
     assert train.main([*base, *line.split()]) == 2
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1 and not os.listdir(tmp_path)
+
+
+def test_a_grid_under_torchrun_is_refused(tmp_path, capsys, monkeypatch):
+    for name, value in dict(WORLD_SIZE=2, RANK=0, MASTER_ADDR="localhost", MASTER_PORT=1).items():
+        monkeypatch.setenv(name, str(value))
+    assert train.main([*SMALL, "--seed", "0", "1", "--dry_run", "--out_dir", str(tmp_path)]) == 2
+    assert "make a grid, which runs without torchrun" in capsys.readouterr().err
 
 
 def test_a_run_that_died_before_its_first_checkpoint_may_go_on_elsewhere(grid, tmp_path, capsys):
@@ -597,6 +634,29 @@ def test_a_dry_run_of_a_grid_lists_it(tmp_path, capsys):
     assert "one after the other" in out and not os.listdir(tmp_path)
 
 
+def test_a_grid_over_layers_may_keep_the_parameters(tmp_path, capsys):
+    """Each model has the width that gives it those of three layers, with every seed."""
+    line = "--n_layers 1 2 --seed 0 1 --match_params 3 --dry_run --out_dir"
+    assert train.main([*SMALL, *line.split(), str(tmp_path)]) == 0
+    rows = [row for row in capsys.readouterr().out.splitlines() if "  n_layers " in row]
+    assert [row.partition("  n_layers ")[2] for row in rows] == [
+        f"{n}, seed {seed}" for n in (1, 2) for seed in (0, 1)
+    ]
+    counts = [int(row.split()[0].replace(",", "")) for row in rows]
+    m, _ = registry.configs("tasks", n_layers=3, vocab_size=32)
+    assert counts == pytest.approx([md.parameters(m)["total"]] * 4, rel=0.02)
+    assert counts[0] == counts[1] and counts[2] == counts[3]
+
+
+def test_tests_whose_time_is_unknown_are_told_of_a_grid(tmp_path, capsys, monkeypatch):
+    found = types.SimpleNamespace(untried=True), forecast.Forecast(1.0, 0.0, 0.0, 60.0)
+    monkeypatch.setattr(forecast, "of_run", lambda *given: found)
+    line = ["--seed", "0", "1", "--dry_run", "--out_dir", str(tmp_path)]
+    assert train.main([*SMALL, *line]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert ", without the data's own tests, which could not be tried; measured on" in last
+
+
 @pytest.mark.parametrize("n_rows, max_rows", [(120, 20_000), (2400, 0), (2400, 2200)])
 def test_a_grids_dry_run_counts_epochs_as_a_runs_own(n_rows, max_rows, tmp_path, capsys):
     """By the rows that there are, also where they are more or fewer than are measured."""
@@ -665,7 +725,9 @@ def test_a_run_is_finished_when_its_log_says_so(copied):
     (folder,) = out.glob("tasks_n_layers-1_*_seed-0_*")
     m, t = md.read_config(folder)
     t = dataclasses.replace(t, out_dir=str(out), name=folder.name)
-    assert is_finished(m, t)
+    assert is_finished(m, t) and is_finished(dataclasses.replace(m, vocab_size=0), t)
+    with pytest.raises(ValueError, match="holds a run with other settings"):
+        is_finished(dataclasses.replace(m, vocab_size=m.vocab_size + 1), t)
     lines = (folder / "log.jsonl").read_text().splitlines(keepends=True)
     (folder / "log.jsonl").write_text("".join(lines[:-1]))
     assert not is_finished(m, t)
@@ -754,6 +816,32 @@ def test_going_on_names_again_the_files_that_hold_code(tmp_path):
     assert cell.command("laptop", {}) == line
 
 
+def test_what_a_run_prints_is_not_written_elsewhere_nor_waited_for(tmp_path, monkeypatch):
+    """A stopped run's folder may be anybody's."""
+    start = "minidepth_lab.sweep.cell.subprocess.Popen"
+    monkeypatch.setattr(start, lambda *_, stdout, **__: stdout.write(b"begun"))
+    m, t = md.configs("laptop", out_dir=str(tmp_path), name="run")
+    cell, printed = Cell({}, {}, m, t), tmp_path / "run" / "stdout.txt"
+    for _ in range(2):  # it is made, and gone on with
+        cell.start("laptop", {}, {})
+    assert printed.read_text() == "begun" * 2
+    for text, last in (("\n \n", "no output"), ("one\n two \n\n", "two")):
+        printed.write_text(text)
+        assert cell.outcome(1) == (False, last)
+        assert cell.outcome(-9) == (False, f"ended by signal 9; its last line: {last}")
+        good, said = cell.outcome(0)  # as if all were well
+        assert not good and "config.json is not the configuration of a run" in said
+    printed.rename(tmp_path / "mine.txt")
+    printed.symlink_to("../mine.txt")
+    with pytest.raises(ValueError, match="is a link that leads out of the run's folder"):
+        cell.start("laptop", {}, {})
+    assert (tmp_path / "mine.txt").read_text() == "one\n two \n\n"
+    printed.unlink()
+    os.mkfifo(printed)
+    with pytest.raises(ValueError, match="it is not a regular file"):
+        cell.start("laptop", {}, {})
+
+
 def test_a_stopped_run_goes_on_where_the_repeated_grid_says(tmp_path):
     """As on the CPU, if the GPU was full; not in another folder, and with no other settings."""
     m, t = md.configs("laptop", out_dir=str(tmp_path), name="run")
@@ -807,6 +895,9 @@ def test_an_accuracy_for_each_value_of_a_size_gives_a_record_for_each(copied):
     # which are of all hops together
     assert not set(table.OF_ALL) & (one.keys() | two.keys())
     assert one["guess"] == log[-1]["guess"] and two["labels"]["hops"] == "2"
+    about_hops = dataclasses.replace(t, data=("khop",))  # the task draws its errors by hops
+    table.summarize(str(out / "grid"), [Cell(dict(n_layers=2), {}, m, about_hops)], "python")
+    assert (out / "grid" / "hops.png").exists()
 
 
 def test_what_is_of_all_hops_together_is_told_once(copied, capsys):
@@ -926,6 +1017,9 @@ def test_a_table_of_runs_with_different_labels_has_all_columns():
         "| B | 1 | 1 | 1 |",
     ]
     assert entries[0] == dict(labels=dict(model="A"), n=1, val_loss=(1.0, None))
+    two = [dict(labels=dict(seed=str(seed)), val_loss=1.0 + seed) for seed in (0, 1)]
+    text, _ = table.make_table(two)  # Student's t for one degree of freedom is 12.706
+    assert text.splitlines()[2] == "| 2 | 1.5 ± 6.35 |"
 
 
 def test_the_study_and_the_task_draw_figures_of_their_own(tmp_path):

@@ -57,7 +57,9 @@ def test_a_heads_study_compares_within_groups_and_draws(known, tmp_path, monkeyp
     table.summarize(str(folder), [], "python train.py", heads)
     names = {path.name for path in folder.iterdir()}
     assert names == {"summary.json", "summary.md", "summary.png", "heads.png"}
-    lines = json.loads((folder / "summary.json").read_text())["differences"]
+    about = json.loads((folder / "summary.json").read_text())
+    assert about["device"]  # this machine, where no run says another
+    lines = about["differences"]
     assert len(lines) == 9 and all(line.count("low") in (0, 2) for line in lines)
     assert "low: constant 12-12-12-12 minus low: ascending 3-6-12-24: +0.100" in lines[0]
 
@@ -88,7 +90,16 @@ def test_the_figure_of_heads_has_a_point_for_each_schedule(known, tmp_path, monk
     assert points[1] == pytest.approx([each / hours[0] for each in hours])
     assert points[2] == pytest.approx([2.01 + 0.1 * i for i in range(9)])
     assert points[3] == pytest.approx([1000 / (1000 - i) for i in range(9)])
-    assert "n = 3" in seen[2].get_title()
+    assert "n = 3" in seen[2].get_title() and seen[0].get_title() == "published, one run each"
+    assert {axes.get_ylabel() for axes in seen[::2]} == {"validation loss (nats per token)"}
+    for axes in seen[1::2]:
+        assert axes.get_ylabel() == "time per step, fastest run = 1"
+        assert axes.get_xlabel() == "heads in all four layers" and axes.get_xscale() == "log"
+        ticks = [text.get_text() for text in axes.get_xticklabels(which="both")]
+        assert ticks == [f"{x:g}" for x in axes.get_xticks()] and ticks  # as they are said
+    (legend,) = seen[0].figure.legends
+    schemes = {row["scheme"] for row in published}
+    assert {text.get_text() for text in legend.get_texts()} == schemes
 
 
 def test_the_stored_schedules_are_those_of_the_study():

@@ -199,11 +199,15 @@ def test_a_statistic_of_the_runs_is_compared(statistic, limit, invented):
     assert invented(runs, prediction(f"{text}above = {limit}"))["P"]["verdict"] == "was wrong"
 
 
-def test_differences_of_differences_and_scales(invented):
+def test_differences_of_differences_and_scales(invented, capsys):
     groups = {1: [rows(1.0)], 2: [rows(3.0)]}
     text = 'statistic = "mean"\nmeasure = "last val_loss"\nruns = 1\n'
     lists = f'of = ["two", "two"]\nminus = ["one", "two"]\n{text}low = 2.0\nhigh = 2.0'
-    assert invented(groups, prediction(lists))["P"]["verdict"] == "held"
+    found = invented(groups, prediction(lists))["P"]
+    assert found["verdict"] == "held"
+    judge.show(found["id"].split("/")[0])
+    said = "P two, two − one, two: last val_loss ≥ 2.0, ≤ 2.0\n   mean 3, 3, 1, 3: held\n"
+    assert capsys.readouterr().out == said
     scaled = f'of = "two"\nminus = "one"\n{text}scale = [2, 4]\nlow = 2.0\nhigh = 2.0'
     assert invented(groups, prediction(scaled))["P"]["verdict"] == "held"
 
@@ -214,6 +218,7 @@ def test_a_share_of_runs_is_compared_whatever_their_number(invented):
     text = f'of = "two"\nminus = "one"\nstatistic = "share"\neach = [{condition}]\nbelow = 0\n'
     found = invented(groups, prediction(f"{text}runs = 3\nminus_runs = 2"))["P"]
     assert found["verdict"] == "held" and found["measured"] == "0.3333, 0.5"
+    assert found["n"] == [3, 2]
 
 
 @pytest.mark.parametrize(
@@ -248,6 +253,8 @@ def test_the_greatest_gap_is_of_one_evaluation_of_two_runs():
     one, two = dict(log=rows(5.0, 4.0, 9.0)), dict(log=rows(1.0, 4.5, 1.0))
     assert judge.gap(two, one, "greatest gap in val_loss from step 10 to 20") == 0.5
     assert judge.gap(two, one, "greatest gap in val_loss from step 10 to 10") == -4.0
+    short = dict(log=rows(5.0))  # what only one of them has evaluated is no gap
+    assert judge.gap(two, short, "greatest gap in val_loss from step 10 to 30") == -4.0
     assert judge.gap(dict(two, measured={}), dict(one, measured={}), "last val_loss") == -8.0
 
 
@@ -341,6 +348,45 @@ def test_predictions_are_shown_part_by_part_and_counted(invented, capsys):
         "R two: last val_loss ≥ 1",
         "   not run",
     ]
+    judge.show(name)
+    assert [line[:2] for line in capsys.readouterr().out.splitlines()[::2]] == ["P ", "Q ", "R "]
+
+
+def test_every_kind_of_prediction_is_told_in_words(invented, capsys):
+    groups = {1: [rows(1.0, extra=[0.5]), rows(3.0, extra=[1.0])], 2: [rows(6.0), rows(8.0)]}
+    one = 'of = {n_layers = 1, seed = [0, 1]}\nmeasure = "last val_loss"\nruns = 2'
+    text = prediction(f'{one}\nless = "last extra"\nabove = 1\ncount = 1\nmost = 2', "A")
+    text += prediction(f"{one}\nhigh = 2\nmost = 1", "B")
+    given = 'given = [{measure = "last val_loss", low = 9}]'
+    text += prediction(f"{one}\n{given}\nhigh = 2\ncount = 1", "C")
+    against = 'of = "two"\nminus = "one"\nmeasure = "last val_loss"'
+    text += prediction(f'{against}\nruns = 2\nstatistic = "mean"\nlow = 9', "D")
+    both = 'statistic = "least"\nminus_statistic = "greatest"'
+    text += prediction(f"{against}\nruns = 2\n{both}\nlow = 1", "E")
+    text += prediction('contrasts = ["NAME/K"]\nbelow = 0.05', "F")
+    more = 'measure = "last val_loss"'
+    text += CONTRAST.format(name="K", family="f", test="permutation", more=more)
+    name = invented(groups, text)["A"]["id"].split("/")[0]
+    assert judge.tally(name) == "3 of 6 held; C, D, F were wrong"
+    judge.show(name)
+    assert capsys.readouterr().out.splitlines() == [
+        "A n_layers 1, seed [0, 1]: last val_loss − last extra > 1",
+        "   in 1 to 2 of 2 predicted, 1 of 2 (0.01 to 0.99): held",
+        "B n_layers 1, seed [0, 1]: last val_loss ≤ 2",
+        "   in at most 1 of 2 predicted, 1 of 2 (0.01 to 0.99): held",
+        "C n_layers 1, seed [0, 1]: last val_loss ≤ 2",
+        "   in 1 predicted, 0 of 0: was wrong",
+        "D two − one: last val_loss ≥ 9",
+        "   mean 7, 2: was wrong",
+        "E two − one: last val_loss ≥ 1",
+        "   least 6, greatest 3: held",
+        "F p of K < 0.05",
+        "   p = 0.33: was wrong",
+        "K: two against one: 7, 2",
+        "   permutation p 0.33, corrected 0.33",  # two of the six ways to divide four runs
+    ]
+    judge.show(name, "E")
+    assert len(capsys.readouterr().out.splitlines()) == 2  # without the contrasts
 
 
 def test_an_experiment_without_predictions_is_told():

@@ -126,10 +126,15 @@ def test_links_lead_to_what_is_written_next(problems):
                     assert sum(int(names[key]) for key in keys) % 10 == int(names[query + 1])
                 if link == "copy":
                     assert keys == [query - 1]
+                    assert len(names[query - 1]) == len(names[query]) == 1  # a pair of letters
     assert seen == {
         *((family, link) for family in ("lookup", "order") for link in ("copy", "match", "answer")),
         ("chain", "sum"), ("chain", "answer"),
     }  # fmt: skip
+
+
+def test_a_span_of_layers_may_be_a_single_one():
+    assert layers.span_of("3-8") == (3, 8) and layers.span_of("3") == (3, 3)
 
 
 def test_a_run_is_examined_into_a_file(problems, tmp_path, model):

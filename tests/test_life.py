@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 import minidepth as md
 import train
@@ -93,7 +94,7 @@ def test_a_run_that_is_killed_right_after_it_was_made_longer_goes_on(data, tmp_p
     assert same(run, whole)
 
 
-def test_the_command_says_what_happens_to_the_rate(data, tmp_path, capsys):
+def test_the_command_says_what_happens_to_the_rate(data, tmp_path, capsys, monkeypatch):
     md.train(*settings(tmp_path, "run", steps=6, lr=0.003), data)
     folder = str(tmp_path / "run")
     capsys.readouterr()
@@ -109,9 +110,12 @@ def test_the_command_says_what_happens_to_the_rate(data, tmp_path, capsys):
     rate = md.lr_at(6, settings(tmp_path, "run", steps=10)[1])
     assert f"the learning rate is {rate:.3g} at step 7 and falls to" in out.splitlines()[0]
     assert md.read_config(folder)[1].steps == 6  # nothing was done
-    code, out, _ = call(f"--resume {folder} --steps 8", capsys)
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = call("--resume run --steps 8", capsys)
     assert code == 0 and "step 8/8 lr 3.00e-04" in out
     assert md.read_config(folder)[1].lr_steps == 6
+    _, out, _ = call(f"--resume {folder} --steps 9 --dry_run", capsys)
+    assert "by step 6 (--lr_steps), where it stays" in out  # however often it is made longer
     for line, words in (
         (f"--resume {folder} --epochs 3", "counts steps, 8 of them; give --steps"),
         (f"--resume {folder} --steps 9 10", "give one value of --steps"),
@@ -175,6 +179,14 @@ def test_a_rate_that_rises_is_not_said_to_fall(steps, done, lr_steps, said):
          "rise until step 41 and fall until step 400 (--lr_steps)\n"),
         ("--steps 20 --lr_steps 10", "20 steps, learning rate up to 0.003 in 1 step, then down to "
          "0.0003 by step 10 (--lr_steps), where it stays\n"),
+        ("--data some/hub --steps 20 --lr_steps 20", "20 steps, learning rate up to 0.003 in 10% "
+         "of them, down to 0.0003\n"),
+        ("--data some/hub --epochs 2 --lr_steps 1100", "2 epochs, learning rate up to 0.003 in 110 "
+         "steps, then down to 0.0003 by step 1100 (--lr_steps), where it stays\n"),
+        ("--data some/hub --epochs 2 --lr_steps 20000", "learning rate up to 0.003 in 2,000 steps, "
+         "then down to 0.0003 by step 20000 (--lr_steps), where it stays\n"),
+        ("--epochs 2 --lr_steps 100", "17 steps, learning rate up to 0.003 in 10 steps, then down "
+         "to 0.00297 at the last; its fall ends at step 100 (--lr_steps)\n"),
         ("--epochs 2 --lr_steps 10", "learning rate up to 0.003 in 1 step, then down to "
          "0.0003 by step 10 (--lr_steps), where it stays\n"),
     ],
@@ -256,8 +268,18 @@ def test_train_itself_begins_with_them_too_and_refuses_another_shape(data, tmp_p
     source = md.train(*settings(tmp_path, "source", steps=4), data)
     begun = dict(init_from=source.dir, steps=1, lr=0.0, warmup_steps=0)
     assert same(md.train(*settings(tmp_path, "next", **begun), data), source)
-    with pytest.raises(ValueError, match="is of another shape than this model"):
+    # nor do they get lost where nothing has been saved yet of a run that is resumed
+    resumed = md.train(*settings(tmp_path, "resumed", **begun), data, resume=True)
+    assert same(resumed, source)
+    own = md.train(*settings(tmp_path, "own", **begun, tokenizer_size=300))  # with its words
+    assert own.tokenizer.get_vocab() == source.tokenizer.get_vocab()
+    with pytest.raises(ValueError, match=f"began with the weights of {source.dir}; --sample that"):
+        train.untrained(own.dir)
+    with pytest.raises(ValueError, match=f"init_from {source.dir} is of another shape than this"):
         md.train(*settings(tmp_path, "wide", d_model=32, **begun), data)
+    with pytest.raises(ValueError, match="^weights is of another shape than this model"):
+        weights = source.model.state_dict()
+        md.train(*settings(tmp_path, "wider", d_model=32), data, weights=weights)
     # the shapes of the weights do not tell how many heads there are
     with pytest.raises(ValueError, match=f"n_heads 4 is not that of {source.dir}, 2; leave it out"):
         registry.configs("laptop", init_from=source.dir, n_heads=4)
@@ -338,12 +360,25 @@ def test_the_best_weights_are_kept_and_loaded(data, tmp_path, capsys):
     assert f"{best['val_loss']:.4f}" in said and md.describe_weights(part.dir) is None
     code, _, err = call(["--sample", run.dir, "--prompt", "x", "--max_new_tokens", "1"], capsys)
     assert code == 0 and said in err
+    line = ["--sample", run.dir, "--prompt", "x", "--max_new_tokens", "1", "--first_weights"]
+    assert call(line, capsys)[::2] == (0, "")  # of which there is one kind
+    assert train.weights_to_begin_with(md.TrainConfig(init_from=run.dir)) is None
+    assert said in capsys.readouterr().out
     path = os.path.join(run.dir, md.BEST)
+    whole = open(path, "rb").read()
+    save_file(load_file(path), path)  # as another program does, which says nothing beside them
+    assert "best.safetensors, of step unknown, with the best" in md.describe_weights(run.dir)
+    with open(path, "wb") as f:
+        f.write(whole)
     with open(path, "r+b") as f:
         f.seek(-3, 2)
         f.write(b"xyz")
     with pytest.raises(ValueError, match="best.safetensors"):
         md.load(run.dir)
+    with open(path, "wb") as f:
+        f.write(whole[:5])
+    with pytest.raises(ValueError, match="best.safetensors is not a checkpoint of this model"):
+        md.describe_weights(run.dir)
     # resumed to keep the last ones, they are what is loaded; the others are still there
     longer = settings(tmp_path, "run", **WORSE | dict(keep="last", steps=14, lr_steps=12))
     run = md.train(*longer, data, resume=True, changed=("keep", "steps", "lr_steps"))
@@ -379,6 +414,9 @@ def test_a_resumed_run_keeps_the_same_best(data, tmp_path):
     assert same(run, whole)
     one, other = (md.load(each.dir)[0].state_dict() for each in (run, whole))
     assert all(torch.equal(one[key], other[key]) for key in one)
+    os.remove(os.path.join(run.dir, md.BEST))  # without them the last ones are what there is
+    last = md.load(run.dir)[0].state_dict()
+    assert all(torch.equal(last[key], each) for key, each in run.model.state_dict().items())
 
 
 def test_evaluations_without_a_better_one_end_a_run(data, tmp_path, capsys):

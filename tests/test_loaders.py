@@ -14,7 +14,7 @@ import torch
 import minidepth as md
 import train
 from conftest import SHARED, changed
-from minidepth_lab import figures, judge, own_code, registry
+from minidepth_lab import figures, hub, judge, own_code, registry
 from minidepth_lab.studies import llmini, packing, reread, thinking
 
 # ---------- thinking: kinds of problems, answers, curricula ----------
@@ -605,6 +605,15 @@ def load_data(config, block_size, tokenizer=None):
 """
 
 
+def test_what_is_not_cached_is_out_of_reach_offline_without_a_question(tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(hub, "fault", lambda url: pytest.fail("the hub was asked"))
+    why = hub.out_of_reach([("nobody/words", "model")])
+    assert why.startswith("nobody/words is not cached and ")
+    assert why.endswith("was not reached: HF_HUB_OFFLINE is set")
+
+
 def test_a_file_of_ones_own_is_executed_only_if_the_command_names_it(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(own_code, "NAMED", set())
     path = tmp_path / "mine.py"
@@ -631,6 +640,9 @@ def test_a_file_of_ones_own_is_executed_only_if_the_command_names_it(tmp_path, m
     assert not path.with_suffix(".ran").exists()
     assert train.main(["--resume", str(tmp_path / "run"), "--loader", str(path)]) == 2
     assert "is finished: 4 of 4 steps" in capsys.readouterr().err
+    # it is executed once for whatever it is asked for, and anew where it has changed
+    module = own_code.own_file(str(path), "loader")
+    assert own_code.own_file(str(path), "loader") is module
     path.write_text("1 / 0")
     with pytest.raises(ValueError, match="mine.py cannot be executed: division by zero"):
         registry.study(str(path), "loader")

@@ -8,10 +8,11 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 import minidepth as md
 import train
-from minidepth_lab import inspect, registry, tasks
+from minidepth_lab import inspect, registry, task_data, tasks
 
 
 def linked(name, n=200, **sizes):
@@ -70,6 +71,21 @@ def test_what_has_no_steps_says_so():
     m, t = registry.configs("tasks", data="memorize", n_layers=1, vocab_size=41)
     with pytest.raises(ValueError, match="memorize has no steps to look for"):
         inspect.mechanism(md.GPT(m), registry.data_of(t, m.block_size), n=20)
+
+
+def test_links_of_ones_own_are_a_dictionary():
+    class Mine(type(tasks.TASKS["icqa"])):
+        def links(self, tokens, targets, **sizes):
+            return [tokens > 0]
+
+    _, t = registry.configs("tasks", data="icqa")
+    data = task_data.make_task_data(Mine(), t)
+    with pytest.raises(ValueError, match="must return {step: bool tensor .*; it returned .tensor"):
+        task_data.links_of(data, *(torch.tensor(part[:2]) for part in data.val))
+    Mine.links = tasks.Task.links  # a task without them did not fail
+    data.facts["task"] = "mine.py"
+    with pytest.raises(ValueError, match="^test_mechanism has no steps to look for"):
+        task_data.links_of(data, *(torch.tensor(part[:2]) for part in data.val))
 
 
 def test_an_ablated_head_adds_nothing(model):
@@ -161,7 +177,9 @@ def test_links_are_cut_in_one_loop_of_a_looped_model(model):
     assert torch.equal(again, first) and torch.equal(same, second)
 
 
-def test_mechanism_and_its_command(solved, tmp_path, capsys):
+def test_mechanism_and_its_command(solved, tmp_path, capsys, monkeypatch):
+    drawn, write = [], Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda f, *a, **k: drawn.append(f) or write(f, *a, **k))
     model, _ = md.load(solved)
     data = registry.data_of(md.read_config(solved)[1], model.config.block_size)
     found = inspect.mechanism(model, data)
@@ -184,6 +202,21 @@ def test_mechanism_and_its_command(solved, tmp_path, capsys):
     written = json.load(open(folder / "mechanism.json"))
     assert written["steps"]["match"]["without"] == match["without"]
     assert os.path.getsize(folder / "mechanism.png") > 10_000
+    # a panel a step: the map of the head that does it most, with circles where that should look
+    panel, weights = drawn[0].axes[1], match["weight"][layer]
+    head = weights.index(max(weights))
+    assert panel.get_title().startswith(f"match: layer {layer + 1}, head {head + 1}\n")
+    shades = torch.tensor(panel.images[0].get_array().data)
+    torch.testing.assert_close(shades, maps[layer][0, head], atol=1e-5, rtol=0)
+    shown = list(zip(panel.lines[0].get_xdata(), panel.lines[0].get_ydata()))
+    asked, answers = tokens[0].tolist(), targets[0].tolist()
+    assert shown == [(asked.index(answers[q]), q) for q in range(16, 24)]
+    assert panel.get_xlabel().startswith("key") and panel.get_ylabel() == "query"
+    # and one more of the accuracy without each head
+    last = drawn[0].axes[2]
+    assert last.images[0].get_array().data.tolist() == found["without"]
+    assert last.get_title().endswith(f"(with all: {found['accuracy']:.2f})")
+    assert (last.get_xlabel(), last.get_ylabel(), len(drawn[0].axes)) == ("head", "layer", 4)
 
 
 def test_the_mechanism_of_a_text_model_is_no_question(finished, capsys):

@@ -1,5 +1,6 @@
 """The arithmetic of what fits where: beside what a step takes on the CPU, and on its page."""
 
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 import minidepth as md
-from minidepth_lab import memory
+from minidepth_lab import fsdp, memory
 
 ROOT = pathlib.Path(md.__file__).resolve().parent
 PAGE = ROOT / "docs" / "how-to" / "many_machines.md"
@@ -119,6 +120,35 @@ def test_the_line_before_a_run_is_the_sum_of_its_parts(monkeypatch):
     assert sum(parts.values()) > 6 * 2**30  # not the 1.19 of weights, gradients and moments alone
 
 
+@pytest.mark.parametrize("processes, gpus, shares", [(1, 1, 1), (1, 4, 4), (2, 8, 2)])
+def test_gpus_that_share_a_batch_hold_a_part_of_it(processes, gpus, shares, monkeypatch):
+    """Of processes each has a GPU, however many its machine has."""
+    monkeypatch.setattr(md, "pick_device", lambda device: torch.device("cuda"))
+    monkeypatch.setattr(md, "processes", lambda: (0, processes))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    m, t = md.configs("report", precision="fp32")
+    parts = memory.step_memory(m, t, gpus=shares)
+    assert f", activations {memory.size_text(parts['activations'])}, " in memory.line(m, t)
+    there = sum(parts.values())
+    monkeypatch.setattr(memory, "machine_memory", lambda device: 1.01 * there)
+    memory.check_enough(m, t)
+    monkeypatch.setattr(memory, "machine_memory", lambda device: 0.99 * there)
+    with pytest.raises(ValueError, match="training needs at least"):
+        memory.check_enough(m, t)
+
+
+@pytest.mark.parametrize("status", [None, "Name: python"])
+def test_where_nobody_says_what_a_process_holds_it_is_left_out(status, monkeypatch):
+    def read_text(path):
+        if status is None:
+            raise FileNotFoundError(path)
+        return status
+
+    monkeypatch.setattr(pathlib.Path, "read_text", read_text)
+    line = memory.line(*md.configs("report", device="cpu"))
+    assert line.startswith("memory about ") and "the process itself" not in line
+
+
 def test_shared_out_weights_take_less_and_copies_more():
     m, t = md.configs("report", d_model=1024, d_ff=4096, n_layers=24, batch_size=8)
     alone = sum(memory.step_memory(m, t, True).values())
@@ -127,6 +157,19 @@ def test_shared_out_weights_take_less_and_copies_more():
     shared = memory.step_memory(m, t, True, 8)
     assert sum(shared.values()) < copies < alone + 4 * md.parameters(m)["total"]
     assert shared["weights"] == 4 * md.parameters(m)["total"] / 8
+
+
+@pytest.mark.parametrize(
+    "version, kind, works",
+    [("2.6.0", "cpu", False), ("2.6.0", "cuda", True), ("2.7.0", "cpu", True)],
+)
+def test_weights_are_shared_out_on_a_cpu_from_pytorch_2_7_on(version, kind, works, monkeypatch):
+    monkeypatch.setattr(torch, "__version__", torch.torch_version.TorchVersion(version))
+    monkeypatch.setattr(md, "pick_device", lambda device: torch.device(kind))
+    monkeypatch.setattr(md, "processes", lambda: (0, 2))
+    told = pytest.raises(ValueError, match="--fsdp on a CPU needs PyTorch 2.7; this is 2.6.0")
+    with contextlib.nullcontext() if works else told:
+        fsdp.check_fsdp(md.TrainConfig(fsdp=True))
 
 
 def test_the_pages_tables_are_those_of_the_code():

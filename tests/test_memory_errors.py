@@ -37,6 +37,15 @@ def test_a_checkpoint_is_not_damaged_where_it_cannot_be_taken_in_now(
     assert run.log[-1]["step"] == 8
 
 
+@pytest.mark.parametrize("error, full", [
+    (RuntimeError("CUDA error: out of memory"), True),
+    (RuntimeError("DefaultCPUAllocator: can't allocate memory"), True), (MemoryError(), True),
+    (RuntimeError("an illegal memory access"), False), (ValueError("out of memory"), False),
+])  # fmt: skip
+def test_a_full_memory_is_told_by_the_error_and_its_words(error, full):
+    assert md.is_out_of_memory(error) == full
+
+
 def failing(monkeypatch, error):
     def fail(*_, **__):
         raise error

@@ -572,6 +572,22 @@ def test_with_biases_pytorchs_weights_and_three_dropouts_a_layer_is_the_one_of_t
     assert torch.equal(gpt.train().embed(tokens), embedded)  # nothing is dropped
 
 
+def test_what_is_measured_or_generated_keeps_no_graph_and_has_no_noise(model):
+    """A graph would keep the memory of every layer; the noise of loops is for training."""
+    gpt, tokens = model(n_loops=2, loop_noise=0.5), torch.zeros(1, 4, dtype=torch.int64)
+    with torch.no_grad():
+        assert not any(x.requires_grad for x in gpt.run_loops(tokens))
+        assert torch.equal(gpt(tokens), gpt(tokens))
+
+    @md.in_eval_mode
+    def seen(model):
+        """What is seen."""
+        return torch.is_grad_enabled(), model.training
+
+    assert seen(gpt.train()) == (False, False) and gpt.training
+    assert seen.__doc__ == "What is seen."  # as help() shows it
+
+
 def test_pytorchs_weights_have_the_spread_that_its_modules_give_them():
     m, _ = md.configs("report", n_layers=1, vocab_size=500, init="pytorch", bias=True)
     gpt, C = md.GPT(m), m.d_model

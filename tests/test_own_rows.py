@@ -4,6 +4,7 @@ not fit, and where an answer ends."""
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tracemalloc
@@ -57,12 +58,24 @@ FORMS = {
     "parts": chat(PARTS, [SAID]),
     "sharegpt": dict(conversations=[dict([("from", "human"), ("value", ASKED)]),
                                     dict([("from", "gpt"), ("value", SAID)])]),
+    "both": dict(messages=[dict(role="user", content=ASKED, value=None),
+                           dict(role="assistant", content=SAID, value=None)]),
     "roles": dict(messages=[dict(role="Human", content=ASKED), dict(role="model", content=SAID)]),
     "tools": dict(messages=[dict(role="user", content=ASKED), CALL,
                             dict(role="assistant", content=SAID)]),
     "thoughts": dict(messages=[dict(role="user", content=ASKED),
                                dict(role="Assistant", content=" 3",
                                     reasoning_content="1 + 2 = 3")]),
+    "thoughts of another name": dict(messages=[dict(role="user", content=ASKED),
+                                               dict(role="assistant", content=" 3",
+                                                    reasoning="1 + 2 = 3")]),
+    "thoughts that are told": dict(messages=[dict(role="user", content=ASKED, reasoning="none"),
+                                             dict(role="assistant", content=SAID,
+                                                  reasoning="1 + 2 = 3")]),
+    "thoughts that are no text": dict(messages=[dict(role="user", content=ASKED),
+                                                dict(role="assistant", content=SAID,
+                                                     reasoning=["1 + 2 = 3"])]),
+    "choices": dict(question=ASKED, answer=SAID, choices=["3", "4"]),
     "question": PAIR,
     "empty messages": dict(messages=[]) | PAIR,
     "prompt": dict(prompt=ASKED, completion=SAID),
@@ -86,6 +99,22 @@ def test_what_stands_beside_a_question_is_asked_with_it():
         ("system", "Be kind"), ("user", "Add\n\n1 and 2"), ("assistant", "3")
     ]  # fmt: skip
     assert md.turns_of(PAIR | dict(system="a column of one's own")) == TURNS
+    for system, turns in (("Be kind", [("system", "Be kind")]), (" ", []), (3, [])):
+        assert md.turns_of(FORMS["sharegpt"] | dict(system=system)) == [*turns, *TURNS]
+    both = chat(ASKED, SAID, **row)  # what stands in the messages is all
+    assert md.turns_of(both) == TURNS
+
+
+def test_turns_that_only_look_odd_are_read():
+    assert md.turns_of(dict(question="q", answer="B")) == [("user", "q"), ("assistant", "B")]
+    silent = dict(role="system", content="")
+    assert md.turns_of(dict(messages=[silent, *chat("q", "a")["messages"]]))[0] == ("system", "")
+
+
+@pytest.mark.parametrize("asked, said", [("q", [dict(role="assistant")]), ([dict(role="x")], "a")])
+def test_half_of_a_row_as_messages_is_no_row(asked, said):
+    with pytest.raises(ValueError, match="has a part that is no text"):
+        md.turns_of(dict(prompt=asked, completion=said))
 
 
 def test_what_is_read_otherwise_is_told_once(jsonl):
@@ -100,10 +129,14 @@ def test_what_is_read_otherwise_is_told_once(jsonl):
 def test_rows_left_out_have_a_reason_and_a_place(jsonl):
     rows = [*sums(20), chat("q", [dict(type="image")]), chat("q", 3), chat("q", 4), chat("q", " ")]
     data = loaded(jsonl(rows))
-    assert told(data, "left out").startswith(
+    note = told(data, "left out")
+    assert note.startswith(
         f"4 of 24 rows of {jsonl(rows)} left out: row 21: content has a part that is no text: image"
         "; by reason: content is a number, no text (2), content has a part"
     )
+    assert note.endswith(")")
+    more = loaded(jsonl([*rows, chat("q", True), chat("q", dict())]))  # of five reasons four
+    assert told(more, "left out").endswith("), …")
     assert data.facts["train_rows"] + data.facts["val_rows"] == 20
 
 
@@ -195,10 +228,25 @@ def test_a_hubs_own_validation_split_is_held_out(monkeypatch):
 
     splits = dict(train=sums(30), validation=sums(40)[30:])
     made = {name: datasets.Dataset.from_list(rows) for name, rows in splits.items()}
-    monkeypatch.setattr("datasets.load_dataset", lambda *_: made)
+    asked = []
+    monkeypatch.setattr("datasets.load_dataset", lambda *given: asked.append(given) or made)
     data = loaded("somebody/something", load=md.load_data)
     assert data.facts["val_rows"] == 10 and data.facts["train_rows"] == 30
     assert told(data, "has a validation split of its own")
+    assert len(md.read_source("somebody/something", md.TrainConfig())[1]) == 10  # without facts
+    only = md.TrainConfig(val_data="my.jsonl")  # by which alone it is validated
+    assert len(md.read_source("somebody/something", only)[0]) == 30
+    assert md.read_source("somebody/something", only)[1] == []
+    md.hub_splits("somebody/something:main")
+    assert set(asked) == {("somebody/something", None), ("somebody/something", "main")}
+
+
+@pytest.mark.parametrize("empty", ["train", "val"])
+def test_a_split_without_rows_is_told(empty, monkeypatch):
+    splits = dict(train=sums(5), val=sums(9)[5:]) | {empty: []}
+    monkeypatch.setattr("datasets.load_dataset", lambda *_: splits)
+    with pytest.raises(ValueError, match=f"something: there are no rows for {empty}"):
+        loaded("somebody/something", load=md.load_data)
 
 
 def test_one_text_is_parted_at_one_place(tmp_path):
@@ -218,6 +266,8 @@ def test_conversations_longer_than_a_block_are_left_out_or_cut_and_told(jsonl):
     assert told(data, f"rows for train are longer than a block of {64} and left out, as their")
     assert data.facts["train_rows"] + data.facts["val_rows"] == 40
     assert not any("so on" in row for row in texts(data) + texts(data, "val"))
+    packed = loaded(path, val_fraction=0.1, packing="pack")  # where each goes on anyway
+    assert packed.facts["train_rows"] + packed.facts["val_rows"] == 45
     cut = loaded(path, val_fraction=0.1, long_rows="cut", loss_on="all")
     assert told(
         cut, "rows for train are longer than a block of 64 and cut at its end; --block_size"
@@ -684,6 +734,12 @@ def test_several_answers_first_weights_and_a_prompt_from_a_file(finished, tmp_pa
     for name, weight in md.GPT(m).state_dict().items():
         assert torch.equal(weight, model.state_dict()[name])
     assert train.main([*flags, "--first_weights"]) == 0 and capsys.readouterr().out != likeliest
+    padded = shutil.copytree(finished, tmp_path / "padded")
+    config = json.loads((padded / "config.json").read_text())
+    config["model"]["vocab_size"] += 99
+    (padded / "config.json").write_text(json.dumps(config))
+    wide, words = train.untrained(str(padded))  # what is no word is never drawn
+    assert wide.n_words == len(words) == wide.config.vocab_size - 99
 
 
 def test_a_chat_remembers_its_turns(finished, capsys, monkeypatch):
@@ -701,6 +757,11 @@ def test_a_chat_remembers_its_turns(finished, capsys, monkeypatch):
     three = ["one", "answer 1", "two", "answer 2", "three"]
     assert seen == [three[:1], three[:3], three, [*three, "four"]]  # no turn that says nothing
     assert capsys.readouterr().out == "answer 1\nanswer 2\n\n\n"
+    terminal = io.StringIO("\n")
+    terminal.isatty = lambda: True  # where somebody is to see that it waits
+    monkeypatch.setattr(sys, "stdin", terminal)
+    assert train.main(["--sample", finished, "--chat"]) == 0
+    assert capsys.readouterr().out == "> "
     monkeypatch.setattr(sys, "stdin", io.StringIO("a \udcff b\n"))  # as a byte that is no UTF-8
     assert train.main(["--sample", finished, "--chat"]) == 2
     assert "the turn is not text" in capsys.readouterr().err and len(seen) == 4
@@ -769,6 +830,15 @@ def test_a_run_goes_on_with_data_that_has_moved_and_no_other(tiny, jsonl, tmp_pa
     whole = md.train(*tiny(**settings | dict(name="whole")))
     for name, weight in md.load(stopped.dir)[0].state_dict().items():
         assert torch.equal(weight, whole.model.state_dict()[name])
+
+
+def test_what_is_no_file_has_not_moved(tmp_path):
+    """Data sets of the hub, and patterns, which may fit other files by now."""
+    for source in ("somebody/something", f"{tmp_path}/*.jsonl"):
+        train.check_moved("runs/a", md.TrainConfig(data=(source,)))
+    for gone in ("gone.csv", "gone.jsonl"):
+        with pytest.raises(ValueError, match=f"{gone} is not there; if it has moved"):
+            train.check_moved("runs/a", md.TrainConfig(data=(f"{tmp_path}/{gone}",)))
 
 
 def test_a_log_of_six_hundred_answers_is_the_same_in_pandas():

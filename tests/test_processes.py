@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import types
 
@@ -266,6 +267,33 @@ def test_a_process_that_waits_for_another_one_ends_when_it_is_told(number, tmp_p
         process.kill()
         process.stdout.close()
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+def test_while_processes_meet_ctrl_c_ends_one_that_would_heed_it_and_no_other():
+    """Under nohup it is ignored, and stays so; what somebody else has set is theirs."""
+    heeded = signal.default_int_handler
+    within = {heeded: signal.SIG_DFL, signal.SIG_IGN: signal.SIG_IGN, print: print}
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        for handler, expected in within.items():
+            signal.signal(signal.SIGINT, handler)
+            with train.ended_by_ctrl_c():
+                assert signal.getsignal(signal.SIGINT) == expected
+            assert signal.getsignal(signal.SIGINT) == handler
+        signal.signal(signal.SIGINT, heeded)
+        seen = []
+
+        def elsewhere():  # signals are the main thread's
+            with train.ended_by_ctrl_c():
+                seen.append(signal.getsignal(signal.SIGINT))
+
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        assert seen == [heeded]
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 # ---------- two machines ----------

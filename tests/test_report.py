@@ -1,16 +1,19 @@
 """A run and a grid as a page: it holds all that it shows, and nothing in it is executed."""
 
+import dataclasses
 import html
 import json
 import re
 import shutil
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
+import torch
 
 import minidepth as md
 import train
-from minidepth_lab import report, results
+from minidepth_lab import own_code, report, results
 
 
 class Reader(HTMLParser):
@@ -79,6 +82,14 @@ def test_a_runs_page_holds_what_it_shows(copy, capsys):
     assert page.text.count(" asked\n") == 1 + 3 + len(row["accuracy_by_problem"])
     problem = problems[0]
     assert problem["messages"][-1]["content"] in page.text
+    # where it looks in the question, without the answer
+    _, tokenizer = md.load(str(copy))
+    asked = md.prompt_ids(tokenizer, problem["messages"])[: report.LOOKED_AT]
+    tokens = [md.visible(tokenizer.decode([i])) for i in asked]
+    assert f"columns are looked at: {' '.join(tokens)}\n" in page.text
+    # numbers stand at the right, words at the left
+    cells = f'<td>all</td><td class="number">{row["accuracy"]:.3f}</td>'
+    assert cells in text
 
 
 def test_a_task_has_no_answers_but_attention(solved, tmp_path, capsys):
@@ -109,6 +120,28 @@ def test_data_that_is_not_here_costs_the_examples_alone(copy, capsys):
     page = page_of(copy)
     assert "No examples and no attention: its data is to come from a hub" in page.text
     assert "\nCurves\n" in page.text and len(page.addresses) == 1
+
+
+@pytest.mark.parametrize("change", [dict(data=("mine.py",)), dict(loader="mine.py")], ids=str)
+def test_a_page_executes_no_code_of_ones_own(change, tmp_path, monkeypatch):
+    """Not even what this process may execute, as after a run of it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("raise SystemExit('executed')")
+    monkeypatch.setattr(own_code, "NAMED", {"mine.py"})
+    m, t = md.configs("laptop")
+    data, why = report.data_of(tmp_path, dataclasses.replace(t, **change), m, None)
+    assert data is None and why.startswith("its data is made by code of one's own, which a report")
+
+
+def test_no_more_of_a_long_sequence_is_looked_at_than_can_be_read(model):
+    for there, looked in ((30, 30), (200, report.LOOKED_AT)):  # the rest is padding
+        words = [1 + i % 60 for i in range(there)]
+        tokens = np.array([words + [0] * (200 - there)], np.uint16)
+        targets = np.array([words + [-100] * (200 - there)], np.int32)
+        split = (tokens, targets)
+        found, labels = report.looked_at(model(), None, md.Data(split, split))
+        assert found.tolist() == [words[:looked]] and found.dtype == torch.int64
+        assert labels == [str(word) for word in words[:looked]]
 
 
 def test_answers_are_counted_by_family_and_by_steps_as_the_log_names_them():
@@ -163,6 +196,11 @@ def test_a_grids_page_has_its_table_and_figures(tmp_path, capsys, in_this_proces
     mean, half = about["table"][0]["val_loss"]
     assert re.search(rf"{mean:.3g} ± {half:.3g}", page.text) and "4 runs." in page.text
     assert len(page.addresses) == len(list(folder.glob("*.png"))) >= 1
+    assert "\nFigures\n" in page.text and "\nDifferences\n" not in page.text
+    about["differences"] = ["2 layers − 1 layer: -0.1", "<b>"]  # with more seeds there are some
+    (folder / "summary.json").write_text(json.dumps(about))
+    parts = Reader("".join(report.of_grid(folder))).text
+    assert "\nDifferences\n2 layers − 1 layer: -0.1\n<b>\n" in parts
 
 
 def test_what_has_no_report_gets_one_line(copy, tmp_path, capsys):

@@ -166,6 +166,8 @@ def test_every_stored_run_is_read_with_all_its_settings(name):
     assert len({line["id"] for line in lines}) == len(lines) == len(runs) > 0
     for line, run in zip(lines, runs):
         assert run["id"] == line["id"] and run["hardware"] == line["device"]
+        for key in ("command", "versions", "commit"):
+            assert run[key] == line[key]
         last = run["log"][-1]
         for key, value in (line["model"] | line["train"]).items():
             if key == "ffn_dropout":  # of the model, and gone: no stored run has used it
@@ -221,6 +223,10 @@ def test_a_log_becomes_columns_and_is_the_same_again():
     assert columns["by"]["k"]["2"]["accuracy"] == [None, 0.25, None]
     again = results.rows_of(json.loads(json.dumps(columns)))
     assert again == log and isinstance(again[2]["loss"], int)
+    lost = dict(step=[1, 2], val_loss=[None, 0.5], accuracy=[None, 0.25])
+    first, second = results.rows_of(lost)  # a loss of null was no number, any other was not there
+    assert math.isnan(first.pop("val_loss")) and first == dict(step=1)
+    assert second == dict(step=2, val_loss=0.5, accuracy=0.25)
 
 
 def test_runs_are_selected_by_settings_sizes_and_ranges(tmp_path, monkeypatch):
@@ -360,6 +366,7 @@ def test_kept_weights_are_the_runs_folder_again(finished, shelf, tmp_path):
     assert sorted(os.listdir(shelf / "new" / "weights")) == ["kept-run.safetensors"]
     folder = results.weights("new", "kept-run")
     assert folder == results.weights("new", "kept-run") and folder.name == "kept-run"
+    assert folder.is_relative_to(results.folder_of_folders().name)  # which goes with the program
     for part in (run / "config.json", *(run / "tokenizer").iterdir()):
         assert (folder / part.relative_to(run)).read_bytes() == part.read_bytes()
     kept = sorted(path.name for path in folder.iterdir())
@@ -439,6 +446,8 @@ def test_a_results_rate_is_the_setting_and_not_the_last_one(finished):
         ("config.json", None, "config.json is not the configuration of a run: "),
         ("log.jsonl", None, "log.jsonl is not the log of a run: "),
         ("log.jsonl", '{"step": 12, "val', "log.jsonl is not the log of a run, in line 1: "),
+        ("log.jsonl", '{"step": "12"}', "log of a run, in line 1: step '12' is not a number"),
+        ("log.jsonl", '{"step": true}', "log of a run, in line 1: step True is not a number"),
         ("log.jsonl", '{"step": 12}', "log.jsonl is not the log of a run, in line 1: 'lr'"),
         ("log.jsonl", "3\n", "log.jsonl is not the log of a run, in line 1: "),
         ("log.jsonl", "", r"run is not finished; go on with --resume .*run$"),
@@ -520,12 +529,14 @@ def test_no_interval_of_no_trials(successes, n):
 def test_what_the_bench_printed_is_read_after_its_line(tmp_path, monkeypatch):
     text = "[one]\na: median 9.0 ms\n  peak memory 1.00 GiB\n[two]\na: median 250.5 ms per step\n"
     text += "  forward 1 ms\n  peak memory 0.50 GiB, 0.2 above\nb: median 7.0 ms\n[two]s\n[one]\n"
+    text += "[peak]\n  peak memory 1.00 GiB\n[median]\na: median 9.0 ms\n"
     (tmp_path / "bench").mkdir()
     (tmp_path / "bench" / "printed.txt").write_text(text)
     monkeypatch.setattr(results, "RESULTS", tmp_path)
     assert results.step_by_bench("[two]") == (0.2505, 2**29)
-    with pytest.raises(ValueError, match="'.two.s' has no step of --bench behind it"):
-        results.step_by_bench("[two]s")
+    for line in ("[two]s", "[peak]", "[median]"):
+        with pytest.raises(ValueError, match="' has no step of --bench behind it"):
+            results.step_by_bench(line)
     for line, n in (("[one]", 2), ("[three]", 0)):
         with pytest.raises(ValueError, match=f"{n} lines of what --bench printed, not one"):
             results.step_by_bench(line)

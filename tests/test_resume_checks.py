@@ -105,8 +105,17 @@ def test_a_file_that_a_file_manager_leaves_does_no_harm(cut, data, tmp_path):
     copy, place = copied(folder, tmp_path)
     for where in (copy, copy / "tokenizer"):
         (where / ".DS_Store").write_bytes(b"\0\0\0\1Bud1")
+        (where / ".ipynb_checkpoints").mkdir()
     assert md.load(str(copy))[1] is not None
     assert md.train(*settings(**place), data=data, resume=True).log[-1]["step"] == 6
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in folders here")
+def test_a_pipe_among_a_tokenizers_files_is_told_and_not_waited_on(cut, tmp_path):
+    copy, _ = copied(cut[0], tmp_path)
+    os.mkfifo(copy / "tokenizer" / "pipe")
+    with pytest.raises(ValueError, match="tokenizer cannot be read: it is not a regular file"):
+        md.load(str(copy))
 
 
 def test_a_resume_takes_the_runs_own_tokenizer(data, tmp_path):

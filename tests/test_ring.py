@@ -10,6 +10,7 @@ import re
 
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 import minidepth as md
 import train
@@ -426,19 +427,40 @@ def made(models, accuracy, guess=1 / 7):
 
 
 def test_figures_say_what_was_found(tmp_path, monkeypatch):
-    said = []
-    monkeypatch.setattr("matplotlib.axes.Axes.set_title", lambda self, text, **_: said.append(text))
+    drawn, save = [], Figure.savefig
+
+    def keep(figure, *given, **options):
+        drawn.append(figure.axes[0])
+        save(figure, *given, **options)
+
+    monkeypatch.setattr(Figure, "savefig", keep)
     share = lambda n, k: 1.0 if ring.layers_that_suffice(k) <= n else 0.2  # noqa: E731
     models = {"1 loop": 1, "2 loops": 2, "3 loops": 3, "wide, 1 loop": 1}
     ring.figure(made(models, share), str(tmp_path))
-    assert "3 seeds" in said[0]
-    assert said[0].endswith("1 hop: with 2, 3 loops; 2 hops: with 3 loops; 4 hops: never")
+    title = drawn[0].get_title()
+    assert "3 seeds" in title
+    assert title.endswith("1 hop: with 2, 3 loops; 2 hops: with 3 loops; 4 hops: never")
+    dots = [list(line.get_ydata()) for line in drawn[0].get_lines() if line.get_marker() == "o"]
+    assert dots == [[share(n, k)] * 3 for k in (1, 2, 4) for n in (1, 2, 3)]
+    lines = {line.get_label(): line.get_ydata() for line in drawn[0].get_lines()}
+    assert list(lines["1 hop"]) == [0.2, 1.0, 1.0] and set(lines["guessing"]) == {1 / 7}
+    assert [text.get_text() for text in drawn[0].get_xticklabels()] == ["1", "2", "3"]
     assert [path.name for path in tmp_path.iterdir()] == ["loops.png"]
-    models = {"1 layer": 1, "2 layers": 2, "3 layers": 3, "4 layers": 4}
+    models = {"2 layers": 2, "3 layers": 3, "4 layers": 4}
     ring.figure(made(models, share), str(tmp_path))
-    assert said[1].startswith("Learned: 6 of 6 cells right of the predicted line, 0 of 6 left")
+    title = drawn[1].get_title()
+    assert title.startswith("Learned: 6 of 6 cells right of the predicted line, 0 of 3 left")
+    (cells,) = drawn[1].get_images()
+    shares = [[share(n, k) for n in (2, 3, 4)] for k in (1, 2, 4)]
+    assert cells.get_array().tolist() == shares and cells.get_clim() == (0, 1)
+    for axis, ticks in ((drawn[1].xaxis, "234"), (drawn[1].yaxis, "124")):
+        assert [text.get_text() for text in axis.get_ticklabels()] == list(ticks)
+    assert (drawn[1].get_xlabel(), drawn[1].get_ylabel()) == ("layers", "hops")
+    (line,) = drawn[1].get_lines()  # behind so many layers in each row, and on to the last's end
+    assert line.get_xydata().tolist() == [[-0.5, -0.5], [0.5, 0.5], [1.5, 1.5], [1.5, 2.5]]
     ring.figure(made(models, lambda n, k: 0.2), str(tmp_path))
-    assert said[2].startswith("Learned: 0 of 6 cells right of the predicted line, 0 of 6 left")
+    title = drawn[2].get_title()
+    assert title.startswith("Learned: 0 of 6 cells right of the predicted line, 0 of 3 left")
     assert (tmp_path / "layers.png").stat().st_size > 5000
 
 
@@ -493,19 +515,72 @@ def test_a_walk_reads_the_letters_at_the_questions_after_each_layer():
 def test_the_map_of_what_was_learned_counts_runs_and_draws_where_a_way_is_known():
     import matplotlib.pyplot as plt
 
-    by_depth = {1: {0: {1: 0.1, 2: 0.1}}, 2: {0: {1: 1.0, 2: 0.2}, 1: {1: 0.89, 2: 0.9}}}
-    by_depth[4] = {0: {1: 1.0, 2: 1.0}}
+    by_depth = {1: {0: {1: 0.1, 3: 0.1}}, 2: {0: {1: 1.0, 3: 0.2}, 1: {1: 0.89, 3: 0.9}}}
+    by_depth[4] = {0: {1: 1.0, 3: 1.0}}
     learned = ring_runs.draw_learned("a title", by_depth)
     assert [learned[1, depth] for depth in by_depth] == [(0, 1), (1, 2), (1, 1)]
-    assert [learned[2, depth] for depth in by_depth] == [(0, 1), (1, 2), (1, 1)]
+    assert [learned[3, depth] for depth in by_depth] == [(0, 1), (1, 2), (1, 1)]
     axes = plt.gca()
     assert axes.get_title() == "a title"
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("depth", "hops asked")
-    assert [text.get_text() for text in axes.get_yticklabels()] == ["1", "2"]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["1", "3"]
     assert sorted(text.get_text() for text in axes.texts) == sorted(["0/1", "1/2", "1/1"] * 2)
+    (shares,) = axes.get_images()
+    assert shares.get_array().tolist() == [[0, 0.5, 1]] * 2 and shares.get_clim() == (0, 1)
     edges = [line.get_xdata()[0] for line in axes.lines]
-    assert edges == [0.5, 1.5]  # one step from depth 2 on, two from 3 on: before the third column
+    assert axes.get_xlim() == (-0.5, 2.5)
+    assert edges == [0.5, 1.5]  # one step from depth 2 on, three from 4 on: before the third column
     plt.close()
+
+
+def test_the_rings_are_drawn_run_by_run_with_how_many_learned_each_number_of_hops(monkeypatch):
+    import matplotlib.pyplot as plt
+
+    shown = []
+    monkeypatch.setattr(plt, "show", lambda: shown.append(plt.gca()))
+    shares = {"1 loop": (0.2, 0.1), "2 loops": (1.0, 0.2), "3 loops": (1.0, 0.9)}
+    shares["wide, 1 loop"] = (0.3, 0.1)
+    found = {name: {0: {1: one, 2: two}} for name, (one, two) in shares.items()}
+    found["2 loops"][1] = {1: 0.89, 2: 0.2}
+    counts = ring_runs.draw_rings(found)
+    assert [counts[model, 1] for model in found] == [0, 1, 1, 0]
+    assert [counts[model, 2] for model in found] == [0, 0, 1, 0]
+    (axes,) = shown
+    dots = [
+        (line.get_color(), *line.get_ydata()) for line in axes.lines if line.get_marker() == "o"
+    ]
+    expected = []
+    for runs in found.values():
+        expected += [(f"C{k - 1}", *(run[k] for run in runs.values())) for k in (1, 2)]
+    assert dots == expected
+    (guessing,) = [line for line in axes.lines if line.get_linestyle() == ":"]
+    assert set(guessing.get_ydata()) == {1 / 7}  # any letter but the one that is asked
+    texts = [(text.get_text(), text.get_color()) for text in axes.texts]
+    assert texts[:4] == [("0/1", "C0"), ("0/1", "C1"), ("1/2", "C0"), ("0/2", "C1")]
+    names = {"guessing", "one hop", "two hops"}
+    assert {text for text, _ in texts[8:]} == names
+    places = {text.get_text(): text.xy for text in axes.texts}
+    assert places["0/2"][1] == pytest.approx(0.25)  # above the best run
+    ticks = [text.get_text() for text in axes.get_xticklabels()]
+    assert ticks == ["1 loop", "2 loops", "3 loops", "wide,\n1 loop"]
+    said = "two loops: one hop in 1 of 2 runs;\nthree loops: two hops in 1 of 1"
+    assert axes.get_title() == said and axes.get_ylabel() == "accuracy on fresh rings"
+    low, high = axes.get_ylim()
+    assert low < 0 and high > max(y for _, y in places.values()) and axes.get_xlim()[1] > 3.3
+    plt.close()
+
+
+def test_the_courses_of_runs_are_lines_over_their_steps():
+    axes, runs = Figure().subplots(), []
+    for shares in ((0.1, 0.9), (0.2, 0.3)):
+        rows = [dict(accuracy_by=dict(lengths={"2": dict(accuracy=share)})) for share in shares]
+        runs.append(dict(log=[row | dict(step=step) for row, step in zip(rows, (1, 100))]))
+    ring_runs.draw_courses(axes, runs, 2, "C1")
+    drawn = [line.get_xydata().tolist() for line in axes.get_lines()]
+    assert drawn == [[[1, 0.1], [100, 0.9]], [[1, 0.2], [100, 0.3]]]
+    assert {line.get_color() for line in axes.get_lines()} == {"C1"}
+    assert axes.get_xlabel() == "training step"
+    assert axes.get_ylim()[0] < 0 and axes.get_ylim()[1] > 1  # whatever the runs reach
 
 
 def test_a_looped_model_is_asked_with_another_number_of_loops():

@@ -93,11 +93,22 @@ def test_a_row_says_what_guessing_finds_if_it_is_a_share(jsonl, label, known):
     assert all(("family" in problem) == known for problem in data.problems)
 
 
+def test_what_guessing_finds_is_not_said_of_problems_of_which_only_some_say_it(jsonl):
+    rows = [dict(question=f"say {i}", answer=f"#### {i % 7}") for i in range(20)]
+    label = dict(family="mine", steps=1, guess=0.5)
+    mixed = [row | (label if i % 2 else {}) for i, row in enumerate(rows)]
+    data = data_of(jsonl(mixed), val_fraction=0.5)
+    assert 0 < sum("guess" in problem for problem in data.problems) < len(data.problems)
+    assert "guess" not in data.facts
+
+
 @pytest.mark.parametrize("turn", [
     dict(content="a word"), dict(role=None, content="a word"), dict(role=3, content="a word"),
     dict(role="user"), dict(role="user", content=["a word", 3]), "a word", dict(role="user <|x|>"),
     dict(role="user", content=[dict(type="image_url")]), dict(role="user", content=[]),
+    dict(role="user", content=[dict(type="sound", text="a word")]),
     dict(role="assistant", content=" "), dict(role="assistant", content=None),
+    dict(role="assistant", content=""),
 ])  # fmt: skip
 def test_a_turn_without_a_role_or_words_makes_a_row_unusable(jsonl, turn):
     good = [dict(role="user", content="say"), dict(role="assistant", content="so")]
@@ -125,6 +136,23 @@ def test_of_a_hub_data_set_no_more_rows_are_read_than_asked_for(monkeypatch):
     for most, taken in ((20, 20), (0, 60), (100, 60)):
         data = data_of("somebody/something", max_rows=most, loss_on="all")
         assert data.facts["train_rows"] + data.facts["val_rows"] == taken
+
+
+def test_a_sample_keeps_the_order_of_its_source():
+    """Though some rows cannot be read, and more are looked for."""
+    rows = [dict(text=f"{i:03}") if i % 3 else dict(text="") for i in range(90)]
+    taken = [row["text"] for row in md.usable_rows("x", rows, {}, 40)]
+    assert len(taken) == 40 and taken == sorted(taken)
+
+
+def test_a_data_set_that_fails_while_it_is_read_is_named():
+    class Dataset(list):
+        def select(self, places):
+            yield from (1 / 0 for _ in places)
+
+    broken = Dataset([dict(text="a")])
+    with pytest.raises(ValueError, match="data x cannot be read: division by zero"):
+        md.usable_rows("x", broken, {})
 
 
 def test_more_questions_about_a_ring_are_for_training_alone():

@@ -141,6 +141,22 @@ def test_numbers_are_short():
     assert runs.cut("abcdefghij", 5) == "ab…ij" and runs.cut("abc", 5) == "abc"
 
 
+def test_data_is_told_in_a_word():
+    for settings, word in (
+        (dict(data=["my/rows.jsonl"]), "rows.jsonl"),
+        (dict(data=["my/rows.jsonl", "embedded", "icqa"]), "rows.jsonl+2"),
+        (dict(data=["embedded", "icqa"], loader="my/own.py"), "own.py"),
+    ):
+        assert runs.short_data(settings) == word
+
+
+def test_layers_that_are_applied_again_are_told_as_such():
+    m = md.ModelConfig(n_layers=2, n_loops=3)
+    row = dict(folder="runs/a", status="finished", date=0.0, model=m, train=dict(data=["icqa"]))
+    listed = runs.listed(row | dict(log=[]), "runs")
+    assert listed["layers"] == 6 and runs.texts(listed)["layers"] == "2x3"
+
+
 def test_two_runs_side_by_side(place, tmp_path, capsys):
     code, out, _ = call(f"--compare {place}/one {place}/two --out_dir {tmp_path}", capsys)
     assert code == 0 and max(len(line) for line in out.splitlines()[2:-1]) <= 80
@@ -163,6 +179,22 @@ def test_two_runs_side_by_side(place, tmp_path, capsys):
     ):
         code, _, err = call(f"{line} --out_dir {tmp_path}", capsys)
         assert code == 2 and words in err and err.count("\n") == 1, line
+
+
+def test_what_one_of_two_runs_has_not_measured_is_left_empty():
+    measured = dict(step=1, val_loss=2.5, tokens_per_second=1000.0)
+    both = [measured | dict(accuracy=0.5), measured]
+    about = dict(status="finished", model=md.ModelConfig(vocab_size=9), train=dict(lr=0.1))
+    lines = runs.outcomes([about | dict(log=[row]) for row in both])
+    found = dict(lines)
+    assert found["accuracy"] == ["0.500", ""] and found["validation loss"] == ["2.5", "2.5"]
+    # what neither has, as the seconds, is no line, and what is there twice is one
+    assert len(found) == len(lines) and "seconds" not in found
+
+
+def test_a_run_of_before_there_were_sizes_has_none_of_them():
+    row = dict(model=md.ModelConfig(), train=dict(steps=1))
+    assert not runs.wanted(row, dict(sizes=[("hops=4",)]))
 
 
 # ---------- how long ----------

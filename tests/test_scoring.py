@@ -54,7 +54,9 @@ def test_every_shape_is_read(shape):
 
 def test_what_is_not_asked_of_a_text_stays_as_it_is():
     rows = [*score.embedded_choices(3), dict(text="a"), dict(question="a", answer="b"), "a", None]
-    for row in rows:
+    found = dict(context="a", question="b", answers=dict(text=["c"]))
+    rows += [found | dict(answers=dict(text=text)) for text in ([], "c", None)]
+    for row in [*rows, found | dict(question="")]:
         assert score.as_training_text(row) is row
 
 
@@ -76,7 +78,8 @@ def test_what_is_not_asked_of_a_text_stays_as_it_is():
         dict(question=None, choices=dict(text=["b", "c"], label=["A", "B"]), answerKey="A"),
         dict(question=5, passage="a", answer=True), dict(passage="a", answer=False),
         dict(context="a", choices=["b"], answer=0),
-        dict(context="a", choices=["b", None], answer=0),
+        dict(context="a", choices=["b", None], answer=0), dict(ctx="", endings=["b", "c"], label=0),
+        dict(passage="a", question="b", answer="yes"),
     ],
     ids=str,
 )  # fmt: skip
@@ -240,6 +243,15 @@ def test_what_cannot_be_scored_says_why(finished, jsonl, capsys):
     empty = dict(messages=[dict(role="user", content="Sort")], choices=["", "a b"], answer=1)
     assert train.main(["--score", finished, "--data", jsonl([empty])]) == 2
     assert "each row has a choice that is empty or has more" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("holds", ["5", "null", '{"context": "a"}', '"text"'])
+@pytest.mark.parametrize("most", [0, 1])
+def test_a_json_file_that_holds_no_list_has_nothing_to_score(holds, most, tmp_path):
+    path = tmp_path / "rows.json"
+    path.write_text(holds)
+    with pytest.raises(ValueError, match="rows.json has no row of context, choices, answer"):
+        score.read_choices(str(path), most)
 
 
 def test_rows_whose_choices_are_not_read_are_left_out_and_told(finished, jsonl, capsys):

@@ -12,6 +12,7 @@ import sys
 import pytest
 
 import minidepth as md
+import train
 
 ROOT = pathlib.Path(md.__file__).resolve().parent
 SMALL = "--n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --steps 6 --warmup_steps 1 --max_rows 300"
@@ -79,6 +80,42 @@ def test_two_files_train_under_torchrun(alone, tmp_path):
     assert out.count("exit code 0") == 2, out + err
     assert "DistributedDataParallel over 2 processes" in out
     assert md.load(str(tmp_path / "runs" / "both"))
+
+
+def test_rows_words_and_validation_of_ones_own_are_read_without_the_laboratory(
+    finished, jsonl, monkeypatch
+):
+    rows = [dict(question=f"What is {i} plus 1?", answer=f"#### {i + 1}") for i in range(20)]
+    paths = dict(data=(jsonl(rows[:15], "a.jsonl"),), val_data=jsonl(rows[15:], "b.jsonl"))
+    m, t = md.configs("laptop", **paths, tokenizer=os.path.join(finished, "tokenizer"))
+    monkeypatch.setattr(train, "registry", lambda: pytest.fail("the laboratory is asked"))
+    data = train.load_data(m, t)
+    assert (data.facts["train_rows"], data.facts["val_rows"]) == (15, 5)
+    assert data.tokenizer.get_vocab() == md.saved_tokenizer(finished).get_vocab()
+
+
+def test_without_the_laboratory_what_does_not_need_it_is_done(monkeypatch, capsys, tmp_path):
+    """In this process, which has it, so that whoever asks for it is seen."""
+    import datasets
+
+    monkeypatch.setattr(train, "LABORATORY", False)
+    with pytest.raises(SystemExit) as helped:
+        train.main(["--help"])
+    assert helped.value.code == 0 and "--n_layers" in capsys.readouterr().out
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert train.pick_preset("auto", ("somebody/something",))[0] == "laptop"
+    assert train.main("--preset laptop --max_rows 60 --dry_run".split()) == 0
+    assert "at its peak" not in capsys.readouterr().out
+    rows = datasets.Dataset.from_list([dict(question=f"q {i}", answer="a") for i in range(20)])
+    monkeypatch.setattr("datasets.load_dataset", lambda *_: dict(train=rows))
+    m, t = train.configs("laptop", dict(data=("somebody/something",)))
+    assert train.load_data(m, t).facts["train_rows"] == 19
+    small = f"--preset laptop --max_rows 60 --out_dir {tmp_path} --report_to wandb"
+    for line in ("--n_layers 1 2 --jobs 2", "--runs", "--bench", "--data mine.py", small):
+        assert train.main(line.split()) == 2
+        assert "get the whole project" in capsys.readouterr().err, line
+    with pytest.raises(ValueError, match="get the whole project"):
+        train.weights_to_begin_with(md.TrainConfig(init_from="gpt2"))
 
 
 def test_minidepth_imports_nothing_of_ours():

@@ -138,9 +138,13 @@ def test_accuracy_is_of_true_letters_and_of_its_own():
 
 
 def test_a_trained_model_writes_with_so_many_loops(model):
-    gpt = model(vocab_size=24, block_size=36, n_loops=2, tie_weights=False, loop_start="recall")
+    """Without the dropout of its training, which goes on afterwards."""
+    shape = dict(vocab_size=24, block_size=36, n_loops=2, tie_weights=False, dropout=0.5)
+    gpt = model(**shape, loop_start="recall").train()
     sizes, tokens, targets = drawn(30, stride=2, loops=3)
     share = TASK.accuracy(gpt, tokens, targets, **sizes)["accuracy"]
+    assert gpt.training
+    gpt.eval()
     right = gpt(tokens, loops=3).argmax(-1)[:, 24:] == targets[:, -1, 24:]
     assert share == pytest.approx(right.float().mean().item()) and 0 < share < 1
 
@@ -215,9 +219,14 @@ def test_stored_cells_are_those_of_the_study():
 
 
 def test_a_cell_that_was_not_run_stays_empty(monkeypatch, tmp_path):
-    rows = []
-    monkeypatch.setattr(study.figures, "heat_map", lambda axes, cells, *_, **__: rows.extend(cells))
+    rows, most = [], []
+    see = lambda axes, cells, form, vmax: rows.extend(cells) or most.append(vmax)  # noqa: E731
+    monkeypatch.setattr(study.figures, "heat_map", see)
     with figures.drawing(tmp_path / "cells.png") as (_, axes):
         study.draw_cells(axes, {(1, 2): [0.5, 0.7, 1.0], (2, 3): [0.25]})
-    assert rows[0][0] == 0.7 and rows[1][1] == 0.25
+    for axis, ticks in ((axes.xaxis, ["2", "3"]), (axes.yaxis, ["1", "2"])):
+        assert [text.get_text() for text in axis.get_ticklabels()] == ticks
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("loops", "hops for each letter written")
+    assert axes.get_title() == "Share of letters right, median, n = 3; line: a walk's"
+    assert rows[0][0] == 0.7 and rows[1][1] == 0.25 and most == [1]
     assert math.isnan(rows[0][1]) and math.isnan(rows[1][0])

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import runpy
+import sys
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import hub, registry, results
-from minidepth_lab.studies import layers
+from minidepth_lab import hub, registry, results, studies
+from minidepth_lab.studies import layers, llmini
 from minidepth_lab.sweep.cell import is_finished
 
 
@@ -192,6 +193,97 @@ def test_sizes_are_the_same_however_they_are_spelled(tmp_path):
     other = registry.configs("tasks", sizes=("hints=0.5", "symbols=16"), **settings)
     with pytest.raises(ValueError, match="holds a run with other settings"):
         is_finished(*other)
+
+
+def test_a_preset_brings_the_study_that_its_name_begins_with(monkeypatch):
+    """Nobody has read the study yet, as in a run's own process."""
+    known = registry.configs("map")
+    monkeypatch.delitem(md.PRESETS, "map")
+    monkeypatch.delitem(sys.modules, "minidepth_lab.studies.map")
+    monkeypatch.setattr(studies, "map", None)  # what is read now is not to stay
+    assert registry.configs("map") == known and known[0].d_ff == 128
+
+
+@pytest.mark.parametrize("changes, why", [
+    (dict(), "has lost its folder tokenizer"),
+    (dict(loader="reread", data=("icqa",)), "has lost its folder tokenizer"),
+    (dict(data=("icqa",)), "was trained on a depth task: it knows no text"),
+    (dict(data=("mine.py",)), "was trained on a depth task: it knows no text"),
+    (dict(loader="mine.py"), "was trained on data of one's own, without text"),
+])  # fmt: skip
+def test_a_run_without_a_tokenizer_says_why(changes, why, tmp_path):
+    m, t = md.configs("laptop", **changes)
+    about = dict(model=dataclasses.asdict(m), train=dataclasses.asdict(t))
+    (tmp_path / "config.json").write_text(json.dumps(about))
+    assert registry.no_text(tmp_path).startswith(why)
+
+
+def test_the_table_of_llminis_data_is_by_tokens_with_shares_and_means():
+    long = "/a_folder/that_has_a_long_name_of_its_own/rajpurkar/squad"
+    table = {
+        "sciq": dict(samples=2000, tokens=30_000),
+        long: dict(samples=1000, tokens=90_000),
+    }
+    facts = dict(table=table, chunks=1234, padded=56, cut=7, utilisation=0.5, vocabulary=0.255)
+    lines = llmini.table_lines(facts | dict(held_out=123, held_out_in_training=4))
+    assert [line.split() for line in lines[:4]] == [
+        ["source", "samples", "tokens", "share", "average"],
+        ["…_a_long_name_of_its_own/rajpurkar/squad", "1,000", "90,000", "75.0%", "90.0"],
+        ["sciq", "2,000", "30,000", "25.0%", "15.0"],
+        ["all", "3,000", "120,000", "100.0%", "40.0"],
+    ]
+    assert lines[4].startswith("chunks 1,234: 56 texts padded, 7 cut; utilisation 50.0%; ")
+    assert lines[4].endswith("vocabulary covered 25.5%")
+    assert lines[5].startswith("held out 123 chunks, of which 4 are in training word")
+    assert len(lines) == 6
+
+
+def test_llminis_chunks_follow_each_other_where_no_stride_is_given(jsonl, tmp_path):
+    """And one chunk alone cannot be split."""
+    (tmp_path / "sciq").mkdir()
+    path = jsonl([dict(question="a " * 70, support="b")], "sciq/rows.jsonl")
+    own = dict(data=path, loader="llmini", tokenizer="characters", block_size=30)
+    m, t = md.configs("laptop", **own, sizes=("texts=published",))
+    facts = registry.data_of(t, m.block_size).facts
+    assert facts["chunks"] == len("a " * 70 + " b") // 30 and facts["cut"] == 1
+    with pytest.raises(ValueError, match="sciq.*: one chunk cannot be split; give more text"):
+        registry.data_of(t, 120)
+
+
+@pytest.mark.parametrize("shape", [(6,), (3, 2, 1), (0, 4)])
+def test_data_of_ones_own_loader_is_rows_of_tokens(shape):
+    x = np.zeros(shape, dtype=np.int64)
+    with pytest.raises(ValueError, match="mine: train must be .* each .N, T. .* their shapes are"):
+        registry.check_data(md.Data((x, x), (x, x), n_words=9), "mine")
+
+
+def test_the_facts_of_llminis_data_are_printed_by_the_names_of_its_folders(
+    tmp_path, monkeypatch, capsys
+):
+    asked = []
+
+    def load_data(t, block_size):
+        asked.append((t.data, t.tokenizer, block_size))
+        table = {path: dict(tokens=len(path)) for path in t.data}
+        return md.Data((), (), facts=dict(table=table, lines=["a line"], chunks=3))
+
+    monkeypatch.setattr(llmini, "load_data", load_data)
+    paths = [str(tmp_path / name / "train.jsonl") for name in ("sciq", "gsm8k")]
+    monkeypatch.setattr("sys.argv", ["llmini", "gpt2", *paths])
+    llmini.main()
+    assert asked == [(tuple(paths), "gpt2", 256)]
+    table = {name: dict(tokens=len(path)) for name, path in zip(("sciq", "gsm8k"), paths)}
+    assert json.loads(capsys.readouterr().out) == dict(table=table, chunks=3)
+
+
+@pytest.mark.parametrize("what", ["attention", "mechanism"])
+def test_what_is_asked_of_a_run_says_which_of_its_weights_answer(
+    what, finished, monkeypatch, capsys
+):
+    monkeypatch.setattr(md, "describe_weights", lambda folder: f"the best of {folder}")
+    monkeypatch.setattr(f"minidepth_lab.inspect.show_{what}", lambda *given: None)
+    assert train.main([f"--{what}", finished]) == 0
+    assert capsys.readouterr().out == f"the best of {finished}\n"
 
 
 @pytest.fixture(scope="module")

@@ -229,6 +229,11 @@ def test_sizes_that_make_a_task_impossible_say_so(settings, words):
         registry.data_of(t, m.block_size)
 
 
+def test_a_task_without_sizes_says_that_it_has_none():
+    with pytest.raises(ValueError, match="sizes hops is none of the task mine's; it has none"):
+        sizes_of(("hops=3",), {}, "the task mine")
+
+
 def test_sizes_of_no_task_are_refused(jsonl, capsys):
     """They were ignored in silence."""
     path = jsonl([dict(text="a text")] * 30)
@@ -240,6 +245,13 @@ def test_sizes_of_no_task_are_refused(jsonl, capsys):
         line = f"--preset laptop --data {data} --steps 2 --warmup_steps 0 --sizes hops=3"
         assert train.main(line.split()) == 2
         assert "sizes hops=3 are for a task or a loader" in capsys.readouterr().err
+
+
+def test_texts_mix_as_tasks_do_not(jsonl):
+    rows = [dict(text=f"a text, {i}") for i in range(40)]
+    paths = jsonl(rows, "mine.jsonl"), jsonl(rows, "yours.jsonl")
+    _, t = registry.configs("laptop", data=paths, tokenizer="characters")
+    assert set(registry.data_of(t, 60).val_by_source) == set(paths)
 
 
 def test_settings_of_a_task_may_name_it_as_text():

@@ -249,6 +249,7 @@ def test_the_figure_has_each_seed_and_the_mean_of_each_row(tmp_path):
     styles = [(line.get_color(), line.get_linestyle()) for line in axes.get_lines()]
     assert set(styles[:3]) == {("C0", "-")} and set(styles[3:]) == {("#d4650b", "--")}
     assert [text.get_text() for text in axes.get_legend().get_texts()] == list(models)
+    assert axes.get_xlabel() == "loops at test (trained with 1 to 8, shaded)"
     (shaded,) = axes.patches
     assert shaded.get_x() == 1 and shaded.get_x() + shaded.get_width() == 8
     study.figure(recall + state, str(tmp_path))

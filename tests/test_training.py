@@ -1,12 +1,15 @@
 """The loop: learning rates, gradients over shards, FP16, resume, checkpoints."""
 
+import contextlib
 import csv
 import gc
+import io
 import json
 import math
 import os
 import subprocess
 import sys
+import types
 import warnings
 import weakref
 
@@ -408,6 +411,16 @@ def test_the_folder_of_a_run(finished):
     assert not [name for name in os.listdir(finished) if name.endswith(".tmp")]
 
 
+def test_a_figures_origin_is_known(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Tesla T4")
+    for said, commit in (("c0ffee+\n", "c0ffee+"), ("", None)):  # nothing, where git knows none
+        done = types.SimpleNamespace(stdout=said)
+        monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
+        about = md.provenance(torch.device("cuda"))
+        assert about["commit"] == commit and about["device"].startswith("2 x Tesla T4, ")
+
+
 def test_epochs_count_passes_over_the_data(tiny, jsonl):
     path = jsonl([dict(text=f"row {i} of some text") for i in range(30)])
     changes = dict(data=(path,), packing="pad", batch_size=8, steps=9, warmup_steps=1, eval_every=1)
@@ -536,7 +549,7 @@ def test_nothing_in_a_checkpoint_is_executed(tiny, data, tmp_path):
     assert not (tmp_path / "exploded").exists()
 
 
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "file"
     md.write(path, lambda f: f.write(b"old"))
 
@@ -550,8 +563,11 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     with pytest.raises(RuntimeError, match="another"):
         md.write(path, lambda f: (_ for _ in ()).throw(RuntimeError("another")))
     assert path.read_text() == "old" and os.listdir(tmp_path) == ["file"]
+    done, replace = [], os.replace
+    monkeypatch.setattr(os, "fsync", lambda number: done.append("it is on the disk"))
+    monkeypatch.setattr(os, "replace", lambda *paths: done.append("renamed") or replace(*paths))
     md.write(path, lambda f: f.write(b"new"))
-    assert path.read_text() == "new"
+    assert path.read_text() == "new" and done == ["it is on the disk", "renamed"]
 
 
 def test_a_run_too_short_for_the_warm_up_takes_a_tenth_of_it():
@@ -620,6 +636,8 @@ def test_two_gpus_are_wrapped_with_the_reports_words(model, monkeypatch, capsys)
     assert md.parallel(gpt, torch.device("cuda")) == ("wrapped", gpt)
     assert capsys.readouterr().out == "Wrapping model with DataParallel over 2 GPUs\n"
     assert md.parallel(gpt, torch.device("cpu")) is gpt
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert md.parallel(gpt, torch.device("cuda")) is gpt and capsys.readouterr().out == ""
 
 
 def test_compiled_layers_and_dataparallel_are_refused(tiny, data, monkeypatch):
@@ -743,6 +761,14 @@ def test_train_loss_is_measured_on_every_kind_of_problem(tiny, monkeypatch):
         assert seen[-1].tolist() != data.train[0][other[:64].numpy()].tolist()
 
 
+def test_no_more_blocks_are_counted_than_there_are_to_be_measured():
+    """Of 5 held-out blocks 4 are asked for; of the sources 3 and 2 are all there is."""
+    blocks = [(torch.zeros(n, 4).numpy(),) * 2 for n in (9, 5, 3, 2)]
+    data = md.Data(*blocks[:2], val_by_source=dict(a=blocks[2], b=blocks[3]))
+    t = md.TrainConfig(steps=1, warmup_steps=0, eval_blocks=4)
+    assert md.evaluations_of(t, data) == (1, 4 + 3 + 2 + 4, 0)  # and 4 that were trained on
+
+
 @pytest.mark.parametrize("changes", [dict(eval_blocks=1), dict(max_rows=1)], ids=str)
 def test_one_block_is_enough_to_be_measured(tiny, changes):
     run = md.train(*tiny(eval_problems=0, watch_problems=0, **changes))
@@ -761,6 +787,14 @@ def test_skipped_steps_must_follow_one_another_to_end_a_run(tiny, data, monkeypa
 @pytest.mark.parametrize("preset", ["laptop", "report"])
 def test_a_run_without_a_name_is_called_by_the_preset_that_it_is_nearest_to(preset):
     assert md.name_of(*md.configs(preset, n_layers=2)) == f"{preset}_n_layers-2"
+
+
+def test_a_long_name_says_of_each_list_its_beginning_and_of_each_path_its_end():
+    long = "x" * 60
+    for data, said in ((("embedded", "words"), "embedded+words"), (("/",), "root"),
+                       (("/a/b", "/c"), "b")):  # fmt: skip
+        name = md.run_name("laptop", dict(data=data, lr=0.5, tokenizer=long))
+        assert name.startswith(f"laptop_data-{said}_"), name
 
 
 def test_a_run_that_is_lost_keeps_the_rows_up_to_its_last_good_step(tiny, data, monkeypatch):
@@ -794,6 +828,23 @@ def test_the_clock_and_the_loss_scale_go_on_after_a_resume(tiny, data, monkeypat
     assert scale / 4 <= torch.load(path, weights_only=True)["scaler"]["scale"] <= scale
     rest = md.train(m, t, data=data, resume=True)
     assert rest.log[-1]["seconds"] > 1000
+
+
+def test_of_several_processes_one_tells_the_tracker_and_none_shares_weights_by_itself(
+    tiny, data, monkeypatch
+):
+    class Begins(Exception):
+        pass
+
+    def begin(config):
+        raise Begins
+
+    monkeypatch.setattr(md, "GPT", begin)
+    monkeypatch.setattr(md, "processes", lambda: (1, 2))
+    with pytest.raises(Begins):  # the second one has nobody to tell
+        md.train(*tiny(report_to="wandb"), data=data)
+    with pytest.raises(ValueError, match="fsdp is the laboratory's: give shard=minidepth_lab.fs"):
+        md.train(*tiny(fsdp=True), data=data)
 
 
 def test_what_is_quiet_has_nothing_to_resume(tiny, data):
@@ -865,8 +916,10 @@ def test_layers_computed_twice_give_the_same_run_bit_for_bit(tiny, data, precisi
     calls, real = [], md.Block.forward
     see = lambda self, *a: calls.append(self.training) or real(self, *a)  # noqa: E731
     settings = dict(precision=precision, dropout=0.3, n_loops=2, grad_accum=2)
-    once = md.train(*tiny(name="once", **settings), data=data)
     monkeypatch.setattr(md.Block, "forward", see)
+    once = md.train(*tiny(name="once", **settings), data=data)
+    assert sum(calls) == 12 * 2 * 2 * 2
+    calls.clear()
     twice = md.train(*tiny(name="twice", grad_checkpoint=True, **settings), data=data)
     assert losses(twice.log) == losses(once.log)
     for key, weight in once.model.state_dict().items():
@@ -876,10 +929,18 @@ def test_layers_computed_twice_give_the_same_run_bit_for_bit(tiny, data, precisi
 
 
 def test_a_quiet_training_prints_nothing_and_leaves_nothing(tiny, data, capfd):
-    loud = md.train(*tiny(), data)
+    terminal, count = io.StringIO(), []
+    terminal.isatty = lambda: True  # where a bar moves
+    with contextlib.redirect_stderr(terminal):
+        md.train(*tiny(), data, stop=lambda: count.append(1) or len(count) == 5)
+        loud = md.train(*tiny(), data, resume=True)
+    assert "5/12" in terminal.getvalue() and "12/12" in terminal.getvalue()
     capfd.readouterr()
-    run = md.train(*tiny(), data, quiet=True)
-    assert capfd.readouterr() == ("", "")
+    terminal.seek(0)
+    terminal.truncate()
+    with contextlib.redirect_stderr(terminal):
+        run = md.train(*tiny(), data, quiet=True)
+    assert capfd.readouterr() == ("", "") and terminal.getvalue() == ""
     assert [row["train_loss"] for row in run.log] == [row["train_loss"] for row in loud.log]
     folder = run.dir
     assert folder != loud.dir and md.load(folder)[0].config == run.model.config

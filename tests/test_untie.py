@@ -1,5 +1,8 @@
 """A looped model as layers of their own."""
 
+import errno
+import shutil
+
 import pytest
 import torch
 
@@ -35,7 +38,7 @@ def test_a_run_goes_on_from_copies(tmp_path):
     assert own.log[-1]["val_loss"] == pytest.approx(looped.log[-1]["val_loss"], rel=1e-6)
 
 
-def test_copies_keep_the_words_of_a_run_on_text(tiny, data, tmp_path, capsys):
+def test_copies_keep_the_words_of_a_run_on_text(tiny, data, tmp_path, capsys, monkeypatch):
     m, t = tiny(n_layers=1, n_loops=2)
     looped, folder = md.train(m, t, data), str(tmp_path / "copies")
     untie.main([looped.dir, folder])
@@ -49,7 +52,17 @@ def test_copies_keep_the_words_of_a_run_on_text(tiny, data, tmp_path, capsys):
         md.load(folder)
     with pytest.raises(SystemExit) as ended:
         untie.main([looped.dir, "/proc/nope"])
-    assert ended.value.code == 2 and "/proc/nope cannot be written" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert ended.value.code == 2 and "/proc/nope cannot be written: No such file" in said
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    with pytest.raises(SystemExit) as ended:
+        untie.main([looped.dir, str(tmp_path / "again")])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2 and "again cannot be written: " in said and "No space" in said
 
 
 @pytest.mark.parametrize(

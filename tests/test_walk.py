@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 import torch.nn.functional as F
+from matplotlib.figure import Figure
 
 import minidepth as md
 import train
@@ -825,6 +826,24 @@ def ticks_of(path, models):
         texts = [tick.get_text() for tick in axes.get_xticklabels()]
         dots = [line.get_xdata() for line in axes.lines if line.get_marker() == "o"]
         return dict(zip(texts, axes.get_xticks())), dots
+
+
+def test_the_figure_says_what_its_marks_are():
+    axes = Figure().subplots()
+    seeds = [{1: 1.0, 31: 1.0, 1000: 0.2}, {1: 1.0, 31: 0.1, 1000: 0.0}]
+    study.draw_reached_on(axes, {"a": seeds, "b": seeds[:1]}, dict(a=8, b=4), "loops")
+    legend = {text.get_text() for text in axes.get_legend().get_texts()}
+    marks = {line.get_label(): line.get_marker() for line in axes.lines}
+    assert {name: marks[name] for name in legend} == {
+        "reached, each seed": "o", "median": "|", "trained to": "x"
+    }  # fmt: skip
+    assert axes.get_xscale() == "log"  # of numbers as they are said, not as powers of ten
+    assert axes.xaxis.get_major_formatter()(100) == "100"
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["a", "b"]
+    low, high = axes.get_ylim()
+    assert low > high  # the first row above
+    assert axes.get_xlabel() == "loops up to which 0.9 of the questions are right"
+    assert axes.get_title() == "Trained against reached, n = 1 or 2"
 
 
 def test_the_figure_names_the_place_of_a_run_that_learned_nothing(tmp_path):

@@ -118,6 +118,16 @@ def test_a_run_begins_with_them(tmp_path):
     m, t = registry.configs("walk", **changes)
     row = md.train(m, t, registry.data_of(t, 24)).log[-1]
     assert row["accuracy"] == 1.0
+    with pytest.raises(ValueError, match="block_size 32 is not that of .*clean, 24; leave it out"):
+        registry.configs("walk", **changes | dict(block_size=32))
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit) as ended:
+        walk_by_hand.main([str(tmp_path / "file" / "run"), "--ring", "2"])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2 and said.endswith("run cannot be written: Not a directory\n")
 
 
 @pytest.mark.parametrize(

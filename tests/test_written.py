@@ -191,7 +191,8 @@ def test_the_study_varies_the_way_alone(tmp_path):
 
 def test_the_figure_shows_medians(tmp_path, monkeypatch):
     shown = []
-    monkeypatch.setattr(figures, "heat_map", lambda axes, rows, *_, **__: shown.append(rows))
+    see = lambda axes, rows, form, vmax: shown.append((axes, rows, vmax))  # noqa: E731
+    monkeypatch.setattr(figures, "heat_map", see)
     runs = []
     for way, shares in (("written", (1.0, 0.8, 0.9)), ("filler", (0.5, 0.1, 0.2))):
         for k in (1, 3):
@@ -200,8 +201,13 @@ def test_the_figure_shows_medians(tmp_path, monkeypatch):
                 runs.append(dict(labels=labels, accuracy=share / k))
     written.figure(runs, str(tmp_path))
     assert (tmp_path / "ways.png").stat().st_size > 1000
-    ((filler, all_right),) = shown  # in the order of WAYS
+    ((axes, (filler, all_right), most),) = shown  # in the order of WAYS
+    assert most == 1
     assert filler == pytest.approx([0.2, 0.2 / 3]) and all_right == pytest.approx([0.9, 0.3])
+    for axis, ticks in ((axes.xaxis, ["1", "3"]), (axes.yaxis, ["filler", "written"])):
+        assert [text.get_text() for text in axis.get_ticklabels()] == ticks
+    assert axes.get_xlabel() == "steps on"
+    assert axes.get_title() == "Two layers: accuracy, median of 3 seeds"
 
 
 def test_an_unknown_way_is_told(tmp_path, capsys):

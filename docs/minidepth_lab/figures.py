@@ -33,11 +33,9 @@ def drawing(
 ) -> Iterator[tuple]:
     """Gives a figure of `size` (inches) and its axes, (rows, columns) or one, and writes it as a
     PNG to `path` when done. `options` are those of Figure.subplots()."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
     yield figure, figure.subplots(rows, columns, **options)
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     with warnings.catch_warnings():

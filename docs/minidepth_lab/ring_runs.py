@@ -113,7 +113,6 @@ def draw_learned(title, by_depth):
     axes.set_xticks(range(len(by_depth)), list(by_depth))
     axes.set_yticks(range(len(lengths)), lengths)
     axes.set(xlabel="depth", ylabel="hops asked", title=title)
-    axes.set_xlim(-0.5, len(by_depth) - 0.5)
     return learned
 
 

@@ -350,18 +350,9 @@ def mix(
 @md.no_garbage_collection()
 def load_data(config: md.TrainConfig, block_size: int = 512, tokenizer: Any = None) -> md.Data:
     """As minidepth.load_data(), of any files and of several sources."""
-    if len(config.data) == 1 and not config.val_data and not is_other_file(config.data[0]):
-        return md.load_data(config, block_size, tokenizer)
     if config.sizes:
         given = f"sizes {','.join(config.sizes)} are for a task or a loader"
         raise ValueError(f"{given}; give none with --data {' '.join(config.data)}")
     facts = {}
     sources = read_sources(config, facts)
     return mix(sources, config, block_size, facts, tokenizer)
-
-
-def is_other_file(source: str) -> bool:
-    """Whether a source is a file that minidepth.py does not read by itself."""
-    if source == "embedded" or (source.endswith(".jsonl") and not is_pattern(source)):
-        return False
-    return is_local(source)

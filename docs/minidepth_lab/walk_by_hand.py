@@ -143,7 +143,7 @@ def main(words: list[str] | None = None) -> None:
     try:
         write_run(args.folder, model)
     except OSError as error:
-        parser.error(f"{args.folder} cannot be written: {error.strerror or error}")
+        parser.error(f"{args.folder} cannot be written: {error.strerror}")
 
 
 if __name__ == "__main__":

@@ -65,8 +65,6 @@ def words_known(m, t):
 def matched_width(preset, settings, n_layers, part="total"):
     """{d_model, d_ff} with which the settings have as many parameters as n_layers layers, in
     `total` or in `blocks`; prints both counts."""
-    if part not in ("total", "blocks"):
-        raise ValueError(f"--match {part} is unknown; give total or blocks")
     if n_layers < 1:
         raise ValueError(f"--match_params {n_layers} does not work; give a number of layers")
     m, t = registry.configs(preset, **settings)

@@ -158,10 +158,8 @@ def sizes_by_name(sizes):
 
 def is_finished(m, t):
     """Whether the run's folder holds it, to the end; ValueError if it holds a different one. Of a
-    folder whose config.json cannot be read: no, and why is told by the run that goes on with it."""
+    folder without a config.json that can be read: no, and the run that goes on with it says why."""
     folder = os.path.join(t.out_dir, t.name)
-    if not os.path.exists(os.path.join(folder, "config.json")):
-        return False
     try:
         was_m, was_t = md.read_config(folder)
     except ValueError:

@@ -43,8 +43,7 @@ def estimates(cells):
     for cell in cells:
         m, t, data = read(cell, kept)
         T = data.val[0].shape[-1] if data else m.block_size
-        row = dict(cell=cell, tokens=None, steps=None, seconds=None, parameters=None)
-        row["untried"] = False
+        row = dict(cell=cell, tokens=None, steps=None, seconds=None, parameters=None, untried=False)
         if data or not t.epochs:
             row["steps"] = t.steps
             row["tokens"] = t.steps * t.batch_size * t.grad_accum * T

@@ -56,7 +56,7 @@ def own_rows(name, rows, preset, settings):
     setting of the model that the rows leave nothing of."""
     with mistakes_in(name, "study", "has rows() that failed"):
         made = rows(preset, dict(settings))
-    if not made or not isinstance(made, dict) or {type(row) for row in made.values()} != {dict}:
+    if not isinstance(made, dict) or {type(row) for row in made.values()} != {dict}:
         raise ValueError(f"study {name}: rows() must give {{name: settings}}; it gave {made!r:.60}")
     for one, other in itertools.combinations(made, 2):
         if made[one] == made[other]:  # they would train in one folder
