@@ -105,9 +105,9 @@ def test_a_heat_map_of_rows_of_different_lengths(tmp_path):
 
 def test_a_stair_stands_behind_so_many_cells_of_each_row(tmp_path):
     with figures.drawing(tmp_path / "stair.png") as (_, axes):
-        figures.draw_stair(axes, [1, None, 3])
+        figures.draw_stair(axes, [1, 3])
     (line,) = axes.lines  # a cell has its number in its middle
-    assert line.get_xydata().tolist() == [[0.5, -0.5], [0.5, 0.5], [2.5, 1.5], [2.5, 2.5]]
+    assert line.get_xydata().tolist() == [[0.5, -0.5], [0.5, 0.5], [2.5, 0.5], [2.5, 1.5]]
 
 
 def test_problems_are_drawn_by_kind_and_row_of_the_table(tmp_path, maps):

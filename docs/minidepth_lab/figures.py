@@ -126,14 +126,12 @@ def heat_map(
     return image
 
 
-def draw_stair(axes: Any, before: Sequence[int | None]) -> None:
-    """A line through a heat map from its first row to its last, in each behind so many cells, and
-    not in the rows that have None."""
+def draw_stair(axes: Any, before: Sequence[int]) -> None:
+    """A line through a heat map from its first row to its last, in each behind so many cells."""
     x, y = [], []
     for row, n_cells in enumerate(before):
-        if n_cells is not None:
-            x += [n_cells - 0.5, n_cells - 0.5]
-            y += [row - 0.5, row + 0.5]
+        x += [n_cells - 0.5, n_cells - 0.5]
+        y += [row - 0.5, row + 0.5]
     axes.plot(x, y, color="C3", linewidth=2)
 
 

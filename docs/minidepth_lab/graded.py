@@ -1,6 +1,6 @@
 """Tasks of the map of depth: each has a difficulty n, and a formula for the layers that it needs.
 
-    TASKS["parity"].layers_for(16)         as it was written before the runs; None: no prediction
+    TASKS["parity"].layers_for(16)         as it was written before the runs
 
 A model is trained on all difficulties of a task at once and measured at each. One file a task, in
 tasks/; the study is studies/map.py.
@@ -16,8 +16,7 @@ class Graded(Task):
     """Says how hard each target is: a task has draw(), difficulty() and layers_for()."""
 
     def layers_for(self, n):
-        """The least number of layers, or of loops of one, that difficulty n should need; None where
-        nobody knows."""
+        """The least number of layers, or of loops of one, that difficulty n should need."""
         raise NotImplementedError(f"{self.name} does not say how many layers it needs")
 
     def difficulty(self, tokens, targets, **sizes):

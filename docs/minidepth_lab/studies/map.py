@@ -67,7 +67,7 @@ def rows(preset, settings):
 
 
 def formula(name, n):
-    """The layers that a difficulty of a task on the map should need; None: no prediction."""
+    """The layers that a difficulty of a task on the map should need."""
     task, sizes = MAPPED[name]
     return TASKS[task].layers_for(n, **sizes)
 
@@ -86,15 +86,11 @@ def cells(runs):
 
 
 def called_right(measured):
-    """{(task, kind): (cells that the formula called right, all cells)}; a task without a prediction
-    has none. `measured` of cells()"""
+    """{(task, kind): (cells that the formula called right, all cells)}. `measured` of cells()"""
     counts = {}
     for (name, kind, n, depth), accuracy in measured.items():
-        needed = formula(name, n)
-        if needed is None:
-            continue
         right, total = counts.get((name, kind), (0, 0))
-        right += (accuracy >= RIGHT) == (depth >= needed)
+        right += (accuracy >= RIGHT) == (depth >= formula(name, n))
         counts[name, kind] = right, total + 1
     return counts
 
@@ -123,8 +119,7 @@ def draw_map(path, measured):
     size = (2.6 * len(names) + 0.4, 5.6)
     with figures.drawing(path, 2, len(names), size, squeeze=False) as (figure, drawn):
         draw_panels(drawn, names, measured)
-        counts = called_right(measured).values()
-        right, total = (sum(numbers) for numbers in zip(*counts)) if counts else (0, 0)
+        right, total = (sum(numbers) for numbers in zip(*called_right(measured).values()))
         figure.suptitle(f"{right} of {total} cells as the formula says (line)", size="medium")
 
 
@@ -151,10 +146,7 @@ def draw_panel(axes, name, kind, measured):
     figures.heat_map(axes, shares, ".2f", vmax=1)
     axes.set_xticks(range(len(depths)), depths)
     axes.set_yticks(range(len(difficulties)), difficulties)
-    too_few = []
-    for n in difficulties:
-        needed = formula(name, n)
-        too_few.append(None if needed is None else sum(depth < needed for depth in depths))
+    too_few = [sum(depth < formula(name, n) for depth in depths) for n in difficulties]
     figures.draw_stair(axes, too_few)
 
 
