@@ -253,6 +253,7 @@ LINES = [
     ("--preset report --loader thinking --sizes x=1 --dry_run", "sizes x is none of the loader th"),
     ("--dry_run --data nowhere.jsonl", "data nowhere.jsonl is not there; give the path"),
     ("--dry_run --data ./nowhere", "data ./nowhere is not there; give the path"),
+    ("--dry_run --data a/b nowhere.jsonl", "data nowhere.jsonl is not there; give the path"),
     ("--dry_run --data {tmp}/nowhere", "/nowhere is not there; give the path of a file"),
     ("--data {tmp}/nowhere", "/nowhere is not there; give the path of a file"),
     ("--data embedded a/b/c --max_rows 100", "data a/b/c is not there; give the path of a file"),

@@ -178,7 +178,10 @@ def test_what_training_refuses_is_refused_and_loops_without_a_gradient_are_cheap
     assert train.main(f"{flags} --vocab_size 100".split()) == 2
     assert "vocab_size 100 is less than the data's" in capsys.readouterr().err
     m, t = md.configs("laptop", d_model=8, n_layers=1, n_loops=4, vocab_size=50, gradient_loops=1)
-    assert bench.Ours(m, t, torch.device("cpu")).model.gradient_loops == 1
+    ours = bench.Ours(m, t, torch.device("cpu")).model
+    assert ours.gradient_loops == 1 and not ours.compiled
+    compiled = bench.Ours(m, dataclasses.replace(t, compile=True), torch.device("cpu")).model
+    assert len(compiled.compiled) == 1
     whole, last = (
         bench.product_seconds(m, each, [(96, 10)], torch.device("cpu"), None)[1]
         for each in (dataclasses.replace(t, gradient_loops=0), t)

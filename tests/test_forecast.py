@@ -35,6 +35,18 @@ def test_of_a_run_whose_steps_are_not_known_the_time_of_one_is_told(monkeypatch)
         assert said == "time 7.5 s a step here; how many steps, only the data tells"
 
 
+@pytest.mark.parametrize(
+    "preset, of_its_own", [("walk", True), ("thinking", True), ("report", False)]
+)
+def test_of_a_task_or_a_loader_tests_of_its_own_are_said_to_be_left_out(
+    preset, of_its_own, monkeypatch
+):
+    monkeypatch.setattr(forecast, "forecast", lambda *_: forecast.Forecast(1.0, 0.0, 0.0, 9.0))
+    m, t = registry.configs(preset, device="cpu", precision="fp32")
+    said = forecast.lines(m, t)[0]
+    assert (", without the data's own tests, which could not be tried;" in said) == of_its_own
+
+
 def test_a_run_does_as_many_evaluations_and_answers_as_were_counted(tiny, data, monkeypatch):
     """Against a run in which every call is counted."""
     seen = dict(evaluations=0, blocks=0, answered=0)

@@ -246,6 +246,7 @@ def test_packed_rows_do_not_overlap_and_no_stride_skips(jsonl):
     t = md.configs("laptop", data=(path,), packing="pack", loss_on="all")[1]
     loaded = dataclasses.replace(t, loader="llmini", sizes=("stride=3",))
     packed = registry.data_of(loaded, 8)
+    assert packed.sizes == ("stride=3", "texts=ours")
     assert np.array_equal(packed.train[0], md.load_data(t, 8).train[0])
     loaded.packing = "pad"
     assert len(registry.data_of(loaded, 8).train[0]) > 2 * len(packed.train[0])
