@@ -173,13 +173,16 @@ def test_data_at_hand_is_measured_as_it_is(capsys):
     assert computed / longest * 1e3 - 1 <= rate <= computed / shortest * 1e3 + 1
 
 
-def test_what_training_refuses_is_refused_and_loops_without_a_gradient_are_cheaper(capsys):
+def test_what_training_refuses_is_refused_and_loops_without_a_gradient_are_cheaper(
+    capsys, monkeypatch
+):
     flags = "--bench --preset laptop --max_rows 200 --d_model 8 --n_layers 1 --device cpu"
     assert train.main(f"{flags} --vocab_size 100".split()) == 2
     assert "vocab_size 100 is less than the data's" in capsys.readouterr().err
     m, t = md.configs("laptop", d_model=8, n_layers=1, n_loops=4, vocab_size=50, gradient_loops=1)
     ours = bench.Ours(m, t, torch.device("cpu")).model
     assert ours.gradient_loops == 1 and not ours.compiled
+    monkeypatch.setattr(torch, "compile", lambda block: block)
     compiled = bench.Ours(m, dataclasses.replace(t, compile=True), torch.device("cpu")).model
     assert len(compiled.compiled) == 1
     whole, last = (
