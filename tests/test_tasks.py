@@ -184,10 +184,19 @@ def test_guessing_and_shortcut_rates_are_what_such_predictors_get(name, sizes, e
 
 @pytest.mark.parametrize("name", TASKS)
 def test_batches_are_a_function_of_the_generator(name):
-    sizes = dict(hops=(1, 2, 3)) if name == "khop" else {}  # of a single one none is drawn
+    more = dict(
+        khop=dict(hops=(1, 2, 3)), icl_template=dict(hints=0.75), written=dict(way="random")
+    )
+    sizes = more.get(name, {})  # with which more is drawn
     draw = lambda seed: TASKS[name].draw(8, md.generator(seed), **sizes)  # noqa: E731
     again = zip(draw(1), draw(1), draw(2))
     assert all(torch.equal(a, b) and not torch.equal(a, c) for a, b, c in again)
+    others = torch.get_rng_state()  # of numbers that are drawn without it
+    for test in (False, True):
+        TASKS[name].draw(8, md.generator(1), test, **sizes)
+    for done in (0.0, 0.5, 3.0):
+        TASKS[name].train_batch(done, 8, md.generator(1), **sizes)
+    assert torch.equal(torch.get_rng_state(), others)
 
 
 @pytest.mark.parametrize(

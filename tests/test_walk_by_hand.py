@@ -92,7 +92,9 @@ def test_what_the_norm_takes_from_all_numbers_is_not_seen():
 
 def test_noise_is_beside_the_size_of_each_weight():
     clean, noisy = walk_by_hand.walker(8), walk_by_hand.walker(8)
+    others = torch.get_rng_state()  # of numbers that are drawn without it
     walk_by_hand.add_noise(noisy, 0.1, torch.Generator().manual_seed(0))
+    assert torch.equal(torch.get_rng_state(), others)
     pairs = zip(clean.parameters(), noisy.parameters())
     before, after = (
         torch.cat(each) for each in zip(*((a.flatten(), b.flatten()) for a, b in pairs))
