@@ -858,12 +858,12 @@ def check_moved(run_dir, t):
     """Raise ValueError for a file of data that is no longer where a run has read it."""
     for flag, sources in (("data", t.data), ("val_data", (t.val_data,))):
         for source in sources:
-            is_file = source.endswith(".jsonl")
+            missing = source.endswith(".jsonl") and not os.path.exists(source)
             if LABORATORY:
                 from minidepth_lab import text
 
-                is_file = text.is_local(source) and not text.is_pattern(source)
-            if is_file and not os.path.exists(source):
+                missing = text.is_missing(source)
+            if missing:
                 moved = f"--resume {shlex.quote(run_dir)} --{flag} FILE"
                 raise ValueError(f"{flag} {source} is not there; if it has moved, give {moved}")
 

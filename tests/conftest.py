@@ -20,6 +20,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # processes side by side, whose threads
 import filelock
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 import minidepth as md
 import train
@@ -139,6 +140,28 @@ def tiny(tmp_path):
         return md.configs("laptop", **values)
 
     return build
+
+
+@pytest.fixture
+def kept(monkeypatch):
+    """The figures that are drawn, none of which is written."""
+    drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
+    return drawn
+
+
+@pytest.fixture
+def begins(monkeypatch):
+    """The exception that stands for a training that begins: no model is built."""
+
+    class Begins(Exception):
+        pass
+
+    def begin(config):
+        raise Begins
+
+    monkeypatch.setattr(md, "GPT", begin)
+    return Begins
 
 
 class Ended:

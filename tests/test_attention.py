@@ -9,7 +9,6 @@ import weakref
 import numpy as np
 import pytest
 import torch
-from matplotlib.figure import Figure
 from torch.nn.functional import gelu, layer_norm
 
 import minidepth as md
@@ -285,29 +284,26 @@ def test_every_source_is_measured(tiny, jsonl):
     torch.testing.assert_close(torch.tensor(about["valid"]["entropy"]), found["entropy"])
 
 
-def test_maps_of_statistics_have_a_row_for_each_layer_and_say_what_they_show(tmp_path, monkeypatch):
-    made = []
-    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: made.append(figure))
+def test_maps_of_statistics_have_a_row_for_each_layer_and_say_what_they_show(tmp_path, kept):
     stats = dict(entropy=[[1.0, 2.0], [3.0, 0.5]], sparsity=[[0.1, 0.2], [0.3, 0.4]])
     figures.draw_attention(stats, tmp_path / "attention.png", "a title")
-    panels, bars = made[0].axes[:2], made[0].axes[2:]
+    panels, bars = kept[0].axes[:2], kept[0].axes[2:]
     for panel, shown in zip(panels, stats.values(), strict=True):
         assert panel.images[0].get_array().data.tolist() == shown
         assert (panel.get_xlabel(), panel.get_ylabel()) == ("head", "layer")
     labels = [bar.get_ylabel() for bar in bars]
     assert labels == ["entropy (nats)", "sparsity (share below 0.001)"]
-    assert made[0].get_suptitle() == "a title"
+    assert kept[0].get_suptitle() == "a title"
 
 
-def test_published_profiles_are_corrected(tmp_path, monkeypatch):
-    drawn, made = {}, []
-    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: made.append(figure))
+def test_published_profiles_are_corrected(tmp_path, kept):
+    drawn = {}
     own = dict.fromkeys(("entropy", "counted", "sparsity"), [0.5] * 20)
     figures.draw_profiles({"own": own}, str(tmp_path / "profiles.png"))
-    made[0].draw_without_rendering()
-    named = [text.get_text() for text in made[0].legends[0].get_texts()]
+    kept[0].draw_without_rendering()
+    named = [text.get_text() for text in kept[0].legends[0].get_texts()]
     assert named[0] == "own" and [name[:8] for name in named[1:]] == [f"LLmini {m}" for m in "ABC"]
-    for panel in made[0].axes:  # no tick at 2.5, as of 20 layers there would be
+    for panel in kept[0].axes:  # no tick at 2.5, as of 20 layers there would be
         assert all(layer == round(layer) for layer in panel.get_xticks())
         assert panel.get_ylim()[0] == 0
         for line in panel.get_lines():

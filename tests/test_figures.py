@@ -6,7 +6,6 @@ import types
 
 import matplotlib
 import pytest
-from matplotlib.figure import Figure
 
 import minidepth as md
 from minidepth_lab import check, curve, figures, results
@@ -25,14 +24,6 @@ def maps(monkeypatch):
 
     monkeypatch.setattr(figures, "heat_map", see)
     return seen
-
-
-@pytest.fixture
-def kept(monkeypatch):
-    """The figures that are drawn, none of which is written."""
-    drawn = []
-    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
-    return drawn
 
 
 def ticks(axis):

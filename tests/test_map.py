@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from matplotlib.figure import Figure
 
 import minidepth as md
 import train
@@ -319,16 +318,14 @@ def test_cells_are_called_right_by_the_formula():
     assert study.called_right(measured)["S5", "layers"] == (3, 5)
 
 
-def test_the_map_has_a_panel_for_each_task_above_its_layers_below_its_loops(monkeypatch, tmp_path):
-    made = []
-    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: made.append(figure))
+def test_the_map_has_a_panel_for_each_task_above_its_layers_below_its_loops(kept, tmp_path):
     shares = {(4, 1): 0.2, (4, 2): 1.0, (16, 1): 0.1, (16, 2): 0.95}
     runs = [(f"S5, {depth} layers", n, share) for (n, depth), share in shares.items()]
     runs += [("parity, 2 layers", 8, 0.5), ("parity, 4 layers", 16, 1.0)]
     study.draw_map(tmp_path / "map.png", study.cells(runs))
-    s5, parity, s5_loops, parity_loops = made[0].axes
+    s5, parity, s5_loops, parity_loops = kept[0].axes
     # 16 symbols need four layers, but two were enough; a single layer is a single loop as well
-    assert made[0].get_suptitle() == "6 of 8 cells as the formula says (line)"
+    assert kept[0].get_suptitle() == "6 of 8 cells as the formula says (line)"
     assert [axes.get_title() for axes in (s5, parity)] == ["S5: 3 of 4", "parity: 1 of 2"]
     assert s5.get_images()[0].get_array().tolist() == [[0.2, 1.0], [0.1, 0.95]]
     assert s5.get_images()[0].get_clim() == (0, 1)
@@ -343,7 +340,7 @@ def test_the_map_has_a_panel_for_each_task_above_its_layers_below_its_loops(monk
     assert stair.get_xydata().tolist() == [[0.5, -0.5], [0.5, 0.5], [1.5, 0.5], [1.5, 1.5]]
     (stair,) = parity.get_lines()  # one layer is enough
     assert stair.get_xydata().tolist() == [[-0.5, -0.5], [-0.5, 0.5], [-0.5, 0.5], [-0.5, 1.5]]
-    assert [axes.axison for axes in made[0].axes] == [True] * 3 + [False]
+    assert [axes.axison for axes in kept[0].axes] == [True] * 3 + [False]
     assert not parity_loops.get_images()
 
 

@@ -831,17 +831,10 @@ def test_the_clock_and_the_loss_scale_go_on_after_a_resume(tiny, data, monkeypat
 
 
 def test_of_several_processes_one_tells_the_tracker_and_none_shares_weights_by_itself(
-    tiny, data, monkeypatch
+    tiny, data, begins, monkeypatch
 ):
-    class Begins(Exception):
-        pass
-
-    def begin(config):
-        raise Begins
-
-    monkeypatch.setattr(md, "GPT", begin)
     monkeypatch.setattr(md, "processes", lambda: (1, 2))
-    with pytest.raises(Begins):  # the second one has nobody to tell
+    with pytest.raises(begins):  # the second one has nobody to tell
         md.train(*tiny(report_to="wandb"), data=data)
     with pytest.raises(ValueError, match="fsdp is the laboratory's: give shard=minidepth_lab.fs"):
         md.train(*tiny(fsdp=True), data=data)

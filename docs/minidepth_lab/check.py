@@ -109,8 +109,7 @@ def grid_flags(a, axes):
 def files(t):
     """Raise ValueError for a file of data that is not there, before a grid starts its first run."""
     for source in (*t.data, t.val_data):
-        there = os.path.exists(source) or text.is_pattern(source)
-        if not there and text.is_local(source) and not names_task(source):
+        if text.is_missing(source) and not names_task(source):
             raise ValueError(f"data {source} is not there; give the path of a file")
 
 

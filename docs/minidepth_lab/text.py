@@ -44,6 +44,11 @@ def is_local(source: str) -> bool:
     return os.path.exists(source) or glob.has_magic(source)
 
 
+def is_missing(source: str) -> bool:
+    """Whether a source names a file or a folder that is not there."""
+    return is_local(source) and not (os.path.exists(source) or is_pattern(source))
+
+
 def inside(folder: str) -> Iterator[str]:
     """The files in a folder and in its folders; of folders that are not looked into, hidden ones
     and links, their own paths."""
