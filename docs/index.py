@@ -14,8 +14,9 @@
 import matplotlib.pyplot as plt
 
 import minidepth as md
-from minidepth_lab import by_hand, judge, results
-from minidepth_lab.ring_runs import accuracies, draw_learned, staircase, with_loops
+from minidepth_lab.measure import judge, results
+from minidepth_lab.measure.ring_runs import accuracies, draw_learned, staircase, with_loops
+from minidepth_lab.models import by_hand
 from minidepth_lab.studies import reread, strides
 from minidepth_lab.studies.ring import LEARNED
 from minidepth_lab.tasks.ring import Ring

@@ -13,7 +13,8 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import bench, compiling
+from minidepth_lab.command import bench
+from minidepth_lab.models import compiling
 
 TINY = "--preset report --vocab_size 61 --n_layers 1 --d_model 16 --n_heads 2 --d_ff 32"
 TINY += " --batch_size 2 --block_size 40"

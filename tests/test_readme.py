@@ -12,9 +12,11 @@ import pytest
 
 import minidepth as md
 import train
-from minidepth_lab import bench, judge, own_code, registry, results, task_data
+from minidepth_lab.command import bench, registry
+from minidepth_lab.measure import judge, results
 from minidepth_lab.studies import strides
 from minidepth_lab.tasks import TASKS, walk
+from minidepth_lab.tasks.base import own_code, task_data
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -112,7 +114,7 @@ def test_a_command_of_the_readme_runs(line, here, solved, capsys, monkeypatch):
 
 def check_bench(m, against):
     """What a bench asks of its model before it measures."""
-    from minidepth_lab import export
+    from minidepth_lab.models import export
 
     if against:
         export.check_gpt2(m)

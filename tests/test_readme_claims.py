@@ -9,11 +9,14 @@ import statistics
 import tomllib
 
 import minidepth as md
-from minidepth_lab import by_hand, judge, registry, results, ring_runs, task_data
+from minidepth_lab.command import registry
+from minidepth_lab.measure import judge, results, ring_runs
+from minidepth_lab.models import by_hand
 from minidepth_lab.studies import budget, depth, heads, reread, ring, text_loops, thinking, written
 from minidepth_lab.studies import map as depth_map
 from minidepth_lab.studies.ring import LEARNED
 from minidepth_lab.tasks import TASKS
+from minidepth_lab.tasks.base import task_data
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").replace("**", "").split())

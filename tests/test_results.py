@@ -17,7 +17,7 @@ import torch
 
 import minidepth as md
 import stored
-from minidepth_lab import judge, results
+from minidepth_lab.measure import judge, results
 from minidepth_lab.studies import budget, depth
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -307,7 +307,7 @@ def test_what_cannot_be_published_is_told_in_one_line_and_nothing_is_written(
     for arguments in ([], ["publish"], ["publish", "new"], ["look", str(fresh), "new"]):
         assert results.main(arguments) == 2
         assert capsys.readouterr().err.startswith(
-            "usage: python -m minidepth_lab.results publish|keep"
+            "usage: python -m minidepth_lab.measure.results publish|keep"
         )
 
 
@@ -396,8 +396,8 @@ def test_what_cannot_be_kept_is_told_in_one_line(finished, shelf, tmp_path, caps
 
 
 def test_publish_is_a_command():
-    command = [sys.executable, "-m", "minidepth_lab.results", "publish", "none", "nothing"]
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "docs")])
+    command = [sys.executable, "-m", "minidepth_lab.measure.results", "publish", "none", "nothing"]
+    paths = str(ROOT)
     environment = os.environ | dict(PYTHONPATH=paths)
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 2 and done.stderr.startswith("experiment 'nothing' is unknown")

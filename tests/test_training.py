@@ -20,7 +20,7 @@ import torch.nn.functional as F
 import minidepth as md
 import warm
 from conftest import SHARED, TINY_MODEL, TINY_TRAIN, Recorded
-from minidepth_lab import results
+from minidepth_lab.measure import results
 
 PUBLISHED = SHARED / "published"
 

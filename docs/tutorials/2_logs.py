@@ -25,7 +25,8 @@ import matplotlib.pyplot as plt
 from scipy.stats import t as student
 
 import minidepth as md
-from minidepth_lab import figures, judge, results
+from minidepth_lab.measure import judge, results
+from minidepth_lab.show import figures
 from minidepth_site import exercises, widgets
 
 logs = {n: results.published(f"report_log_{n}_layers") for n in (1, 12)}

@@ -25,7 +25,9 @@ import statistics
 import matplotlib.pyplot as plt
 
 import minidepth as md
-from minidepth_lab import by_hand, figures, judge, results, ring_runs
+from minidepth_lab.measure import judge, results, ring_runs
+from minidepth_lab.models import by_hand
+from minidepth_lab.show import figures
 from minidepth_lab.studies.ring import LEARNED
 from minidepth_lab.tasks.ring import Ring
 from minidepth_site import widgets
@@ -203,8 +205,8 @@ plt.show()
 # ## Is one layer without loops unable to answer?
 #
 # No. Lesson 3 ended with weights [written by
-# hand](../reference/laboratory.md#minidepth_lab.by_hand) with which **one attention layer, applied
-# once, answers every one-hop question**. They have eight heads and twice the width of our layer.
+# hand](../reference/laboratory.md#minidepth_lab.models.by_hand) with which **one attention layer,
+# applied once, answers every one-hop question**. They have eight heads and twice the width of our layer.
 # Does training find such weights, where there is room for them? We trained layers on one hop alone:
 
 # %% tags=["hide"]

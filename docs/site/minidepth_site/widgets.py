@@ -15,7 +15,7 @@ import statistics
 import torch
 
 import minidepth as md
-from minidepth_lab import judge, results
+from minidepth_lab.measure import judge, results
 from minidepth_lab.studies import depth
 from minidepth_lab.studies.ring import LEARNED
 from minidepth_site import elsewhere
