@@ -148,7 +148,7 @@ def test_the_library_of_the_other_model_is_no_part_of_its_memory(monkeypatch):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere getrusage() is all there is")
 def test_the_peak_is_not_that_of_the_process_that_started_this_one():
-    measure = "from minidepth_lab import bench; print(bench.peak_bytes())"
+    measure = "from minidepth_lab.command import bench; print(bench.peak_bytes())"
     start = "import subprocess, sys; held = b'1' * 2**30; "
     start += f"subprocess.run([sys.executable, '-c', {measure!r}], check=True)"
     environment = os.environ | dict(PYTHONPATH=os.pathsep.join(sys.path))

@@ -473,7 +473,7 @@ def test_the_main_job_alone_reads_nothing_of_the_laboratory_but_its_estimates():
 def test_importing_a_study_costs_hardly_more_than_torch():
     files = (ROOT / "minidepth_lab").glob("*/[a-z]*.py")
     names = [f"{path.parent.name}.{path.stem}" for path in files]
-    code = "".join(f"import minidepth_lab.{name}\n" for name in names)
+    code = "import sys\n" + "".join(f"import minidepth_lab.{name}\n" for name in names)
     code += "print([m for m in sys.modules if m in ('transformers', 'datasets', 'matplotlib', "
     code += "'safetensors', 'pyarrow', 'scipy')])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)

@@ -160,13 +160,14 @@ def test_only_the_files_of_a_name_are_read(preset, changes, read):
     other study or task is read on the way."""
     code = "import json, sys\nfrom minidepth_lab.command import registry\n"
     code += f"registry.configs({preset!r}, **{changes})\n"
-    code += "parts = [m for m in sys.modules if m.count('.') == 2 and not m.endswith(".base") and 'minidepth_lab' in m]\n"
+    code += "parts = [m for m in sys.modules if m.split('.')[1:2] in (['tasks'], ['studies'])]\n"
     code += "print(json.dumps(sorted(parts)))"
     environment = os.environ | dict(PYTHONPATH=str(ROOT))
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [f"minidepth_lab.{name}" for name in read.split()]
+    found = [m for m in json.loads(done.stdout) if m.count(".") == 2 and not m.endswith(".base")]
+    assert found == [f"minidepth_lab.{name}" for name in read.split()]
 
 
 def test_every_task_and_study_is_found_from_its_file():

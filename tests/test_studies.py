@@ -312,7 +312,7 @@ OF_A_TASK = "icqa is of a depth task; give a run of the embedded problems"
     ("studies.hold", "RUN new", f"{OF_ICQA} hold"),
     ("studies.written", "RUN new", f"{OF_ICQA} written"),
     ("studies.map", "RUN new", f"{OF_ICQA} pointers or reachability"),
-    ("ring_runs", "RUN new", f"{OF_ICQA} ring"),
+    ("measure.ring_runs", "RUN new", f"{OF_ICQA} ring"),
     ("studies.layers", "RUN out.json", OF_A_TASK),
     ("studies.layers", "RUN out.json x-8", "'x-8' is no span of layers; as in 3-8"),
     ("studies.llmini", "nothing a.jsonl", "a.jsonl is none of LLmini's eleven sources"),

@@ -214,7 +214,7 @@ def child():
 
 def taking_turns(m, t, tokens, targets, kinds):
     """The facts of each of the kinds, measured in processes of their own that take turns."""
-    command = [sys.executable, "-c", "from minidepth_lab import bench; bench.child()"]
+    command = [sys.executable, "-c", "from minidepth_lab.command import bench; bench.child()"]
     environment = os.environ | dict(PYTHONPATH=os.pathsep.join(sys.path))
     pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     processes = []
