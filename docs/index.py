@@ -14,6 +14,7 @@
 import matplotlib.pyplot as plt
 
 import minidepth as md
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import judge, results
 from minidepth_lab.measure.ring_runs import accuracies, draw_learned, staircase, with_loops
 from minidepth_lab.models import by_hand
@@ -210,7 +211,7 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 four_hops = {seed: run[4] >= LEARNED for seed, run in staircase()[5].items()}
 tokens, _ = Ring().draw(100, md.generator("walk"), lengths=(1, 2, 3, 4))
 for run in results.runs("ring-staircase", d_model=64, n_loops=5):
-    model, _ = md.load(results.weights("ring-staircase", run["id"]))
+    model, _ = checkpoints.load(results.weights("ring-staircase", run["id"]))
     if four_hops[run["seed"]]:
         for n in (1, 2, 3, 4, 5):
             shares = with_loops(model, tokens, n)

@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT)]
 
 import minidepth as md  # noqa: E402
+from minidepth_lab.rows import tokenizing  # noqa: E402
 
 WORDS = 151_665  # of the report's tokenizer
 OLD_ROWS = 100
@@ -27,8 +28,8 @@ def large_tokenizer():
     from transformers import PreTrainedTokenizerFast
 
     rows = md.embedded_rows(2000)
-    texts = ["".join(text for text, _ in md.segments(row)) for row in rows]
-    tokenizer = md.load_tokenizer("embedded", texts)
+    texts = ["".join(text for text, _ in tokenizing.segments(row)) for row in rows]
+    tokenizer = tokenizing.load_tokenizer("embedded", texts)
     made = json.loads(tokenizer.backend_tokenizer.to_str())
     words, n = made["model"]["vocab"], len(tokenizer)
     for i in range(WORDS - n):
@@ -48,7 +49,7 @@ def old_turn_end(tokenizer):
 def seconds(rows, tokenizer):
     """(seconds, tokens) of making blocks of rows."""
     began = time.perf_counter()
-    encoded = md.encode((md.segments(row, tokenizer) for row in rows), tokenizer)
+    encoded = md.encode((tokenizing.segments(row, tokenizer) for row in rows), tokenizer)
     tokens, _ = md.blocks(encoded, 512, "pack")
     return time.perf_counter() - began, tokens.size
 

@@ -25,8 +25,13 @@ from matplotlib.figure import Figure
 import minidepth as md
 import train
 import warm
+from minidepth_lab.base import configs
+from minidepth_lab.base.data import Data
 from minidepth_lab.command import forecast, registry
+from minidepth_lab.keep import running
 from minidepth_lab.measure import results
+from minidepth_lab.models import variants
+from minidepth_lab.rows import to_data
 from minidepth_lab.show import curve
 from minidepth_lab.sweep.cell import Cell
 
@@ -80,11 +85,11 @@ def model():
 
     def build(**changes):
         torch.manual_seed(0)
-        config = md.ModelConfig(
+        config = configs.ModelConfig(
             **dict(vocab_size=61, block_size=24, n_layers=3, n_heads=4, d_model=32, d_ff=64)
             | changes
         )
-        gpt = md.GPT(config).eval()
+        gpt = variants.GPT(config).eval()
         with torch.no_grad():
             for name, p in gpt.named_parameters():
                 p.add_(torch.randn_like(p) * (0.02 if "norm" in name else 0.2))
@@ -106,7 +111,7 @@ class Recorded(torch.optim.SGD):
 
 
 @dataclasses.dataclass
-class OneBatch(md.Data):
+class OneBatch(Data):
     """Data that is the same batch at every step."""
 
     def draw(self, step, n):
@@ -123,12 +128,12 @@ def train_on(tmp_path, monkeypatch):
         values = dict(batch_size=len(tokens), steps=steps, lr=lr, lr_floor=1.0, warmup_steps=0)
         values |= dict(grad_accum=1, grad_clip=1e9, eval_every=1, eval_blocks=100)
         folder = dict(out_dir=str(tmp_path), name=f"on{len(os.listdir(tmp_path))}")
-        t = md.TrainConfig(**values | folder | changes)
+        t = configs.TrainConfig(**values | folder | changes)
         with monkeypatch.context() as patch:
-            patch.setattr(md, "GPT", lambda config: gpt)
+            patch.setattr(variants, "GPT", lambda config: gpt)
             if optimizer:
                 patch.setattr(md, "make_optimizer", lambda model, config: optimizer)
-            return md.train(gpt.config, t, data)
+            return running.train(gpt.config, t, data)
 
     return run
 
@@ -139,7 +144,7 @@ def tiny(tmp_path):
 
     def build(**changes):
         values = TINY_MODEL | TINY_TRAIN | dict(out_dir=str(tmp_path), name="run") | changes
-        return md.configs("laptop", **values)
+        return configs.make("laptop", **values)
 
     return build
 
@@ -162,7 +167,7 @@ def begins(monkeypatch):
     def begin(config):
         raise Begins
 
-    monkeypatch.setattr(md, "GPT", begin)
+    monkeypatch.setattr(variants, "GPT", begin)
     return Begins
 
 
@@ -220,7 +225,7 @@ def finished(tmp_path_factory):
     """The folder of a finished tiny run; tests must not change it."""
     out = str(tmp_path_factory.mktemp("runs"))
     values = TINY_MODEL | TINY_TRAIN | dict(out_dir=out, name="finished")
-    return md.train(*md.configs("laptop", **values)).dir
+    return running.train(*configs.make("laptop", **values)).dir
 
 
 @pytest.fixture
@@ -253,7 +258,7 @@ def solved(tmp_path_factory):
     def make(folder):
         about = dict(data="icqa", n_layers=2, eval_every=500, out_dir=str(folder), name="two")
         m, t = registry.configs("tasks", **about)
-        md.train(m, t, registry.data_of(t, m.block_size))
+        running.train(m, t, registry.data_of(t, m.block_size))
 
     return str(made_once(tmp_path_factory, "solved", make) / "two")
 
@@ -261,7 +266,7 @@ def solved(tmp_path_factory):
 @pytest.fixture(scope="session")
 def data():
     """load_data() of a small embedded set, block 80, padded, loss on the assistant."""
-    return md.load_data(md.configs("laptop", **TINY_TRAIN)[1], 80)
+    return to_data.load_data(configs.make("laptop", **TINY_TRAIN)[1], 80)
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ import torch
 import minidepth as md
 import train
 from conftest import OneBatch
+from minidepth_lab.base import configs
+from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.models import fsdp
 
 SHARES = torch.__version__ >= (2, 7)  # --fsdp on a CPU
@@ -46,7 +48,7 @@ def replaced(**names):
 
 def one_step(out):
     """The weights after a step from given ones, on uneven shares of targets."""
-    m, t = md.configs("laptop", n_layers=1, d_model=16, d_ff=32, vocab_size=50, block_size=12,
+    m, t = configs.make("laptop", n_layers=1, d_model=16, d_ff=32, vocab_size=50, block_size=12,
                       batch_size=4, grad_accum=2, grad_clip=1e9, steps=1, warmup_steps=0, lr=0.1,
                       out_dir=out, name="step")  # fmt: skip
     tokens = torch.randint(50, (8, 12), generator=torch.Generator().manual_seed(1))
@@ -54,12 +56,12 @@ def one_step(out):
     targets[1, 3:] = -100
     part = tokens.int().numpy(), targets.int().numpy()
     with replaced(make_optimizer=sgd):
-        return md.train(m, t, OneBatch(part, part, n_words=50)).model.state_dict()
+        return running.train(m, t, OneBatch(part, part, n_words=50)).model.state_dict()
 
 
 def with_dropout(out, name="dropout", **changes):
     """A run with dropout and SGD: the seeds of its steps, its log and its weights."""
-    m, t = md.configs("laptop", **DROPOUT, **changes, out_dir=out, name=name)
+    m, t = configs.make("laptop", **DROPOUT, **changes, out_dir=out, name=name)
     seeds, real = [], md.by_length
 
     def see(*arguments):  # the first that a step does after it has drawn its batch
@@ -68,7 +70,7 @@ def with_dropout(out, name="dropout", **changes):
         return real(*arguments)
 
     with replaced(by_length=see, make_optimizer=sgd):
-        run = md.train(m, t, shard=fsdp if t.fsdp else None)
+        run = running.train(m, t, shard=fsdp if t.fsdp else None)
     weights = run.model.state_dict()
     if t.fsdp and md.processes()[0]:
         weights = None  # it has parts of them
@@ -118,9 +120,9 @@ def main(folder):
         half = ["--fsdp", "--precision", "fp16"]
         found["half"] = command(*flags, "--name", "half", *half)
         found["overflow"] = command(*flags, "--name", "overflow", *half, "--init_std", "30")
-        m, t = md.read_config(path("ddp"))
+        m, t = checkpoints.read_config(path("ddp"))
         t.name, t.fsdp = "ddp", True
-        found["sharing"] = losses(md.train(m, t, resume=True, shard=fsdp).log)
+        found["sharing"] = losses(running.train(m, t, resume=True, shard=fsdp).log)
     else:
         found["refused"] = command(*flags, "--name", "fsdp", "--fsdp")
     found["rest"] = command("--resume", path("cut"))

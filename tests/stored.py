@@ -2,13 +2,13 @@
 
 import json
 
-import minidepth as md
+from minidepth_lab.base import configs
 from minidepth_lab.measure import results
 
 
 def line(run_id, log, **settings):
     """A line of runs.jsonl: a small model, the settings that differ, and a log of rows."""
-    model = vars(md.ModelConfig(vocab_size=8, block_size=8, n_layers=1, n_heads=1, d_model=8))
+    model = vars(configs.ModelConfig(vocab_size=8, block_size=8, n_layers=1, n_heads=1, d_model=8))
     train = dict(data=["ring"], sizes=[], seed=0, steps=log[-1]["step"], lr=1e-3, name=run_id)
     for name, value in settings.items():
         (model if name in model else train)[name] = value

@@ -4,6 +4,9 @@ import pytest
 import torch
 
 import minidepth as md
+from minidepth_lab.base import configs
+from minidepth_lab.measure import sampling
+from minidepth_lab.models import variants
 
 
 @pytest.fixture
@@ -11,9 +14,9 @@ def speaker(data):
     """A model of the shared data's words that says something else to each prompt."""
     torch.manual_seed(0)
     words = len(data.tokenizer)
-    config = md.ModelConfig(vocab_size=words, block_size=120, n_layers=1, n_heads=2, d_model=32,
+    config = configs.ModelConfig(vocab_size=words, block_size=120, n_layers=1, n_heads=2, d_model=32,
                             d_ff=0, init_std=0.5, tie_weights=False)  # fmt: skip
-    return md.GPT(config).eval()
+    return variants.GPT(config).eval()
 
 
 @pytest.mark.parametrize("most", [1, 3])
@@ -33,7 +36,7 @@ def test_each_prompt_gets_so_many_new_tokens_whatever_the_length_of_the_others(s
         said = tokens[0, len(ids) :].tolist()
         expected.append(tokenizer.decode(said[: said.index(end)] if end in said else said))
     assert max(lengths) - min(lengths) > 10 and len(set(expected)) > 1
-    found = md.answer_texts(speaker, tokenizer, problems, max_new_tokens=most)
+    found = sampling.answer_texts(speaker, tokenizer, problems, max_new_tokens=most)
     assert found == expected
 
 
@@ -43,21 +46,23 @@ def test_each_prompt_gets_so_many_new_tokens_whatever_the_length_of_the_others(s
     ("#### 3 #### 4", False), ("#### 4 #### 3", True), ("", False),
 ])  # fmt: skip
 def test_an_answer_is_right_if_it_is_exactly_the_one(speaker, data, monkeypatch, said, right):
-    monkeypatch.setattr(md, "answer_texts", lambda model, tokenizer, problems, **_: [said])
+    monkeypatch.setattr(sampling, "answer_texts", lambda model, tokenizer, problems, **_: [said])
     problem = dict(messages=[dict(role="user", content="1 + 2 ?")], answer="3")
-    assert md.answer_accuracy(speaker, data.tokenizer, [problem]) == right
+    assert sampling.answer_accuracy(speaker, data.tokenizer, [problem]) == right
 
 
 def test_a_top_k_of_more_words_than_there_are_takes_them_all(model):
     gpt = model()
     x = torch.randint(61, (3, 5), generator=torch.Generator().manual_seed(1))
-    assert torch.equal(md.generate(gpt, x, 6, top_k=1000, seed=2), md.generate(gpt, x, 6, seed=2))
+    assert torch.equal(
+        sampling.generate(gpt, x, 6, top_k=1000, seed=2), sampling.generate(gpt, x, 6, seed=2)
+    )
 
 
 @pytest.mark.parametrize("training", [True, False])
 def test_a_model_is_given_back_in_the_mode_it_came_in(model, training):
     gpt = model().train(training)
     x = torch.randint(61, (2, 5))
-    md.generate(gpt, x, 2)
+    sampling.generate(gpt, x, 2)
     md.mean_loss(gpt, (x, x), 2, 2)
     assert gpt.training == training

@@ -4,6 +4,8 @@ import pytest
 import torch
 
 import minidepth as md
+from minidepth_lab.base import machine
+from minidepth_lab.keep import running
 
 MPS = torch.device("mps")
 
@@ -23,24 +25,26 @@ class OnCUDA(torch.Tensor):
 
 
 def test_half_precision_is_refused():
-    assert md.pick_precision("auto", MPS) is None and md.pick_precision("fp32", MPS) is None
+    assert (
+        machine.pick_precision("auto", MPS) is None and machine.pick_precision("fp32", MPS) is None
+    )
     for name in ("fp16", "bf16"):
         with pytest.raises(ValueError, match=f"precision {name} is wrong on .* use --precision fp"):
-            md.pick_precision(name, MPS)
+            machine.pick_precision(name, MPS)
 
 
 def test_layers_computed_twice_with_dropout_are_refused(tiny, data, begins, monkeypatch):
-    monkeypatch.setattr(md, "pick_device", lambda name: MPS)
+    monkeypatch.setattr(machine, "pick_device", lambda name: MPS)
     with pytest.raises(ValueError, match="grad_checkpoint with dropout is wrong on Apple's GPUs"):
-        md.train(*tiny(grad_checkpoint=True, dropout=0.1), data=data)
+        running.train(*tiny(grad_checkpoint=True, dropout=0.1), data=data)
     with pytest.raises(ValueError, match="grad_checkpoint with dropout is wrong on Apple's GPUs"):
-        md.train(*tiny(grad_checkpoint=True, dropout=0.0, residual_dropout=0.1), data=data)
+        running.train(*tiny(grad_checkpoint=True, dropout=0.0, residual_dropout=0.1), data=data)
     with pytest.raises(ValueError, match="grad_checkpoint with dropout is wrong on Apple's GPUs"):
-        md.train(*tiny(grad_checkpoint=True, dropout=0.1, residual_dropout=0.0), data=data)
+        running.train(*tiny(grad_checkpoint=True, dropout=0.1, residual_dropout=0.0), data=data)
 
     for either in (dict(grad_checkpoint=True, dropout=0.0), dict(dropout=0.1)):
         with pytest.raises(begins):
-            md.train(*tiny(**either), data=data)
+            running.train(*tiny(**either), data=data)
 
 
 def test_processes_of_torchrun_train_on_the_cpu(monkeypatch):
@@ -48,11 +52,13 @@ def test_processes_of_torchrun_train_on_the_cpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with monkeypatch.context() as patch:
         patch.setattr(torch, "ones", lambda n, **_: torch.zeros(n))  # it is tried out
-        assert md.pick_device("auto") == md.pick_device("mps") == MPS  # of one process alone
+        assert (
+            machine.pick_device("auto") == machine.pick_device("mps") == MPS
+        )  # of one process alone
     monkeypatch.setattr(md, "processes", lambda: (0, 2))
-    assert md.pick_device("auto") == torch.device("cpu")
+    assert machine.pick_device("auto") == torch.device("cpu")
     with pytest.raises(ValueError, match="device mps does not work under torchrun; use --device c"):
-        md.pick_device("mps")
+        machine.pick_device("mps")
 
 
 def test_attention_takes_its_readable_form(model, monkeypatch):

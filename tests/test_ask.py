@@ -11,8 +11,10 @@ import torch
 
 import browser
 import minidepth as md
-from minidepth_lab.measure import inspect, results
+from minidepth_lab.keep import checkpoints
+from minidepth_lab.measure import inspect, results, sampling
 from minidepth_lab.models import export
+from minidepth_lab.rows import to_data
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -21,7 +23,7 @@ MODELS = {1: results.weights("ask", "1-layer"), 12: results.weights("ask", "12-l
 
 @pytest.fixture(scope="module")
 def problems():
-    return [md.problem_of(row) for row in md.embedded_rows(600, held_out=True)]
+    return [to_data.problem_of(row) for row in md.embedded_rows(600, held_out=True)]
 
 
 # ---------- the stored files ----------
@@ -32,8 +34,8 @@ def test_halving_keeps_what_loads_and_nothing_of_the_machine(finished, tmp_path)
     about = json.loads((tmp_path / "half" / "config.json").read_text())
     assert about["train"]["out_dir"] == "runs"
     assert str(tmp_path.parent) not in (tmp_path / "half" / "config.json").read_text()
-    model, tokenizer = md.load(finished)
-    half, same = md.load(tmp_path / "half")
+    model, tokenizer = checkpoints.load(finished)
+    half, same = checkpoints.load(tmp_path / "half")
     assert tokenizer.get_vocab() == same.get_vocab()
     for name, weight in model.state_dict().items():
         assert torch.equal(half.state_dict()[name], weight.half().float()), name
@@ -46,10 +48,10 @@ def test_halving_keeps_what_loads_and_nothing_of_the_machine(finished, tmp_path)
 @pytest.mark.parametrize("n_layers", MODELS)
 def test_a_stored_model_answers_what_its_log_says(n_layers, problems):
     """Of the first 60 problems; another run, or other weights, would answer others."""
-    model, tokenizer = md.load(MODELS[n_layers])
+    model, tokenizer = checkpoints.load(MODELS[n_layers])
     assert model.config.n_layers == n_layers
     (run,) = results.runs("ask", n_layers=n_layers)
-    right = md.answers_right(model, tokenizer, problems[:60])
+    right = sampling.answers_right(model, tokenizer, problems[:60])
     logged = [float(each) for each in run["answers"][:60]]
     assert sum(a != b for a, b in zip(right, logged)) <= 2  # half precision may tip one over
     assert run["accuracy"] == sum(run["answers"]) / 600
@@ -116,7 +118,7 @@ def test_half_precision_is_read_exactly(tab):
 @pytest.mark.parametrize("n_layers", MODELS)
 def test_the_browser_computes_what_pytorch_does(tab, n_layers, problems):
     """On 12 problems: all logits to 1e-3, attention to 1e-4, the greedy text token by token."""
-    model, tokenizer = md.load(MODELS[n_layers])
+    model, tokenizer = checkpoints.load(MODELS[n_layers])
     asked = problems[:9] + problems[100:103]
     questions = [problem["messages"][0]["content"] for problem in asked]
     address = f"/results/ask/weights/{MODELS[n_layers].name}.safetensors"
@@ -151,7 +153,9 @@ def test_the_browser_computes_what_pytorch_does(tab, n_layers, problems):
         maps = inspect.attention_maps(model, tokens)
         for layer, weights in enumerate(theirs["attention"]):
             assert torch.allclose(torch.tensor(weights), maps[layer][0, :, -1], atol=1e-4)
-        said = md.generate(model, tokens, 256, temperature=0, eos=end)[0, len(prompt) :].tolist()
+        said = sampling.generate(model, tokens, 256, temperature=0, eos=end)[
+            0, len(prompt) :
+        ].tolist()
         assert theirs["said"] == said
         assert theirs["text"] == tokenizer.decode(said)
     print(f"{n_layers} layers: largest difference of a logit {furthest:.1e}")
@@ -161,7 +165,7 @@ def test_the_browser_computes_what_pytorch_does(tab, n_layers, problems):
 def test_what_is_asked_is_cut_as_the_models_own_tokenizer_cuts_it(tab, problems):
     """Which puts words together from letters; here each is looked up, and has to be there."""
     path = MODELS[1]
-    _, tokenizer = md.load(path)
+    _, tokenizer = checkpoints.load(path)
     questions = [problem["messages"][0]["content"] for problem in problems]
     ids, said = in_browser(
         tab,
@@ -255,10 +259,12 @@ def test_the_part_answers_from_the_keyboard_and_shows_where_it_looked(tab):
       document.querySelector("button.ask").focus()
       document.activeElement.click()
     })""")
-    model, tokenizer = md.load(MODELS[12])
+    model, tokenizer = checkpoints.load(MODELS[12])
     prompt = torch.tensor([md.prompt_ids(tokenizer, [dict(role="user", content=question)])])
     end = tokenizer.convert_tokens_to_ids("<|im_end|>")
-    said = md.generate(model, prompt, 256, temperature=0, eos=end)[0, prompt.size(1) :].tolist()
+    said = sampling.generate(model, prompt, 256, temperature=0, eos=end)[
+        0, prompt.size(1) :
+    ].tolist()
     answer = md.final_answer(tokenizer.decode(said[:-1]))
     deep = "document.querySelectorAll('.answers section')[1]"
     verdict = tab.run(f"{deep}.querySelector('.verdict').textContent")

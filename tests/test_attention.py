@@ -11,10 +11,11 @@ import pytest
 import torch
 from torch.nn.functional import gelu, layer_norm
 
-import minidepth as md
 import train
 from minidepth_lab.command import registry
+from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.measure import inspect
+from minidepth_lab.rows import to_data
 from minidepth_lab.show import figures
 
 HEADS = (4, 2, 8)
@@ -144,7 +145,7 @@ def test_padding_does_not_count(model):
     tokens[:, 12:] = 0
     targets = torch.full_like(tokens, -100)
     targets[:, 3:12] = 5
-    there = md.filled(tokens.numpy(), targets.numpy())
+    there = to_data.filled(tokens.numpy(), targets.numpy())
     assert there.sum(1).tolist() == [12, 12]
     found = inspect.model_stats(gpt, tokens, counted=there)
     for name, expected in inspect.model_stats(gpt, tokens[:, :12]).items():
@@ -242,9 +243,9 @@ def test_the_command_measures_and_draws(finished, tmp_path, capsys):
     found = json.loads((folder / "attention.json").read_text())
     for path in (folder / "attention.png", tmp_path / "out" / "attention_profiles.png"):
         assert path.read_bytes()[:4] == b"\x89PNG"
-    gpt, tokenizer = md.load(finished)
-    _, t = md.read_config(finished)
-    tokens = md.load_data(t, gpt.config.block_size, tokenizer).val[0][: t.eval_blocks]
+    gpt, tokenizer = checkpoints.load(finished)
+    _, t = checkpoints.read_config(finished)
+    tokens = to_data.load_data(t, gpt.config.block_size, tokenizer).val[0][: t.eval_blocks]
     tokens = torch.tensor(tokens).long()
     lengths = [int(row.nonzero().max()) + 1 for row in tokens]
     assert found["queries"] == sum(lengths) < tokens.numel()
@@ -273,14 +274,14 @@ def test_every_source_is_measured(tiny, jsonl):
     own = jsonl([dict(text=f"{i} plain words " * 9) for i in range(200)])
     m, t = tiny(data=("embedded", own), steps=3, warmup_steps=1, packing="pad")
     data = registry.data_of(t, m.block_size)
-    run = md.train(m, t, data)
+    run = running.train(m, t, data)
     about = inspect.measured(run.dir)
     tokens, targets = (part[:8] for part in data.val)
     texts = data.tokenizer.batch_decode(tokens)
     assert sum("plain words" in text for text in texts) == 4
     assert sum("<think>" in text for text in texts) == 4
     assert about["blocks"] == 8
-    there = md.filled(tokens, targets)
+    there = to_data.filled(tokens, targets)
     assert about["queries"] == there.sum()
     found = inspect.model_stats(run.model, tokens, counted=there)
     torch.testing.assert_close(torch.tensor(about["valid"]["entropy"]), found["entropy"])

@@ -14,7 +14,11 @@ import torch
 
 import minidepth as md
 import train
+from minidepth_lab.base import configs, console
 from minidepth_lab.command import memory
+from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.models import variants
+from minidepth_lab.rows import to_data, tokenizing
 from minidepth_lab.tasks.base import own_code
 
 HUGE, ENDLESS = "9" * 30, "9" * 400
@@ -43,7 +47,7 @@ def refused(arguments, words, capsys):
 
 def numbers():
     """A line for each number that each setting cannot be."""
-    for kind in (md.ModelConfig, md.TrainConfig):
+    for kind in (configs.ModelConfig, configs.TrainConfig):
         for f in md.dataclasses.fields(kind):
             low, high = f.metadata["low"], f.metadata["high"]
             if low is None:
@@ -351,7 +355,7 @@ def test_a_bad_command_line_gets_one_line(line, words, places, tmp_path, capsys,
     if torch.cuda.is_available() and "cpu has" in words:
         pytest.skip("there is a GPU")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(md, "train", lambda *a, **k: pytest.fail("it trains"))
+    monkeypatch.setattr(running, "train", lambda *a, **k: pytest.fail("it trains"))
     arguments = [part.format(**places) if "{" in part else part for part in shlex.split(line)]
     began = time.process_time()
     refused(arguments, words, capsys)
@@ -362,7 +366,7 @@ def test_a_bad_command_line_gets_one_line(line, words, places, tmp_path, capsys,
 @pytest.mark.parametrize("tokenizer", ["gpt2", "nobody/nothing", "embedded", "characters"])
 @pytest.mark.parametrize("layers", ["1", "1 2"])
 def test_a_dry_run_asks_for_no_tokenizer_of_the_hub(tokenizer, layers, capsys, monkeypatch):
-    monkeypatch.setattr(md, "load_tokenizer", lambda *given: pytest.fail("it loads"))
+    monkeypatch.setattr(tokenizing, "load_tokenizer", lambda *given: pytest.fail("it loads"))
     line = f"--preset report --dry_run --data some/hub --tokenizer {tokenizer} --n_layers {layers}"
     code, out, err = call(line.split(), capsys)
     assert code == 0 and err == "", err
@@ -592,7 +596,7 @@ def test_the_table_of_files_is_long():
 
 @pytest.mark.parametrize("name, content, words", FILES, ids=[str(i) for i in range(len(FILES))])
 def test_a_bad_file_gets_one_line(name, content, words, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(md, "train", lambda *a, **k: pytest.fail("it trains"))
+    monkeypatch.setattr(running, "train", lambda *a, **k: pytest.fail("it trains"))
     own_code.NAMED.clear()
     (tmp_path / name).write_bytes(content)
     out = tmp_path / "runs"
@@ -622,7 +626,7 @@ ODD = [0, -3, True, None, "many", [], {}, "9" * 50, 1e308, 2**70, float("nan"), 
 @pytest.mark.parametrize("name", ["steps", "guess", "family"])
 def test_columns_called_like_ours_do_not_reach_the_end_of_a_run(name, value):
     row = dict(question="q", answer="#### 2", family="chain", steps=2, guess=0.5) | {name: value}
-    problem = md.problem_of(row)
+    problem = to_data.problem_of(row)
     assert problem["answer"] == "2"
     if problem.get(name) == value and name in problem:  # a family of one's own may have any name
         assert name == "family" and value.strip()
@@ -630,13 +634,13 @@ def test_columns_called_like_ours_do_not_reach_the_end_of_a_run(name, value):
 
 def test_a_long_unbroken_word_and_a_long_row_cost_seconds(tmp_path):
     """3 MB without a space took minutes, a row of 20 MB 3.3 GiB."""
-    config = md.configs("laptop", data=(str(tmp_path / "a.jsonl"),), loss_on="all")[1]
+    config = configs.make("laptop", data=(str(tmp_path / "a.jsonl"),), loss_on="all")[1]
     letters = torch.randint(97, 105, (600_000,), generator=md.generator(1), dtype=torch.uint8)
     word = bytes(letters.tolist()).decode()
     rows = [dict(text=word), dict(text="some words " * 30_000), dict(text="short\n" * 99)]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     began = time.process_time()
-    data = md.load_data(config, 58)
+    data = to_data.load_data(config, 58)
     assert time.process_time() - began < 30
     ids = next(md.encode([[(word, True)]], data.tokenizer))[0]
     assert data.tokenizer.decode(ids) == word
@@ -657,31 +661,31 @@ def test_a_long_text_makes_the_tokenizer_in_pieces_and_the_same_one(monkeypatch)
     draw = random.Random(0)
     words = ["".join(draw.choices("abcdefg", k=draw.randint(2, 8))) for _ in range(300)]
     text = " ".join(draw.choices(words, k=30_000))
-    assert len(text) > 2 * md.LONGEST
-    vocabulary = md.load_tokenizer("embedded", [text], 400).get_vocab()
-    monkeypatch.setattr(md, "LONGEST", len(text))
-    assert md.load_tokenizer("embedded", [text], 400).get_vocab() == vocabulary
+    assert len(text) > 2 * tokenizing.LONGEST
+    vocabulary = tokenizing.load_tokenizer("embedded", [text], 400).get_vocab()
+    monkeypatch.setattr(tokenizing, "LONGEST", len(text))
+    assert tokenizing.load_tokenizer("embedded", [text], 400).get_vocab() == vocabulary
     assert lengths[0] <= 50_000 and lengths[1] == len(text)
 
 
 def test_long_texts_are_tokenized_in_pieces_that_make_up_the_whole():
     for text in ("a" * 200_000, "ab cd " * 50_000, "\n" * 120_000, "short", ""):
-        parts = list(md.pieces(text))
+        parts = list(tokenizing.pieces(text))
         assert "".join(parts) == text and max(map(len, parts)) <= 50_000
         assert len(parts) == 1 or len(parts[-1]) >= 100
 
 
 def test_what_the_data_says_does_not_move_the_terminal():
-    assert md.visible("a\x1b[31m\x07\r\x9b\u202eb\ud800\tc\n") == (
+    assert console.visible("a\x1b[31m\x07\r\x9b\u202eb\ud800\tc\n") == (
         "a\\x1b[31m\\x07\\r\\x9b\\u202eb\\ud800\tc\n"
     )
-    assert md.one_line("a\nb\r\n c" + "9" * 9000).startswith("a b")
-    assert len(md.one_line("9" * 9000)) < 1010
+    assert console.one_line("a\nb\r\n c" + "9" * 9000).startswith("a b")
+    assert len(console.one_line("9" * 9000)) < 1010
 
 
 def test_a_held_out_problem_is_printed_without_its_control_characters(finished, capsys):
-    model, tokenizer = md.load(finished)
-    run = md.Run.__new__(md.Run)
+    model, tokenizer = checkpoints.load(finished)
+    run = running.Run.__new__(running.Run)
     run.model, run.tokenizer, run.log = model, tokenizer, [dict(accuracy=0.0)]
     messages = [dict(role="user", content="What\x1b[2J?")]
     train.show_answers(run, [dict(messages=messages, answer="\x1b[31m2")])
@@ -690,7 +694,7 @@ def test_a_held_out_problem_is_printed_without_its_control_characters(finished, 
 
 
 def test_resume_and_dry_run_print_the_facts_and_train_nothing(finished, capsys, monkeypatch):
-    monkeypatch.setattr(md, "train", lambda *a, **k: pytest.fail("it trains"))
+    monkeypatch.setattr(running, "train", lambda *a, **k: pytest.fail("it trains"))
     before = sorted(os.listdir(finished))
     code, out, err = call(["--resume", finished, "--steps", "20", "--dry_run"], capsys)
     assert code == 0 and err == "" and f"resume {finished}: 20" in out and "parameters " in out
@@ -889,7 +893,7 @@ def test_a_new_run_replaces_no_files(tmp_path, capsys, monkeypatch):
         (folder / file).write_text("mine")
     refused(["--name", "victim"], " has files of no run: ", capsys)
     with pytest.raises(ValueError, match="has files of no run: .*; give another --name"):
-        md.check_new(str(folder))
+        checkpoints.check_new(str(folder))
     assert {(folder / file).read_text() for file in ("log.jsonl", "results.123.tmp")} == {"mine"}
 
 
@@ -897,12 +901,12 @@ def test_what_a_run_leaves_that_died_before_its_first_step_is_not_in_the_way(tmp
     (tmp_path / "tokenizer").mkdir()
     for name in (".lock", "config.json.77.tmp"):
         (tmp_path / name).write_text("")
-    md.check_new(str(tmp_path))
-    md.check_new(str(tmp_path / "not there"))
+    checkpoints.check_new(str(tmp_path))
+    checkpoints.check_new(str(tmp_path / "not there"))
     (tmp_path / "tokenizer").rmdir()
     (tmp_path / "tokenizer").write_text("a file of that name")
     with pytest.raises(ValueError, match="has files of no run: tokenizer"):
-        md.check_new(str(tmp_path))
+        checkpoints.check_new(str(tmp_path))
 
 
 def test_a_run_in_the_current_folder_is_resumed(finished, capsys, monkeypatch):
@@ -945,7 +949,7 @@ def test_what_has_no_text_says_whether_it_ever_had_one(solved, finished, tmp_pat
 def test_attention_alone_is_no_gpt2_and_says_what_would_be(tmp_path):
     from minidepth_lab.models import export
 
-    config = md.ModelConfig(vocab_size=9, d_ff=0)
+    config = configs.ModelConfig(vocab_size=9, d_ff=0)
     with pytest.raises(ValueError, match="d_ff 0; it has a feed-forward part, d_ff at least 1"):
         export.check_gpt2(config)
     readme = (pathlib.Path(train.__file__).parent / "README.md").read_text(encoding="utf-8")
@@ -969,10 +973,10 @@ CONFIGS = [
 
 @pytest.mark.parametrize("changes", CONFIGS, ids=str)
 def test_parameters_are_counted_as_the_model_has_them(changes):
-    config = md.ModelConfig(**dict(vocab_size=300, n_layers=2) | changes)
+    config = configs.ModelConfig(**dict(vocab_size=300, n_layers=2) | changes)
     with torch.device("meta"):
-        gpt = md.GPT(config)
-    counted = md.parameters(config)
+        gpt = variants.GPT(config)
+    counted = variants.parameters(config)
     parts = dict(embedding="token_embedding", position="position_embedding", blocks="blocks",
                  head="head", final_norm="norm")  # fmt: skip
     for part, name in parts.items():
@@ -985,9 +989,11 @@ def test_parameters_are_counted_as_the_model_has_them(changes):
 @pytest.mark.parametrize("d_ff", [0, 256])
 def test_the_estimate_is_less_than_what_a_step_keeps(d_ff):
     """A lower bound, so that nothing that fits is refused; and not a far one."""
-    m = md.ModelConfig(vocab_size=300, n_layers=4, n_heads=4, d_model=64, d_ff=d_ff, dropout=0.0)
-    t = md.configs("laptop", batch_size=4)[1]
-    model, kept = md.GPT(m).train(), {}
+    m = configs.ModelConfig(
+        vocab_size=300, n_layers=4, n_heads=4, d_model=64, d_ff=d_ff, dropout=0.0
+    )
+    t = configs.make("laptop", batch_size=4)[1]
+    model, kept = variants.GPT(m).train(), {}
 
     def note(x):
         storage = x.untyped_storage()  # queries, keys and values share one
@@ -1004,7 +1010,7 @@ def test_the_estimate_is_less_than_what_a_step_keeps(d_ff):
 
 
 def test_a_machine_that_does_not_say_its_memory_refuses_nothing(monkeypatch):
-    m, t = md.configs("laptop", d_model=10**6)
+    m, t = configs.make("laptop", d_model=10**6)
     with pytest.raises(ValueError, match="needs at least .* GiB of memory"):
         memory.check_enough(m, t)
     monkeypatch.setattr(memory, "machine_memory", lambda device: None)
@@ -1022,6 +1028,6 @@ def test_a_containers_own_limit_counts(monkeypatch, tmp_path):
 
 
 def test_what_is_odd_is_said_once(data, capsys):
-    m, t = md.configs("laptop", vocab_size=400_000, block_size=80)
+    m, t = configs.make("laptop", vocab_size=400_000, block_size=80)
     train.print_facts(m, t, data)
     assert capsys.readouterr().out.count("400,000 words, of which the data has") == 1

@@ -13,8 +13,11 @@ import torch
 
 import minidepth as md
 import train
+from minidepth_lab.base import configs, machine
 from minidepth_lab.command import bench
-from minidepth_lab.models import compiling
+from minidepth_lab.keep import running
+from minidepth_lab.models import compiling, variants
+from minidepth_lab.rows import to_data
 
 TINY = "--preset report --vocab_size 61 --n_layers 1 --d_model 16 --n_heads 2 --d_ff 32"
 TINY += " --batch_size 2 --block_size 40"
@@ -54,7 +57,7 @@ def test_bench_prints_the_step_its_parts_memory_and_generation(capsys):
     # half of the block is the prompt
     assert [row[:2] for row in numbers(SPEED, out)] == [[1, 20], [16, 20]]
     assert numbers(PRODUCTS, out)
-    total = md.parameters(md.configs("report", **values())[0])["total"]
+    total = variants.parameters(configs.make("report", **values())[0])["total"]
     ((size, _, _),) = numbers(BOUND, out)
     assert size == pytest.approx(4 * total / 2**20, abs=0.006)
 
@@ -83,7 +86,7 @@ def test_against_gpt2_measures_both_and_their_ratios(capfd):
 
 def made(kind, **changes):
     """A runner of bench on settings like TINY's."""
-    m, t = md.configs("report", **values() | dict(dropout=0.0, device="cpu") | changes)
+    m, t = configs.make("report", **values() | dict(dropout=0.0, device="cpu") | changes)
     return kind(m, t, torch.device("cpu")), t
 
 
@@ -125,7 +128,7 @@ def test_what_the_first_call_takes_is_no_part_of_the_speed_of_generation(monkeyp
             return torch.zeros(len(tokens), tokens.size(1) + n)
 
     monkeypatch.setattr(bench.time, "perf_counter", lambda: now[0])
-    found = bench.generation(Slow(), md.ModelConfig(block_size=40, vocab_size=9))
+    found = bench.generation(Slow(), configs.ModelConfig(block_size=40, vocab_size=9))
     assert found == {1: (20, 1.0), 16: (20, 16.0)}
 
 
@@ -141,7 +144,7 @@ def test_the_library_of_the_other_model_is_no_part_of_its_memory(monkeypatch):
     """It is there before the memory is measured from which the model is counted."""
     monkeypatch.setitem(sys.modules, "transformers", None)
     monkeypatch.setattr(bench, "peak_bytes", lambda: pytest.fail("it measures first"))
-    m, t = md.configs("report", **values() | dict(device="cpu"))
+    m, t = configs.make("report", **values() | dict(device="cpu"))
     with pytest.raises(ImportError):
         bench.worker(m, t, None, None, "gpt2", contextlib.nullcontext)
 
@@ -163,8 +166,8 @@ def test_data_at_hand_is_measured_as_it_is(capsys):
     line = "--bench --preset laptop --n_layers 1 --d_model 8 --max_rows 200 --device cpu"
     assert train.main(line.split()) == 0
     out = capsys.readouterr().out
-    m, t = md.configs("laptop", n_layers=1, d_model=8, max_rows=200)
-    data = md.load_data(t, m.block_size)
+    m, t = configs.make("laptop", n_layers=1, d_model=8, max_rows=200)
+    data = to_data.load_data(t, m.block_size)
     assert f"; {data.n_words} words" in out
     parts = md.by_length(*data.draw(0, 36), t.batch_size)
     computed = sum(x.numel() for x, _ in parts)
@@ -180,7 +183,7 @@ def test_what_training_refuses_is_refused_and_loops_without_a_gradient_are_cheap
     flags = "--bench --preset laptop --max_rows 200 --d_model 8 --n_layers 1 --device cpu"
     assert train.main(f"{flags} --vocab_size 100".split()) == 2
     assert "vocab_size 100 is less than the data's" in capsys.readouterr().err
-    m, t = md.configs("laptop", d_model=8, n_layers=1, n_loops=4, vocab_size=50, gradient_loops=1)
+    m, t = configs.make("laptop", d_model=8, n_layers=1, n_loops=4, vocab_size=50, gradient_loops=1)
     ours = bench.Ours(m, t, torch.device("cpu")).model
     assert ours.gradient_loops == 1 and not ours.compiled
     monkeypatch.setattr(torch, "compile", lambda block: block)
@@ -203,7 +206,7 @@ def test_each_step_waits_for_its_turn():
         yield
         turns.append("ends")
 
-    m, t = md.configs("report", **values() | dict(device="cpu"))
+    m, t = configs.make("report", **values() | dict(device="cpu"))
     facts = bench.worker(m, t, *bench.first_batch(m, t)[:2], "ours", turn)
     assert turns == ["begins", "ends"] * (bench.WARM + bench.STEPS + 1)
     assert len(facts["seconds"]) == bench.STEPS
@@ -238,16 +241,16 @@ def test_compile_without_a_compiler_is_one_line(monkeypatch, capsys, tmp_path):
 
 
 def test_compile_is_refused_with_dataparallel(monkeypatch):
-    monkeypatch.setattr(md, "pick_device", lambda name: torch.device("cuda"))
+    monkeypatch.setattr(machine, "pick_device", lambda name: torch.device("cuda"))
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    t = md.TrainConfig(compile=True)
+    t = configs.TrainConfig(compile=True)
     with pytest.raises(ValueError, match="does not work with DataParallel; use torchrun"):
         compiling.check_compile(t)
 
 
 def has_compiler():
     try:
-        compiling.check_compile(md.TrainConfig(compile=True, device="cpu"))
+        compiling.check_compile(configs.TrainConfig(compile=True, device="cpu"))
     except ValueError:
         return False
     return True
@@ -271,11 +274,11 @@ def same_losses_and_names(tiny):
     """Evaluated, saved, stopped and resumed; the plain run is stopped nowhere."""
     short = dict(n_layers=2, steps=4, warmup_steps=1, eval_every=2, dropout=0.0)
     short |= dict(eval_problems=0, max_rows=100, eval_blocks=2)
-    plain = md.train(*tiny(name="plain", **short))
+    plain = running.train(*tiny(name="plain", **short))
     stops = iter([False, True])
     settings = tiny(name="compiled", compile=True, **short)
-    md.train(*settings, stop=lambda: next(stops))
-    compiled = md.train(*settings, resume=True)
+    running.train(*settings, stop=lambda: next(stops))
+    compiled = running.train(*settings, resume=True)
     assert len(compiled.model.compiled) == 2
     assert plain.model.state_dict().keys() == compiled.model.state_dict().keys()
     for a, b in zip(plain.log, compiled.log):

@@ -4,10 +4,10 @@ import matplotlib.image
 import pytest
 from matplotlib.figure import Figure
 
-import minidepth as md
 import train
 from minidepth_lab.command import registry
 from minidepth_lab.measure import results
+from minidepth_lab.models import variants
 from minidepth_lab.show import figures
 from minidepth_lab.studies import budget
 
@@ -27,7 +27,7 @@ def test_the_wide_layer_has_the_parameters_of_twelve():
     sizes = {}
     for name in ("12 layers", "1 wide layer"):
         m, _ = registry.configs("budget", **budget.MODELS[name], vocab_size=332)
-        sizes[name] = md.parameters(m)["total"]
+        sizes[name] = variants.parameters(m)["total"]
     assert sizes["1 wide layer"] == pytest.approx(sizes["12 layers"], rel=0.02)
 
 

@@ -6,7 +6,7 @@ import torch
 import minidepth as md
 from minidepth_lab.command import registry
 from minidepth_lab.measure import inspect
-from minidepth_lab.models import by_hand
+from minidepth_lab.models import by_hand, variants
 from minidepth_lab.tasks import TASKS
 
 
@@ -27,7 +27,7 @@ def test_it_is_one_layer_of_the_project_applied_once():
     assert (config.n_layers, config.n_loops, config.d_model, config.d_ff) == (1, 1, 128, 0)
     # with four heads it is the layer that the runs on rings train
     trained, _ = registry.configs("ring", n_layers=1, vocab_size=by_hand.VOCAB)
-    assert md.parameters(by_hand.one_layer(4).config) == md.parameters(trained)
+    assert variants.parameters(by_hand.one_layer(4).config) == variants.parameters(trained)
 
 
 def test_each_head_looks_at_what_it_should():

@@ -19,7 +19,10 @@ import minidepth as md
 import train
 import warm
 from minidepth_lab import studies
+from minidepth_lab.base import configs, machine
 from minidepth_lab.command import trackers
+from minidepth_lab.keep import checkpoints
+from minidepth_lab.measure import sampling
 from minidepth_lab.models import compiling
 from minidepth_lab.rows import hub
 from minidepth_lab.studies import heads
@@ -159,11 +162,11 @@ def test_a_dry_run_says_what_follows_from_the_settings_alone(capsys):
 
 
 def test_what_a_cpu_would_emulate_is_not_said_where_a_gpu_trains(monkeypatch):
-    monkeypatch.setattr(md, "bf16_of_cpu", lambda: "")
-    monkeypatch.setattr(md, "pick_precision", lambda *_: torch.bfloat16)
+    monkeypatch.setattr(machine, "bf16_of_cpu", lambda: "")
+    monkeypatch.setattr(machine, "pick_precision", lambda *_: torch.bfloat16)
     for device, said in (("cpu", 1), ("cuda", 0)):
-        monkeypatch.setattr(md, "pick_device", lambda name: torch.device(device))
-        notes = train.notes(md.configs("laptop")[1])
+        monkeypatch.setattr(machine, "pick_device", lambda name: torch.device(device))
+        notes = train.notes(configs.make("laptop")[1])
         assert sum("emulates bf16" in note for note in notes) == said
 
 
@@ -218,7 +221,7 @@ def test_the_preset_follows_the_machine(capsys, monkeypatch, tmp_path):
     # unless nothing is to be fetched, or all of it is cached
     assert train.pick_preset("auto", ("my.jsonl",), None, "words")[0] == "report"
     assert train.pick_preset("auto", ("my.jsonl",))[0] == "laptop"
-    for folder in (f"datasets--{md.REPORT_DATA}", f"models--{md.TrainConfig.tokenizer}"):
+    for folder in (f"datasets--{md.REPORT_DATA}", f"models--{configs.TrainConfig.tokenizer}"):
         (tmp_path / folder.replace("/", "--") / "snapshots").mkdir(parents=True)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     assert train.pick_preset("auto") == ("report", "2 CUDA GPU found")
@@ -232,8 +235,8 @@ def test_the_preset_follows_the_machine(capsys, monkeypatch, tmp_path):
 
 
 def test_a_studys_preset_is_found_before_anything_has_read_the_study(monkeypatch):
-    known = {name: md.PRESETS[name] for name in ("report", "laptop")}
-    monkeypatch.setattr(md, "PRESETS", known)
+    known = {name: configs.PRESETS[name] for name in ("report", "laptop")}
+    monkeypatch.setattr(configs, "PRESETS", known)
     monkeypatch.setattr(studies, "heads", heads)  # put back, as the line below is
     monkeypatch.delitem(sys.modules, heads.__name__)
     m, _ = train.configs("heads", {})
@@ -351,7 +354,9 @@ def test_a_model_of_plain_text_goes_on_with_the_prompt(tmp_path, jsonl, capsys):
 
 
 def test_a_problem_of_most_steps_is_shown(capsys, monkeypatch):
-    monkeypatch.setattr(md, "answer_texts", lambda model, tokenizer, some: [some[0]["answer"]])
+    monkeypatch.setattr(
+        sampling, "answer_texts", lambda model, tokenizer, some: [some[0]["answer"]]
+    )
     problems = []
     for n in (1, 3, 2):
         asked = dict(role="user", content=f"Go {n}")
@@ -373,10 +378,10 @@ def test_a_curve_is_named_however_its_name_begins(tmp_path, monkeypatch):
     named = []
     row = dict(step=1, train_loss=2.0, val_loss=2.0)
     run = types.SimpleNamespace(dir=str(tmp_path / f"_{'x' * 39}"), log=[row])
-    run.model = types.SimpleNamespace(config=md.ModelConfig(n_layers=2))
+    run.model = types.SimpleNamespace(config=configs.ModelConfig(n_layers=2))
     os.makedirs(run.dir)
     monkeypatch.setattr(curve, "draw_losses", lambda axes, logs, train: named.extend(logs))
-    curve.draw_curve(run, md.TrainConfig())
+    curve.draw_curve(run, configs.TrainConfig())
     assert named == ["x" * 39]
 
 
@@ -390,17 +395,17 @@ def test_a_curve_that_cannot_be_drawn_takes_nothing_with_it(tmp_path, capsys, mo
 
 
 def test_a_prompt_that_fills_the_block_is_refused(finished, capsys):
-    room = md.read_config(finished)[0].block_size - 1
+    room = checkpoints.read_config(finished)[0].block_size - 1
     code, out, err = call(f"--sample {finished} --prompt {'ab,' * room}", capsys)
     assert code == 2 and out == "" and f"this model reads at most {room} and" in err
 
 
 def test_a_prompt_may_leave_one_place():
-    config = md.ModelConfig(block_size=8)
+    config = configs.ModelConfig(block_size=8)
     train.check_room(config, [0] * 7)
     with pytest.raises(ValueError, match="makes 8 tokens; this model reads at most 7"):
         train.check_room(config, [0] * 8)
-    train.check_room(md.ModelConfig(block_size=8, position="rotary"), [0] * 8)
+    train.check_room(configs.ModelConfig(block_size=8, position="rotary"), [0] * 8)
 
 
 def test_own_data_trains_with_one_flag(tmp_path, jsonl, capsys):
@@ -423,7 +428,7 @@ def test_help_lists_every_setting_with_its_default(capsys):
 
 def test_what_a_terminal_cannot_show_is_shown_as_escapes_at_once(finished, monkeypatch):
     """That of a machine set to C, say; a notebook's output is no real stream."""
-    monkeypatch.setattr(md, "answer_texts", lambda *_, **__: ["schön"])
+    monkeypatch.setattr(sampling, "answer_texts", lambda *_, **__: ["schön"])
     for stream in (io.TextIOWrapper(io.BytesIO(), encoding="ascii"), io.StringIO()):
         monkeypatch.setattr(sys, "stdout", stream)
         assert train.main(["--sample", finished, "--prompt", "x"]) == 0

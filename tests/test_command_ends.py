@@ -8,6 +8,10 @@ import pytest
 
 import minidepth as md
 import train
+from minidepth_lab.base import configs
+from minidepth_lab.keep import running
+from minidepth_lab.models import variants
+from minidepth_lab.rows import to_data
 
 TINY = (
     "--preset laptop --n_layers 1 --d_model 16 --n_heads 2 --steps 4 --warmup_steps 1 "
@@ -22,8 +26,8 @@ def call(tmp_path, flags):
 def test_the_problem_that_is_shown_is_one_of_the_most_steps(tmp_path, capsys):
     assert call(tmp_path, "--name run --eval_problems 9") == 0
     told = capsys.readouterr().out
-    t = md.configs("laptop", max_rows=60, ring_questions=1)[1]
-    problems = md.load_data(t, 104).problems[:9]
+    t = configs.make("laptop", max_rows=60, ring_questions=1)[1]
+    problems = to_data.load_data(t, 104).problems[:9]
     steps = {p["messages"][-1]["content"]: p["steps"] for p in problems}
     shown = [question for question in steps if question in told]
     assert len(shown) == 1 and steps[shown[0]] == max(steps.values()) > min(steps.values())
@@ -37,11 +41,11 @@ def test_a_run_that_has_diverged_ends_with_1_and_one_that_was_stopped_with_130(
         raise md.Diverged("the gradient was infinite")
 
     with monkeypatch.context() as patch:
-        patch.setattr(md, "train", diverge)
+        patch.setattr(running, "train", diverge)
         assert call(tmp_path, "--name diverged") == 1
     assert capsys.readouterr().err == "train.py: the gradient was infinite\n"
 
-    real = md.GPT.forward
+    real = variants.GPT.forward
 
     def told_to_stop(self, *arguments, **options):
         if self.training:
@@ -49,7 +53,7 @@ def test_a_run_that_has_diverged_ends_with_1_and_one_that_was_stopped_with_130(
         return real(self, *arguments, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(md.GPT, "forward", told_to_stop)
+        patch.setattr(variants.GPT, "forward", told_to_stop)
         # in the background of a shell Ctrl-C is ignored, and would be here, too
         patch.setattr(signal, "getsignal", lambda number: signal.default_int_handler)
         assert call(tmp_path, "--name stopped --eval_problems 0 --grad_accum 1") == 130
@@ -64,7 +68,7 @@ def test_a_folder_that_holds_a_run_is_told_before_the_data_is_loaded(tmp_path, m
     """Loading it may take minutes, or fail for a reason that is beside the point."""
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.json").write_text("{}")
-    monkeypatch.setattr(md, "make_data", lambda *_, **__: pytest.fail("the data is loaded"))
+    monkeypatch.setattr(to_data, "make_data", lambda *_, **__: pytest.fail("the data is loaded"))
     assert call(tmp_path, "--name run") == 2
     assert "exists; give another --name" in capsys.readouterr().err
 

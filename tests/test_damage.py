@@ -22,7 +22,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import minidepth as md
+from minidepth_lab.base import configs
+from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.measure import results
+from minidepth_lab.models import variants
+from minidepth_lab.rows import forms, reading, to_data, tokenizing
 from minidepth_lab.rows.files import read_file
 
 SMALL = dict(n_layers=1, d_model=8, n_heads=1, d_ff=8, dropout=0.1, block_size=80, steps=8,
@@ -44,7 +48,7 @@ def same_weights(a, b):
 @pytest.fixture(scope="module")
 def text():
     """The data of all runs here."""
-    return md.load_data(md.configs("laptop", **SMALL)[1], 80)
+    return to_data.load_data(configs.make("laptop", **SMALL)[1], 80)
 
 
 @pytest.fixture(scope="module")
@@ -52,17 +56,17 @@ def folders(tmp_path_factory, text):
     """(a run stopped after step 7, its last checkpoints at 7 and 6; the same run, finished)."""
     out = str(tmp_path_factory.mktemp("runs"))
     asked = []
-    m, t = md.configs("laptop", **SMALL, out_dir=out, name="cut")
-    cut = md.train(m, t, data=text, stop=lambda: asked.append(1) or len(asked) == 7)
-    m, t = md.configs("laptop", **SMALL, out_dir=out, name="whole")
-    return cut.dir, md.train(m, t, data=text)
+    m, t = configs.make("laptop", **SMALL, out_dir=out, name="cut")
+    cut = running.train(m, t, data=text, stop=lambda: asked.append(1) or len(asked) == 7)
+    m, t = configs.make("laptop", **SMALL, out_dir=out, name="whole")
+    return cut.dir, running.train(m, t, data=text)
 
 
 def go_on(folder, text):
     """The run in a folder, resumed as the command does it."""
-    m, t = md.read_config(folder)
+    m, t = checkpoints.read_config(folder)
     t.out_dir, t.name = os.path.split(folder)
-    return md.train(m, t, data=text, resume=True)
+    return running.train(m, t, data=text, resume=True)
 
 
 def refused_or_same(act, same):
@@ -170,7 +174,7 @@ def check_resumed(folders, text, file, flips, tmp_path):
 
 def check_loaded(folders, file, flips, tmp_path):
     whole = folders[1]
-    model, tokenizer = md.load(whole.dir)
+    model, tokenizer = checkpoints.load(whole.dir)
     tokens = torch.arange(20)[None]
     logits, said = model(tokens), tokenizer("add 3 modulo 10 <|im_end|>").input_ids
 
@@ -184,7 +188,7 @@ def check_loaded(folders, file, flips, tmp_path):
         )
 
     with torch.no_grad():
-        return try_all(whole.dir, file, flips, tmp_path, md.load, same)
+        return try_all(whole.dir, file, flips, tmp_path, checkpoints.load, same)
 
 
 @pytest.mark.parametrize("file", RESUMED)
@@ -237,7 +241,7 @@ def test_the_checkpoint_before_is_named_when_it_is_used(folders, text, tmp_path,
 
 def test_two_damaged_checkpoints_are_refused(folders, text, tmp_path):
     run = copied(folders[0], tmp_path)
-    for name in md.STATES:
+    for name in checkpoints.STATES:
         with open(os.path.join(run, name), "wb") as f:
             f.write(b"torn")
     with pytest.raises(ValueError, match="state.previous.pt is not a checkpoint to resume from"):
@@ -252,7 +256,7 @@ def test_weights_without_a_checksum_load(folders, text, tmp_path):
     path = os.path.join(run, "model.safetensors")
     weights = {name: weight.clone() for name, weight in load_file(path).items()}  # not the file's
     save_file(weights, path)
-    assert same_weights(md.load(run)[0].state_dict(), weights)
+    assert same_weights(checkpoints.load(run)[0].state_dict(), weights)
 
 
 @pytest.mark.parametrize("name", ["fingerprint", "settings", "tokenizer", "model", "step"])
@@ -285,7 +289,7 @@ def test_weights_that_are_no_numbers_are_refused(folders, text, tmp_path, value)
     broken["norm.weight"][3] = value
     save_file(broken, weights)
     with pytest.raises(ValueError, match="it holds infinite or NaN weights"):
-        md.load(run)
+        checkpoints.load(run)
 
 
 WRONG = [
@@ -315,12 +319,12 @@ def test_a_wrong_value_in_config_json_is_one_line(folders, tmp_path, part, name,
     config[part][name] = value
     (run / "config.json").write_text(json.dumps(config))
     with pytest.raises(ValueError) as error:
-        md.read_config(str(run))
-        md.load(str(run))
+        checkpoints.read_config(str(run))
+        checkpoints.load(str(run))
     assert "\n" not in str(error.value) and len(str(error.value)) < 600
     assert f"{run}{os.sep}" in str(error.value)
     if part == "train":  # a model is loaded whatever it was trained with
-        assert md.load(str(run))
+        assert checkpoints.load(str(run))
     with pytest.raises(ValueError, match="config.json|log.jsonl"):
         results.result(str(run))
 
@@ -329,7 +333,7 @@ def test_a_wrong_value_in_config_json_is_one_line(folders, tmp_path, part, name,
 def test_a_config_json_that_lacks_a_part_is_named(text, tmp_path):
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(ValueError, match="config.json is not the configuration of a run: "):
-        md.read_config(str(tmp_path))
+        checkpoints.read_config(str(tmp_path))
 
 
 LOGS = [
@@ -357,16 +361,16 @@ def test_a_changed_held_out_row_is_noticed_on_resume(tiny, jsonl):
     rows = [dict(question=f"say {i}", answer=f"#### {i % 7}") for i in range(60)]
     settings = dict(max_rows=0, val_fraction=0.2, block_size=16, packing="pack", eval_problems=3)
     m, t = tiny(data=(jsonl(rows),), **settings)
-    md.train(m, t, stop=lambda: True)
-    held_out = md.read_source(t.data[0], t)[1]
+    running.train(m, t, stop=lambda: True)
+    held_out = reading.read_source(t.data[0], t)[1]
     for changed in held_out:
         i = rows.index(changed)
         other = [*rows[:i], dict(question=f"say {i}", answer="#### 9"), *rows[i + 1 :]]
         jsonl(other)
         with pytest.raises(ValueError, match="is not what its checkpoint was trained on"):
-            md.train(m, t, resume=True)
+            running.train(m, t, resume=True)
     jsonl(rows)
-    assert md.train(m, t, resume=True).finished
+    assert running.train(m, t, resume=True).finished
 
 
 def test_a_tokenizer_of_a_run_that_died_before_it_began_is_replaced(tiny):
@@ -376,8 +380,8 @@ def test_a_tokenizer_of_a_run_that_died_before_it_began_is_replaced(tiny):
     os.makedirs(half)
     with open(os.path.join(half, "tokenizer.json"), "w") as f:
         f.write('{"version": "1.0", "trunc')
-    run = md.train(m, t)
-    _, tokenizer = md.load(run.dir)
+    run = running.train(m, t)
+    _, tokenizer = checkpoints.load(run.dir)
     assert tokenizer.get_vocab() == run.tokenizer.get_vocab()
 
 
@@ -385,7 +389,7 @@ def test_a_tokenizer_that_is_gone_is_written_again(folders, text, tmp_path):
     run = copied(folders[0], tmp_path)
     shutil.rmtree(os.path.join(run, "tokenizer"))
     go_on(run, text)
-    assert md.load(run)[1] is not None
+    assert checkpoints.load(run)[1] is not None
 
 
 # --- deaths
@@ -423,21 +427,21 @@ def die_at(monkeypatch, n):
 def test_death_at_every_step_of_writing_loses_nothing(folders, text, tmp_path, monkeypatch):
     whole, deaths = folders[1], 0
     for n in range(200):
-        m, t = md.configs("laptop", **SMALL, out_dir=str(tmp_path), name=f"death-{n}")
+        m, t = configs.make("laptop", **SMALL, out_dir=str(tmp_path), name=f"death-{n}")
         folder = os.path.join(t.out_dir, t.name)
         with monkeypatch.context() as patch:
             die_at(patch, n)
             try:
-                run = md.train(m, t, data=text)
+                run = running.train(m, t, data=text)
                 break
             except Killed:
                 deaths += 1
         try:
-            run = md.train(m, t, data=text, resume=True)
+            run = running.train(m, t, data=text, resume=True)
             assert same_weights(run.model.state_dict(), whole.model.state_dict()), n
         except ValueError as error:  # it died after its last checkpoint
             assert "is finished" in str(error)
-        assert same_weights(md.load(folder)[0].state_dict(), whole.model.state_dict()), n
+        assert same_weights(checkpoints.load(folder)[0].state_dict(), whole.model.state_dict()), n
         assert timeless(results.read_log(folder)) == timeless(whole.log), n
         assert not [name for name in os.listdir(folder) if name.endswith(".tmp")], n
     assert deaths >= 36
@@ -446,7 +450,7 @@ def test_death_at_every_step_of_writing_loses_nothing(folders, text, tmp_path, m
 def test_only_what_write_file_left_is_removed(tmp_path):
     for name in ("state.pt.123.tmp", "notes.tmp", "curve.png.7.tmp", "a.tmp.txt"):
         (tmp_path / name).write_text("x")
-    with md.locked(str(tmp_path)):
+    with checkpoints.locked(str(tmp_path)):
         assert sorted(os.listdir(tmp_path)) == [".lock", "a.tmp.txt", "notes.tmp"]
 
 
@@ -468,11 +472,11 @@ def kill_at_random(folder, n):
     from tqdm import tqdm
 
     tqdm.set_lock(threading.RLock())  # its own is shared with forks: a killed one would keep it
-    text = md.load_data(md.configs("laptop", **SMALL)[1], 80)
+    text = to_data.load_data(configs.make("laptop", **SMALL)[1], 80)
 
     def train(name):
         values = SMALL | dict(out_dir=folder, name=name)
-        return md.train(*md.configs("laptop", **values), data=text, resume=True)
+        return running.train(*configs.make("laptop", **values), data=text, resume=True)
 
     train("first")  # imports what it needs
     began = time.perf_counter()
@@ -485,7 +489,7 @@ def kill_at_random(folder, n):
         with contextlib.suppress(ValueError):  # it died when it had just written its last line
             train(name)
         run = os.path.join(folder, name)
-        assert same_weights(md.load(run)[0].state_dict(), whole.model.state_dict()), name
+        assert same_weights(checkpoints.load(run)[0].state_dict(), whole.model.state_dict()), name
         assert timeless(results.read_log(run)) == timeless(whole.log), name
         left = set(os.listdir(run)) - set(os.listdir(whole.dir))
         assert left <= {"state.previous.pt"}, left
@@ -534,7 +538,7 @@ def test_kills_of_the_command_at_random_moments_lose_nothing(tmp_path):
 
 def test_divergence_in_fp32_keeps_the_last_good_state(folders, text, tmp_path, monkeypatch):
     whole, real, calls = folders[1], torch.nn.utils.clip_grad_norm_, []
-    m, t = md.configs("laptop", **SMALL, out_dir=str(tmp_path), name="run")
+    m, t = configs.make("laptop", **SMALL, out_dir=str(tmp_path), name="run")
     t.steps = 40  # the same up to there, then it diverges
 
     def diverging(*a):
@@ -544,13 +548,13 @@ def test_divergence_in_fp32_keeps_the_last_good_state(folders, text, tmp_path, m
     with monkeypatch.context() as patch:
         patch.setattr(torch.nn.utils, "clip_grad_norm_", diverging)
         with pytest.raises(md.Diverged, match="up to step 30; lower --lr or raise --warm") as said:
-            md.train(m, t, data=text)
+            running.train(m, t, data=text)
     assert "holds the last good state, of step 5" in str(said.value)
     state = torch.load(tmp_path / "run" / "state.pt", weights_only=True)
     assert state["step"] == 5 and state["skipped"] == 0
     assert [row["step"] for row in state["log"]] == [1, 4]
-    assert md.all_finite(md.load(str(tmp_path / "run"))[0].state_dict())
-    run = md.train(m, t, data=text, resume=True)  # as if it had not happened
+    assert checkpoints.all_finite(checkpoints.load(str(tmp_path / "run"))[0].state_dict())
+    run = running.train(m, t, data=text, resume=True)  # as if it had not happened
     assert (
         run.finished and len(run.log) == 11 and whole.log[0]["val_loss"] == run.log[0]["val_loss"]
     )
@@ -569,25 +573,25 @@ def test_infinite_weights_are_never_saved(tiny, data, monkeypatch):
     monkeypatch.setattr(torch.optim.AdamW, "step", breaking)
     m, t = tiny(save_every=4, keep="best", eval_every=1)
     with pytest.raises(md.Diverged, match="weights are infinite or NaN after step 8; lower --lr"):
-        md.train(m, t, data=data)
+        running.train(m, t, data=data)
     folder = os.path.join(t.out_dir, t.name)
     state = torch.load(os.path.join(folder, "state.pt"), weights_only=True)
     assert state["step"] == 4
-    for name in (md.BEST, md.LAST):
-        assert md.all_finite(md.load(folder, name)[0].state_dict())
+    for name in (checkpoints.BEST, checkpoints.LAST):
+        assert checkpoints.all_finite(checkpoints.load(folder, name)[0].state_dict())
 
 
 def test_a_rate_that_is_far_too_high_ends_with_advice(tiny, data):
     m, t = tiny(lr=9e15, steps=60, warmup_steps=0, d_ff=0)
     with pytest.raises(md.Diverged, match="infinite or NaN .* lower --lr"):
-        md.train(m, t, data=data)
+        running.train(m, t, data=data)
 
 
 def test_a_run_that_diverges_just_before_its_end_is_not_called_done(tiny, data, capsys):
     m, t = tiny(lr=1e9, steps=3, warmup_steps=0, d_ff=0)
     for _ in range(2):  # nor kept, as if it were finished
         with pytest.raises(md.Diverged, match="the loss is infinite or NaN at the last step, 3; l"):
-            md.train(m, t, data=data, resume=True)
+            running.train(m, t, data=data, resume=True)
         assert "Done" not in capsys.readouterr().out
 
 
@@ -599,7 +603,7 @@ def test_a_model_that_has_diverged_with_finite_weights_does_not_load(folders, tm
     path = os.path.join(run, "model.safetensors")
     save_file({name: weight * 1e25 for name, weight in load_file(path).items()}, path)
     with pytest.raises(ValueError, match="it has diverged: its logits are infinite or NaN"):
-        md.load(run)
+        checkpoints.load(run)
 
 
 # --- anything at all
@@ -626,17 +630,17 @@ def only_one_line(act):
         return None
 
 
-@pytest.mark.parametrize("kind", [md.ModelConfig, md.TrainConfig])
+@pytest.mark.parametrize("kind", [configs.ModelConfig, configs.TrainConfig])
 def test_any_settings_are_taken_or_refused(kind):
     names = [f.name for f in md.dataclasses.fields(kind)]
 
     @MANY
     @given(st.dictionaries(st.sampled_from(names), ANY | st.integers(0, 20), max_size=3))
     def taken_or_refused(values):
-        values = {name: md.from_json(value) for name, value in values.items()}
+        values = {name: checkpoints.from_json(value) for name, value in values.items()}
         config = only_one_line(lambda: kind(**values).validate())
-        if config is not None and kind is md.ModelConfig:
-            assert md.parameters(config)["total"] > 0
+        if config is not None and kind is configs.ModelConfig:
+            assert variants.parameters(config)["total"] > 0
 
     taken_or_refused()
 
@@ -649,12 +653,12 @@ def test_any_rows_are_read_or_refused(rows):
     for row in rows:
         turns = []
         with contextlib.suppress(ValueError):
-            turns = md.turns_of(row)
+            turns = forms.turns_of(row)
         assert all(isinstance(part, str) for turn in turns for part in turn)
         if turns:
-            problem = md.problem_of(row)
+            problem = to_data.problem_of(row)
             assert problem is None or problem["answer"]
-            assert all(isinstance(text, str) for text, _ in md.segments(row))
+            assert all(isinstance(text, str) for text, _ in tokenizing.segments(row))
         found = score.choices_of(row)
         assert found is None or 0 <= found[2] < len(found[1])
 
@@ -676,8 +680,8 @@ def test_any_bytes_are_read_or_refused(tmp_path, name):
 def test_any_bytes_in_a_run_folder_are_refused(folders, tmp_path, file):
     run = copied(folders[1].dir, tmp_path)
     read = dict(zip(["config.json", "log.jsonl", "state.pt", "model.safetensors"],
-                    [md.read_config, results.read_log,
-                     lambda run: md.read_state(os.path.join(run, file)), md.load]))  # fmt: skip
+                    [checkpoints.read_config, results.read_log,
+                     lambda run: checkpoints.read_state(os.path.join(run, file)), checkpoints.load]))  # fmt: skip
 
     @MANY
     @given(st.binary(max_size=200) | ANY.map(lambda value: json.dumps(value).encode()))
@@ -694,5 +698,5 @@ def test_any_bytes_in_a_run_folder_are_refused(folders, tmp_path, file):
 @given(st.text(max_size=300), st.integers(1, 400))
 def test_any_text_in_pieces_is_the_same_text(text, times):
     text *= times
-    assert "".join(md.pieces(text)) == text
-    assert len(md.short_words(text)) <= 1.01 * len(text) + 2
+    assert "".join(tokenizing.pieces(text)) == text
+    assert len(tokenizing.short_words(text)) <= 1.01 * len(text) + 2

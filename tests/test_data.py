@@ -16,6 +16,9 @@ import torch
 import minidepth as md
 import train
 from conftest import SHARED
+from minidepth_lab.base import configs, console
+from minidepth_lab.keep import running
+from minidepth_lab.rows import reading, to_data, tokenizing
 from minidepth_lab.rows.files import load_data, read_file
 from minidepth_lab.studies import thinking
 
@@ -106,9 +109,9 @@ def test_training_and_held_out_problems_are_apart_whatever_way_they_are_written(
 
 def test_without_a_limit_there_are_as_many_embedded_rows_as_with_the_usual_one(monkeypatch):
     monkeypatch.setattr(md, "embedded_rows", lambda n, *_, **__: [n])  # seconds for so many
-    usual, most = (md.read_source("embedded", config(**c)) for c in (dict(), dict(max_rows=0)))
-    assert most == ([md.TrainConfig.max_rows], usual[1])
-    assert md.read_source("embedded", config(val_data="a.jsonl"))[1] == []
+    usual, most = (reading.read_source("embedded", config(**c)) for c in (dict(), dict(max_rows=0)))
+    assert most == ([configs.TrainConfig.max_rows], usual[1])
+    assert reading.read_source("embedded", config(val_data="a.jsonl"))[1] == []
 
 
 def test_a_kind_that_is_used_up_drops_out_of_what_is_held_out():
@@ -168,7 +171,7 @@ def test_every_step_count_can_be_generated(steps):
 
 
 def config(**changes):
-    return md.configs("laptop", **dict(max_rows=0, tokenizer="embedded") | changes)[1]
+    return configs.make("laptop", **dict(max_rows=0, tokenizer="embedded") | changes)[1]
 
 
 ROWS = [dict(question=f"What is {i} plus {i}?", answer=f"It is #### {2 * i}") for i in range(40)]
@@ -242,12 +245,12 @@ def test_columns_that_other_rows_fill_do_not_hide_a_row(tmp_path):
 
 def test_max_rows_limits_each_source(jsonl):
     for most, n in ((10, 10), (0, 40), (100, 40)):
-        train, held_out = md.read_source(jsonl(ROWS), config(max_rows=most))
+        train, held_out = reading.read_source(jsonl(ROWS), config(max_rows=most))
         assert len(train) + len(held_out) == n and len(held_out) == -(-n // 20)
 
 
 def test_the_held_out_rows_are_drawn_from_all_over_the_file(jsonl):
-    train, held_out = md.read_source(jsonl(ROWS), config(val_fraction=0.25))
+    train, held_out = reading.read_source(jsonl(ROWS), config(val_fraction=0.25))
     places = [ROWS.index(row) for row in held_out]
     assert len(places) == 10 and max(places) > 20 and places != sorted(places)
     assert sorted(map(ROWS.index, train + held_out)) == list(range(40))
@@ -280,15 +283,17 @@ def test_data_that_cannot_be_used_says_why(tmp_path, name, content, words):
 
 def test_a_missing_file_and_no_target_to_learn_from(jsonl):
     with pytest.raises(ValueError, match="nowhere.jsonl"):
-        md.load_data(config(data=("nowhere.jsonl",)))
+        to_data.load_data(config(data=("nowhere.jsonl",)))
     rows = [dict(messages=[dict(role="user", content=f"a user speaks {i}")]) for i in range(50)]
     with pytest.raises(ValueError, match="no row for train has a turn of the assistant, but of u"):
-        md.load_data(config(data=(jsonl(rows),), loss_on="assistant"), 80)
+        to_data.load_data(config(data=(jsonl(rows),), loss_on="assistant"), 80)
 
 
 @pytest.mark.skipif(not (SHARED / "data/gsm8k").is_dir(), reason="the GSM8K files are not here")
 def test_gsm8k_loads_with_one_setting():
-    data = md.load_data(config(data=(str(SHARED / "data/gsm8k/train.jsonl"),), max_rows=400), 512)
+    data = to_data.load_data(
+        config(data=(str(SHARED / "data/gsm8k/train.jsonl"),), max_rows=400), 512
+    )
     assert data.facts["unusable_rows"] == 0 and len(data.problems) == 20
     assert all(re.fullmatch(r"-?[\d,.]+", p["answer"]) for p in data.problems)
 
@@ -305,17 +310,17 @@ def test_the_embedded_tokenizer_gives_text_back(data):
 
 
 def test_a_tokenizer_has_at_most_the_size_asked_for():
-    assert len(md.load_data(config(max_rows=300, tokenizer_size=300), 120).tokenizer) == 300
+    assert len(to_data.load_data(config(max_rows=300, tokenizer_size=300), 120).tokenizer) == 300
 
 
 def test_a_broken_tokenizer_folder_says_so(tmp_path):
     with pytest.raises(ValueError, match="tokenizer .* is a folder that cannot be read"):
-        md.load_tokenizer(str(tmp_path))
+        tokenizing.load_tokenizer(str(tmp_path))
 
 
 def test_loss_falls_on_the_assistant_alone_or_on_all(data):
     tokenizer, row = data.tokenizer, md.embedded_rows(1)[0]
-    parts = md.segments(row, tokenizer)
+    parts = tokenizing.segments(row, tokenizer)
     assert "".join(text for text, _ in parts) == (
         f"<|im_start|>user\n{text_of(row)[0]}"
         f"<|im_end|>\n<|im_start|>assistant\n{text_of(row)[1]}<|im_end|>\n"
@@ -325,7 +330,7 @@ def test_loss_falls_on_the_assistant_alone_or_on_all(data):
     )
     said = tokenizer.decode([i for i, s in zip(ids, learn) if s])
     assert said == text_of(row)[1] + "<|im_end|>" and all(learn_all)
-    plain = md.segments(dict(text="plain"), tokenizer)
+    plain = tokenizing.segments(dict(text="plain"), tokenizer)
     assert plain == [("plain", True), ("<|endoftext|>", True)]
 
 
@@ -349,7 +354,7 @@ def test_padding_starts_each_row_anew():
 def test_a_prompt_is_the_start_of_what_was_trained_on(data):
     for p in data.problems[:30]:
         row = dict(messages=[*p["messages"], dict(role="assistant", content=p["solution"])])
-        parts = md.segments(row, data.tokenizer)
+        parts = tokenizing.segments(row, data.tokenizer)
         ids, _ = next(md.encode([parts], data.tokenizer))
         prompt = md.prompt_ids(data.tokenizer, p["messages"])
         assert ids[: len(prompt)] == prompt
@@ -369,15 +374,15 @@ def test_held_out_problems_are_checkable(data):
     alone, blank = [said], [dict(role="user", content=" \n"), said]  # nothing was asked
     rows = [dict(text="#### 3"), dict(question="q", answer="no mark"), long]
     for row in (*rows, dict(messages=alone), dict(messages=blank)):
-        assert md.problem_of(row) is None
+        assert to_data.problem_of(row) is None
     for answer, asked in (("a" * 40, True), ("a" * 41, False)):
-        assert bool(md.problem_of(dict(question="q", answer=f"#### {answer}"))) == asked
+        assert bool(to_data.problem_of(dict(question="q", answer=f"#### {answer}"))) == asked
     assert md.final_answer("a #### b </think> #### 12 ") == "12"
 
 
 def test_the_split_does_not_depend_on_the_seed(jsonl):
     path = jsonl(ROWS)
-    a, b = (md.load_data(config(data=(path,), seed=s, packing="pad"), 40) for s in (0, 1))
+    a, b = (to_data.load_data(config(data=(path,), seed=s, packing="pad"), 40) for s in (0, 1))
     assert np.array_equal(a.val[0], b.val[0]) and a.problems == b.problems
     assert len(a.problems) == 2
 
@@ -402,7 +407,7 @@ def test_direct_answers_have_no_steps_before_them():
         assert short["messages"][:-1] == question and "<think>" in says["content"]
         answer = md.final_answer(says["content"])
         assert short["messages"][-1]["content"] == f"#### {answer}"
-        assert md.problem_of(short)["answer"] == answer == solve(question[0]["content"])
+        assert to_data.problem_of(short)["answer"] == answer == solve(question[0]["content"])
 
 
 def test_families_and_modulus_are_chosen():
@@ -421,7 +426,7 @@ def test_families_and_modulus_are_chosen():
 @pytest.mark.parametrize("n", [2, 3, 9])
 def test_a_large_share_held_out_leaves_a_row_to_train_on(jsonl, n):
     path = jsonl([dict(text=f"row {i}") for i in range(n)])
-    train, held_out = md.read_source(path, config(val_fraction=0.9))
+    train, held_out = reading.read_source(path, config(val_fraction=0.9))
     assert len(train) == 1 and len(held_out) == n - 1
 
 
@@ -439,7 +444,7 @@ def test_a_block_in_which_problems_do_not_fit_says_what_would_do(tiny, packing):
     with pytest.raises(ValueError, match="block_size 40 is too short for .* give at least") as told:
         thinking.load_data(t, 40)
     enough = int(re.search("at least ([0-9]+)", str(told.value))[1])
-    longest = max(filled.sum() for filled in md.filled(*thinking.load_data(t, enough).val))
+    longest = max(filled.sum() for filled in to_data.filled(*thinking.load_data(t, enough).val))
     if packing == "pad":
         assert longest == enough  # nothing is wasted, either
     with pytest.raises(ValueError, match=f"give at least {enough}"):
@@ -476,7 +481,7 @@ def test_the_loss_of_each_source_is_logged(tiny, jsonl, packing):
     path = jsonl(texts)
     settings = dict(packing=packing, loss_on="all", eval_blocks=7, eval_problems=0)
     m, t = tiny(data=("embedded", path), **settings)
-    run = md.train(m, t, load_data(t, m.block_size))
+    run = running.train(m, t, load_data(t, m.block_size))
     data = load_data(t, m.block_size)
     assert len(run.log) > 2 and {tuple(row["val_loss_by_source"]) for row in run.log} == {
         ("embedded", path)
@@ -489,7 +494,7 @@ def test_the_loss_of_each_source_is_logged(tiny, jsonl, packing):
         text = "".join(data.tokenizer.decode(row) for row in part[0])
         assert ("words of a source" in text) == (name == path)
         assert ("<think>" in text) == (name == "embedded")
-    assert "val_loss_by_source" not in md.train(*tiny(name="one", **settings)).log[-1]
+    assert "val_loss_by_source" not in running.train(*tiny(name="one", **settings)).log[-1]
 
 
 def test_a_source_too_small_for_a_block_of_its_own_does_no_harm(tiny, jsonl):
@@ -505,7 +510,7 @@ def test_a_source_too_small_for_a_block_of_its_own_does_no_harm(tiny, jsonl):
     assert re.match(f"{re.escape(small)} is not in val_loss_by_source: {why}", note)
     assert data.facts["val_rows"] == 601
     assert "small" in data.tokenizer.decode(data.val[0][0])
-    assert list(md.train(m, t, data).log[-1]["val_loss_by_source"]) == ["embedded"]
+    assert list(running.train(m, t, data).log[-1]["val_loss_by_source"]) == ["embedded"]
 
 
 OWN = [dict(text=f"the own text {i} is here, {'and long ' * 40}") for i in range(60)]
@@ -521,7 +526,7 @@ def test_embedded_problems_mix_with_rows_of_ones_own(tiny, jsonl, order):
     assert data.facts["unusable_rows"] == 0 and data.facts["val_rows"] == 606
     assert data.tokenizer.chat_template and "guess" not in data.facts
     assert sorted("guess" in problem for problem in data.problems[:2]) == [False, True]
-    run = md.train(m, t, data)
+    run = running.train(m, t, data)
     assert 0 <= run.log[-1]["accuracy"] <= 1
     # two texts mix without a template, and one chat among them brings it
     plain = jsonl([dict(text=f"plain {i} plain") for i in range(40)], "plain.jsonl")
@@ -585,7 +590,7 @@ def test_preparing_text_builds_no_vocabulary(data, monkeypatch):
         monkeypatch.setattr(kind, name, see)
     monkeypatch.setattr(kind, "vocab", property(lambda self: calls.append("vocab")))
     rows = md.embedded_rows(500)
-    encoded = md.encode((md.segments(row, data.tokenizer) for row in rows), data.tokenizer)
+    encoded = md.encode((tokenizing.segments(row, data.tokenizer) for row in rows), data.tokenizer)
     assert len(md.blocks(encoded, 80, "pad")[0]) == 500
     assert md.prompt_ids(data.tokenizer, rows[0]["messages"][:-1])
     assert calls == []
@@ -607,7 +612,7 @@ def test_a_turn_ends_as_the_tokenizer_can_say_it(added, end):
         assert md.turn_end(tokenizer) == end
         tokenizer.eos_token = None
         assert md.turn_end(tokenizer) == (end if added else "")
-        assert "".join(text for text, _ in md.segments(dict(text="a"), tokenizer)) == "a"
+        assert "".join(text for text, _ in tokenizing.segments(dict(text="a"), tokenizer)) == "a"
 
 
 @pytest.mark.parametrize("words, end", [(["<|im_end|>"], "<|im_end|>"), ([], "</s>")])
@@ -621,12 +626,12 @@ def test_the_template_ends_a_turn_as_the_data_did(words, end):
     own.add_tokens(words, special_tokens=True)
     turns = dict(system="s", user="q", assistant="a")
     row = dict(messages=[dict(role=role, content=text) for role, text in turns.items()])
-    _, t = md.configs("laptop", block_size=16)
-    own = md.make_data("rows", [row], [row], t, 16, own).tokenizer
-    said = "".join(text for text, _ in md.segments(row, own))
+    _, t = configs.make("laptop", block_size=16)
+    own = to_data.make_data("rows", [row], [row], t, 16, own).tokenizer
+    said = "".join(text for text, _ in tokenizing.segments(row, own))
     asked = row["messages"][1:2]
     begin = own.apply_chat_template(asked, tokenize=False, add_generation_prompt=True)
-    assert said == f"{begin}a{end}\n" and md.system_turn(own) == "s"
+    assert said == f"{begin}a{end}\n" and tokenizing.system_turn(own) == "s"
 
 
 class Counting:
@@ -678,7 +683,7 @@ def test_whoever_cuts_the_rows_gets_long_ones_whole(data):
             yield ids[:9], learn[:9]
 
     t = config(data=("x",), packing="pad", loss_on="all", long_rows="drop")
-    made = md.make_data("x", rows, rows[::-1], t, 8, data.tokenizer, chunks, facts)
+    made = to_data.make_data("x", rows, rows[::-1], t, 8, data.tokenizer, chunks, facts)
     assert max(lengths) > 40 and len(made.train[0]) == len(made.val[0]) == 2
     assert not any("longer than a block" in note for note in made.facts["notes"])
 
@@ -713,7 +718,7 @@ def test_loading_text_takes_at_most_16_bytes_a_token_beyond_the_rows():
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        data = md.make_data("x", rows, rows[:10], t, 512, words)
+        data = to_data.make_data("x", rows, rows[:10], t, 512, words)
         after, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -730,16 +735,16 @@ def test_the_garbage_collector_waits_while_data_is_made_and_comes_back(monkeypat
         seen.append(gc.isenabled())
         return md.embedded_rows(40), md.embedded_rows(10, True)
 
-    monkeypatch.setattr(md, "read_source", rows)
-    config = md.TrainConfig(data=("embedded",), tokenizer="embedded")
-    md.load_data(config, 104)
+    monkeypatch.setattr(reading, "read_source", rows)
+    config = configs.TrainConfig(data=("embedded",), tokenizer="embedded")
+    to_data.load_data(config, 104)
     assert seen == [False] and gc.isenabled()
     with pytest.raises(ValueError, match="block"):
-        md.load_data(config, 10_000)
+        to_data.load_data(config, 10_000)
     assert gc.isenabled()
     gc.disable()
     try:
-        md.load_data(config, 104)
+        to_data.load_data(config, 104)
         assert not gc.isenabled()  # who had it off has it off
     finally:
         gc.enable()
@@ -754,12 +759,12 @@ def test_a_list_of_rows_by_the_name_of_a_jsonl_is_read(tmp_path):
 
 
 def test_a_long_reason_is_cut_between_words():
-    with pytest.raises(ValueError) as error, md.one_line_errors("x", "fails"):
+    with pytest.raises(ValueError) as error, console.one_line_errors("x", "fails"):
         raise KeyError("words of a library " * 20)
     reason = str(error.value).removeprefix("x fails: ")
     assert reason.endswith(("words …", "of …", "a …", "library …")) and 120 < len(reason) <= 151
     whole = "x" * 150
     for text, shown in (("a short  one", "a short one"), ("", "ValueError"), (whole, whole)):
-        with pytest.raises(ValueError) as error, md.one_line_errors("x", "fails"):
+        with pytest.raises(ValueError) as error, console.one_line_errors("x", "fails"):
             raise ValueError(text)
         assert str(error.value) == f"x fails: {shown}"

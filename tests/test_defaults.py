@@ -11,6 +11,8 @@ import torch
 
 import minidepth as md
 import train
+from minidepth_lab.base import configs
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import results
 
 ROOT = pathlib.Path(md.__file__).resolve().parent
@@ -26,7 +28,7 @@ def changed(kind, defaults=None, without=()):
             default = (defaults or {}).get(f.name, f.default)
             fields.append((f.name, f.type, dataclasses.field(default=default, metadata=f.metadata)))
     methods = dict(validate=kind.validate)
-    if kind is md.ModelConfig:
+    if kind is configs.ModelConfig:
         methods |= dict(heads=kind.heads, dropout_of=kind.dropout_of)
     # what no longer is a setting: the code that once read it has its one value
     methods |= {f.name: f.default for f in dataclasses.fields(kind) if f.name in without}
@@ -34,10 +36,10 @@ def changed(kind, defaults=None, without=()):
 
 
 LATER = [
-    dict(TrainConfig=changed(md.TrainConfig, dict(lr_floor=0.3, steps=7, beta2=0.5))),
-    dict(TrainConfig=changed(md.TrainConfig, without=("lr_floor", "grad_clip", "fsdp"))),
-    dict(ModelConfig=changed(md.ModelConfig, dict(dropout=0.5, n_heads=2, d_ff=7, n_loops=9))),
-    dict(ModelConfig=changed(md.ModelConfig, without=("residual_dropout",))),
+    dict(TrainConfig=changed(configs.TrainConfig, dict(lr_floor=0.3, steps=7, beta2=0.5))),
+    dict(TrainConfig=changed(configs.TrainConfig, without=("lr_floor", "grad_clip", "fsdp"))),
+    dict(ModelConfig=changed(configs.ModelConfig, dict(dropout=0.5, n_heads=2, d_ff=7, n_loops=9))),
+    dict(ModelConfig=changed(configs.ModelConfig, without=("residual_dropout",))),
 ]
 
 
@@ -49,7 +51,7 @@ def answers():
 
 @torch.no_grad()
 def logits_of(folder):
-    model, _ = md.load(str(folder))
+    model, _ = checkpoints.load(str(folder))
     return model(torch.arange(12)[None])
 
 
@@ -64,7 +66,7 @@ def test_a_model_needs_no_settings_of_its_training(tmp_path, answers):
     (folder / "config.json").write_text(json.dumps(config))
     assert torch.equal(logits_of(folder), answers[STORED[0]])
     with pytest.raises(ValueError, match="is not the configuration of a run"):
-        md.read_config(folder)  # which a run has to have, to go on
+        checkpoints.read_config(folder)  # which a run has to have, to go on
 
 
 @pytest.mark.parametrize("later", LATER, ids=["defaults", "fewer", "model defaults", "model fewer"])
@@ -80,7 +82,9 @@ def test_the_reports_commands_give_the_settings_that_its_runs_had(tmp_path, monk
     found = []
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(train, "check_machine", lambda m, t: None)
-    monkeypatch.setattr(train, "run_training", lambda m, t, _: found.append(md.settings(m, t)))
+    monkeypatch.setattr(
+        train, "run_training", lambda m, t, _: found.append(checkpoints.settings(m, t))
+    )
     lines = results.lines_of("report")
     for line in lines:
         assert train.main(shlex.split(line["command"])[2:]) == 0
@@ -96,8 +100,8 @@ def test_a_setting_of_the_model_that_was_changed_by_hand_is_noticed(tmp_path):
     config["model"]["n_loops"] += 1
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     with pytest.raises(ValueError, match="config.json is not what it was trained with"):
-        md.load(str(folder))
+        checkpoints.load(str(folder))
     config["model"]["n_loops"] -= 1
     config["train"]["lr"] = 17.0  # of no use to a trained model
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    assert md.load(str(folder))
+    assert checkpoints.load(str(folder))

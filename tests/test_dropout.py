@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import minidepth as md
+from minidepth_lab.keep import running
 from minidepth_lab.models import compiling
 
 
@@ -74,12 +75,12 @@ def test_compiled_layers_train_and_plain_ones_are_measured(tiny, data, monkeypat
     monkeypatch.setattr(torch, "compile", compile)
     monkeypatch.setattr(compiling, "check_compile", lambda t: None)
     short = dict(dropout=0.4, n_loops=2, grad_accum=2, steps=5, eval_problems=0)
-    plain = md.train(*tiny(name="plain", **short), data=data).log
+    plain = running.train(*tiny(name="plain", **short), data=data).log
     assert asked == []
-    compiled = md.train(*tiny(name="compiled", compile=True, **short), data=data).log
+    compiled = running.train(*tiny(name="compiled", compile=True, **short), data=data).log
     # 5 steps of 2 batches through 2 layers, looped twice
     assert asked == [True] * (5 * 2 * 2 * 2)
     for key in ("train_loss", "val_loss"):
         assert [row[key] for row in compiled] == [row[key] for row in plain]
-    without = md.train(*tiny(name="without", **short | dict(dropout=0.0)), data=data).log
+    without = running.train(*tiny(name="without", **short | dict(dropout=0.0)), data=data).log
     assert without[-1]["train_loss"] != pytest.approx(plain[-1]["train_loss"], abs=1e-4)

@@ -5,7 +5,9 @@ import os
 import pytest
 import torch
 
-import minidepth as md
+from minidepth_lab.base import configs
+from minidepth_lab.keep import running
+from minidepth_lab.models import variants
 
 BASE = dict(
     n_layers=1, d_model=16, n_heads=2, d_ff=16, block_size=80, dropout=0.1, batch_size=4, steps=4,
@@ -40,7 +42,7 @@ def trained(data, tmp_path_factory):
         key = str(changes)
         if key not in made:
             values = BASE | dict(out_dir=out, name=f"run-{len(made)}") | changes
-            run = md.train(*md.configs("laptop", **values), data=data)
+            run = running.train(*configs.make("laptop", **values), data=data)
             made[key] = run.model.state_dict(), run.log
         return made[key]
 
@@ -98,9 +100,9 @@ def test_the_loss_on_what_is_trained_on_is_always_of_the_same_blocks(trained):
 def test_the_spread_of_the_first_weights_is_the_one_that_is_asked_for(model):
     for std in (0.02, 0.1):
         torch.manual_seed(0)
-        config = md.ModelConfig(vocab_size=200, block_size=64, n_layers=2, n_heads=4, d_model=64,
+        config = configs.ModelConfig(vocab_size=200, block_size=64, n_layers=2, n_heads=4, d_model=64,
                                 d_ff=0, tie_weights=False, init_std=std)  # fmt: skip
-        gpt = md.GPT(config)
+        gpt = variants.GPT(config)
         for weight in (gpt.token_embedding, gpt.position_embedding, gpt.head):
             assert weight.weight.std().item() == pytest.approx(std, rel=0.05)
         assert gpt.blocks[0].attn.qkv.weight.std().item() == pytest.approx(std, rel=0.05)
@@ -111,7 +113,7 @@ def test_runs_that_differ_in_a_setting_have_folders_of_their_own(data, tmp_path)
     folders = set()
     for changes in (dict(), dict(lr=0.02), dict(d_model=24), dict(seed=1)):
         values = BASE | dict(out_dir=str(tmp_path), steps=1, warmup_steps=0, name="") | changes
-        run = md.train(*md.configs("laptop", **values), data=data)
+        run = running.train(*configs.make("laptop", **values), data=data)
         assert os.path.basename(run.dir).startswith("laptop_n_layers-1_")
         folders.add(run.dir)
     assert len(folders) == 4

@@ -8,6 +8,8 @@ import torch
 
 import minidepth as md
 from minidepth_lab.command import registry
+from minidepth_lab.keep import running
+from minidepth_lab.measure import sampling
 from minidepth_lab.models import export
 
 
@@ -15,7 +17,7 @@ from minidepth_lab.models import export
 def test_transformers_loads_the_export_and_says_the_same(tiny, data, tmp_path, tied):
     from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
 
-    run = md.train(*tiny(tie_weights=tied), data=data)
+    run = running.train(*tiny(tie_weights=tied), data=data)
     out = str(tmp_path / "export")
     export.export_hf(run.dir, out)
     with open(os.path.join(out, "config.json")) as f:
@@ -24,7 +26,7 @@ def test_transformers_loads_the_export_and_says_the_same(tiny, data, tmp_path, t
     x = torch.tensor([md.prompt_ids(tokenizer, data.problems[0]["messages"])])
     torch.testing.assert_close(model(x).logits, run.model(x), atol=1e-4, rtol=0)
     assert tokenizer.get_vocab() == data.tokenizer.get_vocab()
-    ours = md.generate(run.model, x, 10, temperature=0)
+    ours = sampling.generate(run.model, x, 10, temperature=0)
     theirs = model.generate(x, max_new_tokens=10, do_sample=False, pad_token_id=0)
     assert torch.equal(ours, theirs)
     with pytest.raises(ValueError, match="is no empty folder"):
@@ -84,7 +86,7 @@ def test_a_depth_task_is_exported_without_a_tokenizer(tmp_path):
         out_dir=str(tmp_path / "runs"),
     )
     data = registry.data_of(t, m.block_size)
-    run = md.train(m, t, data)
+    run = running.train(m, t, data)
     out = str(tmp_path / "out")
     export.export_hf(run.dir, out)
     tokens = torch.tensor(data.val[0][:3]).long()
@@ -95,7 +97,7 @@ def test_a_depth_task_is_exported_without_a_tokenizer(tmp_path):
 
 def test_a_model_that_gpt2_cannot_be_is_not_exported(tiny, data, tmp_path, monkeypatch):
     """Somebody's own feed-forward part, say, which check_gpt2() does not know of."""
-    run = md.train(*tiny(), data=data)
+    run = running.train(*tiny(), data=data)
     monkeypatch.setattr(md.MLP, "forward", lambda self, x: self.out(self.up(x).relu()) + x)
     out = tmp_path / "export"
     with pytest.raises(AssertionError, match="not close"):

@@ -8,6 +8,7 @@ import matplotlib
 import pytest
 
 import minidepth as md
+from minidepth_lab.base import configs
 from minidepth_lab.command import check
 from minidepth_lab.measure import results
 from minidepth_lab.show import curve, figures
@@ -331,9 +332,9 @@ def test_a_curve_has_plain_numbers_and_names_its_lines():
 )
 def test_the_reports_runs_stand_beside_the_published_ones(n_layers, data, lines, tmp_path, kept):
     log = [dict(step=1, train_loss=2.0, val_loss=3.0)]
-    model = types.SimpleNamespace(config=md.ModelConfig(n_layers=n_layers))
+    model = types.SimpleNamespace(config=configs.ModelConfig(n_layers=n_layers))
     run = types.SimpleNamespace(model=model, dir=str(tmp_path / "_run"), log=log)
-    curve.draw_curve(run, md.TrainConfig(data=(data,)))
+    curve.draw_curve(run, configs.TrainConfig(data=(data,)))
     named = [text.get_text() for text in kept[0].axes[0].get_legend().get_texts()]
     kinds = ("train, one batch", "validation")
     assert named == [f"{line}: {kind}" for line in lines for kind in kinds]

@@ -7,7 +7,12 @@ import torch
 
 import minidepth as md
 import train
+from minidepth_lab.base import configs, machine
+from minidepth_lab.base.data import Data
 from minidepth_lab.command import forecast, registry
+from minidepth_lab.keep import running
+from minidepth_lab.measure import sampling
+from minidepth_lab.models import variants
 
 CPU = torch.device("cpu")
 
@@ -15,13 +20,13 @@ CPU = torch.device("cpu")
 @pytest.mark.parametrize("every", [1, 2, 3, 7, 25])
 @pytest.mark.parametrize("steps", [1, 2, 3, 6, 7, 50])
 def test_evaluations_are_those_that_train_makes(steps, every):
-    t = md.TrainConfig(steps=steps, eval_every=every, warmup_steps=0)
+    t = configs.TrainConfig(steps=steps, eval_every=every, warmup_steps=0)
     made = [n for n in range(1, steps + 1) if n == 1 or n == steps or n % every == 0]
-    assert md.evaluations_of(t) == (len(made), len(made) * 64 + 64, 0)
+    assert running.evaluations_of(t) == (len(made), len(made) * 64 + 64, 0)
 
 
 def test_of_epochs_whose_data_is_not_here_nothing_is_counted():
-    work = forecast.work_of(*md.configs("report", epochs=3))
+    work = forecast.work_of(*configs.make("report", epochs=3))
     assert work.steps is None and work.evaluations == work.blocks == work.answered == 0
 
 
@@ -29,7 +34,7 @@ def test_of_a_run_whose_steps_are_not_known_the_time_of_one_is_told(monkeypatch)
     for name, seconds in dict(layer_seconds=(0.5, 0.25), head_seconds=(2.0, 1.0)).items():
         monkeypatch.setattr(forecast, name, lambda *given, seconds=seconds: seconds)
     monkeypatch.setattr(forecast, "update_seconds", lambda *given: 0.5)
-    m, t = md.configs("report", n_layers=3, epochs=3, grad_accum=2, device="cpu")
+    m, t = configs.make("report", n_layers=3, epochs=3, grad_accum=2, device="cpu")
     for done in (0, 100):
         said = forecast.lines(m, t, done=done)[0]
         assert said == "time 7.5 s a step here; how many steps, only the data tells"
@@ -50,7 +55,7 @@ def test_of_a_task_or_a_loader_tests_of_its_own_are_said_to_be_left_out(
 def test_a_run_does_as_many_evaluations_and_answers_as_were_counted(tiny, data, monkeypatch):
     """Against a run in which every call is counted."""
     seen = dict(evaluations=0, blocks=0, answered=0)
-    mean_loss, answers = md.mean_loss, md.answers_right
+    mean_loss, answers = md.mean_loss, sampling.answers_right
 
     def counting(model, part, n, batch_size):
         seen["evaluations"] += part is data.val
@@ -62,17 +67,17 @@ def test_a_run_does_as_many_evaluations_and_answers_as_were_counted(tiny, data, 
         return answers(model, tokenizer, problems, **more)
 
     monkeypatch.setattr(md, "mean_loss", counting)
-    monkeypatch.setattr(md, "answers_right", asked)
+    monkeypatch.setattr(sampling, "answers_right", asked)
     m, t = tiny(steps=7, warmup_steps=1, eval_every=3, eval_problems=5, watch_problems=2)
-    work = forecast.work_of(*md.complete_configs(m, t, data), data)
-    md.train(m, t, data)
+    work = forecast.work_of(*running.complete_configs(m, t, data), data)
+    running.train(m, t, data)
     assert seen == {name: getattr(work, name) for name in seen}
     assert work.evaluations == 4 and work.answered == 5 + 3 * 2
 
 
 def test_a_step_is_counted_as_the_parts_that_its_batch_makes(tiny, data):
     m, t = tiny(batch_size=4, grad_accum=3)
-    work = forecast.work_of(*md.complete_configs(m, t, data), data)
+    work = forecast.work_of(*running.complete_configs(m, t, data), data)
     tokens, targets = data.draw(0, 12)
     parts = [x for x, _ in md.by_length(tokens, targets, 4)]
     assert work.tokens == pytest.approx(sum(x.numel() for x in parts))
@@ -83,7 +88,7 @@ def test_a_loss_after_each_loop_counts_each_loop():
     m, t = registry.configs("walk")
     data = registry.data_of(t, m.block_size)
     _, targets = data.draw(0, t.batch_size * t.grad_accum)
-    work = forecast.work_of(*md.complete_configs(m, t, data), data)
+    work = forecast.work_of(*running.complete_configs(m, t, data), data)
     assert targets.dim() == 3 and work.layers == m.n_layers * targets.size(1)
 
 
@@ -94,7 +99,7 @@ def test_loops_without_a_gradient_go_forward_alone(monkeypatch):
     loops = dict(n_layers=2, n_loops=5, loop_start="recall")
     steps = []
     for learned in (0, 1, 5, 9):
-        m, t = md.configs("report", gradient_loops=learned, **loops)
+        m, t = configs.make("report", gradient_loops=learned, **loops)
         steps.append(forecast.forecast(m, t, forecast.work_of(m, t), None, CPU).step)
     every = 10 * 0.5 + 2.0 + 0.125
     assert steps == [every, 2 * 0.5 + 8 * 0.25 + 2.0 + 0.125, every, every]
@@ -107,14 +112,14 @@ def test_a_tasks_own_tests_are_counted_as_the_run_makes_them(name, monkeypatch, 
     small |= dict(out_dir=str(tmp_path), name="run", data=(name,))
     if name != "icqa":
         small["sizes"] = ("ring=5", "hops=2", "far=40")
-    preset = name if name in md.PRESETS else "tasks"
+    preset = name if name in configs.PRESETS else "tasks"
     m, t = registry.configs(preset, **small)
     data = registry.data_of(t, m.block_size)
-    m, t = md.complete_configs(m, t, data)
+    m, t = running.complete_configs(m, t, data)
     work = forecast.work_of(m, t, data)
     forecast.count_tests(m, t, work, data, CPU)
     read, measuring = [], []
-    forward, measure = md.Block.forward, type(data).measure
+    forward, measure = md.Layer.forward, type(data).measure
 
     def counting(layer, x, cache=None):
         if measuring:
@@ -127,16 +132,16 @@ def test_a_tasks_own_tests_are_counted_as_the_run_makes_them(name, monkeypatch, 
         measuring.clear()
         return found
 
-    monkeypatch.setattr(md.Block, "forward", counting)
+    monkeypatch.setattr(md.Layer, "forward", counting)
     monkeypatch.setattr(type(data), "measure", watched)
-    md.train(m, t, data)
+    running.train(m, t, data)
     assert work.tested == sum(read) > 0 and work.aside > 0 and not work.untried
 
 
 def test_the_tests_time_is_part_of_the_evaluations(monkeypatch):
     for name, seconds in dict(layer_seconds=(0.5, 0.25), head_seconds=(2.0, 1.0)).items():
         monkeypatch.setattr(forecast, name, lambda *given, seconds=seconds: seconds)
-    m, t = md.configs("report", n_layers=3, steps=100, batch_size=4)
+    m, t = configs.make("report", n_layers=3, steps=100, batch_size=4)
     work = forecast.work_of(m, t)
     without = forecast.forecast(m, t, work, None, CPU)
     work.tested, work.aside = 10.0 * 4 * 512, 7.0  # ten times what goes through a layer at once
@@ -145,12 +150,12 @@ def test_the_tests_time_is_part_of_the_evaluations(monkeypatch):
 
 
 def test_tests_that_need_real_layers_are_said_to_be_left_out(tiny, data, monkeypatch):
-    class Own(md.Data):
-        def measure(self, model):
+    class Own(Data):
+        def evaluate(self, model):
             return dict(weight=model.layers_of_a_trained_one)
 
     fields = {f.name: getattr(data, f.name) for f in dataclasses.fields(data)}
-    m, t = md.complete_configs(*tiny(), data)
+    m, t = running.complete_configs(*tiny(), data)
     made = forecast.Forecast(1.0, 1.0, 0.0, 12.0)
     monkeypatch.setattr(forecast, "forecast", lambda *given: made)
     words = "without the data's own tests, which could not be tried"
@@ -160,7 +165,7 @@ def test_tests_that_need_real_layers_are_said_to_be_left_out(tiny, data, monkeyp
     torch.manual_seed(5)
     assert torch.equal(after, torch.rand(3))  # the generator is as it was
     with monkeypatch.context() as patched:  # for data without any no model is made
-        patched.setattr(md, "GPT", lambda m: pytest.fail("it is made"))
+        patched.setattr(variants, "GPT", lambda m: pytest.fail("it is made"))
         assert words not in forecast.lines(m, t, data)[0]
     # the data itself is not read, as for a --dry_run of --resume
     for source, untold in (("embedded", False), ("walk", True)):
@@ -183,17 +188,19 @@ def test_it_is_said_beforehand_that_a_run_evaluates_for_longer_than_it_trains(
 def test_a_batch_is_shared_by_gpus_or_else_by_processes(processes, gpus, batch, monkeypatch):
     """Of processes each has a GPU, however many its machine has."""
     seen = []
-    monkeypatch.setattr(md, "pick_device", lambda device: torch.device("cuda" if gpus else "cpu"))
-    monkeypatch.setattr(md, "pick_precision", lambda precision, device: None)
+    monkeypatch.setattr(
+        machine, "pick_device", lambda device: torch.device("cuda" if gpus else "cpu")
+    )
+    monkeypatch.setattr(machine, "pick_precision", lambda precision, device: None)
     monkeypatch.setattr(md, "processes", lambda: (0, processes))
     monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
     monkeypatch.setattr(forecast, "forecast", lambda m, t, work, *given: seen.append(work.batch))
-    forecast.of_run(*md.configs("report", batch_size=16, grad_accum=1, data="embedded"))
+    forecast.of_run(*configs.make("report", batch_size=16, grad_accum=1, data="embedded"))
     assert seen == [batch]
 
 
 def test_the_whole_is_the_sum_of_its_parts(monkeypatch):
-    m, t = md.configs("report", n_layers=3, steps=100, batch_size=4, grad_accum=2)
+    m, t = configs.make("report", n_layers=3, steps=100, batch_size=4, grad_accum=2)
     work = forecast.work_of(m, t)
     work.answered, work.words = 150, 10
     monkeypatch.setattr(forecast, "layer_seconds", lambda *given: (0.5, 0.25))
@@ -217,13 +224,13 @@ def clock(monkeypatch):
 def test_what_is_timed_in_part_is_multiplied(monkeypatch):
     """A clock that gives one second to every call, however much it computes."""
     clock(monkeypatch)
-    m, t = md.configs("report", d_model=16, d_ff=0, n_heads=(2, 4), n_layers=2, vocab_size=50)
+    m, t = configs.make("report", d_model=16, d_ff=0, n_heads=(2, 4), n_layers=2, vocab_size=50)
     work = forecast.work_of(m, t)
     there, alone = forecast.layer_seconds(m, t, work, None, CPU)
     at_once = forecast.TOKENS // 512
     assert there == alone == 16 / at_once  # sequences, so many at a time
-    calls, forward = [], md.Block.forward
-    monkeypatch.setattr(md.Block, "forward", lambda *given: calls.append(1) or forward(*given))
+    calls, forward = [], md.Layer.forward
+    monkeypatch.setattr(md.Layer, "forward", lambda *given: calls.append(1) or forward(*given))
 
     def counted(part, device):
         before = len(calls)
@@ -250,9 +257,9 @@ def test_the_update_that_is_timed_moves_every_weight(monkeypatch):
         return sum(int((p != old).sum()) for p, old in zip(timed[0], before))
 
     monkeypatch.setattr(forecast, "seconds_of", moved)  # a second for each weight that moves
-    m, t = md.configs("report", d_model=16, d_ff=32, n_heads=2, n_layers=2, vocab_size=50)
+    m, t = configs.make("report", d_model=16, d_ff=32, n_heads=2, n_layers=2, vocab_size=50)
     seconds = forecast.update_seconds(m, t, CPU)
-    assert seconds == pytest.approx(md.parameters(m)["total"], rel=1e-3)
+    assert seconds == pytest.approx(variants.parameters(m)["total"], rel=1e-3)
 
 
 @pytest.mark.parametrize("half, at_once", [(None, 256), (torch.bfloat16, 442)])
@@ -266,7 +273,7 @@ def test_the_head_is_timed_in_the_chunks_that_it_computes(half, at_once, monkeyp
         return rows + 100 * -(-rows // at_once)
 
     monkeypatch.setattr(forecast, "seconds_of", taken)
-    m, t = md.configs("report", d_model=8, n_heads=2)
+    m, t = configs.make("report", d_model=8, n_heads=2)
     work = forecast.work_of(m, t)
     assert md.rows_at_once(8192, m.vocab_size, half is not None, True) == at_once
     for chunks in (1, 2, 10):
@@ -284,7 +291,7 @@ def rows_of(part):
 
 
 def test_random_numbers_drawn_for_it_change_nothing_after_it(tiny, data):
-    m, t = md.complete_configs(*tiny(), data)
+    m, t = running.complete_configs(*tiny(), data)
     torch.manual_seed(5)
     forecast.forecast(m, t, forecast.work_of(m, t, data), None, CPU)
     after = torch.rand(3)
@@ -294,8 +301,8 @@ def test_random_numbers_drawn_for_it_change_nothing_after_it(tiny, data):
 
 @pytest.mark.parametrize("how, emulated", [("", True), ("avx512_bf16", False), (None, False)])
 def test_a_cpu_that_would_emulate_bf16_is_said_to(monkeypatch, how, emulated):
-    monkeypatch.setattr(md, "bf16_of_cpu", lambda: how)
-    _, t = md.configs("laptop", precision="bf16", device="cpu", vocab_size=300)
+    monkeypatch.setattr(machine, "bf16_of_cpu", lambda: how)
+    _, t = configs.make("laptop", precision="bf16", device="cpu", vocab_size=300)
     notes = train.notes(t)
     assert any(
         "it emulates bf16, which takes longer than --precision fp32" in n for n in notes
@@ -313,15 +320,15 @@ def test_bf16_is_named_where_the_cpu_has_it_and_is_faster(monkeypatch, half_take
         step = half_takes if half else 1.0
         return forecast.Forecast(step, 1.0, 0.0, 100 * step)
 
-    monkeypatch.setattr(md, "bf16_of_cpu", lambda: how)
+    monkeypatch.setattr(machine, "bf16_of_cpu", lambda: how)
     monkeypatch.setattr(forecast, "forecast", made)
-    m, t = md.configs("report", device="cpu")
+    m, t = configs.make("report", device="cpu")
     said = forecast.lines(m, t)
     wanted = "note: this CPU has amx_bf16: a step would take 0.5 s with --precision bf16"
     assert (wanted in said) == told and len(said) == 1 + told
     assert "500 steps of 1 s, 21 evaluations 1 s" in said[0]
     # a GPU has bf16 or has not, whatever its CPU says
-    monkeypatch.setattr(md, "pick_device", lambda device: torch.device("cuda"))
+    monkeypatch.setattr(machine, "pick_device", lambda device: torch.device("cuda"))
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     t.precision = "fp32"
     assert len(forecast.lines(m, t)) == 1
@@ -332,9 +339,9 @@ def test_fp32_is_named_where_a_cpu_emulates_bf16_and_takes_longer(monkeypatch, h
     def made(m, t, work, half, device):
         return forecast.Forecast(half_takes if half else 1.0, 1.0, 0.0, 100.0)
 
-    monkeypatch.setattr(md, "bf16_of_cpu", lambda: "")
+    monkeypatch.setattr(machine, "bf16_of_cpu", lambda: "")
     monkeypatch.setattr(forecast, "forecast", made)
-    notes = forecast.lines(*md.configs("report", device="cpu", precision="bf16"))[1:]
+    notes = forecast.lines(*configs.make("report", device="cpu", precision="bf16"))[1:]
     assert notes == ["note: a step would take 1 s with --precision fp32"] * told
 
 
@@ -345,7 +352,7 @@ def test_flags_of_the_cpu_are_read_by_name(monkeypatch, tmp_path):
         (tmp_path / "cpuinfo").write_text(text)
         opened = lambda path, *a, **k: real(tmp_path / "cpuinfo", *a, **k)  # noqa: E731
         monkeypatch.setattr("builtins.open", opened)
-        assert md.bf16_of_cpu() == found
+        assert machine.bf16_of_cpu() == found
         monkeypatch.undo()
 
 

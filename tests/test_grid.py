@@ -18,12 +18,14 @@ import types
 import pytest
 import torch
 
-import minidepth as md
 import train
 import warm
 from conftest import made_once
+from minidepth_lab.base import configs, console
 from minidepth_lab.command import forecast, registry
+from minidepth_lab.keep import checkpoints, naming, running
 from minidepth_lab.measure import results
+from minidepth_lab.models import variants
 from minidepth_lab.show import curve
 from minidepth_lab.studies import heads
 from minidepth_lab.sweep import estimate, pool, table
@@ -102,7 +104,7 @@ def test_the_summary_is_computed_from_the_logs(grid):
     assert {"summary.json", "summary.md", "summary.png"} <= set(os.listdir(folder))
     # what was asked of the project, whatever program did: here pytest, else a notebook
     asked = shlex.join(["python", "train.py", *line, "--jobs", "2"])
-    assert found["command"] == md.without_home(asked)
+    assert found["command"] == checkpoints.without_home(asked)
     assert f"`{found['command']}`" in (folder / "summary.md").read_text(encoding="utf-8")
     assert found["versions"]["torch"] and found["date"] and len(found["runs"]) == 4
     for row, layers in zip(found["table"], (1, 2)):
@@ -141,11 +143,11 @@ def test_a_grid_goes_on_past_a_failed_run_and_resumes_a_stopped_one(grid, tmp_pa
     for seed in (0, 1):  # stopped after three steps
         settings = dict(data=("icqa",), steps=6, warmup_steps=1, eval_every=3, batch_size=8)
         changes = settings | dict(n_layers=1, seed=seed, out_dir=str(tmp_path))
-        name = md.run_name("tasks", changes)
+        name = naming.run_name("tasks", changes)
         m, t = registry.configs("tasks", name=name, **changes)
         stops = iter([False, False, True])
         data = registry.data_of(t, m.block_size)
-        assert not md.train(m, t, data, stop=lambda: next(stops)).finished  # noqa: B023
+        assert not running.train(m, t, data, stop=lambda: next(stops)).finished  # noqa: B023
     (tmp_path / t.name / "state.pt").write_bytes(b"torn")  # seed 1's
     assert train.main(line) == 1
     shown = capsys.readouterr()
@@ -415,7 +417,7 @@ def test_signals_that_are_ignored_stay_ignored_and_handlers_come_back():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     try:
-        with md.noted_signals() as noted:
+        with console.noted_signals() as noted:
             os.kill(os.getpid(), signal.SIGHUP)
             os.kill(os.getpid(), signal.SIGTERM)
         assert noted == [signal.SIGTERM]
@@ -426,11 +428,11 @@ def test_signals_that_are_ignored_stay_ignored_and_handlers_come_back():
 
 
 def test_a_terminal_may_hang_up_twice_and_a_second_ctrl_c_may_end_all():
-    with md.noted_signals() as noted:
+    with console.noted_signals() as noted:
         for number in (signal.SIGHUP, signal.SIGHUP, signal.SIGINT):
             os.kill(os.getpid(), number)
     assert noted == [signal.SIGHUP, signal.SIGINT]
-    with md.noted_signals(twice=True) as noted:
+    with console.noted_signals(twice=True) as noted:
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGTERM)  # torchrun adds it
         with pytest.raises(KeyboardInterrupt):
@@ -613,12 +615,12 @@ def test_a_grid_over_a_setting_of_the_data_finds_no_fault_with_it(name, two_file
 
 def test_every_setting_that_makes_other_data_is_known_as_such(two_files):
     assert set(OTHER_DATA) == set(OF_DATA)
-    fields = {f.name for f in dataclasses.fields(md.TrainConfig)} - set(OF_DATA)
+    fields = {f.name for f in dataclasses.fields(configs.TrainConfig)} - set(OF_DATA)
     rest = TRAINING | MEASURING | COMPUTING
     rest |= dict(epochs=1, compile=True, gradient_loops=1, fsdp=True, init_from="run")
     rest |= dict(report_to="wandb", out_dir="elsewhere")
     assert fields <= set(rest)
-    _, t = md.configs("laptop", data="mine.jsonl", steps=4)
+    _, t = configs.make("laptop", data="mine.jsonl", steps=4)
     before = registry.data_of(t, 80).fingerprint()
     other = dataclasses.replace(t, **{name: rest[name] for name in fields})
     assert registry.data_of(other, 80).fingerprint() == before
@@ -646,7 +648,7 @@ def test_a_grid_over_layers_may_keep_the_parameters(tmp_path, capsys):
     ]
     counts = [int(row.split()[0].replace(",", "")) for row in rows]
     m, _ = registry.configs("tasks", n_layers=3, vocab_size=32)
-    assert counts == pytest.approx([md.parameters(m)["total"]] * 4, rel=0.02)
+    assert counts == pytest.approx([variants.parameters(m)["total"]] * 4, rel=0.02)
     assert counts[0] == counts[1] and counts[2] == counts[3]
 
 
@@ -713,7 +715,7 @@ def test_a_runs_sizes_are_compared_by_name(grid):
     (folder,) = out.glob("tasks_n_layers-1_*_seed-0_*")
     changes = dict(data=("icqa",), steps=6, warmup_steps=1, eval_every=3, batch_size=8, n_layers=1)
     m, t = registry.configs("tasks", out_dir=str(out), name=folder.name, seed=0, **changes)
-    _, stored = md.read_config(folder)
+    _, stored = checkpoints.read_config(folder)
     assert set(stored.sizes) == {"symbols=16", "pairs=8"}
     for sizes in ((), ("pairs=8",), ("symbols=16.0", "pairs=8")):
         assert is_finished(m, dataclasses.replace(t, sizes=sizes))
@@ -725,7 +727,7 @@ def test_a_runs_sizes_are_compared_by_name(grid):
 def test_a_run_is_finished_when_its_log_says_so(copied):
     out, _ = copied
     (folder,) = out.glob("tasks_n_layers-1_*_seed-0_*")
-    m, t = md.read_config(folder)
+    m, t = checkpoints.read_config(folder)
     t = dataclasses.replace(t, out_dir=str(out), name=folder.name)
     assert is_finished(m, t) and is_finished(dataclasses.replace(m, vocab_size=0), t)
     with pytest.raises(ValueError, match="holds a run with other settings"):
@@ -752,9 +754,9 @@ def test_a_run_that_died_before_its_last_log_line_counts(copied, capfd):
 
 def test_long_names_are_cut_and_never_meet(tmp_path):
     words = ["ä" * 90 + "a", "ä" * 90 + "b", "a" + "ä" * 90]  # two bytes each
-    names = [md.run_name("laptop", dict(data=(a, b))) for a in words for b in words]
-    names += [md.run_name("laptop", dict(tokenizer=c + "/x" * 60)) for c in "ab"]
-    names.append(md.run_name("laptop", dict(tokenizer="日" * 300)))
+    names = [naming.run_name("laptop", dict(data=(a, b))) for a in words for b in words]
+    names += [naming.run_name("laptop", dict(tokenizer=c + "/x" * 60)) for c in "ab"]
+    names.append(naming.run_name("laptop", dict(tokenizer="日" * 300)))
     for n in (80, 120):  # a grid of many values
         values = [cell_of(seed=seed, n_layers=12) for seed in range(n)]
         names.append(grid_name("laptop", values))
@@ -763,31 +765,31 @@ def test_long_names_are_cut_and_never_meet(tmp_path):
         assert len(name.encode()) < 60 and "/" not in name
         assert re.search(r"_[0-9a-f]{8}$", name)
         (tmp_path / name).mkdir()
-    assert md.run_name("laptop", dict(n_layers=2, seed=1)) == "laptop_n_layers-2_seed-1"
-    assert md.run_name("tasks", dict(sizes=("pairs=4", "symbols=8"), name="x", device="cpu")) == (
-        "tasks_sizes-pairs-4+symbols-8"
-    )
+    assert naming.run_name("laptop", dict(n_layers=2, seed=1)) == "laptop_n_layers-2_seed-1"
+    assert naming.run_name(
+        "tasks", dict(sizes=("pairs=4", "symbols=8"), name="x", device="cpu")
+    ) == ("tasks_sizes-pairs-4+symbols-8")
 
 
 def test_a_long_name_says_what_differs_and_of_a_path_its_end():
     many = dict(steps=50, save_every=25, eval_every=25, tokenizer="/a/b/tokenizers/words/tokenizer")
     many |= dict(data=("/work/somewhere/data/cot/train.jsonl",), n_layers=1)
-    names = [md.run_name("report", many | dict(seed=seed)) for seed in (0, 1)]
+    names = [naming.run_name("report", many | dict(seed=seed)) for seed in (0, 1)]
     for seed, name in enumerate(names):
         assert name.startswith(f"report_n_layers-1_data-train.jsonl_steps-50_seed-{seed}_")
     # another file of that name is another run, and so is one that is measured more often
-    other = md.run_name("report", many | dict(seed=0, data=("/work/elsewhere/train.jsonl",)))
-    often = md.run_name("report", many | dict(seed=0, eval_every=5))
+    other = naming.run_name("report", many | dict(seed=0, data=("/work/elsewhere/train.jsonl",)))
+    often = naming.run_name("report", many | dict(seed=0, eval_every=5))
     assert len({*names, other, often}) == 4
     # the same run of two grids, which give their flags in another order
     turned = dict(reversed((many | dict(seed=0)).items()))
-    assert md.run_name("report", turned) == names[0]
-    windows = md.run_name("laptop", dict(data=("C:\\Users\\me\\" + "x" * 60 + "\\mine.jsonl",)))
+    assert naming.run_name("report", turned) == names[0]
+    windows = naming.run_name("laptop", dict(data=("C:\\Users\\me\\" + "x" * 60 + "\\mine.jsonl",)))
     assert windows.startswith("laptop_data-mine.jsonl_")
 
 
 def cell_of(**settings):
-    m, t = md.configs("laptop")
+    m, t = configs.make("laptop")
     return Cell({}, settings, m, t)
 
 
@@ -802,7 +804,7 @@ def test_settings_become_the_command_line_that_gives_them():
 
 def test_going_on_names_again_the_files_that_hold_code(tmp_path):
     """A run's folder executes nothing: only what the command line names does."""
-    m, t = md.configs("laptop", out_dir=str(tmp_path), name="run")
+    m, t = configs.make("laptop", out_dir=str(tmp_path), name="run")
     (tmp_path / "run").mkdir()
     cell = Cell({}, dict(seed=3, name="grid"), m, t)
     assert cell.command("laptop", dict(lr=0.1)) == (
@@ -822,7 +824,7 @@ def test_what_a_run_prints_is_not_written_elsewhere_nor_waited_for(tmp_path, mon
     """A stopped run's folder may be anybody's."""
     start = "minidepth_lab.sweep.cell.subprocess.Popen"
     monkeypatch.setattr(start, lambda *_, stdout, **__: stdout.write(b"begun"))
-    m, t = md.configs("laptop", out_dir=str(tmp_path), name="run")
+    m, t = configs.make("laptop", out_dir=str(tmp_path), name="run")
     cell, printed = Cell({}, {}, m, t), tmp_path / "run" / "stdout.txt"
     for _ in range(2):  # it is made, and gone on with
         cell.start("laptop", {}, {})
@@ -846,7 +848,7 @@ def test_what_a_run_prints_is_not_written_elsewhere_nor_waited_for(tmp_path, mon
 
 def test_a_stopped_run_goes_on_where_the_repeated_grid_says(tmp_path):
     """As on the CPU, if the GPU was full; not in another folder, and with no other settings."""
-    m, t = md.configs("laptop", out_dir=str(tmp_path), name="run")
+    m, t = configs.make("laptop", out_dir=str(tmp_path), name="run")
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.json").write_text("{}")
     given = dict(lr=0.1, out_dir=str(tmp_path), name="grid", device="cpu", precision="fp32")
@@ -866,7 +868,9 @@ def test_a_preset_of_a_study_of_ones_own_is_spelled_out(tmp_path):
     mine = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(mine)
     preset, settings = typed_preset("mine", mine)
-    assert md.configs(preset, **settings)[0] == md.ModelConfig(n_layers=3, d_model=8, n_heads=2)
+    assert configs.make(preset, **settings)[0] == configs.ModelConfig(
+        n_layers=3, d_model=8, n_heads=2
+    )
     assert typed_preset("laptop", mine) == ("laptop", {})
     assert typed_preset("heads", heads) == ("heads", {})
     assert typed_preset("laptop", None) == ("laptop", {})
@@ -882,7 +886,7 @@ def test_an_accuracy_for_each_value_of_a_size_gives_a_record_for_each(copied):
     by_hops = {"1": dict(accuracy=1.0, shortcut=0.7), "2": dict(accuracy=0.5, shortcut=0.4)}
     log[-1]["accuracy_by"] = dict(hops=by_hops)
     (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in log))
-    m, t = md.read_config(folder)
+    m, t = checkpoints.read_config(folder)
     t = dataclasses.replace(t, out_dir=str(out), name=folder.name)
     one, two = table.records(
         table.finished([Cell(dict(sizes=("hops=1+2",), n_layers=2), {}, m, t)])
@@ -907,7 +911,7 @@ def test_what_is_of_all_hops_together_is_told_once(copied, capsys):
     out, _ = copied
     cells = []
     for folder in sorted(out.glob("tasks_*")):
-        log, (m, t) = log_of(folder), md.read_config(folder)
+        log, (m, t) = log_of(folder), checkpoints.read_config(folder)
         more = 0.1 * t.seed * m.n_layers
         by_hops = {"1": dict(accuracy=0.5 + more), "2": dict(accuracy=0.4 - more)}
         log[-1]["accuracy_by"] = dict(hops=by_hops)
@@ -940,7 +944,7 @@ def test_runs_with_an_accuracy_by_hops_beside_runs_without_any(copied):
     out, _ = copied
     cells = []
     for i, folder in enumerate(sorted(out.glob("tasks_*"))):
-        log, (m, t) = log_of(folder), md.read_config(folder)
+        log, (m, t) = log_of(folder), checkpoints.read_config(folder)
         log[-1]["accuracy_by"] = dict(hops={"1": dict(accuracy=0.5), "2": dict(accuracy=0.4)})
         if i == 0:
             del log[-1]["accuracy"], log[-1]["accuracy_by"]
@@ -1096,8 +1100,8 @@ def test_the_reports_runs_are_drawn_beside_the_published_ones(tmp_path, monkeypa
     (tmp_path / "ours").mkdir()
     for n_layers in (1, 12, 3):
         lines.clear()
-        m, t = md.configs("report", n_layers=n_layers, d_model=8, d_ff=8)
-        run = types.SimpleNamespace(dir=str(tmp_path / "ours"), model=md.GPT(m), log=log)
+        m, t = configs.make("report", n_layers=n_layers, d_model=8, d_ff=8)
+        run = types.SimpleNamespace(dir=str(tmp_path / "ours"), model=variants.GPT(m), log=log)
         curve.draw_curve(run, t)
         found = {name: values for name, values in lines.items() if name.startswith("published")}
         expected = {}

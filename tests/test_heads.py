@@ -6,10 +6,11 @@ import math
 
 import pytest
 
-import minidepth as md
 from conftest import changed
+from minidepth_lab.base import configs
 from minidepth_lab.command import registry
 from minidepth_lab.measure import results
+from minidepth_lab.models import variants
 from minidepth_lab.show import figures
 from minidepth_lab.studies import depth, heads
 from minidepth_lab.sweep import table
@@ -19,9 +20,9 @@ from minidepth_lab.sweep import table
 
 def test_the_heads_preset_has_the_published_size():
     m, t = registry.configs("heads")
-    assert round(md.parameters(m)["total"] / 1e6, 1) == 68.5
+    assert round(variants.parameters(m)["total"] / 1e6, 1) == 68.5
     assert (m.n_layers, m.d_model, t.max_rows, t.epochs) == (4, 768, 250_000, 1)
-    assert md.PRESETS["heads"] == heads.PRESETS["heads"]
+    assert configs.PRESETS["heads"] == heads.PRESETS["heads"]
 
 
 @pytest.mark.parametrize("preset, width, part", [("heads", 768, 1), ("laptop", 64, 3)])
@@ -37,7 +38,7 @@ def test_the_heads_study_keeps_the_published_ratios(preset, width, part):
         assert set(changes) <= {"n_heads"}
         assert name == f"{row['group']}: {row['scheme']} {'-'.join(map(str, counts))}"
         settings = dict(n_layers=4, n_heads=counts, vocab_size=512)
-        sizes.add(md.parameters(registry.configs(preset, **settings)[0])["total"])
+        sizes.add(variants.parameters(registry.configs(preset, **settings)[0])["total"])
     assert len(sizes) == 1
 
 
@@ -154,42 +155,46 @@ def test_words_that_the_text_never_uses_are_counted_before_and_after_the_trainin
 
 
 def width(config, d_model):
-    return md.ModelConfig(**vars(config) | dict(d_model=d_model, d_ff=4 * d_model))
+    return configs.ModelConfig(**vars(config) | dict(d_model=d_model, d_ff=4 * d_model))
 
 
 def test_width_matched_gives_the_reports_numbers():
     """notes of the project: 504 for the 79.69 M of twelve layers, not the article's 600."""
-    one, _ = md.configs("report", n_layers=1)
-    twelve = md.parameters(md.configs("report", n_layers=12)[0])
+    one, _ = configs.make("report", n_layers=1)
+    twelve = variants.parameters(configs.make("report", n_layers=12)[0])
     wide = depth.width_matched(one, twelve["total"])
     assert (wide.d_model, wide.d_ff, wide.n_layers) == (504, 2016, 1)
-    assert md.parameters(wide)["total"] == pytest.approx(79.75e6, abs=5e3)
-    off = [abs(md.parameters(width(one, d))["total"] - twelve["total"]) for d in (496, 504, 512)]
+    assert variants.parameters(wide)["total"] == pytest.approx(79.75e6, abs=5e3)
+    off = [
+        abs(variants.parameters(width(one, d))["total"] - twelve["total"]) for d in (496, 504, 512)
+    ]
     assert min(off) == off[1]
     blocks = depth.width_matched(one, twelve["blocks"], "blocks")
-    assert md.parameters(blocks)["blocks"] == pytest.approx(twelve["blocks"], rel=0.02)
+    assert variants.parameters(blocks)["blocks"] == pytest.approx(twelve["blocks"], rel=0.02)
     assert blocks.d_model == 8 * round(384 * math.sqrt(12) / 8)  # blocks grow with its square
-    same = depth.width_matched(one, md.parameters(one)["total"])
+    same = depth.width_matched(one, variants.parameters(one)["total"])
     assert same == one
 
 
 def test_widths_suit_all_heads_and_rotary_positions():
     """The width is a multiple of every head count, twice that where rotary positions turn pairs."""
-    two = md.ModelConfig(
+    two = configs.ModelConfig(
         vocab_size=500, block_size=32, n_layers=2, n_heads=(4, 3), d_model=24, d_ff=96
     )
     for position, unit in (("learned", 12), ("rotary", 24)):
         config = dataclasses.replace(two, position=position)
-        target = round(1.01 * md.parameters(width(config, 72))["total"])
-        sizes = {n: md.parameters(width(config, n))["total"] for n in range(unit, 120, unit)}
+        target = round(1.01 * variants.parameters(width(config, 72))["total"])
+        sizes = {n: variants.parameters(width(config, n))["total"] for n in range(unit, 120, unit)}
         nearest = min(sizes, key=lambda n: abs(sizes[n] - target))
         assert depth.width_matched(config, target).d_model == nearest == 72
 
 
 def test_widths_that_cannot_match_name_the_nearest():
-    small = md.ModelConfig(vocab_size=10, block_size=4, n_layers=1, n_heads=8, d_model=8, d_ff=32)
+    small = configs.ModelConfig(
+        vocab_size=10, block_size=4, n_layers=1, n_heads=8, d_model=8, d_ff=32
+    )
     with pytest.raises(ValueError, match=r"within 2 %; nearest: d_model 8 with [\d,]+"):
-        depth.width_matched(small, 2 * md.parameters(small)["total"])
+        depth.width_matched(small, 2 * variants.parameters(small)["total"])
 
 
 def test_the_depth_study_sets_depth_and_parameters_apart(capsys):
@@ -199,10 +204,10 @@ def test_the_depth_study_sets_depth_and_parameters_apart(capsys):
     assert rows["4 layers"] == dict(n_layers=4)
     assert rows["1 layer, 4 times"] == dict(n_loops=4)
     assert rows["1 wide layer"].keys() == {"d_model", "d_ff"} and len(rows) == 4
-    wide = md.parameters(
+    wide = variants.parameters(
         registry.configs("depth", **settings | rows["1 wide layer"] | dict(n_layers=1))[0]
     )
-    deep = md.parameters(registry.configs("depth", **settings)[0])
+    deep = variants.parameters(registry.configs("depth", **settings)[0])
     assert wide["total"] == pytest.approx(deep["total"], rel=0.02)
     out = capsys.readouterr().out
     assert (

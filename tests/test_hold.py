@@ -11,6 +11,7 @@ import minidepth as md
 import train
 from conftest import changed, draw_of
 from minidepth_lab.command import registry
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import results
 from minidepth_lab.studies import hold as study
 from minidepth_lab.tasks import TASKS, hold
@@ -218,7 +219,7 @@ def test_what_is_held_for_a_thousand_loops_is_measured_of_runs_and_stored(tmp_pa
     assert train.main([*line.split(), *small.split()]) == 0
     measured = measured_of(tmp_path / "a", study)
     tokens, _ = TASK.draw(50, md.generator("held"), test=True, ring=5, hops=2)
-    shares = hold.by_loops(md.load(tmp_path / "a")[0], tokens, 5, {100, 300, 1000})
+    shares = hold.by_loops(checkpoints.load(tmp_path / "a")[0], tokens, 5, {100, 300, 1000})
     assert measured["held"] == {str(loops): share for loops, share in shares.items()}
 
 

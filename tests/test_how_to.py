@@ -8,6 +8,7 @@ import pytest
 
 import minidepth as md
 import train
+from minidepth_lab.base import configs
 from minidepth_lab.command import registry
 from minidepth_lab.measure import results
 from minidepth_lab.tasks.base import own_code
@@ -24,7 +25,7 @@ def files(tmp_path, monkeypatch, warm_cells):
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(own_code, "NAMED", set())
-    monkeypatch.setattr(md, "PRESETS", dict(md.PRESETS))
+    monkeypatch.setattr(configs, "PRESETS", dict(configs.PRESETS))
     return dict(found)
 
 
@@ -126,15 +127,15 @@ LOADER = """
 import minidepth as md
 
 
-class Backwards(md.Data):
+class Backwards(Data):
     def draw(self, step, n):
         return super().draw(1000 - step, n)
 
 
 def load_data(config, block_size, tokenizer=None):
     (source,) = config.data
-    train, held_out = md.read_source(source, config)
-    data = md.make_data(source, train, held_out, config, block_size, tokenizer)
+    train, held_out = reading.read_source(source, config)
+    data = to_data.make_data(source, train, held_out, config, block_size, tokenizer)
     return Backwards(**vars(data))
 """
 

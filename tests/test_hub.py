@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-import minidepth as md
+from minidepth_lab.base import configs
 from minidepth_lab.command import registry
 from minidepth_lab.rows import hub
 
@@ -71,11 +71,11 @@ import minidepth as md
 from minidepth_lab.command import registry
 
 def tokenizer(name):
-    data = registry.data_of(md.configs("laptop", tokenizer=name, max_rows=40)[1], 200)
+    data = registry.data_of(configs.make("laptop", tokenizer=name, max_rows=40)[1], 200)
     return len(data.tokenizer)
 
 def rows(name):
-    return len(registry.data_of(md.configs("laptop", data=(name,))[1], 58).problems)
+    return len(registry.data_of(configs.make("laptop", data=(name,))[1], 58).problems)
 
 def no_network(*a, **k):
     raise AssertionError("the network was used")
@@ -235,7 +235,7 @@ def empty_cache(tmp_path, monkeypatch):
 
 
 def text_data(**changes):
-    return registry.data_of(md.configs("laptop", **changes)[1], 104)
+    return registry.data_of(configs.make("laptop", **changes)[1], 104)
 
 
 AWAY = [

@@ -8,7 +8,11 @@ import pytest
 import torch
 
 import minidepth as md
+from minidepth_lab.base import configs
+from minidepth_lab.keep import running
 from minidepth_lab.measure import inspect
+from minidepth_lab.models import variants
+from minidepth_lab.rows import to_data, tokenizing
 from minidepth_lab.studies import layers
 
 SHAPE = dict(vocab_size=40, block_size=16, n_layers=3, n_heads=2, d_model=16, dropout=0.0)
@@ -17,7 +21,7 @@ SHAPE = dict(vocab_size=40, block_size=16, n_layers=3, n_heads=2, d_model=16, dr
 @pytest.fixture
 def model():
     torch.manual_seed(0)
-    return md.GPT(md.ModelConfig(**SHAPE, d_ff=32, init_std=0.3)).eval()
+    return variants.GPT(configs.ModelConfig(**SHAPE, d_ff=32, init_std=0.3)).eval()
 
 
 TOKENS = torch.arange(30).view(2, 15) % 40
@@ -26,7 +30,7 @@ TOKENS = torch.arange(30).view(2, 15) % 40
 def without(model, layer):
     """A model of the other layers alone."""
     blocks = [block for number, block in enumerate(model.blocks) if number != layer]
-    shorter = md.GPT(dataclasses.replace(model.config, n_layers=len(blocks))).eval()
+    shorter = variants.GPT(dataclasses.replace(model.config, n_layers=len(blocks))).eval()
     shorter.load_state_dict({k: v for k, v in model.state_dict().items() if "blocks" not in k},
                             strict=False)  # fmt: skip
     shorter.blocks = torch.nn.ModuleList(blocks)
@@ -56,20 +60,20 @@ def test_a_layer_left_out_is_a_model_without_it_and_comes_back(model, layer):
 
 def test_of_a_looped_layer_one_application_is_left_out():
     torch.manual_seed(0)
-    config = md.ModelConfig(**SHAPE | dict(n_layers=1, n_loops=3), d_ff=0, init_std=0.3)
-    looped = md.GPT(config).eval()
-    twice = md.GPT(dataclasses.replace(config, n_loops=2)).eval()
+    config = configs.ModelConfig(**SHAPE | dict(n_layers=1, n_loops=3), d_ff=0, init_std=0.3)
+    looped = variants.GPT(config).eval()
+    twice = variants.GPT(dataclasses.replace(config, n_loops=2)).eval()
     twice.load_state_dict(looped.state_dict())
     streams = inspect.streams(looped, TOKENS)
     assert len(streams) == 4 and not torch.allclose(streams[1], streams[2])
-    for start in md.LOOP_STARTS:  # whatever a loop begins with, the stream is what it leaves
-        again = md.GPT(dataclasses.replace(config, loop_start=start)).eval()
+    for start in configs.LOOP_STARTS:  # whatever a loop begins with, the stream is what it leaves
+        again = variants.GPT(dataclasses.replace(config, loop_start=start)).eval()
         again.load_state_dict(looped.state_dict())
         with torch.no_grad():
             after_each = list(again.run_loops(TOKENS))
         for stream, after in zip(inspect.streams(again, TOKENS)[1:], after_each, strict=True):
             assert torch.allclose(stream, after, atol=1e-6)
-    two = md.GPT(dataclasses.replace(config, n_layers=2, loop_keeps=3)).eval()
+    two = variants.GPT(dataclasses.replace(config, n_layers=2, loop_keeps=3)).eval()
     with torch.no_grad():
         after_each = list(two.run_loops(TOKENS))
     of_two = inspect.streams(two, TOKENS)
@@ -89,8 +93,8 @@ def test_of_a_looped_layer_one_application_is_left_out():
 @pytest.fixture(scope="module")
 def problems():
     rows = md.embedded_rows(90, held_out=True)
-    texts = ("".join(text for text, _ in md.segments(row)) for row in md.embedded_rows(300))
-    return [md.problem_of(row) for row in rows], md.load_tokenizer("embedded", texts)
+    texts = ("".join(text for text, _ in tokenizing.segments(row)) for row in md.embedded_rows(300))
+    return [to_data.problem_of(row) for row in rows], tokenizing.load_tokenizer("embedded", texts)
 
 
 def test_the_words_of_an_answer_have_their_kinds(problems):
@@ -140,7 +144,7 @@ def test_a_span_of_layers_may_be_a_single_one():
 def test_a_run_is_examined_into_a_file(problems, tmp_path, model):
     rows, tokenizer = problems
     config = dataclasses.replace(model.config, vocab_size=len(tokenizer), block_size=64)
-    found = layers.examined(md.GPT(config).eval(), tokenizer, rows[:9], [(1, 2), (1, 3)])
+    found = layers.examined(variants.GPT(config).eval(), tokenizer, rows[:9], [(1, 2), (1, 3)])
     assert found["words"]["sum"] == 1 + 2 + 3 and found["words"]["answer"] == 9
     assert {len(shares) for shares in found["known"].values()} == {4}
     assert {len(shares) for shares in found["without"].values()} == {3}
@@ -151,8 +155,8 @@ def test_a_run_is_examined_into_a_file(problems, tmp_path, model):
     assert [len(heads) for heads in found["looks"]["match"]] == [2, 2, 2]
     small = dict(n_layers=1, d_model=16, n_heads=2, steps=2, warmup_steps=1, eval_problems=0)
     small |= dict(max_rows=300)
-    m, t = md.configs("laptop", **small, watch_problems=0, out_dir=str(tmp_path), name="run")
-    md.train(m, t, command="python train.py")
+    m, t = configs.make("laptop", **small, watch_problems=0, out_dir=str(tmp_path), name="run")
+    running.train(m, t, command="python train.py")
     layers.write_examined(str(tmp_path / "run"), tmp_path / "out.json", [(1, 1)], n=9)
     out = json.loads((tmp_path / "out.json").read_text())
     assert out["command"] == "python train.py" and out["problems"] == 9 and "1 to 1" in out["spans"]

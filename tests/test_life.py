@@ -12,9 +12,11 @@ from safetensors.torch import load_file, save_file
 
 import minidepth as md
 import train
+from minidepth_lab.base import configs
 from minidepth_lab.command import forecast, registry
+from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.measure import results
-from minidepth_lab.models import export
+from minidepth_lab.models import export, variants
 
 SMALL = dict(
     n_layers=1, d_model=16, n_heads=2, d_ff=32, block_size=80, dropout=0.1, batch_size=4,
@@ -24,7 +26,7 @@ SMALL = dict(
 
 
 def settings(tmp_path, name, **changes):
-    return md.configs("laptop", **SMALL | dict(out_dir=str(tmp_path), name=name) | changes)
+    return configs.make("laptop", **SMALL | dict(out_dir=str(tmp_path), name=name) | changes)
 
 
 def same(run, other):
@@ -46,21 +48,21 @@ def call(line, capsys):
 
 
 def test_after_the_fall_the_rate_stays_at_its_floor():
-    t = md.TrainConfig(steps=20, lr_steps=10, warmup_steps=2, lr=1.0, lr_floor=0.25)
-    short = md.TrainConfig(steps=10, warmup_steps=2, lr=1.0, lr_floor=0.25)
+    t = configs.TrainConfig(steps=20, lr_steps=10, warmup_steps=2, lr=1.0, lr_floor=0.25)
+    short = configs.TrainConfig(steps=10, warmup_steps=2, lr=1.0, lr_floor=0.25)
     rates = [md.lr_at(step, t) for step in range(20)]
     assert rates[:10] == [md.lr_at(step, short) for step in range(10)]
     assert rates[10:] == [0.25] * 10
-    share = md.TrainConfig(steps=20, lr_steps=10, warmup_steps=0.4, lr=1.0)
+    share = configs.TrainConfig(steps=20, lr_steps=10, warmup_steps=0.4, lr=1.0)
     assert md.lr_at(4, share) == 1.0  # a share of what the rate rises and falls in
 
 
 def test_a_finished_run_goes_on_as_one_that_was_to_be_longer(data, tmp_path):
-    whole = md.train(*settings(tmp_path, "whole", steps=10, lr_steps=6), data)
-    first = md.train(*settings(tmp_path, "run", steps=6), data)
+    whole = running.train(*settings(tmp_path, "whole", steps=10, lr_steps=6), data)
+    first = running.train(*settings(tmp_path, "run", steps=6), data)
     assert results.result(first.dir)["step"] == 6
     longer = settings(tmp_path, "run", steps=10, lr_steps=6)
-    run = md.train(*longer, data, resume=True, changed=("steps", "lr_steps"), command="x")
+    run = running.train(*longer, data, resume=True, changed=("steps", "lr_steps"), command="x")
     assert same(run, whole) and run.finished
     # the end of the first six steps was an evaluation, as it is of the whole
     assert losses(run) == losses(whole)
@@ -69,9 +71,9 @@ def test_a_finished_run_goes_on_as_one_that_was_to_be_longer(data, tmp_path):
     before = dict(steps_done=6, train=dict(steps=6, lr_steps=0), command=None)
     assert config["earlier"] == [before]
     with pytest.raises(ValueError, match="10 of 10 steps are done; give more --steps"):
-        md.train(*longer, data, resume=True)
+        running.train(*longer, data, resume=True)
     again = settings(tmp_path, "run", steps=11, lr_steps=6)
-    md.train(*again, data, resume=True, changed=("steps",))
+    running.train(*again, data, resume=True, changed=("steps",))
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     after = dict(steps_done=10, train=dict(steps=10), command="x")
     assert config["earlier"] == [before, after]
@@ -79,8 +81,8 @@ def test_a_finished_run_goes_on_as_one_that_was_to_be_longer(data, tmp_path):
 
 def test_a_run_that_is_killed_right_after_it_was_made_longer_goes_on(data, tmp_path):
     """Its checkpoint has the settings of before, and its config.json those of now."""
-    md.train(*settings(tmp_path, "run", steps=6), data)
-    whole = md.train(*settings(tmp_path, "whole", steps=10, lr_steps=6), data)
+    running.train(*settings(tmp_path, "run", steps=6), data)
+    whole = running.train(*settings(tmp_path, "whole", steps=10, lr_steps=6), data)
 
     class Killed(Exception):
         pass
@@ -90,14 +92,14 @@ def test_a_run_that_is_killed_right_after_it_was_made_longer_goes_on(data, tmp_p
 
     longer = settings(tmp_path, "run", steps=10, lr_steps=6)
     with pytest.raises(Killed):
-        md.train(*longer, data, resume=True, changed=("steps", "lr_steps"), stop=stop)
-    assert md.read_state(tmp_path / "run" / "state.pt")["settings"]["train"]["steps"] == 6
-    run = md.train(*md.read_config(str(tmp_path / "run")), data, resume=True)
+        running.train(*longer, data, resume=True, changed=("steps", "lr_steps"), stop=stop)
+    assert checkpoints.read_state(tmp_path / "run" / "state.pt")["settings"]["train"]["steps"] == 6
+    run = running.train(*checkpoints.read_config(str(tmp_path / "run")), data, resume=True)
     assert same(run, whole)
 
 
 def test_the_command_says_what_happens_to_the_rate(data, tmp_path, capsys, monkeypatch):
-    md.train(*settings(tmp_path, "run", steps=6, lr=0.003), data)
+    running.train(*settings(tmp_path, "run", steps=6, lr=0.003), data)
     folder = str(tmp_path / "run")
     capsys.readouterr()
     for more in ("", " --dry_run"):
@@ -111,11 +113,11 @@ def test_the_command_says_what_happens_to_the_rate(data, tmp_path, capsys, monke
     code, out, _ = call(f"--resume {folder} --steps 10 --lr_steps 0 --dry_run", capsys)
     rate = md.lr_at(6, settings(tmp_path, "run", steps=10)[1])
     assert f"the learning rate is {rate:.3g} at step 7 and falls to" in out.splitlines()[0]
-    assert md.read_config(folder)[1].steps == 6  # nothing was done
+    assert checkpoints.read_config(folder)[1].steps == 6  # nothing was done
     monkeypatch.chdir(tmp_path)
     code, out, _ = call("--resume run --steps 8", capsys)
     assert code == 0 and "step 8/8 lr 3.00e-04" in out
-    assert md.read_config(folder)[1].lr_steps == 6
+    assert checkpoints.read_config(folder)[1].lr_steps == 6
     _, out, _ = call(f"--resume {folder} --steps 9 --dry_run", capsys)
     assert "by step 6 (--lr_steps), where it stays" in out  # however often it is made longer
     for line, words in (
@@ -125,7 +127,7 @@ def test_the_command_says_what_happens_to_the_rate(data, tmp_path, capsys, monke
     ):
         code, _, err = call(line, capsys)
         assert code == 2 and words in err and err.count("\n") == 1, line
-    for name in md.STATES:
+    for name in checkpoints.STATES:
         os.remove(os.path.join(folder, name))
     code, _, err = call(f"--resume {folder} --steps 20", capsys)
     assert code == 2 and "no checkpoint to go on from; begin a new run with its" in err
@@ -135,7 +137,7 @@ def test_the_command_says_what_happens_to_the_rate(data, tmp_path, capsys, monke
 def stopped_after(settings, data, done):
     """The folder of a run that was stopped after so many steps."""
     asked = []
-    return md.train(*settings, data, stop=lambda: asked.append(1) or len(asked) == done).dir
+    return running.train(*settings, data, stop=lambda: asked.append(1) or len(asked) == done).dir
 
 
 def test_a_stopped_run_is_told_from_the_step_of_its_checkpoint(data, tmp_path, capsys):
@@ -166,7 +168,9 @@ def test_a_stopped_run_is_told_from_the_step_of_its_checkpoint(data, tmp_path, c
     ],
 )
 def test_a_rate_that_rises_is_not_said_to_fall(steps, done, lr_steps, said):
-    t = md.TrainConfig(steps=steps, lr_steps=lr_steps, lr=0.001, warmup_steps=0.1, lr_floor=0.1)
+    t = configs.TrainConfig(
+        steps=steps, lr_steps=lr_steps, lr=0.001, warmup_steps=0.1, lr_floor=0.1
+    )
     assert f"the learning rate {said}" in train.rate_ahead(t, done)
 
 
@@ -205,13 +209,13 @@ def test_a_dry_run_of_a_stopped_run_is_about_what_is_left_of_it(data, tmp_path, 
     _, out, _ = call(f"--resume {folder} --dry_run", capsys)
     # evaluated: steps 1, 4, 8; not yet: 12, 16, 20
     assert "time left about 11 s here: 11 steps of 1 s, 3 evaluations" in out
-    work, _ = forecast.of_run(*md.read_config(folder), done=9)
+    work, _ = forecast.of_run(*checkpoints.read_config(folder), done=9)
     assert work.blocks == 3 * 4 + 4  # those of the last training loss too
     assert call(f"--resume {folder}", capsys)[0] == 0
     really = call(f"--resume {folder}", capsys)
     assert call(f"--resume {folder} --dry_run", capsys) == (2, "", really[2])
     assert "is finished: 20 of 20 steps are done; give more --steps to go on" in really[2]
-    for name in md.STATES:
+    for name in checkpoints.STATES:
         with contextlib.suppress(FileNotFoundError):
             os.remove(os.path.join(folder, name))
     really = call(f"--resume {folder}", capsys)
@@ -219,35 +223,35 @@ def test_a_dry_run_of_a_stopped_run_is_about_what_is_left_of_it(data, tmp_path, 
 
 
 def test_a_rate_that_has_fallen_to_0_trains_no_longer(data, tmp_path, capsys):
-    md.train(*settings(tmp_path, "run", steps=6, lr_floor=0.0), data)
+    running.train(*settings(tmp_path, "run", steps=6, lr_floor=0.0), data)
     code, _, err = call(f"--resume {tmp_path / 'run'} --steps 9", capsys)
     assert code == 2 and "fell to 0 by step 6 and stays there; give --lr_steps 9 too" in err
     assert call(f"--resume {tmp_path / 'run'} --steps 9 --lr_steps 9", capsys)[0] == 0
 
 
 def test_epochs_are_made_longer_by_epochs(data, tmp_path, capsys):
-    run = md.train(*settings(tmp_path, "run", epochs=1, batch_size=300, warmup_steps=0), data)
+    run = running.train(*settings(tmp_path, "run", epochs=1, batch_size=300, warmup_steps=0), data)
     steps = run.log[-1]["step"]
     code, _, err = call(f"--resume {run.dir} --steps 99", capsys)
     assert code == 2 and "counts epochs, 1 of them; give --epochs" in err
     code, out, _ = call(f"--resume {run.dir} --epochs 3", capsys)
     assert code == 0 and "3 epochs instead of 1" in out
     assert results.result(run.dir)["step"] == 3 * steps
-    assert md.read_config(run.dir)[1].lr_steps == steps
+    assert checkpoints.read_config(run.dir)[1].lr_steps == steps
 
 
 # ---------- begun from ----------
 
 
 def test_a_run_begins_with_the_weights_of_another_and_its_words(data, tmp_path, capsys):
-    source = md.train(*settings(tmp_path, "source", steps=6), data)
+    source = running.train(*settings(tmp_path, "source", steps=6), data)
     line = f"--init_from {source.dir} --out_dir {tmp_path} --max_rows 300 --eval_blocks 4"
     line += " --ring_questions 1 --batch_size 4 --grad_accum 1 --steps 2 --warmup_steps 0"
     line += " --lr 0 --eval_problems 0 --watch_problems 0"
     code, out, err = call(f"{line} --name next", capsys)
     assert code == 0, err
     assert f"weights to begin with: {source.dir}" in out
-    model, tokenizer = md.load(str(tmp_path / "next"))
+    model, tokenizer = checkpoints.load(str(tmp_path / "next"))
     for key, weight in source.model.state_dict().items():
         assert torch.equal(weight, model.state_dict()[key])
     assert tokenizer.get_vocab() == source.tokenizer.get_vocab()
@@ -267,28 +271,28 @@ def test_a_run_begins_with_the_weights_of_another_and_its_words(data, tmp_path, 
 
 
 def test_train_itself_begins_with_them_too_and_refuses_another_shape(data, tmp_path):
-    source = md.train(*settings(tmp_path, "source", steps=4), data)
+    source = running.train(*settings(tmp_path, "source", steps=4), data)
     begun = dict(init_from=source.dir, steps=1, lr=0.0, warmup_steps=0)
-    assert same(md.train(*settings(tmp_path, "next", **begun), data), source)
+    assert same(running.train(*settings(tmp_path, "next", **begun), data), source)
     # nor do they get lost where nothing has been saved yet of a run that is resumed
-    resumed = md.train(*settings(tmp_path, "resumed", **begun), data, resume=True)
+    resumed = running.train(*settings(tmp_path, "resumed", **begun), data, resume=True)
     assert same(resumed, source)
-    own = md.train(*settings(tmp_path, "own", **begun, tokenizer_size=300))  # with its words
+    own = running.train(*settings(tmp_path, "own", **begun, tokenizer_size=300))  # with its words
     assert own.tokenizer.get_vocab() == source.tokenizer.get_vocab()
     with pytest.raises(ValueError, match=f"began with the weights of {source.dir}; --sample that"):
         train.untrained(own.dir)
     with pytest.raises(ValueError, match=f"init_from {source.dir} is of another shape than this"):
-        md.train(*settings(tmp_path, "wide", d_model=32, **begun), data)
+        running.train(*settings(tmp_path, "wide", d_model=32, **begun), data)
     with pytest.raises(ValueError, match="^weights is of another shape than this model"):
         weights = source.model.state_dict()
-        md.train(*settings(tmp_path, "wider", d_model=32), data, weights=weights)
+        running.train(*settings(tmp_path, "wider", d_model=32), data, weights=weights)
     # the shapes of the weights do not tell how many heads there are
     with pytest.raises(ValueError, match=f"n_heads 4 is not that of {source.dir}, 2; leave it out"):
         registry.configs("laptop", init_from=source.dir, n_heads=4)
 
 
 def test_a_gpt2_is_begun_from(data, tmp_path, capsys):
-    source = md.train(*settings(tmp_path, "source", steps=4), data)
+    source = running.train(*settings(tmp_path, "source", steps=4), data)
     folder = str(tmp_path / "gpt2")
     export.export_hf(source.dir, folder)
     weights = export.from_gpt2(folder)
@@ -297,12 +301,12 @@ def test_a_gpt2_is_begun_from(data, tmp_path, capsys):
     line += " --batch_size 4 --grad_accum 1 --steps 1 --warmup_steps 0 --lr 0 --eval_problems 0"
     code, out, err = call(f"{line} --name next", capsys)
     assert code == 0 and f"weights to begin with: {folder}" in out, err
-    model, tokenizer = md.load(str(tmp_path / "next"))
+    model, tokenizer = checkpoints.load(str(tmp_path / "next"))
     for key, weight in source.model.state_dict().items():
         assert torch.equal(weight, model.state_dict()[key]), key
     assert tokenizer.get_vocab() == source.tokenizer.get_vocab()
     with pytest.raises(ValueError, match="is not the configuration of a run"):
-        md.read_config(folder)
+        checkpoints.read_config(folder)
 
 
 def test_a_gpt2_that_is_another_model_is_refused(tmp_path):
@@ -315,7 +319,7 @@ def test_a_gpt2_that_is_another_model_is_refused(tmp_path):
     gpt2 = GPT2LMHeadModel(GPT2Config(**shape, activation_function="gelu"))
     gpt2.save_pretrained(tmp_path / "good")
     weights = export.from_gpt2(tmp_path / "good")
-    model = md.GPT(export.gpt2_config(tmp_path / "good")).eval()
+    model = variants.GPT(export.gpt2_config(tmp_path / "good")).eval()
     model.load_state_dict(weights)
     some = torch.arange(12)[None]
     torch.testing.assert_close(model(some), gpt2.eval()(some).logits)
@@ -330,7 +334,7 @@ def test_a_gpt2_that_is_another_model_is_refused(tmp_path):
     config = export.gpt2_config(tmp_path / "biased")
     rates = (config.dropout, config.residual_dropout, config.embedding_dropout)
     assert config.bias and rates == (0.1, 0.2, 0.3)
-    model = md.GPT(config).eval()
+    model = variants.GPT(config).eval()
     model.load_state_dict(export.from_gpt2(tmp_path / "biased"))
     torch.testing.assert_close(model(some), gpt2.eval()(some).logits)
     plain = export.gpt2_config(tmp_path / "good")
@@ -347,89 +351,95 @@ WORSE = dict(steps=12, lr=0.3, lr_floor=1.0, warmup_steps=0, keep="best")  # it 
 
 
 def test_the_best_weights_are_kept_and_loaded(data, tmp_path, capsys):
-    run = md.train(*settings(tmp_path, "run", **WORSE), data)
+    run = running.train(*settings(tmp_path, "run", **WORSE), data)
     best = min(run.log, key=lambda row: row["val_loss"])
     assert 1 <= best["step"] < 12
     count = []
     stopped = settings(tmp_path, "part", **WORSE | dict(keep="last"))
-    part = md.train(*stopped, data, stop=lambda: count.append(1) or len(count) == best["step"])
+    part = running.train(*stopped, data, stop=lambda: count.append(1) or len(count) == best["step"])
     for key, weight in part.model.state_dict().items():
-        assert torch.equal(weight, md.load(run.dir)[0].state_dict()[key])
-        last = md.load(run.dir, md.LAST)[0].state_dict()[key]
+        assert torch.equal(weight, checkpoints.load(run.dir)[0].state_dict()[key])
+        last = checkpoints.load(run.dir, checkpoints.LAST)[0].state_dict()[key]
         assert torch.equal(last, run.model.state_dict()[key])
-    said = md.describe_weights(run.dir)
+    said = checkpoints.describe_weights(run.dir)
     assert f"best.safetensors, of step {best['step']}, with the best validation loss" in said
-    assert f"{best['val_loss']:.4f}" in said and md.describe_weights(part.dir) is None
+    assert f"{best['val_loss']:.4f}" in said and checkpoints.describe_weights(part.dir) is None
     code, _, err = call(["--sample", run.dir, "--prompt", "x", "--max_new_tokens", "1"], capsys)
     assert code == 0 and said in err
     line = ["--sample", run.dir, "--prompt", "x", "--max_new_tokens", "1", "--first_weights"]
     assert call(line, capsys)[::2] == (0, "")  # of which there is one kind
-    assert train.weights_to_begin_with(md.TrainConfig(init_from=run.dir)) is None
+    assert train.weights_to_begin_with(configs.TrainConfig(init_from=run.dir)) is None
     assert said in capsys.readouterr().out
-    path = os.path.join(run.dir, md.BEST)
+    path = os.path.join(run.dir, checkpoints.BEST)
     whole = open(path, "rb").read()
     save_file(load_file(path), path)  # as another program does, which says nothing beside them
-    assert "best.safetensors, of step unknown, with the best" in md.describe_weights(run.dir)
+    assert "best.safetensors, of step unknown, with the best" in checkpoints.describe_weights(
+        run.dir
+    )
     with open(path, "wb") as f:
         f.write(whole)
     with open(path, "r+b") as f:
         f.seek(-3, 2)
         f.write(b"xyz")
     with pytest.raises(ValueError, match="best.safetensors"):
-        md.load(run.dir)
+        checkpoints.load(run.dir)
     with open(path, "wb") as f:
         f.write(whole[:5])
     with pytest.raises(ValueError, match="best.safetensors is not a checkpoint of this model"):
-        md.describe_weights(run.dir)
+        checkpoints.describe_weights(run.dir)
     # resumed to keep the last ones, they are what is loaded; the others are still there
     longer = settings(tmp_path, "run", **WORSE | dict(keep="last", steps=14, lr_steps=12))
-    run = md.train(*longer, data, resume=True, changed=("keep", "steps", "lr_steps"))
-    last = md.load(run.dir)[0].state_dict()
+    run = running.train(*longer, data, resume=True, changed=("keep", "steps", "lr_steps"))
+    last = checkpoints.load(run.dir)[0].state_dict()
     assert all(torch.equal(last[key], each) for key, each in run.model.state_dict().items())
-    assert os.path.exists(path) and md.describe_weights(run.dir) is None
+    assert os.path.exists(path) and checkpoints.describe_weights(run.dir) is None
 
 
 def test_the_best_weights_are_kept_if_the_tokenizer_is_gone(data, tmp_path):
     """Only the last ones were: the best are written before them."""
     asked = []
     t = settings(tmp_path, "run", keep="best", steps=6, eval_every=1, save_every=1)
-    run = md.train(*t, data, stop=lambda: asked.append(1) or len(asked) == 3)
+    run = running.train(*t, data, stop=lambda: asked.append(1) or len(asked) == 3)
     shutil.rmtree(os.path.join(run.dir, "tokenizer"))
-    assert md.train(*t, data, resume=True).finished
-    assert md.load(run.dir, md.BEST)[1].get_vocab() == data.tokenizer.get_vocab()
+    assert running.train(*t, data, resume=True).finished
+    assert checkpoints.load(run.dir, checkpoints.BEST)[1].get_vocab() == data.tokenizer.get_vocab()
 
 
 def test_a_run_that_keeps_its_best_no_more_says_nothing_of_it(data, tmp_path, capsys):
     """It printed None."""
-    run = md.train(*settings(tmp_path, "run", **WORSE), data)
+    run = running.train(*settings(tmp_path, "run", **WORSE), data)
     code, out, err = call(f"--resume {run.dir} --steps 14 --keep last", capsys)
-    assert code == 0 and "None" not in out and os.path.exists(os.path.join(run.dir, md.BEST)), err
+    assert (
+        code == 0 and "None" not in out and os.path.exists(os.path.join(run.dir, checkpoints.BEST))
+    ), err
 
 
 def test_a_resumed_run_keeps_the_same_best(data, tmp_path):
-    whole = md.train(*settings(tmp_path, "whole", **WORSE), data)
+    whole = running.train(*settings(tmp_path, "whole", **WORSE), data)
     count = []
-    md.train(
+    running.train(
         *settings(tmp_path, "run", **WORSE), data, stop=lambda: count.append(1) or len(count) == 7
     )
-    run = md.train(*settings(tmp_path, "run", **WORSE), data, resume=True)
+    run = running.train(*settings(tmp_path, "run", **WORSE), data, resume=True)
     assert same(run, whole)
-    one, other = (md.load(each.dir)[0].state_dict() for each in (run, whole))
+    one, other = (checkpoints.load(each.dir)[0].state_dict() for each in (run, whole))
     assert all(torch.equal(one[key], other[key]) for key in one)
-    os.remove(os.path.join(run.dir, md.BEST))  # without them the last ones are what there is
-    last = md.load(run.dir)[0].state_dict()
+    os.remove(
+        os.path.join(run.dir, checkpoints.BEST)
+    )  # without them the last ones are what there is
+    last = checkpoints.load(run.dir)[0].state_dict()
     assert all(torch.equal(last[key], each) for key, each in run.model.state_dict().items())
 
 
 def test_evaluations_without_a_better_one_end_a_run(data, tmp_path, capsys):
-    run = md.train(*settings(tmp_path, "run", steps=40, lr=0.0, stop_after=3), data)
+    run = running.train(*settings(tmp_path, "run", steps=40, lr=0.0, stop_after=3), data)
     assert [row["step"] for row in run.log] == [1, 2, 4, 6]
     assert run.finished and run.log[-1]["ended_early"] and "train_loss_eval" in run.log[-1]
     row = results.result(run.dir)  # a finished run
     assert row["step"] == 6 and row["steps"] == 40
     m, t = settings(tmp_path, "run", steps=40, lr=0.0, stop_after=3)
     with pytest.raises(ValueError, match="6 of 40 steps are done; --stop_after has ended it"):
-        md.train(m, t, data, resume=True)
+        running.train(m, t, data, resume=True)
     code, out, err = call(f"--resume {run.dir} --stop_after 5", capsys)
     assert code == 0 and "stop_after 5 instead of 3" in out, err
     assert "Ended early, after step 10: 5 evaluations without a better one than" in out
@@ -438,14 +448,14 @@ def test_evaluations_without_a_better_one_end_a_run(data, tmp_path, capsys):
     code, out, err = call(f"--resume {run.dir} --stop_after 1", capsys)
     assert code == 2 and "10 of 40 steps are done; --stop_after has ended it" in err
     assert call(f"--resume {run.dir} --stop_after 1 --dry_run", capsys) == (2, "", err)
-    whole = md.train(*settings(tmp_path, "whole", steps=6, lr=0.0, stop_after=3), data)
+    whole = running.train(*settings(tmp_path, "whole", steps=6, lr=0.0, stop_after=3), data)
     assert len(whole.log) == 4 and "ended_early" not in whole.log[-1]  # all its steps are done
 
 
 def test_an_early_end_names_the_best_however_long_ago_it_was(data, tmp_path, capsys):
     count = []
     stopped = settings(tmp_path, "run", steps=40, lr=0.0, stop_after=9)
-    run = md.train(*stopped, data, stop=lambda: count.append(1) or len(count) == 7)
+    run = running.train(*stopped, data, stop=lambda: count.append(1) or len(count) == 7)
     best = run.log[0]["val_loss"]
     code, out, err = call(f"--resume {run.dir} --stop_after 2", capsys)
     words = f"Ended early, after step 8: 4 evaluations without a better one than {best:.4f} at s"
@@ -453,7 +463,7 @@ def test_an_early_end_names_the_best_however_long_ago_it_was(data, tmp_path, cap
 
 
 def test_after_an_early_end_a_run_that_goes_on_can_be_stopped_and_go_on_again(data, tmp_path):
-    run = md.train(*settings(tmp_path, "run", steps=12, lr=0.0, stop_after=3), data)
+    run = running.train(*settings(tmp_path, "run", steps=12, lr=0.0, stop_after=3), data)
     assert run.log[-1]["ended_early"]
     on = settings(tmp_path, "run", steps=12, lr=0.0, stop_after=0)
 
@@ -464,34 +474,36 @@ def test_after_an_early_end_a_run_that_goes_on_can_be_stopped_and_go_on_again(da
         changed = () if (tmp_path / "run" / "noted").exists() else ("stop_after",)
         (tmp_path / "run" / "noted").touch()
         with contextlib.suppress(KeyboardInterrupt):
-            part = md.train(*on, data, resume=True, changed=changed, stop=stop)
+            part = running.train(*on, data, resume=True, changed=changed, stop=stop)
     assert not part.finished and "ended_early" not in part.log[-1]
-    assert not md.is_over(part.log, 12)
-    run = md.train(*on, data, resume=True)
+    assert not checkpoints.is_over(part.log, 12)
+    run = running.train(*on, data, resume=True)
     assert run.finished and run.log[-1]["step"] == 12
     assert not any("ended_early" in row for row in run.log)
 
 
 def test_a_run_that_began_with_weights_goes_on_without_them(data, tmp_path):
-    source = md.train(*settings(tmp_path, "source", steps=4), data)
+    source = running.train(*settings(tmp_path, "source", steps=4), data)
     changes = dict(steps=6, init_from=source.dir)
-    whole = md.train(*settings(tmp_path, "whole", **changes), data)
-    md.train(*settings(tmp_path, "run", **changes), data, stop=lambda: True)
+    whole = running.train(*settings(tmp_path, "whole", **changes), data)
+    running.train(*settings(tmp_path, "run", **changes), data, stop=lambda: True)
     shutil.rmtree(source.dir)
-    resumed = md.train(*settings(tmp_path, "run", **changes), data, resume=True)
+    resumed = running.train(*settings(tmp_path, "run", **changes), data, resume=True)
     assert resumed.finished and same(resumed, whole)
 
 
 def test_losses_that_are_no_number_are_never_the_best():
     rows = [dict(val_loss=loss) for loss in (2.0, math.nan, 1.0, None, 1.0)]
-    assert [md.since_best(rows[:n]) for n in (1, 2, 3, 4, 5)] == [0, 1, 0, 1, 2]
-    assert md.since_best(rows[1:3]) == 0  # the first one was none
-    assert md.is_over([dict(step=3)], 3) and not md.is_over([dict(step=2)], 3)
-    assert md.is_over([dict(step=2, ended_early=True)], 3) and not md.is_over([], 3)
+    assert [checkpoints.since_best(rows[:n]) for n in (1, 2, 3, 4, 5)] == [0, 1, 0, 1, 2]
+    assert checkpoints.since_best(rows[1:3]) == 0  # the first one was none
+    assert checkpoints.is_over([dict(step=3)], 3) and not checkpoints.is_over([dict(step=2)], 3)
+    assert checkpoints.is_over([dict(step=2, ended_early=True)], 3) and not checkpoints.is_over(
+        [], 3
+    )
 
 
 def test_presets_of_studies_begin_from_a_run_too(solved, tmp_path):
     m, t = registry.configs("tasks", data="icqa", init_from=solved)
-    assert m == md.read_config(solved)[0] and t.tokenizer != "embedded"
+    assert m == checkpoints.read_config(solved)[0] and t.tokenizer != "embedded"
     shutil.copytree(solved, tmp_path / "kept")
-    assert md.settings_of_weights(str(tmp_path / "kept"))["n_layers"] == 2
+    assert checkpoints.settings_of_weights(str(tmp_path / "kept"))["n_layers"] == 2

@@ -6,31 +6,33 @@ import pytest
 import torch
 
 import minidepth as md
+from minidepth_lab.base import configs
+from minidepth_lab.keep import running
 
 
 def test_a_vocabulary_holds_all_words_or_is_refused(tiny, data):
     words = len(data.tokenizer)
     settings = dict(steps=1, warmup_steps=0, eval_problems=0, watch_problems=0)
-    enough = md.train(*tiny(vocab_size=words, **settings), data=data)
+    enough = running.train(*tiny(vocab_size=words, **settings), data=data)
     assert enough.model.config.vocab_size == words
     with pytest.raises(ValueError, match=f"vocab_size {words - 1} is less than the data's {words}"):
-        md.train(*tiny(vocab_size=words - 1, name="less", **settings), data=data)
+        running.train(*tiny(vocab_size=words - 1, name="less", **settings), data=data)
     begun = tiny(vocab_size=words - 1, init_from="runs/other", **settings)
     with pytest.raises(ValueError, match="give data with the words of runs/other, or leave out in"):
-        md.complete_configs(*begun, data)
+        running.complete_configs(*begun, data)
 
 
 def test_several_values_may_be_a_list():
     """Of a study's rows, say: once saved they are a tuple, as which a second run compares them."""
-    t = md.TrainConfig(problem_steps=[1, 2]).validate()
-    assert t == md.TrainConfig(problem_steps=(1, 2)) and t.problem_steps == (1, 2)
-    assert md.ModelConfig(n_layers=2, n_heads=[2, 4]).validate().n_heads == (2, 4)
+    t = configs.TrainConfig(problem_steps=[1, 2]).validate()
+    assert t == configs.TrainConfig(problem_steps=(1, 2)) and t.problem_steps == (1, 2)
+    assert configs.ModelConfig(n_layers=2, n_heads=[2, 4]).validate().n_heads == (2, 4)
 
 
 def test_every_setting_takes_its_lowest_and_its_highest_value():
     """And nothing beyond: refused values are in test_bad_input.py."""
     tried = 0
-    for kind in (md.ModelConfig, md.TrainConfig):
+    for kind in (configs.ModelConfig, configs.TrainConfig):
         for f in dataclasses.fields(kind):
             low, high = f.metadata["low"], f.metadata["high"]
             # sizes of a model depend on one another: heads divide the width
@@ -54,7 +56,7 @@ def test_every_setting_takes_its_lowest_and_its_highest_value():
 @pytest.mark.parametrize("name, value", [("steps", True), ("lr", True), ("n_layers", True)])
 def test_true_is_no_number(name, value):
     with pytest.raises(ValueError, match=f"{name} True does not work; give a"):
-        md.configs("laptop", **{name: value})
+        configs.make("laptop", **{name: value})
 
 
 def test_of_a_batch_without_targets_nothing_is_said_to_be_learned(tiny, data):
@@ -62,7 +64,7 @@ def test_of_a_batch_without_targets_nothing_is_said_to_be_learned(tiny, data):
     tokens, targets = data.train
     empty = dataclasses.replace(data, train=(tokens, targets * 0 - 100))
     with pytest.raises(ValueError, match="the batch of step 1 has no target"):
-        md.train(*tiny(steps=3, warmup_steps=1, eval_problems=0), data=empty)
+        running.train(*tiny(steps=3, warmup_steps=1, eval_problems=0), data=empty)
 
 
 def test_blocks_without_targets_have_no_loss(model):
@@ -75,12 +77,14 @@ def test_a_warm_up_must_end_before_the_steps_that_the_epochs_give(tiny, data):
     """How many those are, only the data tells: 300 rows, of which 100 make a step."""
     few = dict(epochs=1, batch_size=100, warmup_steps=3, eval_problems=0, watch_problems=0)
     with pytest.raises(ValueError, match="warmup_steps 3 leaves none of 3 steps"):
-        md.train(*tiny(**few), data=data)
-    run = md.train(*tiny(**few | dict(warmup_steps=2), name="enough"), data=data)
+        running.train(*tiny(**few), data=data)
+    run = running.train(*tiny(**few | dict(warmup_steps=2), name="enough"), data=data)
     assert run.log[-1]["step"] == 3 and run.log[-1]["epoch"] == 1
 
 
 @pytest.mark.parametrize("stopped", [True, False])
 def test_a_trained_model_is_given_in_eval_mode(tiny, data, stopped):
-    run = md.train(*tiny(steps=2, warmup_steps=1, eval_problems=0), data=data, stop=lambda: stopped)
+    run = running.train(
+        *tiny(steps=2, warmup_steps=1, eval_problems=0), data=data, stop=lambda: stopped
+    )
     assert not run.model.training and not run.model.blocks[0].attn.training

@@ -6,6 +6,7 @@ import torch
 
 import minidepth as md
 from minidepth_lab.measure import inspect
+from minidepth_lab.rows import to_data
 from minidepth_lab.studies import llmini
 
 
@@ -37,7 +38,7 @@ def by_hand(gpt, tokens, queries, keys_in_sight):
 
 def test_attention_is_counted_as_llmini_did_and_as_one_should(model, blocks):
     gpt, (tokens, targets) = model(init_std=0.5), blocks
-    there, end = md.filled(tokens, targets), 7
+    there, end = to_data.filled(tokens, targets), 7
     padded = np.where(there, tokens, end)
     found = llmini.attention(gpt, tokens, targets, end)
     cases = dict(

@@ -14,9 +14,13 @@ import torch
 import minidepth as md
 import train
 from conftest import SHARED, changed
+from minidepth_lab.base import configs
+from minidepth_lab.base.data import Data
 from minidepth_lab.command import registry
+from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.measure import judge
-from minidepth_lab.rows import hub
+from minidepth_lab.models import variants
+from minidepth_lab.rows import hub, to_data
 from minidepth_lab.show import figures
 from minidepth_lab.studies import llmini, packing, reread, thinking
 from minidepth_lab.tasks.base import own_code
@@ -52,7 +56,7 @@ def test_a_curriculum_begins_with_the_shortest_problems_and_ends_with_all(lookup
     monkeypatch.setattr(thinking.Lengths, "after_step", told)
     settings = dict(steps=20, warmup_steps=1, eval_every=5, batch_size=24)
     m, t, data = lookups("curriculum=0.5", **settings)
-    run = md.train(m, t, data)
+    run = running.train(m, t, data)
     asked = []
     for tokens in seen:
         texts = run.tokenizer.batch_decode(tokens)
@@ -67,13 +71,13 @@ def test_a_curriculum_begins_with_the_shortest_problems_and_ends_with_all(lookup
 def test_a_resumed_run_goes_on_in_its_curriculum(lookups):
     settings = ("curriculum=99.0",)
     stops = iter([True, False])
-    stopped = md.train(*lookups(*settings), stop=lambda: next(stops, False))
+    stopped = running.train(*lookups(*settings), stop=lambda: next(stops, False))
     assert not stopped.finished
-    m, t = md.read_config(stopped.dir)
+    m, t = checkpoints.read_config(stopped.dir)
     t.out_dir, t.name = stopped.dir.rsplit("/", 1)
-    data = registry.data_of(t, m.block_size, md.saved_tokenizer(stopped.dir))
-    resumed = md.train(m, t, data, resume=True).log
-    whole = md.train(*lookups(*settings, name="whole")).log
+    data = registry.data_of(t, m.block_size, checkpoints.saved_tokenizer(stopped.dir))
+    resumed = running.train(m, t, data, resume=True).log
+    whole = running.train(*lookups(*settings, name="whole")).log
     numbers = []
     for log in (resumed, whole):
         numbers.append([(row["train_loss"], row["val_loss"], row["lengths"]) for row in log])
@@ -89,7 +93,7 @@ def test_train_loss_is_measured_on_blocks_from_all_over_a_curriculum(lookups, mo
         return real(model, part, n_blocks, *others)
 
     monkeypatch.setattr(md, "mean_loss", see)
-    run = md.train(*lookups("curriculum=0.5", eval_blocks=30, steps=3))
+    run = running.train(*lookups("curriculum=0.5", eval_blocks=30, steps=3))
     asked = [text.split("Go ")[1][0] for text in run.tokenizer.batch_decode(seen[-1])]
     assert len(asked) == 30 and min(asked.count(k) for k in "123") >= 4
 
@@ -168,7 +172,10 @@ def test_the_thinking_preset_and_its_rows():
 def test_llmini_presets_are_the_published_ones(letter, layers, heads, width, total):
     m, t = registry.configs(f"llmini-{letter}")
     assert (m.n_layers, m.n_heads, m.d_model, m.d_ff) == (layers, heads, width, 4 * width)
-    assert md.parameters(m)["total"] == total and md.parameters(m)["head"] == 50_257 * width
+    assert (
+        variants.parameters(m)["total"] == total
+        and variants.parameters(m)["head"] == 50_257 * width
+    )
     assert (m.dropout, m.residual_dropout, m.embedding_dropout) == (0.1, 0.3, 0.0)
     assert (m.position, m.block_size, m.bias, m.init) == ("learned", 256, True, "pytorch")
     assert t.decay_all and len(t.data) == 11
@@ -176,8 +183,8 @@ def test_llmini_presets_are_the_published_ones(letter, layers, heads, width, tot
     assert (t.batch_size, t.grad_accum, t.epochs, t.seed) == (32, 2, 3, 42)
     assert (t.loader, t.sizes) == ("llmini", ("stride=128", "texts=published"))
     assert (t.packing, t.val_fraction, t.max_rows, t.loss_on) == ("pad", 0.05, 20_000, "all")
-    data = md.Data((np.empty((152_708, 0)),) * 2, ())  # chunks, as published
-    steps = md.complete_configs(m, t, data)[1].steps
+    data = Data((np.empty((152_708, 0)),) * 2, ())  # chunks, as published
+    steps = running.complete_configs(m, t, data)[1].steps
     assert steps == math.ceil(3 * 152_708 / 64)
     t = dataclasses.replace(t, steps=steps)
     rates = [md.lr_at(step, t) for step in range(steps)]
@@ -195,7 +202,7 @@ def strided(rows, T, stride):
 def test_long_rows_overlap_as_the_stride_says(n, stride):
     T, ids = 8, list(range(100, 100 + n))
     tokens, targets = strided([(ids, [True] * n)], T, stride)
-    there, start, seen = md.filled(tokens, targets), 0, set()
+    there, start, seen = to_data.filled(tokens, targets), 0, set()
     for row, target, real in zip(tokens.tolist(), targets.tolist(), there.tolist()):
         size = min(T, n - 1 - start)
         assert row == [*ids[start : start + size], *[0] * (T - size)]
@@ -241,17 +248,17 @@ def test_tokens_that_overlapping_blocks_show_again_are_no_share_above_one(losses
     targets.view(-1)[:losses] = 1
     facts = dict(train_tokens=100, train_rows=5, val_rows=1, unusable_rows=0)
     data = types.SimpleNamespace(train=(torch.zeros(40, 10), targets), facts=facts)
-    line = train.text_fact(md.TrainConfig(data=("own",)), data, tokens=20)
+    line = train.text_fact(configs.TrainConfig(data=("own",)), data, tokens=20)
     assert said in line and ("overlap" in line) == (losses > 100)
 
 
 def test_packed_rows_do_not_overlap_and_no_stride_skips(jsonl):
     path = jsonl([dict(text=" ".join(str(j) for j in range(i, i + 40))) for i in range(30)])
-    t = md.configs("laptop", data=(path,), packing="pack", loss_on="all")[1]
+    t = configs.make("laptop", data=(path,), packing="pack", loss_on="all")[1]
     loaded = dataclasses.replace(t, loader="llmini", sizes=("stride=3",))
     packed = registry.data_of(loaded, 8)
     assert packed.sizes == ("stride=3", "texts=ours")
-    assert np.array_equal(packed.train[0], md.load_data(t, 8).train[0])
+    assert np.array_equal(packed.train[0], to_data.load_data(t, 8).train[0])
     loaded.packing = "pad"
     assert len(registry.data_of(loaded, 8).train[0]) > 2 * len(packed.train[0])
     with pytest.raises(
@@ -276,7 +283,7 @@ def test_rows_of_multiple_choice_are_text_with_the_right_choice(tiny, jsonl):
     assert data.facts["unusable_rows"] == 0 and len(texts) == 38
     assert all("blue" in text and "red" not in text for text in texts)
     with pytest.raises(ValueError, match="--loader llmini trains on it, --score asks it"):
-        md.load_data(dataclasses.replace(t, loader=""), 40)
+        to_data.load_data(dataclasses.replace(t, loader=""), 40)
 
 
 @pytest.mark.skipif(
@@ -510,8 +517,8 @@ def test_the_llmini_study_changes_one_thing_at_a_time():
 
 def test_validation_may_be_packed_otherwise(jsonl):
     path = jsonl([dict(text=f"row {i} of a short text") for i in range(200)])
-    t = md.TrainConfig(data=(path,), tokenizer="embedded", packing="pack", val_fraction=0.3)
-    packed = md.load_data(t, 32)
+    t = configs.TrainConfig(data=(path,), tokenizer="embedded", packing="pack", val_fraction=0.3)
+    packed = to_data.load_data(t, 32)
     loaded = dataclasses.replace(t, loader="packing", sizes=("val_packing=pad",))
     mixed = registry.data_of(loaded, 32)
     padded = registry.data_of(dataclasses.replace(t, packing="pad"), 32)
@@ -530,7 +537,7 @@ def test_the_losses_of_sources_are_those_of_the_blocks_measured(jsonl):
     for word in ("apple", "plum"):
         rows = [dict(text=f"{word} {i} of a short text") for i in range(100)]
         paths.append(jsonl(rows, f"{word}.jsonl"))
-    t = md.TrainConfig(data=tuple(paths), tokenizer="embedded", val_fraction=0.3)
+    t = configs.TrainConfig(data=tuple(paths), tokenizer="embedded", val_fraction=0.3)
     data = registry.data_of(
         dataclasses.replace(t, loader="packing", sizes=("val_packing=pad",)), 32
     )
@@ -542,7 +549,7 @@ def test_the_losses_of_sources_are_those_of_the_blocks_measured(jsonl):
 def test_the_packing_study_is_at_equal_steps_and_at_equal_text():
     settings = dict(steps=100, max_rows=400)
     first, rows = changed(packing, "laptop", settings)
-    data = md.load_data(md.configs("laptop", **settings)[1], 104)
+    data = to_data.load_data(configs.make("laptop", **settings)[1], 104)
     share = (data.train[0] != 0).mean().item()  # no embedded token inside a row has id 0
     assert 0.5 < share < 0.9 and first["packing"] == "pad"
     assert (first["loader"], first["sizes"]) == ("packing", ("val_packing=pad",))
@@ -568,10 +575,22 @@ def test_the_packing_study_is_at_equal_steps_and_at_equal_text():
         ),
         (lambda: registry.configs("nope"), "preset 'nope' is unknown; choose from report, laptop"),
         (lambda: registry.configs("llmini-d"), "preset 'llmini-d' is unknown; choose from"),
-        (lambda: md.configs("heads-x"), "preset 'heads-x' is unknown; choose from report, laptop"),
-        (lambda: registry.data_of(md.TrainConfig(loader="depth"), 8), "loader depth makes no data"),
-        (lambda: registry.data_of(md.TrainConfig(loader="sweep"), 8), "loader 'sweep' is unknown"),
-        (lambda: md.load_data(md.TrainConfig(sizes=("hops=3",))), "sizes hops=3 are for a task or"),
+        (
+            lambda: configs.make("heads-x"),
+            "preset 'heads-x' is unknown; choose from report, laptop",
+        ),
+        (
+            lambda: registry.data_of(configs.TrainConfig(loader="depth"), 8),
+            "loader depth makes no data",
+        ),
+        (
+            lambda: registry.data_of(configs.TrainConfig(loader="sweep"), 8),
+            "loader 'sweep' is unknown",
+        ),
+        (
+            lambda: to_data.load_data(configs.TrainConfig(sizes=("hops=3",))),
+            "sizes hops=3 are for a task or",
+        ),
     ],
 )
 def test_what_is_unknown_says_what_there_is(call, words):
@@ -604,7 +623,7 @@ pathlib.Path(__file__).with_suffix(".ran").touch()
 def load_data(config, block_size, tokenizer=None):
     sizes = sizes_of(config.sizes, dict(length=6), "my loader")
     rows = [dict(text=f"{i} " * sizes["length"]) for i in range(60)]
-    data = md.make_data("mine", rows[:50], rows[50:], config, block_size, tokenizer)
+    data = to_data.make_data("mine", rows[:50], rows[50:], config, block_size, tokenizer)
     data.sizes = as_text(sizes)
     return data
 """
@@ -623,11 +642,11 @@ def test_a_file_of_ones_own_is_executed_only_if_the_command_names_it(tmp_path, m
     monkeypatch.setattr(own_code, "NAMED", set())
     path = tmp_path / "mine.py"
     path.write_text(OWN)
-    t = md.configs("laptop", loader=str(path))[1]
+    t = configs.make("laptop", loader=str(path))[1]
     with pytest.raises(ValueError, match="name it again: --loader .*mine.py"):
         registry.data_of(t, 16)
     with pytest.raises(ValueError, match="name it again: --data .*mine.py"):
-        registry.data_of(md.configs("laptop", data=(str(path),))[1], 16)
+        registry.data_of(configs.make("laptop", data=(str(path),))[1], 16)
     assert not path.with_suffix(".ran").exists()
     flags = "--preset laptop --block_size 16 --n_layers 1 --d_model 8 --steps 4 --warmup_steps 0"
     flags += f" --loss_on all --sizes length=7 --out_dir {tmp_path} --name run --batch_size 2"
@@ -657,7 +676,7 @@ def test_a_file_of_ones_own_is_executed_only_if_the_command_names_it(tmp_path, m
 
 
 @dataclass
-class Own(md.Data):
+class Own(Data):
     """Draws what no order of blocks could give, remembers what it was told, measures something."""
 
     share: float = 0.5
@@ -671,7 +690,7 @@ class Own(md.Data):
     def after_step(self, loss):
         self.state["seen"] = [*self.state["seen"], loss]
 
-    def measure(self, model):
+    def evaluate(self, model):
         assert not model.training or torch.is_grad_enabled()
         return dict(told=len(self.state["seen"]), n_words=model.n_words)
 
@@ -686,12 +705,12 @@ def own(**changes):
 @pytest.mark.parametrize("fresh", [False, True])
 def test_data_of_a_studys_own_draws_as_it_likes_and_is_resumed(tiny, fresh):
     settings = dict(steps=9, eval_every=3, block_size=11)
-    data = own(fresh=fresh)
-    whole = md.train(*tiny(name="whole", **settings), data)
+    data = own(infinite=fresh)
+    whole = running.train(*tiny(name="whole", **settings), data)
     stops = iter([False] * 3 + [True] * 9)
-    halves = md.train(*tiny(name="halves", **settings), data, stop=lambda: next(stops))
+    halves = running.train(*tiny(name="halves", **settings), data, stop=lambda: next(stops))
     assert not halves.finished and data.state == dict(seen=[])
-    halves = md.train(*tiny(name="halves", **settings), own(fresh=fresh), resume=True)
+    halves = running.train(*tiny(name="halves", **settings), own(infinite=fresh), resume=True)
     numbers = []
     for run in (whole, halves):
         keys = ("step", "train_loss", "val_loss", "told", "n_words", "epoch")
@@ -721,20 +740,20 @@ BLOCKS = "x = np.arange(40, dtype=np.int32).reshape(10, 4); "
     [
         ("return missing", "has a load_data() that failed: name 'missing' is not defined"),
         ("return 3", "load_data() must give a minidepth.Data; it gave 3"),
-        ("return md.Data(([1], [1]), ([1], [1]))", "train must be (tokens, targets), each (N, T)"),
-        (BLOCKS + "return md.Data((x, x), (x, x[:0]), n_words=40)", "val must be (tokens,"),
-        (BLOCKS + "return md.Data((x, x), (x, x), n_words=39)", "the word 39, but n_words is 39"),
+        ("return Data(([1], [1]), ([1], [1]))", "train must be (tokens, targets), each (N, T)"),
+        (BLOCKS + "return Data((x, x), (x, x[:0]), n_words=40)", "val must be (tokens,"),
+        (BLOCKS + "return Data((x, x), (x, x), n_words=39)", "the word 39, but n_words is 39"),
         (
-            "return md.Data(None, None)",
+            "return Data(None, None)",
             "train must be (tokens, targets), each (N, T) whole numbers",
         ),
         (
-            "import torch; x = torch.zeros(2, 3).long(); return md.Data((x, x), (x, x))",
+            "import torch; x = torch.zeros(2, 3).long(); return Data((x, x), (x, x))",
             "each (N, T) whole numbers in a NumPy array; it is (tensor(",
         ),
-        (BLOCKS + "x = x * 1.0; return md.Data((x, x), (x, x))", "whole numbers in a NumPy array"),
-        (BLOCKS + "return md.Data((x, x - 1), (x, x), n_words=40)", "train has numbers below 0"),
-        (BLOCKS + "return md.Data((x, x), (x - 100, x), n_words=40)", "val has numbers below 0"),
+        (BLOCKS + "x = x * 1.0; return Data((x, x), (x, x))", "whole numbers in a NumPy array"),
+        (BLOCKS + "return Data((x, x - 1), (x, x), n_words=40)", "train has numbers below 0"),
+        (BLOCKS + "return Data((x, x), (x - 100, x), n_words=40)", "val has numbers below 0"),
     ],
 )
 def test_a_loader_of_ones_own_that_does_not_work_gets_one_line(body, words, tmp_path, capsys):
@@ -745,7 +764,7 @@ def test_a_loader_of_ones_own_that_does_not_work_gets_one_line(body, words, tmp_
 
 
 def test_a_loader_of_ones_own_needs_no_facts(tmp_path, capsys):
-    body = BLOCKS + "return md.Data((x, x), (x, x), n_words=40)"
+    body = BLOCKS + "return Data((x, x), (x, x), n_words=40)"
     (tmp_path / "own.py").write_text(LOADER.replace("BODY", body))
     flags = "--n_layers 1 --d_model 8 --block_size 4 --steps 4 --warmup_steps 1 --batch_size 2"
     line = ["--loader", str(tmp_path / "own.py"), *flags.split(), "--out_dir", str(tmp_path)]
@@ -778,11 +797,11 @@ def test_reread_measures_the_training_text_as_a_finished_run_does(tiny, jsonl):
     rows = [dict(text=f"{i} times {i} is {i * i}") for i in range(200)]
     m, t = tiny(data=(jsonl(rows),), loader="reread", eval_blocks=3, eval_every=4, eval_problems=0)
     data = registry.data_of(t, m.block_size)
-    run = md.train(m, t, data)
+    run = running.train(m, t, data)
     assert all(row["train_loss_eval"] > 0 for row in run.log) and len(run.log) > 2
-    assert run.log[-1]["train_loss_eval"] == data.measure(run.model)["train_loss_eval"]
+    assert run.log[-1]["train_loss_eval"] == data.evaluate(run.model)["train_loss_eval"]
     plain = dataclasses.replace(t, loader="", sizes=(), name="plain")
-    assert "train_loss_eval" not in md.train(m, plain).log[0]
+    assert "train_loss_eval" not in running.train(m, plain).log[0]
 
 
 def test_the_problems_that_reread_reads_are_in_the_repository():

@@ -10,7 +10,8 @@ import time
 import pandas
 import pytest
 
-import minidepth as md
+from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.models import variants
 
 SILENT = dict(eval_problems=0, watch_problems=0)
 
@@ -23,7 +24,7 @@ def lines_of(run_dir):
 def test_the_speed_is_that_of_the_steps_since_the_row_before(tiny, data, monkeypatch):
     """By a clock that only training moves: a second a step up to step 5, then half a second.
     A step is two forward passes."""
-    clock, steps, real = [1000.0], [0], md.GPT.forward
+    clock, steps, real = [1000.0], [0], variants.GPT.forward
 
     def forward(self, *arguments, **options):
         if self.training:
@@ -31,9 +32,9 @@ def test_the_speed_is_that_of_the_steps_since_the_row_before(tiny, data, monkeyp
             clock[0] += 0.5 if steps[0] <= 5 else 0.25
         return real(self, *arguments, **options)
 
-    monkeypatch.setattr(md.GPT, "forward", forward)
+    monkeypatch.setattr(variants.GPT, "forward", forward)
     monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
-    log = md.train(*tiny(grad_accum=2, **SILENT), data=data).log
+    log = running.train(*tiny(grad_accum=2, **SILENT), data=data).log
     tokens = 2 * 4 * 80  # of a step, of which one takes a second
     assert [row["step"] for row in log] == [1, 5, 10, 12]
     assert [row["tokens_per_second"] for row in log] == [tokens, tokens, 2 * tokens, 2 * tokens]
@@ -42,7 +43,7 @@ def test_the_speed_is_that_of_the_steps_since_the_row_before(tiny, data, monkeyp
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_loss_that_is_no_number_is_null_in_the_log(tiny, data, monkeypatch, value):
     """A browser's JSON.parse() refuses the whole line otherwise. The gradient stays finite."""
-    steps, real = [0], md.GPT.forward
+    steps, real = [0], variants.GPT.forward
 
     def forward(self, *arguments, **options):
         steps[0] += self.training
@@ -52,8 +53,8 @@ def test_a_loss_that_is_no_number_is_null_in_the_log(tiny, data, monkeypatch, va
     def refuse(word):
         raise AssertionError(f"{word} is no JSON")
 
-    monkeypatch.setattr(md.GPT, "forward", forward)
-    run = md.train(*tiny(**SILENT), data=data)
+    monkeypatch.setattr(variants.GPT, "forward", forward)
+    run = running.train(*tiny(**SILENT), data=data)
     rows = [json.loads(line, parse_constant=refuse) for line in lines_of(run.dir)]
     assert [row["step"] for row in rows] == [1, 5, 10, 12]
     for name in ("train_loss", "val_loss"):
@@ -84,10 +85,10 @@ console.log(JSON.stringify(lines.map(line => JSON.parse(line))))
 @pytest.mark.parametrize("value", [None, math.nan])
 def test_javascript_reads_the_log_as_python_does(tiny, data, tmp_path, value):
     """JSON.parse() takes no NaN, which Python's own reader does."""
-    run = md.train(*tiny(steps=3, warmup_steps=1), data=data)
+    run = running.train(*tiny(steps=3, warmup_steps=1), data=data)
     if value is not None:
         run.log[0]["grad_norm"] = value
-        md.write_log(run.dir, run.log)
+        checkpoints.write_log(run.dir, run.log)
     path = os.path.join(run.dir, "log.jsonl")
     done = subprocess.run(["node", "-e", PARSE, path], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -10,6 +10,7 @@ import torch
 import minidepth as md
 import train
 from minidepth_lab.command import registry
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import inspect, results
 from minidepth_lab.studies import map as study
 from minidepth_lab.sweep import table
@@ -349,7 +350,7 @@ def test_how_two_layers_follow_three_jumps_is_measured_of_runs(tmp_path, measure
     """Of weights that are as drawn; against questions that are followed one by one."""
     line = f"--preset map --data pointers --n_layers 2 --steps 2 --out_dir {tmp_path} --name a"
     assert train.main([*line.split(), "--warmup_steps", "1", "--eval_blocks", "60"]) == 0
-    model, _ = md.load(tmp_path / "a")
+    model, _ = checkpoints.load(tmp_path / "a")
     task = TASKS["pointers"]
     tokens, targets = task.draw(600, md.generator("three jumps"), test=True)
     link = task.links(tokens, targets)["where it points"]
@@ -390,7 +391,7 @@ def test_where_a_step_of_a_path_is_found_is_measured_of_runs(tmp_path, measured_
     line = f"--preset map --data reachability --n_layers 3 --steps 2 --out_dir {tmp_path} --name a"
     sizes = ["--sizes", "n=1,hints=1", "--warmup_steps", "1", "--eval_blocks", "60"]
     assert train.main([*line.split(), *sizes]) == 0
-    model, _ = md.load(tmp_path / "a")
+    model, _ = checkpoints.load(tmp_path / "a")
     drawing = dict(test=True, n=(1,), hinted=True)
     tokens, targets = TASKS["reachability"].draw(300, md.generator("one step"), **drawing)
     found = measured_of(tmp_path / "a", study)["inside"]

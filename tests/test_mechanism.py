@@ -14,7 +14,9 @@ import minidepth as md
 import train
 from minidepth_lab import tasks
 from minidepth_lab.command import registry
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import inspect
+from minidepth_lab.models import variants
 from minidepth_lab.tasks.base import task_data
 
 
@@ -73,7 +75,7 @@ def test_links_of_pointers():
 def test_what_has_no_steps_says_so():
     m, t = registry.configs("tasks", data="memorize", n_layers=1, vocab_size=41)
     with pytest.raises(ValueError, match="memorize has no steps to look for"):
-        inspect.mechanism(md.GPT(m), registry.data_of(t, m.block_size), n=20)
+        inspect.mechanism(variants.GPT(m), registry.data_of(t, m.block_size), n=20)
 
 
 def test_links_of_ones_own_are_a_dictionary():
@@ -131,7 +133,7 @@ def test_each_pass_of_a_looped_model_is_ablated_by_itself(model):
                 assert torch.allclose(looped(tokens, loops=loops), cut, atol=1e-5)
             assert not torch.allclose(looped(tokens, loops=loops), cut, atol=1e-2)
     m, t = registry.configs("tasks", data="icqa", n_layers=1, n_loops=3, vocab_size=40)
-    found = inspect.mechanism(md.GPT(m), registry.data_of(t, m.block_size), n=20)
+    found = inspect.mechanism(variants.GPT(m), registry.data_of(t, m.block_size), n=20)
     shapes = [np.shape(part) for part in (found["without"], found["steps"]["copy"]["weight"])]
     assert shapes == [(3, 2)] * 2
 
@@ -183,8 +185,8 @@ def test_links_are_cut_in_one_loop_of_a_looped_model(model):
 def test_mechanism_and_its_command(solved, tmp_path, capsys, monkeypatch):
     drawn, write = [], Figure.savefig
     monkeypatch.setattr(Figure, "savefig", lambda f, *a, **k: drawn.append(f) or write(f, *a, **k))
-    model, _ = md.load(solved)
-    data = registry.data_of(md.read_config(solved)[1], model.config.block_size)
+    model, _ = checkpoints.load(solved)
+    data = registry.data_of(checkpoints.read_config(solved)[1], model.config.block_size)
     found = inspect.mechanism(model, data)
     copy, match = found["steps"]["copy"], found["steps"]["match"]
     # one layer copies each question to its answer, the next finds it: and nothing works without

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 import minidepth as md
+from minidepth_lab.base import configs, machine
 from minidepth_lab.command import memory
-from minidepth_lab.models import fsdp
+from minidepth_lab.models import fsdp, variants
 
 ROOT = pathlib.Path(md.__file__).resolve().parent
 PAGE = ROOT / "docs" / "how-to" / "many_machines.md"
@@ -24,7 +25,7 @@ import minidepth as md
 from minidepth_lab.command import bench, memory
 
 def steps(twice, dropout=0.0, **changes):
-    m, t = md.configs("laptop", n_heads=4, dropout=dropout, tie_weights=True, **changes)
+    m, t = configs.make("laptop", n_heads=4, dropout=dropout, tie_weights=True, **changes)
     ours = bench.Ours(m, t, torch.device("cpu"))
     tokens = torch.randint(m.vocab_size, (t.batch_size, m.block_size))
     for t.grad_checkpoint in twice:
@@ -70,8 +71,8 @@ def test_the_estimated_peak_is_what_a_step_takes():
 def test_a_layer_keeps_as_many_bytes_as_are_counted(half, p, added, d_ff):
     """Beside all tensors that PyTorch keeps for the way back, each storage once."""
     sizes = dict(d_model=96, n_heads=4, block_size=64, d_ff=d_ff, dropout=p, vocab_size=9)
-    m, _ = md.configs("report", n_layers=1, residual_dropout=added, **sizes)
-    block = md.Block(m, 4).train()
+    m, _ = configs.make("report", n_layers=1, residual_dropout=added, **sizes)
+    block = md.Layer(m, 4).train()
     x = torch.randn(5, 64, 96, requires_grad=True) * 1.0
     kept, weights = {}, {w.numel() for w in block.parameters()}
 
@@ -100,7 +101,7 @@ def test_the_heads_buffers_in_half_precision_are_counted(monkeypatch):
 
         return call
 
-    m, t = md.configs("report", vocab_size=20_032, d_model=64, n_heads=4, batch_size=1)
+    m, t = configs.make("report", vocab_size=20_032, d_model=64, n_heads=4, batch_size=1)
     h, weight = torch.randn(512, 64).bfloat16(), torch.randn(20_032, 64).bfloat16()
     monkeypatch.setattr(torch, "empty", noted(empty))
     monkeypatch.setattr(torch, "empty_like", noted(empty_like))
@@ -113,7 +114,7 @@ def test_the_heads_buffers_in_half_precision_are_counted(monkeypatch):
 
 def test_the_line_before_a_run_is_the_sum_of_its_parts(monkeypatch):
     monkeypatch.setattr(memory, "held", lambda: 2**30)
-    m, t = md.configs("report", device="cpu")
+    m, t = configs.make("report", device="cpu")
     parts = memory.step_memory(m, t, device="cpu")
     line = memory.line(m, t)
     assert memory.size_text(sum(parts.values()) + 2**30) in line
@@ -124,10 +125,10 @@ def test_the_line_before_a_run_is_the_sum_of_its_parts(monkeypatch):
 @pytest.mark.parametrize("processes, gpus, shares", [(1, 1, 1), (1, 4, 4), (2, 8, 2)])
 def test_gpus_that_share_a_batch_hold_a_part_of_it(processes, gpus, shares, monkeypatch):
     """Of processes each has a GPU, however many its machine has."""
-    monkeypatch.setattr(md, "pick_device", lambda device: torch.device("cuda"))
+    monkeypatch.setattr(machine, "pick_device", lambda device: torch.device("cuda"))
     monkeypatch.setattr(md, "processes", lambda: (0, processes))
     monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
-    m, t = md.configs("report", precision="fp32")
+    m, t = configs.make("report", precision="fp32")
     parts = memory.step_memory(m, t, gpus=shares)
     assert f", activations {memory.size_text(parts['activations'])}, " in memory.line(m, t)
     there = sum(parts.values())
@@ -146,18 +147,18 @@ def test_where_nobody_says_what_a_process_holds_it_is_left_out(status, monkeypat
         return status
 
     monkeypatch.setattr(pathlib.Path, "read_text", read_text)
-    line = memory.line(*md.configs("report", device="cpu"))
+    line = memory.line(*configs.make("report", device="cpu"))
     assert line.startswith("memory about ") and "the process itself" not in line
 
 
 def test_shared_out_weights_take_less_and_copies_more():
-    m, t = md.configs("report", d_model=1024, d_ff=4096, n_layers=24, batch_size=8)
+    m, t = configs.make("report", d_model=1024, d_ff=4096, n_layers=24, batch_size=8)
     alone = sum(memory.step_memory(m, t, True).values())
     copies = sum(memory.step_memory(m, t, True, 8).values())
     t.fsdp = True
     shared = memory.step_memory(m, t, True, 8)
-    assert sum(shared.values()) < copies < alone + 4 * md.parameters(m)["total"]
-    assert shared["weights"] == 4 * md.parameters(m)["total"] / 8
+    assert sum(shared.values()) < copies < alone + 4 * variants.parameters(m)["total"]
+    assert shared["weights"] == 4 * variants.parameters(m)["total"] / 8
 
 
 @pytest.mark.parametrize(
@@ -166,11 +167,11 @@ def test_shared_out_weights_take_less_and_copies_more():
 )
 def test_weights_are_shared_out_on_a_cpu_from_pytorch_2_7_on(version, kind, works, monkeypatch):
     monkeypatch.setattr(torch, "__version__", torch.torch_version.TorchVersion(version))
-    monkeypatch.setattr(md, "pick_device", lambda device: torch.device(kind))
+    monkeypatch.setattr(machine, "pick_device", lambda device: torch.device(kind))
     monkeypatch.setattr(md, "processes", lambda: (0, 2))
     told = pytest.raises(ValueError, match="--fsdp on a CPU needs PyTorch 2.7; this is 2.6.0")
     with contextlib.nullcontext() if works else told:
-        fsdp.check_fsdp(md.TrainConfig(fsdp=True))
+        fsdp.check_fsdp(configs.TrainConfig(fsdp=True))
 
 
 def test_the_pages_tables_are_those_of_the_code():

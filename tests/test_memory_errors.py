@@ -5,8 +5,9 @@ import os
 import pytest
 import torch
 
-import minidepth as md
 import train
+from minidepth_lab.base import console
+from minidepth_lab.keep import checkpoints, running
 
 FLAGS = "--preset laptop --n_layers 1 --max_rows 60 --steps 2 --warmup_steps 1"
 
@@ -19,10 +20,10 @@ FLAGS = "--preset laptop --n_layers 1 --max_rows 60 --steps 2 --warmup_steps 1"
 def test_a_checkpoint_is_not_damaged_where_it_cannot_be_taken_in_now(
     error, tiny, data, tmp_path, monkeypatch
 ):
-    run = md.train(*tiny(steps=6, save_every=2), data)
+    run = running.train(*tiny(steps=6, save_every=2), data)
     place = dict(steps=8, lr_steps=6, out_dir=os.path.dirname(run.dir), save_every=2)
     before = sorted(os.listdir(run.dir))
-    assert set(md.STATES) < set(before)
+    assert set(checkpoints.STATES) < set(before)
 
     def fail(*_, **__):
         raise error
@@ -30,10 +31,10 @@ def test_a_checkpoint_is_not_damaged_where_it_cannot_be_taken_in_now(
     with monkeypatch.context() as patched:
         patched.setattr(torch, "load", fail)
         with pytest.raises((type(error), ValueError)) as raised:
-            md.train(*tiny(**place), data, resume=True, changed=("steps", "lr_steps"))
+            running.train(*tiny(**place), data, resume=True, changed=("steps", "lr_steps"))
     assert isinstance(raised.value, ValueError) == isinstance(error, PermissionError)
     assert sorted(os.listdir(run.dir)) == before
-    run = md.train(*tiny(**place), data, resume=True, changed=("steps", "lr_steps"))
+    run = running.train(*tiny(**place), data, resume=True, changed=("steps", "lr_steps"))
     assert run.log[-1]["step"] == 8
 
 
@@ -43,14 +44,14 @@ def test_a_checkpoint_is_not_damaged_where_it_cannot_be_taken_in_now(
     (RuntimeError("an illegal memory access"), False), (ValueError("out of memory"), False),
 ])  # fmt: skip
 def test_a_full_memory_is_told_by_the_error_and_its_words(error, full):
-    assert md.is_out_of_memory(error) == full
+    assert console.is_out_of_memory(error) == full
 
 
 def failing(monkeypatch, error):
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr(md, "train", fail)
+    monkeypatch.setattr(running, "train", fail)
 
 
 def test_a_full_gpu_is_a_line_that_says_what_to_give(tmp_path, monkeypatch, capsys):

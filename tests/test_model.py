@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import minidepth as md
-from minidepth_lab.models import export
+from minidepth_lab.base import configs
+from minidepth_lab.models import export, variants
 
 
 def tokens(model, B=2, T=16):
@@ -82,8 +83,10 @@ def test_rotary_equals_complex_rotation_and_knows_only_distance():
     theta = torch.tensor([10_000 ** (-2 * i / D) for i in range(D // 2)], dtype=torch.float64)
     turned = z * torch.exp(1j * torch.arange(9)[:, None] * theta)
     expected = torch.cat((turned.real, turned.imag), -1)
-    torch.testing.assert_close(md.rotate(x), expected, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(md.rotate(x[:, :, 4:], 4), expected[:, :, 4:], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(variants.rotate(x), expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(
+        variants.rotate(x[:, :, 4:], 4), expected[:, :, 4:], atol=1e-5, rtol=1e-5
+    )
 
 
 def test_fewer_loops_than_one_are_refused(model):
@@ -105,7 +108,7 @@ def test_a_model_becomes_half_precise_as_any_module_does(model):
 
 def test_a_looped_layer_is_that_many_layers_with_its_weights(model):
     looped = model(n_layers=2, n_loops=3)
-    stacked = md.GPT(md.ModelConfig(**vars(looped.config) | dict(n_layers=6, n_loops=1)))
+    stacked = variants.GPT(configs.ModelConfig(**vars(looped.config) | dict(n_layers=6, n_loops=1)))
     weights = looped.state_dict()
     for i in range(6):
         for key, value in looped.blocks[i % 2].state_dict().items():
@@ -132,7 +135,7 @@ def test_d_ff_0_is_attention_only(model):
 @pytest.mark.parametrize("n_layers, total", [(1, 60_207_744), (12, 79_688_832)])
 def test_published_parameter_counts(n_layers, total):
     with torch.device("meta"):
-        n = md.GPT(md.configs("report", n_layers=n_layers)[0]).num_params()
+        n = variants.GPT(configs.make("report", n_layers=n_layers)[0]).num_params()
     assert n["total"] == total
     assert n["embedding"] == 151_665 * 384 and n["position"] == 512 * 384 and n["head"] == 0
     assert n["blocks"] == n_layers * (12 * 384 * 384 + 4 * 384) and n["final_norm"] == 768
@@ -154,7 +157,7 @@ def test_no_model_is_built_whose_weights_parameters_does_not_count(model, monkey
 
 def test_a_fresh_report_model_knows_nothing():
     torch.manual_seed(0)
-    gpt = md.GPT(md.configs("report", n_layers=1)[0]).eval()
+    gpt = variants.GPT(configs.make("report", n_layers=1)[0]).eval()
     x = torch.randint(151_665, (2, 64))
     with torch.no_grad():
         loss_sum, n = gpt(x[:, :-1], x[:, 1:])
@@ -164,10 +167,10 @@ def test_a_fresh_report_model_knows_nothing():
 @pytest.mark.parametrize("d_ff, n_loops, additions", [(256, 1, 12), (0, 1, 6), (256, 2, 24)])
 def test_initialisation_table(d_ff, n_loops, additions):
     torch.manual_seed(0)
-    config = md.ModelConfig(
+    config = configs.ModelConfig(
         vocab_size=500, n_layers=6, d_model=128, d_ff=d_ff, n_loops=n_loops, tie_weights=False
     )
-    for name, p in md.GPT(config).named_parameters():
+    for name, p in variants.GPT(config).named_parameters():
         if "norm" in name:
             assert (p == (1 if name.endswith("weight") else 0)).all(), name
         else:
@@ -370,7 +373,7 @@ def test_a_whole_model_in_bf16_is_float64_to_what_its_eight_bits_allow(position)
     """The loss and the gradient of all weights under autocast on a CPU, beside those in fp32."""
     torch.manual_seed(0)
     sizes = dict(vocab_size=1000, block_size=128, n_layers=4, n_heads=4, d_model=128, d_ff=512)
-    exact = md.GPT(md.ModelConfig(**sizes, position=position)).double().eval()
+    exact = variants.GPT(configs.ModelConfig(**sizes, position=position)).double().eval()
     x, y = torch.randint(1000, (2, 2, 128))
 
     def loss_and_gradient(gpt, half=None):
@@ -589,8 +592,8 @@ def test_what_is_measured_or_generated_keeps_no_graph_and_has_no_noise(model):
 
 
 def test_pytorchs_weights_have_the_spread_that_its_modules_give_them():
-    m, _ = md.configs("report", n_layers=1, vocab_size=500, init="pytorch", bias=True)
-    gpt, C = md.GPT(m), m.d_model
+    m, _ = configs.make("report", n_layers=1, vocab_size=500, init="pytorch", bias=True)
+    gpt, C = variants.GPT(m), m.d_model
     attn, mlp = gpt.blocks[0].attn, gpt.blocks[0].mlp
     assert gpt.token_embedding.weight.std().item() == pytest.approx(1, rel=0.02)
     limits = {attn.qkv.weight: (6 / (4 * C)) ** 0.5, attn.out.weight: C**-0.5}
@@ -599,15 +602,18 @@ def test_pytorchs_weights_have_the_spread_that_its_modules_give_them():
         assert 0.97 * limit < weight.abs().max().item() <= limit
         assert weight.std().item() == pytest.approx(limit / 3**0.5, rel=0.05)
     assert not attn.qkv.bias.any() and not attn.out.bias.any()
-    plain = md.GPT(md.configs("report", n_layers=1, vocab_size=500, bias=True)[0])
+    plain = variants.GPT(configs.make("report", n_layers=1, vocab_size=500, bias=True)[0])
     biases = [w for name, w in plain.named_parameters() if name.endswith("bias")]
     assert len(biases) == 2 * 3 + 1 and not any(bias.any() for bias in biases)
-    extra = md.parameters(plain.config)["total"] - md.parameters(md.configs("report")[0])["total"]
-    assert md.parameters(m)["blocks"] == 12 * C**2 + 4 * C + 5 * C + m.d_ff and extra < 0
+    extra = (
+        variants.parameters(plain.config)["total"]
+        - variants.parameters(configs.make("report")[0])["total"]
+    )
+    assert variants.parameters(m)["blocks"] == 12 * C**2 + 4 * C + 5 * C + m.d_ff and extra < 0
 
 
 def test_decay_falls_on_norms_too_where_that_is_asked_for(model):
-    config = md.TrainConfig(weight_decay=0.3, decay_all=True)
+    config = configs.TrainConfig(weight_decay=0.3, decay_all=True)
     assert {group["weight_decay"] for group in md.make_optimizer(model(), config).param_groups} == {
         0.3
     }

@@ -18,7 +18,10 @@ import pytest
 import torch
 
 import minidepth as md
+from minidepth_lab.base import machine
+from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.measure import results
+from minidepth_lab.models import variants
 
 pytest.importorskip("material", reason="mkdocs-material is not installed")
 pytest.importorskip("mkdocs_jupyter", reason="mkdocs-jupyter is not installed")
@@ -336,9 +339,9 @@ def test_the_kaggle_notebook_trains_the_published_pair_on_t4s(kaggle, monkeypatc
     asked = []
 
     def train(m, t, resume):
-        device = md.pick_device(t.device)
+        device = machine.pick_device(t.device)
         with torch.device("meta"):
-            model = md.GPT(m)
+            model = variants.GPT(m)
         md.parallel(model, device)
         asked.append((m.n_layers, m.vocab_size, t.steps, t.batch_size, device.type, resume))
         rows = results.published(f"report_log_{m.n_layers}_layers")
@@ -350,7 +353,7 @@ def test_the_kaggle_notebook_trains_the_published_pair_on_t4s(kaggle, monkeypatc
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch, "ones", lambda *shape, device: torch.zeros(1))  # they do compute
     monkeypatch.setattr(torch.nn, "DataParallel", lambda model: model)
-    monkeypatch.setattr(md, "train", train)
+    monkeypatch.setattr(running, "train", train)
     said = kaggle(script(downloads.notebook(KAGGLE)))
     assert f"found {n_gpus} x Tesla T4: preset report on cuda" in said
     assert asked == [(n, 151_665, 500, 16, "cuda", False) for n in (1, 12)]
@@ -371,7 +374,7 @@ def test_the_kaggle_notebook_trains_on_the_cpu_where_the_gpu_is_too_old(kaggle, 
     text = script(downloads.notebook(KAGGLE)).replace("logs = {}", "raise EOFError", 1)
     devices = []
     with pytest.raises(EOFError):
-        monkeypatch.setattr(md, "pick_device", noting(devices, md.pick_device))
+        monkeypatch.setattr(machine, "pick_device", noting(devices, machine.pick_device))
         kaggle(text)
     assert devices[0].startswith("device cuda:0 cannot be used") and "no kernel image" in devices[0]
     said = kaggle()
@@ -420,10 +423,10 @@ def test_the_kaggle_notebook_goes_on_after_a_cut_off(kaggle):
     assert again.count("Done.") == 1 and again.count("is finished") == 1
     assert last_lines(again) == last_lines(first)
     # after one: the same settings, stopped in the middle
-    m, t = md.read_config(deep)
+    m, t = checkpoints.read_config(deep)
     shutil.rmtree(deep)
     asked = iter([False, True])
-    assert not md.train(m, t, stop=lambda: next(asked)).finished
+    assert not running.train(m, t, stop=lambda: next(asked)).finished
     again = kaggle()
     assert "step 3/4" in again and "step 2/4" not in again
     assert last_lines(again) == last_lines(first)

@@ -16,11 +16,13 @@ import torch
 
 import minidepth as md
 import train
+from minidepth_lab.base import configs
 from minidepth_lab.command import registry
-from minidepth_lab.measure import score
-from minidepth_lab.models import export
+from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.measure import sampling, score
+from minidepth_lab.models import export, variants
 from minidepth_lab.rows import files as text
-from minidepth_lab.rows import sources
+from minidepth_lab.rows import forms, reading, sources, to_data, tokenizing
 from minidepth_lab.studies import llmini
 
 ASKED, SAID = "What is 1 plus 2 ?", "<think>\n1 + 2 = 3\n</think>\n\n 3"
@@ -40,7 +42,7 @@ def sums(n=60, long=0):
 
 def loaded(source, block_size=64, load=text.load_data, **changes):
     values = dict(data=(source,) if isinstance(source, str) else source, max_rows=0) | changes
-    return load(md.configs("laptop", tokenizer_size=400, **values)[1], block_size)
+    return load(configs.make("laptop", tokenizer_size=400, **values)[1], block_size)
 
 
 def texts(data, part="train"):
@@ -92,33 +94,33 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_form_is_read_as_the_plain_one(form):
-    assert md.turns_of(FORMS[form]) == TURNS
+    assert forms.turns_of(FORMS[form]) == TURNS
     columns = {key: None for row in FORMS.values() for key in row}
-    assert md.turns_of(columns | FORMS[form]) == TURNS  # as columnar files mix them
+    assert forms.turns_of(columns | FORMS[form]) == TURNS  # as columnar files mix them
 
 
 def test_what_stands_beside_a_question_is_asked_with_it():
     row = dict(instruction="Add", input="1 and 2", output="3", system="Be kind")
-    assert md.turns_of(row) == [
+    assert forms.turns_of(row) == [
         ("system", "Be kind"), ("user", "Add\n\n1 and 2"), ("assistant", "3")
     ]  # fmt: skip
-    assert md.turns_of(PAIR | dict(system="a column of one's own")) == TURNS
+    assert forms.turns_of(PAIR | dict(system="a column of one's own")) == TURNS
     for system, turns in (("Be kind", [("system", "Be kind")]), (" ", []), (3, [])):
-        assert md.turns_of(FORMS["sharegpt"] | dict(system=system)) == [*turns, *TURNS]
+        assert forms.turns_of(FORMS["sharegpt"] | dict(system=system)) == [*turns, *TURNS]
     both = chat(ASKED, SAID, **row)  # what stands in the messages is all
-    assert md.turns_of(both) == TURNS
+    assert forms.turns_of(both) == TURNS
 
 
 def test_turns_that_only_look_odd_are_read():
-    assert md.turns_of(dict(question="q", answer="B")) == [("user", "q"), ("assistant", "B")]
+    assert forms.turns_of(dict(question="q", answer="B")) == [("user", "q"), ("assistant", "B")]
     silent = dict(role="system", content="")
-    assert md.turns_of(dict(messages=[silent, *chat("q", "a")["messages"]]))[0] == ("system", "")
+    assert forms.turns_of(dict(messages=[silent, *chat("q", "a")["messages"]]))[0] == ("system", "")
 
 
 @pytest.mark.parametrize("asked, said", [("q", [dict(role="assistant")]), ([dict(role="x")], "a")])
 def test_half_of_a_row_as_messages_is_no_row(asked, said):
     with pytest.raises(ValueError, match="has a part that is no text"):
-        md.turns_of(dict(prompt=asked, completion=said))
+        forms.turns_of(dict(prompt=asked, completion=said))
 
 
 def test_what_is_read_otherwise_is_told_once(jsonl):
@@ -158,38 +160,38 @@ def test_a_source_that_gives_nothing_is_an_error_beside_others_too(jsonl):
 
 def test_copies_go_to_the_same_side_and_the_others_as_ever(jsonl):
     rows = sums(60)
-    plain = md.split_rows("x", rows, md.TrainConfig(val_fraction=0.2))
+    plain = forms.split_rows("x", rows, configs.TrainConfig(val_fraction=0.2))
     assert [len(part) for part in plain] == [48, 12]
     # the same question, answered and spaced in another way, is the same row
     again = [chat("What  is 3 plus 4 ?\n", f"I do not know, {i}") for i in range(20)]
     facts = {}
-    parts = md.split_rows("x", rows + again, md.TrainConfig(val_fraction=0.4), facts)
-    asked = [{" ".join(md.turns_of(row)[0][1].split()) for row in part} for part in parts]
+    parts = forms.split_rows("x", rows + again, configs.TrainConfig(val_fraction=0.4), facts)
+    asked = [{" ".join(forms.turns_of(row)[0][1].split()) for row in part} for part in parts]
     assert not asked[0] & asked[1] and sum(map(len, parts)) == 80
     assert any(note.startswith("20 rows of x repeat another's question") for note in facts["notes"])
     six = [row for row in rows[:6] for _ in range(10)]
-    train_rows, held_out = md.split_rows("x", six, md.TrainConfig())
+    train_rows, held_out = forms.split_rows("x", six, configs.TrainConfig())
     assert len(train_rows) == 50 and len(held_out) == 10
 
 
 def test_without_copies_the_first_rows_of_the_order_are_held_out():
     keys = np.arange(1000, dtype=np.uint64)[::-1]
-    assert md.held_out_places(keys, 50).nonzero()[0].tolist() == list(range(50))
+    assert forms.held_out_places(keys, 50).nonzero()[0].tolist() == list(range(50))
     with pytest.raises(ValueError, match="all 7 rows are the same"):
-        md.held_out_places(np.ones(7, np.uint64), 1)
+        forms.held_out_places(np.ones(7, np.uint64), 1)
 
 
 def test_copies_are_held_out_where_all_of_them_fit():
     keys = np.array([5, 5, 9, 5, 7], np.uint64)
     for n, places in ((1, [2]), (2, [2, 4]), (3, [0, 1, 3]), (4, [0, 1, 2, 3])):
-        assert md.held_out_places(keys, n).nonzero()[0].tolist() == places
+        assert forms.held_out_places(keys, n).nonzero()[0].tolist() == places
 
 
 def test_looking_for_copies_takes_at_most_100_bytes_a_row():
     rows = [dict(text=f"row {i // 2}") for i in range(20_000)]
     tracemalloc.start()
     try:
-        md.held_out_places(md.row_keys(rows), 1000)
+        forms.held_out_places(forms.row_keys(rows), 1000)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -198,7 +200,7 @@ def test_looking_for_copies_takes_at_most_100_bytes_a_row():
 
 def test_a_held_out_row_that_is_trained_on_too_is_told(jsonl):
     a, b = jsonl(sums(40), "a.jsonl"), jsonl(sums(60)[20:], "b.jsonl")
-    data = loaded(a, val_data=b, load=md.load_data)
+    data = loaded(a, val_data=b, load=to_data.load_data)
     assert data.facts["val_rows"] == 40 and data.facts["train_rows"] == 40
     note = told(data, "also stand in training")
     assert note.startswith("20 of 40 held-out rows also stand in training")
@@ -207,7 +209,7 @@ def test_a_held_out_row_that_is_trained_on_too_is_told(jsonl):
     assert not any("also stand" in note for note in apart.facts["notes"])
     assert not any("also stand" in n for n in loaded("embedded", 104, max_rows=300).facts["notes"])
     copied = jsonl(md.embedded_rows(300, False, questions=3)[:5], "copied.jsonl")
-    data = loaded("embedded", 104, max_rows=300, val_data=copied, load=md.load_data)
+    data = loaded("embedded", 104, max_rows=300, val_data=copied, load=to_data.load_data)
     assert told(data, "5 of 5 held-out rows also stand in training")
 
 
@@ -219,7 +221,7 @@ def test_a_validation_file_of_ones_own_is_all_that_is_held_out(tmp_path, jsonl):
         assert data.facts["val_rows"] == 2 and data.val_by_source == {}
 
 
-@pytest.mark.parametrize("load", [md.load_data, text.load_data])
+@pytest.mark.parametrize("load", [to_data.load_data, text.load_data])
 def test_a_validation_file_without_rows_is_named(load, jsonl):
     """The file to train on was."""
     empty = jsonl([], "empty.jsonl")
@@ -234,14 +236,16 @@ def test_a_hubs_own_validation_split_is_held_out(monkeypatch):
     made = {name: datasets.Dataset.from_list(rows) for name, rows in splits.items()}
     asked = []
     monkeypatch.setattr("datasets.load_dataset", lambda *given: asked.append(given) or made)
-    data = loaded("somebody/something", load=md.load_data)
+    data = loaded("somebody/something", load=to_data.load_data)
     assert data.facts["val_rows"] == 10 and data.facts["train_rows"] == 30
     assert told(data, "has a validation split of its own")
-    assert len(md.read_source("somebody/something", md.TrainConfig())[1]) == 10  # without facts
-    only = md.TrainConfig(val_data="my.jsonl")  # by which alone it is validated
-    assert len(md.read_source("somebody/something", only)[0]) == 30
-    assert md.read_source("somebody/something", only)[1] == []
-    md.hub_splits("somebody/something:main")
+    assert (
+        len(reading.read_source("somebody/something", configs.TrainConfig())[1]) == 10
+    )  # without facts
+    only = configs.TrainConfig(val_data="my.jsonl")  # by which alone it is validated
+    assert len(reading.read_source("somebody/something", only)[0]) == 30
+    assert reading.read_source("somebody/something", only)[1] == []
+    reading.hub_splits("somebody/something:main")
     assert set(asked) == {("somebody/something", None), ("somebody/something", "main")}
 
 
@@ -250,7 +254,7 @@ def test_a_split_without_rows_is_told(empty, monkeypatch):
     splits = dict(train=sums(5), val=sums(9)[5:]) | {empty: []}
     monkeypatch.setattr("datasets.load_dataset", lambda *_: splits)
     with pytest.raises(ValueError, match=f"something: there are no rows for {empty}"):
-        loaded("somebody/something", load=md.load_data)
+        loaded("somebody/something", load=to_data.load_data)
 
 
 def test_one_text_is_parted_at_one_place(tmp_path):
@@ -283,7 +287,7 @@ def test_conversations_longer_than_a_block_are_left_out_or_cut_and_told(jsonl):
     assert len(whole.train[0]) + len(whole.val[0]) > 45 and told(whole, "go on in another block")
     for facts, (tokens, targets) in ((data.facts, data.train), (cut.facts, cut.train)):
         # a row is a block, and its last token only a target
-        assert facts["train_tokens"] == md.filled(tokens, targets).sum() + len(tokens)
+        assert facts["train_tokens"] == to_data.filled(tokens, targets).sum() + len(tokens)
     for data in (cut, whole):  # all tokens but what stands after the question are in blocks
         assert "so on" in "".join(texts(data))
 
@@ -330,18 +334,18 @@ def test_generating_asks_for_a_prompt_that_fits(model):
     gpt = model(block_size=8)
     for n, words in ((9, "9 tokens does not fit block_size 8"), (0, "the prompt is empty")):
         with pytest.raises(ValueError, match=words):
-            md.generate(gpt, torch.zeros(1, n, dtype=torch.long), 3)
+            sampling.generate(gpt, torch.zeros(1, n, dtype=torch.long), 3)
     turned = model(block_size=8, position="rotary")  # which knows no last position
-    assert md.generate(turned, torch.zeros(1, 9, dtype=torch.long), 3).shape == (1, 12)
+    assert sampling.generate(turned, torch.zeros(1, 9, dtype=torch.long), 3).shape == (1, 12)
 
 
 def test_an_answer_longer_than_others_is_not_cut_off(finished, monkeypatch):
     """Whatever the solution takes may be said: 256 tokens cut it."""
-    model, tokenizer = md.load(finished)
+    model, tokenizer = checkpoints.load(finished)
     asked = []
-    monkeypatch.setattr(md, "answers_right", lambda *_, **how: asked.append(how) or [1.0])
+    monkeypatch.setattr(sampling, "answers_right", lambda *_, **how: asked.append(how) or [1.0])
     solution = "1 2 3 4 " * 100 + "#### 4"
-    md.measure_answers(model, tokenizer, [dict(messages=[], solution=solution, answer="4")])
+    md.accuracy(model, tokenizer, [dict(messages=[], solution=solution, answer="4")])
     n = len(tokenizer(solution).input_ids)
     assert asked == [dict(max_new_tokens=n + 1)] and n > 256
 
@@ -372,8 +376,8 @@ def test_marks_of_thought_are_ordinary_words(data, tmp_path):
     for word in content["added_tokens"]:
         word["special"] = True
     path.write_text(json.dumps(content), encoding="utf-8")
-    old = md.load_tokenizer(str(tmp_path))
-    assert md.marks_of(old) == ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    old = tokenizing.load_tokenizer(str(tmp_path))
+    assert tokenizing.marks_of(old) == ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
     assert old("<think>", split_special_tokens=True).input_ids == [3]
 
 
@@ -408,7 +412,7 @@ def test_a_tokenizer_of_characters_has_a_word_for_each(tmp_path):
     assert path.read_text().startswith(everything) and len(everything) > 4000
     assert data.tokenizer.decode(data.tokenizer("lazy dog!").input_ids) == "lazy dog<unk>"
     path.write_text("a\nb\n\nc" * 50)
-    few = md.load_tokenizer("characters", [path.read_text()], 8)
+    few = tokenizing.load_tokenizer("characters", [path.read_text()], 8)
     assert len(few) == 8 and few("\n").input_ids == [6]  # the two commonest characters
 
 
@@ -429,7 +433,7 @@ def test_files_of_every_name_give_the_same_rows(tmp_path):
         packed = gzip.compress(content.encode()) if name.lower().endswith(".gz") else None
         (tmp_path / name).write_bytes(packed or content.encode())
         assert text.read_file(str(tmp_path / name)) == rows, name
-        assert not sources.away(md.configs("laptop", data=(str(tmp_path / name),))[1])
+        assert not sources.away(configs.make("laptop", data=(str(tmp_path / name),))[1])
 
 
 def test_lines_of_a_table_are_read_whole(tmp_path):
@@ -604,7 +608,7 @@ def test_what_authors_publish_is_trained_on_and_scored(tmp_path):
     for row in (arc, mmlu, mmlu | dict(answer="B")):
         assert score.choices_of(row) == expected
         with pytest.raises(ValueError, match="--loader llmini trains on it, --score asks it"):
-            md.usable_rows("x", [row], {})
+            forms.usable_rows("x", [row], {})
 
 
 def test_questions_without_answers_are_told_and_left_out(tmp_path):
@@ -675,10 +679,10 @@ def kind(tmp_path_factory):
     system = dict(role="system", content='Be "kind"\nand ü')
     rows = [dict(messages=[system, *row["messages"]]) for row in sums(40)]
     (out / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    m, t = md.configs("laptop", data=(str(out / "rows.jsonl"),), n_layers=1, d_model=16, n_heads=2,
+    m, t = configs.make("laptop", data=(str(out / "rows.jsonl"),), n_layers=1, d_model=16, n_heads=2,
                       d_ff=32, tokenizer_size=400, block_size=64, steps=3, warmup_steps=1,
                       out_dir=str(out), name="run", eval_problems=2)  # fmt: skip
-    return md.train(m, t).dir
+    return running.train(m, t).dir
 
 
 def test_a_system_turn_is_that_of_half_of_the_rows_at_least():
@@ -691,15 +695,15 @@ def test_a_system_turn_is_that_of_half_of_the_rows_at_least():
         ([kind, *plain], None),
         (plain, None),
     ):
-        template = md.chat_template(rows, "<|im_end|>")
-        assert md.system_turn(SimpleNamespace(chat_template=template)) == system
-    assert md.chat_template([dict(text="a")], "<|im_end|>") is None
+        template = tokenizing.chat_template(rows, "<|im_end|>")
+        assert tokenizing.system_turn(SimpleNamespace(chat_template=template)) == system
+    assert tokenizing.chat_template([dict(text="a")], "<|im_end|>") is None
 
 
 def test_a_sample_begins_as_the_data_did(kind, finished, capsys, monkeypatch):
-    tokenizer = md.load(kind)[1]
-    assert md.system_turn(tokenizer) == 'Be "kind"\nand ü'
-    assert md.system_turn(md.load(finished)[1]) is None
+    tokenizer = checkpoints.load(kind)[1]
+    assert tokenizing.system_turn(tokenizer) == 'Be "kind"\nand ü'
+    assert tokenizing.system_turn(checkpoints.load(finished)[1]) is None
     asked = [dict(role="user", content="Hello")]
     template = tokenizer.apply_chat_template(asked, tokenize=False, add_generation_prompt=True)
     assert template.startswith('<|im_start|>system\nBe "kind"\nand ü<|im_end|>\n<|im_start|>user\n')
@@ -709,7 +713,7 @@ def test_a_sample_begins_as_the_data_did(kind, finished, capsys, monkeypatch):
         seen.append([m["role"] + " " + m["content"] for m in problems[0]["messages"]])
         return ["yes"] * len(problems)
 
-    monkeypatch.setattr(md, "answer_texts", answer_texts)
+    monkeypatch.setattr(sampling, "answer_texts", answer_texts)
     assert train.main(["--sample", kind, "--prompt", "Hello"]) == 0
     assert train.main(["--sample", kind, "--prompt", "Hello", "--system", "Be brief"]) == 0
     assert seen == [['system Be "kind"\nand ü', "user Hello"], ["system Be brief", "user Hello"]]
@@ -733,9 +737,9 @@ def test_several_answers_first_weights_and_a_prompt_from_a_file(finished, tmp_pa
     flags[-1] = "0.001"
     assert train.main(flags) == 0 and capsys.readouterr().out == likeliest
     model, _ = train.untrained(finished)
-    m, t = md.read_config(finished)
+    m, t = checkpoints.read_config(finished)
     torch.manual_seed(t.seed)
-    for name, weight in md.GPT(m).state_dict().items():
+    for name, weight in variants.GPT(m).state_dict().items():
         assert torch.equal(weight, model.state_dict()[name])
     assert train.main([*flags, "--first_weights"]) == 0 and capsys.readouterr().out != likeliest
     padded = shutil.copytree(finished, tmp_path / "padded")
@@ -755,7 +759,7 @@ def test_a_chat_remembers_its_turns(finished, capsys, monkeypatch):
         seen.append([m["content"] for m in problems[0]["messages"]])
         return [f"answer {len(seen)}" if len(seen) < 3 else ""]
 
-    monkeypatch.setattr(md, "answer_texts", answer_texts)
+    monkeypatch.setattr(sampling, "answer_texts", answer_texts)
     monkeypatch.setattr(sys, "stdin", io.StringIO("one\ntwo\nthree\nfour\n"))
     assert train.main(["--sample", finished, "--chat"]) == 0
     three = ["one", "answer 1", "two", "answer 2", "three"]
@@ -821,7 +825,7 @@ def test_the_evaluation_harness_runs_on_an_export(kind, tmp_path):
 def test_a_run_goes_on_with_data_that_has_moved_and_no_other(tiny, jsonl, tmp_path, capsys):
     path = jsonl(sums(), "here.jsonl")
     settings = dict(data=(path,), tokenizer_size=400, eval_problems=2)
-    stopped = md.train(*tiny(**settings), stop=lambda: True)
+    stopped = running.train(*tiny(**settings), stop=lambda: True)
     there = str(tmp_path / "there.jsonl")
     os.rename(path, there)
     assert train.main(["--resume", stopped.dir]) == 2
@@ -831,18 +835,18 @@ def test_a_run_goes_on_with_data_that_has_moved_and_no_other(tiny, jsonl, tmp_pa
     assert "is not what it" in capsys.readouterr().err
     assert train.main(["--resume", stopped.dir, "--data", there]) == 0
     os.rename(there, path)
-    whole = md.train(*tiny(**settings | dict(name="whole")))
-    for name, weight in md.load(stopped.dir)[0].state_dict().items():
+    whole = running.train(*tiny(**settings | dict(name="whole")))
+    for name, weight in checkpoints.load(stopped.dir)[0].state_dict().items():
         assert torch.equal(weight, whole.model.state_dict()[name])
 
 
 def test_what_is_no_file_has_not_moved(tmp_path):
     """Data sets of the hub, and patterns, which may fit other files by now."""
     for source in ("somebody/something", f"{tmp_path}/*.jsonl"):
-        train.check_moved("runs/a", md.TrainConfig(data=(source,)))
+        train.check_moved("runs/a", configs.TrainConfig(data=(source,)))
     for gone in ("gone.csv", "gone.jsonl"):
         with pytest.raises(ValueError, match=f"{gone} is not there; if it has moved"):
-            train.check_moved("runs/a", md.TrainConfig(data=(f"{tmp_path}/{gone}",)))
+            train.check_moved("runs/a", configs.TrainConfig(data=(f"{tmp_path}/{gone}",)))
 
 
 def test_a_log_of_six_hundred_answers_is_the_same_in_pandas():
@@ -850,6 +854,6 @@ def test_a_log_of_six_hundred_answers_is_the_same_in_pandas():
 
     import pandas
 
-    line = md.json_line(dict(step=1, answers=[1] * 600, val_loss=float("nan")))
+    line = checkpoints.json_line(dict(step=1, answers=[1] * 600, val_loss=float("nan")))
     table = pandas.read_json(io.StringIO(line), lines=True)
     assert table["answers"][0] == [1] * 600 and np.isnan(table["val_loss"][0])

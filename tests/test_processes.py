@@ -18,6 +18,10 @@ import minidepth as md
 import ranks
 import train
 from conftest import made_once
+from minidepth_lab.base import configs, machine
+from minidepth_lab.keep import checkpoints
+from minidepth_lab.models import variants
+from minidepth_lab.rows import to_data
 
 ROOT = os.path.dirname(os.path.abspath(md.__file__))
 TESTS = os.path.join(ROOT, "tests")
@@ -89,7 +93,7 @@ def shares_by_hand(m, t, data, seed_of):
     """A run of two processes' steps, taken in this one: each share of a part goes through the
     model by itself, with the dropout of its own process → (weights, losses)."""
     torch.manual_seed(t.seed)
-    gpt, losses = md.GPT(m).train(), []
+    gpt, losses = variants.GPT(m).train(), []
     for step in range(t.steps):
         tokens, targets = data.draw(step, t.batch_size * t.grad_accum)
         n, loss = (targets != -100).sum(), 0.0
@@ -111,8 +115,8 @@ def test_dropout_and_accumulation_on_two_processes_are_what_their_shares_give_by
     folder, _, found = two
     first, second = (each["dropout"] for each in found)
     assert largest_difference(first["weights"], second["weights"]) == 0
-    m, t = md.read_config(folder / "two" / "dropout")
-    data = md.load_data(t, m.block_size)
+    m, t = checkpoints.read_config(folder / "two" / "dropout")
+    data = to_data.load_data(t, m.block_size)
     own = lambda step, rank: md.generator(t.seed, step, rank).initial_seed()  # noqa: E731
     weights, losses = shares_by_hand(m, t, data, own)
     assert largest_difference(weights, first["weights"]) < 1e-5
@@ -136,7 +140,7 @@ def test_shared_weights_and_layers_computed_twice_give_what_copies_give_with_dro
     assert first["shared"]["losses"] == pytest.approx(first["dropout"]["losses"], rel=1e-5)
     assert largest_difference(first["shared"]["weights"], first["dropout"]["weights"]) < 1e-5
     assert first["shared"]["seeds"] == first["dropout"]["seeds"]
-    model, _ = md.load(folder / "two" / "shared")
+    model, _ = checkpoints.load(folder / "two" / "shared")
     assert largest_difference(model.state_dict(), first["shared"]["weights"]) == 0
 
 
@@ -170,7 +174,7 @@ def test_fsdp_writes_the_files_of_one_process_and_one_process_goes_on(two):
     assert "Each of 2 processes keeps a part of every weight" in said and "step 12/12" in said
     assert "Distributed" not in said and second["fsdp"]["said"] == ""
     same_losses(log_of(folder / "fsdp"), log_of(folder / "one"))
-    ours, theirs = (md.read_state(folder / name / "state.pt") for name in ("fsdp", "one"))
+    ours, theirs = (checkpoints.read_state(folder / name / "state.pt") for name in ("fsdp", "one"))
     assert kinds(ours) == kinds(theirs)
     assert largest_difference(ours["model"], theirs["model"]) < 1e-5
     for i, moments in theirs["optimizer"]["state"].items():
@@ -338,8 +342,8 @@ def test_processes_let_go_of_one_another_unless_one_fails(tmp_path, monkeypatch,
         group.init_process_group("gloo", f"file://{tmp_path}/meet", rank=0, world_size=1)
 
     monkeypatch.setattr(md, "processes", lambda: (0, 2))
-    monkeypatch.setattr(md, "connect", join)
-    t = md.configs("laptop")[1]
+    monkeypatch.setattr(machine, "connect", join)
+    t = configs.make("laptop")[1]
     try:
         with contextlib.suppress(ValueError), train.connected(t):
             assert group.is_initialized()
@@ -347,7 +351,7 @@ def test_processes_let_go_of_one_another_unless_one_fails(tmp_path, monkeypatch,
                 raise ValueError("some setting")
         assert group.is_initialized() == fails
         if fails:  # what was there before is somebody else's to end
-            monkeypatch.setattr(md, "connect", lambda device: None)
+            monkeypatch.setattr(machine, "connect", lambda device: None)
             with train.connected(t):
                 pass
             assert group.is_initialized()

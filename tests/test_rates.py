@@ -4,11 +4,13 @@ import pytest
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 import minidepth as md
+from minidepth_lab.base import configs
+from minidepth_lab.keep import running
 
 
 @pytest.mark.parametrize("steps, share, at", [(12, 0.1, 1), (18, 0.1, 2), (26, 0.05, 1)])
 def test_a_share_of_warm_up_is_rounded_to_the_nearest_step(steps, share, at):
-    t = md.configs("laptop", steps=steps, warmup_steps=share)[1]
+    t = configs.make("laptop", steps=steps, warmup_steps=share)[1]
     rates = [md.lr_at(step, t) for step in range(steps)]
     assert rates.index(max(rates)) == at
     assert rates[:at] == pytest.approx([t.lr * step / at for step in range(at)])
@@ -16,7 +18,7 @@ def test_a_share_of_warm_up_is_rounded_to_the_nearest_step(steps, share, at):
 
 @pytest.mark.parametrize("floor", [0.0, 0.3, 1.0])
 def test_the_rate_falls_to_the_floor_that_is_asked_for(floor):
-    t = md.configs("laptop", steps=60, warmup_steps=4, lr=0.5, lr_floor=floor)[1]
+    t = configs.make("laptop", steps=60, warmup_steps=4, lr=0.5, lr_floor=floor)[1]
     assert md.lr_at(4, t) == pytest.approx(0.5)
     assert md.lr_at(60, t) == pytest.approx(0.5 * floor)
     middle = md.lr_at(32, t)  # half of the cosine is behind it
@@ -27,15 +29,15 @@ def test_the_rate_falls_to_the_floor_that_is_asked_for(floor):
 def test_a_warm_up_never_takes_the_only_step(warmup):
     """Its rate would be 0, and nothing trained."""
     with pytest.raises(ValueError, match=f"warmup_steps {warmup} leaves none of 1 steps"):
-        md.configs("laptop", steps=1, warmup_steps=warmup)
+        configs.make("laptop", steps=1, warmup_steps=warmup)
     for share in (0, 0.1, 0.9):
-        t = md.configs("laptop", steps=1, warmup_steps=share)[1]
+        t = configs.make("laptop", steps=1, warmup_steps=share)[1]
         assert md.lr_at(0, t) == pytest.approx(t.lr)
 
 
 def test_a_single_step_trains_with_the_preset_s_own_warm_up(tiny, data):
     """It is a share of the steps in so short a run, and none of one step."""
-    m, t = md.configs("laptop", steps=1)
+    m, t = configs.make("laptop", steps=1)
     assert md.lr_at(0, t) == pytest.approx(t.lr)
 
 
@@ -49,7 +51,7 @@ def test_each_step_is_made_at_its_own_rate(tiny, data):
     hook = register_optimizer_step_pre_hook(note)
     try:
         m, t = tiny()
-        md.train(m, t, data)
+        running.train(m, t, data)
     finally:
         hook.remove()
     assert made == [[md.lr_at(step, t)] * 2 for step in range(t.steps)]

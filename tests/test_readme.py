@@ -10,8 +10,8 @@ import shutil
 
 import pytest
 
-import minidepth as md
 import train
+from minidepth_lab.base import configs
 from minidepth_lab.command import bench, registry
 from minidepth_lab.measure import judge, results
 from minidepth_lab.studies import strides
@@ -82,7 +82,7 @@ def here(tmp_path, monkeypatch, finished, solved, in_this_process):
     monkeypatch.setattr(task_data, "N_DRAWN", 100)  # sequences that a task is measured on
     monkeypatch.setattr(walk, "RINGS_TESTED", 10)  # and those that it follows a thousand hops
     registry.offering("preset")  # of all studies: the page's own add to them
-    monkeypatch.setattr(md, "PRESETS", dict(md.PRESETS))
+    monkeypatch.setattr(configs, "PRESETS", dict(configs.PRESETS))
     return tmp_path
 
 

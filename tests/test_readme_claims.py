@@ -9,9 +9,11 @@ import statistics
 import tomllib
 
 import minidepth as md
+from minidepth_lab.base import configs
 from minidepth_lab.command import registry
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import judge, results, ring_runs
-from minidepth_lab.models import by_hand
+from minidepth_lab.models import by_hand, variants
 from minidepth_lab.studies import budget, depth, heads, reread, ring, text_loops, thinking, written
 from minidepth_lab.studies import map as depth_map
 from minidepth_lab.studies.ring import LEARNED
@@ -166,7 +168,7 @@ def test_the_staircase_of_the_answer():
     reached = {at: set() for at in range(1, loops + 1)}  # {loops: the hops that each model answers}
     for run in results.runs("ring-staircase", d_model=64, n_loops=loops):
         if run["accuracy_by"]["lengths"][str(hops)]["accuracy"] >= LEARNED:
-            model, _ = md.load(results.weights("ring-staircase", run["id"]))
+            model, _ = checkpoints.load(results.weights("ring-staircase", run["id"]))
             for at in reached:
                 shares = ring_runs.with_loops(model, tokens, at).items()
                 reached[at].add(tuple(k for k, share in shares if share >= LEARNED))
@@ -322,7 +324,7 @@ def test_letters_written_down():
 def test_what_the_command_takes_and_tells():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert f"Python {project['requires-python'].removeprefix('>=')} or newer." in README
-    laptop = md.PRESETS["laptop"]
+    laptop = configs.PRESETS["laptop"]
     first = f"on the first {laptop['watch_problems']} held-out problems"
     assert f"{first} (on all {laptop['eval_problems']} in the last line)." in README
     assert f"family of the run above, over its {laptop['steps']:,} steps:" in README
@@ -337,7 +339,7 @@ def test_what_the_command_takes_and_tells():
 
 def test_the_presets_of_the_table():
     model, _ = registry.configs("report", n_layers=12)
-    n = f"{md.parameters(model)['total']:,}"
+    n = f"{variants.parameters(model)['total']:,}"
     assert f"`python train.py --preset report --n_layers 12` | the published run: {n} par" in README
     sizes = {}
     for name in ("walk", "sums", "hold"):
@@ -484,7 +486,7 @@ def test_what_written_steps_did():
 
 
 def test_the_thresholds_and_the_map_of_depth():
-    widths = {md.PRESETS["laptop"]["d_model"]}
+    widths = {configs.PRESETS["laptop"]["d_model"]}
     for study in (depth.stored(), budget.stored()):
         widths |= {run["d_model"] for name in study if WIDE not in name for run in study[name]}
     (width,) = widths

@@ -13,7 +13,11 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab.measure import results
+from minidepth_lab.base import configs, console
+from minidepth_lab.base.data import Data
+from minidepth_lab.keep import checkpoints
+from minidepth_lab.measure import results, sampling
+from minidepth_lab.rows import to_data
 from minidepth_lab.show import report
 from minidepth_lab.tasks.base import own_code
 
@@ -70,12 +74,12 @@ def test_a_runs_page_holds_what_it_shows(copy, capsys):
     assert f"validation loss {row['val_loss']:.4f}" in page.text
     for heading in ("Curves", "Accuracy", "Answers", "Attention", "Settings"):
         assert f"\n{heading}\n" in page.text
-    m, t = md.read_config(str(copy))
+    m, t = checkpoints.read_config(str(copy))
     for name in (*vars(m), *vars(t)):
         assert f"\n{name}\n" in page.text
     low, high = results.wilson(sum(row["answers"]), len(row["answers"]))
     assert f"{low:.3f} to {high:.3f}, 12 asked" in page.text
-    problems = md.load_data(t, m.block_size).problems
+    problems = to_data.load_data(t, m.block_size).problems
     for family, share in row["accuracy_by_family"].items():
         n = sum(problem["family"] == family for problem in problems[:12])
         low, high = results.wilson(round(share * n), n)
@@ -85,9 +89,9 @@ def test_a_runs_page_holds_what_it_shows(copy, capsys):
     problem = problems[0]
     assert problem["messages"][-1]["content"] in page.text
     # where it looks in the question, without the answer
-    _, tokenizer = md.load(str(copy))
+    _, tokenizer = checkpoints.load(str(copy))
     asked = md.prompt_ids(tokenizer, problem["messages"])[: report.LOOKED_AT]
-    tokens = [md.visible(tokenizer.decode([i])) for i in asked]
+    tokens = [console.visible(tokenizer.decode([i])) for i in asked]
     assert f"columns are looked at: {' '.join(tokens)}\n" in page.text
     # numbers stand at the right, words at the left
     cells = f'<td>all</td><td class="number">{row["accuracy"]:.3f}</td>'
@@ -130,7 +134,7 @@ def test_a_page_executes_no_code_of_ones_own(change, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text("raise SystemExit('executed')")
     monkeypatch.setattr(own_code, "NAMED", {"mine.py"})
-    m, t = md.configs("laptop")
+    m, t = configs.make("laptop")
     data, why = report.data_of(tmp_path, dataclasses.replace(t, **change), m, None)
     assert data is None and why.startswith("its data is made by code of one's own, which a report")
 
@@ -141,7 +145,7 @@ def test_no_more_of_a_long_sequence_is_looked_at_than_can_be_read(model):
         tokens = np.array([words + [0] * (200 - there)], np.uint16)
         targets = np.array([words + [-100] * (200 - there)], np.int32)
         split = (tokens, targets)
-        found, labels = report.looked_at(model(), None, md.Data(split, split))
+        found, labels = report.looked_at(model(), None, Data(split, split))
         assert found.tolist() == [words[:looked]] and found.dtype == torch.int64
         assert labels == [str(word) for word in words[:looked]]
 
@@ -179,9 +183,9 @@ def test_data_that_has_changed_since_is_not_shown_as_what_was_asked(tmp_path, ca
 
 
 def test_the_page_says_right_and_wrong_as_the_log_has_it(copy, monkeypatch):
-    model, tokenizer = md.load(str(copy))
+    model, tokenizer = checkpoints.load(str(copy))
     problems = [dict(messages=[dict(content=f"q{i}")], answer=str(i)) for i in range(12)]
-    monkeypatch.setattr(md, "answer_texts", lambda m, t, some: ["x"] * len(some))
+    monkeypatch.setattr(sampling, "answer_texts", lambda m, t, some: ["x"] * len(some))
     rows = report.examples(model, tokenizer, problems, [0, 1] * 6)
     assert [row[0] for row in rows] == ["right"] * 4 + ["wrong"] * 4
     assert [row[1] for row in rows] == ["q1", "q3", "q5", "q7", "q0", "q2", "q4", "q6"]

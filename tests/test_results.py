@@ -15,9 +15,11 @@ import sys
 import pytest
 import torch
 
-import minidepth as md
 import stored
+from minidepth_lab.base import configs
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import judge, results
+from minidepth_lab.models import variants
 from minidepth_lab.studies import budget, depth
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -185,7 +187,7 @@ def test_settings_that_are_gone_are_kept():
     gone = set()
     for name in NAMES:
         gone |= {key for line in results.lines_of(name) for key in line["train"]}
-    gone -= vars(md.TrainConfig()).keys()
+    gone -= vars(configs.TrainConfig()).keys()
     assert {"hints", "hops", "answer", "stride", "val_packing", "curriculum"} <= gone
 
 
@@ -371,7 +373,7 @@ def test_kept_weights_are_the_runs_folder_again(finished, shelf, tmp_path):
         assert (folder / part.relative_to(run)).read_bytes() == part.read_bytes()
     kept = sorted(path.name for path in folder.iterdir())
     assert kept == ["config.json", "model.safetensors", "tokenizer"]
-    (model, tokenizer), (again, words) = md.load(str(run)), md.load(str(folder))
+    (model, tokenizer), (again, words) = checkpoints.load(str(run)), checkpoints.load(str(folder))
     assert tokenizer.get_vocab() == words.get_vocab()
     tokens = torch.arange(8)[None]
     assert torch.equal(model(tokens), again(tokens))
@@ -408,13 +410,13 @@ def test_publish_is_a_command():
 
 def test_a_result_has_the_settings_the_last_evaluation_and_what_follows_from_both(finished):
     row = results.result(finished)
-    m, t = md.read_config(finished)
+    m, t = checkpoints.read_config(finished)
     assert row["n_layers"] == m.n_layers and row["problem_steps"] == t.problem_steps
     assert row["step"] == t.steps and row["depth"] == m.n_layers * m.n_loops
     speeds = sorted(each["tokens_per_second"] for each in row["log"])
     middle = len(speeds) // 2
     assert row["tokens_per_second"] == (speeds[middle] + speeds[~middle]) / 2
-    assert row["params_total"] == md.GPT(m).num_params()["total"]
+    assert row["params_total"] == variants.GPT(m).num_params()["total"]
     assert (
         sum(row[f"params_{part}"] for part in ("embedding", "position", "blocks"))
         < (row["params_total"])

@@ -7,7 +7,10 @@ import shutil
 import pytest
 import torch
 
-import minidepth as md
+from minidepth_lab.base import configs
+from minidepth_lab.base.data import Data
+from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.rows import to_data
 
 SHORT = dict(steps=6, warmup_steps=2, eval_every=3, eval_problems=0, watch_problems=0)
 
@@ -30,9 +33,11 @@ def cut(data, tmp_path_factory):
         values = dict(n_layers=1, d_model=16, n_heads=2, d_ff=16, block_size=80, dropout=0.1,
                       batch_size=4, grad_accum=1, max_rows=300, ring_questions=1)  # fmt: skip
         values |= SHORT | dict(eval_blocks=4, out_dir=out, name="run")
-        return md.configs("laptop", **values | changes)
+        return configs.make("laptop", **values | changes)
 
-    folder = md.train(*settings(), data=data, stop=lambda: asked.append(1) or len(asked) == 3).dir
+    folder = running.train(
+        *settings(), data=data, stop=lambda: asked.append(1) or len(asked) == 3
+    ).dir
     return folder, settings
 
 
@@ -41,7 +46,7 @@ def test_a_setting_that_the_results_follow_from_may_not_change(cut, data, name):
     folder, settings = cut
     before = sorted((entry.name, entry.stat().st_mtime_ns) for entry in os.scandir(folder))
     with pytest.raises(ValueError) as error:
-        md.train(*settings(**{name: CHANGES[name]}), data=data, resume=True)
+        running.train(*settings(**{name: CHANGES[name]}), data=data, resume=True)
     assert name in str(error.value) and "\n" not in str(error.value)
     after = sorted((entry.name, entry.stat().st_mtime_ns) for entry in os.scandir(folder))
     assert before == after
@@ -56,8 +61,10 @@ def copied(folder, tmp_path):
 def test_what_does_not_change_the_results_may_change(cut, data, tmp_path):
     folder, settings = cut
     copy, place = copied(folder, tmp_path)
-    run = md.train(*settings(**place, grad_checkpoint=True, device="cpu"), data=data, resume=True)
-    whole = md.train(*settings(name="whole"), data=data)
+    run = running.train(
+        *settings(**place, grad_checkpoint=True, device="cpu"), data=data, resume=True
+    )
+    whole = running.train(*settings(name="whole"), data=data)
     assert run.log[-1]["train_loss"] == whole.log[-1]["train_loss"]
     for name, weight in whole.model.state_dict().items():
         assert torch.equal(weight, run.model.state_dict()[name])
@@ -74,10 +81,10 @@ def test_a_run_of_older_code_goes_on_to_the_same(cut, data, tmp_path):
         both["train"]["of_old"] = 3
     config.write_text(json.dumps(about))
     torch.save(state, newest)
-    run = md.train(*settings(**place), data=data, resume=True)
-    whole = md.train(*settings(name="never_stopped"), data=data)
+    run = running.train(*settings(**place), data=data, resume=True)
+    whole = running.train(*settings(name="never_stopped"), data=data)
     assert run.log[-1]["train_loss"] == whole.log[-1]["train_loss"]
-    again, _ = md.load(str(copy))
+    again, _ = checkpoints.load(str(copy))
     for name, weight in whole.model.state_dict().items():
         assert torch.equal(weight, again.state_dict()[name])
 
@@ -86,18 +93,18 @@ def test_a_tokenizer_that_differs_by_a_space_is_not_the_runs(cut, data, tmp_path
     """It may read the same: whoever wrote it may have changed more. Loading notices it too."""
     folder, settings = cut
     copy, place = copied(folder, tmp_path)
-    assert md.load(str(copy))[1] is not None
+    assert checkpoints.load(str(copy))[1] is not None
     path = copy / "tokenizer" / "tokenizer.json"
     whole = path.read_text(encoding="utf-8")
     json.loads(whole + " ")
     for changed in (whole + " ", " " + whole, whole.replace(":", ": ", 1)):
         path.write_text(changed, encoding="utf-8")
         with pytest.raises(ValueError, match="tokenizer"):
-            md.load(str(copy))
+            checkpoints.load(str(copy))
         with pytest.raises(ValueError, match="tokenizer.*is not what the run was trained with"):
-            md.train(*settings(**place), data=data, resume=True)
+            running.train(*settings(**place), data=data, resume=True)
     path.write_text(whole, encoding="utf-8")
-    assert md.train(*settings(**place), data=data, resume=True).log[-1]["step"] == 6
+    assert running.train(*settings(**place), data=data, resume=True).log[-1]["step"] == 6
 
 
 def test_a_file_that_a_file_manager_leaves_does_no_harm(cut, data, tmp_path):
@@ -106,8 +113,8 @@ def test_a_file_that_a_file_manager_leaves_does_no_harm(cut, data, tmp_path):
     for where in (copy, copy / "tokenizer"):
         (where / ".DS_Store").write_bytes(b"\0\0\0\1Bud1")
         (where / ".ipynb_checkpoints").mkdir()
-    assert md.load(str(copy))[1] is not None
-    assert md.train(*settings(**place), data=data, resume=True).log[-1]["step"] == 6
+    assert checkpoints.load(str(copy))[1] is not None
+    assert running.train(*settings(**place), data=data, resume=True).log[-1]["step"] == 6
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in folders here")
@@ -115,7 +122,7 @@ def test_a_pipe_among_a_tokenizers_files_is_told_and_not_waited_on(cut, tmp_path
     copy, _ = copied(cut[0], tmp_path)
     os.mkfifo(copy / "tokenizer" / "pipe")
     with pytest.raises(ValueError, match="tokenizer cannot be read: it is not a regular file"):
-        md.load(str(copy))
+        checkpoints.load(str(copy))
 
 
 def test_a_resume_takes_the_runs_own_tokenizer(data, tmp_path):
@@ -124,10 +131,10 @@ def test_a_resume_takes_the_runs_own_tokenizer(data, tmp_path):
     data.tokenizer.save_pretrained(own)
     values = dict(n_layers=1, d_model=16, n_heads=2, d_ff=0, max_rows=60, ring_questions=1)
     values |= SHORT | dict(tokenizer=str(own), out_dir=str(tmp_path), name="run")
-    settings = md.configs("laptop", **values)
-    md.train(*settings, stop=lambda: True)
+    settings = configs.make("laptop", **values)
+    running.train(*settings, stop=lambda: True)
     shutil.rmtree(own)
-    run = md.train(*settings, resume=True)
+    run = running.train(*settings, resume=True)
     assert run.log[-1]["step"] == 6 and run.tokenizer.get_vocab() == data.tokenizer.get_vocab()
 
 
@@ -138,18 +145,18 @@ def test_a_text_that_has_changed_is_noticed_whichever_it_is(tmp_path, jsonl, par
     values = dict(data=(jsonl(rows),), packing="pad", loss_on="all", block_size=16, n_layers=1,
                   d_model=16, n_heads=2, d_ff=0, max_rows=0, val_fraction=0.2)  # fmt: skip
     values |= SHORT | dict(out_dir=str(tmp_path), name="run")
-    m, t = md.configs("laptop", **values)
-    data = md.load_data(t, m.block_size)
+    m, t = configs.make("laptop", **values)
+    data = to_data.load_data(t, m.block_size)
     assert not data.problems and [len(data.train[0]), len(data.val[0])] == [32, 8]
-    md.train(m, t, stop=lambda: True)
+    running.train(m, t, stop=lambda: True)
     for block in getattr(data, part)[0][:3]:
         text = data.tokenizer.decode(block)
         (i,) = (i for i in range(40) if f"row {i} of" in text)
         jsonl([*rows[:i], dict(text=f"row {i} of sword"), *rows[i + 1 :]])
         with pytest.raises(ValueError, match="is not what its checkpoint was trained on"):
-            md.train(m, t, resume=True)
+            running.train(m, t, resume=True)
     jsonl(rows)
-    assert md.train(m, t, resume=True).log[-1]["step"] == 6
+    assert running.train(m, t, resume=True).log[-1]["step"] == 6
 
 
 def test_after_a_damaged_checkpoint_the_next_one_has_a_whole_one_before_it(cut, data, tmp_path):
@@ -163,22 +170,22 @@ def test_after_a_damaged_checkpoint_the_next_one_has_a_whole_one_before_it(cut, 
         (copy / "state.pt").write_bytes(
             content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :]
         )
-        md.train(*settings(**place), data=data, resume=True, stop=lambda: True)
-    assert md.train(*settings(**place), data=data, resume=True).log[-1]["step"] == 6
+        running.train(*settings(**place), data=data, resume=True, stop=lambda: True)
+    assert running.train(*settings(**place), data=data, resume=True).log[-1]["step"] == 6
 
 
 def test_training_leaves_the_state_of_the_data_that_it_is_given(tiny, data):
     """A second training with the same Data begins where the first one did."""
     counts = []
 
-    class Counting(md.Data):
+    class Counting(Data):
         def after_step(self, loss):
             self.state["steps"] = self.state.get("steps", 0) + 1
             counts.append(self.state["steps"])
 
     given = Counting(data.train, data.val, data.tokenizer, n_words=data.n_words)
     for name in ("first", "second"):
-        md.train(*tiny(name=name, **SHORT), data=given)
+        running.train(*tiny(name=name, **SHORT), data=given)
         assert given.state == {}
     assert counts == [1, 2, 3, 4, 5, 6] * 2
 
@@ -197,7 +204,7 @@ def test_a_file_is_on_the_disk_before_it_takes_its_place(tiny, data, monkeypatch
 
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(os, "replace", replace)
-    md.train(*tiny(**SHORT), data=data)
+    running.train(*tiny(**SHORT), data=data)
     for name in ("config.json", "model.safetensors", "state.pt", "log.jsonl"):
         assert name in acts
     for before, name in zip(acts, acts[1:]):

@@ -17,8 +17,9 @@ import train
 from conftest import changed
 from minidepth_lab import tasks
 from minidepth_lab.command import registry
+from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.measure import results, ring_runs
-from minidepth_lab.models import by_hand
+from minidepth_lab.models import by_hand, variants
 from minidepth_lab.studies import ring
 
 TASK = tasks.TASKS["ring"]
@@ -330,13 +331,13 @@ def test_the_gate_lets_one_length_in_at_a_time(tmp_path):
 
 def test_a_resumed_run_goes_on_behind_the_gate(tmp_path):
     m, t, data = gated(tmp_path, "whole")
-    whole = md.train(m, t, data)
+    whole = running.train(m, t, data)
     state = torch.load(pathlib.Path(whole.dir, "state.pt"), weights_only=True)
     assert state["data"]["ahead"] == pytest.approx(0.9)
     m, t, data = gated(tmp_path, "stopped")
     asked = iter([False] * 5 + [True])
-    assert not md.train(m, t, data, stop=lambda: next(asked)).finished
-    again = md.train(m, t, data, resume=True)
+    assert not running.train(m, t, data, stop=lambda: next(asked)).finished
+    again = running.train(m, t, data, resume=True)
     for name, weight in whole.model.state_dict().items():
         assert torch.equal(weight, again.model.state_dict()[name])
 
@@ -503,7 +504,7 @@ def test_the_questions_of_a_sequence_and_their_letters():
 def test_a_walk_reads_the_letters_at_the_questions_after_each_layer():
     m, _ = registry.configs("ring", n_layers=2, n_loops=2, vocab_size=21)
     torch.manual_seed(0)
-    model = md.GPT(m).eval()
+    model = variants.GPT(m).eval()
     tokens, _ = TASK.draw(6, torch.Generator().manual_seed(0), lengths=(1, 3))
     k, path = ring_runs.questions(tokens)
     found = ring_runs.walk(model, tokens)
@@ -590,7 +591,7 @@ def test_a_looped_model_is_asked_with_another_number_of_loops():
     """As many right as the same weights answer whose configuration says that number."""
     m, _ = registry.configs("ring", n_layers=1, n_loops=3, vocab_size=21)
     torch.manual_seed(0)
-    model = md.GPT(m).eval()
+    model = variants.GPT(m).eval()
     tokens, targets = TASK.draw(6, torch.Generator().manual_seed(0), lengths=(1, 3))
     shares = ring_runs.with_loops(model, tokens, 2, lengths=(1, 3))
     model.config = dataclasses.replace(m, n_loops=2)
@@ -645,7 +646,7 @@ def test_other_loops_than_in_training_are_measured_of_runs(tmp_path, measured_of
     own = results.result(tmp_path / "a")["accuracy_by"]["lengths"]
     assert measured["3"] == pytest.approx({k: part["accuracy"] for k, part in own.items()})
     assert measured["2"] != measured["3"] != measured["4"]
-    data = registry.data_of(md.read_config(tmp_path / "a")[1], 32)
+    data = registry.data_of(checkpoints.read_config(tmp_path / "a")[1], 32)
     tokens = torch.as_tensor(data.val[0]).long()[:200]
-    expected = ring_runs.pairs_watched(md.load(tmp_path / "a")[0], tokens)
+    expected = ring_runs.pairs_watched(checkpoints.load(tmp_path / "a")[0], tokens)
     assert ring_runs.watched(tmp_path / "a") == expected

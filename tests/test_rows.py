@@ -2,12 +2,14 @@
 
 import pytest
 
-import minidepth as md
+from minidepth_lab.base import configs
+from minidepth_lab.keep import running
+from minidepth_lab.rows import forms, to_data
 
 
 def data_of(path, block_size=64, **changes):
     values = dict(data=(path,), packing="pad", max_rows=0, tokenizer_size=400) | changes
-    return md.load_data(md.configs("laptop", **values)[1], block_size)
+    return to_data.load_data(configs.make("laptop", **values)[1], block_size)
 
 
 def test_the_rows_taken_are_a_sample_that_no_seed_changes(jsonl):
@@ -64,7 +66,7 @@ def test_accuracy_is_told_by_kind_where_there_are_several_kinds(tiny, jsonl):
 
     def last_row(name, rows):
         own = dict(data=(jsonl(rows),), name=name, max_rows=0, val_fraction=0.3)
-        return md.train(
+        return running.train(
             *tiny(steps=1, warmup_steps=0, watch_problems=0, eval_problems=9, **own)
         ).log[-1]
 
@@ -141,7 +143,7 @@ def test_of_a_hub_data_set_no_more_rows_are_read_than_asked_for(monkeypatch):
 def test_a_sample_keeps_the_order_of_its_source():
     """Though some rows cannot be read, and more are looked for."""
     rows = [dict(text=f"{i:03}") if i % 3 else dict(text="") for i in range(90)]
-    taken = [row["text"] for row in md.usable_rows("x", rows, {}, 40)]
+    taken = [row["text"] for row in forms.usable_rows("x", rows, {}, 40)]
     assert len(taken) == 40 and taken == sorted(taken)
 
 
@@ -152,7 +154,7 @@ def test_a_data_set_that_fails_while_it_is_read_is_named():
 
     broken = Dataset([dict(text="a")])
     with pytest.raises(ValueError, match="data x cannot be read: division by zero"):
-        md.usable_rows("x", broken, {})
+        forms.usable_rows("x", broken, {})
 
 
 def test_more_questions_about_a_ring_are_for_training_alone():

@@ -9,11 +9,12 @@ from unittest import mock
 
 import pytest
 
-import minidepth as md
 import train
 import warm
+from minidepth_lab.base import configs
 from minidepth_lab.command import forecast, registry
-from minidepth_lab.keep import runs
+from minidepth_lab.keep import checkpoints, running, runs
+from minidepth_lab.models import variants
 from minidepth_lab.sweep import estimate
 from minidepth_lab.sweep.cell import Cell
 
@@ -95,7 +96,7 @@ def test_a_command_is_quiet_when_nobody_reads_on(flags, place, tmp_path):
 
 def test_a_run_says_how_it_goes_on_when_nobody_reads_on(tiny, capsys, monkeypatch):
     m, t = tiny()
-    monkeypatch.setattr(md, "train", mock.Mock(side_effect=BrokenPipeError))
+    monkeypatch.setattr(running, "train", mock.Mock(side_effect=BrokenPipeError))
     with pytest.raises(ValueError, match="nobody reads what this run prints any more; go on with"):
         train.run_training(m, t, "python train.py")
 
@@ -109,7 +110,7 @@ def test_the_list_is_sorted_and_chosen_from_by_flags(place, capsys):
     assert names_of(out)[:1] == ["two"] and "1 of 6 runs" in out
     _, out, _ = call(f"--runs --out_dir {place} --steps 5 12 --d_model 16 --sort name", capsys)
     assert "4 of 6 runs" in out
-    pairs = md.read_config(str(place / "two"))[1].sizes[0]
+    pairs = checkpoints.read_config(str(place / "two"))[1].sizes[0]
     _, out, _ = call(f"--runs --out_dir {place} --sizes {pairs}", capsys)
     assert names_of(out)[:1] == ["two"] and "1 of 6 runs" in out
     # config.json has ~ for the home folder, and the shell has not
@@ -152,7 +153,7 @@ def test_data_is_told_in_a_word():
 
 
 def test_layers_that_are_applied_again_are_told_as_such():
-    m = md.ModelConfig(n_layers=2, n_loops=3)
+    m = configs.ModelConfig(n_layers=2, n_loops=3)
     row = dict(folder="runs/a", status="finished", date=0.0, model=m, train=dict(data=["icqa"]))
     listed = runs.listed(row | dict(log=[]), "runs")
     assert listed["layers"] == 6 and runs.texts(listed)["layers"] == "2x3"
@@ -165,7 +166,10 @@ def test_two_runs_side_by_side(place, tmp_path, capsys):
     assert cells["data"] == ["embedded", "icqa"] and cells["steps"][0] == "12"
     assert "n_layers" not in cells and "out_dir" not in cells and "name" not in cells
     assert cells["status"] == ["finished", "finished"]
-    n = [f"{md.parameters(md.read_config(str(place / x))[0])['total']:,}" for x in ("one", "two")]
+    n = [
+        f"{variants.parameters(checkpoints.read_config(str(place / x))[0])['total']:,}"
+        for x in ("one", "two")
+    ]
     assert cells["parameters"] == n
     assert (tmp_path / "compare.png").read_bytes()[:4] == b"\x89PNG"
     # a stopped one has a curve, too
@@ -185,7 +189,7 @@ def test_two_runs_side_by_side(place, tmp_path, capsys):
 def test_what_one_of_two_runs_has_not_measured_is_left_empty():
     measured = dict(step=1, val_loss=2.5, tokens_per_second=1000.0)
     both = [measured | dict(accuracy=0.5), measured]
-    about = dict(status="finished", model=md.ModelConfig(vocab_size=9), train=dict(lr=0.1))
+    about = dict(status="finished", model=configs.ModelConfig(vocab_size=9), train=dict(lr=0.1))
     lines = runs.outcomes([about | dict(log=[row]) for row in both])
     found = dict(lines)
     assert found["accuracy"] == ["0.500", ""] and found["validation loss"] == ["2.5", "2.5"]
@@ -194,7 +198,7 @@ def test_what_one_of_two_runs_has_not_measured_is_left_empty():
 
 
 def test_a_run_of_before_there_were_sizes_has_none_of_them():
-    row = dict(model=md.ModelConfig(), train=dict(steps=1))
+    row = dict(model=configs.ModelConfig(), train=dict(steps=1))
     assert not runs.wanted(row, dict(sizes=[("hops=4",)]))
 
 
@@ -221,8 +225,8 @@ def test_an_estimate_is_the_forecast_of_each_kind_of_run(monkeypatch, capsys):
     rows = estimate.estimates(cells)
     assert asked == [1, 3]  # seeds and rates take as long as one another
     assert [row["seconds"] for row in rows] == [140, 140, 340]
-    m = md.complete_configs(cells[2].m, cells[2].t, registry.data_of(cells[2].t, 104))[0]
-    assert rows[2]["parameters"] == md.parameters(m)["total"]
+    m = running.complete_configs(cells[2].m, cells[2].t, registry.data_of(cells[2].t, 104))[0]
+    assert rows[2]["parameters"] == variants.parameters(m)["total"]
     assert rows[0]["tokens"] == 40 * 12 * 3 * 104
     estimate.show(cells, 2)
     out = capsys.readouterr().out
@@ -269,7 +273,8 @@ def test_sizes_that_differ_are_told_one_by_one():
     """Together they are shortened to what may look the same."""
     sizes = ("ring=16", "loss_after=each", "gate=0.5", "far=1000")
     rows = [
-        dict(model=md.ModelConfig(), train=dict(sizes=(*sizes, f"hops={hops}"))) for hops in (4, 8)
+        dict(model=configs.ModelConfig(), train=dict(sizes=(*sizes, f"hops={hops}")))
+        for hops in (4, 8)
     ]
     assert runs.differing(rows) == [("sizes: hops", ["4", "8"])]
     del rows[0]["train"]["sizes"]

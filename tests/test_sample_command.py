@@ -2,8 +2,8 @@
 
 import pytest
 
-import minidepth as md
 import train
+from minidepth_lab.keep import checkpoints
 
 QUESTION = "Sort c a, b c. Number 2 ?"
 
@@ -15,9 +15,9 @@ def said(capsys, run, *flags):
 
 def words(finished, **sampling):
     """The same by the library."""
-    model, tokenizer = md.load(finished)
+    model, tokenizer = checkpoints.load(finished)
     problem = dict(messages=[dict(role="user", content=QUESTION)])
-    return md.answer_texts(model, tokenizer, [problem], **sampling)[0]
+    return sampling.answer_texts(model, tokenizer, [problem], **sampling)[0]
 
 
 def letters(text):

@@ -6,6 +6,11 @@ import pytest
 import torch
 
 import minidepth as md
+from minidepth_lab.base import configs
+from minidepth_lab.base.data import Data
+from minidepth_lab.keep import running
+from minidepth_lab.measure import sampling
+from minidepth_lab.rows import tokenizing
 
 
 def prompt(model, B=3, T=5):
@@ -45,40 +50,42 @@ def test_cached_equals_uncached_token_for_token(model, changes, temperature):
     x = prompt(gpt)
     n = 19 if gpt.config.position == "learned" else 40  # the block is 24, of which 5 are taken
     expected = uncached(gpt, x, n, temperature, 20, seed=4)
-    assert torch.equal(md.generate(gpt, x, 40, temperature, top_k=20, seed=4), expected)
+    assert torch.equal(sampling.generate(gpt, x, 40, temperature, top_k=20, seed=4), expected)
 
 
 def test_each_token_is_read_once(model, monkeypatch):
     gpt, lengths = model(), []
     real = gpt.hidden
     monkeypatch.setattr(gpt, "hidden", lambda x, *rest: lengths.append(x.size(1)) or real(x, *rest))
-    md.generate(gpt, prompt(gpt), 10, seed=0)
+    sampling.generate(gpt, prompt(gpt), 10, seed=0)
     assert lengths == [5] + [1] * 9
 
 
 def test_greedy_is_the_likeliest_word_and_top_1_the_same(model):
     gpt = model()
     x = prompt(gpt)
-    out = md.generate(gpt, x, 6, temperature=0)
+    out = sampling.generate(gpt, x, 6, temperature=0)
     for t in range(5, 11):
         assert torch.equal(out[:, t], gpt(out[:, :t])[:, -1].argmax(-1))
-    assert torch.equal(md.generate(gpt, x, 6, top_k=1), out)
+    assert torch.equal(sampling.generate(gpt, x, 6, top_k=1), out)
 
 
 def test_samples_follow_the_softmax(model):
     gpt = model()
     x = prompt(gpt, 1).expand(20_000, -1)
-    drawn = md.generate(gpt, x, 1, temperature=2.0, seed=0)[:, -1].bincount(minlength=61) / 20_000
+    drawn = (
+        sampling.generate(gpt, x, 1, temperature=2.0, seed=0)[:, -1].bincount(minlength=61) / 20_000
+    )
     expected = (gpt(x[:1])[0, -1] / 2).softmax(-1)
     assert (drawn - expected).abs().max() < 0.012
-    top = md.generate(gpt, x[:500], 1, top_k=3, seed=0)[:, -1].unique()
+    top = sampling.generate(gpt, x[:500], 1, top_k=3, seed=0)[:, -1].unique()
     assert set(top.tolist()) == set(gpt(x[:1])[0, -1].topk(3).indices.tolist())
 
 
 def test_ids_without_a_word_are_never_drawn(model):
     gpt = model()
     gpt.n_words = 10
-    out = md.generate(gpt, prompt(gpt, 50), 19, temperature=5.0, seed=0)
+    out = sampling.generate(gpt, prompt(gpt, 50), 19, temperature=5.0, seed=0)
     assert out[:, 5:].max() < 10
 
 
@@ -86,32 +93,35 @@ def test_the_seed_decides_and_global_state_does_not(model):
     gpt = model()
     x = prompt(gpt)
     torch.manual_seed(1)
-    a = md.generate(gpt, x, 10, seed=3)
+    a = sampling.generate(gpt, x, 10, seed=3)
     state = torch.get_rng_state()
-    assert torch.equal(md.generate(gpt, x, 10, seed=3), a)
+    assert torch.equal(sampling.generate(gpt, x, 10, seed=3), a)
     assert torch.equal(torch.get_rng_state(), state)
-    assert not torch.equal(md.generate(gpt, x, 10, seed=5), a)
-    assert not torch.equal(md.generate(gpt, x, 10), md.generate(gpt, x, 10))
+    assert not torch.equal(sampling.generate(gpt, x, 10, seed=5), a)
+    assert not torch.equal(sampling.generate(gpt, x, 10), sampling.generate(gpt, x, 10))
 
 
 def test_eos_ends_rows_one_by_one(model):
     gpt = model()
     x = prompt(gpt)
-    free = md.generate(gpt, x, 15, temperature=0)
+    free = sampling.generate(gpt, x, 15, temperature=0)
     eos = free[0, 7].item()
-    out = md.generate(gpt, x, 15, temperature=0, eos=eos)
+    out = sampling.generate(gpt, x, 15, temperature=0, eos=eos)
     for row, plain in zip(out, free):
         at = (plain[5:] == eos).nonzero()
         end = 5 + at[0].item() + 1 if len(at) else 20
         assert torch.equal(row[:end], plain[:end][: len(row)]) and (row[end:] == eos).all()
-    one = md.generate(gpt, x[:1], 15, temperature=0, eos=eos)
+    one = sampling.generate(gpt, x[:1], 15, temperature=0, eos=eos)
     assert one.size(1) == 6 + (free[0, 5:] == eos).nonzero()[0].item()
 
 
 def test_a_training_model_is_sampled_without_dropout_and_given_back(model):
     gpt = model(dropout=0.9).train()
     x = prompt(gpt)
-    assert torch.equal(md.generate(gpt, x, 5, 0), md.generate(gpt, x, 5, 0)) and gpt.training
+    assert (
+        torch.equal(sampling.generate(gpt, x, 5, 0), sampling.generate(gpt, x, 5, 0))
+        and gpt.training
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,7 +130,7 @@ def test_a_training_model_is_sampled_without_dropout_and_given_back(model):
 def test_bad_sampling_settings_say_why(model, bad):
     gpt = model()
     with pytest.raises(ValueError, match="temperature .* must be at least 0"):
-        md.generate(gpt, prompt(gpt), 3, **bad)
+        sampling.generate(gpt, prompt(gpt), 3, **bad)
 
 
 # --- answers
@@ -133,47 +143,47 @@ def expert(data, tmp_path_factory):
         dict(messages=[*p["messages"], dict(role="assistant", content=p["solution"])])
         for p in data.problems[:12]
     ]
-    parts = [md.segments(row, data.tokenizer) for row in rows]
+    parts = [tokenizing.segments(row, data.tokenizer) for row in rows]
     encoded = md.encode(parts, data.tokenizer, "assistant")
     part = md.blocks(encoded, 80, "pad")
-    known = md.Data(part, part, data.tokenizer, data.problems[:12], data.facts, data.n_words)
-    m, t = md.configs(
+    known = Data(part, part, data.tokenizer, data.problems[:12], data.facts, data.n_words)
+    m, t = configs.make(
         "laptop", n_layers=2, d_model=48, block_size=80, batch_size=12, steps=150, lr=4e-3,
         out_dir=str(tmp_path_factory.mktemp("expert")), eval_every=150, eval_problems=12,
     )  # fmt: skip
-    return md.train(m, t, data=known), known
+    return running.train(m, t, data=known), known
 
 
 def test_accuracy_is_the_share_answered_exactly(expert, data):
     run, known = expert
-    assert md.answer_accuracy(run.model, run.tokenizer, known.problems) == 1.0
+    assert sampling.answer_accuracy(run.model, run.tokenizer, known.problems) == 1.0
     assert run.log[-1]["accuracy"] == 1.0
     wrong = [
         dict(p, answer=p["answer"] + "0") if i < 3 else p for i, p in enumerate(known.problems)
     ]
-    assert md.answer_accuracy(run.model, run.tokenizer, wrong) == 0.75
+    assert sampling.answer_accuracy(run.model, run.tokenizer, wrong) == 0.75
     with pytest.raises(ValueError, match="there are no problems to answer"):
-        md.answer_accuracy(run.model, run.tokenizer, [])
-    texts = md.answer_texts(run.model, run.tokenizer, known.problems)
+        sampling.answer_accuracy(run.model, run.tokenizer, [])
+    texts = sampling.answer_texts(run.model, run.tokenizer, known.problems)
     assert texts == [p["solution"] for p in known.problems]  # each text with its own problem
 
 
 def test_problems_are_answered_some_at_a_time(expert, monkeypatch):
     """Those of about the same length together, and each text stays with its own problem."""
     run, known = expert
-    asked, generate = [], md.generate
+    asked, generate = [], sampling.generate
 
     def noted(model, tokens, *args, **kwargs):
         asked.append(tuple(tokens.shape))
         return generate(model, tokens, *args, **kwargs)
 
-    monkeypatch.setattr(md, "generate", noted)
+    monkeypatch.setattr(sampling, "generate", noted)
     monkeypatch.setattr(md, "ANSWERED_AT_ONCE", 5)
-    texts = md.answer_texts(run.model, run.tokenizer, known.problems)
+    texts = sampling.answer_texts(run.model, run.tokenizer, known.problems)
     assert texts == [p["solution"] for p in known.problems]
     lengths = sorted(len(md.prompt_ids(run.tokenizer, p["messages"])) for p in known.problems)
     assert asked == [(5, lengths[0]), (5, lengths[5]), (2, lengths[10])]
-    assert md.answer_texts(run.model, run.tokenizer, []) == []
+    assert sampling.answer_texts(run.model, run.tokenizer, []) == []
 
 
 def test_each_answer_to_one_problem_is_drawn_anew(expert, monkeypatch):
@@ -181,10 +191,10 @@ def test_each_answer_to_one_problem_is_drawn_anew(expert, monkeypatch):
     monkeypatch.setattr(md, "ANSWERED_AT_ONCE", 5)
     ask = [known.problems[0]] * 10
     sampling = dict(temperature=100.0, max_new_tokens=8)
-    texts = md.answer_texts(run.model, run.tokenizer, ask, seed=1, **sampling)
+    texts = sampling.answer_texts(run.model, run.tokenizer, ask, seed=1, **sampling)
     assert len(set(texts)) == 10
-    assert texts == md.answer_texts(run.model, run.tokenizer, ask, seed=1, **sampling)
-    assert texts[:5] == md.answer_texts(run.model, run.tokenizer, ask[:5], seed=1, **sampling)
+    assert texts == sampling.answer_texts(run.model, run.tokenizer, ask, seed=1, **sampling)
+    assert texts[:5] == sampling.answer_texts(run.model, run.tokenizer, ask[:5], seed=1, **sampling)
 
 
 def test_a_question_longer_than_the_block_is_refused(expert, data):
@@ -192,10 +202,10 @@ def test_a_question_longer_than_the_block_is_refused(expert, data):
     run, known = expert
     long = dict(messages=[dict(role="user", content="a b " * 60)], answer="1")
     with pytest.raises(ValueError, match=r"a prompt of \d{3} tokens does not fit block_size 80"):
-        md.answer_texts(run.model, run.tokenizer, [long, known.problems[0]])
-    assert md.answer_texts(run.model, run.tokenizer, known.problems[:1], max_new_tokens=1) == [
-        "<think>"
-    ]
+        sampling.answer_texts(run.model, run.tokenizer, [long, known.problems[0]])
+    assert sampling.answer_texts(
+        run.model, run.tokenizer, known.problems[:1], max_new_tokens=1
+    ) == ["<think>"]
 
 
 def test_prompts_of_different_lengths_go_on_as_each_would_alone(model):
@@ -209,9 +219,9 @@ def test_prompts_of_different_lengths_go_on_as_each_would_alone(model):
     for row, prompt in zip(known, prompts):
         row[: len(prompt) - 3] = prompt[3:]
     tokens = torch.stack([prompt[:3] for prompt in prompts])
-    made = md.generate(gpt, tokens, 6 + 8, temperature=0, eos=eos, known=known)
+    made = sampling.generate(gpt, tokens, 6 + 8, temperature=0, eos=eos, known=known)
     for row, prompt in zip(made, prompts):
-        alone = md.generate(gpt, prompt[None], 8, temperature=0, eos=eos)[0]
+        alone = sampling.generate(gpt, prompt[None], 8, temperature=0, eos=eos)[0]
         assert torch.equal(row[: len(alone)], alone)
         assert (row[len(alone) :] == eos).all() or len(row) > len(prompt) + 8
 

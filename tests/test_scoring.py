@@ -10,9 +10,10 @@ from scipy.stats import binomtest
 
 import minidepth as md
 import train
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import score
 from minidepth_lab.models import export
-from minidepth_lab.rows import hub
+from minidepth_lab.rows import forms, hub
 
 # one row of each shape, made up here, with the context, choices and answer that it stands for
 SHAPES = {
@@ -47,9 +48,9 @@ def test_every_shape_is_read(shape):
     assert score.choices_of(columns | row) == expected  # as columnar files mix them
     context, choices, answer = expected
     with pytest.raises(ValueError):  # the main job knows no such rows; a study makes texts of them
-        md.turns_of(row)
+        forms.turns_of(row)
     assert score.as_training_text(row) == {"text": f"{context} {choices[answer]}"}
-    assert md.turns_of(score.as_training_text(columns | row)) == [
+    assert forms.turns_of(score.as_training_text(columns | row)) == [
         ("text", f"{context} {choices[answer]}")
     ]
 
@@ -98,7 +99,7 @@ def test_scores_equal_those_of_the_export(finished, tmp_path):
     long = dict(context="Sort a b, c d. " * 30, choices=["a b c d", "b"], answer=0)
     texts = [row for row, _ in SHAPES.values()] + [long]
     found = [score.choices_of(row) for row in score.embedded_choices(9) + texts]
-    gpt, _ = md.load(finished)
+    gpt, _ = checkpoints.load(finished)
     scores = score.choice_scores(
         gpt.train(), [score.asked_and_said(tokenizer, each) for each in found]
     )
@@ -177,7 +178,7 @@ def test_choices_that_are_alike_count_as_a_guess_among_them(finished, jsonl, cap
 
 def test_contexts_that_are_cut_are_counted(finished, jsonl, capsys):
     """Of a context that is cut its first letter makes no difference."""
-    gpt, tokenizer = md.load(finished)
+    gpt, tokenizer = checkpoints.load(finished)
     rows, n_cut = [], 0
     for n in range(70, 90):
         row = dict(context="a" + " b" * n, choices=["b", "b a c"], answer=1)
@@ -264,7 +265,7 @@ def test_rows_whose_choices_are_not_read_are_left_out_and_told(finished, jsonl, 
     note, score_of = capsys.readouterr().out.splitlines()
     assert note == f"note: 1 row of {path} left out: a choice is empty or has more than 80 tokens"
     assert " on 4 of 5 rows, the others are no multiple choice" in score_of
-    model, tokenizer = md.load(finished)
+    model, tokenizer = checkpoints.load(finished)
     encoded = score.asked_and_said(tokenizer, ("Sort", long["choices"], 0))
     with pytest.raises(ValueError, match="a choice is empty or has more than the 80 tokens"):
         score.choice_scores(model, [encoded])

@@ -14,12 +14,17 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-import minidepth as md
 import train
+from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.rows import tokenizing
 from minidepth_lab.sweep import table
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-SOURCES = [*ROOT.glob("*.py"), *(ROOT / "docs").rglob("*.py"), *(ROOT / "minidepth_lab").rglob("*.py")]
+SOURCES = [
+    *ROOT.glob("*.py"),
+    *(ROOT / "docs").rglob("*.py"),
+    *(ROOT / "minidepth_lab").rglob("*.py"),
+]
 
 
 def calls(path):
@@ -67,7 +72,7 @@ def test_a_tokenizer_folders_own_code_is_not_run_and_nobody_is_asked(tmp_path, m
     (folder / "tokenizer_config.json").write_text(json.dumps(about))
     (folder / "config.json").write_text(json.dumps(dict(model_type="evil", **about)))
     with pytest.raises(ValueError, match="cannot be read") as error:
-        md.load_tokenizer(str(folder))
+        tokenizing.load_tokenizer(str(folder))
     assert "\n" not in str(error.value) and not (tmp_path / "ran").exists()
 
 
@@ -92,17 +97,17 @@ def test_links_out_of_a_run_folder_are_refused(finished, tmp_path, data, tiny):
         shutil.move(run / name, away)
         (run / name).symlink_to(away)
         with pytest.raises(ValueError, match="link that leads out of the run's folder|cannot be"):
-            md.load(str(run))
+            checkpoints.load(str(run))
         if name.startswith("tokenizer"):
             with pytest.raises(ValueError, match="link that leads out|cannot be read"):
-                md.saved_tokenizer(str(run))
+                checkpoints.saved_tokenizer(str(run))
     m, t = tiny()
     folder, away = pathlib.Path(t.out_dir, t.name), tmp_path / "away"
     folder.mkdir()
     away.mkdir()
     (folder / "tokenizer").symlink_to(away)
     with pytest.raises(ValueError, match="is a link that leads out of the run's folder"):
-        md.train(m, t, data=data)
+        running.train(m, t, data=data)
     assert os.listdir(away) == []
 
 
@@ -118,7 +123,7 @@ def test_nothing_is_written_through_a_link_in_a_folder_that_a_run_begins_in(
     victim.write_text("mine")
     link.symlink_to(victim)
     with pytest.raises(ValueError, match="is a link that leads out of the run's folder"):
-        md.train(m, t, data=data)
+        running.train(m, t, data=data)
     assert victim.read_text() == "mine"
 
 
@@ -129,7 +134,7 @@ def test_links_inside_a_run_folder_are_followed(finished, tmp_path):
         (run / "model.safetensors").symlink_to("weights")
     except OSError:
         pytest.skip("no links here")
-    assert md.load(str(run))[1]
+    assert checkpoints.load(str(run))[1]
 
 
 def test_homes_and_tokens_reach_no_file_of_a_run(tmp_path, monkeypatch, jsonl, capsys):
@@ -145,7 +150,7 @@ def test_homes_and_tokens_reach_no_file_of_a_run(tmp_path, monkeypatch, jsonl, c
     line = [*flags.split(), "--data", *map(str, paths), "--out_dir", str(home / "runs")]
     monkeypatch.setattr("sys.argv", ["train.py", *line])
     assert train.main([*line, "--name", "run"]) == 0, capsys.readouterr().err
-    m, t = md.read_config(str(home / "runs" / "run"))
+    m, t = checkpoints.read_config(str(home / "runs" / "run"))
     cell = SimpleNamespace(folder=str(home / "runs" / "run"), labels=dict(seed=0), t=t)
     table.summarize(str(home / "runs" / "grid"), [cell], shlex.join(line))
     written = [path for path in (home / "runs").rglob("*") if path.is_file()]
@@ -170,10 +175,10 @@ def test_a_home_is_replaced_where_it_is_one(monkeypatch):
         "/mnt/home/ann/x": "/mnt/home/ann/x",
         "": "",
     }
-    assert {text: md.without_home(text) for text in said} == said
+    assert {text: checkpoints.without_home(text) for text in said} == said
     monkeypatch.setenv("HOME", "/")  # of a user who has none
     monkeypatch.setenv("USERPROFILE", "/")
-    assert md.without_home("/a/b / c") == "/a/b / c"
+    assert checkpoints.without_home("/a/b / c") == "/a/b / c"
 
 
 @pytest.mark.parametrize("home", ["/home/ann", "/home/jörg", "C:\\Users\\ann"])
@@ -182,10 +187,10 @@ def test_a_home_comes_back_where_it_was(home, monkeypatch, tiny):
     monkeypatch.setenv("HOME", home)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path.replace("~", home, 1))
     m, t = tiny(out_dir=f"{home}/runs", sizes=(f"file={home}/x.txt", "a~b=~1"))
-    kept = md.settings(m, t)["train"]
+    kept = checkpoints.settings(m, t)["train"]
     assert kept["out_dir"] == "~/runs" and kept["sizes"] == ["file=~/x.txt", "a~b=~1"]
-    assert md.from_json(kept["out_dir"]) == t.out_dir
-    assert md.from_json(kept["sizes"]) == t.sizes
+    assert checkpoints.from_json(kept["out_dir"]) == t.out_dir
+    assert checkpoints.from_json(kept["sizes"]) == t.sizes
 
 
 def test_nothing_in_a_state_is_unpickled(tmp_path):
@@ -195,7 +200,7 @@ def test_nothing_in_a_state_is_unpickled(tmp_path):
 
     torch.save(dict(bomb=Bomb()), tmp_path / "state.pt")
     with pytest.raises(ValueError, match="is not a checkpoint to resume from"):
-        md.read_state(str(tmp_path / "state.pt"))
+        checkpoints.read_state(str(tmp_path / "state.pt"))
     assert not (tmp_path / "exploded").exists()
 
 

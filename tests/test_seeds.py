@@ -8,7 +8,10 @@ import itertools
 import pytest
 import torch
 
-import minidepth as md
+from minidepth_lab.base import machine
+from minidepth_lab.base.data import Data
+from minidepth_lab.keep import running
+from minidepth_lab.models import variants
 
 SEEDS = (0, 1, 3)
 STILL = dict(lr=0.0, steps=3, warmup_steps=1, eval_problems=0, watch_problems=0)
@@ -17,14 +20,14 @@ STILL = dict(lr=0.0, steps=3, warmup_steps=1, eval_problems=0, watch_problems=0)
 def test_the_weights_are_those_of_a_model_made_with_this_seed(tiny, data):
     """At rate 0 they stay as they were drawn."""
     for seed in SEEDS:
-        run = md.train(*tiny(seed=seed, name=f"seed-{seed}", **STILL), data=data)
+        run = running.train(*tiny(seed=seed, name=f"seed-{seed}", **STILL), data=data)
         torch.manual_seed(seed)
-        fresh = md.GPT(run.model.config).state_dict()
+        fresh = variants.GPT(run.model.config).state_dict()
         for name, weight in run.model.state_dict().items():
             assert torch.equal(weight, fresh[name]), (seed, name)
 
 
-class Noted(md.Data):
+class Noted(Data):
     """Data that notes the tokens of every step it draws."""
 
     drawn = None
@@ -48,7 +51,7 @@ def test_each_seed_trains_on_batches_of_its_own(tiny, noted):
     batches = {}
     for name, seed in (("a", 0), ("b", 1), ("c", 2), ("again", 1)):
         drawn.clear()
-        md.train(*tiny(seed=seed, name=name, **STILL), data=data)
+        running.train(*tiny(seed=seed, name=name, **STILL), data=data)
         batches[name] = list(drawn)
         assert len(drawn) == 3
     assert batches["again"] == batches["b"]
@@ -70,18 +73,18 @@ def test_no_epoch_of_a_seed_has_the_order_of_another_seeds_epoch(data):
 
 def test_each_step_of_each_seed_has_a_dropout_of_its_own(tiny, data, monkeypatch):
     """What dropout draws from is in another state at every step, whatever the seed of the run."""
-    states, real = [], md.GPT.forward
+    states, real = [], variants.GPT.forward
 
     def see(self, *arguments, **options):
         if self.training:
             states.append(hashlib.sha256(torch.get_rng_state().numpy().tobytes()).hexdigest())
         return real(self, *arguments, **options)
 
-    monkeypatch.setattr(md.GPT, "forward", see)
+    monkeypatch.setattr(variants.GPT, "forward", see)
     by_seed = {}
     for name, seed in (("a", 0), ("b", 1), ("c", 2), ("again", 1)):
         states.clear()
-        md.train(*tiny(seed=seed, name=name, **STILL), data=data)
+        running.train(*tiny(seed=seed, name=name, **STILL), data=data)
         by_seed[name] = list(states)
         assert len(states) == 3
     assert by_seed["again"] == by_seed["b"]
@@ -108,7 +111,7 @@ class TwoGPUs:
         # all stays on the CPU
         monkeypatch.setattr(torch.nn.Module, "to", lambda self, *_, **__: self)
         monkeypatch.setattr(torch.Tensor, "to", stay(torch.Tensor.to))
-        monkeypatch.setattr(md, "pick_device", lambda *_: torch.device("cuda", 0))
+        monkeypatch.setattr(machine, "pick_device", lambda *_: torch.device("cuda", 0))
 
     def seed_all(self, seed):
         for generator in self.generators:
@@ -162,7 +165,7 @@ def test_the_halves_of_a_batch_on_two_gpus_draw_dropout_of_their_own(tiny, data,
     settings = tiny(precision="fp32", dropout=0.3, grad_accum=2, **STILL)
     with monkeypatch.context() as patch:
         gpus = TwoGPUs(patch)
-        md.train(*settings, data=data)
+        running.train(*settings, data=data)
     assert len(gpus.states) == 3 * 2
     for first, second in gpus.states:
         assert not torch.equal(first, second)

@@ -13,6 +13,9 @@ import sys
 import pytest
 
 import minidepth as md
+from minidepth_lab.base import configs
+from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.rows import to_data
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork() here")
 SETTINGS = dict(
@@ -23,7 +26,7 @@ SETTINGS = dict(
 
 
 def settings(out, **changes):
-    return md.configs("laptop", **SETTINGS | dict(out_dir=str(out)) | changes)
+    return configs.make("laptop", **SETTINGS | dict(out_dir=str(out)) | changes)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +66,7 @@ def test_a_stop_asked_of_one_process_stops_both_after_the_same_step(two):
     asked = [json.loads((two / f"asked.{rank}").read_text()) for rank in (0, 1)]
     assert asked == [2, 2]
     assert [row["step"] for row in log_of(two / "stopped")] == [1, 2]
-    run = md.train(*settings(two, name="stopped"), resume=True)
+    run = running.train(*settings(two, name="stopped"), resume=True)
     assert [row["step"] for row in run.log] == [1, 2, 3]
     whole = log_of(two / "once")
     assert [row["val_loss"] for row in run.log[:2]] == [row["val_loss"] for row in whole[:2]]
@@ -72,7 +75,7 @@ def test_a_stop_asked_of_one_process_stops_both_after_the_same_step(two):
 def test_two_processes_end_early_together(two):
     log = log_of(two / "early")
     assert [row["step"] for row in log] == [1, 2] and log[-1]["ended_early"]
-    assert md.describe_weights(str(two / "early")).count("of step 1,") == 1
+    assert checkpoints.describe_weights(str(two / "early")).count("of step 1,") == 1
 
 
 def process(rank, port, out):
@@ -86,13 +89,13 @@ def process(rank, port, out):
         return rank == 1 and len(asked) == 2
 
     m, t = settings(out)
-    data = md.load_data(t, m.block_size)
-    md.train(*settings(out, name="once"), data=data)
-    md.train(*settings(out, name="twice", grad_checkpoint=True), data=data)
-    md.train(*settings(out, name="without", dropout=0.0), data=data)
-    md.train(*settings(out, name="stopped"), data=data, stop=stop)
+    data = to_data.load_data(t, m.block_size)
+    running.train(*settings(out, name="once"), data=data)
+    running.train(*settings(out, name="twice", grad_checkpoint=True), data=data)
+    running.train(*settings(out, name="without", dropout=0.0), data=data)
+    running.train(*settings(out, name="stopped"), data=data, stop=stop)
     early = dict(lr=0.0, stop_after=1, keep="best")
-    assert md.train(*settings(out, name="early", **early), data=data).finished
+    assert running.train(*settings(out, name="early", **early), data=data).finished
     with open(os.path.join(out, f"asked.{rank}"), "w", encoding="utf-8") as f:
         json.dump(len(asked), f)
 

@@ -27,6 +27,7 @@ import browser
 import minidepth as md
 import warm
 from conftest import made_once
+from minidepth_lab.base import configs
 
 pytest.importorskip("material", reason="mkdocs-material is not installed")
 pytest.importorskip("mkdocs_jupyter", reason="mkdocs-jupyter is not installed")
@@ -434,7 +435,7 @@ def test_the_reference_is_complete(site):
     flags = (site / "reference" / "flags" / "index.html").read_text(encoding="utf-8")
     import dataclasses
 
-    for kind in (md.ModelConfig, md.TrainConfig):
+    for kind in (configs.ModelConfig, configs.TrainConfig):
         for f in dataclasses.fields(kind):
             assert f"<code>--{f.name}</code>" in flags
     for name in ("thinking", "heads", "llmini-c", "tasks"):  # presets of studies

@@ -13,6 +13,8 @@ import pytest
 
 import minidepth as md
 import train
+from minidepth_lab.base import configs
+from minidepth_lab.keep import checkpoints, running
 
 ROOT = pathlib.Path(md.__file__).resolve().parent
 SMALL = "--n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --steps 6 --warmup_steps 1 --max_rows 300"
@@ -48,7 +50,7 @@ def alone(tmp_path):
 
 
 def test_two_files_train_resume_and_sample(alone, tiny, data, tmp_path, jsonl):
-    stopped = md.train(*tiny(name="stopped"), data, stop=lambda: True)
+    stopped = running.train(*tiny(name="stopped"), data, stop=lambda: True)
     rows = [dict(question=f"What is {i} plus 1?", answer=f"#### {i + 1}") for i in range(99)]
     words = os.path.join(stopped.dir, "tokenizer")
     report = f"--preset report --vocab_size 0 --block_size 64 --data {jsonl(rows)}"
@@ -67,9 +69,9 @@ def test_two_files_train_resume_and_sample(alone, tiny, data, tmp_path, jsonl):
     assert "get the whole project" in err and "Traceback" not in err
     assert out.count("Done. Final train loss") == 3
     for name in ("main", "own"):
-        assert md.load(str(tmp_path / "runs" / name))
-    resumed = md.load(stopped.dir)[0]
-    whole = md.train(*tiny(name="whole"), data).model
+        assert checkpoints.load(str(tmp_path / "runs" / name))
+    resumed = checkpoints.load(stopped.dir)[0]
+    whole = running.train(*tiny(name="whole"), data).model
     for name, weight in whole.state_dict().items():
         assert (weight == resumed.state_dict()[name]).all(), name
 
@@ -79,7 +81,7 @@ def test_two_files_train_under_torchrun(alone, tmp_path):
     out, err = alone(f"{SMALL} --name both", launcher=torchrun)
     assert out.count("exit code 0") == 2, out + err
     assert "DistributedDataParallel over 2 processes" in out
-    assert md.load(str(tmp_path / "runs" / "both"))
+    assert checkpoints.load(str(tmp_path / "runs" / "both"))
 
 
 def test_rows_words_and_validation_of_ones_own_are_read_without_the_laboratory(
@@ -87,11 +89,11 @@ def test_rows_words_and_validation_of_ones_own_are_read_without_the_laboratory(
 ):
     rows = [dict(question=f"What is {i} plus 1?", answer=f"#### {i + 1}") for i in range(20)]
     paths = dict(data=(jsonl(rows[:15], "a.jsonl"),), val_data=jsonl(rows[15:], "b.jsonl"))
-    m, t = md.configs("laptop", **paths, tokenizer=os.path.join(finished, "tokenizer"))
+    m, t = configs.make("laptop", **paths, tokenizer=os.path.join(finished, "tokenizer"))
     monkeypatch.setattr(train, "registry", lambda: pytest.fail("the laboratory is asked"))
     data = train.load_data(m, t)
     assert (data.facts["train_rows"], data.facts["val_rows"]) == (15, 5)
-    assert data.tokenizer.get_vocab() == md.saved_tokenizer(finished).get_vocab()
+    assert data.tokenizer.get_vocab() == checkpoints.saved_tokenizer(finished).get_vocab()
 
 
 def test_without_the_laboratory_what_does_not_need_it_is_done(monkeypatch, capsys, tmp_path):
@@ -115,7 +117,7 @@ def test_without_the_laboratory_what_does_not_need_it_is_done(monkeypatch, capsy
         assert train.main(line.split()) == 2
         assert "get the whole project" in capsys.readouterr().err, line
     with pytest.raises(ValueError, match="get the whole project"):
-        train.weights_to_begin_with(md.TrainConfig(init_from="gpt2"))
+        train.weights_to_begin_with(configs.TrainConfig(init_from="gpt2"))
 
 
 def test_minidepth_imports_nothing_of_ours():

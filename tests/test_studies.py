@@ -14,41 +14,46 @@ import torch
 import minidepth as md
 import train
 from minidepth_lab import studies
+from minidepth_lab.base import configs
+from minidepth_lab.base.data import Data
 from minidepth_lab.command import registry
+from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.measure import results
-from minidepth_lab.rows import hub
+from minidepth_lab.rows import hub, to_data
 from minidepth_lab.studies import layers, llmini
 from minidepth_lab.sweep.cell import is_finished
 
 
 def _data(n):
     """Data of n blocks to train on, as far as the count of steps needs it."""
-    return md.Data((np.empty((n, 0)),) * 2, ())
+    return Data((np.empty((n, 0)),) * 2, ())
 
 
 @pytest.mark.parametrize("epochs, n, batch, steps", [(3, 10, 4, 8), (1, 8, 8, 1), (2, 7, 16, 1)])
 def test_steps_follow_from_the_epochs(epochs, n, batch, steps):
-    t = md.TrainConfig(epochs=epochs, batch_size=batch, warmup_steps=0)
-    m = md.ModelConfig(vocab_size=9)
-    assert md.complete_configs(m, t, _data(n))[1].steps == steps
-    assert md.complete_configs(m, dataclasses.replace(t, epochs=0), _data(n))[1].steps == t.steps
+    t = configs.TrainConfig(epochs=epochs, batch_size=batch, warmup_steps=0)
+    m = configs.ModelConfig(vocab_size=9)
+    assert running.complete_configs(m, t, _data(n))[1].steps == steps
+    assert (
+        running.complete_configs(m, dataclasses.replace(t, epochs=0), _data(n))[1].steps == t.steps
+    )
     if steps > 1:
         with pytest.raises(ValueError, match=f"warmup_steps 50 leaves none of {steps} steps"):
-            md.complete_configs(m, dataclasses.replace(t, warmup_steps=50), _data(n))
+            running.complete_configs(m, dataclasses.replace(t, warmup_steps=50), _data(n))
 
 
 def test_a_run_of_epochs_ends_with_the_last_pass_and_resumes(tiny, data):
     m, t = tiny(epochs=2, batch_size=128, warmup_steps=0.2, eval_every=100, eval_problems=4)
     steps = math.ceil(2 * len(data.train[0]) / 128)
     stop = iter([False] * 2 + [True] * 99)
-    run = md.train(m, t, data, stop=lambda: next(stop))
-    assert not run.finished and md.read_config(run.dir)[1].steps == steps == 5
-    run = md.train(*md.read_config(run.dir), data, resume=True)
+    run = running.train(m, t, data, stop=lambda: next(stop))
+    assert not run.finished and checkpoints.read_config(run.dir)[1].steps == steps == 5
+    run = running.train(*checkpoints.read_config(run.dir), data, resume=True)
     assert run.log[-1]["step"] == steps and run.log[-1]["epoch"] == 2
     assert results.result(run.dir)["steps"] == steps
     assert is_finished(m, t)  # a grid knows it though its own settings count epochs
     with pytest.raises(ValueError, match="is finished: 5 of 5 steps"):
-        md.train(*md.read_config(run.dir), data, resume=True)
+        running.train(*checkpoints.read_config(run.dir), data, resume=True)
 
 
 def test_epochs_of_a_task_are_refused(capsys, tmp_path):
@@ -57,7 +62,7 @@ def test_epochs_of_a_task_are_refused(capsys, tmp_path):
 
 
 def test_warm_up_may_be_a_share_of_the_steps():
-    share, count = (md.TrainConfig(steps=200, warmup_steps=w) for w in (0.1, 20))
+    share, count = (configs.TrainConfig(steps=200, warmup_steps=w) for w in (0.1, 20))
     assert [md.lr_at(s, share) for s in range(200)] == [md.lr_at(s, count) for s in range(200)]
 
 
@@ -66,7 +71,9 @@ def test_the_share_of_filled_positions_is_printed(jsonl, tmp_path, capsys):
     flags = "--tokenizer embedded --block_size 64 --n_layers 1 --steps 1 --warmup_steps 0"
     flags += f" --d_model 8 --out_dir {tmp_path} --eval_blocks 2 --batch_size 2"
     assert train.main(["--data", path, *flags.split()]) == 0
-    data = md.load_data(md.TrainConfig(data=(path,), tokenizer="embedded", packing="pad"), 64)
+    data = to_data.load_data(
+        configs.TrainConfig(data=(path,), tokenizer="embedded", packing="pad"), 64
+    )
     share = (len(data.tokenizer("a b c d e f g h " * 2).input_ids) + 1) / 64  # with end of text
     assert 0.1 < share < 0.6
     assert f"{share:.1%} of positions filled" in capsys.readouterr().out
@@ -113,7 +120,7 @@ def test_the_facts_count_epochs_before_the_data_is_there(capsys):
 )
 def test_numbers_that_cannot_work_are_told(changes, words):
     with pytest.raises(ValueError) as error:
-        md.configs("laptop", **changes)
+        configs.make("laptop", **changes)
     assert words in str(error.value)
 
 
@@ -125,10 +132,10 @@ def test_numbers_of_numpy_are_numbers(tiny):
     numpy |= dict(steps=np.uint8(4), lr=np.float64(0.001), problem_steps=(np.int64(1), np.int16(2)))
     numpy |= dict(warmup_steps=np.int64(1), dropout=np.float32(0.125), save_every=np.int64(2))
     m, t = tiny(name="plain", **plain)
-    expected = md.train(m, t)
+    expected = running.train(m, t)
     m, t = tiny(name="numpy", **numpy)
     assert m.heads == (2, 2)
-    found = md.train(m, t)
+    found = running.train(m, t)
     keys = ("step", "train_loss", "val_loss")
     rows = [[[row[key] for key in keys] for row in run.log] for run in (expected, found)]
     assert rows[0] == rows[1]
@@ -140,17 +147,17 @@ def test_numbers_of_numpy_are_numbers(tiny):
     assert texts[1]["lr"] == 0.001 and texts[1]["dropout"] == 0.125
     for name, value in texts[1].items():
         assert type(value) is type(texts[0][name])
-    assert md.read_config(found.dir)[1].seed == 3
+    assert checkpoints.read_config(found.dir)[1].seed == 3
 
 
 def test_a_run_of_numpys_numbers_is_resumed_to_the_same_losses(tiny):
     """From its file come plain numbers: the order of the batches must not depend on the kind."""
     settings = dict(seed=np.int64(3), steps=np.int64(4), warmup_steps=1, eval_problems=2)
     settings["eval_every"] = np.int64(1)
-    whole = md.train(*tiny(name="whole", **settings))
+    whole = running.train(*tiny(name="whole", **settings))
     stops = iter([False, True])
-    part = md.train(*tiny(name="halves", **settings), stop=lambda: next(stops))
-    halves = md.train(*md.read_config(part.dir), resume=True)
+    part = running.train(*tiny(name="halves", **settings), stop=lambda: next(stops))
+    halves = running.train(*checkpoints.read_config(part.dir), resume=True)
     losses = [[row["train_loss"] for row in run.log] for run in (whole, halves)]
     assert losses[0] == losses[1] and len(losses[0]) == 4
 
@@ -189,8 +196,8 @@ def test_sizes_are_the_same_however_they_are_spelled(tmp_path):
     settings = dict(data=("icl_template",), n_layers=1, steps=1, warmup_steps=0, d_model=16)
     settings |= dict(out_dir=str(tmp_path), name="run", batch_size=2)
     m, t = registry.configs("tasks", sizes=("hints=1", "symbols=16"), **settings)
-    run = md.train(m, t, registry.data_of(t, m.block_size))
-    stored = md.read_config(run.dir)[1].sizes
+    run = running.train(m, t, registry.data_of(t, m.block_size))
+    stored = checkpoints.read_config(run.dir)[1].sizes
     assert set(stored) >= {"hints=1.0", "symbols=16", "blocks=3", "labels=8"} and len(stored) == 6
     assert is_finished(m, t)
     other = registry.configs("tasks", sizes=("hints=0.5", "symbols=16"), **settings)
@@ -201,7 +208,7 @@ def test_sizes_are_the_same_however_they_are_spelled(tmp_path):
 def test_a_preset_brings_the_study_that_its_name_begins_with(monkeypatch):
     """Nobody has read the study yet, as in a run's own process."""
     known = registry.configs("map")
-    monkeypatch.delitem(md.PRESETS, "map")
+    monkeypatch.delitem(configs.PRESETS, "map")
     monkeypatch.delitem(sys.modules, "minidepth_lab.studies.map")
     monkeypatch.setattr(studies, "map", None)  # what is read now is not to stay
     assert registry.configs("map") == known and known[0].d_ff == 128
@@ -215,7 +222,7 @@ def test_a_preset_brings_the_study_that_its_name_begins_with(monkeypatch):
     (dict(loader="mine.py"), "was trained on data of one's own, without text"),
 ])  # fmt: skip
 def test_a_run_without_a_tokenizer_says_why(changes, why, tmp_path):
-    m, t = md.configs("laptop", **changes)
+    m, t = configs.make("laptop", **changes)
     about = dict(model=dataclasses.asdict(m), train=dataclasses.asdict(t))
     (tmp_path / "config.json").write_text(json.dumps(about))
     assert registry.no_text(tmp_path).startswith(why)
@@ -246,7 +253,7 @@ def test_llminis_chunks_follow_each_other_where_no_stride_is_given(jsonl, tmp_pa
     (tmp_path / "sciq").mkdir()
     path = jsonl([dict(question="a " * 70, support="b")], "sciq/rows.jsonl")
     own = dict(data=path, loader="llmini", tokenizer="characters", block_size=30)
-    m, t = md.configs("laptop", **own, sizes=("texts=published",))
+    m, t = configs.make("laptop", **own, sizes=("texts=published",))
     facts = registry.data_of(t, m.block_size).facts
     assert facts["chunks"] == len("a " * 70 + " b") // 30 and facts["cut"] == 1
     with pytest.raises(ValueError, match="sciq.*: one chunk cannot be split; give more text"):
@@ -257,7 +264,7 @@ def test_llminis_chunks_follow_each_other_where_no_stride_is_given(jsonl, tmp_pa
 def test_data_of_ones_own_loader_is_rows_of_tokens(shape):
     x = np.zeros(shape, dtype=np.int64)
     with pytest.raises(ValueError, match="mine: train must be .* each .N, T. .* their shapes are"):
-        registry.check_data(md.Data((x, x), (x, x), n_words=9), "mine")
+        registry.check_data(Data((x, x), (x, x), n_words=9), "mine")
 
 
 def test_the_facts_of_llminis_data_are_printed_by_the_names_of_its_folders(
@@ -268,7 +275,7 @@ def test_the_facts_of_llminis_data_are_printed_by_the_names_of_its_folders(
     def load_data(t, block_size):
         asked.append((t.data, t.tokenizer, block_size))
         table = {path: dict(tokens=len(path)) for path in t.data}
-        return md.Data((), (), facts=dict(table=table, lines=["a line"], chunks=3))
+        return Data((), (), facts=dict(table=table, lines=["a line"], chunks=3))
 
     monkeypatch.setattr(llmini, "load_data", load_data)
     paths = [str(tmp_path / name / "train.jsonl") for name in ("sciq", "gsm8k")]
@@ -283,7 +290,7 @@ def test_the_facts_of_llminis_data_are_printed_by_the_names_of_its_folders(
 def test_what_is_asked_of_a_run_says_which_of_its_weights_answer(
     what, finished, monkeypatch, capsys
 ):
-    monkeypatch.setattr(md, "describe_weights", lambda folder: f"the best of {folder}")
+    monkeypatch.setattr(checkpoints, "describe_weights", lambda folder: f"the best of {folder}")
     monkeypatch.setattr(f"minidepth_lab.measure.inspect.show_{what}", lambda *given: None)
     assert train.main([f"--{what}", finished]) == 0
     assert capsys.readouterr().out == f"the best of {finished}\n"
@@ -335,7 +342,7 @@ def test_what_measures_runs_afterwards_says_what_is_wrong(
 
 def test_what_is_measured_of_a_run_is_of_the_layers_that_it_has(tiny, tmp_path):
     m, t = tiny(steps=3, eval_problems=0)
-    run = md.train(m, t)
+    run = running.train(m, t)
     for span in ((0, 1), (2, 1), (1, m.n_layers + 1)):
         with pytest.raises(ValueError, match=f"layers {span[0]}-{span[1]} are not among the"):
             layers.write_examined(run.dir, tmp_path / "out.json", [span])

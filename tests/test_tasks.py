@@ -13,8 +13,11 @@ import minidepth as md
 import train
 from conftest import draw_of
 from minidepth_lab import tasks
+from minidepth_lab.base import configs
 from minidepth_lab.command import registry
+from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.measure import results
+from minidepth_lab.rows import to_data
 from minidepth_lab.tasks import TASKS
 from minidepth_lab.tasks.base import own_code
 from minidepth_lab.tasks.base.sizes import by_name, sizes_of
@@ -251,7 +254,7 @@ def test_sizes_of_no_task_are_refused(jsonl, capsys):
     """They were ignored in silence."""
     path = jsonl([dict(text="a text")] * 30)
     for data in ("embedded", path):
-        for load in (registry.data_of, md.load_data):
+        for load in (registry.data_of, to_data.load_data):
             t = registry.configs("laptop", data=data, sizes=("hops=3",))[1]
             with pytest.raises(ValueError, match="sizes hops=3 are for a task or a loader; give"):
                 load(t, 58)
@@ -279,7 +282,7 @@ def test_settings_of_a_task_may_name_it_as_text():
         assert (m.n_heads, m.d_ff, m.block_size) == (4, 0, 128)
     assert registry.configs("tasks", data="icqa")[0].n_heads == 2
     assert registry.configs("tasks", data="memorize", steps=70)[1].steps == 70
-    assert md.configs("laptop", data="icqa")[1].data == ("icqa",)
+    assert configs.make("laptop", data="icqa")[1].data == ("icqa",)
     assert registry.configs("laptop", data="icqa")[0].n_heads == 4  # laptop's own, not the task's
 
 
@@ -345,7 +348,7 @@ def test_hints_are_given_in_the_first_part_of_training_alone(tmp_path, monkeypat
     m, t = registry.configs("tasks", sizes=("hints=0.5", "symbols=16"), **settings)
     data = registry.data_of(t, m.block_size)
     monkeypatch.setattr(IclTemplate, "draw", see)
-    run = md.train(m, t, data)
+    run = running.train(m, t, data)
     assert given == [1.0] * 2 + [0.2] * 8 + [None] * 10
     # names of patterns are words too, and the test split asks for none
     assert data.n_words == 2 * 16 + 8 + 1 + 3 == run.model.config.vocab_size
@@ -374,7 +377,7 @@ def test_khop_accuracy_leaves_out_bottom_and_is_told_by_hops():
             y = (y + (x[:, :1] == 4 + 3)) % 4
             return torch.nn.functional.one_hot(y, data.n_words).float()
 
-    found = data.measure(Oracle())
+    found = data.evaluate(Oracle())
     by_hops = found["accuracy_by"]["hops"]
     assert {k: part["accuracy"] for k, part in by_hops.items()} == {"1": 1.0, "3": 0.0}
     assert 0.4 < found["accuracy"] < 0.7
@@ -385,7 +388,7 @@ def test_khop_accuracy_leaves_out_bottom_and_is_told_by_hops():
 
 def trained(preset="tasks", resume=False, stop=lambda: False, **settings):
     m, t = registry.configs(preset, **settings)
-    return md.train(m, t, registry.data_of(t, m.block_size), resume=resume, stop=stop)
+    return running.train(m, t, registry.data_of(t, m.block_size), resume=resume, stop=stop)
 
 
 def test_two_layers_answer_in_context_and_one_does_not(tmp_path, solved):
@@ -393,10 +396,10 @@ def test_two_layers_answer_in_context_and_one_does_not(tmp_path, solved):
     assert run.tokenizer is None and run.log[-1]["shortcut"] == 1 / 8
     result = results.result(solved)
     assert run.log[-1]["accuracy"] < 1 / 8 + 0.05 and result["accuracy"] > 0.99
-    model, tokenizer = md.load(solved)
+    model, tokenizer = checkpoints.load(solved)
     assert tokenizer is None
-    data = registry.data_of(md.read_config(solved)[1], 128)
-    assert data.measure(model)["accuracy"] == result["accuracy"]
+    data = registry.data_of(checkpoints.read_config(solved)[1], 128)
+    assert data.evaluate(model)["accuracy"] == result["accuracy"]
     config = json.loads(open(os.path.join(solved, "config.json")).read())
     assert config["train"]["sizes"] == ["symbols=16", "pairs=8"]  # all that were used
 
@@ -406,8 +409,8 @@ def test_a_task_run_is_resumed_to_the_same_losses(tmp_path):
     whole = trained(name="whole", **settings)
     stops = iter([False] * 4 + [True] * 9)
     assert not trained(name="halves", stop=lambda: next(stops), **settings).finished
-    m, t = md.read_config(os.path.join(tmp_path, "halves"))
-    halves = md.train(m, t, registry.data_of(t, m.block_size), resume=True)
+    m, t = checkpoints.read_config(os.path.join(tmp_path, "halves"))
+    halves = running.train(m, t, registry.data_of(t, m.block_size), resume=True)
     keys = ("step", "train_loss", "val_loss", "accuracy")
     assert [[row[k] for k in keys] for row in whole.log] == [
         [row[k] for k in keys] for row in halves.log

@@ -12,7 +12,9 @@ import torch.nn.functional as F
 import minidepth as md
 import train
 from conftest import changed
+from minidepth_lab.base.data import Data
 from minidepth_lab.command import registry
+from minidepth_lab.keep import running
 from minidepth_lab.measure import judge
 from minidepth_lab.studies import text_loops as study
 from minidepth_lab.tasks.walk import pairs_kept
@@ -55,7 +57,7 @@ def test_a_batch_is_the_texts_own_with_a_loss_after_the_last_loop_alone(looped):
     *_, data = looped()
     for step in range(9):
         tokens, targets = data.draw(step, 5)
-        same_tokens, plain = md.Data.draw(data, step, 5)
+        same_tokens, plain = Data.draw(data, step, 5)
         assert torch.equal(tokens, same_tokens) and targets.dtype == torch.int64
         assert targets.shape == (5, data.loops_at(step), tokens.size(1))
         assert torch.equal(targets[:, -1], plain) and (targets[:, :-1] == -100).all()
@@ -64,7 +66,7 @@ def test_a_batch_is_the_texts_own_with_a_loss_after_the_last_loop_alone(looped):
 def test_a_loss_after_each_loop_makes_all_of_them_in_every_step(looped):
     *_, data = looped(sizes=("loss_after=each", "loops=5"))
     tokens, targets = data.draw(3, 4)
-    same_tokens, plain = md.Data.draw(data, 3, 4)
+    same_tokens, plain = Data.draw(data, 3, 4)
     assert torch.equal(tokens, same_tokens)
     assert targets.shape == (4, 5, tokens.size(1))
     for after_loop in targets.unbind(1):
@@ -105,12 +107,12 @@ def test_the_text_is_that_of_reread_or_ones_own(looped):
 
 
 def test_a_resumed_run_is_the_same_bit_for_bit(looped):
-    whole = md.train(*looped("whole", grad_accum=2))
+    whole = running.train(*looped("whole", grad_accum=2))
     for n in (1, 6):
         asked = iter([False] * n + [True])
-        stopped = md.train(*looped(f"stopped {n}", grad_accum=2), stop=lambda: next(asked))
+        stopped = running.train(*looped(f"stopped {n}", grad_accum=2), stop=lambda: next(asked))
         assert not stopped.finished
-        again = md.train(*looped(f"stopped {n}", grad_accum=2), resume=True)
+        again = running.train(*looped(f"stopped {n}", grad_accum=2), resume=True)
         keys = ("step", "train_loss", "val_loss", "val_loss_by_loops")
         for row, other in zip(whole.log, again.log, strict=True):
             assert [row[key] for key in keys] == [other[key] for key in keys]
@@ -159,7 +161,7 @@ def test_a_text_that_is_kept_is_one_whose_last_token_alone_is_looped_on(model, s
 
 
 def test_losses_with_a_text_that_is_kept_are_measured_of_runs(looped, measured_of):
-    run = md.train(*looped(sizes=("loops=5",), n_loops=5))
+    run = running.train(*looped(sizes=("loops=5",), n_loops=5))
     by_kept = measured_of(run.dir, study)["text_kept"]
     assert list(by_kept) == ["5", "2"]
     measured = by_kept["5"]
@@ -175,7 +177,7 @@ def test_losses_with_a_text_that_is_kept_are_measured_of_runs(looped, measured_o
 
 
 def test_each_evaluation_has_the_loss_by_loops_of_its_own_blocks(looped):
-    run = md.train(*looped())
+    run = running.train(*looped())
     assert [row["step"] for row in run.log] == [1, 4, 8, 12]
     for row in run.log:
         assert list(row["val_loss_by_loops"]) == TESTED
@@ -185,7 +187,7 @@ def test_each_evaluation_has_the_loss_by_loops_of_its_own_blocks(looped):
     last = run.log[-1]["val_loss_by_loops"]
     assert (last["1"], last["32"]) == pytest.approx((wanted[1], wanted[32]), rel=1e-6)
     of_five = looped("five", sizes=("loops=5",), n_loops=5, steps=2, warmup_steps=0)
-    assert "5" in md.train(*of_five).log[-1]["val_loss_by_loops"]
+    assert "5" in running.train(*of_five).log[-1]["val_loss_by_loops"]
 
 
 def test_the_command_ends_with_the_loss_by_loops(tmp_path, capsys):
@@ -298,7 +300,7 @@ def test_the_predictions_are_about_the_rows_of_the_study():
 
 
 def test_the_measures_of_the_predictions_are_columns_of_the_log_or_measured_later(looped):
-    run = md.train(*looped(steps=2, warmup_steps=0))
+    run = running.train(*looped(steps=2, warmup_steps=0))
     found = dict(log=run.log, measured=dict(text_kept=study.losses_with_text_kept(run.dir)))
     file = judge.File("text-loops")
     assert len(file.measures) >= 4

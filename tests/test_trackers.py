@@ -8,9 +8,10 @@ import types
 
 import pytest
 
-import minidepth as md
 import train
+from minidepth_lab.base import configs
 from minidepth_lab.command import trackers
+from minidepth_lab.keep import running
 
 LINE = "--n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --steps 6 --warmup_steps 1 --max_rows 300"
 LINE += " --batch_size 4 --grad_accum 1 --eval_every 3 --eval_blocks 4 --eval_problems 6"
@@ -114,7 +115,7 @@ def test_what_is_not_installed_is_told_before_anything_begins(tmp_path, capsys, 
     code, _, err = call("--report_to clearml", capsys)
     assert code == 2 and "report_to 'clearml' is unknown; choose from none, tensorboard" in err
     with pytest.raises(ValueError, match="report_to wandb is the laboratory's"):
-        md.train(*md.configs("laptop", report_to="wandb", out_dir=str(tmp_path)))
+        running.train(*configs.make("laptop", report_to="wandb", out_dir=str(tmp_path)))
 
 
 def test_losses_that_are_no_number_are_not_told():

@@ -11,6 +11,8 @@ import torch
 
 import browser
 import minidepth as md
+from minidepth_lab.base import configs
+from minidepth_lab.models import variants
 from minidepth_lab.tasks import TASKS
 from test_widgets import complaints, opened, press
 
@@ -46,7 +48,7 @@ def in_browser(tab, script):
 def model_of(name, seed=0, **changes):
     torch.manual_seed(seed)
     rest = dict(block_size=24, d_ff=0, dropout=0.0, tie_weights=False, init_std=0.1)
-    model = md.GPT(md.ModelConfig(**(MODELS[name][2] | rest | changes)))
+    model = variants.GPT(configs.ModelConfig(**(MODELS[name][2] | rest | changes)))
     with torch.no_grad():  # so that the gradient of no norm is that of its first value
         for parameter in model.parameters():
             parameter.add_(0.05 * torch.randn(parameter.shape))
@@ -79,7 +81,10 @@ def as_file(model):
 
 @pytest.mark.parametrize(
     ("name", "start", "keeps"),
-    [("questions", "state", 0), *(("walk", start, n) for start in md.LOOP_STARTS for n in (0, 16))],
+    [
+        ("questions", "state", 0),
+        *(("walk", start, n) for start in configs.LOOP_STARTS for n in (0, 16)),
+    ],
 )
 def test_gradients_are_those_of_pytorch(tab, name, start, keeps):
     again = dict(loop_start=start, loop_keeps=keeps)
@@ -118,7 +123,7 @@ def test_gradients_are_those_of_pytorch(tab, name, start, keeps):
 def test_ten_steps_have_the_losses_of_pytorch(tab, name):
     model = model_of(name)
     recipe = dict(steps=30, batch=8, lr=4e-3, warmup=5, beta1=0.7, weightDecay=5.0)
-    rates = md.TrainConfig(steps=30, lr=4e-3, warmup_steps=5, beta1=0.7, weight_decay=5.0)
+    rates = configs.TrainConfig(steps=30, lr=4e-3, warmup_steps=5, beta1=0.7, weight_decay=5.0)
     changes = {key: value for key, value in MODELS[name][2].items()}
     batches = [drawn(name, 8, seed=step) for step in range(10)]
     losses = in_browser(
@@ -170,7 +175,7 @@ def test_a_sequence_is_one_of_the_task(tab, name):
 def test_first_weights_are_spread_as_those_of_the_file(tab):
     config = dict(MODELS["walk"][2], block_size=24, d_ff=0, tie_weights=False, init_std=0.1)
     torch.manual_seed(0)
-    ours = md.GPT(md.ModelConfig(dropout=0.0, **config))
+    ours = variants.GPT(configs.ModelConfig(dropout=0.0, **config))
     lists = (
         """Object.fromEntries(Object.entries(weights).map(([k, w]) => [k, [w.shape, ...w.data]]))"""
     )
@@ -208,8 +213,8 @@ def test_the_file_of_weights_is_read_by_pytorch(tab, tmp_path):
     path = tmp_path / "weights.safetensors"
     path.write_bytes(base64.b64decode(found["bytes"]))
     with safetensors.safe_open(path, "pt") as file:
-        config = md.ModelConfig(**json.loads(file.metadata()["config"]))
-    model = md.GPT(config)
+        config = configs.ModelConfig(**json.loads(file.metadata()["config"]))
+    model = variants.GPT(config)
     model.load_state_dict(safetensors.torch.load_file(path))
     with torch.no_grad():
         shares = model(torch.tensor([found["tokens"]]))[0].softmax(-1)

@@ -20,7 +20,12 @@ import torch.nn.functional as F
 import minidepth as md
 import warm
 from conftest import SHARED, TINY_MODEL, TINY_TRAIN, Recorded
-from minidepth_lab.measure import results
+from minidepth_lab.base import configs, machine
+from minidepth_lab.base.data import Data
+from minidepth_lab.keep import checkpoints, naming, running
+from minidepth_lab.measure import results, sampling
+from minidepth_lab.models import variants
+from minidepth_lab.rows import to_data
 
 PUBLISHED = SHARED / "published"
 
@@ -28,7 +33,7 @@ PUBLISHED = SHARED / "published"
 @pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published logs are not here")
 @pytest.mark.parametrize("n_layers", [1, 12])
 def test_published_learning_rates_from_the_logs(n_layers):
-    config = md.configs("report")[1]
+    config = configs.make("report")[1]
     with open(PUBLISHED / f"report_log_{n_layers}_layers.csv") as f:
         rows = list(csv.DictReader(f))
     assert len(rows) == 21
@@ -36,7 +41,7 @@ def test_published_learning_rates_from_the_logs(n_layers):
 
 
 def test_published_learning_rates():
-    config = md.configs("report")[1]
+    config = configs.make("report")[1]
     published = {1: 0, 25: 1.44e-4, 50: 2.94e-4, 75: 2.98e-4, 250: 1.89e-4, 350: 9.83e-5, 500: 3e-5}
     for step, lr in published.items():
         assert md.lr_at(step - 1, config) == pytest.approx(lr, rel=3e-3)
@@ -132,9 +137,9 @@ def test_padding_behind_the_last_target_is_not_computed_and_changes_nothing(
     (loss_sum.sum() / n.sum()).backward()
     whole = gradients(gpt)
     gpt.zero_grad()
-    seen, real = [], md.GPT.forward
+    seen, real = [], variants.GPT.forward
     monkeypatch.setattr(
-        md.GPT, "forward", lambda self, x, y: seen.append(x.shape) or real(self, x, y)
+        variants.GPT, "forward", lambda self, x, y: seen.append(x.shape) or real(self, x, y)
     )
     optimizer = Recorded(gpt)
     run = train_on(gpt, tokens, targets, optimizer, batch_size=2, grad_accum=3)
@@ -214,16 +219,16 @@ def test_an_infinite_gradient_skips_the_step(model, train_on, precision, scale):
 
 
 def test_many_skipped_steps_end_the_run_with_advice(tiny, data, monkeypatch):
-    real = md.GPT.init_weights
+    real = variants.GPT.init_weights
 
     def broken(self):
         real(self)
         with torch.no_grad():
             self.norm.weight[0] = math.nan
 
-    monkeypatch.setattr(md.GPT, "init_weights", broken)
+    monkeypatch.setattr(variants.GPT, "init_weights", broken)
     with pytest.raises(md.Diverged, match="25 steps, up to step 25; lower --lr"):
-        md.train(*tiny(steps=40), data=data)
+        running.train(*tiny(steps=40), data=data)
 
 
 def test_a_norm_that_overflows_changes_no_weight(model, train_on):
@@ -251,13 +256,13 @@ def overflowing(monkeypatch):
 def test_data_is_told_of_no_step_that_was_skipped(tiny, data, monkeypatch, overflowing):
     """A run that is lost takes skipped steps back; what the data was told must not go beyond."""
     told = []
-    monkeypatch.setattr(md.Data, "after_step", lambda self, loss: told.append(loss))
-    log = md.train(*tiny(precision="fp16", steps=30, lr=1e-3), data=data).log
+    monkeypatch.setattr(Data, "after_step", lambda self, loss: told.append(loss))
+    log = running.train(*tiny(precision="fp16", steps=30, lr=1e-3), data=data).log
     assert len(told) == 30 - log[-1]["skipped_steps"] < 30
 
 
 def test_a_share_of_warm_up_leaves_a_step_at_the_peak():
-    t = md.TrainConfig(steps=4, warmup_steps=0.9)
+    t = configs.TrainConfig(steps=4, warmup_steps=0.9)
     shares = [md.lr_at(step, t) / t.lr for step in range(4)]
     assert shares == pytest.approx([0, 1 / 3, 2 / 3, 1])
 
@@ -283,7 +288,7 @@ def test_evaluating_keeps_one_chunk_of_logits_at_a_time(monkeypatch, dtype):
 
 
 def test_skipped_steps_are_counted_and_logged(tiny, data, overflowing):
-    log = md.train(*tiny(precision="fp16", steps=30, lr=1e-3), data=data).log
+    log = running.train(*tiny(precision="fp16", steps=30, lr=1e-3), data=data).log
     assert 5 < log[-1]["skipped_steps"] < 30 and math.isfinite(log[-1]["train_loss"])
     assert log[0]["skipped_steps"] == 1
 
@@ -291,7 +296,7 @@ def test_skipped_steps_are_counted_and_logged(tiny, data, overflowing):
 def test_fp16_with_its_scaler_trains_like_fp32(tiny, data):
     """On the CPU: autocast, chunked half-precision head, GradScaler, the same loop as on a T4."""
     runs = {
-        p: md.train(*tiny(precision=p, name=p, steps=30, dropout=0.0), data=data)
+        p: running.train(*tiny(precision=p, name=p, steps=30, dropout=0.0), data=data)
         for p in ("fp16", "fp32")
     }
     a, b = (run.log[-1]["val_loss"] for run in runs.values())
@@ -311,7 +316,7 @@ def test_one_batch_is_learned_by_heart(model, train_on):
 
 def test_weight_decay_falls_on_matrices_alone(model):
     gpt = model()
-    config = md.TrainConfig(weight_decay=0.3, beta1=0.8, beta2=0.97)
+    config = configs.TrainConfig(weight_decay=0.3, beta1=0.8, beta2=0.97)
     decayed, spared = md.make_optimizer(gpt, config).param_groups
     assert decayed["weight_decay"] == 0.3 and spared["weight_decay"] == 0
     assert {p.dim() for p in decayed["params"]} == {2} and {p.dim() for p in spared["params"]} == {
@@ -344,7 +349,7 @@ def wholes(data, tmp_path_factory):
     runs = {}
     for precision in ("fp32", "fp16"):
         changes = values | interrupted(precision) | dict(name=precision)
-        runs[precision] = md.train(*md.configs("laptop", **changes), data=data)
+        runs[precision] = running.train(*configs.make("laptop", **changes), data=data)
     return runs
 
 
@@ -362,12 +367,12 @@ def test_a_resumed_run_equals_one_that_never_stopped(tiny, data, wholes, how, pr
 
     m, t = tiny(name="cut", **settings)
     if how == "stopped":
-        part = md.train(m, t, data=data, stop=stop)
+        part = running.train(m, t, data=data, stop=stop)
         assert not part.finished and part.log[-1]["step"] == 5
     else:
         with pytest.raises(Crash):
-            md.train(m, t, data=data, stop=stop)
-    rest = md.train(*md.read_config(os.path.join(t.out_dir, "cut")), resume=True)
+            running.train(m, t, data=data, stop=stop)
+    rest = running.train(*checkpoints.read_config(os.path.join(t.out_dir, "cut")), resume=True)
     assert losses(rest.log) == losses(whole.log)
     for key, weight in whole.model.state_dict().items():
         assert torch.equal(weight, rest.model.state_dict()[key]), key
@@ -376,16 +381,16 @@ def test_a_resumed_run_equals_one_that_never_stopped(tiny, data, wholes, how, pr
 
 
 def test_evaluation_and_sampling_do_not_disturb_training(tiny, data):
-    often = md.train(*tiny(name="often", eval_every=1), data=data)
+    often = running.train(*tiny(name="often", eval_every=1), data=data)
     never = dict(eval_problems=0, watch_problems=0)
-    rarely = md.train(*tiny(name="rarely", eval_every=12, **never), data=data)
+    rarely = running.train(*tiny(name="rarely", eval_every=12, **never), data=data)
     assert often.log[-1]["train_loss"] == rarely.log[-1]["train_loss"]
     assert "accuracy" not in rarely.log[-1] and "accuracy" in often.log[-1]
 
 
 def test_the_seed_decides_weights_order_and_dropout(tiny, data):
     a, b, c = (
-        md.train(*tiny(name=name, seed=seed), data=data).log[-1]["train_loss"]
+        running.train(*tiny(name=name, seed=seed), data=data).log[-1]["train_loss"]
         for name, seed in (("a", 0), ("b", 0), ("c", 1))
     )
     assert a == b != c
@@ -417,19 +422,19 @@ def test_a_figures_origin_is_known(monkeypatch):
     for said, commit in (("c0ffee+\n", "c0ffee+"), ("", None)):  # nothing, where git knows none
         done = types.SimpleNamespace(stdout=said)
         monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
-        about = md.provenance(torch.device("cuda"))
+        about = machine.provenance(torch.device("cuda"))
         assert about["commit"] == commit and about["device"].startswith("2 x Tesla T4, ")
 
 
 def test_epochs_count_passes_over_the_data(tiny, jsonl):
     path = jsonl([dict(text=f"row {i} of some text") for i in range(30)])
     changes = dict(data=(path,), packing="pad", batch_size=8, steps=9, warmup_steps=1, eval_every=1)
-    log = md.train(*tiny(**changes, loss_on="all", val_fraction=0.2)).log
+    log = running.train(*tiny(**changes, loss_on="all", val_fraction=0.2)).log
     assert [row["epoch"] for row in log] == [1, 1, 1, 2, 2, 2, 3, 3, 3]  # 24 rows, 8 a step
 
 
 def test_load_gives_back_the_model(finished):
-    model, tokenizer = md.load(finished)
+    model, tokenizer = checkpoints.load(finished)
     state = torch.load(os.path.join(finished, "state.pt"), weights_only=True)
     assert all(torch.equal(w, state["model"][k]) for k, w in model.state_dict().items())
     assert not model.training and model.n_words == len(tokenizer) == model.config.vocab_size
@@ -437,21 +442,21 @@ def test_load_gives_back_the_model(finished):
 
 
 def test_padding_rows_of_the_vocabulary_stay_unsampled_after_loading(tiny, data):
-    run = md.train(*tiny(vocab_size=500), data=data)
-    model, tokenizer = md.load(run.dir)
+    run = running.train(*tiny(vocab_size=500), data=data)
+    model, tokenizer = checkpoints.load(run.dir)
     assert model.config.vocab_size == 500
     assert run.model.n_words == model.n_words == len(tokenizer) < 500
 
 
 def test_read_config_gives_back_the_settings(tiny, data):
     m, t = tiny(n_heads=(2, 4), problem_steps=(1, 3))
-    run = md.train(m, t, data=data, stop=lambda: True)
+    run = running.train(m, t, data=data, stop=lambda: True)
     m.vocab_size = run.model.config.vocab_size
-    assert md.read_config(run.dir) == (m, t)
+    assert checkpoints.read_config(run.dir) == (m, t)
 
 
 def test_validation_loss_is_the_plain_mean_over_fixed_blocks(finished, data):
-    model, _ = md.load(finished)
+    model, _ = checkpoints.load(finished)
     x, y = (torch.from_numpy(part[:8]).long() for part in data.val)
     with torch.no_grad():
         expected = F.cross_entropy(model(x).flatten(0, 1), y.flatten()).item()
@@ -462,31 +467,31 @@ def test_validation_loss_is_the_plain_mean_over_fixed_blocks(finished, data):
 
 def test_a_finished_run_is_neither_overwritten_nor_resumed(tiny, data):
     m, t = tiny()
-    md.train(m, t, data=data)
+    running.train(m, t, data=data)
     before = os.stat(os.path.join(t.out_dir, "run", "model.safetensors")).st_mtime_ns
     with pytest.raises(
         ValueError, match="exists; give another --name, or go on with --resume .*run if"
     ):
-        md.train(m, t, data=data)
+        running.train(m, t, data=data)
     with pytest.raises(ValueError, match="is finished: 12 of 12 steps are done"):
-        md.train(m, t, data=data, resume=True)
+        running.train(m, t, data=data, resume=True)
     assert os.stat(os.path.join(t.out_dir, "run", "model.safetensors")).st_mtime_ns == before
 
 
 def test_changed_data_is_noticed_on_resume(tiny, data):
     m, t = tiny()
-    md.train(m, t, data=data, stop=lambda: True)
-    other = md.load_data(tiny(problem_steps=(2,))[1], 80)
+    running.train(m, t, data=data, stop=lambda: True)
+    other = to_data.load_data(tiny(problem_steps=(2,))[1], 80)
     other.tokenizer = data.tokenizer
     with pytest.raises(ValueError, match="not what its checkpoint was trained on"):
-        md.train(m, t, data=other, resume=True)
+        running.train(m, t, data=other, resume=True)
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "state.pt", "config.json"])
 @pytest.mark.parametrize("damage", ["cut", "foreign", "gone"])
 def test_a_broken_checkpoint_says_which_file(tiny, data, file, damage):
     m, t = tiny()
-    run = md.train(m, t, data=data, stop=lambda: True).dir
+    run = running.train(m, t, data=data, stop=lambda: True).dir
     path = os.path.join(run, file)
     content = open(path, "rb").read()
     os.remove(path)
@@ -494,13 +499,13 @@ def test_a_broken_checkpoint_says_which_file(tiny, data, file, damage):
         with open(path, "wb") as f:
             f.write(content[: len(content) // 2] if damage == "cut" else b'{"a": 1}')
     if file == "state.pt" and damage == "gone":  # as before the first checkpoint: from the start
-        assert md.train(*md.read_config(run), data=data, resume=True).finished
+        assert running.train(*checkpoints.read_config(run), data=data, resume=True).finished
         return
     with pytest.raises(ValueError, match=file) as error:
         if file == "state.pt":
-            md.train(*md.read_config(run), data=data, resume=True)
+            running.train(*checkpoints.read_config(run), data=data, resume=True)
         else:
-            md.load(run)
+            checkpoints.load(run)
     assert "\n" not in str(error.value)
 
 
@@ -512,27 +517,27 @@ def test_a_checkpoint_of_another_shape_is_refused(finished, tmp_path):
     config["model"]["d_ff"] = 48
     (run / "config.json").write_text(json.dumps(config))
     with pytest.raises(ValueError, match="not a checkpoint of this model.*size mismatch"):
-        md.load(run)
+        checkpoints.load(run)
 
 
 def test_a_checkpoint_to_resume_from_must_be_of_the_same_shape(tiny, data):
     m, t = tiny()
-    run = md.train(m, t, data=data, stop=lambda: True, command="first").dir
+    run = running.train(m, t, data=data, stop=lambda: True, command="first").dir
     state = torch.load(os.path.join(run, "state.pt"), weights_only=True)
     state["model"]["norm.weight"] = torch.ones(3)
     torch.save(state, os.path.join(run, "state.pt"))
     with pytest.raises(
         ValueError, match="state.pt is not a checkpoint to resume from.*size mismatch"
     ):
-        md.train(m, t, data=data, resume=True)
+        running.train(m, t, data=data, resume=True)
 
 
 def test_a_resume_keeps_what_the_folder_says_of_its_making(tiny, data):
     m, t = tiny()
-    run = md.train(m, t, data=data, stop=lambda: True, command="first").dir
+    run = running.train(m, t, data=data, stop=lambda: True, command="first").dir
     before = open(os.path.join(run, "config.json")).read()
     assert '"command": "first"' in before
-    md.train(m, t, data=data, resume=True, command="second")
+    running.train(m, t, data=data, resume=True, command="second")
     assert open(os.path.join(run, "config.json")).read() == before
 
 
@@ -542,31 +547,31 @@ def test_nothing_in_a_checkpoint_is_executed(tiny, data, tmp_path):
             return (open, (str(tmp_path / "exploded"), "w"))
 
     m, t = tiny()
-    run = md.train(m, t, data=data, stop=lambda: True).dir
+    run = running.train(m, t, data=data, stop=lambda: True).dir
     torch.save(dict(step=1, bomb=Bomb()), os.path.join(run, "state.pt"))
     with pytest.raises(ValueError, match="not a checkpoint"):
-        md.train(m, t, data=data, resume=True)
+        running.train(m, t, data=data, resume=True)
     assert not (tmp_path / "exploded").exists()
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "file"
-    md.write(path, lambda f: f.write(b"old"))
+    checkpoints.write(path, lambda f: f.write(b"old"))
 
     def full(f):
         f.write(b"half of it")
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError):
-        md.write(path, full)
+        checkpoints.write(path, full)
     assert path.read_text() == "old" and os.listdir(tmp_path) == ["file"]
     with pytest.raises(RuntimeError, match="another"):
-        md.write(path, lambda f: (_ for _ in ()).throw(RuntimeError("another")))
+        checkpoints.write(path, lambda f: (_ for _ in ()).throw(RuntimeError("another")))
     assert path.read_text() == "old" and os.listdir(tmp_path) == ["file"]
     done, replace = [], os.replace
     monkeypatch.setattr(os, "fsync", lambda number: done.append("it is on the disk"))
     monkeypatch.setattr(os, "replace", lambda *paths: done.append("renamed") or replace(*paths))
-    md.write(path, lambda f: f.write(b"new"))
+    checkpoints.write(path, lambda f: f.write(b"new"))
     assert path.read_text() == "new" and done == ["it is on the disk", "renamed"]
 
 
@@ -579,12 +584,12 @@ def test_a_run_too_short_for_the_warm_up_takes_a_tenth_of_it():
         (dict(epochs=2), 0.1),
         (dict(epochs=0), 50),
     ):
-        assert md.configs("laptop", **changes)[1].warmup_steps == warmup
-    t = md.configs("laptop", steps=20)[1]
+        assert configs.make("laptop", **changes)[1].warmup_steps == warmup
+    t = configs.make("laptop", steps=20)[1]
     rates = [md.lr_at(step, t) for step in range(20)]
     assert rates[:3] == [0, t.lr / 2, t.lr] and max(rates[3:]) < t.lr
     with pytest.raises(ValueError, match="steps 'abc' does not work"):
-        md.configs("laptop", steps="abc")
+        configs.make("laptop", steps="abc")
 
 
 @pytest.mark.parametrize(
@@ -611,22 +616,22 @@ def test_settings_that_cannot_work_say_why(tiny, data, changes, words):
     if "cuda" in words and torch.cuda.is_available():
         pytest.skip("there is a GPU")
     with pytest.raises(ValueError, match=words):
-        md.train(*tiny(**changes), data=data)
+        running.train(*tiny(**changes), data=data)
     with pytest.raises(ValueError, match="preset 'lap' is unknown; choose from report, laptop"):
-        md.configs("lap")
+        configs.make("lap")
 
 
 def test_precision_follows_the_device():
     cpu, cuda = torch.device("cpu"), torch.device("cuda")
-    assert md.pick_precision("auto", cpu) is None
-    assert md.pick_precision("auto", cuda) is torch.float16
-    assert md.pick_precision("bf16", cpu) is torch.bfloat16
+    assert machine.pick_precision("auto", cpu) is None
+    assert machine.pick_precision("auto", cuda) is torch.float16
+    assert machine.pick_precision("bf16", cpu) is torch.bfloat16
 
 
 def test_bf16_is_refused_where_it_is_only_emulated(monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *a: (7, 5))
     with pytest.raises(ValueError, match="needs an Ampere GPU or newer; use --precision fp16"):
-        md.pick_precision("bf16", torch.device("cuda"))
+        machine.pick_precision("bf16", torch.device("cuda"))
 
 
 def test_two_gpus_are_wrapped_with_the_reports_words(model, monkeypatch, capsys):
@@ -643,15 +648,15 @@ def test_two_gpus_are_wrapped_with_the_reports_words(model, monkeypatch, capsys)
 def test_compiled_layers_and_dataparallel_are_refused(tiny, data, monkeypatch):
     monkeypatch.setattr(md, "parallel", lambda model, *rest: torch.nn.DataParallel(model))
     with pytest.raises(ValueError, match="compile does not work with DataParallel; use torchrun"):
-        md.train(*tiny(compile=True), data=data)
+        running.train(*tiny(compile=True), data=data)
 
 
 def test_the_last_evaluation_tells_accuracy_by_kind_of_problem(finished, tiny):
-    m, t = md.read_config(finished)
+    m, t = checkpoints.read_config(finished)
     row = results.result(finished)
-    model, tokenizer = md.load(finished)
-    problems = md.load_data(t, m.block_size, tokenizer).problems[: t.eval_problems]
-    right = md.answers_right(model, tokenizer, problems)
+    model, tokenizer = checkpoints.load(finished)
+    problems = to_data.load_data(t, m.block_size, tokenizer).problems[: t.eval_problems]
+    right = sampling.answers_right(model, tokenizer, problems)
     assert len(row["accuracy_by_problem"]) == 9
     for kind, share in row["accuracy_by_problem"].items():
         family, steps = kind.split()
@@ -668,10 +673,10 @@ def test_the_last_evaluation_tells_accuracy_by_kind_of_problem(finished, tiny):
 
 
 def test_every_evaluation_asks_the_first_problems(tiny, data):
-    log = md.train(*tiny(watch_problems=9, eval_problems=20), data=data).log
+    log = running.train(*tiny(watch_problems=9, eval_problems=20), data=data).log
     assert [len(row["answers"]) for row in log] == [9, 9, 9, 20]
     assert all(row["accuracy"] == sum(row["answers"]) / len(row["answers"]) for row in log)
-    silent = md.train(*tiny(name="silent", watch_problems=0, eval_problems=20), data=data).log
+    silent = running.train(*tiny(name="silent", watch_problems=0, eval_problems=20), data=data).log
     assert ["accuracy" in row for row in silent] == [False, False, False, True]
 
 
@@ -680,7 +685,7 @@ def test_every_evaluation_asks_the_first_problems(tiny, data):
 
 def at_last_step(monkeypatch, name, steps=12):
     """Make writing the file `name` fail, as on a full disk, once the last step is done."""
-    real, log = md.write, []
+    real, log = checkpoints.write, []
 
     def write(path, write, *previous):
         log.append(os.path.basename(path))
@@ -689,7 +694,7 @@ def at_last_step(monkeypatch, name, steps=12):
             raise OSError(28, "No space left on device", path)
         return real(path, write, *previous)
 
-    monkeypatch.setattr(md, "write", write)
+    monkeypatch.setattr(checkpoints, "write", write)
     return log
 
 
@@ -697,39 +702,39 @@ def at_last_step(monkeypatch, name, steps=12):
 def test_a_last_checkpoint_that_cannot_be_written_leaves_no_finished_run(
     tiny, data, monkeypatch, name
 ):
-    whole = md.train(*tiny(name="whole", save_every=8), data=data)
+    whole = running.train(*tiny(name="whole", save_every=8), data=data)
     m, t = tiny(save_every=8)
     with monkeypatch.context() as patch:
         at_last_step(patch, name)
         with pytest.raises(OSError, match="No space left"):
-            md.train(m, t, data=data)
+            running.train(m, t, data=data)
     folder = os.path.join(t.out_dir, "run")
     with pytest.raises(ValueError, match="is not finished"):
         results.result(folder)
     if name == "log.jsonl":  # all is there but its last line, which a resume adds
         with pytest.raises(ValueError, match="is finished: 12 of 12"):
-            md.train(m, t, data=data, resume=True)
+            running.train(m, t, data=data, resume=True)
     else:
-        md.train(m, t, data=data, resume=True)
+        running.train(m, t, data=data, resume=True)
     assert results.result(folder)["val_loss"] == whole.log[-1]["val_loss"]
-    for key, weight in md.load(folder)[0].state_dict().items():
+    for key, weight in checkpoints.load(folder)[0].state_dict().items():
         assert torch.equal(weight, whole.model.state_dict()[key]), key
 
 
 def test_weights_are_written_before_the_state_and_the_log_last(tiny, data, monkeypatch):
-    written, real = [], md.write
+    written, real = [], checkpoints.write
     see = lambda path, *a: written.append(os.path.basename(path)) or real(path, *a)  # noqa: E731
-    monkeypatch.setattr(md, "write", see)
-    md.train(*tiny(), data=data)
+    monkeypatch.setattr(checkpoints, "write", see)
+    running.train(*tiny(), data=data)
     assert written[-3:] == ["model.safetensors", "state.pt", "log.jsonl"]
 
 
 def test_a_run_may_go_on_in_another_precision(tiny, data):
     for first, then in (("fp32", "fp16"), ("fp16", "fp32")):
         m, t = tiny(precision=first, name=f"{first}-{then}")
-        assert not md.train(m, t, data=data, stop=lambda: True).finished
+        assert not running.train(m, t, data=data, stop=lambda: True).finished
         t.precision = then
-        run = md.train(m, t, data=data, resume=True)
+        run = running.train(m, t, data=data, resume=True)
         state = torch.load(os.path.join(run.dir, "state.pt"), weights_only=True)
         assert run.finished and bool(state["scaler"]) == (then == "fp16")
 
@@ -737,23 +742,23 @@ def test_a_run_may_go_on_in_another_precision(tiny, data):
 def test_epochs_are_counted_before_a_run_is_called_finished(tiny, data):
     settings = dict(steps=3, warmup_steps=1, epochs=2, batch_size=32)  # 19 steps, not 3
     stops = iter([False] * 4 + [True])
-    part = md.train(*tiny(**settings), data=data, stop=lambda: next(stops))
+    part = running.train(*tiny(**settings), data=data, stop=lambda: next(stops))
     assert not part.finished and part.log[-1]["step"] == 5
-    run = md.train(*tiny(**settings), data=data, resume=True)
+    run = running.train(*tiny(**settings), data=data, resume=True)
     assert run.finished and run.log[-1]["step"] == math.ceil(2 * len(data.train[0]) / 32)
 
 
 def test_train_loss_is_measured_on_every_kind_of_problem(tiny, monkeypatch):
     """Kinds come in turn, every ninth row is of one kind: a stride of 9 would see that one only."""
     m, t = tiny(max_rows=9 * 64, eval_blocks=64, eval_problems=0)
-    data, seen, real = md.load_data(t, 80), [], md.mean_loss
+    data, seen, real = to_data.load_data(t, 80), [], md.mean_loss
 
     def see(model, part, *sizes):
         seen.append(part[0])
         return real(model, part, *sizes)
 
     monkeypatch.setattr(md, "mean_loss", see)
-    md.train(m, t, data=data)
+    running.train(m, t, data=data)
     rows = [data.train[0].tolist().index(row.tolist()) for row in seen[-1]]
     assert len(rows) == 64 and {row % 9 for row in rows} == set(range(9))
     for numbers in ((0,), (t.seed, 0)):  # orders that divide the rows, and that training takes
@@ -764,14 +769,14 @@ def test_train_loss_is_measured_on_every_kind_of_problem(tiny, monkeypatch):
 def test_no_more_blocks_are_counted_than_there_are_to_be_measured():
     """Of 5 held-out blocks 4 are asked for; of the sources 3 and 2 are all there is."""
     blocks = [(torch.zeros(n, 4).numpy(),) * 2 for n in (9, 5, 3, 2)]
-    data = md.Data(*blocks[:2], val_by_source=dict(a=blocks[2], b=blocks[3]))
-    t = md.TrainConfig(steps=1, warmup_steps=0, eval_blocks=4)
-    assert md.evaluations_of(t, data) == (1, 4 + 3 + 2 + 4, 0)  # and 4 that were trained on
+    data = Data(*blocks[:2], val_by_source=dict(a=blocks[2], b=blocks[3]))
+    t = configs.TrainConfig(steps=1, warmup_steps=0, eval_blocks=4)
+    assert running.evaluations_of(t, data) == (1, 4 + 3 + 2 + 4, 0)  # and 4 that were trained on
 
 
 @pytest.mark.parametrize("changes", [dict(eval_blocks=1), dict(max_rows=1)], ids=str)
 def test_one_block_is_enough_to_be_measured(tiny, changes):
-    run = md.train(*tiny(eval_problems=0, watch_problems=0, **changes))
+    run = running.train(*tiny(eval_problems=0, watch_problems=0, **changes))
     assert run.finished and math.isfinite(run.log[-1]["train_loss_eval"])
 
 
@@ -780,20 +785,20 @@ def test_skipped_steps_must_follow_one_another_to_end_a_run(tiny, data, monkeypa
     infinite = torch.tensor(math.inf)
     clip = lambda *a: (real(*a), infinite)[next(skips)]  # noqa: E731
     monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", clip)
-    log = md.train(*tiny(steps=75, eval_every=25), data=data).log
+    log = running.train(*tiny(steps=75, eval_every=25), data=data).log
     assert [row["skipped_steps"] for row in log] == [1, 24, 48, 72]
 
 
 @pytest.mark.parametrize("preset", ["laptop", "report"])
 def test_a_run_without_a_name_is_called_by_the_preset_that_it_is_nearest_to(preset):
-    assert md.name_of(*md.configs(preset, n_layers=2)) == f"{preset}_n_layers-2"
+    assert naming.name_of(*configs.make(preset, n_layers=2)) == f"{preset}_n_layers-2"
 
 
 def test_a_long_name_says_of_each_list_its_beginning_and_of_each_path_its_end():
     long = "x" * 60
     for data, said in ((("embedded", "words"), "embedded+words"), (("/",), "root"),
                        (("/a/b", "/c"), "b")):  # fmt: skip
-        name = md.run_name("laptop", dict(data=data, lr=0.5, tokenizer=long))
+        name = naming.run_name("laptop", dict(data=data, lr=0.5, tokenizer=long))
         assert name.startswith(f"laptop_data-{said}_"), name
 
 
@@ -805,8 +810,8 @@ def test_a_run_that_is_lost_keeps_the_rows_up_to_its_last_good_step(tiny, data, 
     monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", clip)
     m, t = tiny(steps=40, watch_problems=0)
     with pytest.raises(md.Diverged, match="holds the last good state, of step 5"):
-        md.train(m, t, data=data)
-    state = md.read_state(os.path.join(t.out_dir, t.name, "state.pt"))
+        running.train(m, t, data=data)
+    state = checkpoints.read_state(os.path.join(t.out_dir, t.name, "state.pt"))
     assert [row["step"] for row in state["log"]] == [1, 5]
 
 
@@ -816,7 +821,7 @@ def test_the_clock_and_the_loss_scale_go_on_after_a_resume(tiny, data, monkeypat
     monkeypatch.setattr(torch.amp, "GradScaler", big)
     m, t = tiny(precision="fp16", steps=30, lr=1e-3)
     stops = iter([False] * 20 + [True])
-    part = md.train(m, t, data=data, stop=lambda: next(stops))
+    part = running.train(m, t, data=data, stop=lambda: next(stops))
     path = os.path.join(part.dir, "state.pt")
     state = torch.load(path, weights_only=True)
     scale = state["scaler"]["scale"]
@@ -824,9 +829,9 @@ def test_the_clock_and_the_loss_scale_go_on_after_a_resume(tiny, data, monkeypat
     state["seconds"] += 1000
     torch.save(state, path)
     asked = []
-    md.train(m, t, data=data, resume=True, stop=lambda: asked.append(1) or len(asked) == 1)
+    running.train(m, t, data=data, resume=True, stop=lambda: asked.append(1) or len(asked) == 1)
     assert scale / 4 <= torch.load(path, weights_only=True)["scaler"]["scale"] <= scale
-    rest = md.train(m, t, data=data, resume=True)
+    rest = running.train(m, t, data=data, resume=True)
     assert rest.log[-1]["seconds"] > 1000
 
 
@@ -835,31 +840,31 @@ def test_of_several_processes_one_tells_the_tracker_and_none_shares_weights_by_i
 ):
     monkeypatch.setattr(md, "processes", lambda: (1, 2))
     with pytest.raises(begins):  # the second one has nobody to tell
-        md.train(*tiny(report_to="wandb"), data=data)
+        running.train(*tiny(report_to="wandb"), data=data)
     with pytest.raises(ValueError, match="fsdp is the laboratory's: give shard=fsdp"):
-        md.train(*tiny(fsdp=True), data=data)
+        running.train(*tiny(fsdp=True), data=data)
 
 
 def test_what_is_quiet_has_nothing_to_resume(tiny, data):
     with pytest.raises(ValueError, match="quiet trains in a folder of its own"):
-        md.train(*tiny(), data=data, resume=True, quiet=True)
+        running.train(*tiny(), data=data, resume=True, quiet=True)
 
 
 def test_data_that_counts_no_words_has_those_of_the_model(tiny):
     """None could be drawn."""
     blocks = (torch.arange(40).view(4, 10).numpy() % 7,) * 2
-    run = md.train(*tiny(vocab_size=9), md.Data(blocks, blocks), quiet=True)
-    assert md.generate(run.model, torch.tensor([[1]]), 3, temperature=0).shape == (1, 4)
+    run = running.train(*tiny(vocab_size=9), Data(blocks, blocks), quiet=True)
+    assert sampling.generate(run.model, torch.tensor([[1]]), 3, temperature=0).shape == (1, 4)
 
 
 def test_a_resume_of_nothing_begins(tiny, data):
-    run = md.train(*tiny(), data=data, resume=True)
-    assert run.finished and md.read_config(run.dir)
+    run = running.train(*tiny(), data=data, resume=True)
+    assert run.finished and checkpoints.read_config(run.dir)
 
 
 TRAINING = """
 import sys, time, minidepth as md
-m, t = md.configs("laptop", n_layers=1, steps=3000, warmup_steps=1, eval_every=3000, max_rows=200,
+m, t = configs.make("laptop", n_layers=1, steps=3000, warmup_steps=1, eval_every=3000, max_rows=200,
                   eval_problems=0, out_dir=sys.argv[1], name="run")
 begun = []
 def stop():
@@ -867,7 +872,7 @@ def stop():
         print("training", flush=True)
     begun.append(1)
     return False
-md.train(m, t, stop=stop)
+running.train(m, t, stop=stop)
 """
 
 
@@ -878,14 +883,14 @@ def test_a_folder_is_trained_in_by_one_process_and_a_dead_one_does_not_hold_it(t
     try:
         while "training" not in other.stdout.readline():
             pass
-        m, t = md.read_config(os.path.join(tmp_path, "run"))
+        m, t = checkpoints.read_config(os.path.join(tmp_path, "run"))
         with pytest.raises(ValueError, match="is being trained by another process; wait for it"):
-            md.train(m, t, resume=True)
+            running.train(m, t, resume=True)
     finally:
         other.kill()
         other.wait()
     asked = []
-    run = md.train(m, t, resume=True, stop=lambda: asked.append(1) or True)
+    run = running.train(m, t, resume=True, stop=lambda: asked.append(1) or True)
     assert asked == [1] and run.log[-1]["step"] == 1
 
 
@@ -906,14 +911,14 @@ def test_of_two_that_begin_at_once_one_is_refused(tmp_path):
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 def test_layers_computed_twice_give_the_same_run_bit_for_bit(tiny, data, precision, monkeypatch):
-    calls, real = [], md.Block.forward
+    calls, real = [], md.Layer.forward
     see = lambda self, *a: calls.append(self.training) or real(self, *a)  # noqa: E731
     settings = dict(precision=precision, dropout=0.3, n_loops=2, grad_accum=2)
-    monkeypatch.setattr(md.Block, "forward", see)
-    once = md.train(*tiny(name="once", **settings), data=data)
+    monkeypatch.setattr(md.Layer, "forward", see)
+    once = running.train(*tiny(name="once", **settings), data=data)
     assert sum(calls) == 12 * 2 * 2 * 2
     calls.clear()
-    twice = md.train(*tiny(name="twice", grad_checkpoint=True, **settings), data=data)
+    twice = running.train(*tiny(name="twice", grad_checkpoint=True, **settings), data=data)
     assert losses(twice.log) == losses(once.log)
     for key, weight in once.model.state_dict().items():
         assert torch.equal(weight, twice.model.state_dict()[key]), key
@@ -925,18 +930,18 @@ def test_a_quiet_training_prints_nothing_and_leaves_nothing(tiny, data, capfd):
     terminal, count = io.StringIO(), []
     terminal.isatty = lambda: True  # where a bar moves
     with contextlib.redirect_stderr(terminal):
-        md.train(*tiny(), data, stop=lambda: count.append(1) or len(count) == 5)
-        loud = md.train(*tiny(), data, resume=True)
+        running.train(*tiny(), data, stop=lambda: count.append(1) or len(count) == 5)
+        loud = running.train(*tiny(), data, resume=True)
     assert "5/12" in terminal.getvalue() and "12/12" in terminal.getvalue()
     capfd.readouterr()
     terminal.seek(0)
     terminal.truncate()
     with contextlib.redirect_stderr(terminal):
-        run = md.train(*tiny(), data, quiet=True)
+        run = running.train(*tiny(), data, quiet=True)
     assert capfd.readouterr() == ("", "") and terminal.getvalue() == ""
     assert [row["train_loss"] for row in run.log] == [row["train_loss"] for row in loud.log]
     folder = run.dir
-    assert folder != loud.dir and md.load(folder)[0].config == run.model.config
+    assert folder != loud.dir and checkpoints.load(folder)[0].config == run.model.config
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         del run
@@ -949,6 +954,6 @@ def test_a_quiet_training_prints_nothing_and_leaves_nothing(tiny, data, capfd):
 def test_a_quiet_training_that_cannot_begin_leaves_nothing(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(ValueError, match="sizes"):
-        md.train(*tiny(sizes=("pairs=3",)), quiet=True)
+        running.train(*tiny(sizes=("pairs=3",)), quiet=True)
     gc.collect()
     assert os.listdir(tmp_path) == []

@@ -8,6 +8,7 @@ import torch
 
 import minidepth as md
 from minidepth_lab.command import registry
+from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.models import untie
 
 
@@ -30,27 +31,27 @@ def test_a_run_goes_on_from_copies(tmp_path):
     small |= dict(out_dir=str(tmp_path), seed=3)
     m, t = registry.configs("ring", n_layers=1, n_loops=3, name="looped", **small)
     data = registry.data_of(t, m.block_size)
-    looped = md.train(m, t, data)
+    looped = running.train(m, t, data)
     folder = str(tmp_path / "copies")
     untie.main([str(looped.dir), folder])
     changes = small | dict(n_layers=3, init_from=folder, name="own", steps=1, lr=0)
     m, t = registry.configs("ring", **changes)
-    own = md.train(m, t, registry.data_of(t, m.block_size))
+    own = running.train(m, t, registry.data_of(t, m.block_size))
     assert own.log[-1]["val_loss"] == pytest.approx(looped.log[-1]["val_loss"], rel=1e-6)
 
 
 def test_copies_keep_the_words_of_a_run_on_text(tiny, data, tmp_path, capsys, monkeypatch):
     m, t = tiny(n_layers=1, n_loops=2)
-    looped, folder = md.train(m, t, data), str(tmp_path / "copies")
+    looped, folder = running.train(m, t, data), str(tmp_path / "copies")
     untie.main([looped.dir, folder])
-    copies, tokenizer = md.load(folder)
+    copies, tokenizer = checkpoints.load(folder)
     assert tokenizer.get_vocab() == looped.tokenizer.get_vocab()
     tokens = torch.randint(looped.data.n_words, (2, 9))
     assert torch.allclose(copies(tokens), looped.model(tokens), atol=1e-6)
     with open(tmp_path / "copies" / "tokenizer" / "tokenizer.json", "a") as f:
         f.write(" ")
     with pytest.raises(ValueError, match="tokenizer.json is changed or damaged"):
-        md.load(folder)
+        checkpoints.load(folder)
     with pytest.raises(SystemExit) as ended:
         untie.main([looped.dir, "/proc/nope"])
     said = capsys.readouterr().err

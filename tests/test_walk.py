@@ -15,8 +15,11 @@ from matplotlib.figure import Figure
 import minidepth as md
 import train
 from conftest import changed
+from minidepth_lab.base import configs
 from minidepth_lab.command import registry
+from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.measure import inspect, results
+from minidepth_lab.models import variants
 from minidepth_lab.show import figures
 from minidepth_lab.studies import walk as study
 from minidepth_lab.sweep import table
@@ -225,14 +228,14 @@ def test_the_test_asks_all_hops_from_the_start(tmp_path):
 def test_a_resumed_run_is_the_same_bit_for_bit(tmp_path, loss_after):
     """Stopped before and behind the gate of the second hop, which opens after the fourth step."""
     sizes = (f"loss_after={loss_after}", "gate=4")
-    whole = md.train(*settings_of(tmp_path, "whole", *sizes))
+    whole = running.train(*settings_of(tmp_path, "whole", *sizes))
     state = torch.load(pathlib.Path(whole.dir, "state.pt"), weights_only=True)
     assert state["data"]["ahead"] >= 1  # a second hop was asked
     for n in (2, 7):
         m, t, data = settings_of(tmp_path, f"stopped {n}", *sizes)
         asked = iter([False] * n + [True])
-        assert not md.train(m, t, data, stop=lambda: next(asked)).finished
-        again = md.train(*settings_of(tmp_path, f"stopped {n}", *sizes), resume=True)
+        assert not running.train(m, t, data, stop=lambda: next(asked)).finished
+        again = running.train(*settings_of(tmp_path, f"stopped {n}", *sizes), resume=True)
         keys = ("step", "train_loss", "val_loss", "accuracy", "accuracy_by")
         for row, other in zip(whole.log, again.log, strict=True):
             assert [row[key] for key in keys] == [other[key] for key in keys]
@@ -249,7 +252,7 @@ def walker(model, **changes):
     return model(**options | dict(tie_weights=False) | changes)
 
 
-@pytest.mark.parametrize("start", md.LOOP_STARTS)
+@pytest.mark.parametrize("start", configs.LOOP_STARTS)
 def test_loss_after_each_loop_is_cross_entropy_by_hand(model, start):
     gpt = walker(model, loop_start=start).double()
     _, tokens, targets = drawn(6, ring=5, hops=4)
@@ -269,7 +272,7 @@ def test_loss_after_each_loop_is_cross_entropy_by_hand(model, start):
     assert n_targets.tolist() == count.tolist()
 
 
-@pytest.mark.parametrize("start", md.LOOP_STARTS)
+@pytest.mark.parametrize("start", configs.LOOP_STARTS)
 @pytest.mark.parametrize("loops", [1, 2, 7])
 def test_so_many_loops_are_those_of_a_config_with_so_many(model, start, loops):
     gpt, other = (walker(model, loop_start=start, n_loops=n) for n in (3, loops))
@@ -284,7 +287,7 @@ def test_so_many_loops_are_those_of_a_config_with_so_many(model, start, loops):
 
 def test_what_a_loop_starts_from(model):
     """Each setting by its formula, a layer after the other, in float64."""
-    gpt = {start: walker(model, loop_start=start).double() for start in md.LOOP_STARTS}
+    gpt = {start: walker(model, loop_start=start).double() for start in configs.LOOP_STARTS}
     _, tokens, _ = drawn(4, ring=5, hops=4)
     assert gpt.keys() == {"state", "input", "normalised", "recall"}
     for start, each in gpt.items():
@@ -300,7 +303,7 @@ def test_what_a_loop_starts_from(model):
             assert torch.allclose(after_loop, x, rtol=1e-10)
 
 
-@pytest.mark.parametrize("start", md.LOOP_STARTS)
+@pytest.mark.parametrize("start", configs.LOOP_STARTS)
 @pytest.mark.parametrize("checkpointed", [False, True])
 def test_the_last_loops_alone_have_a_gradient(model, start, checkpointed):
     """As if the loops before them were of another model with the same weights."""
@@ -419,7 +422,7 @@ def test_accuracy_is_told_by_hops():
     assert shares(Walker(6, 3), TASK.final_accuracy)[1]["33"] == 1.0
 
 
-@pytest.mark.parametrize("start", md.LOOP_STARTS)
+@pytest.mark.parametrize("start", configs.LOOP_STARTS)
 def test_pairs_that_are_kept_no_longer_move_and_the_questions_go_on(model, start):
     """Against loops by hand, of two layers, whose pairs are set back after the third loop."""
     gpt = walker(model, loop_start=start).double().eval()
@@ -440,7 +443,7 @@ def test_pairs_that_are_kept_no_longer_move_and_the_questions_go_on(model, start
     assert not torch.allclose(as_before, states[-1], rtol=1e-3)  # and nothing is kept any more
 
 
-@pytest.mark.parametrize("start", md.LOOP_STARTS)
+@pytest.mark.parametrize("start", configs.LOOP_STARTS)
 def test_first_tokens_that_loops_keep_stay_as_the_first_loop_leaves_them(model, start):
     """Against loops by hand, of two layers: outputs, and gradients of every weight."""
     gpt = walker(model, loop_start=start, loop_keeps=10, dropout=0.0).double().train()
@@ -587,7 +590,7 @@ def test_a_trained_model_is_looped_as_it_answers(model):
 
 
 def test_the_last_evaluation_alone_walks_far(tmp_path):
-    run = md.train(*settings_of(tmp_path, "run", steps=4, eval_every=1))
+    run = running.train(*settings_of(tmp_path, "run", steps=4, eval_every=1))
     hops = [list(row["accuracy_by"]["hops"]) for row in run.log]
     assert hops == [["1", "2", "3", "4"]] * 3 + [["1", "2", "3", "4", "31"]]
     assert run.log[-1]["guess"] == 1 / 4 and run.log[-1]["shortcut"] == 3 / 4
@@ -627,10 +630,10 @@ def test_the_command_trains_and_ends_with_the_accuracy_by_hops(tmp_path, capsys)
     kept = ", ".join(f"{hops} {part['pairs_kept']:.3f}" for hops, part in by_hops.items())
     assert lines[-4] == f"accuracy {last['accuracy']:.3f} on the test split"
     assert lines[-3:-1] == [f"by hops: {shares}", f"by hops, pairs kept: {kept}"]
-    model, _ = md.load(tmp_path / "run")  # as trained, and with its test repeated
-    m, t = md.read_config(tmp_path / "run")
+    model, _ = checkpoints.load(tmp_path / "run")  # as trained, and with its test repeated
+    m, t = checkpoints.read_config(tmp_path / "run")
     assert m.loop_start == "recall" and m.n_loops == 9
-    again = registry.data_of(t, m.block_size).measure(model)
+    again = registry.data_of(t, m.block_size).evaluate(model)
     assert again["accuracy"] == last["accuracy"]
 
 
@@ -650,7 +653,7 @@ def test_what_else_was_measured_is_shown_where_every_value_has_it(capsys):
 
 
 def test_attention_of_a_walk_is_measured_where_it_has_tokens(tmp_path, capsys):
-    folder = md.train(*settings_of(tmp_path, "run", steps=1, warmup_steps=0)).dir
+    folder = running.train(*settings_of(tmp_path, "run", steps=1, warmup_steps=0)).dir
     attention = inspect.measured(folder)
     assert (attention["queries"], attention["blocks"], attention["block_size"]) == (20 * 15, 20, 15)
     assert len(attention["valid"]["entropy"]) == 4  # a layer for each loop
@@ -670,7 +673,10 @@ def test_what_the_studys_rows_vary(capsys):
     own, task = registry.configs("walk")
     assert first["n_loops"] == own.n_loops == 9 and first["block_size"] == own.block_size == 48
     assert set(task.sizes) <= set(first["sizes"]) and first["d_ff"] == 0
-    assert md.parameters(md.ModelConfig(**vars(own) | dict(vocab_size=32)))["total"] == 23_808
+    assert (
+        variants.parameters(configs.ModelConfig(**vars(own) | dict(vocab_size=32)))["total"]
+        == 23_808
+    )
     sizes = {name: row.pop("sizes", first["sizes"]) for name, row in differ.items()}
     expected = {
         "8 hops, ring of 16": {},
@@ -771,7 +777,7 @@ def test_what_comes_back_is_measured_of_runs_and_stored(tmp_path, measured_of, m
     small += " --loop_start input --init_std 1"
     assert train.main([*line.split(), *small.split()]) == 0
     measured = measured_of(tmp_path / "a", study)
-    model, _ = md.load(tmp_path / "a")
+    model, _ = checkpoints.load(tmp_path / "a")
     tokens, _ = TASKS["walk"].draw(20, md.generator("returned"), test=True, ring=5, hops=2)
     distances = study.distance_to_a_round_before(model, tokens, [10, 20, 40])
     expected = {"2": distances[10], "4": distances[20], "8": distances[40]}

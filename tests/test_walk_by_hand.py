@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 import minidepth as md
 from minidepth_lab.command import registry
-from minidepth_lab.keep import runs
+from minidepth_lab.keep import checkpoints, running, runs
 from minidepth_lab.measure import inspect
 from minidepth_lab.models import walk_by_hand
 from minidepth_lab.tasks import TASKS, held_out_rings, walk
@@ -112,7 +112,7 @@ def test_a_run_begins_with_them(tmp_path):
     walk_by_hand.main([folders[0]])
     walk_by_hand.main([folders[1], "--noise", "0.3", "--seed", "1"])
     walk_by_hand.main([folders[2], "--noise", "0.3", "--seed", "2"])
-    heads = [md.load(folder)[0].blocks[0].attn.out.weight for folder in folders]
+    heads = [checkpoints.load(folder)[0].blocks[0].attn.out.weight for folder in folders]
     assert torch.equal(heads[0], walk_by_hand.walker(8).blocks[0].attn.out.weight)
     assert not torch.equal(heads[0], heads[1]) and not torch.equal(heads[1], heads[2])
     assert not runs.folders(tmp_path)  # nobody trained them
@@ -121,7 +121,7 @@ def test_a_run_begins_with_them(tmp_path):
     )
     changes |= dict(steps=1, warmup_steps=0, lr=1e-9, out_dir=str(tmp_path), name="run")
     m, t = registry.configs("walk", **changes)
-    row = md.train(m, t, registry.data_of(t, 24)).log[-1]
+    row = running.train(m, t, registry.data_of(t, 24)).log[-1]
     assert row["accuracy"] == 1.0
     with pytest.raises(ValueError, match="block_size 32 is not that of .*clean, 24; leave it out"):
         registry.configs("walk", **changes | dict(block_size=32))

@@ -10,9 +10,11 @@ import pytest
 import torch
 
 import browser
-import minidepth as md
+from minidepth_lab.base import configs
 from minidepth_lab.command import registry
+from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.measure import inspect, results
+from minidepth_lab.models import variants
 from minidepth_lab.tasks import TASKS
 from minidepth_lab.tasks.walk import by_hops, pairs_kept
 from minidepth_site import widgets
@@ -116,14 +118,14 @@ def runs(tmp_path_factory):
         out = str(tmp_path_factory.mktemp("runs"))
         sizes = dict(n_layers=n_layers, steps=steps, warmup_steps=10, eval_every=20, eval_blocks=8)
         m, t = registry.configs("tasks", data="icqa", out_dir=out, **sizes)
-        made.append(md.train(m, t, inspect.watched(registry.data_of(t))))
+        made.append(running.train(m, t, inspect.watched(registry.data_of(t))))
     return made
 
 
 def test_watching_changes_nothing(runs, tmp_path):
     run = runs[0]
-    t = dataclasses.replace(md.read_config(run.dir)[1], out_dir=str(tmp_path))
-    plain = md.train(run.model.config, t, registry.data_of(t))
+    t = dataclasses.replace(checkpoints.read_config(run.dir)[1], out_dir=str(tmp_path))
+    plain = running.train(run.model.config, t, registry.data_of(t))
     assert [row["train_loss"] for row in plain.log] == [row["train_loss"] for row in run.log]
     assert not hasattr(plain.data, "snapshots")
 
@@ -237,9 +239,9 @@ def test_the_picture_fits_a_phone(runs, tab):
 def test_the_sliders_count_as_the_library_does(tab):
     tab = opened(tab, "parameters", None)
     names = "[...document.querySelectorAll('.bars .name')].map(name => name.textContent)"
-    report, _ = md.configs("report")
+    report, _ = configs.make("report")
     for L in (1, 12):
-        counted = md.parameters(dataclasses.replace(report, n_layers=L))["total"]
+        counted = variants.parameters(dataclasses.replace(report, n_layers=L))["total"]
         name = f"report, {L} layer{'s' if L > 1 else ''}: {counted:,}"
         assert name in tab.run(names)
     widths = [32 * (i + 1) for i in range(32)]
@@ -253,7 +255,7 @@ def test_the_sliders_count_as_the_library_does(tab):
         C = widths[width]
         sizes = dict(n_layers=i + 1, d_model=C, d_ff=4 * C, vocab_size=words[vocabulary])
         config = dataclasses.replace(report, **sizes, tie_weights=tied)
-        counted = md.parameters(config)
+        counted = variants.parameters(config)
         said = tab.run("document.querySelector('p[aria-live]').textContent")
         assert f"Yours has {counted['total']:,} parameters. {counted['blocks']:,} of them" in said
         parts = tab.run("[...document.querySelector('.bar').children].map(part => part.title)")
@@ -392,7 +394,7 @@ def test_the_browser_walks_as_pytorch_does(tab, walkers, seed):
     """All shares after every loop to 1e-5, on rings at random."""
     data, _ = widgets.walk()
     (weights,) = [each["weights"] for each in data["models"] if each["seed"] == seed]
-    model, _ = md.load(walkers[seed]["folder"])
+    model, _ = checkpoints.load(walkers[seed]["folder"])
     generator = torch.Generator().manual_seed(seed)
     questions = []
     for hops in widgets.HOPS * 2:
@@ -470,7 +472,7 @@ def test_the_walk_says_where_the_model_is(tab, walkers):
     for seed in (110, 112):
         choose(tab, "which model", str(seed))
         tab.run("""new Promise((resolve) => setTimeout(resolve, 500))""")
-        model, _ = md.load(walkers[seed]["folder"])
+        model, _ = checkpoints.load(walkers[seed]["folder"])
         shares = widgets.after_each_loop(model, widgets.question_tokens(**asked))
         for loops, row in enumerate(shares):
             slide(tab, 0, loops)
@@ -519,7 +521,8 @@ def walked():
     addresses = [about["weights"] for about in widgets.further()["models"]]
     names = {address: pathlib.PurePosixPath(address).stem for address in addresses}
     return {
-        address: md.load(results.weights("walk", run_id))[0] for address, run_id in names.items()
+        address: checkpoints.load(results.weights("walk", run_id))[0]
+        for address, run_id in names.items()
     }
 
 
@@ -669,7 +672,7 @@ def test_the_browser_reads_once_as_pytorch_does(tab, walked):
           return walk.states.map((x) => [...x])
         })""",
     )
-    model = md.GPT(md.ModelConfig(**about["config"]))
+    model = variants.GPT(configs.ModelConfig(**about["config"]))
     model.load_state_dict(walked[about["weights"]].state_dict())
     with torch.no_grad():
         for states, x in zip(ours, model.run_loops(tokens, loops=6), strict=True):

@@ -8,7 +8,9 @@ import minidepth as md
 import train
 from conftest import changed
 from minidepth_lab import tasks
+from minidepth_lab.base import configs
 from minidepth_lab.measure import results
+from minidepth_lab.models import variants
 from minidepth_lab.show import figures
 from minidepth_lab.studies import written
 from minidepth_lab.tasks.written import WAYS, own_steps
@@ -149,8 +151,8 @@ def test_own_steps_are_those_of_writing_one_token_after_another(tmp_path):
     sizes = dict(letters=16, ring=8, questions=4, lengths=(1, 2, 3))
     tokens, targets = TASK.draw(300, md.generator("own"), way="written", questions=4)
     torch.manual_seed(1)
-    config = md.ModelConfig(vocab_size=20, block_size=32, n_layers=2, n_heads=2, d_model=32)
-    model = md.GPT(config).eval()
+    config = configs.ModelConfig(vocab_size=20, block_size=32, n_layers=2, n_heads=2, d_model=32)
+    model = variants.GPT(config).eval()
     with torch.no_grad():
         for weight in model.parameters():
             weight.add_(torch.randn_like(weight) * 0.3)

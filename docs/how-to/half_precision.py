@@ -15,8 +15,10 @@ import tempfile
 
 import torch
 
-import minidepth as md
+from minidepth_lab.base import configs
+from minidepth_lab.keep import running
 from minidepth_lab.measure import judge, results
+from minidepth_lab.models import variants
 from minidepth_site import exercises, widgets
 
 # %% [markdown]
@@ -57,7 +59,7 @@ widgets.table(("gradient", "in FP16", "scaled by 65,536"), rows)
 # %%
 torch.manual_seed(0)
 layers = dict(n_layers=4, n_heads=4, d_model=128, d_ff=512)
-exact = md.GPT(md.ModelConfig(vocab_size=1000, block_size=128, **layers))
+exact = variants.GPT(configs.ModelConfig(vocab_size=1000, block_size=128, **layers))
 exact = exact.double().eval()
 read, wanted = torch.randint(1000, (2, 2, 128))
 
@@ -96,8 +98,8 @@ assert max(off["32 bits"]) < 1e-5
 # %%
 torch.manual_seed(0)
 shape = dict(n_layers=1, n_heads=2, d_model=16, d_ff=32)
-small = md.ModelConfig(vocab_size=50, block_size=16, **shape)
-model = md.GPT(small).eval()
+small = configs.ModelConfig(vocab_size=50, block_size=16, **shape)
+model = variants.GPT(small).eval()
 tokens, targets = torch.randint(50, (2, 5, 16))
 for row, length in enumerate((16, 16, 16, 5, 2)):  # the rest of a row is padding
     targets[row, length:] = -100
@@ -166,13 +168,13 @@ assert sum(run["log"][-1]["skipped_steps"] for run in pair) == 1
 
 # %%
 short = dict(n_layers=1, steps=20, max_rows=500, eval_every=10, eval_problems=0)
-m, t = md.configs("laptop", **short)
-straight = md.train(m, t, quiet=True)
-m, t = md.configs("laptop", **short, out_dir=tempfile.mkdtemp(), name="stopped")
+m, t = configs.make("laptop", **short)
+straight = running.train(m, t, quiet=True)
+m, t = configs.make("laptop", **short, out_dir=tempfile.mkdtemp(), name="stopped")
 asked = iter([False] * 6 + [True])
 with contextlib.redirect_stdout(None):  # a quiet run keeps no folder to go on from
-    stopped = md.train(m, t, stop=lambda: next(asked))
-    resumed = md.train(m, t, resume=True)
+    stopped = running.train(m, t, stop=lambda: next(asked))
+    resumed = running.train(m, t, resume=True)
 rows = []
 for a, b in zip(straight.log, resumed.log):
     rows.append((a["step"], f"{a['train_loss']:.12f}", f"{b['train_loss']:.12f}"))

@@ -11,7 +11,8 @@ import os
 import matplotlib.pyplot as plt
 import torch
 
-import minidepth as md
+from minidepth_lab.base import configs, machine
+from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.measure import results
 
 PRESET = "report"
@@ -19,7 +20,7 @@ SETTINGS = dict(out_dir="runs", seed=0)
 
 # a P100 may be too old for this PyTorch, and without a GPU the report's models would train for days
 try:
-    device = md.pick_device("auto").type
+    device = machine.pick_device("auto").type
 except ValueError as error:
     print(error)
     device = SETTINGS["device"] = "cpu"
@@ -45,16 +46,16 @@ def finished(folder):
 
 logs = {}
 for n_layers in (1, 12):
-    m, t = md.configs(PRESET, n_layers=n_layers, name=f"{n_layers}-layers", **SETTINGS)
+    m, t = configs.make(PRESET, n_layers=n_layers, name=f"{n_layers}-layers", **SETTINGS)
     folder = os.path.join(t.out_dir, t.name)
     logs[n_layers] = finished(folder)
     if logs[n_layers] is None:
         begun = os.path.exists(os.path.join(folder, "config.json"))
-        run = md.train(m, t, resume=begun)
+        run = running.train(m, t, resume=begun)
         model, logs[n_layers] = run.model, run.log
         del run
     else:
-        model, _ = md.load(folder)
+        model, _ = checkpoints.load(folder)
         print(f"{folder} is finished")
     print(f"{n_layers} layers: {model.num_params()}")
     if PRESET == "report":

@@ -14,9 +14,10 @@ import json
 import pathlib
 import statistics
 
-import minidepth as md
+from minidepth_lab.base import configs
 from minidepth_lab.command import registry
 from minidepth_lab.measure import judge, results
+from minidepth_lab.models import variants
 from minidepth_lab.studies import budget, depth, heads, reread
 
 
@@ -65,8 +66,8 @@ lent H100 and the others on a CPU. The narrowest of the published models is {nar
 
 # ---------- the report ----------
 
-m, t = md.configs("report")
-totals = [md.parameters(dataclasses.replace(m, n_layers=n))["total"] for n in (1, 12)]
+m, t = configs.make("report")
+totals = [variants.parameters(dataclasses.replace(m, n_layers=n))["total"] for n in (1, 12)]
 assert [round(n / 1e6, 2) for n in totals] == [60.21, 79.69]
 assert (m.d_model, m.d_ff, m.heads[0], m.dropout, m.tie_weights) == (384, 1536, 8, 0.1, True)
 assert (t.beta1, t.beta2, t.weight_decay, t.lr, t.warmup_steps) == (0.9, 0.95, 0.1, 3e-4, 50)
@@ -77,7 +78,7 @@ assert round(eleven / 1e6, 2) == round(79.69 - 60.21, 2) < round((eleven + biase
 first_runs = results.runs("first-run", seed=range(120, 140))  # seed 0 is the run of the README
 deep, flat = (values(results.by(first_runs, "n_layers"))[n] for n in (12, 1))
 assert len(deep) == len(flat) == 20 and min(deep) >= 0.95
-small, _ = md.configs("laptop")
+small, _ = configs.make("laptop")
 assert (small.d_model, small.d_ff, small.dropout) == (64, 0, 0)
 
 again, apart = reread.stored(**reread.FIRST), {}
@@ -176,7 +177,7 @@ print(f"""## The report: one layer against twelve
 # ---------- the article ----------
 
 one = dataclasses.replace(m, n_layers=1)
-asked = md.parameters(dataclasses.replace(one, d_model=600, d_ff=2400))["total"]
+asked = variants.parameters(dataclasses.replace(one, d_model=600, d_ff=2400))["total"]
 wide = depth.width_matched(one, totals[1])
 study = values(depth.stored())
 params = values(depth.stored(), "params_total")
@@ -204,7 +205,7 @@ print(f"""## The article on the report
 
 1. **One wide layer.** The article proposes d_model ≈ 600. At the report's size that has
    {asked / 1e6:.1f} million parameters; {wide.d_model} matches, with
-   {md.parameters(wide)["total"] / 1e6:.2f}. Ours is at a small size: width 210, with
+   {variants.parameters(wide)["total"] / 1e6:.2f}. Ours is at a small size: width 210, with
    {params["1 wide layer"][0]:,} parameters against {params["12 layers"][0]:,} in twelve layers. It
    answers {shown(study["1 wide layer"])}, and {shown(tuned)} with a learning rate and initial
    weights of its own; twelve layers answer {shown(study["12 layers"])} (n = 5 each;
@@ -283,7 +284,7 @@ print(f"""## The notes on Chen & Zou
 # ---------- LLmini ----------
 
 made = [registry.configs(f"llmini-{name}") for name in "abc"]
-sizes = [md.parameters(c)["total"] / 1e6 for c, _ in made]
+sizes = [variants.parameters(c)["total"] / 1e6 for c, _ in made]
 for c, t in made:
     assert c.d_model == 64 * c.heads[0] and c.d_ff == 4 * c.d_model and c.block_size == 256
     assert (t.beta2, t.weight_decay, t.lr, t.batch_size, t.grad_accum) == (0.999, 0.05, 3e-4, 32, 2)
@@ -388,7 +389,7 @@ print(f"""## LLmini
 
 rows = results.published("heads_schedules")
 four, t = registry.configs("heads")
-assert round(md.parameters(four)["total"] / 1e6, 1) == 68.5 and t.max_rows == 250_000
+assert round(variants.parameters(four)["total"] / 1e6, 1) == 68.5 and t.max_rows == 250_000
 assert (four.d_model, four.n_layers, four.vocab_size, four.block_size) == (768, 4, 50_257, 2048)
 assert t.epochs == 1 and len(rows) == 9
 published, ours, scales = [], [], (("unscaled", 1.0), ("scaled", None))

@@ -16,11 +16,12 @@ import dataclasses
 import minidepth as md
 import train
 from minidepth_lab import tasks
+from minidepth_lab.base import configs
 from minidepth_lab.command import registry
 from minidepth_lab.tasks.base.sizes import as_text, sizes_of
 
 print(__doc__)
-registry.offering("preset")  # reads all studies, which add theirs to md.PRESETS
+registry.offering("preset")  # reads all studies, which add theirs to configs.PRESETS
 FLAGS = {name for action in train.make_parser(full=True)._actions for name in action.option_strings}
 
 
@@ -42,7 +43,7 @@ def limits(f):
     return f"from {low:g}" + (f" to {high}" if high != md.MOST else "")
 
 
-for title, kind in (("Model", md.ModelConfig), ("Data and training", md.TrainConfig)):
+for title, kind in (("Model", configs.ModelConfig), ("Data and training", configs.TrainConfig)):
     print(f"## {title}\n")
     print("| flag | what | values | default |\n|---|---|---|---|")
     for f in dataclasses.fields(kind):
@@ -66,7 +67,7 @@ def flags_of(values):
 
 print("## What presets change\n")
 print("Each preset as the flags that differ from the defaults above.\n")
-for name, values in md.PRESETS.items():
+for name, values in configs.PRESETS.items():
     print(f"`--preset {name}`\n:   {flags_of(values)}\n")
 print("Of the preset `tasks`, a task changes further:\n")
 print("| task | settings |\n|---|---|")
@@ -133,7 +134,7 @@ print("""
 These flags are not settings of a run. They choose what the command does, or how it runs a grid.
 """)
 
-settings = {f"--{f.name}" for kind in (md.ModelConfig, md.TrainConfig)
+settings = {f"--{f.name}" for kind in (configs.ModelConfig, configs.TrainConfig)
             for f in dataclasses.fields(kind)}  # fmt: skip
 print("| flag | what |\n|---|---|")
 for action in train.make_parser(full=True)._actions:

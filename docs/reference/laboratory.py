@@ -5,12 +5,13 @@ What one asks of many runs, or of a trained one: tasks, studies, and the machine
 
 ```python
 import minidepth as md
+from minidepth_lab.keep import running
 from minidepth_lab.command import registry
 from minidepth_lab.measure import inspect
 
 m, t = registry.configs("tasks", data="icqa", n_layers=2, steps=300)
 data = registry.data_of(t)
-run = md.train(m, t, data)
+run = running.train(m, t, data)
 print(inspect.mechanism(run.model, data)["steps"])
 ```
 """

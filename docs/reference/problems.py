@@ -8,6 +8,7 @@ its steps in a `<think>` block and then the answer; an answer counts if it is ex
 import random
 
 import minidepth as md
+from minidepth_lab.base import configs
 
 print(__doc__)
 MEANS = {
@@ -25,7 +26,7 @@ for family, means in MEANS.items():
     work = said.split("\n")[1].removeprefix("So ")
     print(f"| {family} | {means} | {question} | {work} | {md.final_answer(said)} |")
 
-questions = md.PRESETS["laptop"]["ring_questions"]
+questions = configs.PRESETS["laptop"]["ring_questions"]
 print(f"""
 In training the laptop preset asks {questions} questions about each ring, one after another: the one
 above, and then from some letter to the one before it, all the way round. These later walks are not

@@ -6,7 +6,7 @@ No number of a run is typed here: tables are computed from docs/results/NAME/run
 import statistics
 import textwrap
 
-import minidepth as md
+from minidepth_lab.base import console
 from minidepth_lab.measure import judge, results
 from minidepth_lab.studies import budget
 
@@ -164,7 +164,7 @@ def print_experiment(name):
         made = f"{'; '.join(machines)}, PyTorch {', '.join(torch)}."
         brackets = "Of several seeds the median and, in brackets, the lowest and the highest."
         # folded, so that the page is a list of experiments; a browser's search opens it
-        print(f'\n??? note "{md.plural(len(runs), "run")}"\n')
+        print(f'\n??? note "{console.plural(len(runs), "run")}"\n')
         print(textwrap.indent(f"{made} {brackets}\n\n{table_of(name, runs)}", "    "))
     if (folder / "notes.md").exists():
         links.append(f"[notes](../results/{name}/notes.md)")

@@ -28,12 +28,15 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
+from minidepth_lab.base import configs
+from minidepth_lab.keep import running
 from minidepth_lab.measure import results
+from minidepth_lab.models import variants
 from minidepth_lab.show import figures
 from minidepth_lab.studies import depth
 from minidepth_site import exercises, widgets
 
-report, recipe = md.configs("report")
+report, recipe = configs.make("report")
 
 # %% tags=["hide"]
 shown = "vocab_size block_size n_layers n_heads d_model d_ff dropout".split()
@@ -78,7 +81,7 @@ print("weights of the third token:", [round(w, 3) for w in third])
 
 # %% tags=["hide", "python"]
 print(inspect.getsource(md.MLP))
-print(inspect.getsource(md.Block))
+print(inspect.getsource(md.Layer))
 
 # %% [markdown]
 # Depth is the number of blocks that are applied one after another. Within one pass through the
@@ -91,8 +94,8 @@ print(inspect.getsource(md.Block))
 
 # %%
 shape = dict(n_layers=2, n_heads=2, d_model=16, d_ff=32)
-tiny = md.ModelConfig(vocab_size=50, block_size=12, **shape)
-model = md.GPT(tiny).eval()
+tiny = configs.ModelConfig(vocab_size=50, block_size=12, **shape)
+model = variants.GPT(tiny).eval()
 tokens = torch.arange(12)[None]
 changed = tokens.clone()
 changed[0, 5] = 40
@@ -120,7 +123,7 @@ embedding, positions, last_norm = V * C, T * C, 2 * C
 block = 4 * C * C + 2 * C * d_ff + 4 * C
 counts, rows = {}, []
 for L in (1, 12):
-    counts[L] = counted = md.parameters(dataclasses.replace(report, n_layers=L))
+    counts[L] = counted = variants.parameters(dataclasses.replace(report, n_layers=L))
     by_hand = embedding + positions + L * block + last_norm
     assert by_hand == counted["total"]
     share = (embedding + positions) / by_hand
@@ -208,7 +211,7 @@ print(f"{n_tokens.item():.0f} tokens")
 # A step has four parts. This is the whole of it, as it stands in `train()`:
 
 # %% tags=["python"]
-source = inspect.getsource(md.train)
+source = inspect.getsource(running.train)
 step = source.split("# 1. the rate")[1].split("# 5. every process")[0]
 print(textwrap.dedent(" " * 12 + "# 1. the rate" + step))
 
@@ -275,7 +278,7 @@ plt.show()
 # %%
 small = dict(n_layers=2, steps=120, eval_every=40, max_rows=2000, eval_problems=60)
 small |= dict(ring_questions=1, batch_size=32, grad_accum=1)
-run = md.train(*md.configs("laptop", **small), quiet=True)
+run = running.train(*configs.make("laptop", **small), quiet=True)
 columns = ("step", "train_loss", "val_loss", "accuracy")
 widgets.table(columns, [
     (row["step"], *(f"{row[key]:.2f}" for key in columns[1:])) for row in run.log
@@ -330,7 +333,7 @@ n_block = 4 * C * C + 2 * C * d_ff + 4 * C
 @exercises.check
 def parameters_of_a_block():
     shape = dict(n_layers=1, n_heads=4, d_model=64, d_ff=256, vocab_size=100, block_size=8)
-    counted = md.parameters(md.ModelConfig(**shape))["blocks"]
+    counted = variants.parameters(configs.ModelConfig(**shape))["blocks"]
     missing = {4 * 64: "the two norms", 2 * 64: "one of the two norms, or their biases"}
     missing |= {64 * 64: "one of attention's four maps", 64 * 256: "the way up or down"}
     lacks = missing.get(counted - n_block, "")
@@ -358,9 +361,9 @@ def parameters_of_a_block():
 
 # %% tags=["answer"]
 shallow = dataclasses.replace(report, n_layers=1)
-article = md.parameters(dataclasses.replace(shallow, d_model=600, d_ff=2400))
+article = variants.parameters(dataclasses.replace(shallow, d_model=600, d_ff=2400))
 matched = depth.width_matched(shallow, twelve["total"])
-wide = md.parameters(matched)
+wide = variants.parameters(matched)
 for name, n in (("600", article), (str(matched.d_model), wide), ("12 layers of 384", twelve)):
     print(f"{name:16} {n['total']:,} parameters, {n['blocks']:,} of them in blocks")
 assert matched.d_model == 504 and wide["blocks"] < twelve["blocks"] / 6
@@ -374,7 +377,7 @@ assert matched.d_model == 504 and wide["blocks"] < twelve["blocks"] / 6
 # times costs twelve times as much. By the estimate above, with the head included:
 
 # %% tags=["answer"]
-looped = md.parameters(dataclasses.replace(report, n_layers=1, n_loops=12))
+looped = variants.parameters(dataclasses.replace(report, n_layers=1, n_loops=12))
 print(f"{looped['total']:,} parameters,", end=" ")
 print(f"{(cost['head'] + cost['12 blocks']) / 1e6:.0f} million operations per token")
 assert looped["total"] == one["total"]

@@ -18,7 +18,7 @@ import math
 
 import matplotlib.pyplot as plt
 
-import minidepth as md
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import results
 from minidepth_site import exercises, widgets
 
@@ -106,7 +106,7 @@ widgets.show("walk", *widgets.walk(loops=0))
 
 # %% tags=["details"]
 models = widgets.walkers()  # ten runs, by seed
-model, _ = md.load(results.weights(widgets.WALKERS, models[110]["id"]))
+model, _ = checkpoints.load(results.weights(widgets.WALKERS, models[110]["id"]))
 question = widgets.question_tokens([ord(x) - ord("a") for x in ring], order, 0, 4)
 after_each = widgets.after_each_loop(model, question)
 held, rows = [], []

@@ -25,7 +25,9 @@ import matplotlib.pyplot as plt
 from scipy.stats import t as student
 
 import minidepth as md
+from minidepth_lab.base import configs
 from minidepth_lab.measure import judge, results
+from minidepth_lab.rows import forms
 from minidepth_lab.show import figures
 from minidepth_site import exercises, widgets
 
@@ -512,8 +514,8 @@ assert f"{last['1 layer'] - low['1 layer']:.2f}" == "0.96"
 assert chosen["1 layer"] == max(run["lr"] for run in results.runs(TUNED, seed=range(3)))
 for run in results.runs(TUNED, seed=10):  # each was asked the 37 that are held out
     assert abs(37 * run["accuracy"] - round(37 * run["accuracy"])) < 1e-3
-recipe = md.configs("report")[1]
-assert (md.n_held_out(770, recipe), md.n_held_out(770 - 39, recipe)) == (39, 37)
+recipe = configs.make("report")[1]
+assert (forms.n_held_out(770, recipe), forms.n_held_out(770 - 39, recipe)) == (39, 37)
 assert f"{twice['best_val_loss'] - best_rate['best_val_loss']:.2f}" == "0.33"
 turns = {
     name: [min(run["log"], key=lambda row: row["val_loss"])["step"] for run in runs]
@@ -530,7 +532,7 @@ assert wrong == ["T4", "T5"]
 # runs), and in our last one the share of right answers. The learning rates are the same.
 
 # %% tags=["details"]
-model_settings, settings = md.configs("report", n_layers=12)
+model_settings, settings = configs.make("report", n_layers=12)
 report = vars(model_settings) | vars(settings)
 same = ("lr", "batch_size", "steps", "warmup_steps", "weight_decay", "beta2", "dropout", "d_ff")
 assert all(run[key] == report[key] for run in models["12 layers"] for key in same)
@@ -538,8 +540,8 @@ for n in names:
     log = models[names[n]][0]["log"]
     print(names[n])
     for theirs, row in zip(logs[n], log, strict=True):
-        print("theirs", md.log_line(theirs, settings))
-        print("ours  ", md.log_line(row, settings))
+        print("theirs", md.log_line(theirs, settings.steps))
+        print("ours  ", md.log_line(row, settings.steps))
     assert [f"{row['lr']:.2e}" for row in log] == [f"{row['lr']:.2e}" for row in logs[n]]
 
 # %% [markdown] tags=["details"]

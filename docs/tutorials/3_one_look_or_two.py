@@ -21,8 +21,9 @@ import matplotlib.pyplot as plt
 import minidepth as md
 from minidepth_lab import tasks
 from minidepth_lab.command import registry
+from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.measure import inspect, results
-from minidepth_lab.models import by_hand
+from minidepth_lab.models import by_hand, variants
 from minidepth_lab.show import figures
 from minidepth_lab.studies import depth
 from minidepth_site import exercises, widgets
@@ -99,7 +100,7 @@ plt.show()
 # %%
 m, _ = registry.configs("tasks", data="icqa", n_layers=1, vocab_size=32)
 two, _ = registry.configs("tasks", data="icqa", n_layers=2, vocab_size=32)
-wide = depth.width_matched(m, md.parameters(two)["total"])
+wide = depth.width_matched(m, variants.parameters(two)["total"])
 models = {"1 layer": m, "2 layers": two, "1 wide layer": wide}
 
 
@@ -108,7 +109,7 @@ def train(model, seed, steps=200):
     settings = dict(seed=seed, steps=steps, eval_every=25)
     _, t = registry.configs("tasks", data="icqa", **settings)
     data = inspect.watched(registry.data_of(t))  # keeps where the model looks
-    return md.train(model, t, data, quiet=True)
+    return running.train(model, t, data, quiet=True)
 
 
 seeds = (0, 1, 2)
@@ -148,7 +149,7 @@ plt.show()
 rows = []
 for name, values in final.items():
     mean, half = results.interval(values)
-    total = md.parameters(models[name])["total"]
+    total = variants.parameters(models[name])["total"]
     rows.append((name, f"{total:,}", f"{mean:.3f} ± {half:.3f}"))
 gaps = [b - a for a, b in zip(final["1 wide layer"], final["2 layers"])]
 gap, half = results.interval(gaps)
@@ -207,7 +208,7 @@ plt.show()
 # %%
 run = runs["2 layers"][0]
 with inspect.ablated(run.model, [(0, 0), (0, 1)]):
-    no_copy = run.data.measure(run.model)["accuracy"]
+    no_copy = run.data.evaluate(run.model)["accuracy"]
 print(f"accuracy {final['2 layers'][0]:.3f}, without layer 1 {no_copy:.3f}")
 
 # %% [markdown]
@@ -248,7 +249,7 @@ widgets.table(("heads in one layer", "width", "right"), [
 assert all(value < 0.2 for value in final["1 layer"] + final["1 wide layer"])
 assert all(value > 0.95 for value in final["2 layers"]) and gap - half > 0.5
 assert m.n_heads == wide.n_heads == 2 and by_heads[8] == 1 > by_heads[7]
-assert abs(md.parameters(wide)["total"] / md.parameters(two)["total"] - 1) < 0.02
+assert abs(variants.parameters(wide)["total"] / variants.parameters(two)["total"] - 1) < 0.02
 assert (words[16], words[right]) == ("q2", "a0") and no_copy < 0.15
 rises = [row["step"] for row in run.log if row["accuracy"] < 0.2]
 assert 75 <= rises[-1] <= 125  # "half way through"
@@ -256,7 +257,7 @@ rings, _ = tasks.TASKS["ring"].draw(20, md.generator("walk"), lengths=(1, 2, 3, 
 seconds = range(1, 16, 2)  # the second letters of the pairs
 ten = results.runs("ring-staircase", d_model=64, n_loops=5)
 for each in ten:
-    ring_model, _ = md.load(results.weights("ring-staircase", each["id"]))
+    ring_model, _ = checkpoints.load(results.weights("ring-staircase", each["id"]))
     first_loop = inspect.attention_maps(ring_model, rings)[0].mean(0)  # (H, T, T)
     to_first = [max(head[place, place - 1].item() for head in first_loop) for place in seconds]
     assert min(to_first) > 0.9

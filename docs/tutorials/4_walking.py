@@ -25,6 +25,7 @@ import statistics
 import matplotlib.pyplot as plt
 
 import minidepth as md
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import judge, results, ring_runs
 from minidepth_lab.models import by_hand
 from minidepth_lab.show import figures
@@ -105,7 +106,7 @@ models = {}  # by seed, those that learned four hops
 for run in logs:
     if applied[5][run["seed"]][4] >= LEARNED:
         folder = results.weights("ring-staircase", run["id"])
-        models[run["seed"]], _ = md.load(folder)
+        models[run["seed"]], _ = checkpoints.load(folder)
 cut = {}  # {loops at test: accuracies by hops, of each model}
 for n in (1, 2, 3, 4, 5, 6):
     cut[n] = [ring_runs.with_loops(model, tokens, n) for model in models.values()]

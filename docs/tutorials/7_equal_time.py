@@ -24,6 +24,7 @@ import statistics
 import matplotlib.pyplot as plt
 
 import minidepth as md
+from minidepth_lab.base import configs
 from minidepth_lab.measure import judge, results
 from minidepth_lab.studies import budget, reread
 from minidepth_site import exercises, widgets
@@ -334,7 +335,7 @@ def steps_to_all_three():
 # %% tags=["answer"]
 rates = []
 for name, steps in (("2 layers", two_layers), ("12 layers", twelve_layers)):
-    config = md.TrainConfig(steps=models[name][0]["steps"], warmup_steps=50)
+    config = configs.TrainConfig(steps=models[name][0]["steps"], warmup_steps=50)
     rates.append(f"{md.lr_at(700, config) / config.lr:.2f}")
     print(f"{name}: all three by step {steps:.0f}; rate at step 700: {rates[-1]} of its peak")
 assert rates == ["0.96", "0.39"]

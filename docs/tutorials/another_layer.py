@@ -26,6 +26,8 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
+from minidepth_lab.base import configs
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import inspect, judge, results
 from minidepth_lab.measure.ring_runs import (
     accuracies,
@@ -37,6 +39,7 @@ from minidepth_lab.measure.ring_runs import (
     staircase,
     walk,
 )
+from minidepth_lab.models import variants
 from minidepth_lab.studies import budget, depth, reread
 from minidepth_lab.studies import map as depth_map
 from minidepth_lab.studies.ring import LEARNED
@@ -114,7 +117,7 @@ def written_out(model):
     """A model of as many layers as `model` applies its one, each a copy of that."""
     n = model.config.n_loops
     config = dataclasses.replace(model.config, n_layers=n, n_loops=1)
-    copy = md.GPT(config).eval()
+    copy = variants.GPT(config).eval()
     old = model.state_dict().items()
     weights = {name: w for name, w in old if "blocks" not in name}
     for name, w in model.blocks[0].state_dict().items():
@@ -124,7 +127,7 @@ def written_out(model):
 
 
 (run,) = results.select(five_times, seed=110)
-looped, _ = md.load(results.weights("ring-staircase", run["id"]))
+looped, _ = checkpoints.load(results.weights("ring-staircase", run["id"]))
 copied = written_out(looped)
 tokens, _ = Ring().draw(200, md.generator("walk"), lengths=(1, 2, 3, 4))
 same = torch.equal(copied(tokens).argmax(-1), looped(tokens).argmax(-1))
@@ -195,7 +198,7 @@ widgets.table(["begun from one hop", "1 hop", "2 hops", "3 hops", "4 hops"], row
 # %% tags=["details"]
 walks = {}
 for run in logs[5]:
-    model, _ = md.load(results.weights("ring-own-layers", run["id"]))
+    model, _ = checkpoints.load(results.weights("ring-own-layers", run["id"]))
     walks[run["seed"]] = walk(model, tokens)
 rows = []
 for seed, read in walks.items():
@@ -396,7 +399,7 @@ for (_, measure), (separate, shared_ends) in others.items():
     assert gap > 0 if measure == "accuracy" else gap < 0
 at_size = {name: ends(judge.named_runs("report")[name], "val_loss") for name in (deep, looped_12)}
 assert max(at_size[deep]) < min(at_size[looped_12])
-sizes = [md.parameters(md.configs("report", n_layers=n)[0])["total"] for n in (12, 1)]
+sizes = [variants.parameters(configs.make("report", n_layers=n)[0])["total"] for n in (12, 1)]
 assert 1.25 < sizes[0] / sizes[1] < 1.35
 on_map = depth_map.cells(depth_map.stored())
 gaps = [
@@ -425,7 +428,7 @@ assert max(fours[4]) < LEARNED and sum(share > 0.4 for share in fours[3]) == 1
 #    layers are not all alike? Make it.
 
 # %% tags=["exercise"]
-six = md.GPT(dataclasses.replace(copied.config, n_layers=6)).eval()
+six = variants.GPT(dataclasses.replace(copied.config, n_layers=6)).eval()
 ...  # give its layers such weights that six(tokens) is copied(tokens)
 
 # %% [markdown] tags=["hint"]
@@ -434,7 +437,7 @@ six = md.GPT(dataclasses.replace(copied.config, n_layers=6)).eval()
 # its output matrix are 0?
 
 # %% tags=["answer"]
-six = md.GPT(dataclasses.replace(copied.config, n_layers=6)).eval()
+six = variants.GPT(dataclasses.replace(copied.config, n_layers=6)).eval()
 last = {name: w for name, w in six.state_dict().items() if "blocks.5." in name}
 six.load_state_dict(copied.state_dict() | last)
 six.blocks[5].attn.out.weight.data.zero_()
@@ -468,7 +471,7 @@ def six_layers_as_five():
 
 # %% tags=["answer"]
 (run,) = results.select(logs[5], seed=120)
-separate, _ = md.load(results.weights("ring-own-layers", run["id"]))
+separate, _ = checkpoints.load(results.weights("ring-own-layers", run["id"]))
 rows = []
 for name, model in (("five copies", copied), ("layers of their own", separate)):
     model = copy.deepcopy(model)
@@ -490,7 +493,7 @@ widgets.table(["two layers swapped", "1 hop", "2 hops", "3 hops", "4 hops"], row
 # A letter can see only what stands before it. In which order can `b c` learn what follows c?
 
 # %% tags=["answer"]
-three, _ = md.load(results.weights("ring-own-layers", longer[3]["id"]))
+three, _ = checkpoints.load(results.weights("ring-own-layers", longer[3]["id"]))
 k, path = questions(tokens)  # the letters 0 to 4 hops on: a, b, c, d, e
 place = torch.full((len(tokens), 16), -1)  # of the pair that begins with each letter
 place.scatter_(1, tokens[:, :16:2], torch.arange(8).expand(len(tokens), 8))

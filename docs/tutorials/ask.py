@@ -36,7 +36,9 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab.measure import inspect, results
+from minidepth_lab.keep import checkpoints
+from minidepth_lab.measure import inspect, results, sampling
+from minidepth_lab.rows import to_data
 from minidepth_lab.show import figures
 from minidepth_lab.studies import budget
 from minidepth_site import exercises, widgets
@@ -45,8 +47,8 @@ names = {1: "1 layer", 12: "12 layers"}
 ids = {L: name.replace(" ", "-") for L, name in names.items()}
 folders = {L: results.weights("ask", run_id) for L, run_id in ids.items()}
 runs = {L: results.runs("ask", n_layers=L)[0] for L in names}
-models = {L: md.load(folder)[0] for L, folder in folders.items()}
-_, tokenizer = md.load(folders[12])
+models = {L: checkpoints.load(folder)[0] for L, folder in folders.items()}
+_, tokenizer = checkpoints.load(folders[12])
 rows = []
 for L, folder in folders.items():
     run = runs[L]
@@ -60,9 +62,9 @@ widgets.table(("model", "parameters", "MB", "right after training"), rows)
 # the models say. The likeliest token is taken each time, so the answers are always the same.
 
 # %%
-problems = [md.problem_of(row) for row in md.embedded_rows(600, held_out=True)]
+problems = [to_data.problem_of(row) for row in md.embedded_rows(600, held_out=True)]
 some = problems[3:6]  # of two steps
-said = {L: md.answer_texts(model, tokenizer, some) for L, model in models.items()}
+said = {L: sampling.answer_texts(model, tokenizer, some) for L, model in models.items()}
 for number, problem in enumerate(some):
     print(problem["messages"][0]["content"])
     for L in models:
@@ -79,7 +81,7 @@ for number, problem in enumerate(some):
 again, rows = {}, []
 for L, run in runs.items():
     logged = [int(each) for each in run["answers"][:60]]
-    right = md.answers_right(models[L], tokenizer, problems[:60])
+    right = sampling.answers_right(models[L], tokenizer, problems[:60])
     again[L] = sum(a == b for a, b in zip(right, logged))
     rows.append((names[L], f"{sum(right):.0f}", sum(logged), again[L]))
 widgets.table(("of 60 problems", "right now", "in the log", "alike"), rows)
@@ -211,7 +213,7 @@ def one_layer_is_wrong():
     parts = re.fullmatch(form, question) if isinstance(question, str) else None
     assert parts, f"{question} is not written as: From 7 add 5 modulo 10 ?"
     turns = [dict(role="user", content=question)]
-    [text] = md.answer_texts(models[1], tokenizer, [dict(messages=turns)])
+    [text] = sampling.answer_texts(models[1], tokenizer, [dict(messages=turns)])
     said, right = md.final_answer(text), str(sum(map(int, parts.groups())) % 10)
     assert said != right, f"one layer says {said}, and that is right; try another sum"
 
@@ -243,7 +245,7 @@ for value in range(10):
 answered, rows = {}, []
 for where, those in sums.items():
     for L in models:
-        answered[L, where] = int(sum(md.answers_right(models[L], tokenizer, those)))
+        answered[L, where] = int(sum(sampling.answers_right(models[L], tokenizer, those)))
         rows.append((names[L], where, f"{answered[L, where]} of {len(those)}"))
 widgets.table(("model", "sums", "right"), rows)
 assert answered[1, "held out"] <= 2 and 23 <= answered[1, "seen in training"] <= 30
@@ -263,9 +265,9 @@ assert len(for_longer) == 6 and min(for_longer) > 0.8
 # how far to go.
 
 # %% tags=["answer"]
-four = [md.problem_of(row) for row in md.embedded_rows(20, True, (4,), families=("lookup",))]
+four = [to_data.problem_of(row) for row in md.embedded_rows(20, True, (4,), families=("lookup",))]
 walks, n_right = [], 0
-for problem, text in zip(four, md.answer_texts(models[12], tokenizer, four)):
+for problem, text in zip(four, sampling.answer_texts(models[12], tokenizer, four)):
     n_right += md.final_answer(text) == problem["answer"]
     walk, wanted = (
         each.split("So ")[1].split("</think>")[0].split() for each in (text, problem["solution"])

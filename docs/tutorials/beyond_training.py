@@ -25,6 +25,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import inspect, judge, results
 from minidepth_lab.models import walk_by_hand
 from minidepth_lab.studies import text_loops
@@ -111,7 +112,7 @@ walks = [
     if run["loop_start"] in looks_of and results.weights_file("walk", run["id"]).exists()
 ]
 for run in walks:
-    model, _ = md.load(results.weights("walk", run["id"]))
+    model, _ = checkpoints.load(results.weights("walk", run["id"]))
     model.config.n_loops = LOOPS
     maps = inspect.attention_maps(model, sequences)
     for look, its in looks.items():
@@ -158,7 +159,7 @@ plt.show()
 follows, rows = following(sequences, 16), []
 heights = {}  # {(start, loop): (of the letter it is at, of the letter before)}
 for start, run_id in (("recall", "8-hops-ring-16-seed-200"), ("state", "start-state-seed-200")):
-    model, _ = md.load(results.weights("walk", run_id))
+    model, _ = checkpoints.load(results.weights("walk", run_id))
     letter, before = sequences[:, 32:], None
     ring = letter[:, None, :].expand(-1, 16, -1)
     with torch.no_grad():
@@ -185,7 +186,7 @@ widgets.table(head, rows)
 # %% tags=["hide"]
 rows, grown = [], {}  # {start: how many times as long after 64 loops as after nine, by run}
 for run in walks:
-    model, _ = md.load(results.weights("walk", run["id"]))
+    model, _ = checkpoints.load(results.weights("walk", run["id"]))
     with torch.no_grad():
         states = model.eval().run_loops(sequences, loops=64)
         long = [x[:, 32:].norm(dim=-1).mean().item() for x in states]

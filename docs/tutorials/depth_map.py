@@ -47,6 +47,7 @@ import torch
 
 import minidepth as md
 from minidepth_lab.command import registry
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import judge, results
 from minidepth_lab.studies import map as depth_map
 from minidepth_lab.tasks import TASKS, predicted
@@ -274,7 +275,7 @@ def beginnings(sequences, n):
 # %% tags=["hide"]
 right = {}  # by layers: whether each place of the test is right
 for layers in (1, 2):
-    model, _ = md.load(results.weights("map", f"map-s5-{layers}-layers-200"))
+    model, _ = checkpoints.load(results.weights("map", f"map-s5-{layers}-layers-200"))
     right[layers] = (predicted(model, tokens) == targets).float()
 gaps, rows = [], []
 for n in (14, 15, 16):

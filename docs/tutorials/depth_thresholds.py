@@ -33,6 +33,7 @@ import torch
 import minidepth as md
 from minidepth_lab import tasks
 from minidepth_lab.command import registry
+from minidepth_lab.keep import running
 from minidepth_lab.measure import inspect, judge, results
 from minidepth_lab.show import figures
 from minidepth_site import exercises, widgets
@@ -100,7 +101,7 @@ def train_quietly(task, **settings):
     """The trained model and its data."""
     m, t = registry.configs("tasks", data=task, **settings)
     data = registry.data_of(t)
-    return md.train(m, t, data, quiet=True).model, data
+    return running.train(m, t, data, quiet=True).model, data
 
 
 short = dict(n_layers=1, steps=1500, eval_every=1500, seed=3)
@@ -112,7 +113,7 @@ equal = tokens[:, :6, None] == tokens[:, None, :6]  # (B, 6, 6)
 # the weight on both places of each place's symbol, (B, H, 6)
 to_symbols = (to_places[:, :, None] * equal[:, None]).sum(3)
 favourite = to_symbols.amax(2).mean(0)  # (H,)
-print(f"accuracy {data.measure(one)['accuracy']:.3f}")
+print(f"accuracy {data.evaluate(one)['accuracy']:.3f}")
 weights = " ".join(f"{weight:.2f}" for weight in favourite)
 print("weight on the two places of the favourite symbol, by head:", weights)
 

@@ -21,6 +21,7 @@ import matplotlib.pyplot as plt
 from scipy.stats import mannwhitneyu
 
 import minidepth as md
+from minidepth_lab.base import configs
 from minidepth_lab.measure import judge, results
 from minidepth_lab.show import figures
 from minidepth_site import widgets
@@ -336,7 +337,7 @@ assert {learned_at(run) for run in of_seed(73, ring_questions=5)} == {350}
 short = [run for run in of_seed(7, **round_it) if run["steps"] == 800]
 assert f"{short[0]['evaluations'][-1]['order']:.2f}" == "0.73"
 walked = []
-for row in md.embedded_rows(900, questions=md.PRESETS["laptop"]["ring_questions"]):
+for row in md.embedded_rows(900, questions=configs.PRESETS["laptop"]["ring_questions"]):
     if row["family"] == "lookup":
         answers = [turn["content"] for turn in row["messages"] if turn["role"] == "assistant"]
         walked.append(sum(len(text.split("\n")[1].split()) - 2 for text in answers))

@@ -28,8 +28,10 @@ import torch
 from scipy.stats import t as student
 
 import minidepth as md
+from minidepth_lab.base import configs
 from minidepth_lab.command import registry
 from minidepth_lab.measure import inspect, judge, results
+from minidepth_lab.models import variants
 from minidepth_lab.show import figures
 from minidepth_lab.studies.heads import exponential, stored
 from minidepth_site import exercises, widgets
@@ -38,7 +40,7 @@ rows = results.published("heads_schedules")
 for row in rows:
     heads = tuple(map(int, row["heads"].split("-")))
     m, _ = registry.configs("heads", n_heads=heads)
-    row["parameters"] = md.parameters(m)["total"]
+    row["parameters"] = variants.parameters(m)["total"]
 head = ("group", "order", "heads by layer", "loss", "hours")
 keys = ("group", "scheme", "heads", "eval_loss", "hours")
 widgets.table(head, [[row[key] for key in keys] for row in rows])
@@ -111,12 +113,12 @@ print(f"ascending at 180 heads: {100 * worse:+.1f} %")
 # %%
 def at_start(heads, attn_scale, d_model=768, init_std=0.02):
     """Effective keys (e to the mean entropy) of an untrained layer."""
-    m = md.ModelConfig(
+    m = configs.ModelConfig(
         vocab_size=512, block_size=256, n_layers=1, n_heads=heads, d_model=d_model,
         d_ff=0, dropout=0.0, attn_scale=attn_scale, init_std=init_std,
     )  # fmt: skip
     torch.manual_seed(0)
-    model = md.GPT(m)
+    model = variants.GPT(m)
     tokens = torch.randint(512, (4, 256), generator=md.generator("tokens"))
     return inspect.model_stats(model, tokens)["entropy"].mean().exp().item()
 

@@ -30,6 +30,7 @@ import torch
 import minidepth as md
 from minidepth_lab import tasks
 from minidepth_lab.command import registry
+from minidepth_lab.keep import running
 from minidepth_lab.measure import inspect, results
 from minidepth_lab.show import figures
 from minidepth_lab.studies import layers
@@ -89,7 +90,7 @@ runs = []
 for n_layers in (1, 2):
     sizes = dict(n_layers=n_layers, steps=300, eval_every=25, eval_blocks=64)
     m, t = registry.configs("tasks", data="icqa", **sizes)
-    runs.append(md.train(m, t, inspect.watched(registry.data_of(t)), quiet=True))
+    runs.append(running.train(m, t, inspect.watched(registry.data_of(t)), quiet=True))
 run, data = runs[1], runs[1].data
 
 # %% [markdown]
@@ -130,12 +131,12 @@ for at in ((0, 0), (0, 1), (1, 0), (1, 1)):
     copies[at] = w[:, answers, answers - 1].mean().item()
     finds[at] = (w[:, 16:, :16] * match).sum(-1).mean().item()
     with inspect.ablated(run.model, [at]):
-        off[at] = data.measure(run.model)["accuracy"]
+        off[at] = data.evaluate(run.model)["accuracy"]
     its = (stats["entropy"][at], copies[at], finds[at], off[at])
     rows.append([f"{at[0] + 1}.{at[1] + 1}", *(f"{x:.2f}" for x in its)])
 with inspect.ablated(run.model, [(0, 0), (0, 1)]):
-    no_first_layer = data.measure(run.model)["accuracy"]
-base = data.measure(run.model)["accuracy"]
+    no_first_layer = data.evaluate(run.model)["accuracy"]
+base = data.evaluate(run.model)["accuracy"]
 rows.append(["none", "–", "–", "–", f"{base:.2f}"])
 rows.append(["layer 1", "–", "–", "–", f"{no_first_layer:.2f}"])
 widgets.table(["head", "entropy", "copies", "finds", "accuracy without"], rows)
@@ -195,7 +196,7 @@ def trained(seed):
     settings = dict(n_layers=4, seed=seed, steps=300, eval_every=300)
     m, t = registry.configs("tasks", data="icqa", **settings)
     data = registry.data_of(t)
-    model = md.train(m, t, data, quiet=True).model
+    model = running.train(m, t, data, quiet=True).model
     tokens, targets = (torch.as_tensor(part[:200]).long() for part in data.val)
     return model, tokens, targets
 

@@ -35,9 +35,9 @@ import textwrap
 
 import matplotlib.pyplot as plt
 
-import minidepth as md
 from minidepth_lab.command import registry
 from minidepth_lab.measure import judge, results
+from minidepth_lab.models import variants
 from minidepth_lab.show import figures
 from minidepth_lab.studies import reread
 from minidepth_site import widgets
@@ -398,7 +398,7 @@ assert all(len(found) == 5 for found in runs.values())
 words = data.tokenizer.vocab_size
 published, _ = registry.configs("report", n_layers=12)
 assert (m.d_model, words, published.d_model) == (64, 1024, 384)
-assert md.parameters(m)["total"] * 100 < md.parameters(published)["total"]
+assert variants.parameters(m)["total"] * 100 < variants.parameters(published)["total"]
 told = " ".join((results.RESULTS / "reread" / "notes.md").read_text("utf-8").split())
 assert "its validation loss was 3.74; with 4e-3 it was 3.76 there" in told  # none is kept
 assert "| 2e-3 (at step 660 of 874) | 1.88 | 3.53, rising | 3.77 |" in told

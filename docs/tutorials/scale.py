@@ -24,8 +24,12 @@ import torch
 from matplotlib.colors import ListedColormap
 
 import minidepth as md
+from minidepth_lab.base import configs
 from minidepth_lab.command import memory, registry
+from minidepth_lab.keep import running
 from minidepth_lab.measure import judge, results
+from minidepth_lab.models import variants
+from minidepth_lab.rows import to_data, tokenizing
 from minidepth_lab.show import figures
 from minidepth_lab.studies import depth, llmini
 from minidepth_site import exercises, widgets
@@ -39,7 +43,7 @@ from minidepth_site import exercises, widgets
 sizes, rows = {}, []
 for name in "abc":
     m, _ = registry.configs(f"llmini-{name}")
-    sizes[name] = md.parameters(m)
+    sizes[name] = variants.parameters(m)
     total = sizes[name]["total"]
     outside = f"{100 * (1 - sizes[name]['blocks'] / total):.0f} %"
     rows.append([name.upper(), m.n_layers, m.d_model, f"{total / 1e6:.1f} M", outside])
@@ -459,9 +463,9 @@ print(f"SQuAD: {again} of {n_held} held-out blocks are in training, word for wor
 
 # %%
 problems = md.embedded_rows(2400)
-words = ("".join(text for text, _ in md.segments(row)) for row in problems)
-tokenizer = md.load_tokenizer("embedded", words)
-parts_of = [md.segments(row, tokenizer) for row in problems]
+words = ("".join(text for text, _ in tokenizing.segments(row)) for row in problems)
+tokenizer = tokenizing.load_tokenizer("embedded", words)
+parts_of = [tokenizing.segments(row, tokenizer) for row in problems]
 encoded = list(md.encode(parts_of, tokenizer))
 fives = [encoded[i : i + 5] for i in range(1900, 2400, 5)]
 merged = [[sum(part, []) for part in zip(*five)] for five in fives]
@@ -480,7 +484,7 @@ ways = {
 filled, pictures, table = {}, {}, []
 for name, (packing, cut) in ways.items():
     made = md.blocks(cut(rows), 128, packing)
-    there = md.filled(*made)
+    there = to_data.filled(*made)
     filled[name] = there.mean()
     x, _ = md.blocks(cut(numbered), 128, packing)
     pictures[name] = np.where(there, 1 + x % 2, 0)[:40]
@@ -589,13 +593,13 @@ widgets.table(head, table)
 # %%
 shape = dict(n_layers=2, steps=150, batch_size=32, max_rows=10_000, eval_problems=0)
 shape |= dict(ring_questions=1, grad_accum=1, eval_every=150)
-data = md.load_data(md.configs("laptop", **shape)[1], 58)
+data = to_data.load_data(configs.make("laptop", **shape)[1], 58)
 final, table = {}, []
 for n in (100, 1_000, 10_000):
     for seed in (0, 1):
         part = dataclasses.replace(data, train=tuple(x[:n] for x in data.train))
-        m, t = md.configs("laptop", **shape, seed=seed)
-        end = md.train(m, t, part, quiet=True).log[-1]
+        m, t = configs.make("laptop", **shape, seed=seed)
+        end = running.train(m, t, part, quiet=True).log[-1]
         final.setdefault(n, []).append((end["train_loss_eval"], end["val_loss"]))
     shown = (f"{a:.2f}, {b:.2f}" for a, b in final[n])
     table.append([f"{n:,}", f"{150 * 32 / n:.1f}", *shown])
@@ -747,7 +751,7 @@ params = {name: ours[name][42]["params_total"] for name in ("C", *changed)}
 more = [round(n / params["C"] - 1, 2) for n in params.values()]
 assert more == [0, 0, 0.05, 0.65, 0.76]
 for name, changes in llmini.rows("llmini-c", {}).items():  # the models are those of the study
-    assert md.parameters(registry.configs("llmini-c", **changes)[0])["total"] == params[name]
+    assert variants.parameters(registry.configs("llmini-c", **changes)[0])["total"] == params[name]
 assert (n_held, again) == (113, 112) and corpus["table"]["gsm8k"]["tokens"] == 412_695
 assert corpus["table"]["commonsense_qa"]["tokens"] == 150_470
 assert corpus["table"]["arc_challenge"]["tokens"] == 28_217
@@ -769,11 +773,11 @@ assert all(abs(b - a) < 0.1 for n in (1_000, 10_000) for a, b in final[n])
 half_full = ...
 
 # %% [markdown] tags=["hint"]
-# `md.blocks(rows, size, "pad")` makes the blocks and `md.filled()` tells which positions hold text.
+# `md.blocks(rows, size, "pad")` makes the blocks and `to_data.filled()` tells which positions hold text.
 # Its `.mean()` is the share.
 
 # %% tags=["answer"]
-fills = {size: md.filled(*md.blocks(rows, size, "pad")).mean() for size in range(64, 136, 8)}
+fills = {size: to_data.filled(*md.blocks(rows, size, "pad")).mean() for size in range(64, 136, 8)}
 half_full = min(fills, key=lambda size: abs(fills[size] - 0.5))
 
 
@@ -781,7 +785,7 @@ half_full = min(fills, key=lambda size: abs(fills[size] - 0.5))
 @exercises.check
 def half_of_the_positions():
     assert half_full % 8 == 0, f"{half_full} is not a multiple of 8"
-    share = md.filled(*md.blocks(rows, half_full, "pad")).mean()
+    share = to_data.filled(*md.blocks(rows, half_full, "pad")).mean()
     assert 0.48 < share < 0.52, f"with {half_full} they are {100 * share:.0f} % filled"
 
 
@@ -806,7 +810,7 @@ print(f"mean length of a short row: {np.mean([len(ids) for ids, _ in encoded[:19
 
 # %% tags=["answer"]
 wider = depth.width_matched(registry.configs("llmini-c")[0], sizes["a"]["total"])
-counted = md.parameters(wider)
+counted = variants.parameters(wider)
 outside = 1 - counted["blocks"] / counted["total"]
 print(f"C with width {wider.d_model}: {counted['total']:,} parameters,", end=" ")
 print(f"{100 * outside:.0f} % outside")

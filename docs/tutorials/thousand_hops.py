@@ -23,6 +23,7 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import judge, results
 from minidepth_lab.models import walk_by_hand
 from minidepth_lab.show import figures
@@ -49,7 +50,7 @@ widgets.show("apart", widgets.further(), "This part needs JavaScript. A test of 
 # in one model, on all letters of twenty rings:
 
 # %%
-walker, _ = md.load(results.weights("walk", "8-hops-ring-16-seed-200"))
+walker, _ = checkpoints.load(results.weights("walk", "8-hops-ring-16-seed-200"))
 sizes = dict(ring=16, hops=8)
 sequences, _ = TASKS["walk"].draw(20, md.generator("apart"), test=True, **sizes)
 asked = slice(32, None)  # behind the pairs: every letter of the ring

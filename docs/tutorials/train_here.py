@@ -15,6 +15,8 @@ import dataclasses
 import torch
 
 import minidepth as md
+from minidepth_lab.base import configs
+from minidepth_lab.models import variants
 from minidepth_lab.tasks import TASKS
 from minidepth_lab.tasks.walk import by_hops
 from minidepth_site import exercises, widgets
@@ -62,7 +64,7 @@ task = TASKS["icqa"]
 size = dict(vocab_size=32, block_size=24, d_model=64, n_heads=2, d_ff=0)
 size |= dict(dropout=0.0, tie_weights=False, init_std=0.1)
 recipe = dict(steps=150, lr=5e-3, warmup_steps=20, beta1=0.7, weight_decay=0.0)
-recipe = md.TrainConfig(**recipe)
+recipe = configs.TrainConfig(**recipe)
 test_tokens, test_targets = task.draw(50, md.generator("test"))
 asked = test_targets != -100
 
@@ -83,7 +85,7 @@ def take_step(step, model, optimizer, recipe, drawn):
 def train(n_layers, seed):
     """→ the share of the test's questions that are right at the end"""
     torch.manual_seed(seed)
-    model = md.GPT(md.ModelConfig(n_layers=n_layers, **size))
+    model = variants.GPT(configs.ModelConfig(n_layers=n_layers, **size))
     optimizer = md.make_optimizer(model, recipe)
     for step in range(recipe.steps):
         drawn = task.draw(24, md.generator(seed, step))
@@ -116,7 +118,7 @@ longer = dataclasses.replace(recipe, steps=500, lr=1.2e-2)
 def train_walker(loop_keeps, seed):
     """→ {hops: the share of the test's questions that are right}"""
     torch.manual_seed(seed)
-    model = md.GPT(md.ModelConfig(loop_keeps=loop_keeps, **looped))
+    model = variants.GPT(configs.ModelConfig(loop_keeps=loop_keeps, **looped))
     optimizer, hops = md.make_optimizer(model, longer), 1
     for step in range(longer.steps):
         drawn = ring.draw(16, md.generator(seed, step), ring=8, hops=3, asked=hops)
@@ -159,8 +161,8 @@ assert all(each[3] > 0.97 and each[100] < 0.6 for each in walked["pairs that cha
 #
 # path = "minidepth-2-layers-seed-1.safetensors"
 # with safe_open(path, "pt") as file:
-#     config = md.ModelConfig(**json.loads(file.metadata()["config"]))
-# model = md.GPT(config)
+#     config = configs.ModelConfig(**json.loads(file.metadata()["config"]))
+# model = variants.GPT(config)
 # model.load_state_dict(load_file(path))
 # ```
 #

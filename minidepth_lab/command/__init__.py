@@ -1,17 +1,16 @@
-"""The command `minidepth`, which is train.py, wherever the project is."""
+"""The command, which train.py hands to: `python train.py …`, installed `minidepth …`."""
 
-import pathlib
-import runpy
+import os
 
-HERE = pathlib.Path(__file__).resolve().parent
+from minidepth_lab.base import console
 
-
-def file():
-    """The path of train.py: beside this file where the project is installed, else at its top."""
-    installed = HERE / "train.py"
-    return installed if installed.exists() else HERE.parents[1] / "train.py"
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+if not os.path.exists(os.path.join(ROOT, "train.py")):  # an installation has a command of its own
+    console.COMMAND = "minidepth"
 
 
-def main():
-    """Run train.py as if it had been typed; it ends the process with its exit code."""
-    runpy.run_path(str(file()), run_name="__main__")
+def main(arguments: list[str] | None = None) -> int:
+    """Do what the arguments say, by default those of the process; the exit code."""
+    from minidepth_lab.command import whole
+
+    return whole.main(arguments)

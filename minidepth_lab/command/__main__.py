@@ -1,5 +1,7 @@
-"""python -m minidepth_lab.command, and python -m minidepth where the project is installed."""
+"""python -m minidepth_lab.command"""
+
+import sys
 
 from minidepth_lab.command import main
 
-main()
+sys.exit(main())

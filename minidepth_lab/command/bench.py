@@ -27,8 +27,11 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
+from minidepth_lab.base import configs, machine
 from minidepth_lab.command import registry
-from minidepth_lab.models import compiling, export
+from minidepth_lab.keep import running
+from minidepth_lab.measure import sampling
+from minidepth_lab.models import compiling, export, variants
 from minidepth_lab.rows import sources
 
 STEPS, WARM = 10, 2  # measured, and before them
@@ -52,7 +55,7 @@ class Ours:
     """Our model's parts of a step, as train() puts them together."""
 
     def __init__(self, m, t, device):
-        self.half = md.pick_precision(t.precision, device)
+        self.half = machine.pick_precision(t.precision, device)
         self.device, self.t = device, t
         torch.manual_seed(t.seed)
         self.model = self.build(m).to(device).train()
@@ -60,7 +63,7 @@ class Ours:
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.half == torch.float16)
 
     def build(self, m):
-        model = md.GPT(m)
+        model = variants.GPT(m)
         model.autocast_dtype = self.half
         model.checkpointed, model.gradient_loops = self.t.grad_checkpoint, self.t.gradient_loops
         if self.t.compile:
@@ -78,7 +81,7 @@ class Ours:
         return md.HeadLoss.apply(h, weight, y[learned], self.half or h.dtype, True).sum()
 
     def generate(self, tokens, n):
-        return md.generate(self.model, tokens, n, temperature=0)
+        return sampling.generate(self.model, tokens, n, temperature=0)
 
     def step(self, tokens, targets):
         """One step on tokens and targets (B, T) → seconds of each part."""
@@ -117,7 +120,7 @@ class GPT2(Ours):
     """The same of the GPT-2 of `transformers`, whose loss is cross_entropy() of all logits."""
 
     def build(self, m):
-        return export.to_gpt2(md.GPT(m))
+        return export.to_gpt2(variants.GPT(m))
 
     def hidden(self, x):
         return self.model.transformer(x).last_hidden_state
@@ -160,7 +163,7 @@ def first_batch(m, t):
     if at_hand(t):
         data = registry.data_of(t, m.block_size)
         tokens, targets = (torch.as_tensor(part).long() for part in data.draw(0, n))
-        m, _ = md.complete_configs(m, t, data)
+        m, _ = running.complete_configs(m, t, data)
         return tokens, targets, m
     m = dataclasses.replace(m, vocab_size=m.vocab_size or 2048)
     generator = torch.Generator().manual_seed(t.seed)
@@ -172,7 +175,7 @@ def worker(m, t, tokens, targets, kind, turns):
     """Measure one model on a batch's tokens and targets → the facts that print_model() prints.
     `turns` is asked before every step: it waits until it is this model's turn, and is told when the
     turn is over."""
-    device = md.pick_device(t.device)
+    device = machine.pick_device(t.device)
     if kind == "gpt2":
         import transformers  # noqa: F401  its own memory is no part of the model's
     before = peak_bytes()
@@ -186,7 +189,7 @@ def worker(m, t, tokens, targets, kind, turns):
     parts = {name: statistics.median(lap[name] for lap in laps[WARM:]) for name in laps[0]}
     seconds = sorted(sum(lap.values()) for lap in laps[WARM:])
     peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else peak_bytes()
-    n = md.parameters(m)
+    n = variants.parameters(m)
     # weights, gradients and AdamW's two moments; of an untied embedding a token reads one row
     held = 16 * n["total"] + (0 if device.type == "cuda" else before or 0)
     read = 4 * (n["total"] - n["embedding"] * (not m.tie_weights))
@@ -207,9 +210,9 @@ def told_turn():
 def child():
     """What a process of against() does: settings from standard input, facts to standard output."""
     m, t, tokens, targets, kind = json.loads(sys.stdin.readline())
-    configs = md.ModelConfig(**m), md.TrainConfig(**t)
+    both = configs.ModelConfig(**m), configs.TrainConfig(**t)
     tokens, targets = torch.tensor(tokens), torch.tensor(targets)
-    print(json.dumps(worker(*configs, tokens, targets, kind, told_turn)))
+    print(json.dumps(worker(*both, tokens, targets, kind, told_turn)))
 
 
 def taking_turns(m, t, tokens, targets, kinds):
@@ -322,9 +325,9 @@ def show_bench(m, t, against=None):
     if targets.dim() == 3:
         what = f"data {' '.join(t.data)} has a loss after each loop"
         raise ValueError(f"{what}, but --bench times one after the last; give other --data")
-    device = md.pick_device(t.device)
-    half = md.pick_precision(t.precision, device)
-    print(f"{md.describe_device(t)}; {m.vocab_size:,} words")
+    device = machine.pick_device(t.device)
+    half = machine.pick_precision(t.precision, device)
+    print(f"{machine.describe_device(t)}; {m.vocab_size:,} words")
     if against:
         found = taking_turns(m, t, tokens, targets, ("ours", against))
     else:

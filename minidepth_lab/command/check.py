@@ -4,9 +4,11 @@ that no memory of this machine holds. How strangers' text is shown, and a figure
 import contextlib
 import os
 
-import minidepth as md
+from minidepth_lab.base import console
 from minidepth_lab.command import registry
+from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.rows import files as text
+from minidepth_lab.rows import to_data, tokenizing
 from minidepth_lab.rows.sources import names_task
 from minidepth_lab.tasks.base import own_code
 from minidepth_lab.tasks.base.sizes import sizes_of
@@ -66,7 +68,7 @@ def runs(given, doing):
     and where to write."""
     folders = given if isinstance(given, list) else [given]
     for folder in folders[:1] if doing == "export_hf" else folders:
-        md.check_run(folder, doing)
+        checkpoints.check_run(folder, doing)
 
 
 def look_flags(a, axes, doing):
@@ -120,7 +122,7 @@ def its_tokenizer(t):
     an id of the hub is not asked for."""
     name = t.tokenizer
     if os.path.isdir(name):
-        md.load_tokenizer(name)  # says what is wrong with it
+        tokenizing.load_tokenizer(name)  # says what is wrong with it
     elif text.is_path(name):
         wanted = "give the folder that holds it, embedded, or characters"
         raise ValueError(f"tokenizer {name} is not there; {wanted}")
@@ -149,9 +151,9 @@ def grid_data(cells):
         if cell.t.loader:
             its_loader(cell.t)
         elif names_task(cell.t.data[0]):
-            md.complete_configs(cell.m, cell.t, registry.data_of(cell.t, cell.m.block_size))
+            running.complete_configs(cell.m, cell.t, registry.data_of(cell.t, cell.m.block_size))
         elif cell.t.sizes:
-            md.load_data(cell.t)  # says that text takes none
+            to_data.load_data(cell.t)  # says that text takes none
 
 
 # ---------- after training ----------
@@ -163,5 +165,5 @@ def drawn(what):
     try:
         yield
     except Exception as error:  # code of one's own, a backend that is not there
-        why = md.one_line(error) or type(error).__name__
-        md.complain(f"{what} could not be drawn: {why}")
+        why = console.one_line(error) or type(error).__name__
+        console.complain(f"{what} could not be drawn: {why}")

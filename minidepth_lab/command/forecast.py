@@ -16,6 +16,10 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 import minidepth as md
+from minidepth_lab.base import console, machine
+from minidepth_lab.base.data import Data
+from minidepth_lab.keep import running
+from minidepth_lab.models import variants
 
 ENOUGH, LONG = 0.1, 0.5  # seconds to time a part for, and of a call that need not be made again
 WITHOUT_TESTS = "without the data's own tests, which could not be tried"
@@ -61,7 +65,7 @@ def work_of(m, t, data=None):
         parts, length = len(made), statistics.mean(x.size(1) for x in made)
         learned = float((targets != -100).sum())
     known = data is not None or not t.epochs
-    evaluations, blocks, answered = md.evaluations_of(t, data) if known else (0, 0, 0)
+    evaluations, blocks, answered = running.evaluations_of(t, data) if known else (0, 0, 0)
     words = 0
     if answered:
         some = data.problems[: t.eval_problems or t.watch_problems]
@@ -86,9 +90,9 @@ def work_of(m, t, data=None):
 
 
 def count_tests(m, t, work, data, device):
-    """Let `work` have what data.measure() does in the whole run, the last time after the last step.
+    """Let `work` have what data.evaluate() does in the whole run, the last time after the last step.
     It draws random numbers, but leaves PyTorch's generator as it was."""
-    if type(data).measure is md.Data.measure or work.steps is None:
+    if type(data).evaluate is Data.evaluate or work.steps is None:
         return
     read = []  # tokens, each time a layer is applied
 
@@ -97,7 +101,7 @@ def count_tests(m, t, work, data, device):
         return x
 
     with torch.random.fork_rng(devices=[]):
-        model = md.GPT(m).to(device)
+        model = variants.GPT(m).to(device)
         model.n_words = data.n_words
         for layer in model.blocks:
             layer.forward = only_count
@@ -108,7 +112,7 @@ def count_tests(m, t, work, data, device):
             read.clear()
             began = time.perf_counter()
             try:
-                own.measure(model)
+                own.evaluate(model)
             except Exception:  # code of one's own, which may look into layers
                 work.tested, work.aside, work.untried = 0.0, 0.0, True
                 return
@@ -151,7 +155,7 @@ def layer_seconds(m, t, work, half, device):
     x = torch.randn(B, T, m.d_model, device=device, requires_grad=True)
     training, alone = [], []
     for n_heads in sorted(set(m.heads)):
-        layer = md.Block(m, n_heads).to(device).train()
+        layer = md.Layer(m, n_heads).to(device).train()
         called = layer
         if t.grad_checkpoint:
             called = lambda x, layer=layer: checkpoint(layer, x, use_reentrant=False)  # noqa: E731
@@ -199,8 +203,8 @@ def head_seconds(m, work, half, device):
 
 def update_seconds(m, t, device):
     """Of clipping and AdamW, for all weights."""
-    n = md.parameters(m)["total"]
-    layer = md.Block(m, m.heads[0]).to(device)
+    n = variants.parameters(m)["total"]
+    layer = md.Layer(m, m.heads[0]).to(device)
     of_layer = sum(p.numel() for p in layer.parameters())
     times = max(1, min(m.n_layers, WEIGHTS // of_layer))
     weights = [torch.randn_like(p).requires_grad_() for p in layer.parameters()]
@@ -222,7 +226,7 @@ def update_seconds(m, t, device):
 def word_seconds(m, work, half, device):
     """Of one more word for each of the problems that are answered at once."""
     B, most = min(md.ANSWERED_AT_ONCE, work.answered), max(2, work.words)
-    layer = md.Block(m, m.heads[0]).to(device).eval()
+    layer = md.Layer(m, m.heads[0]).to(device).eval()
     cache = md.Cache(most)
     cache.append(*torch.randn(2, B, layer.attn.n_heads, most // 2, m.d_model // m.heads[0]))
     x, weight = torch.randn(B, 1, m.d_model), torch.randn(m.vocab_size, m.d_model)
@@ -237,7 +241,7 @@ def word_seconds(m, work, half, device):
     @torch.no_grad()
     def choice():
         with at_work(half, device):
-            logits = md.last_logits(x[:, -1], weight)
+            logits = (weight @ x[:, -1].T).T
         logits.float().argmax(-1)
 
     if device.type != "cpu":
@@ -302,8 +306,8 @@ def of_run(m, t, data=None, done=0):
     """(the Work of a run on one of the GPUs or processes that share a batch, its Forecast);
     m.vocab_size is known. Of a run that goes on, without `data`, what is left after `done` steps.
     """
-    device = md.pick_device(t.device)
-    work, half = work_of(m, t, data), md.pick_precision(t.precision, device)
+    device = machine.pick_device(t.device)
+    work, half = work_of(m, t, data), machine.pick_precision(t.precision, device)
     gpus = md.processes()[1]
     if device.type == "cuda" and gpus == 1:
         gpus = torch.cuda.device_count()
@@ -321,15 +325,15 @@ def of_run(m, t, data=None, done=0):
 
 def lines(m, t, data=None, done=0):
     """What --dry_run says of the time, a line each; m.vocab_size is known; `done` as of_run()."""
-    device = md.pick_device(t.device)
-    half = md.pick_precision(t.precision, device)
+    device = machine.pick_device(t.device)
+    half = machine.pick_precision(t.precision, device)
     work, this = of_run(m, t, data, done)
     if this.total is None:
         said = [f"time {as_time(this.step)} a step here; how many steps, only the data tells"]
     else:
         said = [
             f"time {'left ' * bool(done)}about {as_time(this.total)} here: "
-            f"{md.plural(work.steps, 'step')} of {as_time(this.step)}, "
+            f"{console.plural(work.steps, 'step')} of {as_time(this.step)}, "
             f"{work.evaluations} evaluation{'s' * (work.evaluations != 1)} "
             f"{as_time(this.evaluations)}"
         ]
@@ -346,7 +350,7 @@ def lines(m, t, data=None, done=0):
 def other_precision(m, t, work, half, device, this):
     """Whether fp32 or, where the CPU says that it has it, bf16 would take less time: [a line] or
     []."""
-    how = md.bf16_of_cpu()
+    how = machine.bf16_of_cpu()
     if half is None and not how:
         return []
     other, name = (None, "fp32") if half else (torch.bfloat16, "bf16")

@@ -18,6 +18,8 @@ import re
 import torch
 
 import minidepth as md
+from minidepth_lab.base import configs, machine
+from minidepth_lab.models import variants
 
 GIB = 2**30
 # name, GPUs, GiB that each of them offers; about one goes to CUDA and PyTorch themselves
@@ -68,7 +70,7 @@ def step_memory(m, t, half=False, gpus=1, device="cuda"):
     """{part: bytes} that a training step takes at its peak, on one of the `gpus` that share a
     batch: weights, AdamW's moments, copies, gradients, activations, logits. A vocabulary whose size
     is not known yet counts as none. `device`: a torch.device's type."""
-    n = md.parameters(m)
+    n = variants.parameters(m)
     head = m.vocab_size * m.d_model
     layers = m.n_layers * min(m.n_loops, t.gradient_loops or m.n_loops)  # whose inputs are kept
     tokens = t.batch_size * m.block_size // gpus
@@ -122,7 +124,7 @@ def largest_batch(m, t, room, gpus):
 
 def model(changes):
     """(ModelConfig, TrainConfig) of a row of the tables."""
-    return md.configs("report", **changes)
+    return configs.make("report", **changes)
 
 
 def parts_table():
@@ -135,7 +137,7 @@ def parts_table():
     for name, changes in MODELS:
         m, t = model(dict(changes, batch_size=8))
         twice = dataclasses.replace(t, grad_checkpoint=True)
-        n, tokens = md.parameters(m)["total"], t.batch_size * m.block_size
+        n, tokens = variants.parameters(m)["total"], t.batch_size * m.block_size
         one = tokens * layer_activations(m, True)
         sizes = [4 * n, 4 * n, 8 * n, m.n_layers * one, tokens * m.n_layers * 4 * m.d_model + one]
         sizes += [sum(step_memory(m, config, True).values()) for config in (t, twice)]
@@ -193,8 +195,8 @@ def held():
 
 def line(m, t):
     """What is said of the memory before a run."""
-    device = md.pick_device(t.device)
-    half = bool(md.pick_precision(t.precision, device))
+    device = machine.pick_device(t.device)
+    half = bool(machine.pick_precision(t.precision, device))
     gpus = md.processes()[1]
     if device.type == "cuda" and gpus == 1:
         gpus = torch.cuda.device_count()
@@ -216,12 +218,12 @@ def size_text(size):
 def check_enough(m, t):
     """Raise ValueError, in no time and before any is taken, for what needs more memory than the
     machine has, as step_memory() estimates it: for one GPU where several share a batch."""
-    device = md.pick_device(t.device)
+    device = machine.pick_device(t.device)
     there = machine_memory(device)
     gpus = md.processes()[1]
     if device.type == "cuda" and gpus == 1:
         gpus = torch.cuda.device_count()
-    half = bool(md.pick_precision(t.precision, device))
+    half = bool(machine.pick_precision(t.precision, device))
     parts = step_memory(m, t, half, gpus, device.type)
     activations, logits = parts.pop("activations"), parts.pop("logits")
     of_weights = sum(parts.values())

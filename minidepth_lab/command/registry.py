@@ -2,7 +2,7 @@
 
 A study is a file of studies/, or a file of one's own that the command line names. It may hold
 
-    PRESETS     {name: settings}, added to minidepth.PRESETS; the name begins with the study's
+    PRESETS     {name: settings}, presets by name; each begins with the study's
     PRESET      the one that --study takes by itself, if not the first; NEEDS_GPU, if only with one
     rows        (preset, settings) → {name of a run: its settings}, for --study NAME
     figure      (runs, folder) draws what the study is about, after its grid
@@ -25,11 +25,14 @@ from typing import Any
 import numpy as np
 import torch
 
-import minidepth as md
+from minidepth_lab.base import configs as plain
+from minidepth_lab.base import console
+from minidepth_lab.base.data import Data
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.rows import sources
 from minidepth_lab.tasks import PRESETS as TASK_PRESETS
 from minidepth_lab.tasks import TASKS, Task
-from minidepth_lab.tasks.base import task_data
+from minidepth_lab.tasks.base import own_code, task_data
 from minidepth_lab.tasks.base.own_code import mistakes_in, own_file
 from minidepth_lab.tasks.base.sizes import by_name
 
@@ -106,15 +109,25 @@ def task(name: str) -> Task | None:
 # ---------- settings ----------
 
 
-def configs(preset: str, **changes: Any) -> tuple[md.ModelConfig, md.TrainConfig]:
+def values_of(preset: str) -> dict:
+    """{setting: value} of a preset; ValueError for one that is unknown."""
+    study = preset.partition("-")[0]
+    known = plain.PRESETS | TASK_PRESETS
+    if preset not in known and study in study_names():
+        known |= getattr(read_study(study), "PRESETS", {})
+    if preset not in known:
+        for path in sorted(filter(os.path.isfile, own_code.NAMED)):
+            known |= getattr(own_file(path, "study"), "PRESETS", {})
+    if preset not in known:
+        names = ", ".join(["report", "laptop", *offering("preset")])
+        raise ValueError(f"preset {preset!r} is unknown; choose from {names}")
+    return dict(known[preset])
+
+
+def configs(preset: str, **changes: Any) -> tuple[plain.ModelConfig, plain.TrainConfig]:
     """As minidepth.configs(), with the presets of all studies, and with `sizes` joined: those of
     the preset and of the task stay as far as the changes do not name them."""
-    if preset not in md.PRESETS and preset.partition("-")[0] in study_names():
-        read_study(preset.partition("-")[0])
-    if preset not in md.PRESETS:
-        known = ", ".join(["report", "laptop", *offering("preset")])
-        raise ValueError(f"preset {preset!r} is unknown; choose from {known}")
-    values = dict(md.PRESETS[preset])
+    values = values_of(preset)
     data = changes.get("data", values.get("data", ()))
     names = (data,) if isinstance(data, str) else data
     of_preset = tuple(values.get("data", names))
@@ -127,7 +140,7 @@ def configs(preset: str, **changes: Any) -> tuple[md.ModelConfig, md.TrainConfig
         values |= settings_of_weights(changes)
     values |= changes
     values["sizes"] = tuple(f"{name}={value}" for name, value in sizes.items())
-    return md.configs(preset, **values)
+    return plain.of_values(values)
 
 
 def settings_of_weights(changes: dict) -> dict:
@@ -137,8 +150,8 @@ def settings_of_weights(changes: dict) -> dict:
     if not os.path.isdir(folder):
         wanted = "give a run's folder, as runs/NAME, or a GPT-2's"
         raise ValueError(f"init_from {folder} is not there; {wanted}")
-    if md.is_run(folder):
-        values = md.settings_of_weights(folder)
+    if checkpoints.is_run(folder):
+        values = checkpoints.settings_of_weights(folder)
     else:
         from minidepth_lab.models import export
 
@@ -164,7 +177,7 @@ def settings_of_weights(changes: dict) -> dict:
 # ---------- data ----------
 
 
-def data_of(config: md.TrainConfig, block_size: int = 128, tokenizer: Any = None) -> md.Data:
+def data_of(config: plain.TrainConfig, block_size: int = 128, tokenizer: Any = None) -> Data:
     """The Data of any TrainConfig: of a loader, a depth task, or text."""
     if config.loader:
         module = loader(config.loader)
@@ -186,7 +199,7 @@ def data_of(config: md.TrainConfig, block_size: int = 128, tokenizer: Any = None
 
 def check_data(data: object, whose: str) -> None:
     """ValueError for what a loader must not make."""
-    if not isinstance(data, md.Data):
+    if not isinstance(data, Data):
         raise ValueError(f"{whose}: load_data() must give a minidepth.Data; it gave {data!r:.60}")
     for name, part in (("train", data.train), ("val", data.val)):
         wanted = f"{name} must be (tokens, targets), each (N, T) whole numbers in a NumPy array"
@@ -206,9 +219,9 @@ def check_data(data: object, whose: str) -> None:
             raise ValueError(f"{whose}: {name} has the word {most}, but n_words is {data.n_words}")
 
 
-def no_text(run_dir: md.Path) -> str:
+def no_text(run_dir: console.Path) -> str:
     """Why a run has no tokenizer, to be put after its name."""
-    _, t = md.read_config(run_dir)
+    _, t = checkpoints.read_config(run_dir)
     if t.loader.endswith(".py"):
         return "was trained on data of one's own, without text"
     if not t.loader and sources.names_task(t.data[0]):

@@ -14,7 +14,8 @@ import math
 import os
 import zlib
 
-import minidepth as md
+from minidepth_lab.base import console
+from minidepth_lab.keep import checkpoints
 
 PROJECT = "minidepth"
 # the column of a log, and what trackers call it
@@ -49,7 +50,7 @@ def metrics(row):
 def hyperparameters(m, t):
     """The settings as {name: number or text}, lists as they are typed."""
     values = {}
-    for part in md.settings(m, t).values():
+    for part in checkpoints.settings(m, t).values():
         for name, value in part.items():
             if isinstance(value, list):
                 value = ",".join(str(each) for each in value)
@@ -139,8 +140,8 @@ class Told:
             do()
         except Exception as error:  # a network, a disk, another version of the package
             self.failed = True
-            why = md.one_line(error, 200) or type(error).__name__
-            md.complain(f"{self.name} is told no more: {why}")
+            why = console.one_line(error, 200) or type(error).__name__
+            console.complain(f"{self.name} is told no more: {why}")
 
     def __call__(self, row):
         def tell():

@@ -1,7 +1,7 @@
 """What the command asks of trained runs: scores, attention, the mechanism, an export."""
 
-import minidepth as md
-from minidepth_lab.keep import runs
+from minidepth_lab.base import configs
+from minidepth_lab.keep import checkpoints, runs
 from minidepth_lab.measure import inspect, score
 from minidepth_lab.models import export
 from minidepth_lab.show import report
@@ -11,7 +11,7 @@ def look(a, axes):
     """Do the one thing that the flags `a` ask of trained runs; `axes` are settings given, {name:
     its values}."""
     changes = {name: values[0] for name, values in axes.items()}
-    out_dir = changes.get("out_dir", md.TrainConfig.out_dir)
+    out_dir = changes.get("out_dir", configs.TrainConfig.out_dir)
     if a["runs"]:
         filters = {name: values for name, values in axes.items() if name != "out_dir"}
         return runs.show(out_dir, filters, a["sort"])
@@ -22,14 +22,14 @@ def look(a, axes):
         return None
     asked = a["mechanism"] or a["score"] or a["attention"] or a["export_hf"][0]
     for folder in asked if isinstance(asked, list) else [asked]:
-        if which := md.describe_weights(folder):
+        if which := checkpoints.describe_weights(folder):
             print(which)
     if a["mechanism"]:
         inspect.show_mechanism(a["mechanism"])
     elif a["score"]:
         sources = changes.get("data", ("embedded",))
         most = changes.get("max_rows", 0)
-        md.check_fields(md.TrainConfig(max_rows=most))
+        configs.check_fields(configs.TrainConfig(max_rows=most))
         score.show_score(a["score"], sources, most)
     elif a["attention"]:
         inspect.show_attention(a["attention"], out_dir)

@@ -11,8 +11,10 @@ import os
 import time
 from collections.abc import Callable, Sequence
 
-import minidepth as md
+from minidepth_lab.base import console
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import results
+from minidepth_lab.models import variants
 from minidepth_lab.show import curve
 from minidepth_lab.sweep.cell import shown
 from minidepth_lab.tasks.base.sizes import by_name
@@ -34,7 +36,7 @@ SORTS = ("date", "name", "layers", "parameters", "data", "loss", "accuracy", "st
 # ---------- one run ----------
 
 
-def about(folder: md.Path) -> dict:
+def about(folder: console.Path) -> dict:
     """What is known of a run's folder, finished or not: `folder`, `model` (a ModelConfig), `train`
     (a dict), `log`, `status` and `date` (seconds since 1970). Of one that cannot be read only
     `folder`, `date`, and the `status` damaged."""
@@ -48,12 +50,12 @@ def about(folder: md.Path) -> dict:
     if log:
         row["date"] = os.path.getmtime(path)
     status = f"{log[-1]['step'] if log else 0}/{train['steps']}"
-    if md.is_over(log, train["steps"]):
+    if checkpoints.is_over(log, train["steps"]):
         status = "early end" if log[-1].get("ended_early") else "finished"
     return row | dict(model=model, train=train, log=log, status=status)
 
 
-def readable(folder: md.Path) -> dict:
+def readable(folder: console.Path) -> dict:
     """about() a run; ValueError, which says what is wrong, for one that cannot be read."""
     row = about(folder)
     if "model" not in row:
@@ -62,7 +64,7 @@ def readable(folder: md.Path) -> dict:
     return row
 
 
-def folders(out_dir: md.Path) -> list[str]:
+def folders(out_dir: console.Path) -> list[str]:
     """The folders of all runs below a folder, in the order of their names; links are not followed
     and grids, which hold runs, are."""
     found = []
@@ -74,7 +76,7 @@ def folders(out_dir: md.Path) -> list[str]:
     return [folder for folder in found if is_run(folder)]
 
 
-def is_run(folder: md.Path) -> bool:
+def is_run(folder: console.Path) -> bool:
     """Whether a config.json is a trained run's, whole or damaged, and not of another program or of
     weights that nobody trained."""
     try:
@@ -101,7 +103,7 @@ def magnitude(n: float) -> str:
     return str(n)
 
 
-def listed(row: dict, out_dir: md.Path) -> dict:
+def listed(row: dict, out_dir: console.Path) -> dict:
     """What about() knows as the list's row, {key of COLUMNS: value}; None where there is none."""
     name = os.path.relpath(row["folder"], out_dir)
     shown = dict.fromkeys((key for key, _ in COLUMNS.values()), None)
@@ -113,7 +115,7 @@ def listed(row: dict, out_dir: md.Path) -> dict:
     shown["shape"] = f"{model.n_layers}x{model.n_loops}" if model.n_loops > 1 else model.n_layers
     shown["data"] = short_data(row["train"])
     if model.vocab_size:
-        shown["parameters"] = md.parameters(model)["total"]
+        shown["parameters"] = variants.parameters(model)["total"]
     if log:
         shown["loss"], shown["accuracy"] = log[-1]["val_loss"], log[-1].get("accuracy")
     return shown
@@ -128,7 +130,7 @@ def wanted(row: dict, filters: dict[str, list]) -> bool:
         return True
     if "model" not in row:
         return False
-    has = vars(row["model"]) | md.from_json(row["train"])
+    has = vars(row["model"]) | checkpoints.from_json(row["train"])
     for name, values in filters.items():
         value = has.get(name)
         if name == "sizes":  # all of those that are named
@@ -169,7 +171,7 @@ def as_lines(rows: list[dict]) -> list[str]:
         shown = texts(row)
         cells = []
         for key, width in COLUMNS.values():
-            text = md.visible(shown[key])
+            text = console.visible(shown[key])
             if key == "name" and len(text) > width:
                 lines.append(text)
                 text = ""
@@ -192,7 +194,7 @@ def order(key: str) -> Callable[[dict], tuple]:
     return of
 
 
-def show(out_dir: md.Path, filters: dict[str, list], sort: str | None = None) -> None:
+def show(out_dir: console.Path, filters: dict[str, list], sort: str | None = None) -> None:
     """Print the list of the runs under a folder; ValueError where there is none, or for an order
     that is unknown."""
     sort = sort or "date"
@@ -241,7 +243,9 @@ def text(value: object) -> str:
 def outcomes(rows: list[dict]) -> list[tuple[str, list[str]]]:
     """[(what was measured, [its value in each run])], of the last evaluation if not said."""
     lines = [("status", [row["status"] for row in rows])]
-    lines.append(("parameters", [f"{md.parameters(row['model'])['total']:,}" for row in rows]))
+    lines.append(
+        ("parameters", [f"{variants.parameters(row['model'])['total']:,}" for row in rows])
+    )
     best = [results.flat(row["model"], row["train"], row["log"]) for row in rows]
     for key, (name, form) in results.METRICS.items():
         if key != "params_total" and any(row.get(key) is not None for row in best):
@@ -250,7 +254,7 @@ def outcomes(rows: list[dict]) -> list[tuple[str, list[str]]]:
     return lines
 
 
-def compare(run_dirs: Sequence[md.Path], out_dir: md.Path) -> None:
+def compare(run_dirs: Sequence[console.Path], out_dir: console.Path) -> None:
     """Print the settings that differ and what came of them, side by side, and draw the curves in
     OUT_DIR/compare.png; ValueError for a run that cannot be read or has no evaluation yet."""
     if len({os.path.realpath(folder) for folder in run_dirs}) < max(2, len(run_dirs)):
@@ -265,11 +269,11 @@ def compare(run_dirs: Sequence[md.Path], out_dir: md.Path) -> None:
         rows.append(row)
     letters = [chr(ord("A") + i) for i in range(len(rows))]
     for letter, row in zip(letters, rows):
-        print(md.visible(f"{letter}  {row['folder']}"))
+        print(console.visible(f"{letter}  {row['folder']}"))
     lines = [("", letters), *differing(rows), *outcomes(rows)]
     most = max(8, min(20, (WIDTH - 24) // len(rows) - 1))
     for name, values in lines:
-        cells = [f"{cut(md.visible(value), most):>{most}}" for value in values]
+        cells = [f"{cut(console.visible(value), most):>{most}}" for value in values]
         print(f"{cut(name, 24):<24}{' '.join(cells)}")
     path = os.path.join(out_dir, "compare.png")
     logs = {letter: row["log"] for letter, row in zip(letters, rows)}

@@ -29,7 +29,11 @@ import torch.nn.functional as F
 from torch.utils.hooks import RemovableHandle
 
 import minidepth as md
+from minidepth_lab.base import console, machine
 from minidepth_lab.command import registry
+from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.models import variants
+from minidepth_lab.rows import to_data
 from minidepth_lab.show import figures
 from minidepth_lab.tasks.base.task_data import TaskData, links_of
 
@@ -60,7 +64,9 @@ def replaced(module: Any, name: str, method: Callable) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def watch_attention(model: md.GPT, see: Callable[[int, torch.Tensor], object]) -> Iterator[None]:
+def watch_attention(
+    model: variants.GPT, see: Callable[[int, torch.Tensor], object]
+) -> Iterator[None]:
     """While active, every attention layer of the GPT, unmodified and training or not, calls
     see(layer, weights) each time it is applied to tokens read without a cache: weights (B, H, T, T)
     float32, without dropout, and gone after the call, so that one layer's at a time need memory.
@@ -84,7 +90,7 @@ def watch_attention(model: md.GPT, see: Callable[[int, torch.Tensor], object]) -
 
 
 @contextlib.contextmanager
-def loops_counted(model: md.GPT) -> Iterator[dict]:
+def loops_counted(model: variants.GPT) -> Iterator[dict]:
     """While active, the dict that this gives has under "loop" the number of the loop, from 0, that
     a forward pass of the GPT is in; however many loops it makes."""
     at, first = dict(loop=-1), model.blocks[0]
@@ -102,7 +108,7 @@ def loops_counted(model: md.GPT) -> Iterator[dict]:
 
 
 @contextlib.contextmanager
-def ablated(model: md.GPT, heads: Iterable[tuple[int, int]]) -> Iterator[None]:
+def ablated(model: variants.GPT, heads: Iterable[tuple[int, int]]) -> Iterator[None]:
     """While active, the heads, (layer, head) from 0, add nothing to the residual stream. The second
     time that a looped model applies its layers is counted as further layers."""
     n_layers = model.config.n_layers
@@ -134,13 +140,13 @@ def token_ids(tokens: Any) -> torch.Tensor:
 
 
 @md.in_eval_mode
-def exact_hidden(model: md.GPT, tokens: Any) -> torch.Tensor:
+def exact_hidden(model: variants.GPT, tokens: Any) -> torch.Tensor:
     """model.hidden(tokens), in eval mode, which is restored; half precision begins in forward()."""
     model = getattr(model, "module", model)
     return model.hidden(token_ids(tokens).to(model.head_weight.device))
 
 
-def attention_maps(model: md.GPT, tokens: Any) -> list[torch.Tensor]:
+def attention_maps(model: variants.GPT, tokens: Any) -> list[torch.Tensor]:
     """Attention weights for tokens (B, T), a NumPy or torch array of any integer type: a
     (B, H, T, T) float32 tensor for each time a layer is applied, rows over keys summing to 1;
     without dropout. All at once: for long contexts see watch_attention(). Where a token that loops
@@ -159,7 +165,7 @@ def attention_maps(model: md.GPT, tokens: Any) -> list[torch.Tensor]:
 
 
 @md.in_eval_mode
-def streams(model: md.GPT, tokens: Any) -> list[torch.Tensor]:
+def streams(model: variants.GPT, tokens: Any) -> list[torch.Tensor]:
     """The residual stream (B, T, C) at every depth, the embedding first: L + 1 tensors, one for
     each time a layer is applied. What a loop adds before its first layer stands in none. Tokens
     that loops keep (`loop_keeps`) are at each depth what the first loop has left."""
@@ -178,7 +184,7 @@ def streams(model: md.GPT, tokens: Any) -> list[torch.Tensor]:
 
 
 @torch.no_grad()
-def lens(model: md.GPT, tokens: Any) -> list[torch.Tensor]:
+def lens(model: variants.GPT, tokens: Any) -> list[torch.Tensor]:
     """The logit lens: the last norm and the head, applied at every depth → for each depth (B, T),
     the likeliest word. What it does not find may still be there, in directions that the head does
     not read."""
@@ -186,13 +192,13 @@ def lens(model: md.GPT, tokens: Any) -> list[torch.Tensor]:
     return [(model.norm(x) @ weight.T).argmax(-1) for x in streams(model, tokens)]
 
 
-def known(model: md.GPT, tokens: Any, targets: torch.Tensor) -> list[torch.Tensor]:
+def known(model: variants.GPT, tokens: Any, targets: torch.Tensor) -> list[torch.Tensor]:
     """For each depth (B, T) bool, whether the lens reads the target."""
     return [words == targets for words in lens(model, tokens)]
 
 
 @contextlib.contextmanager
-def skipped(model: md.GPT, layer: int) -> Iterator[None]:
+def skipped(model: variants.GPT, layer: int) -> Iterator[None]:
     """While active, the layer adds nothing to the residual stream. Layers are counted as by
     ablated()."""
     n_layers = model.config.n_layers
@@ -206,7 +212,7 @@ def skipped(model: md.GPT, layer: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def without_links(model: md.GPT, layer: int, link: torch.Tensor) -> Iterator[None]:
+def without_links(model: variants.GPT, layer: int, link: torch.Tensor) -> Iterator[None]:
     """While active, no head of the layer looks along the links, (B, T, T) bool, query by key, as a
     step of a task's links() has them: the weight goes to the other tokens that a query sees, of
     which there has to be one. For these B sequences at once, without a cache, in eval mode. Layers
@@ -242,7 +248,9 @@ def head_sums(
     if counted is None:
         counted = torch.ones(B, T, dtype=torch.bool)
     if not isinstance(counted, torch.Tensor):
-        counted = torch.from_numpy(counted.copy())  # PyTorch takes no reversed view, md.filled()'s
+        counted = torch.from_numpy(
+            counted.copy()
+        )  # PyTorch takes no reversed view, to_data.filled()'s
     queries = counted.to(device)[:, None].expand(B, H, T)
     entries = torch.ones(T, T, dtype=torch.bool, device=device)  # of a map, that count
     if not count_masked:
@@ -301,7 +309,7 @@ def correlation(entropy: Any, sparsity: Any) -> float:
     return torch.corrcoef(torch.stack(flat).double())[0, 1].item()
 
 
-def pruned(model: md.GPT, part: tuple, batch_size: int = 32) -> dict:
+def pruned(model: variants.GPT, part: tuple, batch_size: int = 32) -> dict:
     """What each head is worth: the rise of the mean loss (nats per token) on (tokens, targets) when
     it alone adds nothing, {"whole": the loss with all heads, "without": for each layer a list}."""
     n, rises = len(part[0]), []
@@ -332,7 +340,7 @@ def attention_stats(
 
 
 def sums_by_layer(
-    model: md.GPT, tokens: torch.Tensor, count_masked: bool, counted: torch.Tensor | None
+    model: variants.GPT, tokens: torch.Tensor, count_masked: bool, counted: torch.Tensor | None
 ) -> list[dict[str, torch.Tensor]]:
     """head_sums() of each layer on tokens (B, T), the weights of one layer at a time in memory."""
     sums = []
@@ -346,7 +354,7 @@ def sums_by_layer(
 
 
 def model_stats(
-    model: md.GPT, tokens: Any, count_masked: bool = False, counted: Any = None
+    model: variants.GPT, tokens: Any, count_masked: bool = False, counted: Any = None
 ) -> dict[str, Any]:
     """attention_stats() of a model on tokens (B, T), NumPy or torch, with the weights of one layer
     and one sequence at a time in memory, at most."""
@@ -381,7 +389,7 @@ def link_weights(maps: list[torch.Tensor], link: torch.Tensor) -> list[list[floa
 N_LOOKED_AT = 200  # sequences: each head is cut by itself, a test of all for each
 
 
-def mechanism(model: md.GPT, data: TaskData, n: int = N_LOOKED_AT) -> dict:
+def mechanism(model: variants.GPT, data: TaskData, n: int = N_LOOKED_AT) -> dict:
     """How a model solves its depth task, on n sequences of the test split of a TaskData:
 
     accuracy  of the whole model
@@ -421,7 +429,7 @@ def mechanism(model: md.GPT, data: TaskData, n: int = N_LOOKED_AT) -> dict:
 # what the box on the page *Looking inside* draws (docs/assets/look.js):
 #
 #     data = inspect.watched(registry.data_of(t))
-#     run = md.train(m, t, data)
+#     run = running.train(m, t, data)
 #     inspect.story([run])                     a dict that JSON can hold
 
 
@@ -431,9 +439,9 @@ class Watched(TaskData):
 
     snapshots: list = field(default_factory=list)
 
-    def measure(self, model: md.GPT) -> dict:
+    def evaluate(self, model: variants.GPT) -> dict:
         self.snapshots.append(snapshot(model, self))
-        return super().measure(model)
+        return super().evaluate(model)
 
 
 def watched(data: TaskData) -> Watched:
@@ -457,7 +465,7 @@ def names(tokens: Iterable[int], symbols: int) -> list[str]:
 
 
 @md.in_eval_mode
-def snapshot(model: md.GPT, data: TaskData) -> dict:
+def snapshot(model: variants.GPT, data: TaskData) -> dict:
     """`maps`, by layer and head the weights of the first test sequence as text, and `said`, for
     each question the likeliest answer, its probability, and that of the right answer."""
     tokens, targets = first_test(data)
@@ -478,7 +486,7 @@ def as_digits(weights: torch.Tensor) -> str:
     return "".join(f"{min(99, round(100 * w)):02}" for w in kept.tolist())
 
 
-def story(runs: Sequence[md.Run], until: int = 300) -> dict:
+def story(runs: Sequence[running.Run], until: int = 300) -> dict:
     """Finished runs on Watched data, of one layer, of two layers …: the sequence, and what each
     model made of it at each of its evaluations until this step, and at the last."""
     data = runs[0].data
@@ -499,14 +507,14 @@ def story(runs: Sequence[md.Run], until: int = 300) -> dict:
 # ---------- the commands --attention and --mechanism ----------
 
 
-def base_name(folder: md.Path) -> str:
+def base_name(folder: console.Path) -> str:
     """runs/deep/ → deep"""
     return os.path.basename(os.path.normpath(folder))
 
 
-def write_json(path: md.Path, about: dict) -> None:
+def write_json(path: console.Path, about: dict) -> None:
     text = json.dumps(about, indent=1).encode()
-    md.write(path, lambda f: f.write(text))
+    checkpoints.write(path, lambda f: f.write(text))
 
 
 def as_lists(stats: dict[str, Any]) -> dict[str, list]:
@@ -514,20 +522,20 @@ def as_lists(stats: dict[str, Any]) -> dict[str, list]:
     return {name: [layer.tolist() for layer in layers] for name, layers in stats.items()}
 
 
-def measured(folder: md.Path) -> dict:
+def measured(folder: console.Path) -> dict:
     """model_stats() of a run on its own validation blocks, padding left out, as lists: `valid`
     over the keys in sight, `count_masked` as LLmini's tables; and on how much text."""
-    m, t = md.read_config(folder)
-    model, tokenizer = md.load(folder)
+    m, t = checkpoints.read_config(folder)
+    model, tokenizer = checkpoints.load(folder)
     data = registry.data_of(t, m.block_size, tokenizer)
-    if md.has_changed(folder, data):
+    if checkpoints.has_changed(folder, data):
         now = "this is its attention to the data as it is now"
         print(f"note: the data of {folder} has changed since it was trained; {now}")
     tokens, targets = (part[: t.eval_blocks] for part in data.val)
     if targets.ndim == 3:  # (N, loops, T): where any loop has a target
         targets = targets.max(1)
-    there = md.filled(tokens, targets)
-    model.to(md.pick_device("auto"))
+    there = to_data.filled(tokens, targets)
+    model.to(machine.pick_device("auto"))
     return dict(
         valid=as_lists(model_stats(model, tokens, False, there)),
         count_masked=as_lists(model_stats(model, tokens, True, there)),
@@ -542,7 +550,7 @@ def layer_means(layers: list[list[float]]) -> list[float]:
     return [sum(heads) / len(heads) for heads in layers]
 
 
-def print_profile(folder: md.Path, about: dict, profile: dict) -> None:
+def print_profile(folder: console.Path, about: dict, profile: dict) -> None:
     """The table of one run, means over heads."""
     print(
         f"{folder}: {about['queries']:,} queries in {about['blocks']} validation blocks of "
@@ -558,7 +566,7 @@ def print_profile(folder: md.Path, about: dict, profile: dict) -> None:
         print(f"| {layer} | {cells} |")
 
 
-def show_attention(run_dirs: Sequence[md.Path], out_dir: md.Path) -> None:
+def show_attention(run_dirs: Sequence[console.Path], out_dir: console.Path) -> None:
     """Attention of runs on their own validation blocks, padding left out: a table and, in each
     folder, attention.json and attention.png; in out_dir the profiles of all, LLmini's beside."""
     profiles = {}
@@ -579,13 +587,13 @@ def show_attention(run_dirs: Sequence[md.Path], out_dir: md.Path) -> None:
     print(f"wrote {path}; in each folder attention.json, attention.png")
 
 
-def show_mechanism(run_dir: md.Path) -> None:
+def show_mechanism(run_dir: console.Path) -> None:
     """Print, draw and write how a run solves its depth task: mechanism.json, mechanism.png.
     ValueError for a run of text, or of a task that does not say where its solution looks."""
-    m, t = md.read_config(run_dir)
+    m, t = checkpoints.read_config(run_dir)
     if registry.task(t.data[0]) is None:
         raise ValueError(f"--mechanism {run_dir} was not trained on a depth task")
-    model, _ = md.load(run_dir)
+    model, _ = checkpoints.load(run_dir)
     data = registry.data_of(t, m.block_size)
     about = mechanism(model, data)
     n_test = len(data.val[0])

@@ -191,12 +191,13 @@ def walk_share(experiment: str, run_id: str) -> float:
     questions whose token holds the letter that it has walked to, of the application and length
     where that is least."""
     import minidepth as md
+    from minidepth_lab.keep import checkpoints
     from minidepth_lab.measure import ring_runs
     from minidepth_lab.tasks import TASKS
 
     lengths = (1, 2, 3, 4)
     tokens, _ = TASKS["ring"].draw(200, md.generator("walk"), lengths=lengths)
-    model, _ = md.load(results.weights(experiment, run_id))
+    model, _ = checkpoints.load(results.weights(experiment, run_id))
     shares = ring_runs.walk(model, tokens)
     return min(shares[j, k][min(j - 1, k)] for j in (2, 3, 4, 5) for k in lengths)
 

@@ -44,8 +44,10 @@ from typing import Any
 
 import torch
 
-import minidepth as md
+from minidepth_lab.base import configs, console, machine
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure.stored import stored_folder
+from minidepth_lab.models import variants
 
 RESULTS = stored_folder("results")  # the logs behind every figure
 
@@ -72,20 +74,22 @@ def with_tuples(settings: dict) -> dict:
     }
 
 
-def settings_from(config: dict) -> tuple[md.ModelConfig, dict]:
+def settings_from(config: dict) -> tuple[configs.ModelConfig, dict]:
     """(ModelConfig, dict of the training settings) of a config.json's content, whatever version of
     this project wrote it: a setting of the training that has gone since is kept, so that stored
     runs can be read for ever."""
-    known = {field.name for field in dataclasses.fields(md.ModelConfig)}
+    known = {field.name for field in dataclasses.fields(configs.ModelConfig)}
     model = {name: value for name, value in config["model"].items() if name in known}
-    return md.ModelConfig(**with_tuples(model)).validate(), with_tuples(config["train"])
+    return configs.ModelConfig(**with_tuples(model)).validate(), with_tuples(config["train"])
 
 
-def settings_of(run_dir: md.Path) -> tuple[md.ModelConfig, dict]:
+def settings_of(run_dir: console.Path) -> tuple[configs.ModelConfig, dict]:
     """settings_from() a run's config.json; ValueError if it is not the configuration of a run."""
     path = os.path.join(run_dir, "config.json")
-    with md.one_line_errors(path, "is not the configuration of a run"):
-        with open(md.regular_file(md.path_inside(run_dir, "config.json")), encoding="utf-8") as f:
+    with console.one_line_errors(path, "is not the configuration of a run"):
+        with open(
+            console.regular_file(checkpoints.path_inside(run_dir, "config.json")), encoding="utf-8"
+        ) as f:
             model, train = settings_from(json.load(f))
         if not isinstance(train["steps"], int):
             raise ValueError(f"steps {train['steps']!r} is not a whole number")
@@ -96,17 +100,19 @@ LOSSES = ("train_loss", "val_loss")  # null in a log where they are no number
 NUMBERS = ("step", "lr", *LOSSES, "seconds", "tokens_per_second")
 
 
-def read_log(run_dir: md.Path) -> list[dict]:
+def read_log(run_dir: console.Path) -> list[dict]:
     """The rows of a run's log.jsonl; ValueError names the line that is damaged."""
     path = os.path.join(run_dir, "log.jsonl")
-    with md.one_line_errors(path, "is not the log of a run"):
-        with open(md.regular_file(md.path_inside(run_dir, "log.jsonl")), encoding="utf-8") as f:
+    with console.one_line_errors(path, "is not the log of a run"):
+        with open(
+            console.regular_file(checkpoints.path_inside(run_dir, "log.jsonl")), encoding="utf-8"
+        ) as f:
             lines = f.read().split("\n")
     log = []
     for number, line in enumerate(lines, 1):
         if not line and number == len(lines):
             break
-        with md.one_line_errors(path, f"is not the log of a run, in line {number}"):
+        with console.one_line_errors(path, f"is not the log of a run, in line {number}"):
             row = json.loads(line)
             row |= {name: math.nan for name in LOSSES if row.get(name, 0) is None}
             for name in NUMBERS:
@@ -118,14 +124,14 @@ def read_log(run_dir: md.Path) -> list[dict]:
     return log
 
 
-def flat(model: md.ModelConfig, train: dict, log: list[dict]) -> dict:
+def flat(model: configs.ModelConfig, train: dict, log: list[dict]) -> dict:
     """One dict of a finished run: its settings, the last evaluation of `log`, `best_val_loss` (nats
     per token), `perplexity` (e to the last validation loss: a choice among so many equally likely
     words would be as hard), `tokens_per_second` (median), `depth` (layers applied), `params_…` by
     part, and `log`, a dict per evaluation."""
     row = dataclasses.asdict(model)
     row.update(train)
-    for part, n in md.parameters(model).items():
+    for part, n in variants.parameters(model).items():
         row[f"params_{part}"] = n
     row.update(log[-1])
     row["lr"] = train["lr"]  # the setting, which the log's last rate has replaced
@@ -138,11 +144,11 @@ def flat(model: md.ModelConfig, train: dict, log: list[dict]) -> dict:
     return row
 
 
-def result(run_dir: md.Path) -> dict:
+def result(run_dir: console.Path) -> dict:
     """flat() of a run's folder; ValueError if the run is not finished, or damaged."""
     model, train = settings_of(run_dir)
     log = read_log(run_dir)
-    if not md.is_over(log, train["steps"]):
+    if not checkpoints.is_over(log, train["steps"]):
         go_on = f"go on with --resume {shlex.quote(str(run_dir))}"
         raise ValueError(f"{run_dir} is not finished; {go_on}")
     return flat(model, train, log)
@@ -289,7 +295,7 @@ def step_by_bench(line: str) -> tuple[float, float]:
     return float(milliseconds) / 1000, float(peak) * 2**30
 
 
-def trained_on(name: str, run_dir: md.Path) -> dict:
+def trained_on(name: str, run_dir: console.Path) -> dict:
     """The settings of training of a run; ValueError if its data has another name than this."""
     _, train = settings_of(run_dir)
     if list(train["data"]) != [name]:
@@ -326,7 +332,7 @@ def weights(name: str, run_id: str) -> pathlib.Path:
             part = folder / key.removeprefix(BESIDE)
             part.parent.mkdir(parents=True, exist_ok=True)
             part.write_text(about[key], encoding="utf-8", newline="")
-    shutil.copyfile(path, folder / md.LAST)
+    shutil.copyfile(path, folder / checkpoints.LAST)
     return folder
 
 
@@ -336,7 +342,7 @@ def folder_of_folders() -> tempfile.TemporaryDirectory:
     return tempfile.TemporaryDirectory(prefix="minidepth-")
 
 
-def keep(run_dirs: Iterable[md.Path], name: str) -> None:
+def keep(run_dirs: Iterable[console.Path], name: str) -> None:
     """Store the weights of published runs, of each that load() takes: weights_file(), with what
     load() needs beside them, config.json and the tokenizer, as text in its header.
 
@@ -349,19 +355,19 @@ def keep(run_dirs: Iterable[md.Path], name: str) -> None:
     contents = {}
     for run_dir in map(pathlib.Path, run_dirs):
         run_id = line_in(by_id, run_dir, name)["id"]
-        md.load(str(run_dir))
+        checkpoints.load(str(run_dir))
         parts = [run_dir / "config.json", *sorted(run_dir.glob("tokenizer/*"))]
         texts = {BESIDE + part.relative_to(run_dir).as_posix(): text_of(part) for part in parts}
-        with safe_open(run_dir / md.weights_file(run_dir), "pt") as f:
+        with safe_open(run_dir / checkpoints.weights_file(run_dir), "pt") as f:
             tensors = {key: f.get_tensor(key) for key in f.keys()}
             about = (f.metadata() or {}) | texts
         contents[weights_file(name, run_id)] = save(tensors, about)
     for path, content in contents.items():
         path.parent.mkdir(exist_ok=True)
-        md.write(str(path), lambda f, content=content: f.write(content))
+        checkpoints.write(str(path), lambda f, content=content: f.write(content))
 
 
-def text_of(path: md.Path) -> str:
+def text_of(path: console.Path) -> str:
     """A file's text, its ends of lines as they are."""
     with open(path, encoding="utf-8", newline="") as f:
         return f.read()
@@ -370,7 +376,7 @@ def text_of(path: md.Path) -> str:
 # ---------- publishing ----------
 
 
-def line_of(run_dir: md.Path) -> dict:
+def line_of(run_dir: console.Path) -> dict:
     """A finished run's folder as a line of runs.jsonl, a dict; ValueError as result() raises it."""
     result(run_dir)
     with open(os.path.join(run_dir, "config.json"), encoding="utf-8") as f:
@@ -378,12 +384,12 @@ def line_of(run_dir: md.Path) -> dict:
     return dict(id=id_of(run_dir), **config, log=columns_of(read_log(run_dir)))
 
 
-def id_of(run_dir: md.Path) -> str:
+def id_of(run_dir: console.Path) -> str:
     """What a run is called where it is stored: as its folder."""
     return os.path.basename(os.path.abspath(run_dir))
 
 
-def publish(run_dirs: Iterable[md.Path], name: str) -> None:
+def publish(run_dirs: Iterable[console.Path], name: str) -> None:
     """Add the runs in these folders to docs/results/NAME/runs.jsonl, all or none of them.
 
     ValueError: the experiment has no folder, a run is not finished, or it is stored already, by its
@@ -409,7 +415,7 @@ def publish(run_dirs: Iterable[md.Path], name: str) -> None:
 def write_lines(name: str, lines: Iterable[dict]) -> None:
     """Write docs/results/NAME/runs.jsonl, whole or not at all."""
     path = RESULTS / name / "runs.jsonl"
-    text = "".join(md.json_line(line) for line in lines)
+    text = "".join(checkpoints.json_line(line) for line in lines)
     part = path.with_suffix(f".{os.getpid()}.tmp")
     part.write_text(text, encoding="utf-8")
     os.replace(part, path)
@@ -421,7 +427,7 @@ def own_settings(line: dict) -> tuple:
     return line["model"], train, line["device"]
 
 
-def add_measured(run_dirs: Iterable[md.Path], name: str, what: str, measure: Callable) -> None:
+def add_measured(run_dirs: Iterable[console.Path], name: str, what: str, measure: Callable) -> None:
     """Add what measure(folder) gives of each run to its line in docs/results/NAME/runs.jsonl, under
     `measured` and `what`; and, under `measured` and `about`, the date, versions, machine and commit
     that measured it. All of them or none. What was there under this name is replaced.
@@ -430,7 +436,7 @@ def add_measured(run_dirs: Iterable[md.Path], name: str, what: str, measure: Cal
     """
     lines = lines_of(name)
     by_id = {line["id"]: line for line in lines}
-    about = dict(date=time.strftime("%Y-%m-%d"), **md.provenance(torch.device("cpu")))
+    about = dict(date=time.strftime("%Y-%m-%d"), **machine.provenance(torch.device("cpu")))
     for run_dir in run_dirs:
         measured = line_in(by_id, run_dir, name).setdefault("measured", {})
         measured[what] = measure(run_dir)
@@ -438,7 +444,7 @@ def add_measured(run_dirs: Iterable[md.Path], name: str, what: str, measure: Cal
     write_lines(name, lines)
 
 
-def line_in(by_id: dict[str, dict], run_dir: md.Path, name: str) -> dict:
+def line_in(by_id: dict[str, dict], run_dir: console.Path, name: str) -> dict:
     """The line of a run's folder, whose name is its id, among {id: line} of the experiment `name`;
     ValueError if it is not there."""
     run_id = id_of(run_dir)
@@ -461,7 +467,7 @@ def measuring_command(**measures: Callable) -> None:
     try:
         add_measured(args.run, args.name, args.what, measures[args.what])
     except (OSError, ValueError) as error:
-        parser.error(md.one_line(error))
+        parser.error(console.one_line(error))
 
 
 def main(arguments: list[str]) -> int | None:

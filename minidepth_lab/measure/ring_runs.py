@@ -9,8 +9,8 @@ measures of published runs what they answer with other numbers of loops than in 
 
 import torch
 
-import minidepth as md
 from minidepth_lab.command import registry
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import inspect, results
 from minidepth_lab.show import figures
 from minidepth_lab.studies import ring
@@ -158,8 +158,8 @@ def tested_on(run_dir):
     """(model, tokens (B, T)) of a finished run on rings: the sequences that it was tested on.
     ValueError for a run of another task."""
     results.trained_on("ring", run_dir)
-    model, _ = md.load(run_dir)
-    data = registry.data_of(md.read_config(run_dir)[1], model.config.block_size)
+    model, _ = checkpoints.load(run_dir)
+    data = registry.data_of(checkpoints.read_config(run_dir)[1], model.config.block_size)
     return model, torch.as_tensor(data.val[0]).long()
 
 

@@ -15,10 +15,13 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 import minidepth as md
+from minidepth_lab.base import console, machine
 from minidepth_lab.command import registry
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import results
+from minidepth_lab.models import variants
 from minidepth_lab.rows import files as text
-from minidepth_lab.rows import hub
+from minidepth_lab.rows import forms, hub
 
 # ---------- rows with several choices ----------
 
@@ -60,7 +63,7 @@ def choices_of(row: dict) -> tuple[Any, list[str], int] | None:
         return None
     if isinstance(context, list):
         try:
-            md.turns_of(dict(messages=context))
+            forms.turns_of(dict(messages=context))
         except ValueError:
             return None
     # of one there is nothing to choose; a missing one would be read as the word None
@@ -134,7 +137,7 @@ def read_choices(source: str, most: int = 0) -> tuple[list[tuple], int]:
     if not isinstance(rows, list) and not hasattr(rows, "select"):  # a .json can hold anything
         rows = []
     if 0 < most < len(rows):
-        places = sorted(md.sample_order(len(rows))[:most].tolist())
+        places = sorted(forms.sample_order(len(rows))[:most].tolist())
         rows = rows.select(places) if hasattr(rows, "select") else [rows[i] for i in places]
     questions = [choices_of(row) for row in rows]
     questions = [each for each in questions if each is not None]
@@ -177,7 +180,7 @@ def fits(choices: Sequence[list[int]], block_size: int) -> bool:
 
 
 @md.in_eval_mode
-def choice_scores(model: md.GPT, encoded: Sequence[tuple]) -> list[list[float]]:
+def choice_scores(model: variants.GPT, encoded: Sequence[tuple]) -> list[list[float]]:
     """Mean log-likelihood a token, in nats, of each choice after its context, for each of
     asked_and_said(): one list per row. The last block_size tokens of both are read. ValueError if a
     choice alone does not fit."""
@@ -215,14 +218,14 @@ def against_chance(low: float, high: float, guess: float, commonest: float) -> s
     return f"not told apart from {name}"
 
 
-def show_score(run_dir: md.Path, sources: Iterable[str], most: int) -> None:
+def show_score(run_dir: console.Path, sources: Iterable[str], most: int) -> None:
     """Print the share of multiple-choice rows of each source whose right choice is likeliest, with
     Wilson's interval, beside guessing and beside the commonest answer, which may find more; `most`
     rows of each source, 0 for all. ValueError for a depth task."""
-    model, tokenizer = md.load(run_dir)
+    model, tokenizer = checkpoints.load(run_dir)
     if tokenizer is None:
         raise ValueError(f"--score {run_dir} {registry.no_text(run_dir)}")
-    model.to(md.pick_device("auto"))
+    model.to(machine.pick_device("auto"))
     for source in sources:
         questions, n_rows = read_choices(source, most)
         right, guess = 0.0, 0.0
@@ -234,7 +237,7 @@ def show_score(run_dir: md.Path, sources: Iterable[str], most: int) -> None:
             raise ValueError(f"data {source}: {what}, which this model does not read")
         if left := fit.count(False):
             why = f"a choice is empty or has more than {T} tokens"
-            print(f"note: {md.plural(left, 'row')} of {source} left out: {why}")
+            print(f"note: {console.plural(left, 'row')} of {source} left out: {why}")
             n_rows -= left
         questions = list(itertools.compress(questions, fit))
         encoded = list(itertools.compress(encoded, fit))
@@ -246,9 +249,9 @@ def show_score(run_dir: md.Path, sources: Iterable[str], most: int) -> None:
         n = len(questions)
         guess, commonest = guess / n, commonest_answer(questions)
         low, high = results.wilson(round(right), n)
-        rows = md.plural(n, "row")
+        rows = console.plural(n, "row")
         if n < n_rows:
-            rows = f"{n:,} of {md.plural(n_rows, 'row')}, the others are no multiple choice"
+            rows = f"{n:,} of {console.plural(n_rows, 'row')}, the others are no multiple choice"
             rows += " (a context, two choices or more, an answer that is one of them)"
         print(
             f"{source}: accuracy {right / n:.3f} (95 % interval {low:.3f} to {high:.3f}, Wilson) "
@@ -257,7 +260,7 @@ def show_score(run_dir: md.Path, sources: Iterable[str], most: int) -> None:
         )
         if n_long := too_long(encoded, T):
             print(
-                f"{source}: {n_long:,} of {md.plural(n, 'context')} are longer than the block, "
+                f"{source}: {n_long:,} of {console.plural(n, 'context')} are longer than the block, "
                 f"with a choice after them: only the last {T:,} tokens of both are read"
             )
         for note in text.left_out(source):

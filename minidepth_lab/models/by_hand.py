@@ -42,6 +42,8 @@ import math
 import torch
 
 import minidepth as md
+from minidepth_lab.base import configs
+from minidepth_lab.models import variants
 from minidepth_lab.tasks import TASKS
 
 LETTERS = 16
@@ -72,8 +74,8 @@ def one_layer(n_heads, vocab_size=VOCAB):
         raise ValueError(f"n_heads {n_heads} is not between 4 and {PAIRS + 1}")
     width = HEAD_SIZE * n_heads
     shape = dict(n_layers=1, n_heads=n_heads, d_model=width, d_ff=0, tie_weights=False)
-    config = md.ModelConfig(vocab_size=vocab_size, block_size=128, dropout=0.0, **shape)
-    model = md.GPT(config).eval()
+    config = configs.ModelConfig(vocab_size=vocab_size, block_size=128, dropout=0.0, **shape)
+    model = variants.GPT(config).eval()
     watched = n_heads - 1
     query, key, value, out = (torch.zeros(width, width) for _ in range(4))
     for head in range(n_heads):

@@ -8,11 +8,12 @@ import sys
 import torch
 
 import minidepth as md
+from minidepth_lab.base import machine
 
 
 def check_compile(t):
     """Raise ValueError, a line, where a TrainConfig's `compile` cannot work."""
-    device = md.pick_device(t.device)
+    device = machine.pick_device(t.device)
     if device.type == "cuda":
         if md.processes()[1] == 1 and torch.cuda.device_count() > 1:
             # its replicas would all compute with the weights of GPU 0

@@ -22,6 +22,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import minidepth as md
+from minidepth_lab.base import configs, console
+from minidepth_lab.keep import checkpoints
+from minidepth_lab.models import variants
 
 if TYPE_CHECKING:
     from transformers import GPT2LMHeadModel
@@ -41,7 +44,7 @@ NAMES = {  # parts of our weights' names, and what GPT-2 calls them
 }
 
 
-def check_gpt2(c: md.ModelConfig) -> None:
+def check_gpt2(c: configs.ModelConfig) -> None:
     """Raise ValueError for the first setting of a ModelConfig that GPT-2 cannot express."""
     limits = [
         ("n_heads", len(set(c.heads)) == 1, "one number for all layers"),
@@ -62,7 +65,7 @@ def gpt2_name(key: str) -> str:
     return ".".join(["transformer", *parts])
 
 
-def to_gpt2(model: md.GPT) -> "GPT2LMHeadModel":
+def to_gpt2(model: variants.GPT) -> "GPT2LMHeadModel":
     """The model as a GPT2LMHeadModel of `transformers`, whose biases are zero where it has none;
     ValueError if it has what GPT-2 has not: several head counts, loops, other positions or scales,
     no MLP."""
@@ -116,16 +119,16 @@ def set_ends(gpt2: "GPT2LMHeadModel", tokenizer: Any) -> None:
     gpt2.generation_config.max_length = gpt2.config.n_positions
 
 
-def is_taken(place: md.Path) -> bool:
+def is_taken(place: console.Path) -> bool:
     """Whether there is something at a place that is to be written, but for an empty folder."""
     empty = os.path.isdir(place) and not os.listdir(place)
     return os.path.lexists(place) and not empty
 
 
-def export_hf(run_dir: md.Path, out_dir: md.Path) -> None:
+def export_hf(run_dir: console.Path, out_dir: console.Path) -> None:
     """Write a folder that `transformers` loads as GPT-2, without our code; with its tokenizer,
     where the run has one. ValueError for a folder that is not empty, or what GPT-2 has not."""
-    model, tokenizer = md.load(run_dir)
+    model, tokenizer = checkpoints.load(run_dir)
     if is_taken(out_dir):
         raise ValueError(f"{out_dir} is no empty folder; choose another one for the export")
     gpt2, c = to_gpt2(model), model.config
@@ -141,13 +144,13 @@ def export_hf(run_dir: md.Path, out_dir: md.Path) -> None:
 # ---------- from transformers ----------
 
 
-def has_biases(folder: md.Path) -> bool:
+def has_biases(folder: console.Path) -> bool:
     """Whether a GPT-2's linear maps add anything of their own; ours have such vectors only then."""
     from safetensors import safe_open
 
     for name in sorted(os.listdir(folder)):
         if name.endswith(".safetensors"):
-            with safe_open(md.regular_file(os.path.join(folder, name)), "pt") as f:
+            with safe_open(console.regular_file(os.path.join(folder, name)), "pt") as f:
                 for key in f.keys():
                     linear = key.endswith(".bias") and (".attn." in key or ".mlp." in key)
                     if linear and f.get_tensor(key).any():
@@ -155,11 +158,11 @@ def has_biases(folder: md.Path) -> bool:
     return False
 
 
-def gpt2_config(folder: md.Path) -> md.ModelConfig:
+def gpt2_config(folder: console.Path) -> configs.ModelConfig:
     """The ModelConfig of a GPT-2's folder; ValueError for what a ModelConfig cannot express."""
     path = os.path.join(folder, "config.json")
-    with md.one_line_errors(path, "is no configuration of a GPT-2"):
-        with open(md.regular_file(path), encoding="utf-8") as f:
+    with console.one_line_errors(path, "is no configuration of a GPT-2"):
+        with open(console.regular_file(path), encoding="utf-8") as f:
             saved = json.load(f)
         ours = dict(
             model_type="gpt2",
@@ -175,7 +178,7 @@ def gpt2_config(folder: md.Path) -> md.ModelConfig:
             its = saved.get(name, defaults.get(name, value))
             if its != value:
                 raise ValueError(f"{name} is {its!r:.40}; minidepth's models have {value!r}")
-        return md.ModelConfig(
+        return configs.ModelConfig(
             vocab_size=saved["vocab_size"],
             block_size=saved.get("n_positions", 1024),
             n_layers=saved["n_layer"],
@@ -190,13 +193,13 @@ def gpt2_config(folder: md.Path) -> md.ModelConfig:
         ).validate()
 
 
-def from_gpt2(folder: md.Path) -> dict[str, torch.Tensor]:
+def from_gpt2(folder: console.Path) -> dict[str, torch.Tensor]:
     """{name: tensor}, as our model has them, of a GPT-2's folder, from its .safetensors alone: the
     way back from to_gpt2(). ValueError where it cannot be read, or is not finite."""
     from transformers import GPT2LMHeadModel
 
-    model = md.GPT(gpt2_config(folder))
-    with md.one_line_errors(folder, "cannot be read as GPT-2"):
+    model = variants.GPT(gpt2_config(folder))
+    with console.one_line_errors(folder, "cannot be read as GPT-2"):
         gpt2 = GPT2LMHeadModel.from_pretrained(folder, local_files_only=True, use_safetensors=True)
     theirs, weights = gpt2.state_dict(), {}
     for key in model.state_dict():
@@ -204,7 +207,7 @@ def from_gpt2(folder: md.Path) -> dict[str, torch.Tensor]:
         name = "lm_head.weight" if key == "head.weight" else gpt2_name(key)
         weight = theirs[name]
         weights[key] = (weight.T if is_linear and weight.dim() == 2 else weight).clone()
-    if not md.all_finite(weights):
+    if not checkpoints.all_finite(weights):
         raise ValueError(f"{folder} holds infinite or NaN weights")
     return weights
 
@@ -212,26 +215,26 @@ def from_gpt2(folder: md.Path) -> dict[str, torch.Tensor]:
 # ---------- small enough for a page ----------
 
 
-def halve(run_dir: md.Path, out_dir: md.Path) -> None:
+def halve(run_dir: console.Path, out_dir: console.Path) -> None:
     """Write the run folder `run_dir` to `out_dir`, its weights in half precision, so that
     minidepth.load() and a web page read the same files. What a resume needs is left out."""
     run_dir, out_dir = pathlib.Path(run_dir), pathlib.Path(out_dir)
     if is_taken(out_dir):
         raise ValueError(f"{out_dir} is no empty folder; give another name")
-    model, _ = md.load(run_dir)
+    model, _ = checkpoints.load(run_dir)
     about = json.loads((run_dir / "config.json").read_text(encoding="utf-8"))
     # nothing of the machine that trained it
-    about["train"] |= dict(out_dir=md.TrainConfig.out_dir)
+    about["train"] |= dict(out_dir=configs.TrainConfig.out_dir)
     weights = {name: weight.to(torch.float16) for name, weight in model.state_dict().items()}
-    if not md.all_finite(weights):
+    if not checkpoints.all_finite(weights):
         raise ValueError(f"{run_dir} has weights that half precision, up to 65,504, cannot hold")
     if not (run_dir / "tokenizer").is_dir():
         raise ValueError(f"{run_dir} has no tokenizer, as a run on a depth task; a page needs one")
     shutil.copytree(run_dir / "tokenizer", out_dir / "tokenizer", dirs_exist_ok=True)
-    files = md.folder_checksums(out_dir / "tokenizer")
-    md.write_weights(out_dir, weights, about["model"], files)
+    files = checkpoints.folder_checksums(out_dir / "tokenizer")
+    checkpoints.write_weights(out_dir, weights, about["model"], files)
     text = json.dumps(about, indent=1) + "\n"
-    md.write(out_dir / "config.json", lambda f: f.write(text.encode()))
+    checkpoints.write(out_dir / "config.json", lambda f: f.write(text.encode()))
     shutil.copy(run_dir / "log.jsonl", out_dir)
 
 

@@ -1,11 +1,12 @@
 """Fully sharded training under torchrun: each process keeps a part of every weight, gradient and
-moment. minidepth.train(…, shard=fsdp) calls these; a run's files are the same as without."""
+moment; a run's files are the same as without."""
 
 import torch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import distribute_tensor
 
 import minidepth as md
+from minidepth_lab.base import machine
 
 
 def check_fsdp(t, resumed=False):
@@ -15,18 +16,19 @@ def check_fsdp(t, resumed=False):
     if md.processes()[1] == 1 and not resumed:  # a run may go on in one process
         how = "torchrun --nproc_per_node 2 train.py …"
         raise ValueError(f"--fsdp shares the weights among the processes of torchrun: {how}")
-    if torch.__version__ < (2, 7) and md.pick_device(t.device).type == "cpu":
+    if torch.__version__ < (2, 7) and machine.pick_device(t.device).type == "cpu":
         raise ValueError(f"--fsdp on a CPU needs PyTorch 2.7; this is {torch.__version__}")
 
 
 def wrap(model, device):
-    """The model with its weights shared out. The whole weights of a block are put together where it
+    """The model with its weights shared out. The whole weights of a layer are put together where it
     is computed, and let go."""
     from torch.distributed.fsdp import fully_shard
 
     mesh = init_device_mesh(device.type, (md.processes()[1],))
-    for block in model.blocks:
-        fully_shard(block, mesh=mesh)
+    for layer in model.blocks:
+        fully_shard(layer, mesh=mesh)
+    model.is_sharded = True
     return fully_shard(model, mesh=mesh)
 
 
@@ -38,9 +40,10 @@ def whole(value):
     return value.full_tensor().cpu() if hasattr(value, "full_tensor") else value
 
 
-def parts_of(weights, moments, model, optimizer):
-    """The states of a model and its optimizer, from whole(), shared out as these two are."""
-    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+def parts_of(weights, moments, model):
+    """The states of a model and its optimizer, from whole(), shared out as the model is."""
+    parameters = list(model.parameters())  # as minidepth.make_optimizer() puts them in groups
+    parameters = [p for p in parameters if p.dim() > 1] + [p for p in parameters if p.dim() == 1]
     shared = share_like(moments["state"], dict(enumerate(parameters)))
     return share_like(weights, model.state_dict()), moments | dict(state=shared)
 

@@ -10,11 +10,12 @@ import argparse
 import dataclasses
 import os
 
-import minidepth as md
+from minidepth_lab.keep import checkpoints
+from minidepth_lab.models import variants
 from minidepth_lab.models.walk_by_hand import write_run
 
 
-def untied(model: md.GPT) -> md.GPT:
+def untied(model: variants.GPT) -> variants.GPT:
     """A model with n_layers * n_loops layers of its own that computes as `model` does.
 
     ValueError if there is one loop only, or if a loop begins with more or less than the state:
@@ -31,7 +32,7 @@ def untied(model: md.GPT) -> md.GPT:
     changes = dict(n_layers=c.n_layers * c.n_loops, n_loops=1)
     if not isinstance(c.n_heads, int):
         changes["n_heads"] = tuple(c.n_heads) * c.n_loops
-    copies = md.GPT(dataclasses.replace(c, **changes))
+    copies = variants.GPT(dataclasses.replace(c, **changes))
     weights = {}
     for name, weight in model.state_dict().items():
         if not name.startswith("blocks."):
@@ -53,7 +54,7 @@ def main(words: list[str] | None = None) -> None:
     if os.path.lexists(args.folder):
         parser.error(f"{args.folder} is there already; give another name")
     try:
-        copies = untied(md.load(args.run)[0])
+        copies = untied(checkpoints.load(args.run)[0])
     except (ValueError, OSError) as error:
         parser.error(f"{args.run}: {error}")
     words = os.path.join(args.run, "tokenizer")

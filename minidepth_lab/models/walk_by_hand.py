@@ -37,21 +37,23 @@ import shutil
 
 import torch
 
-import minidepth as md
+from minidepth_lab.base import configs, console
+from minidepth_lab.keep import checkpoints
+from minidepth_lab.models import variants
 
 LOUD = 1000.0  # what is written, beside what is there
 SHARP = 5.0  # so that one place has all the weight
 NEVER = 100.0  # against the first letters of pairs, which have a COPY by accident
 
 
-def walker(ring: int) -> md.GPT:
+def walker(ring: int) -> variants.GPT:
     """The model for rings of so many letters: one layer, two heads, width 8 ring + 2."""
     letters, pair_places, width = 2 * ring, 2 * ring, 8 * ring + 2
     shape = dict(n_layers=1, n_heads=2, d_model=width, d_ff=0, tie_weights=False)
-    config = md.ModelConfig(
+    config = configs.ModelConfig(
         vocab_size=letters, block_size=3 * ring, dropout=0.0, loop_start="recall", **shape
     )
-    model = md.GPT(config).eval()
+    model = variants.GPT(config).eval()
 
     # the residual stream, number by number
     token = torch.arange(letters)  # which letter stands here
@@ -100,7 +102,7 @@ def walker(ring: int) -> md.GPT:
 
 
 @torch.no_grad()
-def add_noise(model: md.GPT, noise: float, generator: torch.Generator) -> None:
+def add_noise(model: variants.GPT, noise: float, generator: torch.Generator) -> None:
     """Multiply every weight by 1 + `noise` times a number drawn from the normal distribution. What
     is 0 stays 0, for these weights differ in size by a factor of a thousand: no noise of one size
     is small beside all that matters and large enough for what does not."""
@@ -108,7 +110,9 @@ def add_noise(model: md.GPT, noise: float, generator: torch.Generator) -> None:
         weight *= 1 + noise * torch.randn(weight.shape, generator=generator)
 
 
-def write_run(folder: md.Path, model: md.GPT, tokenizer: md.Path | None = None) -> None:
+def write_run(
+    folder: console.Path, model: variants.GPT, tokenizer: console.Path | None = None
+) -> None:
     """Write a run's folder as far as --init_from and minidepth.load() need one, with a copy of the
     folder of a `tokenizer`, if there is one. OSError where it cannot be written."""
     settings, files = json.loads(json.dumps(dataclasses.asdict(model.config))), {}
@@ -116,10 +120,10 @@ def write_run(folder: md.Path, model: md.GPT, tokenizer: md.Path | None = None) 
     if tokenizer:
         place = os.path.join(folder, "tokenizer")
         shutil.copytree(tokenizer, place)
-        files = md.folder_checksums(place)
+        files = checkpoints.folder_checksums(place)
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
         json.dump(dict(model=settings, train={}), file, indent=1)
-    md.write_weights(folder, model.state_dict(), settings, files)
+    checkpoints.write_weights(folder, model.state_dict(), settings, files)
 
 
 def main(words: list[str] | None = None) -> None:

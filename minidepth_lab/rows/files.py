@@ -12,7 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import minidepth as md
+from minidepth_lab.base import configs, console
+from minidepth_lab.base.data import Data
+from minidepth_lab.keep import checkpoints
+from minidepth_lab.rows import forms, reading, to_data
 
 # each but .parquet may be packed, as in .jsonl.gz; small and capital letters are alike
 KINDS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".txt")
@@ -86,7 +89,7 @@ def left_out(source: str) -> list[str]:
     if not counts:
         return []
     by_ending = ", ".join(f"{ending} ({n:,})" for ending, n in counts.most_common())
-    return [f"{md.plural(counts.total(), 'file')} of {source} left out: {by_ending}"]
+    return [f"{console.plural(counts.total(), 'file')} of {source} left out: {by_ending}"]
 
 
 def files_of(source: str) -> list[str]:
@@ -119,11 +122,11 @@ def read_csv(path: str) -> list[dict]:
     """Rows of a .csv or .tsv file, by the names in its first line, in small letters; of AG News'
     own file title and text as one, as the hub has them. ValueError for a line with more or fewer
     cells, of whose text a part would be lost, and for a name that two columns have."""
-    text = md.read_text(path)
+    text = reading.read_text(path)
     first = text.partition("\n")[0]
     comma = "\t" if kind_of(path) == ".tsv" else max(",;\t", key=first.count)
     csv.field_size_limit(sys.maxsize if sys.maxsize < 2**31 else 2**31 - 1)
-    with md.one_line_errors(f"data {path}", "is no table"):
+    with console.one_line_errors(f"data {path}", "is no table"):
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=comma, strict=True)
         lines = (line for line in reader if any(line))
         header = next(lines, [])
@@ -139,7 +142,7 @@ def read_csv(path: str) -> list[dict]:
         rows = []
         for line in lines:
             if len(line) != len(names):
-                counts = f"{md.plural(len(line), 'cell')}, but the header has {len(names):,}"
+                counts = f"{console.plural(len(line), 'cell')}, but the header has {len(names):,}"
                 mark = "tabs" if comma == "\t" else comma
                 advice = f"put texts with {mark} or line ends in quotes"
                 raise ValueError(f"line {reader.line_num:,} has {counts}; {advice}")
@@ -155,7 +158,7 @@ COLUMNS += ("choices", "endings", "passage", "answers")
 
 
 def check_names(
-    source: str, rows: list[dict], known: Iterable[str] = COLUMNS, wanted: str = md.ROW_FORMS
+    source: str, rows: list[dict], known: Iterable[str] = COLUMNS, wanted: str = forms.ROW_FORMS
 ) -> None:
     """ValueError for rows of tables of whose columns none is `known`: their first line may be a
     row. `wanted` says which columns a row has."""
@@ -172,15 +175,15 @@ def check_names(
 def read_json(path: str) -> list[dict]:
     """Rows of a .json file: a list, or one under the name "data", as SQuAD's authors give theirs,
     whose questions are then a row each."""
-    with md.one_line_errors(
+    with console.one_line_errors(
         f"data {path}", "is no JSON to read (with a row per line it is a .jsonl)"
     ):
-        rows = md.parse_json(md.read_text(path))
+        rows = reading.parse_json(reading.read_text(path))
     if isinstance(rows, dict) and isinstance(rows.get("data"), list):
         rows = rows["data"]
     if not isinstance(rows, list):
         return rows
-    with md.one_line_errors(f"data {path}", "has an article that is none of SQuAD's"):
+    with console.one_line_errors(f"data {path}", "has an article that is none of SQuAD's"):
         return [part for row in rows for part in questions_of(row)]
 
 
@@ -236,17 +239,17 @@ def read_file(path: str) -> list[dict]:
     (path,) = files_of(path)
     kind = kind_of(path)
     if kind == ".parquet":
-        with md.one_line_errors(f"data {path}", "cannot be read"):
+        with console.one_line_errors(f"data {path}", "cannot be read"):
             import pyarrow.parquet
 
-            return pyarrow.parquet.read_table(md.regular_file(path)).to_pylist()
+            return pyarrow.parquet.read_table(console.regular_file(path)).to_pylist()
     if kind in (".csv", ".tsv"):
         return read_csv(path)
     if kind == ".json":
         return read_json(path)
     if kind != ".txt":
-        return md.read_jsonl(path)
-    text = md.read_text(path)
+        return reading.read_jsonl(path)
+    text = reading.read_text(path)
     return documents(text) if END_OF_DOCUMENT in text else paragraphs(text)
 
 
@@ -257,11 +260,11 @@ def read_rows(source: str) -> tuple[list[dict], bool]:
     if len(files) == 1:
         (path,) = files
         rows = read_file(path)
-        one_text = kind_of(path) == ".txt" and END_OF_DOCUMENT not in md.read_text(path)
+        one_text = kind_of(path) == ".txt" and END_OF_DOCUMENT not in reading.read_text(path)
         return rows, one_text
     rows = []
     for path in files:
-        found = documents(md.read_text(path)) if kind_of(path) == ".txt" else read_file(path)
+        found = documents(reading.read_text(path)) if kind_of(path) == ".txt" else read_file(path)
         if not isinstance(found, list):
             raise ValueError(f"data {path} is no list of rows, [{{…}}, {{…}}]; it needs one")
         rows += found
@@ -272,17 +275,17 @@ def read_rows(source: str) -> tuple[list[dict], bool]:
 
 
 def split_text(
-    source: str, rows: list[dict], config: md.TrainConfig, facts: dict
+    source: str, rows: list[dict], config: configs.TrainConfig, facts: dict
 ) -> tuple[list[dict], list[dict]]:
     """(rows to train on, rows held out) of one text: its end is held out. Paragraphs that stand
     beside one another are not parted, each knows much of the next."""
-    rows = md.usable_rows(source, rows, facts, config.max_rows)
+    rows = forms.usable_rows(source, rows, facts, config.max_rows)
     if config.val_data:
         return rows, []
     if len(rows) < 2:
-        few = f"data {source} has {md.plural(len(rows), 'row')}"
+        few = f"data {source} has {console.plural(len(rows), 'row')}"
         raise ValueError(f"{few}; it needs at least 2, one to hold out")
-    n = md.n_held_out(len(rows), config)
+    n = forms.n_held_out(len(rows), config)
     facts["notes"].append(
         f"{source} is one text: its end is held out, {n:,} of {len(rows):,} parts"
     )
@@ -290,22 +293,25 @@ def split_text(
 
 
 def read_source(
-    source: str, config: md.TrainConfig, facts: dict | None = None, change: Callable | None = None
+    source: str,
+    config: configs.TrainConfig,
+    facts: dict | None = None,
+    change: Callable | None = None,
 ) -> tuple[list[dict], list[dict]]:
     """As minidepth.read_source(), of any files that read_rows() reads."""
     if source == "embedded" or not is_local(source):
-        return md.read_source(source, config, facts, change)
+        return reading.read_source(source, config, facts, change)
     facts = {} if facts is None else facts
     rows, one_text = read_rows(source)
     check_names(source, rows)
     facts.setdefault("notes", []).extend(left_out(source))
     if one_text:
         return split_text(source, rows, config, facts)
-    return md.split_rows(source, rows, config, facts, change)
+    return forms.split_rows(source, rows, config, facts, change)
 
 
 def read_sources(
-    config: md.TrainConfig, facts: dict, change: Callable | None = None
+    config: configs.TrainConfig, facts: dict, change: Callable | None = None
 ) -> list[tuple[str, list[dict], list[dict]]]:
     """[(source, rows to train on, rows held out)] of a TrainConfig, its val_data the last."""
     found = [(source, *read_source(source, config, facts, change)) for source in config.data]
@@ -313,7 +319,7 @@ def read_sources(
         rows, _ = read_rows(config.val_data)
         check_names(config.val_data, rows)
         facts.setdefault("notes", []).extend(left_out(config.val_data))
-        held_out = md.usable_rows(config.val_data, rows, facts, change=change)
+        held_out = forms.usable_rows(config.val_data, rows, facts, change=change)
         found.append((config.val_data, [], held_out))
     return found
 
@@ -328,32 +334,32 @@ def in_turn(lists: Iterable) -> list:
 
 def mix(
     sources: list[tuple[str, list[dict], list[dict]]],
-    config: md.TrainConfig,
+    config: configs.TrainConfig,
     block_size: int,
     facts: dict,
     tokenizer: Any = None,
     chunks: Callable | None = None,
-) -> md.Data:
+) -> Data:
     """[(source, rows to train on, rows held out)], all of them usable, → Data, with a validation
     part for each source where several have one. `facts` and `chunks` as in make_data()."""
     names = ", ".join(name for name, _, _ in sources)
     train = [row for _, rows, _ in sources for row in rows]
     held_out = in_turn([rows for _, _, rows in sources])
-    data = md.make_data(names, train, held_out, config, block_size, tokenizer, chunks, facts)
+    data = to_data.make_data(names, train, held_out, config, block_size, tokenizer, chunks, facts)
     measured = [(name, rows) for name, _, rows in sources if rows]
     if len(measured) > 1:
         for name, rows in measured:
             made = [rows, "val", name, data.tokenizer, config, block_size, chunks]
             try:
-                data.val_by_source[md.without_home(name)], _ = md.make_blocks(*made)
+                data.val_by_source[checkpoints.without_home(name)], _ = to_data.make_blocks(*made)
             except ValueError as error:  # too small for a block of its own
                 why = str(error).removeprefix(f"data {name}: ")
                 data.facts["notes"].append(f"{name} is not in val_loss_by_source: {why}")
     return data
 
 
-@md.no_garbage_collection()
-def load_data(config: md.TrainConfig, block_size: int = 512, tokenizer: Any = None) -> md.Data:
+@to_data.no_garbage_collection()
+def load_data(config: configs.TrainConfig, block_size: int = 512, tokenizer: Any = None) -> Data:
     """As minidepth.load_data(), of any files and of several sources."""
     if config.sizes:
         given = f"sizes {','.join(config.sizes)} are for a task or a loader"

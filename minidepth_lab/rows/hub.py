@@ -6,7 +6,7 @@ import os
 import urllib.error
 import urllib.request
 
-import minidepth as md
+from minidepth_lab.rows import reading
 
 SECONDS = 3.0  # to wait for an answer
 
@@ -76,7 +76,7 @@ def looked_for():
 def rows_of_split(source, split):
     """The rows of a split, such as "train", of a data set of the hub; they are read when asked.
     ValueError where there is no such split."""
-    splits = md.hub_splits(source)
+    splits = reading.hub_splits(source)
     if split not in splits:
         raise ValueError(f"data {source} has no split {split}; it has {', '.join(splits)}")
     return splits[split]

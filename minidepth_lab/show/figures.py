@@ -19,13 +19,14 @@ from typing import Any
 
 import torch
 
-import minidepth as md
+from minidepth_lab.base import console
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure.results import METRICS, grouped, interval, published
 
 
 @contextlib.contextmanager
 def drawing(
-    path: md.Path,
+    path: console.Path,
     rows: int = 1,
     columns: int = 1,
     size: tuple[float, float] = (6, 4),
@@ -41,7 +42,7 @@ def drawing(
     with warnings.catch_warnings():
         # a name in letters that the font lacks: the figure shows boxes, which says as much
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-        md.write(path, lambda file: figure.savefig(file, dpi=150, format="png"))
+        checkpoints.write(path, lambda file: figure.savefig(file, dpi=150, format="png"))
 
 
 # ---------- parts of figures ----------
@@ -188,7 +189,7 @@ def summary_axis(runs: list[dict]) -> str:
     return shared[0] if shared else "seed"
 
 
-def draw_summary(runs: list[dict], path: md.Path) -> None:
+def draw_summary(runs: list[dict], path: console.Path) -> None:
     """Accuracy, where all runs have one, and validation loss over the layers, or the first label if
     they do not vary: each seed a point, and for the other labels a line of means and intervals."""
     panels = known_to_all(runs, "accuracy", "val_loss")
@@ -237,7 +238,7 @@ def distinct_ticks(axis: Any, values: Iterable[float]) -> None:
     axis.set_ticks([], minor=True)
 
 
-def draw_plane(runs: list[dict], path: md.Path) -> None:
+def draw_plane(runs: list[dict], path: console.Path) -> None:
     """The rows of a study by parameters and depth, with the mean and interval of accuracy, or of
     validation loss where not all runs have one."""
     metric = known_to_all(runs, "accuracy", "val_loss")[0]
@@ -259,7 +260,7 @@ def draw_plane(runs: list[dict], path: md.Path) -> None:
         axes.grid(alpha=0.3)
 
 
-def draw_problems(runs: list[dict], path: md.Path) -> None:
+def draw_problems(runs: list[dict], path: console.Path) -> None:
     """The mean accuracy on each kind of problem for each row of the table. All runs must have been
     asked the same kinds."""
     groups = grouped(runs)
@@ -284,7 +285,7 @@ def draw_problems(runs: list[dict], path: md.Path) -> None:
 
 def draw_by_layers(
     runs: list[dict],
-    path: md.Path,
+    path: console.Path,
     label: str,
     title: str = "error (share of targets)",
     shortcut: str = "two tokens",
@@ -321,7 +322,7 @@ def draw_by_layers(
 # ---------- attention ----------
 
 
-def draw_attention(stats: dict[str, Sequence], path: md.Path, title: str) -> None:
+def draw_attention(stats: dict[str, Sequence], path: console.Path, title: str) -> None:
     """Heat maps of entropy and sparsity, layer by head; head counts may differ."""
     n_layers = len(stats["entropy"])
     most_heads = max(map(len, stats["entropy"]))
@@ -354,7 +355,7 @@ def published_profiles() -> dict[str, dict]:
     return profiles
 
 
-def draw_profiles(profiles: dict[str, dict], path: md.Path) -> None:
+def draw_profiles(profiles: dict[str, dict], path: console.Path) -> None:
     """Entropy and sparsity by layer of several runs, beside LLmini's A, B and C."""
     curves = [(name, "-o", profile) for name, profile in profiles.items()]
     curves += [(name, "--s", profile) for name, profile in published_profiles().items()]
@@ -377,7 +378,7 @@ def draw_profiles(profiles: dict[str, dict], path: md.Path) -> None:
 
 
 def draw_mechanism(
-    maps: list[torch.Tensor], links: dict[str, torch.Tensor], found: dict, path: md.Path
+    maps: list[torch.Tensor], links: dict[str, torch.Tensor], found: dict, path: console.Path
 ) -> None:
     """For each step the weights of the head that does it most, on one test sequence, with the
     places it should look at circled; and the accuracy without each head. `maps` are the

@@ -17,10 +17,13 @@ import numpy as np
 import torch
 
 import minidepth as md
+from minidepth_lab.base import configs, console
+from minidepth_lab.base.data import Data
 from minidepth_lab.command import registry
-from minidepth_lab.keep import runs
-from minidepth_lab.measure import inspect, results
-from minidepth_lab.rows import sources
+from minidepth_lab.keep import checkpoints, runs
+from minidepth_lab.measure import inspect, results, sampling
+from minidepth_lab.models import variants
+from minidepth_lab.rows import sources, to_data
 from minidepth_lab.show import curve, figures
 
 EXAMPLES = 4  # of right answers, and of wrong ones
@@ -45,7 +48,7 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; font-size: .85e
 
 def safe(text: object) -> str:
     """A text of anybody's as HTML."""
-    return html.escape(md.visible(str(text)))
+    return html.escape(console.visible(str(text)))
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable]) -> str:
@@ -62,9 +65,9 @@ def table(heads: Iterable[str], rows: Iterable[Iterable]) -> str:
     return "".join([*lines, "</tbody></table>"])
 
 
-def picture(path: md.Path, alt: str) -> str:
+def picture(path: console.Path, alt: str) -> str:
     """A PNG as an <img> that holds it."""
-    with open(md.regular_file(path), "rb") as f:
+    with open(console.regular_file(path), "rb") as f:
         data = base64.b64encode(f.read()).decode()
     return f'<p><img src="data:image/png;base64,{data}" alt="{safe(alt)}"></p>'
 
@@ -131,7 +134,7 @@ def interval(share: float, answers: Sequence[int] | None) -> str:
 
 
 def examples(
-    model: md.GPT, tokenizer: Any, problems: list[dict], answers: Sequence[int]
+    model: variants.GPT, tokenizer: Any, problems: list[dict], answers: Sequence[int]
 ) -> list[tuple[str, str, str, str]]:
     """Held-out problems, some that were answered right and some that were not, each with what the
     model says: a table's rows."""
@@ -141,7 +144,7 @@ def examples(
         of_them = [i for i in range(n) if answers[i] == wanted]
         chosen += of_them[:EXAMPLES]
     some = [problems[i] for i in chosen]
-    said = md.answer_texts(model, tokenizer, some) if some else []
+    said = sampling.answer_texts(model, tokenizer, some) if some else []
     rows = []
     for i, problem, text in zip(chosen, some, said):
         question = problem["messages"][-1]["content"]
@@ -150,7 +153,7 @@ def examples(
     return rows
 
 
-def draw_looks(maps: list[torch.Tensor], labels: list[str], path: md.Path) -> None:
+def draw_looks(maps: list[torch.Tensor], labels: list[str], path: console.Path) -> None:
     """Attention weights, [(1, H, T, T) of each layer applied], a panel for each head."""
     layers = maps[: PANELS[0]]
     heads = min(PANELS[1], max(each.shape[1] for each in layers))
@@ -169,7 +172,7 @@ def draw_looks(maps: list[torch.Tensor], labels: list[str], path: md.Path) -> No
                     panel.set_yticks(range(len(labels)), labels, fontsize=5)
 
 
-def looked_at(model: md.GPT, tokenizer: Any, data: md.Data) -> tuple[torch.Tensor, list[str]]:
+def looked_at(model: variants.GPT, tokenizer: Any, data: Data) -> tuple[torch.Tensor, list[str]]:
     """(tokens (1, T) of one held-out example, its tokens as texts)"""
     if data.problems and tokenizer:
         problem = data.problems[0]
@@ -179,18 +182,18 @@ def looked_at(model: md.GPT, tokenizer: Any, data: md.Data) -> tuple[torch.Tenso
         tokens, targets = (np.asarray(part[:1]) for part in data.val)
         if targets.ndim == 3:  # (N, loops, T)
             targets = targets.max(1)
-        end = max(2, min(LOOKED_AT, int(md.filled(tokens, targets).sum())))
+        end = max(2, min(LOOKED_AT, int(to_data.filled(tokens, targets).sum())))
         tokens = torch.as_tensor(tokens[:, :end]).long()
     if tokenizer:
-        labels = [md.visible(tokenizer.decode([i])) for i in tokens[0].tolist()]
+        labels = [console.visible(tokenizer.decode([i])) for i in tokens[0].tolist()]
     else:
         labels = [str(i) for i in tokens[0].tolist()]
     return tokens, [label.replace("$", r"\$") for label in labels]
 
 
 def data_of(
-    folder: md.Path, t: md.TrainConfig, m: md.ModelConfig, tokenizer: Any
-) -> tuple[md.Data | None, str]:
+    folder: console.Path, t: configs.TrainConfig, m: configs.ModelConfig, tokenizer: Any
+) -> tuple[Data | None, str]:
     """(the data of a run, or None, and why)"""
     named = [*t.data, t.loader]
     if any(str(name).endswith(".py") for name in named):
@@ -200,13 +203,13 @@ def data_of(
     try:
         data = registry.data_of(t, m.block_size, tokenizer)
     except (OSError, ValueError) as error:
-        return None, md.one_line(error, 200)
-    if md.has_changed(folder, data):  # the verdicts are of other problems
+        return None, console.one_line(error, 200)
+    if checkpoints.has_changed(folder, data):  # the verdicts are of other problems
         return None, "its data has changed since"
     return data, ""
 
 
-def of_run(folder: md.Path) -> list[str]:
+def of_run(folder: console.Path) -> list[str]:
     """The parts of a run's page."""
     row = runs.readable(folder)
     log = row["log"]
@@ -214,7 +217,7 @@ def of_run(folder: md.Path) -> list[str]:
         raise ValueError(f"--report {folder} has no evaluation yet; let it train first")
     with open(os.path.join(folder, "config.json"), encoding="utf-8") as f:
         config = json.load(f)
-    n = md.parameters(row["model"])["total"]
+    n = variants.parameters(row["model"])["total"]
     last = log[-1]
     parts = [
         f"<p>{safe(row['status'])}: step {last['step']:,} of {row['train']['steps']:,}, "
@@ -227,8 +230,8 @@ def of_run(folder: md.Path) -> list[str]:
             lambda path: curve.draw_logs({"run": log}, path), "losses and accuracy over the steps"
         ),
     ]
-    m, t = md.read_config(folder)
-    model, tokenizer = md.load(folder)
+    m, t = checkpoints.read_config(folder)
+    model, tokenizer = checkpoints.load(folder)
     data, why = data_of(folder, t, m, tokenizer)
     if last.get("accuracy") is not None:
         by_kind = answers_by_kind(data.problems, last.get("answers", ())) if data else {}
@@ -256,11 +259,11 @@ def made_by(config: dict) -> str:
 
 
 def model_parts(
-    folder: md.Path, last: dict, model: md.GPT, tokenizer: Any, data: md.Data
+    folder: console.Path, last: dict, model: variants.GPT, tokenizer: Any, data: Data
 ) -> list[str]:
     """What the model itself shows: answers to problems, and attention."""
     parts = []
-    which = md.describe_weights(folder)
+    which = checkpoints.describe_weights(folder)
     if data.problems and tokenizer and last.get("answers"):
         rows = examples(model, tokenizer, data.problems, last["answers"])
         heads = ("last weights", "problem", "the model now says", "right answer")
@@ -280,11 +283,11 @@ def model_parts(
 # ---------- a grid ----------
 
 
-def of_grid(folder: md.Path) -> list[str]:
+def of_grid(folder: console.Path) -> list[str]:
     """The parts of a grid's page, from its summary.json and its figures."""
     path = os.path.join(folder, "summary.json")
-    with md.one_line_errors(path, "is not the summary of a grid"):
-        with open(md.regular_file(path), encoding="utf-8") as f:
+    with console.one_line_errors(path, "is not the summary of a grid"):
+        with open(console.regular_file(path), encoding="utf-8") as f:
             about = json.load(f)
         tables = [grid_table(rows) for rows in (about["table"], about.get("by_value")) if rows]
         command, date, device = (about.get(key) for key in ("command", "date", "device"))
@@ -292,7 +295,7 @@ def of_grid(folder: md.Path) -> list[str]:
         n_runs = about.get("n_runs", len(about["runs"]))  # older ones do not say
     how = "Mean ± half of the 95 % interval (Student's t) over n seeds"
     parts = [
-        f"<p>{md.plural(n_runs, 'run')}. {how}.</p>",
+        f"<p>{console.plural(n_runs, 'run')}. {how}.</p>",
         *tables,
         f'<p class="note"><code>{safe(command)}</code>, {safe(date)}, {safe(device)}</p>',
     ]
@@ -303,7 +306,7 @@ def of_grid(folder: md.Path) -> list[str]:
     if pictures:
         parts.append("<h2>Figures</h2>")
     for name in pictures:
-        parts.append(picture(md.path_inside(folder, name), name))
+        parts.append(picture(checkpoints.path_inside(folder, name), name))
     return parts
 
 
@@ -325,7 +328,7 @@ def with_half(value: tuple[float, float | None], key: str) -> str:
     return f"{mean:{form}}" + (f" ± {half:{form}}" if half is not None else "")
 
 
-def write(folder: md.Path) -> str:
+def write(folder: console.Path) -> str:
     """Write FOLDER/report.html of a run or of a grid → its path; ValueError for what is neither."""
     if not os.path.isdir(folder):
         raise ValueError(f"--report {folder} is not there; give a run's folder, as runs/NAME")
@@ -336,6 +339,6 @@ def write(folder: md.Path) -> str:
     else:
         raise ValueError(f"--report {folder} holds neither a run nor a grid's summary.json")
     title = os.path.basename(os.path.abspath(folder))
-    path = md.path_inside(folder, "report.html")
-    md.write(path, lambda f: f.write(page(title, parts).encode()))
+    path = checkpoints.path_inside(folder, "report.html")
+    checkpoints.write(path, lambda f: f.write(page(title, parts).encode()))
     return path

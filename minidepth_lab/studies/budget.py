@@ -18,15 +18,15 @@ import time
 
 import torch
 
-import minidepth as md
+from minidepth_lab.base import configs
 from minidepth_lab.command import bench, registry
 from minidepth_lab.measure import results
 from minidepth_lab.measure.results import grouped
+from minidepth_lab.rows import to_data
 from minidepth_lab.show import figures
 
 # the laptop preset on a CPU, whose times COST has, under a name of its own
-PRESETS = {"budget": md.PRESETS["laptop"] | dict(device="cpu")}
-md.PRESETS.update(PRESETS)
+PRESETS = {"budget": configs.PRESETS["laptop"] | dict(device="cpu")}
 
 DEEP = "12 layers"
 MODELS = {
@@ -48,7 +48,7 @@ COST = {
     "1 wide layer": 44.0,
 }
 # what a step's time depends on, and what the study sets itself
-FIXED = {field.name for field in dataclasses.fields(md.ModelConfig)} - {"init_std"}
+FIXED = {field.name for field in dataclasses.fields(configs.ModelConfig)} - {"init_std"}
 FIXED |= {"batch_size", "grad_accum", "max_rows", "epochs", "eval_every", "data", "loader"}
 FIXED |= {"tokenizer", "tokenizer_size", "packing", "loss_on", "problem_steps", "ring_questions"}
 FIXED |= {"device", "precision", "compile", "grad_checkpoint", "fsdp"}
@@ -187,8 +187,8 @@ def draw_model(axes, name, group, family):
 def measure(name, steps=50, warm=5):
     """Milliseconds of CPU time per training step of one of the MODELS, in this process."""
     torch.set_num_threads(1)
-    m, t = md.configs("budget", **MODELS[name], max_rows=2000)
-    data = md.load_data(t, m.block_size)
+    m, t = configs.make("budget", **MODELS[name], max_rows=2000)
+    data = to_data.load_data(t, m.block_size)
     m = dataclasses.replace(m, vocab_size=data.n_words)
     model = bench.Ours(m, t, torch.device("cpu"))
     for step in range(warm + steps):

@@ -15,9 +15,9 @@ import bisect
 import dataclasses
 import math
 
-import minidepth as md
 from minidepth_lab.command import memory, registry
 from minidepth_lab.measure import results
+from minidepth_lab.models import variants
 
 PRESETS = {
     # the laptop preset as it was when the stored runs of this study were made: its twelve layers,
@@ -28,7 +28,6 @@ PRESETS = {
         steps=800, batch_size=64, lr=3e-3, eval_every=50,
     ),
 }  # fmt: skip
-md.PRESETS.update(PRESETS)
 
 
 def width_matched(config, params, part="total"):
@@ -44,7 +43,7 @@ def width_matched(config, params, part="total"):
         return dataclasses.replace(config, d_model=d_model, d_ff=d_ff)
 
     def off(n):
-        return md.parameters(wide(n))[part] - params
+        return variants.parameters(wide(n))[part] - params
 
     widths = range(1, 2**20 // unit)
     enough = bisect.bisect_left(widths, 0, key=off) + 1  # the first n that is not too narrow
@@ -77,9 +76,9 @@ def matched_width(preset, settings, n_layers, part="total"):
     except ValueError as error:
         raise ValueError(f"as many parameters as {n_layers} layers have: {error}") from None
     m = words_known(m, t)
-    deep = md.parameters(dataclasses.replace(m, **as_many))
+    deep = variants.parameters(dataclasses.replace(m, **as_many))
     wide = width_matched(m, deep[part], part)
-    n = md.parameters(wide)
+    n = variants.parameters(wide)
     print(
         f"{n_layers} layers have {deep['total']:,} parameters, {deep['blocks']:,} in blocks; "
         f"{m.n_layers} with d_model {wide.d_model} and d_ff {wide.d_ff} {n['total']:,}, "

@@ -12,7 +12,6 @@ number of heads, beside the published ones.
 import math
 import os
 
-import minidepth as md
 from minidepth_lab.command import registry
 from minidepth_lab.measure import results
 from minidepth_lab.show import figures
@@ -25,7 +24,6 @@ PRESETS = {
         max_rows=250_000, epochs=1, batch_size=8, lr=5e-4, warmup_steps=0.1, eval_every=250,
     ),
 }  # fmt: skip
-md.PRESETS.update(PRESETS)
 NEEDS_GPU = True  # at the published size, 68.5 million parameters
 
 MOST_HEADS = 96  # in a layer of the published schedules, and a multiple of all their counts

@@ -10,7 +10,6 @@ What else makes an answer hold was tried afterwards: docs/results/hold-further.
 
 import os
 
-import minidepth as md
 from minidepth_lab.measure import results
 from minidepth_lab.studies.walk import by_model, draw_reached, held_out_rings_of, trained_to
 from minidepth_lab.tasks.base.sizes import with_sizes
@@ -25,7 +24,6 @@ PRESETS = {
         lr=2e-3, beta1=0.7, weight_decay=0.0, eval_every=100, eval_blocks=200,
     ),
 }  # fmt: skip
-md.PRESETS.update(PRESETS)
 
 BASE = f"{HOPS} hops, {LOOPS} loops"
 

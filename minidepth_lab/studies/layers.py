@@ -16,7 +16,10 @@ import time
 import torch
 
 import minidepth as md
+from minidepth_lab.base import console
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import inspect
+from minidepth_lab.rows import to_data, tokenizing
 
 KINDS = {  # of the assistant's words, by what it takes to know the next one
     "form": "words that are the same in all problems of a family",
@@ -46,7 +49,7 @@ def read(problem, tokenizer):
     asked = md.prompt_ids(tokenizer, problem["messages"])
     said = dict(role="assistant", content=problem["solution"])
     row = dict(messages=[*problem["messages"], said])
-    ids, _ = next(md.encode([md.segments(row, tokenizer)], tokenizer))
+    ids, _ = next(md.encode([tokenizing.segments(row, tokenizer)], tokenizer))
     ids = ids[:-1]  # the line break after the last turn is nobody's word
     return ids, [tokenizer.decode([i]) for i in ids], len(asked)
 
@@ -135,21 +138,21 @@ def examined(model, tokenizer, problems, spans=()):
 def write_examined(run_dir, path, spans=(), n=200):
     """Write examined() of a run and n problems of the test, with what it was made from. ValueError
     for a folder that is no run of words, or a span of layers that the model has not."""
-    model, tokenizer = md.load(run_dir)
+    model, tokenizer = checkpoints.load(run_dir)
     if tokenizer is None:
         raise ValueError(f"{run_dir} is of a depth task; give a run of the embedded problems")
     last = len(model.blocks)
     for first, end in spans:
         if not 1 <= first <= end <= last:
             raise ValueError(f"layers {first}-{end} are not among the {last} of {run_dir}")
-    problems = [md.problem_of(row) for row in md.embedded_rows(n, held_out=True)]
-    with open(md.path_inside(run_dir, "config.json"), encoding="utf-8") as f:
+    problems = [to_data.problem_of(row) for row in md.embedded_rows(n, held_out=True)]
+    with open(checkpoints.path_inside(run_dir, "config.json"), encoding="utf-8") as f:
         config = json.load(f)
     about = {key: config[key] for key in ("command", "versions", "device", "commit")}
-    right = md.answer_accuracy(model, tokenizer, problems)
+    right = md.accuracy(model, tokenizer, problems)["accuracy"]
     about |= dict(date=time.strftime("%Y-%m-%d"), problems=n, accuracy=right)
     text = json.dumps(about | examined(model, tokenizer, problems, spans), indent=1)
-    md.write(path, lambda f: f.write(f"{text}\n".encode()))
+    checkpoints.write(path, lambda f: f.write(f"{text}\n".encode()))
 
 
 def span_of(text):
@@ -170,7 +173,7 @@ def main():
     try:
         write_examined(args.run, args.file, args.spans)
     except (OSError, ValueError) as error:
-        parser.error(md.one_line(error))
+        parser.error(console.one_line(error))
 
 
 if __name__ == "__main__":

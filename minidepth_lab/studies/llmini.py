@@ -18,9 +18,11 @@ import re
 import torch
 
 import minidepth as md
+from minidepth_lab.base import configs, console
+from minidepth_lab.base.data import Data
 from minidepth_lab.measure import score
 from minidepth_lab.rows import files as text
-from minidepth_lab.rows import hub
+from minidepth_lab.rows import hub, to_data, tokenizing
 from minidepth_lab.rows.sources import text_data
 from minidepth_lab.tasks.base.sizes import as_text, check_known, sizes_of
 
@@ -41,7 +43,6 @@ PRESETS = {
     "llmini-b": COMMON | dict(n_layers=9, n_heads=5, d_model=320, d_ff=1280),
     "llmini-c": COMMON | dict(n_layers=8, n_heads=4, d_model=256, d_ff=1024),
 }
-md.PRESETS.update(PRESETS)
 PRESET = "llmini-c"  # the smallest: the study goes from it to the largest
 
 # tokens from chunk to chunk of a long padded row, 0: the block; and whose texts these are
@@ -132,12 +133,14 @@ def texts_of(source, config, notes=None):
         raise ValueError(f"data {source}: no row has the text {template}; are these its columns?")
     notes = [] if notes is None else notes
     if n_unreadable:
-        notes.append(f"{md.plural(n_unreadable, 'row')} of {source} left out: no text {template}")
+        notes.append(
+            f"{console.plural(n_unreadable, 'row')} of {source} left out: no text {template}"
+        )
     if n := looked_at - n_unreadable - len(kept):
         why = f"{lengths}, as LLmini's code has it"
-        notes.append(f"{md.plural(n, 'text')} of {source} left out: {why}")
+        notes.append(f"{console.plural(n, 'text')} of {source} left out: {why}")
     if looked_at < len(found):
-        what = f"{md.plural(len(kept), 'text')} of {len(found):,} rows of {source} are taken"
+        what = f"{console.plural(len(kept), 'text')} of {len(found):,} rows of {source} are taken"
         why = f"LLmini took {share:.1%}"
         if most == config.max_rows:
             why = "--max_rows 0 takes more"
@@ -160,7 +163,7 @@ def published_data(config, block_size, tokenizer, sizes):
     texts = {source: texts_of(source, config, notes) for source in config.data}
     if tokenizer is None:
         every = (each for some in texts.values() for each in some)
-        tokenizer = md.load_tokenizer(config.tokenizer, every, config.tokenizer_size)
+        tokenizer = tokenizing.load_tokenizer(config.tokenizer, every, config.tokenizer_size)
     chunks, of_source, table, words = [], [], {}, set()
     stride = sizes["stride"] or block_size
     n_padded, n_long = 0, 0
@@ -202,7 +205,7 @@ def published_data(config, block_size, tokenizer, sizes):
     )
     notes += [note for source in texts for note in text.left_out(source)]
     facts["lines"] = table_lines(facts) + [f"note: {note}" for note in notes]
-    return md.Data(*made, tokenizer, [], facts, len(tokenizer))
+    return Data(*made, tokenizer, [], facts, len(tokenizer))
 
 
 def table_lines(facts):
@@ -284,7 +287,7 @@ def attention(model, tokens, targets, end_of_text):
     """
     from minidepth_lab.measure import inspect
 
-    there = md.filled(tokens, targets)
+    there = to_data.filled(tokens, targets)
     padded = tokens.copy()
     padded[~there] = end_of_text
     found = dict(
@@ -339,10 +342,10 @@ def main():
     parser.add_argument("source", nargs="+", help="a file of a source in a folder of its name")
     args = parser.parse_args()
     try:
-        m, t = md.configs("llmini-c", data=args.source, tokenizer=args.tokenizer)
+        m, t = configs.make("llmini-c", data=args.source, tokenizer=args.tokenizer)
         facts = load_data(t, m.block_size).facts
     except (OSError, ValueError) as error:
-        parser.error(md.one_line(error))
+        parser.error(console.one_line(error))
     del facts["lines"]
     names = (os.path.basename(os.path.dirname(os.path.abspath(path))) for path in facts["table"])
     facts["table"] = dict(zip(names, facts["table"].values()))

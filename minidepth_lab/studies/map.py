@@ -23,6 +23,7 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import inspect, results
 from minidepth_lab.show import figures
 from minidepth_lab.tasks import TASKS
@@ -48,7 +49,6 @@ PRESETS = {
         eval_every=250, eval_blocks=200,
     ),
 }  # fmt: skip
-md.PRESETS.update(PRESETS)
 
 
 def rows(preset, settings):
@@ -169,7 +169,7 @@ def three_jumps(run_dir):
     looks  {way: {"0", "1", "2" or "3": weight that the heads of the second layer give the place so
            many jumps on, in the mean over the questions, of the head that gives most}}
     """
-    model, _ = md.load(run_dir)
+    model, _ = checkpoints.load(run_dir)
     task = TASKS["pointers"]
     tokens, targets = task.draw(600, md.generator("three jumps"), test=True)
     links = task.links(tokens, targets)
@@ -211,7 +211,7 @@ def one_step(run_dir):
     cut     {"1", "2", …: share of the answers that are right if the second node does not look at
             the first in this layer}
     """
-    model, _ = md.load(run_dir)
+    model, _ = checkpoints.load(run_dir)
     drawing = dict(test=True, n=(1,), hinted=True)
     tokens, targets = TASKS["reachability"].draw(300, md.generator("one step"), **drawing)
     known = inspect.known(model, tokens, targets)

@@ -6,8 +6,9 @@ blocks.
 
 import dataclasses
 
-import minidepth as md
 from minidepth_lab.command import registry
+from minidepth_lab.keep import running
+from minidepth_lab.rows import to_data
 from minidepth_lab.rows.sources import names_task, text_data
 from minidepth_lab.tasks.base.sizes import as_text, check_known, sizes_of
 
@@ -23,8 +24,8 @@ def rows(preset, settings):
         wanted = f"{t.data[0]} has none; give --data FILE"
         raise ValueError(f"--study packing is of rows of text: {wanted}")
     data = registry.data_of(t, m.block_size)
-    _, t = md.complete_configs(m, t, data)
-    share = md.filled(*data.train).mean().item()
+    _, t = running.complete_configs(m, t, data)
+    share = to_data.filled(*data.train).mean().item()
     print(f"padded blocks are {share:.1%} text: packed, {share:.1%} of the steps see as much of it")
     sizes = settings.get("sizes", ()) or ("val_packing=pad",)
     same = settings | dict(epochs=0, loader="packing", sizes=sizes)

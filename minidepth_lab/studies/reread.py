@@ -14,6 +14,7 @@ import dataclasses
 from dataclasses import dataclass
 
 import minidepth as md
+from minidepth_lab.base.data import Data
 from minidepth_lab.measure import judge, results
 from minidepth_lab.measure.stored import stored_folder
 from minidepth_lab.rows import files as text
@@ -29,7 +30,6 @@ PRESETS = {
         val_fraction=0.16, epochs=20, warmup_steps=0.1, lr=4e-3, eval_every=44, eval_problems=0,
     ),
 }  # fmt: skip
-md.PRESETS.update(PRESETS)
 
 # what --data embedded is here: problems 1,001 to 2,000 of GSM8K's training part (Cobbe et al. 2021,
 # arXiv 2110.14168)
@@ -44,17 +44,12 @@ def rows(preset, settings):
 
 
 @dataclass
-class Reread(md.Data):
+class Reread(Data):
     """Data that is measured on text it trains on, too."""
 
-    eval_blocks: int = 64
-    batch_size: int = 16
-
-    def measure(self, model):
+    def evaluate(self, model):
         """`train_loss_eval`, nats per token without dropout, on always the same blocks."""
-        return dict(
-            train_loss_eval=md.train_loss_eval(model, self, self.eval_blocks, self.batch_size)
-        )
+        return dict(train_loss_eval=md.train_loss(model, self, self.eval_blocks, self.batch_size))
 
 
 def load_data(config, block_size, tokenizer=None):

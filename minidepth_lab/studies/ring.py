@@ -38,7 +38,6 @@ import os
 import re
 import statistics
 
-import minidepth as md
 from minidepth_lab.show import figures
 from minidepth_lab.studies import depth
 
@@ -60,7 +59,6 @@ PRESETS = {
     # as many steps times loops as five loops have in the preset `ring`
     "ring-compute": DIRECT | dict(steps=5 * DIRECT["steps"]),
 }
-md.PRESETS.update(PRESETS)
 
 
 def count(n, what):

@@ -10,7 +10,6 @@ import math
 import os
 import statistics
 
-import minidepth as md
 from minidepth_lab.measure import results
 from minidepth_lab.show import figures
 from minidepth_lab.tasks.base.sizes import with_sizes
@@ -24,7 +23,6 @@ PRESETS = {
         beta1=0.7, weight_decay=0.0, eval_every=250, eval_blocks=200,
     ),
 }  # fmt: skip
-md.PRESETS.update(PRESETS)
 
 
 def rows(preset, settings):

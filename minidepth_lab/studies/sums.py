@@ -11,7 +11,6 @@ ring, the width.
 
 import os
 
-import minidepth as md
 from minidepth_lab.studies.walk import by_model, draw_reached, trained_to
 from minidepth_lab.tasks.base.sizes import with_sizes
 
@@ -24,7 +23,6 @@ PRESETS = {
         beta1=0.7, weight_decay=0.0, eval_every=100, eval_blocks=200,
     ),
 }  # fmt: skip
-md.PRESETS.update(PRESETS)
 
 BASE = f"{ADDITIONS} additions, ring of {RING}"
 

@@ -25,6 +25,8 @@ from dataclasses import dataclass
 import torch
 
 import minidepth as md
+from minidepth_lab.base.data import Data
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import inspect, results
 from minidepth_lab.show import figures
 from minidepth_lab.studies import reread
@@ -44,7 +46,6 @@ PRESETS = {
         steps=440, eval_every=110,
     ),
 }  # fmt: skip
-md.PRESETS.update(PRESETS)
 
 SIZES = reread.SIZES | dict(loops=LOOPS, loss_after="last")
 TESTED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # loops after which the loss is measured
@@ -61,7 +62,7 @@ def rows(preset, settings):
 
 
 @dataclass
-class LoopedText(md.Data):
+class LoopedText(Data):
     """Text, for a model that makes another number of loops in each step and has a loss after the
     last of them, or, with `loss_after` "each", makes all of them and has a loss after each."""
 
@@ -85,7 +86,7 @@ class LoopedText(md.Data):
         after_each[:, -1] = targets
         return tokens, after_each
 
-    def measure(self, model):
+    def evaluate(self, model):
         """`val_loss_by_loops`, {"1": nats per token, …}: of the validation blocks of `val_loss`."""
         part = [each[: self.eval_blocks] for each in self.val]
         losses = loss_by_loops(model, part, self.batch_size, {*TESTED, self.loops})
@@ -108,7 +109,7 @@ def loss_by_loops(model, part, batch_size, tested, kept_after=None):
             for loops, state in enumerate(model.run_loops(x, loops=max(tested)), 1):
                 if loops in sums:
                     h = model.norm(state)[has_target]
-                    nll, _, _ = md.chunked_loss(h, model.head_weight, y[has_target], grads=False)
+                    nll = md.HeadLoss.apply(h, model.head_weight, y[has_target], h.dtype, False)
                     sums[loops] += nll.double().sum().item()
     return {loops: total / n_tokens for loops, total in sums.items()}
 
@@ -208,8 +209,8 @@ def losses_with_text_kept(run_dir):
     """{loops after which the text is kept, those of training and half of them: {loops: validation
     loss}} of a finished run beyond the loops of training, with text_kept(); of the blocks that its
     log's `val_loss_by_loops` is of."""
-    _, config = md.read_config(run_dir)
-    model, tokenizer = md.load(run_dir)
+    _, config = checkpoints.read_config(run_dir)
+    model, tokenizer = checkpoints.load(run_dir)
     data = load_data(config, model.config.block_size, tokenizer)
     part = [each[: config.eval_blocks] for each in data.val]
     beyond = [loops for loops in TESTED if loops > data.loops]

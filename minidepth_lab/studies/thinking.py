@@ -6,9 +6,9 @@ directly, the shorter ones first if one likes.
 
 from dataclasses import dataclass
 
-import torch
-
 import minidepth as md
+from minidepth_lab.base.data import Data
+from minidepth_lab.rows import to_data
 from minidepth_lab.tasks.base.sizes import as_text, check_known, sizes_of, with_sizes
 
 PRESETS = {
@@ -21,7 +21,6 @@ PRESETS = {
         weight_decay=0.0, eval_every=500,
     ),
 }  # fmt: skip
-md.PRESETS.update(PRESETS)
 
 WAYS = ("thinking", "direct")
 SIZES = dict(
@@ -43,7 +42,7 @@ def rows(preset, settings):
 
 
 @dataclass
-class Lengths(md.Data):
+class Lengths(Data):
     """Problems in the order of their steps, of which the longer ones join one length at a time: the
     next when the training loss of a step falls below `curriculum`. How many lengths take part is
     kept in checkpoints and logged as `lengths`."""
@@ -53,14 +52,14 @@ class Lengths(md.Data):
 
     def draw(self, step, n):
         n_open = max(1, len(self.train[0]) * self.state["lengths"] // self.n_lengths)
-        rows = md.batch_rows(step, n, n_open, self.seed).numpy()
-        return tuple(torch.from_numpy(part[rows]).long() for part in self.train)
+        part = tuple(each[:n_open] for each in self.train)
+        return md.Data(part, (), seed=self.seed).draw(step, n)
 
     def after_step(self, loss):
         if loss < self.curriculum:
             self.state["lengths"] = min(self.n_lengths, self.state["lengths"] + 1)
 
-    def measure(self, model):
+    def evaluate(self, model):
         return dict(lengths=self.state["lengths"])
 
 
@@ -87,7 +86,7 @@ def load_data(config, block_size, tokenizer=None):
     if sizes["curriculum"]:
         train.sort(key=lambda row: row["steps"])
     held_out = md.embedded_rows(600, True, **kind)
-    data = md.make_data("embedded", train, held_out, config, block_size, tokenizer)
+    data = to_data.make_data("embedded", train, held_out, config, block_size, tokenizer)
     data.sizes = as_text(sizes)
     if not sizes["curriculum"]:
         return data

@@ -22,6 +22,7 @@ import os
 import statistics
 
 import minidepth as md
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import results
 from minidepth_lab.show import figures
 from minidepth_lab.tasks import TASKS
@@ -37,7 +38,6 @@ PRESETS = {
         weight_decay=0.0, eval_every=100, eval_blocks=200,
     ),
 }  # fmt: skip
-md.PRESETS.update(PRESETS)
 
 BASE = f"{HOPS} hops, ring of {RING}"
 RING_STEPS = {24: 2500, 32: 5000, 48: 8000, 64: 10_000}
@@ -124,7 +124,7 @@ def held_out_rings_of(run_dir, task, n, purpose):
     """(model, tokens, letters of a ring) of a finished run of `task`, with n of the rings that are
     held out, drawn for a `purpose`. ValueError for a run of something else."""
     train = results.trained_on(task, run_dir)
-    model, _ = md.load(run_dir)
+    model, _ = checkpoints.load(run_dir)
     sizes = TASKS[task].sizes | results.size_values(train["sizes"])
     sizes = {name: sizes[name] for name in ("ring", "hops")}
     tokens, _ = TASKS[task].draw(n, md.generator(purpose), test=True, **sizes)

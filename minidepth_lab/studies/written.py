@@ -26,8 +26,8 @@ import statistics
 
 import torch
 
-import minidepth as md
 from minidepth_lab.command import registry
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import results
 from minidepth_lab.show import figures
 from minidepth_lab.studies import ring
@@ -38,14 +38,13 @@ CHANGES = dict(
     data=("written",), sizes=(), block_size=208, n_layers=2, steps=1000, batch_size=32
 )  # fmt: skip
 PRESETS = {"written": ring.DIRECT | CHANGES}
-md.PRESETS.update(PRESETS)
 
 
 def own_of(run_dir):
     """own_steps() of a finished run on its test. ValueError for a run of another task."""
     results.trained_on("written", run_dir)
-    model, _ = md.load(run_dir)
-    data = registry.data_of(md.read_config(run_dir)[1], model.config.block_size)
+    model, _ = checkpoints.load(run_dir)
+    data = registry.data_of(checkpoints.read_config(run_dir)[1], model.config.block_size)
     tokens, targets = (torch.as_tensor(part).long() for part in data.val)
     sizes = {name: data.task_sizes[name] for name in ("lengths", "letters", "ring", "questions")}
     return own_steps(model, tokens, targets, **sizes)

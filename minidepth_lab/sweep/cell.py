@@ -8,19 +8,21 @@ import pathlib
 import subprocess
 import sys
 
-import minidepth as md
-from minidepth_lab import command
+from minidepth_lab.base import configs, console
+from minidepth_lab.keep import checkpoints, naming
 from minidepth_lab.measure import results
 from minidepth_lab.measure.results import METRICS, number_or_text
 from minidepth_lab.tasks.base.sizes import by_name
 
-TRAIN = command.file()
-FIELDS = [f.name for kind in (md.ModelConfig, md.TrainConfig) for f in dataclasses.fields(kind)]
+ROOT = str(pathlib.Path(__file__).resolve().parents[2])  # where a run's process finds the packages
+FIELDS = [
+    f.name for kind in (configs.ModelConfig, configs.TrainConfig) for f in dataclasses.fields(kind)
+]
 OF_DATA = (  # all settings that make other data
     "data", "sizes", "loader", "val_data", "tokenizer", "tokenizer_size", "problem_steps",
     "ring_questions", "max_rows", "val_fraction", "packing", "long_rows", "loss_on",
 )  # fmt: skip
-PLACES = [name for name in md.PLACES if name not in ("out_dir", "name")]
+PLACES = [name for name in checkpoints.PLACES if name not in ("out_dir", "name")]
 POSIX = os.name == "posix"
 
 
@@ -40,7 +42,7 @@ def grid_name(preset, cells):
     for key in cells[0].settings:
         distinct = dict.fromkeys(shown(cell.settings[key]) for cell in cells)
         values[key] = "+".join(distinct)
-    return md.run_name(f"grid_{preset}", values)
+    return naming.run_name(f"grid_{preset}", values)
 
 
 def as_flags(settings):
@@ -78,8 +80,8 @@ class Cell:
 
     labels: dict  # what tells it from the others
     settings: dict  # what differs from the preset
-    m: md.ModelConfig
-    t: md.TrainConfig
+    m: configs.ModelConfig
+    t: configs.TrainConfig
 
     def __str__(self):
         return ", ".join(f"{key} {shown(value)}" for key, value in self.labels.items())
@@ -114,14 +116,15 @@ class Cell:
         os.makedirs(self.folder, exist_ok=True)
         path = os.path.join(self.folder, "stdout.txt")
         if os.path.lexists(path):
-            md.regular_file(md.path_inside(self.folder, "stdout.txt"))
+            console.regular_file(checkpoints.path_inside(self.folder, "stdout.txt"))
+        found = (ROOT, environment.get("PYTHONPATH"))
         with open(path, "ab") as out:
             return subprocess.Popen(
-                [sys.executable, str(TRAIN), *self.command(preset, settings)],
+                [sys.executable, "-m", "minidepth_lab.command", *self.command(preset, settings)],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
-                env=environment,
+                env=environment | dict(PYTHONPATH=os.pathsep.join(filter(None, found))),
                 # a terminal's Ctrl-C reaches the grid alone, which hands it on once
                 start_new_session=POSIX,
             )
@@ -129,7 +132,7 @@ class Cell:
     def last_line(self):
         """Of what the run printed."""
         path = os.path.join(self.folder, "stdout.txt")
-        with open(md.regular_file(path), encoding="utf-8", errors="replace") as f:
+        with open(console.regular_file(path), encoding="utf-8", errors="replace") as f:
             lines = f.read().split("\n")
         said = [line.strip() for line in lines if line.strip()]
         return said[-1] if said else "no output"
@@ -162,13 +165,13 @@ def is_finished(m, t):
     folder without a config.json that can be read: no, and the run that goes on with it says why."""
     folder = os.path.join(t.out_dir, t.name)
     try:
-        was_m, was_t = md.read_config(folder)
+        was_m, was_t = checkpoints.read_config(folder)
     except ValueError:
         return False
     # what the data made of the settings, and where they were used, makes no other run
     m = dataclasses.replace(m, vocab_size=m.vocab_size or was_m.vocab_size)
     steps = was_t.steps if t.epochs else t.steps
-    place = {name: getattr(was_t, name) for name in md.PLACES}
+    place = {name: getattr(was_t, name) for name in checkpoints.PLACES}
     given, stored = sizes_by_name(t.sizes), sizes_by_name(was_t.sizes)
     same_sizes = all(stored.get(name) == value for name, value in given.items())
     t = dataclasses.replace(t, steps=steps, sizes=was_t.sizes, **place)
@@ -186,8 +189,8 @@ def other_data(cells):
     data, as the fingerprints in their folders say: a file has changed between the two."""
     first, differing = {}, []
     for cell in cells:
-        path = md.path_inside(cell.folder, "config.json")
-        with open(md.regular_file(path), encoding="utf-8") as f:
+        path = checkpoints.path_inside(cell.folder, "config.json")
+        with open(console.regular_file(path), encoding="utf-8") as f:
             its = json.load(f).get("fingerprint")  # older runs have none
         kind = repr([cell.m.block_size, *(getattr(cell.t, name) for name in OF_DATA)])
         if its is None or cell.t.loader.endswith(".py"):  # which may heed the seed, or anything

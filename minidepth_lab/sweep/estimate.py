@@ -2,8 +2,10 @@
 
 import dataclasses
 
-import minidepth as md
+from minidepth_lab.base import console
 from minidepth_lab.command import forecast, registry
+from minidepth_lab.keep import running
+from minidepth_lab.models import variants
 from minidepth_lab.rows import sources
 from minidepth_lab.sweep.cell import OF_DATA
 
@@ -34,7 +36,7 @@ def read(cell, kept):
     if key not in kept:
         kept[key] = registry.data_of(t, cell.m.block_size)
     data = dataclasses.replace(kept[key], seed=t.seed, state=dict(kept[key].state))
-    return *md.complete_configs(cell.m, t, data), data
+    return *running.complete_configs(cell.m, t, data), data
 
 
 def estimates(cells):
@@ -49,7 +51,7 @@ def estimates(cells):
             row["steps"] = t.steps
             row["tokens"] = t.steps * t.batch_size * t.grad_accum * T
         if m.vocab_size:
-            row["parameters"] = md.parameters(m)["total"]
+            row["parameters"] = variants.parameters(m)["total"]
             key = same_time(m, t)
             if key not in times:
                 work, found = forecast.of_run(m, t, data)
@@ -78,7 +80,7 @@ def show(cells, jobs):
     for row in rows:
         n, tokens, steps = (number(row[name]) for name in ("parameters", "tokens", "steps"))
         of_run = f"{n:>12} {tokens:>14} {steps:>7} {time_of(row['seconds']):>8}"
-        print(md.visible(f"{of_run}  {row['cell']}"))
+        print(console.visible(f"{of_run}  {row['cell']}"))
     counted = [row["tokens"] for row in rows if row["tokens"] is not None]
     known = [row["seconds"] for row in rows if row["seconds"] is not None]
     line = f"in all {number(sum(counted) if len(counted) == len(rows) else None)} tokens"
@@ -91,6 +93,6 @@ def show(cells, jobs):
             line += f", {forecast.WITHOUT_TESTS}"
         line += "; measured on one layer and the head of each model, just now"
     if len(known) < len(rows):
-        unknown = md.plural(len(rows) - len(known), "run")
+        unknown = console.plural(len(rows) - len(known), "run")
         line += f"; {unknown} could not be measured: no data is here"
     print(line)

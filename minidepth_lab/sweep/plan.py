@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 
-import minidepth as md
+from minidepth_lab.base import configs, console
 from minidepth_lab.command import registry
 from minidepth_lab.studies import depth
 from minidepth_lab.sweep import pool
@@ -47,7 +47,7 @@ def study_runs(a, preset, axes, varied):
     made = []
     for model, row in rows.items():
         for seed in axes.get("seed", [0]):
-            made.append((dict(model=md.one_line(model), seed=seed), row | dict(seed=seed)))
+            made.append((dict(model=console.one_line(model), seed=seed), row | dict(seed=seed)))
     return made
 
 
@@ -62,7 +62,7 @@ def own_rows(name, rows, preset, settings):
         if made[one] == made[other]:  # they would train in one folder
             same = f"{one!r} and {other!r} are the same settings"
             raise ValueError(f"study {name}: {same}; leave out the flag that makes them so")
-    for field in dataclasses.fields(md.ModelConfig):
+    for field in dataclasses.fields(configs.ModelConfig):
         given = settings.get(field.name)
         if given is not None and all(row.get(field.name) != given for row in made.values()):
             raise ValueError(f"--{field.name} has no effect with --study {name}, which sets it")

@@ -20,7 +20,9 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 
 import minidepth as md
+from minidepth_lab.base import console
 from minidepth_lab.command import check, memory, registry, trackers
+from minidepth_lab.keep import naming
 from minidepth_lab.models import compiling
 from minidepth_lab.sweep import estimate
 from minidepth_lab.sweep.cell import (
@@ -106,7 +108,7 @@ def train_all(cells, free, start):
 
     cost = sum(cell.cost for cell in cells)
     bar = tqdm(total=cost, disable=None, unit_scale=True, unit="layer")
-    with md.noted_signals() as noted, bar, ThreadPoolExecutor(len(free)) as threads:
+    with console.noted_signals() as noted, bar, ThreadPoolExecutor(len(free)) as threads:
         waiting = {threads.submit(train, cell): cell for cell in cells}
         try:
             while waiting:
@@ -155,11 +157,11 @@ def train_sweep(preset, planned, command, jobs, yes, dry_run, study, given):
         trackers.check_tracker(cell.t)
     name = cells[0].t.name
     if not name and study:
-        name = md.run_name(f"study_{pathlib.Path(study.__file__).stem}_{preset}", given)
+        name = naming.run_name(f"study_{pathlib.Path(study.__file__).stem}_{preset}", given)
     elif not name:
         name = grid_name(preset, cells)
     for cell in cells:
-        cell.t.name = os.path.join(cell.t.name, md.run_name(preset, cell.settings))
+        cell.t.name = os.path.join(cell.t.name, naming.run_name(preset, cell.settings))
     todo = [cell for cell in cells if not is_finished(cell.m, cell.t)]
     check.grid_data(todo)
     jobs = max(1, min(jobs, len(todo)))  # no more than there are runs
@@ -174,16 +176,16 @@ def train_sweep(preset, planned, command, jobs, yes, dry_run, study, given):
 
     failed, stopped = train_all(todo, slots(jobs, cells[0].t.device), start)
     if stopped:
-        md.complain("interrupted; the same command goes on")
+        console.complain("interrupted; the same command goes on")
         return 128 + stopped
     lost = [cell for cell, _ in failed]
     good = [cell for cell in cells if cell not in lost]
     for one, other in other_data(good):
         said = f"{other} was not trained on the data of {one}, though both name the same"
         advice = f"delete {other.folder} or {one.folder} and repeat the command"
-        md.complain(f"{said}; {advice}")
+        console.complain(f"{said}; {advice}")
     if good:
         summarize(os.path.join(cells[0].t.out_dir, name), good, command, study)
     for cell, line in failed:
-        md.complain(f"{cell} failed: {line}")
+        console.complain(f"{cell} failed: {line}")
     return 1 if failed else 0

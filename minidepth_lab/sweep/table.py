@@ -8,8 +8,9 @@ import time
 
 import torch
 
-import minidepth as md
+from minidepth_lab.base import machine
 from minidepth_lab.command import check, registry
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import results
 from minidepth_lab.measure.results import METRICS, grouped
 from minidepth_lab.show import figures
@@ -177,8 +178,8 @@ def summarize(folder, cells, command, study=None):
     if split:
         accuracies, by_value = make_table(runs, ["accuracy"])
         text += f"\n\n{accuracies}"
-    about = dict(command=md.without_home(command), date=time.strftime("%Y-%m-%d"))
-    about.update(md.provenance(torch.device("cpu")))
+    about = dict(command=checkpoints.without_home(command), date=time.strftime("%Y-%m-%d"))
+    about.update(machine.provenance(torch.device("cpu")))
     # not this process's: its runs may have had another device, or fewer threads each
     about["device"] = devices(cells) or about["device"]
     note = "Mean ± half of its 95 % interval (Student's t) over n seeds. "
@@ -196,7 +197,7 @@ def summarize(folder, cells, command, study=None):
     os.makedirs(folder, exist_ok=True)
     files = {"summary.md": f"{text}\n\n{note}\n", "summary.json": json.dumps(about, indent=1)}
     for name, content in files.items():
-        md.write(os.path.join(folder, name), lambda file: file.write(content.encode()))
+        checkpoints.write(os.path.join(folder, name), lambda file: file.write(content.encode()))
     task = registry.task(cells[0].t.data[0]) if cells else None
     draw_all(folder, runs, study, task)
     print(f"wrote {folder}: summary.png, summary.md, summary.json")

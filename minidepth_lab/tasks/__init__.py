@@ -23,6 +23,8 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
+from minidepth_lab.base import configs
+from minidepth_lab.models import variants
 
 PRESETS = {
     "tasks": dict(
@@ -31,7 +33,6 @@ PRESETS = {
         eval_every=50, eval_blocks=1000,
     ),
 }  # fmt: skip
-md.PRESETS.update(PRESETS)
 
 
 class Task:
@@ -83,14 +84,14 @@ class Task:
         raise ValueError(f"{self.name} has no steps to look for; its solution is not known")
 
     def accuracy(
-        self, model: md.GPT, tokens: torch.Tensor, targets: torch.Tensor, **sizes: Any
+        self, model: variants.GPT, tokens: torch.Tensor, targets: torch.Tensor, **sizes: Any
     ) -> dict:
         """What a test on tokens and targets (B, T) finds: {"accuracy": share of targets hit}."""
         right = predicted(model, tokens) == targets
         return dict(accuracy=right[targets != -100].float().mean().item())
 
     def final_accuracy(
-        self, model: md.GPT, tokens: torch.Tensor, targets: torch.Tensor, **sizes: Any
+        self, model: variants.GPT, tokens: torch.Tensor, targets: torch.Tensor, **sizes: Any
     ) -> dict:
         """What the test after the last step finds: accuracy(), and what is too long to be measured
         at every evaluation."""
@@ -135,7 +136,7 @@ TASKS = Tasks()
 
 
 @md.in_eval_mode
-def predicted(model: md.GPT, tokens: torch.Tensor) -> torch.Tensor:
+def predicted(model: variants.GPT, tokens: torch.Tensor) -> torch.Tensor:
     """The likeliest next token at each place: (B, T) int64."""
     device = next(model.parameters()).device
     return torch.cat([model(x.to(device)).argmax(-1).cpu() for x in tokens.split(100)])

@@ -14,7 +14,7 @@ import statistics
 
 import torch
 
-import minidepth as md
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import judge, results
 from minidepth_lab.studies import depth
 from minidepth_lab.studies.ring import LEARNED
@@ -164,7 +164,7 @@ def walk(seed=110, letters="gbkcmaph", order=(2, 5, 0, 7, 3, 6, 1, 4), hops=4, l
     to begin with: `hops` from the first of `letters`, which form a ring and are told as pairs in
     this `order`. The picture shows the model of `seed` after so many of its loops."""
     models = walkers()
-    model, _ = md.load(models[seed]["folder"])
+    model, _ = checkpoints.load(models[seed]["folder"])
     listed = []
     for each, about in models.items():
         address = address_of(WALKERS, about["id"])
@@ -244,7 +244,7 @@ def further():
         stored = results.weights_file(WALKS, run["id"]).exists()
         if run["loop_start"] == "input" or not stored:
             continue
-        config, _ = md.read_config(results.weights(WALKS, run["id"]))
+        config, _ = checkpoints.read_config(results.weights(WALKS, run["id"]))
         settings = {name: getattr(config, name) for name in config.__dataclass_fields__}
         share = run["accuracy_by"]["hops"]["100"]["accuracy"]
         name = f"seed {run['seed']}: {100 * share:.0f} % at 100 hops"

@@ -8,7 +8,7 @@ import os
 import pathlib
 import shlex
 
-import minidepth as md
+from minidepth_lab.base import console
 
 NAMED = set()  # the files that the command line names
 
@@ -37,7 +37,7 @@ def executed(path, changed):
     """The module of a file, once for each time that it was changed."""
     spec = importlib.util.spec_from_file_location(pathlib.Path(path).stem, path)
     module = importlib.util.module_from_spec(spec)
-    with md.one_line_errors(path, "cannot be executed"):
+    with console.one_line_errors(path, "cannot be executed"):
         spec.loader.exec_module(module)
     return module
 
@@ -46,5 +46,5 @@ def mistakes_in(name, kind, problem):
     """A context in which a mistake in a file of one's own becomes a ValueError, one line, and
     nothing else does."""
     if name.endswith(".py"):
-        return md.one_line_errors(f"{kind} {name}", problem)
+        return console.one_line_errors(f"{kind} {name}", problem)
     return contextlib.nullcontext()

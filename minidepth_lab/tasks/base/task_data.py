@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import torch
 
 import minidepth as md
+from minidepth_lab.base.data import Data
 from minidepth_lab.tasks import Task
 from minidepth_lab.tasks.base.own_code import mistakes_in
 from minidepth_lab.tasks.base.sizes import as_text, sizes_of
@@ -14,7 +15,7 @@ N_DRAWN = 1000  # sequences of the test split, and as many to look at what is dr
 
 
 @dataclass
-class TaskData(md.Data):
+class TaskData(Data):
     """Sequences drawn anew for each step; `val` is a test split of 1,000."""
 
     task: Task = None
@@ -45,7 +46,7 @@ class TaskData(md.Data):
             ahead = self.task.ahead(loss, self.done, **self.task_sizes)
             self.state["ahead"] = max(ahead, self.state.get("ahead", 0.0))
 
-    def measure(self, model):
+    def evaluate(self, model):
         tokens, targets = (torch.as_tensor(part).long() for part in self.val)
         with mistakes_in(self.facts["task"], "the task", "has an accuracy() that failed"):
             accuracy = self.task.final_accuracy if self.at_end else self.task.accuracy
@@ -146,6 +147,6 @@ def make_task_data(task, config, block_size=128):
     train, val = (tuple(part.int().numpy() for part in pair) for pair in (train, val))
     texts = as_text(sizes)
     return TaskData(
-        train, val, facts=facts, n_words=n_words, sizes=texts, fresh=True,
+        train, val, facts=facts, n_words=n_words, sizes=texts, infinite=True,
         task=task, task_sizes=sizes, block_size=block_size, steps=config.steps,
     )  # fmt: skip

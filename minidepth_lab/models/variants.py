@@ -1,0 +1,142 @@
+"""The model's variants: heads and dropout by part, rotary positions, what a loop starts from, tokens
+that stay as the first loop leaves them, and layers that are compiled or computed twice."""
+
+import dataclasses
+import functools
+from collections.abc import Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+import minidepth as md
+from minidepth_lab.base import configs
+
+
+def rotate(x: torch.Tensor, start: int = 0) -> torch.Tensor:
+    """Rotary positions (Su et al. 2021): turn the pairs (i, i + D/2) of x (B, H, T, D)."""
+    half = x.size(-1) // 2  # pair i turns by its position times a frequency, from 1 down to 1e-4
+    position = torch.arange(start, start + x.size(2), device=x.device, dtype=torch.float32)
+    exponent = torch.arange(half, device=x.device, dtype=torch.float32) / half  # 0 to 1
+    angle = position[:, None] * 10_000**-exponent  # (T, D/2)
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    a, b = x[..., :half], x[..., half:]
+    return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
+
+
+class RotaryAttention(md.Attention):
+    """q k^T depends on how far apart two tokens are, not on where."""
+
+    def project(self, x: torch.Tensor, start: int = 0) -> tuple[torch.Tensor, ...]:
+        q, k, v = super().project(x, start)
+        return rotate(q, start), rotate(k, start), v
+
+
+class GPT(md.GPT):
+    """minidepth.GPT with all settings of the laboratory's ModelConfig."""
+
+    def __init__(self, config: configs.ModelConfig) -> None:
+        self.compiled = None  # torch.compile's forms of the layers
+        self.checkpointed = False  # whether layers are computed twice
+        self.gradient_loops = 0  # the last loops alone have a gradient; 0: all
+        super().__init__(config)
+        if config.position != "learned":
+            self.most_tokens = None
+
+    def make_layers(self) -> None:
+        c = self.config
+        if c.position == "learned":
+            self.position_embedding = nn.Embedding(c.block_size, c.d_model)
+        attention = RotaryAttention if c.position == "rotary" else md.Attention
+        plain = [dataclasses.replace(c, n_heads=n) for n in c.heads]
+        self.blocks = nn.ModuleList(md.Layer(each, attention) for each in plain)
+        for layer in self.blocks:
+            layer.attn.p_out = c.dropout_of("residual")
+            layer.attn.scale = c.attn_scale or layer.attn.scale
+            if layer.has_mlp:
+                layer.mlp.p = c.dropout_of("residual")
+
+    @torch.no_grad()
+    def init_weights(self) -> None:
+        """With init "pytorch" weights stay as PyTorch's modules have made them, embeddings with a
+        standard deviation of 1, but for attention, as in its nn.MultiheadAttention."""
+        if self.config.init == "gpt2":
+            return super().init_weights()
+        for layer in self.blocks:
+            nn.init.xavier_uniform_(layer.attn.qkv.weight)
+            if self.config.bias:
+                layer.attn.qkv.bias.zero_()
+                layer.attn.out.bias.zero_()
+
+    def embed(self, tokens: torch.Tensor, start: int = 0) -> torch.Tensor:
+        """tokens (B, T), the first at position `start` → the stream's beginning, (B, T, C)."""
+        c, end = self.config, start + tokens.size(1)
+        sparse = c.tie_weights and tokens.device.type == "cpu"
+        x = F.embedding(tokens, self.token_embedding.weight, sparse=sparse)
+        if c.position == "learned":  # rotary positions come in with attention's q and k
+            if end > c.block_size:
+                raise ValueError(f"{end} tokens do not fit block_size {c.block_size}")
+            x = x + self.position_embedding.weight[start:end]
+        return md.dropout(x, c.dropout_of("embedding"), self.training)
+
+    def run_loops(
+        self, tokens: torch.Tensor, cache: list[md.Cache] | None = None, loops: int | None = None
+    ) -> Iterator[torch.Tensor]:
+        """Yield the residual stream (B, T, C) after each loop, as minidepth.GPT does."""
+        c = self.config
+        start = cache[0].length if cache else 0
+        x = embedded = self.embed(tokens, start)
+        n_kept = max(0, c.loop_keeps - start)  # of these tokens
+        layers = self.compiled if self.compiled and self.training else self.blocks
+        n = c.n_loops if loops is None else loops
+        if n < 1:
+            raise ValueError(f"loops is {n}; give 1 or more, or None for those of the settings")
+        # loops before these lead there and are not learned from: a step stays nearly as cheap as
+        # one of a few loops (Bansal et al. 2022, arXiv 2202.05826)
+        learned = min(n, self.gradient_loops or n)
+        for loop in range(n):
+            with torch.set_grad_enabled(torch.is_grad_enabled() and loop >= n - learned):
+                if c.loop_start in ("normalised", "recall"):
+                    # the norm keeps a stream that grows with each loop from drowning the input
+                    # out: so a loop more looks like the loops of training
+                    x = F.layer_norm(x, (c.d_model,))
+                if c.loop_start in configs.READ_INPUT:
+                    x = x + embedded
+                if c.loop_noise and self.training:  # a model that finds back is not led astray
+                    x = x + c.loop_noise * torch.randn_like(x)
+                for i, layer in enumerate(layers):
+                    # keep what goes into the layer alone, and compute the rest again on the way
+                    # back
+                    if self.checkpointed and torch.is_grad_enabled():
+                        layer = functools.partial(checkpoint, layer, use_reentrant=False)
+                    x = layer(x, cache[loop * c.n_layers + i] if cache else None)
+                if loop == 0:
+                    kept = x[:, :n_kept]
+                elif n_kept:
+                    # what the others look up is the same in each loop from the second on, but for
+                    # noise and dropout: it cannot fade when there are more loops than in training
+                    x = torch.cat((kept, x[:, n_kept:]), 1)
+            yield x
+
+    def num_params(self) -> dict[str, int]:
+        """Parameters by part, as parameters() counts them."""
+        return parameters(self.config)
+
+
+def parameters(config: md.ModelConfig) -> dict[str, int]:
+    """Parameters of GPT(config) by part, counted without building it; `head` is 0 when tied,
+    `final_norm` closes the sum to `total`."""
+    c = config.validate()
+    C = c.d_model
+    layer = 4 * C * C + 2 * C  # qkv, out and the norm before them
+    if c.d_ff:
+        layer += 2 * C * c.d_ff + 2 * C  # up, out and their norm
+    if c.bias:
+        layer += 4 * C + (c.d_ff + C if c.d_ff else 0)
+    n = dict(embedding=c.vocab_size * C)
+    n["position"] = c.block_size * C if getattr(c, "position", "learned") == "learned" else 0
+    n["blocks"] = c.n_layers * layer  # however often they are looped
+    n["head"] = 0 if c.tie_weights else c.vocab_size * C
+    n["final_norm"] = 2 * C
+    return dict(total=sum(n.values()), **n)

@@ -1,0 +1,284 @@
+"""TODO"""
+
+import hashlib
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+import minidepth as md
+from minidepth_lab.base import configs, console
+
+ROW_FORMS = (
+    "messages or conversations, question + answer, prompt + completion or response, "
+    "instruction + output or response, or text"
+)
+KNOWN_ROLES = ("system", "user", "assistant", "tool")
+ROLES = dict(human="user", prompter="user", developer="system", function="tool")
+ROLES |= dict.fromkeys(("gpt", "model", "bot", "ai", "chatgpt"), "assistant")
+WITH_PASSAGE = (
+    "it is a question with choices or a passage: --loader llmini trains on it, --score asks it"
+)
+
+
+def content_text(name: str, content: Any) -> str:
+    """The text of a turn's content: a text, or a list of parts that are texts."""
+    if isinstance(content, list) and content:
+        for part in content:
+            kind = part.get("type", "text") if isinstance(part, dict) else "text"
+            text = part.get("text") if isinstance(part, dict) else part
+            if kind != "text" or not isinstance(text, str):
+                raise ValueError(f"{name} has a part that is no text: {kind!s:.40}")
+        return "".join(part["text"] if isinstance(part, dict) else part for part in content)
+    if not isinstance(content, str):
+        raise ValueError(f"{name} is {console.kind_of(content)}, no text")
+    return content
+
+
+def read_turn(message: Any, remark: Callable[[str], object]) -> tuple[str, str] | None:
+    """(role, text) of a message; None for one that only calls a tool."""
+    if not isinstance(message, dict):
+        raise ValueError(f"a message is {console.kind_of(message)}, no object")
+    written = message.get("role", message.get("from"))
+    if not isinstance(written, str) or not re.fullmatch(r"\w[\w .-]{0,39}", written):
+        raise ValueError(f"a role is {'null' if written is None else f'{written!r:.40}'}")
+    role = written if written in KNOWN_ROLES else written.lower()
+    role = ROLES.get(role, role)
+    if role not in KNOWN_ROLES:  # a name of one's own stays as it is
+        role = written
+    if role != written:
+        remark(f"role {written} is read as {role}")
+    name = "content" if "content" in message or "value" not in message else "value"
+    content = message.get(name)
+    if not content and message.get("tool_calls") is not None:
+        remark("turns that only call a tool are left out")
+        return None
+    text = content_text(name, content)
+    thoughts = message.get("reasoning_content") or message.get("reasoning")
+    if role == "assistant" and isinstance(thoughts, str) and "<think>" not in text:
+        remark("reasoning_content is read as <think>…</think>")
+        text = f"<think>\n{thoughts.strip()}\n</think>\n\n{text}"
+    if role == "assistant" and not text.strip():
+        raise ValueError("an assistant's turn is empty")
+    return role, text
+
+
+def read_pair(row: Any) -> list[dict] | None:
+    """The messages of a row that names what is asked and what is said; None if it does not."""
+    asked = next((k for k in ("question", "prompt", "instruction") if row.get(k) is not None), None)
+    if asked is None:
+        return None
+    answers = dict(question=("answer", "response"), prompt=("completion", "response"))
+    answers["instruction"] = ("output", "response")
+    said = next((k for k in answers[asked] if row.get(k) is not None), answers[asked][0])
+    if isinstance(row[asked], list) and isinstance(row.get(said), list):  # of messages, both
+        return row[asked] + row[said]
+    question = content_text(asked, row[asked])
+    if asked == "instruction":
+        for more in ("input", "context"):
+            if isinstance(row.get(more), str) and row[more].strip():
+                question += f"\n\n{row[more]}"
+    answer = content_text(said, row.get(said))
+    if row.get("choices") and re.fullmatch("[A-Z]", answer):  # the letter of one of them
+        raise ValueError(WITH_PASSAGE)
+    if not answer.strip():
+        raise ValueError(f"{said} is empty")
+    return [dict(role="user", content=question), dict(role="assistant", content=answer)]
+
+
+def turns_of(
+    row: Any, remark: Callable[[str], object] = lambda text: None
+) -> list[tuple[str, str]]:
+    """[(role, text), …] of a row in any of ROW_FORMS; a plain text has the role "text". ValueError
+    says why it is none; remark() is told what is read in another way than it is written."""
+    if not isinstance(row, dict):
+        raise ValueError(f"it is {console.kind_of(row)}, no object")
+    messages = row.get("messages") or row.get("conversations") or read_pair(row)
+    if not messages:
+        if row.get("text") is None:  # columnar files fill the other rows' columns with None
+            columns = sorted(
+                f"{key!s:.40} ({console.kind_of(value)})" for key, value in row.items()
+            )
+            raise ValueError(f"it has {', '.join(columns[:20]) or 'no columns'}")
+        text = content_text("text", row["text"])
+        if not text.strip():
+            raise ValueError("text is empty")
+        return [("text", text)]
+    if not isinstance(messages, list):
+        column = "messages" if row.get("messages") else "conversations"
+        raise ValueError(f"{column} is {console.kind_of(messages)}, no list")
+    turns = []
+    for m in messages:
+        # most have nothing to be read otherwise; to see that here takes a third of the time
+        role, text = (m.get("role"), m.get("content")) if type(m) is dict else (None, None)
+        has_text = type(text) is str and text and not text.isspace()
+        if has_text and role in KNOWN_ROLES and len(m) == 2:
+            turns.append((role, text))
+        elif turn := read_turn(m, remark):
+            turns.append(turn)
+    # a system turn can stand beside these forms
+    beside = not row.get("messages") and (row.get("conversations") or row.get("instruction"))
+    system = row.get("system") if beside else None
+    if isinstance(system, str) and system.strip():
+        turns.insert(0, ("system", system))
+    if not any(text.strip() for _, text in turns):
+        raise ValueError("its turns are empty")
+    return turns
+
+
+def has_passage(row: Any) -> bool:
+    """Whether an unusable row looks like one of the multiple-choice sets that everyone has."""
+    if not isinstance(row, dict):
+        return False
+    known = ("choices", "endings", "passage", "answers")
+    return any(row.get(name) for name in known) or isinstance(row.get("question"), dict)
+
+
+def sample_order(n: int) -> np.ndarray:
+    """The numbers below n in the order in which a sample takes them, whatever a run's seed."""
+    return torch.randperm(n, generator=md.generator("max_rows")).numpy()
+
+
+def usable_rows(
+    source: str, rows: Sequence, facts: dict, most: int = 0, change: Callable | None = None
+) -> list[dict]:
+    """The rows of a source, a list or a data set of the hub, that turns_of() can read, in their
+    order; with `most` a sample of so many, drawn alike for every seed of a run. ValueError if none
+    can be read.
+
+    change(row) may make another row of each. To `facts` are added `unusable_rows`, their number,
+    and `notes`, what a user is to be told: what was left out and why, what was read otherwise.
+    """
+    if not isinstance(rows, list) and not hasattr(rows, "select"):
+        raise ValueError(f"data {source} is no list of rows, [{{…}}, {{…}}]; it needs one")
+    n, order = len(rows), np.arange(len(rows))
+    if 0 < most < n:
+        order = sample_order(n)
+    taken, at, looked_at = [], [], 0  # rows, and where they stand in the source
+    reasons, remarks, example = Counter(), Counter(), ""
+    while looked_at < n and (not most or len(taken) < most):
+        # as many rows as are missing: of a data set no more are read than are wanted
+        places = np.sort(order[looked_at : looked_at + (most - len(taken) if most else n)]).tolist()
+        looked_at += len(places)
+        with console.one_line_errors(f"data {source}", "cannot be read"):
+            some = rows.select(places) if hasattr(rows, "select") else [rows[i] for i in places]
+            some = list(some)
+        for i, row in zip(places, some):
+            row = change(row) if change else row
+            told = []
+            try:
+                turns_of(row, told.append)
+                taken.append(row)
+                if 0 < most < n:
+                    at.append(i)
+                remarks.update(told)
+            except ValueError as error:
+                reason = WITH_PASSAGE if has_passage(row) else str(error)
+                reasons[reason] += 1
+                example = example or f"row {i + 1}: {reason}"
+    left_out = sum(reasons.values())
+    notes = facts.setdefault("notes", [])
+    facts["unusable_rows"] = facts.get("unusable_rows", 0) + left_out
+    if left_out and not taken:
+        none = f"data {source}: none of {console.plural(looked_at, 'row')} can be read"
+        raise ValueError(f"{none}: {example}; a row has {ROW_FORMS}")
+    if left_out:
+        why = example
+        if len(reasons) > 1:
+            counts = [f"{reason:.80} ({k:,})" for reason, k in reasons.most_common(4)]
+            why += f"; by reason: {', '.join(counts)}" + (", …" if len(reasons) > 4 else "")
+        notes.append(
+            f"{left_out:,} of {console.plural(looked_at, 'row')} of {source} left out: {why}"
+        )
+    if looked_at < n:
+        notes.append(
+            f"{console.plural(len(taken), 'row')} of {n:,} of {source} are taken, a sample, the same for "
+            "every --seed; --max_rows 0 takes all"
+        )
+    for text, k in remarks.most_common():
+        notes.append(f"{source}: {text} ({k:,})")
+    if 0 < most < n:  # more than once may have been looked for rows
+        taken = [taken[i] for i in sorted(range(len(taken)), key=at.__getitem__)]
+    return taken
+
+
+def row_key(row: dict) -> int:
+    """A number of 64 bits of what a row says, spaces aside; of a conversation of what is asked, all
+    before the assistant speaks last. Rows with the same number are copies."""
+    turns = turns_of(row)
+    last = max((i for i, (role, _) in enumerate(turns) if role == "assistant"), default=0)
+    text = "\0".join(" ".join(content.split()) for _, content in turns[: last or None])
+    digest = hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest()
+    return int.from_bytes(digest)
+
+
+def row_keys(rows: Sequence[dict]) -> np.ndarray:
+    """row_key() of each, (len(rows),) uint64: 8 bytes a row."""
+    return np.fromiter(map(row_key, rows), np.uint64, len(rows))
+
+
+def held_out_places(keys: np.ndarray, n: int) -> np.ndarray:
+    """Which of the rows with these keys, in a random order, are held out, (len(keys),) bool: the
+    first n, if none is a copy of another. Copies go to the same side: as many kinds as fit in n,
+    but at least the smallest one. ValueError if all are copies."""
+    _, first, kind, size = np.unique(keys, return_index=True, return_inverse=True,
+                                     return_counts=True)  # fmt: skip
+    if len(size) == len(keys):
+        return np.arange(len(keys)) < n
+    if len(size) == 1:
+        raise ValueError(f"all {len(keys):,} rows are the same")
+    held_out, in_order = np.zeros(len(size), bool), np.argsort(first)
+    for one in in_order:
+        if size[one] <= n:
+            held_out[one] = True
+            n -= size[one]
+    if not held_out.any():
+        held_out[in_order[size[in_order].argmin()]] = True
+    return held_out[kind]
+
+
+def n_held_out(n: int, config: configs.TrainConfig) -> int:
+    """How many of n rows are held out: never all."""
+    return min(n - 1, math.ceil(n * config.val_fraction))
+
+
+def split_rows(
+    source: str,
+    rows: Sequence,
+    config: configs.TrainConfig,
+    facts: dict | None = None,
+    change: Callable | None = None,
+) -> tuple[list[dict], list[dict]]:
+    """(rows to train on, rows held out) of a source's usable rows, whatever the seed: every run is
+    measured on the same rows. With --val_data none is held out. `facts` and `change` as in
+    usable_rows()."""
+    facts = {} if facts is None else facts
+    rows = usable_rows(source, rows, facts, config.max_rows, change)
+    if len(rows) < (1 if config.val_data else 2):
+        wanted = "it needs at least 2, one to hold out"
+        if config.val_data:
+            wanted = "it needs at least 1"
+        if 0 < config.max_rows < 2:
+            wanted += f"; --max_rows {config.max_rows} takes no more of it"
+        raise ValueError(f"data {source} has {console.plural(len(rows), 'row')}; {wanted}")
+    order = torch.randperm(len(rows), generator=md.generator(0)).numpy()
+    if config.val_data:
+        return [rows[i] for i in order.tolist()], []
+    n = n_held_out(len(rows), config)
+    keys = row_keys(rows)[order]
+    try:
+        held_out = held_out_places(keys, n)
+    except ValueError as error:
+        advice = "give other rows too, or --val_data FILE"
+        raise ValueError(f"data {source}: {error}, none can be held out; {advice}") from None
+    if copies := len(keys) - len(np.unique(keys)):
+        facts.setdefault("notes", []).append(
+            f"{console.plural(copies, 'row')} of {source} repeat another's question or text; copies are "
+            f"held out together or not at all"
+        )
+    train = [rows[i] for i in order[~held_out].tolist()]
+    return train, [rows[i] for i in order[held_out].tolist()]
