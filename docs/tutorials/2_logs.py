@@ -4,11 +4,11 @@
 # **In one run each, the model with twelve layers fitted the training text better than the model
 # with one, and at the last step it predicted new text worse. The two logs show no more than that.**
 # Run again at their size, on other text and with three seeds, twelve layers predict new text
-# *better*, by 0.13 nats, or by 0.09 when each has a learning rate of its own: on 39 conversations of
-# one split. They are also better than one wide layer of as many parameters, most of which are its
-# table of words. One layer applied twelve times, which has no more parameters, gains less than half
-# of it at the report's rate. When it and one layer have rates of their own, no gain shows, and up to
-# 0.06 is not excluded.
+# *better*, by 0.13 nats, or by 0.09 when each has a learning rate of its own: on 39 conversations
+# of one split. They are also better than one wide layer of as many parameters, most of which are
+# its table of words. One layer applied twelve times, which has no more parameters, gains less than
+# half of it at the report's rate. When it and one layer have rates of their own, no gain shows, and
+# up to 0.06 is not excluded.
 #
 # You will learn to read a training log as evidence: what the loss of one batch can tell, why "best"
 # and "last" are different claims, and how to check what a text says against its own numbers.
@@ -341,8 +341,8 @@ plt.show()
 # - **The answers tell nothing of depth.** After its rationale a model has to name one of the
 #   choices, mostly four. All of these name the right one *less* often than guessing would: 10 to 26
 #   of 117, where a quarter would be 29. As the answers are generated, this tests their form before
-#   it tests reasoning. A loss that fell from 12 to 4.4 is a model of how such texts are written, and
-#   it does not answer their questions.
+#   it tests reasoning. A loss that fell from 12 to 4.4 is a model of how such texts are written,
+#   and it does not answer their questions.
 #
 # Of fourteen predictions about these runs that we [wrote down
 # first](../reference/predictions.md#report), five were wrong. Four of them expected what the

@@ -351,7 +351,7 @@ widgets.table(["after loops", "8", "32", "32, kept after 8", "32, kept after 4"]
 # | [Geiping 2025][g25], a large language model | text, random loops | better, up to a level | – |
 # | [Kohli 2026][k26], Transformer layers | chains of five facts | of ten; too many loops harm | – |
 # | [Ouro 2025][o25], a large language model | four loops | [worse][lee] with each loop more | – |
-# | [here](thousand_hops.md), ring of 16, recall | eight hops | 31, 100, 1,000 at 0.95 in 13 of 15 | 15 |
+# | [here](thousand_hops.md), ring of 16, recall | eight hops | 31, 100 and 1,000 in 13 of 15 | 15 |
 # | [here][lost], ring of 16, pairs kept at the test | four hops | the same in 5 of 5 | 5 |
 # | [here][once], ring of 16, read once | four hops | the same in 5 of 5 | 5 |
 # | [here][once], ring of 128, hints, read once | eight hops | once round, 127, in 7 of 10 | 10 |

@@ -200,10 +200,11 @@ plt.show()
 
 # %% [markdown]
 # What to see: with recall, on rings of 16 or 24 and trained to six hops or more, most walks reach
-# the thousand hops at which the test ends (on 24 letters they are sixteen, on 32 eight), far beyond the crosses, which are what training asked
-# for. On longer rings few do, and none does with the state alone, with one half of recall, or
-# trained to four hops. On rings of 48 and 64 no run learned even one hop without hints. A dot is
-# how far one run goes until less than 0.9 of its questions are right.
+# the thousand hops at which the test ends (on 24 letters they are sixteen, on 32 eight), far beyond
+# the crosses, which are what training asked for. On longer rings few do, and none does with the
+# state alone, with one half of recall, or trained to four hops. On rings of 48 and 64 no run
+# learned even one hop without hints. A dot is how far one run goes until less than 0.9 of its
+# questions are right.
 #
 # What the rows change:
 #
@@ -237,8 +238,9 @@ widgets.table(head, rows)
 #   with it alone three of five would have 0.3 of the questions right at 31 hops was wrong.
 # - **On a ring of 24 nine of ten walks go on**, once round and for a thousand hops; the tenth is
 #   lost before it has been round once.
-# - **On a ring of 32 six of ten come round**, at 0.9 or more, and one of them stays at 1.00. Three go wrong on the way, to 0.38 to 0.73 once round, and one has
-#   learned three hops badly and no more.
+# - **On a ring of 32 six of ten come round**, at 0.9 or more, and one of them stays at 1.00. Three
+#   go wrong on the way, to 0.38 to 0.73 once round, and one has learned three hops badly and no
+#   more.
 # - **On rings of 48 and 64 this training does not find even the first hop**, in 8,000 and 10,000
 #   steps. On 64 letters one hop is right in 0.014 to 0.020 of the questions of all ten runs, and
 #   guessing gives 1/64, or 0.016; on 48 it is so in four of five runs, and the fifth is right in
@@ -328,13 +330,13 @@ widgets.table(head, rows)
 # %% [markdown]
 # - **In these layers it is the pairs that get lost.** At a thousand hops five layers trained to
 #   four are right at 0.01 to 0.53, and with the pairs kept at 0.98 or more; five without the input
-#   at 0.03, and at 0.99 or more. At 15, 31 and 100 hops it is so, too. So on a ring of sixteen, trained to eight hops, the input is
-#   needed only to keep the pairs.
+#   at 0.03, and at 0.99 or more. At 15, 31 and 100 hops it is so, too. So on a ring of sixteen,
+#   trained to eight hops, the input is needed only to keep the pairs.
 # - **On a ring of 64 that is half of it.** Five of ten come once round at 0.9, trained to eight
-#   hops, and the others are right at 0.66 or more. Our goal, five of ten as they are, is not reached: as they are, none
-#   comes round. We had predicted eight of ten with the pairs kept, and a thousand hops at 0.9 in
-#   five of ten, where it is three: both **were wrong**. Most of what they lose they lose in the
-#   first hundred hops; from there to a thousand it is less than 0.05.
+#   hops, and the others are right at 0.66 or more. Our goal, five of ten as they are, is not
+#   reached: as they are, none comes round. We had predicted eight of ten with the pairs kept, and a
+#   thousand hops at 0.9 in five of ten, where it is three: both **were wrong**. Most of what they
+#   lose they lose in the first hundred hops; from there to a thousand it is less than 0.05.
 # - **So it is on other rings.** These are runs of the [section
 #   before](#more-loops-than-training-ever-made), measured again. With their pairs kept, the five on
 #   32 letters of which we still had the weights come once round at 0.96 or more, five of five on 48
@@ -465,8 +467,8 @@ widgets.table(head, rows)
 
 # %% [markdown]
 # - **Reading once, ten of ten layers on a ring of sixteen are right at 1.00 at a thousand hops**,
-#   and at 15, 31 and 100, trained to eight, and five of five trained to four. We had predicted 0.99 in nine, and 0.95 in
-#   four.
+#   and at 15, 31 and 100, trained to eight, and five of five trained to four. We had predicted 0.99
+#   in nine, and 0.95 in four.
 # - **Two hops teach it in part.** Trained to two hops, five layers are right at 0.22 to 0.89 at a
 #   thousand, and none at 0.9 at fifteen. We had predicted less: below 0.5 at fifteen hops in four
 #   of five. That **was wrong**: one is.
@@ -608,13 +610,13 @@ judge.show("hold-further")
 # In the model that we took apart, each loop is one hop from wherever a question stands. Trained to
 # eight hops, with recall, such a walk goes on in most runs on rings of 16 and 24, and in few on
 # longer ones; trained to four hops, in none of ten. With the pairs kept at the test, the five of
-# these that were tested so go on; on a ring of 64 this brings five of ten once round. With the pairs
-# kept in training, too, ten of ten go on on sixteen letters, and with a hint for the first hop ten
-# of ten go round 64, and seven of ten round 128, each tested on rings of the size that it was
-# trained on.
-# Whether reading once could do without the hint there we have not tested, but for one run of 3,500
-# steps on 64 letters, which only guessed. Up to once round, each hop leads to a new letter. After
-# that no new situation is met, and right answers show only that the state comes back.
+# these that were tested so go on; on a ring of 64 this brings five of ten once round. With the
+# pairs kept in training, too, ten of ten go on on sixteen letters, and with a hint for the first
+# hop ten of ten go round 64, and seven of ten round 128, each tested on rings of the size that it
+# was trained on. Whether reading once could do without the hint there we have not tested, but for
+# one run of 3,500 steps on 64 letters, which only guessed. Up to once round, each hop leads to a
+# new letter. After that no new situation is met, and right answers show only that the state comes
+# back.
 
 # %%
 assert set(by_hops(walk_by_hand.walker(16), sequences, 16, (1, 8, 100)).values()) == {1.0}
