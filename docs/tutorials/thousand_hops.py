@@ -149,9 +149,10 @@ plt.show()
 #
 # A ring of sixteen is back after sixteen hops: 31 hops are fifteen, 100 are four, and **a thousand
 # are eight**, which training asks for. A model that stops at its eighth hop would be right at a
-# thousand, and wrong at 15, 31 and 100. All runs were tested at these four lengths, and the counts
-# above and below hold at each of them. Of four runs with recall the weights are stored; here they
-# are tested again, at each hop from 985 to 1,000, which is a whole round:
+# thousand, and wrong at 15, 31 and 100. All runs on such a ring were tested at these four lengths.
+# Where this page says how many are at 0.95 at a thousand, as many are at each of the four. Of four
+# runs with recall the weights are stored; here they are tested again, at each hop from 985 to
+# 1,000, which is a whole round:
 
 # %% tags=["hide"]
 WINDOW, TESTED = range(985, 1001), (15, 31, 100, 1000)
@@ -176,8 +177,8 @@ for name, shares in found.items():
 widgets.table(["right after hops", *map(str, TESTED), "985 to 1,000, the least"], rows)
 
 # %% [markdown]
-# **The least of the whole round is as good as a thousand hops, give or take 0.02; no cheat keeps
-# anything.** These are 200 rings. A walk needs no other question, either: the first question of a
+# **The least of the whole round is as good as a thousand hops, give or take 0.02; no cheat is above
+# 0.05 there.** These are 200 rings. A walk needs no other question, either: the first question of a
 # sequence, which sees the pairs alone, is as often right as all, within 0.01. Of the other runs no
 # weights are stored, so they are not tested over a whole round.
 #
@@ -635,6 +636,10 @@ def least(run, what="accuracy"):
 
 in_all = kinds["8 hops, ring of 16"] + kept["8 hops, pairs kept"]
 assert [least(run) >= 0.95 for run in in_all].count(True) == 13 and len(in_all) == 15
+for runs in [*kinds.values(), *kept.values(), *throughout.values()]:
+    if runs[0]["sizes_by_name"]["ring"] in (16, 24):
+        at_1000 = [run["accuracy_by"]["hops"]["1000"]["accuracy"] >= 0.95 for run in runs]
+        assert at_1000 == [least(run) >= 0.95 for run in runs]
 for name, good in (("feed-forward: 256", 2), ("layers: 2", 1)):
     assert sum(least(run) >= 0.95 for run in kinds[name]) == good
 for name, bound in (("hops: 4, five more", 0.98), ("start: normalised, pairs kept", 0.99)):
@@ -649,7 +654,7 @@ assert len(window) == 4
 for seed, shares in window.items():
     assert shares[1000] - min(shares[n] for n in WINDOW) < 0.02
     assert all(abs(first_alone[seed][n] - shares[n]) < 0.01 for n in TESTED[:3])
-assert all(min(share(given, walked(n)) for n in WINDOW) < 0.07 for given in cheats.values())
+assert all(min(share(given, walked(n)) for n in WINDOW) < 0.05 for given in cheats.values())
 assert share(cheats["stop after eight hops"], walked(1000)) == 1
 assert max(max(cheat_at[n]) for n in (31, 50)) < 0.13 and cheat_at[200][0] == 1
 assert max(run[31] for run in walked_on["state"]) < 0.1
