@@ -225,7 +225,7 @@ plt.show()
 # people wrote, after longer training, or with another recipe. At the report's size and on such text
 # we ran [the wide layer beside twelve](2_logs.md#the-pair-run-again-at-its-size), with three seeds:
 # it fits its own text better and predicts new text worse. (There most of what it has more is table
-# of words.) No model answered questions there more often than guessing would.
+# of words.) All models that were asked answered questions there less often than guessing would.
 #
 # The test was also easier than [today's](../reference/problems.md): only about 480 of the 600
 # problems were different from each other, and some were training problems in other words.

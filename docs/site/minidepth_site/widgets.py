@@ -246,8 +246,8 @@ def further():
             continue
         config, _ = checkpoints.read_config(results.weights(WALKS, run["id"]))
         settings = {name: getattr(config, name) for name in config.__dataclass_fields__}
-        share = run["accuracy_by"]["hops"]["100"]["accuracy"]
-        name = f"seed {run['seed']}: {100 * share:.0f} % at 100 hops"
+        share = run["accuracy_by"]["hops"]["31"]["accuracy"]
+        name = f"seed {run['seed']}: {100 * share:.0f} % at 31 hops"
         about = dict(name=name, start=run["loop_start"], weights=address_of(WALKS, run["id"]))
         listed.append(about | dict(config=settings))
     first = {about["start"]: i for i, about in reversed(list(enumerate(listed)))}
