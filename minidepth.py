@@ -300,15 +300,16 @@ class Layer(nn.Module):
         return x
 
 
+LOGITS_AT_ONCE = 2**26  # in float32 256 MB
 CPU_ROWS = 256  # of float32 logits; fewer would pass over dweight too often
 HALF_ROWS = 1024  # fp16 ends at 65,504, which so many products stay below if none is above 63
 SOFTMAX_ROWS, GRADIENT_WORDS = 32, 4096  # so few stay in a CPU's cache
 
 
 def rows_at_once(n: int, n_words: int, half: bool, on_cpu: bool) -> int:
-    """Of n rows of logits over n_words words, how many the head computes at a time: 256 MB."""
+    """Of n rows of logits over n_words words, how many the head computes at a time."""
     most = HALF_ROWS if half else CPU_ROWS if on_cpu else n
-    return min(most, max(64, min(n, 2**26 // n_words)))
+    return min(most, max(64, min(n, LOGITS_AT_ONCE // n_words)))
 
 
 class HeadLoss(torch.autograd.Function):
@@ -471,6 +472,7 @@ class GPT(nn.Module):
             if targets.dim() == 2:
                 x = self.hidden(tokens, None, loops)
             else:
+                assert loops in (None, targets.size(1)), "the targets say how many loops"
                 states = self.run_loops(tokens, None, targets.size(1))
                 x = torch.stack([self.norm(state) for state in states], 1)  # (B, loops, T, C)
         # sums and counts leave, no means: so 1, 2 or uneven shards give the same gradient.
@@ -603,9 +605,8 @@ def embedded_rows(
             kinds.remove((k, family))
             tried = 0
     if n and not rows:
-        raise ValueError(
-            f"with steps {tuple(steps)} and modulus {modulus} there is no problem left"
-        )
+        none = f"with steps {tuple(steps)} and modulus {modulus} there is no problem left"
+        raise ValueError(f"{none}; give others")
     return rows
 
 
@@ -734,7 +735,8 @@ def blocks(encoded: Iterable, T: int, packing: str) -> tuple[np.ndarray, np.ndar
         following = [i if said else -100 for i, said in zip(ids, learn)]
         if packing == "pad":
             missing = -len(ids[1:]) % T
-            ids, following = ids[:-1] + [0] * missing, following[1:] + [-100] * missing
+            ids = [*ids[:-1], *[0] * missing]
+            following = following[1:] + [-100] * missing
         tokens.extend(ids)
         targets.extend(following)
     tokens, targets = np.frombuffer(tokens, np.int32), np.frombuffer(targets, np.int32)
@@ -790,6 +792,24 @@ class Data:
         return crcs
 
 
+def final_answer(text: str) -> str | None:
+    """What a text answers: all after its last ####, else after </think>; None without either."""
+    mark = "####" if "####" in text else "</think>"
+    return text.rsplit(mark, 1)[1].strip() if mark in text else None
+
+
+def problem_of(row: dict) -> dict | None:
+    """A conversation as a held-out problem, {messages, solution: the last turn, answer, …}; None if
+    it cannot be checked: if the assistant does not speak last, or has no final_answer() of one
+    line, 40 characters."""
+    *asked, last = row["messages"]
+    answer = final_answer(last["content"]) or ""
+    if last["role"] != "assistant" or not re.fullmatch(".{1,40}", answer):
+        return None
+    problem = dict(messages=asked, solution=last["content"], answer=answer)
+    return problem | {key: row[key] for key in ("family", "steps", "guess") if key in row}
+
+
 def load_data(config: TrainConfig, block_size: int = 512, tokenizer: Any = None) -> Data:
     """Read, split, tokenize and pack the source of a TrainConfig → Data; ValueError if that does
     not give at least one block to train and one to validate on."""
@@ -811,14 +831,12 @@ def load_data(config: TrainConfig, block_size: int = 512, tokenizer: Any = None)
         if config.packing == "pad":  # half of a conversation would lack its question or its answer
             encoded = list(itertools.compress(encoded, fits))
         made.append(blocks(encoded, block_size, config.packing))
-        facts |= {
-            f"{kind}_rows": len(encoded),
-            f"{kind}_tokens": sum(len(ids) for ids, _ in encoded),
-        }
+        n_tokens = sum(len(ids) for ids, _ in encoded)
+        facts |= {f"{kind}_rows": len(encoded), f"{kind}_tokens": n_tokens}
         facts[f"{kind}_rows_too_long"] = len(rows) - len(encoded)
         if not (made[-1][1] != -100).any():
             few = (
-                f"{len(encoded)} of {len(rows)} rows for {kind} fit in a block, {block_size} tokens"
+                f"{len(encoded)} of {len(rows)} rows for {kind} fit in {block_size} tokens"
             )
             raise ValueError(f"data {config.data}: {few}; give another --block_size, or more text")
     problems = [problem for problem in problems if problem]
@@ -828,24 +846,6 @@ def load_data(config: TrainConfig, block_size: int = 512, tokenizer: Any = None)
 
 
 # ---------- answers ----------
-
-
-def final_answer(text: str) -> str | None:
-    """What a text answers: all after its last ####, else after </think>; None without either."""
-    mark = "####" if "####" in text else "</think>"
-    return text.rsplit(mark, 1)[1].strip() if mark in text else None
-
-
-def problem_of(row: dict) -> dict | None:
-    """A conversation as a held-out problem, {messages, solution: the last turn, answer, …}; None if
-    it cannot be checked: if the assistant does not speak last, or has no final_answer() of one
-    line, 40 characters."""
-    *asked, last = row["messages"]
-    answer = final_answer(last["content"]) or ""
-    if last["role"] != "assistant" or not re.fullmatch(".{1,40}", answer):
-        return None
-    problem = dict(messages=asked, solution=last["content"], answer=answer)
-    return problem | {key: row[key] for key in ("family", "steps", "guess") if key in row}
 
 
 def likeliest(logits: torch.Tensor) -> torch.Tensor:
@@ -1018,7 +1018,7 @@ def read_configs(path: str) -> tuple[ModelConfig, TrainConfig]:
 
 
 def load(path: str) -> tuple[GPT, Any]:
-    """(model, tokenizer) of a run's folder, on the CPU, in eval mode; without words no tokenizer."""
+    """(model, tokenizer) of a run's folder, on the CPU, in eval mode; None without a tokenizer."""
     from safetensors.torch import load_file
 
     model = GPT(read_configs(path)[0]).eval()
@@ -1166,6 +1166,8 @@ def mean_loss(model: nn.Module, part: Sequence, n_blocks: int, batch_size: int) 
     some = (torch.as_tensor(each[:n_blocks]).long() for each in part)
     losses = [model(x.to(device), y.to(device)) for x, y in by_length(*some, batch_size)]
     sums, counts = (torch.cat(each).cpu().double() for each in zip(*losses))
+    if not counts.sum():
+        raise ValueError("the blocks to be measured have no target: there is no loss of them")
     return (sums.sum() / counts.sum()).item()
 
 

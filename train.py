@@ -27,6 +27,12 @@ except KeyboardInterrupt:
     sys.exit(130)
 
 
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        print(f"train.py: {message}; see python train.py --help", file=sys.stderr)
+        self.exit(2)
+
+
 def several(text: str) -> tuple[int, ...]:
     """'2,3' → (2, 3)"""
     return tuple(int(part) for part in text.split(","))
@@ -37,10 +43,10 @@ def steps_or_share(text: str) -> float:
     return int(text) if text.isdecimal() else float(text)
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """The flags: what is done, and one for each setting."""
     about = "Train a Transformer of any depth and see what the depth did."
-    parser = argparse.ArgumentParser(description=about, allow_abbrev=False)
+    parser = Parser(description=about, allow_abbrev=False)
     parser.add_argument(
         "--preset", choices=md.PRESETS, help="laptop, or report where CUDA is found"
     )
@@ -97,12 +103,17 @@ def describe(m: md.ModelConfig, t: md.TrainConfig, data: md.Data) -> list[str]:
     return lines
 
 
+def check_run(path: str) -> None:
+    """ValueError for what is no run's folder."""
+    if not os.path.exists(os.path.join(path, "config.json")):
+        raise ValueError(f"{path} holds no run; give a run's folder, as runs/NAME")
+
+
 def train(a: dict, changes: dict) -> int:
     """Train a run or go on with it; the exit code, 130 for one that was stopped."""
     path = a["resume"]
     if path:
-        if not os.path.exists(os.path.join(path, "config.json")):
-            raise ValueError(f"--resume {path} holds no run; give a run's folder, as runs/NAME")
+        check_run(path)
         m, t = md.read_configs(path)
         words = os.path.join(path, "tokenizer")
         tokenizer = md.load_tokenizer(words) if os.path.isdir(words) else None
@@ -153,6 +164,7 @@ def sample(a: dict, seed: int) -> int:
     """Print what a trained model answers to the prompt."""
     if not (a["prompt"] or "").strip():
         raise ValueError("--sample needs --prompt TEXT")
+    check_run(a["sample"])
     model, tokenizer = md.load(a["sample"])
     if tokenizer is None:
         raise ValueError(f"--sample {a['sample']} knows no words")

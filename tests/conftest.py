@@ -279,3 +279,13 @@ def jsonl(tmp_path):
         return str(path)
 
     return write
+
+
+def chunked_loss(h, weight, targets, grads=True):
+    """(nll, dh, dweight) of the head, the gradients those of sum(nll), None without `grads`."""
+
+    class Context:
+        pass
+
+    nll = md.HeadLoss.forward(Context, h, weight, targets, h.dtype, grads)
+    return nll, *(Context.gradients or (None, None))

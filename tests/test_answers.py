@@ -48,7 +48,7 @@ def test_each_prompt_gets_so_many_new_tokens_whatever_the_length_of_the_others(s
 def test_an_answer_is_right_if_it_is_exactly_the_one(speaker, data, monkeypatch, said, right):
     monkeypatch.setattr(sampling, "answer_texts", lambda model, tokenizer, problems, **_: [said])
     problem = dict(messages=[dict(role="user", content="1 + 2 ?")], answer="3")
-    assert sampling.answer_accuracy(speaker, data.tokenizer, [problem]) == right
+    assert md.accuracy(speaker, data.tokenizer, [problem])["accuracy"] == right
 
 
 def test_a_top_k_of_more_words_than_there_are_takes_them_all(model):

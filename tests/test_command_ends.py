@@ -9,6 +9,7 @@ import pytest
 import minidepth as md
 import train
 from minidepth_lab.base import configs
+from minidepth_lab.command import dispatch
 from minidepth_lab.keep import running
 from minidepth_lab.models import variants
 from minidepth_lab.rows import to_data
@@ -92,7 +93,7 @@ def test_a_new_run_makes_its_tokenizer_anew_though_one_lies_where_it_will_be(
     def load_data(m, t, tokenizer=None):
         raise ValueError(f"the tokenizer is {tokenizer}")
 
-    monkeypatch.setattr(train, "load_data", load_data)
+    monkeypatch.setattr(dispatch, "load_data", load_data)
     assert call(tmp_path, "--name run") == 2
     assert capsys.readouterr().err == "train.py: the tokenizer is None\n"
     assert train.main(["--resume", finished, "--steps", "20"]) == 2

@@ -12,6 +12,7 @@ import torch
 import minidepth as md
 import train
 from minidepth_lab.base import configs
+from minidepth_lab.command import dispatch
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import results
 
@@ -81,7 +82,7 @@ def test_the_reports_commands_give_the_settings_that_its_runs_had(tmp_path, monk
     """No default is another one now."""
     found = []
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(train, "check_machine", lambda m, t: None)
+    monkeypatch.setattr(dispatch, "check_machine", lambda m, t: None)
     monkeypatch.setattr(
         train, "run_training", lambda m, t, _: found.append(checkpoints.settings(m, t))
     )

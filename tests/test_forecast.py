@@ -9,7 +9,7 @@ import minidepth as md
 import train
 from minidepth_lab.base import configs, machine
 from minidepth_lab.base.data import Data
-from minidepth_lab.command import forecast, registry
+from minidepth_lab.command import dispatch, forecast, registry
 from minidepth_lab.keep import running
 from minidepth_lab.measure import sampling
 from minidepth_lab.models import variants
@@ -303,12 +303,12 @@ def test_random_numbers_drawn_for_it_change_nothing_after_it(tiny, data):
 def test_a_cpu_that_would_emulate_bf16_is_said_to(monkeypatch, how, emulated):
     monkeypatch.setattr(machine, "bf16_of_cpu", lambda: how)
     _, t = configs.make("laptop", precision="bf16", device="cpu", vocab_size=300)
-    notes = train.notes(t)
+    notes = dispatch.notes(t)
     assert any(
         "it emulates bf16, which takes longer than --precision fp32" in n for n in notes
     ) == (emulated)
     t.precision = "fp32"
-    assert not any("bf16" in note for note in train.notes(t))
+    assert not any("bf16" in note for note in dispatch.notes(t))
 
 
 @pytest.mark.parametrize(

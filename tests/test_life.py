@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 import minidepth as md
 import train
 from minidepth_lab.base import configs
-from minidepth_lab.command import forecast, registry
+from minidepth_lab.command import dispatch, forecast, registry
 from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.measure import results
 from minidepth_lab.models import export, variants
@@ -144,7 +144,7 @@ def test_a_stopped_run_is_told_from_the_step_of_its_checkpoint(data, tmp_path, c
     rare = dict(steps=40, warmup_steps=2, eval_every=30, lr=0.003)
     folder = stopped_after(settings(tmp_path, "run", **rare), data, 7)
     capsys.readouterr()
-    assert train.last_row(folder)["step"] == 1  # its log is behind
+    assert dispatch.last_row(folder)["step"] == 1  # its log is behind
     _, out, _ = call(f"--resume {folder} --steps 50 --dry_run", capsys)
     assert "is 0.00289 at step 8, falls until step 40 and stays at 0.0003\n" in out
     code, out, err = call(f"--resume {folder} --steps 5", capsys)
@@ -280,7 +280,7 @@ def test_train_itself_begins_with_them_too_and_refuses_another_shape(data, tmp_p
     own = running.train(*settings(tmp_path, "own", **begun, tokenizer_size=300))  # with its words
     assert own.tokenizer.get_vocab() == source.tokenizer.get_vocab()
     with pytest.raises(ValueError, match=f"began with the weights of {source.dir}; --sample that"):
-        train.untrained(own.dir)
+        dispatch.untrained(own.dir)
     with pytest.raises(ValueError, match=f"init_from {source.dir} is of another shape than this"):
         running.train(*settings(tmp_path, "wide", d_model=32, **begun), data)
     with pytest.raises(ValueError, match="^weights is of another shape than this model"):
@@ -368,7 +368,7 @@ def test_the_best_weights_are_kept_and_loaded(data, tmp_path, capsys):
     assert code == 0 and said in err
     line = ["--sample", run.dir, "--prompt", "x", "--max_new_tokens", "1", "--first_weights"]
     assert call(line, capsys)[::2] == (0, "")  # of which there is one kind
-    assert train.weights_to_begin_with(configs.TrainConfig(init_from=run.dir)) is None
+    assert dispatch.weights_to_begin_with(configs.TrainConfig(init_from=run.dir)) is None
     assert said in capsys.readouterr().out
     path = os.path.join(run.dir, checkpoints.BEST)
     whole = open(path, "rb").read()

@@ -16,7 +16,7 @@ import train
 from conftest import SHARED, changed
 from minidepth_lab.base import configs
 from minidepth_lab.base.data import Data
-from minidepth_lab.command import registry
+from minidepth_lab.command import dispatch, registry
 from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.measure import judge
 from minidepth_lab.models import variants
@@ -248,7 +248,7 @@ def test_tokens_that_overlapping_blocks_show_again_are_no_share_above_one(losses
     targets.view(-1)[:losses] = 1
     facts = dict(train_tokens=100, train_rows=5, val_rows=1, unusable_rows=0)
     data = types.SimpleNamespace(train=(torch.zeros(40, 10), targets), facts=facts)
-    line = train.text_fact(configs.TrainConfig(data=("own",)), data, tokens=20)
+    line = dispatch.text_fact(configs.TrainConfig(data=("own",)), data, tokens=20)
     assert said in line and ("overlap" in line) == (losses > 100)
 
 
@@ -740,20 +740,20 @@ BLOCKS = "x = np.arange(40, dtype=np.int32).reshape(10, 4); "
     [
         ("return missing", "has a load_data() that failed: name 'missing' is not defined"),
         ("return 3", "load_data() must give a minidepth.Data; it gave 3"),
-        ("return Data(([1], [1]), ([1], [1]))", "train must be (tokens, targets), each (N, T)"),
-        (BLOCKS + "return Data((x, x), (x, x[:0]), n_words=40)", "val must be (tokens,"),
-        (BLOCKS + "return Data((x, x), (x, x), n_words=39)", "the word 39, but n_words is 39"),
+        ("return md.Data(([1], [1]), ([1], [1]))", "train must be (tokens, targets), each (N, T)"),
+        (BLOCKS + "return md.Data((x, x), (x, x[:0]), n_words=40)", "val must be (tokens,"),
+        (BLOCKS + "return md.Data((x, x), (x, x), n_words=39)", "the word 39, but n_words is 39"),
         (
-            "return Data(None, None)",
+            "return md.Data(None, None)",
             "train must be (tokens, targets), each (N, T) whole numbers",
         ),
         (
-            "import torch; x = torch.zeros(2, 3).long(); return Data((x, x), (x, x))",
+            "import torch; x = torch.zeros(2, 3).long(); return md.Data((x, x), (x, x))",
             "each (N, T) whole numbers in a NumPy array; it is (tensor(",
         ),
-        (BLOCKS + "x = x * 1.0; return Data((x, x), (x, x))", "whole numbers in a NumPy array"),
-        (BLOCKS + "return Data((x, x - 1), (x, x), n_words=40)", "train has numbers below 0"),
-        (BLOCKS + "return Data((x, x), (x - 100, x), n_words=40)", "val has numbers below 0"),
+        (BLOCKS + "x = x * 1.0; return md.Data((x, x), (x, x))", "whole numbers in a NumPy array"),
+        (BLOCKS + "return md.Data((x, x - 1), (x, x), n_words=40)", "train has numbers below 0"),
+        (BLOCKS + "return md.Data((x, x), (x - 100, x), n_words=40)", "val has numbers below 0"),
     ],
 )
 def test_a_loader_of_ones_own_that_does_not_work_gets_one_line(body, words, tmp_path, capsys):
@@ -764,7 +764,7 @@ def test_a_loader_of_ones_own_that_does_not_work_gets_one_line(body, words, tmp_
 
 
 def test_a_loader_of_ones_own_needs_no_facts(tmp_path, capsys):
-    body = BLOCKS + "return Data((x, x), (x, x), n_words=40)"
+    body = BLOCKS + "return md.Data((x, x), (x, x), n_words=40)"
     (tmp_path / "own.py").write_text(LOADER.replace("BODY", body))
     flags = "--n_layers 1 --d_model 8 --block_size 4 --steps 4 --warmup_steps 1 --batch_size 2"
     line = ["--loader", str(tmp_path / "own.py"), *flags.split(), "--out_dir", str(tmp_path)]

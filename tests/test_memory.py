@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import minidepth as md
+from conftest import chunked_loss
 from minidepth_lab.base import configs, machine
 from minidepth_lab.command import memory
 from minidepth_lab.models import fsdp, variants
@@ -72,7 +73,7 @@ def test_a_layer_keeps_as_many_bytes_as_are_counted(half, p, added, d_ff):
     """Beside all tensors that PyTorch keeps for the way back, each storage once."""
     sizes = dict(d_model=96, n_heads=4, block_size=64, d_ff=d_ff, dropout=p, vocab_size=9)
     m, _ = configs.make("report", n_layers=1, residual_dropout=added, **sizes)
-    block = md.Layer(m, 4).train()
+    block = variants.make_layer(m, 4).train()
     x = torch.randn(5, 64, 96, requires_grad=True) * 1.0
     kept, weights = {}, {w.numel() for w in block.parameters()}
 
@@ -105,7 +106,7 @@ def test_the_heads_buffers_in_half_precision_are_counted(monkeypatch):
     h, weight = torch.randn(512, 64).bfloat16(), torch.randn(20_032, 64).bfloat16()
     monkeypatch.setattr(torch, "empty", noted(empty))
     monkeypatch.setattr(torch, "empty_like", noted(empty_like))
-    md.chunked_loss(h, weight, torch.zeros(512, dtype=torch.int64))
+    chunked_loss(h, weight, torch.zeros(512, dtype=torch.int64))
     softmax = 4 * md.SOFTMAX_ROWS * 20_032  # a copy that is made and goes
     states = 8 * 512 * 64  # counted with the logits; nll and dh are the empty ones of these
     counted = memory.step_memory(m, t, True, device="cpu")["logits"] - softmax - states

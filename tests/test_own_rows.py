@@ -17,7 +17,7 @@ import torch
 import minidepth as md
 import train
 from minidepth_lab.base import configs
-from minidepth_lab.command import registry
+from minidepth_lab.command import dispatch, registry
 from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.measure import sampling, score
 from minidepth_lab.models import export, variants
@@ -318,7 +318,7 @@ def test_a_loss_of_nothing_is_no_number(model, train_on):
     nothing = torch.full((2, 5), -100)
     with pytest.raises(ValueError, match="have no target: there is no loss of them"):
         md.mean_loss(gpt, (tokens, nothing), 2, 2)
-    with pytest.raises(ValueError, match="the batch of step 1 has no target"):
+    with pytest.raises(ValueError, match="a batch has no target"):
         train_on(gpt, tokens, nothing)
 
 
@@ -332,7 +332,7 @@ def test_problems_that_do_not_fit_are_named_and_not_asked(jsonl):
 
 def test_generating_asks_for_a_prompt_that_fits(model):
     gpt = model(block_size=8)
-    for n, words in ((9, "9 tokens does not fit block_size 8"), (0, "the prompt is empty")):
+    for n, words in ((9, "9 tokens does not fit block_size 8"), (0, "0 tokens does not fit")):
         with pytest.raises(ValueError, match=words):
             sampling.generate(gpt, torch.zeros(1, n, dtype=torch.long), 3)
     turned = model(block_size=8, position="rotary")  # which knows no last position
@@ -343,11 +343,11 @@ def test_an_answer_longer_than_others_is_not_cut_off(finished, monkeypatch):
     """Whatever the solution takes may be said: 256 tokens cut it."""
     model, tokenizer = checkpoints.load(finished)
     asked = []
-    monkeypatch.setattr(sampling, "answers_right", lambda *_, **how: asked.append(how) or [1.0])
+    monkeypatch.setattr(md, "answer_texts", lambda *how: asked.append(how[3]) or ["#### 4"])
     solution = "1 2 3 4 " * 100 + "#### 4"
     md.accuracy(model, tokenizer, [dict(messages=[], solution=solution, answer="4")])
     n = len(tokenizer(solution).input_ids)
-    assert asked == [dict(max_new_tokens=n + 1)] and n > 256
+    assert asked == [n + 1] and n > 256
 
 
 # --- text is text, and it ends
@@ -736,7 +736,7 @@ def test_several_answers_first_weights_and_a_prompt_from_a_file(finished, tmp_pa
     likeliest = capsys.readouterr().out
     flags[-1] = "0.001"
     assert train.main(flags) == 0 and capsys.readouterr().out == likeliest
-    model, _ = train.untrained(finished)
+    model, _ = dispatch.untrained(finished)
     m, t = checkpoints.read_config(finished)
     torch.manual_seed(t.seed)
     for name, weight in variants.GPT(m).state_dict().items():
@@ -746,7 +746,7 @@ def test_several_answers_first_weights_and_a_prompt_from_a_file(finished, tmp_pa
     config = json.loads((padded / "config.json").read_text())
     config["model"]["vocab_size"] += 99
     (padded / "config.json").write_text(json.dumps(config))
-    wide, words = train.untrained(str(padded))  # what is no word is never drawn
+    wide, words = dispatch.untrained(str(padded))  # what is no word is never drawn
     assert wide.n_words == len(words) == wide.config.vocab_size - 99
 
 
@@ -843,10 +843,10 @@ def test_a_run_goes_on_with_data_that_has_moved_and_no_other(tiny, jsonl, tmp_pa
 def test_what_is_no_file_has_not_moved(tmp_path):
     """Data sets of the hub, and patterns, which may fit other files by now."""
     for source in ("somebody/something", f"{tmp_path}/*.jsonl"):
-        train.check_moved("runs/a", configs.TrainConfig(data=(source,)))
+        dispatch.check_moved("runs/a", configs.TrainConfig(data=(source,)))
     for gone in ("gone.csv", "gone.jsonl"):
         with pytest.raises(ValueError, match=f"{gone} is not there; if it has moved"):
-            train.check_moved("runs/a", configs.TrainConfig(data=(f"{tmp_path}/{gone}",)))
+            dispatch.check_moved("runs/a", configs.TrainConfig(data=(f"{tmp_path}/{gone}",)))
 
 
 def test_a_log_of_six_hundred_answers_is_the_same_in_pandas():

@@ -156,14 +156,12 @@ def expert(data, tmp_path_factory):
 
 def test_accuracy_is_the_share_answered_exactly(expert, data):
     run, known = expert
-    assert sampling.answer_accuracy(run.model, run.tokenizer, known.problems) == 1.0
+    assert md.accuracy(run.model, run.tokenizer, known.problems)["accuracy"] == 1.0
     assert run.log[-1]["accuracy"] == 1.0
     wrong = [
         dict(p, answer=p["answer"] + "0") if i < 3 else p for i, p in enumerate(known.problems)
     ]
-    assert sampling.answer_accuracy(run.model, run.tokenizer, wrong) == 0.75
-    with pytest.raises(ValueError, match="there are no problems to answer"):
-        sampling.answer_accuracy(run.model, run.tokenizer, [])
+    assert md.accuracy(run.model, run.tokenizer, wrong)["accuracy"] == 0.75
     texts = sampling.answer_texts(run.model, run.tokenizer, known.problems)
     assert texts == [p["solution"] for p in known.problems]  # each text with its own problem
 
@@ -171,30 +169,26 @@ def test_accuracy_is_the_share_answered_exactly(expert, data):
 def test_problems_are_answered_some_at_a_time(expert, monkeypatch):
     """Those of about the same length together, and each text stays with its own problem."""
     run, known = expert
-    asked, generate = [], sampling.generate
+    asked, generate = [], md.generate
 
     def noted(model, tokens, *args, **kwargs):
         asked.append(tuple(tokens.shape))
         return generate(model, tokens, *args, **kwargs)
 
-    monkeypatch.setattr(sampling, "generate", noted)
-    monkeypatch.setattr(md, "ANSWERED_AT_ONCE", 5)
-    texts = sampling.answer_texts(run.model, run.tokenizer, known.problems)
+    monkeypatch.setattr(md, "generate", noted)
+    texts = md.answer_texts(run.model, run.tokenizer, known.problems, at_once=5)
     assert texts == [p["solution"] for p in known.problems]
     lengths = sorted(len(md.prompt_ids(run.tokenizer, p["messages"])) for p in known.problems)
     assert asked == [(5, lengths[0]), (5, lengths[5]), (2, lengths[10])]
     assert sampling.answer_texts(run.model, run.tokenizer, []) == []
 
 
-def test_each_answer_to_one_problem_is_drawn_anew(expert, monkeypatch):
+def test_each_answer_to_one_problem_is_drawn_anew(expert):
     run, known = expert
-    monkeypatch.setattr(md, "ANSWERED_AT_ONCE", 5)
-    ask = [known.problems[0]] * 10
-    sampling = dict(temperature=100.0, max_new_tokens=8)
-    texts = sampling.answer_texts(run.model, run.tokenizer, ask, seed=1, **sampling)
+    ask, how = [known.problems[0]] * 10, dict(temperature=100.0, max_new_tokens=8, seed=1)
+    texts = sampling.answer_texts(run.model, run.tokenizer, ask, **how)
     assert len(set(texts)) == 10
-    assert texts == sampling.answer_texts(run.model, run.tokenizer, ask, seed=1, **sampling)
-    assert texts[:5] == sampling.answer_texts(run.model, run.tokenizer, ask[:5], seed=1, **sampling)
+    assert texts == sampling.answer_texts(run.model, run.tokenizer, ask, **how)
 
 
 def test_a_question_longer_than_the_block_is_refused(expert, data):

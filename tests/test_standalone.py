@@ -10,30 +10,36 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 import minidepth as md
-import train
-from minidepth_lab.base import configs
-from minidepth_lab.keep import checkpoints, running
 
 ROOT = pathlib.Path(md.__file__).resolve().parent
-SMALL = "--n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --steps 6 --warmup_steps 1 --max_rows 300"
-SMALL += " --batch_size 4 --grad_accum 1 --eval_every 3 --eval_problems 4 --watch_problems 0"
+MOST_LINES = 1400  # of minidepth.py, with its comments: what does not fit is not the experiment
+SMALL = "--preset laptop --n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --steps 6 --warmup_steps 1"
+SMALL += " --max_rows 300 --batch_size 4 --grad_accum 1 --eval_every 3 --eval_problems 4"
+SMALL += " --watch_problems 0"
 
-# the project is installed here in editable form: its folders are taken off the path
+# the project may be installed here in editable form: its folders are taken off the path, but not
+# those of an environment that lies within it
 ALONE = """
 import json, sys
-sys.path = [folder for folder in sys.path if not folder.startswith(sys.argv[2])]
+ours = sys.argv[2]
+sys.path = [p for p in sys.path if not p.startswith(ours) or "site-packages" in p or "lib/python" in p]
 import minidepth, train
-assert not train.LABORATORY
 for line in json.loads(sys.argv[1]):
-    print("exit code", train.main(line.split()), flush=True)
+    try:
+        code = train.main(line.split())
+    except SystemExit as end:
+        code = end.code
+    print("exit code", code, flush=True)
 """
 
 
 @pytest.fixture
 def alone(tmp_path):
-    """Runs commands of train.py in a folder that has two files of ours → (stdout, stderr)."""
+    """Runs commands of train.py in a folder that has two files of ours → (exit codes, stdout,
+    stderr)."""
     for name in ("minidepth.py", "train.py"):
         shutil.copy(ROOT / name, tmp_path)
     (tmp_path / "alone.py").write_text(ALONE)
@@ -42,82 +48,84 @@ def alone(tmp_path):
     def run(*lines, launcher=()):
         command = [sys.executable, *launcher, "alone.py", json.dumps(lines), str(ROOT)]
         done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
         )
-        return done.stdout, done.stderr
+        out = done.stdout.splitlines()
+        codes = [int(line.split()[-1]) for line in out if line.startswith("exit code")]
+        return codes, done.stdout, done.stderr
 
     return run
 
 
-def test_two_files_train_resume_and_sample(alone, tiny, data, tmp_path, jsonl):
-    stopped = running.train(*tiny(name="stopped"), data, stop=lambda: True)
-    rows = [dict(question=f"What is {i} plus 1?", answer=f"#### {i + 1}") for i in range(99)]
-    words = os.path.join(stopped.dir, "tokenizer")
-    report = f"--preset report --vocab_size 0 --block_size 64 --data {jsonl(rows)}"
-    out, err = alone(
+def test_two_files_train_and_sample(alone, tmp_path):
+    rows = [
+        dict(messages=[dict(role="user", content=f"What is {i} plus 1?"),
+                       dict(role="assistant", content=f"#### {i + 1}")])
+        for i in range(99)
+    ]  # fmt: skip
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, dict(text="no turns")]))
+    own = f"--data {path} --tokenizer runs/main/tokenizer --block_size 64 --name own"
+    codes, out, err = alone(
         f"{SMALL} --name main",
-        f"--resume {stopped.dir}",
-        f"--sample {stopped.dir} --prompt hello --max_new_tokens 3",
-        f"{report} --tokenizer {words} {SMALL} --name own",
-        "--study depth",
-        f"{SMALL} --name other --temperature 1",
-        f"{SMALL} --name other --jobs 2",
+        "--sample runs/main --prompt hello --temperature 1 --seed 3",
+        f"{SMALL} {own}",
     )
-    codes = [line.split()[-1] for line in out.splitlines() if line.startswith("exit code")]
-    assert codes == ["0", "0", "0", "0", "2", "2", "2"], out + err
-    assert "--temperature has no effect here" in err and "--jobs has no effect here" in err
-    assert "get the whole project" in err and "Traceback" not in err
-    assert out.count("Done. Final train loss") == 3
+    assert codes == [0, 0, 0], out + err
+    assert out.count("Done. Final train loss") == 2 and "1 rows are no conversations" in out
     for name in ("main", "own"):
-        assert checkpoints.load(str(tmp_path / "runs" / name))
-    resumed = checkpoints.load(stopped.dir)[0]
-    whole = running.train(*tiny(name="whole"), data).model
+        model, tokenizer = md.load(str(tmp_path / "runs" / name))
+        assert model.config.d_model == 16 and len(tokenizer) >= 300
+        log = [json.loads(line) for line in open(tmp_path / "runs" / name / "log.jsonl")]
+        assert [record["step"] for record in log] == [1, 3, 6] and "accuracy" in log[-1]
+
+
+def test_what_cannot_be_done_is_one_line_and_a_2(alone):
+    lines = (
+        f"{SMALL} --name a --n_heads 3",
+        f"{SMALL} --name a --dropout 2",
+        f"{SMALL} --name a --lr",
+        "--study depth",
+        "--sample nowhere --prompt hello",
+        "--resume nowhere",
+        f"{SMALL} --data nowhere.jsonl",
+    )
+    codes, out, err = alone(*lines)
+    assert codes == [2] * len(lines), out + err
+    assert err.count("\n") == len(lines) and "Traceback" not in err
+
+
+def test_a_run_that_is_stopped_goes_on_to_the_same_weights(tmp_path):
+    """Bit for bit, with dropout; nothing is written without a folder."""
+    m, t = md.configs(n_layers=2, d_model=16, n_heads=2, d_ff=32, dropout=0.1, steps=6, max_rows=200,
+                      batch_size=4, eval_every=3, eval_problems=2, watch_problems=0)  # fmt: skip
+    data, asked = md.load_data(t, m.block_size), []
+    whole, log = md.train(m, t, data, on_log=lambda record: None)
+    folder = md.Folder(str(tmp_path / "run"))
+    quiet = dict(on_log=lambda record: None)
+    md.train(m, t, data, folder, stop=lambda: asked.append(1) or len(asked) == 4, **quiet)
+    halves, again = md.train(m, t, data, folder, resume=True, **quiet)
+    assert [record["train_loss"] for record in again] == [record["train_loss"] for record in log]
     for name, weight in whole.state_dict().items():
-        assert (weight == resumed.state_dict()[name]).all(), name
+        assert torch.equal(weight, halves.state_dict()[name]), name
+    with pytest.raises(ValueError, match="finished"):
+        md.train(m, t, data, folder, resume=True, **quiet)
+    with pytest.raises(ValueError, match="exists"):
+        md.train(m, t, data, folder, **quiet)
 
 
 def test_two_files_train_under_torchrun(alone, tmp_path):
     torchrun = ["-m", "torch.distributed.run", "--nproc_per_node", "2", "--standalone"]
-    out, err = alone(f"{SMALL} --name both", launcher=torchrun)
-    assert out.count("exit code 0") == 2, out + err
+    codes, out, err = alone(f"{SMALL} --name both", launcher=torchrun)
+    assert codes == [0, 0], out + err
     assert "DistributedDataParallel over 2 processes" in out
-    assert checkpoints.load(str(tmp_path / "runs" / "both"))
+    assert md.load(str(tmp_path / "runs" / "both"))
 
 
-def test_rows_words_and_validation_of_ones_own_are_read_without_the_laboratory(
-    finished, jsonl, monkeypatch
-):
-    rows = [dict(question=f"What is {i} plus 1?", answer=f"#### {i + 1}") for i in range(20)]
-    paths = dict(data=(jsonl(rows[:15], "a.jsonl"),), val_data=jsonl(rows[15:], "b.jsonl"))
-    m, t = configs.make("laptop", **paths, tokenizer=os.path.join(finished, "tokenizer"))
-    monkeypatch.setattr(train, "registry", lambda: pytest.fail("the laboratory is asked"))
-    data = train.load_data(m, t)
-    assert (data.facts["train_rows"], data.facts["val_rows"]) == (15, 5)
-    assert data.tokenizer.get_vocab() == checkpoints.saved_tokenizer(finished).get_vocab()
-
-
-def test_without_the_laboratory_what_does_not_need_it_is_done(monkeypatch, capsys, tmp_path):
-    """In this process, which has it, so that whoever asks for it is seen."""
-    import datasets
-
-    monkeypatch.setattr(train, "LABORATORY", False)
-    with pytest.raises(SystemExit) as helped:
-        train.main(["--help"])
-    assert helped.value.code == 0 and "--n_layers" in capsys.readouterr().out
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    assert train.pick_preset("auto", ("somebody/something",))[0] == "laptop"
-    assert train.main("--preset laptop --max_rows 60 --dry_run".split()) == 0
-    assert "at its peak" not in capsys.readouterr().out
-    rows = datasets.Dataset.from_list([dict(question=f"q {i}", answer="a") for i in range(20)])
-    monkeypatch.setattr("datasets.load_dataset", lambda *_: dict(train=rows))
-    m, t = train.configs("laptop", dict(data=("somebody/something",)))
-    assert train.load_data(m, t).facts["train_rows"] == 19
-    small = f"--preset laptop --max_rows 60 --out_dir {tmp_path} --report_to wandb"
-    for line in ("--n_layers 1 2 --jobs 2", "--runs", "--bench", "--data mine.py", small):
-        assert train.main(line.split()) == 2
-        assert "get the whole project" in capsys.readouterr().err, line
-    with pytest.raises(ValueError, match="get the whole project"):
-        train.weights_to_begin_with(configs.TrainConfig(init_from="gpt2"))
+def test_the_file_is_short_and_names_nothing_that_plugs_into_it():
+    text = (ROOT / "minidepth.py").read_text(encoding="utf-8")
+    assert text.count("\n") < MOST_LINES
+    assert "minidepth_lab" not in text and "laboratory" not in text.lower()
 
 
 def test_minidepth_imports_nothing_of_ours():
@@ -128,14 +136,14 @@ def test_minidepth_imports_nothing_of_ours():
             names |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             names.add(node.module.partition(".")[0])
-    assert not names & {"train", "minidepth_lab", "minidepth_data", "minidepth_files"}
+    assert not names & {"train", "minidepth_lab"}
 
 
 def test_each_section_uses_only_what_stands_above_it():
     """At the top level, and of what functions name: a name of a later section is not used."""
     text = (ROOT / "minidepth.py").read_text(encoding="utf-8")
     starts = [i for i, line in enumerate(text.splitlines(), 1) if line.startswith("# ---------- ")]
-    assert len(starts) == 6  # section 1 is the docstring
+    assert len(starts) == 7
     section = lambda line: sum(start <= line for start in starts)  # noqa: E731
     tree = ast.parse(text)
     home = {}

@@ -16,7 +16,7 @@ import train
 from minidepth_lab import studies
 from minidepth_lab.base import configs
 from minidepth_lab.base.data import Data
-from minidepth_lab.command import registry
+from minidepth_lab.command import dispatch, registry
 from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.measure import results
 from minidepth_lab.rows import hub, to_data
@@ -83,13 +83,13 @@ def test_a_study_brings_its_preset(monkeypatch, capsys):
     assert train.main("--study llmini --seed 0 1 --dry_run".split()) == 0
     out = capsys.readouterr().out
     assert "preset llmini-c: the study llmini is about it" in out and "10 runs" in out
-    assert train.pick_preset("auto", (), "heads")[0] == "laptop"
+    assert dispatch.pick_preset("auto", (), "heads")[0] == "laptop"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert train.pick_preset("auto", (), "heads")[0] == "heads"
+    assert dispatch.pick_preset("auto", (), "heads")[0] == "heads"
     monkeypatch.setattr(hub, "fault", lambda url: None)
-    assert train.pick_preset("auto", (), "packing")[0] == "report"
-    assert train.pick_preset("laptop", (), "llmini")[0] == "laptop"
-    assert train.pick_preset("auto", (), "thinking")[0] == "thinking"
+    assert dispatch.pick_preset("auto", (), "packing")[0] == "report"
+    assert dispatch.pick_preset("laptop", (), "llmini")[0] == "laptop"
+    assert dispatch.pick_preset("auto", (), "thinking")[0] == "thinking"
 
 
 def test_the_facts_count_epochs_before_the_data_is_there(capsys):

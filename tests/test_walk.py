@@ -16,7 +16,7 @@ import minidepth as md
 import train
 from conftest import changed
 from minidepth_lab.base import configs
-from minidepth_lab.command import registry
+from minidepth_lab.command import dispatch, registry
 from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.measure import inspect, results
 from minidepth_lab.models import variants
@@ -642,7 +642,7 @@ def test_what_else_was_measured_is_shown_where_every_value_has_it(capsys):
     both = dict(accuracy=0.5, own_words=0.25, guess=0.1)
     odd = dict(accuracy=0.5, answers=[1, 0], note="odd")
     by = dict(n={"1": both, "2": both}, m={"1": both, "2": odd}, k={"1": odd}, none={})
-    train.show_accuracy(dict(accuracy=0.5, accuracy_by=by))
+    dispatch.show_accuracy(dict(accuracy=0.5, accuracy_by=by))
     assert capsys.readouterr().out.splitlines()[1:] == [
         "by n: 1 0.500, 2 0.500",
         "by n, own words: 1 0.250, 2 0.250",

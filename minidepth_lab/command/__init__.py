@@ -11,6 +11,6 @@ if not os.path.exists(os.path.join(ROOT, "train.py")):  # an installation has a 
 
 def main(arguments: list[str] | None = None) -> int:
     """Do what the arguments say, by default those of the process; the exit code."""
-    from minidepth_lab.command import whole
+    from minidepth_lab.command import dispatch
 
-    return whole.main(arguments)
+    return dispatch.main(arguments)

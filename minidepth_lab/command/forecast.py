@@ -25,6 +25,8 @@ ENOUGH, LONG = 0.1, 0.5  # seconds to time a part for, and of a call that need n
 WITHOUT_TESTS = "without the data's own tests, which could not be tried"
 TOKENS, WEIGHTS = 2048, 2**22  # the most that is timed at once; more is multiplied
 
+AT_ONCE = 100  # problems that minidepth.answer_texts() answers together
+
 
 @dataclasses.dataclass
 class Work:
@@ -72,7 +74,7 @@ def work_of(m, t, data=None):
         solutions = [len(data.tokenizer(p["solution"]).input_ids) for p in some]
         prompts = [len(md.prompt_ids(data.tokenizer, p["messages"])) for p in some]
         # a hundred at a time wait for their longest; they are asked in order of length
-        spread = (max(prompts) - min(prompts)) / max(1, len(some) / md.ANSWERED_AT_ONCE)
+        spread = (max(prompts) - min(prompts)) / max(1, len(some) / AT_ONCE)
         words = round(min(max(solutions) + spread, m.block_size))
     return Work(
         steps=t.steps if known else None,
@@ -155,7 +157,7 @@ def layer_seconds(m, t, work, half, device):
     x = torch.randn(B, T, m.d_model, device=device, requires_grad=True)
     training, alone = [], []
     for n_heads in sorted(set(m.heads)):
-        layer = md.Layer(m, n_heads).to(device).train()
+        layer = variants.make_layer(m, n_heads).to(device).train()
         called = layer
         if t.grad_checkpoint:
             called = lambda x, layer=layer: checkpoint(layer, x, use_reentrant=False)  # noqa: E731
@@ -204,7 +206,7 @@ def head_seconds(m, work, half, device):
 def update_seconds(m, t, device):
     """Of clipping and AdamW, for all weights."""
     n = variants.parameters(m)["total"]
-    layer = md.Layer(m, m.heads[0]).to(device)
+    layer = variants.make_layer(m, m.heads[0]).to(device)
     of_layer = sum(p.numel() for p in layer.parameters())
     times = max(1, min(m.n_layers, WEIGHTS // of_layer))
     weights = [torch.randn_like(p).requires_grad_() for p in layer.parameters()]
@@ -225,8 +227,8 @@ def update_seconds(m, t, device):
 
 def word_seconds(m, work, half, device):
     """Of one more word for each of the problems that are answered at once."""
-    B, most = min(md.ANSWERED_AT_ONCE, work.answered), max(2, work.words)
-    layer = md.Layer(m, m.heads[0]).to(device).eval()
+    B, most = min(AT_ONCE, work.answered), max(2, work.words)
+    layer = variants.make_layer(m, m.heads[0]).to(device).eval()
     cache = md.Cache(most)
     cache.append(*torch.randn(2, B, layer.attn.n_heads, most // 2, m.d_model // m.heads[0]))
     x, weight = torch.randn(B, 1, m.d_model), torch.randn(m.vocab_size, m.d_model)
@@ -275,7 +277,7 @@ def forecast(m, t, work, half, device):
         evaluations += work.tested * layer_alone / (work.batch * work.length) + work.aside
         answers = 0.0
         if work.answered:
-            turns = math.ceil(work.answered / md.ANSWERED_AT_ONCE)
+            turns = math.ceil(work.answered / AT_ONCE)
             answers = turns * work.words * word_seconds(m, work, half, device)
             answers += work.answered * work.layers * layer_alone / work.batch  # reading the prompts
     total = None if work.steps is None else work.steps * step + evaluations + answers

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import torch
 
+import minidepth as md
 from minidepth_lab.base import configs as plain
 from minidepth_lab.base import console
 from minidepth_lab.base.data import Data
@@ -199,7 +200,7 @@ def data_of(config: plain.TrainConfig, block_size: int = 128, tokenizer: Any = N
 
 def check_data(data: object, whose: str) -> None:
     """ValueError for what a loader must not make."""
-    if not isinstance(data, Data):
+    if not isinstance(data, md.Data):
         raise ValueError(f"{whose}: load_data() must give a minidepth.Data; it gave {data!r:.60}")
     for name, part in (("train", data.train), ("val", data.val)):
         wanted = f"{name} must be (tokens, targets), each (N, T) whole numbers in a NumPy array"

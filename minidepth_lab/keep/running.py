@@ -37,7 +37,7 @@ def complete_configs(
         t = dataclasses.replace(t, steps=math.ceil(steps))
         # whether any are left after the warm-up, which validate() asks only without epochs
         dataclasses.replace(t, epochs=0).validate()
-    t = dataclasses.replace(t, sizes=data.sizes)
+    t = dataclasses.replace(t, sizes=getattr(data, "sizes", ()))
     m = dataclasses.replace(m, vocab_size=m.vocab_size or data.n_words)
     if data.n_words > m.vocab_size:
         too_few = f"vocab_size {m.vocab_size} is less than the data's {data.n_words} words"
@@ -75,7 +75,7 @@ def evaluations_of(t: configs.TrainConfig, data: "Data | None" = None) -> tuple[
     last training loss read, problems that are answered); without the data as if it were enough."""
     n = t.steps // t.eval_every  # after every n-th step,
     n += (t.eval_every > 1) + (t.steps % t.eval_every > 0 and t.steps > 1)  # the first, the last
-    held_out = [data.val, *data.val_by_source.values()] if data else []
+    held_out = [data.val, *getattr(data, "val_by_source", {}).values()] if data else []
     sizes = [min(t.eval_blocks, len(tokens)) for tokens, _ in held_out] or [t.eval_blocks]
     problems = len(data.problems) if data else 0
     answered = (n - 1) * min(t.watch_problems, problems) + min(t.eval_problems, problems)

@@ -33,6 +33,17 @@ class RotaryAttention(md.Attention):
         return rotate(q, start), rotate(k, start), v
 
 
+def make_layer(config: configs.ModelConfig, n_heads: int) -> md.Layer:
+    """One layer of GPT(config), with so many heads."""
+    attention = RotaryAttention if config.position == "rotary" else md.Attention
+    layer = md.Layer(dataclasses.replace(config, n_heads=n_heads), attention)
+    layer.attn.p_out = config.dropout_of("residual")
+    layer.attn.scale = config.attn_scale or layer.attn.scale
+    if layer.has_mlp:
+        layer.mlp.p = config.dropout_of("residual")
+    return layer
+
+
 class GPT(md.GPT):
     """minidepth.GPT with all settings of the laboratory's ModelConfig."""
 
@@ -48,14 +59,7 @@ class GPT(md.GPT):
         c = self.config
         if c.position == "learned":
             self.position_embedding = nn.Embedding(c.block_size, c.d_model)
-        attention = RotaryAttention if c.position == "rotary" else md.Attention
-        plain = [dataclasses.replace(c, n_heads=n) for n in c.heads]
-        self.blocks = nn.ModuleList(md.Layer(each, attention) for each in plain)
-        for layer in self.blocks:
-            layer.attn.p_out = c.dropout_of("residual")
-            layer.attn.scale = c.attn_scale or layer.attn.scale
-            if layer.has_mlp:
-                layer.mlp.p = c.dropout_of("residual")
+        self.blocks = nn.ModuleList(make_layer(c, n_heads) for n_heads in c.heads)
 
     @torch.no_grad()
     def init_weights(self) -> None:

@@ -187,7 +187,7 @@ def draw_model(axes, name, group, family):
 def measure(name, steps=50, warm=5):
     """Milliseconds of CPU time per training step of one of the MODELS, in this process."""
     torch.set_num_threads(1)
-    m, t = configs.make("budget", **MODELS[name], max_rows=2000)
+    m, t = configs.of_values(PRESETS["budget"] | MODELS[name] | dict(max_rows=2000))
     data = to_data.load_data(t, m.block_size)
     m = dataclasses.replace(m, vocab_size=data.n_words)
     model = bench.Ours(m, t, torch.device("cpu"))

@@ -342,7 +342,8 @@ def main():
     parser.add_argument("source", nargs="+", help="a file of a source in a folder of its name")
     args = parser.parse_args()
     try:
-        m, t = configs.make("llmini-c", data=args.source, tokenizer=args.tokenizer)
+        given = dict(data=tuple(args.source), tokenizer=args.tokenizer)
+        m, t = configs.of_values(PRESETS["llmini-c"] | given)
         facts = load_data(t, m.block_size).facts
     except (OSError, ValueError) as error:
         parser.error(console.one_line(error))

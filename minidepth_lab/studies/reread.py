@@ -67,8 +67,9 @@ def load_data(config, block_size, tokenizer=None):
         return text.mix(fewer, config, block_size, facts, tokenizer)
 
     data = text_data(plain, block_size, tokenizer, load)
-    data.sizes = as_text(sizes)
-    return Reread(**vars(data), eval_blocks=config.eval_blocks, batch_size=config.batch_size)
+    sizes = as_text(sizes)
+    how = dict(sizes=sizes, eval_blocks=config.eval_blocks, batch_size=config.batch_size)
+    return Reread(**vars(data) | how)
 
 
 def model_of(run):
