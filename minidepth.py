@@ -381,6 +381,8 @@ class GPT(nn.Module):
     and `autocast_dtype`; what looks into models asks for run_loops(), `norm` and `head_weight` too.
     """
 
+    keeps_converted = True  # whether autocast may keep a weight in half precision between layers
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         c = self.config = config.validate()
@@ -464,7 +466,8 @@ class GPT(nn.Module):
     ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
         half = self.autocast_dtype
         # DataParallel's threads inherit "autocast on" but not its dtype: so it is entered here
-        with torch.autocast(tokens.device.type, half, enabled=half is not None):
+        how = dict(enabled=half is not None, cache_enabled=self.keeps_converted)
+        with torch.autocast(tokens.device.type, half, **how):
             if targets is None and cache:  # who generates needs the last token's logits alone
                 return (self.head_weight @ self.hidden(tokens, cache, loops)[:, -1].T).T[:, None]
             if targets is None:
@@ -835,9 +838,7 @@ def load_data(config: TrainConfig, block_size: int = 512, tokenizer: Any = None)
         facts |= {f"{kind}_rows": len(encoded), f"{kind}_tokens": n_tokens}
         facts[f"{kind}_rows_too_long"] = len(rows) - len(encoded)
         if not (made[-1][1] != -100).any():
-            few = (
-                f"{len(encoded)} of {len(rows)} rows for {kind} fit in {block_size} tokens"
-            )
+            few = f"{len(encoded)} of {len(rows)} rows for {kind} fit in {block_size} tokens"
             raise ValueError(f"data {config.data}: {few}; give another --block_size, or more text")
     problems = [problem for problem in problems if problem]
     if problems and all("guess" in problem for problem in problems):
@@ -923,7 +924,7 @@ def accuracy(model: nn.Module, tokenizer: Any, problems: list[dict]) -> dict:
     one, "answers": 1 or 0 for each}, and where there are several kinds {"accuracy_by_family",
     "accuracy_by_problem"}, a family and its steps."""
     # a right answer is not to be cut off: as much may be said as the longest solution takes
-    solutions = encode(([(p["solution"], True)] for p in problems), tokenizer)
+    solutions = encode(([(p.get("solution", ""), True)] for p in problems), tokenizer)
     most = max(256, *(len(ids) + 1 for ids, _ in solutions))
     texts = answer_texts(model, tokenizer, problems, most)
     right = [float(final_answer(text) == p["answer"]) for text, p in zip(texts, problems)]

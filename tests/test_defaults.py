@@ -84,7 +84,7 @@ def test_the_reports_commands_give_the_settings_that_its_runs_had(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(dispatch, "check_machine", lambda m, t: None)
     monkeypatch.setattr(
-        train, "run_training", lambda m, t, _: found.append(checkpoints.settings(m, t))
+        dispatch, "run_training", lambda m, t, _: found.append(checkpoints.settings(m, t))
     )
     lines = results.lines_of("report")
     for line in lines:

@@ -11,7 +11,6 @@ from minidepth_lab.base import configs, machine
 from minidepth_lab.base.data import Data
 from minidepth_lab.command import dispatch, forecast, registry
 from minidepth_lab.keep import running
-from minidepth_lab.measure import sampling
 from minidepth_lab.models import variants
 
 CPU = torch.device("cpu")
@@ -55,19 +54,19 @@ def test_of_a_task_or_a_loader_tests_of_its_own_are_said_to_be_left_out(
 def test_a_run_does_as_many_evaluations_and_answers_as_were_counted(tiny, data, monkeypatch):
     """Against a run in which every call is counted."""
     seen = dict(evaluations=0, blocks=0, answered=0)
-    mean_loss, answers = md.mean_loss, sampling.answers_right
+    mean_loss, answers = md.mean_loss, md.answer_texts
 
     def counting(model, part, n, batch_size):
         seen["evaluations"] += part is data.val
         seen["blocks"] += min(n, len(part[0]))
         return mean_loss(model, part, n, batch_size)
 
-    def asked(model, tokenizer, problems, **more):
+    def asked(model, tokenizer, problems, *more):
         seen["answered"] += len(problems)
-        return answers(model, tokenizer, problems, **more)
+        return answers(model, tokenizer, problems, *more)
 
     monkeypatch.setattr(md, "mean_loss", counting)
-    monkeypatch.setattr(sampling, "answers_right", asked)
+    monkeypatch.setattr(md, "answer_texts", asked)
     m, t = tiny(steps=7, warmup_steps=1, eval_every=3, eval_problems=5, watch_problems=2)
     work = forecast.work_of(*running.complete_configs(m, t, data), data)
     running.train(m, t, data)
@@ -107,7 +106,7 @@ def test_loops_without_a_gradient_go_forward_alone(monkeypatch):
 
 @pytest.mark.parametrize("name", ["walk", "icqa"])
 def test_a_tasks_own_tests_are_counted_as_the_run_makes_them(name, monkeypatch, tmp_path):
-    """Against a run in which every layer counts what it reads in measure(), the last one too."""
+    """Against a run in which every layer counts what it reads in evaluate(), the last one too."""
     small = dict(d_model=16, n_heads=2, steps=7, warmup_steps=1, eval_every=3, batch_size=4)
     small |= dict(out_dir=str(tmp_path), name="run", data=(name,))
     if name != "icqa":
@@ -119,7 +118,7 @@ def test_a_tasks_own_tests_are_counted_as_the_run_makes_them(name, monkeypatch, 
     work = forecast.work_of(m, t, data)
     forecast.count_tests(m, t, work, data, CPU)
     read, measuring = [], []
-    forward, measure = md.Layer.forward, type(data).measure
+    forward, measure = md.Layer.forward, type(data).evaluate
 
     def counting(layer, x, cache=None):
         if measuring:
@@ -133,7 +132,7 @@ def test_a_tasks_own_tests_are_counted_as_the_run_makes_them(name, monkeypatch, 
         return found
 
     monkeypatch.setattr(md.Layer, "forward", counting)
-    monkeypatch.setattr(type(data), "measure", watched)
+    monkeypatch.setattr(type(data), "evaluate", watched)
     running.train(m, t, data)
     assert work.tested == sum(read) > 0 and work.aside > 0 and not work.untried
 

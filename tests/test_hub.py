@@ -68,6 +68,7 @@ os.environ["HF_ENDPOINT"] = here if how == "direct" else "http://hub.test:8000"
 if how == "proxy":
     os.environ["http_proxy"] = here
 import minidepth as md
+from minidepth_lab.base import configs
 from minidepth_lab.command import registry
 
 def tokenizer(name):

@@ -171,7 +171,7 @@ def test_a_rate_that_rises_is_not_said_to_fall(steps, done, lr_steps, said):
     t = configs.TrainConfig(
         steps=steps, lr_steps=lr_steps, lr=0.001, warmup_steps=0.1, lr_floor=0.1
     )
-    assert f"the learning rate {said}" in train.rate_ahead(t, done)
+    assert f"the learning rate {said}" in dispatch.rate_ahead(t, done)
 
 
 @pytest.mark.parametrize(

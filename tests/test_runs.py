@@ -12,7 +12,7 @@ import pytest
 import train
 import warm
 from minidepth_lab.base import configs
-from minidepth_lab.command import forecast, registry
+from minidepth_lab.command import dispatch, forecast, registry
 from minidepth_lab.keep import checkpoints, running, runs
 from minidepth_lab.models import variants
 from minidepth_lab.sweep import estimate
@@ -98,7 +98,7 @@ def test_a_run_says_how_it_goes_on_when_nobody_reads_on(tiny, capsys, monkeypatc
     m, t = tiny()
     monkeypatch.setattr(running, "train", mock.Mock(side_effect=BrokenPipeError))
     with pytest.raises(ValueError, match="nobody reads what this run prints any more; go on with"):
-        train.run_training(m, t, "python train.py")
+        dispatch.run_training(m, t, "python train.py")
 
 
 def test_the_list_is_sorted_and_chosen_from_by_flags(place, capsys):

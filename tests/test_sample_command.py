@@ -4,6 +4,7 @@ import pytest
 
 import train
 from minidepth_lab.keep import checkpoints
+from minidepth_lab.measure import sampling
 
 QUESTION = "Sort c a, b c. Number 2 ?"
 
@@ -13,11 +14,11 @@ def said(capsys, run, *flags):
     return capsys.readouterr().out
 
 
-def words(finished, **sampling):
+def words(finished, **how):
     """The same by the library."""
     model, tokenizer = checkpoints.load(finished)
     problem = dict(messages=[dict(role="user", content=QUESTION)])
-    return sampling.answer_texts(model, tokenizer, [problem], **sampling)[0]
+    return sampling.answer_texts(model, tokenizer, [problem], **how)[0]
 
 
 def letters(text):

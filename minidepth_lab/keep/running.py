@@ -164,6 +164,8 @@ def train(
     words = checkpoints.saved_tokenizer(whose_words) if whose_words and not data else None
     data = data or to_data.load_data(t, m.block_size, words)
     m, t = complete_configs(m, t, data)
+    if isinstance(data, Data):
+        data = dataclasses.replace(data, eval_blocks=t.eval_blocks, batch_size=t.batch_size)
     if t.init_from and not weights and not checkpoints.has_checkpoint(path):
         weights = checkpoints.load(t.init_from)[0].state_dict()
 

@@ -55,6 +55,12 @@ class GPT(md.GPT):
         if config.position != "learned":
             self.most_tokens = None
 
+    @property
+    def keeps_converted(self) -> bool:
+        """Before PyTorch 2.10 a weight that was converted in a loop without a gradient would be
+        kept so for the loops that have one."""
+        return not self.gradient_loops
+
     def make_layers(self) -> None:
         c = self.config
         if c.position == "learned":

@@ -23,7 +23,6 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
-from minidepth_lab.base import configs
 from minidepth_lab.models import variants
 
 PRESETS = {
