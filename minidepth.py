@@ -21,6 +21,7 @@ Dimensions, in comments as (B, T, C)                     example: the report's 1
 """
 
 import array
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -336,7 +337,7 @@ class HeadLoss(torch.autograd.Function):
         nll, dh = torch.empty(len(h), dtype=exact, device=h.device), torch.empty_like(h)
         dweight = torch.zeros_like(weight, dtype=exact) if grads else None
         # buffers for all rows: new memory for each part would take a CPU as long as the softmax
-        buffer = h.new_empty(min(len(h), rows), len(weight))
+        buffer = torch.empty(min(len(h), rows), len(weight), dtype=dtype, device=h.device)
         product = torch.empty_like(weight[:words]) if grads and half else None
         for x, t, loss, dx in zip(*(each.split(rows) for each in (h, targets[:, None], nll, dh))):
             logits = torch.mm(x, weight.T, out=buffer[: len(x)])  # (rows, V)
@@ -349,8 +350,9 @@ class HeadLoss(torch.autograd.Function):
                     log_p = torch.log_softmax(z, 1, dtype=exact)
                 one.copy_(-log_p.gather(1, right).squeeze(1))
                 if grads:  # by the logits: the softmax less 1 at the target, entries of at most 1
-                    p = log_p.exp_()
-                    z.copy_(p.scatter_add_(1, right, p.new_full(right.shape, -1.0)))
+                    minus_one = log_p.new_full(right.shape, -1.0)
+                    z.copy_(log_p.exp_().scatter_add_(1, right, minus_one))
+                log_p = None
             if grads:
                 torch.mm(logits, weight, out=dx)
             if grads and not half:
@@ -1088,23 +1090,28 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimiz
     return torch.optim.AdamW(groups, config.lr, betas, weight_decay=decay, fused=True)
 
 
+def parallel(model: nn.Module, device: torch.device) -> nn.Module:
+    """The model itself, or wrapped for several GPUs or for the processes of torchrun."""
+    (rank, world), gpus = processes(), torch.cuda.device_count()
+    if world > 1 and not getattr(model, "is_sharded", False):
+        if rank == 0:
+            print(f"Wrapping model with DistributedDataParallel over {world} processes")
+        return nn.parallel.DistributedDataParallel(model)
+    if world == 1 and device.type == "cuda" and gpus > 1:
+        print(f"Wrapping model with DataParallel over {gpus} GPUs")
+        return nn.DataParallel(model)
+    return model
+
+
 class Training:
     """A model, what updates it, and the step: train(), the bench and the pages use this one."""
 
     def __init__(self, m: ModelConfig, t: TrainConfig, make_model: Callable = GPT) -> None:
         self.config, self.device = t, pick_device(t.device)
-        (rank, world), gpus = processes(), torch.cuda.device_count()
         torch.manual_seed(t.seed)  # of the first weights: drawn on the CPU, alike for any device
         self.model = make_model(m)
         self.model.autocast_dtype = pick_precision(t.precision, self.device)
-        self.wrapped = self.model.to(self.device).train()
-        if world > 1 and not getattr(self.model, "is_sharded", False):
-            if rank == 0:
-                print(f"Wrapping model with DistributedDataParallel over {world} processes")
-            self.wrapped = nn.parallel.DistributedDataParallel(self.model)
-        elif world == 1 and self.device.type == "cuda" and gpus > 1:
-            print(f"Wrapping model with DataParallel over {gpus} GPUs")
-            self.wrapped = nn.DataParallel(self.model)
+        self.wrapped = parallel(self.model.to(self.device).train(), self.device)
         self.optimizer = make_optimizer(self.model, t)
         # multiplies the loss, so that gradients below fp16's smallest number are not lost
         half = self.model.autocast_dtype == torch.float16
@@ -1295,9 +1302,10 @@ def train(
         if in_a_row == MOST_SKIPPED:
             done, skipped, in_a_row = done - in_a_row, skipped - in_a_row, 0
             log = [record for record in log if record["step"] <= done]
-            save()
+            with contextlib.suppress(Diverged):
+                save()
             trouble = f"the gradient was infinite or NaN for {MOST_SKIPPED} steps"
-            raise Diverged(f"{trouble}; {GENTLER}; the state after step {done} is kept")
+            raise Diverged(f"{trouble}; {GENTLER}; the last good step was {done}")
 
         # 6. evaluate
         last = done == t.steps

@@ -46,7 +46,7 @@ def test_each_prompt_gets_so_many_new_tokens_whatever_the_length_of_the_others(s
     ("#### 3 #### 4", False), ("#### 4 #### 3", True), ("", False),
 ])  # fmt: skip
 def test_an_answer_is_right_if_it_is_exactly_the_one(speaker, data, monkeypatch, said, right):
-    monkeypatch.setattr(sampling, "answer_texts", lambda model, tokenizer, problems, **_: [said])
+    monkeypatch.setattr(md, "answer_texts", lambda model, tokenizer, problems, *_: [said])
     problem = dict(messages=[dict(role="user", content="1 + 2 ?")], answer="3")
     assert md.accuracy(speaker, data.tokenizer, [problem])["accuracy"] == right
 

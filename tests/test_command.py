@@ -225,16 +225,6 @@ def test_the_preset_follows_the_machine(capsys, monkeypatch, tmp_path):
         (tmp_path / folder.replace("/", "--") / "snapshots").mkdir(parents=True)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     assert dispatch.pick_preset("auto") == ("report", "2 CUDA GPU found")
-    # without the laboratory the hub is not asked, unless there is nothing to ask it for
-    monkeypatch.setattr(dispatch, "LABORATORY", None)
-    said = "2 CUDA GPU found; --preset report fetches its data from a hub"
-    assert dispatch.pick_preset("auto") == ("laptop", said)
-    assert dispatch.pick_preset("auto", ("my.jsonl",), None, "words") == (
-        "report",
-        "2 CUDA GPU found",
-    )
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert dispatch.pick_preset("auto") == ("laptop", "no CUDA GPU found")
 
 
 def test_a_studys_preset_is_found_before_anything_has_read_the_study(monkeypatch):

@@ -55,7 +55,7 @@ def test_the_wheel_holds_what_it_needs_and_nothing_else(wheel):
     info = {top for top in tops if top.endswith(".dist-info")}
     # nothing of a name that others use, such as train or docs, goes to everybody's packages
     assert tops - info == {"minidepth.py", "minidepth_lab", "minidepth_site"}
-    for part in ("minidepth_lab/command/train.py", "minidepth_lab/py.typed",
+    for part in ("minidepth_lab/py.typed",
                  "minidepth_lab/stored/results/depth/runs.jsonl",
                  "minidepth_lab/stored/results/published/report_log_12_layers.csv",
                  "minidepth_lab/stored/data/gsm8k-1001-2000.jsonl"):  # fmt: skip

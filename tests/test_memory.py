@@ -23,6 +23,7 @@ TOLERANCE = 0.1
 MEASURE = """
 import sys, torch
 import minidepth as md
+from minidepth_lab.base import configs
 from minidepth_lab.command import bench, memory
 
 def steps(twice, dropout=0.0, **changes):

@@ -20,12 +20,10 @@ SMALL = "--preset laptop --n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --steps
 SMALL += " --max_rows 300 --batch_size 4 --grad_accum 1 --eval_every 3 --eval_problems 4"
 SMALL += " --watch_problems 0"
 
-# the project may be installed here in editable form: its folders are taken off the path, but not
-# those of an environment that lies within it
+# the project may be installed here in editable form: its folders are taken off the path
 ALONE = """
-import json, sys
-ours = sys.argv[2]
-sys.path = [p for p in sys.path if not p.startswith(ours) or "site-packages" in p or "lib/python" in p]
+import json, os, sys
+sys.path = [p for p in sys.path if "site-packages" in p or not os.path.isdir(f"{p}/minidepth_lab")]
 import minidepth, train
 for line in json.loads(sys.argv[1]):
     try:
@@ -46,7 +44,7 @@ def alone(tmp_path):
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
 
     def run(*lines, launcher=()):
-        command = [sys.executable, *launcher, "alone.py", json.dumps(lines), str(ROOT)]
+        command = [sys.executable, *launcher, "alone.py", json.dumps(lines)]
         done = subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
         )
@@ -151,7 +149,9 @@ def test_each_section_uses_only_what_stands_above_it():
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             home[node.name] = section(node.lineno)
         elif isinstance(node, ast.Assign):
-            home[node.targets[0].id] = section(node.lineno)
+            for target in node.targets:
+                for name in getattr(target, "elts", [target]):
+                    home[name.id] = section(node.lineno)
     wrong = []
     for node in tree.body:
         parts = [compile(ast.Module([node], []), "minidepth.py", "exec")]

@@ -208,7 +208,6 @@ def test_sizes_are_the_same_however_they_are_spelled(tmp_path):
 def test_a_preset_brings_the_study_that_its_name_begins_with(monkeypatch):
     """Nobody has read the study yet, as in a run's own process."""
     known = registry.configs("map")
-    monkeypatch.delitem(configs.PRESETS, "map")
     monkeypatch.delitem(sys.modules, "minidepth_lab.studies.map")
     monkeypatch.setattr(studies, "map", None)  # what is read now is not to stay
     assert registry.configs("map") == known and known[0].d_ff == 128
