@@ -1093,6 +1093,10 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimiz
 def parallel(model: nn.Module, device: torch.device) -> nn.Module:
     """The model itself, or wrapped for several GPUs or for the processes of torchrun."""
     (rank, world), gpus = processes(), torch.cuda.device_count()
+    if world > 1 and not torch.distributed.is_initialized():
+        torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    if world > 1 and device.type == "cuda":
+        torch.cuda.set_device(device)
     if world > 1 and not getattr(model, "is_sharded", False):
         if rank == 0:
             print(f"Wrapping model with DistributedDataParallel over {world} processes")

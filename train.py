@@ -127,9 +127,6 @@ def train(a: dict, changes: dict) -> int:
         if os.path.exists(os.path.join(path, "config.json")):  # before the data is loaded
             raise ValueError(f"{path} exists; give another --name, or --resume {path}")
     first = md.processes()[0] == 0  # under torchrun one process speaks
-    if md.processes()[1] > 1:
-        backend = "nccl" if torch.cuda.is_available() else "gloo"
-        torch.distributed.init_process_group(backend)
     data = md.load_data(t, m.block_size, tokenizer)
     if first:
         print("\n".join(describe(m, t, data)))

@@ -32,7 +32,10 @@ LIBRARIES_OF_MKDOCS = """
     mkdocs.__main__ mkdocs.commands.build material.plugins.search.plugin mkdocs_jupyter.plugin
     mkdocstrings_handlers.python bs4.builder bs4.builder._htmlparser concurrent.futures.thread
 """.split()
-TRAINS, BUILDS = (str(TRAIN),), ("-m", "mkdocs")  # what such commands begin with, after Python
+TRAINS, BUILDS = (
+    ("-m", "minidepth_lab.command"),
+    ("-m", "mkdocs"),
+)  # what such commands begin with, after Python
 SERVERS = {TRAINS: forkserver.ForkServer(), BUILDS: forkserver.ForkServer()}
 SERVERS[TRAINS].set_forkserver_preload(LIBRARIES)
 SERVERS[BUILDS].set_forkserver_preload(LIBRARIES_OF_MKDOCS)
@@ -53,14 +56,16 @@ def main(program, words, folder, environment, files, new_session):
     # where Python looks: beside the program, or here for a module; where the environment says; and
     # for libraries
     told = environment.get("PYTHONPATH", "").split(os.pathsep)
-    libraries = [path for path in sys.path if not pathlib.Path(path).is_relative_to(ROOT)]
+    ours = [
+        str(ROOT),
+        str(ROOT / "docs" / "site"),
+        str(ROOT / "tests"),
+    ]  # an environment may lie in it
+    libraries = [path for path in sys.path if path not in ours]
     first = str(ROOT) if program == TRAINS else folder
     sys.path[:] = [first, *filter(None, told), *libraries]
     sys.argv = [program[-1], *words]
-    if program == TRAINS:
-        runpy.run_path(str(TRAIN), run_name="__main__")
-    else:
-        runpy.run_module(program[-1], run_name="__main__", alter_sys=True)
+    runpy.run_module(program[-1], run_name="__main__", alter_sys=True)
 
 
 class Handed:

@@ -15,7 +15,7 @@ from minidepth_lab.rows import to_data
 m, t = configs.make("laptop", n_layers=2, steps=200)
 data = to_data.load_data(t, m.block_size)
 run = running.train(m, t, data)
-print(sampling.answer_accuracy(run.model, run.tokenizer, data.problems[:50]))
+print(md.accuracy(run.model, run.tokenizer, data.problems[:50])["accuracy"])
 ```
 """
 

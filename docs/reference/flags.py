@@ -13,16 +13,16 @@ every combination: `--n_layers 1 2 4 --seed 0 1 2`.
 
 import dataclasses
 
-import minidepth as md
-import train
 from minidepth_lab import tasks
 from minidepth_lab.base import configs
-from minidepth_lab.command import registry
+from minidepth_lab.command import dispatch, registry
 from minidepth_lab.tasks.base.sizes import as_text, sizes_of
 
 print(__doc__)
-registry.offering("preset")  # reads all studies, which add theirs to configs.PRESETS
-FLAGS = {name for action in train.make_parser(full=True)._actions for name in action.option_strings}
+PRESETS = {name: registry.values_of(name) for name in registry.offering("preset")}
+PRESETS = configs.PRESETS | PRESETS
+ACTIONS = dispatch.make_parser(full=True)._actions
+FLAGS = {name for action in ACTIONS for name in action.option_strings}
 
 
 def shown(value):
@@ -40,7 +40,7 @@ def limits(f):
         return f"off: `--no-{f.name}`"
     if low is None:
         return ""
-    return f"from {low:g}" + (f" to {high}" if high != md.MOST else "")
+    return f"from {low:g}" + (f" to {high}" if high != 2**53 else "")
 
 
 for title, kind in (("Model", configs.ModelConfig), ("Data and training", configs.TrainConfig)):
@@ -67,7 +67,7 @@ def flags_of(values):
 
 print("## What presets change\n")
 print("Each preset as the flags that differ from the defaults above.\n")
-for name, values in configs.PRESETS.items():
+for name, values in PRESETS.items():
     print(f"`--preset {name}`\n:   {flags_of(values)}\n")
 print("Of the preset `tasks`, a task changes further:\n")
 print("| task | settings |\n|---|---|")
@@ -137,7 +137,7 @@ These flags are not settings of a run. They choose what the command does, or how
 settings = {f"--{f.name}" for kind in (configs.ModelConfig, configs.TrainConfig)
             for f in dataclasses.fields(kind)}  # fmt: skip
 print("| flag | what |\n|---|---|")
-for action in train.make_parser(full=True)._actions:
+for action in dispatch.make_parser(full=True)._actions:
     if not settings & set(action.option_strings):
         value = action.metavar if isinstance(action.metavar, str) else ""
         value = " ".join(action.metavar) if isinstance(action.metavar, tuple) else value
