@@ -547,9 +547,9 @@ def test_divergence_in_fp32_keeps_the_last_good_state(folders, text, tmp_path, m
 
     with monkeypatch.context() as patch:
         patch.setattr(torch.nn.utils, "clip_grad_norm_", diverging)
-        with pytest.raises(md.Diverged, match="up to step 30; lower --lr or raise --warm") as said:
+        with pytest.raises(md.Diverged, match="for 25 steps; lower --lr, raise --warm") as said:
             running.train(m, t, data=text)
-    assert "holds the last good state, of step 5" in str(said.value)
+    assert "the last good step was 5" in str(said.value)
     state = torch.load(tmp_path / "run" / "state.pt", weights_only=True)
     assert state["step"] == 5 and state["skipped"] == 0
     assert [row["step"] for row in state["log"]] == [1, 4]

@@ -717,6 +717,7 @@ def test_loading_text_takes_at_most_16_bytes_a_token_beyond_the_rows():
     words = Counting()
     words.eos_token, words.chat_template, words.added_tokens_decoder = "", None, {}
     words.convert_tokens_to_ids = lambda text: None
+    words.convert_ids_to_tokens = lambda number: ""
     words.__class__.__len__ = lambda self: 128
     rows = [dict(text=f"{i:08}" + "abcdefgh" * 63) for i in range(8000)]
     t = config(data=("x",), packing="pack", loss_on="all")

@@ -616,6 +616,7 @@ def test_only_what_can_be_named_is_offered():
 OWN = """
 import pathlib
 import minidepth as md
+from minidepth_lab.rows import to_data
 from minidepth_lab.tasks.base.sizes import as_text, sizes_of
 
 pathlib.Path(__file__).with_suffix(".ran").touch()

@@ -39,10 +39,11 @@ NOTEBOOKS = [path for path in pages.programs() if not pages.prints_markdown(path
 # appended to a lesson: whose code it ran, and that stored runs and weights came along
 OURS = """
 import minidepth, minidepth_lab, minidepth_site
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import results
 print("from", minidepth.__file__, *minidepth_lab.__path__, *minidepth_site.__path__)
 run = next(run for run in results.runs("ring-staircase", d_model=64, n_loops=5))
-model, _ = minidepth.load(results.weights("ring-staircase", run["id"]))
+model, _ = checkpoints.load(results.weights("ring-staircase", run["id"]))
 print("stored model of", model.num_params()["total"])
 """
 

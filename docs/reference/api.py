@@ -7,15 +7,11 @@ T tokens, C width, H heads, D head size, V words, L layers. Start here:
 
 ```python
 import minidepth as md
-from minidepth_lab.base import configs
-from minidepth_lab.keep import running
-from minidepth_lab.measure import sampling
-from minidepth_lab.rows import to_data
 
-m, t = configs.make("laptop", n_layers=2, steps=200)
-data = to_data.load_data(t, m.block_size)
-run = running.train(m, t, data)
-print(md.accuracy(run.model, run.tokenizer, data.problems[:50])["accuracy"])
+m, t = md.configs("laptop", n_layers=2, steps=200)
+data = md.load_data(t, m.block_size)
+model, log = md.train(m, t, data)
+print(md.accuracy(model, data.tokenizer, data.problems[:50])["accuracy"])
 ```
 """
 

@@ -194,7 +194,7 @@ print("(attention over keys left out)")
 #
 # The size of the head is also why training never holds all logits (the scores of all words for all
 # tokens) at once. For 16 × 512 tokens they would be 8,192 × 151,665 numbers, 5 GB in single
-# precision. `chunked_loss()` computes them a few rows at a time, together with their gradient. It
+# precision. `HeadLoss` computes them a few rows at a time, together with their gradient. It
 # agrees with PyTorch's own loss on all logits:
 
 # %% tags=["details"]
@@ -208,12 +208,13 @@ print(f"{n_tokens.item():.0f} tokens")
 # %% [markdown]
 # ## A step of training
 #
-# A step has four parts. This is the whole of it, as it stands in `train()`:
+# Rate, batch, update: so a step begins in `train()`, and `Training.step()` is the rest of it.
 
 # %% tags=["python"]
-source = inspect.getsource(running.train)
-step = source.split("# 1. the rate")[1].split("# 5. every process")[0]
-print(textwrap.dedent(" " * 12 + "# 1. the rate" + step))
+source = inspect.getsource(md.train)
+step = source.split("# 1. the rate")[1].split("# 4. after an infinite")[0]
+print(textwrap.dedent(" " * 8 + "# 1. the rate" + step))
+print(textwrap.dedent(inspect.getsource(md.Training.step)))
 
 # %% [markdown]
 # Three of its lines are worth a second look.
