@@ -14,7 +14,8 @@ def speaker(data):
     """A model of the shared data's words that says something else to each prompt."""
     torch.manual_seed(0)
     words = len(data.tokenizer)
-    config = configs.ModelConfig(vocab_size=words, block_size=120, n_layers=1, n_heads=2, d_model=32,
+    config = configs.ModelConfig(vocab_size=words, block_size=120, n_layers=1, n_heads=2,
+                                 d_model=32,
                             d_ff=0, init_std=0.5, tie_weights=False)  # fmt: skip
     return variants.GPT(config).eval()
 

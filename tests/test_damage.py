@@ -679,9 +679,12 @@ def test_any_bytes_are_read_or_refused(tmp_path, name):
 @pytest.mark.parametrize("file", ["config.json", "log.jsonl", "state.pt", "model.safetensors"])
 def test_any_bytes_in_a_run_folder_are_refused(folders, tmp_path, file):
     run = copied(folders[1].dir, tmp_path)
-    read = dict(zip(["config.json", "log.jsonl", "state.pt", "model.safetensors"],
-                    [checkpoints.read_config, results.read_log,
-                     lambda run: checkpoints.read_state(os.path.join(run, file)), checkpoints.load]))  # fmt: skip
+    read = {
+        "config.json": checkpoints.read_config,
+        "log.jsonl": results.read_log,
+        "state.pt": lambda run: checkpoints.read_state(os.path.join(run, file)),
+        "model.safetensors": checkpoints.load,
+    }
 
     @MANY
     @given(st.binary(max_size=200) | ANY.map(lambda value: json.dumps(value).encode()))

@@ -100,7 +100,8 @@ def test_the_loss_on_what_is_trained_on_is_always_of_the_same_blocks(trained):
 def test_the_spread_of_the_first_weights_is_the_one_that_is_asked_for(model):
     for std in (0.02, 0.1):
         torch.manual_seed(0)
-        config = configs.ModelConfig(vocab_size=200, block_size=64, n_layers=2, n_heads=4, d_model=64,
+        config = configs.ModelConfig(vocab_size=200, block_size=64, n_layers=2, n_heads=4,
+                                     d_model=64,
                                 d_ff=0, tie_weights=False, init_std=std)  # fmt: skip
         gpt = variants.GPT(config)
         for weight in (gpt.token_embedding, gpt.position_embedding, gpt.head):

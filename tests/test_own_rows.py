@@ -679,9 +679,9 @@ def kind(tmp_path_factory):
     system = dict(role="system", content='Be "kind"\nand ü')
     rows = [dict(messages=[system, *row["messages"]]) for row in sums(40)]
     (out / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    m, t = configs.make("laptop", data=(str(out / "rows.jsonl"),), n_layers=1, d_model=16, n_heads=2,
-                      d_ff=32, tokenizer_size=400, block_size=64, steps=3, warmup_steps=1,
-                      out_dir=str(out), name="run", eval_problems=2)  # fmt: skip
+    m, t = configs.make("laptop", data=(str(out / "rows.jsonl"),), n_layers=1, d_model=16,
+                      n_heads=2, d_ff=32, tokenizer_size=400, block_size=64, steps=3,
+                      warmup_steps=1, out_dir=str(out), name="run", eval_problems=2)  # fmt: skip
     return running.train(m, t).dir
 
 

@@ -95,8 +95,9 @@ def test_what_cannot_be_done_is_one_line_and_a_2(alone):
 
 def test_a_run_that_is_stopped_goes_on_to_the_same_weights(tmp_path):
     """Bit for bit, with dropout; nothing is written without a folder."""
-    m, t = md.configs(n_layers=2, d_model=16, n_heads=2, d_ff=32, dropout=0.1, steps=6, max_rows=200,
-                      batch_size=4, eval_every=3, eval_problems=2, watch_problems=0)  # fmt: skip
+    m, t = md.configs(n_layers=2, d_model=16, n_heads=2, d_ff=32, dropout=0.1, steps=6,
+                      max_rows=200, batch_size=4, eval_every=3, eval_problems=2,
+                      watch_problems=0)  # fmt: skip
     data, asked = md.load_data(t, m.block_size), []
     whole, log = md.train(m, t, data, on_log=lambda record: None)
     folder = md.Folder(str(tmp_path / "run"))

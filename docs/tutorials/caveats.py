@@ -290,8 +290,8 @@ assert runs[loop][0]["params_total"] == runs[one][0]["params_total"]
 #    assume that the exact test does not?
 
 # %% [markdown] tags=["hint"]
-# `scipy.stats.ttest_rel` gives the p of a paired test, and `minidepth_lab.measure.judge.holm()` corrects
-# a list of them: the smallest p counts ten times, the next nine times, and so on.
+# `scipy.stats.ttest_rel` gives the p of a paired test, and `minidepth_lab.measure.judge.holm()`
+# corrects a list of them: the smallest p counts ten times, the next nine times, and so on.
 
 # %% [markdown] tags=["answer"]
 # Six of them: twelve layers against one layer and against both wide ones, the loop against one

@@ -773,8 +773,8 @@ assert all(abs(b - a) < 0.1 for n in (1_000, 10_000) for a, b in final[n])
 half_full = ...
 
 # %% [markdown] tags=["hint"]
-# `md.blocks(rows, size, "pad")` makes the blocks and `to_data.filled()` tells which positions hold text.
-# Its `.mean()` is the share.
+# `md.blocks(rows, size, "pad")` makes the blocks and `to_data.filled()` tells which positions hold
+# text. Its `.mean()` is the share.
 
 # %% tags=["answer"]
 fills = {size: to_data.filled(*md.blocks(rows, size, "pad")).mean() for size in range(64, 136, 8)}

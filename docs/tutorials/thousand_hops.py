@@ -12,10 +12,10 @@
 #
 # In [Walking the ring](4_walking.md) each loop of a layer was one hop, and a loop more than in
 # training gained none. There is a way to go on: two heads with weights [written by
-# hand](../reference/laboratory.md#minidepth_lab.models.walk_by_hand) walk as far as one likes. What a
-# loop writes is loud beside what was there before, and each loop begins with its state normalised, that
-# is, brought to one size, and **the input added again** (`--loop_start recall`). Here we train
-# layers that begin their loops in this way.
+# hand](../reference/laboratory.md#minidepth_lab.models.walk_by_hand) walk as far as one likes.
+# What a loop writes is loud beside what was there before, and each loop begins with its state
+# normalised, that is, brought to one size, and **the input added again** (`--loop_start
+# recall`). Here we train layers that begin their loops in this way.
 
 # %% tags=["hide"]
 import statistics

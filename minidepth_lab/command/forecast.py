@@ -92,8 +92,8 @@ def work_of(m, t, data=None):
 
 
 def count_tests(m, t, work, data, device):
-    """Let `work` have what data.evaluate() does in the whole run, the last time after the last step.
-    It draws random numbers, but leaves PyTorch's generator as it was."""
+    """Let `work` have what data.evaluate() does in the whole run, the last time after the last
+    step. It draws random numbers, but leaves PyTorch's generator as it was."""
     if type(data).evaluate is Data.evaluate or work.steps is None:
         return
     read = []  # tokens, each time a layer is applied

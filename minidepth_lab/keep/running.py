@@ -1,5 +1,5 @@
-"""One run of the laboratory: minidepth.train() in a careful folder, with a progress bar, trackers, the
-best weights, and an early end."""
+"""One run of the laboratory: minidepth.train() in a careful folder, with a progress bar, trackers,
+the best weights, and an early end."""
 
 import dataclasses
 import math
@@ -115,7 +115,8 @@ def tqdm_write(line: str) -> None:
 
 
 def train(
-    model_config: configs.ModelConfig, train_config: configs.TrainConfig, data: md.Data | None = None,
+    model_config: configs.ModelConfig, train_config: configs.TrainConfig,
+    data: md.Data | None = None,
     resume: bool = False, command: str | None = None, stop: Callable[[], bool] | None = None,
     quiet: bool = False, changed: Sequence[str] = (),
     weights: dict[str, torch.Tensor] | None = None, tell: Callable[[dict], object] | None = None,

@@ -260,7 +260,8 @@ def show_score(run_dir: console.Path, sources: Iterable[str], most: int) -> None
         )
         if n_long := too_long(encoded, T):
             print(
-                f"{source}: {n_long:,} of {console.plural(n, 'context')} are longer than the block, "
+                f"{source}: {n_long:,} of {console.plural(n, 'context')} are longer than the "
+                f"block, "
                 f"with a choice after them: only the last {T:,} tokens of both are read"
             )
         for note in text.left_out(source):

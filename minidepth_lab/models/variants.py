@@ -1,5 +1,5 @@
-"""The model's variants: heads and dropout by part, rotary positions, what a loop starts from, tokens
-that stay as the first loop leaves them, and layers that are compiled or computed twice."""
+"""The model's variants: heads and dropout by part, rotary positions, what a loop starts from,
+tokens that stay as the first loop leaves them, and layers that are compiled or computed twice."""
 
 import dataclasses
 import functools

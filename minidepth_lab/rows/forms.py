@@ -196,7 +196,8 @@ def usable_rows(
         )
     if looked_at < n:
         notes.append(
-            f"{console.plural(len(taken), 'row')} of {n:,} of {source} are taken, a sample, the same for "
+            f"{console.plural(len(taken), 'row')} of {n:,} of {source} are taken, a sample, the "
+            f"same for "
             "every --seed; --max_rows 0 takes all"
         )
     for text, k in remarks.most_common():
@@ -277,7 +278,8 @@ def split_rows(
         raise ValueError(f"data {source}: {error}, none can be held out; {advice}") from None
     if copies := len(keys) - len(np.unique(keys)):
         facts.setdefault("notes", []).append(
-            f"{console.plural(copies, 'row')} of {source} repeat another's question or text; copies are "
+            f"{console.plural(copies, 'row')} of {source} repeat another's question or text; "
+            f"copies are "
             f"held out together or not at all"
         )
     train = [rows[i] for i in order[~held_out].tolist()]

@@ -176,7 +176,8 @@ def tell_long_rows(
     """What is told of rows longer than a block: a list of sentences, none without such rows."""
     told = []
     for how, lengths in too_long.items():
-        some = f"{name}: {len(lengths):,} of {console.plural(n_rows, 'row')} for {kind} are longer than a "
+        some = f"{name}: {len(lengths):,} of {console.plural(n_rows, 'row')} for {kind} "
+        some += "are longer than a "
         some += f"block of {block_size}"
         enough = f"--block_size {max(lengths) - 1:,} holds them all".replace(",", "")
         if how == "drop":
@@ -216,7 +217,8 @@ def tell_copies(train: list[dict], held_out: list[dict], notes: list[str]) -> No
         first = next(row for row, key in zip(held_out, keys.tolist()) if key in both)
         asked = console.one_line(forms.turns_of(first)[0][1], 60)
         notes.append(
-            f"{n:,} of {console.plural(len(held_out), 'held-out row')} also stand in training, by their "
+            f"{n:,} of {console.plural(len(held_out), 'held-out row')} also stand in training, "
+            f"by their "
             f"question or text; the first: {asked}"
         )
 

@@ -107,12 +107,12 @@ def character_tokenizer(texts: Iterable[str], size: int) -> "Tokenizer":
 
 OWN_SYSTEM = """{% set system = SYSTEM %}{% if messages[0].role != "system" %}<|im_start|>system
 {{ system }}<|im_end|>
-{% endif %}"""  # stands before minidepth.CHAT where the data's conversations begin with a system turn
+{% endif %}"""  # stands before minidepth.CHAT where conversations begin with a system turn
 
 
 def chat_template(rows: Iterable[dict], end: str) -> str | None:
-    """minidepth.CHAT for conversations among the rows, whose turns `end` ends, with the system turn that at
-    least half of them begin with, if there is one; None without conversations."""
+    """minidepth.CHAT for conversations among the rows, whose turns `end` ends, with the system turn
+    that at least half of them begin with, if there is one; None without conversations."""
     n, firsts = 0, Counter()
     for row in rows:
         role, text = forms.turns_of(row)[0]
