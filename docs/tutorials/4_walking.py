@@ -209,7 +209,8 @@ plt.show()
 # No. Lesson 3 ended with weights [written by
 # hand](../reference/laboratory.md#minidepth_lab.models.by_hand) with which **one attention layer,
 # applied once, answers every one-hop question**. They have eight heads and twice the width of our
-# layer. Does training find such weights, where there is room for them? We trained layers on one hop alone:
+# layer. Does training find such weights, where there is room for them? We trained layers on one
+# hop alone:
 
 # %% tags=["hide"]
 by_size = {}  # {(width, heads, loops): accuracies of its runs, the worst first}

@@ -208,7 +208,8 @@ widgets.table(["size of the state after loop", "2", "9", "16", "32", "64"], rows
 # We know weights with which [a layer of two heads walks as far as one
 # likes](../reference/laboratory.md#minidepth_lab.models.walk_by_hand). Would training find its way
 # to them? We multiplied every weight by one plus some noise, and trained from there for 1,500
-# steps, on four hops along a ring of eight. Here is how often seven hops are right, once round, before the
+# steps, on four hops along a ring of eight. Here is how often seven hops are right, once round,
+# before the
 # training and after it, and 31 hops, which on this ring are seven as well. (The runs were also
 # tested at a hundred hops and at a thousand. These are four hops, where training stopped, and none,
 # the question's own letter, so that they test less.)
