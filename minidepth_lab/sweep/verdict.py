@@ -27,7 +27,6 @@ import minidepth as md
 from minidepth_lab.command import check, memory, registry
 from minidepth_lab.measure import results
 from minidepth_lab.measure import verdict as rule
-from minidepth_lab.studies import depth
 from minidepth_lab.sweep import pool
 from minidepth_lab.sweep.cell import Cell, is_finished
 
@@ -168,7 +167,7 @@ def arms_of(request: Request, data: md.Data) -> dict[str, dict]:
     m, _ = registry.configs(request.preset, **one)
     m = dataclasses.replace(m, vocab_size=m.vocab_size or data.n_words)
     wanted = md.parameters(dataclasses.replace(m, n_layers=deep, n_heads=m.heads[0]))["blocks"]
-    wide = depth.width_matched(m, wanted, "blocks")
+    wide = as_wide(m, wanted)
     arms = {
         "one": one,
         "deep": one | dict(n_layers=deep),
@@ -179,6 +178,24 @@ def arms_of(request: Request, data: md.Data) -> dict[str, dict]:
     if map_of:  # the tokens that a looped layer may read once and keep
         arms["reread"] = arms["looped"] | dict(loop_keeps=map_of(**data.task_sizes))
     return arms
+
+
+def as_wide(m: md.ModelConfig, wanted: int) -> md.ModelConfig:
+    """The config with the d_model, a multiple of all heads, and d_ff in proportion, whose layers
+    have nearest to so many parameters. Unlike studies.depth.width_matched() it takes what is not
+    within 2 %, as small models have few widths: the counts are printed and on the page."""
+    unit = math.lcm(*m.heads) * (2 if m.position == "rotary" else 1)
+
+    def at(n):
+        d_ff = round(m.d_ff * n * unit / m.d_model)
+        return dataclasses.replace(m, d_model=n * unit, d_ff=d_ff)
+
+    n = max(1, m.d_model // unit)
+    while md.parameters(at(n))["blocks"] < wanted:
+        n += 1
+    return min(
+        (at(max(1, n - 1)), at(n)), key=lambda wide: abs(md.parameters(wide)["blocks"] - wanted)
+    )
 
 
 def names_of(n_layers: int) -> dict[str, str]:
@@ -197,13 +214,15 @@ def threads_of(jobs: int) -> int:
     return torch.get_num_threads() if jobs == 1 else max(1, torch.get_num_threads() // jobs)
 
 
-def step_seconds(m: md.ModelConfig, t: md.TrainConfig, data: md.Data, jobs: int = 1) -> float:
-    """Seconds of one optimizer step: the fastest of three real ones, in the time of the processor,
-    so that others who use the machine do not count; on a GPU by the clock."""
+def step_seconds(
+    m: md.ModelConfig, t: md.TrainConfig, data: md.Data, jobs: int = 1
+) -> tuple[float, float]:
+    """(seconds of one optimizer step, the same by the clock on the wall): the fastest of three real
+    ones. On a CPU the first is the processor's time, so that others who use the machine do not
+    count where arms are compared; they do in how long a budget lasts."""
     device = md.pick_device(t.device)
-    clock = time.process_time if device.type == "cpu" else time.perf_counter
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads_of(jobs))
+    threads, before = threads_of(jobs), torch.get_num_threads()
+    torch.set_num_threads(threads)
     taken = []
     try:
         with torch.random.fork_rng(devices=[]):
@@ -212,7 +231,7 @@ def step_seconds(m: md.ModelConfig, t: md.TrainConfig, data: md.Data, jobs: int 
             data = copy.copy(data)
             data.state = {}
             for step in range(4):  # the first one warms up
-                began = clock()
+                began = time.process_time(), time.perf_counter()
                 tokens, targets = data.draw(step, t.batch_size * t.grad_accum)
                 for x, y in md.by_length(tokens, targets, t.batch_size):
                     loss_sum, _ = model(x.to(device), y.to(device))
@@ -221,11 +240,12 @@ def step_seconds(m: md.ModelConfig, t: md.TrainConfig, data: md.Data, jobs: int 
                 optimizer.zero_grad()
                 if device.type == "cuda":
                     torch.cuda.synchronize()
-                taken.append(clock() - began)
+                ended = time.process_time(), time.perf_counter()
+                taken.append([after - start for start, after in zip(began, ended)])
     finally:
         torch.set_num_threads(before)
-    spent = min(taken[1:])
-    return spent / threads_of(jobs) if device.type == "cpu" else spent
+    used, wall = (min(part) for part in zip(*taken[1:]))
+    return (used / threads if device.type == "cpu" else wall), wall
 
 
 def start_seconds() -> float:
@@ -248,6 +268,7 @@ class Plan:
     told: dict  # judged_by()
     steps: dict  # {arm: {budget: steps}}
     step_seconds: dict  # {arm: seconds of a step}
+    slower: float  # how much slower than that the clock on the wall is, as others use the machine
     start: float  # seconds before a run trains
     seeds: int  # most of them
     rates: dict  # {arm: learning rate}, once chosen
@@ -271,7 +292,8 @@ class Plan:
 
     def seconds(self, arm, budget):
         """What a run takes, its evaluations and its start too."""
-        return self.start + 1.2 * self.steps[arm][budget] * self.step_seconds[arm]
+        steps = self.steps[arm][budget] * self.step_seconds[arm]
+        return self.start + 1.2 * self.slower * steps
 
     def same_run(self, arm):
         """Whether its run at equal time is that at equal steps."""
@@ -320,20 +342,21 @@ def made_plan(request: Request) -> Plan:
             trial.settings["d_model"] = max(unit, round(m.d_model * width / unit) * unit)
             trial.settings["d_ff"] = round(m.d_ff * trial.settings["d_model"] / m.d_model)
         if width not in kept:
-            arms, taken, counted = arms_of(trial, data), {}, {}
+            arms, taken, counted, wall = arms_of(trial, data), {}, {}, {}
             for arm, settings in arms.items():
                 am, at = registry.configs(request.preset, **settings)
                 am, at = md.complete_configs(am, at, data)
                 memory.check_enough(am, at)
-                taken[arm] = step_seconds(am, at, data, request.jobs)
+                taken[arm], wall[arm] = step_seconds(am, at, data, request.jobs)
                 counted[arm] = {name: md.parameters(am)[name] for name in ("total", "blocks")}
-            kept[width] = arms, taken, counted
-        arms, taken, counted = copy.deepcopy(kept[width])
+            slower = max(1.0, *(wall[arm] / taken[arm] for arm in arms))
+            kept[width] = arms, taken, counted, slower
+        arms, taken, counted, slower = copy.deepcopy(kept[width])
         for settings in arms.values():
             settings["steps"] = trial.settings["steps"]
         plan = Plan(
-            request, arms, told, equal_time(trial.settings["steps"], taken), taken, start,
-            request.seeds, {}, {}, counted, [],
+            request, arms, told, equal_time(trial.settings["steps"], taken), taken, slower,
+            start, request.seeds, {}, {}, counted, [],
         )  # fmt: skip
         looks = [look for look in rule.LOOKS if look <= request.seeds]
         fitting = [n for n in looks if not request.seconds or plan.cost(n)[1] <= request.seconds]

@@ -1,0 +1,369 @@
+"""A verdict: the rule against simulated truths, its plan, its runs, and two groups compared."""
+
+import json
+import math
+import os
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import minidepth as md
+import minidepth_lab
+import train
+from minidepth_lab.command import registry
+from minidepth_lab.command import verdict as command
+from minidepth_lab.measure import verdict as rule
+from minidepth_lab.sweep import verdict as sweep
+from minidepth_lab.tasks.base import own_code
+
+OWN = """import torch
+import torch.nn.functional as F
+from minidepth_lab.tasks import Task
+
+class Own(Task):
+    settings = dict(block_size=16, n_heads=2, d_model=16, batch_size=16, warmup_steps=4)
+
+    def draw(self, batch, generator, test=False, kinds={kinds}):
+        x = torch.randint({symbols}, (batch, {length}), generator=generator)
+        answer = x[:, :1] % kinds
+        return x, F.pad(answer, ({length} - 1, 0), value=-100)
+
+    def guess(self, kinds):
+        return {guess}
+
+TASK = Own()
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_start(monkeypatch):
+    """A process of its own takes seconds to begin, which are measured."""
+    monkeypatch.setattr(sweep, "start_seconds", lambda: 1.0)
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """Writes my.py, a task whose answer is its first symbol modulo `kinds`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(own_code, "NAMED", set())
+
+    def write(kinds=4, symbols=64, length=8, guess="1 / kinds"):
+        text = OWN.format(kinds=kinds, symbols=symbols, length=length, guess=guess)
+        (tmp_path / "my.py").write_text(text)
+        own_code.NAMED.add("my.py")
+        return "my.py"
+
+    return write
+
+
+def scores(n, **values):
+    """{(arm, budget): n scores near a value}, `one=0.4`, `one_time=0.4`; other arms as `one`."""
+    noise = 0.004 * np.array([0, 1, -1, 2, -2, 1, 0, -1, 1, -1, 0, 2, -2, 1, 0, -1, 1, -1, 0, 0])
+    made = {}
+    for i, arm in enumerate(("one", "deep", "looped", "wide")):
+        made[arm, "steps"] = values.get(arm, values["one"]) + np.roll(noise, i)[:n]
+        if f"{arm}_time" in values:
+            made[arm, "time"] = values[f"{arm}_time"] + np.roll(noise, i)[:n]
+    return made
+
+
+# ---------- the rule ----------
+
+
+@pytest.mark.parametrize("truth", rule.SIX)
+def test_of_simulated_verdicts_few_are_wrong(truth):
+    counts = rule.simulate(truth, 250, seed=1)
+    assert sum(counts[each] for each in rule.DECISIONS) == 250
+    assert rule.wrong(truth, counts) <= rule.ERROR
+
+
+@pytest.mark.parametrize(
+    ("truth", "least"),
+    [("equal", 0.99), ("no effect", 0.95), ("bimodal", 0.9), ("large effect", 0.97)]
+    + [("parameters", 0.97), ("only steps", 0.97), ("nobody learns", 0.99), ("all learn", 0.99)],
+)
+def test_what_is_so_is_found(truth, least):
+    counts = rule.simulate(truth, 60)
+    assert sum(counts[each] for each in rule.TRUTHS[truth][1]) >= least * 60
+
+
+def test_no_single_comparison_is_wrong_too_often_in_the_worst_case():
+    """Both arms learn with every second seed, to which no t interval is fitted: with five of 99 %
+    it is wrong in 5.4 % of cases."""
+    random, n = np.random.default_rng(3), 4000
+    low, high = (np.empty((n, len(rule.LOOKS))) for _ in range(2))
+    draw = rule.learned_or_not(0.5, noise=0.03)
+    for i in range(n):
+        gaps = draw(random, 20) - draw(random, 20)
+        for k, look in enumerate(rule.LOOKS):
+            _, low[i, k], high[i, k] = rule.interval(gaps[:look])
+    assert 0.03 < ((low > 0) | (high < 0)).any(1).mean() <= rule.ERROR
+
+
+def test_an_interval_is_students_and_wider_where_few_problems_were_asked():
+    values = [0.1, 0.3, 0.2, 0.25]
+    wanted = stats.ttest_1samp(values, 0).confidence_interval(1 - rule.LOOK_ERROR)
+    mean, low, high = rule.interval(values)
+    assert (mean, low, high) == pytest.approx((np.mean(values), wanted.low, wanted.high))
+    _, few, _ = rule.interval(values, answers=50)
+    half = stats.norm.ppf(1 - rule.LOOK_ERROR / 2) * math.sqrt(mean / 50)
+    assert mean - few == pytest.approx(math.hypot(mean - low, half))
+    assert rule.interval([0.5])[1:] == (-math.inf, math.inf)
+    assert rule.interval([0.5, math.nan, 0.5])[1:] == (-math.inf, math.inf)
+
+
+def test_depth_helps_where_neither_time_nor_parameters_do():
+    found = rule.decide(scores(3, one=0.4, deep=0.97, looped=0.95))
+    assert (found.decision, found.budget) == (rule.UNDECIDED, "time")  # to be trained before
+    timed = dict(one_time=0.42, deep_time=0.97, looped_time=0.95, wide_time=0.43)
+    found = rule.decide(scores(3, one=0.4, deep=0.97, looped=0.95, **timed))
+    assert found.decision == rule.HELPS and found.decided and found.n == 3
+    assert found.differences["deep - one"].mean == pytest.approx(0.57, abs=0.01)
+    found = rule.decide(scores(3, one=0.4, deep=0.97, wide=0.9, one_time=0.42, deep_time=0.97))
+    assert found.decision == rule.PARAMETERS
+    found = rule.decide(scores(3, one=0.4, deep=0.97, one_time=0.99, deep_time=0.97))
+    assert found.decision == rule.UNDECIDED  # three seeds do not show that there is none
+    found = rule.decide(scores(8, one=0.4, deep=0.97, one_time=0.97, deep_time=0.97))
+    assert found.decision == rule.STEPS_ONLY
+
+
+def test_that_there_is_nothing_takes_eight_seeds():
+    for n in (3, 5):
+        found = rule.decide(scores(n, one=0.6), chance=0.1)
+        assert found.decision == rule.UNDECIDED and found.more == 8 - n
+    assert rule.decide(scores(8, one=0.6), chance=0.1).decision == rule.SAME
+    assert rule.decide(scores(8, one=0.6), margin=0.002).decision == rule.UNDECIDED
+    assert rule.decide(scores(8, one=0.11), chance=0.1).decision == rule.NOBODY
+    assert rule.decide(scores(8, one=0.11)).decision == rule.SAME  # no chance is known
+    assert rule.decide(scores(8, one=0.985)).decision == rule.EASY
+    assert rule.decide(scores(8, one=0.985), ceiling=None).decision == rule.SAME  # nats
+    assert rule.decide(scores(8, one=0.6, deep=0.3), chance=0.1).decision == rule.HURTS
+
+
+def test_a_difference_below_the_margin_is_none_however_sure():
+    small = scores(8, one=0.6, deep=0.62)
+    assert rule.decide(small, margin=0.05).decision == rule.SAME
+    assert rule.decide(small, margin=0.005).budget == "time"  # it is one, of that margin
+
+
+def test_undecided_says_about_how_many_seeds_decide():
+    gaps = np.array([0.3, 0.1, 0.25, 0.05, 0.2])
+    gap = rule.compare(gaps, np.zeros(5), 0.05)
+    assert gap.found == rule.OPEN and gap.more > 0
+    n, spread = 5 + gap.more, gaps.std(ddof=1)
+    half = [stats.t.ppf(1 - rule.LOOK_ERROR / 2, k - 1) * spread / math.sqrt(k) for k in (n - 1, n)]
+    assert half[1] < gap.mean <= half[0]
+    assert rule.compare([0.4, 0.0, 0.31, -0.4, -0.3], np.zeros(5), 0.01).more is None
+
+
+def test_two_arms_are_paired_by_seed():
+    level = np.array([0.2, 0.5, 0.9, 0.4, 0.7])
+    gap = rule.compare(level + [0.1, 0.11, 0.1, 0.09, 0.1], level, 0.05)
+    assert gap.found == rule.MORE and gap.low > 0.05
+    shuffled = rule.compare(level + [0.1, 0.11, 0.1, 0.09, 0.1], level[::-1], 0.05)
+    assert shuffled.found == rule.OPEN
+
+
+# ---------- the plan ----------
+
+
+def test_equal_time_gives_the_faster_arm_more_steps():
+    steps = sweep.equal_time(100, dict(one=0.01, deep=0.04, looped=0.038, wide=0.02))
+    assert steps["one"] == dict(steps=100, time=400) and steps["wide"]["time"] == 200
+    assert steps["deep"]["time"] == steps["looped"]["time"] == 100  # as good as the same
+
+
+def test_a_rate_at_an_end_is_tried_beyond_it():
+    assert sweep.next_rates({1e-3: (0.1, 0), 3e-3: (0.5, 0), 9e-3: (0.2, 0)}) == []
+    assert sweep.next_rates({1e-3: (0.6, 0), 3e-3: (0.5, 0), 9e-3: (0.2, 0)}) == [3.3e-4]
+    assert sweep.next_rates({1e-3: (1, -2), 3e-3: (1, -1), 9e-3: (1, -0.5)}) == [0.027]  # by loss
+    five = {10.0**k: (float(k), 0) for k in range(5)}
+    assert sweep.next_rates(five) == []  # enough
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("20m", 1200), ("90s", 90), ("90", 90), ("1h30m", 5400), ("0.5h", 1800)]
+)
+def test_a_budget_is_read(text, seconds):
+    assert sweep.seconds_of(text) == seconds
+
+
+def test_arms_have_the_depth_and_the_parameters_they_stand_for(own):
+    source = own()
+    data = registry.data_of(registry.configs("tasks", data=(source,))[1], 16)
+    arms = sweep.arms_of(sweep.Request(source, "tasks", dict(d_model=16), n_layers=3), data)
+    made = {arm: registry.configs("tasks", **its)[0] for arm, its in arms.items()}
+    depths = {arm: (m.n_layers, m.n_loops) for arm, m in made.items()}
+    assert depths == dict(one=(1, 1), deep=(3, 1), looped=(1, 3), wide=(1, 1))
+    n = {arm: md.parameters(m)["blocks"] for arm, m in made.items()}
+    assert n["deep"] == 3 * n["one"] == 3 * n["looped"]
+    assert n["wide"] == pytest.approx(n["deep"], rel=0.02)
+
+
+# ---------- what cannot be judged ----------
+
+
+@pytest.mark.parametrize(
+    ("task", "flags", "said"),
+    [
+        (dict(kinds=1), [], "every answer of the test is the same"),
+        (dict(symbols=2, length=3), [], "training repeats"),
+        (dict(guess="0.97"), [], "chance is 0.97"),
+        (dict(), ["--margin", "0.01"], "a margin of 0.01 needs 2500"),
+        (dict(), ["--budget", "1s"], "five seeds are"),
+        (dict(), ["--budget", "soon"], "is no time"),
+        (dict(), ["--seeds", "4"], "is no look"),
+        (dict(), ["--n_layers", "1"], "give from 2 to 100"),
+        (dict(), ["--margin", "0"], "a number from 0 to 1"),
+        (dict(), ["--jobs", "0"], "at least 1"),
+        (dict(), ["--sizes", "hops=3"], "hops"),
+        (dict(), ["--depth", "3"], "--depth"),
+        (dict(), ["--lr", "much"], "much"),
+    ],
+)
+def test_what_cannot_be_judged_is_said_in_a_line(own, capsys, task, flags, said):
+    assert train.main(["--verdict", own(**task), *flags]) == 2
+    told = capsys.readouterr()
+    assert told.err.count("\n") == 1 and said in told.err and not told.out
+    assert not os.path.exists("verdicts")  # before any run
+
+
+def test_an_unknown_source_is_said_in_a_line(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "few.jsonl").write_text(
+        "".join(
+            json.dumps(dict(question=f"{i} ?", answer=f"so #### {i % 7}")) + "\n" for i in range(90)
+        )
+    )
+    for source, said in [("no.jsonl", "no.jsonl"), ("no.py", "no.py"), ("few.jsonl", "needs 100")]:
+        assert train.main(["--verdict", source]) == 2
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1 and said in err
+
+
+def test_repeats_are_judged_where_they_are_meant(own, capsys):
+    line = ["--verdict", own(symbols=2, length=3, kinds=2), "--repeats", "--dry_run"]
+    assert train.main(line) == 0
+    assert "at most" in capsys.readouterr().out
+
+
+# ---------- a whole verdict ----------
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Runs are trained in this process, one rate and one tuning seed; how many there were."""
+    trained = []
+
+    def in_this_process(plan, cells, may_fail=False):
+        for cell in cells:
+            if not sweep.is_finished(cell.m, cell.t):
+                trained.append(cell.t.name)
+                assert train.main(cell.command(plan.request.preset, {})) == 0
+
+    monkeypatch.setattr(sweep, "train", in_this_process)
+    monkeypatch.setattr(sweep, "FACTORS", (1.0,))
+    monkeypatch.setattr(sweep, "BEYOND", 0)
+    monkeypatch.setattr(sweep, "TUNING_SEEDS", (1000,))
+    return trained
+
+
+def test_a_verdict_trains_writes_and_goes_on(own, here, capsys):
+    line = ["--verdict", own(), "--steps", "6", "--seeds", "3", "--n_layers", "2"]
+    line += ["--batch_size", "8", "--name", "v"]
+    assert train.main(line) == 0
+    said = capsys.readouterr().out
+    assert "\nverdict  undecided" in said and "wrote    verdicts/v" in said
+    kept = json.load(open("verdicts/v/verdict.json"))
+    assert kept["decision"] == rule.UNDECIDED and kept["seeds"] == 3
+    tuning = {name for name in here if "tuning" in name}
+    assert len(tuning) == 4 and {run["seed"] for run in kept["runs"]} == {0, 1, 2}
+    assert not any("tuning" in run["folder"] for run in kept["runs"])
+    assert {run["arm"] for run in kept["runs"]} == {"one", "deep", "looped", "wide"}
+    for arm in ("one", "deep"):
+        by_seed = [run["score"] for run in kept["runs"] if run["arm"] == arm]
+        assert by_seed == kept["arms"][arm]["steps"]["scores"]
+    page = open("verdicts/v/verdict.html").read()
+    assert kept["text"].split("\n")[0].replace("'", "&#x27;") in page
+    assert "http://" not in page.replace("http://www.w3.org", "") and "https://" not in page
+    assert all(run["command"].replace('"', "&quot;") in page for run in kept["runs"])
+
+    n = len(here)
+    assert train.main(line) == 0 and len(here) == n  # the same command trains nothing again
+    made = minidepth_lab.verdict("my.py", steps=6, seeds=3, n_layers=2, batch_size=8, name="v")
+    assert len(here) == n and made.decision == rule.UNDECIDED and made.runs[0]["log"]
+    assert made.differences["deep - one"].n == 3 and made.figure().axes[0].has_data()
+    capsys.readouterr()
+    other = train.main([*line, "--lr", "0.1"])
+    assert other == 2 and "another settings" in capsys.readouterr().err
+
+
+def test_stopped_keeps_all_and_says_so(own, monkeypatch, capsys):
+    def stopped(plan, cells, may_fail=False):
+        raise sweep.Stopped(2)
+
+    monkeypatch.setattr(sweep, "train", stopped)
+    assert train.main(["--verdict", own(), "--name", "v"]) == 130
+    assert "the same command goes on" in capsys.readouterr().err
+    assert os.path.exists("verdicts/v/plan.json")
+
+
+# ---------- two groups ----------
+
+
+@pytest.fixture
+def groups(tmp_path, monkeypatch):
+    """Makes a folder of finished runs with these accuracies, by seed."""
+    monkeypatch.chdir(tmp_path)
+    accuracy = {}
+    found = command.results.result
+
+    def result(folder):
+        name = os.path.relpath(folder)
+        return (
+            dict(seed=int(name[-1]), accuracy=accuracy[name]) if name in accuracy else found(name)
+        )
+
+    monkeypatch.setattr(command.results, "result", result)
+
+    def make(name, values):
+        for seed, value in enumerate(values):
+            folder = tmp_path / name / f"seed{seed}"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "config.json").write_text("{}")
+            accuracy[os.path.join(name, f"seed{seed}")] = value
+        return name
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("new", "code", "decision"),
+    [
+        ([0.91, 0.9, 0.92, 0.9, 0.91], 0, "keep"),
+        ([0.3, 0.31, 0.3, 0.3, 0.29], 1, "discard"),
+        ([0.9, 0.3, 0.6, 0.5, 0.7], 3, "undecided"),
+        ([0.6, 0.61, 0.6, 0.6, 0.59, 0.6, 0.61, 0.6], 1, "discard"),
+    ],
+)
+def test_two_groups_are_kept_discarded_or_undecided(groups, capsys, new, code, decision):
+    old = [0.6, 0.6, 0.61, 0.59, 0.6, 0.6, 0.61, 0.6][: len(new)]
+    line = ["--compare", groups("new", new), groups("old", old)]
+    assert train.main([*line, "--json"]) == code
+    said = json.loads(capsys.readouterr().out)
+    assert said["decision"] == decision and said["exit_status"] == code
+    assert said["difference"] == pytest.approx(np.mean(new) - np.mean(old))
+    assert train.main(line) == code and capsys.readouterr().out.startswith(decision)
+    assert train.main(["--compare", "new/seed*", "old/*"]) == code  # patterns
+
+
+def test_groups_without_a_common_seed_are_an_error(groups, capsys):
+    groups("new", [0.5])
+    for line, said in [
+        (["new", "old"], "no finished run"),
+        (["new", "new", "new"], "takes two"),
+    ]:
+        assert train.main(["--compare", *line, "--json"]) == 2
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1 and said in err
