@@ -37,21 +37,18 @@
 # A *difference* is the mean over seeds of one arm's accuracy minus another's, with the same seeds.
 # Its *interval* is Student's t of 99.3 %. It is looked at after 3, 5, 8, 12 and 20 seeds, and
 # training stops when the verdict is decided.
-#
-# | verdict | its rule |
-# |---|---|
-# | depth helps | L layers minus one layer is above 0 at equal steps and at equal time, and the wide layer is not above one layer or L layers are above the wide one |
-# | depth helps, and so do parameters alone | the same, and the wide layer minus one layer is above 0 |
-# | helps at equal steps only | above 0 at equal steps, but at equal time below 0 or within the margin |
-# | no difference larger than the margin | L layers minus one layer lies within ± `--margin` (0.05), with eight seeds or more |
-# | depth hurts | L layers minus one layer is below 0 |
-# | nobody learned it | the interval of every arm lies below chance plus the margin, with eight seeds or more |
-# | too easy | the interval of every arm lies above 1 minus the margin, with eight seeds or more |
-# | undecided: about n more seeds | none of these; n is how many would decide, if mean and spread stayed as they are |
-#
-# *Above 0* means the whole interval, and that it does not lie within the margin: a difference that
-# is surely there but surely small is no help. Chance is the task's own number for guessing or for
-# its shortcut, whichever is higher, else the share of the commonest answer. Rows without answers are
+
+# %%
+from minidepth_lab.measure import verdict
+from minidepth_site import widgets
+
+widgets.table(("verdict", "its rule"), verdict.RULES.items())
+
+# %% [markdown]
+# *Within the margin*: the whole interval lies within ± `--margin` (0.05), and there are eight seeds
+# or more. *Above 0*: the whole interval is above 0, and not within the margin. A difference that is
+# surely there but surely small is no help. Chance is the task's own number for guessing or for its
+# shortcut, whichever is higher, else the share of the commonest answer. Rows without answers are
 # judged by validation loss, in nats, with the same margin; nobody and nothing is too easy there.
 #
 # ## How you would know
@@ -60,13 +57,10 @@
 # That is true of normal outcomes. Training is often "learned or not", and no t interval is made for
 # that: if both arms learn with every second seed, three seeds all favour one of them in 3.1 % of
 # cases. So the rule is tried on outcomes whose truth is known. The cell below gives 2,000 verdicts
-# for each truth, with the same function that the command calls. A verdict is wrong if it says what is
-# not so; `undecided` is not wrong.
+# for each truth, with the same function that the command calls. A verdict is wrong if it says what
+# is not so; `undecided` is not wrong.
 
 # %%
-from minidepth_lab.measure import verdict
-from minidepth_site import widgets
-
 rows = []
 for truth, (_, _, words) in verdict.TRUTHS.items():
     counts = verdict.simulate(truth, 2000)
@@ -81,33 +75,36 @@ widgets.table(("truth", "outcomes", "wrong", "seeds, mean", "verdicts"), rows)
 # The first six are what the rule is held to: at most 5 % wrong. The others show what it finds where
 # something is there, and one limit. **A rare failure is not seen.** Where one layer fails with a
 # fifth of the seeds and L layers never do, eight seeds are alike in a sixth of all cases, and the
-# verdict is then *no difference*. No rule can know better from eight seeds: they only show that seeds
-# unlike them are at most 31 % of all (with 95 % confidence). So the text says how many may be unlike.
+# verdict is then *no difference*. No rule can know better from eight seeds: they only show that
+# seeds unlike them are at most 31 % of all (with 95 % confidence). So the text says how many may be
+# unlike.
 #
 # Three simpler or stronger rules were looked at. Five intervals of 99 % are wrong in up to 5.4 % of
-# comparisons of "learned or not". A sign-flip test is exact for any outcomes, but with three seeds its
-# p is never below 0.25, and with five never below 0.06: it decides nothing before eight. A betting
-# interval for bounded means (Waudby-Smith and Ramdas 2023) is exact at any time, but needs eight
-# seeds for a difference of 0.6, twenty for 0.2, and more than seventy to say that there is none.
+# comparisons of "learned or not". A sign-flip test is exact for any outcomes, but with three seeds
+# its p is never below 0.25, and with five never below 0.06: it decides nothing before eight. A
+# betting interval for bounded means (Waudby-Smith and Ramdas 2023) is exact at any time, but needs
+# eight seeds for a difference of 0.6, twenty for 0.2, and more than seventy to say that there is
+# none.
 #
 # The order of the questions keeps the error of the whole sentence at that of one: the next question
 # is asked only where the one before was answered *above 0*.
 #
 # ## Time
 #
-# Before it starts, the command says how many runs there are at most, how long they take here and the
-# memory of one. `--budget 20m` fits into a time: first fewer seeds, then half the steps, then
+# Before it starts, the command says how many runs there are at most, how long they take here and
+# the memory of one. `--budget 20m` fits into a time: first fewer seeds, then half the steps, then
 # half the width, then a quarter of the steps. It says what it changed, or that the time cannot hold
 # five seeds. `--dry_run` says this and trains nothing. `--jobs 2` trains two runs at a time.
 #
-# Ctrl-C keeps everything, and the same command goes on. Runs lie in `verdicts/NAME/runs` and are runs like
-# any other: `--runs --out_dir verdicts/NAME` lists them.
+# Ctrl-C keeps everything, and the same command goes on. Runs lie in `verdicts/NAME/runs` and are
+# runs like any other: `--runs --out_dir verdicts/NAME` lists them.
 #
 # ## The page
 #
 # `verdicts/NAME` holds `verdict.html`, which opens offline: the verdict, the arms as points with
 # intervals, curves, what was tuned, what would change the verdict, and every run with its command.
-# `verdict.txt` is the whole as text to paste into an issue, and `verdict.json` the numbers. In Python:
+# `verdict.txt` is the whole as text to paste into an issue, and `verdict.json` the numbers. In
+# Python:
 #
 # ```python
 # import minidepth_lab
@@ -123,11 +120,11 @@ widgets.table(("truth", "outcomes", "wrong", "seeds, mean", "verdicts"), rows)
 # python train.py --compare "runs/new_seed-*" "runs/old_seed-*" --json
 # ```
 #
-# asks whether the first group is better, by the same rule: *keep* if it is above 0, *discard* if it is
-# below 0 or within the margin, else *undecided: about n more seeds*. The exit status is 0, 1 or 3, so
-# that a script can obey it; 2 is an error. A group is a folder that holds runs, or a pattern in quotes, of one
-# setting with a run for each seed. Only seeds that both have are compared. A rule that is asked after
-# every new seed is wrong more often than it says: ask after 3, 5, 8, 12 and 20.
+# asks whether the first group is better, by the same rule: *keep* if it is above 0, *discard* if it
+# is below 0 or within the margin, else *undecided: about n more seeds*. The exit status is 0, 1 or
+# 3, so that a script can obey it; 2 is an error. A group is a folder that holds runs, or a pattern
+# in quotes, of one setting with a run for each seed. Only seeds that both have are compared. A rule
+# that is asked after every new seed is wrong more often than it says: ask after 3, 5, 8, 12 and 20.
 #
 # ## What is refused
 #

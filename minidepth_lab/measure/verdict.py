@@ -44,6 +44,19 @@ STEPS_ONLY, HURTS = "helps at equal steps only", "depth hurts"
 SAME, NOBODY, EASY = "no difference larger than the margin", "nobody learned it", "too easy"
 UNDECIDED = "undecided"
 DECISIONS = (HELPS, PARAMETERS, STEPS_ONLY, SAME, HURTS, NOBODY, EASY, UNDECIDED)
+RULES = {  # each verdict's rule, in a sentence; "above 0" is *more*, "within the margin" *alike*
+    HELPS: (
+        "L layers minus one layer is above 0 at equal steps and at equal time, and the wide layer "
+        "is not above one layer, or L layers are above the wide one"
+    ),
+    PARAMETERS: "the same two are above 0, and so is the wide layer minus one layer",
+    STEPS_ONLY: "above 0 at equal steps, but at equal time below 0 or within the margin",
+    SAME: "L layers minus one layer is within the margin",
+    HURTS: "L layers minus one layer is below 0",
+    NOBODY: "with eight seeds, every arm's interval lies below chance plus the margin",
+    EASY: "with eight seeds, every arm's interval lies above 1 minus the margin",
+    UNDECIDED: "none of these; it says how many seeds would decide, if mean and spread stayed",
+}
 KEEP, DISCARD = "keep", "discard"
 MORE, LESS, ALIKE, OPEN = "more", "less", "alike", "open"
 RULE = (
