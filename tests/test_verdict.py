@@ -15,6 +15,7 @@ from minidepth_lab.command import registry
 from minidepth_lab.command import verdict as command
 from minidepth_lab.measure import verdict as rule
 from minidepth_lab.sweep import verdict as sweep
+from minidepth_lab.sweep import verdict_rows
 from minidepth_lab.tasks.base import own_code
 
 OWN = """import torch
@@ -246,6 +247,65 @@ def test_repeats_are_judged_where_they_are_meant(own, capsys):
     line = ["--verdict", own(symbols=2, length=3, kinds=2), "--repeats", "--dry_run"]
     assert train.main(line) == 0
     assert "at most" in capsys.readouterr().out
+
+
+# ---------- rows ----------
+
+
+def rows_file(path, n):
+    with open(path, "w") as file:
+        for i in range(n):
+            answer = f"so #### {i * i % 97}"
+            for _ in range(2):  # the same question twice
+                file.write(json.dumps(dict(question=f"{i} squared ?", answer=answer)) + "\n")
+
+
+def test_a_file_is_split_by_question_and_tuned_on_what_is_not_reported(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows_file("my.jsonl", 1500)
+    settings = dict(tokenizer="characters", steps=4, batch_size=2, d_model=16, n_heads=2)
+    plan = sweep.prepared(sweep.Request("my.jsonl", "laptop", settings))
+    parts = {}
+    for part, path in plan.rows.items():
+        parts[part] = [json.loads(line)["question"] for line in open(path)]
+    assert sum(len(part) for part in parts.values()) == 3000
+    sets = [set(part) for part in parts.values()]
+    assert not sets[0] & sets[1] and not sets[0] & sets[2] and not sets[1] & sets[2]
+    assert all(len(part) == 2 * len(set(part)) for part in parts.values())
+    assert 100 < len(sets[1]) < 200 and 100 < len(sets[2]) < 200
+    tuned = sweep.cell_of(plan, "one", "steps", 1000, 1e-3, tuning=True)
+    reported = sweep.cell_of(plan, "one", "steps", 0, 1e-3)
+    assert tuned.t.val_data == plan.rows["tune"] and reported.t.val_data == plan.rows["test"]
+    assert tuned.t.data == reported.t.data == (plan.rows["train"],)
+
+
+def test_a_generator_of_reasoning_gym_becomes_rows(tmp_path, monkeypatch, capsys):
+    gym = pytest.importorskip("reasoning_gym")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(verdict_rows, "N_TRAIN", 300)
+    monkeypatch.setattr(verdict_rows, "N_TEST", 100)
+    monkeypatch.setattr(verdict_rows, "LEAST", 300)
+    paths = verdict_rows.made("rg:chain_sum", ("min_terms=3", "max_terms=3"), "data")
+    asked = {}
+    for part, path in paths.items():
+        for line in open(path):
+            question, answer = (turn["content"] for turn in json.loads(line)["messages"])
+            assert asked.setdefault(question, part) == part
+            assert question.count("+") + question.count("- ") == 2 and question.endswith("=")
+            assert eval(question[:-1]) == int(answer.removeprefix("#### "))  # without its words
+    assert len(asked) == 500 and gym
+    m, _ = sweep.registry.configs(
+        "laptop", data=(paths["train"],), **verdict_rows.settings_of(paths)
+    )
+    assert m.block_size >= max(map(len, asked))
+    for line, said in [
+        (["rg:chain_sun"], "is chain_sum meant?"),
+        (["rg:chain_sum", "--sizes", "foo=3"], "foo"),
+        (["rg:coin_flip", "--sizes", "min_trials=1,max_trials=2"], "too few rows"),
+    ]:
+        assert train.main(["--verdict", *line]) == 2
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1 and said in err
 
 
 # ---------- a whole verdict ----------

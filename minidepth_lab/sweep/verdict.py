@@ -27,7 +27,7 @@ import minidepth as md
 from minidepth_lab.command import check, memory, registry
 from minidepth_lab.measure import results
 from minidepth_lab.measure import verdict as rule
-from minidepth_lab.sweep import pool
+from minidepth_lab.sweep import pool, verdict_rows
 from minidepth_lab.sweep.cell import Cell, is_finished
 
 TUNING_SEEDS = (1000, 1001)  # never among the reported ones, which count from 0
@@ -88,6 +88,12 @@ def as_time(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def check_file(path: str) -> None:
+    """ValueError for a file that is not there."""
+    if not os.path.isfile(path):
+        raise ValueError(f"{path} is not there; give a file of rows")
 
 
 # ---------- the data: whether it can be judged ----------
@@ -162,7 +168,6 @@ def check_source(data: md.Data, request: Request) -> dict:
 def arms_of(request: Request, data: md.Data) -> dict[str, dict]:
     """{arm: its settings}, without rate, steps and seed."""
     deep, base = request.n_layers, dict(request.settings)
-    base["data"] = [request.source]
     one = base | dict(n_layers=1, n_loops=1)
     m, _ = registry.configs(request.preset, **one)
     m = dataclasses.replace(m, vocab_size=m.vocab_size or data.n_words)
@@ -275,6 +280,7 @@ class Plan:
     tried: dict  # {arm: {rate: {seed: score}}}
     parameters: dict  # {arm: {total, blocks}}
     notes: list
+    rows: dict  # {train, tune, test: file} of rows that were split here
     spent: float = 0.0  # seconds, of all sessions
     looks: list = dataclasses.field(default_factory=list)  # a line after each
     stopped_by: str = ""  # why it ended undecided, if not for its seeds
@@ -327,7 +333,18 @@ def equal_time(steps: int, seconds: dict[str, float]) -> dict[str, dict]:
 def made_plan(request: Request) -> Plan:
     """A new Plan, measured on this machine, that fits the budget; ValueError for data that no
     verdict can be given on, or a budget that cannot hold one."""
-    base = dict(request.settings) | dict(data=[request.source])
+    rows, of_source = {}, dict(data=[request.source])
+    if verdict_rows.is_rows(request.source) and "val_data" not in request.settings:
+        if request.source.endswith(".jsonl"):
+            check_file(request.source)
+        sizes = request.settings.get("sizes", ())
+        rows = verdict_rows.made(request.source, sizes, os.path.join(request.folder, "data"))
+        of_source = dict(data=[rows["train"]], val_data=rows["test"])
+        if request.source.startswith(verdict_rows.GYM):
+            of_source |= verdict_rows.settings_of(rows)
+    base = of_source | request.settings
+    if rows and request.source.startswith(verdict_rows.GYM):
+        base.pop("sizes", None)  # they are the generator's
     m, t = registry.configs(request.preset, **base)
     if t.epochs:
         raise ValueError("--epochs makes no equal time; give --steps")
@@ -335,7 +352,7 @@ def made_plan(request: Request) -> Plan:
     told = check_source(data, request) | dict(words=data.n_words)
     start, kept = start_seconds(), {}
     for share, width in SHARES if request.seconds else SHARES[:1]:
-        trial = copy.deepcopy(request)
+        trial = dataclasses.replace(request, settings=dict(base))
         trial.settings["steps"] = max(LEAST_STEPS, round(t.steps * share))
         if width != 1:
             unit = math.lcm(*m.heads) * 2
@@ -356,7 +373,7 @@ def made_plan(request: Request) -> Plan:
             settings["steps"] = trial.settings["steps"]
         plan = Plan(
             request, arms, told, equal_time(trial.settings["steps"], taken), taken, slower,
-            start, request.seeds, {}, {}, counted, [],
+            start, request.seeds, {}, {}, counted, [], rows,
         )  # fmt: skip
         looks = [look for look in rule.LOOKS if look <= request.seeds]
         fitting = [n for n in looks if not request.seconds or plan.cost(n)[1] <= request.seconds]
@@ -405,6 +422,8 @@ def cell_of(plan: Plan, arm: str, budget: str, seed: int, rate: float, tuning=Fa
     settings |= dict(lr=rate, seed=seed, steps=plan.steps[arm][budget])
     settings.setdefault("eval_every", max(1, math.ceil(settings["steps"] / EVALUATIONS)))
     settings["out_dir"] = plan.request.out_dir
+    if tuning and plan.rows:
+        settings["val_data"] = plan.rows["tune"]
     _, t = registry.configs(plan.request.preset, **settings)
     if t.watch_problems and "watch_problems" not in plan.request.settings:
         settings["watch_problems"] = 0  # answers are asked for at the end alone
