@@ -9,8 +9,11 @@ that the same command goes on with the same plan. The rule is in measure/verdict
 show/verdict.py.
 """
 
+import contextlib
 import copy
 import dataclasses
+import functools
+import importlib.util
 import json
 import math
 import os
@@ -24,6 +27,7 @@ from typing import Any
 import torch
 
 import minidepth as md
+from minidepth_lab import command
 from minidepth_lab.command import check, memory, registry
 from minidepth_lab.measure import results
 from minidepth_lab.measure import verdict as rule
@@ -37,6 +41,7 @@ SAME_TIME = 1.15  # step counts nearer than this are one run
 EVALUATIONS = 5  # of a run: a curve, and little time
 DRAWN = 4000  # training sequences that the test's are looked for in
 LEAST_STEPS = 50
+BESIDE = 1.0  # seconds of a run that reads, draws and saves
 # (share of the steps, share of the width) that a budget may come down to, the first that fits
 SHARES = ((1, 1), (0.5, 1), (0.5, 0.5), (0.25, 1), (0.25, 0.5))
 
@@ -253,12 +258,15 @@ def step_seconds(
     return (used / threads if device.type == "cpu" else wall), wall
 
 
-def start_seconds() -> float:
-    """How long a process of train.py takes before it trains: imports, mostly."""
+def start_seconds(jobs: int, device: str) -> float:
+    """How long a run takes beside its steps: what a process imports, where it has its own, and what
+    it reads, draws and saves."""
+    if jobs == 1 and md.pick_device(device).type == "cpu":
+        return BESIDE
     began = time.perf_counter()
     code = "import torch, minidepth, minidepth_lab.command.registry, minidepth_lab.show.figures"
     subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
-    return 1.5 * (time.perf_counter() - began)  # and it reads, draws and saves
+    return BESIDE + time.perf_counter() - began
 
 
 # ---------- the plan: what was measured and chosen, kept ----------
@@ -350,7 +358,7 @@ def made_plan(request: Request) -> Plan:
         raise ValueError("--epochs makes no equal time; give --steps")
     data = registry.data_of(t, m.block_size)
     told = check_source(data, request) | dict(words=data.n_words)
-    start, kept = start_seconds(), {}
+    start, kept = start_seconds(request.jobs, t.device), {}
     for share, width in SHARES if request.seconds else SHARES[:1]:
         trial = dataclasses.replace(request, settings=dict(base))
         trial.settings["steps"] = max(LEAST_STEPS, round(t.steps * share))
@@ -440,21 +448,26 @@ def cell_of(plan: Plan, arm: str, budget: str, seed: int, rate: float, tuning=Fa
 
 
 def train(plan: Plan, cells: list[Cell], may_fail=False) -> None:
-    """Train those of the cells that are not finished. Stopped after a signal, RuntimeError for a
-    run that failed, unless it may."""
+    """Train those of the cells that are not finished. Stopped after a signal, ValueError for a run
+    that failed, unless it may. One at a time on a CPU they are trained in this process: what a
+    process of its own imports takes longer than many a small run."""
     todo = [cell for cell in cells if not is_finished(cell.m, cell.t)]
     if not todo:
         return
     check.grid_data(todo)
     jobs = min(plan.request.jobs, len(todo))
-    began = time.monotonic()
     preset, device = plan.request.preset, todo[0].t.device
+    own = jobs == 1 and md.pick_device(device).type == "cpu"
+    began = time.monotonic()
 
     def start(cell, slot):
         return cell.start(preset, {}, os.environ | slot)
 
     try:
-        failed, stopped = pool.train_all(todo, pool.slots(jobs, device), start)
+        if own:
+            failed, stopped = train_here(todo, preset)
+        else:
+            failed, stopped = pool.train_all(todo, pool.slots(jobs, device), start)
     finally:
         plan.spent += time.monotonic() - began
         plan.save()
@@ -463,6 +476,33 @@ def train(plan: Plan, cells: list[Cell], may_fail=False) -> None:
     if failed and not may_fail:
         cell, line = failed[0]
         raise ValueError(f"{cell} failed: {line}; the same command goes on")
+
+
+@functools.cache
+def command_module() -> Any:
+    """train.py as a module, wherever it is."""
+    spec = importlib.util.spec_from_file_location("minidepth_train", command.file())
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def train_here(cells: list[Cell], preset: str) -> tuple[list, int | None]:
+    """Train the cells one after the other in this process, what they print into their folders →
+    what pool.train_all() gives."""
+    failed = []
+    for i, cell in enumerate(cells, 1):
+        os.makedirs(cell.folder, exist_ok=True)
+        with open(os.path.join(cell.folder, "stdout.txt"), "a", encoding="utf-8") as out:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+                code = command_module().main(cell.command(preset, {}))
+        if code > 128:
+            return failed, code - 128
+        good, line = cell.outcome(code)
+        if not good:
+            failed.append((cell, line))
+        print(f"[{i}/{len(cells)}] {cell}: {line}", flush=True)
+    return failed, None
 
 
 def score(cell: Cell, metric: str) -> tuple[float, float]:
