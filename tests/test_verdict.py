@@ -14,6 +14,7 @@ import train
 from minidepth_lab.command import registry
 from minidepth_lab.command import verdict as command
 from minidepth_lab.measure import verdict as rule
+from minidepth_lab.show import verdict_map
 from minidepth_lab.sweep import verdict as sweep
 from minidepth_lab.sweep import verdict_rows
 from minidepth_lab.tasks.base import own_code
@@ -138,6 +139,7 @@ def test_that_there_is_nothing_takes_eight_seeds():
     assert rule.decide(scores(8, one=0.11), chance=0.1).decision == rule.NOBODY
     assert rule.decide(scores(8, one=0.11)).decision == rule.SAME  # no chance is known
     assert rule.decide(scores(8, one=0.985)).decision == rule.EASY
+    assert rule.decide(scores(8, one=0.93)).decision == rule.SAME  # below 0.95
     assert rule.decide(scores(8, one=0.985), ceiling=None).decision == rule.SAME  # nats
     assert rule.decide(scores(8, one=0.6, deep=0.3), chance=0.1).decision == rule.HURTS
 
@@ -425,3 +427,36 @@ def test_groups_without_a_common_seed_are_an_error(groups, capsys):
         assert train.main(["--compare", *line, "--json"]) == 2
         err = capsys.readouterr().err
         assert err.count("\n") == 1 and said in err
+
+
+# ---------- the map ----------
+
+
+def test_the_map_says_what_was_predicted(tmp_path, monkeypatch):
+    monkeypatch.setattr(verdict_map, "FOLDER", tmp_path)
+    tasks = {name: dict(predicted=["too easy"]) for name in ("a", "b", "c")}
+    (tmp_path / "predictions.json").write_text(json.dumps(dict(tasks=tasks)))
+    for name, decision in dict(a="too easy", b="depth helps", c="undecided", d="too easy").items():
+        arms = {arm: dict(steps=dict(mean=0.5)) for arm in ("one", "deep", "looped", "wide")}
+        kept = dict(decision=decision, more_seeds=4, arms=arms, seeds=8, seconds=90)
+        kept |= dict(request=dict(settings={}), judged_by=dict(chance=0.1), runs=[dict(folder="x")])
+        (tmp_path / f"from_{name}").mkdir()
+        (tmp_path / f"from_{name}" / "verdict.json").write_text(json.dumps(kept))
+        stored = verdict_map.store(tmp_path / f"from_{name}")
+        stored.rename(tmp_path / f"{name}.json")
+        assert "folder" not in json.loads((tmp_path / f"{name}.json").read_text())["runs"][0]
+    rows = {row[0]: row for row in verdict_map.rows()}
+    assert [rows[name][3] for name in "abcd"] == [
+        "too easy: held", "too easy: was wrong", "too easy: open", "–",
+    ]  # fmt: skip
+    assert rows["c"][2] == "undecided: about 4 more seeds" and rows["a"][4:6] == ["0.50", "0.50"]
+    verdict_map.draw(tmp_path / "map.png")
+    assert (tmp_path / "map.png").stat().st_size > 5000
+
+
+def test_stored_verdicts_are_of_the_predictions_commands():
+    tasks = verdict_map.predictions()["tasks"]
+    for name, kept in verdict_map.stored().items():
+        asked = kept["request"]["settings"]
+        assert ",".join(asked["sizes"]) == tasks[name]["sizes"]
+        assert asked["steps"] == tasks[name]["steps"] and kept["seeds"] <= 8

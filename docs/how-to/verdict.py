@@ -40,6 +40,7 @@
 
 # %%
 from minidepth_lab.measure import verdict
+from minidepth_lab.show import verdict_map
 from minidepth_site import widgets
 
 widgets.table(("verdict", "its rule"), verdict.RULES.items())
@@ -132,3 +133,21 @@ widgets.table(("truth", "outcomes", "wrong", "seeds, mean", "verdicts"), rows)
 # (unless `--repeats` is given, as for `memorize`, which is about recall); chance so high that no
 # difference as large as the margin fits above it; a test with fewer than 1 / (4 margin²) problems,
 # which is 100 for a margin of 0.05.
+#
+# ## A first map
+#
+# Small verdicts on tasks of this project, each one command. What was predicted was written before
+# the runs. More are under way.
+
+# %%
+widgets.table(verdict_map.HEADS, verdict_map.rows())
+
+# %% [markdown]
+# ## What is known of the tasks
+
+# %%
+widgets.table(("tasks", "depth that is known or was found", "source"), verdict_map.KNOWN)
+
+# %% [markdown]
+# What was measured here: [pointers and reachability](../tutorials/depth_map.md), [rings](
+# ../tutorials/4_walking.md), [k-hop and templates](../tutorials/depth_thresholds.md).

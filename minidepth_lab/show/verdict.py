@@ -83,7 +83,10 @@ def text(made: Any) -> str:
         kind = gaps["wide - one"].found
         word = {rule.MORE: "parameters, too", rule.OPEN: "parameters: open"}
         about = word.get(kind, "not parameters")
-        if kind == rule.OPEN and gaps["deep - wide"].found == rule.MORE:
+        gap, margin = gaps["wide - one"], plan.request.margin
+        if kind == rule.OPEN and gap.high < margin:
+            about = "not parameters"
+        elif kind == rule.OPEN and gaps["deep - wide"].found == rule.MORE:
             about = "not parameters as much"
         lines.append(f"{about}: {names['wide']} {value(made, 'wide')}")
     if "looped - one" in gaps:
@@ -178,7 +181,7 @@ def draw_curves(made: Any, runs: list[dict], path: md.Path) -> None:
     budgets = list(dict.fromkeys(run["budget"] for run in runs))
     key = "accuracy" if all("accuracy" in row for run in runs for row in run["log"]) else "val_loss"
     names, size = names_of(made), (4 * len(budgets) + 1, 3.6)
-    with figures.drawing(path, 1, len(budgets), size, squeeze=False) as (_, axes):
+    with figures.drawing(path, 1, len(budgets), size, squeeze=False, sharey=True) as (_, axes):
         for panel, budget in zip(axes[0], budgets):
             named = set()
             for run in runs:

@@ -361,7 +361,8 @@ def made_plan(request: Request) -> Plan:
     start, kept = start_seconds(request.jobs, t.device), {}
     for share, width in SHARES if request.seconds else SHARES[:1]:
         trial = dataclasses.replace(request, settings=dict(base))
-        trial.settings["steps"] = max(LEAST_STEPS, round(t.steps * share))
+        fewer = max(min(LEAST_STEPS, t.steps), round(t.steps * share))
+        trial.settings["steps"] = fewer
         if width != 1:
             unit = math.lcm(*m.heads) * 2
             trial.settings["d_model"] = max(unit, round(m.d_model * width / unit) * unit)
@@ -389,8 +390,7 @@ def made_plan(request: Request) -> Plan:
         if fitting and (fitting[-1] >= 5 or not request.seconds or request.seeds < 5):
             plan.seeds = fitting[-1]
             if share != 1:
-                steps = trial.settings["steps"]
-                plan.notes.append(f"{steps} steps instead of {t.steps}, to fit the budget")
+                plan.notes.append(f"{fewer} steps instead of {t.steps}, to fit the budget")
             if width != 1:
                 narrow = trial.settings["d_model"]
                 plan.notes.append(f"d_model {narrow} instead of {m.d_model}, to fit the budget")
