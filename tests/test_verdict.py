@@ -223,6 +223,7 @@ def test_arms_have_the_depth_and_the_parameters_they_stand_for(own):
         (dict(), ["--sizes", "hops=3"], "hops"),
         (dict(), ["--depth", "3"], "--depth"),
         (dict(), ["--lr", "much"], "much"),
+        (dict(), ["--margin", "0.1", "--margin=0.2"], "--margin is given twice"),
     ],
 )
 def test_what_cannot_be_judged_is_said_in_a_line(own, capsys, task, flags, said):
@@ -239,7 +240,8 @@ def test_an_unknown_source_is_said_in_a_line(capsys, tmp_path, monkeypatch):
             json.dumps(dict(question=f"{i} ?", answer=f"so #### {i % 7}")) + "\n" for i in range(90)
         )
     )
-    for source, said in [("no.jsonl", "no.jsonl"), ("no.py", "no.py"), ("few.jsonl", "needs 100")]:
+    sources = [("no.jsonl", "no.jsonl"), ("no.py", "no.py"), ("few.jsonl", "needs 100")]
+    for source, said in [*sources, ("strides", "a loss after each loop")]:
         assert train.main(["--verdict", source]) == 2
         err = capsys.readouterr().err
         assert err.count("\n") == 1 and said in err

@@ -85,6 +85,10 @@ def main(arguments: list[str]) -> int:
         return compare(arguments)
     if md.processes()[1] > 1:
         raise ValueError("--verdict starts its runs itself; start it without torchrun")
+    flags = [word.partition("=")[0] for word in arguments if word.startswith("--")]
+    for flag in flags:
+        if flags.count(flag) > 1:  # argparse would heed the last
+            raise ValueError(f"{flag} is given twice; give it once")
     a = vars(make_parser().parse_args(arguments))
     source = os.path.expanduser(a.pop("verdict"))
     if not source.strip():

@@ -116,6 +116,9 @@ def judged_by(data: md.Data, source: str) -> dict:
     """What the scores of this data are: `metric` (accuracy, or loss in nats), `chance`, `ceiling`,
     and `answers`, how many problems an accuracy is measured on."""
     if data.fresh:
+        if data.val[1].ndim == 3:
+            own = f"{source} asks for a loss after each loop, which sets its models' depth itself"
+            raise ValueError(f"{own}; see --study ring or walk")
         targets = [int(each) for each in data.val[1][data.val[1] != -100].tolist()]
         share, kinds = commonest(targets)
         if kinds == 1:
