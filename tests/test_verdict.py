@@ -130,6 +130,19 @@ def test_depth_helps_where_neither_time_nor_parameters_do():
     assert found.decision == rule.STEPS_ONLY
 
 
+def test_parameters_do_not_help_where_the_wide_layer_is_like_the_narrow_one():
+    z = np.array([1, -1] * 4)
+    level = dict(one=0.6 + 0 * z, deep=0.66 + 0.012 * z, looped=0.66 + 0 * z, wide=0.62 - 0.018 * z)
+    both = {(arm, budget): level[arm] for arm in level for budget in ("steps", "time")}
+    found = rule.decide(both)
+    assert found.differences["wide - one"].found == rule.ALIKE
+    assert found.differences["deep - wide"].found == rule.OPEN
+    assert found.decision == rule.HELPS
+    both["wide", "steps"] = 0.63 - 0.04 * z  # neither like it nor surely better
+    found = rule.decide(both)
+    assert found.decision == rule.UNDECIDED and "parameters" in found.why
+
+
 def test_that_there_is_nothing_takes_eight_seeds():
     for n in (3, 5):
         found = rule.decide(scores(n, one=0.6), chance=0.1)
@@ -190,6 +203,33 @@ def test_a_rate_at_an_end_is_tried_beyond_it():
 )
 def test_a_budget_is_read(text, seconds):
     assert sweep.seconds_of(text) == seconds
+
+
+def test_a_budget_takes_seeds_and_then_steps(own, monkeypatch):
+    monkeypatch.setattr(sweep, "step_seconds", lambda *given: (0.01, 0.02))  # a busy machine
+    source = own()
+
+    def plan(seconds, **more):
+        settings = dict(steps=500)
+        return sweep.prepared(sweep.Request(source, "tasks", settings, seconds=seconds, **more))
+
+    whole = plan(None)
+    assert whole.seeds == 20 and whole.slower == 2 and not whole.notes
+    runs, seconds = whole.cost(20)
+    assert runs == 4 * 3 * 2 + 4 * 20  # tuning; equal time is equal steps
+    assert seconds == pytest.approx(runs * (1 + 1.2 * 2 * 500 * 0.01))
+    assert plan(seconds).seeds == 20 and plan(seconds - 1).seeds == 12
+    assert plan(seconds, jobs=2).cost(20)[1] == seconds / 2
+    five = whole.cost(5)[1]
+    assert plan(five).seeds == 5 and not plan(five).notes
+    fewer = plan(five - 1)
+    assert fewer.steps["one"]["steps"] == 250 and fewer.seeds >= 5 and "250 steps" in fewer.notes[0]
+    assert all(settings["steps"] == 250 for settings in fewer.arms.values())
+    assert sweep.too_long(whole, 20, ["steps"]) == ""  # no budget
+    fewer.rates = dict.fromkeys(fewer.arms, 1e-3)
+    assert sweep.too_long(fewer, 5, ["steps"]) == ""
+    fewer.spent = five
+    assert "beyond the budget" in sweep.too_long(fewer, 5, ["steps"])
 
 
 def test_arms_have_the_depth_and_the_parameters_they_stand_for(own):

@@ -636,11 +636,18 @@ def too_long(plan: Plan, look: int, budgets: list[str]) -> str:
     """Why the budget does not reach to the next look; empty where it does."""
     if not plan.request.seconds:
         return ""
-    cells = [cell for budget in budgets for cell in cells_of(plan, look, budget).values()]
-    keys = [(key[0], budget) for budget in budgets for key in cells_of(plan, look, budget)]
-    left = [plan.seconds(*key) for cell, key in zip(cells, keys) if not is_finished(cell.m, cell.t)]
-    if plan.spent + sum(left) / plan.request.jobs > 1.1 * plan.request.seconds:
-        return f"{as_time(sum(left) / plan.request.jobs)} to {look} seeds are beyond the budget"
+    left, slower = 0.0, []
+    for budget in budgets:
+        for (arm, _), cell in cells_of(plan, look, budget).items():
+            expected = plan.seconds(arm, budget)
+            if is_finished(cell.m, cell.t):  # what runs really took here tells how long others do
+                took = results.result(cell.folder)["seconds"] + plan.start
+                slower.append(took / expected)
+            else:
+                left += expected
+    left *= statistics.median(slower or [1.0]) / plan.request.jobs
+    if plan.spent + left > 1.1 * plan.request.seconds:
+        return f"{as_time(left)} to {look} seeds would go beyond the budget"
     return ""
 
 
@@ -777,8 +784,9 @@ def prepared(request: Request) -> Plan:
     plan = read_plan(request)
     if plan is None:
         return made_plan(request)
-    if request.seconds is None or plan.cost(request.seeds)[1] <= request.seconds:
-        plan.seeds = max(plan.seeds, request.seeds)
+    looks = [look for look in rule.LOOKS if look <= request.seeds]
+    fitting = [n for n in looks if not request.seconds or plan.cost(n)[1] <= request.seconds]
+    plan.seeds = fitting[-1] if fitting else min(plan.seeds, looks[-1])
     plan.looks, plan.stopped_by = [], ""
     return plan
 
