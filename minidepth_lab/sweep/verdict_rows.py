@@ -137,11 +137,13 @@ def of_gym(source: str, sizes: tuple) -> dict[str, list]:
     questions = list(found)
     random.Random(0).shuffle(questions)
     begins = os.path.commonprefix(questions)
-    begins = begins[: begins.rfind(" ") + 1]  # what all of them say first tells nothing
+    begins = begins[: begins.rfind(" ") + 1]  # what all of them say first, or last, tells nothing
+    ends = os.path.commonprefix([question[len(begins) :][::-1] for question in questions])[::-1]
+    ends = ends[ends.find(" ") :] if " " in ends else ""
     rows = []
     for question in questions:
         turns = [
-            dict(role="user", content=question[len(begins) :]),
+            dict(role="user", content=question[len(begins) : len(question) - len(ends)]),
             dict(role="assistant", content=f"#### {found[question]}"),
         ]
         rows.append(dict(messages=turns))
