@@ -173,6 +173,11 @@ def test_undecided_says_about_how_many_seeds_decide():
     assert rule.compare([0.4, 0.0, 0.31, -0.4, -0.3], np.zeros(5), 0.01).more is None
 
 
+def test_an_interval_is_shown_within_what_there_can_be():
+    gap = rule.Difference(0.56, 0.1, 1.02, 8, rule.MORE)
+    assert rule.shown(gap) == "0.56 [0.10, 1.02]" and rule.shown(gap, 1.0) == "0.56 [0.10, 1.00]"
+
+
 def test_two_arms_are_paired_by_seed():
     level = np.array([0.2, 0.5, 0.9, 0.4, 0.7])
     gap = rule.compare(level + [0.1, 0.11, 0.1, 0.09, 0.1], level, 0.05)
@@ -482,11 +487,12 @@ def test_the_map_says_what_was_predicted(tmp_path, monkeypatch):
         arms = {arm: dict(steps=dict(mean=0.5)) for arm in ("one", "deep", "looped", "wide")}
         kept = dict(decision=decision, more_seeds=4, arms=arms, seeds=8, seconds=90)
         kept |= dict(request=dict(settings={}), judged_by=dict(chance=0.1), runs=[dict(folder="x")])
-        (tmp_path / f"from_{name}").mkdir()
-        (tmp_path / f"from_{name}" / "verdict.json").write_text(json.dumps(kept))
-        stored = verdict_map.store(tmp_path / f"from_{name}")
-        stored.rename(tmp_path / f"{name}.json")
-        assert "folder" not in json.loads((tmp_path / f"{name}.json").read_text())["runs"][0]
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "verdict.json").write_text(json.dumps(kept))
+        for _ in range(2):
+            assert verdict_map.store(tmp_path / name) == name
+    assert list(verdict_map.stored()) == list("abcd")
+    assert verdict_map.stored()["a"]["runs"] == [{}]
     rows = {row[0]: row for row in verdict_map.rows()}
     assert [rows[name][3] for name in "abcd"] == [
         "too easy: held", "too easy: was wrong", "too easy: open", "–",

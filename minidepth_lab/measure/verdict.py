@@ -140,6 +140,14 @@ def normal(error: float) -> float:
     return float(norm.ppf(1 - error / 2))
 
 
+def shown(gap: Difference, most: float | None = None) -> str:
+    """A difference and its interval, "0.59 [0.55, 0.62]", no end beyond what there can be."""
+    low, high = gap.low, gap.high
+    if most is not None:
+        low, high = max(-most, low), min(most, high)
+    return f"{gap.mean:.2f} [{low:.2f}, {high:.2f}]"
+
+
 def seeds_needed(mean: float, spread: float, margin: float) -> int | None:
     """How many seeds in all decide a difference, if mean and standard deviation stay as they are;
     None where that is more than MOST."""

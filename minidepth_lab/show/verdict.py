@@ -54,18 +54,13 @@ def value(made: Any, arm: str, budget: str = "steps") -> str:
     return f"{mean:.2f}" if made.plan.told["metric"] == "accuracy" else f"{-mean:.3f} nats"
 
 
-def range_of(gap: rule.Difference) -> str:
-    """A difference with its interval: 0.59 [0.55, 0.62]"""
-    return f"{gap.mean:.2f} [{gap.low:.2f}, {gap.high:.2f}]"
-
-
 # ---------- the text ----------
 
 
 def text(made: Any) -> str:
     """The verdict in a few lines: what, by how much, and what it is not."""
     found, names, plan = made.found, names_of(made), made.plan
-    gaps, said = found.differences, found.decision
+    gaps, said, most = found.differences, found.decision, plan.told["ceiling"]
     if said == rule.UNDECIDED:
         from minidepth_lab.sweep.verdict import more_words
 
@@ -74,7 +69,7 @@ def text(made: Any) -> str:
             said += f" ({plan.stopped_by})"
     lines = [f"{said}: {names['deep']} {value(made, 'deep')}, {names['one']} {value(made, 'one')}"]
     if "deep - one" in gaps:
-        lines[0] += f"; difference {range_of(gaps['deep - one'])}"
+        lines[0] += f"; difference {rule.shown(gaps['deep - one'], most)}"
     lines[0] += f", {md.plural(found.n, 'seed')}"
     if said in (rule.NOBODY, rule.EASY, rule.SAME):
         unlike = 1 - 0.05 ** (1 / found.n)
@@ -101,7 +96,7 @@ def text(made: Any) -> str:
         lines.append(
             f"at equal time: {names['deep']} {value(made, 'deep', 'time')}, {names['one']} "
             f"({factor:.1f} × the steps) {value(made, 'one', 'time')}; difference "
-            f"{range_of(gaps['deep - one at equal time'])}"
+            f"{rule.shown(gaps['deep - one at equal time'], most)}"
         )
     lines += [f"note: {note}" for note in plan.notes]
     return "\n".join(lines)

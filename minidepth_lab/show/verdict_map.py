@@ -3,8 +3,8 @@
     python -m minidepth_lab.show.verdict_map FOLDER …     store finished verdicts in docs/results
     rows = verdict_map.rows()                             a row for each, for a table
 
-A stored verdict is docs/results/verdicts/NAME.json, its verdict.json; predictions.json beside it
-was written before the runs.
+A stored verdict is a line of docs/results/verdicts/verdicts.jsonl, its verdict.json and its `name`;
+predictions.json beside it was written before the runs.
 """
 
 import json
@@ -57,12 +57,10 @@ def predictions() -> dict:
 
 
 def stored() -> dict[str, dict]:
-    """{name: a stored verdict.json}"""
-    found = {}
-    for path in sorted(FOLDER.glob("*.json")):
-        if path.stem != "predictions":
-            found[path.stem] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    """{name: a stored verdict}, in the order of their names."""
+    path = FOLDER / "verdicts.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return {kept["name"]: kept for kept in map(json.loads, lines)}
 
 
 def mean_of(kept: dict, arm: str, budget: str = "steps") -> str:
@@ -123,16 +121,19 @@ def draw(path: md.Path, found: dict[str, dict] | None = None) -> None:
         axes.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
 
 
-def store(folder: md.Path) -> pathlib.Path:
-    """Copy the verdict.json of a verdict's folder to docs/results/verdicts/NAME.json."""
+def store(folder: md.Path) -> str:
+    """Add the verdict.json of a verdict's folder to the stored ones, in place of one of the same
+    name → its name."""
     kept: dict[str, Any] = json.loads(pathlib.Path(folder, "verdict.json").read_text("utf-8"))
     for run in kept["runs"]:  # the command makes it again
         del run["folder"]
-    path = FOLDER / f"{os.path.basename(os.path.normpath(folder))}.json"
-    md.write(path, lambda file: file.write((json.dumps(kept, indent=1) + "\n").encode()))
-    return path
+    name = os.path.basename(os.path.normpath(folder))
+    found = dict(sorted((stored() | {name: dict(name=name) | kept}).items()))
+    text = "".join(json.dumps(each) + "\n" for each in found.values())
+    md.write(FOLDER / "verdicts.jsonl", lambda file: file.write(text.encode()))
+    return name
 
 
 if __name__ == "__main__":
     for each in sys.argv[1:]:
-        print(f"wrote {store(each)}")
+        print(f"stored {store(each)}")

@@ -660,7 +660,7 @@ def progress(plan: Plan, found: rule.Decision) -> str:
         shown.append(f"{names[arm]} {abs(mean):.2f}")
     gap = found.differences["deep - one"]
     line = f"after {found.n} seeds: {', '.join(shown)}; "
-    line += f"difference {gap.mean:.2f} [{gap.low:.2f}, {gap.high:.2f}]"
+    line += f"difference {rule.shown(gap, plan.told['ceiling'])}"
     if found.decided:
         return f"{line}: {found.decision}"
     return f"{line}; undecided {found.why}{more_words(found.more)}"
