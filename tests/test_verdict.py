@@ -402,8 +402,30 @@ def test_a_verdict_trains_writes_and_goes_on(own, here, capsys):
     assert len(here) == n and made.decision == rule.UNDECIDED and made.runs[0]["log"]
     assert made.differences["deep - one"].n == 3 and made.figure().axes[0].has_data()
     capsys.readouterr()
+    late = [*line, "--seeds", "5"]
+    late.remove("3"), late.pop(late.index("--seeds"))
+    plan = json.load(open("verdicts/v/plan.json"))
+    json.dump(plan | dict(spent=plan["spent"] + 1000), open("verdicts/v/plan.json", "w"))
+    assert train.main([*late, "--budget", "900s"]) == 0 and len(here) == n
+    assert "beyond the budget" in capsys.readouterr().out
     other = train.main([*line, "--lr", "0.1"])
     assert other == 2 and "another settings" in capsys.readouterr().err
+
+
+def test_a_budget_that_is_over_ends_in_a_line_and_goes_on(own, here, capsys):
+    line = ["--verdict", own(), "--steps", "6", "--seeds", "3", "--n_layers", "2", "--name", "v"]
+    assert train.main([*line, "--dry_run"]) == 0
+    plan = sweep.prepared(
+        sweep.Request("my.py", "tasks", dict(steps=6), n_layers=2, seeds=3, name="v")
+    )
+    plan.spent = 1000.0
+    plan.save()
+    assert train.main([*line, "--budget", "900s"]) == 2 and not here
+    assert "over before the rates are chosen" in capsys.readouterr().err
+    plan.rates = dict.fromkeys(plan.arms, 1e-3)
+    plan.save()
+    assert train.main([*line, "--budget", "900s"]) == 2 and not here
+    assert "over before the first look" in capsys.readouterr().err
 
 
 def test_stopped_keeps_all_and_says_so(own, monkeypatch, capsys):

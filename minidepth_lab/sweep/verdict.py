@@ -38,6 +38,7 @@ TUNING_SEEDS = (1000, 1001)  # never among the reported ones, which count from 0
 FACTORS = (1 / 3, 1.0, 3.0)  # of the preset's learning rate
 BEYOND = 2  # rates that are tried at most beyond either end
 SAME_TIME = 1.15  # step counts nearer than this are one run
+OVER = 1.1  # times the budget, at which training ends
 EVALUATIONS = 4  # of a run: a curve, and little time
 DRAWN = 4000  # training sequences that the test's are looked for in
 LEAST_STEPS = 50
@@ -48,6 +49,10 @@ SHARES = ((1, 1), (0.5, 1), (0.5, 0.5), (0.25, 1), (0.25, 0.5))
 
 class Stopped(Exception):
     """By a signal, whose number it holds; what was trained is kept."""
+
+
+class OverBudget(Exception):
+    """The time is used up, in the middle of what was to be trained."""
 
 
 @dataclasses.dataclass
@@ -461,24 +466,29 @@ def train(plan: Plan, cells: list[Cell], may_fail=False) -> None:
     jobs = min(plan.request.jobs, len(todo))
     preset, device = plan.request.preset, todo[0].t.device
     own = jobs == 1 and md.pick_device(device).type == "cpu"
-    began = time.monotonic()
+    at_once = 1 if own else 4 * jobs  # between which it is asked whether there is time left
 
     def start(cell, slot):
         return cell.start(preset, {}, os.environ | slot)
 
-    try:
-        if own:
-            failed, stopped = train_here(todo, preset)
-        else:
-            failed, stopped = pool.train_all(todo, pool.slots(jobs, device), start)
-    finally:
-        plan.spent += time.monotonic() - began
-        plan.save()
-    if stopped:
-        raise Stopped(stopped)
-    if failed and not may_fail:
-        cell, line = failed[0]
-        raise ValueError(f"{cell} failed: {line}; the same command goes on")
+    for first in range(0, len(todo), at_once):
+        if plan.request.seconds and plan.spent > OVER * plan.request.seconds:
+            raise OverBudget
+        some, began = todo[first : first + at_once], time.monotonic()
+        try:
+            if own:
+                told = f"[{first + 1}/{len(todo)}]"
+                failed, stopped = train_here(some[0], preset, told)
+            else:
+                failed, stopped = pool.train_all(some, pool.slots(jobs, device), start)
+        finally:
+            plan.spent += time.monotonic() - began
+            plan.save()
+        if stopped:
+            raise Stopped(stopped)
+        if failed and not may_fail:
+            cell, line = failed[0]
+            raise ValueError(f"{cell} failed: {line}; the same command goes on")
 
 
 @functools.cache
@@ -492,22 +502,18 @@ def command_module() -> Any:
     return module
 
 
-def train_here(cells: list[Cell], preset: str) -> tuple[list, int | None]:
-    """Train the cells one after the other in this process, what they print into their folders →
-    what pool.train_all() gives."""
-    failed = []
-    for i, cell in enumerate(cells, 1):
-        os.makedirs(cell.folder, exist_ok=True)
-        with open(os.path.join(cell.folder, "stdout.txt"), "a", encoding="utf-8") as out:
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-                code = command_module().main(cell.command(preset, {}))
-        if code > 128:
-            return failed, code - 128
-        good, line = cell.outcome(code)
-        if not good:
-            failed.append((cell, line))
-        print(f"[{i}/{len(cells)}] {cell}: {line}", flush=True)
-    return failed, None
+def train_here(cell: Cell, preset: str, told: str) -> tuple[list, int | None]:
+    """Train a cell in this process, what it prints into its folder → what pool.train_all() gives.
+    `told` stands before the line that says what came of it."""
+    os.makedirs(cell.folder, exist_ok=True)
+    with open(os.path.join(cell.folder, "stdout.txt"), "a", encoding="utf-8") as out:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            code = command_module().main(cell.command(preset, {}))
+    if code > 128:
+        return [], code - 128
+    good, line = cell.outcome(code)
+    print(f"{told} {cell}: {line}", flush=True)
+    return [] if good else [(cell, line)], None
 
 
 def score(cell: Cell, metric: str) -> tuple[float, float]:
@@ -606,7 +612,11 @@ def decided(plan: Plan, scores: dict) -> rule.Decision:
 
 def carried_out(plan: Plan) -> tuple[rule.Decision, dict]:
     """Train until it is decided, or seeds or budget are used up → (the decision, the scores)."""
-    tune(plan)
+    try:
+        tune(plan)
+    except OverBudget:
+        over = f"--budget {as_time(plan.request.seconds)} is over before the rates are chosen"
+        raise ValueError(f"{over}; the same command with more of it goes on") from None
     budgets, found, scores = ["steps"], None, {}
     for look in rule.LOOKS:
         if look > plan.seeds:
@@ -614,15 +624,22 @@ def carried_out(plan: Plan) -> tuple[rule.Decision, dict]:
         if found and (why := too_long(plan, look, budgets)):
             plan.stopped_by = why
             break
-        for _ in ("steps", "time"):  # once more where equal time is to be asked now
-            for budget in budgets:
-                train(plan, list(cells_of(plan, look, budget).values()))
-            scores = scores_of(plan, look, budgets)
-            found = decided(plan, scores)
-            if found.budget == "steps" or "time" in budgets:
-                break
-            print(progress(plan, found))
-            budgets.append("time")
+        try:
+            for _ in ("steps", "time"):  # once more where equal time is to be asked now
+                for budget in budgets:
+                    train(plan, list(cells_of(plan, look, budget).values()))
+                scores = scores_of(plan, look, budgets)
+                found = decided(plan, scores)
+                if found.budget == "steps" or "time" in budgets:
+                    break
+                print(progress(plan, found))
+                budgets.append("time")
+        except OverBudget:
+            if found is None:
+                over = f"--budget {as_time(plan.request.seconds)} is over before the first look"
+                raise ValueError(f"{over}; the same command with more of it goes on") from None
+            plan.stopped_by = "the budget is over"
+            break
         line = progress(plan, found)
         plan.looks.append(line)
         print(line)
@@ -646,7 +663,7 @@ def too_long(plan: Plan, look: int, budgets: list[str]) -> str:
             else:
                 left += expected
     left *= statistics.median(slower or [1.0]) / plan.request.jobs
-    if plan.spent + left > 1.1 * plan.request.seconds:
+    if plan.spent + left > OVER * plan.request.seconds:
         return f"{as_time(left)} to {look} seeds would go beyond the budget"
     return ""
 
