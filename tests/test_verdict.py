@@ -195,6 +195,11 @@ def test_equal_time_gives_the_faster_arm_more_steps():
     assert steps["deep"]["time"] == steps["looped"]["time"] == 100  # as good as the same
 
 
+def test_rates_are_chosen_from_three_by_seeds_that_are_not_reported():
+    assert len(sweep.FACTORS) >= 3 and len(set(sweep.TUNING_SEEDS)) >= 2
+    assert min(sweep.TUNING_SEEDS) >= rule.LOOKS[-1]
+
+
 def test_a_rate_at_an_end_is_tried_beyond_it():
     assert sweep.next_rates({1e-3: (0.1, 0), 3e-3: (0.5, 0), 9e-3: (0.2, 0)}) == []
     assert sweep.next_rates({1e-3: (0.6, 0), 3e-3: (0.5, 0), 9e-3: (0.2, 0)}) == [3.3e-4]
@@ -445,19 +450,19 @@ def test_stopped_keeps_all_and_says_so(own, monkeypatch, capsys):
 def groups(tmp_path, monkeypatch):
     """Makes a folder of finished runs with these accuracies, by seed."""
     monkeypatch.chdir(tmp_path)
-    accuracy = {}
+    accuracy, settings = {}, {}
     found = command.results.result
 
     def result(folder):
         name = os.path.relpath(folder)
-        return (
-            dict(seed=int(name[-1]), accuracy=accuracy[name]) if name in accuracy else found(name)
-        )
+        row = dict(seed=int(name[-1]), accuracy=accuracy.get(name)) | settings.get(name, {})
+        return row if name in accuracy else found(name)
 
     monkeypatch.setattr(command.results, "result", result)
 
-    def make(name, values):
+    def make(name, values, **own):
         for seed, value in enumerate(values):
+            settings[os.path.join(name, f"seed{seed}")] = own if seed else {}
             folder = tmp_path / name / f"seed{seed}"
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "config.json").write_text("{}")
@@ -485,6 +490,12 @@ def test_two_groups_are_kept_discarded_or_undecided(groups, capsys, new, code, d
     assert said["difference"] == pytest.approx(np.mean(new) - np.mean(old))
     assert train.main(line) == code and capsys.readouterr().out.startswith(decision)
     assert train.main(["--compare", "new/seed*", "old/*"]) == code  # patterns
+
+
+def test_a_group_is_one_setting(groups, capsys):
+    groups("new", [0.5, 0.6], lr=1.0)  # of all but the first
+    assert train.main(["--compare", "new", groups("old", [0.1, 0.2]), "--json"]) == 2
+    assert "lr is None and 1.0" in capsys.readouterr().err
 
 
 def test_groups_without_a_common_seed_are_an_error(groups, capsys):

@@ -23,6 +23,14 @@ from minidepth_lab.tasks.base import own_code
 
 # settings that a verdict chooses itself
 CHOSEN = ("data", "n_layers", "n_loops", "seed", "epochs", "out_dir", "name", "loop_keeps")
+# what runs of a group have in common, and what two groups are measured on
+SETTINGS = [
+    field.name
+    for kind in (md.ModelConfig, md.TrainConfig)
+    for field in dataclasses.fields(kind)
+    if field.name not in ("seed", "out_dir", "name", "device", "report_to")
+]
+MEASURED_ON = ("data", "sizes", "val_data", "eval_problems", "eval_blocks")
 CODES = {rule.KEEP: 0, rule.DISCARD: 1, rule.UNDECIDED: 3}
 
 
@@ -162,6 +170,10 @@ def scores_of(group: str) -> tuple[dict, list]:
             twice = f"--compare {group}: seed {row['seed']} is there twice"
             raise ValueError(f"{twice}; a group is one setting, with a run for each seed")
         seeds[row["seed"]] = row
+    for name in SETTINGS:
+        if row := next((row for row in rows if row.get(name) != rows[0].get(name)), None):
+            two = f"{rows[0].get(name)!s:.40} and {row.get(name)!s:.40}"
+            raise ValueError(f"--compare {group}: {name} is {two}; a group is one setting")
     return seeds, rows
 
 
@@ -183,6 +195,10 @@ def compare(arguments: list[str]) -> int:
     if not common:
         raise ValueError("--compare: the groups have no seed in common, and are compared by seed")
     rows = [*new_rows, *old_rows]
+    for name in MEASURED_ON:
+        if new_rows[0].get(name) != old_rows[0].get(name):
+            two = f"{new_rows[0].get(name)!s:.40} and {old_rows[0].get(name)!s:.40}"
+            md.complain(f"note: the groups differ in {name}, {two}: are they asked the same?")
     metric = "accuracy" if all("accuracy" in row for row in rows) else "val_loss"
     sign = 1 if metric == "accuracy" else -1
     ours, theirs = ([sign * each[seed][metric] for seed in common] for each in (new, old))
