@@ -433,14 +433,20 @@ def test_a_budget_that_is_over_ends_in_a_line_and_goes_on(own, here, capsys):
     assert "over before the first look" in capsys.readouterr().err
 
 
-def test_stopped_keeps_all_and_says_so(own, monkeypatch, capsys):
-    def stopped(plan, cells, may_fail=False):
-        raise sweep.Stopped(2)
+def test_stopped_keeps_all_and_the_same_command_goes_on(own, here, monkeypatch, capsys):
+    line = ["--verdict", own(), "--steps", "6", "--seeds", "3", "--n_layers", "2", "--name", "v"]
+    main = sweep.command_module().main
 
-    monkeypatch.setattr(sweep, "train", stopped)
-    assert train.main(["--verdict", own(), "--name", "v"]) == 130
-    assert "the same command goes on" in capsys.readouterr().err
-    assert os.path.exists("verdicts/v/plan.json")
+    for most in (2, 4):
+
+        def stopped(arguments, most=most):  # as a run ends after Ctrl-C
+            return 130 if len(here) == most else main(arguments)
+
+        monkeypatch.setattr(sweep.command_module(), "main", stopped)
+        assert train.main(line) == 130
+        assert "the same command goes on" in capsys.readouterr().err
+        assert len(here) == len(set(here)) == most  # none of them twice
+    assert json.load(open("verdicts/v/plan.json"))["spent"] > 0
 
 
 # ---------- two groups ----------
