@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -252,6 +253,9 @@ def test_arms_have_the_depth_and_the_parameters_they_stand_for(own):
     n = {arm: md.parameters(m)["blocks"] for arm, m in made.items()}
     assert n["deep"] == 3 * n["one"] == 3 * n["looped"]
     assert n["wide"] == pytest.approx(n["deep"], rel=0.02)
+    data = registry.data_of(registry.configs("tasks", data=("mqar",))[1], 128)  # 8 pairs are a map
+    kept = sweep.arms_of(sweep.Request("mqar", "tasks", {}), data)["reread"]
+    assert (kept["n_layers"], kept["n_loops"], kept["loop_keeps"]) == (1, 4, 16)
 
 
 # ---------- what cannot be judged ----------
@@ -413,6 +417,10 @@ def test_a_verdict_trains_writes_and_goes_on(own, here, capsys):
     json.dump(plan | dict(spent=plan["spent"] + 1000), open("verdicts/v/plan.json", "w"))
     assert train.main([*late, "--budget", "900s"]) == 0 and len(here) == n
     assert "beyond the budget" in capsys.readouterr().out
+    for seed in range(3):  # as if they had not been trained yet
+        shutil.rmtree(f"verdicts/v/runs/one-steps-seed{seed}")
+    assert train.main(["--verdict", own(kinds=3), *line[2:]]) == 2
+    assert "is not what earlier runs" in capsys.readouterr().err
     other = train.main([*line, "--lr", "0.1"])
     assert other == 2 and "another settings" in capsys.readouterr().err
 

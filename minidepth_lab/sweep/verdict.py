@@ -32,7 +32,7 @@ from minidepth_lab.command import check, memory, registry
 from minidepth_lab.measure import results
 from minidepth_lab.measure import verdict as rule
 from minidepth_lab.sweep import pool, verdict_rows
-from minidepth_lab.sweep.cell import Cell, is_finished
+from minidepth_lab.sweep.cell import Cell, is_finished, other_data
 
 TUNING_SEEDS = (1000, 1001)  # never among the reported ones, which count from 0
 FACTORS = (1 / 3, 1.0, 3.0)  # of the preset's learning rate
@@ -192,9 +192,9 @@ def arms_of(request: Request, data: md.Data) -> dict[str, dict]:
         "looped": one | dict(n_loops=deep),
         "wide": one | dict(d_model=wide.d_model, d_ff=wide.d_ff),
     }
-    map_of = getattr(getattr(data, "task", None), "map_tokens", None)
-    if map_of:  # the tokens that a looped layer may read once and keep
-        arms["reread"] = arms["looped"] | dict(loop_keeps=map_of(**data.task_sizes))
+    task = getattr(data, "task", None)
+    if task and (kept := task.map_tokens(**data.task_sizes)):
+        arms["reread"] = arms["looped"] | dict(loop_keeps=kept)
     return arms
 
 
@@ -626,8 +626,11 @@ def carried_out(plan: Plan) -> tuple[rule.Decision, dict]:
             break
         try:
             for _ in ("steps", "time"):  # once more where equal time is to be asked now
+                cells = []
                 for budget in budgets:
-                    train(plan, list(cells_of(plan, look, budget).values()))
+                    cells += cells_of(plan, look, budget).values()
+                    train(plan, cells)
+                check_same_data(plan, cells)
                 scores = scores_of(plan, look, budgets)
                 found = decided(plan, scores)
                 if found.budget == "steps" or "time" in budgets:
@@ -647,6 +650,13 @@ def carried_out(plan: Plan) -> tuple[rule.Decision, dict]:
             break
     plan.save()
     return found, scores
+
+
+def check_same_data(plan: Plan, cells: list[Cell]) -> None:
+    """ValueError for runs on data that has changed since others were trained, as a task's file."""
+    if other_data(cells):
+        changed = f"{plan.request.source} is not what earlier runs of {plan.request.folder} had"
+        raise ValueError(f"{changed}; give another --name")
 
 
 def too_long(plan: Plan, look: int, budgets: list[str]) -> str:
