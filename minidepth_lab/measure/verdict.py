@@ -148,6 +148,24 @@ def shown(gap: Difference, most: float | None = None) -> str:
     return f"{gap.mean:.2f} [{low:.2f}, {high:.2f}]"
 
 
+def names_of(n_layers: int) -> dict[str, str]:
+    """{arm: how it is called}"""
+    return {
+        "one": "1 layer",
+        "deep": f"{n_layers} layers",
+        "looped": f"1 layer looped {n_layers} times",
+        "wide": "1 wide layer",
+        "reread": f"1 layer looped {n_layers} times, the map read once",
+    }
+
+
+def more_words(more: int | None) -> str:
+    """'about 4 more seeds' as the end of a sentence, nothing for 0."""
+    if more is None:
+        return f": more than {MOST} seeds"
+    return f": about {more} more seed{'s' * (more > 1)}" if more else ""
+
+
 def seeds_needed(mean: float, spread: float, margin: float) -> int | None:
     """How many seeds in all decide a difference, if mean and standard deviation stay as they are;
     None where that is more than MOST."""

@@ -43,9 +43,7 @@ chosen rate of each arm stands in the table of runs; equal time uses the rate of
 
 def names_of(made: Any) -> dict[str, str]:
     """{arm: how it is called}"""
-    from minidepth_lab.sweep.verdict import names_of as names
-
-    return names(made.plan.request.n_layers)
+    return rule.names_of(made.plan.request.n_layers)
 
 
 def value(made: Any, arm: str, budget: str = "steps") -> str:
@@ -62,9 +60,7 @@ def text(made: Any) -> str:
     found, names, plan = made.found, names_of(made), made.plan
     gaps, said, most = found.differences, found.decision, plan.told["ceiling"]
     if said == rule.UNDECIDED:
-        from minidepth_lab.sweep.verdict import more_words
-
-        said = f"undecided, {found.why}{more_words(found.more)}"
+        said = f"undecided, {found.why}{rule.more_words(found.more)}"
         if plan.stopped_by:
             said += f" ({plan.stopped_by})"
     lines = [f"{said}: {names['deep']} {value(made, 'deep')}, {names['one']} {value(made, 'one')}"]

@@ -216,17 +216,6 @@ def as_wide(m: md.ModelConfig, wanted: int) -> md.ModelConfig:
     )
 
 
-def names_of(n_layers: int) -> dict[str, str]:
-    """{arm: how it is called}"""
-    return {
-        "one": "1 layer",
-        "deep": f"{n_layers} layers",
-        "looped": f"1 layer looped {n_layers} times",
-        "wide": "1 wide layer",
-        "reread": f"1 layer looped {n_layers} times, the map read once",
-    }
-
-
 def threads_of(jobs: int) -> int:
     """Threads of each of so many runs at a time, as pool.slots() gives them."""
     return torch.get_num_threads() if jobs == 1 else max(1, torch.get_num_threads() // jobs)
@@ -447,7 +436,7 @@ def cell_of(plan: Plan, arm: str, budget: str, seed: int, rate: float, tuning=Fa
         what = f"{arm}-{budget}-seed{seed}"
     else:
         what = f"tuning-{arm}-lr{rate:g}-seed{seed}"
-    labels = dict(arm=names_of(plan.request.n_layers)[arm], lr=f"{rate:g}", seed=seed)
+    labels = dict(arm=rule.names_of(plan.request.n_layers)[arm], lr=f"{rate:g}", seed=seed)
     if budget == "time":
         labels["steps"] = settings["steps"]
     cell = Cell(labels, settings, *registry.configs(plan.request.preset, **settings))
@@ -578,7 +567,7 @@ def tune(plan: Plan) -> None:
         waiting = left
     plan.save()
     chosen = ", ".join(
-        f"{names_of(plan.request.n_layers)[arm]} {rate:g}" for arm, rate in plan.rates.items()
+        f"{rule.names_of(plan.request.n_layers)[arm]} {rate:g}" for arm, rate in plan.rates.items()
     )
     print(f"learning rates {chosen}")
 
@@ -680,7 +669,7 @@ def too_long(plan: Plan, look: int, budgets: list[str]) -> str:
 
 def progress(plan: Plan, found: rule.Decision) -> str:
     """What is decided so far, in a line."""
-    names = names_of(plan.request.n_layers)
+    names = rule.names_of(plan.request.n_layers)
     shown = []
     for arm in ("deep", "one"):
         mean, _, _ = found.arms[arm, "steps"]
@@ -690,14 +679,7 @@ def progress(plan: Plan, found: rule.Decision) -> str:
     line += f"difference {rule.shown(gap, plan.told['ceiling'])}"
     if found.decided:
         return f"{line}: {found.decision}"
-    return f"{line}; undecided {found.why}{more_words(found.more)}"
-
-
-def more_words(more: int | None) -> str:
-    """'about 4 more seeds' as the end of a sentence, nothing for 0."""
-    if more is None:
-        return f": more than {rule.MOST} seeds"
-    return f": about {md.plural(more, 'more seed')}" if more else ""
+    return f"{line}; undecided {found.why}{rule.more_words(found.more)}"
 
 
 # ---------- the whole ----------
@@ -787,7 +769,7 @@ def facts(plan: Plan) -> str:
     request = plan.request
     runs, seconds = plan.cost(plan.seeds, bool(plan.rates))
     looks = ", ".join(str(look) for look in rule.LOOKS if look <= plan.seeds)
-    names = names_of(request.n_layers)
+    names = rule.names_of(request.n_layers)
     lines = [f"at most {runs} runs, {as_time(seconds)} on this machine; looks after {looks} seeds"]
     for arm, steps in plan.steps.items():
         n = plan.parameters[arm]
