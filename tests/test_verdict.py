@@ -54,7 +54,6 @@ def own(tmp_path, monkeypatch):
     def write(kinds=4, symbols=64, length=8, guess="1 / kinds"):
         text = OWN.format(kinds=kinds, symbols=symbols, length=length, guess=guess)
         (tmp_path / "my.py").write_text(text)
-        own_code.NAMED.add("my.py")
         return "my.py"
 
     return write
@@ -219,6 +218,7 @@ def test_a_budget_is_read(text, seconds):
 def test_a_budget_takes_seeds_and_then_steps(own, monkeypatch):
     monkeypatch.setattr(sweep, "step_seconds", lambda *given: (0.01, 0.02))  # a busy machine
     source = own()
+    own_code.NAMED.add(source)
 
     def plan(seconds, **more):
         settings = dict(steps=500)
@@ -245,6 +245,7 @@ def test_a_budget_takes_seeds_and_then_steps(own, monkeypatch):
 
 def test_arms_have_the_depth_and_the_parameters_they_stand_for(own):
     source = own()
+    own_code.NAMED.add(source)
     data = registry.data_of(registry.configs("tasks", data=(source,))[1], 16)
     arms = sweep.arms_of(sweep.Request(source, "tasks", dict(d_model=16), n_layers=3), data)
     made = {arm: registry.configs("tasks", **its)[0] for arm, its in arms.items()}

@@ -19,7 +19,6 @@ import statistics
 import minidepth as md
 from minidepth_lab.measure import results
 from minidepth_lab.measure import verdict as rule
-from minidepth_lab.tasks.base import own_code
 
 # settings that a verdict chooses itself
 CHOSEN = ("data", "n_layers", "n_loops", "seed", "epochs", "out_dir", "name", "loop_keeps")
@@ -101,8 +100,6 @@ def main(arguments: list[str]) -> int:
     source = os.path.expanduser(a.pop("verdict"))
     if not source.strip():
         raise ValueError("--verdict was given an empty value; is a variable unset?")
-    if source.endswith(".py"):
-        own_code.NAMED.add(source)
     if not a["preset"]:
         del a["preset"]
     if a["budget"] is None:

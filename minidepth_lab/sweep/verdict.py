@@ -3,8 +3,8 @@
     found = verdict("icqa", budget="20m")      an object with decision, differences, runs, figure()
     python train.py --verdict icqa --budget 20m
 
-Every run is a process of train.py in OUT_DIR/NAME/runs, so it can be stopped and goes on, listed
-and asked like any other. What has been measured and chosen stands in OUT_DIR/NAME/plan.json, so
+Every run is one of train.py in OUT_DIR/NAME/runs, so it can be stopped and goes on, listed and
+asked like any other. What has been measured and chosen stands in OUT_DIR/NAME/plan.json, so
 that the same command goes on with the same plan. The rule is in measure/verdict.py, the page in
 show/verdict.py.
 """
@@ -33,6 +33,7 @@ from minidepth_lab.measure import results
 from minidepth_lab.measure import verdict as rule
 from minidepth_lab.sweep import pool, verdict_rows
 from minidepth_lab.sweep.cell import Cell, is_finished, other_data
+from minidepth_lab.tasks.base import own_code
 
 TUNING_SEEDS = (1000, 1001)  # never among the reported ones, which count from 0
 FACTORS = (1 / 3, 1.0, 3.0)  # of the preset's learning rate
@@ -805,6 +806,8 @@ def verdict(source: str, dry_run=False, **options: Any) -> Verdict | None:
     those of Request, `budget` as a text ("20m"), and any setting of the model and the training.
     Trains in processes of their own; ValueError, a line, for what cannot be judged, Stopped after
     a signal."""
+    if source.endswith(".py"):
+        own_code.NAMED.add(source)  # to name it here is to let it be executed
     budget = options.pop("budget", None)
     names = {f.name for f in dataclasses.fields(Request)} - {"source", "settings", "seconds"}
     own = {name: options.pop(name) for name in names & options.keys()}
