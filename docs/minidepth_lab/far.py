@@ -35,9 +35,10 @@ def answers(task: str, tokens: torch.Tensor, sizes: dict, most: int) -> Iterator
         kind = sizes["kind"], sizes["n_ops"]
         yield from (state for _, state in program.states(tokens, ring, kind, most))
         return
-    follows, digit = walk.following(tokens, ring), None
     if task == "sums":
         follows, digit = sums.tables(tokens, ring)
+    else:
+        follows, digit = walk.following(tokens, ring), None
     letter = tokens[:, -ring:]
     total = torch.zeros_like(letter)
     for i in range(most + 1):
