@@ -139,10 +139,10 @@ axes.legend(loc="center right")
 plt.show()
 
 # %% [markdown]
-# What to see: the line that should fall at six does not. **Why all of 985 to 1,000?** At 992 hops a ring of 16 is where it began: who answers with the
-# question's own letter is right there. Over sixteen hops in a row this cheat gets 0 at its worst,
-# and so does a model that stops after six. And a thousand hops are not a thousand new situations:
-# a ring repeats. What they show is that the state does not wear out.
+# What to see: the line that should fall at six does not. **Why all of 985 to 1,000?** At 992 hops
+# a ring of 16 is where it began: who says the question's own letter is right there. Over sixteen
+# hops in a row this cheat gets 0 at its worst, and so does a model that stops after six. A thousand
+# hops are no thousand new situations: a ring repeats. They show that the state does not wear out.
 #
 # **What this leaves out.** In the study's model questions look at questions before them, too, and
 # the map may be looped along. Feed-forward parts, sums, and answers that are held are in [Read
