@@ -123,6 +123,20 @@ def tested(
     return dict(rings=len(tokens), trained=trained, at=found, window=summary, drift=drift)
 
 
+def given(run_dir: md.Path, rings: int, window: range | None = None) -> tuple:
+    """(model, what tested() takes after it) of a finished run of walk, sums or program."""
+    model, _ = md.load(run_dir)
+    _, train = results.settings_of(run_dir)
+    (task,) = train["data"]
+    sizes = TASKS[task].sizes | results.size_values(train["sizes"])
+    shape = {name: sizes[name] for name in TASKS[task].sizes}
+    tokens, _ = TASKS[task].draw(rings, md.generator("far"), test=True, **shape)
+    at, usual = tests_of(task, sizes["ring"])
+    window = window or usual
+    truths = list(answers(task, tokens, sizes, window[-1]))
+    return model, (tokens, truths, at, window, states_of(task, sizes))
+
+
 def far(run_dir: md.Path, rings: int = RINGS) -> dict:
     """Of a finished run of walk, sums or program: {"rings", "trained", "at": {hops: {"right",
     "rings_without_error", and of each cheat its share}}, "window": {"least", "rings_without_error",
@@ -131,22 +145,34 @@ def far(run_dir: md.Path, rings: int = RINGS) -> dict:
     map changes, "kept_at_test": the same with the map kept from the first loop on, at the test
     alone.
     """
-    model, _ = md.load(run_dir)
-    _, train = results.settings_of(run_dir)
-    (task,) = train["data"]
-    sizes = TASKS[task].sizes | results.size_values(train["sizes"])
-    shape = {name: sizes[name] for name in TASKS[task].sizes}
-    tokens, _ = TASKS[task].draw(rings, md.generator("far"), test=True, **shape)
-    at, window = tests_of(task, sizes["ring"])
-    truths = list(answers(task, tokens, sizes, window[-1]))
-    given = tokens, truths, at, window, states_of(task, sizes)
+    model, test = given(run_dir, rings)
     if model.config.loop_keeps:
-        return tested(model, *given, run=kept_once.questions_alone)
-    found = tested(model, *given)
-    model.config.loop_keeps = tokens.size(1) - sizes["ring"]
-    found["kept_at_test"] = tested(model, *given, run=kept_once.questions_alone)
+        return tested(model, *test, run=kept_once.questions_alone)
+    found = tested(model, *test)
+    tokens, truths, *_ = test
+    model.config.loop_keeps = tokens.size(1) - truths[0].size(1)
+    found["kept_at_test"] = tested(model, *test, run=kept_once.questions_alone)
     return found
 
 
+def kept_after(run_dir: md.Path, loops: tuple = (2, 3, 9), rings: int = 200) -> dict:
+    """Of a finished run whose map changes, {loops: far() with the map kept after so many, at the
+    test alone}. After one loop it is "kept_at_test" of far()."""
+    model, test = given(run_dir, rings)
+    n_map = test[0].size(1) - test[1][0].size(1)
+    found = {}
+    for n in loops:
+        with walk.pairs_kept(model, n_map, n):
+            found[str(n)] = tested(model, *test)
+    return found
+
+
+def thousand(run_dir: md.Path, rings: int = 200) -> dict:
+    """far() of a program whose map is read once, over 985 to 1,000 steps: of permutations it is
+    25 to 40 once more, but the state has been computed as often."""
+    model, test = given(run_dir, rings, range(985, 1001))
+    return tested(model, *test, run=kept_once.questions_alone)
+
+
 if __name__ == "__main__":
-    results.measuring_command(far=far)
+    results.measuring_command(far=far, kept_after=kept_after, thousand=thousand)
