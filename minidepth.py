@@ -12,7 +12,7 @@ It needs no other file of the project, and each section uses only what stands ab
 
 Sections: 1 this text, 2 settings, 3 model, 4 text to blocks, 5 sampling and answers,
 6 checkpoints, 7 training. What we ask of many runs, or of a trained one (tasks, studies, grids,
-attention, export), is the laboratory's: docs/minidepth_lab.
+attention, export), is the laboratory's: minidepth_lab.
 
 Dimensions, in comments as (B, T, C)                     example: the report's 12 layers
     B  sequences in a batch                              16
@@ -1326,7 +1326,7 @@ def read_source(
     if source.endswith(".jsonl"):
         return split_rows(source, read_jsonl(source), config, facts, change)
     if os.path.exists(source):
-        raise ValueError(f"data {source} is not a .jsonl file; docs/minidepth_lab reads others")
+        raise ValueError(f"data {source} is not a .jsonl file; minidepth_lab reads others")
     splits = hub_splits(source)
     own = next((splits[name] for name in OWN_VALIDATION if name in splits), None)
     if "train" not in splits:
@@ -1696,13 +1696,13 @@ def load_data(
         given = f"sizes {','.join(config.sizes)} are for a task or a loader"
         raise ValueError(f"{given}; give none with --data {' '.join(config.data)}")
     if len(config.data) > 1:
-        raise ValueError(f"data {' '.join(config.data)}: docs/minidepth_lab mixes several sources")
+        raise ValueError(f"data {' '.join(config.data)}: minidepth_lab mixes several sources")
     (source,), facts = config.data, {}
     train, held_out = read_source(source, config, facts)
     if config.val_data:
         if not config.val_data.endswith(".jsonl"):
             other = f"val_data {config.val_data} is not a .jsonl file"
-            raise ValueError(f"{other}; docs/minidepth_lab reads others")
+            raise ValueError(f"{other}; minidepth_lab reads others")
         held_out = usable_rows(config.val_data, read_jsonl(config.val_data), facts)
     return make_data(source, train, held_out, config, block_size, tokenizer, facts=facts)
 
@@ -2975,9 +2975,11 @@ def train(
     say = (lambda line: None) if silent else tqdm.write
     check_batch(t)
     if t.fsdp and not shard and world > 1:
-        raise ValueError("fsdp is the laboratory's: give shard=minidepth_lab.fsdp to train()")
+        raise ValueError(
+            "fsdp is the laboratory's: give shard=fsdp, its module, to train()"
+        )
     if t.report_to != "none" and not tell and first:
-        advice = "give tell=minidepth_lab.trackers.Told(m, t) to train()"
+        advice = "give tell=minidepth_lab.command.trackers.Told(m, t) to train()"
         raise ValueError(f"report_to {t.report_to} is the laboratory's: {advice}")
     if resume and quiet:
         raise ValueError("quiet trains in a folder of its own; there is nothing in it to resume")

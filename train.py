@@ -2,7 +2,7 @@
 
 One run is trained, resumed and sampled here, with minidepth.py alone. What else a flag asks for,
 many runs, tasks, studies, other data, what trained runs are asked, is the laboratory's:
-docs/minidepth_lab, which is imported only then.
+minidepth_lab, which is imported only then.
 """
 
 import argparse
@@ -36,9 +36,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # an installation has this file without the other one beside it, and a command of its own
 if not os.path.exists(os.path.join(HERE, "minidepth.py")):
     md.COMMAND = "minidepth"
-if os.path.isdir(os.path.join(HERE, "docs", "minidepth_lab")):
-    sys.path.append(os.path.join(HERE, "docs"))  # where the laboratory is
-# whether docs/minidepth_lab is there: this file and minidepth.py work without it
+# whether minidepth_lab is there: this file and minidepth.py work without it
 FOUND = importlib.util.find_spec("minidepth_lab")
 LABORATORY = bool(FOUND and FOUND.origin)  # a folder of that name alone is none
 FIELDS = [f for kind in (md.ModelConfig, md.TrainConfig) for f in dataclasses.fields(kind)]
@@ -214,8 +212,8 @@ def make_parser(full=False):
 def registry():
     """The laboratory's registry, which knows every study, task, preset and loader."""
     if not LABORATORY:
-        raise ValueError("this needs docs/minidepth_lab, the laboratory; get the whole project")
-    from minidepth_lab import registry
+        raise ValueError("this needs minidepth_lab, the laboratory; get the whole project")
+    from minidepth_lab.command import registry
 
     return registry
 
@@ -279,7 +277,7 @@ def pick_preset(name, data=(), study=None, tokenizer=None):
     if wanted and not LABORATORY:
         return "laptop", f"{found}; --preset report fetches its data from a hub"
     if wanted:
-        from minidepth_lab import hub
+        from minidepth_lab.rows import hub
 
         if why := hub.out_of_reach(wanted):
             return "laptop", f"{found}, but not the report's data: {md.one_line(why, 200)}"
@@ -349,18 +347,18 @@ def check_machine(m, t, resumed=False):
     md.check_batch(t)
     if not LABORATORY:
         return
-    from minidepth_lab import memory
+    from minidepth_lab.command import memory
 
     if t.fsdp:
-        from minidepth_lab import fsdp
+        from minidepth_lab.models import fsdp
 
         fsdp.check_fsdp(t, resumed)
     if t.compile:
-        from minidepth_lab import compiling
+        from minidepth_lab.models import compiling
 
         compiling.check_compile(t)
     if t.report_to != "none":
-        from minidepth_lab import trackers
+        from minidepth_lab.command import trackers
 
         trackers.check_tracker(t)
     memory.check_enough(m, t)
@@ -412,7 +410,7 @@ def print_facts(m, t, data=None, measured=False, done=0):
         lines.append(f"note: {m.vocab_size:,} words, of which the data has {data.n_words:,}")
     lines += notes(t, data)
     if measured and LABORATORY and m.vocab_size:  # a run that begins at once shows it itself
-        from minidepth_lab import forecast, memory
+        from minidepth_lab.command import forecast, memory
 
         lines += [memory.line(m, t), *forecast.lines(m, t, data, done)]
     print(md.visible("\n".join(lines)))
@@ -579,7 +577,7 @@ def weights_to_begin_with(t):
         which = md.describe_weights(t.init_from) or which
     else:
         registry()
-        from minidepth_lab import export
+        from minidepth_lab.models import export
 
         weights = export.from_gpt2(t.init_from)
     if md.processes()[0] == 0:
@@ -606,11 +604,11 @@ def run_training(m, t, command, resume=False, changed=()):
     weights = weights_to_begin_with(t) if t.init_from and not begun else None
     shard = None
     if t.fsdp and md.processes()[1] > 1:
-        from minidepth_lab import fsdp as shard
+        from minidepth_lab.models import fsdp as shard
     told = None
     if first and t.report_to != "none":
         registry()
-        from minidepth_lab import trackers
+        from minidepth_lab.command import trackers
 
         told = trackers.Told(m, t)
     together = connected(t) if md.processes()[1] > 1 else contextlib.nullcontext()
@@ -703,12 +701,12 @@ def show_answers(run, problems):
 def draw_curve(run, t):
     """Draw curve.png, with the laboratory's figures; no error there takes the run with it."""
     if not LABORATORY:
-        print("curve.png is drawn by docs/minidepth_lab, which is not here")
+        print("curve.png is drawn by minidepth_lab, which is not here")
         return
-    from minidepth_lab import check
+    from minidepth_lab.command import check
 
     with check.drawn("curve.png"):
-        from minidepth_lab import curve
+        from minidepth_lab.show import curve
 
         curve.draw_curve(run, t)
 
@@ -720,7 +718,8 @@ def try_out(m, t):
         return  # under torchrun one process speaks
     md.check_new(os.path.join(t.out_dir, t.name))
     if not is_plain(t.data, t.tokenizer, t.loader, t.sizes, t.val_data) and LABORATORY:
-        from minidepth_lab import check, sources
+        from minidepth_lab.command import check
+        from minidepth_lab.rows import sources
 
         check.files(t)
         if sources.away(t):
@@ -860,7 +859,7 @@ def check_moved(run_dir, t):
         for source in sources:
             missing = source.endswith(".jsonl") and not os.path.exists(source)
             if LABORATORY:
-                from minidepth_lab import text
+                from minidepth_lab.rows import files as text
 
                 missing = text.is_missing(source)
             if missing:
@@ -1031,14 +1030,14 @@ def run_command(arguments):
     code = [*changes.get("data", ()), changes.get("loader", ""), a["study"] or ""]
     if any(path.endswith(".py") for path in code):
         registry()
-        from minidepth_lab import own_code
+        from minidepth_lab.tasks.base import own_code
 
         own_code.NAMED.update(code)
     varied = [name for name, values in axes.items() if len(values) > 1]
     alone = ("resume", "sample", *TRAINED, *MANY, *OF_MANY, *OF_SAMPLE, *OF_RUNS)
     not_training = any(a[name] is not None and a[name] is not False for name in alone)
     if not_training and LABORATORY:
-        from minidepth_lab import check
+        from minidepth_lab.command import check
 
         check.flags(a, axes)
     elif not_training and not varied and not any(a[name] for name in ("sample", *TRAINED, *MANY)):
@@ -1054,7 +1053,7 @@ def run_command(arguments):
         registry()
         if a["attention"] or a["compare"]:
             check_place("out_dir", changes.get("out_dir", md.TrainConfig.out_dir))
-        from minidepth_lab import trained
+        from minidepth_lab.command import trained
 
         return trained.look(a, axes)
     if a["resume"]:
@@ -1084,7 +1083,7 @@ def run_command(arguments):
     check_machine(m, t)
     if a["bench"]:
         registry()
-        from minidepth_lab import bench
+        from minidepth_lab.command import bench
 
         return bench.show_bench(m, t, a["against"])
     t.name = t.name or md.run_name(preset, changes)

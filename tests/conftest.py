@@ -25,7 +25,9 @@ from matplotlib.figure import Figure
 import minidepth as md
 import train
 import warm
-from minidepth_lab import curve, forecast, registry, results
+from minidepth_lab.command import forecast, registry
+from minidepth_lab.measure import results
+from minidepth_lab.show import curve
 from minidepth_lab.sweep.cell import Cell
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -16,7 +16,7 @@ import torch
 import minidepth as md
 import train
 from conftest import OneBatch
-from minidepth_lab import fsdp
+from minidepth_lab.models import fsdp
 
 SHARES = torch.__version__ >= (2, 7)  # --fsdp on a CPU
 DROPOUT = dict(

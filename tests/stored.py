@@ -3,7 +3,7 @@
 import json
 
 import minidepth as md
-from minidepth_lab import results
+from minidepth_lab.measure import results
 
 
 def line(run_id, log, **settings):

@@ -11,7 +11,8 @@ import torch
 
 import browser
 import minidepth as md
-from minidepth_lab import export, inspect, results
+from minidepth_lab.measure import inspect, results
+from minidepth_lab.models import export
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

@@ -13,7 +13,9 @@ from torch.nn.functional import gelu, layer_norm
 
 import minidepth as md
 import train
-from minidepth_lab import figures, inspect, registry
+from minidepth_lab.command import registry
+from minidepth_lab.measure import inspect
+from minidepth_lab.show import figures
 
 HEADS = (4, 2, 8)
 

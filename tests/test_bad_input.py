@@ -14,7 +14,8 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import memory, own_code
+from minidepth_lab.command import memory
+from minidepth_lab.tasks.base import own_code
 
 HUGE, ENDLESS = "9" * 30, "9" * 400
 
@@ -605,7 +606,7 @@ LABELS = [3, "B", None, {"a": 1}, True, 1.5, [], ["A"], [["B"]]]
 
 @pytest.mark.parametrize("labels", LABELS, ids=str)
 def test_rows_of_multiple_choice_with_odd_labels_are_no_rows(labels):
-    from minidepth_lab import score
+    from minidepth_lab.measure import score
 
     row = dict(question="q", choices=dict(label=labels, text=["x", "y"]), answerKey="B")
     assert score.choices_of(row) is None
@@ -942,7 +943,7 @@ def test_what_has_no_text_says_whether_it_ever_had_one(solved, finished, tmp_pat
 
 
 def test_attention_alone_is_no_gpt2_and_says_what_would_be(tmp_path):
-    from minidepth_lab import export
+    from minidepth_lab.models import export
 
     config = md.ModelConfig(vocab_size=9, d_ff=0)
     with pytest.raises(ValueError, match="d_ff 0; it has a feed-forward part, d_ff at least 1"):

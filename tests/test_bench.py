@@ -13,7 +13,8 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import bench, compiling
+from minidepth_lab.command import bench
+from minidepth_lab.models import compiling
 
 TINY = "--preset report --vocab_size 61 --n_layers 1 --d_model 16 --n_heads 2 --d_ff 32"
 TINY += " --batch_size 2 --block_size 40"
@@ -147,7 +148,7 @@ def test_the_library_of_the_other_model_is_no_part_of_its_memory(monkeypatch):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere getrusage() is all there is")
 def test_the_peak_is_not_that_of_the_process_that_started_this_one():
-    measure = "from minidepth_lab import bench; print(bench.peak_bytes())"
+    measure = "from minidepth_lab.command import bench; print(bench.peak_bytes())"
     start = "import subprocess, sys; held = b'1' * 2**30; "
     start += f"subprocess.run([sys.executable, '-c', {measure!r}], check=True)"
     environment = os.environ | dict(PYTHONPATH=os.pathsep.join(sys.path))

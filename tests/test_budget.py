@@ -6,7 +6,9 @@ from matplotlib.figure import Figure
 
 import minidepth as md
 import train
-from minidepth_lab import figures, registry, results
+from minidepth_lab.command import registry
+from minidepth_lab.measure import results
+from minidepth_lab.show import figures
 from minidepth_lab.studies import budget
 
 

@@ -4,7 +4,9 @@ import pytest
 import torch
 
 import minidepth as md
-from minidepth_lab import by_hand, inspect, registry
+from minidepth_lab.command import registry
+from minidepth_lab.measure import inspect
+from minidepth_lab.models import by_hand
 from minidepth_lab.tasks import TASKS
 
 

@@ -18,7 +18,10 @@ from huggingface_hub import constants
 import minidepth as md
 import train
 import warm
-from minidepth_lab import compiling, hub, studies, trackers
+from minidepth_lab import studies
+from minidepth_lab.command import trackers
+from minidepth_lab.models import compiling
+from minidepth_lab.rows import hub
 from minidepth_lab.studies import heads
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -365,7 +368,7 @@ def test_a_problem_of_most_steps_is_shown(capsys, monkeypatch):
 
 
 def test_a_curve_is_named_however_its_name_begins(tmp_path, monkeypatch):
-    from minidepth_lab import curve
+    from minidepth_lab.show import curve
 
     named = []
     row = dict(step=1, train_loss=2.0, val_loss=2.0)
@@ -378,7 +381,7 @@ def test_a_curve_is_named_however_its_name_begins(tmp_path, monkeypatch):
 
 
 def test_a_curve_that_cannot_be_drawn_takes_nothing_with_it(tmp_path, capsys, monkeypatch):
-    from minidepth_lab import curve
+    from minidepth_lab.show import curve
 
     monkeypatch.setattr(curve, "draw_curve", lambda run, t: 1 / 0)
     code, out, err = call(f"{TINY} --out_dir {tmp_path}", capsys)
@@ -462,15 +465,15 @@ def test_the_main_job_alone_reads_nothing_of_the_laboratory_but_its_estimates():
     code += "'--data', 'embedded']); print(sorted("
     code += "m for m in sys.modules if m.startswith('minidepth_lab')))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    parts = "forecast memory"
+    parts = "command command.forecast command.memory"
     read = ["minidepth_lab", *(f"minidepth_lab.{part}" for part in parts.split())]
     assert done.stdout.splitlines()[-1] == str(read), done.stdout + done.stderr
 
 
 def test_importing_a_study_costs_hardly_more_than_torch():
-    names = [path.stem for path in (ROOT / "docs" / "minidepth_lab").glob("*.py")]
-    code = "import sys; sys.path[:0] = ['.', 'docs']\n"
-    code += "".join(f"import minidepth_lab.{name}\n" for name in names if name != "__init__")
+    files = (ROOT / "minidepth_lab").glob("*/[a-z]*.py")
+    names = [f"{path.parent.name}.{path.stem}" for path in files]
+    code = "import sys\n" + "".join(f"import minidepth_lab.{name}\n" for name in names)
     code += "print([m for m in sys.modules if m in ('transformers', 'datasets', 'matplotlib', "
     code += "'safetensors', 'pyarrow', 'scipy')])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
@@ -491,7 +494,7 @@ def test_a_run_on_code_of_ones_own_needs_it_named_again(tmp_path, capsys, monkey
     assert "accuracy of guessing unknown" in out
     config = json.loads((tmp_path / "runs/mine/config.json").read_text())
     assert config["train"]["sizes"] == ["symbols=4"]
-    from minidepth_lab import own_code
+    from minidepth_lab.tasks.base import own_code
 
     own_code.NAMED.clear()  # as in a process of its own
     monkeypatch.setattr(sys, "path", [*sys.path])

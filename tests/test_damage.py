@@ -22,8 +22,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import minidepth as md
-from minidepth_lab import results
-from minidepth_lab.text import read_file
+from minidepth_lab.measure import results
+from minidepth_lab.rows.files import read_file
 
 SMALL = dict(n_layers=1, d_model=8, n_heads=1, d_ff=8, dropout=0.1, block_size=80, steps=8,
              warmup_steps=2, batch_size=4, eval_every=4, eval_blocks=4, save_every=3,
@@ -644,7 +644,7 @@ def test_any_settings_are_taken_or_refused(kind):
 @MANY
 @given(st.lists(ROWS | ANY, max_size=6))
 def test_any_rows_are_read_or_refused(rows):
-    from minidepth_lab import score
+    from minidepth_lab.measure import score
 
     for row in rows:
         turns = []

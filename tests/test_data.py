@@ -16,8 +16,8 @@ import torch
 import minidepth as md
 import train
 from conftest import SHARED
+from minidepth_lab.rows.files import load_data, read_file
 from minidepth_lab.studies import thinking
-from minidepth_lab.text import load_data, read_file
 
 
 def text_of(row):

@@ -11,7 +11,7 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import results
+from minidepth_lab.measure import results
 
 ROOT = pathlib.Path(md.__file__).resolve().parent
 FILES = (ROOT / "docs" / "results").glob("*/weights/*.safetensors")

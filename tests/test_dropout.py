@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import minidepth as md
-from minidepth_lab import compiling
+from minidepth_lab.models import compiling
 
 
 def test_no_dropout_in_the_feed_forward_part_is_not_that_of_the_rest(model):

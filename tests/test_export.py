@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import minidepth as md
-from minidepth_lab import export, registry
+from minidepth_lab.command import registry
+from minidepth_lab.models import export
 
 
 @pytest.mark.parametrize("tied", [True, False])

@@ -8,7 +8,9 @@ import matplotlib
 import pytest
 
 import minidepth as md
-from minidepth_lab import check, curve, figures, results
+from minidepth_lab.command import check
+from minidepth_lab.measure import results
+from minidepth_lab.show import curve, figures
 
 SITE = pathlib.Path(__file__).parents[1] / "docs" / "site"
 

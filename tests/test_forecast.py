@@ -7,7 +7,7 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import forecast, registry
+from minidepth_lab.command import forecast, registry
 
 CPU = torch.device("cpu")
 

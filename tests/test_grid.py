@@ -22,7 +22,9 @@ import minidepth as md
 import train
 import warm
 from conftest import made_once
-from minidepth_lab import curve, forecast, registry, results
+from minidepth_lab.command import forecast, registry
+from minidepth_lab.measure import results
+from minidepth_lab.show import curve
 from minidepth_lab.studies import heads
 from minidepth_lab.sweep import estimate, pool, table
 from minidepth_lab.sweep.cell import (

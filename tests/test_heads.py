@@ -8,7 +8,9 @@ import pytest
 
 import minidepth as md
 from conftest import changed
-from minidepth_lab import figures, registry, results
+from minidepth_lab.command import registry
+from minidepth_lab.measure import results
+from minidepth_lab.show import figures
 from minidepth_lab.studies import depth, heads
 from minidepth_lab.sweep import table
 

@@ -12,7 +12,8 @@ import time
 import pytest
 
 import minidepth as md
-from minidepth_lab import hub, registry
+from minidepth_lab.command import registry
+from minidepth_lab.rows import hub
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 ROWS = [dict(question=f"What is {i} plus {i}?", answer=f"It is #### {2 * i}") for i in range(40)]
@@ -67,7 +68,7 @@ os.environ["HF_ENDPOINT"] = here if how == "direct" else "http://hub.test:8000"
 if how == "proxy":
     os.environ["http_proxy"] = here
 import minidepth as md
-from minidepth_lab import registry
+from minidepth_lab.command import registry
 
 def tokenizer(name):
     data = registry.data_of(md.configs("laptop", tokenizer=name, max_rows=40)[1], 200)

@@ -84,7 +84,7 @@ def test_the_command_of_an_installation_trains_a_run_and_a_grid(installed):
         config = json.loads((path.parent / "config.json").read_text(encoding="utf-8"))
         assert config["command"].startswith("minidepth --preset laptop --n_layers 1 --d_model 16 ")
         assert (path.parent / "curve.png").exists()
-    look = "import minidepth; from minidepth_lab import results, judge; "
+    look = "import minidepth; from minidepth_lab.measure import results, judge; "
     look += "print(minidepth.__file__, len(results.runs('depth')), len(results.experiments()))"
     code, out, err = installed("-c", look)
     assert code == 0 and str(installed.place) in out, err

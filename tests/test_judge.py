@@ -9,7 +9,7 @@ import statistics
 import pytest
 
 import stored
-from minidepth_lab import judge, results
+from minidepth_lab.measure import judge, results
 
 # ---------- tests ----------
 

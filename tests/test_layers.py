@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import minidepth as md
-from minidepth_lab import inspect
+from minidepth_lab.measure import inspect
 from minidepth_lab.studies import layers
 
 SHAPE = dict(vocab_size=40, block_size=16, n_layers=3, n_heads=2, d_model=16, dropout=0.0)

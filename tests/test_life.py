@@ -12,7 +12,9 @@ from safetensors.torch import load_file, save_file
 
 import minidepth as md
 import train
-from minidepth_lab import export, forecast, registry, results
+from minidepth_lab.command import forecast, registry
+from minidepth_lab.measure import results
+from minidepth_lab.models import export
 
 SMALL = dict(
     n_layers=1, d_model=16, n_heads=2, d_ff=32, block_size=80, dropout=0.1, batch_size=4,

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import minidepth as md
-from minidepth_lab import inspect
+from minidepth_lab.measure import inspect
 from minidepth_lab.studies import llmini
 
 

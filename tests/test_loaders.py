@@ -14,8 +14,12 @@ import torch
 import minidepth as md
 import train
 from conftest import SHARED, changed
-from minidepth_lab import figures, hub, judge, own_code, registry
+from minidepth_lab.command import registry
+from minidepth_lab.measure import judge
+from minidepth_lab.rows import hub
+from minidepth_lab.show import figures
 from minidepth_lab.studies import llmini, packing, reread, thinking
+from minidepth_lab.tasks.base import own_code
 
 # ---------- thinking: kinds of problems, answers, curricula ----------
 
@@ -593,7 +597,7 @@ def test_only_what_can_be_named_is_offered():
 OWN = """
 import pathlib
 import minidepth as md
-from minidepth_lab.sizes import as_text, sizes_of
+from minidepth_lab.tasks.base.sizes import as_text, sizes_of
 
 pathlib.Path(__file__).with_suffix(".ran").touch()
 

@@ -9,7 +9,8 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import inspect, registry, results
+from minidepth_lab.command import registry
+from minidepth_lab.measure import inspect, results
 from minidepth_lab.studies import map as study
 from minidepth_lab.sweep import table
 from minidepth_lab.tasks import TASKS

@@ -12,7 +12,10 @@ from matplotlib.figure import Figure
 
 import minidepth as md
 import train
-from minidepth_lab import inspect, registry, task_data, tasks
+from minidepth_lab import tasks
+from minidepth_lab.command import registry
+from minidepth_lab.measure import inspect
+from minidepth_lab.tasks.base import task_data
 
 
 def linked(name, n=200, **sizes):

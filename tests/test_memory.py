@@ -10,7 +10,8 @@ import pytest
 import torch
 
 import minidepth as md
-from minidepth_lab import fsdp, memory
+from minidepth_lab.command import memory
+from minidepth_lab.models import fsdp
 
 ROOT = pathlib.Path(md.__file__).resolve().parent
 PAGE = ROOT / "docs" / "how-to" / "many_machines.md"
@@ -20,7 +21,7 @@ TOLERANCE = 0.1
 MEASURE = """
 import sys, torch
 import minidepth as md
-from minidepth_lab import bench, memory
+from minidepth_lab.command import bench, memory
 
 def steps(twice, dropout=0.0, **changes):
     m, t = md.configs("laptop", n_heads=4, dropout=dropout, tie_weights=True, **changes)
@@ -44,7 +45,7 @@ steps([False], dropout=0.1, grad_accum=1, **large)
 def test_the_estimated_peak_is_what_a_step_takes():
     """The last without --grad_checkpoint and with dropout, for which a CPU keeps all attention
     weights."""
-    path = os.pathsep.join((str(ROOT), str(ROOT / "docs")))
+    path = str(ROOT)
     # glibc gives back what is freed only if it is larger than this
     given_back = dict(MALLOC_MMAP_THRESHOLD_="65536", MALLOC_TRIM_THRESHOLD_="65536")
     done = subprocess.run(

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import minidepth as md
-from minidepth_lab import export
+from minidepth_lab.models import export
 
 
 def tokens(model, B=2, T=16):

@@ -18,7 +18,7 @@ import pytest
 import torch
 
 import minidepth as md
-from minidepth_lab import results
+from minidepth_lab.measure import results
 
 pytest.importorskip("material", reason="mkdocs-material is not installed")
 pytest.importorskip("mkdocs_jupyter", reason="mkdocs-jupyter is not installed")
@@ -36,7 +36,7 @@ NOTEBOOKS = [path for path in pages.programs() if not pages.prints_markdown(path
 # appended to a lesson: whose code it ran, and that stored runs and weights came along
 OURS = """
 import minidepth, minidepth_lab, minidepth_site
-from minidepth_lab import results
+from minidepth_lab.measure import results
 print("from", minidepth.__file__, *minidepth_lab.__path__, *minidepth_site.__path__)
 run = next(run for run in results.runs("ring-staircase", d_model=64, n_loops=5))
 model, _ = minidepth.load(results.weights("ring-staircase", run["id"]))
@@ -127,9 +127,7 @@ def test_the_text_of_a_notebook_leads_to_the_site():
 
 def where(folder):
     """What OURS prints of the project in this folder."""
-    return (
-        f"from {folder}/minidepth.py {folder}/docs/minidepth_lab {folder}/docs/site/minidepth_site"
-    )
+    return f"from {folder}/minidepth.py {folder}/minidepth_lab {folder}/docs/site/minidepth_site"
 
 
 def test_a_lesson_takes_the_archive_beside_it(archive, tmp_path):
@@ -156,8 +154,8 @@ def test_a_lesson_gets_the_code_from_the_site_that_it_comes_from(site, tmp_path)
 def test_what_is_here_or_above_or_installed_comes_before_the_site(tmp_path):
     nowhere = downloads.setup(LESSON, "http://127.0.0.1:9/")
     project = tmp_path / "project"
-    for name in ("minidepth_lab", "site"):
-        shutil.copytree(DOCS / name, project / "docs" / name)
+    for name in ("minidepth_lab", "docs/site"):
+        shutil.copytree(ROOT / name, project / name)
     shutil.copy(ROOT / "minidepth.py", project)
     folder = project / "docs" / "tutorials"
     folder.mkdir()
@@ -165,7 +163,7 @@ def test_what_is_here_or_above_or_installed_comes_before_the_site(tmp_path):
     code, out, err = execute(folder, nowhere + say)
     assert (code, out) == (0, f"from {project}/minidepth.py\n"), err
     # an installation, for which a folder on the path does here
-    path = ", ".join(repr(str(project / part)) for part in ("", "docs", "docs/site"))
+    path = ", ".join(repr(str(project / part)) for part in ("", "docs/site"))
     installed = f"import sys; sys.path[:0] = [{path}]\n"
     (tmp_path / "elsewhere").mkdir()
     code, out, err = execute(tmp_path / "elsewhere", installed + nowhere + say)

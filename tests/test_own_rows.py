@@ -16,7 +16,11 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import export, registry, score, sources, text
+from minidepth_lab.command import registry
+from minidepth_lab.measure import score
+from minidepth_lab.models import export
+from minidepth_lab.rows import files as text
+from minidepth_lab.rows import sources
 from minidepth_lab.studies import llmini
 
 ASKED, SAID = "What is 1 plus 2 ?", "<think>\n1 + 2 = 3\n</think>\n\n 3"

@@ -59,23 +59,24 @@ def load(folder):
 def project(tmp_path):
     """A project of three modules, one tutorial that reads one study of two, and a program."""
     folders = ("tutorials", "minidepth_lab/tasks", "reference", "results/a", "results/b/c")
-    for folder in [f"docs/{name}" for name in folders]:
-        (tmp_path / folder).mkdir(parents=True)
+    for name in folders:
+        parent = "" if name.startswith("minidepth_lab") else "docs"
+        (tmp_path / parent / name).mkdir(parents=True)
     shutil.copytree(ROOT / "docs" / "site", tmp_path / "docs" / "site")
     files = {
         "mkdocs.yml": "nav: [index.md, {Deep: [tutorials/01_page.md]}, reference/list.md]\n",
         "minidepth.py": "x = 1\n",
         "train.py": "x = 1\n",
-        "docs/minidepth_lab/__init__.py": "",
-        "docs/minidepth_lab/used.py": "import minidepth as md\n"
+        "minidepth_lab/__init__.py": "",
+        "minidepth_lab/used.py": "import minidepth as md\n"
         "def f():\n    from minidepth_lab import below\n    from .tasks import ring\n"
         "    return below.x * ring.x\nx = f()\n",
-        "docs/minidepth_lab/tasks/__init__.py": "",
-        "docs/minidepth_lab/tasks/ring.py": "from .. import aside\nx = 1\n",
-        "docs/minidepth_lab/tasks/walk.py": "x = 1\n",
-        "docs/minidepth_lab/aside.py": "x = 1\n",
-        "docs/minidepth_lab/below.py": "x = 1\n",
-        "docs/minidepth_lab/unused.py": "x = 1\n",
+        "minidepth_lab/tasks/__init__.py": "",
+        "minidepth_lab/tasks/ring.py": "from .. import aside\nx = 1\n",
+        "minidepth_lab/tasks/walk.py": "x = 1\n",
+        "minidepth_lab/aside.py": "x = 1\n",
+        "minidepth_lab/below.py": "x = 1\n",
+        "minidepth_lab/unused.py": "x = 1\n",
         "docs/results/a/log.jsonl": "{}\n",
         "docs/results/b/c/log.jsonl": "{}\n",
         "docs/tutorials/01_page.py": "# %% [markdown]\n# # A\n\n# %%\n"
@@ -96,15 +97,15 @@ def names(files):
     "name, changed",
     [
         ("minidepth.py", {"01_page", "list"}),
-        ("docs/minidepth_lab/used.py", {"01_page", "list"}),
-        ("docs/minidepth_lab/below.py", {"01_page", "list"}),
-        ("docs/minidepth_lab/aside.py", {"01_page", "list"}),
-        ("docs/minidepth_lab/__init__.py", {"01_page", "list"}),
-        ("docs/minidepth_lab/tasks/__init__.py", {"01_page", "list"}),
-        ("docs/minidepth_lab/tasks/ring.py", {"01_page", "list"}),
-        ("docs/minidepth_lab/tasks/walk.py", {"list"}),
+        ("minidepth_lab/used.py", {"01_page", "list"}),
+        ("minidepth_lab/below.py", {"01_page", "list"}),
+        ("minidepth_lab/aside.py", {"01_page", "list"}),
+        ("minidepth_lab/__init__.py", {"01_page", "list"}),
+        ("minidepth_lab/tasks/__init__.py", {"01_page", "list"}),
+        ("minidepth_lab/tasks/ring.py", {"01_page", "list"}),
+        ("minidepth_lab/tasks/walk.py", {"list"}),
         ("docs/site/minidepth_site/widgets.py", {"list"}),
-        ("docs/minidepth_lab/unused.py", {"list"}),
+        ("minidepth_lab/unused.py", {"list"}),
         ("train.py", {"list"}),
         ("docs/reference/list.py", {"list"}),
         ("docs/tutorials/01_page.py", {"01_page"}),
@@ -199,7 +200,7 @@ def test_what_has_run_is_kept_and_older_outputs_go(project):
     shown = {path.stem: json.loads(file.read_text())["outputs"] for path, file in files.items()}
     assert shown["list"] == "# List\n[]\n" and shown["index"] == [[]]
     assert [output["text"] for output in shown["01_page"][0]] == ["it is 1\n"]
-    (project / "docs" / "minidepth_lab" / "below.py").write_text("x = 2\n")
+    (project / "minidepth_lab" / "below.py").write_text("x = 2\n")
     pages.run_outdated(pages.output_files(pages.programs()))
     files = pages.output_files(pages.programs()).values()
     notes = [pages.note_file(path) for path in pages.programs()]

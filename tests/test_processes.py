@@ -50,7 +50,7 @@ def run_both(folder):
         os.replace(folder / name / "state.previous.pt", folder / name / "state.pt")  # step 8 of 12
     for name in ("state.pt", "log.jsonl"):  # this one would begin anew
         os.remove(folder / "old" / name)
-    path = os.pathsep.join((ROOT, os.path.join(ROOT, "docs"), TESTS))
+    path = os.pathsep.join((ROOT, TESTS))
     environment = os.environ | dict(OMP_NUM_THREADS="1", PYTHONPATH=path)
     command = [*TORCHRUN, os.path.join(TESTS, "ranks.py"), str(folder)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)

@@ -9,11 +9,14 @@ import statistics
 import tomllib
 
 import minidepth as md
-from minidepth_lab import by_hand, judge, registry, results, ring_runs, task_data
+from minidepth_lab.command import registry
+from minidepth_lab.measure import judge, results, ring_runs
+from minidepth_lab.models import by_hand
 from minidepth_lab.studies import budget, depth, heads, reread, ring, text_loops, thinking, written
 from minidepth_lab.studies import map as depth_map
 from minidepth_lab.studies.ring import LEARNED
 from minidepth_lab.tasks import TASKS
+from minidepth_lab.tasks.base import task_data
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").replace("**", "").split())
@@ -61,6 +64,15 @@ def learned(accuracies, hops):
     return [run[hops] >= LEARNED for run in accuracies.values()]
 
 
+def test_how_many_predictions_were_wrong():
+    judged = [judge.judged_predictions(judge.File(name)) for name in judge.experiments()]
+    verdicts = [each["verdict"] for group in judged for each in group]
+    n_wrong = verdicts.count(judge.WRONG)
+    n_run = n_wrong + verdicts.count(judge.HELD)
+    page = "[predictions](docs/reference/predictions.py)"
+    assert f"Of {n_run} such {page} {n_wrong} were wrong." in README
+
+
 # ---------- text of the report's kind ----------
 
 
@@ -91,7 +103,8 @@ def test_the_published_logs_and_the_pair_run_again():
 
 
 def test_the_learning_rates_of_the_pair():
-    runs = results.by(results.runs("report-tuned", seed=range(3)), "n_layers", "n_loops", "d_model")
+    tuned = sorted(results.runs("report-tuned", seed=range(3)), key=lambda run: run["seed"])
+    runs = results.by(tuned, "n_layers", "n_loops", "d_model")
     lowest = {model: ends(group, "best_val_loss") for model, group in runs.items()}
     (deep,) = (model for model in lowest if model[0] > 1)
     (looped,) = (model for model in lowest if model[1] > 1)
@@ -101,7 +114,11 @@ def test_the_learning_rates_of_the_pair():
     mean, half = results.interval([a - b for a, b in zip(lowest[once], lowest[looped])])
     assert mean < half
     layers, loops = deep[0], looped[1]
-    ahead = f"{word(layers)} layers are still ahead at their best evaluation,"
+    by = statistics.mean(lowest[once]) - statistics.mean(lowest[deep])
+    better = f"or by {by:.2f} when each has a learning rate of its own"
+    assert f"{better} (39 conversations of one split)" in README
+    assert {len(run["log"][-1]["answers"]) for run in results.runs("report", n_layers=12)} == {39}
+    ahead = f"{word(layers)} layers are still ahead at their best evaluation, by {by:.2f},"
     no_gain = f"one layer applied {word(loops)} times shows no gain over {TIMES[1]}"
     assert f"learning rate of its own, {ahead} and {no_gain}" in README
 
@@ -172,7 +189,7 @@ def test_the_staircase_of_the_answer():
         for k in answered:
             takes.setdefault(k, at)
     costs = {takes[k + 1] - takes[k] for k in range(1, hops)}
-    assert f"each loop less costs {word(*costs)} hop." in README
+    assert f"each loop less costs {word(*costs)} hop; so it is in thirteen of fifteen" in README
     assert f"these trainings took {word(*costs)} loop for each." in README
     one, *more = ((word(k), word(at)) for k, at in takes.items())
     ways = [f"{one[0]} hop then takes {one[1]} loops", *(f"{k} take {at}" for k, at in more)]
@@ -220,10 +237,17 @@ def test_the_weights_written_by_hand():
     assert by_hand.measured(config.n_heads) == 1
     assert f"{word(config.n_layers).capitalize()} attention layer {size} {answers}" in README
     heads_of_table = registry.configs("ring")[0].n_heads
-    assert f"and {by_hand.expected(heads_of_table):.2f} of them at the size of the table" in README
-    larger = results.runs("ring-wide", d_model=config.d_model, n_loops=1)
-    most = max(run["accuracy_by"]["lengths"][str(hops)]["accuracy"] for run in larger)
-    assert f"and at the larger one {most:.2f} of the answers at most." in README
+    by_hand_there = by_hand.measured(heads_of_table), by_hand.expected(heads_of_table)
+    there, calculated = (f"{share:.2f}" for share in by_hand_there)
+    assert f"and {there} of them at the size of the table ({calculated} by calculation)" in README
+    most = {}  # {heads: of the answers, the best run}
+    for n_heads in (config.n_heads, heads_of_table):
+        larger = results.runs("ring-wide", d_model=config.d_model, n_heads=n_heads, n_loops=1)
+        right = [run["accuracy_by"]["lengths"][str(hops)]["accuracy"] for run in larger]
+        most[word(n_heads)] = f"{max(right):.2f}"
+    (eight, of_eight), (four, of_four) = most.items()
+    found = f"{of_eight} of the answers at most with {eight} heads, and {of_four} with {four}."
+    assert f"At the larger width it found {found}" in README
 
 
 def test_the_recipes_of_the_rings():

@@ -13,7 +13,9 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import own_code, report, results
+from minidepth_lab.measure import results
+from minidepth_lab.show import report
+from minidepth_lab.tasks.base import own_code
 
 
 class Reader(HTMLParser):

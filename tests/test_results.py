@@ -17,7 +17,7 @@ import torch
 
 import minidepth as md
 import stored
-from minidepth_lab import judge, results
+from minidepth_lab.measure import judge, results
 from minidepth_lab.studies import budget, depth
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -106,22 +106,44 @@ def test_the_readme_tells_the_published_logs():
     assert max(ends[12]) < min(wide)
     # with a learning rate of its own each, each run at its best evaluation
     shape = ("n_layers", "n_loops", "d_model")
-    lowest = results.by(results.runs("report-tuned", seed=range(3)), *shape)
+    tuned = sorted(results.runs("report-tuned", seed=range(3)), key=lambda run: run["seed"])
+    lowest = results.by(tuned, *shape)
     lowest = {model: [run["best_val_loss"] for run in runs] for model, runs in lowest.items()}
     once, looped, deep = (lowest[model] for model in ((1, 1, 384), (1, 12, 384), (12, 1, 384)))
     assert len(lowest) == 4 and len(once) == len(looped) == len(deep) == 3
     assert all(max(deep) < min(others) for others in lowest.values() if others is not deep)
     mean, half = results.interval([a - b for a, b in zip(once, looped)])
     assert mean < half
-    said = "at their best evaluation, and one layer applied twelve times shows no gain over once"
-    assert said in words_of("README.md")
+    ahead = f"{statistics.mean(once) - statistics.mean(deep):.2f}"
+    said = f"at their best evaluation, by {ahead}, and one layer applied twelve times shows no gain"
+    not_excluded = f"over once, where up to {mean + half:.2f} is not excluded"
+    assert f"{said} {not_excluded}" in words_of("README.md")
+    (block,) = {run["params_blocks"] for run in results.runs("report", d_model=504)}
+    (blocks,) = {run["params_blocks"] for run in fp16[12]}
+    millions = f"{block / 1e6:.1f} million are in its block, against {blocks / 1e6:.1f} million in"
+    assert f"mostly its table of words: {millions} twelve layers" in words_of("README.md")
+
+
+def test_the_readme_tells_what_was_answered_of_the_report():
+    right = {}  # {model: of its three runs}
+    for name in ("report", "report-tuned"):
+        for model, runs in judge.named_runs(name).items():
+            answers = [right for run in runs for right in run["log"][-1].get("answers", [])]
+            if len(answers) == 117:
+                right[name, model] = sum(answers)
+    assert len(right) == 10 and max(right.values()) < 117 / 4
+    told = f"{min(right.values())} to {max(right.values())} of 117"
+    said = "answered its questions *less* often than guessing would"
+    assert f"{said}, {told};" in words_of("README.md")
 
 
 def test_the_readme_tells_how_many_layers_add_on():
     runs = results.runs("sums", additions=16)
-    right = [run["accuracy_by"]["additions"]["200"]["accuracy"] for run in runs]
-    assert len(right) == 10 and min(right) >= 0.97
-    assert "10 of 10 layers add two hundred, at 0.97 or better" in words_of("README.md")
+    by_number = [run["accuracy_by"]["additions"] for run in runs]
+    after_31, after_50 = ([each[n]["accuracy"] for each in by_number] for n in ("31", "50"))
+    assert len(runs) == 10 and min(after_31) >= 0.99 and min(after_50) >= 0.98
+    told = "10 of 10 layers are right at 0.99 or better after 31, and at 0.98 or better after 50."
+    assert told in words_of("README.md")
 
 
 def unpaired(a, b):
@@ -307,7 +329,7 @@ def test_what_cannot_be_published_is_told_in_one_line_and_nothing_is_written(
     for arguments in ([], ["publish"], ["publish", "new"], ["look", str(fresh), "new"]):
         assert results.main(arguments) == 2
         assert capsys.readouterr().err.startswith(
-            "usage: python -m minidepth_lab.results publish|keep"
+            "usage: python -m minidepth_lab.measure.results publish|keep"
         )
 
 
@@ -396,8 +418,8 @@ def test_what_cannot_be_kept_is_told_in_one_line(finished, shelf, tmp_path, caps
 
 
 def test_publish_is_a_command():
-    command = [sys.executable, "-m", "minidepth_lab.results", "publish", "none", "nothing"]
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "docs")])
+    command = [sys.executable, "-m", "minidepth_lab.measure.results", "publish", "none", "nothing"]
+    paths = str(ROOT)
     environment = os.environ | dict(PYTHONPATH=paths)
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 2 and done.stderr.startswith("experiment 'nothing' is unknown")

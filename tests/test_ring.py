@@ -15,7 +15,10 @@ from matplotlib.figure import Figure
 import minidepth as md
 import train
 from conftest import changed
-from minidepth_lab import by_hand, registry, results, ring_runs, tasks
+from minidepth_lab import tasks
+from minidepth_lab.command import registry
+from minidepth_lab.measure import results, ring_runs
+from minidepth_lab.models import by_hand
 from minidepth_lab.studies import ring
 
 TASK = tasks.TASKS["ring"]

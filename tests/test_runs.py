@@ -12,7 +12,8 @@ import pytest
 import minidepth as md
 import train
 import warm
-from minidepth_lab import forecast, registry, runs
+from minidepth_lab.command import forecast, registry
+from minidepth_lab.keep import runs
 from minidepth_lab.sweep import estimate
 from minidepth_lab.sweep.cell import Cell
 

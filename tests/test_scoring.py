@@ -10,7 +10,9 @@ from scipy.stats import binomtest
 
 import minidepth as md
 import train
-from minidepth_lab import export, hub, score
+from minidepth_lab.measure import score
+from minidepth_lab.models import export
+from minidepth_lab.rows import hub
 
 # one row of each shape, made up here, with the context, choices and answer that it stands for
 SHAPES = {
@@ -209,7 +211,7 @@ def test_files_and_hub_ids_are_scored(finished, jsonl, capsys, monkeypatch):
         return dict(validation=datasets.Dataset.from_list([SHAPES["arc"][0]] * 3))
 
     monkeypatch.setattr("datasets.load_dataset", load_dataset)
-    monkeypatch.setattr("minidepth_lab.hub.fault", lambda url: None)
+    monkeypatch.setattr("minidepth_lab.rows.hub.fault", lambda url: None)
     found = score.read_choices("allenai/ai2_arc:ARC-Challenge", 2)
     assert found == ([SHAPES["arc"][1]] * 2, 2)
     assert asked == [("allenai/ai2_arc", "ARC-Challenge")]

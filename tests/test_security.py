@@ -19,7 +19,7 @@ import train
 from minidepth_lab.sweep import table
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-SOURCES = [*ROOT.glob("*.py"), *(ROOT / "docs").rglob("*.py")]
+SOURCES = [*ROOT.glob("*.py"), *(ROOT / "docs").rglob("*.py"), *(ROOT / "minidepth_lab").rglob("*.py")]
 
 
 def calls(path):

@@ -370,7 +370,7 @@ def test_the_home_page_has_its_sections(site):
     soup = bs4.BeautifulSoup((site / "index.html").read_text(encoding="utf-8"), "html.parser")
     sections = [heading["id"] for heading in soup.find_all("h2") if heading.get("id")]
     touch, evidence, claim, begin, rest = sections
-    assert touch == "trained-to-eight-hops-still-right-at-a-hundred"
+    assert touch == "trained-to-eight-hops-and-looped-on"
     assert evidence == "one-more-loop-one-more-hop"
     assert (claim, begin, rest) == ("a-published-claim", "two-commands", "all-pages")
 

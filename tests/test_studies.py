@@ -13,7 +13,10 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab import hub, registry, results, studies
+from minidepth_lab import studies
+from minidepth_lab.command import registry
+from minidepth_lab.measure import results
+from minidepth_lab.rows import hub
 from minidepth_lab.studies import layers, llmini
 from minidepth_lab.sweep.cell import is_finished
 
@@ -281,7 +284,7 @@ def test_what_is_asked_of_a_run_says_which_of_its_weights_answer(
     what, finished, monkeypatch, capsys
 ):
     monkeypatch.setattr(md, "describe_weights", lambda folder: f"the best of {folder}")
-    monkeypatch.setattr(f"minidepth_lab.inspect.show_{what}", lambda *given: None)
+    monkeypatch.setattr(f"minidepth_lab.measure.inspect.show_{what}", lambda *given: None)
     assert train.main([f"--{what}", finished]) == 0
     assert capsys.readouterr().out == f"the best of {finished}\n"
 
@@ -309,7 +312,7 @@ OF_A_TASK = "icqa is of a depth task; give a run of the embedded problems"
     ("studies.hold", "RUN new", f"{OF_ICQA} hold"),
     ("studies.written", "RUN new", f"{OF_ICQA} written"),
     ("studies.map", "RUN new", f"{OF_ICQA} pointers or reachability"),
-    ("ring_runs", "RUN new", f"{OF_ICQA} ring"),
+    ("measure.ring_runs", "RUN new", f"{OF_ICQA} ring"),
     ("studies.layers", "RUN out.json", OF_A_TASK),
     ("studies.layers", "RUN out.json x-8", "'x-8' is no span of layers; as in 3-8"),
     ("studies.llmini", "nothing a.jsonl", "a.jsonl is none of LLmini's eleven sources"),

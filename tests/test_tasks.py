@@ -12,9 +12,12 @@ import torch
 import minidepth as md
 import train
 from conftest import draw_of
-from minidepth_lab import own_code, registry, results, tasks
-from minidepth_lab.sizes import by_name, sizes_of
+from minidepth_lab import tasks
+from minidepth_lab.command import registry
+from minidepth_lab.measure import results
 from minidepth_lab.tasks import TASKS
+from minidepth_lab.tasks.base import own_code
+from minidepth_lab.tasks.base.sizes import by_name, sizes_of
 from minidepth_lab.tasks.icl_template import IclTemplate
 from minidepth_lab.tasks.template import pair_patterns
 

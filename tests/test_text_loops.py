@@ -12,7 +12,8 @@ import torch.nn.functional as F
 import minidepth as md
 import train
 from conftest import changed
-from minidepth_lab import judge, registry
+from minidepth_lab.command import registry
+from minidepth_lab.measure import judge
 from minidepth_lab.studies import text_loops as study
 from minidepth_lab.tasks.walk import pairs_kept
 

@@ -20,7 +20,7 @@ import torch.nn.functional as F
 import minidepth as md
 import warm
 from conftest import SHARED, TINY_MODEL, TINY_TRAIN, Recorded
-from minidepth_lab import results
+from minidepth_lab.measure import results
 
 PUBLISHED = SHARED / "published"
 
@@ -836,7 +836,7 @@ def test_of_several_processes_one_tells_the_tracker_and_none_shares_weights_by_i
     monkeypatch.setattr(md, "processes", lambda: (1, 2))
     with pytest.raises(begins):  # the second one has nobody to tell
         md.train(*tiny(report_to="wandb"), data=data)
-    with pytest.raises(ValueError, match="fsdp is the laboratory's: give shard=minidepth_lab.fs"):
+    with pytest.raises(ValueError, match="fsdp is the laboratory's: give shard=fsdp"):
         md.train(*tiny(fsdp=True), data=data)
 
 

@@ -7,8 +7,9 @@ import pathlib
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-LABORATORY = ROOT / "docs" / "minidepth_lab"
-NAMES = "results judge inspect figures export score text runs report walk_by_hand registry"
+LABORATORY = ROOT / "minidepth_lab"
+NAMES = """measure/results measure/judge measure/inspect measure/score show/figures show/report
+models/export models/walk_by_hand rows/files keep/runs command/registry"""
 FILES = [ROOT / "minidepth.py", LABORATORY / "tasks" / "__init__.py"]
 FILES += [LABORATORY / f"{name}.py" for name in NAMES.split()]
 

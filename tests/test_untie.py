@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import minidepth as md
-from minidepth_lab import registry, untie
+from minidepth_lab.command import registry
+from minidepth_lab.models import untie
 
 
 @pytest.mark.parametrize("heads", [4, (2, 4)])

@@ -15,7 +15,9 @@ from matplotlib.figure import Figure
 import minidepth as md
 import train
 from conftest import changed
-from minidepth_lab import figures, inspect, registry, results
+from minidepth_lab.command import registry
+from minidepth_lab.measure import inspect, results
+from minidepth_lab.show import figures
 from minidepth_lab.studies import walk as study
 from minidepth_lab.sweep import table
 from minidepth_lab.tasks import TASKS, held_out_rings, walk

@@ -8,7 +8,10 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
-from minidepth_lab import inspect, registry, runs, walk_by_hand
+from minidepth_lab.command import registry
+from minidepth_lab.keep import runs
+from minidepth_lab.measure import inspect
+from minidepth_lab.models import walk_by_hand
 from minidepth_lab.tasks import TASKS, held_out_rings, walk
 
 

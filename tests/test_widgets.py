@@ -11,7 +11,8 @@ import torch
 
 import browser
 import minidepth as md
-from minidepth_lab import inspect, registry, results
+from minidepth_lab.command import registry
+from minidepth_lab.measure import inspect, results
 from minidepth_lab.tasks import TASKS
 from minidepth_lab.tasks.walk import by_hops, pairs_kept
 from minidepth_site import widgets

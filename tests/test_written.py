@@ -7,7 +7,9 @@ import torch
 import minidepth as md
 import train
 from conftest import changed
-from minidepth_lab import figures, results, tasks
+from minidepth_lab import tasks
+from minidepth_lab.measure import results
+from minidepth_lab.show import figures
 from minidepth_lab.studies import written
 from minidepth_lab.tasks.written import WAYS, own_steps
 

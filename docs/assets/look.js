@@ -1,6 +1,6 @@
 /* Where does it look? The attention of one question as lines from layer to layer, while the model
    learns. The data is that of the page's own training: see story() in
-   docs/minidepth_lab/inspect.py. */
+   minidepth_lab/measure/inspect.py. */
 
 import { drawing, make } from "./elements.js"
 import { COLOURS, drawLooks } from "./lines.js"

@@ -5,7 +5,7 @@ import { draw, drawing, make } from "./elements.js"
 
 const signed = (number) => `${number < 0 ? "−" : "+"}${Math.abs(number).toFixed(3)}`
 
-/** A model's colour, as color_of() of docs/minidepth_lab/figures.py has it in the figures. */
+/** A model's colour, as color_of() of minidepth_lab/show/figures.py has it in the figures. */
 function colour(name) {
   if (name.includes("wide")) return "#a45fd0"
   if (name.includes("times")) return "#24945a"

@@ -16,7 +16,7 @@ import tempfile
 import torch
 
 import minidepth as md
-from minidepth_lab import judge, results
+from minidepth_lab.measure import judge, results
 from minidepth_site import exercises, widgets
 
 # %% [markdown]

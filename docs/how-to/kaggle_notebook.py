@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab import results
+from minidepth_lab.measure import results
 
 PRESET = "report"
 SETTINGS = dict(out_dir="runs", seed=0)

@@ -1,6 +1,6 @@
 """# Functions and classes
 
-`minidepth.py` holds the model, the data, sampling and training; `docs/minidepth_lab` holds what one
+`minidepth.py` holds the model, the data, sampling and training; `minidepth_lab` holds what one
 asks of many runs, or of a trained one: that is [the laboratory](laboratory.md). Descriptions,
 signatures and source are taken from the files when the site is built. Dimensions: B sequences,
 T tokens, C width, H heads, D head size, V words, L layers. Start here:

@@ -15,7 +15,8 @@ import pathlib
 import statistics
 
 import minidepth as md
-from minidepth_lab import judge, registry, results
+from minidepth_lab.command import registry
+from minidepth_lab.measure import judge, results
 from minidepth_lab.studies import budget, depth, heads, reread
 
 

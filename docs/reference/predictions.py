@@ -8,8 +8,9 @@ import pathlib
 import re
 import statistics
 
-from minidepth_lab import judge, results, tasks
-from minidepth_lab.judge import HELD, NOT_RUN, WRONG
+from minidepth_lab import tasks
+from minidepth_lab.measure import judge, results
+from minidepth_lab.measure.judge import HELD, NOT_RUN, WRONG
 from minidepth_lab.studies import reread
 
 TUTORIALS = pathlib.Path(__file__).parents[1] / "tutorials"

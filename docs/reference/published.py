@@ -2,12 +2,12 @@
 
 **These are the figures as the source documents print them; none of them was measured here.** They
 are kept as tables in `docs/results/published` and read by
-`minidepth_lab.results.published(name)`. What each document is: [citing](citing.md). What we think
-of them: [the logs](../tutorials/2_logs.md), [looking inside](../tutorials/inside.md),
+`minidepth_lab.measure.results.published(name)`. What each document is: [citing](citing.md).
+What we think of them: [the logs](../tutorials/2_logs.md), [looking inside](../tutorials/inside.md),
 [heads](../tutorials/heads.md), [scale](../tutorials/scale.md).
 """
 
-from minidepth_lab import results
+from minidepth_lab.measure import results
 
 print(__doc__)
 TABLES = {

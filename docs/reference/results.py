@@ -7,7 +7,7 @@ import statistics
 import textwrap
 
 import minidepth as md
-from minidepth_lab import judge, results
+from minidepth_lab.measure import judge, results
 from minidepth_lab.studies import budget
 
 # settings that make no other experiment, or follow from others
@@ -212,8 +212,8 @@ print(f"""# Results
 
 **{sum(map(len, every)):,} runs are stored here, in {len(every)} experiments.** An experiment is a
 folder of `docs/results`. Its `runs.jsonl` has a line for each run: its settings, command, versions,
-device and commit, and the columns of its log. `minidepth_lab.results.runs(name)` reads it, and
-[this page](run_folder.md) says what the columns mean. The tables below are computed from these
+device and commit, and the columns of its log. `minidepth_lab.measure.results.runs(name)` reads it,
+and [this page](run_folder.md) says what the columns mean. The tables below are computed from these
 files. What we had expected, and whether it held, is on one page: [predictions](predictions.md).
 
 `notes.md` says what an experiment is about, and keeps what was written before its runs; where there

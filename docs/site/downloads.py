@@ -31,7 +31,7 @@ def project():
     \"\"\"The folder of the project, None if it is not here.\"\"\"
     in_data_sets = glob.glob("/kaggle/input/**/minidepth.py", recursive=True)
     for folder in (".", "..", "../..", "minidepth-project", *map(os.path.dirname, in_data_sets)):
-        if os.path.isdir(os.path.join(folder, "docs", "minidepth_lab")):
+        if os.path.isdir(os.path.join(folder, "minidepth_lab")):
             return os.path.abspath(folder)
 
 
@@ -50,7 +50,7 @@ elif SITE and not project() and not installed("minidepth_lab"):
     except (OSError, zipfile.BadZipFile) as error:
         print(f"{{SITE}}minidepth.zip cannot be had: {{error}}")
 if found := project():
-    sys.path[:0] = [os.path.join(found, *part) for part in ([], ["docs"], ["docs", "site"])]
+    sys.path[:0] = [os.path.join(found, *part) for part in ([], ["docs", "site"])]
 elif not installed("minidepth_lab"):
     sys.exit("minidepth is not here. Download minidepth.zip from the site of this notebook, put it "
              "beside the notebook (on Kaggle: add it as a data set), and run this cell again.")

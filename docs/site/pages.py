@@ -38,7 +38,7 @@ OUTPUTS = ROOT / ".cache" / "pages"
 AT_ONCE = 2  # pages that run side by side
 TORCH = importlib.metadata.version("torch").split("+")[0]
 # what pages may import besides the modules at the top of the project
-LABORATORY = DOCS / "minidepth_lab"
+LABORATORY = ROOT / "minidepth_lab"
 WIDGETS = SITE / "minidepth_site"
 
 

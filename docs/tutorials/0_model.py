@@ -28,7 +28,8 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab import figures, results
+from minidepth_lab.measure import results
+from minidepth_lab.show import figures
 from minidepth_lab.studies import depth
 from minidepth_site import exercises, widgets
 

@@ -19,7 +19,7 @@ import math
 import matplotlib.pyplot as plt
 
 import minidepth as md
-from minidepth_lab import results
+from minidepth_lab.measure import results
 from minidepth_site import exercises, widgets
 
 ring = "g b k c m a p h".split()

@@ -4,10 +4,11 @@
 # **In one run each, the model with twelve layers fitted the training text better than the model
 # with one, and at the last step it predicted new text worse. The two logs show no more than that.**
 # Run again at their size, on other text and with three seeds, twelve layers predict new text
-# *better*, and better than one wide layer of as many parameters, even when each has a learning rate
-# of its own. One layer applied twelve times, which has no more parameters, gains less than half of
-# it at the report's rate. When it and one layer have rates of their own, no gain shows (0.01 ± 0.05
-# nats).
+# *better*, by 0.13 nats, or by 0.09 when each has a learning rate of its own: on 39 conversations
+# of one split. They are also better than one wide layer of as many parameters, most of which are
+# its table of words. One layer applied twelve times, which has no more parameters, gains less than
+# half of it at the report's rate. When it and one layer have rates of their own, no gain shows, and
+# up to 0.06 is not excluded.
 #
 # You will learn to read a training log as evidence: what the loss of one batch can tell, why "best"
 # and "last" are different claims, and how to check what a text says against its own numbers.
@@ -25,7 +26,8 @@ import matplotlib.pyplot as plt
 from scipy.stats import t as student
 
 import minidepth as md
-from minidepth_lab import figures, judge, results
+from minidepth_lab.measure import judge, results
+from minidepth_lab.show import figures
 from minidepth_site import exercises, widgets
 
 logs = {n: results.published(f"report_log_{n}_layers") for n in (1, 12)}
@@ -338,9 +340,10 @@ plt.show()
 #   lower training loss at each evaluation from step 50 to the end. But the gap narrows, from about
 #   0.7 there to 0.1 at step 275, and ends at 0.2.
 # - **The answers tell nothing of depth.** After its rationale a model has to name one of the
-#   choices, mostly four. None of these names the right one more often than guessing would. A loss
-#   that fell from 12 to 4.4 is a model of how such texts are written, and it does not answer their
-#   questions.
+#   choices, mostly four. All of these name the right one *less* often than guessing would: 10 to 26
+#   of 117, where a quarter would be 29. As the answers are generated, this tests their form before
+#   it tests reasoning. A loss that fell from 12 to 4.4 is a model of how such texts are written,
+#   and it does not answer their questions.
 #
 # Of fourteen predictions about these runs that we [wrote down
 # first](../reference/predictions.md#report), five were wrong. Four of them expected what the
@@ -408,7 +411,7 @@ widgets.table([*head, "seeds 0, 1, 2"], rows)
 #   each seed, and the interval includes 0.
 # - **Nor are one layer and the looped one.** With the report's rate it is 0.06 lower, with each
 #   seed. With rates of their own it is 0.01 ± 0.05 lower, with one seed of three: they show no
-#   gain, and cannot rule out most of the earlier one. (Seed 0 of one layer was made again, for its
+#   gain, and cannot rule out one of up to 0.06. (Seed 0 of one layer was made again, for its
 #   training loss without dropout; before that two seeds of three were lower.) We had expected 0.02
 #   in each. The looped layer overfits less: it ends at 4.50, and one layer at 5.44, partly because
 #   its rate is a quarter as high.
@@ -426,7 +429,7 @@ widgets.table([*head, "seeds 0, 1, 2"], rows)
 #
 # **What all of this does not show**: it is one text of 731 conversations, and three seeds, which
 # share the text and what is held out. Two, four and eight layers have had no rate of their own. The
-# gains are of losses; no model here answers more questions than guessing would.
+# gains are of losses; all models here that were asked answer fewer questions than guessing would.
 
 # %%
 ends = {name: statistics.mean(losses) for name, losses in at_end.items()}
@@ -452,9 +455,12 @@ of_each_seed = {
 }
 assert [of_each_seed[name] for name in ("1 layer", "12 layers")] == [[5, 6, 0], [4, 6, 7]]
 assert judge.verdict("report/P12") == judge.WRONG
+right_of = {name: sum(round(39 * run["accuracy"]) for run in runs) for name, runs in models.items()}
+assert (min(right_of.values()), max(right_of.values())) == (10, 26)
+for runs in tuned.values():
+    right = sum(sum(run["log"][-1].get("answers", [])) for run in runs)
+    assert right < 117 / 4
 for runs in models.values():
-    right = sum(round(39 * run["accuracy"]) for run in runs)
-    assert results.wilson(right, 117)[0] < 0.25
     for answers in (run["log"][-1].get("answers") for run in runs):
         assert answers is None or len(answers) == 39
     # which same_text.py says of the pair
@@ -491,12 +497,11 @@ others = [name for name in best if name != "12 layers"]
 assert max(best["12 layers"].values()) < min(min(best[name].values()) for name in others)
 ahead = {name: f"{low[name] - low['12 layers']:.2f}" for name in others}
 assert ahead == {"1 layer": "0.09", "1 layer, wide": "0.07", "1 layer, 12 times": "0.08"}
-by_two_thirds = (low["1 layer"] - low["12 layers"]) / (ends["1 layer"] - ends["12 layers"])
-assert 0.62 < by_two_thirds < 0.71  # which the first page says
 assert f"{ends['1 layer'] - ends['1 layer, wide']:.2f}" == "0.05"
 by_loops = [best["1 layer"][seed] - best["1 layer, 12 times"][seed] for seed in range(3)]
 mean, half = results.interval(by_loops)
 assert (f"{mean:.2f}", f"{half:.2f}") == ("0.01", "0.05") and sum(gap > 0 for gap in by_loops) == 1
+assert f"{mean + half:.2f}" == "0.06"
 assert mean < ends["1 layer"] - ends["1 layer, 12 times"] < mean + half + 0.005
 by_width = [best["1 layer"][seed] - best["1 layer, wide"][seed] for seed in range(3)]
 mean, half = results.interval(by_width)

@@ -19,7 +19,11 @@
 import matplotlib.pyplot as plt
 
 import minidepth as md
-from minidepth_lab import by_hand, figures, inspect, registry, results, tasks
+from minidepth_lab import tasks
+from minidepth_lab.command import registry
+from minidepth_lab.measure import inspect, results
+from minidepth_lab.models import by_hand
+from minidepth_lab.show import figures
 from minidepth_lab.studies import depth
 from minidepth_site import exercises, widgets
 

@@ -22,7 +22,8 @@ import random
 
 import matplotlib.pyplot as plt
 
-from minidepth_lab import figures, judge, results, ring_runs
+from minidepth_lab.measure import judge, results, ring_runs
+from minidepth_lab.show import figures
 from minidepth_lab.studies import budget
 from minidepth_lab.studies.ring import LEARNED
 from minidepth_site import exercises, widgets

@@ -24,7 +24,7 @@ import statistics
 import matplotlib.pyplot as plt
 
 import minidepth as md
-from minidepth_lab import judge, results
+from minidepth_lab.measure import judge, results
 from minidepth_lab.studies import budget, reread
 from minidepth_site import exercises, widgets
 

@@ -26,8 +26,8 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab import inspect, judge, results
-from minidepth_lab.ring_runs import (
+from minidepth_lab.measure import inspect, judge, results
+from minidepth_lab.measure.ring_runs import (
     accuracies,
     course,
     draw_courses,
@@ -517,5 +517,5 @@ assert sorted(looks.tolist())[1] > 0.95 and 0.5 < max(jumps) < 0.6
 # one head of the question looks at `b c`. If the question has found b by then, this makes two hops
 # at once. We have not switched these heads off to check. If `c d` stands behind, no place of `b c`
 # can see it, and still more than 0.8 are right. How the model does that, we have not found out. It
-# is a doubling that our count (`docs/minidepth_lab/studies/ring.py`) had left out, because it works
+# is a doubling that our count (`minidepth_lab/studies/ring.py`) had left out, because it works
 # for half of the orders only.

@@ -36,7 +36,8 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab import figures, inspect, results
+from minidepth_lab.measure import inspect, results
+from minidepth_lab.show import figures
 from minidepth_lab.studies import budget
 from minidepth_site import exercises, widgets
 

@@ -25,7 +25,8 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab import inspect, judge, results, walk_by_hand
+from minidepth_lab.measure import inspect, judge, results
+from minidepth_lab.models import walk_by_hand
 from minidepth_lab.studies import text_loops
 from minidepth_lab.tasks import TASKS
 from minidepth_lab.tasks.walk import by_hops, following
@@ -66,6 +67,10 @@ plt.show()
 # limit of a tenth below was chosen after seeing it; the five runs on 32 letters came later, and so
 # did those of width 128, those with a feed-forward part and five of those on 24 letters, and they
 # keep to it.
+#
+# (On these rings a thousand hops are eight or sixteen, and a hundred are four. So a model that
+# stopped where training did would be right at only one of the two; [what a cheat would
+# get](thousand_hops.md#what-a-cheat-would-get) has every hop of a round.)
 #
 # **Two rounds tell whether a walk goes on for a thousand hops.** Each walk that comes back within a
 # tenth is as often right at a thousand hops as at a hundred, give or take 0.06. But to come back is
@@ -200,14 +205,16 @@ widgets.table(["size of the state after loop", "2", "9", "16", "32", "64"], rows
 # ## The way back to weights written by hand
 #
 # We know weights with which [a layer of two heads walks as far as one
-# likes](../reference/laboratory.md#minidepth_lab.walk_by_hand). Would training find its way to
-# them? We multiplied every weight by one plus some noise, and trained from there for 1,500 steps,
+# likes](../reference/laboratory.md#minidepth_lab.models.walk_by_hand). Would training find its way
+# to them? We multiplied every weight by one plus some noise, and trained from there for 1,500 steps,
 # on four hops along a ring of eight. Here is how often seven hops are right, once round, before the
-# training and after it:
+# training and after it, and 31 hops, which on this ring are seven as well. (The runs were also
+# tested at a hundred hops and at a thousand. These are four hops, where training stopped, and none,
+# the question's own letter, so that they test less.)
 
 # %% tags=["hide"]
 sequences, _ = TASKS["walk"].draw(200, md.generator("back"), test=True, ring=8, hops=4)
-ways = {}  # {noise: [(seven hops before the training, after it, a thousand after it)] by seed}
+ways = {}  # {noise: [(seven hops before the training, after it, 31 after it)] by seed}
 trained_back = judge.named_runs("back")
 for noise in (0.1, 0.3, 1):
     for run in trained_back[f"noise {noise}"] + trained_back[f"noise {noise}, two more"]:
@@ -215,17 +222,17 @@ for noise in (0.1, 0.3, 1):
         seed = torch.Generator().manual_seed(run["seed"])
         walk_by_hand.add_noise(model, noise, seed)
         before = by_hops(model, sequences, 8, (7,))[7]
-        after = [run["accuracy_by"]["hops"][n]["accuracy"] for n in ("7", "1000")]
+        after = [run["accuracy_by"]["hops"][n]["accuracy"] for n in ("7", "31")]
         ways.setdefault(noise, []).append((before, *after))
 rows = []
 for noise, found in ways.items():
     cells = (f"{min(shares):.2f} to {max(shares):.2f}" for shares in zip(*found))
     rows.append([noise, len(found), *cells])
-widgets.table(["noise", "runs", "before", "after", "after, 1,000 hops"], rows)
+widgets.table(["noise", "runs", "before", "after", "after, 31 hops"], rows)
 
 # %% [markdown]
 # **After noise of 0.3 training finds its way back in five runs of five, to 0.94 or better, and
-# after a thousand hops they are right at 0.91 or better.** From noise as large as the weights it
+# after 31 hops they are right at 0.92 or better.** From noise as large as the weights it
 # does not. So training can reach weights that walk from near by. It does not always keep a walk:
 # after noise of 0.1 two runs of five fall, from 0.96 and 0.98 to 0.84 and 0.82. How hard such
 # weights are to find from scratch this does not tell, as no such run on a ring of eight was made.
@@ -345,9 +352,9 @@ widgets.table(["after loops", "8", "32", "32, kept after 8", "32, kept after 4"]
 # | [Geiping 2025][g25], a large language model | text, random loops | better, up to a level | – |
 # | [Kohli 2026][k26], Transformer layers | chains of five facts | of ten; too many loops harm | – |
 # | [Ouro 2025][o25], a large language model | four loops | [worse][lee] with each loop more | – |
-# | [here](thousand_hops.md), ring of 16, recall | eight hops | a thousand in 13 of 15 runs | 15 |
-# | [here][lost], ring of 16, pairs kept at the test | four hops | a thousand in 5 of 5 | 5 |
-# | [here][once], ring of 16, read once | four hops | a thousand in 5 of 5 | 5 |
+# | [here](thousand_hops.md), ring of 16, recall | eight hops | 31, 100 and 1,000 in 13 of 15 | 15 |
+# | [here][lost], ring of 16, pairs kept at the test | four hops | the same in 5 of 5 | 5 |
+# | [here][once], ring of 16, read once | four hops | the same in 5 of 5 | 5 |
 # | [here][once], ring of 128, hints, read once | eight hops | once round, 127, in 7 of 10 | 10 |
 # | here, text, one layer and four | eight loops | worse, slowly | 5 |
 #
@@ -356,7 +363,7 @@ widgets.table(["after loops", "8", "32", "32, kept after 8", "32, kept after 4"]
 # once. Transformers and linear models are compared on it there, without loops. Our nearest to it
 # with more than two runs are rings of 128 letters: with hints in training, and [read
 # once](thousand_hops.md#read-once-then-walk), seven of ten layers come once round, though hop by
-# hop, not asked at once.
+# hop, not asked at once, and on rings of the size that they were trained on.
 #
 # To read once is not new. In [memory networks][m15] (Sukhbaatar 2015) sentences are embedded once,
 # and a question makes a few hops over them, in one form with the same weights each time. And to
@@ -423,7 +430,7 @@ assert heights["state", 17][0] < 5 and heights["recall", 32][0] > 15
 assert [judge.verdict(f"back/Y{n}") for n in (1, 2, 3)] == [judge.WRONG] * 3
 assert [judge.verdict(f"back/Y{n}") for n in (4, 5, 6)] == [judge.HELD] * 3
 assert {len(found) for found in ways.values()} == {5}
-assert min(after for _, after, _ in ways[0.3]) >= 0.94 and min(far for *_, far in ways[0.3]) > 0.91
+assert min(after for _, after, _ in ways[0.3]) >= 0.94 and min(far for *_, far in ways[0.3]) > 0.92
 assert max(before for before, *_ in ways[0.3]) < 0.15 and max(far for *_, far in ways[1]) < 0.15
 fallen = [share for found in ways[0.1][2:4] for share in found[:2]]
 assert [f"{share:.2f}" for share in fallen] == ["0.96", "0.84", "0.98", "0.82"]

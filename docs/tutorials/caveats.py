@@ -32,7 +32,8 @@ import statistics
 import matplotlib.pyplot as plt
 from scipy.stats import ttest_rel
 
-from minidepth_lab import figures, judge, results
+from minidepth_lab.measure import judge, results
+from minidepth_lab.show import figures
 from minidepth_lab.studies import budget, depth
 from minidepth_site import exercises, widgets
 
@@ -224,7 +225,7 @@ plt.show()
 # people wrote, after longer training, or with another recipe. At the report's size and on such text
 # we ran [the wide layer beside twelve](2_logs.md#the-pair-run-again-at-its-size), with three seeds:
 # it fits its own text better and predicts new text worse. (There most of what it has more is table
-# of words.) No model answered questions there more often than guessing would.
+# of words.) All models that were asked answered questions there less often than guessing would.
 #
 # The test was also easier than [today's](../reference/problems.md): only about 480 of the 600
 # problems were different from each other, and some were training problems in other words.
@@ -289,8 +290,8 @@ assert runs[loop][0]["params_total"] == runs[one][0]["params_total"]
 #    assume that the exact test does not?
 
 # %% [markdown] tags=["hint"]
-# `scipy.stats.ttest_rel` gives the p of a paired test, and `minidepth_lab.judge.holm()` corrects a
-# list of them: the smallest p counts ten times, the next nine times, and so on.
+# `scipy.stats.ttest_rel` gives the p of a paired test, and `minidepth_lab.measure.judge.holm()` corrects
+# a list of them: the smallest p counts ten times, the next nine times, and so on.
 
 # %% [markdown] tags=["answer"]
 # Six of them: twelve layers against one layer and against both wide ones, the loop against one

@@ -46,7 +46,8 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab import judge, registry, results
+from minidepth_lab.command import registry
+from minidepth_lab.measure import judge, results
 from minidepth_lab.studies import map as depth_map
 from minidepth_lab.tasks import TASKS, predicted
 from minidepth_site import widgets

@@ -31,7 +31,10 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab import figures, inspect, judge, registry, results, tasks
+from minidepth_lab import tasks
+from minidepth_lab.command import registry
+from minidepth_lab.measure import inspect, judge, results
+from minidepth_lab.show import figures
 from minidepth_site import exercises, widgets
 
 

@@ -21,7 +21,8 @@ import matplotlib.pyplot as plt
 from scipy.stats import mannwhitneyu
 
 import minidepth as md
-from minidepth_lab import figures, judge, results
+from minidepth_lab.measure import judge, results
+from minidepth_lab.show import figures
 from minidepth_site import widgets
 
 tries = {

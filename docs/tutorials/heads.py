@@ -28,7 +28,9 @@ import torch
 from scipy.stats import t as student
 
 import minidepth as md
-from minidepth_lab import figures, inspect, judge, registry, results
+from minidepth_lab.command import registry
+from minidepth_lab.measure import inspect, judge, results
+from minidepth_lab.show import figures
 from minidepth_lab.studies.heads import exponential, stored
 from minidepth_site import exercises, widgets
 

@@ -28,7 +28,10 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab import figures, inspect, registry, results, tasks
+from minidepth_lab import tasks
+from minidepth_lab.command import registry
+from minidepth_lab.measure import inspect, results
+from minidepth_lab.show import figures
 from minidepth_lab.studies import layers
 from minidepth_site import exercises, widgets
 

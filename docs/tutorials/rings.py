@@ -17,7 +17,7 @@
 # for ours we count ⌈log₂ k⌉ + 2. That so many are enough follows from the construction. That they
 # are needed was our conjecture, and for a wider layer [it is
 # wrong](4_walking.md#is-one-layer-without-loops-unable-to-answer). More in
-# `docs/minidepth_lab/studies/ring.py`.
+# `minidepth_lab/studies/ring.py`.
 #
 # ## The first training
 #
@@ -31,8 +31,9 @@ import statistics
 
 import matplotlib.pyplot as plt
 
-from minidepth_lab import by_hand, judge, results, ring_runs
-from minidepth_lab.ring_runs import accuracies, course, draw_courses, onset
+from minidepth_lab.measure import judge, results, ring_runs
+from minidepth_lab.measure.ring_runs import accuracies, course, draw_courses, onset
+from minidepth_lab.models import by_hand
 from minidepth_lab.studies.ring import LEARNED
 from minidepth_site import exercises, widgets
 

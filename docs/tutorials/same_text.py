@@ -36,7 +36,9 @@ import textwrap
 import matplotlib.pyplot as plt
 
 import minidepth as md
-from minidepth_lab import figures, judge, registry, results
+from minidepth_lab.command import registry
+from minidepth_lab.measure import judge, results
+from minidepth_lab.show import figures
 from minidepth_lab.studies import reread
 from minidepth_site import widgets
 

@@ -24,7 +24,9 @@ import torch
 from matplotlib.colors import ListedColormap
 
 import minidepth as md
-from minidepth_lab import figures, judge, memory, registry, results
+from minidepth_lab.command import memory, registry
+from minidepth_lab.measure import judge, results
+from minidepth_lab.show import figures
 from minidepth_lab.studies import depth, llmini
 from minidepth_site import exercises, widgets
 

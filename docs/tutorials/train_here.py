@@ -49,7 +49,7 @@ widgets.show("loops", None, NO_SCRIPT)
 # At the end the model is looped on, further than it was trained to. Most of these walkers go some
 # hops beyond their training and then lose their way. **Then tick *read once* and train the same
 # seed again:** the pairs stay as the first loop leaves them, and only the questions go on. What do
-# you expect at a hundred hops? (They are more than twelve rounds of this ring. [Read once, then
+# you expect at a hundred hops? (They are twelve rounds of this ring and four hops. [Read once, then
 # walk](thousand_hops.md#read-once-then-walk) has larger ones.)
 #
 # ## The same in PyTorch
@@ -105,16 +105,18 @@ assert min(right[2]) >= 0.95 and max(right[1]) <= 0.2
 # %% [markdown]
 # And this is the second box: a walker of four loops, which is trained to three hops, first with
 # pairs that change and then with *read once*. The next hop is asked when the newest one is learned.
+# Far beyond it is tested over a whole round of the ring, and the worst of these lengths is shown.
 
 # %%
 ring = TASKS["walk"]
 looped = size | dict(vocab_size=16, d_model=32, n_heads=4, n_layers=1)
 looped |= dict(n_loops=4, loop_start="recall")
 longer = dataclasses.replace(recipe, steps=500, lr=1.2e-2)
+ROUND = (93, 94, 95, 97, 98, 99, 100)  # once round, but for 96: that is the question's own letter
 
 
 def train_walker(loop_keeps, seed):
-    """→ {hops: the share of the test's questions that are right}"""
+    """→ {hops: the share of the test's questions that are right, the least of these hops}"""
     torch.manual_seed(seed)
     model = md.GPT(md.ModelConfig(loop_keeps=loop_keeps, **looped))
     optimizer, hops = md.make_optimizer(model, longer), 1
@@ -124,13 +126,14 @@ def train_walker(loop_keeps, seed):
         if hops < 3 and loss * hops < 0.5:
             hops += 1
     tokens, _ = ring.draw(50, md.generator("test"), test=True, ring=8, hops=3)
-    return by_hops(model, tokens, 8, (3, 100))
+    shares = by_hops(model, tokens, 8, (3, *ROUND))
+    return {"3": shares[3], "93 to 100": min(shares[n] for n in ROUND)}
 
 
 walked, rows = {}, []
 for loop_keeps, name in ((0, "pairs that change"), (16, "read once")):
     walked[name] = [train_walker(loop_keeps, seed) for seed in (1, 2, 3)]
-    for hops in (3, 100):
+    for hops in walked[name][0]:
         shares = (f"{share[hops]:.2f}" for share in walked[name])
         rows.append((f"{name}, {hops} hops", *shares))
 widgets.table(("right answers", "seed 1", "seed 2", "seed 3"), rows)
@@ -141,7 +144,7 @@ widgets.table(("right answers", "seed 1", "seed 2", "seed 3"), rows)
 
 # %%
 assert min(share for each in walked["read once"] for share in each.values()) > 0.97
-assert all(each[3] > 0.97 and each[100] < 0.6 for each in walked["pairs that change"])
+assert all(each["3"] > 0.97 > 0.6 > each["93 to 100"] for each in walked["pairs that change"])
 
 # %% [markdown]
 # ## Take the weights home

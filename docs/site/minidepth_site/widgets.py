@@ -15,7 +15,7 @@ import statistics
 import torch
 
 import minidepth as md
-from minidepth_lab import judge, results
+from minidepth_lab.measure import judge, results
 from minidepth_lab.studies import depth
 from minidepth_lab.studies.ring import LEARNED
 from minidepth_site import elsewhere
@@ -246,8 +246,8 @@ def further():
             continue
         config, _ = md.read_config(results.weights(WALKS, run["id"]))
         settings = {name: getattr(config, name) for name in config.__dataclass_fields__}
-        share = run["accuracy_by"]["hops"]["100"]["accuracy"]
-        name = f"seed {run['seed']}: {100 * share:.0f} % at 100 hops"
+        share = run["accuracy_by"]["hops"]["31"]["accuracy"]
+        name = f"seed {run['seed']}: {100 * share:.0f} % at 31 hops"
         about = dict(name=name, start=run["loop_start"], weights=address_of(WALKS, run["id"]))
         listed.append(about | dict(config=settings))
     first = {about["start"]: i for i, about in reversed(list(enumerate(listed)))}

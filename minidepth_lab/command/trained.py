@@ -1,0 +1,39 @@
+"""What the command asks of trained runs: scores, attention, the mechanism, an export."""
+
+import minidepth as md
+from minidepth_lab.keep import runs
+from minidepth_lab.measure import inspect, score
+from minidepth_lab.models import export
+from minidepth_lab.show import report
+
+
+def look(a, axes):
+    """Do the one thing that the flags `a` ask of trained runs; `axes` are settings given, {name:
+    its values}."""
+    changes = {name: values[0] for name, values in axes.items()}
+    out_dir = changes.get("out_dir", md.TrainConfig.out_dir)
+    if a["runs"]:
+        filters = {name: values for name, values in axes.items() if name != "out_dir"}
+        return runs.show(out_dir, filters, a["sort"])
+    if a["compare"]:
+        return runs.compare(a["compare"], out_dir)
+    if a["report"]:
+        print(f"wrote {report.write(a['report'])}")
+        return None
+    asked = a["mechanism"] or a["score"] or a["attention"] or a["export_hf"][0]
+    for folder in asked if isinstance(asked, list) else [asked]:
+        if which := md.describe_weights(folder):
+            print(which)
+    if a["mechanism"]:
+        inspect.show_mechanism(a["mechanism"])
+    elif a["score"]:
+        sources = changes.get("data", ("embedded",))
+        most = changes.get("max_rows", 0)
+        md.check_fields(md.TrainConfig(max_rows=most))
+        score.show_score(a["score"], sources, most)
+    elif a["attention"]:
+        inspect.show_attention(a["attention"], out_dir)
+    else:
+        run_dir, out_dir = a["export_hf"]
+        export.export_hf(run_dir, out_dir)
+        print(f"wrote {out_dir}; load it with AutoModelForCausalLM.from_pretrained")

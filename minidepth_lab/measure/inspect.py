@@ -1,0 +1,603 @@
+"""Inside a model: where attention looks, what each layer knows, and what depends on either.
+
+    maps = inspect.attention_maps(model, tokens)            weights, a tensor per layer
+    stats = inspect.attention_stats(maps)                   entropy and sparsity of every head
+    words = inspect.lens(model, tokens)                     the logit lens: likeliest words by depth
+    with inspect.ablated(model, [(0, 1)]): ...              without the second head of layer 1
+    with inspect.without_links(model, 0, link): ...         its first layer does not look there
+    with inspect.skipped(model, 3): ...                     without the fourth layer
+    found = inspect.mechanism(model, data)                  which heads do a depth task's steps
+
+    python train.py --attention RUN_DIR RUN_DIR     entropy and sparsity of every head
+    python train.py --mechanism RUN_DIR             which heads do the steps of a depth task
+
+Layers and heads count from 0 here; depth 0 is the embedding, depth l the stream after l layers. A
+looped model applies its layers several times: the second time is counted as further layers.
+"""
+
+import contextlib
+import functools
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch.utils.hooks import RemovableHandle
+
+import minidepth as md
+from minidepth_lab.command import registry
+from minidepth_lab.show import figures
+from minidepth_lab.tasks.base.task_data import TaskData, links_of
+
+# ---------- a model looked into, its code untouched ----------
+
+
+@contextlib.contextmanager
+def hooked(handles: Iterable[RemovableHandle]) -> Iterator[None]:
+    """While active, the hooks are there that were registered with these `handles`."""
+    with contextlib.ExitStack() as stack:
+        for handle in handles:
+            stack.enter_context(handle)
+        yield
+
+
+@contextlib.contextmanager
+def replaced(module: Any, name: str, method: Callable) -> Iterator[None]:
+    """While active, a method of this one object is another, whatever others were put there before;
+    these are there again afterwards."""
+    before = vars(module).get(name)
+    setattr(module, name, method)
+    try:
+        yield
+    finally:
+        delattr(module, name)  # the class has its own still
+        if before:
+            setattr(module, name, before)
+
+
+@contextlib.contextmanager
+def watch_attention(model: md.GPT, see: Callable[[int, torch.Tensor], object]) -> Iterator[None]:
+    """While active, every attention layer of the GPT, unmodified and training or not, calls
+    see(layer, weights) each time it is applied to tokens read without a cache: weights (B, H, T, T)
+    float32, without dropout, and gone after the call, so that one layer's at a time need memory.
+    Nothing is drawn and no gradient formed: training goes on as if unwatched."""
+
+    def look(layer, attn, inputs):
+        # in single precision, whatever the training's: entropies are sums of many small terms
+        with torch.no_grad(), torch.autocast(inputs[0].device.type, enabled=False):
+            x = inputs[0].to(attn.qkv.weight.dtype)
+            q, k, v = (part.float() for part in attn.project(x))
+            _, weights = md.readable_attention(q, k, v, attn.scale)
+            see(layer, weights)
+
+    model = getattr(model, "module", model)  # out of DataParallel, whose replicas keep the hooks
+    handles = []
+    for layer, block in enumerate(model.blocks):
+        hook = functools.partial(look, layer)
+        handles.append(block.attn.register_forward_pre_hook(hook))
+    with hooked(handles):
+        yield
+
+
+@contextlib.contextmanager
+def loops_counted(model: md.GPT) -> Iterator[dict]:
+    """While active, the dict that this gives has under "loop" the number of the loop, from 0, that
+    a forward pass of the GPT is in; however many loops it makes."""
+    at, first = dict(loop=-1), model.blocks[0]
+    run_loops = model.run_loops
+
+    def begin(*args, **kwargs):
+        at["loop"] = -1
+        return run_loops(*args, **kwargs)
+
+    def another(*_):
+        at["loop"] += 1
+
+    with replaced(model, "run_loops", begin), first.register_forward_pre_hook(another):
+        yield at
+
+
+@contextlib.contextmanager
+def ablated(model: md.GPT, heads: Iterable[tuple[int, int]]) -> Iterator[None]:
+    """While active, the heads, (layer, head) from 0, add nothing to the residual stream. The second
+    time that a looped model applies its layers is counted as further layers."""
+    n_layers = model.config.n_layers
+
+    with loops_counted(model) as at:
+
+        def cut(loop, start, end, out, inputs):
+            if at["loop"] != loop:
+                return None
+            kept = inputs[0].clone()  # (B, T, C), the outputs of the heads side by side
+            kept[..., start:end] = 0
+            return (kept,)
+
+        handles = []
+        for layer, head in heads:
+            attn = model.blocks[layer % n_layers].attn
+            size = attn.out.in_features // attn.n_heads
+            hook = functools.partial(cut, layer // n_layers, head * size, (head + 1) * size)
+            handles.append(attn.out.register_forward_pre_hook(hook))
+        with hooked(handles):
+            yield
+
+
+def token_ids(tokens: Any) -> torch.Tensor:
+    """Token ids, a NumPy or torch array of any integer type → an int64 tensor of the same shape."""
+    if isinstance(tokens, torch.Tensor):
+        return tokens.long()
+    return torch.from_numpy(np.array(tokens, dtype=np.int64))
+
+
+@md.in_eval_mode
+def exact_hidden(model: md.GPT, tokens: Any) -> torch.Tensor:
+    """model.hidden(tokens), in eval mode, which is restored; half precision begins in forward()."""
+    model = getattr(model, "module", model)
+    return model.hidden(token_ids(tokens).to(model.head_weight.device))
+
+
+def attention_maps(model: md.GPT, tokens: Any) -> list[torch.Tensor]:
+    """Attention weights for tokens (B, T), a NumPy or torch array of any integer type: a
+    (B, H, T, T) float32 tensor for each time a layer is applied, rows over keys summing to 1;
+    without dropout. All at once: for long contexts see watch_attention(). Where a token that loops
+    keep (`loop_keeps`) looks from the second loop on has no effect."""
+    maps = []
+
+    def see(layer, weights):
+        maps.append(weights)
+
+    with watch_attention(model, see):
+        exact_hidden(model, tokens)
+    return maps
+
+
+# ---------- layer by layer ----------
+
+
+@md.in_eval_mode
+def streams(model: md.GPT, tokens: Any) -> list[torch.Tensor]:
+    """The residual stream (B, T, C) at every depth, the embedding first: L + 1 tensors, one for
+    each time a layer is applied. What a loop adds before its first layer stands in none. Tokens
+    that loops keep (`loop_keeps`) are at each depth what the first loop has left."""
+    depths = [model.embed(token_ids(tokens).to(model.head_weight.device))]
+
+    def keep(block, inputs, output):
+        depths.append(output)
+
+    with hooked(block.register_forward_hook(keep) for block in model.blocks):
+        exact_hidden(model, tokens)
+    kept = slice(None), slice(model.config.loop_keeps)
+    after_first_loop = depths[model.config.n_layers]
+    for x in depths[model.config.n_layers + 1 :]:
+        x[kept] = after_first_loop[kept]
+    return depths
+
+
+@torch.no_grad()
+def lens(model: md.GPT, tokens: Any) -> list[torch.Tensor]:
+    """The logit lens: the last norm and the head, applied at every depth → for each depth (B, T),
+    the likeliest word. What it does not find may still be there, in directions that the head does
+    not read."""
+    weight = model.head_weight
+    return [(model.norm(x) @ weight.T).argmax(-1) for x in streams(model, tokens)]
+
+
+def known(model: md.GPT, tokens: Any, targets: torch.Tensor) -> list[torch.Tensor]:
+    """For each depth (B, T) bool, whether the lens reads the target."""
+    return [words == targets for words in lens(model, tokens)]
+
+
+@contextlib.contextmanager
+def skipped(model: md.GPT, layer: int) -> Iterator[None]:
+    """While active, the layer adds nothing to the residual stream. Layers are counted as by
+    ablated()."""
+    n_layers = model.config.n_layers
+    with loops_counted(model) as at:
+
+        def pass_on(block, inputs, output):
+            return inputs[0] if at["loop"] == layer // n_layers else None
+
+        with model.blocks[layer % n_layers].register_forward_hook(pass_on):
+            yield
+
+
+@contextlib.contextmanager
+def without_links(model: md.GPT, layer: int, link: torch.Tensor) -> Iterator[None]:
+    """While active, no head of the layer looks along the links, (B, T, T) bool, query by key, as a
+    step of a task's links() has them: the weight goes to the other tokens that a query sees, of
+    which there has to be one. For these B sequences at once, without a cache, in eval mode. Layers
+    are counted as by ablated()."""
+    loop, layer = divmod(layer, model.config.n_layers)
+    attn = model.blocks[layer].attn
+    T = link.size(1)
+    sees = torch.ones(T, T, dtype=torch.bool, device=link.device).tril() & ~link[:, None]
+
+    as_it_is = attn.forward
+    with loops_counted(model) as at:
+
+        def forward(x, cache=None):
+            if at["loop"] != loop:
+                return as_it_is(x, cache)
+            q, k, v = attn.project(x)
+            y = F.scaled_dot_product_attention(q, k, v, attn_mask=sees, scale=attn.scale)
+            return attn.out(y.transpose(1, 2).reshape(x.shape))
+
+        with replaced(attn, "forward", forward):
+            yield
+
+
+# ---------- how widely heads look ----------
+
+
+def head_sums(
+    weights: torch.Tensor, count_masked: bool = False, counted: torch.Tensor | None = None
+) -> dict[str, torch.Tensor]:
+    """head_stats() before its division, so that batches add up: {name: (2, H), sum and count}."""
+    B, H, T, _ = weights.shape
+    device = weights.device
+    if counted is None:
+        counted = torch.ones(B, T, dtype=torch.bool)
+    if not isinstance(counted, torch.Tensor):
+        counted = torch.from_numpy(counted.copy())  # PyTorch takes no reversed view, md.filled()'s
+    queries = counted.to(device)[:, None].expand(B, H, T)
+    entries = torch.ones(T, T, dtype=torch.bool, device=device)  # of a map, that count
+    if not count_masked:
+        entries = entries.tril()
+    n_entries = entries.sum(-1)  # (T,)
+    keys = torch.arange(1, T + 1, device=device)  # in sight of query i: i + 1
+    entropy = -weights.xlogy(weights).sum(-1)  # (B, H, T)
+    most = keys.log().clamp(min=1e-9)  # the first query's is 0, and it is left out below
+
+    def add(values, those, count=1):
+        """The values (B, H, T) of `those` queries, and how many they are, summed: (2, H)"""
+        total = torch.where(those, values, 0).sum((0, 2))
+        n = torch.where(those, count, 0).sum((0, 2))
+        return torch.stack((total.cpu().double(), n.cpu().double()))  # counts outgrow float32
+
+    def below(threshold):
+        """The entries below it, over all of them, as the published tables, not query by query."""
+        few = ((weights < threshold) & entries).sum(-1)  # (B, H, T)
+        return add(few, queries, n_entries)
+
+    return dict(
+        entropy=add(entropy, queries),
+        normalised_entropy=add(entropy / most, queries & (keys > 1)),
+        effective_keys=add(entropy.exp(), queries),
+        sparsity=below(1e-3),
+        relative_sparsity=below(0.1 / keys[:, None]),
+    )
+
+
+def head_stats(
+    weights: torch.Tensor, count_masked: bool = False, counted: torch.Tensor | None = None
+) -> dict[str, torch.Tensor]:
+    """Of weights (B, H, T, T), averages over the queries `counted` (B, T), by default all, and of
+    the sparsities over all their keys together, → (H,):
+
+    entropy             -Σ p ln p of a query's weights, in nats
+    normalised_entropy  that over ln(i + 1), its most with i + 1 keys in sight; from query i = 1 on
+    effective_keys      e^entropy: this many keys with equal weights have this entropy
+    sparsity            share of the keys with a weight below 1e-3
+    relative_sparsity   the same below a tenth of 1 / (i + 1), which does not depend on the length
+
+    Keys after the query are no keys; `count_masked` counts them, as LLmini's published tables do.
+    """
+    return averages(head_sums(weights, count_masked, counted))
+
+
+def averages(sums: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """head_sums() → {name: (H,) float32}"""
+    return {name: (total / count).float() for name, (total, count) in sums.items()}
+
+
+def correlation(entropy: Any, sparsity: Any) -> float:
+    """Pearson's correlation over all heads of all layers of two measures, (L, H) or lists of (H,)
+    each, as head_stats() are stacked()."""
+    flat = [torch.cat([layer.flatten() for layer in measure]) for measure in (entropy, sparsity)]
+    return torch.corrcoef(torch.stack(flat).double())[0, 1].item()
+
+
+def pruned(model: md.GPT, part: tuple, batch_size: int = 32) -> dict:
+    """What each head is worth: the rise of the mean loss (nats per token) on (tokens, targets) when
+    it alone adds nothing, {"whole": the loss with all heads, "without": for each layer a list}."""
+    n, rises = len(part[0]), []
+    whole = md.mean_loss(model, part, n, batch_size)
+    for layer, H in enumerate(model.config.heads * model.config.n_loops):
+        rises.append([])
+        for head in range(H):
+            with ablated(model, [(layer, head)]):
+                rises[-1].append(md.mean_loss(model, part, n, batch_size) - whole)
+    return dict(whole=whole, without=rises)
+
+
+def stacked(layers: list[dict[str, torch.Tensor]]) -> dict[str, Any]:
+    """[head_stats() of each layer] → {name: (L, H)}, a list of (H,) where layers differ in H."""
+    by_name = {}
+    for name in layers[0]:
+        column = [stats[name].cpu() for stats in layers]
+        widths = {len(values) for values in column}
+        by_name[name] = torch.stack(column) if len(widths) == 1 else column
+    return by_name
+
+
+def attention_stats(
+    maps: list[torch.Tensor], count_masked: bool = False, counted: torch.Tensor | None = None
+) -> dict[str, Any]:
+    """head_stats() of attention_maps(): {name: (L, H)}, ragged (a list) where heads differ."""
+    return stacked([head_stats(weights, count_masked, counted) for weights in maps])
+
+
+def sums_by_layer(
+    model: md.GPT, tokens: torch.Tensor, count_masked: bool, counted: torch.Tensor | None
+) -> list[dict[str, torch.Tensor]]:
+    """head_sums() of each layer on tokens (B, T), the weights of one layer at a time in memory."""
+    sums = []
+
+    def see(layer, weights):
+        sums.append(head_sums(weights, count_masked, counted))
+
+    with watch_attention(model, see):
+        exact_hidden(model, tokens)
+    return sums
+
+
+def model_stats(
+    model: md.GPT, tokens: Any, count_masked: bool = False, counted: Any = None
+) -> dict[str, Any]:
+    """attention_stats() of a model on tokens (B, T), NumPy or torch, with the weights of one layer
+    and one sequence at a time in memory, at most."""
+    layers = []
+    for i in range(len(tokens)):
+        one = slice(i, i + 1)
+        those = None if counted is None else counted[one]
+        more_layers = sums_by_layer(model, tokens[one], count_masked, those)
+        if not layers:
+            layers = more_layers
+            continue
+        for sums, more in zip(layers, more_layers):
+            for name in sums:
+                sums[name] += more[name]
+    return stacked([averages(sums) for sums in layers])
+
+
+# ---------- how a depth task is solved ----------
+
+
+def link_weights(maps: list[torch.Tensor], link: torch.Tensor) -> list[list[float]]:
+    """The mean weight that each head's queries give to their links, of attention_maps() and a
+    step of a task's links(), (B, T, T): one list of H numbers per layer."""
+    linked = link.any(2)[:, None]  # (B, 1, T): queries that have a link
+    by_layer = []
+    for weights in maps:
+        given = (weights * link[:, None]).sum(3)  # (B, H, T)
+        by_layer.append(((given * linked).sum((0, 2)) / linked.sum()).tolist())
+    return by_layer
+
+
+N_LOOKED_AT = 200  # sequences: each head is cut by itself, a test of all for each
+
+
+def mechanism(model: md.GPT, data: TaskData, n: int = N_LOOKED_AT) -> dict:
+    """How a model solves its depth task, on n sequences of the test split of a TaskData:
+
+    accuracy  of the whole model
+    without   (L, H), the accuracy with that head ablated()
+    steps     {step of the task's links(): its `weight` (L, H), the mean weight that a head's
+              queries give to their links, the `heads` that give half or more, (layer, head) from
+              0, and the accuracy `without` all of these}
+
+    ValueError for a task that does not say where its solution looks.
+    """
+    tokens, targets = (token_ids(part[:n]) for part in data.val)
+    task, sizes = data.task, data.task_sizes
+    links = links_of(data, tokens, targets)
+    maps = [weights.cpu() for weights in attention_maps(model, tokens)]
+    layers = []
+    for layer, H in enumerate(model.config.heads * model.config.n_loops):
+        layers.append([(layer, head) for head in range(H)])
+
+    def accuracy_without(heads):
+        with ablated(model, heads):
+            return task.accuracy(model, tokens, targets, **sizes)["accuracy"]
+
+    parts = dict(accuracy=accuracy_without([]), without=[], steps={})
+    for heads in layers:
+        parts["without"].append([accuracy_without([head]) for head in heads])
+    every = [head for heads in layers for head in heads]
+    for step, link in links.items():
+        weight = link_weights(maps, link)
+        heads = [(layer, head) for layer, head in every if weight[layer][head] >= 0.5]
+        without = accuracy_without(heads)
+        parts["steps"][step] = dict(weight=weight, heads=heads, without=without)
+    return parts
+
+
+# ---------- from step to step of training ----------
+
+# what the box on the page *Looking inside* draws (docs/assets/look.js):
+#
+#     data = inspect.watched(registry.data_of(t))
+#     run = md.train(m, t, data)
+#     inspect.story([run])                     a dict that JSON can hold
+
+
+@dataclass
+class Watched(TaskData):
+    """TaskData that keeps, at every evaluation, how the model treats its first test sequence."""
+
+    snapshots: list = field(default_factory=list)
+
+    def measure(self, model: md.GPT) -> dict:
+        self.snapshots.append(snapshot(model, self))
+        return super().measure(model)
+
+
+def watched(data: TaskData) -> Watched:
+    """A TaskData → the same, watched."""
+    return Watched(**vars(data))
+
+
+def first_test(data: TaskData) -> Iterator[torch.Tensor]:
+    """The first test sequence, its tokens and targets: (1, T) int64 each."""
+    return (token_ids(part[:1]) for part in data.val)
+
+
+def target_places(targets: torch.Tensor) -> list[int]:
+    """The places of a sequence (1, T) that have a target."""
+    return (targets[0] != -100).nonzero().flatten().tolist()
+
+
+def names(tokens: Iterable[int], symbols: int) -> list[str]:
+    """icqa's ids → q0, q1, … for questions, a0, a1, … for answers."""
+    return [f"q{i}" if i < symbols else f"a{i - symbols}" for i in tokens]
+
+
+@md.in_eval_mode
+def snapshot(model: md.GPT, data: TaskData) -> dict:
+    """`maps`, by layer and head the weights of the first test sequence as text, and `said`, for
+    each question the likeliest answer, its probability, and that of the right answer."""
+    tokens, targets = first_test(data)
+    maps = attention_maps(model, tokens)
+    shares = model(tokens).softmax(-1)[0]  # (T, V)
+    said = []
+    for place in target_places(targets):
+        share, word = shares[place].max(0)
+        right = shares[place, targets[0, place]]
+        (name,) = names([word.item()], data.task_sizes["symbols"])
+        said.append([name, round(share.item(), 3), round(right.item(), 3)])
+    return dict(maps=[[as_digits(head) for head in layer[0]] for layer in maps], said=said)
+
+
+def as_digits(weights: torch.Tensor) -> str:
+    """Weights (T, T) up to their diagonal, two digits for each, in percent, 99 at most."""
+    kept = weights[torch.ones_like(weights).tril().bool()]
+    return "".join(f"{min(99, round(100 * w)):02}" for w in kept.tolist())
+
+
+def story(runs: Sequence[md.Run], until: int = 300) -> dict:
+    """Finished runs on Watched data, of one layer, of two layers …: the sequence, and what each
+    model made of it at each of its evaluations until this step, and at the last."""
+    data = runs[0].data
+    tokens, targets = first_test(data)
+    symbols, places = data.task_sizes["symbols"], target_places(targets)
+    right = names(targets[0, places].tolist(), symbols)
+    models = []
+    for run in runs:
+        steps = []
+        for row, seen in zip(run.log, run.data.snapshots):
+            if row["step"] <= until or row is run.log[-1]:
+                steps.append(dict(step=row["step"], right=row["accuracy"]) | seen)
+        models.append(steps)
+    names_of_tokens = names(tokens[0].tolist(), symbols)
+    return dict(tokens=names_of_tokens, targets=list(zip(places, right)), models=models)
+
+
+# ---------- the commands --attention and --mechanism ----------
+
+
+def base_name(folder: md.Path) -> str:
+    """runs/deep/ → deep"""
+    return os.path.basename(os.path.normpath(folder))
+
+
+def write_json(path: md.Path, about: dict) -> None:
+    text = json.dumps(about, indent=1).encode()
+    md.write(path, lambda f: f.write(text))
+
+
+def as_lists(stats: dict[str, Any]) -> dict[str, list]:
+    """model_stats() as plain lists, for JSON and figures."""
+    return {name: [layer.tolist() for layer in layers] for name, layers in stats.items()}
+
+
+def measured(folder: md.Path) -> dict:
+    """model_stats() of a run on its own validation blocks, padding left out, as lists: `valid`
+    over the keys in sight, `count_masked` as LLmini's tables; and on how much text."""
+    m, t = md.read_config(folder)
+    model, tokenizer = md.load(folder)
+    data = registry.data_of(t, m.block_size, tokenizer)
+    if md.has_changed(folder, data):
+        now = "this is its attention to the data as it is now"
+        print(f"note: the data of {folder} has changed since it was trained; {now}")
+    tokens, targets = (part[: t.eval_blocks] for part in data.val)
+    if targets.ndim == 3:  # (N, loops, T): where any loop has a target
+        targets = targets.max(1)
+    there = md.filled(tokens, targets)
+    model.to(md.pick_device("auto"))
+    return dict(
+        valid=as_lists(model_stats(model, tokens, False, there)),
+        count_masked=as_lists(model_stats(model, tokens, True, there)),
+        queries=int(there.sum()),
+        blocks=tokens.shape[0],
+        block_size=tokens.shape[1],
+    )
+
+
+def layer_means(layers: list[list[float]]) -> list[float]:
+    """[[of each head] of each layer] → [mean over heads of each layer]"""
+    return [sum(heads) / len(heads) for heads in layers]
+
+
+def print_profile(folder: md.Path, about: dict, profile: dict) -> None:
+    """The table of one run, means over heads."""
+    print(
+        f"{folder}: {about['queries']:,} queries in {about['blocks']} validation blocks of "
+        f"{about['block_size']}, means over heads"
+    )
+    print(
+        "| layer | entropy (nats) | normalised | effective keys | sparsity "
+        "| relative sparsity | sparsity, mask counted |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    for layer, row in enumerate(zip(*profile.values()), 1):
+        cells = " | ".join(f"{value:.3f}" for value in row)
+        print(f"| {layer} | {cells} |")
+
+
+def show_attention(run_dirs: Sequence[md.Path], out_dir: md.Path) -> None:
+    """Attention of runs on their own validation blocks, padding left out: a table and, in each
+    folder, attention.json and attention.png; in out_dir the profiles of all, LLmini's beside."""
+    profiles = {}
+    for folder in run_dirs:
+        about = measured(folder)
+        write_json(os.path.join(folder, "attention.json"), about)
+        path = os.path.join(folder, "attention.png")
+        figures.draw_attention(about["valid"], path, base_name(folder))
+        profile = {name: layer_means(layers) for name, layers in about["valid"].items()}
+        profile["counted"] = layer_means(about["count_masked"]["sparsity"])
+        print_profile(folder, about, profile)
+        name = f"{base_name(folder)}, {about['block_size']} tokens"
+        if name in profiles:  # runs of one name in two folders
+            name = f"{folder}, {about['block_size']} tokens"
+        profiles[name] = profile
+    path = os.path.join(out_dir, "attention_profiles.png")
+    figures.draw_profiles(profiles, path)
+    print(f"wrote {path}; in each folder attention.json, attention.png")
+
+
+def show_mechanism(run_dir: md.Path) -> None:
+    """Print, draw and write how a run solves its depth task: mechanism.json, mechanism.png.
+    ValueError for a run of text, or of a task that does not say where its solution looks."""
+    m, t = md.read_config(run_dir)
+    if registry.task(t.data[0]) is None:
+        raise ValueError(f"--mechanism {run_dir} was not trained on a depth task")
+    model, _ = md.load(run_dir)
+    data = registry.data_of(t, m.block_size)
+    about = mechanism(model, data)
+    n_test = len(data.val[0])
+    read = f"the first {min(N_LOOKED_AT, n_test):,} of {n_test:,} test sequences"
+    print(f"accuracy {about['accuracy']:.3f} on {read}")
+    for step, part in about["steps"].items():
+        named = [f"{head + 1} of layer {layer + 1}" for layer, head in part["heads"]]
+        heads = ", ".join(named) or "none"
+        print(f"{step}: heads {heads}; accuracy without them {part['without']:.3f}")
+    write_json(os.path.join(run_dir, "mechanism.json"), about)
+    tokens, targets = first_test(data)
+    maps = attention_maps(model, tokens)
+    links = links_of(data, tokens, targets)
+    figures.draw_mechanism(maps, links, about, os.path.join(run_dir, "mechanism.png"))
+    print(f"wrote {run_dir}: mechanism.png, mechanism.json")

@@ -1,0 +1,209 @@
+"""How runs on rings went: the accuracy over training, when it comes, maps of what was learned, and
+what a question's token holds on its way through a model. The pages on rings share these.
+
+    python -m minidepth_lab.measure.ring_runs RUN_FOLDER … ring-at-test
+
+measures of published runs what they answer with other numbers of loops than in training, and with
+`--what watched` which pairs the heads of a single layer watch.
+"""
+
+import torch
+
+import minidepth as md
+from minidepth_lab.command import registry
+from minidepth_lab.measure import inspect, results
+from minidepth_lab.show import figures
+from minidepth_lab.studies import ring
+from minidepth_lab.studies.ring import LEARNED
+
+
+def accuracies(runs):
+    """{seed: {hops: accuracy at the end}} of results.runs() on rings."""
+    found = {}
+    for run in runs:
+        lengths = run["accuracy_by"]["lengths"]
+        found[run["seed"]] = {int(k): part["accuracy"] for k, part in lengths.items()}
+    return found
+
+
+def staircase():
+    """{loops of the same layer: accuracies()} of the runs behind the site's first
+    figure."""
+    runs = results.runs("ring-staircase", d_model=64)
+    return {n: accuracies(group) for n, group in results.by(runs, "n_loops").items()}
+
+
+def in_writing():
+    """{layers: accuracies()} of the runs that write their steps."""
+    runs = results.runs("ring", answer="written") + results.runs("ring-to-ten", answer="written")
+    return {n: accuracies(group) for n, group in results.by(runs, "n_layers").items()}
+
+
+def course(run, k):
+    """{training step: accuracy at k hops} at each evaluation of a results.result()."""
+    return {row["step"]: row["accuracy_by"]["lengths"][str(k)]["accuracy"] for row in run["log"]}
+
+
+def onset(run, k):
+    """The training step of the first evaluation at which a run answers k hops; None without."""
+    for step, accuracy in course(run, k).items():
+        if accuracy >= LEARNED:
+            return step
+    return None
+
+
+def draw_courses(axes, runs, k, color):
+    """A thin line for each run: accuracy at k hops over training steps."""
+    for run in runs:
+        shares = course(run, k)
+        axes.plot(list(shares), list(shares.values()), color=color, alpha=0.7)
+    axes.set(xlabel="training step", ylim=(-0.03, 1.05))
+
+
+def draw_rings(found):
+    """Draw the runs of one layer looped once, twice and three times and of the wide one, {model:
+    accuracies()}, with pyplot, for a page → {(model, hops): runs that learned it}."""
+    import matplotlib.pyplot as plt
+
+    models = ("1 loop", "2 loops", "3 loops", "wide, 1 loop")
+    counts = {}
+    _, axes = plt.subplots(figsize=(4.6, 3.9))
+    for x, model in enumerate(models):
+        runs = list(found[model].values())
+        for k, color, place in ((1, "C0", x - 0.28), (2, "C1", x + 0.28)):
+            counts[model, k] = sum(run[k] >= LEARNED for run in runs)
+            places = [place + 0.02 * (i - len(runs) / 2) for i in range(len(runs))]
+            axes.plot(places, [run[k] for run in runs], "o", color=color, alpha=0.7)
+            top = max(run[k] for run in runs) + 0.05
+            share = f"{counts[model, k]}/{len(runs)}"
+            axes.annotate(share, (place, top), ha="center", color=color)
+    axes.axhline(1 / 7, color="C5", linestyle=":")
+    axes.annotate("guessing", (-0.5, 1 / 7 - 0.09))
+    axes.annotate("one hop", (0.45, 0.97), color="C0", ha="right")
+    axes.annotate("two hops", (2.28, 0.86), color="C1", ha="center")
+    axes.set_xticks(range(len(models)), [model.replace(", ", ",\n") for model in models])
+    axes.set(ylabel="accuracy on fresh rings", ylim=(-0.03, 1.17), xlim=(-0.6, 3.6))
+    one = counts["2 loops", 1], len(found["2 loops"])
+    two = counts["3 loops", 2], len(found["3 loops"])
+    title = "two loops: one hop in {} of {} runs;\nthree loops: two hops in {} of {}"
+    axes.set_title(title.format(*one, *two))
+    plt.show()
+    return counts
+
+
+def draw_learned(title, by_depth):
+    """Draw a map of {depth: {seed: {hops: accuracy}}}, with pyplot: how many runs learned so
+    many hops at that depth, and as a line where a way to do it is known from, at the runs' width
+    → {(hops, depth): (runs that learned it, runs)}"""
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(figsize=(0.5 + 0.62 * len(by_depth), 2.9))
+    some_runs = next(iter(by_depth.values()))
+    lengths = list(next(iter(some_runs.values())))
+    learned = {}
+    for k in lengths:
+        for depth, runs in by_depth.items():
+            good = sum(run[k] >= LEARNED for run in runs.values())
+            learned[k, depth] = good, len(runs)
+    cells = [[learned[k, depth] for depth in by_depth] for k in lengths]
+    shares = [[good / n for good, n in row] for row in cells]
+    texts = [[f"{good}/{n}" for good, n in row] for row in cells]
+    figures.heat_map(axes, shares, vmax=1, texts=texts)
+    for y, k in enumerate(lengths):
+        edge = sum(depth < ring.layers_that_suffice(k) for depth in by_depth) - 0.5
+        axes.plot([edge, edge], [y - 0.5, y + 0.5], color="C1", linewidth=3)
+    axes.set_xticks(range(len(by_depth)), list(by_depth))
+    axes.set_yticks(range(len(lengths)), lengths)
+    axes.set(xlabel="depth", ylabel="hops asked", title=title)
+    return learned
+
+
+def questions(tokens, letters=16, ring=8, furthest=4):
+    """Of the direct questions in tokens (B, T) → how many hops each asks for, (B, questions), and
+    the letters 0, 1, … `furthest` hops on, a list of (B, questions)."""
+    end = 2 * ring  # of the pairs; a question is a number and a letter
+    follows = torch.zeros(len(tokens), letters, dtype=torch.int64)
+    follows.scatter_(1, tokens[:, :end:2], tokens[:, 1:end:2])  # of each letter the next
+    path = [tokens[:, end + 1 :: 2]]
+    for _ in range(furthest):
+        path.append(follows.gather(1, path[-1]))
+    return tokens[:, end::2] - letters, path
+
+
+def walk(model, tokens):
+    """What the letter of a question holds on its way through the model, read by the logit lens:
+    {(depth, k): shares}, the shares of the questions about k hops at which it is the letter 0, 1,
+    … 4 hops on, after so many layers or loops."""
+    k, path = questions(tokens)
+    asked = {length: k == length for length in k.unique().tolist()}
+    found = {}
+    for depth, words in enumerate(inspect.lens(model, tokens)):
+        said = words[:, 17::2]
+        for length, where in asked.items():
+            shares = [(said == at)[where].float().mean().item() for at in path]
+            found[depth, length] = shares
+    return found
+
+
+@torch.no_grad()
+def with_loops(model, tokens, loops, lengths=(1, 2, 3, 4)):
+    """{hops: share of the questions in tokens (B, T) answered right} by a model of one looped
+    layer, if the layer is looped so many times, however often it was in training."""
+    k, path = questions(tokens)
+    answers = model(tokens, loops=loops).argmax(-1)[:, 17::2]
+    return {n: (answers == path[n])[k == n].float().mean().item() for n in lengths}
+
+
+def tested_on(run_dir):
+    """(model, tokens (B, T)) of a finished run on rings: the sequences that it was tested on.
+    ValueError for a run of another task."""
+    results.trained_on("ring", run_dir)
+    model, _ = md.load(run_dir)
+    data = registry.data_of(md.read_config(run_dir)[1], model.config.block_size)
+    return model, torch.as_tensor(data.val[0]).long()
+
+
+def by_loops(run_dir):
+    """{loops: {hops: share}} of a finished run of one looped layer, answered with one loop to six:
+    with_loops() of what tested_on() gives."""
+    model, tokens = tested_on(run_dir)
+    found = {}
+    for loops in range(1, 7):
+        shares = with_loops(model, tokens, loops)
+        found[str(loops)] = {str(hops): share for hops, share in shares.items()}
+    return found
+
+
+def pairs_watched(model, tokens, ring=8):
+    """Of the questions of one hop in tokens (B, T), by the pairs in the order in which they stand:
+    {"weight": of each head of the first layer the mean weight that a question gives to each pair,
+    "second": of each head its weight on the second letter of the pair that it watches most, where
+    the first one is asked and where another is, "right": the share of questions that are right
+    where the answer stands in that pair}."""
+    k, path = questions(tokens, ring=ring)
+    first = 2 * ring + 1  # the letter of the first question
+    maps = inspect.attention_maps(model, tokens)[0]  # (B, H, T, T)
+    looks = maps[:, :, first::2, : 2 * ring].unflatten(3, (ring, 2))  # (…, pairs, its two letters)
+    looks = looks.transpose(1, 2)[k == 1]  # of each question, by head
+    with torch.no_grad():
+        right = model(tokens).argmax(-1)[:, first::2] == path[1]
+    seconds = tokens[:, None, 1 : 2 * ring : 2]
+    stands = (seconds == path[1][:, :, None]) & (k == 1)[:, :, None]  # (B, questions, pairs)
+    shares = [right[stands[:, :, pair]].float().mean().item() for pair in range(ring)]
+    weight, second = looks.sum(3).mean(0), []
+    asked = (tokens[:, None, 0 : 2 * ring : 2] == path[0][:, :, None])[k == 1]
+    for head, pair in enumerate(weight.argmax(1).tolist()):
+        parts = (looks[which, head, pair, 1] for which in (asked[:, pair], ~asked[:, pair]))
+        second.append([part.mean().item() for part in parts])
+    return dict(weight=weight.tolist(), second=second, right=shares)
+
+
+def watched(run_dir):
+    """pairs_watched() of a finished run that is asked one hop, on 200 of the sequences that it was
+    tested on."""
+    model, tokens = tested_on(run_dir)
+    return pairs_watched(model, tokens[:200])
+
+
+if __name__ == "__main__":
+    results.measuring_command(by_loops=by_loops, watched=watched)

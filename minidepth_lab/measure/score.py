@@ -1,0 +1,264 @@
+"""Multiple choice by likelihood: which choice does a language model find the likeliest?
+
+python train.py --score RUN_DIR --data embedded          our held-out problems
+python train.py --score RUN_DIR --data Rowan/hellaswag   a hub's validation split, or a file
+"""
+
+import itertools
+import random
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+import minidepth as md
+from minidepth_lab.command import registry
+from minidepth_lab.measure import results
+from minidepth_lab.rows import files as text
+from minidepth_lab.rows import hub
+
+# ---------- rows with several choices ----------
+
+
+def choices_of(row: dict) -> tuple[Any, list[str], int] | None:
+    """(context, choices, index of the right one) of a multiple-choice row, None if it is none.
+    The context is a text, or for our embedded rows the messages that ask; what is taken:
+
+    ours, embedded  context or messages, choices: [text, …], answer: the index
+    HellaSwag       ctx, endings, label
+    BoolQ           passage, question, answer: true or false
+    ARC             question, choices: {text, label}, answerKey
+    its authors'    question: {stem, choices: [{text, label}, …]}, answerKey; CommonsenseQA's too
+    MMLU            question, choices: [text, …], answer: the index, or its letter
+    """
+    if not isinstance(row, dict):
+        return None
+    if isinstance(row.get("question"), dict):
+        row = as_the_hub_has_it(row)
+    question = row.get("question")
+    asked = f"Question: {question}\nAnswer:" if isinstance(question, str) else None
+    if isinstance(row.get("answer"), bool) and row.get("passage"):
+        context = asked and f"{row['passage']}\n{asked}"
+        choices = ["no", "yes"]
+        answer = int(row["answer"])
+    elif row.get("endings"):
+        context, choices, answer = row.get("ctx"), row["endings"], row.get("label")
+    elif isinstance(row.get("choices"), dict):
+        labels, key = row["choices"].get("label"), row.get("answerKey")
+        if not isinstance(labels, (list, tuple)) or key not in labels:
+            return None
+        context, choices, answer = asked, row["choices"].get("text"), labels.index(key)
+    else:
+        context = row.get("messages") or row.get("context") or asked
+        choices, answer = row.get("choices"), row.get("answer")
+        if isinstance(answer, str) and re.fullmatch("[A-Z]", answer):
+            answer = ord(answer) - ord("A")
+    if not context or not isinstance(context, (str, list)):
+        return None
+    if isinstance(context, list):
+        try:
+            md.turns_of(dict(messages=context))
+        except ValueError:
+            return None
+    # of one there is nothing to choose; a missing one would be read as the word None
+    if not isinstance(choices, (list, tuple)) or len(choices) < 2 or None in choices:
+        return None
+    if not re.fullmatch("[0-9]{1,9}", str(answer)) or int(answer) >= len(choices):
+        return None
+    return context, [str(choice) for choice in choices], int(answer)
+
+
+def as_the_hub_has_it(row: dict) -> dict:
+    """A row of ARC or CommonsenseQA as their authors give it, with the question as a text and the
+    choices beside it, as the hub has it."""
+    question = row["question"]
+    parts = question.get("choices")
+    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+        return row
+    choices = {name: [part.get(name) for part in parts] for name in ("text", "label")}
+    return row | dict(question=question.get("stem"), choices=choices)
+
+
+def as_training_text(row: dict) -> dict:
+    """A multiple-choice row whose context is a text as {"text": the context and its right choice},
+    to be trained on, and SQuAD's as its context, question and first answer; any other row as it
+    is."""
+    if isinstance(row, dict) and isinstance(row.get("answers"), dict) and row.get("context"):
+        answers = row["answers"].get("text")
+        if isinstance(answers, (list, tuple)) and answers and row.get("question"):
+            asked = f"{row['context']}\nQuestion: {row['question']}\nAnswer:"
+            return {"text": f"{asked} {answers[0]}"}
+    multiple_choice = choices_of(row)
+    if multiple_choice is None or not isinstance(multiple_choice[0], str):
+        return row
+    context, choices, answer = multiple_choice
+    return {"text": f"{context} {choices[answer]}"}
+
+
+def embedded_choices(n: int) -> list[dict]:
+    """n held-out embedded problems for choice_scores(): the conversation up to the answer, the
+    worked-out answer and, in the same words, up to three wrong results, in random order; guessing
+    finds 1 in their number."""
+    draw = random.Random(0).random
+    rows = []
+    for row in md.embedded_rows(n, held_out=True):
+        *asked, said = row["messages"]
+        work, right = said["content"].rsplit("\n</think>\n\n ", 1)
+        known = re.findall(r"\b[a-j]\b", asked[-1]["content"]) or list("0123456789")
+        wrong = sorted(sorted({*known} - {right}), key=lambda _: draw())[:3]
+        answers = sorted([right, *wrong], key=lambda _: draw())
+        stem = work.removesuffix(right)
+        texts = []
+        for answer in answers:
+            # what the work ends with is the answer: a wrong one ends its work alike
+            end = answer if work != stem else ""
+            texts.append(f"{stem}{end}\n</think>\n\n {answer}")
+        rows.append(dict(messages=asked, choices=texts, answer=answers.index(right)))
+    return rows
+
+
+def read_choices(source: str, most: int = 0) -> tuple[list[tuple], int]:
+    """choices_of() the multiple-choice rows of files, of 'embedded', or of the validation split of
+    a hub id, a sample of at most `most` if given → (rows that can be asked, how many were looked
+    at); ValueError if there are none."""
+    if source == "embedded":
+        rows = embedded_choices(most or 600)
+    elif text.is_local(source):
+        rows, _ = text.read_rows(source)
+    else:
+        with hub.looked_for():
+            rows = hub.rows_of_split(source, "validation")
+    if not isinstance(rows, list) and not hasattr(rows, "select"):  # a .json can hold anything
+        rows = []
+    if 0 < most < len(rows):
+        places = sorted(md.sample_order(len(rows))[:most].tolist())
+        rows = rows.select(places) if hasattr(rows, "select") else [rows[i] for i in places]
+    questions = [choices_of(row) for row in rows]
+    questions = [each for each in questions if each is not None]
+    if not questions:
+        raise ValueError(f"data {source} has no row of context, choices, answer, as --score needs")
+    return questions, len(rows)
+
+
+# ---------- their likelihoods ----------
+
+
+def token_lists(texts: Iterable[str], tokenizer: Any) -> list[list[int]]:
+    """The token ids of each text, by itself."""
+    rows = [[(text, True)] for text in texts]
+    return [list(ids) for ids, _ in md.encode(rows, tokenizer)]
+
+
+def asked_and_said(tokenizer: Any, question: tuple) -> tuple[list[int], list[list[int]]]:
+    """The token ids of a context of choices_of(), and of each choice after it: after a text it
+    begins with a space."""
+    context, choices, _ = question
+    if isinstance(context, str):
+        (asked,) = token_lists([context], tokenizer)
+        choices = [f" {choice}" for choice in choices]
+    else:
+        asked = md.prompt_ids(tokenizer, context)
+    return asked, token_lists(choices, tokenizer)
+
+
+def too_long(encoded: Sequence[tuple], block_size: int) -> int:
+    """How many of asked_and_said() have more tokens, with their longest choice, than are read."""
+    wholes = [len(asked) + max(map(len, choices)) for asked, choices in encoded]
+    # the last token is looked for and not read
+    return sum(whole > block_size + 1 for whole in wholes)
+
+
+def fits(choices: Sequence[list[int]], block_size: int) -> bool:
+    """Whether each choice, its token ids, can be read as a whole."""
+    return all(1 <= len(said) <= block_size for said in choices)
+
+
+@md.in_eval_mode
+def choice_scores(model: md.GPT, encoded: Sequence[tuple]) -> list[list[float]]:
+    """Mean log-likelihood a token, in nats, of each choice after its context, for each of
+    asked_and_said(): one list per row. The last block_size tokens of both are read. ValueError if a
+    choice alone does not fit."""
+    T, device = model.config.block_size, model.head_weight.device
+    scores = []
+    for asked, choices in encoded:
+        if not fits(choices, T):
+            raise ValueError(f"a choice is empty or has more than the {T} tokens that are read")
+        tokens, targets = [], []
+        for said in choices:
+            row = torch.tensor((asked + said)[-T - 1 :])
+            target = row[1:].clone()
+            target[: -len(said)] = -100  # the context is given, not scored
+            tokens.append(row[:-1])
+            targets.append(target)
+        tokens = pad_sequence(tokens, batch_first=True)
+        targets = pad_sequence(targets, batch_first=True, padding_value=-100)
+        loss, n = model(tokens.to(device), targets.to(device))  # (choices,) each
+        scores.append((-loss / n).tolist())
+    return scores
+
+
+def commonest_answer(questions: Sequence[tuple]) -> float:
+    """Share of the choices_of() that who always takes the same place has right: "yes", say."""
+    return Counter(answer for _, _, answer in questions).most_common(1)[0][1] / len(questions)
+
+
+def against_chance(low: float, high: float, guess: float, commonest: float) -> str:
+    """What an interval says beside the better of two ways to answer without reading."""
+    chance, name = max((guess, "guessing"), (commonest, "the commonest answer"))
+    if low > chance:
+        return f"better than {name}"
+    if high < chance:
+        return f"worse than {name}"
+    return f"not told apart from {name}"
+
+
+def show_score(run_dir: md.Path, sources: Iterable[str], most: int) -> None:
+    """Print the share of multiple-choice rows of each source whose right choice is likeliest, with
+    Wilson's interval, beside guessing and beside the commonest answer, which may find more; `most`
+    rows of each source, 0 for all. ValueError for a depth task."""
+    model, tokenizer = md.load(run_dir)
+    if tokenizer is None:
+        raise ValueError(f"--score {run_dir} {registry.no_text(run_dir)}")
+    model.to(md.pick_device("auto"))
+    for source in sources:
+        questions, n_rows = read_choices(source, most)
+        right, guess = 0.0, 0.0
+        encoded = [asked_and_said(tokenizer, question) for question in questions]
+        T = model.config.block_size
+        fit = [fits(choices, T) for _, choices in encoded]
+        if not any(fit):
+            what = f"each row has a choice that is empty or has more than {T} tokens"
+            raise ValueError(f"data {source}: {what}, which this model does not read")
+        if left := fit.count(False):
+            why = f"a choice is empty or has more than {T} tokens"
+            print(f"note: {md.plural(left, 'row')} of {source} left out: {why}")
+            n_rows -= left
+        questions = list(itertools.compress(questions, fit))
+        encoded = list(itertools.compress(encoded, fit))
+        scores = choice_scores(model, encoded)
+        for each, (_, choices, answer) in zip(scores, questions):
+            best = max(each)  # several choices alike count in part, as a guess among them would
+            right += (each[answer] == best) / each.count(best)
+            guess += 1 / len(choices)
+        n = len(questions)
+        guess, commonest = guess / n, commonest_answer(questions)
+        low, high = results.wilson(round(right), n)
+        rows = md.plural(n, "row")
+        if n < n_rows:
+            rows = f"{n:,} of {md.plural(n_rows, 'row')}, the others are no multiple choice"
+            rows += " (a context, two choices or more, an answer that is one of them)"
+        print(
+            f"{source}: accuracy {right / n:.3f} (95 % interval {low:.3f} to {high:.3f}, Wilson) "
+            f"on {rows}, guessing {guess:.3f}, the commonest answer {commonest:.3f}: "
+            f"{against_chance(low, high, guess, commonest)}"
+        )
+        if n_long := too_long(encoded, T):
+            print(
+                f"{source}: {n_long:,} of {md.plural(n, 'context')} are longer than the block, "
+                f"with a choice after them: only the last {T:,} tokens of both are read"
+            )
+        for note in text.left_out(source):
+            print(f"note: {note}")

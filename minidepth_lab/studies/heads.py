@@ -1,0 +1,117 @@
+"""How many heads, and in which layers? Schedules of heads over four layers, all with as many
+parameters, after a published table (docs/results/published/heads_schedules.csv):
+
+    python train.py --study heads --seed 0 1 2                   the published size, on a GPU
+    python train.py --study heads --preset heads --seed 0 1      the same, on a CPU as well
+    python train.py --study heads --preset laptop --seed 0 1 2   its ratios on a laptop
+
+The study adds the preset `heads` and draws heads.png: validation loss and time per step by the
+number of heads, beside the published ones.
+"""
+
+import math
+import os
+
+import minidepth as md
+from minidepth_lab.command import registry
+from minidepth_lab.measure import results
+from minidepth_lab.show import figures
+
+PRESETS = {
+    # the published size; learning rate and batch are ours
+    "heads": dict(
+        vocab_size=50_257, block_size=2048, n_layers=4, n_heads=48, d_model=768, d_ff=3072,
+        dropout=0.0, data=("roneneldan/TinyStories",), tokenizer="EleutherAI/gpt-neo-125m",
+        max_rows=250_000, epochs=1, batch_size=8, lr=5e-4, warmup_steps=0.1, eval_every=250,
+    ),
+}  # fmt: skip
+md.PRESETS.update(PRESETS)
+NEEDS_GPU = True  # at the published size, 68.5 million parameters
+
+MOST_HEADS = 96  # in a layer of the published schedules, and a multiple of all their counts
+
+
+def rows(preset, settings):
+    """{row's name: its settings}, of the published schedules. A d_model that their counts do not
+    divide gets a third of each: the same ratios."""
+    four = settings | dict(n_layers=4)
+    width = registry.configs(preset, **four | dict(n_heads=1))[0].d_model
+    part = 1 if width % MOST_HEADS == 0 else 3
+    found = {}
+    for row in results.published("heads_schedules"):
+        heads = tuple(int(n) // part for n in row["heads"].split("-"))
+        name = f"{row['group']}: {row['scheme']} {'-'.join(str(n) for n in heads)}"
+        found[name] = four | dict(n_heads=heads)
+    return found
+
+
+def stored(d_model, attn_scale=None):
+    """{row's name: the runs of docs/results/heads, by seed}, of the width 64, or of 768, with the
+    usual scale of the logits, or with the attn_scale 1.0."""
+    runs = results.runs("heads", d_model=d_model, attn_scale=attn_scale)
+    schedules = results.by(runs, "n_heads")
+    every = rows("heads", dict(d_model=d_model)).items()
+    return {name: schedules[row["n_heads"]] for name, row in every if row["n_heads"] in schedules}
+
+
+def by_scheme(models):
+    """{GROUP: SCHEME HEADS-HEADS-…: runs} → {scheme: {heads in all layers: runs}}"""
+    schemes = {}
+    for name, runs in models.items():
+        _, scheme, heads = name.split()
+        n = sum(int(part) for part in heads.split("-"))
+        schemes.setdefault(scheme, {})[n] = runs
+    return schemes
+
+
+def draw_schemes(axes, schemes, measure):
+    """A line for each scheme: measure(run) by the number of heads, mean and 95 % interval."""
+    for number, (scheme, found) in enumerate(schemes.items()):
+        x = [n * 1.02**number for n in found]  # bars side by side
+        intervals = [results.interval([measure(run) for run in runs]) for runs in found.values()]
+        means, halves = zip(*intervals)
+        axes.errorbar(x, means, halves, fmt="-o", capsize=3, label=scheme)
+    axes.set_xscale("log")
+    axes.grid(alpha=0.3)
+
+
+def exponential(losses, times):
+    """The curve a + b·exp(−n/c) through three losses at n, 2 n and 4 n heads, at `times` n heads;
+    ValueError where the losses do not fall ever more slowly, as such a curve does."""
+    y1, y2, y3 = losses
+    ratio = (y2 - y3) / (y1 - y2) if y1 != y2 else 0.0
+    if not 0 < ratio < 2 - 1e-9:  # at 2 it is a straight line in n
+        must = "they must all fall, or all rise, ever more slowly"
+        raise ValueError(f"no exponential goes through {losses}; {must}")
+    # with u = exp(−n/c): y1 − y2 = b (u − u²) and y2 − y3 = b (u² − u⁴), whose ratio is u (1 + u)
+    u = (math.sqrt(1 + 4 * ratio) - 1) / 2
+    b = (y1 - y2) / (u - u * u)
+    return y1 - b * u + b * u**times
+
+
+def figure(runs, folder):
+    """heads.png: validation loss and time by the number of heads, beside the published."""
+    theirs = {}
+    for row in results.published("heads_schedules"):
+        name = f"{row['group']}: {row['scheme']} {row['heads']}"
+        theirs[name] = [dict(val_loss=row["eval_loss"], tokens_per_second=1 / row["hours"])]
+    ours = {dict(key)["model"]: found for key, found in results.grouped(runs).items()}
+    n = max(len(found) for found in ours.values())
+    panels = {"published, one run each": theirs, f"ours, n = {n}, 95 % intervals": ours}
+    path = os.path.join(folder, "heads.png")
+    with figures.drawing(path, 2, 2, (9, 7), sharex="col") as (whole, drawn):
+        for (loss_axes, time_axes), (title, models) in zip(drawn.T, panels.items()):
+            schemes = by_scheme(models)
+            speeds = [run["tokens_per_second"] for found in models.values() for run in found]
+            fastest = max(speeds)
+            draw_schemes(loss_axes, schemes, lambda run: run["val_loss"])
+            draw_schemes(time_axes, schemes, lambda run: fastest / run["tokens_per_second"])
+            counts = sorted({n for found in schemes.values() for n in found})[1::2]  # 45 hides 48
+            time_axes.set_xticks(counts, labels=counts)
+            time_axes.set_xticks([], minor=True)
+            time_axes.set(
+                xlabel="heads in all four layers", ylabel="time per step, fastest run = 1"
+            )
+            loss_axes.set(title=title, ylabel="validation loss (nats per token)")
+        handles, labels = loss_axes.get_legend_handles_labels()
+        whole.legend(handles, labels, loc="outside upper center", ncols=3)
