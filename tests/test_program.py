@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
-from minidepth_lab import far, kept_once
+from minidepth_lab.measure import far
+from minidepth_lab.models import kept_once
 from minidepth_lab.tasks import TASKS
 from minidepth_lab.tasks.program import operations
 

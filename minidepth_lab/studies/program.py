@@ -8,14 +8,14 @@ tasks/program.py:
 Does *read once* save a computed state, or the map alone? The rows are the arms of that test: the
 map changes, is read once, or is read once without the norm, for permutations of five things and for
 adding modulo ten. The map kept at the test alone, with the weights of the first arm, is what
-minidepth_lab/far.py measures of it.
+minidepth_lab/measure/far.py measures of it.
 """
 
 import os
 
 import minidepth as md
-from minidepth_lab.sizes import with_sizes
 from minidepth_lab.studies.walk import by_model, draw_reached
+from minidepth_lab.tasks.base.sizes import with_sizes
 
 RING, HOPS = 16, 8
 PRESETS = {

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
-from minidepth_lab.sizes import check_known
 from minidepth_lab.tasks import distinct, rings
+from minidepth_lab.tasks.base.sizes import check_known
 from minidepth_lab.tasks.walk import RINGS_TESTED, Walk, check_sizes
 
 KINDS = {"permutations": 5, "additions": 10}  # {kind of operation: how many states there are}

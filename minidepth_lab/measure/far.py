@@ -2,7 +2,7 @@
 of the ring, on 1,000 rings that were held out, with three cheats beside it.
 
     found = far(run_dir)          of a finished run of walk, sums or program
-    python -m minidepth_lab.far RUN_FOLDER … NAME         adds it to stored runs, as `measured.far`
+    python -m minidepth_lab.measure.far RUN_FOLDER … NAME         adds it to stored runs, as `measured.far`
 
 A walk along a ring of 16 is at 1,000 hops where it was at 8, and after 200 additions along a ring
 of 4 every sum is 0 modulo ten: one number far out says little. The ring is the unit that is
@@ -19,8 +19,9 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
-from minidepth_lab import kept_once, results
-from minidepth_lab.judge import exact_interval
+from minidepth_lab.measure import results
+from minidepth_lab.measure.judge import exact_interval
+from minidepth_lab.models import kept_once
 from minidepth_lab.tasks import TASKS, program, sums, walk
 
 RINGS = 1000  # tested
