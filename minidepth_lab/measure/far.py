@@ -2,7 +2,7 @@
 of the ring, on 1,000 rings that were held out, with three cheats beside it.
 
     found = far(run_dir)          of a finished run of walk, sums or program
-    python -m minidepth_lab.measure.far RUN_FOLDER … NAME         adds it to stored runs, as `measured.far`
+    python -m minidepth_lab.measure.far RUN_FOLDER … NAME      adds it to stored runs as `measured`
 
 A walk along a ring of 16 is at 1,000 hops where it was at 8, and after 200 additions along a ring
 of 4 every sum is 0 modulo ten: one number far out says little. The ring is the unit that is
