@@ -9,8 +9,9 @@ nothing else.
 
 "sizes": a ring is as long as chance has it, anew for each step. While the map is read, places are
 rotary: how far apart two tokens are counts, not where they stand, so a longer map needs nothing
-new. (With learned places from a random one on, one hop was at 0.5 after 3,000 steps in a pilot.)
-Questions have no places. Letters are 128 for all sizes.
+new. A learned mark says only which letter of its pair each is: without it the first letter of a
+pair cannot be told from what follows the letter before it, and half of the answers are those of
+the pair before. Questions have no places. Letters are 128 for all sizes.
 
 "stop": 64 letters of 128 form a tree; a pair says which letter is whose parent, and the root is its
 own. After loop i the answer is the letter i steps up, or the root if that is nearer. So looping can
@@ -30,7 +31,7 @@ import minidepth as md
 
 WIDTH, HEADS, BATCH, RATE = 64, 4, 64, 2e-3
 SIZES = dict(
-    sizes=dict(letters=128, places=0, hops=7, steps=3000),
+    sizes=dict(letters=128, places=2, hops=7, steps=3000),
     stop=dict(letters=128, places=128, hops=8, steps=1500),
 )
 GATE, FIRST = 0.3, 5.0  # the newest hop's mean loss below which the next one joins, and its first
@@ -42,14 +43,13 @@ class Walker(nn.Module):
 
     def __init__(self, letters, places, hops):
         super().__init__()
-        self.letter = nn.Embedding(letters, WIDTH)
-        self.place = nn.Embedding(places, WIDTH) if places else None  # None: rotary
+        self.letter, self.place = nn.Embedding(letters, WIDTH), nn.Embedding(places, WIDTH)
+        self.rotary = places == 2  # then these say which letter of its pair each is
         self.norm, self.last = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
         sizes = WIDTH, 2 * WIDTH, WIDTH, letters
         self.q, self.kv, self.out, self.head = (nn.Linear(WIDTH, n, bias=False) for n in sizes)
         for part in (self.letter, self.place, self.q, self.kv, self.head):
-            if part:
-                nn.init.normal_(part.weight, 0, 0.1)
+            nn.init.normal_(part.weight, 0, 0.1)
         nn.init.normal_(self.out.weight, 0, 0.1 / (hops + 1) ** 0.5)
 
     def keys_and_values(self, x):
@@ -59,7 +59,7 @@ class Walker(nn.Module):
     def look(self, x, keys, values, causal=False):
         """x (B, T, C) asks keys and values (B, H, S, D) → (B, T, C)"""
         q = self.q(self.norm(x)).unflatten(-1, (HEADS, -1)).transpose(1, 2)
-        if causal and not self.place:
+        if causal and self.rotary:
             q, keys = md.rotate(q), md.rotate(keys)
         found = F.scaled_dot_product_attention(q, keys, values, is_causal=causal)
         return x + self.out(found.transpose(1, 2).flatten(2))
@@ -70,9 +70,8 @@ class Walker(nn.Module):
 
     def read(self, pairs):
         """pairs (B, T) → what is read (B, T, C), its keys and values for the questions"""
-        told = self.letter(pairs)
-        if self.place:
-            told = told + self.place.weight[: pairs.size(1)]
+        place = torch.arange(pairs.size(1)) % self.place.num_embeddings
+        told = self.letter(pairs) + self.place(place)
         read = self.look(told, *self.keys_and_values(told), causal=True)
         return read, self.keys_and_values(F.layer_norm(read, (WIDTH,)) + told)
 
