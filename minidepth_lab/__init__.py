@@ -3,3 +3,13 @@
 tasks/ has a file for each task, studies/ one for each question; the other files are machinery.
 registry.py says where a name on the command line leads.
 """
+
+from typing import Any
+
+
+def verdict(source: str, **options: Any) -> Any:
+    """Does depth help on a task, rows or a data set? sweep.verdict.verdict(), imported when asked:
+    an object with `decision`, `differences`, `runs` and figure()."""
+    from minidepth_lab.sweep import verdict
+
+    return verdict.verdict(source, **options)

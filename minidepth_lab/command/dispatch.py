@@ -975,6 +975,11 @@ def run_command(arguments):
     """Do what the flags say; the exit code, None for 0."""
     if arguments is None:
         arguments = sys.argv[1:]
+    if "--verdict" in arguments or "--compare" in arguments:
+        from minidepth_lab.command import verdict
+
+        if "--verdict" in arguments or verdict.wants_groups(arguments):
+            return verdict.main(arguments)
     command = f"{console.COMMAND} {shlex.join(arguments)}".rstrip()  # kept with the run
     parser = make_parser(full="--help" in arguments or "-h" in arguments)
     a, unknown = parser.parse_known_args(arguments)

@@ -76,6 +76,10 @@ class Task:
     def shortcut(self, **sizes: Any) -> float | None:
         """Accuracy of the best way known that does not solve the task; None where unknown."""
 
+    def map_tokens(self, **sizes: Any) -> int | None:
+        """How many tokens, the first of a sequence, are the map that questions are asked about, so
+        that a looped model may read them once and keep them; None where there is no such part."""
+
     def links(
         self, tokens: torch.Tensor, targets: torch.Tensor, **sizes: Any
     ) -> dict[str, torch.Tensor] | None:

@@ -1,0 +1,558 @@
+"""A verdict: the rule against simulated truths, its plan, its runs, and two groups compared."""
+
+import json
+import math
+import os
+import shutil
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import minidepth_lab
+import train
+from minidepth_lab.command import registry
+from minidepth_lab.command import verdict as command
+from minidepth_lab.measure import verdict as rule
+from minidepth_lab.models import variants
+from minidepth_lab.show import verdict_map
+from minidepth_lab.sweep import verdict as sweep
+from minidepth_lab.sweep import verdict_rows
+from minidepth_lab.tasks.base import own_code
+
+OWN = """import torch
+import torch.nn.functional as F
+from minidepth_lab.tasks import Task
+
+class Own(Task):
+    settings = dict(block_size=16, n_heads=2, d_model=16, batch_size=16, warmup_steps=4)
+
+    def draw(self, batch, generator, test=False, kinds={kinds}):
+        x = torch.randint({symbols}, (batch, {length}), generator=generator)
+        answer = x[:, :1] % kinds
+        return x, F.pad(answer, ({length} - 1, 0), value=-100)
+
+    def guess(self, kinds):
+        return {guess}
+
+TASK = Own()
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_start(monkeypatch):
+    """A process of its own takes seconds to begin, which are measured."""
+    monkeypatch.setattr(sweep, "start_seconds", lambda jobs, device: 1.0)
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """Writes my.py, a task whose answer is its first symbol modulo `kinds`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(own_code, "NAMED", set())
+
+    def write(kinds=4, symbols=64, length=8, guess="1 / kinds"):
+        text = OWN.format(kinds=kinds, symbols=symbols, length=length, guess=guess)
+        (tmp_path / "my.py").write_text(text)
+        return "my.py"
+
+    return write
+
+
+def scores(n, **values):
+    """{(arm, budget): n scores near a value}, `one=0.4`, `one_time=0.4`; other arms as `one`."""
+    noise = 0.004 * np.array([0, 1, -1, 2, -2, 1, 0, -1, 1, -1, 0, 2, -2, 1, 0, -1, 1, -1, 0, 0])
+    made = {}
+    for i, arm in enumerate(("one", "deep", "looped", "wide")):
+        made[arm, "steps"] = values.get(arm, values["one"]) + np.roll(noise, i)[:n]
+        if f"{arm}_time" in values:
+            made[arm, "time"] = values[f"{arm}_time"] + np.roll(noise, i)[:n]
+    return made
+
+
+# ---------- the rule ----------
+
+
+@pytest.mark.parametrize("truth", rule.SIX)
+def test_of_simulated_verdicts_few_are_wrong(truth):
+    counts = rule.simulate(truth, 250, seed=1)
+    assert sum(counts[each] for each in rule.DECISIONS) == 250
+    assert rule.wrong(truth, counts) <= rule.ERROR
+
+
+@pytest.mark.parametrize(
+    ("truth", "least"),
+    [("equal", 0.99), ("no effect", 0.95), ("bimodal", 0.9), ("large effect", 0.97)]
+    + [("parameters", 0.97), ("only steps", 0.97), ("nobody learns", 0.99), ("all learn", 0.99)],
+)
+def test_what_is_so_is_found(truth, least):
+    counts = rule.simulate(truth, 60)
+    assert sum(counts[each] for each in rule.TRUTHS[truth][1]) >= least * 60
+
+
+def test_no_single_comparison_is_wrong_too_often_in_the_worst_case():
+    """Both arms learn with every second seed, to which no t interval is fitted: with five of 99 %
+    it is wrong in 5.4 % of cases."""
+    random, n = np.random.default_rng(3), 4000
+    low, high = (np.empty((n, len(rule.LOOKS))) for _ in range(2))
+    draw = rule.learned_or_not(0.5, noise=0.03)
+    for i in range(n):
+        gaps = draw(random, 20) - draw(random, 20)
+        for k, look in enumerate(rule.LOOKS):
+            _, low[i, k], high[i, k] = rule.interval(gaps[:look])
+    assert 0.03 < ((low > 0) | (high < 0)).any(1).mean() <= rule.ERROR
+
+
+def test_an_interval_is_students_and_wider_where_few_problems_were_asked():
+    values = [0.1, 0.3, 0.2, 0.25]
+    wanted = stats.ttest_1samp(values, 0).confidence_interval(1 - rule.LOOK_ERROR)
+    mean, low, high = rule.interval(values)
+    assert (mean, low, high) == pytest.approx((np.mean(values), wanted.low, wanted.high))
+    _, few, _ = rule.interval(values, answers=50)
+    half = stats.norm.ppf(1 - rule.LOOK_ERROR / 2) * math.sqrt(mean / 50)
+    assert mean - few == pytest.approx(math.hypot(mean - low, half))
+    assert rule.interval([0.5])[1:] == (-math.inf, math.inf)
+    assert rule.interval([0.5, math.nan, 0.5])[1:] == (-math.inf, math.inf)
+
+
+def test_depth_helps_where_neither_time_nor_parameters_do():
+    found = rule.decide(scores(3, one=0.4, deep=0.97, looped=0.95))
+    assert (found.decision, found.budget) == (rule.UNDECIDED, "time")  # to be trained before
+    timed = dict(one_time=0.42, deep_time=0.97, looped_time=0.95, wide_time=0.43)
+    found = rule.decide(scores(3, one=0.4, deep=0.97, looped=0.95, **timed))
+    assert found.decision == rule.HELPS and found.decided and found.n == 3
+    assert found.differences["deep - one"].mean == pytest.approx(0.57, abs=0.01)
+    found = rule.decide(scores(3, one=0.4, deep=0.97, wide=0.9, one_time=0.42, deep_time=0.97))
+    assert found.decision == rule.PARAMETERS
+    found = rule.decide(scores(3, one=0.4, deep=0.97, one_time=0.99, deep_time=0.97))
+    assert found.decision == rule.UNDECIDED  # three seeds do not show that there is none
+    found = rule.decide(scores(8, one=0.4, deep=0.97, one_time=0.97, deep_time=0.97))
+    assert found.decision == rule.STEPS_ONLY
+
+
+def test_parameters_do_not_help_where_the_wide_layer_is_like_the_narrow_one():
+    z = np.array([1, -1] * 4)
+    level = dict(one=0.6 + 0 * z, deep=0.66 + 0.012 * z, looped=0.66 + 0 * z, wide=0.62 - 0.018 * z)
+    both = {(arm, budget): level[arm] for arm in level for budget in ("steps", "time")}
+    found = rule.decide(both)
+    assert found.differences["wide - one"].found == rule.ALIKE
+    assert found.differences["deep - wide"].found == rule.OPEN
+    assert found.decision == rule.HELPS
+    both["wide", "steps"] = 0.63 - 0.04 * z  # neither like it nor surely better
+    found = rule.decide(both)
+    assert found.decision == rule.UNDECIDED and "parameters" in found.why
+
+
+def test_that_there_is_nothing_takes_eight_seeds():
+    for n in (3, 5):
+        found = rule.decide(scores(n, one=0.6), chance=0.1)
+        assert found.decision == rule.UNDECIDED and found.more == 8 - n
+    assert rule.decide(scores(8, one=0.6), chance=0.1).decision == rule.SAME
+    assert rule.decide(scores(8, one=0.6), margin=0.002).decision == rule.UNDECIDED
+    assert rule.decide(scores(8, one=0.11), chance=0.1).decision == rule.NOBODY
+    assert rule.decide(scores(8, one=0.11)).decision == rule.SAME  # no chance is known
+    assert rule.decide(scores(8, one=0.985)).decision == rule.EASY
+    assert rule.decide(scores(8, one=0.93)).decision == rule.SAME  # below 0.95
+    assert rule.decide(scores(8, one=0.985), ceiling=None).decision == rule.SAME  # nats
+    assert rule.decide(scores(8, one=0.6, deep=0.3), chance=0.1).decision == rule.HURTS
+
+
+def test_a_difference_below_the_margin_is_none_however_sure():
+    small = scores(8, one=0.6, deep=0.62)
+    assert rule.decide(small, margin=0.05).decision == rule.SAME
+    assert rule.decide(small, margin=0.005).budget == "time"  # it is one, of that margin
+
+
+def test_undecided_says_about_how_many_seeds_decide():
+    gaps = np.array([0.3, 0.1, 0.25, 0.05, 0.2])
+    gap = rule.compare(gaps, np.zeros(5), 0.05)
+    assert gap.found == rule.OPEN and gap.more > 0
+    n, spread = 5 + gap.more, gaps.std(ddof=1)
+    half = [stats.t.ppf(1 - rule.LOOK_ERROR / 2, k - 1) * spread / math.sqrt(k) for k in (n - 1, n)]
+    assert half[1] < gap.mean <= half[0]
+    assert rule.compare([0.4, 0.0, 0.31, -0.4, -0.3], np.zeros(5), 0.01).more is None
+
+
+def test_an_interval_is_shown_within_what_there_can_be():
+    gap = rule.Difference(0.56, 0.1, 1.02, 8, rule.MORE)
+    assert rule.shown(gap) == "0.56 [0.10, 1.02]" and rule.shown(gap, 1.0) == "0.56 [0.10, 1.00]"
+
+
+def test_two_arms_are_paired_by_seed():
+    level = np.array([0.2, 0.5, 0.9, 0.4, 0.7])
+    gap = rule.compare(level + [0.1, 0.11, 0.1, 0.09, 0.1], level, 0.05)
+    assert gap.found == rule.MORE and gap.low > 0.05
+    shuffled = rule.compare(level + [0.1, 0.11, 0.1, 0.09, 0.1], level[::-1], 0.05)
+    assert shuffled.found == rule.OPEN
+
+
+# ---------- the plan ----------
+
+
+def test_equal_time_gives_the_faster_arm_more_steps():
+    steps = sweep.equal_time(100, dict(one=0.01, deep=0.04, looped=0.038, wide=0.02))
+    assert steps["one"] == dict(steps=100, time=400) and steps["wide"]["time"] == 200
+    assert steps["deep"]["time"] == steps["looped"]["time"] == 100  # as good as the same
+
+
+def test_rates_are_chosen_from_three_by_seeds_that_are_not_reported():
+    assert len(sweep.FACTORS) >= 3 and len(set(sweep.TUNING_SEEDS)) >= 2
+    assert min(sweep.TUNING_SEEDS) >= rule.LOOKS[-1]
+
+
+def test_a_rate_at_an_end_is_tried_beyond_it():
+    assert sweep.next_rates({1e-3: (0.1, 0), 3e-3: (0.5, 0), 9e-3: (0.2, 0)}) == []
+    assert sweep.next_rates({1e-3: (0.6, 0), 3e-3: (0.5, 0), 9e-3: (0.2, 0)}) == [3.3e-4]
+    assert sweep.next_rates({1e-3: (1, -2), 3e-3: (1, -1), 9e-3: (1, -0.5)}) == [0.027]  # by loss
+    five = {10.0**k: (float(k), 0) for k in range(5)}
+    assert sweep.next_rates(five) == []  # enough
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("20m", 1200), ("90s", 90), ("90", 90), ("1h30m", 5400), ("0.5h", 1800)]
+)
+def test_a_budget_is_read(text, seconds):
+    assert sweep.seconds_of(text) == seconds
+
+
+def test_a_budget_takes_seeds_and_then_steps(own, monkeypatch):
+    monkeypatch.setattr(sweep, "step_seconds", lambda *given: (0.01, 0.02))  # a busy machine
+    source = own()
+    own_code.NAMED.add(source)
+
+    def plan(seconds, **more):
+        settings = dict(steps=500)
+        return sweep.prepared(sweep.Request(source, "tasks", settings, seconds=seconds, **more))
+
+    whole = plan(None)
+    assert whole.seeds == 20 and whole.slower == 2 and not whole.notes
+    runs, seconds = whole.cost(20)
+    assert runs == 4 * 3 * 2 + 4 * 20  # tuning; equal time is equal steps
+    assert seconds == pytest.approx(runs * (1 + 1.2 * 2 * 500 * 0.01))
+    assert plan(seconds).seeds == 20 and plan(seconds - 1).seeds == 12
+    assert plan(seconds, jobs=2).cost(20)[1] == seconds / 2
+    five = whole.cost(5)[1]
+    assert plan(five).seeds == 5 and not plan(five).notes
+    fewer = plan(five - 1)
+    assert fewer.steps["one"]["steps"] == 250 and fewer.seeds >= 5 and "250 steps" in fewer.notes[0]
+    assert all(settings["steps"] == 250 for settings in fewer.arms.values())
+    assert sweep.too_long(whole, 20, ["steps"]) == ""  # no budget
+    fewer.rates = dict.fromkeys(fewer.arms, 1e-3)
+    assert sweep.too_long(fewer, 5, ["steps"]) == ""
+    fewer.spent = five
+    assert "beyond the budget" in sweep.too_long(fewer, 5, ["steps"])
+
+
+def test_arms_have_the_depth_and_the_parameters_they_stand_for(own):
+    source = own()
+    own_code.NAMED.add(source)
+    data = registry.data_of(registry.configs("tasks", data=(source,))[1], 16)
+    arms = sweep.arms_of(sweep.Request(source, "tasks", dict(d_model=16), n_layers=3), data)
+    made = {arm: registry.configs("tasks", **its)[0] for arm, its in arms.items()}
+    depths = {arm: (m.n_layers, m.n_loops) for arm, m in made.items()}
+    assert depths == dict(one=(1, 1), deep=(3, 1), looped=(1, 3), wide=(1, 1))
+    n = {arm: variants.parameters(m)["blocks"] for arm, m in made.items()}
+    assert n["deep"] == 3 * n["one"] == 3 * n["looped"]
+    assert n["wide"] == pytest.approx(n["deep"], rel=0.02)
+    data = registry.data_of(registry.configs("tasks", data=("mqar",))[1], 128)  # 8 pairs are a map
+    kept = sweep.arms_of(sweep.Request("mqar", "tasks", {}), data)["reread"]
+    assert (kept["n_layers"], kept["n_loops"], kept["loop_keeps"]) == (1, 4, 16)
+
+
+# ---------- what cannot be judged ----------
+
+
+@pytest.mark.parametrize(
+    ("task", "flags", "said"),
+    [
+        (dict(kinds=1), [], "every answer of the test is the same"),
+        (dict(symbols=2, length=3), [], "training repeats"),
+        (dict(guess="0.97"), [], "chance is 0.97"),
+        (dict(), ["--margin", "0.01"], "a margin of 0.01 needs 2500"),
+        (dict(), ["--budget", "1s"], "five seeds are"),
+        (dict(), ["--budget", "soon"], "is no time"),
+        (dict(), ["--seeds", "4"], "is no look"),
+        (dict(), ["--n_layers", "1"], "give from 2 to 100"),
+        (dict(), ["--margin", "0"], "a number from 0 to 1"),
+        (dict(), ["--jobs", "0"], "at least 1"),
+        (dict(), ["--sizes", "hops=3"], "hops"),
+        (dict(), ["--depth", "3"], "--depth"),
+        (dict(), ["--lr", "much"], "much"),
+        (dict(), ["--margin", "0.1", "--margin=0.2"], "--margin is given twice"),
+    ],
+)
+def test_what_cannot_be_judged_is_said_in_a_line(own, capsys, task, flags, said):
+    assert train.main(["--verdict", own(**task), *flags]) == 2
+    told = capsys.readouterr()
+    assert told.err.count("\n") == 1 and said in told.err and not told.out
+    assert not os.path.exists("verdicts")  # before any run
+
+
+def test_an_unknown_source_is_said_in_a_line(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "few.jsonl").write_text(
+        "".join(
+            json.dumps(dict(question=f"{i} ?", answer=f"so #### {i % 7}")) + "\n" for i in range(90)
+        )
+    )
+    sources = [("no.jsonl", "no.jsonl"), ("no.py", "no.py"), ("few.jsonl", "needs 100")]
+    for source, said in [*sources, ("strides", "a loss after each loop")]:
+        assert train.main(["--verdict", source]) == 2
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1 and said in err
+
+
+def test_repeats_are_judged_where_they_are_meant(own, capsys):
+    line = ["--verdict", own(symbols=2, length=3, kinds=2), "--repeats", "--dry_run"]
+    assert train.main(line) == 0
+    assert "at most" in capsys.readouterr().out
+
+
+# ---------- rows ----------
+
+
+def rows_file(path, n):
+    with open(path, "w") as file:
+        for i in range(n):
+            answer = f"so #### {i * i % 97}"
+            for _ in range(2):  # the same question twice
+                file.write(json.dumps(dict(question=f"{i} squared ?", answer=answer)) + "\n")
+
+
+def test_a_file_is_split_by_question_and_tuned_on_what_is_not_reported(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows_file("my.jsonl", 1500)
+    settings = dict(tokenizer="characters", steps=4, batch_size=2, d_model=16, n_heads=2)
+    plan = sweep.prepared(sweep.Request("my.jsonl", "laptop", settings))
+    parts = {}
+    for part, path in plan.rows.items():
+        parts[part] = [json.loads(line)["question"] for line in open(path)]
+    assert sum(len(part) for part in parts.values()) == 3000
+    sets = [set(part) for part in parts.values()]
+    assert not sets[0] & sets[1] and not sets[0] & sets[2] and not sets[1] & sets[2]
+    assert all(len(part) == 2 * len(set(part)) for part in parts.values())
+    assert 100 < len(sets[1]) < 200 and 100 < len(sets[2]) < 200
+    tuned = sweep.cell_of(plan, "one", "steps", 1000, 1e-3, tuning=True)
+    reported = sweep.cell_of(plan, "one", "steps", 0, 1e-3)
+    assert tuned.t.val_data == plan.rows["tune"] and reported.t.val_data == plan.rows["test"]
+    assert tuned.t.data == reported.t.data == (plan.rows["train"],)
+
+
+def test_a_generator_of_reasoning_gym_becomes_rows(tmp_path, monkeypatch, capsys):
+    gym = pytest.importorskip("reasoning_gym")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(verdict_rows, "N_TRAIN", 300)
+    monkeypatch.setattr(verdict_rows, "N_TEST", 100)
+    monkeypatch.setattr(verdict_rows, "LEAST", 300)
+    paths = verdict_rows.made("rg:chain_sum", ("min_terms=3", "max_terms=3"), "data")
+    asked = {}
+    for part, path in paths.items():
+        for line in open(path):
+            question, answer = (turn["content"] for turn in json.loads(line)["messages"])
+            assert asked.setdefault(question, part) == part
+            assert question.count("+") + question.count("- ") == 2  # without its first words
+            assert eval(question) == int(answer.removeprefix("#### "))  # and its last, " ="
+    assert len(asked) == 500 and gym
+    m, _ = sweep.registry.configs(
+        "laptop", data=(paths["train"],), **verdict_rows.settings_of(paths)
+    )
+    assert m.block_size >= max(map(len, asked))
+    for line, said in [
+        (["rg:chain_sun"], "is chain_sum meant?"),
+        (["rg:chain_sum", "--sizes", "foo=3"], "foo"),
+        (["rg:coin_flip", "--sizes", "min_trials=1,max_trials=2"], "too few rows"),
+    ]:
+        assert train.main(["--verdict", *line]) == 2
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1 and said in err
+
+
+# ---------- a whole verdict ----------
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """One rate and one tuning seed; the names of the runs that are trained."""
+    trained, main = [], sweep.command_module().main
+
+    def noted(arguments):
+        trained.append(arguments[arguments.index("--name") + 1])
+        return main(arguments)
+
+    monkeypatch.setattr(sweep.command_module(), "main", noted)
+    monkeypatch.setattr(sweep, "FACTORS", (1.0,))
+    monkeypatch.setattr(sweep, "BEYOND", 0)
+    monkeypatch.setattr(sweep, "TUNING_SEEDS", (1000,))
+    return trained
+
+
+def test_a_verdict_trains_writes_and_goes_on(own, here, capsys):
+    line = ["--verdict", own(), "--steps", "6", "--seeds", "3", "--n_layers", "2"]
+    line += ["--batch_size", "8", "--name", "v"]
+    assert train.main(line) == 0
+    said = capsys.readouterr().out
+    assert "\nverdict  undecided" in said and "wrote    verdicts/v" in said
+    kept = json.load(open("verdicts/v/verdict.json"))
+    assert kept["decision"] == rule.UNDECIDED and kept["seeds"] == 3
+    tuning = {name for name in here if "tuning" in name}
+    assert len(tuning) == 4 and {run["seed"] for run in kept["runs"]} == {0, 1, 2}
+    assert not any("tuning" in run["folder"] for run in kept["runs"])
+    assert {run["arm"] for run in kept["runs"]} == {"one", "deep", "looped", "wide"}
+    for arm in ("one", "deep"):
+        by_seed = [run["score"] for run in kept["runs"] if run["arm"] == arm]
+        assert by_seed == kept["arms"][arm]["steps"]["scores"]
+    page = open("verdicts/v/verdict.html").read()
+    assert kept["text"].split("\n")[0].replace("'", "&#x27;") in page
+    assert "http://" not in page.replace("http://www.w3.org", "") and "https://" not in page
+    assert all(run["command"].replace('"', "&quot;") in page for run in kept["runs"])
+
+    n = len(here)
+    assert train.main(line) == 0 and len(here) == n  # the same command trains nothing again
+    made = minidepth_lab.verdict("my.py", steps=6, seeds=3, n_layers=2, batch_size=8, name="v")
+    assert len(here) == n and made.decision == rule.UNDECIDED and made.runs[0]["log"]
+    assert made.differences["deep - one"].n == 3 and made.figure().axes[0].has_data()
+    capsys.readouterr()
+    late = [*line, "--seeds", "5"]
+    late.remove("3"), late.pop(late.index("--seeds"))
+    plan = json.load(open("verdicts/v/plan.json"))
+    json.dump(plan | dict(spent=plan["spent"] + 1000), open("verdicts/v/plan.json", "w"))
+    assert train.main([*late, "--budget", "900s"]) == 0 and len(here) == n
+    assert "beyond the budget" in capsys.readouterr().out
+    for seed in range(3):  # as if they had not been trained yet
+        shutil.rmtree(f"verdicts/v/runs/one-steps-seed{seed}")
+    assert train.main(["--verdict", own(kinds=3), *line[2:]]) == 2
+    assert "is not what earlier runs" in capsys.readouterr().err
+    other = train.main([*line, "--lr", "0.1"])
+    assert other == 2 and "another settings" in capsys.readouterr().err
+
+
+def test_a_budget_that_is_over_ends_in_a_line_and_goes_on(own, here, capsys):
+    line = ["--verdict", own(), "--steps", "6", "--seeds", "3", "--n_layers", "2", "--name", "v"]
+    assert train.main([*line, "--dry_run"]) == 0
+    plan = sweep.prepared(
+        sweep.Request("my.py", "tasks", dict(steps=6), n_layers=2, seeds=3, name="v")
+    )
+    plan.spent = 1000.0
+    plan.save()
+    assert train.main([*line, "--budget", "900s"]) == 2 and not here
+    assert "over before the rates are chosen" in capsys.readouterr().err
+    plan.rates = dict.fromkeys(plan.arms, 1e-3)
+    plan.save()
+    assert train.main([*line, "--budget", "900s"]) == 2 and not here
+    assert "over before the first look" in capsys.readouterr().err
+
+
+def test_stopped_keeps_all_and_the_same_command_goes_on(own, here, monkeypatch, capsys):
+    line = ["--verdict", own(), "--steps", "6", "--seeds", "3", "--n_layers", "2", "--name", "v"]
+    main = sweep.command_module().main
+
+    for most in (2, 4):
+
+        def stopped(arguments, most=most):  # as a run ends after Ctrl-C
+            return 130 if len(here) == most else main(arguments)
+
+        monkeypatch.setattr(sweep.command_module(), "main", stopped)
+        assert train.main(line) == 130
+        assert "the same command goes on" in capsys.readouterr().err
+        assert len(here) == len(set(here)) == most  # none of them twice
+    assert json.load(open("verdicts/v/plan.json"))["spent"] > 0
+
+
+# ---------- two groups ----------
+
+
+@pytest.fixture
+def groups(tmp_path, monkeypatch):
+    """Makes a folder of finished runs with these accuracies, by seed."""
+    monkeypatch.chdir(tmp_path)
+    accuracy, settings = {}, {}
+    found = command.results.result
+
+    def result(folder):
+        name = os.path.relpath(folder)
+        row = dict(seed=int(name[-1]), accuracy=accuracy.get(name)) | settings.get(name, {})
+        return row if name in accuracy else found(name)
+
+    monkeypatch.setattr(command.results, "result", result)
+
+    def make(name, values, **own):
+        for seed, value in enumerate(values):
+            settings[os.path.join(name, f"seed{seed}")] = own if seed else {}
+            folder = tmp_path / name / f"seed{seed}"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "config.json").write_text("{}")
+            accuracy[os.path.join(name, f"seed{seed}")] = value
+        return name
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("new", "code", "decision"),
+    [
+        ([0.91, 0.9, 0.92, 0.9, 0.91], 0, "keep"),
+        ([0.3, 0.31, 0.3, 0.3, 0.29], 1, "discard"),
+        ([0.9, 0.3, 0.6, 0.5, 0.7], 3, "undecided"),
+        ([0.6, 0.61, 0.6, 0.6, 0.59, 0.6, 0.61, 0.6], 1, "discard"),
+    ],
+)
+def test_two_groups_are_kept_discarded_or_undecided(groups, capsys, new, code, decision):
+    old = [0.6, 0.6, 0.61, 0.59, 0.6, 0.6, 0.61, 0.6][: len(new)]
+    line = ["--compare", groups("new", new), groups("old", old)]
+    assert train.main([*line, "--json"]) == code
+    said = json.loads(capsys.readouterr().out)
+    assert said["decision"] == decision and said["exit_status"] == code
+    assert said["difference"] == pytest.approx(np.mean(new) - np.mean(old))
+    assert train.main(line) == code and capsys.readouterr().out.startswith(decision)
+    assert train.main(["--compare", "new/seed*", "old/*"]) == code  # patterns
+
+
+def test_a_group_is_one_setting(groups, capsys):
+    groups("new", [0.5, 0.6], lr=1.0)  # of all but the first
+    assert train.main(["--compare", "new", groups("old", [0.1, 0.2]), "--json"]) == 2
+    assert "lr is None and 1.0" in capsys.readouterr().err
+
+
+def test_groups_without_a_common_seed_are_an_error(groups, capsys):
+    groups("new", [0.5])
+    for line, said in [
+        (["new", "old"], "no finished run"),
+        (["new", "new", "new"], "takes two"),
+    ]:
+        assert train.main(["--compare", *line, "--json"]) == 2
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1 and said in err
+
+
+# ---------- the map ----------
+
+
+def test_the_map_says_what_was_predicted(tmp_path, monkeypatch):
+    monkeypatch.setattr(verdict_map, "FOLDER", tmp_path)
+    tasks = {name: dict(predicted=["too easy"]) for name in ("a", "b", "c")}
+    (tmp_path / "predictions.json").write_text(json.dumps(dict(tasks=tasks)))
+    for name, decision in dict(a="too easy", b="depth helps", c="undecided", d="too easy").items():
+        arms = {arm: dict(steps=dict(mean=0.5)) for arm in ("one", "deep", "looped", "wide")}
+        kept = dict(decision=decision, more_seeds=4, arms=arms, seeds=8, seconds=90)
+        kept |= dict(request=dict(settings={}), judged_by=dict(chance=0.1), runs=[dict(folder="x")])
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "verdict.json").write_text(json.dumps(kept))
+        for _ in range(2):
+            assert verdict_map.store(tmp_path / name) == name
+    assert list(verdict_map.stored()) == list("abcd")
+    assert verdict_map.stored()["a"]["runs"] == [{}]
+    rows = {row[0]: row for row in verdict_map.rows()}
+    assert [rows[name][3] for name in "abcd"] == [
+        "too easy: held", "too easy: was wrong", "too easy: open", "–",
+    ]  # fmt: skip
+    assert rows["c"][2] == "undecided: about 4 more seeds" and rows["a"][4:6] == ["0.50", "0.50"]
+    verdict_map.draw(tmp_path / "map.png")
+    assert (tmp_path / "map.png").stat().st_size > 5000
+
+
+def test_stored_verdicts_are_of_the_predictions_commands():
+    tasks = verdict_map.predictions()["tasks"]
+    for name, kept in verdict_map.stored().items():
+        asked = kept["request"]["settings"]
+        assert ",".join(asked.get("sizes", [])) == tasks[name]["sizes"]
+        assert asked["steps"] == tasks[name]["steps"] and kept["seeds"] <= 8
