@@ -163,7 +163,7 @@ on_rings, _ = TASKS["walk"].draw(200, md.generator("window"), test=True, **sizes
 window, first_alone, rows = {}, {}, []  # {seed: {hops: share right}}; of the first question alone
 for run in by_start["recall"]:
     if results.weights_file("walk", run["id"]).exists():
-        model, _ = md.load(results.weights("walk", run["id"]))
+        model, _ = checkpoints.load(results.weights("walk", run["id"]))
         window[run["seed"]] = by_hops(model, on_rings, 16, (*TESTED, *WINDOW))
         first_alone[run["seed"]] = by_hops(model, on_rings[:, :33], 16, TESTED[:3])
 cheats = {
