@@ -68,7 +68,7 @@ def offering(kind: str) -> list[str]:
         presets = {name: getattr(module, "PRESETS", {}) for name, module in modules.items()}
         presets["tasks"] = TASK_PRESETS
         return [preset for name in sorted(presets) for preset in presets[name]]
-    part = dict(study="rows", loader="SIZES")[kind]
+    part = dict(study="rows", loader="load_data")[kind]
     return [name for name, module in modules.items() if hasattr(module, part)]
 
 
