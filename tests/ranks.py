@@ -18,7 +18,6 @@ import train
 from conftest import OneBatch
 from minidepth_lab.base import configs
 from minidepth_lab.keep import checkpoints, running
-from minidepth_lab.models import fsdp
 
 SHARES = torch.__version__ >= (2, 7)  # --fsdp on a CPU
 DROPOUT = dict(
@@ -70,7 +69,7 @@ def with_dropout(out, name="dropout", **changes):
         return real(*arguments)
 
     with replaced(by_length=see, make_optimizer=sgd):
-        run = running.train(m, t, shard=fsdp if t.fsdp else None)
+        run = running.train(m, t)
     weights = run.model.state_dict()
     if t.fsdp and md.processes()[0]:
         weights = None  # it has parts of them
@@ -122,7 +121,7 @@ def main(folder):
         found["overflow"] = command(*flags, "--name", "overflow", *half, "--init_std", "30")
         m, t = checkpoints.read_config(path("ddp"))
         t.name, t.fsdp = "ddp", True
-        found["sharing"] = losses(running.train(m, t, resume=True, shard=fsdp).log)
+        found["sharing"] = losses(running.train(m, t, resume=True).log)
     else:
         found["refused"] = command(*flags, "--name", "fsdp", "--fsdp")
     found["rest"] = command("--resume", path("cut"))

@@ -72,10 +72,10 @@ def test_the_wheel_holds_what_it_needs_and_nothing_else(wheel):
 
 
 def test_the_command_of_an_installation_trains_a_run_and_a_grid(installed):
-    code, out, err = installed("-m", "minidepth", "--no_such_flag")
+    code, out, err = installed("-m", "minidepth_lab.command", "--no_such_flag")
     said = "minidepth: unrecognized arguments: --no_such_flag; see minidepth --help\n"
     assert (code, out, err) == (2, "", said)
-    code, out, err = installed("-m", "minidepth", *SMALL.split(), "--seed", "0", "1")
+    code, out, err = installed("-m", "minidepth_lab.command", *SMALL.split(), "--seed", "0", "1")
     assert code == 0 and "summary.md" in out, err
     printed = [*installed.elsewhere.glob("runs/*/stdout.txt")]  # a grid's runs are the command's
     assert len(printed) == 2
@@ -89,13 +89,6 @@ def test_the_command_of_an_installation_trains_a_run_and_a_grid(installed):
     code, out, err = installed("-c", look)
     assert code == 0 and str(installed.place) in out, err
     assert int(out.split()[-2]) >= 20 and int(out.split()[-1]) >= 20
-
-
-def test_the_projects_own_module_is_the_command_too():
-    environment = os.environ | dict(PYTHONPATH="")
-    command = [sys.executable, "-m", "minidepth", "--version"]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert done.stdout == f"minidepth {md.__version__}\n", done.stderr
 
 
 def test_the_version_is_the_same_everywhere():

@@ -600,13 +600,24 @@ def test_what_is_unknown_says_what_there_is(call, words):
 
 
 def test_only_what_can_be_named_is_offered():
-    studies = ["budget", "depth", "heads", "hold", "llmini", "map", "packing", "reread", "ring"]
+    studies = [
+        "budget",
+        "depth",
+        "heads",
+        "hold",
+        "llmini",
+        "map",
+        "packing",
+        "program",
+        "reread",
+        "ring",
+    ]
     studies += ["strides", "sums", "text_loops", "thinking", "walk", "written"]
     assert registry.offering("study") == studies
     loaders = ["llmini", "packing", "reread", "text_loops", "thinking"]
     assert registry.offering("loader") == loaders
     several = ["llmini-a", "llmini-b", "llmini-c"]
-    several += ["map", "reread", "ring", "ring-layers", "ring-four", "ring-written"]
+    several += ["map", "program", "reread", "ring", "ring-layers", "ring-four", "ring-written"]
     several += ["ring-wide", "ring-compute"]
     presets = ["budget", "depth", "heads", "hold", *several, "strides", "sums", "tasks"]
     presets += ["text_loops", "thinking", "walk", "written"]

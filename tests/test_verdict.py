@@ -11,7 +11,7 @@ from scipy import stats
 
 import minidepth_lab
 import train
-from minidepth_lab.command import registry
+from minidepth_lab.command import dispatch, registry
 from minidepth_lab.command import verdict as command
 from minidepth_lab.measure import verdict as rule
 from minidepth_lab.models import variants
@@ -373,13 +373,13 @@ def test_a_generator_of_reasoning_gym_becomes_rows(tmp_path, monkeypatch, capsys
 @pytest.fixture
 def here(monkeypatch):
     """One rate and one tuning seed; the names of the runs that are trained."""
-    trained, main = [], sweep.command_module().main
+    trained, main = [], dispatch.main
 
     def noted(arguments):
         trained.append(arguments[arguments.index("--name") + 1])
         return main(arguments)
 
-    monkeypatch.setattr(sweep.command_module(), "main", noted)
+    monkeypatch.setattr(dispatch, "main", noted)
     monkeypatch.setattr(sweep, "FACTORS", (1.0,))
     monkeypatch.setattr(sweep, "BEYOND", 0)
     monkeypatch.setattr(sweep, "TUNING_SEEDS", (1000,))
@@ -444,14 +444,14 @@ def test_a_budget_that_is_over_ends_in_a_line_and_goes_on(own, here, capsys):
 
 def test_stopped_keeps_all_and_the_same_command_goes_on(own, here, monkeypatch, capsys):
     line = ["--verdict", own(), "--steps", "6", "--seeds", "3", "--n_layers", "2", "--name", "v"]
-    main = sweep.command_module().main
+    main = dispatch.main
 
     for most in (2, 4):
 
         def stopped(arguments, most=most):  # as a run ends after Ctrl-C
             return 130 if len(here) == most else main(arguments)
 
-        monkeypatch.setattr(sweep.command_module(), "main", stopped)
+        monkeypatch.setattr(dispatch, "main", stopped)
         assert train.main(line) == 130
         assert "the same command goes on" in capsys.readouterr().err
         assert len(here) == len(set(here)) == most  # none of them twice

@@ -87,6 +87,8 @@ class Warm:
         start_new_session=False,
     ):  # fmt: skip
         assert command[0] == sys.executable
+        if command[1] == str(TRAIN):  # train.py hands all of it to this module
+            command = [command[0], *TRAINS, *command[2:]]
         (program,) = (each for each in SERVERS if command[1 : 1 + len(each)] == [*each])
         about = program, command[1 + len(program) :], str(cwd or os.getcwd())
         environment = dict(os.environ if env is None else env)

@@ -123,7 +123,8 @@ embedding, positions, last_norm = V * C, T * C, 2 * C
 block = 4 * C * C + 2 * C * d_ff + 4 * C
 counts, rows = {}, []
 for L in (1, 12):
-    counts[L] = counted = variants.parameters(dataclasses.replace(report, n_layers=L))
+    deep = dataclasses.replace(report, n_layers=L)
+    counts[L] = counted = variants.parameters(deep)
     by_hand = embedding + positions + L * block + last_norm
     assert by_hand == counted["total"]
     share = (embedding + positions) / by_hand

@@ -90,7 +90,8 @@ runs = []
 for n_layers in (1, 2):
     sizes = dict(n_layers=n_layers, steps=300, eval_every=25, eval_blocks=64)
     m, t = registry.configs("tasks", data="icqa", **sizes)
-    runs.append(running.train(m, t, inspect.watched(registry.data_of(t)), quiet=True))
+    data = inspect.watched(registry.data_of(t))
+    runs.append(running.train(m, t, data, quiet=True))
 run, data = runs[1], runs[1].data
 
 # %% [markdown]

@@ -114,11 +114,12 @@ ring = TASKS["walk"]
 looped = size | dict(vocab_size=16, d_model=32, n_heads=4, n_layers=1)
 looped |= dict(n_loops=4, loop_start="recall")
 longer = dataclasses.replace(recipe, steps=500, lr=1.2e-2)
-ROUND = (93, 94, 95, 97, 98, 99, 100)  # once round, but for 96: that is the question's own letter
+# once round, but for 96: that is the question's own letter
+ROUND = (93, 94, 95, 97, 98, 99, 100)
 
 
 def train_walker(loop_keeps, seed):
-    """→ {hops: the share of the test's questions that are right, the least of these hops}"""
+    """→ {hops: the share of questions that are right, the least of these hops}"""
     torch.manual_seed(seed)
     model = variants.GPT(configs.ModelConfig(loop_keeps=loop_keeps, **looped))
     optimizer, hops = md.make_optimizer(model, longer), 1

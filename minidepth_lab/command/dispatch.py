@@ -979,7 +979,7 @@ def run_command(arguments):
         from minidepth_lab.command import verdict
 
         if "--verdict" in arguments or verdict.wants_groups(arguments):
-            return verdict.main(arguments)
+            return verdict.main(arguments, sys.modules[__name__])
     command = f"{console.COMMAND} {shlex.join(arguments)}".rstrip()  # kept with the run
     parser = make_parser(full="--help" in arguments or "-h" in arguments)
     a, unknown = parser.parse_known_args(arguments)

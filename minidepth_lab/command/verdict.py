@@ -15,6 +15,7 @@ import glob
 import json
 import os
 import statistics
+from typing import Any
 
 import minidepth as md
 from minidepth_lab.base import configs, console
@@ -86,8 +87,8 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(arguments: list[str]) -> int:
-    """Do what the flags say; the exit code: 0 for a verdict of any kind, 130 after Ctrl-C.
+def main(arguments: list[str], command: Any = None) -> int:
+    """Do what the flags say, runs one at a time in this process by the module `command`, if given; the exit code: 0 for a verdict of any kind, 130 after Ctrl-C.
     ValueError for what a user can put right."""
     if "--compare" in arguments:
         return compare(arguments)
@@ -106,6 +107,8 @@ def main(arguments: list[str]) -> int:
     if a["budget"] is None:
         del a["budget"]
     from minidepth_lab.sweep import verdict
+
+    verdict.IN_PROCESS[:] = [command] if command else []
 
     try:
         made = verdict.verdict(source, **a)

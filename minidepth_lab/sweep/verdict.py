@@ -459,7 +459,7 @@ def train(plan: Plan, cells: list[Cell], may_fail=False) -> None:
     check.grid_data(todo)
     jobs = min(plan.request.jobs, len(todo))
     preset, device = plan.request.preset, todo[0].t.device
-    own = jobs == 1 and machine.pick_device(device).type == "cpu"
+    own = bool(IN_PROCESS) and jobs == 1 and machine.pick_device(device).type == "cpu"
     at_once = 1 if own else 4 * jobs  # between which it is asked whether there is time left
 
     def start(cell, slot):
@@ -485,11 +485,12 @@ def train(plan: Plan, cells: list[Cell], may_fail=False) -> None:
             raise ValueError(f"{cell} failed: {line}; the same command goes on")
 
 
-def command_module() -> Any:
-    """The command, which imports this file's room."""
-    from minidepth_lab.command import dispatch
+IN_PROCESS: list = []  # the command's module, once it has handed itself over
 
-    return dispatch
+
+def command_module() -> Any:
+    """The command, which trains runs in this process."""
+    return IN_PROCESS[0]
 
 
 def train_here(cell: Cell, preset: str, told: str) -> tuple[list, int | None]:
