@@ -124,7 +124,8 @@ def test_the_study_trains_its_two_rows_and_draws_its_figure(files, capsys):
 
 
 LOADER = """
-import minidepth as md
+from minidepth_lab.base.data import Data
+from minidepth_lab.rows import reading, to_data
 
 
 class Backwards(Data):

@@ -88,7 +88,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str], command: Any = None) -> int:
-    """Do what the flags say, runs one at a time in this process by the module `command`, if given; the exit code: 0 for a verdict of any kind, 130 after Ctrl-C.
+    """Do what the flags say, runs one at a time in this process by the module `command`, if that is
+    given; the exit code: 0 for a verdict of any kind, 130 after Ctrl-C.
     ValueError for what a user can put right."""
     if "--compare" in arguments:
         return compare(arguments)
