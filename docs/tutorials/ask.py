@@ -64,7 +64,8 @@ widgets.table(("model", "parameters", "MB", "right after training"), rows)
 # %%
 problems = [to_data.problem_of(row) for row in md.embedded_rows(600, held_out=True)]
 some = problems[3:6]  # of two steps
-said = {L: sampling.answer_texts(model, tokenizer, some) for L, model in models.items()}
+answers_of = sampling.answer_texts
+said = {L: answers_of(model, tokenizer, some) for L, model in models.items()}
 for number, problem in enumerate(some):
     print(problem["messages"][0]["content"])
     for L in models:
