@@ -176,6 +176,8 @@ def test_undecided_says_about_how_many_seeds_decide():
 def test_an_interval_is_shown_within_what_there_can_be():
     gap = rule.Difference(0.56, 0.1, 1.02, 8, rule.MORE)
     assert rule.shown(gap) == "0.56 [0.10, 1.02]" and rule.shown(gap, 1.0) == "0.56 [0.10, 1.00]"
+    gap = rule.Difference(-0.5, -1.1, 0.1, 3, rule.OPEN)
+    assert rule.shown(gap, 1.0) == "-0.50 [-1.00, 0.10]"
 
 
 def test_two_arms_are_paired_by_seed():
@@ -513,6 +515,10 @@ def test_a_group_is_one_setting(groups, capsys):
     groups("new", [0.5, 0.6], lr=1.0)  # of all but the first
     assert train.main(["--compare", "new", groups("old", [0.1, 0.2]), "--json"]) == 2
     assert "lr is None and 1.0" in capsys.readouterr().err
+    groups("a/one", [0.5, 0.6])
+    groups("a/two", [0.5, 0.6])  # of the same seeds
+    assert train.main(["--compare", "a/*/seed*", "old", "--json"]) == 2
+    assert "seed 0 is there twice" in capsys.readouterr().err
 
 
 def test_groups_without_a_common_seed_are_an_error(groups, capsys):
