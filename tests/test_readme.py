@@ -125,7 +125,7 @@ def test_every_task_stands_in_the_readme_and_runs_with_three_depths(here, capsys
     (row,) = (
         line for line in README.splitlines() if line.startswith("| `python train.py --data icqa")
     )
-    assert len(TASKS) == 17
+    assert len(TASKS) == 21
     assert row.count("`") == 2 * (1 + len(TASKS))  # the command, and no other name
     for task in TASKS:
         assert f"`{task}`" in row
