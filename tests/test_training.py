@@ -861,7 +861,9 @@ def test_a_resume_of_nothing_begins(tiny, data):
 
 
 TRAINING = """
-import sys, time, minidepth as md
+import sys
+from minidepth_lab.base import configs
+from minidepth_lab.keep import running
 m, t = configs.make("laptop", n_layers=1, steps=3000, warmup_steps=1, eval_every=3000, max_rows=200,
                   eval_problems=0, out_dir=sys.argv[1], name="run")
 begun = []
@@ -879,8 +881,8 @@ def test_a_folder_is_trained_in_by_one_process_and_a_dead_one_does_not_hold_it(t
     command = [sys.executable, "-c", TRAINING, str(tmp_path)]
     other = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True)
     try:
-        while "training" not in other.stdout.readline():
-            pass
+        while "training" not in (line := other.stdout.readline()):
+            assert line, "it ended before it trained"
         m, t = checkpoints.read_config(os.path.join(tmp_path, "run"))
         with pytest.raises(ValueError, match="is being trained by another process; wait for it"):
             running.train(m, t, resume=True)
