@@ -805,11 +805,13 @@ def final_answer(text: str) -> str | None:
 
 def problem_of(row: dict) -> dict | None:
     """A conversation as a held-out problem, {messages, solution: the last turn, answer, …}; None if
-    it cannot be checked: if the assistant does not speak last, or has no final_answer() of one
-    line, 40 characters."""
+    it cannot be checked: if the assistant does not speak last, after something that was asked, with
+    a final_answer() of one line, 40 characters."""
     *asked, last = row["messages"]
     answer = final_answer(last["content"]) or ""
-    if last["role"] != "assistant" or not re.fullmatch(".{1,40}", answer):
+    if last["role"] != "assistant" or not any(m["content"].strip() for m in asked):
+        return None
+    if not re.fullmatch(".{1,40}", answer):
         return None
     problem = dict(messages=asked, solution=last["content"], answer=answer)
     return problem | {key: row[key] for key in ("family", "steps", "guess") if key in row}
@@ -1090,13 +1092,19 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimiz
     return torch.optim.AdamW(groups, config.lr, betas, weight_decay=decay, fused=True)
 
 
+def connect(device: torch.device) -> None:
+    """Let the processes of torchrun, each with its device, find one another."""
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    if not torch.distributed.is_initialized():
+        torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+
+
 def parallel(model: nn.Module, device: torch.device) -> nn.Module:
     """The model itself, or wrapped for several GPUs or for the processes of torchrun."""
     (rank, world), gpus = processes(), torch.cuda.device_count()
-    if world > 1 and not torch.distributed.is_initialized():
-        torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
-    if world > 1 and device.type == "cuda":
-        torch.cuda.set_device(device)
+    if world > 1:
+        connect(device)
     if world > 1 and not getattr(model, "is_sharded", False):
         if rank == 0:
             print(f"Wrapping model with DistributedDataParallel over {world} processes")

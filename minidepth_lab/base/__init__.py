@@ -1,1 +1,1 @@
-"""TODO"""
+"""What all rooms share: settings, what a terminal is told, the machine, data."""

@@ -1,4 +1,4 @@
-"""TODO"""
+"""What is told on a terminal: text made visible, errors of one line, signals."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""TODO"""
+"""The machine: its devices, its precision, and what a run says of it."""
 
 import contextlib
 import importlib.metadata
@@ -54,12 +54,9 @@ def pick_precision(name: str, device: torch.device) -> torch.dtype | None:
     """`precision` of a TrainConfig → autocast dtype, None for fp32."""
     if name == "auto":
         name = "fp16" if device.type == "cuda" else "fp32"
-    # is_bf16_supported() says yes on a T4, which only emulates it
-    if name == "bf16" and device.type == "cuda" and torch.cuda.get_device_capability() < (8, 0):
-        raise ValueError("precision bf16 needs an Ampere GPU or newer; use --precision fp16")
     if name != "fp32" and device.type == "mps":  # attention in half precision has seen later tokens
         raise ValueError(f"precision {name} is wrong on Apple's GPUs; use --precision fp32")
-    return dict(fp32=None, fp16=torch.float16, bf16=torch.bfloat16)[name]
+    return md.pick_precision(name, device)
 
 
 # what a CPU says of itself if it multiplies bf16 by itself: on x86 and on Arm
@@ -84,14 +81,6 @@ def describe_device(t: configs.TrainConfig) -> str:
     if t.precision == "auto":
         why = f"{'fp16' if half else 'fp32'}, the default on {device.type}"
     return f"device {provenance(device)['device']}; {why}"
-
-
-def connect(device: torch.device) -> None:
-    """Let the processes of torchrun, each with its device, find one another."""
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
-    if not torch.distributed.is_initialized():
-        torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
 
 
 def check_batch(t: configs.TrainConfig) -> None:

@@ -1,1 +1,1 @@
-"""TODO"""
+"""My run: its careful folder, resuming, best weights, lists of runs."""

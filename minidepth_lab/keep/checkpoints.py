@@ -1,4 +1,4 @@
-"""TODO"""
+"""The files of a run's folder: written whole, read with care."""
 
 import contextlib
 import dataclasses

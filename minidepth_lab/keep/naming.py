@@ -1,4 +1,4 @@
-"""TODO"""
+"""The name of a run's folder."""
 
 import dataclasses
 import re

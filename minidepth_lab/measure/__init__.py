@@ -1,1 +1,1 @@
-"""TODO"""
+"""What is measured of runs and of trained models, and what was predicted."""

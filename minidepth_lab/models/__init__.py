@@ -1,1 +1,1 @@
-"""TODO"""
+"""My model: its variants, weights by hand, export."""

@@ -1,4 +1,4 @@
-"""TODO"""
+"""The forms of a row, which rows are usable, and how they are split."""
 
 import hashlib
 import math

@@ -1,4 +1,4 @@
-"""TODO"""
+"""Rows of .jsonl files and of the Hugging Face hub."""
 
 import gzip
 import json

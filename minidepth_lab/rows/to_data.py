@@ -1,4 +1,4 @@
-"""TODO"""
+"""Usable rows as blocks, held-out problems, and what a user is told of them."""
 
 import contextlib
 import gc
@@ -27,20 +27,10 @@ def is_labelled(row: dict) -> bool:
 
 
 def problem_of(row: dict) -> dict | None:
-    """A row as a held-out problem, {messages, solution: the last turn, answer, …}, or None: it is
-    checkable if the assistant speaks last, after something that was asked, with a final_answer() of
-    one line, 40 characters."""
-    *asked, (role, solution) = forms.turns_of(row)
-    answer = md.final_answer(solution)
-    if role != "assistant" or not any(text.strip() for _, text in asked):
-        return None
-    if not answer or len(answer) > 40 or "\n" in answer:
-        return None
-    messages = [dict(role=role, content=content) for role, content in asked]
-    problem = dict(messages=messages, solution=solution, answer=answer)
-    if is_labelled(row):
-        problem |= {name: row[name] for name in ("family", "steps", "guess")}
-    return problem
+    """A usable row in any form as minidepth.problem_of() has it, with the labels of our own."""
+    messages = [dict(role=role, content=content) for role, content in forms.turns_of(row)]
+    labels = {name: row[name] for name in ("family", "steps", "guess")} if is_labelled(row) else {}
+    return md.problem_of(dict(messages=messages) | labels)
 
 
 def filled(tokens: np.ndarray, targets: np.ndarray) -> np.ndarray:

@@ -1,1 +1,1 @@
-"""TODO"""
+"""Figures, curves and reports."""
