@@ -178,16 +178,10 @@ def test_runs_without_an_accuracy_beside_runs_with_one(tmp_path, capsys, in_this
 # ---------- GPUs ----------
 
 
-@pytest.mark.parametrize(
-    "jobs, device, visible, expected",
-    [
-        (1, "auto", None, [None]),  # it may use all of them
-        (2, "auto", None, ["0", "1"]),
-        (3, "cuda", None, ["0", "1", "0"]),
-        (2, "auto", "5, GPU-c0ffee", ["5", "GPU-c0ffee"]),
-        (2, "cpu", None, [None, None]),
-    ],
-)
+@pytest.mark.parametrize("jobs, device, visible, expected", [
+    (1, "auto", None, [None]), (2, "auto", None, ["0", "1"]), (3, "cuda", None, ["0", "1", "0"]),
+    (2, "auto", "5, GPU-c0ffee", ["5", "GPU-c0ffee"]), (2, "cpu", None, [None, None]),
+])  # fmt: skip
 def test_each_of_several_runs_has_a_gpu(jobs, device, visible, expected, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
@@ -300,15 +294,10 @@ def wait_for(there, process):
 ALL = "all"  # the signal goes to every process in the parent's group, as a terminal's Ctrl-C does
 
 
-@pytest.mark.parametrize(
-    ("number", "to", "code"),
-    [
-        (signal.SIGINT, ALL, 130),
-        (signal.SIGINT, "parent", 130),
-        (signal.SIGTERM, "parent", 143),
-        (signal.SIGHUP, "parent", 129),
-    ],
-)
+@pytest.mark.parametrize(("number", "to", "code"), [
+    (signal.SIGINT, ALL, 130), (signal.SIGINT, "parent", 130), (signal.SIGTERM, "parent", 143),
+    (signal.SIGHUP, "parent", 129),
+])  # fmt: skip
 def test_interrupted_runs_are_saved_and_the_same_command_goes_on(number, to, code, tmp_path):
     line = "--data icqa --n_layers 1 2 --steps 3000 --eval_every 1000 --out_dir".split()
     command = [sys.executable, str(ROOT / "train.py"), *line, str(tmp_path)]
@@ -830,15 +819,12 @@ def test_differences_pair_runs_of_the_same_seed_and_labels():
     assert two.startswith("accuracy, hops 2, B minus A: +0.305,") and "(n = 2, same" in two
 
 
-@pytest.mark.parametrize(
-    ("gaps", "says"),
-    [
-        ((-0.10, -0.11, -0.12), "-0.110, 95 % interval from -0.135 to -0.085, excludes 0"),
-        ((-0.10, 0.11, -0.12), "does not exclude 0"),
-        ((0.25, 0.25), "+0.250, no interval, the gaps do not differ (n = 2"),
-        ((0.3 - 0.2, 0.2 - 0.1), "+0.100, no interval, the gaps do not differ (n = 2"),
-    ],
-)
+@pytest.mark.parametrize(("gaps", "says"), [
+    ((-0.10, -0.11, -0.12), "-0.110, 95 % interval from -0.135 to -0.085, excludes 0"),
+    ((-0.10, 0.11, -0.12), "does not exclude 0"),
+    ((0.25, 0.25), "+0.250, no interval, the gaps do not differ (n = 2"),
+    ((0.3 - 0.2, 0.2 - 0.1), "+0.100, no interval, the gaps do not differ (n = 2"),
+])  # fmt: skip
 def test_a_difference_excludes_0_on_either_side_but_not_without_a_width(gaps, says):
     runs = []
     for seed, gap in enumerate(gaps):

@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import shutil
 import socket
 import subprocess
 import sys
@@ -139,23 +138,13 @@ def direct(words, tmp_path_factory):
     return asked_of_a_server(words, tmp_path_factory.mktemp("cache"), "direct", cases)
 
 
-def test_the_endpoints_scheme_and_port_are_used(direct, data):
-    found = direct["serve tokenizer someone/words"]
-    assert found["loaded"] == len(data.tokenizer)
-    assert any("someone/words/resolve/main/tokenizer.json" in line for line in found["asked"])
-
-
 @pytest.mark.parametrize(
     "load, instead", [("tokenizer", "--tokenizer DIR"), ("rows", "--data FILE")]
 )
-@pytest.mark.parametrize(
-    "mode, reason",
-    [
-        ("500", "error 500"),
-        ("front page", "error 500"),
-        ("drop", "closed connection without response"),
-    ],
-)
+@pytest.mark.parametrize("mode, reason", [
+    ("500", "error 500"), ("front page", "error 500"),
+    ("drop", "closed connection without response"),
+])  # fmt: skip
 def test_a_hub_that_fails_is_asked_once_and_its_fault_is_told(direct, mode, reason, load, instead):
     """The libraries by themselves ask again and again, for up to a minute."""
     name = f"nobody/{mode.split()[0]}-{load}"
@@ -179,38 +168,6 @@ def test_a_name_that_the_hub_does_not_have_is_told_in_the_librarys_words(direct,
 def test_what_is_cached_is_taken_when_the_hub_fails(direct, data):
     found = direct["500 tokenizer someone/words"]
     assert found["loaded"] == len(data.tokenizer) and len(found["asked"]) <= 2
-
-
-@pytest.fixture(scope="module")
-def proxied(words, data, tmp_path_factory):
-    """The hub's name leads nowhere: only the proxy knows it. Then there is no network at all, but
-    caches laid out as the two libraries do, under other hub ids."""
-    import datasets
-
-    cache = tmp_path_factory.mktemp("cache")
-    repo = cache / "hub" / "models--cached--words"
-    (repo / "refs").mkdir(parents=True)
-    (repo / "refs" / "main").write_text("abc")
-    shutil.copytree(words, repo / "snapshots" / "abc")
-    source = cache / "rows.jsonl"
-    source.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    datasets.load_dataset("json", data_files=str(source), cache_dir=str(cache / "made"))
-    made = next((cache / "made" / "json").glob("default*"))
-    (cache / "datasets" / "cached___rows").mkdir(parents=True)
-    made = made.rename(cache / "datasets" / "cached___rows" / "default")
-    for path in [*made.rglob("json-train.arrow")]:
-        path.rename(path.with_name("rows-train.arrow"))
-    cases = [("serve", "tokenizer", "someone/words"), ("500", "rows", "nobody/rows")]
-    cases += [("no network", "tokenizer", "cached/words"), ("no network", "rows", "cached/rows")]
-    return asked_of_a_server(words, cache, "proxy", cases)
-
-
-def test_a_proxy_is_honoured(proxied, data):
-    served, failed = proxied["serve tokenizer someone/words"], proxied["500 rows nobody/rows"]
-    assert served["loaded"] == len(data.tokenizer)
-    assert all("http://hub.test:8000" in line for line in served["asked"] + failed["asked"])
-    assert failed["error"] == "ValueError" and "error 500" in failed["message"]
-    assert 1 <= len(failed["asked"]) <= 2
 
 
 def test_a_cached_tokenizer_and_data_set_load_without_the_network(proxied, data):

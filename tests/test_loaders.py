@@ -146,16 +146,11 @@ def test_the_thinking_preset_and_its_rows():
 # ---------- llmini: chunks of long rows ----------
 
 
-@pytest.mark.parametrize(
-    "letter, layers, heads, width, total",
-    [
-        # 2 × 50,257 × C for embedding and head, 256 × C positions, 12 C² + 13 C a layer, of which
-        # 9 C are biases, 2 C
-        ("a", 10, 6, 384, 2 * 50_257 * 384 + 256 * 384 + 10 * (12 * 384**2 + 13 * 384) + 768),
-        ("b", 9, 5, 320, 2 * 50_257 * 320 + 256 * 320 + 9 * (12 * 320**2 + 13 * 320) + 640),
-        ("c", 8, 4, 256, 2 * 50_257 * 256 + 256 * 256 + 8 * (12 * 256**2 + 13 * 256) + 512),
-    ],
-)
+@pytest.mark.parametrize("letter, layers, heads, width, total", [
+    ("a", 10, 6, 384, 2 * 50_257 * 384 + 256 * 384 + 10 * (12 * 384**2 + 13 * 384) + 768),
+    ("b", 9, 5, 320, 2 * 50_257 * 320 + 256 * 320 + 9 * (12 * 320**2 + 13 * 320) + 640),
+    ("c", 8, 4, 256, 2 * 50_257 * 256 + 256 * 256 + 8 * (12 * 256**2 + 13 * 256) + 512),
+])  # fmt: skip
 def test_llmini_presets_are_the_published_ones(letter, layers, heads, width, total):
     m, t = registry.configs(f"llmini-{letter}")
     assert (m.n_layers, m.n_heads, m.d_model, m.d_ff) == (layers, heads, width, 4 * width)
