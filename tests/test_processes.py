@@ -343,7 +343,7 @@ def test_processes_let_go_of_one_another_unless_one_fails(tmp_path, monkeypatch,
         group.init_process_group("gloo", f"file://{tmp_path}/meet", rank=0, world_size=1)
 
     monkeypatch.setattr(md, "processes", lambda: (0, 2))
-    monkeypatch.setattr(md, "connect", join)
+    monkeypatch.setattr(machine, "connect", join)
     t = configs.make("laptop")[1]
     try:
         with contextlib.suppress(ValueError), dispatch.connected(t):
