@@ -18,7 +18,7 @@ import minidepth as md
 import ranks
 import train
 from conftest import made_once
-from minidepth_lab.base import configs
+from minidepth_lab.base import configs, machine
 from minidepth_lab.command import dispatch
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.models import variants
