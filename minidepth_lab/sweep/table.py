@@ -4,7 +4,6 @@ differences; summary.md, summary.json and the figures beside them."""
 import itertools
 import json
 import os
-import time
 
 import torch
 
@@ -178,7 +177,7 @@ def summarize(folder, cells, command, study=None):
     if split:
         accuracies, by_value = make_table(runs, ["accuracy"])
         text += f"\n\n{accuracies}"
-    about = dict(command=console.without_home(command), date=time.strftime("%Y-%m-%d"))
+    about = dict(command=console.without_home(command))
     about.update(machine.provenance(torch.device("cpu")))
     # not this process's: its runs may have had another device, or fewer threads each
     about["device"] = devices(cells) or about["device"]
