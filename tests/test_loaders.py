@@ -334,7 +334,7 @@ def test_what_llminis_texts_leave_out_is_told(tmp_path, monkeypatch):
     every = [*bad, *rows, *odd, *edges]
     assert notes(every) == ([["4", "rows"], ["3", "texts"]], 22)
     assert notes(every, max_rows=8) == ([["4", "rows"], ["8", "texts"]], 8)  # the first are taken
-    monkeypatch.setattr(llmini.hub, "rows_of_split", lambda source, split: rows * 2)
+    monkeypatch.setattr(llmini.text, "rows_of", lambda source, split, notes: rows * 2)
     t = registry.configs("llmini-c", data="Rowan/hellaswag", tokenizer="embedded")[1]
     told = []  # of a data set of the hub as many as LLmini took, half
     assert len(llmini.texts_of("Rowan/hellaswag", t, told)) == 20 and "50.0%" in told[0]

@@ -1,5 +1,4 @@
-"""Stored results: what is read of them, how runs are published, and that the README quotes what
-the logs say."""
+"""Stored results: what is read of them, and how runs are published."""
 
 import errno
 import json

@@ -13,7 +13,7 @@ import train
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import score
 from minidepth_lab.models import export
-from minidepth_lab.rows import forms, hub
+from minidepth_lab.rows import files, forms
 
 # one row of each shape, made up here, with the context, choices and answer that it stands for
 SHAPES = {
@@ -213,11 +213,11 @@ def test_files_and_hub_ids_are_scored(finished, jsonl, capsys, monkeypatch):
 
     monkeypatch.setattr("datasets.load_dataset", load_dataset)
     monkeypatch.setattr("minidepth_lab.rows.hub.fault", lambda url: None)
-    found = score.read_choices("allenai/ai2_arc:ARC-Challenge", 2)
+    found = score.read_choices("allenai/ai2_arc:ARC-Challenge", 2, [])
     assert found == ([SHAPES["arc"][1]] * 2, 2)
     assert asked == [("allenai/ai2_arc", "ARC-Challenge")]
     with pytest.raises(ValueError, match="has no split train; it has validation"):
-        hub.rows_of_split("roneneldan/TinyStories", "train")
+        files.rows_of("roneneldan/TinyStories", "train", [])
     assert asked[1] == ("roneneldan/TinyStories", None)
 
 
