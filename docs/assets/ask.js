@@ -20,9 +20,12 @@ function menu(label, choices, chosen, choose) {
   return make("select", { "aria-label": label, onchange }, ...options)
 }
 
-/** How a token is shown: a line break has a sign, a space before a word is left out. */
+/** How a token is shown: a line break has a sign, a space before a word is left out, and a mark has
+    a name. */
+const MARKS = { "<|im_start|>": "▸", "<|im_end|>": "■", "<think>": "thinks:", "</think>": "so:" }
 function shown(words, id) {
   const text = words.text(id)
+  if (text in MARKS) return MARKS[text]
   return text.replaceAll("\n", "⏎").trim() || "␣"
 }
 

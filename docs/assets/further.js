@@ -3,14 +3,15 @@
    and one that begins it without the input. The pairs can be kept as they are after the loops of
    training. The data come from further() in docs/site/minidepth_site/widgets.py. */
 
+import { copyLink, inAddress, toAddress } from "./address.js"
 import { draw, drawing, drawTrack, make } from "./elements.js"
-import { loadModel, shuffled, Walk } from "./walking.js"
+import { drawnRing, LETTERS, loadModel, shuffled, Walk } from "./walking.js"
 
-const LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEF" // tokens 0 to 31
 const MIDDLE = 150 // of a picture
 const RADIUS = 122
 const PAUSE = [450, 120] // milliseconds at a loop: up to where training ended, and beyond
 const FAR = 1001 // loops: a thousand hops
+const still = matchMedia("(prefers-reduced-motion: reduce)").matches
 
 const BEGINS = {
   recall: "State normalised, input added",
@@ -25,6 +26,7 @@ function start(root) {
     root.querySelector("script").textContent,
   ) // chosen: the numbers of two models
   const loaded = {} // by address
+  const linked = inAddress("further")
   let ring, order // letters around, and the order in which the questions stand
   let walks = []
   let timer = null
@@ -44,8 +46,17 @@ function start(root) {
     stop()
     step()
   })
-  const another = button("Another ring", begin)
-  const keep = make("input", { type: "checkbox", onchange: () => begin(ring) })
+  const another = button("Another ring", () => {
+    begin()
+    noted()
+  })
+  const keep = make("input", {
+    type: "checkbox",
+    onchange: () => {
+      begin(ring)
+      noted()
+    },
+  })
   const keeping = "keep the pairs as they are after the loops of training, loop the questions alone"
   const ofPairs = [...Array(2 * size).keys()] // their places in the sequence
 
@@ -57,6 +68,7 @@ function start(root) {
       chosen[side] = Number(event.target.value)
       name(side)
       begin(ring)
+      noted()
     }
     const its = models.map(option).filter((_, i) => (models[i].start === "recall") === (side === 0))
     const select = make("select", { "aria-label": `model ${label}`, onchange }, ...its)
@@ -75,11 +87,23 @@ function start(root) {
     return (loaded[weights] ??= await loadModel(config, weights))
   }
 
+  const settings = () => ({
+    ring: ring.map((letter) => LETTERS[letter]).join(""),
+    models: chosen.join("."),
+    keep: Number(keep.checked),
+  })
+  const noted = () => toAddress("further", settings())
+
+  /** The ring that a link asks for, if there can be such a one. */
+  function linkedRing() {
+    const tokens = [...(linked.ring ?? "")].map((letter) => LETTERS.indexOf(letter))
+    return tokens.length === size && new Set(tokens).size === size && !tokens.includes(-1) && tokens
+  }
+
   /** Walk anew, around this ring or another. */
   async function begin(same) {
     stop()
-    const letters = shuffled([...Array(2 * size).keys()]).slice(0, size)
-    ring = Array.isArray(same) ? same : letters
+    ring = same || drawnRing(size)
     const places = shuffled(ring.map((_, i) => i))
     order = shuffled(ring.map((_, i) => i))
     const pairs = places.flatMap((i) => [ring[i], ring[(i + 1) % size]])
@@ -96,10 +120,10 @@ function start(root) {
 
   const hops = () => walks[0].loops - 1
 
-  function step() {
+  function step(seen = true) {
     const kept = keep.checked && hops() >= trained ? ofPairs : []
     walks.forEach((walk) => walk.step(kept))
-    show()
+    if (seen || walks[0].loops >= FAR) show()
   }
 
   function play() {
@@ -107,9 +131,10 @@ function start(root) {
     go.textContent = "Pause"
     counter.setAttribute("aria-live", "off") // read aloud only when it has stopped
     const next = () => {
-      step()
+      // who wants no motion sees a picture for each time round the ring
+      for (let n = still ? size : 1; n > 0 && walks[0].loops < FAR; n--) step(n === 1)
       if (walks[0].loops >= FAR) return stop()
-      timer = setTimeout(next, PAUSE[hops() >= trained ? 1 : 0])
+      timer = setTimeout(next, still ? 1500 : PAUSE[hops() >= trained ? 1 : 0])
     }
     timer = setTimeout(next)
   }
@@ -160,15 +185,22 @@ function start(root) {
       `Asked from every letter, ${count}.`
   }
 
+  const asked = (linked.models ?? "").split(".").map(Number)
+  menus.forEach((menu, side) => {
+    const there = [...menu.options].some((each) => Number(each.value) === asked[side])
+    if (linked.models && there) menu.value = chosen[side] = asked[side]
+  })
+  keep.checked = linked.keep === "1"
   pictures.forEach(({ box }, side) => {
     name(side)
     box.append(menus[side])
   })
-  const buttons = make("div", { class: "buttons" }, go, one, another)
+  const buttons = make("div", { class: "buttons" }, go, one, another, copyLink("further", settings))
   const both = make("div", { class: "both" }, ...pictures.map(({ box }) => box))
   const choice = make("p", {}, make("label", {}, keep, ` ${keeping}`))
   root.replaceChildren(buttons, choice, counter, both)
-  begin()
+  begin(linkedRing())
+  if (Object.keys(linked).length) root.scrollIntoView({ block: "center" })
 }
 
 document.querySelectorAll(".widget.further").forEach(start)
