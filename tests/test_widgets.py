@@ -1,6 +1,7 @@
 """The boxes in pages that answer to the reader: their data is what the models did, and a browser
 shows it. Ask the models has test_ask.py."""
 
+import base64
 import dataclasses
 import json
 import pathlib
@@ -360,7 +361,7 @@ def test_every_stored_model_can_be_chosen_those_that_failed_included(walkers):
     for each in data["models"]:
         weights = DOCS / each["weights"]
         assert weights.stem == walkers[each["seed"]]["id"] and weights.exists()
-    assert picture.count("<text") == widgets.RING + 2
+    assert picture.count("<text") == widgets.RING + 2 + 4  # and after which pass it was where
 
 
 def walk_opened(tab, page="assets/"):
@@ -733,6 +734,56 @@ def test_the_browser_keeps_pairs_as_pytorch_does(tab, walked):
         *_, x = model.run_loops(tokens, loops=30)
     logits = model.norm(x[0, 32:]) @ model.head_weight.T
     assert ours == logits.argmax(-1).tolist()
+
+
+def given(tab, *files):
+    """Choose these files, (name, bytes), for the box."""
+    parts = [dict(name=name, data=base64.b64encode(data).decode()) for name, data in files]
+    tab.run(f"""(() => {{
+      const transfer = new DataTransfer()
+      for (const {{ name, data }} of {json.dumps(parts)})
+        transfer.items.add(new File([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))], name))
+      const input = document.querySelector("input[type=file]")
+      input.files = transfer.files
+      input.dispatchEvent(new Event("change"))
+    }})()""")
+
+
+def test_a_walk_of_ones_own_runs_beside_itself_with_its_pairs_kept(tab, tmp_path):
+    """A run of train.py, as its folder has it; and what cannot be run says why."""
+    sizes = dict(steps=2, warmup_steps=0, eval_every=50, eval_blocks=2, out_dir=str(tmp_path))
+    config, recipe = registry.configs("walk", **sizes, sizes=("ring=8", "hops=3"), n_loops=4)
+    run = pathlib.Path(running.train(config, recipe, registry.data_of(recipe)).dir)
+    settings = (run / "config.json").read_bytes()
+    weights = (run / "model.safetensors").read_bytes()
+    page = opened(tab, "further", widgets.further())
+    counter = "document.querySelector('.said').textContent"
+    ready = f"""new Promise((resolve) => {{
+      const look = () => {counter}.includes("WORDS") ? resolve(true) : setTimeout(look, 20)
+      look()
+    }})"""
+    assert page.run(ready.replace("WORDS", "1 hop"))
+    given(page, ("model.safetensors", weights))
+    assert page.run(ready.replace("WORDS", "its config.json is needed"))
+    given(page, ("model.safetensors", weights), ("config.json", settings))
+    names = "[...document.querySelectorAll('strong')].map((name) => name.textContent)"
+    assert page.run(f"""new Promise((resolve) => {{
+      const look = () => {names}[0] === "Your model" ? resolve(true) : setTimeout(look, 20)
+      look()
+    }})""")
+    assert page.run("document.querySelectorAll('svg')[0].querySelectorAll('.letter').length") == 8
+    for _ in range(2):
+        press(page, "One loop")
+    assert "of 8 right" in page.run("document.querySelectorAll('svg')[1].textContent")
+    press(page, "Back to ours")
+    assert page.run("document.querySelectorAll('svg')[0].querySelectorAll('.letter').length") == 16
+    given(
+        page,
+        ("model.safetensors", weights),
+        ("config.json", settings.replace(b'"d_ff": 0', b'"d_ff": 9')),
+    )
+    assert page.run(ready.replace("WORDS", "this box runs a walk"))
+    assert not complaints(page)
 
 
 # ---------- take it apart ----------

@@ -22,7 +22,7 @@ function menu(label, choices, chosen, choose) {
 
 /** How a token is shown: a line break has a sign, a space before a word is left out, and a mark has
     a name. */
-const MARKS = { "<|im_start|>": "▸", "<|im_end|>": "■", "<think>": "thinks:", "</think>": "so:" }
+const MARKS = { "<|im_start|>": "▸", "<|im_end|>": "■" }
 function shown(words, id) {
   const text = words.text(id)
   if (text in MARKS) return MARKS[text]

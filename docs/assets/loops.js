@@ -139,8 +139,8 @@ function start(root) {
   function reached({ far }) {
     const first = far.find(([, share]) => share < RIGHT)
     const last = far.at(-1)[0]
-    const until = first ? `up to ${times(first[0] - 1, "hop")}` : `at all ${last} hops`
-    return `right in nine of ten questions or more ${until}; at ${last} hops ${percent(far.at(-1)[1])}`
+    const until = first ? `up to ${times(first[0] - 1, "hop")}` : `at every one of ${last} hops`
+    return `right ${until}, and in ${percent(far.at(-1)[1])} of the questions at ${last}`
   }
 
   /** What the trained model does in more loops than it was trained with. */
@@ -151,7 +151,8 @@ function start(root) {
   }
 
   const row = (...items) => make("div", { class: "buttons", role: "group" }, ...items)
-  looked.append(farChart, list, row(clear))
+  const rule = make("p", { class: "said" }, "Here a run is right where nine of ten of its answers are.")
+  looked.append(farChart, list, rule, row(clear))
   root.replaceChildren(
     row(loops, readOnce),
     few,
