@@ -642,6 +642,8 @@ def test_the_template_ends_a_turn_as_the_data_did(words, end):
 class Counting:
     """A tokenizer of letters that notes how many texts it is asked for at a time."""
 
+    unk_token_id = None
+
     def __init__(self):
         self.asked = []
 

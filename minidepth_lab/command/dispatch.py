@@ -519,7 +519,7 @@ def connected(t):
     new_group = not torch.distributed.is_initialized()
     try:
         with ended_by_ctrl_c():
-            md.connect(machine.pick_device(t.device))
+            machine.connect(machine.pick_device(t.device))
         yield
         if new_group and torch.distributed.is_initialized():
             torch.distributed.destroy_process_group()

@@ -179,7 +179,7 @@ def fits(choices: Sequence[list[int]], block_size: int) -> bool:
     return all(1 <= len(said) <= block_size for said in choices)
 
 
-@md.in_eval_mode
+@machine.in_eval_mode
 def choice_scores(model: variants.GPT, encoded: Sequence[tuple]) -> list[list[float]]:
     """Mean log-likelihood a token, in nats, of each choice after its context, for each of
     asked_and_said(): one list per row. The last block_size tokens of both are read. ValueError if a

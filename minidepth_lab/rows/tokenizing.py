@@ -105,13 +105,17 @@ def character_tokenizer(texts: Iterable[str], size: int) -> "Tokenizer":
     )  # fmt: skip
 
 
+CHAT = """{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""  # kept with the tokenizer, for other programs; minidepth.segments() says the same
 OWN_SYSTEM = """{% set system = SYSTEM %}{% if messages[0].role != "system" %}<|im_start|>system
 {{ system }}<|im_end|>
-{% endif %}"""  # stands before minidepth.CHAT where conversations begin with a system turn
+{% endif %}"""  # stands before CHAT where conversations begin with a system turn
 
 
 def chat_template(rows: Iterable[dict], end: str) -> str | None:
-    """minidepth.CHAT for conversations among the rows, whose turns `end` ends, with the system turn
+    """CHAT for conversations among the rows, whose turns `end` ends, with the system turn
     that at least half of them begin with, if there is one; None without conversations."""
     n, firsts = 0, Counter()
     for row in rows:
@@ -121,7 +125,7 @@ def chat_template(rows: Iterable[dict], end: str) -> str | None:
             firsts[text] += 1
     if not n:
         return None
-    chat, own_system = (text.replace("<|im_end|>", end) for text in (md.CHAT, OWN_SYSTEM))
+    chat, own_system = (text.replace("<|im_end|>", end) for text in (CHAT, OWN_SYSTEM))
     system, times = firsts.most_common(1)[0] if firsts else ("", 0)
     if 2 * times < n:
         return chat

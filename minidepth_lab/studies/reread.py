@@ -13,6 +13,8 @@ trained on (`train_loss_eval`) as it has the loss on new text, both without drop
 import dataclasses
 from dataclasses import dataclass
 
+import torch
+
 import minidepth as md
 from minidepth_lab.base.data import Data
 from minidepth_lab.measure import judge, results
@@ -49,7 +51,10 @@ class Reread(Data):
 
     def evaluate(self, model):
         """`train_loss_eval`, nats per token without dropout, on always the same blocks."""
-        return dict(train_loss_eval=md.train_loss(model, self, self.eval_blocks, self.batch_size))
+        n, total = self.eval_blocks, len(self.train[0])
+        some = torch.randperm(total, generator=md.generator("train_loss_eval"))[:n].numpy()
+        part = [each[some] for each in self.train]
+        return dict(train_loss_eval=md.mean_loss(model, part, n, self.batch_size))
 
 
 def load_data(config, block_size, tokenizer=None):
