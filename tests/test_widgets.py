@@ -768,9 +768,11 @@ def test_a_walk_of_ones_own_runs_beside_itself_with_its_pairs_kept(tab, tmp_path
     given(page, ("model.safetensors", weights), ("config.json", settings))
     names = "[...document.querySelectorAll('strong')].map((name) => name.textContent)"
     assert page.run(f"""new Promise((resolve) => {{
-      const look = () => {names}[0] === "Your model" ? resolve(true) : setTimeout(look, 20)
+      let n = 0
+      const look = () => {names}[0] === "Your model" || n++ > 500
+        ? resolve({names}[0] === "Your model") : setTimeout(look, 20)
       look()
-    }})""")
+    }})"""), page.run(counter)
     assert page.run("document.querySelectorAll('svg')[0].querySelectorAll('.letter').length") == 8
     for _ in range(2):
         press(page, "One loop")

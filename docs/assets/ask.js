@@ -127,7 +127,7 @@ class Panel {
     this.verdict = make("p", { class: "verdict", "aria-live": "polite" })
     this.look = make("div", { class: "looked" })
     const parts = [this.prompt, this.answer, this.verdict, this.look]
-    this.root = make("section", { "aria-label": name }, make("h3", {}, name), ...parts)
+    this.root = make("section", { "aria-label": name }, make("p", { class: "title" }, name), ...parts)
   }
 
   begin(words, ids) {

@@ -1,7 +1,8 @@
 /* Walk on: two stored models that were trained to eight hops on a ring of sixteen letters are looped
    as long as one likes, one that begins each loop with its state normalised and the input added,
    and one that begins it without the input. The pairs can be kept as they are after the loops of
-   training. A walk of the visitor's own runs beside itself with its pairs kept. The data come from further() in docs/site/minidepth_site/widgets.py. */
+   training. A walk of the visitor's own runs beside itself with its pairs kept. The data come from
+   further() in docs/site/minidepth_site/widgets.py. */
 
 import { copyLink, inAddress, toAddress } from "./address.js"
 import { draw, drawing, drawTrack, make } from "./elements.js"

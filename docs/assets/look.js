@@ -51,7 +51,8 @@ function start(root) {
   let timer = null
 
   /** Go through the training, a place of the slider every 0.4 seconds, or 2 for who wants little
-      motion, from its start if it is at the end. The words under the picture are read aloud only when it has stopped. */
+      motion, from its start if it is at the end. The words under the picture are read aloud only
+      when it has stopped. */
   function run() {
     if (state.at >= most) set({ at: 0 })
     said.setAttribute("aria-live", "off")

@@ -4,7 +4,16 @@
 
 import { copyLink, inAddress, toAddress } from "./address.js"
 import { drawing, make } from "./elements.js"
-import { button, curves, overSteps, percent, Run, saveLink, seedField, TrainButton } from "./running.js"
+import {
+  button,
+  curves,
+  overSteps,
+  percent,
+  Run,
+  saveLink,
+  seedField,
+  TrainButton,
+} from "./running.js"
 
 const GUESS = 1 / 7 // any other letter of the ring
 const PAIRS = 16 // tokens, which come before the questions
@@ -33,7 +42,8 @@ function start(root) {
   const further = make("p", { class: "said", "aria-live": "polite" })
   const file = make("p", { class: "said" })
   const list = make("ul", { class: "said" })
-  const options = LOOPS.map((n) => make("option", { value: n, selected: n === 4 && "" }, `${n} loops`))
+  const option = (n) => make("option", { value: n, selected: n === 4 && "" }, `${n} loops`)
+  const options = LOOPS.map(option)
   const loops = make("select", { "aria-label": "how many loops", onchange: chosen }, ...options)
   const once = make("input", { type: "checkbox", onchange: chosen })
   const name = make("strong", {}, "read once")
@@ -49,7 +59,8 @@ function start(root) {
     showFar()
     train.root.focus() // this button is gone
   })
-  const looked = make("div", { hidden: "" }, make("h3", {}, "Looped on, without more training"))
+  const title = make("p", { class: "title" }, "Looped on, without more training")
+  const looked = make("div", { hidden: "" }, title)
 
   const settings = () => ({ loops: loops.value, once: Number(once.checked), seed: seed.read() })
 
@@ -61,7 +72,8 @@ function start(root) {
 
   function chosen() {
     const fails = once.checked && Number(loops.value) < 4
-    few.textContent = fails ? "With two or three loops reading once fails: train with four or five." : ""
+    const text = "With two or three loops reading once fails: train with four or five."
+    few.textContent = fails ? text : ""
   }
 
   function allow(on) {
@@ -103,7 +115,8 @@ function start(root) {
     show(report)
     if (!report.ended) return
     allow(false)
-    const save = `minidepth-${about.loops}-loops${about.once ? "-read-once" : ""}-seed-${about.number}`
+    const kind = `${about.loops}-loops${about.once ? "-read-once" : ""}`
+    const save = `minidepth-${kind}-seed-${about.number}`
     file.replaceChildren(saveLink("Download its weights", report.file, `${save}.safetensors`))
     further.textContent = "Now it is looped on, for a hundred hops …"
   }
@@ -123,15 +136,17 @@ function start(root) {
 
   /** Of each run that was kept, how often it is right so many hops on. */
   function showFar() {
-    const look = ({ once }) => ({ colour: once ? "var(--goal)" : "var(--start)", dash: once ? "none" : "6 4" })
+    const look = ({ once }) =>
+      once ? { colour: "var(--goal)", dash: "none" } : { colour: "var(--start)", dash: "6 4" }
     const lines = kept.map((each) => ({ ...look(each), name: "", points: each.far }))
     curves(farChart, lines, GUESS, FAR)
     farChart.setAttribute("aria-label", "accuracy over hops for each run; the list below says it")
-    list.replaceChildren(...kept.map((each) => {
-      const { colour, dash } = look(each)
-      const line = make("span", { class: "line", style: `border-top: 3px ${dash === "none" ? "solid" : "dashed"} ${colour}` })
+    const item = (each) => {
+      const style = `border-top: 3px ${each.once ? "solid" : "dashed"} ${look(each).colour}`
+      const line = make("span", { class: "line", style })
       return make("li", {}, line, ` ${kind(each)}: ${reached(each)}`)
-    }))
+    }
+    list.replaceChildren(...kept.map(item))
     looked.hidden = !kept.length
   }
 
@@ -145,13 +160,16 @@ function start(root) {
 
   /** What the trained model does in more loops than it was trained with. */
   function lookFurther(each) {
-    const end = each.stopped ? "You stopped before the end." : `It was trained to ${times(each.loops - 1, "hop")}.`
-    const next = each.once || each.stopped || each.loops < 4 ? "" : " Now tick “read once”, and train the same seed."
-    return `Looped on, it is ${reached(each)}. ${end}${next}`
+    const { stopped, once, loops } = each
+    let text = `Looped on, it is ${reached(each)}. `
+    text += stopped ? "You stopped before the end." : `It was trained to ${times(loops - 1, "hop")}.`
+    if (!once && !stopped && loops > 3) text += " Now tick “read once”, and train the same seed."
+    return text
   }
 
   const row = (...items) => make("div", { class: "buttons", role: "group" }, ...items)
-  const rule = make("p", { class: "said" }, "Here a run is right where nine of ten of its answers are.")
+  const nine = "Here a run is right where nine of ten of its answers are."
+  const rule = make("p", { class: "said" }, nine)
   looked.append(farChart, list, rule, row(clear))
   root.replaceChildren(
     row(loops, readOnce),

@@ -4,7 +4,16 @@
 import { copyLink, inAddress } from "./address.js"
 import { drawing, make } from "./elements.js"
 import { COLOURS, drawLooks } from "./lines.js"
-import { button, curves, overSteps, percent, Run, saveLink, seedField, TrainButton } from "./running.js"
+import {
+  button,
+  curves,
+  overSteps,
+  percent,
+  Run,
+  saveLink,
+  seedField,
+  TrainButton,
+} from "./running.js"
 
 const GUESS = 1 / 8 // any of the answers that are shown
 const LEARNED = 0.9
@@ -144,7 +153,10 @@ function start(root) {
   const now = (i) => told[i].at(-1)
 
   function progress() {
-    const part = (i) => `${WHO[i]}: step ${now(i).step} of ${steps}, ${percent(now(i).accuracy[1])} right`
+    const part = (i) => {
+      const { step, accuracy } = now(i)
+      return `${WHO[i]}: step ${step} of ${steps}, ${percent(accuracy[1])} right`
+    }
     return `${[0, 1].filter(now).map(part).join("; ")}.`
   }
 
@@ -169,15 +181,16 @@ function start(root) {
     return `${asked} is asked, and two layers answer ${name(best)}, ${verdict}.`
   }
 
+  const link = copyLink("train", () => ({ seed: seed.read() }))
   const line = (colour, text) =>
     make("span", {}, make("span", { class: "line", style: `background: ${colour}` }), ` ${text} `)
   const legend = make("p", { class: "said" }, ...COLOURS.map((c, i) => line(c, `head ${i + 1}`)))
-  const title = make("h3", {}, "What one question looks at")
+  const title = make("p", { class: "title" }, "What one question looks at")
   const looking = make("div", { hidden: "" }, title, example, legend)
   looking.append(make("div", { class: "pair" }, ...looks))
   root.replaceChildren(
     row("your prediction", "Which will learn to answer?", ...choices),
-    row("training", train.root, another, seed.label, copyLink("train", () => ({ seed: seed.read() }))),
+    row("training", train.root, another, seed.label, link),
     state,
     chart,
     files,

@@ -146,10 +146,10 @@ function start(root) {
 
   /** Where the model is after so many passes, in words. */
   function verdict(loops) {
-    if (loops === 0) return "It has been told the ring, pair by pair, in mixed order. It has no answer yet."
+    if (loops === 0) return "It has been told the ring, pair by pair. It has no answer yet."
     const letter = LETTERS[likeliest(loops)] ?? "no letter"
     const sure = percent(Math.max(...shares[loops]))
-    if (loops === 1) return `After 1 pass it has read the pairs. It would say ${letter} (${sure} sure).`
+    if (loops === 1) return `After 1 pass it has read. It would say ${letter} (${sure} sure).`
     const place = held(loops)
     const gone = (place - question.start + size) % size
     let where = `${times(gone, "hop")} from ${LETTERS[question.ring[question.start]]}`
