@@ -26,8 +26,8 @@ from minidepth_lab.base import configs
 from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.measure import results
 from minidepth_lab.models import variants
-from minidepth_lab.rows import forms, reading, to_data, tokenizing
-from minidepth_lab.rows.files import read_file
+from minidepth_lab.rows import files, forms, to_data, tokenizing
+from minidepth_lab.rows.reading import read_file
 
 SMALL = dict(n_layers=1, d_model=8, n_heads=1, d_ff=8, dropout=0.1, block_size=80, steps=8,
              warmup_steps=2, batch_size=4, eval_every=4, eval_blocks=4, save_every=3,
@@ -362,7 +362,7 @@ def test_a_changed_held_out_row_is_noticed_on_resume(tiny, jsonl):
     settings = dict(max_rows=0, val_fraction=0.2, block_size=16, packing="pack", eval_problems=3)
     m, t = tiny(data=(jsonl(rows),), **settings)
     running.train(m, t, stop=lambda: True)
-    held_out = reading.read_source(t.data[0], t)[1]
+    held_out = files.read_source(t.data[0], t)[1]
     for changed in held_out:
         i = rows.index(changed)
         other = [*rows[:i], dict(question=f"say {i}", answer="#### 9"), *rows[i + 1 :]]
@@ -665,7 +665,7 @@ def test_any_bytes_are_read_or_refused(tmp_path, name):
     )
     def read_or_refused(content):
         (tmp_path / name).write_bytes(content)
-        only_one_line(lambda: read_file(str(tmp_path / name)))
+        only_one_line(lambda: read_file(str(tmp_path / name), []))
 
     read_or_refused()
 

@@ -614,3 +614,25 @@ def test_decay_falls_on_norms_too_where_that_is_asked_for(model):
     assert {group["weight_decay"] for group in md.make_optimizer(model(), config).param_groups} == {
         0.3
     }
+
+
+@pytest.mark.parametrize(
+    "settings", [dict(), dict(d_ff=0, tie_weights=False, n_loops=3, bias=True)]
+)
+def test_the_plain_model_is_the_laboratorys(settings):
+    """Loss, gradients and what is generated, of minidepth.GPT and of the faster one."""
+    sizes = dict(
+        vocab_size=700, block_size=24, n_layers=2, n_heads=4, d_model=32, d_ff=64, dropout=0.0
+    )
+    plain = md.GPT(md.ModelConfig(**sizes | settings))
+    quick = variants.GPT(configs.ModelConfig(**sizes | settings))
+    quick.load_state_dict(plain.state_dict())
+    x = torch.randint(700, (40, 24))
+    y = torch.where(torch.rand(40, 24) < 0.7, x.roll(-1, 1), -100)
+    for a, b in zip(plain(x, y), quick(x, y)):
+        torch.testing.assert_close(a, b)
+    (plain(x, y)[0].sum() / 100).backward(), (quick(x, y)[0].sum() / 100).backward()
+    for a, b in zip(plain.parameters(), quick.parameters()):
+        torch.testing.assert_close(a.grad, b.grad.to_dense(), atol=1e-5, rtol=1e-4)
+    said = [md.generate(gpt.eval(), x[:, :5], 10) for gpt in (plain, quick)]
+    assert torch.equal(*said)

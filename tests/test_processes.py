@@ -352,7 +352,7 @@ def test_processes_let_go_of_one_another_unless_one_fails(tmp_path, monkeypatch,
                 raise ValueError("some setting")
         assert group.is_initialized() == fails
         if fails:  # what was there before is somebody else's to end
-            monkeypatch.setattr(md, "connect", lambda device: None)
+            monkeypatch.setattr(machine, "connect", lambda device: None)
             with dispatch.connected(t):
                 pass
             assert group.is_initialized()

@@ -403,7 +403,7 @@ def test_the_folder_of_a_run(finished):
     )
     with open(os.path.join(finished, "config.json")) as f:
         config = json.load(f)
-    keys = {"model", "train", "command", "fingerprint", "versions", "device", "commit"}
+    keys = {"model", "train", "command", "fingerprint", "date", "versions", "device", "commit"}
     assert set(config) == keys
     assert set(config["versions"]) == {"python", "torch", "transformers"}
     with open(os.path.join(finished, "log.jsonl")) as f:

@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import platform
 import subprocess
+import time
 from collections.abc import Callable
 
 import torch
@@ -31,7 +32,7 @@ def in_eval_mode(function: Callable) -> Callable:
 
 
 def provenance(device: torch.device) -> dict:
-    """What is needed to make a figure again: versions, device, commit (+ if changed since)."""
+    """What makes a figure again: date, versions, device, commit (+ if changed since)."""
     versions = {name: importlib.metadata.version(name) for name in ("torch", "transformers")}
     versions["python"] = platform.python_version()
     name = f"{platform.machine()} CPU, {console.plural(torch.get_num_threads(), 'thread')}"
@@ -42,7 +43,8 @@ def provenance(device: torch.device) -> dict:
         here = os.path.dirname(os.path.abspath(__file__))
         done = subprocess.run(git, cwd=here, capture_output=True, text=True)
         commit = done.stdout.strip() or None
-    return dict(versions=versions, device=name, commit=commit)
+    date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return dict(date=date, versions=versions, device=name, commit=commit)
 
 
 def pick_device(name: str) -> torch.device:

@@ -57,7 +57,10 @@ class GPT(md.GPT):
         if config.position != "learned":
             self.most_tokens = None
 
-    head_loss = fast.HeadLoss
+    def token_losses(self, h: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """As minidepth.GPT's, without computing logits twice."""
+        dtype, grads = self.autocast_dtype or h.dtype, torch.is_grad_enabled()
+        return fast.HeadLoss.apply(h, self.head_weight, targets, dtype, grads)
 
     def autocast(self, tokens: torch.Tensor) -> torch.autocast:
         """Before PyTorch 2.10 a weight that was converted in a loop without a gradient would be

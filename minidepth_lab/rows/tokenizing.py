@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import minidepth as md
 from minidepth_lab.base import console
-from minidepth_lab.rows import forms, reading
+from minidepth_lab.rows import forms, hub
 
 if TYPE_CHECKING:  # to import it takes seconds, which only those pay who have text
     from transformers import PreTrainedTokenizerBase as Tokenizer
@@ -33,8 +33,9 @@ def segments(row: dict, tokenizer: "Tokenizer | None" = None) -> list[tuple[str,
                 parts.append((md.Markup(end_of_text), True))
         else:
             parts.append((md.Markup(f"<|im_start|>{role}\n"), False))
-            parts += [(piece, role == "assistant") for piece in pieces(content)]
-            parts.append((md.Markup(end), role == "assistant"))
+            said = role == "assistant" and not isinstance(content, forms.Given)
+            parts += [(piece, said) for piece in pieces(content)]
+            parts.append((md.Markup(end), said))
             parts.append(("\n", False))
     return parts
 
@@ -71,7 +72,7 @@ def load_tokenizer(name: console.Path, texts: Iterable[str] = (), size: int = 20
     if name == "embedded":  # a text as a whole would take eighty times its size
         texts = (part for text in texts for part in pieces(short_words(text)))
         return md.load_tokenizer(name, texts, size)
-    problem = f"{reading.HUB} Internet on, or give --tokenizer DIR or embedded"
+    problem = f"{hub.HUB} Internet on, or give --tokenizer DIR or embedded"
     local = os.path.isdir(name)
     if local:
         problem = "is a folder that cannot be read"

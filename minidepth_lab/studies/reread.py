@@ -20,6 +20,7 @@ from minidepth_lab.base.data import Data
 from minidepth_lab.measure import judge, results
 from minidepth_lab.measure.stored import stored_folder
 from minidepth_lab.rows import files as text
+from minidepth_lab.rows import to_data
 from minidepth_lab.rows.sources import text_data
 from minidepth_lab.show import figures
 from minidepth_lab.studies import depth
@@ -67,9 +68,9 @@ def load_data(config, block_size, tokenizer=None):
     def load(config, block_size, tokenizer):
         facts = {}
         split = text.read_sources(config, facts)
-        tokenizer = tokenizer or text.mix(split, config, block_size, {}).tokenizer
+        tokenizer = tokenizer or to_data.mix(split, config, block_size, {}).tokenizer
         fewer = [(name, train[: sizes["problems"]], held_out) for name, train, held_out in split]
-        return text.mix(fewer, config, block_size, facts, tokenizer)
+        return to_data.mix(fewer, config, block_size, facts, tokenizer)
 
     data = text_data(plain, block_size, tokenizer, load)
     sizes = as_text(sizes)
