@@ -8,7 +8,8 @@
 import markdown
 import matplotlib.pyplot as plt
 
-from minidepth_lab.measure.ring_runs import draw_learned, staircase
+from minidepth_lab.measure.ring_runs import staircase
+from minidepth_lab.show.figures import draw_learned
 from minidepth_site import answer, widgets
 
 widgets.show("walk", *widgets.walk())

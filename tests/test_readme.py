@@ -13,8 +13,8 @@ import pytest
 
 import train
 from minidepth_lab.base import configs
-from minidepth_lab.command import bench, registry
-from minidepth_lab.measure import results
+from minidepth_lab.keep import registry
+from minidepth_lab.measure import bench, results
 from minidepth_lab.tasks import TASKS, walk
 from minidepth_lab.tasks.base import own_code, task_data
 from minidepth_site import answer
@@ -141,7 +141,7 @@ def test_a_command_runs(line, here, solved, capsys, monkeypatch):
 
 def check_bench(m, against):
     """What a bench asks of its model before it measures."""
-    from minidepth_lab.models import export
+    from minidepth_lab.keep import export
 
     if against:
         export.check_gpt2(m)

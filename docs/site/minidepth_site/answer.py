@@ -12,7 +12,7 @@ import statistics
 
 from minidepth_lab.measure import judge, results
 from minidepth_lab.measure.ring_runs import accuracies, staircase
-from minidepth_lab.studies.ring import LEARNED
+from minidepth_lab.tasks.ring import LEARNED
 
 README = pathlib.Path(__file__).resolve().parents[3] / "README.md"
 ROUND = ("15", "31", "100", "1000")  # hops along a ring of 16, tested from once round on
