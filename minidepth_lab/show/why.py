@@ -1,13 +1,12 @@
 """Why a walk gets lost: what becomes of the map, loop by loop, beside what is right.
 
-    why.draw(axes, why.arms())      two rows of two: right by hops, drift of the map by loops
+why.draw(axes, why.arms())      two rows of two: right by hops, drift of the map by loops
 """
 
 import functools
 from collections.abc import Iterator
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 
 import minidepth as md
