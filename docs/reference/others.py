@@ -1,8 +1,8 @@
 """# What others did
 
 **Whether a looped model can go on for longer than it was trained to has been asked for some
-years, and the answers differ.** So do the tasks. This is what the papers say of themselves; the last
-five rows are ours. "–" means that we found no number of trained models (seeds) in the paper.
+years, and the answers differ.** So do the tasks. This is what the papers say of themselves; the
+last five rows are ours. "–" means that we found no number of trained models (seeds) in the paper.
 
 | who, and what is looped | trained to | looped on | seeds |
 |---|---|---|---|
@@ -21,9 +21,9 @@ five rows are ours. "–" means that we found no number of trained models (seeds
 
 ## Nearest to ours
 
-Each in a sentence, as far as we could read it. **Of most of the new ones we read the abstract alone,
-so no details are quoted.** None that we read freezes, in a trained model, what a question looks up,
-to see whether the walk or the map is lost; that does not show that there is none.
+Each in a sentence, as far as we could read it. **Of most of the new ones we read the abstract
+alone, so no details are quoted.** None that we read freezes, in a trained model, what a question
+looks up, to see whether the walk or the map is lost; that does not show that there is none.
 
 *Why loops hold or get lost.*
 
@@ -45,9 +45,9 @@ to see whether the walk or the map is lost; that does not show that there is non
   looped models on products in groups: trained to n steps in T loops, they learn about n ÷ T steps a
   loop, and tied weights choose to go step by step where untied ones go in parallel. Ours are of
   that kind: eight hops in nine loops, and one hop a loop after it.
-- [Merrill & Sabharwal 2025][m25b] (abstract) prove that log n loops are enough for regular languages
-  and for connected graphs, and find that training needs the depth that theory says. Ours takes n
-  loops for n hops: what training finds is not the shortest way.
+- [Merrill & Sabharwal 2025][m25b] (abstract) prove that log n loops are enough for regular
+  languages and for connected graphs, and find that training needs the depth that theory says. Ours
+  takes n loops for n hops: what training finds is not the shortest way.
 - [2606.29983][s26] (abstract) trains on additions, brackets, sets and copies with random numbers of
   loops, which makes runs differ far less beyond training. Ours have the number fixed, with a loss
   after each loop; random numbers we have not tried.
@@ -65,8 +65,8 @@ to see whether the walk or the map is lost; that does not show that there is non
 - [Altabaa 2025][a25] (abstract) makes a looped model right on larger graphs of sums modulo a number
   than it was trained on, with supervised steps, a discrete state between loops, and errors put in
   for it to correct. Ours has none of these, so its state can drift.
-- [Rodionov & Prokhorenkova 2025][r25] (abstract) force the state of each node into a finite set, and
-  can then prove the learned algorithm right for any input. For ours nothing is proved.
+- [Rodionov & Prokhorenkova 2025][r25] (abstract) force the state of each node into a finite set,
+  and can then prove the learned algorithm right for any input. For ours nothing is proved.
 - [Veličković 2022][v22] made the benchmark that such work is tested on: thirty algorithms, larger
   inputs at the test, and the steps between given in training.
 
