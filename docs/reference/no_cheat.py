@@ -160,7 +160,7 @@ widgets.table(["", "predicted", "measured", "verdict"], rows)
 
 # %%
 walks = why.arms()
-_, axes = plt.subplots(2, 2, figsize=(7.2, 5), sharex=True, sharey="row")
+_, axes = plt.subplots(2, 3, figsize=(7.5, 5), sharex=True, sharey="row")
 why.draw(axes, walks)
 plt.tight_layout()
 plt.show()
@@ -170,8 +170,10 @@ plt.show()
 #
 # - **On the left the map moves by half of its length within the loops of training, and then
 #   stands.** Two of the four walks lose rings on the way. The same weights with the map kept from
-#   the first loop on lose none, although they were trained with a map that changes: so the walk was
-#   right, and the map was lost.
+#   the first loop on lose next to none, although they were trained with a map that changes: so the
+#   walk was right, and the map was lost.
+# - **In the middle, with the norm and without the input, the map moves further**, and with it the
+#   walk is lost. With the map kept the same weights are right to the end.
 # - **On the right, where neither norm nor input is there, the map goes on moving**, to more than
 #   its own length. Keeping it does not help these weights, and training with it kept does not,
 #   either: all are lost by a hundred hops. There the walker is lost, not the map.

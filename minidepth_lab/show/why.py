@@ -18,11 +18,7 @@ from minidepth_lab.tasks import TASKS
 RING, MOST = 16, 1000
 AT = sorted({round(10 ** (i / 8)) for i in range(25)} | {8, 15, 31, *range(985, 1001)})  # hops
 COLORS = {"map changes": "C3", "kept at the test": "C1", "read once": "C0"}
-# of each column, the runs of experiment walk: those whose weights are stored, those that read once
-COLUMNS = {
-    "norm and input": (dict(loop_start="recall", hops=8, d_model=64, n_layers=1), "recall"),
-    "neither": (dict(loop_start="state", hops=8, d_model=64, n_layers=1), "state"),
-}
+COLUMNS = {"norm and input": "recall", "norm alone": "normalised", "neither": "state"}
 
 
 @md.in_eval_mode
@@ -51,16 +47,16 @@ def arms(rings: int = 20) -> dict:
     shape = {name: sizes[name] for name in TASKS["walk"].sizes}
     tokens, _ = TASKS["walk"].draw(rings, md.generator("why"), test=True, **shape)
     truths = list(far.answers("walk", tokens, sizes, MOST))
+    stored = [file.stem for file in results.weights_file("walk", "").parent.glob("*.safetensors")]
+    models = [checkpoints.load(results.weights("walk", name))[0] for name in sorted(stored)]
     found = {}
-    for column, (settings, start) in COLUMNS.items():
+    for column, start in COLUMNS.items():
         of = found[column] = {arm: [] for arm in COLORS}
-        for run in results.runs("walk", ring=RING, loop_keeps=0, **settings):
-            if not results.weights_file("walk", run["id"]).exists():
+        for model in models:
+            if model.config.loop_start != start:
                 continue
-            model, _ = checkpoints.load(results.weights("walk", run["id"]))
-            of["map changes"].append(
-                followed(model, model.run_loops(tokens, loops=1 + MOST), truths)
-            )
+            changing = model.run_loops(tokens, loops=1 + MOST)
+            of["map changes"].append(followed(model, changing, truths))
             model.config.loop_keeps = 2 * RING
             run_on = kept_once.questions_alone(model, tokens, 1 + MOST)
             right, _ = followed(model, run_on, truths)
@@ -80,14 +76,14 @@ def draw(axes: Any, found: dict) -> None:
             for right, drift in runs:
                 top.plot(list(right), list(right.values()), color=COLORS[arm], alpha=0.6)
                 below.plot(list(drift), list(drift.values()), color=COLORS[arm], alpha=0.6)
-            label = f"{arm} ({len(runs)} runs)"
-            top.plot([], [], color=COLORS[arm], label=label)
+            label = f"{arm} ({len(runs)})"
+            below.plot([], [], color=COLORS[arm], label=label)
         for each in (top, below):
             each.axvline(8, color="0.6", linestyle="--")
             each.set(xscale="log")
             each.xaxis.set_major_formatter("{x:g}")
         top.set(title=column, ylim=(-0.03, 1.05))
-        top.legend(loc="lower left", fontsize="x-small")
-        below.set(xlabel="hops", ylim=(-0.05, 1.6))
+        below.legend(loc="upper left", fontsize="x-small")
+        below.set(xlabel="hops", ylim=(-0.05, 2.2))
     axes[0][0].set_ylabel("share right")
     axes[1][0].set_ylabel("drift of the map")
