@@ -30,7 +30,7 @@ from minidepth_lab.base.data import Data
 from minidepth_lab.command import forecast, registry
 from minidepth_lab.keep import running
 from minidepth_lab.measure import results
-from minidepth_lab.models import variants
+from minidepth_lab.models import fast, variants
 from minidepth_lab.rows import to_data
 from minidepth_lab.show import curve
 from minidepth_lab.sweep.cell import Cell
@@ -287,5 +287,5 @@ def chunked_loss(h, weight, targets, grads=True):
     class Context:
         pass
 
-    nll = md.HeadLoss.forward(Context, h, weight, targets, h.dtype, grads)
+    nll = fast.HeadLoss.forward(Context, h, weight, targets, h.dtype, grads)
     return nll, *(Context.gradients or (None, None))

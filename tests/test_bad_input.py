@@ -952,8 +952,9 @@ def test_attention_alone_is_no_gpt2_and_says_what_would_be(tmp_path):
     config = configs.ModelConfig(vocab_size=9, d_ff=0)
     with pytest.raises(ValueError, match="d_ff 0; it has a feed-forward part, d_ff at least 1"):
         export.check_gpt2(config)
-    readme = (pathlib.Path(train.__file__).parent / "README.md").read_text(encoding="utf-8")
-    for told in (" ".join(dispatch.make_parser().format_help().split()), readme.replace("`", "")):
+    page = pathlib.Path(train.__file__).parent / "docs" / "how-to" / "commands.md"
+    page = page.read_text(encoding="utf-8").replace("`", "")
+    for told in (" ".join(dispatch.make_parser().format_help().split()), page):
         assert "if it has a feed-forward part (--d_ff)" in told  # before one has trained
 
 

@@ -104,7 +104,7 @@ def test_the_summary_is_computed_from_the_logs(grid):
     assert {"summary.json", "summary.md", "summary.png"} <= set(os.listdir(folder))
     # what was asked of the project, whatever program did: here pytest, else a notebook
     asked = shlex.join(["python", "train.py", *line, "--jobs", "2"])
-    assert found["command"] == checkpoints.without_home(asked)
+    assert found["command"] == console.without_home(asked)
     assert f"`{found['command']}`" in (folder / "summary.md").read_text(encoding="utf-8")
     assert found["versions"]["torch"] and found["date"] and len(found["runs"]) == 4
     for row, layers in zip(found["table"], (1, 2)):

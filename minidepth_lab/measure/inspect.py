@@ -32,7 +32,7 @@ import minidepth as md
 from minidepth_lab.base import console, machine
 from minidepth_lab.command import registry
 from minidepth_lab.keep import checkpoints, running
-from minidepth_lab.models import variants
+from minidepth_lab.models import fast, variants
 from minidepth_lab.rows import to_data
 from minidepth_lab.show import figures
 from minidepth_lab.tasks.base.task_data import TaskData, links_of
@@ -77,7 +77,7 @@ def watch_attention(
         with torch.no_grad(), torch.autocast(inputs[0].device.type, enabled=False):
             x = inputs[0].to(attn.qkv.weight.dtype)
             q, k, v = (part.float() for part in attn.project(x))
-            _, weights = md.readable_attention(q, k, v, attn.scale)
+            _, weights = fast.readable_attention(q, k, v, attn.scale)
             see(layer, weights)
 
     model = getattr(model, "module", model)  # out of DataParallel, whose replicas keep the hooks
@@ -139,7 +139,7 @@ def token_ids(tokens: Any) -> torch.Tensor:
     return torch.from_numpy(np.array(tokens, dtype=np.int64))
 
 
-@md.in_eval_mode
+@machine.in_eval_mode
 def exact_hidden(model: variants.GPT, tokens: Any) -> torch.Tensor:
     """model.hidden(tokens), in eval mode, which is restored; half precision begins in forward()."""
     model = getattr(model, "module", model)
@@ -164,7 +164,7 @@ def attention_maps(model: variants.GPT, tokens: Any) -> list[torch.Tensor]:
 # ---------- layer by layer ----------
 
 
-@md.in_eval_mode
+@machine.in_eval_mode
 def streams(model: variants.GPT, tokens: Any) -> list[torch.Tensor]:
     """The residual stream (B, T, C) at every depth, the embedding first: L + 1 tensors, one for
     each time a layer is applied. What a loop adds before its first layer stands in none. Tokens
@@ -464,7 +464,7 @@ def names(tokens: Iterable[int], symbols: int) -> list[str]:
     return [f"q{i}" if i < symbols else f"a{i - symbols}" for i in tokens]
 
 
-@md.in_eval_mode
+@machine.in_eval_mode
 def snapshot(model: variants.GPT, data: TaskData) -> dict:
     """`maps`, by layer and head the weights of the first test sequence as text, and `said`, for
     each question the likeliest answer, its probability, and that of the right answer."""

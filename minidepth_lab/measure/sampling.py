@@ -12,13 +12,13 @@ import minidepth as md
 
 def sampler(
     temperature: float = 1.0, top_k: int | None = None, seed: int | None = None
-) -> Callable[[torch.Tensor], torch.Tensor]:
-    """What minidepth.generate() takes as `pick`: at temperature 0 the likeliest word, else drawn
-    from the top_k likeliest ones. ValueError for numbers that cannot work."""
+) -> Callable[[torch.Tensor], torch.Tensor] | None:
+    """What minidepth.generate() takes as `pick`: at temperature 0 None, for the likeliest, else
+    a function that draws from the top_k likeliest ones. ValueError for numbers that cannot work."""
     if not temperature >= 0 or (top_k is not None and top_k < 1):
         raise ValueError(f"temperature {temperature} must be at least 0, top_k {top_k} at least 1")
     if temperature == 0:
-        return md.likeliest
+        return None
     draw = torch.Generator()
     draw.seed() if seed is None else draw.manual_seed(seed)
 

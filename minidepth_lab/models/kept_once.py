@@ -22,7 +22,7 @@ def possible(model: Any, tokens: torch.Tensor) -> bool:
     plain = not (model.compiled or model.checkpointed or model.gradient_loops)
     parts = model.blocks.modules()
     seen = any(part._forward_hooks or part._forward_pre_hooks for part in parts)
-    fits = 0 < c.loop_keeps < tokens.size(1) and tokens.device.type != "mps"  # see md.Attention
+    fits = 0 < c.loop_keeps < tokens.size(1) and tokens.device.type != "mps"  # fast.py says why
     return fits and plain and not chance and not seen
 
 

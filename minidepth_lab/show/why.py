@@ -10,6 +10,7 @@ from typing import Any
 import torch.nn.functional as F
 
 import minidepth as md
+from minidepth_lab.base import machine
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import far, results
 from minidepth_lab.models import kept_once
@@ -21,7 +22,7 @@ COLORS = {"map changes": "C3", "kept at the test": "C1", "read once": "C0"}
 COLUMNS = {"norm and input": "recall", "norm alone": "normalised", "neither": "state"}
 
 
-@md.in_eval_mode
+@machine.in_eval_mode
 def followed(model: Any, loops: Iterator, truths: list) -> tuple[dict, dict]:
     """({hops: share right}, {loops: how far the map has moved since the first, as a share of its
     length}) of the streams after each loop; the second is empty where they lack the map."""

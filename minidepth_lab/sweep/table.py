@@ -7,7 +7,7 @@ import os
 
 import torch
 
-from minidepth_lab.base import machine
+from minidepth_lab.base import console, machine
 from minidepth_lab.command import check, registry
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import results
@@ -177,7 +177,7 @@ def summarize(folder, cells, command, study=None):
     if split:
         accuracies, by_value = make_table(runs, ["accuracy"])
         text += f"\n\n{accuracies}"
-    about = dict(command=checkpoints.without_home(command))
+    about = dict(command=console.without_home(command))
     about.update(machine.provenance(torch.device("cpu")))
     # not this process's: its runs may have had another device, or fewer threads each
     about["device"] = devices(cells) or about["device"]
