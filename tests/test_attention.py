@@ -11,8 +11,7 @@ import torch
 from torch.nn.functional import gelu, layer_norm
 
 import train
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import inspect
 from minidepth_lab.rows import to_data
 from minidepth_lab.show import figures

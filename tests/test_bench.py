@@ -11,8 +11,8 @@ import torch
 import minidepth as md
 import train
 from minidepth_lab.base import configs, machine
-from minidepth_lab.command import bench
 from minidepth_lab.keep import running
+from minidepth_lab.measure import bench
 from minidepth_lab.models import compiling, variants
 from minidepth_lab.rows import to_data
 

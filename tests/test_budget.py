@@ -4,7 +4,7 @@ import matplotlib.image
 import pytest
 
 import train
-from minidepth_lab.command import registry
+from minidepth_lab.keep import registry
 from minidepth_lab.measure import results
 from minidepth_lab.models import variants
 from minidepth_lab.studies import budget

@@ -5,8 +5,8 @@ import torch
 
 import minidepth as md
 from minidepth_lab.base import configs, machine
-from minidepth_lab.command import forecast, registry
-from minidepth_lab.keep import running
+from minidepth_lab.keep import registry, running
+from minidepth_lab.measure import forecast
 from minidepth_lab.models import variants
 
 CPU = torch.device("cpu")

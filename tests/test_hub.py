@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from minidepth_lab.base import configs
-from minidepth_lab.command import registry
+from minidepth_lab.keep import registry
 from minidepth_lab.rows import hub
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -68,7 +68,7 @@ if how == "proxy":
     os.environ["http_proxy"] = here
 import minidepth as md
 from minidepth_lab.base import configs
-from minidepth_lab.command import registry
+from minidepth_lab.keep import registry
 
 def tokenizer(name):
     data = registry.data_of(configs.make("laptop", tokenizer=name, max_rows=40)[1], 200)

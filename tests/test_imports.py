@@ -118,11 +118,11 @@ def test_names_are_looked_up_in_two_places_alone():
         for path, name in module_names(LAB).items()
         if "import_module(" in path.read_text(encoding="utf-8")
     }
-    assert by_name == {"minidepth_lab.command.registry", "minidepth_lab.tasks"}
+    assert by_name == {"minidepth_lab.keep.registry", "minidepth_lab.tasks"}
 
 
 def test_every_task_and_study_is_found_from_its_file():
-    from minidepth_lab.command import registry
+    from minidepth_lab.keep import registry
     from minidepth_lab.tasks import TASKS
 
     files = {path.stem for path in (LAB / "tasks").glob("*.py")} - {"__init__"}

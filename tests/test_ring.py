@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import json
-import pathlib
 import random
 import re
 
@@ -15,10 +14,10 @@ import minidepth as md
 import train
 from conftest import changed
 from minidepth_lab import tasks
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints, running
-from minidepth_lab.measure import results, ring_runs
-from minidepth_lab.models import by_hand, variants
+from minidepth_lab.keep import checkpoints, registry
+from minidepth_lab.measure import by_hand, results, ring_runs
+from minidepth_lab.models import variants
+from minidepth_lab.show import figures
 from minidepth_lab.studies import ring
 
 TASK = tasks.TASKS["ring"]
@@ -195,19 +194,6 @@ def test_the_gate_lets_one_length_in_at_a_time(tmp_path):
     assert lengths_of(data, 4) == [1, 2, 4]
 
 
-def test_a_resumed_run_goes_on_behind_the_gate(tmp_path):
-    m, t, data = gated(tmp_path, "whole")
-    whole = running.train(m, t, data)
-    state = torch.load(pathlib.Path(whole.dir, "state.pt"), weights_only=True)
-    assert state["data"]["ahead"] == pytest.approx(0.9)
-    m, t, data = gated(tmp_path, "stopped")
-    asked = iter([False] * 5 + [True])
-    assert not running.train(m, t, data, stop=lambda: next(asked)).finished
-    again = running.train(m, t, data, resume=True)
-    for name, weight in whole.model.state_dict().items():
-        assert torch.equal(weight, again.model.state_dict()[name])
-
-
 def test_the_command_knows_the_task_and_its_study(tmp_path):
     where = ["--out_dir", str(tmp_path)]
     tiny = "--d_model 8 --n_heads 1 --batch_size 4 --steps 2 --warmup_steps 0 --eval_every 2"
@@ -291,7 +277,7 @@ def test_figures_say_what_was_found(tmp_path, kept):
     for run in runs:
         run["labels"]["n_layers"] = run["labels"].pop("model")[0]
         run["shortcut"] = 0.2
-    TASK.figure(runs, str(tmp_path))
+    figures.draw_by_layers(runs, str(tmp_path / "lengths.png"), **TASK.by_layers)
     assert len(kept) == 4 and kept[3].axes[0].get_images()
 
 
@@ -341,7 +327,7 @@ def test_runs_on_rings_are_counted_and_drawn(monkeypatch):
     plt.close()
     by_depth = {1: {0: {1: 0.1, 3: 0.1}}, 2: {0: {1: 1.0, 3: 0.2}, 1: {1: 0.89, 3: 0.9}}}
     by_depth[4] = {0: {1: 1.0, 3: 1.0}}
-    learned = ring_runs.draw_learned("a title", by_depth)
+    learned = figures.draw_learned("a title", by_depth)
     assert [learned[1, depth] for depth in by_depth] == [(0, 1), (1, 2), (1, 1)]
     (shares,) = plt.gca().get_images()
     assert shares.get_array().tolist() == [[0, 0.5, 1]] * 2

@@ -14,8 +14,7 @@ import train
 from conftest import changed, draw_of
 from minidepth_lab import tasks
 from minidepth_lab.base import configs
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints
+from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import far, results
 from minidepth_lab.models import kept_once, variants
 from minidepth_lab.studies import hold as hold_study

@@ -11,11 +11,12 @@ import pytest
 
 import train
 import warm
-from minidepth_lab.command import dispatch, forecast, registry
-from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.command import dispatch
+from minidepth_lab.keep import checkpoints, registry, running
+from minidepth_lab.measure import forecast
+from minidepth_lab.measure.cell import Cell
 from minidepth_lab.models import variants
 from minidepth_lab.sweep import estimate
-from minidepth_lab.sweep.cell import Cell
 
 LONG = "laptop_n_layers-12_data-embedded_steps-1100_seed-0_1234abcd"
 

@@ -16,12 +16,12 @@ import train
 from minidepth_lab import studies
 from minidepth_lab.base import configs
 from minidepth_lab.base.data import Data
-from minidepth_lab.command import dispatch, registry
-from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.command import dispatch
+from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import results
+from minidepth_lab.measure.cell import is_finished
 from minidepth_lab.rows import hub
 from minidepth_lab.studies import layers, llmini
-from minidepth_lab.sweep.cell import is_finished
 
 
 def _data(n):

@@ -12,8 +12,7 @@ import train
 from conftest import draw_of
 from minidepth_lab import tasks
 from minidepth_lab.base import configs
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import results
 from minidepth_lab.tasks import TASKS
 from minidepth_lab.tasks.base import own_code
@@ -183,29 +182,6 @@ def test_two_layers_answer_in_context_and_one_does_not(tmp_path, solved):
     assert data.evaluate(model)["accuracy"] == result["accuracy"]
     config = json.loads(open(os.path.join(solved, "config.json")).read())
     assert config["train"]["sizes"] == ["symbols=16", "pairs=8"]  # all that were used
-
-
-def test_a_task_run_is_resumed_to_the_same_losses(tmp_path):
-    settings = dict(n_layers=1, steps=9, warmup_steps=2, eval_every=3, out_dir=str(tmp_path))
-    whole = trained(name="whole", **settings)
-    stops = iter([False] * 4 + [True] * 9)
-    assert not trained(name="halves", stop=lambda: next(stops), **settings).finished
-    m, t = checkpoints.read_config(os.path.join(tmp_path, "halves"))
-    halves = running.train(m, t, registry.data_of(t, m.block_size), resume=True)
-    keys = ("step", "train_loss", "val_loss", "accuracy")
-    assert [[row[k] for k in keys] for row in whole.log] == [
-        [row[k] for k in keys] for row in halves.log
-    ]
-
-
-def test_a_resumed_task_goes_on_with_its_hints(tmp_path):
-    settings = dict(data="icl_template", n_layers=1, steps=6, warmup_steps=1, eval_every=3)
-    settings |= dict(out_dir=str(tmp_path), batch_size=4, d_model=16, sizes=("symbols=12",))
-    whole = trained(name="whole", **settings)
-    stops = iter([False] * 2 + [True] * 9)
-    assert not trained(name="halves", stop=lambda: next(stops), **settings).finished
-    halves = trained(name="halves", resume=True, **settings)
-    assert [row["train_loss"] for row in whole.log] == [row["train_loss"] for row in halves.log]
 
 
 def test_the_command_takes_a_task(tmp_path, capsys):
