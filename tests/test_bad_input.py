@@ -14,8 +14,8 @@ import minidepth as md
 import train
 from bad_lines import FILES, HUGE, LINES
 from minidepth_lab.base import configs, console
-from minidepth_lab.command import dispatch, registry
-from minidepth_lab.keep import checkpoints, export, running
+from minidepth_lab.command import dispatch
+from minidepth_lab.keep import checkpoints, export, registry, running
 from minidepth_lab.measure import score
 from minidepth_lab.models import memory, variants
 from minidepth_lab.rows import forms, to_data, tokenizing

@@ -12,8 +12,7 @@ import torch.nn.functional as F
 
 import minidepth as md
 from minidepth_lab.base import configs
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.keep.folder import CarefulFolder
 from minidepth_lab.models import variants
 from minidepth_lab.rows import to_data
