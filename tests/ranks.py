@@ -1,4 +1,4 @@
-"""What two processes do for tests/test_processes.py: torchrun --nproc_per_node 2 tests/ranks.py DIR
+"""What two processes do for core/test_processes.py: torchrun --nproc_per_node 2 tests/ranks.py DIR
 
 All of it in one start of torchrun, for that takes longer than the rest. The folder DIR has flags in
 flags.json, and the runs `cut`, `ddp`, `new` and `old`, which were stopped.

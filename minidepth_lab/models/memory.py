@@ -6,7 +6,7 @@ page on many machines use.
 A step holds the most at one of three moments. Where the forward pass ends, all is there that the
 way back needs, and the head has just made its part of the gradient. Where the way back begins, the
 head is done and the last layer is at work. Where it ends, all gradients are there, and the first
-layer is at work. tests/test_memory.py compares this with what a step takes on the CPU.
+layer is at work. tests/models/test_memory.py compares this with what a step takes on the CPU.
 """
 
 import contextlib

@@ -19,7 +19,7 @@ from minidepth_lab.tasks import TASKS
 from minidepth_lab.tasks.walk import by_hops, pairs_kept
 from minidepth_site import widgets
 
-DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")

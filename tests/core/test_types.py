@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 LABORATORY = ROOT / "minidepth_lab"
 NAMES = """measure/results measure/judge measure/inspect measure/score show/figures show/report
 keep/export measure/walk_by_hand rows/files show/runs keep/registry show/attention"""

@@ -19,7 +19,7 @@ from minidepth_lab.tasks import TASKS, walk
 from minidepth_lab.tasks.base import own_code, task_data
 from minidepth_site import answer
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = (ROOT / "docs" / "how-to" / "commands.md").read_text(encoding="utf-8")
 # each as it is typed; a shell's own lines and other programs are not ours to try

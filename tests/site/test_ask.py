@@ -15,7 +15,7 @@ from minidepth_lab.keep import checkpoints, export
 from minidepth_lab.measure import inspect, results, sampling
 from minidepth_lab.rows import to_data
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 MODELS = {1: results.weights("ask", "1-layer"), 12: results.weights("ask", "12-layers")}
 

@@ -19,7 +19,7 @@ from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.rows import tokenizing
 from minidepth_lab.sweep import table
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = [
     *ROOT.glob("*.py"),
     *(ROOT / "docs").rglob("*.py"),

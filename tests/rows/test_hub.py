@@ -14,7 +14,7 @@ from minidepth_lab.base import configs
 from minidepth_lab.keep import registry
 from minidepth_lab.rows import hub
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROWS = [dict(question=f"What is {i} plus {i}?", answer=f"It is #### {2 * i}") for i in range(40)]
 OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE")
 

@@ -38,9 +38,9 @@ from minidepth_lab.models import variants
 from minidepth_lab.show import curve
 from minidepth_lab.studies import heads
 from minidepth_lab.sweep import estimate, pool, table
-from test_every_setting import COMPUTING, MEASURING, TRAINING
+from settings_changed import COMPUTING, MEASURING, TRAINING
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 SMALL = "--data icqa --steps 6 --warmup_steps 1 --eval_every 3 --batch_size 8".split()
 
 

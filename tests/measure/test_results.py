@@ -16,7 +16,7 @@ from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import judge, results
 from minidepth_lab.models import variants
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "results"
 NAMES = results.experiments()
 

@@ -26,7 +26,7 @@ from minidepth_lab.models import compiling
 from minidepth_lab.rows import hub
 from minidepth_lab.studies import heads
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 TINY = "--n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --steps 12 --warmup_steps 2 --eval_every 5"
 TINY += " --batch_size 4 --eval_blocks 8 --max_rows 300 --eval_problems 12 --watch_problems 3"
 

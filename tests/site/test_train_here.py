@@ -9,15 +9,15 @@ import time
 import pytest
 import safetensors.torch
 import torch
+from test_widgets import choose, complaints, opened, press
 
 import browser
 import minidepth as md
 from minidepth_lab.base import configs
 from minidepth_lab.models import variants
 from minidepth_lab.tasks import TASKS
-from test_widgets import choose, complaints, opened, press
 
-ASSETS = pathlib.Path(__file__).resolve().parents[1] / "docs" / "assets"
+ASSETS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "assets"
 MODELS = {  # name of the task in training.js: (its task here, its sizes, the model)
     "questions": ("icqa", {}, dict(n_layers=2, n_heads=2, d_model=64, vocab_size=32)),
     "walk": (

@@ -18,7 +18,7 @@ pytest.importorskip("mkdocs_jupyter", reason="mkdocs-jupyter is not installed")
 import pages as site_pages  # noqa: E402  they need what the line above looks for
 import render  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 # one is a program, to be read and run as a whole
 SHORT = sorted(set(ROOT.glob("docs/tutorials/*.py")) - {ROOT / "docs/tutorials/from_scratch.py"})
 WIDE, LONG = 84, 88  # columns of code or output that fit beside the menu; lines that are read

@@ -25,7 +25,7 @@ from minidepth_lab.models import variants
 
 pytest.importorskip("material", reason="mkdocs-material is not installed")
 pytest.importorskip("mkdocs_jupyter", reason="mkdocs-jupyter is not installed")
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 from mkdocs.utils.yaml import yaml_load  # noqa: E402
 

@@ -11,7 +11,7 @@ from minidepth_lab.base import configs
 from minidepth_lab.measure import results
 from minidepth_lab.tasks.base import own_code
 
-PAGE = pathlib.Path(__file__).resolve().parents[1] / "docs" / "how-to" / "own_task_and_study.md"
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "how-to" / "own_task_and_study.md"
 TINY = "--steps 4 --warmup_steps 1 --batch_size 4 --eval_every 2 --d_model 16 --n_heads 2".split()
 
 

@@ -119,7 +119,7 @@ def test_a_question_stops_where_its_answer_stands():
 
 def test_the_page_from_scratch_walks_as_this_model_does():
     """Its program alone, without the training that it shows."""
-    page = pathlib.Path(__file__).parents[1] / "docs/tutorials/from_scratch.py"
+    page = pathlib.Path(__file__).parents[2] / "docs/tutorials/from_scratch.py"
     space = {}
     exec(page.read_text("utf-8").partition("# ## Train it")[0], space)
     torch.manual_seed(0)

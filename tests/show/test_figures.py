@@ -8,7 +8,7 @@ import pytest
 
 from minidepth_lab.show import curve, figures
 
-SITE = pathlib.Path(__file__).parents[1] / "docs" / "site"
+SITE = pathlib.Path(__file__).parents[2] / "docs" / "site"
 
 
 @pytest.fixture
