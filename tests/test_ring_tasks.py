@@ -295,17 +295,33 @@ def test_stored_holds_are_of_stored_runs():
 
 
 @pytest.mark.parametrize("changes", [{}, dict(n_layers=2, loop_start="input"), dict(d_ff=0)])
-def test_what_is_kept_can_be_computed_once(model, changes):
+def test_what_is_kept_is_computed_once(model, changes, monkeypatch):
     shape = dict(vocab_size=50, block_size=20, n_loops=3, d_ff=8, loop_start="recall")
     gpt = model(**shape | dict(tie_weights=False, loop_keeps=15) | changes)
     _, tokens, _ = drawn["program"](20, ring=5)
-    before = list(gpt.run_loops(tokens, loops=6))
-    with kept_once.kept_once():
-        quick = list(gpt.run_loops(tokens, loops=6))
+    assert kept_once.possible(gpt, tokens)
+    quick = list(gpt.run_loops(tokens, loops=6))
     alone = list(kept_once.questions_alone(gpt, tokens, 6))
+    monkeypatch.setattr(kept_once, "possible", lambda *given: False)
+    before = list(gpt.run_loops(tokens, loops=6))
     for i, (x, y, z) in enumerate(zip(before, quick, alone, strict=True)):
         torch.testing.assert_close(y, x, atol=1e-5, rtol=0)
         torch.testing.assert_close(z, x[:, 15 * (i > 0) :], atol=1e-5, rtol=0)
+
+
+def test_with_chance_or_a_look_inside_it_is_computed_in_each_loop(model):
+    shape = dict(vocab_size=50, block_size=20, n_loops=3, d_ff=8, loop_start="recall")
+    shape |= dict(tie_weights=False, loop_keeps=15)
+    _, tokens, _ = drawn["program"](2, ring=5)
+    for noisy in (dict(dropout=0.1), dict(loop_noise=0.1, dropout=0.0)):
+        assert not kept_once.possible(model(**shape | noisy).train(), tokens)
+    plain = model(**shape | dict(dropout=0.0)).train()
+    assert kept_once.possible(plain, tokens)
+    assert not kept_once.possible(plain, tokens[:, :15])  # nothing goes on
+    handle = plain.blocks[0].attn.register_forward_pre_hook(lambda *given: None)
+    assert not kept_once.possible(plain, tokens)
+    handle.remove()
+    assert kept_once.possible(plain, tokens)
 
 
 class Walker(torch.nn.Module):
