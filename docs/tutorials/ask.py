@@ -149,7 +149,10 @@ plt.show()
 #     const states = [embedded]
 #     while (attention.length < cache.length) {
 #       const its = cache.slice(attention.length, attention.length + this.config.n_layers)
-#       const { x, looked } = this.loop(states.at(-1), embedded, its)
+#       const again = kept && states.length > 2 // as in the second loop
+#       const { x, looked } = again
+#         ? repeat(its, cache, attention)
+#         : this.loop(states.at(-1), embedded, its)
 #       states.push(kept && states.length > 1 ? states[1] : x) // it stays as the first loop left it
 #       attention.push(...looked)
 #     }
