@@ -20,8 +20,8 @@ import train
 import warm
 from minidepth_lab import studies
 from minidepth_lab.base import configs, machine
-from minidepth_lab.command import dispatch, registry, trackers
-from minidepth_lab.keep import checkpoints
+from minidepth_lab.command import dispatch
+from minidepth_lab.keep import checkpoints, registry, trackers
 from minidepth_lab.measure import sampling
 from minidepth_lab.models import compiling
 from minidepth_lab.rows import hub

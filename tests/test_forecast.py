@@ -9,8 +9,9 @@ import minidepth as md
 import train
 from minidepth_lab.base import configs, machine
 from minidepth_lab.base.data import Data
-from minidepth_lab.command import dispatch, forecast, registry
-from minidepth_lab.keep import running
+from minidepth_lab.command import dispatch
+from minidepth_lab.keep import registry, running
+from minidepth_lab.measure import forecast
 from minidepth_lab.models import fast, variants
 
 CPU = torch.device("cpu")

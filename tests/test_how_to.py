@@ -9,7 +9,7 @@ import pytest
 import minidepth as md
 import train
 from minidepth_lab.base import configs
-from minidepth_lab.command import registry
+from minidepth_lab.keep import registry
 from minidepth_lab.measure import results
 from minidepth_lab.tasks.base import own_code
 

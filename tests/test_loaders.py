@@ -16,8 +16,8 @@ import train
 from conftest import SHARED, changed
 from minidepth_lab.base import configs
 from minidepth_lab.base.data import Data
-from minidepth_lab.command import dispatch, registry
-from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.command import dispatch
+from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import judge
 from minidepth_lab.models import variants
 from minidepth_lab.rows import hub, to_data

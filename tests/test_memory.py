@@ -12,8 +12,7 @@ import torch
 import minidepth as md
 from conftest import chunked_loss
 from minidepth_lab.base import configs, machine
-from minidepth_lab.command import memory
-from minidepth_lab.models import fast, fsdp, variants
+from minidepth_lab.models import fast, fsdp, memory, variants
 
 ROOT = pathlib.Path(md.__file__).resolve().parent
 PAGE = ROOT / "docs" / "how-to" / "many_machines.md"
@@ -24,7 +23,8 @@ MEASURE = """
 import sys, torch
 import minidepth as md
 from minidepth_lab.base import configs
-from minidepth_lab.command import bench, memory
+from minidepth_lab.measure import bench
+from minidepth_lab.models import memory
 
 def steps(twice, dropout=0.0, **changes):
     m, t = configs.make("laptop", n_heads=4, dropout=dropout, tie_weights=True, **changes)

@@ -12,7 +12,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import minidepth as md
 from conftest import chunked_loss
 from minidepth_lab.base import configs, machine
-from minidepth_lab.models import export, fast, variants
+from minidepth_lab.keep import export
+from minidepth_lab.models import fast, variants
 
 
 def tokens(model, B=2, T=16):

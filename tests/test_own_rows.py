@@ -17,10 +17,10 @@ import torch
 import minidepth as md
 import train
 from minidepth_lab.base import configs
-from minidepth_lab.command import dispatch, registry
-from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.command import dispatch
+from minidepth_lab.keep import checkpoints, export, registry, running
 from minidepth_lab.measure import sampling, score
-from minidepth_lab.models import export, variants
+from minidepth_lab.models import variants
 from minidepth_lab.rows import files as text
 from minidepth_lab.rows import forms, hub, reading, sources, to_data, tokenizing
 from minidepth_lab.studies import llmini

@@ -10,9 +10,8 @@ from scipy.stats import binomtest
 
 import minidepth as md
 import train
-from minidepth_lab.keep import checkpoints
+from minidepth_lab.keep import checkpoints, export
 from minidepth_lab.measure import score
-from minidepth_lab.models import export
 from minidepth_lab.rows import files, forms
 
 # one row of each shape, made up here, with the context, choices and answer that it stands for

@@ -16,8 +16,8 @@ import minidepth as md
 import train
 from conftest import changed
 from minidepth_lab.base import configs
-from minidepth_lab.command import dispatch, registry
-from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.command import dispatch
+from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import inspect, results
 from minidepth_lab.models import variants
 from minidepth_lab.show import figures

@@ -20,7 +20,7 @@ export function half(bits) {
 
 /** The bytes of a .safetensors file → {length, header}. It begins with the length of a header, the
     header says in JSON where each matrix lies, and then come the numbers. */
-function readHeader(buffer) {
+export function readHeader(buffer) {
   const length = Number(new DataView(buffer).getBigUint64(0, true))
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)))
   return { length, header }

@@ -14,6 +14,19 @@ export function shuffled(list) {
   return keyed.sort((a, b) => a[0] - b[0]).map(([, item]) => item)
 }
 
+export const LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEF" // tokens 0 to 31
+
+/** A ring of so many letters at random. None stands on it small and large: e beside E would be
+    misread. */
+export function drawnRing(size) {
+  const seen = new Set()
+  const fresh = (token) => {
+    const name = LETTERS[token].toLowerCase()
+    return !seen.has(name) && seen.add(name)
+  }
+  return shuffled([...LETTERS].map((_, i) => i)).filter(fresh).slice(0, size)
+}
+
 /** A sequence of tokens in a model, loop by loop. */
 export class Walk {
   constructor(model, tokens) {

@@ -7,7 +7,8 @@
 #
 # Both models were trained on a CPU, on the same problems in the same order for the same number of
 # steps, by `python train.py --n_layers 12` and `--n_layers 1`. Compose a problem, or have one drawn
-# at random, and let both models answer; the first problem is answered at once.
+# at random, and let both models answer; the first problem is answered at once. (▸ is the token that
+# begins a turn, ■ the one that ends it.)
 #
 # <div class="widget ask-the-models" data-models="../../results/ask/weights"><p>This part needs
 # JavaScript. The same answers from Python are below.</p></div>
