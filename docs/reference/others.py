@@ -1,4 +1,4 @@
-"""Prints the page of what others did, and how far; our rows of its table are counted in the runs."""
+"""Prints the page of what others did. Our rows of its table are counted in the stored runs."""
 
 from minidepth_lab.measure import judge
 
@@ -69,7 +69,8 @@ PAGE = """# What others did
 
 **Whether a looped model can go on for longer than it was trained to has been asked for some
 years, and the answers differ.** So do the tasks. This is what the papers say of themselves; the
-last rows are ours: a run counts that is right at 0.95. "–" means that we found no number of trained models (seeds) in the paper.
+last rows are ours: a run counts that is right at 0.95. "–" means that we found no number of trained
+models (seeds) in the paper.
 
 | who, and what is looped | trained to | looped on | seeds |
 |---|---|---|---|
@@ -156,7 +157,7 @@ that they were trained on.
 To read once is not new. In [memory networks][m15] (Sukhbaatar 2015) sentences are embedded once,
 and a question makes a few hops over them, in one form with the same weights each time. And to
 save memory [MoR][m25] (Bae 2025) shares the keys and values of its first recursion, of all
-tokens. Ours keeps the first tokens alone, and computes their keys and values again. On rings of
+tokens. Ours keeps the first tokens alone. On rings of
 64 it decided whether a walk goes on: ten of ten do with it, and none of twenty without. On 16 and
 24 letters most layers that were trained to six hops or more go on without it, with recall.
 
