@@ -1,8 +1,8 @@
 """# What others did
 
 **Whether a looped model can go on for longer than it was trained to has been asked for some
-years, and the answers differ.** So do the tasks. This is what the papers say of themselves; the last
-five rows are ours. "–" means that we found no number of trained models (seeds) in the paper.
+years.** The answers differ, and so do the tasks. This is what the papers say of themselves; the
+last five rows are ours. "–" means that we found no number of trained models (seeds) in the paper.
 
 | who, and what is looped | trained to | looped on | seeds |
 |---|---|---|---|
