@@ -212,11 +212,11 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 # the seed and the extra parameters as caveats, and proposed controls. [We ran
 # those](tutorials/caveats.md), small, with several seeds and checked answers.
 #
-# We have [run the pair again at its size](tutorials/2_logs.md#the-pair-run-again-at-its-size), on
+# We have [run the pair again at its size](tutorials/report.md), on
 # other conversations of the same form and with three seeds. There twelve layers end *lower* on new
 # text, by 0.13, with every seed. One wide layer, with as many parameters as twelve (but mostly in
 # its table of words), fits the training text best of all, and new text less well than twelve. [With
-# a learning rate chosen for each](tutorials/2_logs.md#a-learning-rate-for-each) twelve are still
+# a learning rate chosen for each](tutorials/report.md#a-learning-rate-for-each) twelve are still
 # ahead at their best evaluation, by 0.09. One layer applied twelve times then shows no gain over
 # once, where up to 0.06 is not excluded. So twelve layers of their own helped to predict this text:
 # 39 conversations, held out in one split. Whether they helped to answer these runs do not tell. Of

@@ -54,7 +54,7 @@ assert len(on_card) == 177 and all("H100" in line["device"] for line in on_card)
 print(__doc__)
 print(f"""
 **The report's pair has been repeated at its own size, on other text and with three seeds each**
-([the logs](../tutorials/2_logs.md#the-pair-run-again-at-its-size)), and so has
+([the logs](../tutorials/report.md)), and so has
 [the experiment with heads](../tutorials/heads.md), scaled and unscaled. LLmini's
 three models, and C with one thing changed at a time, were trained for three passes over a fifth of
 its text, most with two seeds ([scale](../tutorials/scale.md)). The sizes of Chen & Zou are not
@@ -157,7 +157,7 @@ print(f"""## The report: one layer against twelve
    size: its settings, FP16, 770 conversations of the same form in place of its own, three seeds,
    one H100. There twelve layers end {pair_gap:.2f} nats *below* one layer on held-out text, with
    each of three seeds, where the published run ends {published_gap:.2f} above
-   ([the logs](../tutorials/2_logs.md#the-pair-run-again-at-its-size)).
+   ([the logs](../tutorials/report.md)).
 9. **Few conversations, read many times**, at a small size: 840 word problems at width 64. Read
    twenty times, twelve layers end {-apart[20]:.2f} nats per token below one layer on new text; with
    a quarter of the problems, read eighty times, they end {apart[80]:.2f} above it (n = 5 each),
@@ -211,9 +211,9 @@ print(f"""## The article on the report
    weights of its own; twelve layers answer {shown(study["12 layers"])} (n = 5 each;
    [depth, parameters, memorisation](../tutorials/caveats.md)). At the report's size, d_model 504,
    it fits the training text better than twelve layers and predicts new text worse, in each of
-   three seeds ([the logs](../tutorials/2_logs.md#the-pair-run-again-at-its-size)). With a
+   three seeds ([the logs](../tutorials/report.md)). With a
    learning rate chosen for each it again predicts new text worse, at the best evaluation, in each
-   seed ([the same lesson](../tutorials/2_logs.md#a-learning-rate-for-each)).
+   seed ([the same lesson](../tutorials/report.md#a-learning-rate-for-each)).
 2. **The sweep over 1, 2, 4, 8 and 12 layers**, at width 64, with five seeds per depth. The article
    asks for training loss against depth: without dropout it falls from {falling[0]:.3f} with one
    layer to {falling[-1]:.3f} with twelve, in the mean. The page shows accuracy instead, because a

@@ -239,7 +239,7 @@ widgets.table(["layers", "1 hop", "2 hops", "2 hops, median"], rows)
 # ## In other studies it is the other way round
 #
 # Other studies of ours compare a looped layer with as many layers of their own. Four are here. The
-# [map](depth_map.md) and the [pair at its size](2_logs.md#the-pair-run-again-at-its-size) say the
+# [map](depth_map.md) and the [pair at its size](report.md) say the
 # same, the pair with 1.3 times the parameters:
 
 

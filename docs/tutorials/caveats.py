@@ -223,7 +223,7 @@ plt.show()
 # On problems made for the purpose, with predictions written first, the same comparison is sharper:
 # [walking the ring](4_walking.md). Nothing here says that it holds for chain-of-thought text that
 # people wrote, after longer training, or with another recipe. At the report's size and on such text
-# we ran [the wide layer beside twelve](2_logs.md#the-pair-run-again-at-its-size), with three seeds:
+# we ran [the wide layer beside twelve](report.md), with three seeds:
 # it fits its own text better and predicts new text worse. (There most of what it has more is table
 # of words.) All models that were asked answered questions there less often than guessing would.
 #

@@ -378,7 +378,7 @@ widgets.table(["layers", "step", "its own text", "new text"], rows)
 # layers, and the validation loss higher. Here twelve layers do so at eighty readings, if nobody
 # stops them, and not at twenty. So the report's two curves have the shape of our eighty readings,
 # though our models have less than a hundredth of its parameters. But its pair, run again [at its
-# own size](2_logs.md#the-pair-run-again-at-its-size) on another text read twenty times, did not
+# own size](report.md) on another text read twenty times, did not
 # take this shape: at the report's learning rate twelve layers end 0.13 lower on new text, and
 # neither model ends 0.01 above its best. So our runs do not explain the report's curves. And these
 # curves are evidence neither that depth helped to reason nor that it did not.
