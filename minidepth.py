@@ -16,14 +16,11 @@ Dimensions, in comments as (B, T, C)                     example: the report's 1
     C  d_model, the width of the residual stream         384
     H  attention heads in a layer, D = C / H their size  8, 48
     V  words in the vocabulary, rows of the embedding    151,665
-    L  layers                                            12
     N  tokens that carry a loss, all sequences together  up to B * T = 8,192
 """
 
 import array
-import contextlib
 import dataclasses
-import functools
 import itertools
 import json
 import math
@@ -41,6 +38,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 __version__ = "0.3"
 
@@ -53,21 +51,6 @@ def option(
     """A setting with its help text and its limits: the command's flags, the checks and the pages
     derive from it. Up to 2**53 floats, and with them JSON everywhere, count exactly."""
     return field(default=default, metadata=dict(help=help, low=low, high=high, choices=choices))
-
-
-def check_fields(config: Any) -> None:
-    """ValueError for a setting of another type than its field's, or beyond its limits."""
-    for f in dataclasses.fields(config):
-        value, low, choices = getattr(config, f.name), f.metadata["low"], f.metadata["choices"]
-        kind, high = int if f.type is tuple else f.type, f.metadata["high"]
-        for part in value if isinstance(value, tuple) else (value,):
-            good = type(part) is kind or (kind is float and type(part) is int)
-            if choices or low is not None:
-                good = good and (part in choices if choices else low <= part <= high)
-            if not good:
-                limits = f"from {low} to {high:g}" if low is not None else ""
-                wanted = ", ".join(choices) or f"a value of type {kind.__name__} {limits}"
-                raise ValueError(f"{f.name} {part!r:.40} does not work; give {wanted}")
 
 
 @dataclass
@@ -88,15 +71,14 @@ class ModelConfig:
 
     def validate(self) -> "ModelConfig":
         """Return self; ValueError for what cannot be built."""
-        check_fields(self)
-        if self.d_model % self.n_heads:
+        if self.n_heads < 1 or self.d_model % self.n_heads:
             wrong = f"n_heads {self.n_heads} does not divide d_model {self.d_model}"
             raise ValueError(f"{wrong}; give {math.gcd(self.n_heads, self.d_model)}, say")
         return self
 
 
 REPORT_DATA = "wop/XXXXXL-chain-of-thought"
-DEVICES, PRECISIONS = ("auto", "cuda", "mps", "cpu"), ("auto", "fp32", "fp16", "bf16")
+DEVICES, PRECISIONS = ("auto", "cuda", "cpu"), ("auto", "fp32", "fp16", "bf16")
 
 
 @dataclass
@@ -134,7 +116,6 @@ class TrainConfig:
 
     def validate(self) -> "TrainConfig":
         """Return self; ValueError for what cannot be run."""
-        check_fields(self)
         if self.warmup_steps >= max(1, self.lr_steps or self.steps):
             wrong = f"warmup_steps {self.warmup_steps:g} leaves none of {self.steps} steps"
             raise ValueError(f"{wrong}; give fewer, or a share of all steps, as 0.1")
@@ -179,50 +160,17 @@ def configs(preset: str = "laptop", **changes: Any) -> tuple[ModelConfig, TrainC
 # ---------- model: a pre-norm GPT, by default without biases, twin of transformers' GPT-2 ------
 
 
-def dropout(x: torch.Tensor, p: float, training: bool = True) -> torch.Tensor:
-    """Zero each element with probability p and scale the others by 1/(1 - p); any shape."""
-    if not training or p == 0:
-        return x
-    if x.device.type != "cpu":
-        return F.dropout(x, p)
-    # PyTorch draws CPU masks one number at a time, which was a third of a training step. We draw
-    # 64-bit words instead and read each as four 16-bit numbers, from -32,768 to 32,767
-    words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-    numbers = words.view(torch.int16)[: x.numel()].view(x.shape)
-    # an element stays if its number is not among the lowest share p of the 65,536 there are: so p
-    # is exact to 1.5e-5
-    keep = numbers >= round(p * 65536) - 32768
-    return (x * keep).mul_(1 / (1 - p))
-
-
-def readable_attention(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, p: float = 0.0
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Causal attention as its formula says: softmax(scale * q k^T) v, no later keys.
-
-    q (B, H, T, D), the last T of S positions, k and v (B, H, S, D) → output (B, H, T, D) and
-    weights (B, H, T, S), these before their dropout p."""
-    T, S = q.size(2), k.size(2)
-    # -inf where a key comes after the query, which softmax turns into a weight of 0
-    later = torch.full((T, S), -math.inf, dtype=q.dtype, device=q.device).triu(S - T + 1)
-    weights = ((q * scale) @ k.transpose(2, 3)).add_(later).softmax(-1)
-    return dropout(weights, p) @ v, weights
-
-
 class Cache:
-    """Keys and values (B, H, S, D) of the S tokens that a layer has read, in a buffer for as many
-    as there can be, so that a token more does not copy all the others."""
+    """Keys and values (B, H, S, D) of the S tokens that a layer has read so far."""
 
-    def __init__(self, most: int) -> None:
-        self.length, self.most, self.buffer = 0, most, None
+    length = 0
 
     def append(self, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """k and v (B, H, T, D) of T more tokens → those of all tokens."""
-        start, self.length = self.length, self.length + k.size(2)
-        if self.buffer is None:  # made when the first keys say on which device, and in which type
-            self.buffer = k.new_empty(2, *k.shape[:2], self.most, k.size(3))
-        self.buffer[:, :, :, start : self.length] = torch.stack((k, v))
-        return self.buffer[:, :, :, : self.length].unbind(0)
+        if self.length:
+            k, v = torch.cat((self.k, k), 2), torch.cat((self.v, v), 2)
+        self.k, self.v, self.length = k, v, k.size(2)
+        return k, v
 
 
 # cuDNN's attention makes a plan for each length: 39 of the 41 ms that a generated token took on an
@@ -235,14 +183,13 @@ class Attention(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        C = config.d_model
-        self.n_heads = config.n_heads
-        self.p = self.p_out = config.dropout  # on the weights, and on what is added
+        C, self.n_heads, self.p = config.d_model, config.n_heads, config.dropout
         # q k^T adds D products, so its spread grows as sqrt(D): divided by that, the softmax is
         # about as sharp for a head of any size
         self.scale = (C // config.n_heads) ** -0.5
         self.qkv = nn.Linear(C, 3 * C, bias=config.bias)  # one matrix product for all three
         self.out = nn.Linear(C, C, bias=config.bias)  # mixes what the heads have found
+        self.drop = nn.Dropout(config.dropout)
 
     def project(self, x: torch.Tensor, start: int = 0) -> tuple[torch.Tensor, ...]:
         """x (B, T, C), whose first token has position `start` → q, k, v, each (B, H, T, D)."""
@@ -250,22 +197,19 @@ class Attention(nn.Module):
         # (B, T, 3 C) → (B, T, 3, H, D) → three of (B, H, T, D)
         return self.qkv(x).view(B, T, 3, self.n_heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
 
-    def forward(self, x: torch.Tensor, cache: Cache | None = None) -> torch.Tensor:
+    def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        """softmax(scale * q k^T) v without later keys, and without storing the (T, S) weights:
+        q (B, H, T, D), k and v (B, H, S, D) → (B, H, T, D). S is T, or T is 1: the last token."""
         p = self.p if self.training else 0.0  # the fused kernel does not know the mode
+        options = dict(dropout_p=p, is_causal=q.size(2) > 1, scale=self.scale)
+        return F.scaled_dot_product_attention(q, k, v, **options)
+
+    def forward(self, x: torch.Tensor, cache: Cache | None = None) -> torch.Tensor:
         q, k, v = self.project(x, cache.length if cache else 0)
         if cache:  # the keys and values of the tokens before x come first
             k, v = cache.append(k, v)
-        T, S = q.size(2), k.size(2)
-        # the fused kernel is slower with dropout on a CPU, wrong for some shapes on Apple's GPUs,
-        # and counts queries from key 0, where ours are the last T of S
-        kind = x.device.type
-        if kind == "mps" or (kind == "cpu" and p) or 1 < T < S:
-            y, _ = readable_attention(q, k, v, self.scale, p)
-        else:  # the same without storing the (T, S) weights; one token, the last, sees every key
-            options = dict(dropout_p=p, is_causal=T > 1, scale=self.scale)
-            y = F.scaled_dot_product_attention(q, k, v, **options)
-        y = y.transpose(1, 2).reshape(x.shape)  # (B, H, T, D) → heads side by side
-        return dropout(self.out(y), self.p_out, self.training)
+        y = self.attend(q, k, v).transpose(1, 2).reshape(x.shape)  # heads side by side: (B, T, C)
+        return self.drop(self.out(y))
 
 
 class MLP(nn.Module):
@@ -273,12 +217,12 @@ class MLP(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.p = config.dropout
         self.up = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
         self.out = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
+        self.drop = nn.Dropout(config.dropout)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return dropout(self.out(F.gelu(self.up(x))), self.p, self.training)
+        return self.drop(self.out(F.gelu(self.up(x))))
 
 
 class Layer(nn.Module):
@@ -287,103 +231,26 @@ class Layer(nn.Module):
 
     def __init__(self, config: ModelConfig, attention: Callable = Attention) -> None:
         super().__init__()
-        self.norm1 = nn.LayerNorm(config.d_model)
-        self.attn = attention(config)
+        self.norm1, self.attn = nn.LayerNorm(config.d_model), attention(config)
         self.has_mlp = config.d_ff > 0  # the depth tasks are attention alone
         if self.has_mlp:
-            self.norm2 = nn.LayerNorm(config.d_model)
-            self.mlp = MLP(config)
+            self.norm2, self.mlp = nn.LayerNorm(config.d_model), MLP(config)
 
     def forward(self, x: torch.Tensor, cache: Cache | None = None) -> torch.Tensor:
         x = x + self.attn(self.norm1(x), cache)
-        if self.has_mlp:
-            x = x + self.mlp(self.norm2(x))
-        return x
+        return x + self.mlp(self.norm2(x)) if self.has_mlp else x
 
 
-LOGITS_AT_ONCE = 2**26  # in float32 256 MB
-CPU_ROWS = 256  # of float32 logits; fewer would pass over dweight too often
-HALF_ROWS = 1024  # fp16 ends at 65,504, which so many products stay below if none is above 63
-SOFTMAX_ROWS, GRADIENT_WORDS = 32, 4096  # so few stay in a CPU's cache
-
-
-def rows_at_once(n: int, n_words: int, half: bool, on_cpu: bool) -> int:
-    """Of n rows of logits over n_words words, how many the head computes at a time."""
-    most = HALF_ROWS if half else CPU_ROWS if on_cpu else n
-    return min(most, max(64, min(n, LOGITS_AT_ONCE // n_words)))
-
-
-class HeadLoss(torch.autograd.Function):
-    """Cross-entropy of h @ weight^T in `dtype`: h (N, C), weight (V, C), targets (N,) → nll (N,).
-
-    All (N, V) logits would be 5 GB at the report's size. Here some rows of them live at a time and
-    give their gradient before they go: a causal model's loss is a sum over tokens, so each row can
-    be done with for good. The gradients are those of sum(nll), for tokens of equal weight;
-    RuntimeError for other weights, and for a second way back."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, h: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor,
-        dtype: torch.dtype, grads: bool,
-    ) -> torch.Tensor:  # fmt: skip
-        ctx.types = h.dtype, weight.dtype
-        h, weight, V = h.to(dtype), weight.to(dtype), len(weight)
-        exact = torch.promote_types(dtype, torch.float32)  # a softmax in half would round
-        half, on_cpu = dtype != exact, h.device.type == "cpu"
-        rows = rows_at_once(len(h), V, half, on_cpu)
-        few, words = (SOFTMAX_ROWS, GRADIENT_WORDS) if on_cpu else (rows, V + 64)
-        if half:  # a GPU's products are slow where V is odd: more words, of zeros, that are none
-            weight = F.pad(weight, (0, 0, 0, -V % 64))
-        nll, dh = torch.empty(len(h), dtype=exact, device=h.device), torch.empty_like(h)
-        dweight = torch.zeros_like(weight, dtype=exact) if grads else None
-        # buffers for all rows: new memory for each part would take a CPU as long as the softmax
-        buffer = torch.empty(min(len(h), rows), len(weight), dtype=dtype, device=h.device)
-        product = torch.empty_like(weight[:words]) if grads and half else None
-        for x, t, loss, dx in zip(*(each.split(rows) for each in (h, targets[:, None], nll, dh))):
-            logits = torch.mm(x, weight.T, out=buffer[: len(x)])  # (rows, V)
-            logits[:, V:] = -math.inf  # a word that is none has the probability 0
-            for z, right, one in zip(logits.split(few), t.split(few), loss.split(few)):
-                if on_cpu:  # a copy in half precision alone
-                    log_p = z.to(exact)
-                    torch.log_softmax(log_p, 1, out=log_p)
-                else:
-                    log_p = torch.log_softmax(z, 1, dtype=exact)
-                one.copy_(-log_p.gather(1, right).squeeze(1))
-                if grads:  # by the logits: the softmax less 1 at the target, entries of at most 1
-                    minus_one = log_p.new_full(right.shape, -1.0)
-                    z.copy_(log_p.exp_().scatter_add_(1, right, minus_one))
-                log_p = None
-            if grads:
-                torch.mm(logits, weight, out=dx)
-            if grads and not half:
-                dweight.addmm_(logits.T, x)
-            elif grads:  # products in half, their sum in float32
-                for d, total in zip(logits.split(words, 1), dweight.split(words)):
-                    total += torch.mm(d.T, x, out=product[: len(total)])
-        # kept on ctx and not by save_for_backward, so that backward can scale them in place
-        ctx.gradients = (dh, dweight[:V]) if grads else None
-        return nll
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, g: torch.Tensor) -> tuple:
-        if ctx.gradients is None or (g != g[:1]).any():
-            raise RuntimeError("the head's loss goes back once, with one weight for all its tokens")
-        # the loss scale over the token count; 0 where no token has a loss
-        scale, gradients, ctx.gradients = g[:1].sum(), ctx.gradients, None
-        return *(d.to(t).mul_(scale) for d, t in zip(gradients, ctx.types)), None, None, None
+HEAD_ROWS = 512  # of logits at a time: in float32 300 MB at the report's size
 
 
 class GPT(nn.Module):
     """tokens (B, T) int64 → logits (B, T, V), with a cache those of the last token, (B, 1, V);
-    with targets (B, T), -100 for none → loss_sum, n_tokens, each (B,). Targets (B, loops, T) ask
-    for a loss after each of so many loops, and their sum.
+    with targets (B, T), -100 for none → loss_sum, n_tokens, each (B,).
 
     Another model that train() is to train is called in the same ways and has `config`, `n_words`
     and `autocast_dtype`; what looks into models asks for run_loops(), `norm` and `head_weight` too.
     """
-
-    keeps_converted = True  # whether autocast may keep a weight in half precision between layers
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -393,10 +260,11 @@ class GPT(nn.Module):
         # names as in PyTorch's own modules: they are the keys of the checkpoint
         self.token_embedding = nn.Embedding(c.vocab_size, c.d_model)
         self.make_layers()
+        self.drop = nn.Dropout(c.dropout)
         self.norm = nn.LayerNorm(c.d_model)
         if not c.tie_weights:
             self.head = nn.Linear(c.d_model, c.vocab_size, bias=False)
-        self.autocast_dtype: torch.dtype | None = None  # half precision's, set by prepare()
+        self.autocast_dtype: torch.dtype | None = None  # half precision's, set by Training
         self.n_words = c.vocab_size  # ids from here on belong to no word and are never sampled
         self.most_tokens: int | None = c.block_size  # that it can read; None: any number
         self.init_weights()
@@ -408,13 +276,8 @@ class GPT(nn.Module):
 
     @torch.no_grad()
     def init_weights(self) -> None:
-        """The table of GPT-2 in `transformers`, with init_std 0.02:
-
-        embeddings, qkv, up, head   normal, init_std
-        attn.out, mlp.out           normal, init_std / sqrt(additions to the residual stream)
-        norms                       weight 1, bias 0, as they are made: what has "norm" in its name
-        biases, if there are any    0
-        """
+        """As GPT-2's in `transformers`, with init_std 0.02: normal, what is added to the residual
+        stream less; biases 0; norms, which have "norm" in their names, as they are made."""
         c = self.config
         # each addition to the residual stream is independent at first, so that its variance grows
         # with their number; divided by its root, the stream is as large for any depth
@@ -422,10 +285,9 @@ class GPT(nn.Module):
         for name, w in self.named_parameters():
             if name.endswith("bias"):
                 w.zero_()
-            elif name.endswith("out.weight"):
-                w.normal_(0, c.init_std / additions**0.5)
             elif "norm" not in name:
-                w.normal_(0, c.init_std)
+                shrink = additions**0.5 if name.endswith("out.weight") else 1
+                w.normal_(0, c.init_std / shrink)
 
     @property
     def head_weight(self) -> torch.Tensor:
@@ -437,10 +299,8 @@ class GPT(nn.Module):
         c, end = self.config, start + tokens.size(1)
         if end > c.block_size:
             raise ValueError(f"{end} tokens do not fit block_size {c.block_size}")
-        # the head has made a dense gradient (V, C) of a tied weight: a sparse one saves a second
-        sparse = c.tie_weights and tokens.device.type == "cpu"
-        x = F.embedding(tokens, self.token_embedding.weight, sparse=sparse)
-        return dropout(x + self.position_embedding.weight[start:end], c.dropout, self.training)
+        positions = self.position_embedding.weight[start:end]
+        return self.drop(self.token_embedding(tokens) + positions)
 
     def run_loops(
         self, tokens: torch.Tensor, cache: list[Cache] | None = None, loops: int | None = None
@@ -462,53 +322,51 @@ class GPT(nn.Module):
             x = after_loop  # only the last one is wanted
         return self.norm(x)
 
+    def autocast(self, tokens: torch.Tensor) -> torch.autocast:
+        """For forward(): DataParallel's threads inherit "autocast on" but not its dtype."""
+        half = self.autocast_dtype
+        return torch.autocast(tokens.device.type, half, enabled=half is not None)
+
     def forward(
         self, tokens: torch.Tensor, targets: torch.Tensor | None = None,
         cache: list[Cache] | None = None, loops: int | None = None,
     ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-        half = self.autocast_dtype
-        # DataParallel's threads inherit "autocast on" but not its dtype: so it is entered here
-        how = dict(enabled=half is not None, cache_enabled=self.keeps_converted)
-        with torch.autocast(tokens.device.type, half, **how):
-            if targets is None and cache:  # who generates needs the last token's logits alone
-                return (self.head_weight @ self.hidden(tokens, cache, loops)[:, -1].T).T[:, None]
+        with self.autocast(tokens):
+            x = self.hidden(tokens, cache, loops)
             if targets is None:
-                return F.linear(self.hidden(tokens, None, loops), self.head_weight)
-            if targets.dim() == 2:
-                x = self.hidden(tokens, None, loops)
-            else:
-                assert loops in (None, targets.size(1)), "the targets say how many loops"
-                states = self.run_loops(tokens, None, targets.size(1))
-                x = torch.stack([self.norm(state) for state in states], 1)  # (B, loops, T, C)
-        # sums and counts leave, no means: so 1, 2 or uneven shards give the same gradient.
-        # tokens without a target are left out before the head, the costliest part
+                # who generates needs the last token's logits alone
+                return F.linear(x[:, -1:] if cache else x, self.head_weight)
+        return self.losses(x, targets)
+
+    def losses(self, x: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """x (B, …, T, C), what the head reads, targets (B, …, T) → loss_sum, n_tokens, each (B,).
+
+        Sums and counts, no means: so 1, 2 or uneven shards give the same gradient. Tokens without
+        a target are left out before the head, the costliest part."""
         has_target = targets != -100
-        where = has_target.nonzero(as_tuple=True)  # its sequence, (its loop,) its place: (N,)
-        dtype, grads = half or x.dtype, torch.is_grad_enabled()
-        nll = HeadLoss.apply(x[where], self.head_weight, targets[where], dtype, grads)
-        loss_sum = nll.new_zeros(len(tokens)).index_add(0, where[0], nll)
+        where = has_target.nonzero(as_tuple=True)  # its sequence, …, its place: (N,)
+        nll = self.token_losses(x[where], targets[where])
+        loss_sum = nll.new_zeros(len(targets)).index_add(0, where[0], nll)
         return loss_sum.float(), has_target.flatten(1).sum(1).float()
+
+    def token_losses(self, h: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Cross-entropy of each token: h (N, C), targets (N,) → (N,), float32.
+
+        All (N, V) logits and their gradient would be 10 GB at the report's size: so some rows of
+        them live at a time, and are computed again on the way back."""
+
+        def part(h: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+            with self.autocast(h):
+                logits = F.linear(h, self.head_weight)
+            return F.cross_entropy(logits.float(), targets, reduction="none")
+
+        parts = zip(h.split(HEAD_ROWS), targets.split(HEAD_ROWS))
+        return torch.cat([checkpoint(part, *each, use_reentrant=False) for each in parts])
 
 
 def processes() -> tuple[int, int]:
     """(rank, world): which process of how many this is, as torchrun says."""
     return int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
-
-
-def in_eval_mode(function: Callable) -> Callable:
-    """The function of a model, run in eval mode and without gradients; the mode is given back."""
-
-    @functools.wraps(function)
-    @torch.no_grad()
-    def run(model, *args, **kwargs):
-        was_training = model.training
-        model.eval()
-        try:
-            return function(model, *args, **kwargs)
-        finally:
-            model.train(was_training)
-
-    return run
 
 
 # ---------- the embedded problems: reasoning whose answers can be checked, made here ----------
@@ -533,8 +391,7 @@ def embedded_problem(
     order   steps + 1 letters, neighbours compared in mixed order; which is k-th: 1 in (steps + 1)
 
     `draw()` gives a number from 0 to 1, 1 excluded. Of a `ring` that was given before, a list of
-    letters, a lookup asks from any of them, without its pairs.
-    """
+    letters, a lookup asks from any of them, without its pairs."""
     if family == "chain":
         value, question, work = int(modulus * draw()), [], []
         for _ in range(steps):
@@ -544,20 +401,16 @@ def embedded_problem(
             value = (value + add) % modulus
         asked = f"{', '.join(question)} modulo {modulus} ?"
         return asked, ", ".join(work), str(value), modulus, asked, modulus * (modulus - 1) ** steps
-    if ring:
-        first = int(len(ring) * draw())
-        letters = ring[first:] + ring[:first]
-    else:
-        letters = sorted("abcdefghij", key=lambda _: draw())
+    first = int(len(ring) * draw()) if ring else 0
+    letters = ring[first:] + ring[:first] or sorted("abcdefghij", key=lambda _: draw())
     if family == "lookup":
         line = letters[: max(6, steps + 1)]
         first = line.index(min(line))
         key, keys = " ".join(line[first:] + line[:first]), math.perm(10, len(line)) // len(line)
         pairs = [f"{a} {b}" for a, b in zip(line, line[1:] + line[:1])]
         pairs.sort(key=lambda _: draw())
-        asked = f"Go {steps} from {line[0]} ?"
-        if not ring:
-            asked = f"Follow {', '.join(pairs)}. {asked}"
+        told = "" if ring else f"Follow {', '.join(pairs)}. "
+        asked = f"{told}Go {steps} from {line[0]} ?"
         return asked, " ".join(line[: steps + 1]), line[steps], len(line) - 1, key, keys
     line, k = letters[: steps + 1], int((steps + 1) * draw())
     key, keys = " ".join(line), math.perm(10, len(line))
@@ -583,24 +436,22 @@ def embedded_rows(
     To train on, a ring is asked so many `questions`: all but the first go from a letter to the one
     before it, all the way round, so that there is more to learn from. No key is held out twice; a
     kind that has no more drops out. Only random.random() is drawn from, whose numbers Python keeps
-    the same in every version and on every platform: the same seed gives the same bytes.
-    """
+    the same in every version and on every platform: the same seed gives the same bytes."""
     draw, rows, taken = random.Random(2 * seed + held_out).random, [], set()
     kinds, turn, tried = list(itertools.product(steps, families)), 0, 0
     while len(rows) < n and kinds:
         k, family = kinds[turn % len(kinds)]
-        question, work, answer, candidates, key, keys = embedded_problem(draw, family, k, modulus)
+        *asked, candidates, key, keys = embedded_problem(draw, family, k, modulus)
         tried += 1
         if is_held_out(key, keys) == held_out and key not in taken:
-            asked = [(question, work, answer)]
+            several, ring = [asked], key.split()
             if held_out:
                 taken.add(key)
             elif family == "lookup":
-                ring = key.split()
                 for _ in range(1, questions):
-                    asked.append(embedded_problem(draw, family, len(ring) - 1, ring=ring)[:3])
+                    several.append(embedded_problem(draw, family, len(ring) - 1, ring=ring)[:3])
             messages = []
-            for question, work, answer in asked:
+            for question, work, answer in several:
                 says = f"#### {answer}" if direct else f"<think>\nSo {work}\n</think>\n\n {answer}"
                 messages.append(dict(role="user", content=question))
                 messages.append(dict(role="assistant", content=says))
@@ -636,7 +487,11 @@ def read_rows(config: TrainConfig) -> tuple[list[dict], list[dict], int]:
     if 0 < config.max_rows < len(rows):
         places = torch.randperm(len(rows), generator=generator("max_rows"))[: config.max_rows]
         rows = [rows[i] for i in places.sort().values.tolist()]
-    usable = [row for row in rows if is_conversation(row)]
+    usable = []
+    for row in rows:
+        messages = row.get("messages") if isinstance(row, dict) else None
+        said = [m.get(key) for m in messages or [{}] for key in ("role", "content")]
+        usable += [row] if all(isinstance(text, str) for text in said) else []
     n = min(len(usable) - 1, math.ceil(len(usable) * config.val_fraction))
     if n < 1:
         form = '{"messages": [{"role": "user", "content": "…"}, …]}'
@@ -646,17 +501,7 @@ def read_rows(config: TrainConfig) -> tuple[list[dict], list[dict], int]:
     return train, held_out, len(rows) - len(usable)
 
 
-def is_conversation(row: Any) -> bool:
-    messages = row.get("messages") if isinstance(row, dict) else None
-    keys = ("role", "content")
-    return bool(messages) and all(isinstance(m.get(key), str) for m in messages for key in keys)
-
-
 END_OF_TEXT = "<|endoftext|>"
-CHAT = """{% for m in messages %}<|im_start|>{{ m.role }}
-{{ m.content }}<|im_end|>
-{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
-{% endif %}"""  # kept with the tokenizer, for other programs; segments() says the same
 
 
 def load_tokenizer(name: str, texts: Iterable[str] = (), size: int = 2048) -> Any:
@@ -682,19 +527,16 @@ def load_tokenizer(name: str, texts: Iterable[str] = (), size: int = 2048) -> An
 
 def turn_end(tokenizer: Any) -> str:
     """What ends a turn: ChatML's token where the tokenizer has it, else its end of text."""
-    end = "<|im_end|>"  # of an unknown word the number is none, or another's
-    known = tokenizer.convert_ids_to_tokens(tokenizer.convert_tokens_to_ids(end) or 0) == end
-    return end if known else tokenizer.eos_token or ""
+    known = tokenizer.convert_tokens_to_ids("<|im_end|>") not in (None, tokenizer.unk_token_id)
+    return "<|im_end|>" if known else tokenizer.eos_token or ""
 
 
 class Markup(str):
-    """A text in which a tokenizer's own marks count. In any other text <|im_end|> is ten
-    characters, whoever wrote them."""
+    """A text in which a tokenizer's own marks count. In any other <|im_end|> is ten characters."""
 
 
 def segments(messages: list[dict], end: str = "") -> list[tuple[str, bool]]:
-    """[(text, whether the assistant says it), …] of a conversation in ChatML, whose turns `end`
-    ends."""
+    """[(text, whether the assistant says it), …] of a conversation in ChatML; `end` ends turns."""
     parts = []
     for m in messages:
         said = m["role"] == "assistant"
@@ -716,16 +558,14 @@ def encode(
     while batch := list(itertools.islice(rows, 1000)):
         ids = {}
         for kind in (Markup, str):
-            texts = [text for parts in batch for text, _ in parts if type(text) is kind]
-            if texts := list(dict.fromkeys(texts)):
-                made = tokenizer(texts, split_special_tokens=kind is str, **plain).input_ids
-                ids |= {(kind, text): each for text, each in zip(texts, made)}
+            texts = dict.fromkeys(t for parts in batch for t, _ in parts if type(t) is kind)
+            if texts:
+                made = tokenizer(list(texts), split_special_tokens=kind is str, **plain).input_ids
+                ids |= zip(((kind, text) for text in texts), made)
         for parts in batch:
             pairs = [(ids[type(text), text], said or loss_on == "all") for text, said in parts]
-            yield (
-                [i for some, _ in pairs for i in some],
-                [said for some, said in pairs for _ in some],
-            )
+            learned = [said for some, said in pairs for _ in some]
+            yield [i for some, _ in pairs for i in some], learned
 
 
 def blocks(encoded: Iterable, T: int, packing: str) -> tuple[np.ndarray, np.ndarray]:
@@ -740,21 +580,13 @@ def blocks(encoded: Iterable, T: int, packing: str) -> tuple[np.ndarray, np.ndar
         following = [i if said else -100 for i, said in zip(ids, learn)]
         if packing == "pad":
             missing = -len(ids[1:]) % T
-            ids = [*ids[:-1], *[0] * missing]
-            following = following[1:] + [-100] * missing
+            ids, following = [*ids[:-1], *[0] * missing], following[1:] + [-100] * missing
         tokens.extend(ids)
         targets.extend(following)
-    tokens, targets = np.frombuffer(tokens, np.int32), np.frombuffer(targets, np.int32)
-    if packing == "pack":
-        targets = targets[1:]
+    first = 1 if packing == "pack" else 0
+    tokens, targets = np.frombuffer(tokens, np.int32), np.frombuffer(targets, np.int32)[first:]
     n = len(targets) // T
     return tokens[: n * T].reshape(n, T), targets[: n * T].reshape(n, T)
-
-
-@functools.lru_cache(4)
-def block_order(n: int, seed: int, epoch: int) -> torch.Tensor:
-    """The order of n blocks in an epoch, (n,) int64."""
-    return torch.randperm(n, generator=generator(seed, epoch))
 
 
 @dataclass
@@ -778,15 +610,16 @@ class Data:
         and of the state, so that a resumed run draws the same, and every process of a job knows the
         whole batch. Here each epoch has a new order."""
         total, places = len(self.train[0]), range(step * n, (step + 1) * n)
-        rows = [block_order(total, self.seed, at // total)[at % total] for at in places]
-        rows = torch.stack(rows).numpy()
+        orders = {epoch: torch.randperm(total, generator=generator(self.seed, epoch))
+                  for epoch in {at // total for at in places}}  # fmt: skip
+        rows = torch.stack([orders[at // total][at % total] for at in places]).numpy()
         return tuple(torch.from_numpy(part[rows]).long() for part in self.train)
 
     def after_step(self, loss: float) -> None:
         """Called with the training loss after each step that was not skipped."""
 
     def evaluate(self, model: nn.Module) -> dict:
-        """{name: value} that each evaluation adds to the log."""
+        """{name: value} that each evaluation adds to the log; the model is in eval mode."""
         return {}
 
     def fingerprint(self) -> list[int]:
@@ -805,13 +638,11 @@ def final_answer(text: str) -> str | None:
 
 def problem_of(row: dict) -> dict | None:
     """A conversation as a held-out problem, {messages, solution: the last turn, answer, …}; None if
-    it cannot be checked: if the assistant does not speak last, after something that was asked, with
-    a final_answer() of one line, 40 characters."""
+    it cannot be checked: if the assistant does not answer in one line, of 40 characters at most."""
     *asked, last = row["messages"]
     answer = final_answer(last["content"]) or ""
-    if last["role"] != "assistant" or not any(m["content"].strip() for m in asked):
-        return None
-    if not re.fullmatch(".{1,40}", answer):
+    spoken = last["role"] == "assistant" and any(m["content"].strip() for m in asked)
+    if not spoken or not re.fullmatch(".{1,40}", answer):
         return None
     problem = dict(messages=asked, solution=last["content"], answer=answer)
     return problem | {key: row[key] for key in ("family", "steps", "guess") if key in row}
@@ -827,9 +658,7 @@ def load_data(config: TrainConfig, block_size: int = 512, tokenizer: Any = None)
         tokenizer = load_tokenizer(config.tokenizer, texts)
         if tokenizer.eos_token is None:  # without an end of text no answer would ever end
             tokenizer.add_special_tokens(dict(eos_token=END_OF_TEXT))
-    end = turn_end(tokenizer)
-    tokenizer.chat_template = CHAT.replace("<|im_end|>", end)
-    made, facts = [], dict(unusable_rows=left_out)
+    made, facts, end = [], dict(unusable_rows=left_out), turn_end(tokenizer)
     for kind, rows in zip(("train", "val"), both):
         parts = (segments(row["messages"], end) for row in rows)
         encoded = list(encode(parts, tokenizer, config.loss_on))
@@ -838,12 +667,10 @@ def load_data(config: TrainConfig, block_size: int = 512, tokenizer: Any = None)
         if config.packing == "pad":  # half of a conversation would lack its question or its answer
             encoded = list(itertools.compress(encoded, fits))
         made.append(blocks(encoded, block_size, config.packing))
-        n_tokens = sum(len(ids) for ids, _ in encoded)
-        facts |= {f"{kind}_rows": len(encoded), f"{kind}_tokens": n_tokens}
-        facts[f"{kind}_rows_too_long"] = len(rows) - len(encoded)
+        facts[f"{kind}_rows"], facts[f"{kind}_rows_too_long"] = len(encoded), fits.count(False)
         if not (made[-1][1] != -100).any():
-            few = f"{len(encoded)} of {len(rows)} rows for {kind} fit in {block_size} tokens"
-            raise ValueError(f"data {config.data}: {few}; give another --block_size, or more text")
+            few = f"no row for {kind} fits in {block_size} tokens, or they are too few to fill it"
+            raise ValueError(f"data {config.data}: {few}; give another --block_size")
     problems = [problem for problem in problems if problem]
     if problems and all("guess" in problem for problem in problems):
         facts["guess"] = statistics.mean(problem["guess"] for problem in problems)
@@ -853,33 +680,28 @@ def load_data(config: TrainConfig, block_size: int = 512, tokenizer: Any = None)
 # ---------- answers ----------
 
 
-def likeliest(logits: torch.Tensor) -> torch.Tensor:
-    """logits (B, words) → the words to say, (B, 1)"""
-    return logits.argmax(-1, keepdim=True)
-
-
-@in_eval_mode
+@torch.no_grad()
 def generate(
-    model: nn.Module, tokens: torch.Tensor, max_new_tokens: int, pick: Callable = likeliest,
+    model: nn.Module, tokens: torch.Tensor, max_new_tokens: int, pick: Callable | None = None,
     eos: int | None = None, known: torch.Tensor | None = None,
 ) -> torch.Tensor:  # fmt: skip
     """Continue tokens (B, T) int64 by up to max_new_tokens → (B, at most T + max_new_tokens), each
-    of them pick(logits), and none of an id that belongs to no word.
+    the likeliest of the words there are, or what pick(logits (B, words)) → (B, 1) takes.
 
     A row that has said `eos` is filled with it; the call ends when every row has, and where the
     block does. Prompts of different lengths: `known` (B, K) int64 is what follows `tokens` in each
     of them, -1 where the model speaks. ValueError for a prompt that is longer than the block."""
+    if model.training:  # with dropout it would say something else
+        raise ValueError("the model is in training mode; call model.eval() first")
     c, T = model.config, tokens.size(1)
     longest = T if known is None else T + int((known >= 0).sum(1).max())
     if not 0 < longest <= (model.most_tokens or longest):
         raise ValueError(f"a prompt of {longest} tokens does not fit block_size {c.block_size}")
-    if model.most_tokens:
-        max_new_tokens = min(max_new_tokens, model.most_tokens - T)
     done = torch.zeros(len(tokens), 1, dtype=torch.bool, device=tokens.device)
-    cache = [Cache(T + max_new_tokens) for _ in range(c.n_loops * c.n_layers)]
-    for i in range(max_new_tokens):
-        logits = model(tokens[:, cache[0].length :], cache=cache)
-        new = pick(logits[:, -1, : model.n_words].float())  # (B, 1)
+    cache = [Cache() for _ in range(c.n_loops * c.n_layers)]
+    for i in range(min(max_new_tokens, (model.most_tokens or math.inf) - T)):
+        logits = model(tokens[:, cache[0].length :], cache=cache)[:, -1, : model.n_words].float()
+        new = pick(logits) if pick else logits.argmax(-1, keepdim=True)  # (B, 1)
         if eos is not None:
             new = new.masked_fill(done, eos)
             done |= new == eos
@@ -901,7 +723,7 @@ def prompt_ids(tokenizer: Any, messages: list[dict]) -> list[int]:
 
 def answer_texts(
     model: nn.Module, tokenizer: Any, problems: list[dict], max_new_tokens: int = 256,
-    pick: Callable = likeliest, at_once: int = 100,
+    pick: Callable | None = None, at_once: int = 100,
 ) -> list[str]:  # fmt: skip
     """What the model says to each of Data.problems, a hundred at once: each keeps its keys and
     values, of the report's size 9 MB in FP16."""
@@ -910,8 +732,7 @@ def answer_texts(
     device, texts = next(model.parameters()).device, [""] * len(prompts)
     # those of about the same length together: all wait until the longest has been read
     in_order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
-    for start in range(0, len(prompts), at_once):
-        some = in_order[start : start + at_once]
+    for some in (in_order[i : i + at_once] for i in range(0, len(in_order), at_once)):
         shortest, longest = len(prompts[some[0]]), len(prompts[some[-1]])
         padded = [prompts[i] + [-1] * (longest - len(prompts[i])) for i in some]
         tokens, known = torch.tensor(padded, device=device).tensor_split([shortest], 1)
@@ -931,8 +752,8 @@ def accuracy(model: nn.Module, tokenizer: Any, problems: list[dict]) -> dict:
     solutions = encode(([(p.get("solution", ""), True)] for p in problems), tokenizer)
     most = max(256, *(len(ids) + 1 for ids, _ in solutions))
     texts = answer_texts(model, tokenizer, problems, most)
-    right = [float(final_answer(text) == p["answer"]) for text, p in zip(texts, problems)]
-    measured = dict(accuracy=statistics.mean(right), answers=[int(r) for r in right])
+    right = [int(final_answer(text) == p["answer"]) for text, p in zip(texts, problems)]
+    measured = dict(accuracy=statistics.mean(right), answers=right)
     families = [str(problem.get("family", "other")) for problem in problems]
     kinds = [f"{family} {p.get('steps', 'other')}" for family, p in zip(families, problems)]
     for name, groups in (("accuracy_by_family", families), ("accuracy_by_problem", kinds)):
@@ -953,8 +774,7 @@ class Folder:
     resume() gives what save() was given."""
 
     def __init__(self, path: str | None = None) -> None:
-        self.path = path
-        self.writes = path is not None and processes()[0] == 0
+        self.path, self.writes = path, path is not None and processes()[0] == 0
 
     def file(self, name: str) -> str:
         return os.path.join(self.path, name)
@@ -980,10 +800,10 @@ class Folder:
         self.write("config.json", lambda f: f.write(json.dumps(about, indent=1).encode()))
 
     def log(self, log: list[dict]) -> None:
-        """The log so far, a record a line, JSON that every reader takes."""
-        dump = functools.partial(json.dumps, allow_nan=False, separators=(",", ":"))
-        lines = [f"{dump(without_nan(record))}\n".encode() for record in log]
-        self.write("log.jsonl", lambda f: f.writelines(lines))
+        """The log so far, a record a line, with null, which every reader takes, for NaN."""
+        records = json.loads(json.dumps(log), parse_constant=lambda _: None)
+        lines = [json.dumps(record, separators=(",", ":")) + "\n" for record in records]
+        self.write("log.jsonl", lambda f: f.write("".join(lines).encode()))
 
     def save(self, state: dict, identity: dict) -> None:
         """A checkpoint. The weights go first and the state, which is all that a resume reads, last:
@@ -1005,15 +825,6 @@ class Folder:
         return state
 
 
-def without_nan(value: Any) -> Any:
-    """The value with None for each number in it that is infinite or NaN."""
-    if isinstance(value, dict):
-        return {key: without_nan(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [without_nan(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def read_configs(path: str) -> tuple[ModelConfig, TrainConfig]:
     """The settings of a run's folder; ValueError for one that this file does not know."""
     with open(os.path.join(path, "config.json"), encoding="utf-8") as f:
@@ -1026,9 +837,8 @@ def load(path: str) -> tuple[GPT, Any]:
     """(model, tokenizer) of a run's folder, on the CPU, in eval mode; None without a tokenizer."""
     from safetensors.torch import load_file
 
-    model = GPT(read_configs(path)[0]).eval()
+    model, words = GPT(read_configs(path)[0]).eval(), os.path.join(path, "tokenizer")
     model.load_state_dict(load_file(os.path.join(path, "model.safetensors")))
-    words = os.path.join(path, "tokenizer")
     tokenizer = load_tokenizer(words) if os.path.isdir(words) else None
     model.n_words = len(tokenizer) if tokenizer else model.n_words
     return model, tokenizer
@@ -1043,16 +853,10 @@ def lr_at(step: int, config: TrainConfig) -> float:
     warmup, steps = config.warmup_steps, config.lr_steps or config.steps
     if warmup < 1:  # a share of all steps
         warmup = min(round(warmup * steps), steps - 1)
-    # 1. the rise: the first step has rate 0, as in the published log
-    if step < warmup:
+    if step < warmup:  # the first step has rate 0, as in the published log
         return config.lr * step / warmup
-    # 2. the floor, in a run that goes on after the fall
-    floor = config.lr * config.lr_floor
-    if step >= steps:
-        return floor
-    # 3. the fall
-    done = (step - warmup) / (steps - warmup)
-    return floor + 0.5 * (1 + math.cos(math.pi * done)) * (config.lr - floor)
+    floor, fallen = config.lr * config.lr_floor, min(1, (step - warmup) / (steps - warmup))
+    return floor + 0.5 * (1 + math.cos(math.pi * fallen)) * (config.lr - floor)
 
 
 def over_all(number: float, device: torch.device) -> float:
@@ -1064,47 +868,37 @@ def over_all(number: float, device: torch.device) -> float:
     return total.item()
 
 
-def pick_device(name: str) -> torch.device:
-    """`device` of a TrainConfig → torch.device, under torchrun one of its own for each process."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(name, int(os.environ.get("LOCAL_RANK", 0)) if name == "cuda" else None)
-
-
-def pick_precision(name: str, device: torch.device) -> torch.dtype | None:
-    """`precision` of a TrainConfig → autocast dtype, None for fp32."""
-    if name == "auto":
-        name = "fp16" if device.type == "cuda" else "fp32"
-    # is_bf16_supported() says yes on a T4, which only emulates it
-    if name == "bf16" and device.type == "cuda" and torch.cuda.get_device_capability() < (8, 0):
-        raise ValueError("precision bf16 needs an Ampere GPU or newer; use --precision fp16")
-    return dict(fp32=None, fp16=torch.float16, bf16=torch.bfloat16)[name]
+def pick_machine(config: TrainConfig) -> tuple[torch.device, torch.dtype | None]:
+    """(device, under torchrun one of its own for each process; autocast's type, None for fp32)."""
+    kind, precision = config.device, config.precision
+    if kind == "auto":
+        kind = "cuda" if torch.cuda.is_available() else "cpu"
+    if precision == "auto":
+        precision = "fp16" if kind == "cuda" else "fp32"
+    number = int(os.environ.get("LOCAL_RANK", 0)) if kind == "cuda" else None
+    half = dict(fp32=None, fp16=torch.float16, bf16=torch.bfloat16)[precision]
+    return torch.device(kind, number), half
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
     """AdamW in its fused form; weight decay on matrices and embeddings, and on norms and biases if
     `decay_all` says so."""
-    matrices = [p for p in model.parameters() if p.dim() > 1]
-    vectors = [p for p in model.parameters() if p.dim() == 1]
-    of_vectors = config.weight_decay if config.decay_all else 0.0
-    groups = [dict(params=matrices), dict(params=vectors, weight_decay=of_vectors)]
-    betas, decay = (config.beta1, config.beta2), config.weight_decay
+    decay, betas = config.weight_decay, (config.beta1, config.beta2)
+    groups = [
+        dict(params=[p for p in model.parameters() if p.dim() > 1]),
+        dict(params=[p for p in model.parameters() if p.dim() == 1],
+             weight_decay=decay if config.decay_all else 0.0),
+    ]  # fmt: skip
     return torch.optim.AdamW(groups, config.lr, betas, weight_decay=decay, fused=True)
-
-
-def connect(device: torch.device) -> None:
-    """Let the processes of torchrun, each with its device, find one another."""
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
-    if not torch.distributed.is_initialized():
-        torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
 
 
 def parallel(model: nn.Module, device: torch.device) -> nn.Module:
     """The model itself, or wrapped for several GPUs or for the processes of torchrun."""
     (rank, world), gpus = processes(), torch.cuda.device_count()
-    if world > 1:
-        connect(device)
+    if world > 1 and device.type == "cuda":
+        torch.cuda.set_device(device)
+    if world > 1 and not torch.distributed.is_initialized():
+        torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     if world > 1 and not getattr(model, "is_sharded", False):
         if rank == 0:
             print(f"Wrapping model with DistributedDataParallel over {world} processes")
@@ -1115,27 +909,35 @@ def parallel(model: nn.Module, device: torch.device) -> nn.Module:
     return model
 
 
+def by_length(tokens: torch.Tensor, targets: torch.Tensor, n: int) -> Iterator[tuple]:
+    """(tokens (B, T), targets (B, …, T)) in parts of n sequences that are about as long, each part
+    cut behind its last target: what follows cannot change a causal model's loss."""
+    has_target = (targets != -100).reshape(len(tokens), -1, tokens.size(1)).any(1)
+    unused = has_target.flip(1).int().argmax(1)  # (B,), places after the last target, or 0
+    for rows in unused.argsort(descending=True, stable=True).split(n):
+        length = tokens.size(1) - int(unused[rows].min())
+        yield tokens[rows, :length], targets[rows, ..., :length]
+
+
 class Training:
     """A model, what updates it, and the step: train(), the bench and the pages use this one."""
 
     def __init__(self, m: ModelConfig, t: TrainConfig, make_model: Callable = GPT) -> None:
-        self.config, self.device = t, pick_device(t.device)
+        self.config, (self.device, half) = t, pick_machine(t)
         torch.manual_seed(t.seed)  # of the first weights: drawn on the CPU, alike for any device
         self.model = make_model(m)
-        self.model.autocast_dtype = pick_precision(t.precision, self.device)
+        self.model.autocast_dtype = half
         self.wrapped = parallel(self.model.to(self.device).train(), self.device)
         self.optimizer = make_optimizer(self.model, t)
         # multiplies the loss, so that gradients below fp16's smallest number are not lost
-        half = self.model.autocast_dtype == torch.float16
-        self.scaler = torch.amp.GradScaler(self.device.type, enabled=half)
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=half == torch.float16)
 
     def step(self, tokens: torch.Tensor, targets: torch.Tensor) -> tuple[float, float]:
         """One optimizer step on the batch (B, T) of all processes → (its loss per target, the norm
         of its gradient). If that is not finite, nothing has changed but the loss scale. The
         gradient is that of the mean over all targets of the batch: the same for any accumulation,
         for DataParallel's uneven shards and for several processes."""
-        rank, world = processes()
-        n_targets = int((targets != -100).sum())
+        (rank, world), n_targets = processes(), int((targets != -100).sum())
         if not n_targets:
             raise ValueError("a batch has no target; nothing is learned")
         # forward and backward, a part after the other
@@ -1169,19 +971,11 @@ def seed_step(seed: int, step: int, rank: int = 0) -> None:
             torch.cuda.manual_seed(generator(seed, step, rank, gpu).initial_seed())
 
 
-def by_length(tokens: torch.Tensor, targets: torch.Tensor, n: int) -> Iterator[tuple]:
-    """(tokens (B, T), targets (B, …, T)) in parts of n sequences that are about as long, each part
-    cut behind its last target: what follows cannot change a causal model's loss."""
-    has_target = (targets != -100).reshape(len(tokens), -1, tokens.size(1)).any(1)
-    unused = has_target.flip(1).int().argmax(1)  # (B,), places after the last target, or 0
-    for rows in unused.argsort(descending=True, stable=True).split(n):
-        length = tokens.size(1) - int(unused[rows].min())
-        yield tokens[rows, :length], targets[rows, ..., :length]
-
-
-@in_eval_mode
+@torch.no_grad()
 def mean_loss(model: nn.Module, part: Sequence, n_blocks: int, batch_size: int) -> float:
-    """Mean loss per token, without dropout, of the first n_blocks of (tokens, targets)."""
+    """Mean loss per token of the first n_blocks of (tokens, targets)."""
+    if model.training:  # with dropout it would say something else
+        raise ValueError("the model is in training mode; call model.eval() first")
     device = next(model.parameters()).device
     some = (torch.as_tensor(each[:n_blocks]).long() for each in part)
     losses = [model(x.to(device), y.to(device)) for x, y in by_length(*some, batch_size)]
@@ -1191,21 +985,16 @@ def mean_loss(model: nn.Module, part: Sequence, n_blocks: int, batch_size: int) 
     return (sums.sum() / counts.sum()).item()
 
 
-def train_loss(model: nn.Module, data: Data, n_blocks: int, batch_size: int) -> float:
-    """mean_loss() of always the same blocks of what is trained on: a batch's loss is noisy and has
-    dropout on, this has neither."""
-    some = torch.randperm(len(data.train[0]), generator=generator("train_loss_eval"))[:n_blocks]
-    return mean_loss(model, [each[some.numpy()] for each in data.train], n_blocks, batch_size)
-
-
 def evaluate(model: nn.Module, data: Data, config: TrainConfig, last: bool) -> dict:
     """What else an evaluation measures. Few problems are answered each time, to watch, and all of
-    them in the end."""
+    them in the end; then also the loss of what was trained on, without a batch's noise."""
     record, n = data.evaluate(model), config.eval_blocks
     if problems := data.problems[: config.eval_problems if last else config.watch_problems]:
         record |= accuracy(model, data.tokenizer, problems)
     if last:
-        record["train_loss_eval"] = train_loss(model, data, n, config.batch_size)
+        some = torch.randperm(len(data.train[0]), generator=generator("train_loss_eval"))[:n]
+        part = [each[some.numpy()] for each in data.train]
+        record["train_loss_eval"] = mean_loss(model, part, n, config.batch_size)
         # what the accuracy is to be compared with
         record |= {key: data.facts[key] for key in ("guess", "shortcut") if key in data.facts}
     return record
@@ -1227,11 +1016,6 @@ GENTLER = "lower --lr, raise --warmup_steps, or use --precision fp32"
 MOST_SKIPPED = 25  # in a row: GradScaler starts at 2^16, so after 16 halvings it is not the cause
 
 
-def settings(m: ModelConfig, t: TrainConfig) -> dict[str, dict]:
-    """All settings as config.json keeps them: {"model": {name: value}, "train": {name: value}}."""
-    return json.loads(json.dumps(dict(model=dataclasses.asdict(m), train=dataclasses.asdict(t))))
-
-
 def train(
     model_config: ModelConfig, train_config: TrainConfig, data: Data, folder: Folder | None = None,
     resume: bool = False, make_model: Callable[[ModelConfig], nn.Module] = GPT,
@@ -1245,8 +1029,7 @@ def train(
     record; by default it prints the report's line. stop() is asked after each step: if true the run
     is saved and returned. Under torchrun every process calls this alike.
     ValueError for settings, data or a folder that cannot work; Diverged if gradients stay infinite
-    or NaN, or weights are so when they are to be saved, or the loss in the end.
-    """
+    or NaN, or weights are so when they are to be saved, or the loss in the end."""
     m, t, (rank, world) = model_config.validate(), train_config.validate(), processes()
     m = dataclasses.replace(m, vocab_size=m.vocab_size or data.n_words)
     if data.n_words > m.vocab_size:
@@ -1255,7 +1038,8 @@ def train(
     if t.batch_size % world:
         raise ValueError(f"batch_size {t.batch_size} does not divide among {world} processes")
     folder, data = folder or Folder(), dataclasses.replace(data, seed=t.seed, state={**data.state})
-    identity = dict(settings=settings(m, t), fingerprint=data.fingerprint())
+    settings = dict(model=dataclasses.asdict(m), train=dataclasses.asdict(t))  # as JSON has them
+    identity = dict(settings=json.loads(json.dumps(settings)), fingerprint=data.fingerprint())
     training = Training(m, t, make_model)
     model, optimizer, device = training.model, training.optimizer, training.device
     model.n_words = data.n_words or m.vocab_size
@@ -1275,18 +1059,6 @@ def train(
         done, log, skipped, in_a_row = (state[k] for k in ("step", "log", "skipped", "in_a_row"))
     if over_all(done, device) != done * world:  # each process has read the folder for itself
         raise ValueError(f"{folder.path} is at another step for another process; let them share it")
-    if done >= t.steps:
-        folder.log(log)  # it lacks a line if the run died after its last checkpoint
-        raise ValueError(f"{folder.path} is finished: {done} of {t.steps} steps are done")
-
-    def save() -> None:
-        if not all(bool(w.isfinite().all()) for w in model.state_dict().values()):
-            raise Diverged(f"weights are infinite or NaN after step {done}; {GENTLER}")
-        folder.save(dict(
-            step=done, log=log, skipped=skipped, in_a_row=in_a_row, data=data.state,
-            seconds=time.perf_counter() - began, model=model.state_dict(),
-            optimizer=optimizer.state_dict(), scaler=training.scaler.state_dict(),
-        ), identity)  # fmt: skip
 
     for step in range(done, t.steps):  # counted from 0; the log counts from 1
         # 1. the rate, and all that is random, are functions of the step: nothing to store
@@ -1304,25 +1076,21 @@ def train(
         busy, busy_tokens = busy + time.perf_counter() - started, busy_tokens + tokens.numel()
 
         # 4. after an infinite gradient nothing has changed; such steps are counted
-        overflow = not math.isfinite(grad_norm)
-        done, skipped = step + 1, skipped + overflow
-        in_a_row = in_a_row + 1 if overflow else 0
+        done, overflow = step + 1, not math.isfinite(grad_norm)
+        skipped, in_a_row = skipped + overflow, in_a_row + 1 if overflow else 0
         if not overflow:  # a curriculum goes on by what was learned
             data.after_step(loss)
 
-        # 5. give up a run that is lost, and keep it as it was before it was
+        # 5. give up a run that is lost; its last checkpoint stays
         if in_a_row == MOST_SKIPPED:
-            done, skipped, in_a_row = done - in_a_row, skipped - in_a_row, 0
-            log = [record for record in log if record["step"] <= done]
-            with contextlib.suppress(Diverged):
-                save()
-            trouble = f"the gradient was infinite or NaN for {MOST_SKIPPED} steps"
-            raise Diverged(f"{trouble}; {GENTLER}; the last good step was {done}")
+            trouble = f"the gradient was infinite or NaN for {in_a_row} steps, up to {done}"
+            raise Diverged(f"{trouble}; {GENTLER}")
 
         # 6. evaluate
         last = done == t.steps
         evaluating = last or step == 0 or done % t.eval_every == 0
         if evaluating:
+            model.eval()
             epoch = 1 if data.infinite else step * len(tokens) // len(data.train[0]) + 1
             record = dict(step=done, epoch=epoch, lr=lr, train_loss=loss, grad_norm=grad_norm)
             record["val_loss"] = mean_loss(model, data.val, t.eval_blocks, t.batch_size)
@@ -1332,6 +1100,7 @@ def train(
             record |= dict(seconds=round(time.perf_counter() - began, 2), skipped_steps=skipped)
             record["tokens_per_second"] = round(busy_tokens / busy)
             busy, busy_tokens = 0.0, 0
+            model.train()
 
             # 7. log
             log.append(record)
@@ -1345,7 +1114,12 @@ def train(
 
         # 9. save; the log after the weights, so that a finished one has them
         if last or stopping or done % t.save_every == 0:
-            save()
+            if not all(bool(w.isfinite().all()) for w in model.state_dict().values()):
+                raise Diverged(f"weights are infinite or NaN after step {done}; {GENTLER}")
+            state = dict(step=done, log=log, skipped=skipped, in_a_row=in_a_row, data=data.state)
+            state |= dict(model=model.state_dict(), optimizer=optimizer.state_dict())
+            state |= dict(scaler=training.scaler.state_dict(), seconds=time.perf_counter() - began)
+            folder.save(state, identity)
         if evaluating:
             folder.log(log)
 

@@ -8,6 +8,7 @@ more careful folder, tasks, studies, grids, figures, and what one asks of traine
 import argparse
 import dataclasses
 import importlib.util
+import json
 import os
 import platform
 import re
@@ -43,6 +44,23 @@ def steps_or_share(text: str) -> float:
     return int(text) if text.isdecimal() else float(text)
 
 
+KINDS = md.ModelConfig, md.TrainConfig
+FIELDS = {f.name: f for kind in KINDS for f in dataclasses.fields(kind)}
+
+
+def check(changes: dict) -> None:
+    """ValueError for a setting beyond its limits."""
+    for name, value in changes.items():
+        low, high, choices = (FIELDS[name].metadata[key] for key in ("low", "high", "choices"))
+        for part in value if isinstance(value, tuple) else (value,):
+            if choices and part not in choices:
+                raise ValueError(
+                    f"{name} {part!r:.40} is unknown; choose from {', '.join(choices)}"
+                )
+            if low is not None and not low <= part <= high:
+                raise ValueError(f"{name} {part!r:.40} does not work; give {low} to {high:g}")
+
+
 def make_parser() -> Parser:
     """The flags: what is done, and one for each setting."""
     about = "Train a Transformer of any depth and see what the depth did."
@@ -56,7 +74,7 @@ def make_parser() -> Parser:
     parser.add_argument("--sample", metavar="RUN_DIR", help="let a trained model answer --prompt")
     parser.add_argument("--prompt", metavar="TEXT", help="the user's turn for --sample")
     parser.add_argument("--temperature", type=float, default=0.0, help="of --sample")
-    for kind in (md.ModelConfig, md.TrainConfig):
+    for kind in KINDS:
         group = parser.add_argument_group(kind.__name__)
         for f in dataclasses.fields(kind):
             how = dict(type=f.type, metavar="X")
@@ -73,11 +91,10 @@ def make_parser() -> Parser:
 
 def describe(m: md.ModelConfig, t: md.TrainConfig, data: md.Data) -> list[str]:
     """What follows from the settings of a run, a line each."""
-    device = md.pick_device(t.device)
+    device, half = md.pick_machine(t)
     where = f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
     if device.type == "cuda":
         where = f"{torch.cuda.device_count()} x {torch.cuda.get_device_name()}"
-    half = md.pick_precision(t.precision, device)
     precision = str(half or torch.float32).removeprefix("torch.")
     why = f"the default on {device.type}" if t.precision == "auto" else "as asked"
     facts, (n_blocks, T) = data.facts, data.train[0].shape
@@ -115,6 +132,11 @@ def train(a: dict, changes: dict) -> int:
     if path:
         check_run(path)
         m, t = md.read_configs(path)
+        log = os.path.join(path, "log.jsonl")
+        if os.path.exists(log):
+            with open(log, encoding="utf-8") as f:
+                if any(json.loads(line)["step"] >= t.steps for line in f):
+                    raise ValueError(f"{path} is finished: all of its {t.steps} steps are done")
         words = os.path.join(path, "tokenizer")
         tokenizer = md.load_tokenizer(words) if os.path.isdir(words) else None
     else:
@@ -180,9 +202,9 @@ def sample(a: dict, seed: int) -> int:
 def alone(arguments: list[str]) -> int:
     """The exit code: 2 with one line on stderr for what a user can put right, 1 for divergence."""
     a = vars(make_parser().parse_args(arguments))
-    fields = (*dataclasses.fields(md.ModelConfig), *dataclasses.fields(md.TrainConfig))
-    changes = {f.name: a[f.name] for f in fields if f.name in a}
+    changes = {name: a[name] for name in FIELDS if name in a}
     try:
+        check(changes)
         return sample(a, changes.get("seed", 0)) if a["sample"] else train(a, changes)
     except (ValueError, OSError) as error:
         message, code = error, 2

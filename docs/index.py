@@ -15,12 +15,11 @@ import matplotlib.pyplot as plt
 
 import minidepth as md
 from minidepth_lab.keep import checkpoints
-from minidepth_lab.measure import judge, results
-from minidepth_lab.measure.ring_runs import accuracies, draw_learned, staircase, with_loops
-from minidepth_lab.models import by_hand
+from minidepth_lab.measure import by_hand, judge, results
+from minidepth_lab.measure.ring_runs import accuracies, staircase, with_loops
+from minidepth_lab.show.figures import draw_learned
 from minidepth_lab.studies import reread, strides
-from minidepth_lab.studies.ring import LEARNED
-from minidepth_lab.tasks.ring import Ring
+from minidepth_lab.tasks.ring import LEARNED, Ring
 from minidepth_site import widgets
 
 widgets.show("walk", *widgets.walk())

@@ -13,7 +13,12 @@ def line(run_id, log, **settings):
     for name, value in settings.items():
         (model if name in model else train)[name] = value
     rows = [dict(lr=1e-3, train_loss=1.0, seconds=1.0, tokens_per_second=9) | row for row in log]
-    about = dict(command="python train.py", versions=dict(torch="2"), commit="c0ffee")
+    about = dict(
+        date="2026-11-28T10:00:00Z",
+        command="python train.py",
+        versions=dict(torch="2"),
+        commit="c0ffee",
+    )
     return dict(
         id=run_id,
         model={name: model[name] for name in json.loads(json.dumps(model))},

@@ -6,6 +6,7 @@ import torch
 import minidepth as md
 from minidepth_lab.base import machine
 from minidepth_lab.keep import running
+from minidepth_lab.models import fast
 
 MPS = torch.device("mps")
 
@@ -69,7 +70,7 @@ def test_attention_takes_its_readable_form(model, monkeypatch):
         calls.append(q.shape)
         return torch.zeros(q.shape), None
 
-    monkeypatch.setattr(md, "readable_attention", readable)
+    monkeypatch.setattr(fast, "readable_attention", readable)
     attention(x)
     assert not calls  # without dropout a CPU takes the fused one
     attention(x.as_subclass(OnMPS))

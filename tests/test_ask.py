@@ -11,9 +11,8 @@ import torch
 
 import browser
 import minidepth as md
-from minidepth_lab.keep import checkpoints
+from minidepth_lab.keep import checkpoints, export
 from minidepth_lab.measure import inspect, results, sampling
-from minidepth_lab.models import export
 from minidepth_lab.rows import to_data
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]

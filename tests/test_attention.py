@@ -12,11 +12,10 @@ import torch
 from torch.nn.functional import gelu, layer_norm
 
 import train
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import inspect
 from minidepth_lab.rows import to_data
-from minidepth_lab.show import figures
+from minidepth_lab.show import attention, figures
 
 HEADS = (4, 2, 8)
 
@@ -264,7 +263,7 @@ def test_runs_of_one_name_are_both_drawn(finished, tmp_path, monkeypatch):
     shutil.copytree(finished, tmp_path / "b" / "run")
     drawn = []
     monkeypatch.setattr(figures, "draw_profiles", lambda each, path: drawn.append(each))
-    inspect.show_attention([str(tmp_path / "a" / "run"), str(tmp_path / "b" / "run")], "out")
+    attention.show_attention([str(tmp_path / "a" / "run"), str(tmp_path / "b" / "run")], "out")
     one, two = drawn[0].values()
     assert one == two and list(drawn[0])[0] == "run, 80 tokens"
 

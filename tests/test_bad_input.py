@@ -15,9 +15,9 @@ import torch
 import minidepth as md
 import train
 from minidepth_lab.base import configs, console
-from minidepth_lab.command import dispatch, memory
+from minidepth_lab.command import dispatch
 from minidepth_lab.keep import checkpoints, running
-from minidepth_lab.models import variants
+from minidepth_lab.models import memory, variants
 from minidepth_lab.rows import to_data, tokenizing
 from minidepth_lab.tasks.base import own_code
 
@@ -947,13 +947,14 @@ def test_what_has_no_text_says_whether_it_ever_had_one(solved, finished, tmp_pat
 
 
 def test_attention_alone_is_no_gpt2_and_says_what_would_be(tmp_path):
-    from minidepth_lab.models import export
+    from minidepth_lab.keep import export
 
     config = configs.ModelConfig(vocab_size=9, d_ff=0)
     with pytest.raises(ValueError, match="d_ff 0; it has a feed-forward part, d_ff at least 1"):
         export.check_gpt2(config)
-    readme = (pathlib.Path(train.__file__).parent / "README.md").read_text(encoding="utf-8")
-    for told in (" ".join(dispatch.make_parser().format_help().split()), readme.replace("`", "")):
+    page = pathlib.Path(train.__file__).parent / "docs" / "how-to" / "commands.md"
+    page = page.read_text(encoding="utf-8").replace("`", "")
+    for told in (" ".join(dispatch.make_parser().format_help().split()), page):
         assert "if it has a feed-forward part (--d_ff)" in told  # before one has trained
 
 

@@ -14,8 +14,8 @@ import torch
 import minidepth as md
 import train
 from minidepth_lab.base import configs, machine
-from minidepth_lab.command import bench
 from minidepth_lab.keep import running
+from minidepth_lab.measure import bench
 from minidepth_lab.models import compiling, variants
 from minidepth_lab.rows import to_data
 
@@ -151,7 +151,7 @@ def test_the_library_of_the_other_model_is_no_part_of_its_memory(monkeypatch):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere getrusage() is all there is")
 def test_the_peak_is_not_that_of_the_process_that_started_this_one():
-    measure = "from minidepth_lab.command import bench; print(bench.peak_bytes())"
+    measure = "from minidepth_lab.measure import bench; print(bench.peak_bytes())"
     start = "import subprocess, sys; held = b'1' * 2**30; "
     start += f"subprocess.run([sys.executable, '-c', {measure!r}], check=True)"
     environment = os.environ | dict(PYTHONPATH=os.pathsep.join(sys.path))

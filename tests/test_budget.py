@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import train
-from minidepth_lab.command import registry
+from minidepth_lab.keep import registry
 from minidepth_lab.measure import results
 from minidepth_lab.models import variants
 from minidepth_lab.show import figures

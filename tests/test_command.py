@@ -20,8 +20,8 @@ import train
 import warm
 from minidepth_lab import studies
 from minidepth_lab.base import configs, machine
-from minidepth_lab.command import dispatch, trackers
-from minidepth_lab.keep import checkpoints
+from minidepth_lab.command import dispatch
+from minidepth_lab.keep import checkpoints, registry, trackers
 from minidepth_lab.measure import sampling
 from minidepth_lab.models import compiling
 from minidepth_lab.rows import hub
@@ -232,7 +232,7 @@ def test_a_studys_preset_is_found_before_anything_has_read_the_study(monkeypatch
     monkeypatch.setattr(configs, "PRESETS", known)
     monkeypatch.setattr(studies, "heads", heads)  # put back, as the line below is
     monkeypatch.delitem(sys.modules, heads.__name__)
-    m, _ = dispatch.configs_of("heads", {})
+    m, _ = registry.configs("heads")
     assert (m.n_layers, m.n_heads) == (4, 48)
 
 

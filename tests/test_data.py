@@ -18,8 +18,9 @@ import train
 from conftest import SHARED
 from minidepth_lab.base import configs, console
 from minidepth_lab.keep import running
-from minidepth_lab.rows import reading, to_data, tokenizing
-from minidepth_lab.rows.files import load_data, read_file
+from minidepth_lab.rows import files, forms, to_data, tokenizing
+from minidepth_lab.rows.reading import read_file
+from minidepth_lab.rows.to_data import load_data
 from minidepth_lab.studies import thinking
 
 
@@ -109,9 +110,9 @@ def test_training_and_held_out_problems_are_apart_whatever_way_they_are_written(
 
 def test_without_a_limit_there_are_as_many_embedded_rows_as_with_the_usual_one(monkeypatch):
     monkeypatch.setattr(md, "embedded_rows", lambda n, *_, **__: [n])  # seconds for so many
-    usual, most = (reading.read_source("embedded", config(**c)) for c in (dict(), dict(max_rows=0)))
+    usual, most = (files.read_source("embedded", config(**c)) for c in (dict(), dict(max_rows=0)))
     assert most == ([configs.TrainConfig.max_rows], usual[1])
-    assert reading.read_source("embedded", config(val_data="a.jsonl"))[1] == []
+    assert files.read_source("embedded", config(val_data="a.jsonl"))[1] == []
 
 
 def test_a_kind_that_is_used_up_drops_out_of_what_is_held_out():
@@ -187,17 +188,17 @@ def test_every_kind_of_file_gives_the_same_rows(tmp_path, jsonl):
     for indent in (None, 1):  # a .json by another name, on one line or on several
         path = tmp_path / f"list-{indent}.jsonl"
         path.write_text(json.dumps(ROWS, indent=indent))
-        assert read_file(str(path)) == ROWS
+        assert list(read_file(str(path), [])) == ROWS
     for path in (jsonl(ROWS), *(tmp_path / f"rows.{e}" for e in ("json", "parquet"))):
-        assert read_file(str(path)) == ROWS
-    assert read_file(str(tmp_path / "bom.jsonl")) == ROWS
+        assert list(read_file(str(path), [])) == ROWS
+    assert read_file(str(tmp_path / "bom.jsonl"), []) == ROWS
 
 
 def test_text_files_give_paragraphs_or_else_lines(tmp_path):
     (tmp_path / "a.txt").write_text("one\ntwo\n\n \nthree")
     (tmp_path / "b.txt").write_text("one\ntwo\nthree")
-    assert [r["text"] for r in read_file(str(tmp_path / "a.txt"))] == ["one\ntwo\n", "three\n"]
-    assert [r["text"] for r in read_file(str(tmp_path / "b.txt"))] == [
+    assert [r["text"] for r in read_file(str(tmp_path / "a.txt"), [])] == ["one\ntwo\n", "three\n"]
+    assert [r["text"] for r in read_file(str(tmp_path / "b.txt"), [])] == [
         "one\n",
         "two\n",
         "three\n",
@@ -245,15 +246,16 @@ def test_columns_that_other_rows_fill_do_not_hide_a_row(tmp_path):
 
 def test_max_rows_limits_each_source(jsonl):
     for most, n in ((10, 10), (0, 40), (100, 40)):
-        train, held_out = reading.read_source(jsonl(ROWS), config(max_rows=most))
+        train, held_out = files.read_source(jsonl(ROWS), config(max_rows=most))
         assert len(train) + len(held_out) == n and len(held_out) == -(-n // 20)
 
 
 def test_the_held_out_rows_are_drawn_from_all_over_the_file(jsonl):
-    train, held_out = reading.read_source(jsonl(ROWS), config(val_fraction=0.25))
-    places = [ROWS.index(row) for row in held_out]
+    train, held_out = files.read_source(jsonl(ROWS), config(val_fraction=0.25))
+    every_row = [forms.read_row(row) for row in ROWS]
+    places = [every_row.index(row) for row in held_out]
     assert len(places) == 10 and max(places) > 20 and places != sorted(places)
-    assert sorted(map(ROWS.index, train + held_out)) == list(range(40))
+    assert sorted(map(every_row.index, train + held_out)) == list(range(40))
 
 
 @pytest.mark.parametrize(
@@ -376,7 +378,10 @@ def test_held_out_problems_are_checkable(data):
     for row in (*rows, dict(messages=alone), dict(messages=blank)):
         assert to_data.problem_of(row) is None
     for answer, asked in (("a" * 40, True), ("a" * 41, False)):
-        assert bool(to_data.problem_of(dict(question="q", answer=f"#### {answer}"))) == asked
+        assert (
+            bool(to_data.problem_of(forms.read_row(dict(question="q", answer=f"#### {answer}"))))
+            == asked
+        )
     assert md.final_answer("a #### b </think> #### 12 ") == "12"
 
 
@@ -431,7 +436,7 @@ def test_families_and_modulus_are_chosen():
 @pytest.mark.parametrize("n", [2, 3, 9])
 def test_a_large_share_held_out_leaves_a_row_to_train_on(jsonl, n):
     path = jsonl([dict(text=f"row {i}") for i in range(n)])
-    train, held_out = reading.read_source(path, config(val_fraction=0.9))
+    train, held_out = files.read_source(path, config(val_fraction=0.9))
     assert len(train) == 1 and len(held_out) == n - 1
 
 
@@ -642,6 +647,8 @@ def test_the_template_ends_a_turn_as_the_data_did(words, end):
 class Counting:
     """A tokenizer of letters that notes how many texts it is asked for at a time."""
 
+    unk_token_id = None
+
     def __init__(self):
         self.asked = []
 
@@ -737,11 +744,11 @@ def test_loading_text_takes_at_most_16_bytes_a_token_beyond_the_rows():
 def test_the_garbage_collector_waits_while_data_is_made_and_comes_back(monkeypatch):
     seen = []
 
-    def rows(source, config, facts):
+    def rows(source, config, facts, change):
         seen.append(gc.isenabled())
         return md.embedded_rows(40), md.embedded_rows(10, True)
 
-    monkeypatch.setattr(reading, "read_source", rows)
+    monkeypatch.setattr(files, "read_source", rows)
     config = configs.TrainConfig(data=("embedded",), tokenizer="embedded")
     to_data.load_data(config, 104)
     assert seen == [False] and gc.isenabled()
@@ -759,9 +766,9 @@ def test_the_garbage_collector_waits_while_data_is_made_and_comes_back(monkeypat
 def test_a_list_of_rows_by_the_name_of_a_jsonl_is_read(tmp_path):
     rows = [dict(text="a"), dict(text="b")]
     (tmp_path / "a.jsonl").write_text(json.dumps(rows))
-    assert read_file(str(tmp_path / "a.jsonl")) == rows
+    assert read_file(str(tmp_path / "a.jsonl"), []) == rows
     (tmp_path / "a.jsonl").write_text('{"text": "a"}')
-    assert read_file(str(tmp_path / "a.jsonl")) == rows[:1]
+    assert read_file(str(tmp_path / "a.jsonl"), []) == rows[:1]
 
 
 def test_a_long_reason_is_cut_between_words():

@@ -7,7 +7,7 @@ import torch
 
 import minidepth as md
 from minidepth_lab.keep import running
-from minidepth_lab.models import compiling
+from minidepth_lab.models import compiling, fast
 
 
 def test_no_dropout_in_the_feed_forward_part_is_not_that_of_the_rest(model):
@@ -21,7 +21,7 @@ def test_no_dropout_in_the_feed_forward_part_is_not_that_of_the_rest(model):
 
 def test_a_mask_is_drawn_where_the_numbers_are():
     """On a device without memory here, in place of a GPU."""
-    assert md.dropout(torch.ones(3, 5, device="meta"), 0.5).device == torch.device("meta")
+    assert fast.dropout(torch.ones(3, 5, device="meta"), 0.5).device == torch.device("meta")
 
 
 def test_a_compiled_layer_drops_anew_and_goes_back_as_the_plain_one(model):

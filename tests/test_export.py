@@ -7,10 +7,8 @@ import pytest
 import torch
 
 import minidepth as md
-from minidepth_lab.command import registry
-from minidepth_lab.keep import running
+from minidepth_lab.keep import export, registry, running
 from minidepth_lab.measure import sampling
-from minidepth_lab.models import export
 
 
 @pytest.mark.parametrize("tied", [True, False])

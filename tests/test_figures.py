@@ -9,7 +9,7 @@ import pytest
 
 import minidepth as md
 from minidepth_lab.base import configs
-from minidepth_lab.command import check
+from minidepth_lab.keep import check
 from minidepth_lab.measure import results
 from minidepth_lab.show import curve, figures
 

@@ -9,9 +9,10 @@ import minidepth as md
 import train
 from minidepth_lab.base import configs, machine
 from minidepth_lab.base.data import Data
-from minidepth_lab.command import dispatch, forecast, registry
-from minidepth_lab.keep import running
-from minidepth_lab.models import variants
+from minidepth_lab.command import dispatch
+from minidepth_lab.keep import registry, running
+from minidepth_lab.measure import forecast
+from minidepth_lab.models import fast, variants
 
 CPU = torch.device("cpu")
 
@@ -274,7 +275,7 @@ def test_the_head_is_timed_in_the_chunks_that_it_computes(half, at_once, monkeyp
     monkeypatch.setattr(forecast, "seconds_of", taken)
     m, t = configs.make("report", d_model=8, n_heads=2)
     work = forecast.work_of(m, t)
-    assert md.rows_at_once(8192, m.vocab_size, half is not None, True) == at_once
+    assert fast.rows_at_once(8192, m.vocab_size, half is not None, True) == at_once
     for chunks in (1, 2, 10):
         work.learned = chunks * at_once
         seconds = chunks * (at_once + 100)

@@ -22,14 +22,10 @@ import train
 import warm
 from conftest import made_once
 from minidepth_lab.base import configs, console
-from minidepth_lab.command import dispatch, forecast, registry
-from minidepth_lab.keep import checkpoints, naming, running
-from minidepth_lab.measure import results
-from minidepth_lab.models import variants
-from minidepth_lab.show import curve
-from minidepth_lab.studies import heads
-from minidepth_lab.sweep import estimate, pool, table
-from minidepth_lab.sweep.cell import (
+from minidepth_lab.command import dispatch
+from minidepth_lab.keep import checkpoints, naming, registry, running
+from minidepth_lab.measure import forecast, results
+from minidepth_lab.measure.cell import (
     OF_DATA,
     Cell,
     as_flags,
@@ -38,6 +34,10 @@ from minidepth_lab.sweep.cell import (
     other_data,
     typed_preset,
 )
+from minidepth_lab.models import variants
+from minidepth_lab.show import curve
+from minidepth_lab.studies import heads
+from minidepth_lab.sweep import estimate, pool, table
 from test_every_setting import COMPUTING, MEASURING, TRAINING
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -104,7 +104,7 @@ def test_the_summary_is_computed_from_the_logs(grid):
     assert {"summary.json", "summary.md", "summary.png"} <= set(os.listdir(folder))
     # what was asked of the project, whatever program did: here pytest, else a notebook
     asked = shlex.join(["python", "train.py", *line, "--jobs", "2"])
-    assert found["command"] == checkpoints.without_home(asked)
+    assert found["command"] == console.without_home(asked)
     assert f"`{found['command']}`" in (folder / "summary.md").read_text(encoding="utf-8")
     assert found["versions"]["torch"] and found["date"] and len(found["runs"]) == 4
     for row, layers in zip(found["table"], (1, 2)):
@@ -822,7 +822,7 @@ def test_going_on_names_again_the_files_that_hold_code(tmp_path):
 
 def test_what_a_run_prints_is_not_written_elsewhere_nor_waited_for(tmp_path, monkeypatch):
     """A stopped run's folder may be anybody's."""
-    start = "minidepth_lab.sweep.cell.subprocess.Popen"
+    start = "minidepth_lab.measure.cell.subprocess.Popen"
     monkeypatch.setattr(start, lambda *_, stdout, **__: stdout.write(b"begun"))
     m, t = configs.make("laptop", out_dir=str(tmp_path), name="run")
     cell, printed = Cell({}, {}, m, t), tmp_path / "run" / "stdout.txt"

@@ -8,7 +8,7 @@ import pytest
 
 from conftest import changed
 from minidepth_lab.base import configs
-from minidepth_lab.command import registry
+from minidepth_lab.keep import registry
 from minidepth_lab.measure import results
 from minidepth_lab.models import variants
 from minidepth_lab.show import figures

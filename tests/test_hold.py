@@ -10,8 +10,7 @@ import torch.nn.functional as F
 import minidepth as md
 import train
 from conftest import changed, draw_of
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints
+from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import results
 from minidepth_lab.studies import hold as study
 from minidepth_lab.tasks import TASKS, hold

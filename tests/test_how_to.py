@@ -9,7 +9,7 @@ import pytest
 import minidepth as md
 import train
 from minidepth_lab.base import configs
-from minidepth_lab.command import registry
+from minidepth_lab.keep import registry
 from minidepth_lab.measure import results
 from minidepth_lab.tasks.base import own_code
 
@@ -125,7 +125,7 @@ def test_the_study_trains_its_two_rows_and_draws_its_figure(files, capsys):
 
 LOADER = """
 from minidepth_lab.base.data import Data
-from minidepth_lab.rows import reading, to_data
+from minidepth_lab.rows import files, to_data
 
 
 class Backwards(Data):
@@ -135,7 +135,7 @@ class Backwards(Data):
 
 def load_data(config, block_size, tokenizer=None):
     (source,) = config.data
-    train, held_out = reading.read_source(source, config)
+    train, held_out = files.read_source(source, config)
     data = to_data.make_data(source, train, held_out, config, block_size, tokenizer)
     return Backwards(**vars(data))
 """

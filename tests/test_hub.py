@@ -12,7 +12,7 @@ import time
 import pytest
 
 from minidepth_lab.base import configs
-from minidepth_lab.command import registry
+from minidepth_lab.keep import registry
 from minidepth_lab.rows import hub
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -69,7 +69,7 @@ if how == "proxy":
     os.environ["http_proxy"] = here
 import minidepth as md
 from minidepth_lab.base import configs
-from minidepth_lab.command import registry
+from minidepth_lab.keep import registry
 
 def tokenizer(name):
     data = registry.data_of(configs.make("laptop", tokenizer=name, max_rows=40)[1], 200)

@@ -66,6 +66,31 @@ def test_the_laboratory_has_no_import_cycle():
     check_no_cycle(LAB)
 
 
+# who stands above may ask who stands below
+FLOORS = [
+    "base",
+    "models",
+    "tasks",
+    "rows",
+    "keep",
+    "measure",
+    "show",
+    "studies",
+    "sweep",
+    "command",
+]
+
+
+def test_no_room_of_the_laboratory_imports_a_room_above_it():
+    rooms = {path.parent.name for path in LAB.glob("*/__init__.py")}
+    assert rooms == set(FLOORS)
+    for module, asked in graph(LAB).items():
+        room = module.split(".")[1:2]
+        for other in asked if room else ():
+            above = FLOORS.index(other.split(".")[1]) if "." in other else 0
+            assert above <= FLOORS.index(room[0]), f"{module} imports {other}"
+
+
 @pytest.mark.parametrize("back", ["from lab import a", "import lab.a", "from lab.a import x"])
 @pytest.mark.parametrize("inside", [False, True], ids=["at the top", "in a function"])
 def test_a_cycle_is_found(tmp_path, back, inside):
@@ -143,7 +168,7 @@ def test_names_are_looked_up_in_two_places_alone():
         for path, name in module_names(LAB).items()
         if "import_module(" in path.read_text(encoding="utf-8")
     }
-    assert by_name == {"minidepth_lab.command.registry", "minidepth_lab.tasks"}
+    assert by_name == {"minidepth_lab.keep.registry", "minidepth_lab.tasks"}
 
 
 @pytest.mark.parametrize(
@@ -151,14 +176,14 @@ def test_names_are_looked_up_in_two_places_alone():
     [
         ("tasks", dict(data="icqa"), "tasks.icqa"),
         ("tasks", dict(data="written"), "tasks.ring tasks.written"),
-        ("ring-four", {}, "studies.depth studies.ring"),
+        ("ring-four", {}, "studies.depth studies.ring tasks.ring"),
         ("thinking", {}, "studies.thinking"),
     ],
 )
 def test_only_the_files_of_a_name_are_read(preset, changes, read):
     """A task is found by its file's name, a preset by its study's: no list names them, and no
     other study or task is read on the way."""
-    code = "import json, sys\nfrom minidepth_lab.command import registry\n"
+    code = "import json, sys\nfrom minidepth_lab.keep import registry\n"
     code += f"registry.configs({preset!r}, **{changes})\n"
     code += "parts = [m for m in sys.modules if m.split('.')[1:2] in (['tasks'], ['studies'])]\n"
     code += "print(json.dumps(sorted(parts)))"
@@ -171,7 +196,7 @@ def test_only_the_files_of_a_name_are_read(preset, changes, read):
 
 
 def test_every_task_and_study_is_found_from_its_file():
-    from minidepth_lab.command import registry
+    from minidepth_lab.keep import registry
     from minidepth_lab.tasks import TASKS
 
     files = {path.stem for path in (LAB / "tasks").glob("*.py")} - {"__init__"}

@@ -13,10 +13,10 @@ from safetensors.torch import load_file, save_file
 import minidepth as md
 import train
 from minidepth_lab.base import configs
-from minidepth_lab.command import dispatch, forecast, registry
-from minidepth_lab.keep import checkpoints, running
-from minidepth_lab.measure import results
-from minidepth_lab.models import export, variants
+from minidepth_lab.command import dispatch
+from minidepth_lab.keep import checkpoints, export, registry, running
+from minidepth_lab.measure import forecast, results
+from minidepth_lab.models import variants
 
 SMALL = dict(
     n_layers=1, d_model=16, n_heads=2, d_ff=32, block_size=80, dropout=0.1, batch_size=4,

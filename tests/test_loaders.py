@@ -16,8 +16,8 @@ import train
 from conftest import SHARED, changed
 from minidepth_lab.base import configs
 from minidepth_lab.base.data import Data
-from minidepth_lab.command import dispatch, registry
-from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.command import dispatch
+from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import judge
 from minidepth_lab.models import variants
 from minidepth_lab.rows import hub, to_data
@@ -453,7 +453,7 @@ def test_what_llminis_texts_leave_out_is_told(tmp_path):
 
 def test_what_llmini_took_of_a_data_set_of_the_hub_is_told(tmp_path, monkeypatch):
     rows = [dict(ctx=f"a context, number {i}") for i in range(40)]
-    monkeypatch.setattr(llmini.hub, "rows_of_split", lambda source, split: rows)
+    monkeypatch.setattr(llmini.text, "rows_of", lambda source, split, notes: rows)
     t = registry.configs("llmini-c", data="Rowan/hellaswag", tokenizer="embedded")[1]
     notes = []
     assert len(llmini.texts_of("Rowan/hellaswag", t, notes)) == 20

@@ -9,8 +9,7 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints
+from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import inspect, results
 from minidepth_lab.studies import map as study
 from minidepth_lab.sweep import table

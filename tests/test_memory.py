@@ -12,8 +12,7 @@ import torch
 import minidepth as md
 from conftest import chunked_loss
 from minidepth_lab.base import configs, machine
-from minidepth_lab.command import memory
-from minidepth_lab.models import fsdp, variants
+from minidepth_lab.models import fast, fsdp, memory, variants
 
 ROOT = pathlib.Path(md.__file__).resolve().parent
 PAGE = ROOT / "docs" / "how-to" / "many_machines.md"
@@ -24,7 +23,8 @@ MEASURE = """
 import sys, torch
 import minidepth as md
 from minidepth_lab.base import configs
-from minidepth_lab.command import bench, memory
+from minidepth_lab.measure import bench
+from minidepth_lab.models import memory
 
 def steps(twice, dropout=0.0, **changes):
     m, t = configs.make("laptop", n_heads=4, dropout=dropout, tie_weights=True, **changes)
@@ -108,7 +108,7 @@ def test_the_heads_buffers_in_half_precision_are_counted(monkeypatch):
     monkeypatch.setattr(torch, "empty", noted(empty))
     monkeypatch.setattr(torch, "empty_like", noted(empty_like))
     chunked_loss(h, weight, torch.zeros(512, dtype=torch.int64))
-    softmax = 4 * md.SOFTMAX_ROWS * 20_032  # a copy that is made and goes
+    softmax = 4 * fast.SOFTMAX_ROWS * 20_032  # a copy that is made and goes
     states = 8 * 512 * 64  # counted with the logits; nll and dh are the empty ones of these
     counted = memory.step_memory(m, t, True, device="cpu")["logits"] - softmax - states
     assert sum(made) - 4 * 512 - 2 * 512 * 64 == counted

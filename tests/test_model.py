@@ -11,8 +11,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import minidepth as md
 from conftest import chunked_loss
-from minidepth_lab.base import configs
-from minidepth_lab.models import export, variants
+from minidepth_lab.base import configs, machine
+from minidepth_lab.keep import export
+from minidepth_lab.models import fast, variants
 
 
 def tokens(model, B=2, T=16):
@@ -47,7 +48,7 @@ def slow_attention(q, k, v, scale):
 def test_readable_attention_equals_float64(T, S):
     torch.manual_seed(0)
     q, k, v = torch.randn(2, 3, T, 4), torch.randn(2, 3, S, 4), torch.randn(2, 3, S, 4)
-    y, weights = md.readable_attention(q, k, v, 0.7)
+    y, weights = fast.readable_attention(q, k, v, 0.7)
     torch.testing.assert_close(y.double(), slow_attention(q, k, v, 0.7), atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, T))
 
@@ -60,7 +61,7 @@ def test_the_fused_and_the_readable_form_agree(model, attn_scale, monkeypatch):
 
     def readable(q, k, v, dropout_p, is_causal, scale):
         assert scale == (1.0 if attn_scale else 8**-0.5)
-        return md.readable_attention(q, k, v, scale)[0]
+        return fast.readable_attention(q, k, v, scale)[0]
 
     monkeypatch.setattr(F, "scaled_dot_product_attention", readable)
     torch.testing.assert_close(gpt(x), fused, atol=1e-5, rtol=1e-4)
@@ -182,7 +183,7 @@ def test_initialisation_table(d_ff, n_loops, additions):
 
 @pytest.mark.parametrize("at_once", [1, 64 * 61 * 2, 2**26])
 def test_loss_and_gradients_equal_plain_cross_entropy(model, at_once, monkeypatch):
-    monkeypatch.setattr(md, "LOGITS_AT_ONCE", at_once)  # rows at a time: 64, 128, all
+    monkeypatch.setattr(fast, "LOGITS_AT_ONCE", at_once)  # rows at a time: 64, 128, all
     gpt = model(block_size=100).double()
     x, y = tokens(gpt, 3, 100), tokens(gpt, 3, 100).roll(-1, 1)
     y[0, :70] = -100
@@ -211,7 +212,7 @@ def test_the_heads_loss_keeps_to_what_training_asks_of_it(model):
     with pytest.raises(RuntimeError, match="goes back once"):
         loss.backward()
     h = torch.randn(4, 32, requires_grad=True)
-    nll = md.HeadLoss.apply(h, gpt.head_weight, x[0, :4], torch.float32, True)
+    nll = fast.HeadLoss.apply(h, gpt.head_weight, x[0, :4], torch.float32, True)
     scale = torch.ones((), requires_grad=True)
     (grad,) = torch.autograd.grad(nll.sum() * scale, h, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
@@ -244,7 +245,7 @@ class Seen(TorchDispatchMode):
 @pytest.mark.parametrize("at_once, rows", [(64 * 61, 64), (2**26, 256)])
 def test_all_logits_are_never_held_at_once(model, at_once, rows, monkeypatch):
     """A part of the rows, on a CPU never more than 256, and in one array: all works in place."""
-    monkeypatch.setattr(md, "LOGITS_AT_ONCE", at_once)
+    monkeypatch.setattr(fast, "LOGITS_AT_ONCE", at_once)
     gpt = model(block_size=320)
     x = tokens(gpt, 2, 320)
     with Seen() as seen:
@@ -281,7 +282,7 @@ def test_the_head_is_safe_in_fp16_under_the_loss_scale():
     grads = {}
     for dtype in (torch.float32, torch.float16):
         a, b = h.clone().requires_grad_(), weight.clone().requires_grad_()
-        nll = md.HeadLoss.apply(a, b, targets, dtype, True)
+        nll = fast.HeadLoss.apply(a, b, targets, dtype, True)
         (nll.sum() / 600 * 65536).backward()
         grads[dtype] = (nll.detach(), a.grad / 65536, b.grad / 65536)
     assert all(g.isfinite().all() and g.dtype == torch.float32 for g in grads[torch.float16])
@@ -293,8 +294,8 @@ def test_the_head_in_bf16_is_float64_to_what_its_eight_bits_allow(monkeypatch):
     """Rows in several chunks and a rest, of which the softmax takes a few at a time; the words of
     the gradient in several parts and a rest."""
     torch.manual_seed(0)
-    monkeypatch.setattr(md, "GRADIENT_WORDS", 40)
-    n = md.HALF_ROWS + md.SOFTMAX_ROWS + 5
+    monkeypatch.setattr(fast, "GRADIENT_WORDS", 40)
+    n = fast.HALF_ROWS + fast.SOFTMAX_ROWS + 5
     h, weight, targets = torch.randn(n, 32), torch.randn(97, 32) * 0.3, torch.randint(97, (n,))
     a, b = h.double().requires_grad_(), weight.double().requires_grad_()
     exact = torch.nn.functional.cross_entropy(a @ b.T, targets, reduction="none")
@@ -343,7 +344,7 @@ def test_the_heads_weight_gradient_is_summed_in_single_precision():
     weight = torch.zeros(2, 4).half()
     weight[0] = 0.01
     _, _, dweight = chunked_loss(h, weight, targets)
-    assert md.HALF_ROWS == rows and dweight.dtype == torch.float32
+    assert fast.HALF_ROWS == rows and dweight.dtype == torch.float32
     p = (h.double() @ weight.double().T).softmax(1)
     exact = (p - torch.nn.functional.one_hot(targets, 2)).T @ h.double()
     halves = torch.zeros(2, 4).half()
@@ -409,14 +410,14 @@ def test_evaluation_forms_no_gradient(model, monkeypatch):
 def test_dropout_keeps_the_mean_and_the_rate():
     torch.manual_seed(0)
     x = torch.ones(1001, 333, requires_grad=True)
-    y = md.dropout(x, 0.3)
+    y = fast.dropout(x, 0.3)
     y.sum().backward()
     assert (y == 0).float().mean().item() == pytest.approx(0.3, abs=3e-3)
     assert y.detach().unique().tolist() == pytest.approx([0, 1 / 0.7])
     assert torch.equal(x.grad, y.detach())  # the same mask on the way back
     columns = (y == 0).float().mean(0)
     assert columns.std().item() == pytest.approx(math.sqrt(0.21 / 1001), rel=0.15)  # independent
-    assert md.dropout(x, 0.3, training=False) is x and md.dropout(x, 0.0) is x
+    assert fast.dropout(x, 0.3, training=False) is x and fast.dropout(x, 0.0) is x
 
 
 def test_dropout_acts_where_the_config_says(model):
@@ -438,12 +439,12 @@ def alone(gpt, part):
     """The model in training mode, dropout left on in one part only: embedding, attn or mlp."""
     gpt.train()
     if part != "embedding":
-        gpt.config.dropout = 0.0
+        gpt.drop.p = 0.0
     for block in gpt.blocks:
         if part != "attn":
-            block.attn.p = block.attn.p_out = 0.0
+            block.attn.p = block.attn.drop.p = 0.0
         if part != "mlp":
-            block.mlp.p = 0.0
+            block.mlp.drop.p = 0.0
     return gpt
 
 
@@ -453,7 +454,7 @@ def test_attention_drops_its_weights_and_its_output(model, device, monkeypatch):
     is told to the fused form, or acts in the readable one."""
     gpt = alone(model(dropout=0.5), "attn")
     attn, x = gpt.blocks[0].attn, torch.randn(2, 9, 32)
-    told, real = [], md.readable_attention
+    told, real = [], fast.readable_attention
 
     def fused(q, k, v, dropout_p, is_causal, scale):
         told.append(dropout_p)
@@ -464,7 +465,7 @@ def test_attention_drops_its_weights_and_its_output(model, device, monkeypatch):
         return real(q, k, v, scale)
 
     monkeypatch.setattr(F, "scaled_dot_product_attention", fused)
-    monkeypatch.setattr(md, "readable_attention", readable)
+    monkeypatch.setattr(fast, "readable_attention", readable)
     if device == "another":  # looks as if x were elsewhere: only its type is asked for
 
         class Elsewhere(torch.Tensor):
@@ -473,7 +474,7 @@ def test_attention_drops_its_weights_and_its_output(model, device, monkeypatch):
                 return torch.device("meta")
 
         x = x.as_subclass(Elsewhere)
-        monkeypatch.setattr(md, "dropout", lambda y, p, training=True: y * (p == 0.5) * training)
+        monkeypatch.setattr(fast, "dropout", lambda y, p, training=True: y * (p == 0.5) * training)
     y = attn(x)
     assert told == [0.5]
     if device == "cpu":
@@ -494,8 +495,8 @@ def test_attention_dropout_is_unbiased(model):
     """Over many masks the readable CPU path averages to attention without dropout."""
     torch.manual_seed(0)
     q, k, v = (torch.randn(1, 2, 6, 4) for _ in range(3))
-    exact = md.readable_attention(q, k, v, 0.5)[0]
-    many = md.readable_attention(*(t.expand(20_000, -1, -1, -1) for t in (q, k, v)), 0.5, 0.2)[0]
+    exact = fast.readable_attention(q, k, v, 0.5)[0]
+    many = fast.readable_attention(*(t.expand(20_000, -1, -1, -1) for t in (q, k, v)), 0.5, 0.2)[0]
     torch.testing.assert_close(many.mean(0, keepdim=True), exact, atol=0.02, rtol=0.02)
     # of values that are unit vectors the output is the dropped weights themselves
     q, k, unit = (
@@ -503,7 +504,7 @@ def test_attention_dropout_is_unbiased(model):
         torch.zeros(50, 2, 9, 9),
         torch.eye(9).expand(50, 2, 9, 9),
     )
-    dropped, weights = md.readable_attention(q, k, unit, 1.0, 0.3)
+    dropped, weights = fast.readable_attention(q, k, unit, 1.0, 0.3)
     past = weights > 0
     assert (dropped[past] == 0).float().mean().item() == pytest.approx(0.3, abs=0.03)
     kept = past & (dropped > 0)
@@ -566,7 +567,7 @@ def test_with_biases_pytorchs_weights_and_three_dropouts_a_layer_is_the_one_of_t
     y = x + theirs(normed, normed, normed, attn_mask=mask)[0]
     y = y + block.mlp.out(F.gelu(block.mlp.up(block.norm2(y))))
     torch.testing.assert_close(block(x), y, atol=1e-5, rtol=1e-5)
-    assert (block.attn.p, block.attn.p_out, block.mlp.p) == (0.1, 0.3, 0.3)
+    assert (block.attn.p, block.attn.drop.p, block.mlp.drop.p) == (0.1, 0.3, 0.3)
     tokens = torch.zeros(1, 4, dtype=torch.int64)
     embedded = gpt.token_embedding(tokens) + gpt.position_embedding.weight[:4]
     assert torch.equal(gpt.train().embed(tokens), embedded)  # nothing is dropped
@@ -579,7 +580,7 @@ def test_what_is_measured_or_generated_keeps_no_graph_and_has_no_noise(model):
         assert not any(x.requires_grad for x in gpt.run_loops(tokens))
         assert torch.equal(gpt(tokens), gpt(tokens))
 
-    @md.in_eval_mode
+    @machine.in_eval_mode
     def seen(model):
         """What is seen."""
         return torch.is_grad_enabled(), model.training
@@ -614,3 +615,25 @@ def test_decay_falls_on_norms_too_where_that_is_asked_for(model):
     assert {group["weight_decay"] for group in md.make_optimizer(model(), config).param_groups} == {
         0.3
     }
+
+
+@pytest.mark.parametrize(
+    "settings", [dict(), dict(d_ff=0, tie_weights=False, n_loops=3, bias=True)]
+)
+def test_the_plain_model_is_the_laboratorys(settings):
+    """Loss, gradients and what is generated, of minidepth.GPT and of the faster one."""
+    sizes = dict(
+        vocab_size=700, block_size=24, n_layers=2, n_heads=4, d_model=32, d_ff=64, dropout=0.0
+    )
+    plain = md.GPT(md.ModelConfig(**sizes | settings))
+    quick = variants.GPT(configs.ModelConfig(**sizes | settings))
+    quick.load_state_dict(plain.state_dict())
+    x = torch.randint(700, (40, 24))
+    y = torch.where(torch.rand(40, 24) < 0.7, x.roll(-1, 1), -100)
+    for a, b in zip(plain(x, y), quick(x, y)):
+        torch.testing.assert_close(a, b)
+    (plain(x, y)[0].sum() / 100).backward(), (quick(x, y)[0].sum() / 100).backward()
+    for a, b in zip(plain.parameters(), quick.parameters()):
+        torch.testing.assert_close(a.grad, b.grad.to_dense(), atol=1e-5, rtol=1e-4)
+    said = [md.generate(gpt.eval(), x[:, :5], 10) for gpt in (plain, quick)]
+    assert torch.equal(*said)

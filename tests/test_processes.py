@@ -18,7 +18,7 @@ import minidepth as md
 import ranks
 import train
 from conftest import made_once
-from minidepth_lab.base import configs
+from minidepth_lab.base import configs, machine
 from minidepth_lab.command import dispatch
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.models import variants
@@ -343,7 +343,7 @@ def test_processes_let_go_of_one_another_unless_one_fails(tmp_path, monkeypatch,
         group.init_process_group("gloo", f"file://{tmp_path}/meet", rank=0, world_size=1)
 
     monkeypatch.setattr(md, "processes", lambda: (0, 2))
-    monkeypatch.setattr(md, "connect", join)
+    monkeypatch.setattr(machine, "connect", join)
     t = configs.make("laptop")[1]
     try:
         with contextlib.suppress(ValueError), dispatch.connected(t):
@@ -352,7 +352,7 @@ def test_processes_let_go_of_one_another_unless_one_fails(tmp_path, monkeypatch,
                 raise ValueError("some setting")
         assert group.is_initialized() == fails
         if fails:  # what was there before is somebody else's to end
-            monkeypatch.setattr(md, "connect", lambda device: None)
+            monkeypatch.setattr(machine, "connect", lambda device: None)
             with dispatch.connected(t):
                 pass
             assert group.is_initialized()

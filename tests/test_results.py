@@ -1,14 +1,11 @@
-"""Stored results: what is read of them, how runs are published, and that the README quotes what
-the logs say."""
+"""Stored results: what is read of them, and how runs are published."""
 
 import errno
-import itertools
 import json
 import math
 import os
 import pathlib
 import shutil
-import statistics
 import subprocess
 import sys
 
@@ -20,152 +17,10 @@ from minidepth_lab.base import configs
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import judge, results
 from minidepth_lab.models import variants
-from minidepth_lab.studies import budget, depth
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 NAMES = results.experiments()
-
-
-def words_of(path):
-    return " ".join((ROOT / path).read_text(encoding="utf-8").split())
-
-
-# ---------- what the README says ----------
-
-
-def test_the_readme_tells_the_study_as_it_was_logged():
-    found = {name: [run["accuracy"] for run in runs] for name, runs in depth.stored().items()}
-    assert len(found) == 5 and all(len(group) == 5 for group in found.values())
-    looped, deep = found["1 layer, 12 times"], found["12 layers"]
-    for name in ("1 layer", "1 wide layer", "1 wide layer, tuned"):
-        assert min(looped) > max(found[name])
-    assert statistics.mean(deep) > statistics.mean(looped)
-    pairs = itertools.combinations(found.values(), 2)
-    corrected = judge.holm([judge.permutation(a, b) for a, b in pairs])
-    assert len(corrected) == 10 and min(corrected) > 0.05
-    assert "corrected for ten, none is below 0.05" in words_of("README.md")
-
-
-def test_the_readme_tells_the_budget_as_it_was_logged():
-    found = {}
-    for name, runs in budget.stored().items():
-        assert [run["seed"] for run in runs] == list(range(140, 146))
-        found[name] = [run["accuracy"] for run in runs]
-    readme = words_of("README.md")
-    for text, name in {
-        "guesses at lookups:": "1 layer",
-        "One layer looped twelve times ends at": "1 layer, 12 times",
-        "a wide layer with the parameters of twelve at": "1 wide layer",
-    }.items():
-        low, high = (f"{end(found[name]):.2f}" for end in (min, max))
-        assert f"{text} {low} to {high}" in readme
-    gap, low, high = unpaired(found["1 layer, 12 times"], found["1 layer"])
-    assert low < 0 < high and gap < 0
-    own = judge.named_runs("budget-tuned")["1 layer, 12 times"]
-    assert min(run["accuracy"] for run in own) > max(found["1 layer"])
-    assert "the looped layer is ahead only with settings of its own" in readme
-    wrong = list(judge.verdicts("budget").values()).count(judge.WRONG)
-    assert wrong == 3 and "Three of eight predictions were wrong" in readme
-
-
-def test_the_readme_tells_the_rings_as_they_were_logged():
-    stairs = results.runs("ring-staircase", d_model=64)
-    models = {(1, n): runs for n, runs in results.by(stairs, "n_loops").items()}
-    models["own"] = results.runs("ring-own-layers", n_layers=5, steps=2000)
-    models["wide"] = results.runs("ring-staircase", d_model=120)
-    names = {
-        "one attention layer": (1, 1),
-        "one layer, looped twice": (1, 2),
-        "one layer, looped three times": (1, 3),
-        "one layer, looped four times": (1, 4),
-        "one layer, looped five times": (1, 5),
-        "five layers with weights of their own": "own",
-        "one wide layer with the parameters of four": "wide",
-    }
-    lines = (ROOT / "README.md").read_text(encoding="utf-8").replace("**", "").splitlines()
-    for name, model in names.items():
-        runs = models[model]
-        cells = []
-        for k in "1234":
-            shares = [run["accuracy_by"]["lengths"][k]["accuracy"] for run in runs]
-            cells.append(f"{sum(share >= 0.9 for share in shares)} of {len(runs)}")
-        assert f"| {name} | {' | '.join(cells)} |" in lines
-
-
-def test_the_readme_tells_the_published_logs():
-    one, twelve = (results.published(f"report_log_{n}_layers")[-1] for n in (1, 12))
-    assert twelve["train_loss"] < one["train_loss"]
-    worse = f"{twelve['val_loss'] - one['val_loss']:.2f} nats per token *higher*"
-    assert worse in words_of("README.md")
-    fp16 = results.runs("report", precision="fp16", d_model=384, n_loops=1)
-    fp16 = results.by(fp16, "n_layers")
-    ends = {n: [run["val_loss"] for run in fp16[n]] for n in (1, 12)}
-    gap = statistics.mean(ends[1]) - statistics.mean(ends[12])
-    assert max(ends[12]) < min(ends[1])
-    assert f"twelve layers end {gap:.2f} *lower* on new text" in words_of("README.md")
-    wide = [run["val_loss"] for run in results.runs("report", d_model=504)]
-    assert max(ends[12]) < min(wide)
-    # with a learning rate of its own each, each run at its best evaluation
-    shape = ("n_layers", "n_loops", "d_model")
-    tuned = sorted(results.runs("report-tuned", seed=range(3)), key=lambda run: run["seed"])
-    lowest = results.by(tuned, *shape)
-    lowest = {model: [run["best_val_loss"] for run in runs] for model, runs in lowest.items()}
-    once, looped, deep = (lowest[model] for model in ((1, 1, 384), (1, 12, 384), (12, 1, 384)))
-    assert len(lowest) == 4 and len(once) == len(looped) == len(deep) == 3
-    assert all(max(deep) < min(others) for others in lowest.values() if others is not deep)
-    mean, half = results.interval([a - b for a, b in zip(once, looped)])
-    assert mean < half
-    ahead = f"{statistics.mean(once) - statistics.mean(deep):.2f}"
-    said = f"at their best evaluation, by {ahead}, and one layer applied twelve times shows no gain"
-    not_excluded = f"over once, where up to {mean + half:.2f} is not excluded"
-    assert f"{said} {not_excluded}" in words_of("README.md")
-    (block,) = {run["params_blocks"] for run in results.runs("report", d_model=504)}
-    (blocks,) = {run["params_blocks"] for run in fp16[12]}
-    millions = f"{block / 1e6:.1f} million are in its block, against {blocks / 1e6:.1f} million in"
-    assert f"mostly its table of words: {millions} twelve layers" in words_of("README.md")
-
-
-def test_the_readme_tells_what_was_answered_of_the_report():
-    right = {}  # {model: of its three runs}
-    for name in ("report", "report-tuned"):
-        for model, runs in judge.named_runs(name).items():
-            answers = [right for run in runs for right in run["log"][-1].get("answers", [])]
-            if len(answers) == 117:
-                right[name, model] = sum(answers)
-    assert len(right) == 10 and max(right.values()) < 117 / 4
-    told = f"{min(right.values())} to {max(right.values())} of 117"
-    said = "answered its questions *less* often than guessing would"
-    assert f"{said}, {told};" in words_of("README.md")
-
-
-def test_the_readme_tells_how_many_layers_add_on():
-    runs = results.runs("sums", additions=16)
-    by_number = [run["accuracy_by"]["additions"] for run in runs]
-    after_31, after_50 = ([each[n]["accuracy"] for each in by_number] for n in ("31", "50"))
-    assert len(runs) == 10 and min(after_31) >= 0.99 and min(after_50) >= 0.98
-    told = "10 of 10 layers are right at 0.99 or better after 31, and at 0.98 or better after 50."
-    assert told in words_of("README.md")
-
-
-def unpaired(a, b):
-    """Difference of means and the ends of Welch's 95 % interval, from the formula."""
-    from scipy.stats import t
-
-    parts = [statistics.variance(values) / len(values) for values in (a, b)]
-    freedom = sum(parts) ** 2 / sum(part**2 / (len(a) - 1) for part in parts)
-    half = t.ppf(0.975, freedom) * math.sqrt(sum(parts))
-    gap = statistics.mean(a) - statistics.mean(b)
-    return gap, gap - half, gap + half
-
-
-def test_the_example_in_the_readme_is_what_the_run_printed():
-    printed = (RESULTS / "first-run" / "stdout.txt").read_text(encoding="utf-8")
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    example = readme.partition("```\npreset laptop")[2].partition("```")[0]
-    assert len(example.splitlines()) > 3
-    for part in f"preset laptop{example}".split("…\n"):
-        assert part in printed
 
 
 # ---------- stored runs ----------

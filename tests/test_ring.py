@@ -16,10 +16,10 @@ import minidepth as md
 import train
 from conftest import changed
 from minidepth_lab import tasks
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints, running
-from minidepth_lab.measure import results, ring_runs
-from minidepth_lab.models import by_hand, variants
+from minidepth_lab.keep import checkpoints, registry, running
+from minidepth_lab.measure import by_hand, results, ring_runs
+from minidepth_lab.models import variants
+from minidepth_lab.show import figures
 from minidepth_lab.studies import ring
 
 TASK = tasks.TASKS["ring"]
@@ -473,7 +473,7 @@ def test_a_grid_of_layers_has_a_figure(tmp_path):
     for run in runs:
         run["labels"]["n_layers"] = run["labels"].pop("model")[0]
         run["shortcut"] = 0.2
-    TASK.figure(runs, str(tmp_path))
+    figures.draw_by_layers(runs, str(tmp_path / "lengths.png"), **TASK.by_layers)
     assert (tmp_path / "lengths.png").stat().st_size > 5000
 
 
@@ -521,7 +521,7 @@ def test_the_map_of_what_was_learned_counts_runs_and_draws_where_a_way_is_known(
 
     by_depth = {1: {0: {1: 0.1, 3: 0.1}}, 2: {0: {1: 1.0, 3: 0.2}, 1: {1: 0.89, 3: 0.9}}}
     by_depth[4] = {0: {1: 1.0, 3: 1.0}}
-    learned = ring_runs.draw_learned("a title", by_depth)
+    learned = figures.draw_learned("a title", by_depth)
     assert [learned[1, depth] for depth in by_depth] == [(0, 1), (1, 2), (1, 1)]
     assert [learned[3, depth] for depth in by_depth] == [(0, 1), (1, 2), (1, 1)]
     axes = plt.gca()

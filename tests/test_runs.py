@@ -12,11 +12,13 @@ import pytest
 import train
 import warm
 from minidepth_lab.base import configs
-from minidepth_lab.command import dispatch, forecast, registry
-from minidepth_lab.keep import checkpoints, running, runs
+from minidepth_lab.command import dispatch
+from minidepth_lab.keep import checkpoints, registry, running
+from minidepth_lab.measure import forecast
+from minidepth_lab.measure.cell import Cell
 from minidepth_lab.models import variants
+from minidepth_lab.show import runs
 from minidepth_lab.sweep import estimate
-from minidepth_lab.sweep.cell import Cell
 
 LONG = "laptop_n_layers-12_data-embedded_steps-1100_seed-0_1234abcd"
 

@@ -10,10 +10,9 @@ from scipy.stats import binomtest
 
 import minidepth as md
 import train
-from minidepth_lab.keep import checkpoints
+from minidepth_lab.keep import checkpoints, export
 from minidepth_lab.measure import score
-from minidepth_lab.models import export
-from minidepth_lab.rows import forms, hub
+from minidepth_lab.rows import files, forms
 
 # one row of each shape, made up here, with the context, choices and answer that it stands for
 SHAPES = {
@@ -213,11 +212,11 @@ def test_files_and_hub_ids_are_scored(finished, jsonl, capsys, monkeypatch):
 
     monkeypatch.setattr("datasets.load_dataset", load_dataset)
     monkeypatch.setattr("minidepth_lab.rows.hub.fault", lambda url: None)
-    found = score.read_choices("allenai/ai2_arc:ARC-Challenge", 2)
+    found = score.read_choices("allenai/ai2_arc:ARC-Challenge", 2, [])
     assert found == ([SHAPES["arc"][1]] * 2, 2)
     assert asked == [("allenai/ai2_arc", "ARC-Challenge")]
     with pytest.raises(ValueError, match="has no split train; it has validation"):
-        hub.rows_of_split("roneneldan/TinyStories", "train")
+        files.rows_of("roneneldan/TinyStories", "train", [])
     assert asked[1] == ("roneneldan/TinyStories", None)
 
 
@@ -253,8 +252,10 @@ def test_what_cannot_be_scored_says_why(finished, jsonl, capsys):
 def test_a_json_file_that_holds_no_list_has_nothing_to_score(holds, most, tmp_path):
     path = tmp_path / "rows.json"
     path.write_text(holds)
-    with pytest.raises(ValueError, match="rows.json has no row of context, choices, answer"):
-        score.read_choices(str(path), most)
+    with pytest.raises(
+        ValueError, match="rows.json (has no row of context, choices, answer|is no list of rows)"
+    ):
+        score.read_choices(str(path), most, [])
 
 
 def test_rows_whose_choices_are_not_read_are_left_out_and_told(finished, jsonl, capsys):

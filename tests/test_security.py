@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import train
+from minidepth_lab.base import console
 from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.rows import tokenizing
 from minidepth_lab.sweep import table
@@ -175,10 +176,10 @@ def test_a_home_is_replaced_where_it_is_one(monkeypatch):
         "/mnt/home/ann/x": "/mnt/home/ann/x",
         "": "",
     }
-    assert {text: checkpoints.without_home(text) for text in said} == said
+    assert {text: console.without_home(text) for text in said} == said
     monkeypatch.setenv("HOME", "/")  # of a user who has none
     monkeypatch.setenv("USERPROFILE", "/")
-    assert checkpoints.without_home("/a/b / c") == "/a/b / c"
+    assert console.without_home("/a/b / c") == "/a/b / c"
 
 
 @pytest.mark.parametrize("home", ["/home/ann", "/home/jörg", "C:\\Users\\ann"])

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 import minidepth as md
 import train
 from conftest import changed, draw_of
-from minidepth_lab.command import registry
+from minidepth_lab.keep import registry
 from minidepth_lab.measure import results
 from minidepth_lab.show import figures
 from minidepth_lab.studies import strides as study

@@ -16,12 +16,12 @@ import train
 from minidepth_lab import studies
 from minidepth_lab.base import configs
 from minidepth_lab.base.data import Data
-from minidepth_lab.command import dispatch, registry
-from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.command import dispatch
+from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import results
+from minidepth_lab.measure.cell import is_finished
 from minidepth_lab.rows import hub, to_data
 from minidepth_lab.studies import layers, llmini
-from minidepth_lab.sweep.cell import is_finished
 
 
 def _data(n):
@@ -290,7 +290,7 @@ def test_what_is_asked_of_a_run_says_which_of_its_weights_answer(
     what, finished, monkeypatch, capsys
 ):
     monkeypatch.setattr(checkpoints, "describe_weights", lambda folder: f"the best of {folder}")
-    monkeypatch.setattr(f"minidepth_lab.measure.inspect.show_{what}", lambda *given: None)
+    monkeypatch.setattr(f"minidepth_lab.show.attention.show_{what}", lambda *given: None)
     assert train.main([f"--{what}", finished]) == 0
     assert capsys.readouterr().out == f"the best of {finished}\n"
 

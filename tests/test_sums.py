@@ -9,7 +9,7 @@ import torch.nn.functional as F
 import minidepth as md
 import train
 from conftest import changed
-from minidepth_lab.command import registry
+from minidepth_lab.keep import registry
 from minidepth_lab.studies import sums as study
 from minidepth_lab.tasks import TASKS
 

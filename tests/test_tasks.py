@@ -14,8 +14,7 @@ import train
 from conftest import draw_of
 from minidepth_lab import tasks
 from minidepth_lab.base import configs
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import results
 from minidepth_lab.rows import to_data
 from minidepth_lab.tasks import TASKS

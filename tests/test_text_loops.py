@@ -13,8 +13,7 @@ import minidepth as md
 import train
 from conftest import changed
 from minidepth_lab.base.data import Data
-from minidepth_lab.command import registry
-from minidepth_lab.keep import running
+from minidepth_lab.keep import registry, running
 from minidepth_lab.measure import judge
 from minidepth_lab.studies import text_loops as study
 from minidepth_lab.tasks.walk import pairs_kept

@@ -24,7 +24,7 @@ from minidepth_lab.base import configs, machine
 from minidepth_lab.base.data import Data
 from minidepth_lab.keep import checkpoints, naming, running
 from minidepth_lab.measure import results, sampling
-from minidepth_lab.models import variants
+from minidepth_lab.models import fast, variants
 from minidepth_lab.rows import to_data
 
 PUBLISHED = SHARED / "published"
@@ -227,7 +227,7 @@ def test_many_skipped_steps_end_the_run_with_advice(tiny, data, monkeypatch):
             self.norm.weight[0] = math.nan
 
     monkeypatch.setattr(variants.GPT, "init_weights", broken)
-    with pytest.raises(md.Diverged, match="for 25 steps; lower --lr"):
+    with pytest.raises(md.Diverged, match="for 25 steps.*lower --lr"):
         running.train(*tiny(steps=40), data=data)
 
 
@@ -281,10 +281,10 @@ def test_evaluating_keeps_one_chunk_of_logits_at_a_time(monkeypatch, dtype):
         return real(logits, dim, out=out)
 
     monkeypatch.setattr(torch, "log_softmax", counted)
-    n = 3 * md.CPU_ROWS
+    n = 3 * fast.CPU_ROWS
     h, weight = torch.randn(n, 8, dtype=dtype), torch.randn(16, 8, dtype=dtype)
     chunked_loss(h, weight, torch.zeros(n, dtype=torch.int64), grads=False)
-    assert len(alive) == n / md.SOFTMAX_ROWS
+    assert len(alive) == n / fast.SOFTMAX_ROWS
     assert dtype != torch.float32 or len(places) == 1
 
 
@@ -403,7 +403,7 @@ def test_the_folder_of_a_run(finished):
     )
     with open(os.path.join(finished, "config.json")) as f:
         config = json.load(f)
-    keys = {"model", "train", "command", "fingerprint", "versions", "device", "commit"}
+    keys = {"model", "train", "command", "fingerprint", "date", "versions", "device", "commit"}
     assert set(config) == keys
     assert set(config["versions"]) == {"python", "torch", "transformers"}
     with open(os.path.join(finished, "log.jsonl")) as f:
@@ -462,8 +462,8 @@ def test_validation_loss_is_the_plain_mean_over_fixed_blocks(finished, data):
     with torch.no_grad():
         expected = F.cross_entropy(model(x).flatten(0, 1), y.flatten()).item()
     assert md.mean_loss(model, data.val, 8, 3) == pytest.approx(expected, rel=1e-5)
-    assert md.mean_loss(model.train(), data.val, 8, 3) == pytest.approx(expected, rel=1e-5)
-    assert model.training
+    with pytest.raises(ValueError, match="eval"):  # with dropout it would be another loss
+        md.mean_loss(model.train(), data.val, 8, 3)
 
 
 def test_a_finished_run_is_neither_overwritten_nor_resumed(tiny, data):
@@ -802,19 +802,6 @@ def test_a_long_name_says_of_each_list_its_beginning_and_of_each_path_its_end():
                        (("/a/b", "/c"), "b")):  # fmt: skip
         name = naming.run_name("laptop", dict(data=data, lr=0.5, tokenizer=long))
         assert name.startswith(f"laptop_data-{said}_"), name
-
-
-def test_a_run_that_is_lost_keeps_the_rows_up_to_its_last_good_step(tiny, data, monkeypatch):
-    """That of the very step included, and none of the skipped steps'."""
-    real, skips = torch.nn.utils.clip_grad_norm_, iter([False] * 5 + [True] * 25)
-    infinite = torch.tensor(math.inf)
-    clip = lambda *a: (real(*a), infinite)[next(skips)]  # noqa: E731
-    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", clip)
-    m, t = tiny(steps=40, watch_problems=0)
-    with pytest.raises(md.Diverged, match="the last good step was 5"):
-        running.train(m, t, data=data)
-    state = checkpoints.read_state(os.path.join(t.out_dir, t.name, "state.pt"))
-    assert [row["step"] for row in state["log"]] == [1, 5]
 
 
 def test_the_clock_and_the_loss_scale_go_on_after_a_resume(tiny, data, monkeypatch):

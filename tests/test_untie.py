@@ -7,9 +7,8 @@ import pytest
 import torch
 
 import minidepth as md
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints, running
-from minidepth_lab.models import untie
+from minidepth_lab.keep import checkpoints, registry, running
+from minidepth_lab.measure import untie
 
 
 @pytest.mark.parametrize("heads", [4, (2, 4)])

@@ -11,8 +11,9 @@ from scipy import stats
 
 import minidepth_lab
 import train
-from minidepth_lab.command import dispatch, registry
+from minidepth_lab.command import dispatch
 from minidepth_lab.command import verdict as command
+from minidepth_lab.keep import registry
 from minidepth_lab.measure import verdict as rule
 from minidepth_lab.models import variants
 from minidepth_lab.show import verdict_map

@@ -8,10 +8,9 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints, running, runs
-from minidepth_lab.measure import inspect
-from minidepth_lab.models import walk_by_hand
+from minidepth_lab.keep import checkpoints, registry, running
+from minidepth_lab.measure import inspect, walk_by_hand
+from minidepth_lab.show import runs
 from minidepth_lab.tasks import TASKS, held_out_rings, walk
 
 

@@ -11,8 +11,7 @@ import torch
 
 import browser
 from minidepth_lab.base import configs
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import inspect, results
 from minidepth_lab.models import variants
 from minidepth_lab.tasks import TASKS

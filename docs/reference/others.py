@@ -1,7 +1,11 @@
 """# What others did
 
 **Whether a looped model can go on for longer than it was trained to has been asked for some
+<<<<<<< HEAD
 years.** The answers differ, and so do the tasks. This is what the papers say of themselves; the
+=======
+years, and the answers differ.** So do the tasks. This is what the papers say of themselves; the
+>>>>>>> 08d6c8e817872deb94adb9f80db79d484a761a9f
 last five rows are ours. "–" means that we found no number of trained models (seeds) in the paper.
 
 | who, and what is looped | trained to | looped on | seeds |

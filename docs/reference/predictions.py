@@ -9,7 +9,7 @@ import re
 import statistics
 
 from minidepth_lab import tasks
-from minidepth_lab.measure import judge, results
+from minidepth_lab.measure import judge, order, results
 from minidepth_lab.measure.judge import HELD, NOT_RUN, WRONG
 from minidepth_lab.studies import reread
 
@@ -40,11 +40,23 @@ def measured(experiment, which, part=0):
     return by_id[f"{experiment}/{which}"]["parts"][part]["measured"]
 
 
+def tally_of(*which):
+    """How many of the judged predictions of these orders held, as "150 of 200"."""
+    words = [by_id[key]["verdict"] for each in which for key in order_of[each]]
+    return f"{words.count(HELD)} of {words.count(HELD) + words.count(WRONG)}"
+
+
 files = {name: judge.File(name) for name in judge.experiments()}
 judged = {name: judge.judged_predictions(file) for name, file in files.items()}
 by_id = {each["id"]: each for group in judged.values() for each in group}
 words = [each["verdict"] for each in by_id.values()]
 n_held, n_wrong = words.count(HELD), words.count(WRONG)
+order_of = {
+    which: [key for key in keys if by_id[key]["verdict"] != NOT_RUN]
+    for which, keys in order.counts().items()
+}
+n_ordered = sum(map(len, order_of.values()))
+n_others = n_ordered - len(order_of[order.BEFORE]) - len(order_of[order.MEASURED])
 not_run = ", ".join(key for key in by_id if by_id[key]["verdict"] == NOT_RUN)
 
 print(f"""# Predictions
@@ -56,9 +68,9 @@ part did, so some that were wrong came true in part. Many say of fresh seeds wha
 others, as their notes tell, so the share that held says little about how well we understand these
 models.
 
-In the history of the project the predictions were committed before the results that they are about,
-but for ten: M1 to M7 and M10 to M12 stand in one commit with theirs, and these runs name a commit
-that is no longer there.
+The history of the project shows of {n_ordered - n_others} that they were committed before their
+runs, or before what they say was measured of runs that there were. Of the other {n_others} it does
+not: [which is which](#written-before-the-runs).
 
 ## What surprised us
 
@@ -130,7 +142,7 @@ print(f"""
 
 Runs that did as predicted are counted, part by part in the order in which the prediction names its
 parts; of a comparison the two numbers are given that it compares. p values are those that the file
-asks for.""")
+asks for. The column "committed" is told [below](#written-before-the-runs).""")
 for name, file in files.items():
     days = sorted({each["written"] for each in judged[name]})
     dates = " and ".join(f"{day.day} {day:%B %Y}" for day in days)
@@ -139,14 +151,41 @@ for name, file in files.items():
     predicted = f"[Predicted](../results/{name}/notes.md)" if notes.exists() else "Predicted"
     print(f"\n### {name}\n\n**{file.about['title']}** {predicted}", end=" ")
     print(f"on {dates}{told}. {' '.join(file.about['note'].split())}\n")
-    print("| | predicted | measured | runs | verdict |\n|---|---|---|---|---|")
+    print("| | predicted | committed | measured | runs | verdict |\n|---|---|---|---|---|---|")
+    when = {each["id"]: order.of(file, each) or "–" for each in file.predictions}
     for each in judged[name]:
         verdict = f"**{WRONG}**" if each["verdict"] == WRONG else each["verdict"]
-        cells = each["id"].partition("/")[2], " ".join(each["sentence"].split()), each["measured"]
+        cells = each["id"].partition("/")[2], " ".join(each["sentence"].split()), when[each["id"]]
+        cells += (each["measured"],)
         print(f"| {' | '.join(cells)} | {counts(each['n'])} | {verdict} |")
 
-# ---------- tests, time ----------
+# ---------- order, tests, time ----------
 
+everywhere = [run for name in results.experiments() for run in results.runs(name)]
+n_gone = sum(not order.times(run["date"])[0] for run in everywhere)
+MEANS = {
+    order.BEFORE: "before the code of each of its runs was",
+    order.MEASURED: "the runs were there; what it predicts was measured of them with later code",
+    order.UNPROVEN: "between the code of a run and the commit that stored it: our notes say "
+    "before, the history does not show it",
+    order.PARTLY: "when a part of its runs was stored: those it compares with, or earlier seeds",
+    order.AFTER: "with its runs or after them, or after runs of the same settings and seeds, which "
+    "were made again to measure more",
+}
+print(f"""
+## Written before the runs?
+
+A run names the commit of its code, and stands in the history from some commit on: it began between
+the two. A prediction that was committed before the first of them came before its run. Since 28
+November 2026 a run logs when it begins. {n_gone} runs name a commit that is no longer there.
+
+| committed | means | predictions |
+|---|---|---|""")
+for which, means in MEANS.items():
+    print(f"| {which} | {means} | {len(order_of[which])} |")
+print(f"""
+Of those that were certainly before {tally_of(order.BEFORE, order.MEASURED)} held, of the others
+{tally_of(order.UNPROVEN, order.PARTLY, order.AFTER)}.""")
 families = {}  # {family: its contrasts}
 for file in files.values():
     for key, each in file.judged_contrasts.items():

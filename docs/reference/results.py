@@ -23,7 +23,8 @@ MANY = 16  # kinds of question; of more, a table has those that the predictions 
 def settings_of(run):
     """The settings by which runs of an experiment may differ, those of its data by their names."""
     names = set(run) - {key for key in run if key.startswith("params_")}
-    names -= {"log", "measured", "grid", "id", "command", "commit", "versions", "sizes_by_name"}
+    names -= {"log", "measured", "grid", "id", "date", "command", "commit", "versions"}
+    names -= {"sizes_by_name"}
     settings = {key: run[key] for key in names if key not in run["log"][-1] or key == "lr"}
     return {**settings, **run["sizes_by_name"]}
 

@@ -31,7 +31,7 @@ import minidepth as md
 from minidepth_lab.base import configs
 from minidepth_lab.keep import running
 from minidepth_lab.measure import results
-from minidepth_lab.models import variants
+from minidepth_lab.models import fast, variants
 from minidepth_lab.show import figures
 from minidepth_lab.studies import depth
 from minidepth_site import exercises, widgets
@@ -52,7 +52,7 @@ widgets.table(("setting", "value"), rows)
 # token learns anything about another token. Here is the formula in code:
 
 # %% tags=["hide", "python"]
-print(inspect.getsource(md.readable_attention))
+print(inspect.getsource(fast.readable_attention))
 
 # %% [markdown]
 # Training uses PyTorch's fused function instead. It gives the same result without ever storing the
@@ -62,7 +62,7 @@ print(inspect.getsource(md.readable_attention))
 # %%
 torch.manual_seed(0)
 q, k, v = torch.randn(3, 2, 4, 16, 8).unbind(0)  # each (B, H, T, D)
-readable, weights = md.readable_attention(q, k, v, scale=8**-0.5)
+readable, weights = fast.readable_attention(q, k, v, scale=8**-0.5)
 fused = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
 print(f"largest difference {(readable - fused).abs().max():.1e}")
 third = weights[0, 0, 2, :5].tolist()

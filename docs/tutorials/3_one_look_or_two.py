@@ -19,10 +19,9 @@ import matplotlib.pyplot as plt
 
 import minidepth as md
 from minidepth_lab import tasks
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints, running
-from minidepth_lab.measure import inspect, results
-from minidepth_lab.models import by_hand, variants
+from minidepth_lab.keep import checkpoints, registry, running
+from minidepth_lab.measure import by_hand, inspect, results
+from minidepth_lab.models import variants
 from minidepth_lab.show import figures
 from minidepth_lab.studies import depth
 from minidepth_site import exercises, widgets
@@ -225,7 +224,7 @@ print(f"accuracy {final['2 layers'][0]:.3f}, without layer 1 {no_copy:.3f}")
 # It does not say that one layer could never do it. With as many heads as pairs it can. Each head
 # watches one pair. If that pair is not the one asked for, the head subtracts its answer; the right
 # one is left. Here are weights [written by
-# hand](../reference/laboratory.md#minidepth_lab.models.by_hand) for a ring of eight pairs:
+# hand](../reference/laboratory.md#minidepth_lab.measure.by_hand) for a ring of eight pairs:
 
 # %% tags=["hide"]
 by_heads = {n_heads: by_hand.measured(n_heads) for n_heads in (4, 7, 8)}

@@ -25,8 +25,7 @@ import minidepth as md
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import judge, results, ring_runs
 from minidepth_lab.show import figures
-from minidepth_lab.studies.ring import LEARNED
-from minidepth_lab.tasks.ring import Ring
+from minidepth_lab.tasks.ring import LEARNED, Ring
 from minidepth_site import widgets
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEF"
@@ -194,7 +193,7 @@ plt.show()
 # same layer](rings.md#the-same-layer-or-another) each time.
 #
 # And one layer without loops? We know weights, [written by
-# hand](../reference/laboratory.md#minidepth_lab.models.by_hand), with which it answers every
+# hand](../reference/laboratory.md#minidepth_lab.measure.by_hand), with which it answers every
 # one-hop question. Training [did not find them](../reference/results.md#ring-wide): with one loop
 # none of forty runs answers half of those questions, with two loops or three all eighty do nearly
 # always. So "one layer learns nothing" is a fact about this training, not a limit of every layer.

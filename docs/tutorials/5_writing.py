@@ -28,7 +28,7 @@ from minidepth_lab import tasks
 from minidepth_lab.measure import judge, ring_runs
 from minidepth_lab.show import figures
 from minidepth_lab.studies import strides, written
-from minidepth_lab.studies.ring import LEARNED
+from minidepth_lab.tasks.ring import LEARNED
 from minidepth_lab.tasks.written import WAYS
 from minidepth_site import exercises, widgets
 

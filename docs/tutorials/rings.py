@@ -25,19 +25,11 @@ import torch
 import minidepth as md
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import judge, results, ring_runs
-from minidepth_lab.measure.ring_runs import (
-    accuracies,
-    course,
-    draw_courses,
-    draw_learned,
-    onset,
-    staircase,
-    walk,
-)
+from minidepth_lab.measure.ring_runs import accuracies, course, draw_courses, onset, staircase, walk
 from minidepth_lab.models import variants
+from minidepth_lab.show.figures import draw_learned
 from minidepth_lab.studies import budget, depth, reread
-from minidepth_lab.studies.ring import LEARNED
-from minidepth_lab.tasks.ring import Ring
+from minidepth_lab.tasks.ring import LEARNED, Ring
 from minidepth_site import exercises, widgets
 
 stored = judge.named_runs("ring")

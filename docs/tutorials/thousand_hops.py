@@ -21,8 +21,7 @@ import torch.nn.functional as F
 
 import minidepth as md
 from minidepth_lab.keep import checkpoints
-from minidepth_lab.measure import judge, results
-from minidepth_lab.models import walk_by_hand
+from minidepth_lab.measure import judge, results, walk_by_hand
 from minidepth_lab.tasks import TASKS
 from minidepth_lab.tasks.walk import by_hops, following
 from minidepth_site import exercises, widgets

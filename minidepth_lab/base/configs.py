@@ -132,6 +132,7 @@ class TrainConfig(md.TrainConfig):
         (md.REPORT_DATA,), "'embedded', a task, .jsonl .json .parquet .txt, hub ids"
     )
     tokenizer: str = md.option("Qwen/Qwen2.5-0.5B", "hub id, folder, 'embedded', or 'characters'")
+    device: str = md.option("auto", "where to train", choices=("auto", "cuda", "mps", "cpu"))
     sizes: tuple = md.option(
         (), "of a task or loader, by name: pairs=8,symbols=16; lists: hops=1+2"
     )

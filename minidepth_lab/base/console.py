@@ -1,6 +1,7 @@
 """What is told on a terminal: text made visible, errors of one line, signals."""
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -80,6 +81,16 @@ def kind_of(value: object) -> str:
 def plural(n: int, noun: str) -> str:
     """1, "row" → "1 row"; 2,000, "row" → "2,000 rows" """
     return f"{n:,} {noun}" + ("" if n == 1 else "s")
+
+
+def without_home(text: str) -> str:
+    """The text with ~ for the user's home folder, whose name is nobody else's business."""
+    home = os.path.expanduser("~")
+    if len(home) < 3:  # "/": there is no home
+        return text
+    for spelled in (json.dumps(home)[1:-1], home):  # in JSON some characters are escaped
+        text = re.sub(rf"(?<![\w/.~-]){re.escape(spelled)}(?=[/\\\s'\",:]|$)", "~", text)
+    return text
 
 
 HANG_UP = getattr(signal, "SIGHUP", None)  # Windows has none; terminals send it twice

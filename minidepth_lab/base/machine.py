@@ -1,10 +1,13 @@
 """The machine: its devices, its precision, and what a run says of it."""
 
 import contextlib
+import functools
 import importlib.metadata
 import os
 import platform
 import subprocess
+import time
+from collections.abc import Callable
 
 import torch
 
@@ -12,8 +15,24 @@ import minidepth as md
 from minidepth_lab.base import configs, console
 
 
+def in_eval_mode(function: Callable) -> Callable:
+    """The function of a model, run in eval mode and without gradients; the mode is given back."""
+
+    @functools.wraps(function)
+    @torch.no_grad()
+    def run(model, *args, **kwargs):
+        was_training = model.training
+        model.eval()
+        try:
+            return function(model, *args, **kwargs)
+        finally:
+            model.train(was_training)
+
+    return run
+
+
 def provenance(device: torch.device) -> dict:
-    """What is needed to make a figure again: versions, device, commit (+ if changed since)."""
+    """What makes a figure again: date, versions, device, commit (+ if changed since)."""
     versions = {name: importlib.metadata.version(name) for name in ("torch", "transformers")}
     versions["python"] = platform.python_version()
     name = f"{platform.machine()} CPU, {console.plural(torch.get_num_threads(), 'thread')}"
@@ -24,7 +43,8 @@ def provenance(device: torch.device) -> dict:
         here = os.path.dirname(os.path.abspath(__file__))
         done = subprocess.run(git, cwd=here, capture_output=True, text=True)
         commit = done.stdout.strip() or None
-    return dict(versions=versions, device=name, commit=commit)
+    date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return dict(date=date, versions=versions, device=name, commit=commit)
 
 
 def pick_device(name: str) -> torch.device:
@@ -50,13 +70,24 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
+def connect(device: torch.device) -> None:
+    """Let the processes of torchrun, each with its device, find one another."""
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    if not torch.distributed.is_initialized():
+        torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+
+
 def pick_precision(name: str, device: torch.device) -> torch.dtype | None:
     """`precision` of a TrainConfig → autocast dtype, None for fp32."""
     if name == "auto":
         name = "fp16" if device.type == "cuda" else "fp32"
     if name != "fp32" and device.type == "mps":  # attention in half precision has seen later tokens
         raise ValueError(f"precision {name} is wrong on Apple's GPUs; use --precision fp32")
-    return md.pick_precision(name, device)
+    # is_bf16_supported() says yes on a T4, which only emulates it
+    if name == "bf16" and device.type == "cuda" and torch.cuda.get_device_capability() < (8, 0):
+        raise ValueError("precision bf16 needs an Ampere GPU or newer; use --precision fp16")
+    return dict(fp32=None, fp16=torch.float16, bf16=torch.bfloat16)[name]
 
 
 # what a CPU says of itself if it multiplies bf16 by itself: on x86 and on Arm

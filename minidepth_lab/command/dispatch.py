@@ -5,7 +5,6 @@ import argparse
 import contextlib
 import dataclasses
 import functools
-import glob
 import json
 import os
 import re
@@ -19,11 +18,10 @@ import torch
 
 import minidepth as md
 from minidepth_lab.base import configs, console, machine
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints, naming, running
+from minidepth_lab.keep import checkpoints, naming, registry, running
 from minidepth_lab.measure import sampling as drawing
 from minidepth_lab.models import variants
-from minidepth_lab.rows import files, reading, to_data, tokenizing
+from minidepth_lab.rows import files, reading, tokenizing
 
 FIELDS = [
     f for kind in (configs.ModelConfig, configs.TrainConfig) for f in dataclasses.fields(kind)
@@ -197,40 +195,6 @@ def make_parser(full=False):
 # ---------- what a command line names ----------
 
 
-def is_plain(data, tokenizer, loader, sizes, val_data=""):
-    """Whether minidepth.py alone reads this data: one source, embedded or a .jsonl file, another
-    one to validate on, and a tokenizer that is made from it or lies in a folder."""
-    source = data[0]
-    pattern = glob.has_magic(source) and not os.path.exists(source)  # of several files
-    known = source == "embedded" or (source.endswith(".jsonl") and not pattern)
-    known = known and (not val_data or val_data.endswith(".jsonl"))
-    local = tokenizer in ("embedded", "characters") or os.path.isdir(tokenizer)
-    return len(data) == 1 and known and local and not loader and not sizes
-
-
-def configs_of(preset, changes):
-    """(ModelConfig, TrainConfig); the laboratory is asked for presets and data of its own, and for
-    what is not a run's folder to begin with."""
-    if changes.get("init_from"):
-        return registry.configs(preset, **changes)
-    if preset in ("report", "laptop") and not changes.keys() & {"data", "sizes", "loader"}:
-        return configs.make(preset, **changes)
-    if preset in ("report", "laptop"):
-        given = configs.PRESETS[preset] | changes
-        data = given.get("data", (md.REPORT_DATA,))
-        if is_plain(data, "embedded", given.get("loader"), given.get("sizes")):
-            return configs.make(preset, **changes)
-    return registry.configs(preset, **changes)
-
-
-def load_data(m, t, tokenizer=None):
-    """The Data of a TrainConfig; the laboratory reads what minidepth.py does not, and asks for the
-    hub with more manners."""
-    if is_plain(t.data, t.tokenizer, t.loader, t.sizes, t.val_data):
-        return to_data.load_data(t, m.block_size, tokenizer)
-    return registry.data_of(t, m.block_size, tokenizer)
-
-
 def pick_preset(name, data=(), study=None, tokenizer=None):
     """The preset's name, and why it was taken. `report` is taken by itself only where its data and
     its tokenizer, as far as others are not named, can be had at once."""
@@ -318,7 +282,7 @@ def check_place(flag, place):
 def check_machine(m, t, resumed=False):
     """Raise ValueError, a line, for what this machine or so many processes cannot train."""
     machine.check_batch(t)
-    from minidepth_lab.command import memory
+    from minidepth_lab.models import memory
 
     if t.fsdp:
         from minidepth_lab.models import fsdp
@@ -329,7 +293,7 @@ def check_machine(m, t, resumed=False):
 
         compiling.check_compile(t)
     if t.report_to != "none":
-        from minidepth_lab.command import trackers
+        from minidepth_lab.keep import trackers
 
         trackers.check_tracker(t)
     memory.check_enough(m, t)
@@ -381,7 +345,8 @@ def print_facts(m, t, data=None, measured=False, done=0):
         lines.append(f"note: {m.vocab_size:,} words, of which the data has {data.n_words:,}")
     lines += notes(t, data)
     if measured and m.vocab_size:  # a run that begins at once shows it itself
-        from minidepth_lab.command import forecast, memory
+        from minidepth_lab.measure import forecast
+        from minidepth_lab.models import memory
 
         lines += [memory.line(m, t), *forecast.lines(m, t, data, done)]
     print(console.visible("\n".join(lines)))
@@ -519,7 +484,7 @@ def connected(t):
     new_group = not torch.distributed.is_initialized()
     try:
         with ended_by_ctrl_c():
-            md.connect(machine.pick_device(t.device))
+            machine.connect(machine.pick_device(t.device))
         yield
         if new_group and torch.distributed.is_initialized():
             torch.distributed.destroy_process_group()
@@ -547,7 +512,7 @@ def weights_to_begin_with(t):
     if checkpoints.is_run(t.init_from):
         which = checkpoints.describe_weights(t.init_from) or which
     else:
-        from minidepth_lab.models import export
+        from minidepth_lab.keep import export
 
         weights = export.from_gpt2(t.init_from)
     if md.processes()[0] == 0:
@@ -564,7 +529,9 @@ def run_training(m, t, command, resume=False, changed=()):
         checkpoints.check_new(folder)
     else:
         check_kept(folder, t.steps)
-    data = load_data(m, t, checkpoints.saved_tokenizer(folder) if resume else None)
+    data = registry.data_of(
+        t, m.block_size, checkpoints.saved_tokenizer(folder) if resume else None
+    )
     if resume:
         check_same_data(folder, data)
     m, t = running.complete_configs(m, t, data)
@@ -574,7 +541,7 @@ def run_training(m, t, command, resume=False, changed=()):
     weights = weights_to_begin_with(t) if t.init_from and not begun else None
     told = None
     if first and t.report_to != "none":
-        from minidepth_lab.command import trackers
+        from minidepth_lab.keep import trackers
 
         told = trackers.Told(m, t)
     together = connected(t) if md.processes()[1] > 1 else contextlib.nullcontext()
@@ -671,7 +638,7 @@ def show_answers(run, problems):
 
 def draw_curve(run, t):
     """Draw curve.png, with the laboratory's figures; no error there takes the run with it."""
-    from minidepth_lab.command import check
+    from minidepth_lab.keep import check
 
     with check.drawn("curve.png"):
         from minidepth_lab.show import curve
@@ -685,18 +652,17 @@ def try_out(m, t):
     if md.processes()[0]:
         return  # under torchrun one process speaks
     checkpoints.check_new(os.path.join(t.out_dir, t.name))
-    if not is_plain(t.data, t.tokenizer, t.loader, t.sizes, t.val_data):
-        from minidepth_lab.command import check
-        from minidepth_lab.rows import sources
+    from minidepth_lab.keep import check
+    from minidepth_lab.rows import sources
 
-        check.files(t)
-        if sources.away(t):
-            check.its_tokenizer(t)
-            if t.loader:
-                check.its_loader(t)
-            print_facts(m, t, measured=True)
-            return
-    data = load_data(m, t)
+    check.files(t)
+    if sources.away(t):
+        check.its_tokenizer(t)
+        if t.loader:
+            check.its_loader(t)
+        print_facts(m, t, measured=True)
+        return
+    data = registry.data_of(t, m.block_size)
     print_facts(*running.complete_configs(m, t, data), data, measured=True)
 
 
@@ -1011,7 +977,7 @@ def run_command(arguments):
     alone = ("resume", "sample", *TRAINED, *MANY, *OF_MANY, *OF_SAMPLE, *OF_RUNS)
     not_training = any(a[name] is not None and a[name] is not False for name in alone)
     if not_training:
-        from minidepth_lab.command import check
+        from minidepth_lab.keep import check
 
         check.flags(a, axes)
     lone = [name for name in ("sample", *TRAINED, "bench") if a[name]]
@@ -1037,7 +1003,7 @@ def run_command(arguments):
     if md.processes()[0] == 0:
         print(f"preset {preset}: {why}")
     if "steps" in axes:
-        most = max(axes.get("epochs") or [configs_of(preset, {})[1].epochs])
+        most = max(axes.get("epochs") or [registry.configs(preset)[1].epochs])
         if most:
             raise ValueError(f"--steps has no effect with --epochs {most}; give --epochs 0 too")
     if a["study"] or a["match_params"] is not None or varied:
@@ -1047,10 +1013,10 @@ def run_command(arguments):
         if study or len(cells) > 1:
             return plan.train_planned(a, preset, axes, cells, study, command)
         changes = cells[0][1]
-    m, t = configs_of(preset, changes)
+    m, t = registry.configs(preset, **changes)
     check_machine(m, t)
     if a["bench"]:
-        from minidepth_lab.command import bench
+        from minidepth_lab.measure import bench
 
         return bench.show_bench(m, t, a["against"])
     t.name = t.name or naming.run_name(preset, changes)

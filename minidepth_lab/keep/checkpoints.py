@@ -114,23 +114,15 @@ def check_tokenizer(run_dir: console.Path, saved: dict) -> None:
         raise ValueError(f"{folder} is not what the run was trained with: {changed[0]} {what_is}")
 
 
-def without_home(text: str) -> str:
-    """The text with ~ for the user's home folder, whose name is nobody else's business."""
-    home = os.path.expanduser("~")
-    if len(home) < 3:  # "/": there is no home
-        return text
-    for spelled in (json.dumps(home)[1:-1], home):  # in JSON some characters are escaped
-        text = re.sub(rf"(?<![\w/.~-]){re.escape(spelled)}(?=[/\\\s'\",:]|$)", "~", text)
-    return text
-
-
 def from_json(value: Any) -> Any:
     """Settings as config.json keeps them → as configs have them: tuples, ~ as the home folder."""
     if isinstance(value, dict):
         return {key: from_json(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
         return tuple(from_json(part) for part in value)
-    if isinstance(value, str):  # where without_home() has put it: sizes have it behind their =
+    if isinstance(
+        value, str
+    ):  # where console.without_home() has put it: sizes have it behind their =
         return re.sub(r"(?<![\w/.~-])~(?=[/\\]|$)", lambda _: os.path.expanduser("~"), value)
     return value
 
@@ -138,7 +130,7 @@ def from_json(value: Any) -> Any:
 def settings(m: configs.ModelConfig, t: configs.TrainConfig) -> dict[str, dict]:
     """All settings as config.json keeps them: {"model": {name: value}, "train": {name: value}}."""
     both = dict(model=dataclasses.asdict(m), train=dataclasses.asdict(t))
-    return json.loads(without_home(json.dumps(both)))
+    return json.loads(console.without_home(json.dumps(both)))
 
 
 def names_of(both: dict[str, dict]) -> dict[str, list[str]]:
@@ -254,7 +246,7 @@ def begin_folder(
         tokenizer.save_pretrained(path)
     about = identity["settings"] | dict(command=command, fingerprint=identity["fingerprint"])
     about |= machine.provenance(device)
-    text = without_home(json.dumps(about, indent=1)).encode()
+    text = console.without_home(json.dumps(about, indent=1)).encode()
     write(os.path.join(folder, "config.json"), lambda f: f.write(text))
 
 
@@ -415,7 +407,7 @@ def change_config(
     entry = dict(steps_done=done, train=before, command=about.get("command"))
     about["earlier"] = [*about.get("earlier", []), entry]
     about |= identity["settings"] | dict(command=command)
-    text = without_home(json.dumps(about, indent=1)).encode()
+    text = console.without_home(json.dumps(about, indent=1)).encode()
     write(os.path.join(folder, "config.json"), lambda f: f.write(text))
 
 

@@ -47,7 +47,7 @@ class CarefulFolder(md.Folder):
 
     def own(self, identity: dict) -> dict:
         """What a run is told apart by, without the name of the user's home folder."""
-        text = checkpoints.without_home(json.dumps(identity["settings"]))
+        text = console.without_home(json.dumps(identity["settings"]))
         self.identity = identity | dict(settings=json.loads(text))
         return self.identity
 

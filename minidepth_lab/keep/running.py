@@ -97,7 +97,7 @@ def model_maker(
         model.checkpointed, model.gradient_loops = t.grad_checkpoint, t.gradient_loops
         if t.compile:  # layers are alike: what is compiled for the first one serves all
             model.compiled = [torch.compile(layer) for layer in model.blocks]
-        device = md.pick_device(t.device)
+        device = machine.pick_device(t.device)
         if t.fsdp and md.processes()[1] > 1:
             if md.processes()[0] == 0:
                 tqdm_write(f"Each of {md.processes()[1]} processes keeps a part of every weight")

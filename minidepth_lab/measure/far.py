@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
-from minidepth_lab.base import console
+from minidepth_lab.base import console, machine
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import results
 from minidepth_lab.measure.judge import exact_interval
@@ -76,7 +76,7 @@ def count(said: torch.Tensor, right: torch.Tensor) -> float:
     return (said == right).sum().item() / right.numel()
 
 
-@md.in_eval_mode
+@machine.in_eval_mode
 def tested(
     model: variants.GPT, tokens: torch.Tensor, truths: list, at: tuple, window: range,
     words: int | None, run: Callable | None = None,

@@ -7,9 +7,10 @@
     low, high = results.wilson(57, 60)                   95 % interval of a share
 
 An experiment is a folder docs/results/NAME. Its runs.jsonl has a line for each run: `id`, the
-settings `model` and `train`, `command`, `versions`, `device`, `commit`, the columns of its `log`,
-and, of some, the command and the date of the `grid` that made it, and what was `measured` later,
-with when and where under `about`. Finished runs are put there by
+`date` on which it began (order.py says how that is known of older ones), the settings `model` and
+`train`, `command`, `versions`, `device`, `commit`, the columns of its `log`, and, of some, the
+command and the date of the `grid` that made it, and what was `measured` later, with when and where
+under `about`. Finished runs are put there by
 
     PYTHONPATH=.:docs python -m minidepth_lab.measure.results publish RUN_FOLDER … NAME
 
@@ -38,7 +39,6 @@ import shutil
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -221,14 +221,14 @@ def lines_of(name: str) -> list[dict]:
 
 def runs(name: str, **wanted: Any) -> list[dict]:
     """The runs of an experiment that have the `wanted` settings, as select() has them: flat() of
-    each, and `id`, `experiment`, `command`, `versions`, `commit`, `hardware`, its `threads`, the
-    `sizes_by_name` of its data, `measured` and `grid`, each {} where there is none."""
+    each, and `id`, `experiment`, `date`, `command`, `versions`, `commit`, `hardware`, `threads`,
+    the `sizes_by_name` of its data, `measured` and `grid`, each {} where there is none."""
     rows = []
     for line in lines_of(name):
         model, train = settings_from(line)
         row = flat(model, train, rows_of(line["log"]))
         row.update(id=line["id"], experiment=name, hardware=line["device"])
-        row.update({key: line[key] for key in ("command", "versions", "commit")})
+        row.update({key: line[key] for key in ("date", "command", "versions", "commit")})
         threads = re.search(r"(\d+) threads", line["device"])
         row["threads"] = int(threads[1]) if threads else None
         row["sizes_by_name"] = size_values(train.get("sizes", ()))
@@ -436,7 +436,7 @@ def add_measured(run_dirs: Iterable[console.Path], name: str, what: str, measure
     """
     lines = lines_of(name)
     by_id = {line["id"]: line for line in lines}
-    about = dict(date=time.strftime("%Y-%m-%d"), **machine.provenance(torch.device("cpu")))
+    about = machine.provenance(torch.device("cpu"))
     for run_dir in run_dirs:
         measured = line_in(by_id, run_dir, name).setdefault("measured", {})
         measured[what] = measure(run_dir)

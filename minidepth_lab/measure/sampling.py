@@ -8,17 +8,18 @@ import torch
 from torch import nn
 
 import minidepth as md
+from minidepth_lab.base import machine
 
 
 def sampler(
     temperature: float = 1.0, top_k: int | None = None, seed: int | None = None
-) -> Callable[[torch.Tensor], torch.Tensor]:
-    """What minidepth.generate() takes as `pick`: at temperature 0 the likeliest word, else drawn
-    from the top_k likeliest ones. ValueError for numbers that cannot work."""
+) -> Callable[[torch.Tensor], torch.Tensor] | None:
+    """What minidepth.generate() takes as `pick`: at temperature 0 None, for the likeliest, else
+    a function that draws from the top_k likeliest ones. ValueError for numbers that cannot work."""
     if not temperature >= 0 or (top_k is not None and top_k < 1):
         raise ValueError(f"temperature {temperature} must be at least 0, top_k {top_k} at least 1")
     if temperature == 0:
-        return md.likeliest
+        return None
     draw = torch.Generator()
     draw.seed() if seed is None else draw.manual_seed(seed)
 
@@ -33,6 +34,7 @@ def sampler(
     return pick
 
 
+@machine.in_eval_mode
 def generate(
     model: nn.Module,
     tokens: torch.Tensor,
@@ -47,6 +49,7 @@ def generate(
     return md.generate(model, tokens, max_new_tokens, pick, **how)
 
 
+@machine.in_eval_mode
 def answer_texts(
     model: nn.Module,
     tokenizer: Any,

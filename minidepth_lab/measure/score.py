@@ -4,6 +4,7 @@ python train.py --score RUN_DIR --data embedded          our held-out problems
 python train.py --score RUN_DIR --data Rowan/hellaswag   a hub's validation split, or a file
 """
 
+import contextlib
 import itertools
 import random
 import re
@@ -16,8 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 import minidepth as md
 from minidepth_lab.base import console, machine
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints
+from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import results
 from minidepth_lab.models import variants
 from minidepth_lab.rows import files as text
@@ -123,19 +123,15 @@ def embedded_choices(n: int) -> list[dict]:
     return rows
 
 
-def read_choices(source: str, most: int = 0) -> tuple[list[tuple], int]:
+def read_choices(source: str, most: int, notes: list[str]) -> tuple[list[tuple], int]:
     """choices_of() the multiple-choice rows of files, of 'embedded', or of the validation split of
-    a hub id, a sample of at most `most` if given → (rows that can be asked, how many were looked
-    at); ValueError if there are none."""
+    a folder or hub id, a sample of at most `most`, 0 for all → (rows that can be asked, how many
+    were looked at); ValueError if there are none. `notes` are told what is left out."""
     if source == "embedded":
         rows = embedded_choices(most or 600)
-    elif text.is_local(source):
-        rows, _ = text.read_rows(source)
     else:
-        with hub.looked_for():
-            rows = hub.rows_of_split(source, "validation")
-    if not isinstance(rows, list) and not hasattr(rows, "select"):  # a .json can hold anything
-        rows = []
+        with contextlib.nullcontext() if text.is_local(source) else hub.looked_for():
+            rows = text.rows_of(source, "validation", notes)
     if 0 < most < len(rows):
         places = sorted(forms.sample_order(len(rows))[:most].tolist())
         rows = rows.select(places) if hasattr(rows, "select") else [rows[i] for i in places]
@@ -179,7 +175,7 @@ def fits(choices: Sequence[list[int]], block_size: int) -> bool:
     return all(1 <= len(said) <= block_size for said in choices)
 
 
-@md.in_eval_mode
+@machine.in_eval_mode
 def choice_scores(model: variants.GPT, encoded: Sequence[tuple]) -> list[list[float]]:
     """Mean log-likelihood a token, in nats, of each choice after its context, for each of
     asked_and_said(): one list per row. The last block_size tokens of both are read. ValueError if a
@@ -227,7 +223,8 @@ def show_score(run_dir: console.Path, sources: Iterable[str], most: int) -> None
         raise ValueError(f"--score {run_dir} {registry.no_text(run_dir)}")
     model.to(machine.pick_device("auto"))
     for source in sources:
-        questions, n_rows = read_choices(source, most)
+        notes = []
+        questions, n_rows = read_choices(source, most, notes)
         right, guess = 0.0, 0.0
         encoded = [asked_and_said(tokenizer, question) for question in questions]
         T = model.config.block_size
@@ -264,5 +261,5 @@ def show_score(run_dir: console.Path, sources: Iterable[str], most: int) -> None
                 f"block, "
                 f"with a choice after them: only the last {T:,} tokens of both are read"
             )
-        for note in text.left_out(source):
+        for note in notes:
             print(f"note: {note}")

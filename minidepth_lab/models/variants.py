@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 import minidepth as md
 from minidepth_lab.base import configs
+from minidepth_lab.models import fast
 
 
 def rotate(x: torch.Tensor, start: int = 0) -> torch.Tensor:
@@ -25,7 +26,7 @@ def rotate(x: torch.Tensor, start: int = 0) -> torch.Tensor:
     return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
 
 
-class RotaryAttention(md.Attention):
+class RotaryAttention(fast.Attention):
     """q k^T depends on how far apart two tokens are, not on where."""
 
     def project(self, x: torch.Tensor, start: int = 0) -> tuple[torch.Tensor, ...]:
@@ -35,12 +36,12 @@ class RotaryAttention(md.Attention):
 
 def make_layer(config: configs.ModelConfig, n_heads: int) -> md.Layer:
     """One layer of GPT(config), with so many heads."""
-    attention = RotaryAttention if config.position == "rotary" else md.Attention
+    attention = RotaryAttention if config.position == "rotary" else fast.Attention
     layer = md.Layer(dataclasses.replace(config, n_heads=n_heads), attention)
-    layer.attn.p_out = config.dropout_of("residual")
+    layer.attn.drop = fast.Dropout(config.dropout_of("residual"))
     layer.attn.scale = config.attn_scale or layer.attn.scale
     if layer.has_mlp:
-        layer.mlp.p = config.dropout_of("residual")
+        layer.mlp.drop = fast.Dropout(config.dropout_of("residual"))
     return layer
 
 
@@ -52,14 +53,35 @@ class GPT(md.GPT):
         self.checkpointed = False  # whether layers are computed twice
         self.gradient_loops = 0  # the last loops alone have a gradient; 0: all
         super().__init__(config)
+        self.drop = fast.Dropout(config.dropout_of("embedding"))
         if config.position != "learned":
             self.most_tokens = None
 
-    @property
-    def keeps_converted(self) -> bool:
+    def token_losses(self, h: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """As minidepth.GPT's, without computing logits twice."""
+        dtype, grads = self.autocast_dtype or h.dtype, torch.is_grad_enabled()
+        return fast.HeadLoss.apply(h, self.head_weight, targets, dtype, grads)
+
+    def autocast(self, tokens: torch.Tensor) -> torch.autocast:
         """Before PyTorch 2.10 a weight that was converted in a loop without a gradient would be
         kept so for the loops that have one."""
-        return not self.gradient_loops
+        half, kept = self.autocast_dtype, not self.gradient_loops
+        how = dict(enabled=half is not None, cache_enabled=kept)
+        return torch.autocast(tokens.device.type, half, **how)
+
+    def forward(
+        self, tokens: torch.Tensor, targets: torch.Tensor | None = None,
+        cache: list[md.Cache] | None = None, loops: int | None = None,
+    ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+        """As minidepth.GPT's; targets (B, loops, T) ask for a loss after each of so many loops, and
+        their sum."""
+        if targets is None or targets.dim() == 2:
+            return super().forward(tokens, targets, cache, loops)
+        assert loops in (None, targets.size(1)), "the targets say how many loops"
+        with self.autocast(tokens):
+            states = self.run_loops(tokens, None, targets.size(1))
+            x = torch.stack([self.norm(state) for state in states], 1)  # (B, loops, T, C)
+        return self.losses(x, targets)
 
     def make_layers(self) -> None:
         c = self.config
@@ -82,13 +104,14 @@ class GPT(md.GPT):
     def embed(self, tokens: torch.Tensor, start: int = 0) -> torch.Tensor:
         """tokens (B, T), the first at position `start` → the stream's beginning, (B, T, C)."""
         c, end = self.config, start + tokens.size(1)
+        # the head has made a dense gradient (V, C) of a tied weight: a sparse one saves a second
         sparse = c.tie_weights and tokens.device.type == "cpu"
         x = F.embedding(tokens, self.token_embedding.weight, sparse=sparse)
         if c.position == "learned":  # rotary positions come in with attention's q and k
             if end > c.block_size:
                 raise ValueError(f"{end} tokens do not fit block_size {c.block_size}")
             x = x + self.position_embedding.weight[start:end]
-        return md.dropout(x, c.dropout_of("embedding"), self.training)
+        return self.drop(x)
 
     def run_loops(
         self, tokens: torch.Tensor, cache: list[md.Cache] | None = None, loops: int | None = None

@@ -1,32 +1,22 @@
-"""Text beyond what minidepth.py reads: other kinds of files, folders of them, and several sources
-at once."""
+"""Where rows come from: files, folders and patterns of them, data sets of the hub, several at
+once; and which of them are held out."""
 
-import csv
 import glob
-import io
-import itertools
 import os
+import pathlib
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from minidepth_lab.base import configs, console
-from minidepth_lab.base.data import Data
-from minidepth_lab.keep import checkpoints
-from minidepth_lab.rows import forms, reading, to_data
+import torch
 
-# each but .parquet may be packed, as in .jsonl.gz; small and capital letters are alike
-KINDS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".txt")
+import minidepth as md
+from minidepth_lab.base import configs, console
+from minidepth_lab.rows import forms, hub, reading
+from minidepth_lab.rows.reading import KINDS, kind_of
 
 # ---------- files ----------
-
-
-def kind_of(path: str) -> str | None:
-    """Which of KINDS a file's name ends in, or None."""
-    name = path.lower().removesuffix(".gz")
-    return next((kind for kind in KINDS if name.endswith(kind)), None)
 
 
 def is_pattern(source: str) -> bool:
@@ -63,6 +53,10 @@ def inside(folder: str) -> Iterator[str]:
         yield from (os.path.join(at, name) for name in names)
 
 
+# beside the .arrow files of save_to_disk()
+OF_DATASETS = ("dataset_dict.json", "dataset_info.json", "state.json")
+
+
 def why_not_read(path: str) -> str:
     """What keeps a path inside() a folder from being read, in a word or two; "" if it is read."""
     name = os.path.basename(path)
@@ -70,15 +64,31 @@ def why_not_read(path: str) -> str:
         return "hidden"
     if not os.path.isfile(path):
         return "no regular file"
-    if not kind_of(path):
+    if not kind_of(path) or name in OF_DATASETS:
         return os.path.splitext(name)[1].lower() or "without an ending"
     return ""
 
 
+def parted(pattern: str) -> tuple[str, str]:
+    """A pattern as the folder that it looks in, and what is to be found there."""
+    parts = pathlib.Path(pattern).parts
+    n = next(i for i, part in enumerate(parts) if glob.has_magic(part))
+    return os.path.join(*parts[:n]) if n else "", os.path.join(*parts[n:])
+
+
 def fitting(pattern: str) -> list[str]:
-    """The paths that a pattern fits; with **, which fits every folder on the way, files alone."""
-    found = glob.glob(pattern, recursive=True)
-    return [path for path in found if "**" not in pattern or not os.path.isdir(path)]
+    """The paths that a pattern fits; with **, which fits every folder on the way but hidden ones
+    and links, files alone."""
+    if "**" not in pattern:
+        return glob.glob(pattern)
+    folder, rest = parted(pattern)
+    rest = os.path.join(rest, "*") if rest.endswith("**") else rest
+    found = []
+    for path in pathlib.Path(folder or ".").glob(rest):  # glob.glob() would follow links, in rings
+        hidden = any(part.startswith(".") for part in path.relative_to(folder or ".").parts[:-1])
+        if not hidden and not path.is_dir():
+            found.append(os.path.join(folder, path.relative_to(folder or ".")))
+    return found
 
 
 def left_out(source: str) -> list[str]:
@@ -107,54 +117,14 @@ def files_of(source: str) -> list[str]:
         found = [source] if kind_of(source) else []
         what = "is neither a folder nor a file that ends in one of"
     if not found:
-        raise ValueError(f"data {source} {what} {' '.join(KINDS)}, or these with .gz")
+        raise ValueError(
+            f"data {source} {what} {' '.join(KINDS)}, or these with {' '.join(reading.PACKED)}"
+        )
     return sorted(found)
 
 
-def is_ag_news(path: str, line: list[str]) -> bool:
-    """Whether the first line of a table is a row of AG News as its authors give it: a class, a
-    title and a text, below no names."""
-    named = "agnews" in re.sub(r"[^a-z0-9]", "", path.lower())
-    return named and len(line) == 3 and line[0] in ("1", "2", "3", "4")
-
-
-def read_csv(path: str) -> list[dict]:
-    """Rows of a .csv or .tsv file, by the names in its first line, in small letters; of AG News'
-    own file title and text as one, as the hub has them. ValueError for a line with more or fewer
-    cells, of whose text a part would be lost, and for a name that two columns have."""
-    text = reading.read_text(path)
-    first = text.partition("\n")[0]
-    comma = "\t" if kind_of(path) == ".tsv" else max(",;\t", key=first.count)
-    csv.field_size_limit(sys.maxsize if sys.maxsize < 2**31 else 2**31 - 1)
-    with console.one_line_errors(f"data {path}", "is no table"):
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=comma, strict=True)
-        lines = (line for line in reader if any(line))
-        header = next(lines, [])
-        own_form = is_ag_news(path, header)
-        if own_form:
-            header, lines = ["class", "title", "text"], itertools.chain([header], lines)
-        names = [name.strip().lower() for name in header]
-        # spreadsheets leave columns behind that have neither a name nor anything in them
-        twice = [name for name in names if name and names.count(name) > 1]
-        if twice:
-            where = f"line {reader.line_num} names two columns {twice[0]:.40}"
-            raise ValueError(f"{where}; give each a name of its own")
-        rows = []
-        for line in lines:
-            if len(line) != len(names):
-                counts = f"{console.plural(len(line), 'cell')}, but the header has {len(names):,}"
-                mark = "tabs" if comma == "\t" else comma
-                advice = f"put texts with {mark} or line ends in quotes"
-                raise ValueError(f"line {reader.line_num:,} has {counts}; {advice}")
-            rows.append(dict(zip(names, line)))
-        if own_form:
-            return [{"text": f"{row['title']} {row['text']}"} for row in rows]
-        return rows
-
-
 # the columns of a row of text, or of one that is told what else it is for
-COLUMNS = ("messages", "conversations", "question", "prompt", "instruction", "text")
-COLUMNS += ("choices", "endings", "passage", "answers")
+COLUMNS = (*forms.CONVERSATIONS, *forms.PAIRS, "text", "choices", "endings", "passage", "answers")
 
 
 def check_names(
@@ -172,114 +142,86 @@ def check_names(
     raise ValueError(f"{unknown}; {advice}; a row has {wanted}")
 
 
-def read_json(path: str) -> list[dict]:
-    """Rows of a .json file: a list, or one under the name "data", as SQuAD's authors give theirs,
-    whose questions are then a row each."""
-    with console.one_line_errors(
-        f"data {path}", "is no JSON to read (with a row per line it is a .jsonl)"
-    ):
-        rows = reading.parse_json(reading.read_text(path))
-    if isinstance(rows, dict) and isinstance(rows.get("data"), list):
-        rows = rows["data"]
-    if not isinstance(rows, list):
-        return rows
-    with console.one_line_errors(f"data {path}", "has an article that is none of SQuAD's"):
-        return [part for row in rows for part in questions_of(row)]
+# ---------- splits ----------
+
+# what names of files and folders, and the hub's data sets, call them
+SPLITS = dict(
+    train=("train", "training"),
+    validation=("validation", "valid", "val", "dev"),
+    test=("test", "testing", "eval", "evaluation"),
+)
 
 
-def is_article(row: Any) -> bool:
-    """Whether a row is an article of SQuAD: all of its paragraphs have their questions, qas."""
-    paragraphs = row.get("paragraphs") if isinstance(row, dict) else None
-    if not paragraphs or not isinstance(paragraphs, list):
-        return False
-    return all(isinstance(part, dict) and isinstance(part.get("qas"), list) for part in paragraphs)
+def split_of(path: str, folder: str) -> str:
+    """Which of SPLITS a file is of, as its name or that of a folder around it says; "train" where
+    nothing does."""
+    for part in reversed(pathlib.Path(os.path.relpath(path, folder or ".")).parts):
+        words = re.split("[^a-z]+", part.lower())
+        for split, spelled in SPLITS.items():
+            if set(words) & set(spelled):
+                return split
+    return "train"
 
 
-def questions_of(row: Any) -> list[dict]:
-    """The questions of an article of SQuAD, each with its context, as the hub has them; any other
-    row as it is. Those of a test set have no answers."""
-    if not is_article(row):
-        return [row]
-    found = []
-    for paragraph in row["paragraphs"]:
-        for asked in paragraph["qas"]:
-            answers = [answer["text"] for answer in asked.get("answers") or []]
-            both = dict(context=paragraph["context"], question=asked["question"])
-            found.append(both | dict(answers=dict(text=answers) if answers else None))
-    return found
+def split_files(source: str) -> dict[str, list[str]]:
+    """{split: its files} of a folder or pattern in which there are files to train on and others;
+    else all files of a source as "train"."""
+    files, found = files_of(source), {}
+    folder = parted(source)[0] if is_pattern(source) else source
+    for path in files:
+        found.setdefault(split_of(path, folder) if len(files) > 1 else "train", []).append(path)
+    if "train" in found or len(found) > 1:
+        return found
+    return dict(train=files)
 
 
-END_OF_DOCUMENT = "<|endoftext|>"
-SHORTEST_LINE = 1000  # characters; a longer text without an end of line is cut by position
-
-
-def documents(text: str) -> list[dict]:
-    """The parts of a text that stand between marks of a document's end."""
-    parts = (part.strip("\n") for part in text.split(END_OF_DOCUMENT))
-    return [{"text": part + "\n"} for part in parts if part.strip()]
-
-
-def paragraphs(text: str) -> list[dict]:
-    """The paragraphs of one document; its lines where there is only one paragraph, and where there
-    is only one line parts of it, a hundredth or ten thousand characters each."""
-    parts = [part for part in re.split(r"\n\s*\n", text) if part.strip()]
-    if len(parts) < 2:
-        parts = [line for line in text.splitlines() if line.strip()]
-    if len(parts) != 1 or len(parts[0]) < SHORTEST_LINE:
-        return [{"text": part + "\n"} for part in parts]
-    (line,) = parts
-    size = min(10_000, len(line) // 100)
-    rows = [{"text": line[i : i + size], "goes_on": True} for i in range(0, len(line), size)]
-    rows[-1]["goes_on"] = False
-    return rows
-
-
-def read_file(path: str) -> list[dict]:
-    """Rows of a file of any of KINDS; ValueError says what is wrong with it."""
-    (path,) = files_of(path)
-    kind = kind_of(path)
-    if kind == ".parquet":
-        with console.one_line_errors(f"data {path}", "cannot be read"):
-            import pyarrow.parquet
-
-            return pyarrow.parquet.read_table(console.regular_file(path)).to_pylist()
-    if kind in (".csv", ".tsv"):
-        return read_csv(path)
-    if kind == ".json":
-        return read_json(path)
-    if kind != ".txt":
-        return reading.read_jsonl(path)
-    text = reading.read_text(path)
-    return documents(text) if END_OF_DOCUMENT in text else paragraphs(text)
-
-
-def read_rows(source: str) -> tuple[list[dict], bool]:
-    """(rows of the files that a source names, whether they are one text, in its order). Of several
-    .txt files each is a document, and so a row."""
-    files = files_of(source)
+def read_files(files: list[str], notes: list[str]) -> tuple["list | reading.Rows", bool]:
+    """(rows of files, whether they are one text, in its order). Of several .txt files each is a
+    document, and so a row."""
     if len(files) == 1:
         (path,) = files
-        rows = read_file(path)
-        one_text = kind_of(path) == ".txt" and END_OF_DOCUMENT not in reading.read_text(path)
-        return rows, one_text
-    rows = []
+        text = kind_of(path) == ".txt" and reading.END_OF_DOCUMENT not in reading.read_text(path)
+        return reading.read_file(path, notes), text
+    parts = []
     for path in files:
-        found = documents(reading.read_text(path)) if kind_of(path) == ".txt" else read_file(path)
-        if not isinstance(found, list):
-            raise ValueError(f"data {path} is no list of rows, [{{…}}, {{…}}]; it needs one")
-        rows += found
-    return rows, False
+        if kind_of(path) == ".txt":
+            parts.append(reading.documents(reading.read_text(path)))
+        else:
+            parts.append(reading.read_file(path, notes))
+    return reading.joined(parts), False
+
+
+def splits_of(source: str) -> dict[str, Any]:
+    """{split: its files, or of the hub its rows}"""
+    return split_files(source) if is_local(source) else hub.splits_of(source)
+
+
+def rows_of(source: str, split: str, notes: list[str]) -> "list | reading.Rows":
+    """The rows of a split of a source, all rows where it has one split alone; `notes` are told
+    what is left out. ValueError where there is no such split."""
+    splits = splits_of(source)
+    if split not in splits and (len(splits) > 1 or not is_local(source)):
+        raise ValueError(f"data {source} has no split {split}; it has {', '.join(splits)}")
+    if not is_local(source):
+        return splits[split]
+    rows, _ = read_files(splits.get(split) or splits["train"], notes)
+    notes += left_out(source)
+    return rows
 
 
 # ---------- sources ----------
 
 
 def split_text(
-    source: str, rows: list[dict], config: configs.TrainConfig, facts: dict
+    source: str,
+    rows: list[dict],
+    config: configs.TrainConfig,
+    facts: dict,
+    change: Callable | None = None,
 ) -> tuple[list[dict], list[dict]]:
     """(rows to train on, rows held out) of one text: its end is held out. Paragraphs that stand
     beside one another are not parted, each knows much of the next."""
-    rows = forms.usable_rows(source, rows, facts, config.max_rows)
+    rows = forms.usable_rows(source, rows, facts, config.max_rows, change)
     if config.val_data:
         return rows, []
     if len(rows) < 2:
@@ -298,16 +240,41 @@ def read_source(
     facts: dict | None = None,
     change: Callable | None = None,
 ) -> tuple[list[dict], list[dict]]:
-    """As minidepth.read_source(), of any files that read_rows() reads."""
-    if source == "embedded" or not is_local(source):
-        return reading.read_source(source, config, facts, change)
+    """(rows to train on, rows held out) of 'embedded', of files, or of a data set of the hub: its
+    own validation split where it has one, else a part. Its test split is left alone. `facts` and
+    `change` as in usable_rows()."""
     facts = {} if facts is None else facts
-    rows, one_text = read_rows(source)
-    check_names(source, rows)
-    facts.setdefault("notes", []).extend(left_out(source))
-    if one_text:
-        return split_text(source, rows, config, facts)
-    return forms.split_rows(source, rows, config, facts, change)
+    notes = facts.setdefault("notes", [])
+    if source == "embedded":
+        steps, questions = config.problem_steps, config.ring_questions
+        train = md.embedded_rows(config.max_rows or 20_000, False, steps, questions=questions)
+        return train, [] if config.val_data else md.embedded_rows(600, True, steps)
+    splits, local = splits_of(source), is_local(source)
+    if "train" not in splits:
+        raise ValueError(f"data {source} has no split train; it has {', '.join(splits)}")
+    own = (
+        None
+        if config.val_data
+        else next((name for name in SPLITS["validation"] if name in splits), None)
+    )
+    rows, one_text = splits["train"], False
+    if local:
+        rows, one_text = read_files(rows, notes)
+        check_names(source, rows)
+        notes += left_out(source)
+        if others := [name for name in splits if name not in ("train", own)]:
+            n = console.plural(sum(len(splits[name]) for name in others), "file")
+            notes.append(f"{source}: {n} of its {' and '.join(others)} split not read")
+    if own is None and one_text:
+        return split_text(source, rows, config, facts, change)
+    if own is None:
+        return forms.split_rows(source, rows, config, facts, change)
+    kept = read_files(splits[own], notes)[0] if local else splits[own]
+    train = forms.usable_rows(source, rows, facts, config.max_rows, change)
+    held_out = forms.usable_rows(f"{source}, validation", kept, facts, config.max_rows, change)
+    order = torch.randperm(len(train), generator=md.generator(0)).tolist()
+    notes.append(f"{source} has a validation split of its own, which is held out")
+    return [train[i] for i in order], held_out
 
 
 def read_sources(
@@ -316,54 +283,8 @@ def read_sources(
     """[(source, rows to train on, rows held out)] of a TrainConfig, its val_data the last."""
     found = [(source, *read_source(source, config, facts, change)) for source in config.data]
     if config.val_data:
-        rows, _ = read_rows(config.val_data)
+        rows = rows_of(config.val_data, "validation", facts.setdefault("notes", []))
         check_names(config.val_data, rows)
-        facts.setdefault("notes", []).extend(left_out(config.val_data))
         held_out = forms.usable_rows(config.val_data, rows, facts, change=change)
         found.append((config.val_data, [], held_out))
     return found
-
-
-def in_turn(lists: Iterable) -> list:
-    """The first of each list, then the second of each, and so on: wherever it is cut off, all
-    lists have had their share."""
-    missing = object()
-    turns = itertools.zip_longest(*lists, fillvalue=missing)
-    return [x for turn in turns for x in turn if x is not missing]
-
-
-def mix(
-    sources: list[tuple[str, list[dict], list[dict]]],
-    config: configs.TrainConfig,
-    block_size: int,
-    facts: dict,
-    tokenizer: Any = None,
-    chunks: Callable | None = None,
-) -> Data:
-    """[(source, rows to train on, rows held out)], all of them usable, → Data, with a validation
-    part for each source where several have one. `facts` and `chunks` as in make_data()."""
-    names = ", ".join(name for name, _, _ in sources)
-    train = [row for _, rows, _ in sources for row in rows]
-    held_out = in_turn([rows for _, _, rows in sources])
-    data = to_data.make_data(names, train, held_out, config, block_size, tokenizer, chunks, facts)
-    measured = [(name, rows) for name, _, rows in sources if rows]
-    if len(measured) > 1:
-        for name, rows in measured:
-            made = [rows, "val", name, data.tokenizer, config, block_size, chunks]
-            try:
-                data.val_by_source[checkpoints.without_home(name)], _ = to_data.make_blocks(*made)
-            except ValueError as error:  # too small for a block of its own
-                why = str(error).removeprefix(f"data {name}: ")
-                data.facts["notes"].append(f"{name} is not in val_loss_by_source: {why}")
-    return data
-
-
-@to_data.no_garbage_collection()
-def load_data(config: configs.TrainConfig, block_size: int = 512, tokenizer: Any = None) -> Data:
-    """As minidepth.load_data(), of any files and of several sources."""
-    if config.sizes:
-        given = f"sizes {','.join(config.sizes)} are for a task or a loader"
-        raise ValueError(f"{given}; give none with --data {' '.join(config.data)}")
-    facts = {}
-    sources = read_sources(config, facts)
-    return mix(sources, config, block_size, facts, tokenizer)

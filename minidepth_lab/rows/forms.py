@@ -13,16 +13,34 @@ import torch
 import minidepth as md
 from minidepth_lab.base import configs, console
 
-ROW_FORMS = (
-    "messages or conversations, question + answer, prompt + completion or response, "
-    "instruction + output or response, or text"
+# the columns of a conversation; of what is asked and, in turn, of what is said to it
+CONVERSATIONS = ("messages", "conversations", "conversation")
+PAIRS = dict(
+    question=("answer", "response", "solution"),
+    problem=("solution", "answer"),
+    prompt=("completion", "response", "answer"),
+    query=("response", "answer"),
+    instruction=("output", "response"),
+    input=("output",),
 )
+BESIDE = ("input", "context")  # an instruction, and asked with it
+THOUGHTS = ("reasoning_content", "reasoning", "thinking", "rationale")  # before an answer
+ROW_FORMS = (
+    f"{', '.join(CONVERSATIONS[:2])}, "
+    f"{', '.join(f'{asked} + {said[0]}' for asked, said in PAIRS.items())}, or text"
+)
+LABELS = ("family", "steps", "guess")
 KNOWN_ROLES = ("system", "user", "assistant", "tool")
 ROLES = dict(human="user", prompter="user", developer="system", function="tool")
 ROLES |= dict.fromkeys(("gpt", "model", "bot", "ai", "chatgpt"), "assistant")
 WITH_PASSAGE = (
     "it is a question with choices or a passage: --loader llmini trains on it, --score asks it"
 )
+PREFERENCE = "it is a pair of answers, chosen and rejected; name the one to learn completion"
+
+
+class Given(str):
+    """What the assistant says in a turn that its row marks as one not to learn."""
 
 
 def content_text(name: str, content: Any) -> str:
@@ -37,6 +55,16 @@ def content_text(name: str, content: Any) -> str:
     if not isinstance(content, str):
         raise ValueError(f"{name} is {console.kind_of(content)}, no text")
     return content
+
+
+def with_thoughts(row: dict, text: str, remark: Callable[[str], object]) -> str:
+    """An answer after the thoughts of its message or row, if there are any."""
+    for name in THOUGHTS:
+        thoughts = row.get(name)
+        if isinstance(thoughts, str) and thoughts.strip() and "<think>" not in text:
+            remark(f"{name} is read as <think>…</think>")
+            return f"<think>\n{thoughts.strip()}\n</think>\n\n{text}"
+    return text
 
 
 def read_turn(message: Any, remark: Callable[[str], object]) -> tuple[str, str] | None:
@@ -58,28 +86,41 @@ def read_turn(message: Any, remark: Callable[[str], object]) -> tuple[str, str] 
         remark("turns that only call a tool are left out")
         return None
     text = content_text(name, content)
-    thoughts = message.get("reasoning_content") or message.get("reasoning")
-    if role == "assistant" and isinstance(thoughts, str) and "<think>" not in text:
-        remark("reasoning_content is read as <think>…</think>")
-        text = f"<think>\n{thoughts.strip()}\n</think>\n\n{text}"
-    if role == "assistant" and not text.strip():
+    if role != "assistant":
+        return role, text
+    text = with_thoughts(message, text, remark)
+    if not text.strip():
         raise ValueError("an assistant's turn is empty")
+    weight = message.get("weight")
+    if message.get("train") is False or (weight is not None and weight == 0):
+        remark("turns marked train: false or weight: 0 have no loss with --loss_on assistant")
+        text = Given(text)
+    elif weight is not None and weight != 1:
+        remark(f"the weight {weight!s:.20} of a turn is not heeded")
     return role, text
 
 
-def read_pair(row: Any) -> list[dict] | None:
-    """The messages of a row that names what is asked and what is said; None if it does not."""
-    asked = next((k for k in ("question", "prompt", "instruction") if row.get(k) is not None), None)
-    if asked is None:
+def read_pair(row: dict, remark: Callable[[str], object]) -> tuple[list[dict], set[str]] | None:
+    """(messages, columns that are read) of a row that names what is asked and what is said; None if
+    it does not."""
+    there = [name for name in PAIRS if row.get(name) is not None]
+    answered = [name for name in there if any(row.get(k) is not None for k in PAIRS[name])]
+    if not there or (not answered and row.get("text") is not None):
         return None
-    answers = dict(question=("answer", "response"), prompt=("completion", "response"))
-    answers["instruction"] = ("output", "response")
-    said = next((k for k in answers[asked] if row.get(k) is not None), answers[asked][0])
-    if isinstance(row[asked], list) and isinstance(row.get(said), list):  # of messages, both
-        return row[asked] + row[said]
+    asked = (answered or there)[0]
+    said = next((k for k in PAIRS[asked] if row.get(k) is not None), PAIRS[asked][0])
+    if row.get(said) is None and row.get("chosen") and row.get("rejected"):
+        raise ValueError(PREFERENCE)
+    if is_chat(row[asked]):  # whose answer may be one more message
+        end = row.get(said)
+        if not isinstance(end, list):
+            end = [
+                dict(role="assistant", content=with_thoughts(row, content_text(said, end), remark))
+            ]
+        return row[asked] + end, {asked, said, *THOUGHTS}
     question = content_text(asked, row[asked])
     if asked == "instruction":
-        for more in ("input", "context"):
+        for more in BESIDE:
             if isinstance(row.get(more), str) and row[more].strip():
                 question += f"\n\n{row[more]}"
     answer = content_text(said, row.get(said))
@@ -87,19 +128,37 @@ def read_pair(row: Any) -> list[dict] | None:
         raise ValueError(WITH_PASSAGE)
     if not answer.strip():
         raise ValueError(f"{said} is empty")
-    return [dict(role="user", content=question), dict(role="assistant", content=answer)]
+    answer = with_thoughts(row, answer, remark)
+    messages = [dict(role="user", content=question), dict(role="assistant", content=answer)]
+    return messages, {asked, said, *THOUGHTS, *(BESIDE if asked == "instruction" else ())}
+
+
+def is_chat(value: Any) -> bool:
+    """Whether a value is a list of messages."""
+    names = ("role", "from")
+    return isinstance(value, list) and any(
+        isinstance(each, dict) and any(name in each for name in names) for each in value
+    )
 
 
 def turns_of(
     row: Any, remark: Callable[[str], object] = lambda text: None
 ) -> list[tuple[str, str]]:
-    """[(role, text), …] of a row in any of ROW_FORMS; a plain text has the role "text". ValueError
-    says why it is none; remark() is told what is read in another way than it is written."""
+    """[(role, text), …] of a row in any of ROW_FORMS, or of a list of messages; a plain text has
+    the role "text". ValueError says why it is none; remark() is told what is read in another way
+    than it is written, and of what is not read."""
+    if is_chat(row):
+        row = dict(messages=row)
     if not isinstance(row, dict):
         raise ValueError(f"it is {console.kind_of(row)}, no object")
-    messages = row.get("messages") or row.get("conversations") or read_pair(row)
+    column = next((name for name in CONVERSATIONS if row.get(name)), None)
+    messages, read = row.get(column), {column}
+    if column is None and (pair := read_pair(row, remark)):
+        messages, read = pair
     if not messages:
         if row.get("text") is None:  # columnar files fill the other rows' columns with None
+            if row.get("chosen") and row.get("rejected"):
+                raise ValueError(PREFERENCE)
             columns = sorted(
                 f"{key!s:.40} ({console.kind_of(value)})" for key, value in row.items()
             )
@@ -107,9 +166,9 @@ def turns_of(
         text = content_text("text", row["text"])
         if not text.strip():
             raise ValueError("text is empty")
+        tell_unread(row, {"text"}, remark)
         return [("text", text)]
     if not isinstance(messages, list):
-        column = "messages" if row.get("messages") else "conversations"
         raise ValueError(f"{column} is {console.kind_of(messages)}, no list")
     turns = []
     for m in messages:
@@ -121,13 +180,48 @@ def turns_of(
         elif turn := read_turn(m, remark):
             turns.append(turn)
     # a system turn can stand beside these forms
-    beside = not row.get("messages") and (row.get("conversations") or row.get("instruction"))
-    system = row.get("system") if beside else None
-    if isinstance(system, str) and system.strip():
-        turns.insert(0, ("system", system))
+    if column not in (None, "messages") or "instruction" in read:
+        read.add("system")
+        if isinstance(row.get("system"), str) and row["system"].strip():
+            turns.insert(0, ("system", row["system"]))
     if not any(text.strip() for _, text in turns):
         raise ValueError("its turns are empty")
+    tell_unread(row, read, remark)
     return turns
+
+
+def tell_unread(row: dict, read: set[str], remark: Callable[[str], object]) -> None:
+    """Tell of the columns that hold a text and are not read."""
+    left = []
+    for name, value in row.items():
+        if name not in read and name not in LABELS and isinstance(value, str) and value.strip():
+            left.append(console.one_line(name, 40))
+    if left:
+        remark(f"columns that are not read: {', '.join(left[:12])}")
+
+
+def is_labelled(row: dict) -> bool:
+    """Whether it says of itself what embedded rows do; others can have columns so named."""
+    family, steps, guess = (row.get(name) for name in LABELS)
+    if not isinstance(family, str) or type(steps) is not int or type(guess) is not float:
+        return False
+    return bool(family.strip()) and 1 <= steps <= 99 and 0 < guess <= 1
+
+
+def read_row(row: Any, remark: Callable[[str], object] = lambda text: None) -> dict:
+    """A row in any form as all that comes after reads it: {"messages": […]} with its labels, or
+    {"text": …}. What is in its last \\boxed{} is an answer, and stands after #### too."""
+    turns = turns_of(row, remark)
+    if turns[0][0] == "text":
+        return dict(text=turns[0][1]) | (dict(goes_on=True) if row.get("goes_on") else {})
+    role, last = turns[-1]
+    boxed = re.findall(r"\\boxed\{([^{}\n]{1,40})\}", last) if role == "assistant" else []
+    if boxed and "####" not in last:
+        remark("the answer in \\boxed{} is put after ####, too")
+        turns[-1] = role, type(last)(f"{last}\n\n#### {boxed[-1].strip()}")
+    messages = [dict(role=role, content=text) for role, text in turns]
+    labelled = isinstance(row, dict) and is_labelled(row)
+    return dict(messages=messages) | ({name: row[name] for name in LABELS} if labelled else {})
 
 
 def has_passage(row: Any) -> bool:
@@ -146,15 +240,13 @@ def sample_order(n: int) -> np.ndarray:
 def usable_rows(
     source: str, rows: Sequence, facts: dict, most: int = 0, change: Callable | None = None
 ) -> list[dict]:
-    """The rows of a source, a list or a data set of the hub, that turns_of() can read, in their
-    order; with `most` a sample of so many, drawn alike for every seed of a run. ValueError if none
-    can be read.
+    """The rows of a source, a list or what has len() and select(), that read_row() can read and as
+    it gives them, in their order; with `most` a sample of so many, drawn alike for every seed of a
+    run. ValueError if none can be read.
 
     change(row) may make another row of each. To `facts` are added `unusable_rows`, their number,
     and `notes`, what a user is to be told: what was left out and why, what was read otherwise.
     """
-    if not isinstance(rows, list) and not hasattr(rows, "select"):
-        raise ValueError(f"data {source} is no list of rows, [{{…}}, {{…}}]; it needs one")
     n, order = len(rows), np.arange(len(rows))
     if 0 < most < n:
         order = sample_order(n)
@@ -171,8 +263,7 @@ def usable_rows(
             row = change(row) if change else row
             told = []
             try:
-                turns_of(row, told.append)
-                taken.append(row)
+                taken.append(read_row(row, told.append))
                 if 0 < most < n:
                     at.append(i)
                 remarks.update(told)

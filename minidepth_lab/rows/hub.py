@@ -6,7 +6,7 @@ import os
 import urllib.error
 import urllib.request
 
-from minidepth_lab.rows import reading
+from minidepth_lab.base import console
 
 SECONDS = 3.0  # to wait for an answer
 
@@ -73,10 +73,16 @@ def looked_for():
             setattr(module, name, value)
 
 
-def rows_of_split(source, split):
-    """The rows of a split, such as "train", of a data set of the hub; they are read when asked.
-    ValueError where there is no such split."""
-    splits = reading.hub_splits(source)
-    if split not in splits:
-        raise ValueError(f"data {source} has no split {split}; it has {', '.join(splits)}")
-    return splits[split]
+HUB = "is neither a local file or folder nor to be had from the Hugging Face hub; on Kaggle turn"
+
+
+def splits_of(source):
+    """{name of a split: its rows} of a data set of the hub, HUB_ID or HUB_ID:SUBSET."""
+    name, _, subset = source.partition(":")
+    if not name.strip():
+        raise ValueError(f"data {source!r} names no data set; give HUB_ID or HUB_ID:SUBSET")
+    from datasets import load_dataset
+
+    advice = f"{HUB} Internet on, or give --data FILE or --data embedded"
+    with console.one_line_errors(f"data {source}", advice):
+        return dict(load_dataset(name, subset or None))

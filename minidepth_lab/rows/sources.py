@@ -3,7 +3,7 @@
 import os
 
 from minidepth_lab.rows import files as text
-from minidepth_lab.rows import hub
+from minidepth_lab.rows import hub, reading, to_data
 from minidepth_lab.tasks import TASKS
 
 
@@ -14,7 +14,7 @@ def names_task(name):
 
 def away(config, tokenizer=None):
     """Whether something of a TrainConfig's data is to come from the hub."""
-    named = [s for s in config.data if s != "embedded" and not text.kind_of(s)]
+    named = [s for s in config.data if s != "embedded" and not reading.kind_of(s)]
     if any(names_task(source) for source in named):
         return False  # it is drawn, without a tokenizer
     if any(not text.is_local(source) for source in named):
@@ -24,7 +24,7 @@ def away(config, tokenizer=None):
     return not os.path.isdir(config.tokenizer)
 
 
-def text_data(config, block_size, tokenizer=None, load=text.load_data):
+def text_data(config, block_size, tokenizer=None, load=to_data.load_data):
     """load(config, block_size, tokenizer), with a look first at whether the hub can be reached if
     something is to come from there."""
     if not away(config, tokenizer):

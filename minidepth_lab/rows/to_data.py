@@ -2,35 +2,30 @@
 
 import contextlib
 import gc
+import itertools
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import minidepth as md
 from minidepth_lab.base import configs, console
 from minidepth_lab.base.data import Data
-from minidepth_lab.rows import forms, reading, tokenizing
+from minidepth_lab.rows import answers, files, forms, tokenizing
 
 if TYPE_CHECKING:  # to import it takes seconds, which only those pay who have text
     from transformers import PreTrainedTokenizerBase as Tokenizer
 
 
-def is_labelled(row: dict) -> bool:
-    """Whether it says of itself what embedded rows do; others can have columns so named."""
-    family, steps, guess = row.get("family"), row.get("steps"), row.get("guess")
-    if not isinstance(family, str) or type(steps) is not int or type(guess) is not float:
-        return False
-    return bool(family.strip()) and 1 <= steps <= 99 and 0 < guess <= 1
-
-
 def problem_of(row: dict) -> dict | None:
-    """A usable row in any form as minidepth.problem_of() has it, with the labels of our own."""
-    messages = [dict(role=role, content=content) for role, content in forms.turns_of(row)]
-    labels = {name: row[name] for name in ("family", "steps", "guess")} if is_labelled(row) else {}
-    return md.problem_of(dict(messages=messages) | labels)
+    """A usable row as minidepth.problem_of() has it; an answer that is a number is compared as one,
+    but for those of our own problems."""
+    problem = md.problem_of(row) if "messages" in row else None
+    if problem and "family" not in problem:
+        problem["answer"] = answers.Answer(problem["answer"])
+    return problem
 
 
 def filled(tokens: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -51,27 +46,6 @@ def no_garbage_collection() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-@no_garbage_collection()
-def load_data(
-    config: configs.TrainConfig, block_size: int = 512, tokenizer: "Tokenizer | None" = None
-) -> Data:
-    """Read, split, tokenize and pack the source of a TrainConfig → Data; ValueError if that does
-    not give at least one block to train and one to validate on."""
-    if config.sizes:
-        given = f"sizes {','.join(config.sizes)} are for a task or a loader"
-        raise ValueError(f"{given}; give none with --data {' '.join(config.data)}")
-    if len(config.data) > 1:
-        raise ValueError(f"data {' '.join(config.data)}: minidepth_lab mixes several sources")
-    (source,), facts = config.data, {}
-    train, held_out = reading.read_source(source, config, facts)
-    if config.val_data:
-        if not config.val_data.endswith(".jsonl"):
-            other = f"val_data {config.val_data} is not a .jsonl file"
-            raise ValueError(f"{other}; minidepth_lab reads others")
-        held_out = forms.usable_rows(config.val_data, reading.read_jsonl(config.val_data), facts)
-    return make_data(source, train, held_out, config, block_size, tokenizer, facts=facts)
 
 
 def fit_to_block(
@@ -128,7 +102,7 @@ def make_blocks(
 
     encoded = chunks(counted()) if chunks else counted()
     tokens, targets = md.blocks(encoded, block_size, config.packing)
-    longest = max((n for row, n in zip(rows, lengths) if is_labelled(row)), default=0)
+    longest = max((n for row, n in zip(rows, lengths) if forms.is_labelled(row)), default=0)
     if longest > block_size + 1:  # cut, it could not be answered
         too_short = f"block_size {block_size} is too short for problems of {longest} tokens"
         made = "embedded" in config.data  # others are as long as they are
@@ -291,3 +265,53 @@ def make_data(
     if guesses and len(guesses) == len(problems):
         facts["guess"] = statistics.mean(guesses)
     return Data(*made, tokenizer, problems, facts, len(tokenizer))
+
+
+# ---------- several sources ----------
+
+
+def in_turn(lists: Iterable) -> list:
+    """The first of each list, then the second of each, and so on: wherever it is cut off, all
+    lists have had their share."""
+    missing = object()
+    turns = itertools.zip_longest(*lists, fillvalue=missing)
+    return [x for turn in turns for x in turn if x is not missing]
+
+
+def mix(
+    sources: list[tuple[str, list[dict], list[dict]]],
+    config: configs.TrainConfig,
+    block_size: int,
+    facts: dict,
+    tokenizer: Any = None,
+    chunks: Callable | None = None,
+) -> Data:
+    """[(source, rows to train on, rows held out)], all of them usable, → Data, with a validation
+    part for each source where several have one. `facts` and `chunks` as in make_data()."""
+    names = ", ".join(name for name, _, _ in sources)
+    train = [row for _, rows, _ in sources for row in rows]
+    held_out = in_turn([rows for _, _, rows in sources])
+    data = make_data(names, train, held_out, config, block_size, tokenizer, chunks, facts)
+    measured = [(name, rows) for name, _, rows in sources if rows]
+    if len(measured) > 1:
+        for name, rows in measured:
+            made = [rows, "val", name, data.tokenizer, config, block_size, chunks]
+            try:
+                data.val_by_source[console.without_home(name)], _ = make_blocks(*made)
+            except ValueError as error:  # too small for a block of its own
+                why = str(error).removeprefix(f"data {name}: ")
+                data.facts["notes"].append(f"{name} is not in val_loss_by_source: {why}")
+    return data
+
+
+@no_garbage_collection()
+def load_data(
+    config: configs.TrainConfig, block_size: int = 512, tokenizer: "Tokenizer | None" = None
+) -> Data:
+    """Read, split, tokenize and pack the sources of a TrainConfig → Data; ValueError if that does
+    not give at least one block to train and one to validate on."""
+    if config.sizes:
+        given = f"sizes {','.join(config.sizes)} are for a task or a loader"
+        raise ValueError(f"{given}; give none with --data {' '.join(config.data)}")
+    facts = {}
+    return mix(files.read_sources(config, facts), config, block_size, facts, tokenizer)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import minidepth as md
 from minidepth_lab.base import console
-from minidepth_lab.rows import forms, reading
+from minidepth_lab.rows import forms, hub
 
 if TYPE_CHECKING:  # to import it takes seconds, which only those pay who have text
     from transformers import PreTrainedTokenizerBase as Tokenizer
@@ -33,8 +33,9 @@ def segments(row: dict, tokenizer: "Tokenizer | None" = None) -> list[tuple[str,
                 parts.append((md.Markup(end_of_text), True))
         else:
             parts.append((md.Markup(f"<|im_start|>{role}\n"), False))
-            parts += [(piece, role == "assistant") for piece in pieces(content)]
-            parts.append((md.Markup(end), role == "assistant"))
+            said = role == "assistant" and not isinstance(content, forms.Given)
+            parts += [(piece, said) for piece in pieces(content)]
+            parts.append((md.Markup(end), said))
             parts.append(("\n", False))
     return parts
 
@@ -71,7 +72,7 @@ def load_tokenizer(name: console.Path, texts: Iterable[str] = (), size: int = 20
     if name == "embedded":  # a text as a whole would take eighty times its size
         texts = (part for text in texts for part in pieces(short_words(text)))
         return md.load_tokenizer(name, texts, size)
-    problem = f"{reading.HUB} Internet on, or give --tokenizer DIR or embedded"
+    problem = f"{hub.HUB} Internet on, or give --tokenizer DIR or embedded"
     local = os.path.isdir(name)
     if local:
         problem = "is a folder that cannot be read"
@@ -105,13 +106,17 @@ def character_tokenizer(texts: Iterable[str], size: int) -> "Tokenizer":
     )  # fmt: skip
 
 
+CHAT = """{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""  # kept with the tokenizer, for other programs; minidepth.segments() says the same
 OWN_SYSTEM = """{% set system = SYSTEM %}{% if messages[0].role != "system" %}<|im_start|>system
 {{ system }}<|im_end|>
-{% endif %}"""  # stands before minidepth.CHAT where conversations begin with a system turn
+{% endif %}"""  # stands before CHAT where conversations begin with a system turn
 
 
 def chat_template(rows: Iterable[dict], end: str) -> str | None:
-    """minidepth.CHAT for conversations among the rows, whose turns `end` ends, with the system turn
+    """CHAT for conversations among the rows, whose turns `end` ends, with the system turn
     that at least half of them begin with, if there is one; None without conversations."""
     n, firsts = 0, Counter()
     for row in rows:
@@ -121,7 +126,7 @@ def chat_template(rows: Iterable[dict], end: str) -> str | None:
             firsts[text] += 1
     if not n:
         return None
-    chat, own_system = (text.replace("<|im_end|>", end) for text in (md.CHAT, OWN_SYSTEM))
+    chat, own_system = (text.replace("<|im_end|>", end) for text in (CHAT, OWN_SYSTEM))
     system, times = firsts.most_common(1)[0] if firsts else ("", 0)
     if 2 * times < n:
         return chat

@@ -22,7 +22,7 @@ from minidepth_lab.base import configs, console
 from minidepth_lab.base.data import Data
 from minidepth_lab.measure import score
 from minidepth_lab.rows import files as text
-from minidepth_lab.rows import hub, to_data, tokenizing
+from minidepth_lab.rows import to_data, tokenizing
 from minidepth_lab.rows.sources import text_data
 from minidepth_lab.tasks.base.sizes import as_text, check_known, sizes_of
 
@@ -102,13 +102,10 @@ def texts_of(source, config, notes=None):
     left out, and why, is added to the list `notes`."""
     template, share = template_of(source)
     columns = re.findall(r"{(\w+)}", template)
+    found = text.rows_of(source, "train", [] if notes is None else notes)
     if text.is_local(source):
-        (found, _), share = text.read_rows(source), 1
-        if not isinstance(found, list):  # a .json can hold anything
-            raise ValueError(f"data {source} is no list of rows, [{{…}}, {{…}}]; it needs one")
         text.check_names(source, found, columns, ", ".join(columns))
-    else:
-        found = hub.rows_of_split(source, "train")
+        share = 1
     most = min(config.max_rows or len(found), int(len(found) * share))
     kept, looked_at, n_unreadable = [], 0, 0
     for row in found:
@@ -203,7 +200,6 @@ def published_data(config, block_size, tokenizer, sizes):
         held_out=len(parts[1]),
         held_out_in_training=sum(row["held_out_in_training"] for row in table.values()),
     )
-    notes += [note for source in texts for note in text.left_out(source)]
     facts["lines"] = table_lines(facts) + [f"note: {note}" for note in notes]
     return Data(*made, tokenizer, [], facts, len(tokenizer))
 
@@ -270,7 +266,7 @@ def chunked(config, block_size, tokenizer=None):
             return encoded
         return overlapping(encoded, block_size, sizes["stride"] or block_size)
 
-    data = text.mix(sources, config, block_size, facts, tokenizer, chunks)
+    data = to_data.mix(sources, config, block_size, facts, tokenizer, chunks)
     data.sizes = as_text(sizes)
     return data
 

@@ -13,11 +13,14 @@ trained on (`train_loss_eval`) as it has the loss on new text, both without drop
 import dataclasses
 from dataclasses import dataclass
 
+import torch
+
 import minidepth as md
 from minidepth_lab.base.data import Data
 from minidepth_lab.measure import judge, results
 from minidepth_lab.measure.stored import stored_folder
 from minidepth_lab.rows import files as text
+from minidepth_lab.rows import to_data
 from minidepth_lab.rows.sources import text_data
 from minidepth_lab.show import figures
 from minidepth_lab.studies import depth
@@ -49,7 +52,10 @@ class Reread(Data):
 
     def evaluate(self, model):
         """`train_loss_eval`, nats per token without dropout, on always the same blocks."""
-        return dict(train_loss_eval=md.train_loss(model, self, self.eval_blocks, self.batch_size))
+        n, total = self.eval_blocks, len(self.train[0])
+        some = torch.randperm(total, generator=md.generator("train_loss_eval"))[:n].numpy()
+        part = [each[some] for each in self.train]
+        return dict(train_loss_eval=md.mean_loss(model, part, n, self.batch_size))
 
 
 def load_data(config, block_size, tokenizer=None):
@@ -62,9 +68,9 @@ def load_data(config, block_size, tokenizer=None):
     def load(config, block_size, tokenizer):
         facts = {}
         split = text.read_sources(config, facts)
-        tokenizer = tokenizer or text.mix(split, config, block_size, {}).tokenizer
+        tokenizer = tokenizer or to_data.mix(split, config, block_size, {}).tokenizer
         fewer = [(name, train[: sizes["problems"]], held_out) for name, train, held_out in split]
-        return text.mix(fewer, config, block_size, facts, tokenizer)
+        return to_data.mix(fewer, config, block_size, facts, tokenizer)
 
     data = text_data(plain, block_size, tokenizer, load)
     sizes = as_text(sizes)

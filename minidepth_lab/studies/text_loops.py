@@ -25,9 +25,11 @@ from dataclasses import dataclass
 import torch
 
 import minidepth as md
+from minidepth_lab.base import machine
 from minidepth_lab.base.data import Data
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import inspect, results
+from minidepth_lab.models import fast
 from minidepth_lab.show import figures
 from minidepth_lab.studies import reread
 from minidepth_lab.tasks.base.sizes import as_text, check_known, sizes_of
@@ -93,7 +95,7 @@ class LoopedText(Data):
         return dict(val_loss_by_loops={str(loops): loss for loops, loss in losses.items()})
 
 
-@md.in_eval_mode
+@machine.in_eval_mode
 def loss_by_loops(model, part, batch_size, tested, kept_after=None):
     """{loops: mean loss per token after so many} of blocks (tokens, targets), each (N, T): all that
     are `tested` on one way through the most of them; with text_kept() after `kept_after` loops, if
@@ -109,7 +111,7 @@ def loss_by_loops(model, part, batch_size, tested, kept_after=None):
             for loops, state in enumerate(model.run_loops(x, loops=max(tested)), 1):
                 if loops in sums:
                     h = model.norm(state)[has_target]
-                    nll = md.HeadLoss.apply(h, model.head_weight, y[has_target], h.dtype, False)
+                    nll = fast.HeadLoss.apply(h, model.head_weight, y[has_target], h.dtype, False)
                     sums[loops] += nll.double().sum().item()
     return {loops: total / n_tokens for loops, total in sums.items()}
 

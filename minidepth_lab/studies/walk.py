@@ -22,6 +22,7 @@ import os
 import statistics
 
 import minidepth as md
+from minidepth_lab.base import machine
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import results
 from minidepth_lab.show import figures
@@ -105,7 +106,7 @@ def trained_to(model, kind="hops", usual=HOPS):
     return int(value) if its_kind == kind else usual
 
 
-@md.in_eval_mode
+@machine.in_eval_mode
 def distance_to_a_round_before(model, tokens, hops):
     """How far the state is from where it was a round of the ring before: {hops: the median over the
     questions of tokens (B, 3 ring) of |x - x a round before| / |x|}, of any hops from `ring` on.

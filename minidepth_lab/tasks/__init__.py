@@ -23,6 +23,7 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
+from minidepth_lab.base import machine
 from minidepth_lab.models import variants
 
 PRESETS = {
@@ -138,7 +139,7 @@ TASKS = Tasks()
 # ---------- parts of tasks ----------
 
 
-@md.in_eval_mode
+@machine.in_eval_mode
 def predicted(model: variants.GPT, tokens: torch.Tensor) -> torch.Tensor:
     """The likeliest next token at each place: (B, T) int64."""
     device = next(model.parameters()).device

@@ -4,7 +4,7 @@ however often one loops. Whoever loops until it is right needs that. See studies
 import torch
 import torch.nn.functional as F
 
-import minidepth as md
+from minidepth_lab.base import machine
 from minidepth_lab.tasks import distinct, rings
 from minidepth_lab.tasks.walk import RINGS_TESTED, Walk, check_sizes, following
 
@@ -100,7 +100,7 @@ def asked_of(tokens, ring):
     return number - 2 * ring, letter
 
 
-@md.in_eval_mode
+@machine.in_eval_mode
 def by_loops(model, tokens, ring, loops):
     """{loops: share of the questions of tokens (B, 4 ring) that are right after so many}."""
     device = next(model.parameters()).device

@@ -9,7 +9,7 @@ import itertools
 import torch
 import torch.nn.functional as F
 
-import minidepth as md
+from minidepth_lab.base import machine
 from minidepth_lab.tasks import distinct, rings
 from minidepth_lab.tasks.base.sizes import check_known
 from minidepth_lab.tasks.walk import RINGS_TESTED, Walk, check_sizes
@@ -139,7 +139,7 @@ def states(tokens, ring, kind, most):
         yield letter, state
 
 
-@md.in_eval_mode
+@machine.in_eval_mode
 def by_steps(model, tokens, ring, kind, steps):
     """{steps: share of the states that are right after so many, which take a loop more}."""
     device, shares = next(model.parameters()).device, {}

@@ -5,7 +5,7 @@ studies/strides.py."""
 import torch
 import torch.nn.functional as F
 
-import minidepth as md
+from minidepth_lab.base import machine
 from minidepth_lab.tasks import distinct, rings
 from minidepth_lab.tasks.walk import RINGS_TESTED, Walk, check_sizes
 
@@ -92,7 +92,7 @@ class Strides(Walk):
         return measured | dict(own=(said == wanted).float().mean().item())
 
 
-@md.in_eval_mode
+@machine.in_eval_mode
 def written(model, tokens, loops):
     """The likeliest next letter at each place after so many loops: (B, T) int64."""
     device = next(model.parameters()).device

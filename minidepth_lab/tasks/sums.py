@@ -5,7 +5,7 @@ was trained to few additions is in studies/sums.py."""
 import torch
 import torch.nn.functional as F
 
-import minidepth as md
+from minidepth_lab.base import machine
 from minidepth_lab.tasks import distinct, rings
 from minidepth_lab.tasks.walk import RINGS_TESTED, Walk, check_sizes
 
@@ -96,7 +96,7 @@ def tables(tokens, ring):
     return nothing.scatter(1, letter, following), nothing.scatter(1, letter, digit - 2 * ring)
 
 
-@md.in_eval_mode
+@machine.in_eval_mode
 def by_additions(model, tokens, ring, additions):
     """{additions: share of the sums that are right after so many, which take a loop more}."""
     device = next(model.parameters()).device

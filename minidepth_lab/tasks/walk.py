@@ -6,7 +6,7 @@ import contextlib
 import torch
 import torch.nn.functional as F
 
-import minidepth as md
+from minidepth_lab.base import machine
 from minidepth_lab.tasks import Task, distinct, rings
 from minidepth_lab.tasks.base.sizes import check_known
 
@@ -193,7 +193,7 @@ def length_kept(model, places, after):
     return changed_beyond(model, after, keep)
 
 
-@md.in_eval_mode
+@machine.in_eval_mode
 def by_hops(model, tokens, ring, hops):
     """{hops: share of the questions of tokens (B, 3 ring) that are answered right after so many
     hops, which takes a loop more}."""

@@ -17,7 +17,7 @@ import torch
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import judge, results
 from minidepth_lab.studies import depth
-from minidepth_lab.studies.ring import LEARNED
+from minidepth_lab.tasks.ring import LEARNED
 from minidepth_site import elsewhere
 
 here = None  # in a downloaded notebook: the address of its page, "" if that is not known

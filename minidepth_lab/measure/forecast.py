@@ -19,7 +19,7 @@ import minidepth as md
 from minidepth_lab.base import console, machine
 from minidepth_lab.base.data import Data
 from minidepth_lab.keep import running
-from minidepth_lab.models import variants
+from minidepth_lab.models import fast, variants
 
 ENOUGH, LONG = 0.1, 0.5  # seconds to time a part for, and of a call that need not be made again
 WITHOUT_TESTS = "without the data's own tests, which could not be tried"
@@ -182,14 +182,14 @@ def layer_seconds(m, t, work, half, device):
 def head_seconds(m, work, half, device):
     """(with gradients, without) of the head's loss for one part's tokens."""
     N = max(1, round(work.learned / work.parts))
-    chunk = md.rows_at_once(N, m.vocab_size, half is not None, device.type == "cpu")
+    chunk = fast.rows_at_once(N, m.vocab_size, half is not None, device.type == "cpu")
     # small, as at first: the tiny probabilities that large ones give are slow on a CPU
     weight = 0.02 * torch.randn(m.vocab_size, m.d_model, device=device)
 
     def seconds(rows, grads):
         h = torch.randn(rows, m.d_model, device=device)
         targets = torch.randint(m.vocab_size, (rows,), device=device)
-        loss = lambda: md.HeadLoss.apply(h, weight, targets, half or h.dtype, grads)  # noqa: E731
+        loss = lambda: fast.HeadLoss.apply(h, weight, targets, half or h.dtype, grads)  # noqa: E731
         return seconds_of(loss, device)
 
     both = []
@@ -229,14 +229,13 @@ def word_seconds(m, work, half, device):
     """Of one more word for each of the problems that are answered at once."""
     B, most = min(AT_ONCE, work.answered), max(2, work.words)
     layer = variants.make_layer(m, m.heads[0]).to(device).eval()
-    cache = md.Cache(most)
-    cache.append(*torch.randn(2, B, layer.attn.n_heads, most // 2, m.d_model // m.heads[0]))
+    before = torch.randn(2, B, layer.attn.n_heads, most // 2, m.d_model // m.heads[0])
     x, weight = torch.randn(B, 1, m.d_model), torch.randn(m.vocab_size, m.d_model)
-    there = cache.length
 
     @torch.no_grad()
     def one_layer():
-        cache.length = there
+        cache = md.Cache()
+        cache.append(*before)
         with at_work(half, device):
             layer(x, cache)
 

@@ -28,10 +28,9 @@ import torch.nn.functional as F
 
 import minidepth as md
 from minidepth_lab.base import configs, machine
-from minidepth_lab.command import registry
-from minidepth_lab.keep import running
+from minidepth_lab.keep import export, registry, running
 from minidepth_lab.measure import sampling
-from minidepth_lab.models import compiling, export, variants
+from minidepth_lab.models import compiling, fast, variants
 from minidepth_lab.rows import sources
 
 STEPS, WARM = 10, 2  # measured, and before them
@@ -78,7 +77,7 @@ class Ours:
         y = y.flatten()
         learned = (y != -100).nonzero().squeeze(1)
         h, weight = h.flatten(0, 1)[learned], self.model.head_weight
-        return md.HeadLoss.apply(h, weight, y[learned], self.half or h.dtype, True).sum()
+        return fast.HeadLoss.apply(h, weight, y[learned], self.half or h.dtype, True).sum()
 
     def generate(self, tokens, n):
         return sampling.generate(self.model, tokens, n, temperature=0)
@@ -217,7 +216,7 @@ def child():
 
 def taking_turns(m, t, tokens, targets, kinds):
     """The facts of each of the kinds, measured in processes of their own that take turns."""
-    command = [sys.executable, "-c", "from minidepth_lab.command import bench; bench.child()"]
+    command = [sys.executable, "-c", "from minidepth_lab.measure import bench; bench.child()"]
     environment = os.environ | dict(PYTHONPATH=os.pathsep.join(sys.path))
     pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     processes = []
@@ -268,7 +267,7 @@ def product_seconds(m, t, parts, device, half):
         shapes += [(rows, C, 3 * C, layers), (rows, C, C, layers)]
         if m.d_ff:
             shapes += [(rows, C, m.d_ff, layers), (rows, m.d_ff, C, layers)]
-        at_once = md.rows_at_once(learned, m.vocab_size, half, device.type == "cpu")
+        at_once = fast.rows_at_once(learned, m.vocab_size, half, device.type == "cpu")
         at_once = min(learned, at_once)
         shapes.append((at_once, C, m.vocab_size, learned / at_once))
     seconds, operations = 0.0, 0.0

@@ -1,7 +1,7 @@
 """The memory of a training step, part by part: the one estimate that the command's checks and the
 page on many machines use.
 
-    python -m minidepth_lab.command.memory      the tables of that page
+    python -m minidepth_lab.models.memory      the tables of that page
 
 A step holds the most at one of three moments. Where the forward pass ends, all is there that the
 way back needs, and the head has just made its part of the gradient. Where the way back begins, the
@@ -19,7 +19,7 @@ import torch
 
 import minidepth as md
 from minidepth_lab.base import configs, machine
-from minidepth_lab.models import variants
+from minidepth_lab.models import fast, variants
 
 GIB = 2**30
 # name, GPUs, GiB that each of them offers; about one goes to CUDA and PyTorch themselves
@@ -84,11 +84,11 @@ def step_memory(m, t, half=False, gpus=1, device="cuda"):
         copies += gradients
     if half:  # autocast's, which it keeps to the end of the forward pass, and the head's
         copies += 2 * (n["blocks"] + head)
-    rows = md.rows_at_once(tokens, max(1, m.vocab_size), half, device == "cpu")
-    few = min(rows, md.SOFTMAX_ROWS) if device == "cpu" else rows  # that are in float32 at a time
+    rows = fast.rows_at_once(tokens, max(1, m.vocab_size), half, device == "cpu")
+    few = min(rows, fast.SOFTMAX_ROWS) if device == "cpu" else rows  # that are in float32 at a time
     logits = 4 * rows * m.vocab_size
     if half:  # the weight's gradient by a chunk, too, on a CPU of a part of the words
-        words = min(m.vocab_size, md.GRADIENT_WORDS) if device == "cpu" else m.vocab_size
+        words = min(m.vocab_size, fast.GRADIENT_WORDS) if device == "cpu" else m.vocab_size
         logits = 2 * rows * m.vocab_size + 4 * few * m.vocab_size + 2 * words * m.d_model
     logits += 8 * tokens * m.d_model
     one = tokens * layer_activations(m, half, device)

@@ -1,0 +1,133 @@
+"""What is faster than minidepth.py's plain way, with the same results but for rounding and for
+which elements dropout drops: on a CPU dropout, the head's loss, and attention by its formula."""
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import minidepth as md
+
+
+def dropout(x: torch.Tensor, p: float, training: bool = True) -> torch.Tensor:
+    """Zero each element with probability p and scale the others by 1/(1 - p); any shape."""
+    if not training or p == 0:
+        return x
+    if x.device.type != "cpu":
+        return F.dropout(x, p)
+    # PyTorch draws CPU masks one number at a time, which was a third of a training step. We draw
+    # 64-bit words instead and read each as four 16-bit numbers, from -32,768 to 32,767
+    words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    numbers = words.view(torch.int16)[: x.numel()].view(x.shape)
+    # an element stays if its number is not among the lowest share p of the 65,536 there are: so p
+    # is exact to 1.5e-5
+    keep = numbers >= round(p * 65536) - 32768
+    return (x * keep).mul_(1 / (1 - p))
+
+
+class Dropout(nn.Dropout):
+    """dropout() as a module."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return dropout(x, self.p, self.training)
+
+
+def readable_attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, p: float = 0.0
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Causal attention as its formula says: softmax(scale * q k^T) v, no later keys.
+
+    q (B, H, T, D), the last T of S positions, k and v (B, H, S, D) → output (B, H, T, D) and
+    weights (B, H, T, S), these before their dropout p."""
+    T, S = q.size(2), k.size(2)
+    # -inf where a key comes after the query, which softmax turns into a weight of 0
+    later = torch.full((T, S), -math.inf, dtype=q.dtype, device=q.device).triu(S - T + 1)
+    weights = ((q * scale) @ k.transpose(2, 3)).add_(later).softmax(-1)
+    return dropout(weights, p) @ v, weights
+
+
+class Attention(md.Attention):
+    """minidepth.Attention, by its formula where PyTorch's fused kernel is slower or wrong."""
+
+    def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        p, kind, T = self.p if self.training else 0.0, q.device.type, q.size(2)
+        # the fused kernel is slower with dropout on a CPU, wrong for some shapes on Apple's GPUs,
+        # and counts queries from key 0, where ours are the last T of S
+        if kind == "mps" or (kind == "cpu" and p) or 1 < T < k.size(2):
+            return readable_attention(q, k, v, self.scale, p)[0]
+        return super().attend(q, k, v)
+
+
+LOGITS_AT_ONCE = 2**26  # in float32 256 MB
+CPU_ROWS = 256  # of float32 logits; fewer would pass over dweight too often
+HALF_ROWS = 1024  # fp16 ends at 65,504, which so many products stay below if none is above 63
+SOFTMAX_ROWS, GRADIENT_WORDS = 32, 4096  # so few stay in a CPU's cache
+
+
+def rows_at_once(n: int, n_words: int, half: bool, on_cpu: bool) -> int:
+    """Of n rows of logits over n_words words, how many the head computes at a time."""
+    most = HALF_ROWS if half else CPU_ROWS if on_cpu else n
+    return min(most, max(64, min(n, LOGITS_AT_ONCE // n_words)))
+
+
+class HeadLoss(torch.autograd.Function):
+    """Cross-entropy of h @ weight^T in `dtype`: h (N, C), weight (V, C), targets (N,) → nll (N,).
+
+    All (N, V) logits would be 5 GB at the report's size. Here some rows of them live at a time and
+    give their gradient before they go: a causal model's loss is a sum over tokens, so each row can
+    be done with for good. The gradients are those of sum(nll), for tokens of equal weight;
+    RuntimeError for other weights, and for a second way back."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, h: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor,
+        dtype: torch.dtype, grads: bool,
+    ) -> torch.Tensor:  # fmt: skip
+        ctx.types = h.dtype, weight.dtype
+        h, weight, V = h.to(dtype), weight.to(dtype), len(weight)
+        exact = torch.promote_types(dtype, torch.float32)  # a softmax in half would round
+        half, on_cpu = dtype != exact, h.device.type == "cpu"
+        rows = rows_at_once(len(h), V, half, on_cpu)
+        few, words = (SOFTMAX_ROWS, GRADIENT_WORDS) if on_cpu else (rows, V + 64)
+        if half:  # a GPU's products are slow where V is odd: more words, of zeros, that are none
+            weight = F.pad(weight, (0, 0, 0, -V % 64))
+        nll, dh = torch.empty(len(h), dtype=exact, device=h.device), torch.empty_like(h)
+        dweight = torch.zeros_like(weight, dtype=exact) if grads else None
+        # buffers for all rows: new memory for each part would take a CPU as long as the softmax
+        buffer = torch.empty(min(len(h), rows), len(weight), dtype=dtype, device=h.device)
+        product = torch.empty_like(weight[:words]) if grads and half else None
+        for x, t, loss, dx in zip(*(each.split(rows) for each in (h, targets[:, None], nll, dh))):
+            logits = torch.mm(x, weight.T, out=buffer[: len(x)])  # (rows, V)
+            logits[:, V:] = -math.inf  # a word that is none has the probability 0
+            for z, right, one in zip(logits.split(few), t.split(few), loss.split(few)):
+                if on_cpu:  # a copy in half precision alone
+                    log_p = z.to(exact)
+                    torch.log_softmax(log_p, 1, out=log_p)
+                else:
+                    log_p = torch.log_softmax(z, 1, dtype=exact)
+                one.copy_(-log_p.gather(1, right).squeeze(1))
+                if grads:  # by the logits: the softmax less 1 at the target, entries of at most 1
+                    minus_one = log_p.new_full(right.shape, -1.0)
+                    z.copy_(log_p.exp_().scatter_add_(1, right, minus_one))
+                log_p = None
+            if grads:
+                torch.mm(logits, weight, out=dx)
+            if grads and not half:
+                dweight.addmm_(logits.T, x)
+            elif grads:  # products in half, their sum in float32
+                for d, total in zip(logits.split(words, 1), dweight.split(words)):
+                    total += torch.mm(d.T, x, out=product[: len(total)])
+        # kept on ctx and not by save_for_backward, so that backward can scale them in place
+        ctx.gradients = (dh, dweight[:V]) if grads else None
+        return nll
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, g: torch.Tensor) -> tuple:
+        if ctx.gradients is None or (g != g[:1]).any():
+            raise RuntimeError("the head's loss goes back once, with one weight for all its tokens")
+        # the loss scale over the token count; 0 where no token has a loss
+        scale, gradients, ctx.gradients = g[:1].sum(), ctx.gradients, None
+        return *(d.to(t).mul_(scale) for d, t in zip(gradients, ctx.types)), None, None, None

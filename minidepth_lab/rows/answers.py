@@ -1,0 +1,35 @@
+"""Answers as people write them, compared."""
+
+import re
+from fractions import Fraction
+
+NUMBER = r"[-+]?(\d{1,3}(,\d{3})+|\d{1,40})?(\.\d{1,40})?|[-+]?\d{1,40}/0*[1-9]\d{0,39}"
+
+
+def bare(text: str) -> str:
+    """An answer without what is around it: \\boxed{42}, $42$, 42. → 42"""
+    boxed = re.findall(r"\\boxed\{([^{}\n]*)\}", text)
+    return (boxed[-1] if boxed else text).strip().strip("$").removesuffix(".").strip()
+
+
+def number(text: str) -> Fraction | None:
+    """The number that a text is: 1,000 and 1000.0 are one, 1/2 and 0.5 another; None for others."""
+    text = bare(text)
+    if not re.search(r"\d", text) or not re.fullmatch(NUMBER, text):
+        return None
+    return Fraction(text.replace(",", ""))
+
+
+class Answer(str):
+    """A right answer, which a text equals that is the same number or, without \\boxed{} and the
+    like, the same text."""
+
+    def __eq__(self, other: object) -> bool:
+        if str.__eq__(self, other) is True:
+            return True
+        if not isinstance(other, str):
+            return False
+        mine, its = number(self), number(other)
+        return mine == its if None not in (mine, its) else bare(self) == bare(other)
+
+    __hash__ = str.__hash__  # of the text: equal numbers may differ in it
