@@ -163,7 +163,7 @@ print(f"""## The report: one layer against twelve
    a quarter of the problems, read eighty times, they end {apart[80]:.2f} above it (n = 5 each),
    though at their best evaluation below. At the same training loss they predict new text better
    than one layer, on fresh seeds and at a constant learning rate as well ([the same text, twenty
-   times](../tutorials/same_text.md)).
+   times](../tutorials/caveats.md#the-same-text-twenty-times)).
 
 ### Not yet
 
@@ -256,7 +256,7 @@ print(f"""## The notes on Chen & Zou
 1. **The question and its four kinds of task**: how many attention layers does memorisation need,
    how many reasoning, generalisation, and generalisation in context? Our runs agree with the
    paper's 1, 2, 2 and 3 layers, with the reservations below
-   ([depth thresholds](../tutorials/depth_thresholds.md)).
+   ([depth thresholds](../tutorials/depth_map.md#thresholds)).
 
 ### Differently, and why
 
