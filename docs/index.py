@@ -174,7 +174,7 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 # thirteen of fifteen models that were not chosen.
 #
 # - **"Not learned" is not "cannot".** With weights [written by
-#   hand](tutorials/4_walking.md#is-one-layer-without-loops-unable-to-answer) one attention layer,
+#   hand](tutorials/4_walking.md#what-this-shows-and-what-it-does-not) one attention layer,
 #   twice as wide and with eight heads, answers all one-hop questions. Training a layer of that size
 #   did not find them: with eight heads it came to 0.27 of the answers at most. With four heads and
 #   more steps it found a like way in some runs, which gives half of the answers there. And on paper
@@ -188,7 +188,7 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 # - **Depth makes it possible; training has to find it.** The figure has our fifth training recipe.
 #   With the first four, a layer looped three times learned two hops in five, eight, five and ten of
 #   ten runs; we [had predicted nine](tutorials/rings.md).
-# - **Writing buys depth.** Two layers that [write each letter](tutorials/rings.md#or-written-down)
+# - **Writing buys depth.** Two layers that [write each letter](tutorials/5_writing.md#as-far-as-there-is-room-to-write)
 #   answer seven hops in six of six runs. Letters and loops trade: a layer of L loops that writes
 #   [every m-th letter](tutorials/5_writing.md#write-less-think-more) learns it if m is below L, in
 #   fifty runs of fifty. But [writing every letter passes more

@@ -270,7 +270,7 @@ print(f"""## The notes on Chen & Zou
    {without["accuracy"]:.3f}, which naming any of the three labels shown would reach.
 4. **The checks that the notes propose** were made in part: width, by a wide single layer
    ([one look or two](../tutorials/3_one_look_or_two.md)); width and heads, on
-   [one hop on a ring](../tutorials/4_walking.md#is-one-layer-without-loops-unable-to-answer); and
+   [one hop on a ring](../tutorials/4_walking.md#what-this-shows-and-what-it-does-not); and
    four layers and more, on `khop`, a task of Sanford, Hsu & Telgarsky, on
    [a map of depth](../tutorials/depth_map.md) and on [text](../tutorials/2_logs.md).
 
