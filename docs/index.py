@@ -183,12 +183,14 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 # - **More parameters alone did not help.** A wide layer with the parameters of four layers, and
 #   four heads as before, only guesses.
 # - **The same layer or several?** In this training five layers with weights of their own [learned
-#   fewer hops](tutorials/rings.md#the-same-layer-or-another) than one looped five times. With three times the steps
+#   fewer hops](tutorials/rings.md#the-same-layer-or-another) than one looped five times. With
+#   three times the steps
 #   they learned all four, in five of five runs. In other studies of ours they end ahead.
 # - **Depth makes it possible; training has to find it.** The figure has our fifth training recipe.
 #   With the first four, a layer looped three times learned two hops in five, eight, five and ten of
 #   ten runs; we [had predicted nine](tutorials/rings.md).
-# - **Writing buys depth.** Two layers that [write each letter](tutorials/5_writing.md#as-far-as-there-is-room-to-write)
+# - **Writing buys depth.** Two layers that [write each
+# letter](tutorials/5_writing.md#as-far-as-there-is-room-to-write)
 #   answer seven hops in six of six runs. Letters and loops trade: a layer of L loops that writes
 #   [every m-th letter](tutorials/5_writing.md#write-less-think-more) learns it if m is below L, in
 #   fifty runs of fifty. But [writing every letter passes more
@@ -222,7 +224,8 @@ assert len(written) == 6 and min(run[7] for run in written.values()) >= LEARNED
 # three runs of each model one layer is right in 11 of 117 answers and twelve in 17; guessing would
 # get about 29. As the answers are generated, this tests their form first.
 #
-# We also made [a small copy of the training](tutorials/caveats.md#the-same-text-twenty-times). After 20 epochs on 840
+# We also made [a small copy of the training](tutorials/caveats.md#the-same-text-twenty-times).
+# After 20 epochs on 840
 # solutions, twelve layers beat one on training text and on new text. After 80 epochs on a quarter
 # of them, their last validation loss is worse than that of one layer. At each run's best
 # evaluation it is better. So which model looks better depends on when one stops. Whether it reasons
