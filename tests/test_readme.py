@@ -101,6 +101,12 @@ def test_it_is_short_and_has_the_three_commands():
         assert f"python {line}" in README
 
 
+def test_its_links_lead_to_files():
+    links = re.findall(r"\]\(([^)#]*)", README)
+    assert len(links) > 15
+    assert not [link for link in links if not (ROOT / link).exists()]
+
+
 def test_its_example_is_what_the_run_printed():
     printed = (results.RESULTS / "first-run" / "stdout.txt").read_text(encoding="utf-8")
     (example,) = re.findall("```\n(held-out problem.*?)```", README, re.DOTALL)

@@ -157,6 +157,8 @@ def make_parser(full=False):
     grid.add_argument("--match", metavar="{total,blocks}", help=part)
     grid.add_argument("--yes", action="store_true", help="train even more than 200 runs")
     do = parser.add_argument_group("instead of training anew")
+    asked = "does depth help on it? a task, a file or hub data set, rg:NAME; --verdict --help"
+    do.add_argument("--verdict", metavar="SOURCE", help=asked)  # command/verdict.py reads it
     do.add_argument("--dry_run", action="store_true", help="print the facts, train nothing")
     do.add_argument("--bench", action="store_true", help="time training and generation")
     do.add_argument(
