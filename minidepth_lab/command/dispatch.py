@@ -545,10 +545,10 @@ def run_training(m, t, command, resume=False, changed=()):
 
         told = trackers.Told(m, t)
     together = connected(t) if md.processes()[1] > 1 else contextlib.nullcontext()
-    with together, console.noted_signals(twice=True) as noted:
+    with together:
         try:
             run = running.train(
-                m, t, data, resume, command, lambda: bool(noted), changed=changed,
+                m, t, data, resume, command, changed=changed,
                 weights=weights, tell=told,
             )  # fmt: skip
         except BrokenPipeError:  # python train.py | head
@@ -644,6 +644,17 @@ def draw_curve(run, t):
         from minidepth_lab.show import curve
 
         curve.draw_curve(run, t)
+
+
+def draw_lost(folder):
+    """Draw the curve that a kill has cost a finished run."""
+    from minidepth_lab.command import check
+
+    if md.processes()[0] == 0 and not os.path.exists(os.path.join(folder, "curve.png")):
+        with check.drawn("curve.png"):
+            from minidepth_lab.show import curve
+
+            curve.draw_lost(folder)
 
 
 def try_out(m, t):
@@ -994,7 +1005,12 @@ def run_command(arguments):
     if a["resume"]:
         if varied:
             raise ValueError(f"--resume is one run; give one value of --{varied[0]}")
-        return resume(a["resume"], changes, command, a["dry_run"])
+        try:
+            return resume(a["resume"], changes, command, a["dry_run"])
+        except ValueError:  # nothing is left to do, mostly
+            if checkpoints.is_run(a["resume"]):
+                draw_lost(a["resume"])
+            raise
     if not a["bench"]:
         check_place("out_dir", changes.get("out_dir", configs.TrainConfig.out_dir))
     preset, why = pick_preset(

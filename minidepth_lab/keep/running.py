@@ -1,6 +1,7 @@
 """One run of the laboratory: minidepth.train() in a careful folder, with a progress bar, trackers,
 the best weights, and an early end."""
 
+import contextlib
 import dataclasses
 import math
 import os
@@ -107,6 +108,21 @@ def model_maker(
     return make
 
 
+GRID = "MINIDEPTH_GRID"  # in a run's environment: the process of the grid that has started it
+
+
+def orphaned() -> bool:
+    """Whether the grid that started this process is gone: nobody would hear of what it trains."""
+    grid = os.environ.get(GRID, "")
+    if grid.isdecimal() and os.name == "posix":  # elsewhere to ask would be to kill
+        with contextlib.suppress(PermissionError):
+            try:
+                os.kill(int(grid), 0)
+            except ProcessLookupError:
+                return True
+    return False
+
+
 def tqdm_write(line: str) -> None:
     """Print a line around a progress bar."""
     from tqdm import tqdm
@@ -124,7 +140,8 @@ def train(
     """Train one model and write its run folder → Run.
 
     `data`, from load_data(), is loaded if not given. `resume` goes on from the checkpoint, if the
-    run has begun. stop() is asked after each step; if true the run is saved and returned. `quiet`
+    run has begun. stop() is asked after each step; if true the run is saved and returned, as it is
+    after Ctrl-C, SIGTERM, or a notebook's stop button. `quiet`
     prints nothing and trains in a temporary folder, which goes when the Run does. `changed` names
     what of checkpoints.LIFE a resumed run goes on with other values of. `weights`, {name: tensor},
     are to begin with, as those of the run that `init_from` names are. tell(record) is called with
@@ -181,6 +198,8 @@ def train(
 
     def on_log(record):
         nonlocal ended
+        if isinstance(data, Data):
+            data.complete(record)
         folder.records.append(record)
         behind = checkpoints.since_best(folder.records)
         if behind == 0 and t.keep == "best":
@@ -196,11 +215,11 @@ def train(
 
     def stopping():
         bar.update(1 if bar.n else folder.done + 1)
-        return ended or bool(stop and stop())
+        return ended or bool(noted) or orphaned() or bool(stop and stop())
 
     try:
         begun = resume and is_there(path)
-        with bar:
+        with bar, console.noted_signals(twice=True) as noted:
             model, log = md.train(m, t, data, folder, begun, make_model, on_log, stopping)
         if ended:  # the whole evaluation of a last step
             log[-1] |= md.evaluate(model, data, t, last=True) | dict(ended_early=True)

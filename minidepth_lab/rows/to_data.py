@@ -1,6 +1,7 @@
 """Usable rows as blocks, held-out problems, and what a user is told of them."""
 
 import contextlib
+import copy
 import gc
 import itertools
 import statistics
@@ -233,6 +234,7 @@ def make_data(
             notes.append(
                 f"the tokenizer has no end of text; {md.END_OF_TEXT} is added as a word of its own"
             )
+    tokenizer = copy.copy(tokenizer)  # which others may use, and whose template changes here
     # of the data's conversations, None without: not the one that the tokenizer came with
     conversations = tokenizer.chat_template = tokenizing.chat_template(
         every_row, md.turn_end(tokenizer)
@@ -264,7 +266,17 @@ def make_data(
     guesses = [problem["guess"] for problem in problems if "guess" in problem]
     if guesses and len(guesses) == len(problems):
         facts["guess"] = statistics.mean(guesses)
-    return Data(*made, tokenizer, problems, facts, len(tokenizer))
+    data = Data(*made, tokenizer, problems, facts, len(tokenizer))
+    if name != "embedded":
+        data.bytes_per_target = bytes_per_target(made[1][1][: config.eval_blocks], tokenizer)
+    return data
+
+
+def bytes_per_target(targets: np.ndarray, tokenizer: "Tokenizer") -> float:
+    """How many bytes of text a target stands for: by tokens alone no two tokenizers compare."""
+    learned = [block[block != -100].tolist() for block in targets]
+    texts = tokenizer.batch_decode(learned, skip_special_tokens=True)
+    return sum(len(text.encode(errors="replace")) for text in texts) / sum(map(len, learned))
 
 
 # ---------- several sources ----------

@@ -158,8 +158,7 @@ def devices(cells):
     """What the runs of the cells were trained on, threads and all, as their folders say."""
     names = {}
     for cell in cells:
-        with open(os.path.join(cell.folder, "config.json"), encoding="utf-8") as f:
-            names[json.load(f).get("device")] = None
+        names[checkpoints.read_about(cell.folder).get("device")] = None
     return "; ".join(str(device) for device in names if device)
 
 
@@ -168,6 +167,9 @@ def summarize(folder, cells, command, study=None):
     accuracy is known for several values of a size, and write them with their numbers and figures:
     summary.md, summary.json, summary.png and those of draw_all(). `command` is what was typed."""
     rows = finished(cells)
+    several_words = len({(row["tokenizer"], row["tokenizer_size"]) for row in rows}) > 1
+    if not several_words:  # then a token says enough
+        rows = [{k: v for k, v in row.items() if k != "val_loss_per_byte"} for row in rows]
     runs, whole = records(rows), whole_records(rows)
     split = len(runs) > len(whole)
     if split and not figures.known_to_all(runs, "accuracy"):  # beside runs that have none
@@ -190,6 +192,8 @@ def summarize(folder, cells, command, study=None):
         if split:
             about["differences"] += differences(runs, ["accuracy"])
         text += "\n\n" + "\n".join(f"- {line}" for line in about["differences"])
+    if several_words:
+        note += f". {results.WORDS_DIFFER}"
     print(f"{text}\n{note}")
     kept = [{key: value for key, value in run.items() if key != "log"} for run in runs]
     about.update(n_runs=len(cells), table=table, by_value=by_value, runs=kept)
