@@ -565,6 +565,8 @@ def run_training(m, t, command, resume=False, changed=()):
             print(f"loss by loops: {listed(run.log[-1]['val_loss_by_loops'], 4)}")
         if problems := data.problems[: t.eval_problems]:
             show_answers(run, problems)
+            if shares := run.log[-1].get("accuracy_by_source"):
+                print(f"answer accuracy by source: {listed(shares, 3)}")
         if which := checkpoints.describe_weights(run.dir):
             print(which)
         files = (
@@ -817,8 +819,9 @@ def check_same_data(folder, data):
         raise ValueError(f"the data of {folder} is not what it began to train on")
 
 
-def sample(a, seed):
-    """Print what a model answers to the prompt, or how it goes on if trained on plain text."""
+def sample(a, seed, n_loops=None):
+    """Print what a model answers to the prompt, or how it goes on if trained on plain text;
+    `n_loops` times looped, if that is given."""
     run_dir = a["sample"]
     checkpoints.check_run(run_dir, "sample")
     prompt = prompt_of(a)
@@ -826,6 +829,8 @@ def sample(a, seed):
     model, tokenizer = untrained(run_dir) if a["first_weights"] else checkpoints.load(run_dir)
     if not a["first_weights"] and (which := checkpoints.describe_weights(run_dir)):
         print(which, file=sys.stderr)
+    if n_loops:
+        model.config = dataclasses.replace(model.config, n_loops=n_loops).validate()
     if tokenizer is None:
         task = f"--sample {run_dir} was trained on a depth task: it knows no text"
         raise ValueError(f"{task}, or has lost its folder tokenizer; copy it from another run")
@@ -995,7 +1000,7 @@ def run_command(arguments):
     if lone and md.processes()[1] > 1:
         raise ValueError(f"--{lone[0]} is done by one process; start it without torchrun")
     if a["sample"]:
-        return sample(a, changes.get("seed"))
+        return sample(a, changes.get("seed"), changes.get("n_loops"))
     if any(a[name] for name in TRAINED):
         if a["attention"] or a["compare"]:
             check_place("out_dir", changes.get("out_dir", configs.TrainConfig.out_dir))

@@ -36,7 +36,16 @@ IN_STATE |= {"settings", "fingerprint", "tokenizer"}  # what check_same_run() as
 LAST = "model.safetensors"
 BEST = "best.safetensors"
 # what may change when a run goes on: where it is kept and computed, not what it computes
-PLACES = ("out_dir", "name", "device", "precision", "fsdp", "grad_checkpoint", "report_to")
+PLACES = (
+    "out_dir",
+    "name",
+    "device",
+    "precision",
+    "fsdp",
+    "grad_checkpoint",
+    "report_to",
+    "minutes",
+)
 # what may be changed on purpose when a run goes on: how long it lives, and what is kept of it
 LIFE = ("steps", "epochs", "lr_steps", "keep", "stop_after")
 # where its data is kept, whose fingerprint is compared

@@ -7,6 +7,7 @@ import math
 import os
 import shlex
 import tempfile
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -152,7 +153,7 @@ def train(
     """
     from tqdm import tqdm
 
-    m, t = model_config.validate(), train_config.validate()
+    m, t, began = model_config.validate(), train_config.validate(), time.perf_counter()
     rank, world = md.processes()
     silent = quiet or rank > 0  # of several processes the first one speaks and writes
     say = (lambda line: None) if silent else tqdm.write
@@ -215,7 +216,8 @@ def train(
 
     def stopping():
         bar.update(1 if bar.n else folder.done + 1)
-        return ended or bool(noted) or orphaned() or bool(stop and stop())
+        late = 0 < t.minutes * 60 <= time.perf_counter() - began
+        return ended or late or bool(noted) or orphaned() or bool(stop and stop())
 
     try:
         begun = resume and is_there(path)
@@ -223,6 +225,8 @@ def train(
             model, log = md.train(m, t, data, folder, begun, make_model, on_log, stopping)
         if ended:  # the whole evaluation of a last step
             log[-1] |= md.evaluate(model, data, t, last=True) | dict(ended_early=True)
+            if isinstance(data, Data):
+                data.complete(log[-1])
             finish_log(folder, log)
             tell_all(log[-1])
     finally:

@@ -526,6 +526,17 @@ def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float
     return mean, half.item()
 
 
+def with_interval(metric: str, mean: float, half: float | None) -> str:
+    """A mean of one of METRICS with its 95 % interval as text; one of shares ends at 0 and 1."""
+    form = METRICS[metric][1]
+    if half is None or not half > 0:
+        return f"{mean:{form}}"
+    low, high = mean - half, mean + half
+    if metric == "accuracy" and (low < 0 or high > 1):
+        return f"{mean:{form}} ({max(0.0, low):{form}} to {min(1.0, high):{form}})"
+    return f"{mean:{form}} ± {half:{form}}"
+
+
 def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
     """(low, high) of Wilson's score interval for a share of n trials, from 0 to 1. Unlike Student's
     it has a width where all of them, or none, succeeded."""

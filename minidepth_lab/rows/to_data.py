@@ -248,10 +248,13 @@ def make_data(
         made.append(part)
         lengths[kind] = counts.pop(f"{kind}_lengths")
         facts |= counts
-    too_long, problems = [], []
+    too_long, problems, of_source = [], [], []
     for row, length in zip(held_out, lengths["val"]):
         if problem := problem_of(row):
-            (problems if length <= block_size + 1 else too_long).append(problem)
+            fits = length <= block_size + 1
+            (problems if fits else too_long).append(problem)
+            if fits and "source" in row:
+                of_source.append(console.without_home(row["source"]))
     if too_long:
         asked = "".join(turn["content"] for turn in too_long[0]["messages"][-1:])
         notes.append(
@@ -266,7 +269,7 @@ def make_data(
     guesses = [problem["guess"] for problem in problems if "guess" in problem]
     if guesses and len(guesses) == len(problems):
         facts["guess"] = statistics.mean(guesses)
-    data = Data(*made, tokenizer, problems, facts, len(tokenizer))
+    data = Data(*made, tokenizer, problems, facts, len(tokenizer), problem_sources=of_source)
     if name != "embedded":
         data.bytes_per_target = bytes_per_target(made[1][1][: config.eval_blocks], tokenizer)
     return data
@@ -302,6 +305,9 @@ def mix(
     part for each source where several have one. `facts` and `chunks` as in make_data()."""
     names = ", ".join(name for name, _, _ in sources)
     train = [row for _, rows, _ in sources for row in rows]
+    for source, _, rows in sources if len(sources) > 1 else ():
+        for row in rows:
+            row["source"] = source
     held_out = in_turn([rows for _, _, rows in sources])
     data = make_data(names, train, held_out, config, block_size, tokenizer, chunks, facts)
     measured = [(name, rows) for name, _, rows in sources if rows]

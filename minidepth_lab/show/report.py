@@ -318,15 +318,10 @@ def grid_table(rows: list[dict]) -> str:
     lines = []
     for row in rows:
         cells = [row["labels"].get(name, "") for name in names]
-        lines.append([*cells, row["n"], *(with_half(row[key], key) for key in metrics)])
+        lines.append(
+            [*cells, row["n"], *(results.with_interval(key, *row[key]) for key in metrics)]
+        )
     return table([*names, "n", *(results.METRICS[key][0] for key in metrics)], lines)
-
-
-def with_half(value: tuple[float, float | None], key: str) -> str:
-    """(mean, half of the interval or None) as text."""
-    mean, half = value
-    form = results.METRICS[key][1]
-    return f"{mean:{form}}" + (f" ± {half:{form}}" if half is not None else "")
 
 
 def write(folder: console.Path) -> str:

@@ -143,11 +143,7 @@ def make_table(runs, metrics=tuple(METRICS)):
         line.append(str(len(rows)))
         for metric in metrics:
             mean, half = results.interval([row[metric] for row in rows])
-            form = METRICS[metric][1]
-            text = f"{mean:{form}}"
-            if half > 0:
-                text += f" ± {half:{form}}"
-            line.append(text)
+            line.append(results.with_interval(metric, mean, half))
             entry[metric] = (mean, half if half >= 0 else None)  # JSON knows no NaN
         table.append(entry)
         lines.append(line)
