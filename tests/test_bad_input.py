@@ -18,7 +18,7 @@ from minidepth_lab.base import configs, console
 from minidepth_lab.command import dispatch, memory
 from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.models import variants
-from minidepth_lab.rows import to_data, tokenizing
+from minidepth_lab.rows import forms, to_data, tokenizing
 from minidepth_lab.tasks.base import own_code
 
 HUGE, ENDLESS = "9" * 30, "9" * 400
@@ -384,7 +384,7 @@ def test_a_grid_of_a_task_asks_for_no_tokenizer(capsys):
 def test_a_current_folder_in_which_nothing_can_be_written_is_told_before_the_data_is_read(
     capsys, monkeypatch
 ):
-    monkeypatch.setattr(dispatch, "load_data", lambda *a, **k: pytest.fail("it reads"))
+    monkeypatch.setattr(dispatch.registry, "data_of", lambda *a, **k: pytest.fail("it reads"))
     monkeypatch.chdir("/proc")
     refused(["--preset", "laptop"], "--out_dir runs: nothing can be written in /proc (", capsys)
 
@@ -488,7 +488,7 @@ FILES = [
     (
         "a.jsonl",
         b"[\n" + TEXT + b"3",
-        "a.jsonl is no JSON to read (with a row per line it is a .jsonl)",
+        "a.jsonl, line 1 is no JSON to read",
     ),
     ("a.jsonl", b"version https://git-lfs.github.com/spec/v1", "line 1 is no JSON to read"),
     ("a.jsonl", "[1]\n".encode("utf-16"), "character 1 is not text in UTF-8; save it as UTF-8"),
@@ -568,7 +568,7 @@ FILES = [
     ("a.csv", b"a,b", "has 0 rows; " + FEW),
     ("a.csv", b"a,b\n1,2\n3,4", "its first line has no name that is known: a, b; a table begins"),
     ("a.csv", b"3,title,words\n" * 3, "line has no name that is known: 3, title, words; a table"),
-    ("a.csv", b'question,answer\n1,"2', "is no table: unexpected end of data"),
+    ("a.csv", b'question,answer\n1,"2\n3,4,5', "line 3: unexpected end of data"),
     (
         "a.doc",
         b"a,b",
@@ -626,7 +626,7 @@ ODD = [0, -3, True, None, "many", [], {}, "9" * 50, 1e308, 2**70, float("nan"), 
 @pytest.mark.parametrize("name", ["steps", "guess", "family"])
 def test_columns_called_like_ours_do_not_reach_the_end_of_a_run(name, value):
     row = dict(question="q", answer="#### 2", family="chain", steps=2, guess=0.5) | {name: value}
-    problem = to_data.problem_of(row)
+    problem = to_data.problem_of(forms.read_row(row))
     assert problem["answer"] == "2"
     if problem.get(name) == value and name in problem:  # a family of one's own may have any name
         assert name == "family" and value.strip()
@@ -931,7 +931,7 @@ def test_a_full_memory_gets_one_line(fault, capsys, monkeypatch, tmp_path):
             raise MemoryError
         raise RuntimeError("[enforce fail] DefaultCPUAllocator: not enough memory: you tried …")
 
-    monkeypatch.setattr(dispatch, "load_data", full)
+    monkeypatch.setattr(dispatch.registry, "data_of", full)
     said = dict(MemoryError="nothing more is known; give", RuntimeError="[enforce fail] Default")
     refused(["--out_dir", str(tmp_path)], f"the memory is full: {said[fault]}", capsys)
 

@@ -364,7 +364,7 @@ def test_a_changed_held_out_row_is_noticed_on_resume(tiny, jsonl):
     running.train(m, t, stop=lambda: True)
     held_out = files.read_source(t.data[0], t)[1]
     for changed in held_out:
-        i = rows.index(changed)
+        i = [forms.read_row(row) for row in rows].index(changed)
         other = [*rows[:i], dict(question=f"say {i}", answer="#### 9"), *rows[i + 1 :]]
         jsonl(other)
         with pytest.raises(ValueError, match="is not what its checkpoint was trained on"):

@@ -45,9 +45,14 @@ def forget(monkeypatch):
 
 
 def test_both_files_are_short_and_nothing_else_is_on_the_page(files):
-    assert sorted(files) == ["my_study.py", "my_task.py"]
+    assert sorted(files) == ["elsewhere.py", "my_study.py", "my_task.py"]
     assert all(len(text.splitlines()) < 40 for text in files.values())
     assert files["my_task.py"].rstrip().endswith("\nTASK = Pointers()")
+
+
+def test_another_librarys_model_learns_a_task(files, capsys):
+    exec(files["elsewhere.py"].replace("range(500)", "range(2)"), {})
+    assert "right; guessing, a shortcut: (0.0625, 0.25)" in capsys.readouterr().out
 
 
 def test_the_task_says_what_the_page_says_of_it(files):

@@ -236,3 +236,18 @@ def test_a_sample_takes_another_number_of_loops(finished, capsys, monkeypatch):
         assert train.main(["--sample", finished, "--prompt", "Go", *flags]) == 0
         assert seen.pop() == loops
     assert train.main(["--sample", finished, "--prompt", "Go", "--n_loops", "2", "3"]) == 2
+
+
+def test_characters_that_a_tokenizer_does_not_know_are_told(tmp_path, tiny, capsys):
+    (tmp_path / "a.jsonl").write_text(LINES)
+    (tmp_path / "b.jsonl").write_text(LINES.replace("What is 3 ", "What ß "))
+    known = loaded(tmp_path / "a.jsonl", tokenizer="characters").tokenizer
+    assert tokenizing.unknown_in(known, "What ß") == "ß" and not tokenizing.unknown_in(known, "at")
+    t = configs.make("laptop", data=(str(tmp_path / "b.jsonl"),), max_rows=0)[1]
+    (note,) = [n for n in to_data.load_data(t, 64, known).facts["notes"] if "not know" in n]
+    assert note.startswith("1 row of ") and note.endswith(
+        "have what the tokenizer does not know, as 'ß'"
+    )
+    run = running.train(*tiny(data=(str(tmp_path / "a.jsonl"),), tokenizer="characters"))
+    assert train.main(["--sample", run.dir, "--prompt", "What ß"]) == 0
+    assert "the tokenizer does not know 'ß' in the prompt" in capsys.readouterr().err

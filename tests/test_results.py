@@ -327,7 +327,7 @@ def test_a_results_rate_is_the_setting_and_not_the_last_one(finished):
         ("log.jsonl", '{"step": 12, "val', "log.jsonl is not the log of a run, in line 1: "),
         ("log.jsonl", '{"step": "12"}', "log of a run, in line 1: step '12' is not a number"),
         ("log.jsonl", '{"step": true}', "log of a run, in line 1: step True is not a number"),
-        ("log.jsonl", '{"step": 12}', "log.jsonl is not the log of a run, in line 1: 'lr'"),
+        ("log.jsonl", '{"step": 12}', "log.jsonl is not the log of a run, in line 1: it lacks lr"),
         ("log.jsonl", "3\n", "log.jsonl is not the log of a run, in line 1: "),
         ("log.jsonl", "", r"run is not finished; go on with --resume .*run$"),
     ],

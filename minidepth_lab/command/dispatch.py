@@ -384,6 +384,11 @@ def notes(t, data=None):
             f"note: this run evaluates for longer than it trains: {measured} for "
             f"{console.plural(t.steps, 'step')}; lower {lower}, or raise --eval_every"
         )
+    if t.init_from and t.lr >= 1e-3:
+        lines.append(
+            f"note: it begins with trained weights at a learning rate of up to {t.lr:g}, as if "
+            "they were new; --lr 0.0003, say, keeps more of what they have learned"
+        )
     device = machine.pick_device(t.device)
     bf16 = machine.pick_precision(t.precision, device) is torch.bfloat16
     if device.type == "cpu" and bf16 and machine.bf16_of_cpu() == "":
@@ -841,6 +846,8 @@ def sample(a, seed, n_loops=None):
     marks = [mark for mark in tokenizing.marks_of(tokenizer) if mark in f"{prompt} {a['system']}"]
     if marks:
         print(f"note: {', '.join(marks)} in the prompt is read as characters", file=sys.stderr)
+    if unknown := tokenizing.unknown_in(tokenizer, prompt or ""):
+        print(f"note: the tokenizer does not know {unknown!r} in the prompt", file=sys.stderr)
     system = a["system"] or tokenizing.system_turn(tokenizer)
     messages = [dict(role="system", content=system)] if system else []
     if a["chat"]:

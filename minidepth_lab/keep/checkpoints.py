@@ -201,9 +201,10 @@ def check_log(log: Any) -> None:
         raise ValueError(f"a log is {console.kind_of(log)}, no list of records")
     for before, record in zip([dict(step=0), *log], log):
         for name in NUMBERS + SHARES:
+            if name in NUMBERS and name not in record:
+                raise ValueError(f"it lacks {name}")
             value = record.get(name)
-            missing = value is None and (name in SHARES or (name in LOSSES and name in record))
-            if not missing and not is_number(value):
+            if not is_number(value) and (value is not None or name not in LOSSES + SHARES):
                 raise ValueError(f"{name} {value!r:.40} is not a number")
         if record["step"] <= before["step"]:
             raise ValueError(f"step {record['step']} after step {before['step']}")

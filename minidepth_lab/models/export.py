@@ -59,7 +59,10 @@ def check_gpt2(c: configs.ModelConfig) -> None:
     ]
     for name, fits, has in limits:
         if not fits:
-            raise ValueError(f"GPT-2 cannot express {name} {getattr(c, name)}; it has {has}")
+            other = "minidepth_lab.models.sharing writes any run for the hub"
+            raise ValueError(
+                f"GPT-2 cannot express {name} {getattr(c, name)}; it has {has}; {other}"
+            )
 
 
 def gpt2_name(key: str) -> str:

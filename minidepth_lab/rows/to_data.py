@@ -89,11 +89,14 @@ def make_blocks(
     chunks(encode()'s rows) may cut the rows otherwise before they become blocks.
     """
     lengths, too_long = [], {}  # of all rows, and of those that do not fit in a block
+    unknown = []  # rows with a word that the tokenizer does not know
 
     def counted():
         parts = (tokenizing.segments(row, tokenizer) for row in rows)
         for row, (ids, learn) in zip(rows, md.encode(parts, tokenizer, config.loss_on)):
             lengths.append(len(ids))
+            if tokenizer.unk_token_id is not None and tokenizer.unk_token_id in ids:
+                unknown.append(row)
             if len(ids) > block_size + 1 and not chunks:
                 fitted = fit_to_block(ids, learn, row, block_size, config, too_long)
                 if fitted is None:
@@ -129,6 +132,10 @@ def make_blocks(
             f"{without} of {name} for {kind} have nothing to learn in them and are left out"
         )
         tokens, targets = tokens[learned], targets[learned]
+    if unknown:
+        text = "".join(text for _, text in forms.turns_of(unknown[0]))
+        what = f"what the tokenizer does not know, as {tokenizing.unknown_in(tokenizer, text)!r}"
+        told.append(f"{console.plural(len(unknown), 'row')} of {name} for {kind} have {what}")
     if notes is not None:
         notes += told
     counts = {f"{kind}_rows": len(rows) - len(dropped), f"{kind}_tokens": n_tokens}

@@ -17,7 +17,6 @@ def draw_lost(folder):
         return
     if checkpoints.is_over(log, train["steps"]) and not os.path.exists(path):
         draw_run(folder, log, model.n_layers, train["data"])
-        print(f"wrote {path}")
 
 
 def draw_curve(run, t):

@@ -18,6 +18,7 @@ from minidepth_lab.tasks.base.sizes import by_name
 
 # beside METRICS, what of a run is kept, all but its log in summary.json, too
 ALSO_KEPT = ("depth", "sizes", "guess", "shortcut", "accuracy_by_problem", "log")
+MOST_COMPARED = 6  # models of a plain grid, two by two
 OF_ALL = ("val_loss", "perplexity", "best_val_loss", "train_loss_eval")  # values of a size together
 
 
@@ -91,12 +92,16 @@ def drop_repeated_sizes(runs):
 
 
 def differences(runs, metrics):
-    """What each model of a study has over each other one, seed by seed, as sentences. Of models
-    named GROUP: NAME only those of one group are compared."""
+    """What each model has over each other one, seed by seed, as sentences. A study names its
+    models, and of those named GROUP: NAME only those of one group are compared; in a plain grid the
+    values of its settings are the names."""
     values = {}  # {labels but model and seed: {model: {seed: run}}}
     for run in runs:
         labels = dict(run["labels"])
-        model, seed = labels.pop("model"), labels.pop("seed", None)
+        seed = labels.pop("seed", None)
+        model = labels.pop("model", None)
+        if model is None:
+            model, labels = ", ".join(f"{name} {value}" for name, value in labels.items()), {}
         where = "".join(f", {name} {value}" for name, value in labels.items())
         values.setdefault(where, {}).setdefault(model, {})[seed] = run
     for metric, (where, models) in itertools.product(metrics, values.items()):
@@ -182,12 +187,16 @@ def summarize(folder, cells, command, study=None):
     note = "Mean ± half of its 95 % interval (Student's t) over n seeds. "
     note += f"`{about['command']}`, {about['date']}, {about['device']}, "
     note += f"PyTorch {about['versions']['torch']}"
-    if all("model" in run["labels"] for run in runs):
+    named, n_models = all("model" in run["labels"] for run in runs), len(grouped(whole))
+    if named or 1 < n_models <= MOST_COMPARED:
         metrics = figures.known_to_all(whole, "accuracy", "val_loss")
         about["differences"] = list(differences(whole, metrics))
-        if split:
+        if split and named:
             about["differences"] += differences(runs, ["accuracy"])
-        text += "\n\n" + "\n".join(f"- {line}" for line in about["differences"])
+        if (n := len(about["differences"])) > 1:
+            about["differences"].append(f"these are {n} intervals, each of 95 % by itself")
+        if n:
+            text += "\n\n" + "\n".join(f"- {line}" for line in about["differences"])
     if several_words:
         note += f". {results.WORDS_DIFFER}"
     print(f"{text}\n{note}")
