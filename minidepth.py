@@ -38,6 +38,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 __version__ = "0.3"
 
@@ -240,45 +241,7 @@ class Layer(nn.Module):
         return x + self.mlp(self.norm2(x)) if self.has_mlp else x
 
 
-LOGITS_AT_ONCE = 2**26  # in float32 256 MB; 1024 rows at most, whose sum fp16 can hold
-
-
-class HeadLoss(torch.autograd.Function):
-    """Cross-entropy of h @ weight^T in `dtype`: h (N, C), weight (V, C), targets (N,) → nll (N,).
-
-    All (N, V) logits would be 5 GB at the report's size. Here some rows of them live at a time and
-    give their gradient before they go: a loss is a sum over tokens, so each row can be done with
-    for good. The gradients are those of sum(nll); RuntimeError where tokens weigh differently."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, h: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor,
-        dtype: torch.dtype, grads: bool,
-    ) -> torch.Tensor:  # fmt: skip
-        ctx.types, rows = (h.dtype, weight.dtype), LOGITS_AT_ONCE // len(weight)
-        h, weight, rows = h.to(dtype), weight.to(dtype), min(1024, max(64, rows))
-        exact = torch.promote_types(dtype, torch.float32)  # a softmax in half would round
-        nll, dh = h.new_empty(len(h), dtype=exact), torch.empty_like(h)
-        dweight = torch.zeros_like(weight, dtype=exact) if grads else None
-        for x, t, loss, dx in zip(*(each.split(rows) for each in (h, targets[:, None], nll, dh))):
-            log_p = (x @ weight.T).log_softmax(1, exact)  # (rows, V)
-            loss.copy_(-log_p.gather(1, t).squeeze(1))
-            if grads:  # by the logits: the softmax less 1 at the target, entries of at most 1
-                d = log_p.exp_().scatter_add_(1, t, log_p.new_full(t.shape, -1.0)).to(dtype)
-                torch.mm(d, weight, out=dx)
-                dweight += d.T @ x
-        # kept on ctx and not by save_for_backward, so that backward can scale them in place
-        ctx.gradients = (dh, dweight) if grads else None
-        return nll
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, g: torch.Tensor) -> tuple:
-        if ctx.gradients is None or (g != g[:1]).any():
-            raise RuntimeError("the head's loss goes back once, with one weight for all its tokens")
-        # the loss scale over the token count; 0 where no token has a loss
-        scale, gradients, ctx.gradients = g[:1].sum(), ctx.gradients, None
-        return *(d.to(t).mul_(scale) for d, t in zip(gradients, ctx.types)), None, None, None
+HEAD_ROWS = 512  # of logits at a time: in float32 300 MB at the report's size
 
 
 class GPT(nn.Module):
@@ -288,8 +251,6 @@ class GPT(nn.Module):
     Another model that train() is to train is called in the same ways and has `config`, `n_words`
     and `autocast_dtype`; what looks into models asks for run_loops(), `norm` and `head_weight` too.
     """
-
-    head_loss = HeadLoss
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -384,21 +345,28 @@ class GPT(nn.Module):
         a target are left out before the head, the costliest part."""
         has_target = targets != -100
         where = has_target.nonzero(as_tuple=True)  # its sequence, …, its place: (N,)
-        dtype, grads = self.autocast_dtype or x.dtype, torch.is_grad_enabled()
-        nll = self.head_loss.apply(x[where], self.head_weight, targets[where], dtype, grads)
+        nll = self.token_losses(x[where], targets[where])
         loss_sum = nll.new_zeros(len(targets)).index_add(0, where[0], nll)
         return loss_sum.float(), has_target.flatten(1).sum(1).float()
+
+    def token_losses(self, h: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Cross-entropy of each token: h (N, C), targets (N,) → (N,), float32.
+
+        All (N, V) logits and their gradient would be 10 GB at the report's size: so some rows of
+        them live at a time, and are computed again on the way back."""
+
+        def part(h: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+            with self.autocast(h):
+                logits = F.linear(h, self.head_weight)
+            return F.cross_entropy(logits.float(), targets, reduction="none")
+
+        parts = zip(h.split(HEAD_ROWS), targets.split(HEAD_ROWS))
+        return torch.cat([checkpoint(part, *each, use_reentrant=False) for each in parts])
 
 
 def processes() -> tuple[int, int]:
     """(rank, world): which process of how many this is, as torchrun says."""
     return int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
-
-
-def check_eval(model: nn.Module) -> None:
-    """ValueError for a model in training mode: with dropout it would say something else."""
-    if model.training:
-        raise ValueError("the model is in training mode; call model.eval() first")
 
 
 # ---------- the embedded problems: reasoning whose answers can be checked, made here ----------
@@ -723,7 +691,8 @@ def generate(
     A row that has said `eos` is filled with it; the call ends when every row has, and where the
     block does. Prompts of different lengths: `known` (B, K) int64 is what follows `tokens` in each
     of them, -1 where the model speaks. ValueError for a prompt that is longer than the block."""
-    check_eval(model)
+    if model.training:  # with dropout it would say something else
+        raise ValueError("the model is in training mode; call model.eval() first")
     c, T = model.config, tokens.size(1)
     longest = T if known is None else T + int((known >= 0).sum(1).max())
     if not 0 < longest <= (model.most_tokens or longest):
@@ -1005,7 +974,8 @@ def seed_step(seed: int, step: int, rank: int = 0) -> None:
 @torch.no_grad()
 def mean_loss(model: nn.Module, part: Sequence, n_blocks: int, batch_size: int) -> float:
     """Mean loss per token of the first n_blocks of (tokens, targets)."""
-    check_eval(model)
+    if model.training:  # with dropout it would say something else
+        raise ValueError("the model is in training mode; call model.eval() first")
     device = next(model.parameters()).device
     some = (torch.as_tensor(each[:n_blocks]).long() for each in part)
     losses = [model(x.to(device), y.to(device)) for x, y in by_length(*some, batch_size)]

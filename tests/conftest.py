@@ -27,13 +27,12 @@ import train
 import warm
 from minidepth_lab.base import configs
 from minidepth_lab.base.data import Data
-from minidepth_lab.command import forecast, registry
-from minidepth_lab.keep import running
-from minidepth_lab.measure import results
+from minidepth_lab.keep import registry, running
+from minidepth_lab.measure import forecast, results
+from minidepth_lab.measure.cell import Cell
 from minidepth_lab.models import fast, variants
 from minidepth_lab.rows import to_data
 from minidepth_lab.show import curve
-from minidepth_lab.sweep.cell import Cell
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 SHARED = pathlib.Path(__file__).resolve().parents[2] / "shared"

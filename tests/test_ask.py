@@ -11,9 +11,8 @@ import torch
 
 import browser
 import minidepth as md
-from minidepth_lab.keep import checkpoints
+from minidepth_lab.keep import checkpoints, export
 from minidepth_lab.measure import inspect, results, sampling
-from minidepth_lab.models import export
 from minidepth_lab.rows import to_data
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -270,7 +269,8 @@ def test_the_part_answers_from_the_keyboard_and_shows_where_it_looked(tab):
     verdict = tab.run(f"{deep}.querySelector('.verdict').textContent")
     assert verdict.startswith(f"✓ {answer} " if answer == "c" else f"✗ {answer}:")
     shown = tab.run(f"[...{deep}.querySelectorAll('button')].map(button => button.textContent)")
-    assert shown == [tokenizer.decode([token]).replace("\n", "⏎").strip() for token in said]
+    as_shown = {token: tokenizer.decode([token]).replace("\n", "⏎").strip() for token in said}
+    assert shown == [(as_shown | {end: "■"})[token] for token in said]
     told = f"{deep}.querySelector('.looked p').textContent"
     before = tab.run(told)
     # of all heads the one that looks most at a letter or a number of the question is shown first

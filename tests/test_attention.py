@@ -6,14 +6,12 @@ import math
 import shutil
 import weakref
 
-import numpy as np
 import pytest
 import torch
 from torch.nn.functional import gelu, layer_norm
 
 import train
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import inspect
 from minidepth_lab.rows import to_data
 from minidepth_lab.show import figures
@@ -89,22 +87,6 @@ def test_maps_equal_float64(model, changes):
         assert found.dtype == torch.float32
         torch.testing.assert_close(found, hand.float(), rtol=1e-4, atol=1e-6)
     assert not torch.allclose(maps[0][:, :2], maps[1][:, :2], atol=0.01)
-
-
-@pytest.mark.parametrize("kind", ["uint16", "int32", "int64", torch.uint8, torch.int32], ids=str)
-def test_tokens_are_numpy_or_torch_of_any_integer_type(model, kind):
-    gpt, tokens = model(), tokens_of(2, 11)
-    if isinstance(kind, str):
-        given = tokens.numpy().astype(kind)
-        given.flags.writeable = False  # as a memory-mapped file
-    else:
-        given = tokens.to(kind)
-    for found, expected in zip(inspect.attention_maps(gpt, given), maps_by_hand(gpt, tokens)):
-        torch.testing.assert_close(found, expected.float(), rtol=1e-4, atol=1e-6)
-    counted = np.arange(22).reshape(2, 11) % 3 > 0
-    stats = inspect.model_stats(gpt, given, counted=counted)
-    for name, expected in inspect.model_stats(gpt, tokens, False, torch.tensor(counted)).items():
-        assert torch.equal(stats[name], expected)
 
 
 @pytest.mark.parametrize("count_masked", [False, True])
@@ -259,16 +241,6 @@ def test_the_command_measures_and_draws(finished, tmp_path, capsys):
     assert f"| 1 | {total.mean() / sum(lengths):.3f} |" in rows[0]
 
 
-def test_runs_of_one_name_are_both_drawn(finished, tmp_path, monkeypatch):
-    shutil.copytree(finished, tmp_path / "a" / "run")
-    shutil.copytree(finished, tmp_path / "b" / "run")
-    drawn = []
-    monkeypatch.setattr(figures, "draw_profiles", lambda each, path: drawn.append(each))
-    inspect.show_attention([str(tmp_path / "a" / "run"), str(tmp_path / "b" / "run")], "out")
-    one, two = drawn[0].values()
-    assert one == two and list(drawn[0])[0] == "run, 80 tokens"
-
-
 def test_every_source_is_measured(tiny, jsonl):
     """It was the first one alone."""
     own = jsonl([dict(text=f"{i} plain words " * 9) for i in range(200)])
@@ -285,18 +257,6 @@ def test_every_source_is_measured(tiny, jsonl):
     assert about["queries"] == there.sum()
     found = inspect.model_stats(run.model, tokens, counted=there)
     torch.testing.assert_close(torch.tensor(about["valid"]["entropy"]), found["entropy"])
-
-
-def test_maps_of_statistics_have_a_row_for_each_layer_and_say_what_they_show(tmp_path, kept):
-    stats = dict(entropy=[[1.0, 2.0], [3.0, 0.5]], sparsity=[[0.1, 0.2], [0.3, 0.4]])
-    figures.draw_attention(stats, tmp_path / "attention.png", "a title")
-    panels, bars = kept[0].axes[:2], kept[0].axes[2:]
-    for panel, shown in zip(panels, stats.values(), strict=True):
-        assert panel.images[0].get_array().data.tolist() == shown
-        assert (panel.get_xlabel(), panel.get_ylabel()) == ("head", "layer")
-    labels = [bar.get_ylabel() for bar in bars]
-    assert labels == ["entropy (nats)", "sparsity (share below 0.001)"]
-    assert kept[0].get_suptitle() == "a title"
 
 
 def test_published_profiles_are_corrected(tmp_path, kept):
@@ -319,15 +279,3 @@ def test_published_profiles_are_corrected(tmp_path, kept):
     # what is corrected is what would have been measured: s = f + (1 - f) s_valid
     for s, v in zip(counted, valid):
         assert s == pytest.approx((255 + 257 * v) / 512)
-
-
-@pytest.mark.parametrize(
-    "arguments, words",
-    [
-        ("--attention nowhere", "nowhere is not there; give a run's folder"),
-        ("--score nowhere", "nowhere is not there; give a run's folder"),
-    ],
-)
-def test_a_folder_that_is_no_run_gets_one_line(arguments, words, capsys):
-    assert train.main(arguments.split()) == 2
-    assert words in capsys.readouterr().err

@@ -3,10 +3,7 @@
 import contextlib
 import dataclasses
 import functools
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -14,8 +11,8 @@ import torch
 import minidepth as md
 import train
 from minidepth_lab.base import configs, machine
-from minidepth_lab.command import bench
 from minidepth_lab.keep import running
+from minidepth_lab.measure import bench
 from minidepth_lab.models import compiling, variants
 from minidepth_lab.rows import to_data
 
@@ -140,27 +137,6 @@ def test_text_is_generated_in_the_precision_of_training():
     assert set(seen) == {torch.bfloat16}
 
 
-def test_the_library_of_the_other_model_is_no_part_of_its_memory(monkeypatch):
-    """It is there before the memory is measured from which the model is counted."""
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    monkeypatch.setattr(bench, "peak_bytes", lambda: pytest.fail("it measures first"))
-    m, t = configs.make("report", **values() | dict(device="cpu"))
-    with pytest.raises(ImportError):
-        bench.worker(m, t, None, None, "gpt2", contextlib.nullcontext)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere getrusage() is all there is")
-def test_the_peak_is_not_that_of_the_process_that_started_this_one():
-    measure = "from minidepth_lab.command import bench; print(bench.peak_bytes())"
-    start = "import subprocess, sys; held = b'1' * 2**30; "
-    start += f"subprocess.run([sys.executable, '-c', {measure!r}], check=True)"
-    environment = os.environ | dict(PYTHONPATH=os.pathsep.join(sys.path))
-    command = [sys.executable, "-c", start]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert 2**26 < int(done.stdout) < 2**30
-
-
 def test_data_at_hand_is_measured_as_it_is(capsys):
     """Its words, its own lengths and targets; not the block and not a vocabulary out of the air."""
     line = "--bench --preset laptop --n_layers 1 --d_model 8 --max_rows 200 --device cpu"
@@ -212,32 +188,18 @@ def test_each_step_waits_for_its_turn():
     assert len(facts["seconds"]) == bench.STEPS
 
 
-@pytest.mark.parametrize(
-    "line, words",
-    [
-        ("--bench --against bert", "--against 'bert' is unknown; give gpt2"),
-        ("--against gpt2", "--against belongs to --bench; give both"),
-        ("--bench --against gpt2 --d_ff 0", "GPT-2 cannot express d_ff 0"),
-        ("--bench --against gpt2 --position rotary", "GPT-2 cannot express position rotary"),
-        ("--bench --against gpt2 --n_layers 2 --n_heads 2,4", "cannot express n_heads"),
-    ],
-)
+@pytest.mark.parametrize("line, words", [
+    ("--bench --against bert", "--against 'bert' is unknown; give gpt2"),
+    ("--against gpt2", "--against belongs to --bench; give both"),
+    ("--bench --against gpt2 --d_ff 0", "GPT-2 cannot express d_ff 0"),
+    ("--bench --against gpt2 --position rotary", "GPT-2 cannot express position rotary"),
+    ("--bench --against gpt2 --n_layers 2 --n_heads 2,4", "cannot express n_heads"),
+])  # fmt: skip
 def test_what_cannot_be_compared_is_one_line(line, words, capsys, monkeypatch):
     monkeypatch.setattr(bench, "first_batch", lambda *a: pytest.fail("it reads the data first"))
     assert train.main(["--preset", "report", *line.split()]) == 2
     err = capsys.readouterr().err
     assert words in err and err.count("\n") == 1
-
-
-def test_compile_without_a_compiler_is_one_line(monkeypatch, capsys, tmp_path):
-    monkeypatch.setenv("CXX", "no-such-compiler")
-    line = "--compile --device cpu --preset laptop --max_rows 200"
-    for what in ("--bench", f"--n_layers 1 --out_dir {tmp_path}"):
-        assert train.main([*line.split(), *what.split()]) == 2
-        err = capsys.readouterr().err
-        assert "needs a C++ compiler, and there is no no-such-compiler" in err
-        assert err.count("\n") == 1
-    assert not list(tmp_path.iterdir())
 
 
 def test_compile_is_refused_with_dataparallel(monkeypatch):

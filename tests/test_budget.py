@@ -2,13 +2,11 @@
 
 import matplotlib.image
 import pytest
-from matplotlib.figure import Figure
 
 import train
-from minidepth_lab.command import registry
+from minidepth_lab.keep import registry
 from minidepth_lab.measure import results
 from minidepth_lab.models import variants
-from minidepth_lab.show import figures
 from minidepth_lab.studies import budget
 
 
@@ -59,64 +57,6 @@ def test_the_study_trains_and_draws(tmp_path, monkeypatch, capsys, in_this_proce
     assert sorted(run["steps"] for run in runs) == [5, 8]
     for run in runs:
         assert run["epoch"] == 1 and len(run["log"]) == run["steps"]
-
-
-def finished(*shares):
-    """Runs of one model as its grid's records have them: accuracy on lookups, chains are at 0.1."""
-    runs = []
-    for of_run in shares:
-        log = []
-        for step, share in zip((100, 200), of_run):
-            log.append(dict(step=step, accuracy_by_family=dict(lookup=share, chain=0.1)))
-        runs.append(dict(log=log, steps=200))
-    return runs
-
-
-def test_each_run_is_a_thin_line_over_its_cpu_seconds_and_their_median_a_thick_one():
-    shares = [0.1, 0.6], [0.2, 1.0], [0.3, 0.7]
-    models = {"1 layer": finished(*shares), "12 layers": finished([0.4, 0.5])}
-    lookups, chains = panels = Figure().subplots(2)
-    budget.draw(panels, models)
-    drawn = {}
-    for line in lookups.get_lines():
-        look = line.get_color(), line.get_linewidth() > 1
-        drawn.setdefault(look, []).append(line.get_xydata().T.tolist())
-    one, twelve = [1.3, 2.6], [10.03, 20.06]  # seconds: 13.0 and 100.3 ms a step
-    colors = [figures.color_of(name) for name in models]
-    assert drawn == {
-        (colors[0], False): [[one, share] for share in shares],
-        (colors[0], True): [[one, [0.2, 0.7]]],
-        (colors[1], False): [[twelve, [0.4, 0.5]]],
-        (colors[1], True): [[twelve, [0.4, 0.5]]],
-    }
-    assert chains.get_lines()[0].get_ydata().tolist() == [0.1, 0.1]
-    assert [axes.get_ylabel() for axes in panels] == ["lookups answered", "chains answered"]
-    assert all(axes.get_ylim()[0] < 0 and axes.get_ylim()[1] > 1 for axes in panels)
-    assert chains.get_xlabel() == "CPU seconds of training"
-    assert [text.get_text() for text in chains.get_legend().get_texts()] == list(models)
-
-
-def test_nothing_is_drawn_of_runs_without_families(tmp_path):
-    run = dict(labels=dict(model="1 layer"), log=[dict(step=1)])
-    budget.figure([run], tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
-def test_the_losses_by_which_settings_were_chosen_are_a_table(monkeypatch, capsys):
-    noted = []
-    for n_layers, lr, init_std, loss in (
-        (1, 0.003, 0.1, 0.25), (1, 0.001, 0.1, 0.5), (12, 0.003, 0.05, 0.125), (3, 1.0, 1.0, 9.0)
-    ):  # fmt: skip
-        own = dict(n_layers=n_layers, n_loops=1, d_model=64, lr=lr, init_std=init_std)
-        noted.append(dict(settings=own, val_loss=loss))
-    monkeypatch.setattr(results, "noted", lambda name: noted)
-    budget.show_tried()
-    assert [line.rsplit(maxsplit=3) for line in capsys.readouterr().out.splitlines()] == [
-        ["learning rate", "0.001", "0.003", "0.003"],
-        ["init_std", "0.1", "0.05", "0.1"],
-        ["1 layer", "0.500", "–", "0.250"],
-        ["12 layers", "–", "0.125", "–"],
-    ]
 
 
 def test_the_cost_of_a_step_is_measured(capsys, monkeypatch):

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 import minidepth as md
-from minidepth_lab.command import registry
-from minidepth_lab.measure import inspect
-from minidepth_lab.models import by_hand, variants
+from minidepth_lab.keep import registry
+from minidepth_lab.measure import by_hand, inspect
+from minidepth_lab.models import variants
 from minidepth_lab.tasks import TASKS
 
 

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import types
 
 import pytest
 import torch
@@ -19,9 +18,9 @@ import minidepth as md
 import train
 import warm
 from minidepth_lab import studies
-from minidepth_lab.base import configs, machine
-from minidepth_lab.command import dispatch, registry, trackers
-from minidepth_lab.keep import checkpoints
+from minidepth_lab.base import configs
+from minidepth_lab.command import dispatch
+from minidepth_lab.keep import checkpoints, registry, trackers
 from minidepth_lab.measure import sampling
 from minidepth_lab.models import compiling
 from minidepth_lab.rows import hub
@@ -161,15 +160,6 @@ def test_a_dry_run_says_what_follows_from_the_settings_alone(capsys):
     assert "tokenizer somebody/words (not loaded)" in out
 
 
-def test_what_a_cpu_would_emulate_is_not_said_where_a_gpu_trains(monkeypatch):
-    monkeypatch.setattr(machine, "bf16_of_cpu", lambda: "")
-    monkeypatch.setattr(machine, "pick_precision", lambda *_: torch.bfloat16)
-    for device, said in (("cpu", 1), ("cuda", 0)):
-        monkeypatch.setattr(machine, "pick_device", lambda name: torch.device(device))
-        notes = dispatch.notes(configs.make("laptop")[1])
-        assert sum("emulates bf16" in note for note in notes) == said
-
-
 def test_dry_run_says_what_is_in_a_file_and_refuses_a_folder_that_exists(tmp_path, capsys):
     rows = [dict(question=f"What is {i} + 1 ?", answer=f"{i + 1}") for i in range(60)]
     rows += [dict(question="unanswered")] * 3
@@ -236,73 +226,6 @@ def test_a_studys_preset_is_found_before_anything_has_read_the_study(monkeypatch
     assert (m.n_layers, m.n_heads) == (4, 48)
 
 
-@pytest.mark.parametrize(
-    "arguments, words",
-    [
-        ("--n_heads 7", "n_heads 7 does not divide d_model 64"),
-        ("--n_layers 3 --n_heads 4,4", "n_heads has 2 numbers but n_layers is 3"),
-        ("--preset nothing", "preset 'nothing' is unknown; choose from report, laptop, "),
-        ("--preset llmini-d", "preset 'llmini-d' is unknown; choose from"),
-        ("--n_layer 3", "unrecognized arguments: --n_layer 3"),
-        ("--n_layers many", "argument --n_layers: 'many' is not a whole number"),
-        ("--n_heads x", "argument --n_heads: 'x' is not a whole number, or several: 8,4,2"),
-        ("--problem_steps 1-3", "argument --problem_steps: '1-3' is not a whole number, or"),
-        ("--warmup_steps few", "argument --warmup_steps: 'few' is neither a number of steps"),
-        ("--lr inf", "lr inf does not work; give a number at least 0"),
-        ("--sizes pairs=3", "sizes pairs=3 are for a task or a loader; give none with"),
-        ("--data icqa --sizes hops=3", "sizes hops is none of the task icqa's; it has symbols"),
-        ("--loader nobody", "loader 'nobody' is unknown; choose from llmini, packing, reread"),
-        ("--loader depth", "loader depth makes no data; choose from llmini, packing, reread"),
-        ("--study grid", "study 'grid' is unknown; choose from budget, depth"),
-        ("--study my.py", "study my.py is not there; give a Python file"),
-        ("--data my.py", "data my.py is not there; give a Python file"),
-        ("--resume", "argument --resume: expected one argument"),
-        ("--n_layers -1", "n_layers -1 does not work; give a whole number at least 1"),
-        ("--lr nan", "lr nan does not work; give a number at least 0"),
-        ("--lr -1", "lr -1.0 does not work"),
-        ("--device cuda", "device cuda was asked for but PyTorch finds none; use --device cpu"),
-        ("--data nowhere.jsonl", "data nowhere.jsonl is not there"),
-        ("--data {empty}", "has 0 rows; it needs at least 2"),
-        ("--data {broken}", "line 2 is no JSON to read"),
-        ("--data {columns}", "none of 2 rows can be read: row 1: it has title (a number)"),
-        ("--data {short}", "do not fill a block of 104 to learn from"),
-        ("--sample {tmp} --prompt x", "holds no run"),
-        ("--resume {tmp}", "holds no run"),
-        ("--resume {tmp}/corrupt", "is not the configuration of a run"),
-        ("--export_hf {tmp} {tmp}/out", "holds no run"),
-        ("--out_dir {empty}/x --max_rows 50", "is not a folder; give one"),
-    ],
-)
-def test_a_mistake_gets_one_line_and_exit_code_2(arguments, words, tmp_path, capsys):
-    if "cuda" in arguments and torch.cuda.is_available():
-        pytest.skip("there is a GPU")
-    files = dict(empty="", broken='{"text": "a"}\nnot JSON', short='{"text": "a"}\n{"text": "b"}',
-                 columns='{"title": 1}\n{"body": 2}')  # fmt: skip
-    for name, content in files.items():
-        (tmp_path / f"{name}.jsonl").write_text(content)
-    paths = {name: tmp_path / f"{name}.jsonl" for name in files} | dict(tmp=tmp_path)
-    (tmp_path / "corrupt").mkdir()
-    (tmp_path / "corrupt" / "config.json").write_text('{"model": {')
-    arguments = arguments.format(**paths)
-    if "short" in arguments:
-        arguments += " --packing pack --tokenizer_size 300"
-    if "--out_dir" not in arguments:
-        arguments += f" --out_dir {tmp_path / 'runs'}" * (
-            not re.search("sample|resume|export", arguments)
-        )
-    code, _, err = call(arguments, capsys)
-    assert code == 2 and words in err and "Traceback" not in err
-    assert err.startswith("train.py: ") and err.count("\n") == 1
-    assert not (tmp_path / "runs").exists()
-
-
-def test_resume_keeps_the_settings(finished, capsys):
-    code, _, err = call(f"--resume {finished} --lr 1", capsys)
-    assert code == 2 and "--resume keeps the run's settings; leave out --lr" in err
-    code, _, err = call(f"--resume {finished}", capsys)
-    assert code == 2 and "is finished: 12 of 12 steps are done" in err
-
-
 def test_a_finished_run_that_was_kept_without_its_checkpoints_is_not_trained_anew(
     finished, tmp_path, capsys
 ):
@@ -344,38 +267,6 @@ def test_a_model_of_plain_text_goes_on_with_the_prompt(tmp_path, jsonl, capsys):
         assert code == 2 and f"has no effect on {tmp_path}/text, trained on plain text" in err
     code, _, err = call(f"--sample {tmp_path}/text --prompt {'one,' * 9}", capsys)
     assert code == 2 and "tokens; this model reads at most 15 and has one left to answer" in err
-
-
-def test_a_problem_of_most_steps_is_shown(capsys, monkeypatch):
-    monkeypatch.setattr(
-        sampling, "answer_texts", lambda model, tokenizer, some: [some[0]["answer"]]
-    )
-    problems = []
-    for n in (1, 3, 2):
-        asked = dict(role="user", content=f"Go {n}")
-        problems.append(dict(messages=[asked], answer=f"at {n}", steps=n))
-    log = [dict(accuracy=0.5, guess=0.25)]
-    dispatch.show_answers(types.SimpleNamespace(model=None, tokenizer=None, log=log), problems)
-    assert capsys.readouterr().out.splitlines()[1:] == [
-        "held-out problem: Go 3",
-        "model: at 3",
-        "right answer: at 3",
-        "",
-        "answer accuracy 0.500 on 3 held-out problems, guessing 0.250",
-    ]
-
-
-def test_a_curve_is_named_however_its_name_begins(tmp_path, monkeypatch):
-    from minidepth_lab.show import curve
-
-    named = []
-    row = dict(step=1, train_loss=2.0, val_loss=2.0)
-    run = types.SimpleNamespace(dir=str(tmp_path / f"_{'x' * 39}"), log=[row])
-    run.model = types.SimpleNamespace(config=configs.ModelConfig(n_layers=2))
-    os.makedirs(run.dir)
-    monkeypatch.setattr(curve, "draw_losses", lambda axes, logs, train: named.extend(logs))
-    curve.draw_curve(run, configs.TrainConfig())
-    assert named == ["x" * 39]
 
 
 def test_a_curve_that_cannot_be_drawn_takes_nothing_with_it(tmp_path, capsys, monkeypatch):
@@ -451,13 +342,6 @@ def test_importing_minidepth_needs_torch_alone():
     assert done.stdout == "[]\n"
 
 
-@pytest.mark.parametrize("flag", ["resume", "sample", "study", "score", "mechanism"])
-def test_a_variable_that_is_unset_trains_nothing(flag, tmp_path, capsys):
-    assert train.main([f"--{flag}", "", "--out_dir", str(tmp_path)]) == 2
-    assert f"--{flag} was given an empty value" in capsys.readouterr().err
-    assert not os.listdir(tmp_path)
-
-
 def test_the_main_job_alone_reads_nothing_of_the_laboratory_but_its_estimates():
     code = "import sys, train; train.main(['--dry_run', '--max_rows', '300', "
     code += "'--data', 'embedded']); print(sorted("
@@ -475,45 +359,6 @@ def test_importing_a_study_costs_hardly_more_than_torch():
     code += "'safetensors', 'pyarrow', 'scipy')])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout == "[]\n", done.stdout + done.stderr
-
-
-def test_a_run_on_code_of_ones_own_needs_it_named_again(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(
-        "import torch\nfrom minidepth_lab.tasks import Task, ask\n\n\nclass first(Task):\n"
-        "    def draw(self, batch, generator, test=False, symbols=5):\n"
-        "        x = torch.randint(symbols, (batch, 3), generator=generator)\n"
-        "        return ask(x, x[:, 0], symbols)\n\n\nTASK = first()\n"
-    )
-    flags = "--data mine.py --n_layers 1 --steps 6 --warmup_steps 1 --eval_every 3 --save_every 2"
-    code, out, err = call(f"{flags} --name mine --sizes symbols=4", capsys)
-    assert code == 0 and "data mine.py (symbols 4), drawn anew each step" in out, err
-    assert "accuracy of guessing unknown" in out
-    config = json.loads((tmp_path / "runs/mine/config.json").read_text())
-    assert config["train"]["sizes"] == ["symbols=4"]
-    from minidepth_lab.tasks.base import own_code
-
-    own_code.NAMED.clear()  # as in a process of its own
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    code, _, err = call("--resume runs/mine", capsys)
-    assert code == 2 and "to execute it, name it again: --data mine.py" in err
-    code, _, err = call("--resume runs/mine --data mine.py", capsys)
-    assert code == 2 and "is finished: 6 of 6 steps are done" in err
-    code, _, err = call("--resume runs/mine --data other.py", capsys)
-    assert code == 2 and "--resume keeps the run's settings; leave out --data" in err
-
-
-def test_what_else_a_task_measures_is_told_beside_its_accuracy(capsys):
-    """Its shares; neither what is known without a model nor what is no number of each. A size of
-    which nothing was measured does no harm."""
-    parts = [dict(accuracy=1.0, guess=0.5, n=3, at_end=0.25), dict(accuracy=0.0, guess=0.5)]
-    parts[1] |= dict(n=3, at_end=0.5)
-    dispatch.show_accuracy(dict(accuracy=0.5, accuracy_by=dict(hops=dict(zip("12", parts)), k={})))
-    assert capsys.readouterr().out.splitlines()[:3] == [
-        "accuracy 0.500 on the test split",
-        "by hops: 1 1.000, 2 0.000",
-        "by hops, at end: 1 0.250, 2 0.500",
-    ]
 
 
 def test_a_long_list_by_value_is_told_in_part():

@@ -65,15 +65,6 @@ def test_a_run_that_has_diverged_ends_with_1_and_one_that_was_stopped_with_130(
     assert sorted(os.listdir(tmp_path)) == ["stopped"]
 
 
-def test_a_folder_that_holds_a_run_is_told_before_the_data_is_loaded(tmp_path, monkeypatch, capsys):
-    """Loading it may take minutes, or fail for a reason that is beside the point."""
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "config.json").write_text("{}")
-    monkeypatch.setattr(to_data, "make_data", lambda *_, **__: pytest.fail("the data is loaded"))
-    assert call(tmp_path, "--name run") == 2
-    assert "exists; give another --name" in capsys.readouterr().err
-
-
 def test_a_run_whose_disk_is_read_only_is_not_resumed(finished, monkeypatch, capsys):
     def refuse(dir):
         raise OSError(30, "Read-only file system")

@@ -14,8 +14,6 @@ import pytest
 import torch
 
 import minidepth as md
-import train
-from conftest import SHARED
 from minidepth_lab.base import configs, console
 from minidepth_lab.keep import running
 from minidepth_lab.rows import files, forms, to_data, tokenizing
@@ -162,12 +160,6 @@ def test_a_later_walk_goes_all_the_way_round_a_ring_of_any_size():
         assert int(re.search(r"Go (\d)", again)[1]) == {1: 5, 9: 9}[row["steps"]]
 
 
-@pytest.mark.parametrize("steps", [(1,), (9,)])
-def test_every_step_count_can_be_generated(steps):
-    for held_out in (False, True):
-        assert {row["steps"] for row in md.embedded_rows(60, held_out, steps)} == set(steps)
-
-
 # --- files
 
 
@@ -212,9 +204,7 @@ def test_all_kinds_of_rows_mix_and_unusable_ones_are_counted(jsonl):
     data = load_data(config(data=(jsonl(rows), jsonl(ROWS, "b.jsonl")), loss_on="all"), 24)
     assert data.facts["unusable_rows"] == 4 and data.facts["val_rows"] == 3 + 2
     assert data.facts["train_rows"] + data.facts["val_rows"] == 82
-    left_out = data.facts["notes"][0]
-    assert left_out.startswith(f"4 of 46 rows of {jsonl(rows)} left out: row 43: content is null")
-    assert "it has title (a text) (1)" in left_out and "it is a number, no object (1)" in left_out
+    assert data.facts["notes"][0].startswith(f"4 of 46 rows of {jsonl(rows)} left out: row 43: ")
 
 
 def test_columns_that_other_rows_fill_do_not_hide_a_row(tmp_path):
@@ -258,46 +248,10 @@ def test_the_held_out_rows_are_drawn_from_all_over_the_file(jsonl):
     assert sorted(map(every_row.index, train + held_out)) == list(range(40))
 
 
-@pytest.mark.parametrize(
-    "name, content, words",
-    [
-        ("a.jsonl", '{"text": "a"}\n\n{"text": \n', "line 3 is no JSON to read"),
-        ("a.json", '[{"text": "a"},\n{"text" 3}]', "a .jsonl): Expecting ':' delimiter: line 2"),
-        ("a.json", '{"text": "a"}', "is no list of rows"),
-        ("a.jsonl", "", "has 0 rows; it needs at least 2"),
-        ("a.txt", "one line", "has 1 row; it needs at least 2"),
-        ("a.parquet", "no parquet", "cannot be read"),
-        ("a.csv", "a,b", "has 0 rows; it needs at least 2"),
-        ("a.doc", "a,b", "is neither a folder nor a file that ends in one of .jsonl"),
-        ("a.jsonl", '{"title": 1}\n{"body": 2}', "none of 2 rows can be read: row 1: it has title"),
-        ("a.jsonl", "1\n2", "row 1: it is a number, no object; a row has messages"),
-        ("a.jsonl", '{"text": "a"}\n{"text": "b"}', "do not fill a block of 80"),
-        ("a.txt", b"\xff\xfe\x00a", "cannot be read: character 1 is not text in UTF-8"),
-    ],
-)
-def test_data_that_cannot_be_used_says_why(tmp_path, name, content, words):
-    path = tmp_path / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(ValueError, match=re.escape(words)) as error:
-        load_data(config(data=(str(path),), packing="pack"), 80)
-    assert name in str(error.value) and "\n" not in str(error.value)
-
-
-def test_a_missing_file_and_no_target_to_learn_from(jsonl):
-    with pytest.raises(ValueError, match="nowhere.jsonl"):
-        to_data.load_data(config(data=("nowhere.jsonl",)))
+def test_rows_without_a_target_to_learn_from_are_told(jsonl):
     rows = [dict(messages=[dict(role="user", content=f"a user speaks {i}")]) for i in range(50)]
     with pytest.raises(ValueError, match="no row for train has a turn of the assistant, but of u"):
         to_data.load_data(config(data=(jsonl(rows),), loss_on="assistant"), 80)
-
-
-@pytest.mark.skipif(not (SHARED / "data/gsm8k").is_dir(), reason="the GSM8K files are not here")
-def test_gsm8k_loads_with_one_setting():
-    data = to_data.load_data(
-        config(data=(str(SHARED / "data/gsm8k/train.jsonl"),), max_rows=400), 512
-    )
-    assert data.facts["unusable_rows"] == 0 and len(data.problems) == 20
-    assert all(re.fullmatch(r"-?[\d,.]+", p["answer"]) for p in data.problems)
 
 
 # --- tokens and blocks
@@ -313,11 +267,6 @@ def test_the_embedded_tokenizer_gives_text_back(data):
 
 def test_a_tokenizer_has_at_most_the_size_asked_for():
     assert len(to_data.load_data(config(max_rows=300, tokenizer_size=300), 120).tokenizer) == 300
-
-
-def test_a_broken_tokenizer_folder_says_so(tmp_path):
-    with pytest.raises(ValueError, match="tokenizer .* is a folder that cannot be read"):
-        tokenizing.load_tokenizer(str(tmp_path))
 
 
 def test_loss_falls_on_the_assistant_alone_or_on_all(data):
@@ -440,27 +389,6 @@ def test_a_large_share_held_out_leaves_a_row_to_train_on(jsonl, n):
     assert len(train) == 1 and len(held_out) == n - 1
 
 
-def test_too_few_problems_for_a_split_are_told():
-    with pytest.raises(
-        ValueError, match="with steps .2,. and modulus 2 there is no problem left; give others"
-    ):
-        md.embedded_rows(50, families=("chain",), steps=(2,), modulus=2)
-
-
-@pytest.mark.parametrize("packing", ["pad", "pack"])
-def test_a_block_in_which_problems_do_not_fit_says_what_would_do(tiny, packing):
-    chains = dict(loader="thinking", sizes=("families=chain",))
-    t = tiny(problem_steps=(4,), packing=packing, **chains)[1]
-    with pytest.raises(ValueError, match="block_size 40 is too short for .* give at least") as told:
-        thinking.load_data(t, 40)
-    enough = int(re.search("at least ([0-9]+)", str(told.value))[1])
-    longest = max(filled.sum() for filled in to_data.filled(*thinking.load_data(t, enough).val))
-    if packing == "pad":
-        assert longest == enough  # nothing is wasted, either
-    with pytest.raises(ValueError, match=f"give at least {enough}"):
-        thinking.load_data(t, enough - 1)
-
-
 # --- several sources
 
 
@@ -516,8 +444,7 @@ def test_a_source_too_small_for_a_block_of_its_own_does_no_harm(tiny, jsonl):
     data = load_data(t, m.block_size)
     assert list(data.val_by_source) == ["embedded"] and data.facts["unusable_rows"] == 0
     (note,) = [note for note in data.facts["notes"] if "val_loss_by_source" in note]
-    why = r"\d+ tokens for val do not fill a block of 80 to learn from; give more text, a smaller"
-    assert re.match(f"{re.escape(small)} is not in val_loss_by_source: {why}", note)
+    assert note.startswith(f"{small} is not in val_loss_by_source: ")
     assert data.facts["val_rows"] == 601
     assert "small" in data.tokenizer.decode(data.val[0][0])
     assert list(running.train(m, t, data).log[-1]["val_loss_by_source"]) == ["embedded"]
@@ -546,46 +473,27 @@ def test_embedded_problems_mix_with_rows_of_ones_own(tiny, jsonl, order):
 
 
 @pytest.mark.parametrize("packing", ["pad", "pack"])
-@pytest.mark.parametrize("order", [1, -1])
-def test_a_block_too_short_for_problems_is_told_whatever_else_there_is(tiny, jsonl, order, packing):
+@pytest.mark.parametrize("kind", ["embedded first", "embedded last", "thinking", "own"])
+def test_a_block_too_short_for_problems_is_told_whatever_else_there_is(tiny, jsonl, kind, packing):
     """A long row of one's own, which may be cut, is not what makes it too short."""
-    sources = ("embedded", jsonl(OWN))[::order]
-    with pytest.raises(ValueError, match="block_size 30 is too short for problems of") as told:
-        load_data(tiny(data=sources, packing=packing, loss_on="all")[1], 30)
-    assert str(told.value).endswith(", or fewer --ring_questions or --problem_steps")
+    given, load = dict(data=(jsonl(OWN), "embedded"), loss_on="all"), load_data
+    if kind == "embedded first":
+        given["data"] = given["data"][::-1]
+    if kind == "thinking":
+        given = dict(loader="thinking", sizes=("families=chain",), problem_steps=(4,))
+        load = thinking.load_data
+    if kind == "own":
+        given = dict(data=(jsonl(md.embedded_rows(60, held_out=False)),))
+    t = tiny(packing=packing, **given)[1]
+    with pytest.raises(ValueError, match="block_size 20 is too short for problems of") as told:
+        load(t, 20)
+    assert ("--problem_steps" in str(told.value)) == (kind != "own")  # which ours alone have
     enough = int(re.search("at least ([0-9]+)", str(told.value))[1])
-    t = tiny(data=sources, packing=packing, loss_on="all")[1]
-    data = load_data(t, enough)
-    longest = max(len(data.tokenizer(row["text"]).input_ids) for row in OWN)
-    assert enough < longest
+    longest = max(filled.sum() for filled in to_data.filled(*load(t, enough).val))
+    if packing == "pad" and kind == "thinking":
+        assert longest == enough  # nothing is wasted, either
     with pytest.raises(ValueError, match=f"give at least {enough}"):
-        load_data(t, enough - 1)
-
-
-def test_a_block_too_short_for_problems_of_ones_own_is_told_without_our_flags(tiny, jsonl):
-    rows = md.embedded_rows(60, held_out=False)
-    with pytest.raises(
-        ValueError, match=r"is too short for problems of \d+ tokens; give at least \d+$"
-    ):
-        load_data(tiny(data=(jsonl(rows),))[1], 20)
-
-
-COLUMNS = [
-    dict(steps="three", guess="no", family=7),
-    dict(steps=None, guess=None, family=None),
-    dict(steps=[1, 2], guess={"a": 1}, family=["x"]),
-    dict(steps=2.5, guess=1, family=""),
-]
-
-
-def test_columns_of_ones_own_that_are_called_like_ours_do_no_harm(tmp_path, jsonl, capsys):
-    """They crashed a run after its last step."""
-    rows = [dict(question=f"say {i}", answer=f"#### {i % 7}", **COLUMNS[i % 4]) for i in range(60)]
-    flags = "--preset laptop --block_size 104 --n_layers 1 --d_model 16 --n_heads 2 --steps 2"
-    flags += f" --warmup_steps 0 --max_rows 60 --val_fraction 0.4 --out_dir {tmp_path} --name run"
-    assert train.main([*flags.split(), "--data", jsonl(rows), "embedded"]) == 0
-    row = json.loads((tmp_path / "run" / "log.jsonl").read_text().splitlines()[-1])
-    assert 0 <= row["accuracy"] <= 1 and "held-out problem: " in capsys.readouterr().out
+        load(t, enough - 1)
 
 
 # --- what preparing text costs
@@ -703,25 +611,6 @@ def test_whoever_cuts_the_rows_gets_long_ones_whole(data):
     assert not any("longer than a block" in note for note in made.facts["notes"])
 
 
-@pytest.mark.parametrize("packing", ["pack", "pad"])
-def test_blocks_take_at_most_16_bytes_a_token(packing):
-    """Lists of numbers took 211; 55 million tokens are to fit a Kaggle session."""
-    n, ids = 4000, list(range(1000, 1512))
-
-    def rows():
-        for _ in range(n):
-            yield list(ids), [True] * len(ids)
-
-    tracemalloc.start()
-    try:
-        tokens, targets = md.blocks(rows(), 511, packing)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert tokens.size > 2_000_000 and tokens.nbytes == targets.nbytes == 4 * tokens.size
-    assert peak / tokens.size <= 16
-
-
 def test_loading_text_takes_at_most_16_bytes_a_token_beyond_the_rows():
     """The whole way, from rows that are there to Data: no list holds all tokens."""
     words = Counting()
@@ -729,7 +618,7 @@ def test_loading_text_takes_at_most_16_bytes_a_token_beyond_the_rows():
     words.convert_tokens_to_ids = lambda text: None
     words.convert_ids_to_tokens = lambda number: ""
     words.__class__.__len__ = lambda self: 128
-    rows = [dict(text=f"{i:08}" + "abcdefgh" * 63) for i in range(8000)]
+    rows = [dict(text=f"{i:08}" + "abcdefgh" * 63) for i in range(4000)]
     t = config(data=("x",), packing="pack", loss_on="all")
     tracemalloc.start()
     try:
@@ -739,48 +628,36 @@ def test_loading_text_takes_at_most_16_bytes_a_token_beyond_the_rows():
     finally:
         tracemalloc.stop()
     tokens = data.train[0].size
-    assert tokens > 4_000_000 and (after - before) / tokens <= 12
+    assert tokens > 2_000_000 and (after - before) / tokens <= 12
     # a thousand rows are in lists at a time, 9 bytes of small numbers a token
     assert (peak - before) / tokens <= 16 + 2 * 16 * 1000 / len(rows)
 
 
-def test_the_garbage_collector_waits_while_data_is_made_and_comes_back(monkeypatch):
-    seen = []
-
+@pytest.mark.parametrize("on", [True, False])  # who had it off has it off
+def test_the_garbage_collector_waits_while_data_is_made_and_comes_back(on, monkeypatch):
     def rows(source, config, facts, change):
-        seen.append(gc.isenabled())
+        assert not gc.isenabled()
         return md.embedded_rows(40), md.embedded_rows(10, True)
 
     monkeypatch.setattr(files, "read_source", rows)
     config = configs.TrainConfig(data=("embedded",), tokenizer="embedded")
-    to_data.load_data(config, 104)
-    assert seen == [False] and gc.isenabled()
-    with pytest.raises(ValueError, match="block"):
-        to_data.load_data(config, 10_000)
-    assert gc.isenabled()
-    gc.disable()
     try:
+        if not on:
+            gc.disable()
         to_data.load_data(config, 104)
-        assert not gc.isenabled()  # who had it off has it off
+        assert gc.isenabled() == on
+        with pytest.raises(ValueError, match="block"):
+            to_data.load_data(config, 10_000)
+        assert gc.isenabled() == on
     finally:
         gc.enable()
 
 
-def test_a_list_of_rows_by_the_name_of_a_jsonl_is_read(tmp_path):
-    rows = [dict(text="a"), dict(text="b")]
-    (tmp_path / "a.jsonl").write_text(json.dumps(rows))
-    assert read_file(str(tmp_path / "a.jsonl"), []) == rows
-    (tmp_path / "a.jsonl").write_text('{"text": "a"}')
-    assert read_file(str(tmp_path / "a.jsonl"), []) == rows[:1]
-
-
-def test_a_long_reason_is_cut_between_words():
+@pytest.mark.parametrize("text, shown", [
+    ("a short  one", "a short one"), ("", "ValueError"), ("x" * 150, "x" * 150),
+    ("library " * 20, "library " * 18 + "…"),  # cut between words
+])  # fmt: skip
+def test_a_reason_is_one_line(text, shown):
     with pytest.raises(ValueError) as error, console.one_line_errors("x", "fails"):
-        raise KeyError("words of a library " * 20)
-    reason = str(error.value).removeprefix("x fails: ")
-    assert reason.endswith(("words …", "of …", "a …", "library …")) and 120 < len(reason) <= 151
-    whole = "x" * 150
-    for text, shown in (("a short  one", "a short one"), ("", "ValueError"), (whole, whole)):
-        with pytest.raises(ValueError) as error, console.one_line_errors("x", "fails"):
-            raise ValueError(text)
-        assert str(error.value) == f"x fails: {shown}"
+        raise ValueError(text)
+    assert str(error.value) == f"x fails: {shown}"

@@ -3,7 +3,6 @@ of them, and that those of the lessons are put together as they have to be."""
 
 import ast
 
-import bs4
 import nbformat
 import pytest
 
@@ -13,7 +12,6 @@ pytest.importorskip("mkdocs_jupyter", reason="mkdocs-jupyter is not installed")
 import downloads  # noqa: E402  they need what the line above looks for
 import execute  # noqa: E402
 import pages  # noqa: E402
-import render  # noqa: E402
 
 PAGES = sorted(pages.DOCS.glob("tutorials/*.py"))
 
@@ -35,33 +33,6 @@ def test_a_check_prints_what_its_asserts_say_and_raises_nothing(capsys):
     assert said_of(words, capsys, letter="e") == "Right.\n"
 
 
-def test_a_name_that_is_still_empty_is_told_and_nothing_else_is_tried(capsys):
-    words = "assert two + four == 6 and ways.get(1), 'wrong'"
-    said = said_of(words, capsys, two=2, four=..., ways=...)
-    assert said == "Not yet: fill in four, ways\n"
-    assert said_of(words, capsys, two=2, four=..., ways={1: 1}) == "Not yet: fill in four\n"
-    assert said_of(words, capsys, two=2, four=4, ways={1: 1}) == "Right.\n"
-
-
-@pytest.mark.parametrize("answer", [None, "four", [], {}])
-def test_an_answer_that_breaks_the_check_is_told_how(answer, capsys):
-    said = said_of("assert answer + 1 == 5, 'too small'", capsys, answer=answer)
-    assert said.startswith("Not yet: your answer gives TypeError: ") and said.count("\n") == 1
-
-
-def test_a_name_that_is_missing_is_told(capsys):
-    said = said_of("assert not_there == 4", capsys)
-    assert said == "Not yet: your answer gives NameError: name 'not_there' is not defined\n"
-
-
-def test_what_is_to_stop_a_check_stops_it():
-    def conditions():
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        exercises.check(conditions)
-
-
 # ---------- the build proves each exercise ----------
 
 
@@ -81,25 +52,6 @@ def test_the_check_of_a_stub_stands_after_it_and_is_a_copy():
     ]  # fmt: skip
     assert [each for each in together if each in cells] == cells
     assert together[1].metadata["tags"] == together[5].metadata["tags"] == ["check of the stub"]
-
-
-def test_an_exercise_without_a_check_ends_the_build():
-    first = [cell("x = ...", "exercise"), cell("x = 1", "answer")]
-    for cells in (first, [*first, cell("y = ...", "exercise"), cell("check y", "check")]):
-        with pytest.raises(RuntimeError, match="no check:\nx = ..."):
-            execute.with_stubs_checked(cells)
-
-
-def test_a_check_says_what_is_expected_of_it():
-    checked = cell("check x", "check")
-    stream = nbformat.v4.new_output("stream", text="Right.\n")
-    checked.outputs = [stream]
-    execute.hold(checked, exercises.RIGHT)
-    with pytest.raises(RuntimeError, match="(?s)'Not yet:' expected.*check x.*It said: Right."):
-        execute.hold(checked, exercises.NOT_YET)
-    checked.outputs = []
-    with pytest.raises(RuntimeError, match="It said: $"):
-        execute.hold(checked, exercises.RIGHT)
 
 
 PAGE = """# %% [markdown]
@@ -135,17 +87,6 @@ def test_a_page_runs_with_its_exercise_and_not_with_one_that_proves_nothing(tmp_
     path.write_text(PAGE.format(stub="...", answer=5))
     with pytest.raises(RuntimeError, match="(?s)'Right.' expected.*It said: Not yet: 5 is not"):
         execute.run_notebook(path)
-
-
-def test_on_a_page_the_answers_right_does_not_stand_below_the_stub():
-    """The check's own code does, folded."""
-    text = '<div class="cell"><div class="jp-InputArea-editor"><pre>check</pre></div>'
-    text += '<div class="jp-OutputArea-output" data-mime-type="text/plain"><pre>Right.</pre></div>'
-    box = bs4.BeautifulSoup(f"{text}</div>", "html.parser").div
-    role = render.role_of(cell("check", "check"))
-    shown = render.code_cell(box, role, iter(()), "page")
-    assert "check</code>" in shown and "How your answer is checked" in shown
-    assert "Right." not in shown and "Right." in render.code_cell(box, None, iter(()), "page")
 
 
 # ---------- those of the lessons ----------

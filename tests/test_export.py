@@ -8,10 +8,8 @@ import pytest
 import torch
 
 import minidepth as md
-from minidepth_lab.command import registry
-from minidepth_lab.keep import running
+from minidepth_lab.keep import export, registry, running
 from minidepth_lab.measure import sampling
-from minidepth_lab.models import export
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -36,17 +34,13 @@ def test_transformers_loads_the_export_and_says_the_same(tiny, data, tmp_path, t
     assert text[0]["generated_text"].startswith("Go")
 
 
-@pytest.mark.parametrize(
-    "changes, words",
-    [
-        (dict(n_heads=(2, 4, 4)), "n_heads"),
-        (dict(d_ff=0), "d_ff 0; it has a feed-forward part, d_ff at least 1"),
-        (dict(position="rotary"), "position rotary; it has learned positions"),
-        (dict(n_loops=2), "n_loops 2"),
-        (dict(loop_start="recall"), "loop_start recall"),
-        (dict(attn_scale=1.0), "attn_scale 1.0"),
-    ],
-)
+@pytest.mark.parametrize("changes, words", [
+    (dict(n_heads=(2, 4, 4)), "n_heads"),
+    (dict(d_ff=0), "d_ff 0; it has a feed-forward part, d_ff at least 1"),
+    (dict(position="rotary"), "position rotary; it has learned positions"),
+    (dict(n_loops=2), "n_loops 2"), (dict(loop_start="recall"), "loop_start recall"),
+    (dict(attn_scale=1.0), "attn_scale 1.0"),
+])  # fmt: skip
 def test_what_gpt2_cannot_express_is_refused(model, changes, words):
     with pytest.raises(ValueError, match=f"GPT-2 cannot express {words}"):
         export.to_gpt2(model(**changes))

@@ -2,15 +2,10 @@
 
 import math
 import pathlib
-import types
 
 import matplotlib
 import pytest
 
-import minidepth as md
-from minidepth_lab.base import configs
-from minidepth_lab.command import check
-from minidepth_lab.measure import results
 from minidepth_lab.show import curve, figures
 
 SITE = pathlib.Path(__file__).parents[1] / "docs" / "site"
@@ -48,23 +43,6 @@ def test_drawing_leaves_the_programs_backend_and_figures_alone(tmp_path):
     assert (tmp_path / "new" / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_name_in_other_letters_draws_no_warning(tmp_path, recwarn, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with figures.drawing("a.png") as (_, axes):  # a path without a folder
-        axes.set_title("深度")
-    assert (tmp_path / "a.png").stat().st_size > 1000
-    assert not [w for w in recwarn if "Glyph" in str(w.message)]
-
-
-def test_a_heat_map_says_in_its_cells_what_it_is_told(tmp_path):
-    with figures.drawing(tmp_path / "map.png") as (_, axes):
-        figures.heat_map(axes, [[0.1, 0.9]], vmax=1, texts=[["1 of 10", "9 of 10"]])
-    assert [(text.get_text(), text.get_color()) for text in axes.texts] == [
-        ("1 of 10", "black"),  # the colour of all text, on the ground
-        ("9 of 10", "w"),
-    ]
-
-
 def test_every_number_in_a_heat_map_can_be_read(tmp_path):
     """Its contrast with its cell, on a light page; on a dark one all of the text is light."""
     from matplotlib.colors import to_rgb
@@ -95,13 +73,6 @@ def test_a_heat_map_of_rows_of_different_lengths(tmp_path):
     with figures.drawing(tmp_path / "large.png") as (_, axes):
         figures.heat_map(axes, [[1.0] * 30])
         assert not axes.texts and ticks(axes.xaxis)[:3] == ["1", "4", "7"]
-
-
-def test_a_stair_stands_behind_so_many_cells_of_each_row(tmp_path):
-    with figures.drawing(tmp_path / "stair.png") as (_, axes):
-        figures.draw_stair(axes, [1, 3])
-    (line,) = axes.lines  # a cell has its number in its middle
-    assert line.get_xydata().tolist() == [[0.5, -0.5], [0.5, 0.5], [2.5, 0.5], [2.5, 1.5]]
 
 
 def test_problems_are_drawn_by_kind_and_row_of_the_table(tmp_path, maps):
@@ -256,24 +227,6 @@ def contrast(one, other):
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_lines_of_every_depth_stand_out_and_get_darker_with_it():
-    """Contrasts with the grounds of the site, and that the site's colours are those of the code."""
-    from matplotlib.colors import to_hex, to_rgb
-
-    with matplotlib.rc_context():
-        matplotlib.rc_file(SITE / "matplotlibrc")
-        cycle = matplotlib.rcParams["axes.prop_cycle"].by_key()["color"]
-        depths = [to_rgb(color) for color in figures.DEPTH_COLORS.values()]
-    lines = [to_rgb(color) for color in cycle]
-    assert set(depths) <= set(lines)  # else docs/site/render.py leaves the names as pale as lines
-    for ground in ("#ffffff", "#1e2129"):  # of the theme's light pages and of its dark ones
-        assert min(contrast(line, to_rgb(ground)) for line in lines) >= 3
-    light = [luminance(color) for color in depths[1:]]
-    assert light == sorted(light, reverse=True)
-    script = (SITE.parent / "assets" / "seeds.js").read_text()
-    assert all(to_hex(color) in script for color in depths)
-
-
 def test_dots_stand_beside_their_mean_and_interval(tmp_path):
     with figures.drawing(tmp_path / "dots.png") as (_, axes):
         figures.draw_dots(axes, 3, [1.0, 3.0], "C0")
@@ -286,102 +239,6 @@ def test_dots_stand_beside_their_mean_and_interval(tmp_path):
         assert axes.containers[1].lines[1][1].get_ydata().tolist() == [1.0]
         figures.name_end(axes, 3, 2.0, "a line", "C0", up=5)
         assert [(text.get_text(), text.xy) for text in axes.texts] == [("a line", (3, 2.0))]
-
-
-def test_chance_is_named_once_where_guessing_is_as_good_as_the_shortcut(tmp_path):
-    with figures.drawing(tmp_path / "chance.png") as (_, axes):
-        figures.draw_chance(axes, [dict(guess=0.1), dict(guess=0.1, shortcut=0.4)], 2)
-        names = [(text.get_text(), text.xy) for text in axes.texts]
-        assert names == [("guess", (2, 0.1)), ("shortcut", (2, 0.4))]
-        lines = [(line.get_ydata()[0], line.get_linestyle()) for line in axes.lines]
-        assert lines == [(0.1, ":"), (0.4, "--")]
-    with figures.drawing(tmp_path / "chance.png") as (_, axes):
-        figures.draw_chance(axes, [dict(guess=0.1, shortcut=0.1)], 2)
-        assert [text.get_text() for text in axes.texts] == ["shortcut"]
-
-
-def test_a_curve_has_plain_numbers_and_names_its_lines():
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    rows = [(1, 6.2, 0.0), (10, 3.3, 0.1), (25, 2.1, 0.4)]
-    log = [
-        dict(step=step, train_loss=x, val_loss=x, accuracy=share, accuracy_by_family=dict(a=share))
-        for step, x, share in rows
-    ]
-    log[-1]["guess"] = 0.2
-    figure, (left, right) = pyplot.subplots(1, 2)
-    curve.draw_losses(left, dict(run=log))
-    curve.draw_accuracy(right, log)
-    figure.canvas.draw()
-    ticks = [label.get_text() for label in left.get_yticklabels(which="both")]
-    assert {"3", "4", "6"} <= set(ticks) and not any("10" in tick for tick in ticks if tick != "10")
-    left.set_ylim(0.001, 10)  # where labels between powers of ten would overlap
-    assert not any(label.get_text() for label in left.get_yticklabels(minor=True))
-    assert right.get_ylim()[0] < 0 and right.get_ylim()[1] > 1  # the same for all runs
-    named = [text.get_text() for text in right.get_legend().get_texts()]
-    pyplot.close(figure)
-    assert named == ["all", "a", "guessing"]
-
-
-@pytest.mark.parametrize(
-    "n_layers, data, lines",
-    [(12, md.REPORT_DATA, ["run", "published"]), (2, md.REPORT_DATA, ["run"]), (12, "a", ["run"])],
-)
-def test_the_reports_runs_stand_beside_the_published_ones(n_layers, data, lines, tmp_path, kept):
-    log = [dict(step=1, train_loss=2.0, val_loss=3.0)]
-    model = types.SimpleNamespace(config=configs.ModelConfig(n_layers=n_layers))
-    run = types.SimpleNamespace(model=model, dir=str(tmp_path / "_run"), log=log)
-    curve.draw_curve(run, configs.TrainConfig(data=(data,)))
-    named = [text.get_text() for text in kept[0].axes[0].get_legend().get_texts()]
-    kinds = ("train, one batch", "validation")
-    assert named == [f"{line}: {kind}" for line in lines for kind in kinds]
-
-
-def test_a_figure_that_fails_without_a_word_is_told_by_the_kind_of_its_error(capsys):
-    with check.drawn("curve.png"):
-        raise NotImplementedError
-    assert "curve.png could not be drawn: NotImplementedError\n" in capsys.readouterr().err
-
-
-def test_a_walks_curve_has_its_last_accuracy_by_hops(tmp_path, kept):
-    run = results.runs("walk", ring=16, hops=8, loop_start="state")[0]
-    curve.draw_logs({"run": run["log"]}, tmp_path / "curve.png")
-    curve.draw_logs({"a": run["log"], "b": run["log"]}, tmp_path / "two.png", train=False)
-    losses, accuracy, right = kept[0].axes
-    named = [text.get_text() for text in losses.get_legend().get_texts()]
-    assert named == ["run: train, one batch", "run: validation"] and losses.get_yscale() == "log"
-    assert losses.get_xlabel() == accuracy.get_xlabel() == "optimizer step"
-    assert "nats per token" in losses.get_ylabel() and "share" in accuracy.get_ylabel()
-    steps = [row["step"] for row in run["log"]]
-    for line, key in zip(losses.lines, ("train_loss", "val_loss"), strict=True):
-        assert list(line.get_xdata()) == steps
-        assert list(line.get_ydata()) == [row[key] for row in run["log"]]
-    (line,) = right.lines
-    shares = dict(zip(line.get_xdata(), line.get_ydata()))
-    hops = run["accuracy_by"]["hops"]
-    assert shares == {int(n): part["accuracy"] for n, part in hops.items()} and 1000 in shares
-    assert right.get_xlabel() == "hops, after the last step" and right.get_xscale() == "log"
-    assert "share" in right.get_ylabel() and right.get_ylim() == accuracy.get_ylim()
-    assert {"1", "10", "1000"} <= set(ticks(right.xaxis))  # and not 10³
-    assert len(kept[1].axes) == 2  # of several runs there is no such panel
-    for panel, key in zip(kept[1].axes, ("val_loss", "accuracy")):
-        for line in panel.lines:
-            assert list(line.get_ydata()) == [row[key] for row in run["log"]]
-        assert len(panel.lines) == len(panel.get_legend().get_texts()) == 2
-    assert kept[1].axes[1].get_ylabel() == accuracy.get_ylabel()
-    log = [row | dict(accuracy_by=dict(hops={"8": dict(accuracy=0.5)})) for row in run["log"]]
-    curve.draw_logs({"run": log}, tmp_path / "one.png")
-    assert len(kept[2].axes) == 2  # nor of one number
-    curve.draw_logs({"run": [row | dict(accuracy=None) for row in log]}, tmp_path / "losses.png")
-    assert len(kept[3].axes) == 1  # and none without an accuracy
-    few = dict(hops={str(n): dict(accuracy=1 / n) for n in (1, 2, 3)})
-    log = [row | dict(accuracy_by=few) for row in run["log"]]
-    curve.draw_logs({"run": log}, tmp_path / "few.png")
-    right = kept[4].axes[2]
-    assert right.get_xscale() == "linear" and all(x == round(x) for x in right.get_xticks())
 
 
 @pytest.mark.parametrize("of_its_own", [[0.5], {"n": {"1": 0.5}}, {"n": [1]}, {"kind": {"a": {}}}])

@@ -1,17 +1,13 @@
 """What a run is said to take before it begins: counted as train() does it, timed part by part."""
 
-import dataclasses
-
 import pytest
 import torch
 
 import minidepth as md
-import train
 from minidepth_lab.base import configs, machine
-from minidepth_lab.base.data import Data
-from minidepth_lab.command import dispatch, forecast, registry
-from minidepth_lab.keep import running
-from minidepth_lab.models import fast, variants
+from minidepth_lab.keep import registry, running
+from minidepth_lab.measure import forecast
+from minidepth_lab.models import variants
 
 CPU = torch.device("cpu")
 
@@ -22,33 +18,6 @@ def test_evaluations_are_those_that_train_makes(steps, every):
     t = configs.TrainConfig(steps=steps, eval_every=every, warmup_steps=0)
     made = [n for n in range(1, steps + 1) if n == 1 or n == steps or n % every == 0]
     assert running.evaluations_of(t) == (len(made), len(made) * 64 + 64, 0)
-
-
-def test_of_epochs_whose_data_is_not_here_nothing_is_counted():
-    work = forecast.work_of(*configs.make("report", epochs=3))
-    assert work.steps is None and work.evaluations == work.blocks == work.answered == 0
-
-
-def test_of_a_run_whose_steps_are_not_known_the_time_of_one_is_told(monkeypatch):
-    for name, seconds in dict(layer_seconds=(0.5, 0.25), head_seconds=(2.0, 1.0)).items():
-        monkeypatch.setattr(forecast, name, lambda *given, seconds=seconds: seconds)
-    monkeypatch.setattr(forecast, "update_seconds", lambda *given: 0.5)
-    m, t = configs.make("report", n_layers=3, epochs=3, grad_accum=2, device="cpu")
-    for done in (0, 100):
-        said = forecast.lines(m, t, done=done)[0]
-        assert said == "time 7.5 s a step here; how many steps, only the data tells"
-
-
-@pytest.mark.parametrize(
-    "preset, of_its_own", [("walk", True), ("thinking", True), ("report", False)]
-)
-def test_of_a_task_or_a_loader_tests_of_its_own_are_said_to_be_left_out(
-    preset, of_its_own, monkeypatch
-):
-    monkeypatch.setattr(forecast, "forecast", lambda *_: forecast.Forecast(1.0, 0.0, 0.0, 9.0))
-    m, t = registry.configs(preset, device="cpu", precision="fp32")
-    said = forecast.lines(m, t)[0]
-    assert (", without the data's own tests, which could not be tried;" in said) == of_its_own
 
 
 def test_a_run_does_as_many_evaluations_and_answers_as_were_counted(tiny, data, monkeypatch):
@@ -137,52 +106,6 @@ def test_a_tasks_own_tests_are_counted_as_the_run_makes_them(name, monkeypatch, 
     assert work.tested == sum(read) > 0 and work.aside > 0 and not work.untried
 
 
-def test_the_tests_time_is_part_of_the_evaluations(monkeypatch):
-    for name, seconds in dict(layer_seconds=(0.5, 0.25), head_seconds=(2.0, 1.0)).items():
-        monkeypatch.setattr(forecast, name, lambda *given, seconds=seconds: seconds)
-    m, t = configs.make("report", n_layers=3, steps=100, batch_size=4)
-    work = forecast.work_of(m, t)
-    without = forecast.forecast(m, t, work, None, CPU)
-    work.tested, work.aside = 10.0 * 4 * 512, 7.0  # ten times what goes through a layer at once
-    found = forecast.forecast(m, t, work, None, CPU)
-    assert found.evaluations == pytest.approx(without.evaluations + 10 * 0.25 + 7)
-
-
-def test_tests_that_need_real_layers_are_said_to_be_left_out(tiny, data, monkeypatch):
-    class Own(Data):
-        def evaluate(self, model):
-            return dict(weight=model.layers_of_a_trained_one)
-
-    fields = {f.name: getattr(data, f.name) for f in dataclasses.fields(data)}
-    m, t = running.complete_configs(*tiny(), data)
-    made = forecast.Forecast(1.0, 1.0, 0.0, 12.0)
-    monkeypatch.setattr(forecast, "forecast", lambda *given: made)
-    words = "without the data's own tests, which could not be tried"
-    torch.manual_seed(5)
-    assert words in forecast.lines(m, t, Own(**fields))[0]
-    after = torch.rand(3)
-    torch.manual_seed(5)
-    assert torch.equal(after, torch.rand(3))  # the generator is as it was
-    with monkeypatch.context() as patched:  # for data without any no model is made
-        patched.setattr(variants, "GPT", lambda m: pytest.fail("it is made"))
-        assert words not in forecast.lines(m, t, data)[0]
-    # the data itself is not read, as for a --dry_run of --resume
-    for source, untold in (("embedded", False), ("walk", True)):
-        t = dataclasses.replace(t, data=(source,))
-        assert (words in forecast.lines(m, t)[0]) == untold
-
-
-@pytest.mark.parametrize("steps, longer", [(2, True), (3, True), (4, False), (500, False)])
-def test_it_is_said_beforehand_that_a_run_evaluates_for_longer_than_it_trains(
-    capsys, monkeypatch, steps, longer
-):
-    monkeypatch.setattr(forecast, "lines", lambda *given: [])
-    assert train.main(f"--preset report --steps {steps} --dry_run".split()) == 0
-    out = capsys.readouterr().out
-    words = "note: this run evaluates for longer than it trains: 2 evaluations of up to 64 blocks"
-    assert (words in out) == longer
-
-
 @pytest.mark.parametrize("processes, gpus, batch", [(1, 4, 4), (2, 8, 8), (8, 4, 2), (1, 0, 16)])
 def test_a_batch_is_shared_by_gpus_or_else_by_processes(processes, gpus, batch, monkeypatch):
     """Of processes each has a GPU, however many its machine has."""
@@ -261,29 +184,6 @@ def test_the_update_that_is_timed_moves_every_weight(monkeypatch):
     assert seconds == pytest.approx(variants.parameters(m)["total"], rel=1e-3)
 
 
-@pytest.mark.parametrize("half, at_once", [(None, 256), (torch.bfloat16, 442)])
-def test_the_head_is_timed_in_the_chunks_that_it_computes(half, at_once, monkeypatch):
-    """A chunk costs something by itself. Parts of two of them made bf16 slower than it is."""
-    seen = []
-
-    def taken(part, device):
-        rows = len(rows_of(part))
-        seen.append(rows)
-        return rows + 100 * -(-rows // at_once)
-
-    monkeypatch.setattr(forecast, "seconds_of", taken)
-    m, t = configs.make("report", d_model=8, n_heads=2)
-    work = forecast.work_of(m, t)
-    assert fast.rows_at_once(8192, m.vocab_size, half is not None, True) == at_once
-    for chunks in (1, 2, 10):
-        work.learned = chunks * at_once
-        seconds = chunks * (at_once + 100)
-        assert forecast.head_seconds(m, work, half, CPU) == pytest.approx([seconds] * 2)
-    assert max(seen) == 2 * at_once
-    work.learned = 100  # less than a chunk
-    assert forecast.head_seconds(m, work, half, CPU) == [200, 200]
-
-
 def rows_of(part):
     """The rows of h of a call of the head that is being timed."""
     return part.__closure__[part.__code__.co_freevars.index("h")].cell_contents
@@ -296,69 +196,3 @@ def test_random_numbers_drawn_for_it_change_nothing_after_it(tiny, data):
     after = torch.rand(3)
     torch.manual_seed(5)
     assert torch.equal(after, torch.rand(3))
-
-
-@pytest.mark.parametrize("how, emulated", [("", True), ("avx512_bf16", False), (None, False)])
-def test_a_cpu_that_would_emulate_bf16_is_said_to(monkeypatch, how, emulated):
-    monkeypatch.setattr(machine, "bf16_of_cpu", lambda: how)
-    _, t = configs.make("laptop", precision="bf16", device="cpu", vocab_size=300)
-    notes = dispatch.notes(t)
-    assert any(
-        "it emulates bf16, which takes longer than --precision fp32" in n for n in notes
-    ) == (emulated)
-    t.precision = "fp32"
-    assert not any("bf16" in note for note in dispatch.notes(t))
-
-
-@pytest.mark.parametrize(
-    "half_takes, how, told",
-    [(0.5, "amx_bf16", True), (0.95, "amx_bf16", False), (0.5, "", False)],
-)
-def test_bf16_is_named_where_the_cpu_has_it_and_is_faster(monkeypatch, half_takes, how, told):
-    def made(m, t, work, half, device):
-        step = half_takes if half else 1.0
-        return forecast.Forecast(step, 1.0, 0.0, 100 * step)
-
-    monkeypatch.setattr(machine, "bf16_of_cpu", lambda: how)
-    monkeypatch.setattr(forecast, "forecast", made)
-    m, t = configs.make("report", device="cpu")
-    said = forecast.lines(m, t)
-    wanted = "note: this CPU has amx_bf16: a step would take 0.5 s with --precision bf16"
-    assert (wanted in said) == told and len(said) == 1 + told
-    assert "500 steps of 1 s, 21 evaluations 1 s" in said[0]
-    # a GPU has bf16 or has not, whatever its CPU says
-    monkeypatch.setattr(machine, "pick_device", lambda device: torch.device("cuda"))
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    t.precision = "fp32"
-    assert len(forecast.lines(m, t)) == 1
-
-
-@pytest.mark.parametrize("half_takes, told", [(2.0, True), (1.0, False)])
-def test_fp32_is_named_where_a_cpu_emulates_bf16_and_takes_longer(monkeypatch, half_takes, told):
-    def made(m, t, work, half, device):
-        return forecast.Forecast(half_takes if half else 1.0, 1.0, 0.0, 100.0)
-
-    monkeypatch.setattr(machine, "bf16_of_cpu", lambda: "")
-    monkeypatch.setattr(forecast, "forecast", made)
-    notes = forecast.lines(*configs.make("report", device="cpu", precision="bf16"))[1:]
-    assert notes == ["note: a step would take 1 s with --precision fp32"] * told
-
-
-def test_flags_of_the_cpu_are_read_by_name(monkeypatch, tmp_path):
-    real = open
-    for text, found in (("flags : sse avx512_bf16 amx_bf16", "amx_bf16"), ("flags : avx512f", ""),
-                        ("Features : fp bf16 sve", "bf16")):  # fmt: skip
-        (tmp_path / "cpuinfo").write_text(text)
-        opened = lambda path, *a, **k: real(tmp_path / "cpuinfo", *a, **k)  # noqa: E731
-        monkeypatch.setattr("builtins.open", opened)
-        assert machine.bf16_of_cpu() == found
-        monkeypatch.undo()
-
-
-@pytest.mark.parametrize(
-    "seconds, text",
-    [(0.0123, "0.012 s"), (9.4, "9.4 s"), (80, "80 s"), (120, "2.0 min"), (7560, "2.1 h"),
-     (259_200, "3.0 days")],
-)  # fmt: skip
-def test_times_are_in_a_unit_that_one_reads(seconds, text):
-    assert forecast.as_time(seconds) == text

@@ -8,10 +8,9 @@ import pytest
 
 from conftest import changed
 from minidepth_lab.base import configs
-from minidepth_lab.command import registry
+from minidepth_lab.keep import registry
 from minidepth_lab.measure import results
 from minidepth_lab.models import variants
-from minidepth_lab.show import figures
 from minidepth_lab.studies import depth, heads
 from minidepth_lab.sweep import table
 
@@ -66,44 +65,6 @@ def test_a_heads_study_compares_within_groups_and_draws(known, tmp_path, monkeyp
     assert "low: constant 12-12-12-12 minus low: ascending 3-6-12-24: +0.100" in lines[0]
 
 
-def test_the_figure_of_heads_has_a_point_for_each_schedule(known, tmp_path, monkeypatch):
-    drawn, real = {}, figures.drawing
-
-    def keep(path, *others, **options):
-        frame = real(path, *others, **options)
-        drawn[path] = frame
-        return frame
-
-    monkeypatch.setattr(figures, "drawing", keep)
-    seen = []
-    draw = heads.draw_schemes
-    monkeypatch.setattr(
-        heads, "draw_schemes", lambda axes, *others: seen.append(axes) or draw(axes, *others)
-    )
-    heads.figure(known, str(tmp_path))
-    assert list(drawn) == [str(tmp_path / "heads.png")] and (tmp_path / "heads.png").exists()
-    published = results.published("heads_schedules")
-    points = []
-    for axes in seen:  # published: loss, time; ours: loss, time
-        lines = [bars.lines[0] for bars in axes.containers]
-        points.append(sorted(y for line in lines for y in line.get_ydata()))
-    assert points[0] == pytest.approx(sorted(row["eval_loss"] for row in published))
-    hours = sorted(row["hours"] for row in published)
-    assert points[1] == pytest.approx([each / hours[0] for each in hours])
-    assert points[2] == pytest.approx([2.01 + 0.1 * i for i in range(9)])
-    assert points[3] == pytest.approx([1000 / (1000 - i) for i in range(9)])
-    assert "n = 3" in seen[2].get_title() and seen[0].get_title() == "published, one run each"
-    assert {axes.get_ylabel() for axes in seen[::2]} == {"validation loss (nats per token)"}
-    for axes in seen[1::2]:
-        assert axes.get_ylabel() == "time per step, fastest run = 1"
-        assert axes.get_xlabel() == "heads in all four layers" and axes.get_xscale() == "log"
-        ticks = [text.get_text() for text in axes.get_xticklabels(which="both")]
-        assert ticks == [f"{x:g}" for x in axes.get_xticks()] and ticks  # as they are said
-    (legend,) = seen[0].figure.legends
-    schemes = {row["scheme"] for row in published}
-    assert {text.get_text() for text in legend.get_texts()} == schemes
-
-
 def test_the_stored_schedules_are_those_of_the_study():
     for scale in (None, 1.0):
         stored = heads.stored(64, scale)
@@ -113,25 +74,6 @@ def test_the_stored_schedules_are_those_of_the_study():
             assert [run["seed"] for run in runs] == [0, 1, 2]
             assert {run["attn_scale"] for run in runs} == {scale}
             assert {run["d_model"] for run in runs} == {64}
-
-
-def test_of_the_published_size_all_are_stored_scaled_and_unscaled():
-    every = list(heads.rows("heads", {}))
-    high = [name for name in every if name.startswith("high")]
-    for scale, first in ((None, 0), (1.0, 10)):
-        seeds = dict.fromkeys(every, [first]) | dict.fromkeys(high, [first, first + 1])
-        stored = heads.stored(768, scale)
-        assert {name: [run["seed"] for run in runs] for name, runs in stored.items()} == seeds
-        for name, runs in stored.items():
-            for run in runs:
-                assert name.endswith("-".join(map(str, run["n_heads"])))
-                assert (run["params_total"], run["attn_scale"]) == (68_495_616, scale)
-
-
-def test_steps_of_all_nine_schedules_are_timed():
-    path = results.RESULTS / "heads" / "h100.json"
-    times = json.loads(path.read_text(encoding="utf-8"))["milliseconds_per_step"]
-    assert set(times) == {row["heads"] for row in results.published("heads_schedules")}
 
 
 def test_words_that_the_text_never_uses_are_counted_before_and_after_the_training():
@@ -236,8 +178,3 @@ def test_an_exponential_is_found_again_from_three_of_its_points():
     for faster in ([3.0, 2.9, 2.5], [3.0, 2.9, 2.7], [1.0, 1.0, 0.9]):
         with pytest.raises(ValueError, match="no exponential goes through"):
             heads.exponential(faster, 4)
-
-
-def test_it_is_said_of_each_published_number_where_it_was_read():
-    for row in results.published("heads_schedules"):
-        assert row["eval_loss_from"] == row["hours_from"] == "plot"

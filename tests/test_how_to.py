@@ -6,10 +6,8 @@ import re
 
 import pytest
 
-import minidepth as md
 import train
 from minidepth_lab.base import configs
-from minidepth_lab.command import registry
 from minidepth_lab.measure import results
 from minidepth_lab.tasks.base import own_code
 
@@ -44,36 +42,9 @@ def forget(monkeypatch):
     monkeypatch.setattr(own_code, "NAMED", set())
 
 
-def test_both_files_are_short_and_nothing_else_is_on_the_page(files):
-    assert sorted(files) == ["elsewhere.py", "my_study.py", "my_task.py"]
-    assert all(len(text.splitlines()) < 40 for text in files.values())
-    assert files["my_task.py"].rstrip().endswith("\nTASK = Pointers()")
-
-
 def test_another_librarys_model_learns_a_task(files, capsys):
     exec(files["elsewhere.py"].replace("range(500)", "range(2)"), {})
     assert "right; guessing, a shortcut: (0.0625, 0.25)" in capsys.readouterr().out
-
-
-def test_the_task_says_what_the_page_says_of_it(files):
-    own_code.NAMED.add("my_task.py")
-    task = registry.task("my_task.py")
-    sizes = dict(places=6, jumps=3)
-    tokens, targets = task.draw(50, md.generator("x"), **sizes)
-    assert tokens.shape == targets.shape == (50, 7) and (targets[:, :-1] == -100).all()
-    for row, target in zip(tokens.tolist(), targets[:, -1].tolist()):
-        at = row[-1]
-        for _ in range(3):
-            at = row[at]
-        assert target == at
-    assert task.guess(**sizes) == 1 / 6 and task.shortcut(**sizes) is None
-    links = task.links(tokens, targets, **sizes)
-    assert [*links] == ["jump 1", "jump 2", "jump 3"]
-    for link in links.values():
-        assert link.shape == (50, 7, 7) and (link[:, -1].sum(1) == 1).all()
-        assert not link[:, :-1].any()
-    last = links["jump 3"][:, -1].float().argmax(1)  # where the answer stands
-    assert (tokens.gather(1, last[:, None]) == targets[:, -1:]).all()
 
 
 def test_a_task_of_ones_own_trains_and_is_resumed_if_it_is_named_again(files, monkeypatch, capsys):
@@ -94,12 +65,6 @@ def test_a_task_of_ones_own_trains_and_is_resumed_if_it_is_named_again(files, mo
     assert train.main(["--mechanism", "runs/own", "--data", "my_task.py"]) == 0
     assert "jump 1" in capsys.readouterr().out
     assert train.main(["--attention", "runs/own", "--data", "my_task.py"]) == 0
-
-
-def test_a_size_that_the_task_has_not_is_refused(files, capsys):
-    command = ["--data", "my_task.py", "--n_layers", "1", *TINY]
-    assert train.main([*command, "--sizes", "hops=1"]) == 2
-    assert "it has places, jumps" in capsys.readouterr().err
 
 
 def test_a_grid_of_the_task_over_two_layers(files, monkeypatch, capsys):

@@ -2,11 +2,7 @@
 
 import ast
 import graphlib
-import json
-import os
 import pathlib
-import subprocess
-import sys
 
 import pytest
 
@@ -66,27 +62,6 @@ def test_the_laboratory_has_no_import_cycle():
     check_no_cycle(LAB)
 
 
-@pytest.mark.parametrize("back", ["from lab import a", "import lab.a", "from lab.a import x"])
-@pytest.mark.parametrize("inside", [False, True], ids=["at the top", "in a function"])
-def test_a_cycle_is_found(tmp_path, back, inside):
-    """Through a subpackage, and where an import stands in a function."""
-    (tmp_path / "lab" / "part").mkdir(parents=True)
-    files = {
-        "__init__": "",
-        "a": "from lab.part import b\nx = 1\n",
-        "part/__init__": "",
-        "part/b": "from lab import c\n",
-        "c": "y = 2\n",
-    }
-    for name, code in files.items():
-        (tmp_path / "lab" / f"{name}.py").write_text(code)
-    check_no_cycle(tmp_path / "lab")
-    code = f"def f():\n    {back}\n" if inside else f"{back}\n"
-    (tmp_path / "lab" / "c.py").write_text(code)
-    with pytest.raises(pytest.fail.Exception, match="imports in a circle: .*lab.c"):
-        check_no_cycle(tmp_path / "lab")
-
-
 def test_a_package_that_is_asked_for_something_of_its_own_is_imported(tmp_path):
     """`from lab.part import B` asks the package's own file; `from lab.part import b` does not."""
     (tmp_path / "lab" / "part").mkdir(parents=True)
@@ -143,35 +118,11 @@ def test_names_are_looked_up_in_two_places_alone():
         for path, name in module_names(LAB).items()
         if "import_module(" in path.read_text(encoding="utf-8")
     }
-    assert by_name == {"minidepth_lab.command.registry", "minidepth_lab.tasks"}
-
-
-@pytest.mark.parametrize(
-    ("preset", "changes", "read"),
-    [
-        ("tasks", dict(data="icqa"), "tasks.icqa"),
-        ("tasks", dict(data="written"), "tasks.ring tasks.written"),
-        ("ring-four", {}, "studies.depth studies.ring"),
-        ("thinking", {}, "studies.thinking"),
-    ],
-)
-def test_only_the_files_of_a_name_are_read(preset, changes, read):
-    """A task is found by its file's name, a preset by its study's: no list names them, and no
-    other study or task is read on the way."""
-    code = "import json, sys\nfrom minidepth_lab.command import registry\n"
-    code += f"registry.configs({preset!r}, **{changes})\n"
-    code += "parts = [m for m in sys.modules if m.split('.')[1:2] in (['tasks'], ['studies'])]\n"
-    code += "print(json.dumps(sorted(parts)))"
-    environment = os.environ | dict(PYTHONPATH=str(ROOT))
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    found = [m for m in json.loads(done.stdout) if m.count(".") == 2 and not m.endswith(".base")]
-    assert found == [f"minidepth_lab.{name}" for name in read.split()]
+    assert by_name == {"minidepth_lab.keep.registry", "minidepth_lab.tasks"}
 
 
 def test_every_task_and_study_is_found_from_its_file():
-    from minidepth_lab.command import registry
+    from minidepth_lab.keep import registry
     from minidepth_lab.tasks import TASKS
 
     files = {path.stem for path in (LAB / "tasks").glob("*.py")} - {"__init__"}

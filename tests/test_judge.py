@@ -1,7 +1,6 @@
 """Predictions are judged by the runs they are about: exact tests against figures worked out by hand
 or known from the literature, each kind of prediction on invented runs, and the stored files."""
 
-import datetime
 import itertools
 import math
 import statistics
@@ -110,20 +109,13 @@ def prediction(text, name="P"):
 COUNT = 'of = "one"\nmeasure = "last val_loss"\n{}\nruns = 4'
 
 
-@pytest.mark.parametrize(
-    ("bounds", "verdict"),
-    [
-        ("low = 2\ncount = 3", "held"),
-        ("low = 2\ncount = 4", "was wrong"),
-        ("above = 2\ncount = 3", "was wrong"),  # one is at the limit
-        ("above = 2\ncount = 2", "held"),
-        ("high = 2\ncount = 2", "held"),
-        ("below = 2\ncount = 2", "was wrong"),
-        ("high = 2\nmost = 2", "held"),
-        ("high = 2\nmost = 1", "was wrong"),
-        ("low = 2\nhigh = 3\ncount = 2\nmost = 2", "held"),
-    ],
-)
+@pytest.mark.parametrize(("bounds", "verdict"), [
+    ("low = 2\ncount = 3", "held"), ("low = 2\ncount = 4", "was wrong"),
+    ("above = 2\ncount = 3", "was wrong"), ("above = 2\ncount = 2", "held"),
+    ("high = 2\ncount = 2", "held"), ("below = 2\ncount = 2", "was wrong"),
+    ("high = 2\nmost = 2", "held"), ("high = 2\nmost = 1", "was wrong"),
+    ("low = 2\nhigh = 3\ncount = 2\nmost = 2", "held"),
+])  # fmt: skip
 def test_runs_within_the_bounds_are_counted(bounds, verdict, invented):
     runs = [rows(9.0, loss) for loss in (1.0, 2.0, 3.0, 4.0)]
     found = invented({1: runs}, prediction(COUNT.format(bounds)))["P"]
@@ -221,22 +213,13 @@ def test_a_share_of_runs_is_compared_whatever_their_number(invented):
     assert found["n"] == [3, 2]
 
 
-@pytest.mark.parametrize(
-    ("measure", "value"),
-    [
-        ("last val_loss", 2.5),
-        ("least val_loss", 2.0),
-        ("greatest val_loss", 4.0),
-        ("step of least val_loss", 30),
-        ("step of accuracy at 0.9", 20),  # it need not last
-        ("step of accuracy at 0.95", math.inf),
-        ("last by.lengths.2.accuracy", 0.75),
-        ("val_loss where train is 1.5", 2.5),  # half way from step 20 to step 30
-        ("val_loss where train is 9", 4.0),
-        ("val_loss where train is 0.1", 2.5),  # it never is: as the run ends
-        ("measured own.2", 0.5),
-    ],
-)
+@pytest.mark.parametrize(("measure", "value"), [
+    ("last val_loss", 2.5), ("least val_loss", 2.0), ("greatest val_loss", 4.0),
+    ("step of least val_loss", 30), ("step of accuracy at 0.9", 20),
+    ("step of accuracy at 0.95", math.inf), ("last by.lengths.2.accuracy", 0.75),
+    ("val_loss where train is 1.5", 2.5), ("val_loss where train is 9", 4.0),
+    ("val_loss where train is 0.1", 2.5), ("measured own.2", 0.5),
+])  # fmt: skip
 def test_measures(measure, value):
     log = rows(4.0, 3.0, 2.0, 2.5, accuracy=[0.1, 0.9, 0.8, 0.7], train=[3.0, 2.0, 1.0, 0.5])
     log[-1]["by"] = dict(lengths={"2": dict(accuracy=0.75)})
@@ -352,48 +335,6 @@ def test_predictions_are_shown_part_by_part_and_counted(invented, capsys):
     assert [line[:2] for line in capsys.readouterr().out.splitlines()[::2]] == ["P ", "Q ", "R "]
 
 
-def test_every_kind_of_prediction_is_told_in_words(invented, capsys):
-    groups = {1: [rows(1.0, extra=[0.5]), rows(3.0, extra=[1.0])], 2: [rows(6.0), rows(8.0)]}
-    one = 'of = {n_layers = 1, seed = [0, 1]}\nmeasure = "last val_loss"\nruns = 2'
-    text = prediction(f'{one}\nless = "last extra"\nabove = 1\ncount = 1\nmost = 2', "A")
-    text += prediction(f"{one}\nhigh = 2\nmost = 1", "B")
-    given = 'given = [{measure = "last val_loss", low = 9}]'
-    text += prediction(f"{one}\n{given}\nhigh = 2\ncount = 1", "C")
-    against = 'of = "two"\nminus = "one"\nmeasure = "last val_loss"'
-    text += prediction(f'{against}\nruns = 2\nstatistic = "mean"\nlow = 9', "D")
-    both = 'statistic = "least"\nminus_statistic = "greatest"'
-    text += prediction(f"{against}\nruns = 2\n{both}\nlow = 1", "E")
-    text += prediction('contrasts = ["NAME/K"]\nbelow = 0.05', "F")
-    more = 'measure = "last val_loss"'
-    text += CONTRAST.format(name="K", family="f", test="permutation", more=more)
-    name = invented(groups, text)["A"]["id"].split("/")[0]
-    assert judge.tally(name) == "3 of 6 held; C, D, F were wrong"
-    judge.show(name)
-    assert capsys.readouterr().out.splitlines() == [
-        "A n_layers 1, seed [0, 1]: last val_loss − last extra > 1",
-        "   in 1 to 2 of 2 predicted, 1 of 2 (0.01 to 0.99): held",
-        "B n_layers 1, seed [0, 1]: last val_loss ≤ 2",
-        "   in at most 1 of 2 predicted, 1 of 2 (0.01 to 0.99): held",
-        "C n_layers 1, seed [0, 1]: last val_loss ≤ 2",
-        "   in 1 predicted, 0 of 0: was wrong",
-        "D two − one: last val_loss ≥ 9",
-        "   mean 7, 2: was wrong",
-        "E two − one: last val_loss ≥ 1",
-        "   least 6, greatest 3: held",
-        "F p of K < 0.05",
-        "   p = 0.33: was wrong",
-        "K: two against one: 7, 2",
-        "   permutation p 0.33, corrected 0.33",  # two of the six ways to divide four runs
-    ]
-    judge.show(name, "E")
-    assert len(capsys.readouterr().out.splitlines()) == 2  # without the contrasts
-
-
-def test_an_experiment_without_predictions_is_told():
-    with pytest.raises(ValueError, match="'depth' has no predictions; choose from back, budget, "):
-        judge.judged("depth")
-
-
 # ---------- the stored predictions ----------
 
 WRONG = {
@@ -441,24 +382,6 @@ def test_the_same_predictions_are_wrong_as_the_pages_say(name):
     not_run = [key for key, verdict in verdicts.items() if verdict == judge.NOT_RUN]
     assert wrong == WRONG[name].split()
     assert not_run == WAITING.get(name, "").split()
-
-
-def test_every_prediction_names_what_there_is():
-    ids = []
-    for name in judge.experiments():
-        file = judge.File(name)
-        assert isinstance(file.about["written"], datetime.date)
-        for page in file.about["told"]:
-            assert (results.RESULTS.parent / "tutorials" / f"{page}.py").exists()
-        for each in file.predictions:
-            ids.append(each["id"])
-            assert each["id"].startswith(f"{name}/") and each["sentence"]
-            for part in each.get("part", [each]):
-                assert ("contrasts" in part) != ("of" in part)
-                contrasts = {contrast["id"] for contrast in file.about.get("contrast", ())}
-                assert set(part.get("contrasts", ())) <= contrasts
-                assert "runs" in part or "contrasts" in part
-    assert len(ids) == len(set(ids)) >= 119
 
 
 def test_the_measures_and_bounds_of_the_stored_predictions_are_spelled_right():

@@ -137,10 +137,6 @@ def test_links_lead_to_what_is_written_next(problems):
     }  # fmt: skip
 
 
-def test_a_span_of_layers_may_be_a_single_one():
-    assert layers.span_of("3-8") == (3, 8) and layers.span_of("3") == (3, 3)
-
-
 def test_a_run_is_examined_into_a_file(problems, tmp_path, model):
     rows, tokenizer = problems
     config = dataclasses.replace(model.config, vocab_size=len(tokenizer), block_size=64)

@@ -13,10 +13,10 @@ from safetensors.torch import load_file, save_file
 import minidepth as md
 import train
 from minidepth_lab.base import configs
-from minidepth_lab.command import dispatch, forecast, registry
-from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.command import dispatch
+from minidepth_lab.keep import checkpoints, export, registry, running
 from minidepth_lab.measure import results
-from minidepth_lab.models import export, variants
+from minidepth_lab.models import variants
 
 SMALL = dict(
     n_layers=1, d_model=16, n_heads=2, d_ff=32, block_size=80, dropout=0.1, batch_size=4,
@@ -98,128 +98,10 @@ def test_a_run_that_is_killed_right_after_it_was_made_longer_goes_on(data, tmp_p
     assert same(run, whole)
 
 
-def test_the_command_says_what_happens_to_the_rate(data, tmp_path, capsys, monkeypatch):
-    running.train(*settings(tmp_path, "run", steps=6, lr=0.003), data)
-    folder = str(tmp_path / "run")
-    capsys.readouterr()
-    for more in ("", " --dry_run"):
-        code, out, err = call(f"--resume {folder} --steps 4{more}", capsys)
-        said = f"--steps 4 is too few: 6 steps of {folder} are done already; give more than 6"
-        assert (code, out, err) == (2, "", f"train.py: {said}\n")
-    code, out, _ = call(f"--resume {folder} --steps 10 --dry_run", capsys)
-    first = out.splitlines()[0]
-    assert f"resume {folder}: 10 steps instead of 6; the learning rate stays at 0.0003" in first
-    assert "--lr_steps 10 lets it fall anew" in first
-    code, out, _ = call(f"--resume {folder} --steps 10 --lr_steps 0 --dry_run", capsys)
-    rate = md.lr_at(6, settings(tmp_path, "run", steps=10)[1])
-    assert f"the learning rate is {rate:.3g} at step 7 and falls to" in out.splitlines()[0]
-    assert checkpoints.read_config(folder)[1].steps == 6  # nothing was done
-    monkeypatch.chdir(tmp_path)
-    code, out, _ = call("--resume run --steps 8", capsys)
-    assert code == 0 and "step 8/8 lr 3.00e-04" in out
-    assert checkpoints.read_config(folder)[1].lr_steps == 6
-    _, out, _ = call(f"--resume {folder} --steps 9 --dry_run", capsys)
-    assert "by step 6 (--lr_steps), where it stays" in out  # however often it is made longer
-    for line, words in (
-        (f"--resume {folder} --epochs 3", "counts steps, 8 of them; give --steps"),
-        (f"--resume {folder} --steps 9 10", "give one value of --steps"),
-        (f"--resume {folder} --steps 9 --lr 1", "keeps the run's settings; leave out --lr"),
-    ):
-        code, _, err = call(line, capsys)
-        assert code == 2 and words in err and err.count("\n") == 1, line
-    for name in checkpoints.STATES:
-        os.remove(os.path.join(folder, name))
-    code, _, err = call(f"--resume {folder} --steps 20", capsys)
-    assert code == 2 and "no checkpoint to go on from; begin a new run with its" in err
-    assert results.result(folder)["step"] == 8
-
-
 def stopped_after(settings, data, done):
     """The folder of a run that was stopped after so many steps."""
     asked = []
     return running.train(*settings, data, stop=lambda: asked.append(1) or len(asked) == done).dir
-
-
-def test_a_stopped_run_is_told_from_the_step_of_its_checkpoint(data, tmp_path, capsys):
-    rare = dict(steps=40, warmup_steps=2, eval_every=30, lr=0.003)
-    folder = stopped_after(settings(tmp_path, "run", **rare), data, 7)
-    capsys.readouterr()
-    assert dispatch.last_row(folder)["step"] == 1  # its log is behind
-    _, out, _ = call(f"--resume {folder} --steps 50 --dry_run", capsys)
-    assert "is 0.00289 at step 8, falls until step 40 and stays at 0.0003\n" in out
-    code, out, err = call(f"--resume {folder} --steps 5", capsys)
-    assert code == 2 and out == "" and f"7 steps of {folder} are done already; give more" in err
-    # a damaged one is not what the run goes on from
-    state = tmp_path / "run" / "state.pt"
-    shutil.copy(state, tmp_path / "run" / "state.previous.pt")
-    state.write_bytes(b"damaged")
-    _, out, _ = call(f"--resume {folder} --steps 50 --dry_run", capsys)
-    assert "at step 8," in out and state.read_bytes() == b"damaged"
-
-
-@pytest.mark.parametrize(
-    "steps, done, lr_steps, said",
-    [
-        (100, 1, 0, "is 0.0001 at step 2, rises to 0.001 at step 11 and falls to 0.0001"),
-        (100, 1, 50, "is 0.0002 at step 2, rises to 0.001 at step 6, falls until step 50 and"),
-        (8, 1, 100, "is 0.0001 at step 2 and rises to 0.0007 at step 8"),
-        (100, 20, 0, "is 0.000973 at step 21 and falls to 0.0001 at step 100"),
-        (100, 99, 0, "is 0.0001 at step 100, the last"),
-    ],
-)
-def test_a_rate_that_rises_is_not_said_to_fall(steps, done, lr_steps, said):
-    t = configs.TrainConfig(
-        steps=steps, lr_steps=lr_steps, lr=0.001, warmup_steps=0.1, lr_floor=0.1
-    )
-    assert f"the learning rate {said}" in dispatch.rate_ahead(t, done)
-
-
-@pytest.mark.parametrize(
-    "flags, said",
-    [
-        ("--steps 20", "20 steps, learning rate up to 0.003 in 10% of them, down to 0.0003\n"),
-        ("--steps 20 --lr_steps 20", "learning rate up to 0.003 in 10% of them, down to 0.0003\n"),
-        ("--steps 20 --lr_steps 100", "20 steps, learning rate up to 0.003 in 10 steps, then down "
-         "to 0.00293 at the last; its fall ends at step 100 (--lr_steps)\n"),
-        ("--steps 20 --lr_steps 400", "20 steps, learning rate up to 0.00143 at the last; it would "
-         "rise until step 41 and fall until step 400 (--lr_steps)\n"),
-        ("--steps 20 --lr_steps 10", "20 steps, learning rate up to 0.003 in 1 step, then down to "
-         "0.0003 by step 10 (--lr_steps), where it stays\n"),
-        ("--data some/hub --steps 20 --lr_steps 20", "20 steps, learning rate up to 0.003 in 10% "
-         "of them, down to 0.0003\n"),
-        ("--data some/hub --epochs 2 --lr_steps 1100", "2 epochs, learning rate up to 0.003 in 110 "
-         "steps, then down to 0.0003 by step 1100 (--lr_steps), where it stays\n"),
-        ("--data some/hub --epochs 2 --lr_steps 20000", "learning rate up to 0.003 in 2,000 steps, "
-         "then down to 0.0003 by step 20000 (--lr_steps), where it stays\n"),
-        ("--epochs 2 --lr_steps 100", "17 steps, learning rate up to 0.003 in 10 steps, then down "
-         "to 0.00297 at the last; its fall ends at step 100 (--lr_steps)\n"),
-        ("--epochs 2 --lr_steps 10", "learning rate up to 0.003 in 1 step, then down to "
-         "0.0003 by step 10 (--lr_steps), where it stays\n"),
-    ],
-)  # fmt: skip
-def test_the_facts_say_what_the_rate_does(flags, said, capsys):
-    line = "--preset laptop --n_layers 1 --max_rows 300 --warmup_steps 0.1 --dry_run"
-    code, out, err = call(f"{line} {flags}", capsys)
-    assert code == 0 and said in out, err
-
-
-def test_a_dry_run_of_a_stopped_run_is_about_what_is_left_of_it(data, tmp_path, capsys):
-    made = settings(tmp_path, "run", steps=20, eval_every=4)
-    folder = stopped_after(made, data, 9)
-    _, out, _ = call(f"--resume {folder} --dry_run", capsys)
-    # evaluated: steps 1, 4, 8; not yet: 12, 16, 20
-    assert "time left about 11 s here: 11 steps of 1 s, 3 evaluations" in out
-    work, _ = forecast.of_run(*checkpoints.read_config(folder), done=9)
-    assert work.blocks == 3 * 4 + 4  # those of the last training loss too
-    assert call(f"--resume {folder}", capsys)[0] == 0
-    really = call(f"--resume {folder}", capsys)
-    assert call(f"--resume {folder} --dry_run", capsys) == (2, "", really[2])
-    assert "is finished: 20 of 20 steps are done; give more --steps to go on" in really[2]
-    for name in checkpoints.STATES:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(os.path.join(folder, name))
-    really = call(f"--resume {folder}", capsys)
-    assert call(f"--resume {folder} --dry_run", capsys) == (2, "", really[2])
 
 
 def test_a_rate_that_has_fallen_to_0_trains_no_longer(data, tmp_path, capsys):
@@ -405,15 +287,6 @@ def test_the_best_weights_are_kept_if_the_tokenizer_is_gone(data, tmp_path):
     assert checkpoints.load(run.dir, checkpoints.BEST)[1].get_vocab() == data.tokenizer.get_vocab()
 
 
-def test_a_run_that_keeps_its_best_no_more_says_nothing_of_it(data, tmp_path, capsys):
-    """It printed None."""
-    run = running.train(*settings(tmp_path, "run", **WORSE), data)
-    code, out, err = call(f"--resume {run.dir} --steps 14 --keep last", capsys)
-    assert (
-        code == 0 and "None" not in out and os.path.exists(os.path.join(run.dir, checkpoints.BEST))
-    ), err
-
-
 def test_a_resumed_run_keeps_the_same_best(data, tmp_path):
     whole = running.train(*settings(tmp_path, "whole", **WORSE), data)
     count = []
@@ -450,16 +323,6 @@ def test_evaluations_without_a_better_one_end_a_run(data, tmp_path, capsys):
     assert call(f"--resume {run.dir} --stop_after 1 --dry_run", capsys) == (2, "", err)
     whole = running.train(*settings(tmp_path, "whole", steps=6, lr=0.0, stop_after=3), data)
     assert len(whole.log) == 4 and "ended_early" not in whole.log[-1]  # all its steps are done
-
-
-def test_an_early_end_names_the_best_however_long_ago_it_was(data, tmp_path, capsys):
-    count = []
-    stopped = settings(tmp_path, "run", steps=40, lr=0.0, stop_after=9)
-    run = running.train(*stopped, data, stop=lambda: count.append(1) or len(count) == 7)
-    best = run.log[0]["val_loss"]
-    code, out, err = call(f"--resume {run.dir} --stop_after 2", capsys)
-    words = f"Ended early, after step 8: 4 evaluations without a better one than {best:.4f} at s"
-    assert code == 0 and words in out, err
 
 
 def test_after_an_early_end_a_run_that_goes_on_can_be_stopped_and_go_on_again(data, tmp_path):

@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 import minidepth as md
 import train
 from minidepth_lab import tasks
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints
+from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import inspect
 from minidepth_lab.models import variants
+from minidepth_lab.show import attention
 from minidepth_lab.tasks.base import task_data
 
 
@@ -228,4 +228,4 @@ def test_the_mechanism_of_a_text_model_is_no_question(finished, capsys):
     assert train.main(["--mechanism", finished]) == 2
     assert "was not trained on a depth task" in capsys.readouterr().err
     with pytest.raises(ValueError, match=f"--mechanism {finished} was not trained on a depth task"):
-        inspect.show_mechanism(finished)
+        attention.show_mechanism(finished)

@@ -1,6 +1,5 @@
 """The arithmetic of what fits where: beside what a step takes on the CPU, and on its page."""
 
-import contextlib
 import os
 import pathlib
 import subprocess
@@ -12,8 +11,7 @@ import torch
 import minidepth as md
 from conftest import chunked_loss
 from minidepth_lab.base import configs, machine
-from minidepth_lab.command import memory
-from minidepth_lab.models import fast, fsdp, variants
+from minidepth_lab.models import fast, memory, variants
 
 ROOT = pathlib.Path(md.__file__).resolve().parent
 PAGE = ROOT / "docs" / "how-to" / "many_machines.md"
@@ -24,7 +22,8 @@ MEASURE = """
 import sys, torch
 import minidepth as md
 from minidepth_lab.base import configs
-from minidepth_lab.command import bench, memory
+from minidepth_lab.measure import bench
+from minidepth_lab.models import memory
 
 def steps(twice, dropout=0.0, **changes):
     m, t = configs.make("laptop", n_heads=4, dropout=dropout, tie_weights=True, **changes)
@@ -114,16 +113,6 @@ def test_the_heads_buffers_in_half_precision_are_counted(monkeypatch):
     assert sum(made) - 4 * 512 - 2 * 512 * 64 == counted
 
 
-def test_the_line_before_a_run_is_the_sum_of_its_parts(monkeypatch):
-    monkeypatch.setattr(memory, "held", lambda: 2**30)
-    m, t = configs.make("report", device="cpu")
-    parts = memory.step_memory(m, t, device="cpu")
-    line = memory.line(m, t)
-    assert memory.size_text(sum(parts.values()) + 2**30) in line
-    assert line.endswith("the process itself 1.00 GiB")
-    assert sum(parts.values()) > 6 * 2**30  # not the 1.19 of weights, gradients and moments alone
-
-
 @pytest.mark.parametrize("processes, gpus, shares", [(1, 1, 1), (1, 4, 4), (2, 8, 2)])
 def test_gpus_that_share_a_batch_hold_a_part_of_it(processes, gpus, shares, monkeypatch):
     """Of processes each has a GPU, however many its machine has."""
@@ -141,18 +130,6 @@ def test_gpus_that_share_a_batch_hold_a_part_of_it(processes, gpus, shares, monk
         memory.check_enough(m, t)
 
 
-@pytest.mark.parametrize("status", [None, "Name: python"])
-def test_where_nobody_says_what_a_process_holds_it_is_left_out(status, monkeypatch):
-    def read_text(path):
-        if status is None:
-            raise FileNotFoundError(path)
-        return status
-
-    monkeypatch.setattr(pathlib.Path, "read_text", read_text)
-    line = memory.line(*configs.make("report", device="cpu"))
-    assert line.startswith("memory about ") and "the process itself" not in line
-
-
 def test_shared_out_weights_take_less_and_copies_more():
     m, t = configs.make("report", d_model=1024, d_ff=4096, n_layers=24, batch_size=8)
     alone = sum(memory.step_memory(m, t, True).values())
@@ -161,22 +138,3 @@ def test_shared_out_weights_take_less_and_copies_more():
     shared = memory.step_memory(m, t, True, 8)
     assert sum(shared.values()) < copies < alone + 4 * variants.parameters(m)["total"]
     assert shared["weights"] == 4 * variants.parameters(m)["total"] / 8
-
-
-@pytest.mark.parametrize(
-    "version, kind, works",
-    [("2.6.0", "cpu", False), ("2.6.0", "cuda", True), ("2.7.0", "cpu", True)],
-)
-def test_weights_are_shared_out_on_a_cpu_from_pytorch_2_7_on(version, kind, works, monkeypatch):
-    monkeypatch.setattr(torch, "__version__", torch.torch_version.TorchVersion(version))
-    monkeypatch.setattr(machine, "pick_device", lambda device: torch.device(kind))
-    monkeypatch.setattr(md, "processes", lambda: (0, 2))
-    told = pytest.raises(ValueError, match="--fsdp on a CPU needs PyTorch 2.7; this is 2.6.0")
-    with contextlib.nullcontext() if works else told:
-        fsdp.check_fsdp(configs.TrainConfig(fsdp=True))
-
-
-def test_the_pages_tables_are_those_of_the_code():
-    page = PAGE.read_text(encoding="utf-8")
-    for table in (memory.parts_table, memory.batch_table):
-        assert "\n".join(table()) in page

@@ -54,13 +54,6 @@ def failing(monkeypatch, error):
     monkeypatch.setattr(running, "train", fail)
 
 
-def test_a_full_gpu_is_a_line_that_says_what_to_give(tmp_path, monkeypatch, capsys):
-    failing(monkeypatch, torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"))
-    assert train.main([*FLAGS.split(), "--out_dir", str(tmp_path)]) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1 and "the memory is full" in told and "--batch_size" in told
-
-
 @pytest.mark.parametrize("words", [
     "CUDA error: an illegal memory access was encountered",
     "expected all memory formats to be contiguous",

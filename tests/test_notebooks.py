@@ -111,21 +111,6 @@ def test_a_notebook_holds_the_cells_of_its_page_in_order_and_no_answers(path):
         assert "<script" not in cell.source or cell.cell_type == "code"
 
 
-def test_the_text_of_a_notebook_leads_to_the_site():
-    box = '<div class="widget ask"><p>This part\nneeds</p></div>\n<script src="a.js"></script>'
-    text = f"[a](inside.md#b), [c](../index.md)\n[d](#e) [f](https://g.example) {box}\nmore"
-    here = "[d](#e) [f](https://g.example)"
-    known = downloads.from_afar(text, LESSON, "https://site.example/")
-    assert known.startswith(
-        "[a](https://site.example/tutorials/inside/#b), [c](https://site.example/)"
-    )
-    assert here in known and known.endswith("</p>\nmore")
-    assert '<a href="https://site.example/tutorials/2_logs/">the page of this' in known
-    unknown = downloads.from_afar(text, LESSON, "")
-    assert unknown.startswith(f"[a](inside.md#b), [c](../index.md)\n{here} <p>A box that answers")
-    assert "on the site" in unknown and "script" not in unknown
-
-
 # ---------- where the code comes from ----------
 
 
@@ -172,49 +157,6 @@ def test_what_is_here_or_above_or_installed_comes_before_the_site(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     code, out, err = execute(tmp_path / "elsewhere", installed + nowhere + say)
     assert (code, out) == (0, f"from {project}/minidepth.py\n"), err
-
-
-@pytest.mark.parametrize("address", ["", "http://127.0.0.1:9/"])
-def test_where_there_is_no_code_one_sentence_says_what_to_do(address, tmp_path):
-    code, out, err = execute(tmp_path, script(downloads.notebook(LESSON, address)))
-    assert code == 1 and "Traceback" not in err
-    assert err.startswith("minidepth is not here. Download minidepth.zip") and err.count("\n") == 1
-    assert bool(out) == bool(address) and (not out or "cannot be had: " in out)
-
-
-def test_a_damaged_download_is_said_in_a_sentence(archive, site, tmp_path):
-    whole = archive.read_bytes()
-    try:
-        archive.write_bytes(b"<!doctype html>Sign in first")
-        code, out, err = execute(tmp_path, downloads.setup(LESSON, site))
-    finally:
-        archive.write_bytes(whole)
-    assert code == 1 and "Traceback" not in err and "cannot be had: File is not a zip" in out
-
-
-def test_a_package_that_is_missing_is_named(archive, tmp_path):
-    shutil.copy(archive, tmp_path)
-    hidden = "import importlib.util as u; find = u.find_spec\n"
-    hidden += "u.find_spec = lambda name: None if name == 'transformers' else find(name)\n"
-    code, out, err = execute(tmp_path, hidden + downloads.setup(LESSON))
-    assert (code, out) == (1, "")
-    assert err == "Not installed: transformers. Run %pip install transformers first.\n"
-
-
-def test_a_box_of_a_page_says_in_a_notebook_where_it_is(monkeypatch):
-    from minidepth_site import widgets
-
-    shown = []
-    monkeypatch.setattr(widgets, "show_html", shown.append)
-    widgets.show("look", {})
-    monkeypatch.setattr(widgets, "here", "https://site.example/tutorials/inside/")
-    widgets.show("look", {})
-    monkeypatch.setattr(widgets, "here", "")
-    widgets.show("look", {})
-    assert '<script type="module" src="/assets/look.js">' in shown[0]
-    assert '<a href="https://site.example/tutorials/inside/">the page of this' in shown[1]
-    assert "on the site" in shown[2] and "<a" not in shown[2]
-    assert not any("script" in text for text in shown[1:])
 
 
 # ---------- the workflow that publishes ----------

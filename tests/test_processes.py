@@ -212,23 +212,6 @@ def test_fsdp_in_half_precision_scales_and_skips_as_one_process_does(two, name, 
     assert bool(ours[-1]["skipped_steps"]) == bool(theirs[-1]["skipped_steps"]) == skips
 
 
-@pytest.mark.skipif(ranks.SHARES, reason="this PyTorch has --fsdp on a CPU")
-def test_fsdp_with_an_older_torch_is_refused_by_every_process(two):
-    for found in two[2]:
-        assert found["refused"]["code"] == 2
-        assert "--fsdp on a CPU needs PyTorch 2.7; this is 2." in found["refused"]["errors"]
-
-
-def test_fsdp_without_torchrun_is_refused(two, capsys):
-    flags = json.loads((two[0] / "flags.json").read_text())
-    for more in (["--name", "alone"], ["--dry_run"], ["--seed", "0", "1"]):
-        assert train.main([*flags, "--fsdp", *more]) == 2
-        problem = "--fsdp shares the weights among the processes of torchrun: torchrun --nproc"
-        assert problem in capsys.readouterr().err
-    assert train.main([*flags, "--fsdp", "--compile"]) == 2
-    assert "--fsdp does not work with --compile" in capsys.readouterr().err
-
-
 def test_machines_with_different_copies_of_a_run_do_not_go_on(two):
     for found in two[2]:
         assert found["apart"]["code"] == 2

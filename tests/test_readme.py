@@ -13,8 +13,8 @@ import pytest
 
 import train
 from minidepth_lab.base import configs
-from minidepth_lab.command import bench, registry
-from minidepth_lab.measure import results
+from minidepth_lab.keep import registry
+from minidepth_lab.measure import bench, results
 from minidepth_lab.tasks import TASKS, walk
 from minidepth_lab.tasks.base import own_code, task_data
 from minidepth_site import answer
@@ -101,6 +101,12 @@ def test_it_is_short_and_has_the_three_commands():
         assert f"python {line}" in README
 
 
+def test_its_links_lead_to_files():
+    links = re.findall(r"\]\(([^)#]*)", README)
+    assert len(links) > 15
+    assert not [link for link in links if not (ROOT / link).exists()]
+
+
 def test_its_example_is_what_the_run_printed():
     printed = (results.RESULTS / "first-run" / "stdout.txt").read_text(encoding="utf-8")
     (example,) = re.findall("```\n(held-out problem.*?)```", README, re.DOTALL)
@@ -135,7 +141,7 @@ def test_a_command_runs(line, here, solved, capsys, monkeypatch):
 
 def check_bench(m, against):
     """What a bench asks of its model before it measures."""
-    from minidepth_lab.models import export
+    from minidepth_lab.keep import export
 
     if against:
         export.check_gpt2(m)

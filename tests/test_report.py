@@ -7,16 +7,13 @@ import re
 import shutil
 from html.parser import HTMLParser
 
-import numpy as np
 import pytest
-import torch
 
 import minidepth as md
 import train
 from minidepth_lab.base import configs, console
-from minidepth_lab.base.data import Data
 from minidepth_lab.keep import checkpoints
-from minidepth_lab.measure import results, sampling
+from minidepth_lab.measure import results
 from minidepth_lab.rows import to_data
 from minidepth_lab.show import report
 from minidepth_lab.tasks.base import own_code
@@ -139,25 +136,6 @@ def test_a_page_executes_no_code_of_ones_own(change, tmp_path, monkeypatch):
     assert data is None and why.startswith("its data is made by code of one's own, which a report")
 
 
-def test_no_more_of_a_long_sequence_is_looked_at_than_can_be_read(model):
-    for there, looked in ((30, 30), (200, report.LOOKED_AT)):  # the rest is padding
-        words = [1 + i % 60 for i in range(there)]
-        tokens = np.array([words + [0] * (200 - there)], np.uint16)
-        targets = np.array([words + [-100] * (200 - there)], np.int32)
-        split = (tokens, targets)
-        found, labels = report.looked_at(model(), None, Data(split, split))
-        assert found.tolist() == [words[:looked]] and found.dtype == torch.int64
-        assert labels == [str(word) for word in words[:looked]]
-
-
-def test_answers_are_counted_by_family_and_by_steps_as_the_log_names_them():
-    kinds = [("a", 1), ("b", 1), ("a", 2), ("a", 1)]
-    problems = [dict(family=family, steps=steps) for family, steps in kinds]
-    found = report.answers_by_kind([*problems, {}, {}], [1, 0, 0, 1, 1])  # the last was not asked
-    assert found == {"a": [1, 0, 1], "a 1": [1, 1], "a 2": [0], "b": [0], "b 1": [0],
-                     "other": [1], "other other": [1]}  # fmt: skip
-
-
 def test_data_that_has_changed_since_is_not_shown_as_what_was_asked(tmp_path, capsys):
     """Other problems under the same name were never asked; attention is told to be to the new."""
     path, folder = tmp_path / "my.jsonl", tmp_path / "run"
@@ -180,15 +158,6 @@ def test_data_that_has_changed_since_is_not_shown_as_what_was_asked(tmp_path, ca
         code, out, _ = call(f"--attention {folder} --out_dir {tmp_path}", capsys)
         said = f"note: the data of {folder} has changed since it was trained; "
         assert code == 0 and (said in out) != headings
-
-
-def test_the_page_says_right_and_wrong_as_the_log_has_it(copy, monkeypatch):
-    model, tokenizer = checkpoints.load(str(copy))
-    problems = [dict(messages=[dict(content=f"q{i}")], answer=str(i)) for i in range(12)]
-    monkeypatch.setattr(sampling, "answer_texts", lambda m, t, some: ["x"] * len(some))
-    rows = report.examples(model, tokenizer, problems, [0, 1] * 6)
-    assert [row[0] for row in rows] == ["right"] * 4 + ["wrong"] * 4
-    assert [row[1] for row in rows] == ["q1", "q3", "q5", "q7", "q0", "q2", "q4", "q6"]
 
 
 def test_a_grids_page_has_its_table_and_figures(tmp_path, capsys, in_this_process):
@@ -223,12 +192,3 @@ def test_what_has_no_report_gets_one_line(copy, tmp_path, capsys):
             train.main(["--report", ""]), *capsys.readouterr()
         )  # fmt: skip
         assert code == 2 and words in err and err.count("\n") == 1, line
-
-
-def test_what_else_a_task_measures_is_told_as_well():
-    """Not what is known without a model: the guess and the shortcut of each number of hops."""
-    by_hops = {"1": dict(accuracy=1.0, guess=0.1, shortcut=None)}
-    by_hops["31"] = dict(accuracy=0.25, pairs_kept=0.75, asked=[1, 2], why="a task of one's own")
-    lines = report.shares(dict(accuracy=0.6, accuracy_by=dict(hops=by_hops)), {})
-    expected = [("hops 1", "1.000", ""), ("hops 31", "0.250", "")]
-    assert lines[1:] == [*expected, ("hops 31, pairs kept", "0.750", "")]

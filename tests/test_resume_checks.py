@@ -107,16 +107,6 @@ def test_a_tokenizer_that_differs_by_a_space_is_not_the_runs(cut, data, tmp_path
     assert running.train(*settings(**place), data=data, resume=True).log[-1]["step"] == 6
 
 
-def test_a_file_that_a_file_manager_leaves_does_no_harm(cut, data, tmp_path):
-    folder, settings = cut
-    copy, place = copied(folder, tmp_path)
-    for where in (copy, copy / "tokenizer"):
-        (where / ".DS_Store").write_bytes(b"\0\0\0\1Bud1")
-        (where / ".ipynb_checkpoints").mkdir()
-    assert checkpoints.load(str(copy))[1] is not None
-    assert running.train(*settings(**place), data=data, resume=True).log[-1]["step"] == 6
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in folders here")
 def test_a_pipe_among_a_tokenizers_files_is_told_and_not_waited_on(cut, tmp_path):
     copy, _ = copied(cut[0], tmp_path)
@@ -188,25 +178,3 @@ def test_training_leaves_the_state_of_the_data_that_it_is_given(tiny, data):
         running.train(*tiny(name=name, **SHORT), data=given)
         assert given.state == {}
     assert counts == [1, 2, 3, 4, 5, 6] * 2
-
-
-def test_a_file_is_on_the_disk_before_it_takes_its_place(tiny, data, monkeypatch):
-    """Or a power cut could leave its name with nothing behind it."""
-    acts, real = [], dict(fsync=os.fsync, replace=os.replace)
-
-    def fsync(file):
-        acts.append("fsync")
-        real["fsync"](file)
-
-    def replace(old, new):
-        acts.append(os.path.basename(new))
-        real["replace"](old, new)
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    monkeypatch.setattr(os, "replace", replace)
-    running.train(*tiny(**SHORT), data=data)
-    for name in ("config.json", "model.safetensors", "state.pt", "log.jsonl"):
-        assert name in acts
-    for before, name in zip(acts, acts[1:]):
-        if name in ("config.json", "model.safetensors", "state.pt", "log.jsonl"):
-            assert before in ("fsync", "state.previous.pt"), acts

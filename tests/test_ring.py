@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import json
-import math
 import pathlib
 import random
 import re
@@ -16,22 +15,14 @@ import minidepth as md
 import train
 from conftest import changed
 from minidepth_lab import tasks
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints, running
-from minidepth_lab.measure import results, ring_runs
-from minidepth_lab.models import by_hand, variants
+from minidepth_lab.keep import checkpoints, registry, running
+from minidepth_lab.measure import by_hand, results, ring_runs
+from minidepth_lab.models import variants
+from minidepth_lab.show import figures
 from minidepth_lab.studies import ring
 
 TASK = tasks.TASKS["ring"]
 WRITTEN = dict(answer="written", lengths=(1, 3, 7), questions=5)
-CASES = [
-    {},
-    dict(letters=5, ring=4, questions=3, lengths=(2,)),
-    dict(lengths=(1, 2, 4), questions=9),
-    dict(ring=2, letters=2, lengths=(1,), questions=1),
-    WRITTEN,
-    dict(letters=6, ring=3, questions=4, lengths=(1, 2), answer="written"),
-]
 
 
 def drawn(n=300, seed="test", **sizes):
@@ -55,35 +46,6 @@ def parsed(x, y, sizes):
     return follows, asked
 
 
-@pytest.mark.parametrize("changes", CASES)
-def test_targets_are_found_by_walking(changes):
-    sizes, rows = drawn(**changes)
-    seen, orders = set(), set()
-    for x, y in rows:
-        follows, asked = parsed(x, y, sizes)
-        walk, letter = [], x[0]
-        while letter not in walk:  # one ring, and all of it
-            walk.append(letter)
-            letter = follows[letter]
-        assert letter == x[0] and len(walk) == sizes["ring"] == len(follows)
-        assert max(walk) < sizes["letters"] and len(asked) == sizes["questions"]
-        orders.add(tuple(x[: 2 * sizes["ring"]]))
-        for start, k, shown, wanted in asked:
-            seen.add((walk.index(start), k))
-            path = [start]
-            for _ in range(k):
-                path.append(follows[path[-1]])
-            if sizes["answer"] == "direct":
-                assert wanted == [-100, path[k]] and shown == []
-            else:
-                blanks = len(shown) - (k - 1)
-                assert shown == path[1:k] + [sizes["letters"]] * blanks
-                assert wanted == [-100] + path[1:] + [-100] * blanks
-    assert seen == set(itertools.product(range(sizes["ring"]), sizes["lengths"]))
-    most = math.perm(sizes["letters"], sizes["ring"]) * math.factorial(sizes["ring"] - 1)
-    assert len(orders) >= min(2, most) and (most < 1e6 or len(orders) == len(rows))
-
-
 def test_letters_and_lengths_are_asked_evenly():
     sizes, rows = drawn(n=2000, lengths=(1, 2, 4))
     counts = {}
@@ -96,84 +58,20 @@ def test_letters_and_lengths_are_asked_evenly():
     assert max(abs(n - expected) for n in counts.values()) < 5 * expected**0.5
 
 
-def test_answers_are_not_in_the_sequence():
-    """A direct question is two tokens: its number and its letter."""
-    sizes, rows = drawn()
-    for x, _ in rows:
-        assert len(x) == 2 * 8 + 2 * 56
-        assert all(token in (17, 18) for token in x[16::2])
-        assert all(token < 16 for token in x[17::2])
-    tokens, _ = TASK.draw(2, md.generator(0), **WRITTEN)
-    assert tokens.shape == (2, 16 + 5 * 8)
-
-
-@pytest.mark.parametrize("sizes", [{}, dict(letters=6, ring=4), WRITTEN])
-def test_rings_of_the_test_are_never_trained_on(sizes):
-    """By a walk round each ring, from its smallest letter on."""
-    own = TASK.sizes | sizes
-    split = {}
-    for name, draw in (
-        ("test", lambda g: TASK.draw(2000, g, True, **sizes)),
-        ("early", lambda g: TASK.train_batch(0.0, 2000, g, **own)),
-        ("late", lambda g: TASK.train_batch(1.0, 2000, g, **own)),
-    ):
-        tokens, _ = draw(md.generator(name))
-        split[name] = set()
-        for x in tokens.tolist():
-            follows = dict(zip(x[0 : 2 * own["ring"] : 2], x[1 : 2 * own["ring"] : 2]))
-            letters = [min(follows)]
-            while follows[letters[-1]] != letters[0]:
-                letters.append(follows[letters[-1]])
-            split[name].add(tuple(letters))
-    trained = split["early"] | split["late"]
-    assert len(split["test"]) > 20 < len(trained) and not split["test"] & trained
-    for some, wanted in ((split["test"], True), (trained, False)):
-        found = tasks.held_out_rings(torch.tensor(sorted(some)), own["letters"])
-        assert (found == wanted).all()
-
-
-def test_rings_are_drawn_anew():
-    sizes, rows = drawn(n=3000)
-    rings = {tuple(sorted(zip(x[0:16:2], x[1:16:2]))) for x, _ in rows}
-    assert len(rings) == 3000
-    one = TASK.draw(50, md.generator("train"), test=False)[0]
-    two = TASK.draw(50, md.generator("val"), test=True)[0]
-    assert not torch.equal(one, two)
-    again = TASK.draw(50, md.generator("train"), test=False)[0]
-    assert torch.equal(one, again)
-
-
-def test_as_many_steps_as_lead_to_the_neighbour_before_are_known_at_a_look():
-    assert TASK.shortcut(3, (1, 2), "direct") == 1.0  # which was a division by zero
-    assert TASK.shortcut(8, (7,), "direct") == 1.0 and TASK.shortcut(8, (6,), "direct") == 0.2
-
-
-@pytest.mark.parametrize("changes", [dict(lengths=(1, 2, 4)), dict(lengths=(2, 3)), WRITTEN])
-def test_guess_and_shortcut_are_those_of_players(changes):
-    """Players that know no more than the rates say."""
-    sizes, rows = drawn(n=1500, **changes)
-    player = random.Random(0)
-    guessed, looked, n = 0, 0, 0
+def test_the_chance_of_written_steps_is_that_of_a_player():
+    """Which draws among the letters that the steps shown leave."""
+    sizes, rows = drawn(n=1500, **WRITTEN)
+    player, guessed, n = random.Random(0), 0, 0
     for x, y in rows:
         follows, asked = parsed(x, y, sizes)
-        before = {b: a for a, b in follows.items()}
-        for start, k, _, wanted in asked:
-            n += 1
-            answers = [token for token in wanted if token != -100]
+        for start, _, _, wanted in asked:
             said, left = [], set(follows) - {start}
-            for right in answers:
+            for right in (answers := [token for token in wanted if token != -100]):
                 said.append(player.choice(sorted(left)))
                 left.discard(right)  # the next token shows it
-            guessed += said == answers
-            near = {start, follows[start], before[start]}
-            one = follows[start] if k == 1 else player.choice(sorted(set(follows) - near))
-            looked += answers == [one]
-    guess, shortcut = TASK.chance(**changes)
-    assert guessed / n == pytest.approx(guess, abs=4 * (guess / n) ** 0.5)
-    if sizes["answer"] == "written":
-        assert shortcut is None
-    else:
-        assert looked / n == pytest.approx(shortcut, abs=4 * (shortcut / n) ** 0.5)
+            guessed, n = guessed + (said == answers), n + 1
+    guess, shortcut = TASK.chance(**WRITTEN)
+    assert guessed / n == pytest.approx(guess, abs=4 * (guess / n) ** 0.5) and shortcut is None
 
 
 def test_links_of_direct_questions():
@@ -199,38 +97,6 @@ def test_links_of_direct_questions():
                         expected["half"].add((place, 17 + 2 * earlier))
         for name, link in found.items():
             assert {tuple(pair) for pair in link[i].nonzero().tolist()} == expected[name], name
-
-
-def test_links_of_written_steps():
-    sizes, rows = drawn(n=100, **WRITTEN)
-    tokens, targets = (torch.tensor(part) for part in zip(*rows))
-    found = TASK.links(tokens, targets, **sizes)
-    assert list(found) == ["copy", "match"]
-    for i, (x, y) in enumerate(rows):
-        asks = [at + 1 for at, token in enumerate(x) if token > 16]
-        copies = {(at, at - 1) for at in [*range(1, 16, 2), *asks]}
-        second = {x[at]: at for at in range(1, 16, 2)}
-        matches = {(at, second[letter]) for at, letter in enumerate(y) if letter != -100}
-        assert {tuple(pair) for pair in found["copy"][i].nonzero().tolist()} == copies
-        assert {tuple(pair) for pair in found["match"][i].nonzero().tolist()} == matches
-
-
-@pytest.mark.parametrize("way", [dict(lengths=(1, 2, 4)), WRITTEN])
-def test_following_the_links_answers_every_question(way):
-    """Attention that looks exactly there is a solution: look by look, in one layer each."""
-    sizes = TASK.sizes | way
-    tokens, targets = TASK.draw(100, md.generator("hand"), **way)
-    found = TASK.links(tokens, targets, **sizes)
-    if sizes["answer"] == "written":
-        read = (found["match"].float() @ tokens[..., None].float())[..., 0].long()
-        assert torch.equal(read[targets != -100], targets[targets != -100])
-        return
-    said = torch.zeros_like(tokens)
-    for step in range(1, 5):  # the last look stays
-        link = found[f"step {step}"]
-        read = (link.float() @ tokens[..., None].float())[..., 0].long()
-        said = torch.where(link.any(2), read, said)
-    assert torch.equal(said[targets != -100], targets[targets != -100])
 
 
 class Oracle(torch.nn.Module):
@@ -342,38 +208,8 @@ def test_a_resumed_run_goes_on_behind_the_gate(tmp_path):
         assert torch.equal(weight, again.model.state_dict()[name])
 
 
-@pytest.mark.parametrize(
-    ("sizes", "words"),
-    [
-        ("lengths=5", "lengths 5 is too much: answered direct, a ring of 8 has room for 4; give"),
-        ("lengths=8,answer=written", "answered written, a ring of 8 has room for 7; give less"),
-        ("ring=1", "ring 1 is too short: no letter is a step on; give at least 2"),
-        (
-            "ring=2,letters=2,lengths=1",
-            "letters 2 make one ring, and none is left to test on",
-        ),
-        ("ring=20", "needs 20 different letters, but there are 16"),
-        ("answer=aloud", "answer 'aloud' is unknown; choose from direct, written"),
-        ("lengths=1+1", "sizes lengths=1+1 has one twice"),
-        ("lengths=0", "sizes lengths=0 does not work; give a whole number from 1 to 1,000,000"),
-        ("questions=57", "block_size 128 is too short for the task ring, whose sequences have 130"),
-        ("early=x", "sizes early=x does not work"),
-    ],
-)
-def test_sizes_that_do_not_work_say_so_in_one_line(sizes, words):
-    m, t = registry.configs("ring", sizes=tuple(sizes.split(",")))
-    with pytest.raises(ValueError, match=re.sub(r"\+", "[+]", words)) as error:
-        registry.data_of(t, m.block_size)
-    assert "\n" not in str(error.value)
-
-
-def test_the_command_knows_the_task_and_its_study(tmp_path, capsys):
-    assert train.main(["--data", "ring", "--dry_run"]) == 0
-    assert "preset tasks: ring is a depth task" in capsys.readouterr().out
+def test_the_command_knows_the_task_and_its_study(tmp_path):
     where = ["--out_dir", str(tmp_path)]
-    assert train.main(["--data", "ring", "--sizes", "lengths=5", *where]) == 2
-    error = capsys.readouterr().err
-    assert "lengths 5 is too much" in error and error.count("\n") == 1
     tiny = "--d_model 8 --n_heads 1 --batch_size 4 --steps 2 --warmup_steps 0 --eval_every 2"
     line = f"--data ring --sizes lengths=1+2,questions=4 --n_layers 1 --name run {tiny}"
     assert train.main([*line.split(), *where]) == 0
@@ -430,61 +266,33 @@ def made(models, accuracy, guess=1 / 7):
     return runs
 
 
-def test_figures_say_what_was_found(tmp_path, monkeypatch):
-    drawn, save = [], Figure.savefig
-
-    def keep(figure, *given, **options):
-        drawn.append(figure.axes[0])
-        save(figure, *given, **options)
-
-    monkeypatch.setattr(Figure, "savefig", keep)
+def test_figures_say_what_was_found(tmp_path, kept):
     share = lambda n, k: 1.0 if ring.layers_that_suffice(k) <= n else 0.2  # noqa: E731
     models = {"1 loop": 1, "2 loops": 2, "3 loops": 3, "wide, 1 loop": 1}
     ring.figure(made(models, share), str(tmp_path))
-    title = drawn[0].get_title()
-    assert "3 seeds" in title
-    assert title.endswith("1 hop: with 2, 3 loops; 2 hops: with 3 loops; 4 hops: never")
-    dots = [list(line.get_ydata()) for line in drawn[0].get_lines() if line.get_marker() == "o"]
+    axes = kept[0].axes[0]
+    assert "1 hop: with 2, 3 loops; 2 hops: with 3 loops; 4 hops: never" in axes.get_title()
+    dots = [list(line.get_ydata()) for line in axes.get_lines() if line.get_marker() == "o"]
     assert dots == [[share(n, k)] * 3 for k in (1, 2, 4) for n in (1, 2, 3)]
-    lines = {line.get_label(): line.get_ydata() for line in drawn[0].get_lines()}
+    lines = {line.get_label(): line.get_ydata() for line in axes.get_lines()}
     assert list(lines["1 hop"]) == [0.2, 1.0, 1.0] and set(lines["guessing"]) == {1 / 7}
-    assert [text.get_text() for text in drawn[0].get_xticklabels()] == ["1", "2", "3"]
-    assert [path.name for path in tmp_path.iterdir()] == ["loops.png"]
     models = {"2 layers": 2, "3 layers": 3, "4 layers": 4}
     ring.figure(made(models, share), str(tmp_path))
-    title = drawn[1].get_title()
-    assert title.startswith("Learned: 6 of 6 cells right of the predicted line, 0 of 3 left")
-    (cells,) = drawn[1].get_images()
+    axes = kept[1].axes[0]
+    assert "6 of 6 cells right of the predicted line, 0 of 3 left" in axes.get_title()
+    (cells,) = axes.get_images()
     shares = [[share(n, k) for n in (2, 3, 4)] for k in (1, 2, 4)]
     assert cells.get_array().tolist() == shares and cells.get_clim() == (0, 1)
-    for axis, ticks in ((drawn[1].xaxis, "234"), (drawn[1].yaxis, "124")):
-        assert [text.get_text() for text in axis.get_ticklabels()] == list(ticks)
-    assert (drawn[1].get_xlabel(), drawn[1].get_ylabel()) == ("layers", "hops")
-    (line,) = drawn[1].get_lines()  # behind so many layers in each row, and on to the last's end
+    (line,) = axes.get_lines()  # behind so many layers in each row, and on to the last's end
     assert line.get_xydata().tolist() == [[-0.5, -0.5], [0.5, 0.5], [1.5, 1.5], [1.5, 2.5]]
     ring.figure(made(models, lambda n, k: 0.2), str(tmp_path))
-    title = drawn[2].get_title()
-    assert title.startswith("Learned: 0 of 6 cells right of the predicted line, 0 of 3 left")
-    assert (tmp_path / "layers.png").stat().st_size > 5000
-
-
-def test_a_grid_of_layers_has_a_figure(tmp_path):
+    assert "0 of 6 cells right of the predicted line" in kept[2].axes[0].get_title()
     runs = made({"1 layer": 1, "2 layers": 2}, lambda n, k: 0.5)
     for run in runs:
         run["labels"]["n_layers"] = run["labels"].pop("model")[0]
         run["shortcut"] = 0.2
-    TASK.figure(runs, str(tmp_path))
-    assert (tmp_path / "lengths.png").stat().st_size > 5000
-
-
-def test_the_course_and_the_onset_of_a_run():
-    shares = {1: 0.1, 100: 0.9, 200: 0.85}
-    log = []
-    for step, share in shares.items():
-        log.append(dict(step=step, accuracy_by=dict(lengths={"2": dict(accuracy=share)})))
-    assert ring_runs.course(dict(log=log), 2) == shares
-    assert ring_runs.onset(dict(log=log), 2) == 100  # it need not last
-    assert ring_runs.onset(dict(log=log[:1]), 2) is None
+    figures.draw_by_layers(runs, str(tmp_path / "lengths.png"), **TASK.by_layers)
+    assert len(kept) == 4 and kept[3].axes[0].get_images()
 
 
 def test_the_questions_of_a_sequence_and_their_letters():
@@ -516,32 +324,10 @@ def test_a_walk_reads_the_letters_at_the_questions_after_each_layer():
         assert found[4, length] == pytest.approx(shares) and found[0, length] != found[4, length]
 
 
-def test_the_map_of_what_was_learned_counts_runs_and_draws_where_a_way_is_known():
+def test_runs_on_rings_are_counted_and_drawn(monkeypatch):
     import matplotlib.pyplot as plt
 
-    by_depth = {1: {0: {1: 0.1, 3: 0.1}}, 2: {0: {1: 1.0, 3: 0.2}, 1: {1: 0.89, 3: 0.9}}}
-    by_depth[4] = {0: {1: 1.0, 3: 1.0}}
-    learned = ring_runs.draw_learned("a title", by_depth)
-    assert [learned[1, depth] for depth in by_depth] == [(0, 1), (1, 2), (1, 1)]
-    assert [learned[3, depth] for depth in by_depth] == [(0, 1), (1, 2), (1, 1)]
-    axes = plt.gca()
-    assert axes.get_title() == "a title"
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("depth", "hops asked")
-    assert [text.get_text() for text in axes.get_yticklabels()] == ["1", "3"]
-    assert sorted(text.get_text() for text in axes.texts) == sorted(["0/1", "1/2", "1/1"] * 2)
-    (shares,) = axes.get_images()
-    assert shares.get_array().tolist() == [[0, 0.5, 1]] * 2 and shares.get_clim() == (0, 1)
-    edges = [line.get_xdata()[0] for line in axes.lines]
-    assert axes.get_xlim() == (-0.5, 2.5)
-    assert edges == [0.5, 1.5]  # one step from depth 2 on, three from 4 on: before the third column
-    plt.close()
-
-
-def test_the_rings_are_drawn_run_by_run_with_how_many_learned_each_number_of_hops(monkeypatch):
-    import matplotlib.pyplot as plt
-
-    shown = []
-    monkeypatch.setattr(plt, "show", lambda: shown.append(plt.gca()))
+    monkeypatch.setattr(plt, "show", lambda: None)
     shares = {"1 loop": (0.2, 0.1), "2 loops": (1.0, 0.2), "3 loops": (1.0, 0.9)}
     shares["wide, 1 loop"] = (0.3, 0.1)
     found = {name: {0: {1: one, 2: two}} for name, (one, two) in shares.items()}
@@ -549,42 +335,28 @@ def test_the_rings_are_drawn_run_by_run_with_how_many_learned_each_number_of_hop
     counts = ring_runs.draw_rings(found)
     assert [counts[model, 1] for model in found] == [0, 1, 1, 0]
     assert [counts[model, 2] for model in found] == [0, 0, 1, 0]
-    (axes,) = shown
-    dots = [
-        (line.get_color(), *line.get_ydata()) for line in axes.lines if line.get_marker() == "o"
-    ]
-    expected = []
-    for runs in found.values():
-        expected += [(f"C{k - 1}", *(run[k] for run in runs.values())) for k in (1, 2)]
-    assert dots == expected
-    (guessing,) = [line for line in axes.lines if line.get_linestyle() == ":"]
-    assert set(guessing.get_ydata()) == {1 / 7}  # any letter but the one that is asked
-    texts = [(text.get_text(), text.get_color()) for text in axes.texts]
-    assert texts[:4] == [("0/1", "C0"), ("0/1", "C1"), ("1/2", "C0"), ("0/2", "C1")]
-    names = {"guessing", "one hop", "two hops"}
-    assert {text for text, _ in texts[8:]} == names
-    places = {text.get_text(): text.xy for text in axes.texts}
-    assert places["0/2"][1] == pytest.approx(0.25)  # above the best run
-    ticks = [text.get_text() for text in axes.get_xticklabels()]
-    assert ticks == ["1 loop", "2 loops", "3 loops", "wide,\n1 loop"]
-    said = "two loops: one hop in 1 of 2 runs;\nthree loops: two hops in 1 of 1"
-    assert axes.get_title() == said and axes.get_ylabel() == "accuracy on fresh rings"
-    low, high = axes.get_ylim()
-    assert low < 0 and high > max(y for _, y in places.values()) and axes.get_xlim()[1] > 3.3
+    dots = [list(line.get_ydata()) for line in plt.gca().lines if line.get_marker() == "o"]
+    assert dots == [[run[k] for run in runs.values()] for runs in found.values() for k in (1, 2)]
+    assert "two loops: one hop in 1 of 2 runs" in plt.gca().get_title()
     plt.close()
-
-
-def test_the_courses_of_runs_are_lines_over_their_steps():
-    axes, runs = Figure().subplots(), []
-    for shares in ((0.1, 0.9), (0.2, 0.3)):
-        rows = [dict(accuracy_by=dict(lengths={"2": dict(accuracy=share)})) for share in shares]
-        runs.append(dict(log=[row | dict(step=step) for row, step in zip(rows, (1, 100))]))
-    ring_runs.draw_courses(axes, runs, 2, "C1")
-    drawn = [line.get_xydata().tolist() for line in axes.get_lines()]
-    assert drawn == [[[1, 0.1], [100, 0.9]], [[1, 0.2], [100, 0.3]]]
-    assert {line.get_color() for line in axes.get_lines()} == {"C1"}
-    assert axes.get_xlabel() == "training step"
-    assert axes.get_ylim()[0] < 0 and axes.get_ylim()[1] > 1  # whatever the runs reach
+    by_depth = {1: {0: {1: 0.1, 3: 0.1}}, 2: {0: {1: 1.0, 3: 0.2}, 1: {1: 0.89, 3: 0.9}}}
+    by_depth[4] = {0: {1: 1.0, 3: 1.0}}
+    learned = figures.draw_learned("a title", by_depth)
+    assert [learned[1, depth] for depth in by_depth] == [(0, 1), (1, 2), (1, 1)]
+    (shares,) = plt.gca().get_images()
+    assert shares.get_array().tolist() == [[0, 0.5, 1]] * 2
+    # one step from depth 2 on, three from 4 on: before the third column
+    assert [line.get_xdata()[0] for line in plt.gca().lines] == [0.5, 1.5]
+    plt.close()
+    courses = {step: {2: share} for step, share in ((1, 0.1), (100, 0.9), (200, 0.85))}
+    log = [dict(step=step, accuracy_by=dict(lengths={"2": dict(accuracy=by[2])}))
+           for step, by in courses.items()]  # fmt: skip
+    assert ring_runs.course(dict(log=log), 2) == {1: 0.1, 100: 0.9, 200: 0.85}
+    assert ring_runs.onset(dict(log=log), 2) == 100  # it need not last
+    assert ring_runs.onset(dict(log=log[:1]), 2) is None
+    axes = Figure().subplots()
+    ring_runs.draw_courses(axes, [dict(log=log)], 2, "C1")
+    assert axes.get_lines()[0].get_xydata().tolist() == [[1, 0.1], [100, 0.9], [200, 0.85]]
 
 
 def test_a_looped_model_is_asked_with_another_number_of_loops():
@@ -619,20 +391,6 @@ def test_which_pairs_heads_watch_and_what_is_right_there():
             asked[pair] += 1
             good[pair] += answer[at] == target[at]
     assert found["right"] == pytest.approx([a / b for a, b in zip(good, asked)])
-
-
-def test_questions_of_more_hops_do_not_count_in_what_heads_watch():
-    model, sizes = by_hand.one_layer(n_heads=8), dict(letters=16, ring=8, questions=56)
-    tokens, _ = TASK.draw(50, torch.Generator().manual_seed(0), lengths=(1, 2), **sizes)
-
-    def wrong_there(model, given, logits):
-        hops, _ = ring_runs.questions(given[0])
-        logits[:, 17::2][hops == 2] *= -1
-
-    with model.register_forward_hook(wrong_there):
-        found = ring_runs.pairs_watched(model, tokens)
-    assert found["right"] == [1] * 8
-    assert (torch.tensor(found["weight"])[:7] - torch.eye(8)[:7]).abs().max() < 1e-4
 
 
 def test_other_loops_than_in_training_are_measured_of_runs(tmp_path, measured_of):

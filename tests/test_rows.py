@@ -42,13 +42,6 @@ def test_nothing_but_the_assistants_words_is_learned(jsonl):
         assert all(word in data.tokenizer.decode(tokens) for word in words.values())
 
 
-@pytest.mark.parametrize("length, asked", [(1, True), (40, True), (41, False)])
-def test_a_problem_is_asked_if_its_answer_has_at_most_forty_characters(jsonl, length, asked):
-    rows = [dict(question=f"say {i}", answer=f"#### {'x' * length}") for i in range(20)]
-    data = data_of(jsonl(rows), block_size=80)
-    assert [problem["answer"] for problem in data.problems] == ["x" * length] * asked
-
-
 @pytest.mark.parametrize("last", [
     dict(role="user", content="#### 3"), dict(role="assistant", content="#### 3\n4"),
     dict(role="assistant", content="####"), dict(role="assistant", content="3"),
@@ -145,16 +138,6 @@ def test_a_sample_keeps_the_order_of_its_source():
     rows = [dict(text=f"{i:03}") if i % 3 else dict(text="") for i in range(90)]
     taken = [row["text"] for row in forms.usable_rows("x", rows, {}, 40)]
     assert len(taken) == 40 and taken == sorted(taken)
-
-
-def test_a_data_set_that_fails_while_it_is_read_is_named():
-    class Dataset(list):
-        def select(self, places):
-            yield from (1 / 0 for _ in places)
-
-    broken = Dataset([dict(text="a")])
-    with pytest.raises(ValueError, match="data x cannot be read: division by zero"):
-        forms.usable_rows("x", broken, {})
 
 
 def test_more_questions_about_a_ring_are_for_training_alone():

@@ -11,12 +11,12 @@ import pytest
 
 import train
 import warm
-from minidepth_lab.base import configs
-from minidepth_lab.command import dispatch, forecast, registry
-from minidepth_lab.keep import checkpoints, running, runs
+from minidepth_lab.command import dispatch
+from minidepth_lab.keep import checkpoints, registry, running
+from minidepth_lab.measure import forecast
+from minidepth_lab.measure.cell import Cell
 from minidepth_lab.models import variants
 from minidepth_lab.sweep import estimate
-from minidepth_lab.sweep.cell import Cell
 
 LONG = "laptop_n_layers-12_data-embedded_steps-1100_seed-0_1234abcd"
 
@@ -134,31 +134,6 @@ def test_the_list_is_sorted_and_chosen_from_by_flags(place, capsys):
         assert code == 2 and words in err and err.count("\n") == 1, line
 
 
-def test_numbers_are_short():
-    counts = (0, 999, 1000, 75_008, 999_499, 999_600, 79_688_832, 124e6, 1.5e9)
-    shown = [runs.magnitude(n) for n in counts]
-    assert shown[1:6] == ["999", "1k", "75k", "999k", "1000k"]
-    assert shown[6:] == ["79.7M", "124M", "1.5B"]
-    assert max(len(text) for text in shown) <= 6
-    assert runs.cut("abcdefghij", 5) == "ab…ij" and runs.cut("abc", 5) == "abc"
-
-
-def test_data_is_told_in_a_word():
-    for settings, word in (
-        (dict(data=["my/rows.jsonl"]), "rows.jsonl"),
-        (dict(data=["my/rows.jsonl", "embedded", "icqa"]), "rows.jsonl+2"),
-        (dict(data=["embedded", "icqa"], loader="my/own.py"), "own.py"),
-    ):
-        assert runs.short_data(settings) == word
-
-
-def test_layers_that_are_applied_again_are_told_as_such():
-    m = configs.ModelConfig(n_layers=2, n_loops=3)
-    row = dict(folder="runs/a", status="finished", date=0.0, model=m, train=dict(data=["icqa"]))
-    listed = runs.listed(row | dict(log=[]), "runs")
-    assert listed["layers"] == 6 and runs.texts(listed)["layers"] == "2x3"
-
-
 def test_two_runs_side_by_side(place, tmp_path, capsys):
     code, out, _ = call(f"--compare {place}/one {place}/two --out_dir {tmp_path}", capsys)
     assert code == 0 and max(len(line) for line in out.splitlines()[2:-1]) <= 80
@@ -184,22 +159,6 @@ def test_two_runs_side_by_side(place, tmp_path, capsys):
     ):
         code, _, err = call(f"{line} --out_dir {tmp_path}", capsys)
         assert code == 2 and words in err and err.count("\n") == 1, line
-
-
-def test_what_one_of_two_runs_has_not_measured_is_left_empty():
-    measured = dict(step=1, val_loss=2.5, tokens_per_second=1000.0)
-    both = [measured | dict(accuracy=0.5), measured]
-    about = dict(status="finished", model=configs.ModelConfig(vocab_size=9), train=dict(lr=0.1))
-    lines = runs.outcomes([about | dict(log=[row]) for row in both])
-    found = dict(lines)
-    assert found["accuracy"] == ["0.500", ""] and found["validation loss"] == ["2.5", "2.5"]
-    # what neither has, as the seconds, is no line, and what is there twice is one
-    assert len(found) == len(lines) and "seconds" not in found
-
-
-def test_a_run_of_before_there_were_sizes_has_none_of_them():
-    row = dict(model=configs.ModelConfig(), train=dict(steps=1))
-    assert not runs.wanted(row, dict(sizes=[("hops=4",)]))
 
 
 # ---------- how long ----------
@@ -247,35 +206,3 @@ def test_what_takes_longer_is_measured_for_itself(monkeypatch, setting):
     monkeypatch.setattr(forecast, "of_run", of_run)
     estimate.estimates([cell(**{setting: 20}), cell(**{setting: 24})])
     assert asked == [20, 24]
-
-
-def test_where_the_data_is_not_here_a_time_is_that_of_full_blocks(monkeypatch, capsys):
-    asked = []
-
-    def of_run(m, t, data):
-        asked.append(data)
-        return types.SimpleNamespace(untried=False), forecast.Forecast(
-            1.0, 0.0, 0.0, None if t.epochs else 7200.0
-        )
-
-    monkeypatch.setattr(forecast, "of_run", of_run)
-    for settings in (dict(steps=10), dict(epochs=3)):
-        values = dict(n_layers=12, device="cpu") | settings
-        report = Cell(dict(n_layers=12), values, *registry.configs("report", **values))
-        estimate.show([report], 1)
-    out = capsys.readouterr().out
-    assert asked == [None, None] and out.count("79,688,832") == 2
-    assert "2.0 h on this machine" in out
-    assert "unknown" in out and "1 run could not be measured: no data is here" in out
-
-
-def test_sizes_that_differ_are_told_one_by_one():
-    """Together they are shortened to what may look the same."""
-    sizes = ("ring=16", "loss_after=each", "gate=0.5", "far=1000")
-    rows = [
-        dict(model=configs.ModelConfig(), train=dict(sizes=(*sizes, f"hops={hops}")))
-        for hops in (4, 8)
-    ]
-    assert runs.differing(rows) == [("sizes: hops", ["4", "8"])]
-    del rows[0]["train"]["sizes"]
-    assert ("sizes: ring", ["unknown", "16"]) in runs.differing(rows)

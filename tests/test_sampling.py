@@ -118,7 +118,7 @@ def test_eos_ends_rows_one_by_one(model):
 def test_a_training_model_is_not_sampled(model):
     gpt = model(dropout=0.9).train()
     with pytest.raises(ValueError, match="eval"):
-        sampling.generate(gpt, prompt(gpt), 5, 0)
+        md.generate(gpt, prompt(gpt), 5)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ from scipy.stats import binomtest
 
 import minidepth as md
 import train
-from minidepth_lab.keep import checkpoints
+from minidepth_lab.keep import checkpoints, export
 from minidepth_lab.measure import score
-from minidepth_lab.models import export
 from minidepth_lab.rows import files, forms
 
 # one row of each shape, made up here, with the context, choices and answer that it stands for
@@ -221,19 +220,6 @@ def test_files_and_hub_ids_are_scored(finished, jsonl, capsys, monkeypatch):
     assert asked[1] == ("roneneldan/TinyStories", None)
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "said"),
-    [
-        (0.45, 0.6, "better than guessing"),
-        (0.3, 0.4, "not told apart from guessing"),  # though better than the commonest answer
-        (0.1, 0.3, "worse than guessing"),
-    ],
-)
-def test_a_score_is_held_against_guessing_where_that_finds_more(low, high, said):
-    """Rows with few choices among rows with many: the commonest place is not that common."""
-    assert score.against_chance(low, high, guess=0.4, commonest=0.25) == said
-
-
 def test_what_cannot_be_scored_says_why(finished, jsonl, capsys):
     path = jsonl([dict(text="a story"), dict(text="another")])
     assert train.main(["--score", finished, "--data", path]) == 2
@@ -246,17 +232,6 @@ def test_what_cannot_be_scored_says_why(finished, jsonl, capsys):
     empty = dict(messages=[dict(role="user", content="Sort")], choices=["", "a b"], answer=1)
     assert train.main(["--score", finished, "--data", jsonl([empty])]) == 2
     assert "each row has a choice that is empty or has more" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("holds", ["5", "null", '{"context": "a"}', '"text"'])
-@pytest.mark.parametrize("most", [0, 1])
-def test_a_json_file_that_holds_no_list_has_nothing_to_score(holds, most, tmp_path):
-    path = tmp_path / "rows.json"
-    path.write_text(holds)
-    with pytest.raises(
-        ValueError, match="rows.json (has no row of context, choices, answer|is no list of rows)"
-    ):
-        score.read_choices(str(path), most, [])
 
 
 def test_rows_whose_choices_are_not_read_are_left_out_and_told(finished, jsonl, capsys):

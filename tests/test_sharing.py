@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from minidepth_lab.keep import checkpoints
-from minidepth_lab.models import sharing
+from minidepth_lab.measure import sharing
 
 
 def test_a_run_is_a_model_of_the_hub_and_back(finished, tmp_path, monkeypatch):

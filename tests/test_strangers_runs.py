@@ -15,8 +15,9 @@ from safetensors.torch import load_file, save_file
 
 import minidepth as md
 import train
-from minidepth_lab.keep import checkpoints, running, runs
+from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.measure import results
+from minidepth_lab.show import runs
 
 
 @pytest.fixture

@@ -16,12 +16,12 @@ import train
 from minidepth_lab import studies
 from minidepth_lab.base import configs
 from minidepth_lab.base.data import Data
-from minidepth_lab.command import dispatch, registry
-from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.command import dispatch
+from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import results
-from minidepth_lab.rows import hub, to_data
+from minidepth_lab.measure.cell import is_finished
+from minidepth_lab.rows import hub
 from minidepth_lab.studies import layers, llmini
-from minidepth_lab.sweep.cell import is_finished
 
 
 def _data(n):
@@ -56,27 +56,9 @@ def test_a_run_of_epochs_ends_with_the_last_pass_and_resumes(tiny, data):
         running.train(*checkpoints.read_config(run.dir), data, resume=True)
 
 
-def test_epochs_of_a_task_are_refused(capsys, tmp_path):
-    assert train.main(f"--data icqa --epochs 2 --out_dir {tmp_path}".split()) == 2
-    assert "epochs 2: a task's data never repeats; give --steps" in capsys.readouterr().err
-
-
 def test_warm_up_may_be_a_share_of_the_steps():
     share, count = (configs.TrainConfig(steps=200, warmup_steps=w) for w in (0.1, 20))
     assert [md.lr_at(s, share) for s in range(200)] == [md.lr_at(s, count) for s in range(200)]
-
-
-def test_the_share_of_filled_positions_is_printed(jsonl, tmp_path, capsys):
-    path = jsonl([dict(text="a b c d e f g h " * 2 + str(i % 10)) for i in range(60)])
-    flags = "--tokenizer embedded --block_size 64 --n_layers 1 --steps 1 --warmup_steps 0"
-    flags += f" --d_model 8 --out_dir {tmp_path} --eval_blocks 2 --batch_size 2"
-    assert train.main(["--data", path, *flags.split()]) == 0
-    data = to_data.load_data(
-        configs.TrainConfig(data=(path,), tokenizer="embedded", packing="pad"), 64
-    )
-    share = (len(data.tokenizer("a b c d e f g h " * 2).input_ids) + 1) / 64  # with end of text
-    assert 0.1 < share < 0.6
-    assert f"{share:.1%} of positions filled" in capsys.readouterr().out
 
 
 def test_a_study_brings_its_preset(monkeypatch, capsys):
@@ -92,36 +74,7 @@ def test_a_study_brings_its_preset(monkeypatch, capsys):
     assert dispatch.pick_preset("auto", (), "thinking")[0] == "thinking"
 
 
-def test_the_facts_count_epochs_before_the_data_is_there(capsys):
-    assert train.main("--preset llmini-a --dry_run".split()) == 0
-    out = capsys.readouterr().out
-    assert "32 x 2 x 256 = 16,384 tokens; 3 epochs, learning rate up to 0.0003 in 10% of" in out
-
-
 # ---------- kinds of numbers ----------
-
-
-@pytest.mark.parametrize(
-    "changes, words",
-    [
-        (dict(lr=math.inf), "lr inf does not work; give a number at least 0"),
-        (dict(lr=-math.inf), "lr -inf does not work"),
-        (dict(lr=math.nan), "lr nan does not work"),
-        (dict(lr=np.float32("inf")), "lr inf does not work"),
-        (dict(grad_clip=math.inf), "grad_clip inf does not work"),
-        (dict(weight_decay=math.inf), "weight_decay inf does not work"),
-        (dict(attn_scale=math.inf), "attn_scale inf does not work"),
-        (dict(steps=2.5), "steps 2.5 does not work; give a whole number at least 1"),
-        (dict(steps=np.float64(20)), "steps 20.0 does not work; give a whole number"),
-        (dict(n_heads=(4, np.float64(2))), "n_heads 2.0 does not work; give a whole number"),
-        (dict(n_layers=np.int64(0)), "n_layers 0 does not work"),
-        (dict(lr="high"), "lr 'high' does not work; give a number"),
-    ],
-)
-def test_numbers_that_cannot_work_are_told(changes, words):
-    with pytest.raises(ValueError) as error:
-        configs.make("laptop", **changes)
-    assert words in str(error.value)
 
 
 def test_numbers_of_numpy_are_numbers(tiny):
@@ -160,35 +113,6 @@ def test_a_run_of_numpys_numbers_is_resumed_to_the_same_losses(tiny):
     halves = running.train(*checkpoints.read_config(part.dir), resume=True)
     losses = [[row["train_loss"] for row in run.log] for run in (whole, halves)]
     assert losses[0] == losses[1] and len(losses[0]) == 4
-
-
-@pytest.mark.parametrize(
-    "line, words",
-    [
-        ("--n_heads x", "--n_heads: 'x' is not a whole number, or several"),
-        ("--n_heads 2,", "--n_heads: '2,' is not a whole number, or several"),
-        ("--problem_steps 1.5", "--problem_steps: '1.5' is not a whole number, or several"),
-        ("--warmup_steps x", "--warmup_steps: "),
-        ("--lr x", "--lr: "),
-        ("--lr inf", "lr inf does not work"),
-        ("--sizes hops=3 --data icqa", "sizes hops is none of the task icqa's"),
-        ("--data khop --sizes symbols=1", "symbols 1: none could follow another"),
-        ("--preset thinking --packing pack", "curriculum 0.1 opens whole problems"),
-        ("--preset nope", "preset 'nope' is unknown; choose from report"),
-        ("--study nope", "study 'nope' is unknown; choose from budget"),
-        ("--study layers", "has no rows to train; choose from budget"),
-        ("--loader nope", "loader 'nope' is unknown"),
-    ],
-)
-def test_a_flag_that_cannot_be_read_says_what_is_wanted(line, words, tmp_path, capsys):
-    try:
-        code = train.main([*line.split(), "--out_dir", str(tmp_path)])
-    except SystemExit as stop:
-        code = stop.code
-    error = capsys.readouterr().err
-    assert code == 2 and words in error and error.count("\n") == 1
-    assert "lambda" not in error and "steps_or_share" not in error and "Traceback" not in error
-    assert os.listdir(tmp_path) == []
 
 
 def test_sizes_are_the_same_however_they_are_spelled(tmp_path):
@@ -257,42 +181,6 @@ def test_llminis_chunks_follow_each_other_where_no_stride_is_given(jsonl, tmp_pa
     assert facts["chunks"] == len("a " * 70 + " b") // 30 and facts["cut"] == 1
     with pytest.raises(ValueError, match="sciq.*: one chunk cannot be split; give more text"):
         registry.data_of(t, 120)
-
-
-@pytest.mark.parametrize("shape", [(6,), (3, 2, 1), (0, 4)])
-def test_data_of_ones_own_loader_is_rows_of_tokens(shape):
-    x = np.zeros(shape, dtype=np.int64)
-    with pytest.raises(ValueError, match="mine: train must be .* each .N, T. .* their shapes are"):
-        registry.check_data(Data((x, x), (x, x), n_words=9), "mine")
-
-
-def test_the_facts_of_llminis_data_are_printed_by_the_names_of_its_folders(
-    tmp_path, monkeypatch, capsys
-):
-    asked = []
-
-    def load_data(t, block_size):
-        asked.append((t.data, t.tokenizer, block_size))
-        table = {path: dict(tokens=len(path)) for path in t.data}
-        return Data((), (), facts=dict(table=table, lines=["a line"], chunks=3))
-
-    monkeypatch.setattr(llmini, "load_data", load_data)
-    paths = [str(tmp_path / name / "train.jsonl") for name in ("sciq", "gsm8k")]
-    monkeypatch.setattr("sys.argv", ["llmini", "gpt2", *paths])
-    llmini.main()
-    assert asked == [(tuple(paths), "gpt2", 256)]
-    table = {name: dict(tokens=len(path)) for name, path in zip(("sciq", "gsm8k"), paths)}
-    assert json.loads(capsys.readouterr().out) == dict(table=table, chunks=3)
-
-
-@pytest.mark.parametrize("what", ["attention", "mechanism"])
-def test_what_is_asked_of_a_run_says_which_of_its_weights_answer(
-    what, finished, monkeypatch, capsys
-):
-    monkeypatch.setattr(checkpoints, "describe_weights", lambda folder: f"the best of {folder}")
-    monkeypatch.setattr(f"minidepth_lab.measure.inspect.show_{what}", lambda *given: None)
-    assert train.main([f"--{what}", finished]) == 0
-    assert capsys.readouterr().out == f"the best of {finished}\n"
 
 
 @pytest.fixture(scope="module")

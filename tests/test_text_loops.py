@@ -13,9 +13,7 @@ import minidepth as md
 import train
 from conftest import changed
 from minidepth_lab.base.data import Data
-from minidepth_lab.command import registry
-from minidepth_lab.keep import running
-from minidepth_lab.measure import judge
+from minidepth_lab.keep import registry, running
 from minidepth_lab.studies import text_loops as study
 from minidepth_lab.tasks.walk import pairs_kept
 
@@ -71,11 +69,6 @@ def test_a_loss_after_each_loop_makes_all_of_them_in_every_step(looped):
     assert targets.shape == (4, 5, tokens.size(1))
     for after_loop in targets.unbind(1):
         assert torch.equal(after_loop, plain)
-
-
-def test_an_unknown_choice_of_the_loops_with_a_loss_is_refused(looped):
-    with pytest.raises(ValueError, match="loss_after 'all' is unknown; choose from last, each"):
-        looped(sizes=("loss_after=all",))
 
 
 def test_a_step_trains_by_the_loss_after_so_many_loops(looped, model):
@@ -259,50 +252,4 @@ def test_the_figure_has_each_seed_and_the_mean_of_each_row(tmp_path):
     assert (tmp_path / "text_loops.png").stat().st_size > 5000
 
 
-@pytest.mark.parametrize("sizes, trained", [
-    ([("loops=8",)] * 2, 8), ([("problems=9",)] * 2, 8), ([("loops=4",)] * 2, 4),
-    ([("loops=4",), ("loops=8",)], None),
-])  # fmt: skip
-def test_the_figure_says_with_how_many_loops_its_runs_were_trained(
-    sizes, trained, tmp_path, monkeypatch
-):
-    runs = finished("1 layer, recall", (5.0, 4.0, 3.0), (6.0, 4.0, 4.0))
-    runs = [run | dict(sizes=each) for run, each in zip(runs, sizes)]
-    drawn = []
-    monkeypatch.setattr(study, "draw_by_loops", lambda axes, models, most: drawn.append(most))
-    study.figure(runs, str(tmp_path))
-    assert drawn == [trained]
-
-
 # ---------- the predictions ----------
-
-
-def test_the_predictions_are_about_the_rows_of_the_study():
-    """Their runs are found by what a run of each row would be stored as, and by no other row: the
-    rows as they are, and those of one layer with a loss after each loop."""
-    file = judge.File("text-loops")
-    _, differ = changed(study, "text_loops")
-    each = [f"{name}, a loss after each" for name in ("1 layer, recall", "1 layer, state")]
-    assert list(file.about["runs"]) == [*differ, *each]
-    stored = {}
-    for name, row in study.rows("text_loops", {}).items():
-        for loss_after, seed in (("last", 203), ("each", 213)):
-            m, t = registry.configs("text_loops", **row, seed=seed)
-            sizes = dict(problems=840, loops=8, loss_after=loss_after)
-            called = name if loss_after == "last" else f"{name}, a loss after each"
-            stored[called] = vars(m) | vars(t) | dict(sizes_by_name=sizes)
-    for name in file.about["runs"]:
-        settings = file.settings(name)
-        settings["seed"] = judge.seeds_of(settings["seed"])
-        assert settings["seed"] == (range(210, 215) if name in each else range(200, 205))
-        found = [row for row, run in stored.items() if judge.results.select([run], **settings)]
-        assert found == [name]
-
-
-def test_the_measures_of_the_predictions_are_columns_of_the_log_or_measured_later(looped):
-    run = running.train(*looped(steps=2, warmup_steps=0))
-    found = dict(log=run.log, measured=dict(text_kept=study.losses_with_text_kept(run.dir)))
-    file = judge.File("text-loops")
-    assert len(file.measures) >= 4
-    for measure in file.measures.values():
-        assert judge.value(found, measure) > 0

@@ -10,8 +10,7 @@ import pytest
 
 import train
 from minidepth_lab.base import configs
-from minidepth_lab.command import trackers
-from minidepth_lab.keep import running
+from minidepth_lab.keep import running, trackers
 
 LINE = "--n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --steps 6 --warmup_steps 1 --max_rows 300"
 LINE += " --batch_size 4 --grad_accum 1 --eval_every 3 --eval_blocks 4 --eval_problems 6"

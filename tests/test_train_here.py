@@ -4,6 +4,7 @@ import base64
 import json
 import pathlib
 import re
+import time
 
 import pytest
 import safetensors.torch
@@ -14,7 +15,7 @@ import minidepth as md
 from minidepth_lab.base import configs
 from minidepth_lab.models import variants
 from minidepth_lab.tasks import TASKS
-from test_widgets import complaints, opened, press
+from test_widgets import choose, complaints, opened, press
 
 ASSETS = pathlib.Path(__file__).resolve().parents[1] / "docs" / "assets"
 MODELS = {  # name of the task in training.js: (its task here, its sizes, the model)
@@ -225,26 +226,31 @@ def test_the_file_of_weights_is_read_by_pytorch(tab, tmp_path):
 def test_a_head_that_is_switched_off_adds_nothing(tab):
     """The answers are those of the model whose head's output is made 0 before the output matrix."""
     model = model_of("questions")
-    tokens, _, theirs = drawn("questions", 4, seed=5)
-    found = in_browser(
+    tokens, targets, theirs = drawn("questions", 50, seed=5)  # as many as it tests
+    without, with_all, plain = in_browser(
         tab,
         f"""
-        const {{ switchOff }} = await import("/assets/train.js")
-        const weights = {as_file(model)}
-        switchOff(weights, 0, 1)
-        const task = {{ ...t.questions, draw: () => ({json.dumps(theirs[0])}) }}
-        const run = new t.Training(task, {{ n_layers: 2 }}, 0, weights)
-        return run.example().shares.map((row) => [...row])""",
+        const lists = {json.dumps(theirs)}
+        let n = 0
+        const task = {{ ...t.questions, draw: () => lists[n++ % lists.length] }}
+        const run = new t.Training(task, {{ n_layers: 2 }}, 0, {as_file(model)})
+        const without = run.without([[0, 1]])
+        return [without, run.without([]), run.accuracy()[1]]""",
     )
 
     def silence(module, inputs):
         (sides,) = inputs
         return (torch.cat((sides[..., :32], torch.zeros_like(sides[..., 32:])), -1),)
 
+    asked = targets != -100
+
+    def right():
+        with torch.no_grad():
+            return (model(tokens).argmax(-1) == targets)[asked].float().mean().item()
+
+    assert with_all == plain == pytest.approx(right(), abs=1e-6)  # the weights are as they were
     model.blocks[0].attn.out.register_forward_pre_hook(silence)
-    with torch.no_grad():
-        shares = model(tokens[:1])[0, 16:].softmax(-1)
-    assert torch.allclose(shares, torch.tensor(found), atol=1e-5)
+    assert without == pytest.approx(right(), abs=1e-6) and without != plain
 
 
 def test_it_is_one_file_that_can_be_read():
@@ -292,10 +298,15 @@ def test_two_models_train_side_by_side(quick):
     assert "Train both" in tab.run(disabled)  # one predicts first
     press(tab, "two layers")
     assert "Train both" not in tab.run(disabled)
+    tab.run("[...document.querySelectorAll('button')].find(b => b.className === 'ask').focus()")
     press(tab, "Train both")
+    live = "document.querySelector('.said').getAttribute('aria-live')"
+    assert tab.run(live) == "off"
     wait_for(tab, "document.querySelectorAll('a[download]').length === 2")
     assert tab.run(STEPS) == [5, 5]  # 0, 10, 20, 30, 40
     said = tab.run(WORDS)
+    assert tab.run("document.activeElement.textContent") == "Train both"  # the focus stayed
+    assert tab.run(live) == "polite"
     assert "After 40 steps" in said and "You had said “two layers”" in said
     assert "your prediction was wrong" in said  # on 80 sequences nothing is learned
     assert tab.run("document.querySelectorAll('.pair svg path').length") > 20
@@ -309,16 +320,20 @@ def test_two_models_train_side_by_side(quick):
     assert head.startswith('{"__metadata__":')
     shares = []
     text = "document.querySelector('[aria-label=heads] + p').textContent"
+    wait_for(tab, f"{text}.startsWith('With all')")
     for n, head in enumerate(["layer 1, head 1", "layer 1, head 2", "layer 2, head 2"]):
         shares.append(tab.run(text))
         press(tab, head)
-        assert "Without these heads" in tab.run(text) or n == 0
+        wait_for(tab, f"{text}.startsWith('Without {'these heads' if n else 'this head'}')")
+    press(tab, "layer 2, head 1")
+    wait_for(tab, f"{text} !== {json.dumps(shares[-1])}")
     shares.append(tab.run(text))
     assert shares[0].startswith("With all") and len(set(shares)) > 2
     press(tab, "Another seed")
     assert tab.run("document.querySelector('input[type=number]').value") != "1"
     wait_for(tab, "document.querySelectorAll('polyline').length === 2")
     press(tab, "Stop")
+    assert tab.run("document.querySelector('.ask').textContent") == "Stopping …"
     wait_for(tab, "document.querySelectorAll('a[download]').length === 2")
     assert not complaints(tab)
 
@@ -336,26 +351,49 @@ def test_a_hidden_tab_waits(quick):
     tab.run("new Promise((resolve) => setTimeout(resolve, 1500))")
     assert tab.run(STEPS) == [1, 1]
     tab.run(f"({hidden})(false)")
+    began = time.time()
     wait_for(tab, "document.querySelectorAll('a[download]').length === 2")
     assert "your prediction held" in tab.run(WORDS)
+    seconds = int(re.search(r"(\d+) seconds", tab.run(WORDS))[1])
+    assert seconds <= round(time.time() - began) + 1  # without those that it was hidden
     assert not complaints(tab)
 
 
-@pytest.mark.parametrize("once", [False, True])
-def test_a_walker_trains_with_the_loops_that_were_chosen(quick, once):
+def test_walkers_train_with_the_loops_that_were_chosen_and_are_compared(quick):
     tab = opened(quick, "loops", None)
-    tab.run("document.querySelector('select').value = '3'")
-    if once:
-        tab.run("document.querySelector('input[type=checkbox]').click()")
-    press(tab, "Train it")
-    wait_for(tab, "document.querySelectorAll('a[download]').length === 1")
-    assert tab.run(STEPS) == [5, 5]  # one hop, two hops
-    assert re.match("Step 40 of 40: 1 hop .* %, 2 hops .* %", tab.run(WORDS))
-    text = tab.run("document.body.textContent")
-    assert re.search("Looped on, without more training: 3 hops .* 6 hops .*, 100 hops", text)
-    link = "document.querySelector('a[download]')"
-    assert ("read-once" in tab.run(f"{link}.download")) == once
-    file = f"""fetch({link}.href).then((r) => r.arrayBuffer())
-      .then((bytes) => new TextDecoder().decode(bytes.slice(0, 600)))"""
-    assert f'\\"loop_keeps\\":{16 if once else 0}' in tab.run(file)
+    note = "document.querySelectorAll('.said')[0].textContent"
+    words = "document.querySelectorAll('.said')[1].textContent"
+    runs = "[...document.querySelectorAll('li')].map((run) => run.textContent)"
+    box = "document.querySelector('input[type=checkbox]')"
+    choose(tab, "how many loops", "3")
+    for once in (False, True):
+        if once:
+            tab.run(f"{box}.click()")
+        assert ("fails" in tab.run(note)) == once
+        press(tab, "Train it")
+        wait_for(tab, f"document.querySelectorAll('li').length === {1 + once}")
+        assert re.match("Step 40 of 40, .* s: 1 hop .* %, 2 hops .* %", tab.run(words))
+        # one hop and two over training, and over hops each run so far
+        assert tab.run(STEPS) == [5, 5, *([100] * (1 + once))]
+        link = "document.querySelector('a[download]')"
+        assert ("read-once" in tab.run(f"{link}.download")) == once
+        file = f"""fetch({link}.href).then((r) => r.arrayBuffer())
+          .then((bytes) => new TextDecoder().decode(bytes.slice(0, 600)))"""
+        assert f'\\"loop_keeps\\":{16 if once else 0}' in tab.run(file)
+    plain, read_once = tab.run(runs)
+    assert "pairs that change, 3 loops, seed 1:" in plain and "read once, 3 loops" in read_once
+    assert plain.endswith("of the questions at 100")
+    assert tab.run("location.search") == "?loops-loops=3&loops-once=1&loops-seed=1"
+    press(tab, "Forget these runs")
+    assert tab.run(runs) == []
+    assert not complaints(tab)
+
+
+def test_a_link_opens_the_walker_as_it_was(quick):
+    tab = opened(quick, "loops", None, "assets/?loops-loops=5&loops-once=1&loops-seed=77")
+    assert tab.run("document.querySelector('select').value") == "5"
+    assert tab.run("document.querySelector('input[type=checkbox]').checked")
+    assert tab.run("document.querySelector('input[type=number]').value") == "77"
+    tab = opened(quick, "loops", None, "assets/?loops-loops=9&loops-seed=5x")
+    assert tab.run("document.querySelector('select').value") == "4"
     assert not complaints(tab)

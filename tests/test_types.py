@@ -9,7 +9,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LABORATORY = ROOT / "minidepth_lab"
 NAMES = """measure/results measure/judge measure/inspect measure/score show/figures show/report
-models/export models/walk_by_hand rows/files keep/runs command/registry"""
+keep/export measure/walk_by_hand rows/files show/runs keep/registry show/attention"""
 FILES = [ROOT / "minidepth.py", LABORATORY / "tasks" / "__init__.py"]
 FILES += [LABORATORY / f"{name}.py" for name in NAMES.split()]
 

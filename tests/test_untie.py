@@ -7,9 +7,8 @@ import pytest
 import torch
 
 import minidepth as md
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints, running
-from minidepth_lab.models import untie
+from minidepth_lab.keep import checkpoints, registry, running
+from minidepth_lab.measure import untie
 
 
 @pytest.mark.parametrize("heads", [4, (2, 4)])
@@ -67,25 +66,11 @@ def test_copies_keep_the_words_of_a_run_on_text(tiny, data, tmp_path, capsys, mo
     assert ended.value.code == 2 and "again cannot be written: " in said and "No space" in said
 
 
-@pytest.mark.parametrize(
-    "changes, said",
-    [
-        (dict(n_loops=1), "n_loops is 1: the model has layers of its own already"),
-        (dict(n_loops=2, loop_start="recall"), "loop_start is recall; layers of their own begin"),
-        (dict(n_loops=2, loop_keeps=3), "loop_keeps is 3; layers of their own change every token"),
-    ],
-)
+@pytest.mark.parametrize("changes, said", [
+    (dict(n_loops=1), "n_loops is 1: the model has layers of its own already"),
+    (dict(n_loops=2, loop_start="recall"), "loop_start is recall; layers of their own begin"),
+    (dict(n_loops=2, loop_keeps=3), "loop_keeps is 3; layers of their own change every token"),
+])  # fmt: skip
 def test_what_has_no_copies_says_so(model, changes, said):
     with pytest.raises(ValueError, match=said):
         untie.untied(model(**changes))
-
-
-def test_a_folder_that_is_there_and_a_run_that_is_not_are_one_line(tmp_path, capsys):
-    for words, said in (
-        ([str(tmp_path / "none"), str(tmp_path / "new")], "none: "),
-        ([str(tmp_path), str(tmp_path)], "is there already; give another name"),
-    ):
-        with pytest.raises(SystemExit) as ended:
-            untie.main(words)
-        assert ended.value.code == 2 and said in capsys.readouterr().err
-    assert not (tmp_path / "new").exists()

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 import minidepth as md
-import train
 from minidepth_lab.tasks import TASKS
 
 
@@ -139,22 +138,6 @@ def test_words_are_multiplied_from_the_left(group, size):
             at = composed(at, elements[symbol])
             assert elements[target] == at
     assert len(shown) == size
-
-
-@pytest.mark.parametrize(
-    ("task", "size", "said"),
-    [
-        ("depo", "nodes=1", "no cycle"),
-        ("depo", "name=4", "at most 3"),
-        ("mqar", "hops=3", "multiple of hops"),
-        ("mqar", "room=4", "at least that"),
-        ("words", "group=S6", "S6"),
-    ],
-)
-def test_sizes_that_do_not_work_are_said(task, size, said, capsys):
-    assert train.main(["--data", task, "--sizes", size]) == 2
-    err = capsys.readouterr().err
-    assert err.count("\n") == 1 and said in err
 
 
 def test_what_is_known_of_layers():

@@ -8,10 +8,9 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints, running, runs
-from minidepth_lab.measure import inspect
-from minidepth_lab.models import walk_by_hand
+from minidepth_lab.keep import checkpoints, registry, running
+from minidepth_lab.measure import inspect, walk_by_hand
+from minidepth_lab.show import runs
 from minidepth_lab.tasks import TASKS, held_out_rings, walk
 
 
@@ -55,12 +54,6 @@ def test_so_many_loops_are_needed():
         said = model(tokens, loops=loops).argmax(-1)[:, 16:]
         right = [torch.equal(said, targets[:, hops, 16:]) for hops in (1, 2, 3, 4)]
         assert right == [hops == loops - 1 for hops in (1, 2, 3, 4)]
-
-
-def test_it_needs_no_more_than_the_project_has():
-    config = walk_by_hand.walker(8).config
-    assert (config.n_layers, config.n_heads, config.d_ff, config.d_model) == (1, 2, 0, 66)
-    assert config.loop_start == "recall"
 
 
 def test_each_head_looks_at_what_it_should():
@@ -125,31 +118,3 @@ def test_a_run_begins_with_them(tmp_path):
     assert row["accuracy"] == 1.0
     with pytest.raises(ValueError, match="block_size 32 is not that of .*clean, 24; leave it out"):
         registry.configs("walk", **changes | dict(block_size=32))
-
-
-def test_a_folder_that_cannot_be_made_is_one_line(tmp_path, capsys):
-    (tmp_path / "file").touch()
-    with pytest.raises(SystemExit) as ended:
-        walk_by_hand.main([str(tmp_path / "file" / "run"), "--ring", "2"])
-    said = capsys.readouterr().err
-    assert ended.value.code == 2 and said.endswith("run cannot be written: Not a directory\n")
-
-
-@pytest.mark.parametrize(
-    "words, said",
-    [
-        (["--ring", "1"], "--ring 1: a ring has 2 to 64 letters"),
-        (["--noise", "-1"], "--noise -1.0: give 0 to 1000"),
-        (["--noise", "nan"], "--noise nan: give 0 to 1000"),
-        (["--noise", "1e39"], "--noise 1e+39: give 0 to 1000"),
-        (["--seed", "-1"], "--seed -1: give 0 to 2,147,483,648"),
-        (["--seed", "9" * 30], f"--seed {'9' * 30}: give 0 to 2,147,483,648"),
-        ([], "is there already; give another name"),
-    ],
-)
-def test_what_cannot_be_written_is_one_line(tmp_path, capsys, words, said):
-    folder = tmp_path if not words else tmp_path / "new"
-    with pytest.raises(SystemExit) as ended:
-        walk_by_hand.main([str(folder), *words])
-    assert ended.value.code == 2 and said in capsys.readouterr().err
-    assert not (tmp_path / "new").exists()

@@ -1,6 +1,7 @@
 """The boxes in pages that answer to the reader: their data is what the models did, and a browser
 shows it. Ask the models has test_ask.py."""
 
+import base64
 import dataclasses
 import json
 import pathlib
@@ -11,8 +12,7 @@ import torch
 
 import browser
 from minidepth_lab.base import configs
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import inspect, results
 from minidepth_lab.models import variants
 from minidepth_lab.tasks import TASKS
@@ -30,10 +30,10 @@ def tab():
         yield tab, address
 
 
-def opened(tab, name, data):
-    """The browser, on a page that holds nothing but this box."""
+def opened(tab, name, data, page="assets/"):
+    """The browser, on a page of this address that holds nothing but this box."""
     tab, address = tab
-    tab.open(address + "assets/")
+    tab.open(address + page)
     box = widgets.html(name, data, "no script").split("\n")[0]
     style = '<meta name="viewport" content="width=device-width">'
     style += '<link rel="stylesheet" href="/assets/widgets.css">'
@@ -360,13 +360,13 @@ def test_every_stored_model_can_be_chosen_those_that_failed_included(walkers):
     for each in data["models"]:
         weights = DOCS / each["weights"]
         assert weights.stem == walkers[each["seed"]]["id"] and weights.exists()
-    assert picture.count("<text") == widgets.RING + 2
+    assert picture.count("<text") == widgets.RING + 2 + 4  # and after which pass it was where
 
 
-def walk_opened(tab):
+def walk_opened(tab, page="assets/"):
     """The browser with the box, when its first model has been loaded."""
     data, picture = widgets.walk()
-    tab = opened(tab, "walk", data)
+    tab = opened(tab, "walk", data, page)
     tab.run("""new Promise((resolve) => {
       const look = () => document.querySelector("select") ? resolve() : setTimeout(look, 20)
       look()
@@ -428,22 +428,31 @@ def whole_model(model, question):
     return model(tokens[None])[0, -1].softmax(-1)
 
 
+def go_to(tab, loops):
+    """Press the box of so many passes."""
+    tab.run(f"document.querySelectorAll('.passes button')[{loops - 1}].click()")
+
+
 def test_the_picture_without_javascript_is_the_one_with_it(tab):
     tab, data, picture = walk_opened(tab)
+    go_to(tab, 5)
     box = f"<div>{picture}</div>"
     tab.run(f"document.body.insertAdjacentHTML('beforeend', {json.dumps(box)})")
     shapes = """[...document.querySelectorAll("svg")].map((svg) =>
       [...svg.children].map((shape) => [shape.tagName, shape.getAttribute("class")?.trim() ?? "",
         shape.textContent, shape.getAttribute("d"), shape.getAttribute("transform"),
+        shape.getAttribute("points"),
         ...["cx", "cy", "x", "y", "fill-opacity"].map((name) =>
           Math.round(1000 * Number(shape.getAttribute(name))) / 1000)]))"""
     shares = re.findall(r'fill-opacity="([.\d]+)"/><text[^>]*>(.)</text>', picture)
-    assert f"After 3 of 5 loops the model holds {max(shares)[1]}. With JavaScript" in picture
+    assert f"After 5 of 5 passes the model is at {max(shares)[1]}. With JavaScript" in picture
     drawn, still = tab.run(shapes)
-    assert len(drawn) == len(still) == 4 * widgets.RING + 3
+    numbers = [shape[2] for shape in drawn if shape[1] == "small"]
+    assert numbers == ["2", "3", "4", "5", "of 5"]  # b, k, c, m
+    assert len(drawn) == len(still) == 4 * widgets.RING + 4 + 4
     for ours, theirs in zip(drawn, still):
-        assert ours[:5] == theirs[:5]
-        assert ours[5:] == pytest.approx(theirs[5:], abs=0.06)
+        assert ours[:6] == theirs[:6]
+        assert ours[6:] == pytest.approx(theirs[6:], abs=0.06)
 
 
 def test_a_walk_whose_model_is_not_there_keeps_its_picture_and_says_so(tab):
@@ -462,54 +471,81 @@ def test_a_walk_whose_model_is_not_there_keeps_its_picture_and_says_so(tab):
 
 
 def test_the_walk_says_where_the_model_is(tab, walkers):
-    """Every loop of one question, by the slider, with two models: one that learned four hops, and
-    one that did not."""
+    """Every pass of one question, with two models: one that learned four hops, and one that did
+    not."""
     tab, data, _ = walk_opened(tab)
     question = data["question"]
     asked = {name: question[name] for name in ("ring", "order", "start", "hops")}
     right = widgets.LETTERS[question["ring"][4]]
     verdicts_seen = set()
     for seed in (110, 112):
-        choose(tab, "which model", str(seed))
+        choose(tab, "which training", str(seed))
         tab.run("""new Promise((resolve) => setTimeout(resolve, 500))""")
         model, _ = checkpoints.load(walkers[seed]["folder"])
         shares = widgets.after_each_loop(model, widgets.question_tokens(**asked))
-        for loops, row in enumerate(shares):
-            slide(tab, 0, loops)
+        for loops, row in enumerate(shares[1:], 1):
+            go_to(tab, loops)
             text = tab.run("document.querySelector('.said').textContent")
             answer = row.argmax().item()
-            assert f"holds {widgets.LETTERS[answer]} ({100 * row[answer]:.0f} %)" in text
-            assert ("no answer yet" in text) == (loops < 2)
+            assert f"{widgets.LETTERS[answer]} ({100 * row[answer]:.0f} % sure)" in text
             if answer in question["ring"] and loops > 1:
                 hops = question["ring"].index(answer)
                 assert f"{hops} hop{'s' * (hops > 1)} from g" in text or hops == 0
             assert ("right" in text or "wrong" in text) == (loops == 5)
+        marks = tab.run("[...document.querySelectorAll('.passes span')].map((s) => s.textContent)")
+        goal = question["ring"][4]
+        assert marks == ["✓" if row.argmax() == goal else "✗" for row in shares[1:]]
         verdicts_seen.add(text.split(". ")[-1])
     assert verdicts_seen == {"That is right.", f"That is wrong: the answer is {right}."}
     assert not complaints(tab)
 
 
-def test_the_walk_plays_and_stops_and_draws_another_ring(tab):
-    tab, data, _ = walk_opened(tab)
+@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
+def test_the_walk_plays_and_draws_another_ring(tab, motion):
+    wanted = [dict(name="prefers-reduced-motion", value=motion)]
+    tab[0].call("Emulation.setEmulatedMedia", features=wanted)
+    page, data, _ = walk_opened(tab)
     loop = "document.querySelector('svg text:not(.small):nth-last-of-type(2)').textContent"
-    assert tab.run(loop) == "loop 3"
-    press(tab, "Play")
-    assert tab.run(loop) == "loop 0"
-    tab.run("""new Promise((resolve) => {
-      const look = () => document.querySelector("input").value === "5"
-        ? setTimeout(resolve, 50) : setTimeout(look, 50)
+    assert page.run(loop) == "pass 0"
+    press(page, "▶ Let the model walk")
+    assert page.run(loop) == ("pass 5" if motion == "reduce" else "pass 0")  # the whole at once
+    assert page.run(f"""new Promise((resolve) => {{
+      const look = () => {loop} === "pass 5" ? setTimeout(() => resolve(true), 50)
+        : setTimeout(look, 50)
       look()
-    })""")
-    names = "[...document.querySelectorAll('button')].map(button => button.textContent)"
-    assert tab.run(loop) == "loop 5" and tab.run(names) == ["Play", "Another ring"]
+    }})""")
+    names = "[...document.querySelectorAll('button:not(.passes *)')].map((b) => b.textContent)"
+    assert page.run(names) == ["▶ Let the model walk", "Another ring", "Copy link"]
     ring = "[...document.querySelectorAll('svg .share + text')].map(text => text.textContent)"
-    before = tab.run(ring)
-    press(tab, "Another ring")
-    tab.run("new Promise((resolve) => setTimeout(resolve, 100))")
-    after = tab.run(ring)
+    before = page.run(ring)
+    press(page, "Another ring")
+    page.run("new Promise((resolve) => setTimeout(resolve, 100))")
+    after = page.run(ring)
     assert before != after and len(set(after)) == widgets.RING
-    assert tab.run("[...document.querySelectorAll('select')][1].options.length") == widgets.RING
-    assert not complaints(tab)
+    assert page.run("[...document.querySelectorAll('select')][1].options.length") == widgets.RING
+    assert not complaints(page)
+    page.view(1280, "light")
+
+
+def test_a_letter_is_clicked_and_the_address_opens_the_box_so(tab):
+    page, _, _ = walk_opened(tab)
+    ring = "[...document.querySelectorAll('svg .share + text')].map(text => text.textContent)"
+    page.run("""document.querySelectorAll("svg .share")[3]
+      .dispatchEvent(new MouseEvent("click", { bubbles: true }))""")
+    choose(page, "how many hops", "2")
+    choose(page, "which training", "112")
+    page.run("new Promise((resolve) => setTimeout(resolve, 500))")
+    address = page.run("location.search")
+    for part in ("walk-ring=gbkcmaph", "walk-from=c", "walk-hops=2", "walk-seed=112"):
+        assert part in address
+    menus = "[...document.querySelectorAll('select')].map((menu) => menu.value)"
+    chosen, letters = page.run(menus), page.run(ring)
+    page, _, _ = walk_opened(tab, f"assets/{address}")
+    assert page.run(menus) == chosen == ["2", "3", "112"] and page.run(ring) == letters
+    wrong = "?walk-ring=gbkcmapp&walk-from=z&walk-hops=9&walk-told=0&walk-seed=1"
+    page, data, _ = walk_opened(tab, f"assets/{wrong}")  # what cannot be is left as it is
+    assert page.run(menus) == ["4", "0", "110"]
+    assert not complaints(page)
 
 
 # ---------- go on ----------
@@ -679,6 +715,42 @@ def test_the_browser_reads_once_as_pytorch_does(tab, walked):
             assert torch.allclose(torch.tensor(states), x[0], atol=1e-3)
 
 
+def test_the_browser_computes_what_is_kept_once(tab):
+    """The same states as where each loop computes them anew, with a third of the work."""
+    data = widgets.further()
+    about = data["models"][data["first"][0]]
+    about["config"]["loop_keeps"] = 32
+    tokens = walk_tokens(1)
+    apart, applied = in_walk(
+        tab,
+        about,
+        tokens,
+        """
+        const { emptyCache } = await import("/assets/minidepth.js")
+        let applied = 0
+        const tokens = TOKENS
+        const anew = new Walk(walk.model, tokens)
+        const cache = emptyCache(walk.model, 6)
+        const outputs = tokens.map((token) => walk.model.forward(token, cache))
+        const loop = walk.model.loop
+        let apart = 0
+        for (let n = 1; n <= 6; n++) {
+          anew.map = null
+          anew.step()
+          walk.model.loop = (...given) => (applied++, loop.apply(walk.model, given))
+          walk.step()
+          walk.model.loop = loop
+          walk.states.forEach((x, t) => x.forEach((value, i) => {
+            const others = [anew.states[t][i], outputs[t].states[n][i]]
+            for (const other of others) apart = Math.max(apart, Math.abs(value - other))
+          }))
+        }
+        return [apart, applied]""".replace("TOKENS", str(tokens[0].tolist())),
+    )
+    assert apart < 1e-5
+    assert applied == 2 * 48 + 4 * 16
+
+
 def test_the_browser_keeps_pairs_as_pytorch_does(tab, walked):
     data = widgets.further()
     about = data["models"][data["first"][1]]
@@ -697,6 +769,58 @@ def test_the_browser_keeps_pairs_as_pytorch_does(tab, walked):
         *_, x = model.run_loops(tokens, loops=30)
     logits = model.norm(x[0, 32:]) @ model.head_weight.T
     assert ours == logits.argmax(-1).tolist()
+
+
+def given(tab, *files):
+    """Choose these files, (name, bytes), for the box."""
+    parts = [dict(name=name, data=base64.b64encode(data).decode()) for name, data in files]
+    tab.run(f"""(() => {{
+      const transfer = new DataTransfer()
+      for (const {{ name, data }} of {json.dumps(parts)})
+        transfer.items.add(new File([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))], name))
+      const input = document.querySelector("input[type=file]")
+      input.files = transfer.files
+      input.dispatchEvent(new Event("change"))
+    }})()""")
+
+
+def test_a_walk_of_ones_own_runs_beside_itself_with_its_pairs_kept(tab, tmp_path):
+    """A run of train.py, as its folder has it; and what cannot be run says why."""
+    sizes = dict(steps=2, warmup_steps=0, eval_every=50, eval_blocks=2, out_dir=str(tmp_path))
+    config, recipe = registry.configs("walk", **sizes, sizes=("ring=8", "hops=3"), n_loops=4)
+    run = pathlib.Path(running.train(config, recipe, registry.data_of(recipe)).dir)
+    settings = (run / "config.json").read_bytes()
+    weights = (run / "model.safetensors").read_bytes()
+    page = opened(tab, "further", widgets.further())
+    counter = "document.querySelector('.said').textContent"
+    ready = f"""new Promise((resolve) => {{
+      const look = () => {counter}.includes("WORDS") ? resolve(true) : setTimeout(look, 20)
+      look()
+    }})"""
+    assert page.run(ready.replace("WORDS", "1 hop"))
+    given(page, ("model.safetensors", weights))
+    assert page.run(ready.replace("WORDS", "its config.json is needed"))
+    given(page, ("model.safetensors", weights), ("config.json", settings))
+    names = "[...document.querySelectorAll('strong')].map((name) => name.textContent)"
+    assert page.run(f"""new Promise((resolve) => {{
+      let n = 0
+      const look = () => {names}[0] === "Your model" || n++ > 500
+        ? resolve({names}[0] === "Your model") : setTimeout(look, 20)
+      look()
+    }})"""), page.run(counter)
+    assert page.run("document.querySelectorAll('svg')[0].querySelectorAll('.letter').length") == 8
+    for _ in range(2):
+        press(page, "One loop")
+    assert "of 8 right" in page.run("document.querySelectorAll('svg')[1].textContent")
+    press(page, "Back to ours")
+    assert page.run("document.querySelectorAll('svg')[0].querySelectorAll('.letter').length") == 16
+    given(
+        page,
+        ("model.safetensors", weights),
+        ("config.json", settings.replace(b'"d_ff": 0', b'"d_ff": 9')),
+    )
+    assert page.run(ready.replace("WORDS", "this box runs a walk"))
+    assert not complaints(page)
 
 
 # ---------- take it apart ----------

@@ -147,4 +147,4 @@ def run(words, program=TRAINS, **options):
 def start_cells(monkeypatch):
     """Let grids start their runs so."""
     how = types.SimpleNamespace(Popen=Popen, DEVNULL=subprocess.DEVNULL)
-    monkeypatch.setattr("minidepth_lab.sweep.cell.subprocess", how)
+    monkeypatch.setattr("minidepth_lab.measure.cell.subprocess", how)

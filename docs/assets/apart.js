@@ -2,11 +2,13 @@
    the reader skips loops, or swaps the states of the two questions after a loop. The data come from
    further() in docs/site/minidepth_site/widgets.py. */
 
-import { make } from "./elements.js"
-import { loadModel, shuffled, Walk } from "./walking.js"
+import { draw, drawing, drawTrack, make } from "./elements.js"
+import { drawnRing, LETTERS, loadModel, shuffled, Walk } from "./walking.js"
 
-const LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEF" // tokens 0 to 31
 const APART = 5 // hops from the first letter that is asked to the second
+const MIDDLE = 150 // of the picture
+const RADIUS = 122
+const WHICH = ["first", "second"] // of the two questions
 
 const times = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`
 
@@ -17,6 +19,10 @@ async function start(root) {
   const about = data.models[data.first[0]]
   const said = make("p", { class: "said", "aria-live": "polite" })
   const table = make("table", { class: "taken-apart" })
+  const svg = drawing()
+  svg.setAttribute("viewBox", "0 0 300 300")
+  svg.setAttribute("role", "img")
+  svg.setAttribute("aria-label", "a ring of letters; the text below says where both questions end")
   const skipped = new Set() // loops
   let swapped = null // the loop after which the states are swapped
   let ring, tokens
@@ -29,7 +35,7 @@ async function start(root) {
   }
 
   function another() {
-    ring = shuffled([...Array(2 * size).keys()]).slice(0, size)
+    ring = drawnRing(size)
     const pairs = shuffled(ring.map((_, i) => i)).flatMap((i) => [ring[i], ring[(i + 1) % size]])
     tokens = [...pairs, ...ring] // every letter is asked, in the order of the ring
     show()
@@ -75,16 +81,36 @@ async function start(root) {
     const swaps = all.map((n) =>
       button(`swap after loop ${n}`, "⇅", swapped === n, () => swap(n)),
     )
-    const row = (name, cells) => make("tr", {}, make("th", { scope: "row" }, name), ...cells)
+    const row = (name, cells, about = {}) =>
+      make("tr", about, make("th", { scope: "row" }, name), ...cells)
     const letters = (which) => all.map((n) => make("td", {}, LETTERS[list[n][which]]))
     table.replaceChildren(
-      row("skip", skips),
-      row(`from ${LETTERS[ring[asked[0]]]}`, letters(0)),
-      row("swap", swaps),
-      row(`from ${LETTERS[ring[asked[1]]]}`, letters(1)),
+      row("skip loop", skips),
+      row(`from ${LETTERS[ring[asked[0]]]}`, letters(0), { class: "first" }),
+      row("swap both", swaps),
+      row(`from ${LETTERS[ring[asked[1]]]}`, letters(1), { class: "second" }),
     )
+    picture(list.at(-1))
     if (focused) table.querySelector(`[aria-label="${focused}"]`)?.focus()
     said.textContent = words(list)
+  }
+
+  /** The ring: where both questions start is outlined, where they end is filled. */
+  function picture(ends) {
+    svg.replaceChildren()
+    drawTrack(svg, MIDDLE, RADIUS, size)
+    ring.forEach((letter, i) => {
+      const angle = (2 * Math.PI * i) / size - Math.PI / 2
+      const [x, y] = [MIDDLE + RADIUS * Math.cos(angle), MIDDLE + RADIUS * Math.sin(angle)]
+      const starts = WHICH[asked.indexOf(i)] ?? ""
+      draw(svg, "circle", { class: `letter ${starts}`, cx: x, cy: y, r: 19 })
+      ends.forEach((end, which) => {
+        if (end === letter) draw(svg, "circle", { class: `held ${WHICH[which]}`, cx: x, cy: y, r: 15 })
+      })
+      draw(svg, "text", { x, y }, LETTERS[letter])
+    })
+    draw(svg, "text", { class: "small", x: MIDDLE, y: MIDDLE - 10 }, "outlined: start")
+    draw(svg, "text", { class: "small", x: MIDDLE, y: MIDDLE + 12 }, "filled: end")
   }
 
   const gone = (token, from) => (ring.indexOf(token) - from + size) % size
@@ -120,7 +146,7 @@ async function start(root) {
   const next = make("button", { type: "button" }, "Another ring")
   next.onclick = another
   buttons.append(plain, next)
-  root.replaceChildren(table, said, buttons)
+  root.replaceChildren(svg, table, said, buttons)
   another()
 }
 

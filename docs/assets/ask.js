@@ -20,9 +20,12 @@ function menu(label, choices, chosen, choose) {
   return make("select", { "aria-label": label, onchange }, ...options)
 }
 
-/** How a token is shown: a line break has a sign, a space before a word is left out. */
+/** How a token is shown: a line break has a sign, a space before a word is left out, and a mark has
+    a name. */
+const MARKS = { "<|im_start|>": "▸", "<|im_end|>": "■" }
 function shown(words, id) {
   const text = words.text(id)
+  if (text in MARKS) return MARKS[text]
   return text.replaceAll("\n", "⏎").trim() || "␣"
 }
 
@@ -124,7 +127,7 @@ class Panel {
     this.verdict = make("p", { class: "verdict", "aria-live": "polite" })
     this.look = make("div", { class: "looked" })
     const parts = [this.prompt, this.answer, this.verdict, this.look]
-    this.root = make("section", { "aria-label": name }, make("h3", {}, name), ...parts)
+    this.root = make("section", { "aria-label": name }, make("p", { class: "title" }, name), ...parts)
   }
 
   begin(words, ids) {

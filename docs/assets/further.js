@@ -1,30 +1,37 @@
 /* Walk on: two stored models that were trained to eight hops on a ring of sixteen letters are looped
    as long as one likes, one that begins each loop with its state normalised and the input added,
    and one that begins it without the input. The pairs can be kept as they are after the loops of
-   training. The data come from further() in docs/site/minidepth_site/widgets.py. */
+   training. A walk of the visitor's own runs beside itself with its pairs kept. The data come from
+   further() in docs/site/minidepth_site/widgets.py. */
 
+import { copyLink, inAddress, toAddress } from "./address.js"
 import { draw, drawing, drawTrack, make } from "./elements.js"
-import { loadModel, shuffled, Walk } from "./walking.js"
+import { ownWalk } from "./own.js"
+import { drawnRing, LETTERS, loadModel, shuffled, Walk } from "./walking.js"
 
-const LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEF" // tokens 0 to 31
 const MIDDLE = 150 // of a picture
 const RADIUS = 122
 const PAUSE = [450, 120] // milliseconds at a loop: up to where training ended, and beyond
 const FAR = 1001 // loops: a thousand hops
+const still = matchMedia("(prefers-reduced-motion: reduce)").matches
 
 const BEGINS = {
   recall: "State normalised, input added",
   normalised: "State normalised, no input",
   state: "State alone",
 } // what a loop begins with
+const OWN = ["Your model", "Your model, its pairs kept after the loops of training"]
+const NAMED = 24 // letters on a ring at most, whose names can be read
 
 const times = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`
 
 function start(root) {
-  const { ring: size, hops: trained, models, first: chosen } = JSON.parse(
-    root.querySelector("script").textContent,
-  ) // chosen: the numbers of two models
+  const data = JSON.parse(root.querySelector("script").textContent)
+  const { models, first: chosen } = data // chosen: the numbers of two models
+  let { ring: size, hops: trained } = data
+  let own = null // a model of the visitor's: it walks on both sides, on the right with its pairs kept
   const loaded = {} // by address
+  const linked = inAddress("further")
   let ring, order // letters around, and the order in which the questions stand
   let walks = []
   let timer = null
@@ -44,10 +51,31 @@ function start(root) {
     stop()
     step()
   })
-  const another = button("Another ring", begin)
-  const keep = make("input", { type: "checkbox", onchange: () => begin(ring) })
+  const another = button("Another ring", () => {
+    begin()
+    noted()
+  })
+  const keep = make("input", {
+    type: "checkbox",
+    onchange: () => {
+      begin(ring)
+      noted()
+    },
+  })
   const keeping = "keep the pairs as they are after the loops of training, loop the questions alone"
-  const ofPairs = [...Array(2 * size).keys()] // their places in the sequence
+
+  const choice = make("p", {}, make("label", {}, keep, ` ${keeping}`))
+  const input = { type: "file", multiple: "", accept: ".safetensors,.json" }
+  const files = make("input", { ...input, onchange: (event) => take(event.target.files) })
+  const back = button("Back to ours", () => take(null))
+  back.hidden = true
+  const asks = "Run a walk of your own: its model.safetensors and config.json, chosen or dropped here "
+  const yours = make("p", { class: "said" }, make("label", {}, asks, files), " ", back)
+  root.addEventListener("dragover", (event) => event.preventDefault())
+  root.addEventListener("drop", (event) => {
+    event.preventDefault()
+    take(event.dataTransfer.files)
+  })
 
   const option = ({ name, start }, i) => {
     return make("option", { value: i }, start === "state" ? `${name}, state alone` : name)
@@ -57,6 +85,7 @@ function start(root) {
       chosen[side] = Number(event.target.value)
       name(side)
       begin(ring)
+      noted()
     }
     const its = models.map(option).filter((_, i) => (models[i].start === "recall") === (side === 0))
     const select = make("select", { "aria-label": `model ${label}`, onchange }, ...its)
@@ -67,7 +96,7 @@ function start(root) {
   /** Say above a picture what its model's loops begin with. */
   function name(side) {
     const title = pictures[side].box.querySelector("strong")
-    title.textContent = BEGINS[models[chosen[side]].start]
+    title.textContent = own ? OWN[side] : BEGINS[models[chosen[side]].start]
   }
 
   async function model(i) {
@@ -75,17 +104,50 @@ function start(root) {
     return (loaded[weights] ??= await loadModel(config, weights))
   }
 
+  const settings = () => ({
+    ring: ring.map((letter) => LETTERS[letter]).join(""),
+    models: chosen.join("."),
+    keep: Number(keep.checked),
+  })
+  const noted = () => own || toAddress("further", settings())
+  const link = copyLink("further", settings)
+
+  /** The ring that a link asks for, if there can be such a one. */
+  function linkedRing() {
+    const tokens = [...(linked.ring ?? "")].map((letter) => LETTERS.indexOf(letter))
+    return tokens.length === size && new Set(tokens).size === size && !tokens.includes(-1) && tokens
+  }
+
+  const anyRing = () => shuffled([...Array(2 * size).keys()]).slice(0, size)
+  const named = (token) => LETTERS[token] ?? `letter ${token}`
+
+  /** Run a model of the visitor's own, or, without files, ours again. */
+  async function take(files) {
+    try {
+      own = files && (await ownWalk(files))
+    } catch (error) {
+      counter.textContent = `This could not be run: ${error.message}.`
+      return
+    }
+    size = own?.ring ?? data.ring
+    trained = own?.hops ?? data.hops
+    for (const part of [...menus, choice, link]) part.hidden = Boolean(own)
+    back.hidden = !own
+    pictures.forEach((_, side) => name(side))
+    begin()
+  }
+
   /** Walk anew, around this ring or another. */
   async function begin(same) {
     stop()
-    const letters = shuffled([...Array(2 * size).keys()]).slice(0, size)
-    ring = Array.isArray(same) ? same : letters
+    ring = same || (size > NAMED ? anyRing() : drawnRing(size))
     const places = shuffled(ring.map((_, i) => i))
     order = shuffled(ring.map((_, i) => i))
     const pairs = places.flatMap((i) => [ring[i], ring[(i + 1) % size]])
     const tokens = [...pairs, ...order.map((i) => ring[i])]
     try {
-      walks = (await Promise.all(chosen.map(model))).map((each) => new Walk(each, tokens))
+      const both = own ? [own.model, own.model] : await Promise.all(chosen.map(model))
+      walks = both.map((each) => new Walk(each, tokens))
     } catch (error) {
       counter.textContent = `The models could not be loaded: ${error.message}`
       return
@@ -96,10 +158,10 @@ function start(root) {
 
   const hops = () => walks[0].loops - 1
 
-  function step() {
-    const kept = keep.checked && hops() >= trained ? ofPairs : []
-    walks.forEach((walk) => walk.step(kept))
-    show()
+  function step(seen = true) {
+    const pairs = hops() >= trained ? [...Array(2 * size).keys()] : [] // their places
+    walks.forEach((walk, side) => walk.step((own ? side === 1 : keep.checked) ? pairs : []))
+    if (seen || walks[0].loops >= FAR) show()
   }
 
   function play() {
@@ -107,9 +169,10 @@ function start(root) {
     go.textContent = "Pause"
     counter.setAttribute("aria-live", "off") // read aloud only when it has stopped
     const next = () => {
-      step()
+      // who wants no motion sees a picture for each time round the ring
+      for (let n = still ? size : 1; n > 0 && walks[0].loops < FAR; n--) step(n === 1)
       if (walks[0].loops >= FAR) return stop()
-      timer = setTimeout(next, PAUSE[hops() >= trained ? 1 : 0])
+      timer = setTimeout(next, still ? 1500 : PAUSE[hops() >= trained ? 1 : 0])
     }
     timer = setTimeout(next)
   }
@@ -143,9 +206,10 @@ function start(root) {
       const angle = (2 * Math.PI * i) / size - Math.PI / 2
       const [x, y] = [MIDDLE + RADIUS * Math.cos(angle), MIDDLE + RADIUS * Math.sin(angle)]
       const role = letter === right(0) ? "goal" : i === 0 ? "start" : ""
-      draw(svg, "circle", { class: `letter ${role}`, cx: x, cy: y, r: 19 })
-      if (letter === answer) draw(svg, "circle", { class: "share held", cx: x, cy: y, r: 15 })
-      draw(svg, "text", { x, y }, LETTERS[letter])
+      const r = Math.min(19, (0.8 * Math.PI * RADIUS) / size)
+      draw(svg, "circle", { class: `letter ${role}`, cx: x, cy: y, r })
+      if (letter === answer) draw(svg, "circle", { class: "share held", cx: x, cy: y, r: 0.8 * r })
+      if (size <= NAMED) draw(svg, "text", { x, y }, LETTERS[letter])
     })
     const all = ring.filter((_, i) => held(walk, i) === right(i)).length
     draw(svg, "text", { x: MIDDLE, y: MIDDLE - 12 }, times(hops(), "hop"))
@@ -153,22 +217,28 @@ function start(root) {
     draw(svg, "text", { class: "small", x: MIDDLE, y: MIDDLE + 14 }, count)
     svg.setAttribute("aria-label", "a ring of letters; the text below says what the model holds")
     const good = answer === right(0)
-    const verdict = good ? "That is right." : `That is wrong: the answer is ${LETTERS[right(0)]}.`
+    const verdict = good ? "That is right." : `That is wrong: the answer is ${named(right(0))}.`
     const where = ring.includes(answer) ? "" : ", which is not on the ring"
     said.textContent =
-      `Asked from ${LETTERS[ring[0]]}, it holds ${LETTERS[answer]}${where}. ${verdict} ` +
+      `Asked from ${named(ring[0])}, it is at ${named(answer)}${where}. ${verdict} ` +
       `Asked from every letter, ${count}.`
   }
 
+  const asked = (linked.models ?? "").split(".").map(Number)
+  menus.forEach((menu, side) => {
+    const there = [...menu.options].some((each) => Number(each.value) === asked[side])
+    if (linked.models && there) menu.value = chosen[side] = asked[side]
+  })
+  keep.checked = linked.keep === "1"
   pictures.forEach(({ box }, side) => {
     name(side)
     box.append(menus[side])
   })
-  const buttons = make("div", { class: "buttons" }, go, one, another)
+  const buttons = make("div", { class: "buttons" }, go, one, another, link)
   const both = make("div", { class: "both" }, ...pictures.map(({ box }) => box))
-  const choice = make("p", {}, make("label", {}, keep, ` ${keeping}`))
-  root.replaceChildren(buttons, choice, counter, both)
-  begin()
+  root.replaceChildren(buttons, choice, counter, both, yours)
+  begin(linkedRing())
+  if (Object.keys(linked).length) root.scrollIntoView({ block: "center" })
 }
 
 document.querySelectorAll(".widget.further").forEach(start)

@@ -50,13 +50,16 @@ function start(root) {
   const play = make("button", { type: "button", onclick: () => (timer ? pause() : run()) }, "play")
   let timer = null
 
-  /** Go through the training, a place of the slider every 0.4 seconds, from its start if it is at
-      the end. The words under the picture are read aloud only when it has stopped. */
+  /** Go through the training, a place of the slider every 0.4 seconds, or 2 for who wants little
+      motion, from its start if it is at the end. The words under the picture are read aloud only
+      when it has stopped. */
   function run() {
     if (state.at >= most) set({ at: 0 })
     said.setAttribute("aria-live", "off")
     play.textContent = "pause"
-    timer = setInterval(() => (state.at < most ? set({ at: state.at + 1 }) : pause()), 400)
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches
+    const next = () => (state.at < most ? set({ at: state.at + 1 }) : pause())
+    timer = setInterval(next, still ? 2000 : 400)
   }
 
   function pause() {

@@ -20,7 +20,7 @@ export function half(bits) {
 
 /** The bytes of a .safetensors file → {length, header}. It begins with the length of a header, the
     header says in JSON where each matrix lies, and then come the numbers. */
-function readHeader(buffer) {
+export function readHeader(buffer) {
   const length = Number(new DataView(buffer).getBigUint64(0, true))
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)))
   return { length, header }
@@ -136,6 +136,17 @@ export function softmax(scores) {
   return powers.map((power) => power / total)
 }
 
+/** What the layers of a loop, `its` part of the cache, compute for a token is what those of the
+    second loop did. */
+function repeat(its, cache, attention) {
+  const second = cache.slice(its.length, 2 * its.length)
+  its.forEach((layer, i) => {
+    layer.qkv.push(second[i].qkv.at(-1))
+    layer.kept.push(second[i].kept.at(-1))
+  })
+  return { looked: attention.slice(its.length, 2 * its.length) }
+}
+
 export class GPT {
   constructor(config, weights) {
     if (config.d_ff || config.position !== "learned")
@@ -161,7 +172,10 @@ export class GPT {
     const states = [embedded]
     while (attention.length < cache.length) {
       const its = cache.slice(attention.length, attention.length + this.config.n_layers)
-      const { x, looked } = this.loop(states.at(-1), embedded, its)
+      const again = kept && states.length > 2 // as in the second loop
+      const { x, looked } = again
+        ? repeat(its, cache, attention)
+        : this.loop(states.at(-1), embedded, its)
       states.push(kept && states.length > 1 ? states[1] : x) // it stays as the first loop left it
       attention.push(...looked)
     }

@@ -13,3 +13,13 @@ document.addEventListener("click", (event) => {
   const fold = event.target.closest("summary")?.parentElement
   fold?.classList.toggle("unfolded", !fold.open)
 })
+
+// what scrolls sideways can be reached by keyboard, too
+function letScroll() {
+  for (const box of document.querySelectorAll("article figure, .md-typeset__scrollwrap")) {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0
+    else box.removeAttribute("tabindex")
+  }
+}
+addEventListener("load", letScroll)
+addEventListener("resize", letScroll)

@@ -1,28 +1,28 @@
 /* Train it here: one layer and two layers side by side, each in a worker, on in-context questions.
    The model is minidepth.js, the training training.js. */
 
+import { copyLink, inAddress } from "./address.js"
 import { drawing, make } from "./elements.js"
 import { COLOURS, drawLooks } from "./lines.js"
-import { readSafetensors } from "./minidepth.js"
-import { button, curves, percent, Run, saveLink, seedField } from "./running.js"
-import { questions, Training } from "./training.js"
+import {
+  button,
+  curves,
+  overSteps,
+  percent,
+  Run,
+  saveLink,
+  seedField,
+  TrainButton,
+} from "./running.js"
 
 const GUESS = 1 / 8 // any of the answers that are shown
 const LEARNED = 0.9
-const LOOK = ["var(--head-2)", "var(--head-1)"] // of one layer and of two
+const LOOK = ["var(--one-layer)", "var(--two-layers)"] // as figures have them
 const WHO = ["one layer", "two layers"]
 const PREDICTIONS = { "one layer": [true, false], "two layers": [false, true], both: [true, true] }
 PREDICTIONS.neither = [false, false]
 
 const name = (token) => (token < 16 ? `q${token}` : `a${token - 16}`)
-
-/** A head says what it found through its columns of the output matrix: as 0 they are silent. */
-export function switchOff(weights, layer, head) {
-  const { shape, data } = weights[`blocks.${layer}.attn.out.weight`]
-  const C = shape[1]
-  const D = C / questions.config.n_heads
-  for (let row = 0; row < C; row++) data.fill(0, row * C + head * D, row * C + (head + 1) * D)
-}
 
 const row = (label, ...items) =>
   make("div", { class: "buttons", role: "group", "aria-label": label }, ...items)
@@ -36,18 +36,19 @@ function start(root) {
   const chart = drawing()
   const looks = [drawing(), drawing()]
   for (const svg of [chart, ...looks]) svg.setAttribute("role", "img")
+  chart.setAttribute("aria-label", "accuracy over training steps; nothing is trained yet")
   const state = make("p", { class: "said", "aria-live": "polite" })
   const example = make("p", { class: "said" })
   const files = make("p", { class: "said" })
   const heads = make("div", { hidden: "" })
   const choices = Object.keys(PREDICTIONS).map((text) => button(text, () => predict(text)))
-  const train = button("Train both", begin)
-  const stop = button("Stop", () => runs.forEach((run) => run.stop()))
+  const train = new TrainButton("Train both", begin, () => runs.forEach((run) => run.stop()), state)
   const another = button("Another seed", () => {
     seed.another()
     begin()
   })
-  train.classList.add("ask")
+  const { seed: linked } = inAddress("train")
+  if (linked) seed.set(linked)
 
   function predict(text) {
     predicted = text
@@ -61,8 +62,8 @@ function start(root) {
   function allow() {
     const on = running()
     choices.forEach((each) => (each.disabled = on || told[0].length > 0))
-    train.disabled = another.disabled = on || !predicted
-    stop.disabled = !on
+    train.root.disabled = another.disabled = !predicted
+    train.show(on)
     seed.allow(!on)
   }
 
@@ -76,7 +77,7 @@ function start(root) {
       const about = { task: "questions", changes: { n_layers }, seed: number }
       return new Run(about, (report) => heard(i, report))
     })
-    state.textContent = "Two workers begin …"
+    state.textContent = "Both begin …"
     allow()
   }
 
@@ -85,12 +86,12 @@ function start(root) {
       state.textContent = `This browser does not train here: ${report.error}`
       return
     }
+    if (report.without) return showWithout(report)
     told[i].push(report)
     steps = report.steps
     if (report.ended) {
-      runs[i].ended = true
       const file = `minidepth-${i + 1}-layer${i ? "s" : ""}-seed-${seed.read()}.safetensors`
-      if (i === 1) offerHeads(report.file)
+      if (i === 1) offerHeads()
       const link = saveLink(`Download the weights of ${WHO[i]}`, report.file, file)
       files.append(files.childNodes.length ? " · " : "", link)
       allow()
@@ -98,30 +99,30 @@ function start(root) {
     show()
   }
 
+  const withoutHeads = make("p", { class: "said", "aria-live": "polite" })
+
   /** The heads of the two layers, to be switched off in the model that is trained now. */
-  function offerHeads(file) {
+  function offerHeads() {
     const off = new Set()
+    const ask = () => runs[1].without([...off].map((n) => [n >> 1, n % 2]))
     const buttons = [0, 1, 2, 3].map((n) => {
-      const [layer, head] = [n >> 1, n % 2]
-      const each = button(`layer ${layer + 1}, head ${head + 1}`, () => {
+      const each = button(`layer ${(n >> 1) + 1}, head ${(n % 2) + 1}`, () => {
         if (!off.delete(n)) off.add(n)
         each.setAttribute("aria-pressed", off.has(n))
-        result()
+        ask()
       })
       each.setAttribute("aria-pressed", false)
       return each
     })
-    const text = make("p", { class: "said", "aria-live": "polite" })
-    function result() {
-      const weights = readSafetensors(file.buffer)
-      for (const n of off) switchOff(weights, n >> 1, n % 2)
-      const share = new Training(questions, { n_layers: 2 }, 0, weights).accuracy()[1]
-      const which = off.size ? `Without ${off.size === 1 ? "this head" : "these heads"}` : "With all"
-      text.textContent = `${which} two layers answer ${percent(share)} of new questions right.`
-    }
-    heads.replaceChildren(row("heads", "Switch off", ...buttons), text)
+    heads.replaceChildren(row("heads", "Switch off", ...buttons), withoutHeads)
     heads.hidden = false
-    result()
+    ask()
+  }
+
+  function showWithout({ without, share }) {
+    const which = without.length === 1 ? "Without this head" : "Without these heads"
+    const model = `${without.length ? which : "With all"} two layers answer`
+    withoutHeads.textContent = `${model} ${percent(share)} of new questions right.`
   }
 
   function show() {
@@ -129,7 +130,7 @@ function start(root) {
       const points = list.map(({ step, accuracy }) => [step, accuracy[1]])
       return { name: WHO[i], colour: LOOK[i], dash: i ? undefined : "6 4", points }
     })
-    curves(chart, lines, steps, GUESS)
+    curves(chart, lines, GUESS, overSteps(steps))
     chart.setAttribute("aria-label", "accuracy of both models; the text below says it")
     looking.hidden = false
     told.forEach((list, i) => list.length && picture(looks[i], list.at(-1).example))
@@ -146,15 +147,18 @@ function start(root) {
       heads: [true, true],
       weight: (layer, head, from, key) => maps[layer][from][head][key] ?? 0,
       narrow: root.clientWidth < 600,
+      apart: 62, // both models stand side by side on a phone
     })
   }
 
   const now = (i) => told[i].at(-1)
 
   function progress() {
-    const part = (i) => (now(i) ? `${WHO[i]} ${percent(now(i).accuracy[1])} right` : "")
-    const step = now(1)?.step ?? now(0)?.step ?? 0
-    return `Step ${step} of ${steps}: ${[0, 1].map(part).filter(Boolean).join(", ")}.`
+    const part = (i) => {
+      const { step, accuracy } = now(i)
+      return `${WHO[i]}: step ${step} of ${steps}, ${percent(accuracy[1])} right`
+    }
+    return `${[0, 1].filter(now).map(part).join("; ")}.`
   }
 
   /** What came out, beside what was predicted. */
@@ -178,15 +182,16 @@ function start(root) {
     return `${asked} is asked, and two layers answer ${name(best)}, ${verdict}.`
   }
 
+  const link = copyLink("train", () => ({ seed: seed.read() }))
   const line = (colour, text) =>
     make("span", {}, make("span", { class: "line", style: `background: ${colour}` }), ` ${text} `)
   const legend = make("p", { class: "said" }, ...COLOURS.map((c, i) => line(c, `head ${i + 1}`)))
-  const title = make("h3", {}, "What one question looks at")
+  const title = make("p", { class: "title" }, "What one question looks at")
   const looking = make("div", { hidden: "" }, title, example, legend)
   looking.append(make("div", { class: "pair" }, ...looks))
   root.replaceChildren(
     row("your prediction", "Which will learn to answer?", ...choices),
-    row("training", train, stop, another, seed.label),
+    row("training", train.root, another, seed.label, link),
     state,
     chart,
     files,
@@ -194,8 +199,9 @@ function start(root) {
     looking,
   )
   state.textContent = "Choose first. Then train both."
-  curves(chart, [], steps, GUESS)
+  curves(chart, [], GUESS, overSteps(steps))
   allow()
+  if (linked) root.scrollIntoView({ block: "center" })
   addEventListener("resize", () => told[0].length && told[1].length && show())
 }
 

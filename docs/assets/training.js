@@ -365,6 +365,20 @@ export class Training {
     return right
   }
 
+  /** The share of the tests that is right without some heads, [[layer, head]]. A head says what it
+      found through its columns of the output matrix: as 0 they are silent. */
+  without(heads) {
+    const copied = ([name, { shape, data }]) => [name, { shape, data: data.slice() }]
+    const weights = Object.fromEntries(Object.entries(this.model.weights).map(copied))
+    const C = this.config.d_model
+    const D = C / this.config.n_heads
+    for (const [layer, head] of heads) {
+      const { data } = weights[`blocks.${layer}.attn.out.weight`]
+      for (let row = 0; row < C; row++) data.fill(0, row * C + head * D, row * C + (head + 1) * D)
+    }
+    return new Training(this.task, this.config, 0, weights).accuracy()[this.config.n_loops]
+  }
+
   /** The first test, and for each layer, head and token the weights on the tokens so far. */
   example() {
     const { tokens, targets } = this.tests(1)[0]

@@ -1,7 +1,8 @@
 /* Walk around a ring: a stored model is asked which letter is k hops after another, and the ring
-   shows what it holds after each loop of its one layer. The model runs here, by minidepth.js. The
-   data come from walk() in docs/site/minidepth_site/widgets.py. */
+   shows where it is after each loop of its one layer, which the box calls a pass. The model runs
+   here, by minidepth.js. The data come from walk() in docs/site/minidepth_site/widgets.py. */
 
+import { copyLink, inAddress, toAddress } from "./address.js"
 import { draw, drawing, drawTrack, make } from "./elements.js"
 import { emptyCache, softmax } from "./minidepth.js"
 import { loadModel, shuffled } from "./walking.js"
@@ -10,10 +11,10 @@ const LETTERS = "abcdefghijklmnop" // tokens 0 to 15; "k hops" is token 16 + k
 const HOPS = [1, 2, 3, 4]
 const MIDDLE = 150 // of the picture
 const RADIUS = 110
-const PAUSE = 700 // milliseconds that Play stays at a loop
+const NUMBERS = 70 // the radius at which a letter has the passes that came to it
+const PAUSE = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 700 // ms at each pass
 
-const learned = ({ hops }) => `learned ${times(hops, "hop")}`
-const times = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`
+const times = (n, word, many = `${word}s`) => `${n} ${n === 1 ? word : many}`
 const percent = (share) => `${Math.round(100 * share)} %`
 
 /** A question → its tokens: pairs of neighbours in a mixed order, the number of hops, a letter. */
@@ -33,7 +34,26 @@ export function afterEachLoop(model, tokens) {
 /** A ring of letters at random, told in a random order. */
 function anotherRing(size) {
   const ring = shuffled([...LETTERS].map((_, i) => i)).slice(0, size)
-  return { ring, order: shuffled(ring.map((_, i) => i)) }
+  return { ring, order: shuffled(ring.map((_, i) => i)), start: 0 }
+}
+
+/** A question as the page's address has it, and back; what does not fit is left as it is. */
+function asText({ ring, order, start, hops, seed }) {
+  const letters = ring.map((letter) => LETTERS[letter]).join("")
+  return { ring: letters, told: order.join(""), from: letters[start], hops, seed }
+}
+
+export function fromText({ ring, told, from, hops, seed }, question, seeds) {
+  const different = (text, n) => text?.length === n && new Set(text).size === n
+  const size = question.ring.length
+  if (different(ring, size) && [...ring].every((letter) => LETTERS.includes(letter)))
+    question.ring = [...ring].map((letter) => LETTERS.indexOf(letter))
+  if (different(told, size) && [...told].every((i) => i in question.ring))
+    question.order = [...told].map(Number)
+  const start = question.ring.indexOf(LETTERS.indexOf(from))
+  if (from && start >= 0) question.start = start
+  if (HOPS.includes(Number(hops))) question.hops = Number(hops)
+  if (seeds.includes(Number(seed))) question.seed = Number(seed)
 }
 
 function menu(label, choices, chosen, choose) {
@@ -51,23 +71,31 @@ function start(root) {
   const models = {} // by seed, once loaded
   let shares = [] // of the question, after each loop
   let timer = null
+  const seeds = data.models.map((each) => each.seed)
+  const linked = inAddress("walk")
+  fromText(linked, question, seeds)
+  const size = question.ring.length
 
   const svg = drawing()
   svg.setAttribute("viewBox", "0 0 300 300")
   svg.setAttribute("role", "img")
   const ask = make("p", { class: "question" })
   const said = make("p", { class: "said", "aria-live": "polite" })
-  const told = make("span")
-  const oninput = (event) => {
-    stop()
-    showLoop(Number(event.target.value))
-  }
-  const slider = make("input", { type: "range", min: 0, max: nLoops, oninput })
   const button = (text, onclick) => make("button", { type: "button", onclick }, text)
-  const play = button("Play", () => (timer ? stop() : playFromStart()))
-  const another = button("Another ring", () => change(anotherRing(question.ring.length)))
-  const seeds = data.models.map((each) => [each.seed, `seed ${each.seed}: ${learned(each)}`])
-  const model = menu("which model", seeds, question.seed, (seed) => change({ seed }))
+  const play = button("", () => (timer ? stop() : playFromStart()))
+  play.classList.add("ask")
+  const passes = Array.from({ length: nLoops }, (_, i) =>
+    button("", () => {
+      stop()
+      showLoop(i + 1)
+    }),
+  )
+  const another = button("Another ring", () => change(anotherRing(size)))
+  const runs = data.models.map(({ seed, hops }, i) => [
+    seed,
+    `training ${i + 1} of ${seeds.length}: learned ${times(hops, "hop")}`,
+  ])
+  const model = menu("which training", runs, question.seed, (seed) => change({ seed }))
 
   /** Another question, or another model: it is asked at once. */
   async function change(changes) {
@@ -83,8 +111,9 @@ function start(root) {
     }
     if (seed !== question.seed) return // another model was chosen meanwhile
     shares = afterEachLoop(models[seed], questionTokens(question))
+    if (Object.keys(changes).length) toAddress("walk", asText(question))
     showQuestion()
-    showLoop(question.loops)
+    showLoop(0)
   }
 
   function showQuestion() {
@@ -100,56 +129,73 @@ function start(root) {
 
   function showLoop(loops) {
     question.loops = loops
-    slider.value = loops
-    slider.setAttribute("aria-valuetext", times(loops, "loop"))
-    told.textContent = `${times(loops, "loop")} of the layer `
     said.textContent = verdict(loops)
     picture(loops)
+    passes.forEach((box, i) => {
+      const right = i < loops && held(i + 1) === goal()
+      box.className = right ? "right" : i < loops ? "wrong" : ""
+      const mark = make("span", {}, right ? "✓" : i < loops ? "✗" : "·")
+      box.replaceChildren(`${times(i + 1, "pass", "passes")} `, mark)
+      box.setAttribute("aria-pressed", i + 1 === loops)
+    })
   }
 
-  /** The answer after so many loops, in words. */
+  const likeliest = (loops) => shares[loops].indexOf(Math.max(...shares[loops]))
+  const held = (loops) => question.ring.indexOf(likeliest(loops)) // its place, -1 if not on the ring
+  const goal = () => (question.start + question.hops) % size
+
+  /** Where the model is after so many passes, in words. */
   function verdict(loops) {
-    const now = shares[loops]
-    const best = now.indexOf(Math.max(...now))
-    const place = question.ring.indexOf(best)
-    const answer = `${LETTERS[best] ?? "no letter"} (${percent(now[best])})`
-    const when = loops === 0 ? "Before the first loop" : `After loop ${loops}`
-    if (loops < 2) return `${when} the model holds ${answer}. It has no answer yet.`
-    const size = question.ring.length
+    if (loops === 0) return "It has been told the ring, pair by pair. It has no answer yet."
+    const letter = LETTERS[likeliest(loops)] ?? "no letter"
+    const sure = percent(Math.max(...shares[loops]))
+    if (loops === 1) return `After 1 pass it has read. It would say ${letter} (${sure} sure).`
+    const place = held(loops)
     const gone = (place - question.start + size) % size
-    const from = LETTERS[question.ring[question.start]]
-    let where = `${times(gone, "hop")} from ${from}`
-    if (place < 0) where = "not on the ring"
+    let where = `${times(gone, "hop")} from ${LETTERS[question.ring[question.start]]}`
+    if (place < 0) where = "which is not on the ring"
     else if (gone === 0) where = "the letter asked about"
-    let text = `${when} the model holds ${answer}, ${where}.`
+    const text = `After ${loops} passes it is at ${letter} (${sure} sure), ${where}.`
     if (loops < nLoops) return text
-    if (gone === question.hops && place >= 0) return `${text} That is right.`
+    if (place === goal()) return `${text} That is right.`
     return `${text} That is wrong: the answer is ${LETTERS[question.ring[goal()]]}.`
   }
 
-  const goal = () => (question.start + question.hops) % question.ring.length
+  function at(i, radius) {
+    const angle = (2 * Math.PI * i) / size - Math.PI / 2
+    return [MIDDLE + radius * Math.cos(angle), MIDDLE + radius * Math.sin(angle)]
+  }
 
   /** As drawing() in widgets.py draws it. */
   function picture(loops) {
     svg.replaceChildren()
-    drawTrack(svg, MIDDLE, RADIUS, question.ring.length)
+    drawTrack(svg, MIDDLE, RADIUS, size)
+    const came = [] // [[pass, place]] where it was, from the second pass on
+    for (let n = 2; n <= loops; n++) if (held(n) >= 0) came.push([n, held(n)])
+    const trail = [question.start, ...came.map(([, place]) => place)]
+    const points = trail.map((i) => at(i, RADIUS).map((x) => x.toFixed(1)).join(","))
+    draw(svg, "polyline", { class: "trail", points: points.join(" ") })
     question.ring.forEach((letter, i) => {
-      const angle = (2 * Math.PI * i) / question.ring.length - Math.PI / 2
-      const [x, y] = [MIDDLE + RADIUS * Math.cos(angle), MIDDLE + RADIUS * Math.sin(angle)]
+      const [cx, cy] = at(i, RADIUS)
       const role = i === goal() ? "goal" : i === question.start ? "start" : ""
-      draw(svg, "circle", { class: `letter ${role}`, cx: x, cy: y, r: 24 })
-      const fill = { "fill-opacity": shares[loops][letter] / 2 }
-      draw(svg, "circle", { class: "share", cx: x, cy: y, r: 20, ...fill })
-      draw(svg, "text", { x, y }, LETTERS[letter])
+      const onclick = () => change({ start: i })
+      draw(svg, "circle", { class: `letter ${role}`, cx, cy, r: 24, onclick })
+      const fill = { "fill-opacity": loops ? shares[loops][letter] / 2 : 0, onclick }
+      draw(svg, "circle", { class: "share", cx, cy, r: 20, ...fill })
+      draw(svg, "text", { x: cx, y: cy, onclick }, LETTERS[letter])
+      const its = came.filter(([, place]) => place === i).map(([n]) => n)
+      const [x, y] = at(i, NUMBERS)
+      if (its.length) draw(svg, "text", { class: "small", x, y }, its.join("·"))
     })
-    draw(svg, "text", { x: MIDDLE, y: MIDDLE - 10 }, `loop ${loops}`)
+    draw(svg, "text", { x: MIDDLE, y: MIDDLE - 10 }, `pass ${loops}`)
     draw(svg, "text", { class: "small", x: MIDDLE, y: MIDDLE + 16 }, `of ${nLoops}`)
-    svg.setAttribute("aria-label", "a ring of letters; the text below says what the model holds")
+    svg.setAttribute("aria-label", "a ring of letters; the text below says where the model is")
   }
 
   function playFromStart() {
+    if (!PAUSE) return showLoop(nLoops) // who wants no motion sees the whole trail at once
     said.setAttribute("aria-live", "off") // read aloud only when it has stopped
-    play.textContent = "Pause"
+    play.textContent = "❚❚ Pause"
     showLoop(0)
     timer = setInterval(() => {
       if (question.loops < nLoops) showLoop(question.loops + 1)
@@ -161,16 +207,19 @@ function start(root) {
     clearInterval(timer)
     timer = null
     said.setAttribute("aria-live", "polite")
-    play.textContent = "Play"
+    play.textContent = "▶ Let the model walk"
   }
 
   /** The controls take the place of the picture without JavaScript when there is a model. */
   async function begin() {
     await change({})
     if (!shares.length) return root.append(said)
-    const loops = make("label", {}, told, slider)
-    const buttons = make("div", { class: "buttons" }, play, another, model)
-    root.replaceChildren(svg, make("div", { class: "side" }, ask, loops, said, buttons))
+    const row = (name, ...items) =>
+      make("div", { class: name, role: "group", "aria-label": name }, ...items)
+    const more = row("buttons", another, copyLink("walk", () => asText(question)), model)
+    const side = make("div", { class: "side" }, ask, play, row("passes", ...passes), said, more)
+    root.replaceChildren(svg, side)
+    if (Object.keys(linked).length) root.scrollIntoView({ block: "center" })
     root.dispatchEvent(new Event("ready"))
   }
 

@@ -15,7 +15,7 @@ import pathlib
 import statistics
 
 from minidepth_lab.base import configs
-from minidepth_lab.command import registry
+from minidepth_lab.keep import registry
 from minidepth_lab.measure import judge, results
 from minidepth_lab.models import variants
 from minidepth_lab.studies import budget, depth, heads, reread

@@ -3,7 +3,7 @@
 Every setting is a field of `ModelConfig` or `TrainConfig` and a flag of `train.py` of the same
 name. The tables are made from the code when the site is built; `python train.py --help` prints
 the same. In code: `minidepth.configs(preset, name=value, …)` for the presets `report` and
-`laptop`, `minidepth_lab.command.registry.configs(preset, name=value, …)` for all of them.
+`laptop`, `minidepth_lab.keep.registry.configs(preset, name=value, …)` for all of them.
 
 Without `--preset` the command takes `tasks` if `--data` is a depth task, the study's own preset
 with `--study`, `report` if it finds a CUDA GPU, and `laptop` otherwise; its first line says which
@@ -15,7 +15,8 @@ import dataclasses
 
 from minidepth_lab import tasks
 from minidepth_lab.base import configs
-from minidepth_lab.command import dispatch, registry
+from minidepth_lab.command import dispatch
+from minidepth_lab.keep import registry
 from minidepth_lab.tasks.base.sizes import as_text, sizes_of
 
 print(__doc__)

@@ -6,7 +6,7 @@ What one asks of many runs, or of a trained one: tasks, studies, and the machine
 ```python
 import minidepth as md
 from minidepth_lab.keep import running
-from minidepth_lab.command import registry
+from minidepth_lab.keep import registry
 from minidepth_lab.measure import inspect
 
 m, t = registry.configs("tasks", data="icqa", n_layers=2, steps=300)

@@ -20,10 +20,9 @@ import matplotlib.pyplot as plt
 
 import minidepth as md
 from minidepth_lab import tasks
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints, running
-from minidepth_lab.measure import inspect, results
-from minidepth_lab.models import by_hand, variants
+from minidepth_lab.keep import checkpoints, registry, running
+from minidepth_lab.measure import by_hand, inspect, results
+from minidepth_lab.models import variants
 from minidepth_lab.show import figures
 from minidepth_lab.studies import depth
 from minidepth_site import exercises, widgets

@@ -26,11 +26,9 @@ import matplotlib.pyplot as plt
 
 import minidepth as md
 from minidepth_lab.keep import checkpoints
-from minidepth_lab.measure import judge, results, ring_runs
-from minidepth_lab.models import by_hand
+from minidepth_lab.measure import by_hand, judge, results, ring_runs
 from minidepth_lab.show import figures
-from minidepth_lab.studies.ring import LEARNED
-from minidepth_lab.tasks.ring import Ring
+from minidepth_lab.tasks.ring import LEARNED, Ring
 from minidepth_site import widgets
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEF"
@@ -207,7 +205,7 @@ plt.show()
 # ## Is one layer without loops unable to answer?
 #
 # No. Lesson 3 ended with weights [written by
-# hand](../reference/laboratory.md#minidepth_lab.models.by_hand) with which **one attention layer,
+# hand](../reference/laboratory.md#minidepth_lab.measure.by_hand) with which **one attention layer,
 # applied once, answers every one-hop question**. They have eight heads and twice the width of our
 # layer. Does training find such weights, where there is room for them? We trained layers on one
 # hop alone:

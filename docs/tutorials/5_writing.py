@@ -31,8 +31,8 @@ from minidepth_lab import tasks
 from minidepth_lab.measure import judge, results, ring_runs
 from minidepth_lab.show import figures
 from minidepth_lab.studies import strides, thinking, written
-from minidepth_lab.studies.ring import LEARNED
 from minidepth_lab.tasks.base.sizes import sizes_of
+from minidepth_lab.tasks.ring import LEARNED
 from minidepth_lab.tasks.written import WAYS
 from minidepth_site import exercises, widgets
 

@@ -25,7 +25,7 @@ import matplotlib.pyplot as plt
 from minidepth_lab.measure import judge, results, ring_runs
 from minidepth_lab.show import figures
 from minidepth_lab.studies import budget
-from minidepth_lab.studies.ring import LEARNED
+from minidepth_lab.tasks.ring import LEARNED
 from minidepth_site import exercises, widgets
 
 by_loops = results.by(results.runs("ring-staircase", d_model=64), "n_loops")

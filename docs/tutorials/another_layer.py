@@ -33,17 +33,16 @@ from minidepth_lab.measure.ring_runs import (
     accuracies,
     course,
     draw_courses,
-    draw_learned,
     onset,
     questions,
     staircase,
     walk,
 )
 from minidepth_lab.models import variants
+from minidepth_lab.show.figures import draw_learned
 from minidepth_lab.studies import budget, depth, reread
 from minidepth_lab.studies import map as depth_map
-from minidepth_lab.studies.ring import LEARNED
-from minidepth_lab.tasks.ring import Ring
+from minidepth_lab.tasks.ring import LEARNED, Ring
 from minidepth_site import exercises, widgets
 
 logs = results.by(results.runs("ring-own-layers", steps=2000), "n_layers")

@@ -7,7 +7,8 @@
 #
 # Both models were trained on a CPU, on the same problems in the same order for the same number of
 # steps, by `python train.py --n_layers 12` and `--n_layers 1`. Compose a problem, or have one drawn
-# at random, and let both models answer; the first problem is answered at once.
+# at random, and let both models answer; the first problem is answered at once. (▸ is the token that
+# begins a turn, ■ the one that ends it.)
 #
 # <div class="widget ask-the-models" data-models="../../results/ask/weights"><p>This part needs
 # JavaScript. The same answers from Python are below.</p></div>
@@ -148,7 +149,10 @@ plt.show()
 #     const states = [embedded]
 #     while (attention.length < cache.length) {
 #       const its = cache.slice(attention.length, attention.length + this.config.n_layers)
-#       const { x, looked } = this.loop(states.at(-1), embedded, its)
+#       const again = kept && states.length > 2 // as in the second loop
+#       const { x, looked } = again
+#         ? repeat(its, cache, attention)
+#         : this.loop(states.at(-1), embedded, its)
 #       states.push(kept && states.length > 1 ? states[1] : x) // it stays as the first loop left it
 #       attention.push(...looked)
 #     }

@@ -26,8 +26,7 @@ import torch
 
 import minidepth as md
 from minidepth_lab.keep import checkpoints
-from minidepth_lab.measure import inspect, judge, results
-from minidepth_lab.models import walk_by_hand
+from minidepth_lab.measure import inspect, judge, results, walk_by_hand
 from minidepth_lab.studies import text_loops
 from minidepth_lab.tasks import TASKS
 from minidepth_lab.tasks.walk import by_hops, following
@@ -206,7 +205,7 @@ widgets.table(["size of the state after loop", "2", "9", "16", "32", "64"], rows
 # ## The way back to weights written by hand
 #
 # We know weights with which [a layer of two heads walks as far as one
-# likes](../reference/laboratory.md#minidepth_lab.models.walk_by_hand). Would training find its way
+# likes](../reference/laboratory.md#minidepth_lab.measure.walk_by_hand). Would training find its way
 # to them? We multiplied every weight by one plus some noise, and trained from there for 1,500
 # steps, on four hops along a ring of eight. Here is how often seven hops are right, once round,
 # before the

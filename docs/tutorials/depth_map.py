@@ -46,8 +46,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import minidepth as md
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints
+from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import judge, results
 from minidepth_lab.studies import map as depth_map
 from minidepth_lab.tasks import TASKS, predicted

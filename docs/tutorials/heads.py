@@ -29,7 +29,7 @@ from scipy.stats import t as student
 
 import minidepth as md
 from minidepth_lab.base import configs
-from minidepth_lab.command import registry
+from minidepth_lab.keep import registry
 from minidepth_lab.measure import inspect, judge, results
 from minidepth_lab.models import variants
 from minidepth_lab.show import figures

@@ -29,8 +29,7 @@ import torch
 
 import minidepth as md
 from minidepth_lab import tasks
-from minidepth_lab.command import registry
-from minidepth_lab.keep import running
+from minidepth_lab.keep import registry, running
 from minidepth_lab.measure import inspect, results
 from minidepth_lab.show import figures
 from minidepth_lab.studies import layers

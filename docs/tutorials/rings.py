@@ -31,10 +31,9 @@ import statistics
 
 import matplotlib.pyplot as plt
 
-from minidepth_lab.measure import judge, results, ring_runs
+from minidepth_lab.measure import by_hand, judge, results, ring_runs
 from minidepth_lab.measure.ring_runs import accuracies, course, draw_courses, onset
-from minidepth_lab.models import by_hand
-from minidepth_lab.studies.ring import LEARNED
+from minidepth_lab.tasks.ring import LEARNED
 from minidepth_site import exercises, widgets
 
 stored = judge.named_runs("ring")

@@ -35,7 +35,7 @@ import textwrap
 
 import matplotlib.pyplot as plt
 
-from minidepth_lab.command import registry
+from minidepth_lab.keep import registry
 from minidepth_lab.measure import judge, results
 from minidepth_lab.models import variants
 from minidepth_lab.show import figures

@@ -25,10 +25,9 @@ from matplotlib.colors import ListedColormap
 
 import minidepth as md
 from minidepth_lab.base import configs
-from minidepth_lab.command import memory, registry
-from minidepth_lab.keep import running
+from minidepth_lab.keep import registry, running
 from minidepth_lab.measure import judge, results
-from minidepth_lab.models import variants
+from minidepth_lab.models import memory, variants
 from minidepth_lab.rows import to_data, tokenizing
 from minidepth_lab.show import figures
 from minidepth_lab.studies import depth, llmini

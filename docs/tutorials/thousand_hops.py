@@ -12,7 +12,7 @@
 #
 # In [Walking the ring](4_walking.md) each loop of a layer was one hop, and a loop more than in
 # training gained none. There is a way to go on: two heads with weights [written by
-# hand](../reference/laboratory.md#minidepth_lab.models.walk_by_hand) walk as far as one likes.
+# hand](../reference/laboratory.md#minidepth_lab.measure.walk_by_hand) walk as far as one likes.
 # What a loop writes is loud beside what was there before, and each loop begins with its state
 # normalised, that is, brought to one size, and **the input added again** (`--loop_start
 # recall`). Here we train layers that begin their loops in this way.
@@ -26,8 +26,7 @@ import torch.nn.functional as F
 
 import minidepth as md
 from minidepth_lab.keep import checkpoints
-from minidepth_lab.measure import judge, results
-from minidepth_lab.models import walk_by_hand
+from minidepth_lab.measure import judge, results, walk_by_hand
 from minidepth_lab.show import figures
 from minidepth_lab.studies import walk
 from minidepth_lab.tasks import TASKS, sums

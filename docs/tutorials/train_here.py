@@ -1,13 +1,14 @@
 # %% [markdown]
 # # Train it here
 #
-# **Train one layer and two layers side by side, in this page, and see which of them learns to look
-# something up.** A training takes one or two minutes, less on a fast computer. Nothing is
+# **Train one attention layer in this page: looped, it learns to walk along a ring, a hop for each
+# loop. Looped on, it loses its way. Let it read the ring once, and it goes on.** Nothing is
 # installed, and nothing that you do leaves the page.
 #
-# Each example shows eight pairs of a question and its answer, such as `q3 a7`, and then asks one of
-# the questions: `q3`? The pairs are drawn anew each time, so knowing them by heart does not help.
-# **Predict first:** will one layer learn it, or two layers, or both?
+# Eight letters form a ring, and the model is told which letter follows which. To *loop* a layer is
+# to apply it several times. After the second loop it should be at the letter one hop on, after the
+# third loop two hops on, and so on. A longer walk is asked for when the shorter one is learned.
+# **Guess first:** trained with four loops to three hops, at how many hops will it be lost?
 
 # %% tags=["hide"]
 import dataclasses
@@ -22,6 +23,21 @@ from minidepth_lab.tasks.walk import by_hops
 from minidepth_site import exercises, widgets
 
 NO_SCRIPT = "This part needs JavaScript. The same training in PyTorch is below."
+widgets.show("loops", None, NO_SCRIPT)
+
+# %% [markdown]
+# **Then tick *read once* and train the same seed again.** The pairs stay as the first loop leaves
+# them, and only the questions go on. What do you expect at a hundred hops, which are twelve times
+# round this ring and four hops? Both curves stay below the box. (With two or three loops reading
+# once fails here. [Read once, then walk](thousand_hops.md#read-once-then-walk) has larger rings.)
+#
+# ## One layer or two
+#
+# Each example shows eight pairs of a question and its answer, such as `q3 a7`, and then asks one of
+# the questions: `q3`? The pairs are drawn anew each time, so knowing them by heart does not help.
+# **Predict first:** will one layer learn it, or two layers, or both?
+
+# %% tags=["hide"]
 widgets.show("train", None, NO_SCRIPT)
 
 # %% [markdown]
@@ -36,27 +52,21 @@ widgets.show("train", None, NO_SCRIPT)
 # They run beside the page, by a program that you can read in a sitting: [the same training in
 # another language](../reference/javascript.md). If you change to another tab, they wait.
 #
-# ## A layer that walks
+# ## Trained to eight hops, and looped on
 #
-# **One layer, looped, learns to walk along a ring: one hop a loop.** To loop a layer is to apply it
-# several times. Eight letters form a ring, and the model is told which letter follows which. After
-# the second loop it should hold the letter one hop on, after the third loop the letter two hops on,
-# and so on. A longer walk is asked for when the shorter one is learned. Choose how many loops it
-# has.
+# These were trained before, to follow at most eight hops along a ring of sixteen letters. Loop them
+# on, as long as you like. One begins each loop with its state normalised and the input added again.
+# The other lacks the input, and gets lost. Then keep the pairs as they are after the loops of
+# training, and loop it on once more. [A thousand hops](thousand_hops.md) has all runs.
 
 # %% tags=["hide"]
-widgets.show("loops", None, NO_SCRIPT)
+without = "This part needs JavaScript. The page that is linked above has figures of these runs."
+widgets.show("further", widgets.further(), without)
 
 # %% [markdown]
-# At the end the model is looped on, further than it was trained to. Most of these walkers go some
-# hops beyond their training and then lose their way. **Then tick *read once* and train the same
-# seed again:** the pairs stay as the first loop leaves them, and only the questions go on. What do
-# you expect at a hundred hops? (They are twelve rounds of this ring and four hops. [Read once, then
-# walk](thousand_hops.md#read-once-then-walk) has larger ones.)
-#
 # ## The same in PyTorch
 #
-# This is the first box once more, one layer against two, with the model of `minidepth.py`: 150
+# This is the second box once more, one layer against two, with the model of `minidepth.py`: 150
 # steps of 24 sequences.
 
 # %%
@@ -105,7 +115,7 @@ widgets.table(("right answers", "seed 1", "seed 2", "seed 3"), rows)
 assert min(right[2]) >= 0.95 and max(right[1]) <= 0.2
 
 # %% [markdown]
-# And this is the second box: a walker of four loops, which is trained to three hops, first with
+# And this is the first box: a walker of four loops, which is trained to three hops, first with
 # pairs that change and then with *read once*. The next hop is asked when the newest one is learned.
 # Far beyond it is tested over a whole round of the ring, and the worst of these lengths is shown.
 

@@ -18,8 +18,7 @@ import torch
 
 import minidepth as md
 from minidepth_lab.base import configs, console, machine
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints, naming, running
+from minidepth_lab.keep import checkpoints, naming, registry, running
 from minidepth_lab.measure import sampling as drawing
 from minidepth_lab.models import variants
 from minidepth_lab.rows import files, reading, tokenizing
@@ -158,6 +157,8 @@ def make_parser(full=False):
     grid.add_argument("--match", metavar="{total,blocks}", help=part)
     grid.add_argument("--yes", action="store_true", help="train even more than 200 runs")
     do = parser.add_argument_group("instead of training anew")
+    asked = "does depth help on it? a task, a file or hub data set, rg:NAME; --verdict --help"
+    do.add_argument("--verdict", metavar="SOURCE", help=asked)  # command/verdict.py reads it
     do.add_argument("--dry_run", action="store_true", help="print the facts, train nothing")
     do.add_argument("--bench", action="store_true", help="time training and generation")
     do.add_argument(
@@ -283,7 +284,7 @@ def check_place(flag, place):
 def check_machine(m, t, resumed=False):
     """Raise ValueError, a line, for what this machine or so many processes cannot train."""
     machine.check_batch(t)
-    from minidepth_lab.command import memory
+    from minidepth_lab.models import memory
 
     if t.fsdp:
         from minidepth_lab.models import fsdp
@@ -294,7 +295,7 @@ def check_machine(m, t, resumed=False):
 
         compiling.check_compile(t)
     if t.report_to != "none":
-        from minidepth_lab.command import trackers
+        from minidepth_lab.keep import trackers
 
         trackers.check_tracker(t)
     memory.check_enough(m, t)
@@ -346,7 +347,8 @@ def print_facts(m, t, data=None, measured=False, done=0):
         lines.append(f"note: {m.vocab_size:,} words, of which the data has {data.n_words:,}")
     lines += notes(t, data)
     if measured and m.vocab_size:  # a run that begins at once shows it itself
-        from minidepth_lab.command import forecast, memory
+        from minidepth_lab.measure import forecast
+        from minidepth_lab.models import memory
 
         lines += [memory.line(m, t), *forecast.lines(m, t, data, done)]
     print(console.visible("\n".join(lines)))
@@ -517,7 +519,7 @@ def weights_to_begin_with(t):
     if checkpoints.is_run(t.init_from):
         which = checkpoints.describe_weights(t.init_from) or which
     else:
-        from minidepth_lab.models import export
+        from minidepth_lab.keep import export
 
         weights = export.from_gpt2(t.init_from)
     if md.processes()[0] == 0:
@@ -546,7 +548,7 @@ def run_training(m, t, command, resume=False, changed=()):
     weights = weights_to_begin_with(t) if t.init_from and not begun else None
     told = None
     if first and t.report_to != "none":
-        from minidepth_lab.command import trackers
+        from minidepth_lab.keep import trackers
 
         told = trackers.Told(m, t)
     together = connected(t) if md.processes()[1] > 1 else contextlib.nullcontext()
@@ -645,7 +647,7 @@ def show_answers(run, problems):
 
 def draw_curve(run, t):
     """Draw curve.png, with the laboratory's figures; no error there takes the run with it."""
-    from minidepth_lab.command import check
+    from minidepth_lab.keep import check
 
     with check.drawn("curve.png"):
         from minidepth_lab.show import curve
@@ -655,7 +657,7 @@ def draw_curve(run, t):
 
 def draw_lost(folder):
     """Draw the curve that a kill has cost a finished run."""
-    from minidepth_lab.command import check
+    from minidepth_lab.keep import check
 
     if md.processes()[0] == 0 and not os.path.exists(os.path.join(folder, "curve.png")):
         with check.drawn("curve.png"):
@@ -670,7 +672,7 @@ def try_out(m, t):
     if md.processes()[0]:
         return  # under torchrun one process speaks
     checkpoints.check_new(os.path.join(t.out_dir, t.name))
-    from minidepth_lab.command import check
+    from minidepth_lab.keep import check
     from minidepth_lab.rows import sources
 
     check.files(t)
@@ -1000,7 +1002,7 @@ def run_command(arguments):
     alone = ("resume", "sample", *TRAINED, *MANY, *OF_MANY, *OF_SAMPLE, *OF_RUNS)
     not_training = any(a[name] is not None and a[name] is not False for name in alone)
     if not_training:
-        from minidepth_lab.command import check
+        from minidepth_lab.keep import check
 
         check.flags(a, axes)
     lone = [name for name in ("sample", *TRAINED, "bench") if a[name]]
@@ -1044,7 +1046,7 @@ def run_command(arguments):
     m, t = registry.configs(preset, **changes)
     check_machine(m, t)
     if a["bench"]:
-        from minidepth_lab.command import bench
+        from minidepth_lab.measure import bench
 
         return bench.show_bench(m, t, a["against"])
     t.name = t.name or naming.run_name(preset, changes)

@@ -1,10 +1,9 @@
 """What the command asks of trained runs: scores, attention, the mechanism, an export."""
 
 from minidepth_lab.base import configs
-from minidepth_lab.keep import checkpoints, runs
-from minidepth_lab.measure import inspect, score
-from minidepth_lab.models import export
-from minidepth_lab.show import report
+from minidepth_lab.keep import checkpoints, export
+from minidepth_lab.measure import score
+from minidepth_lab.show import attention, report, runs
 
 
 def look(a, axes):
@@ -25,14 +24,14 @@ def look(a, axes):
         if which := checkpoints.describe_weights(folder):
             print(which)
     if a["mechanism"]:
-        inspect.show_mechanism(a["mechanism"])
+        attention.show_mechanism(a["mechanism"])
     elif a["score"]:
         sources = changes.get("data", ("embedded",))
         most = changes.get("max_rows", 0)
         configs.check_fields(configs.TrainConfig(max_rows=most))
         score.show_score(a["score"], sources, most)
     elif a["attention"]:
-        inspect.show_attention(a["attention"], out_dir)
+        attention.show_attention(a["attention"], out_dir)
     else:
         run_dir, out_dir = a["export_hf"]
         export.export_hf(run_dir, out_dir)

@@ -2,6 +2,7 @@
 of the ring, on 1,000 rings that were held out, with three cheats beside it.
 
     found = far(run_dir)          of a finished run of walk, sums or program
+    cheats("walk", (63, 1000), trained=8, ring=64)      what they would get, without a model
     python -m minidepth_lab.measure.far RUN_FOLDER … NAME      adds it to stored runs as `measured`
 
 A walk along a ring of 16 is at 1,000 hops where it was at 8, and after 200 additions along a ring
@@ -13,7 +14,7 @@ counted, as errors come by rings. What a cheat would get:
     stopped       the model's own answers at the last loop that it was trained to
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import torch
 import torch.nn.functional as F
@@ -24,7 +25,7 @@ from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import results
 from minidepth_lab.measure.judge import exact_interval
 from minidepth_lab.models import kept_once, variants
-from minidepth_lab.tasks import TASKS, program, sums, walk
+from minidepth_lab.tasks import TASKS, hold, program, sums, walk
 
 RINGS = 1000  # tested
 DRIFT_AT = (1, 2, 4, 8, 15, 35, 100, 1000)  # hops after which the map's change is told
@@ -155,6 +156,34 @@ def far(run_dir: console.Path, rings: int = RINGS) -> dict:
     tokens, truths, *_ = test
     model.config.loop_keeps = tokens.size(1) - truths[0].size(1)
     found["kept_at_test"] = tested(model, *test, run=kept_once.questions_alone)
+    return found
+
+
+def cheats(
+    task: str, at: Iterable[int], trained: int, rings: int = RINGS, **sizes: int
+) -> dict[int, dict[str, float]]:
+    """{hops of `at`: what the three cheats would get there, of so many held-out rings}; the last of
+    them is a model that is right at the hops `trained` and answers the same for ever. Of hold these
+    are loops."""
+    sizes = TASKS[task].sizes | sizes
+    shape = {name: sizes[name] for name in TASKS[task].sizes}
+    tokens, _ = TASKS[task].draw(rings, md.generator("cheats"), test=True, **shape)
+    if task == "hold":  # from the loop that a question's hops take on its answer is the same
+        k, own = hold.asked_of(tokens, sizes["ring"])
+        follows, answer = walk.following(tokens, sizes["ring"]), own
+        for hop in range(1, sizes["hops"] + 1):
+            answer = torch.where(k >= hop, follows.gather(1, answer), answer)
+        truths = {n: answer for n in (0, trained, *at)} | {0: own}
+    else:
+        truths = list(answers(task, tokens, sizes, max(at)))
+    found = {}
+    for n in at:
+        n_answers = truths[n].numel()
+        found[n] = dict(
+            commonest=truths[n].flatten().bincount().max().item() / n_answers,
+            own=count(truths[0], truths[n]),
+            stopped=count(truths[trained], truths[n]),
+        )
     return found
 
 

@@ -9,12 +9,9 @@ measures of published runs what they answer with other numbers of loops than in 
 
 import torch
 
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints
+from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import inspect, results
-from minidepth_lab.show import figures
-from minidepth_lab.studies import ring
-from minidepth_lab.studies.ring import LEARNED
+from minidepth_lab.tasks.ring import LEARNED
 
 
 def accuracies(runs):
@@ -89,33 +86,6 @@ def draw_rings(found):
     axes.set_title(title.format(*one, *two))
     plt.show()
     return counts
-
-
-def draw_learned(title, by_depth):
-    """Draw a map of {depth: {seed: {hops: accuracy}}}, with pyplot: how many runs learned so
-    many hops at that depth, and as a line where a way to do it is known from, at the runs' width
-    → {(hops, depth): (runs that learned it, runs)}"""
-    import matplotlib.pyplot as plt
-
-    _, axes = plt.subplots(figsize=(0.5 + 0.62 * len(by_depth), 2.9))
-    some_runs = next(iter(by_depth.values()))
-    lengths = list(next(iter(some_runs.values())))
-    learned = {}
-    for k in lengths:
-        for depth, runs in by_depth.items():
-            good = sum(run[k] >= LEARNED for run in runs.values())
-            learned[k, depth] = good, len(runs)
-    cells = [[learned[k, depth] for depth in by_depth] for k in lengths]
-    shares = [[good / n for good, n in row] for row in cells]
-    texts = [[f"{good}/{n}" for good, n in row] for row in cells]
-    figures.heat_map(axes, shares, vmax=1, texts=texts)
-    for y, k in enumerate(lengths):
-        edge = sum(depth < ring.layers_that_suffice(k) for depth in by_depth) - 0.5
-        axes.plot([edge, edge], [y - 0.5, y + 0.5], color="C1", linewidth=3)
-    axes.set_xticks(range(len(by_depth)), list(by_depth))
-    axes.set_yticks(range(len(lengths)), lengths)
-    axes.set(xlabel="depth", ylabel="hops asked", title=title)
-    return learned
 
 
 def questions(tokens, letters=16, ring=8, furthest=4):

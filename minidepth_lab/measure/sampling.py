@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import minidepth as md
+from minidepth_lab.base import machine
 
 
 def sampler(
@@ -33,6 +34,7 @@ def sampler(
     return pick
 
 
+@machine.in_eval_mode
 def generate(
     model: nn.Module,
     tokens: torch.Tensor,
@@ -47,6 +49,7 @@ def generate(
     return md.generate(model, tokens, max_new_tokens, pick, **how)
 
 
+@machine.in_eval_mode
 def answer_texts(
     model: nn.Module,
     tokenizer: Any,

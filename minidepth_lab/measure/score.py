@@ -17,8 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 import minidepth as md
 from minidepth_lab.base import console, machine
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints
+from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import results
 from minidepth_lab.models import variants
 from minidepth_lab.rows import files as text

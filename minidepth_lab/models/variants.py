@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 import minidepth as md
 from minidepth_lab.base import configs
-from minidepth_lab.models import fast
+from minidepth_lab.models import fast, kept_once
 
 
 def rotate(x: torch.Tensor, start: int = 0) -> torch.Tensor:
@@ -57,7 +57,10 @@ class GPT(md.GPT):
         if config.position != "learned":
             self.most_tokens = None
 
-    head_loss = fast.HeadLoss
+    def token_losses(self, h: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """As minidepth.GPT's, without computing logits twice."""
+        dtype, grads = self.autocast_dtype or h.dtype, torch.is_grad_enabled()
+        return fast.HeadLoss.apply(h, self.head_weight, targets, dtype, grads)
 
     def autocast(self, tokens: torch.Tensor) -> torch.autocast:
         """Before PyTorch 2.10 a weight that was converted in a loop without a gradient would be
@@ -122,17 +125,15 @@ class GPT(md.GPT):
         n = c.n_loops if loops is None else loops
         if n < 1:
             raise ValueError(f"loops is {n}; give 1 or more, or None for those of the settings")
+        if not cache and kept_once.possible(self, tokens):
+            yield from kept_once.run_loops(self, tokens, n)
+            return
         # loops before these lead there and are not learned from: a step stays nearly as cheap as
         # one of a few loops (Bansal et al. 2022, arXiv 2202.05826)
         learned = min(n, self.gradient_loops or n)
         for loop in range(n):
             with torch.set_grad_enabled(torch.is_grad_enabled() and loop >= n - learned):
-                if c.loop_start in ("normalised", "recall"):
-                    # the norm keeps a stream that grows with each loop from drowning the input
-                    # out: so a loop more looks like the loops of training
-                    x = F.layer_norm(x, (c.d_model,))
-                if c.loop_start in configs.READ_INPUT:
-                    x = x + embedded
+                x = kept_once.start_of(c, x, embedded)
                 if c.loop_noise and self.training:  # a model that finds back is not led astray
                     x = x + c.loop_noise * torch.randn_like(x)
                 for i, layer in enumerate(layers):

@@ -22,6 +22,7 @@ import torch
 from minidepth_lab.base import console
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure.results import METRICS, grouped, interval, published
+from minidepth_lab.tasks.ring import LEARNED, layers_that_suffice
 
 
 @contextlib.contextmanager
@@ -317,6 +318,35 @@ def draw_by_layers(
         axes.set(xlabel="layers", ylabel=label, title=title)
         axes.set_xticks(range(len(names)), names)
         axes.set_yticks(range(len(rows)), rows)
+
+
+def draw_learned(
+    title: str, by_depth: dict[int, dict[int, dict[int, float]]]
+) -> dict[tuple[int, int], tuple[int, int]]:
+    """Draw a map of {depth: {seed: {hops: accuracy}}}, with pyplot: how many runs learned so
+    many hops at that depth, and as a line where a way to do it is known from, at the runs' width
+    → {(hops, depth): (runs that learned it, runs)}"""
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(figsize=(0.5 + 0.62 * len(by_depth), 2.9))
+    some_runs = next(iter(by_depth.values()))
+    lengths = list(next(iter(some_runs.values())))
+    learned = {}
+    for k in lengths:
+        for depth, runs in by_depth.items():
+            good = sum(run[k] >= LEARNED for run in runs.values())
+            learned[k, depth] = good, len(runs)
+    cells = [[learned[k, depth] for depth in by_depth] for k in lengths]
+    shares = [[good / n for good, n in row] for row in cells]
+    texts = [[f"{good}/{n}" for good, n in row] for row in cells]
+    heat_map(axes, shares, vmax=1, texts=texts)
+    for y, k in enumerate(lengths):
+        edge = sum(depth < layers_that_suffice(k) for depth in by_depth) - 0.5
+        axes.plot([edge, edge], [y - 0.5, y + 0.5], color="C1", linewidth=3)
+    axes.set_xticks(range(len(by_depth)), list(by_depth))
+    axes.set_yticks(range(len(lengths)), lengths)
+    axes.set(xlabel="depth", ylabel="hops asked", title=title)
+    return learned
 
 
 # ---------- attention ----------

@@ -19,12 +19,11 @@ import torch
 import minidepth as md
 from minidepth_lab.base import configs, console
 from minidepth_lab.base.data import Data
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints, runs
+from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import inspect, results, sampling
 from minidepth_lab.models import variants
 from minidepth_lab.rows import sources, to_data
-from minidepth_lab.show import curve, figures
+from minidepth_lab.show import curve, figures, runs
 
 EXAMPLES = 4  # of right answers, and of wrong ones
 LOOKED_AT = 60  # tokens of the example whose attention is drawn, at most

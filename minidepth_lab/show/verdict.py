@@ -264,7 +264,7 @@ def paste_of(made: Any, kept: dict) -> str:
 
 def command_of(made: Any) -> str:
     """What was typed, made again from the request."""
-    from minidepth_lab.sweep.cell import as_flags
+    from minidepth_lab.measure.cell import as_flags
 
     request = made.plan.request
     line = ["--verdict", request.source, "--preset", request.preset]

@@ -19,8 +19,8 @@ import time
 import torch
 
 from minidepth_lab.base import configs
-from minidepth_lab.command import bench, registry
-from minidepth_lab.measure import results
+from minidepth_lab.keep import registry
+from minidepth_lab.measure import bench, results
 from minidepth_lab.measure.results import grouped
 from minidepth_lab.rows import to_data
 from minidepth_lab.show import figures

@@ -15,9 +15,9 @@ import bisect
 import dataclasses
 import math
 
-from minidepth_lab.command import memory, registry
+from minidepth_lab.keep import registry
 from minidepth_lab.measure import results
-from minidepth_lab.models import variants
+from minidepth_lab.models import memory, variants
 
 PRESETS = {
     # the laptop preset as it was when the stored runs of this study were made: its twelve layers,

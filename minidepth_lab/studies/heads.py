@@ -12,7 +12,7 @@ number of heads, beside the published ones.
 import math
 import os
 
-from minidepth_lab.command import registry
+from minidepth_lab.keep import registry
 from minidepth_lab.measure import results
 from minidepth_lab.show import figures
 

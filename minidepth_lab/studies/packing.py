@@ -6,8 +6,7 @@ blocks.
 
 import dataclasses
 
-from minidepth_lab.command import registry
-from minidepth_lab.keep import running
+from minidepth_lab.keep import registry, running
 from minidepth_lab.rows import to_data
 from minidepth_lab.rows.sources import names_task, text_data
 from minidepth_lab.tasks.base.sizes import as_text, check_known, sizes_of

@@ -40,8 +40,7 @@ import statistics
 
 from minidepth_lab.show import figures
 from minidepth_lab.studies import depth
-
-LEARNED = 0.9  # accuracy from which a length counts as learned
+from minidepth_lab.tasks.ring import LEARNED, layers_that_suffice
 
 DIRECT = dict(
     block_size=128, n_heads=4, d_model=64, d_ff=0, dropout=0.0, init_std=0.1, tie_weights=False,
@@ -91,11 +90,6 @@ def wide_rows(one):
         changes = dict(d_model=width, n_heads=heads, n_loops=loops)
         made[f"width {width}, {heads} heads, {count(loops, 'loop')}"] = one | changes
     return made
-
-
-def layers_that_suffice(k, answer="direct"):
-    """The layers with which k hops can be done as far as is known, at the width of these runs."""
-    return 2 if answer == "written" else 2 + math.ceil(math.log2(k))
 
 
 def by_depth(runs, wanted):

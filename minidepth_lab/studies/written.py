@@ -26,8 +26,7 @@ import statistics
 
 import torch
 
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints
+from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import results
 from minidepth_lab.show import figures
 from minidepth_lab.studies import ring

@@ -3,11 +3,11 @@
 import dataclasses
 
 from minidepth_lab.base import console
-from minidepth_lab.command import forecast, registry
-from minidepth_lab.keep import running
+from minidepth_lab.keep import registry, running
+from minidepth_lab.measure import forecast
+from minidepth_lab.measure.cell import OF_DATA
 from minidepth_lab.models import variants
 from minidepth_lab.rows import sources
-from minidepth_lab.sweep.cell import OF_DATA
 
 ROWS = 2000  # of the data that a step is measured on: enough for any batch, and soon read
 

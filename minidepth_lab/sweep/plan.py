@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 
 from minidepth_lab.base import configs, console
-from minidepth_lab.command import registry
+from minidepth_lab.keep import registry
 from minidepth_lab.studies import depth
 from minidepth_lab.sweep import pool
 from minidepth_lab.tasks.base.own_code import mistakes_in

@@ -21,12 +21,8 @@ import torch
 
 import minidepth as md
 from minidepth_lab.base import console
-from minidepth_lab.command import check, memory, registry, trackers
-from minidepth_lab.keep import naming
-from minidepth_lab.models import compiling
-from minidepth_lab.show import curve
-from minidepth_lab.sweep import estimate
-from minidepth_lab.sweep.cell import (
+from minidepth_lab.keep import check, naming, registry, trackers
+from minidepth_lab.measure.cell import (
     POSIX,
     Cell,
     grid_name,
@@ -34,6 +30,9 @@ from minidepth_lab.sweep.cell import (
     other_data,
     typed_preset,
 )
+from minidepth_lab.models import compiling, memory
+from minidepth_lab.show import curve
+from minidepth_lab.sweep import estimate
 from minidepth_lab.sweep.table import summarize
 
 PAUSE = 0.1  # seconds between two looks at the runs under way

@@ -8,12 +8,11 @@ import os
 import torch
 
 from minidepth_lab.base import console, machine
-from minidepth_lab.command import check, registry
-from minidepth_lab.keep import checkpoints
+from minidepth_lab.keep import check, checkpoints, registry
 from minidepth_lab.measure import results
+from minidepth_lab.measure.cell import shown
 from minidepth_lab.measure.results import METRICS, grouped
 from minidepth_lab.show import figures
-from minidepth_lab.sweep.cell import shown
 from minidepth_lab.tasks.base.sizes import by_name
 
 # beside METRICS, what of a run is kept, all but its log in summary.json, too
@@ -222,6 +221,8 @@ def draw_all(folder, runs, study=None, task=None):
     kinds = {tuple(run.get("accuracy_by_problem", ())) for run in runs}
     if len(kinds) == 1 and kinds != {()}:
         figures.draw_problems(runs, os.path.join(folder, "problems.png"))
+    if by := getattr(task, "by_layers", None):
+        figures.draw_by_layers(runs, os.path.join(folder, f"{by['label']}.png"), **by)
     for owner in (study, task):
         if hasattr(owner, "figure"):
             with check.drawn("what the study or the task draws"):

@@ -27,13 +27,12 @@ import torch
 
 import minidepth as md
 from minidepth_lab.base import configs, console, machine
-from minidepth_lab.command import check, memory, registry
-from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.keep import check, checkpoints, registry, running
 from minidepth_lab.measure import results
 from minidepth_lab.measure import verdict as rule
-from minidepth_lab.models import variants
+from minidepth_lab.measure.cell import Cell, is_finished, other_data
+from minidepth_lab.models import memory, variants
 from minidepth_lab.sweep import pool, verdict_rows
-from minidepth_lab.sweep.cell import Cell, is_finished, other_data
 from minidepth_lab.tasks.base import own_code
 
 TUNING_SEEDS = (1000, 1001)  # never among the reported ones, which count from 0
@@ -266,7 +265,7 @@ def start_seconds(jobs: int, device: str) -> float:
     if jobs == 1 and machine.pick_device(device).type == "cpu":
         return BESIDE
     began = time.perf_counter()
-    code = "import torch, minidepth, minidepth_lab.command.registry, minidepth_lab.show.figures"
+    code = "import torch, minidepth, minidepth_lab.keep.registry, minidepth_lab.show.figures"
     subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
     return BESIDE + time.perf_counter() - began
 

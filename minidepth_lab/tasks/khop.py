@@ -1,14 +1,12 @@
 """k-hop induction: one hop more for each look."""
 
 import functools
-import os
 import statistics
 
 import torch
 import torch.nn.functional as F
 
 import minidepth as md
-from minidepth_lab.show import figures
 from minidepth_lab.tasks import Task, predicted
 
 
@@ -87,10 +85,8 @@ class Khop(Task):
             by_hops[str(hop)] = dict(accuracy=right[k == hop].mean().item(), shortcut=shortcut)
         return dict(accuracy=right.mean().item(), accuracy_by=dict(hops=by_hops))
 
-    def figure(self, runs, folder):
-        """hops.png of a grid: the error by k and layers, beside the best from two tokens."""
-        title = "error on targets that are not ⊥"
-        figures.draw_by_layers(runs, os.path.join(folder, "hops.png"), "hops", title=title)
+    # hops.png of a grid: the error by k and layers, beside the best from two tokens
+    by_layers = dict(label="hops", title="error on targets that are not ⊥")
 
 
 TASK = Khop()

@@ -2,17 +2,23 @@
 the steps written. What attention can do of it is in studies/ring.py."""
 
 import math
-import os
 import statistics
 
 import torch
 import torch.nn.functional as F
 
-from minidepth_lab.show import figures
 from minidepth_lab.tasks import Task, answer_before, distinct, predicted, rings
 from minidepth_lab.tasks.base.sizes import check_known
 
 ANSWERS = ("direct", "written")
+
+
+LEARNED = 0.9  # accuracy from which a length counts as learned
+
+
+def layers_that_suffice(k, answer="direct"):
+    """The layers with which k hops can be done as far as is known, at the width of these runs."""
+    return 2 if answer == "written" else 2 + math.ceil(math.log2(k))
 
 
 class Ring(Task):
@@ -141,10 +147,8 @@ class Ring(Task):
             by_length[str(length)] = of_length
         return dict(accuracy=right.mean().item(), accuracy_by=dict(lengths=by_length))
 
-    def figure(self, runs, folder):
-        """lengths.png of a grid: the error by length and layers."""
-        what = "lengths", "error (share of questions)", "one look"
-        figures.draw_by_layers(runs, os.path.join(folder, "lengths.png"), *what)
+    # lengths.png of a grid: the error by length and layers
+    by_layers = dict(label="lengths", title="error (share of questions)", shortcut="one look")
 
 
 def check_lengths(ring, lengths, answer):

@@ -12,7 +12,7 @@ import statistics
 
 from minidepth_lab.measure import judge, results
 from minidepth_lab.measure.ring_runs import accuracies, staircase
-from minidepth_lab.studies.ring import LEARNED
+from minidepth_lab.tasks.ring import LEARNED
 
 README = pathlib.Path(__file__).resolve().parents[3] / "README.md"
 ROUND = ("15", "31", "100", "1000")  # hops along a ring of 16, tested from once round on
@@ -105,12 +105,12 @@ def answer(page="docs/{}.py"):
     return f"""\
 **One attention layer, looped, learns to follow pointers.**
 
-- **[Each loop buys one hop]({walking}).** Take a loop away from a trained layer, and it loses one:
+- **[Each loop buys one hop]({walking}).** Take a loop away from a trained layer, and it loses one,
   in {of(each_loop_less_costs_a_hop())} runs.
 - **[Looped on, it still knows where it is]({far}).** Trained to eight hops, it is right at a
   thousand, in {of(walks_on())}.
-- **What mostly fails is its memory of the map.** Let it read the map once and never change it:
-  {of(at_16)}, and {of(at_64)} on larger rings.
+- **What mostly fails is its memory of the map.** Let it read the map once and never change it, and
+  {of(at_16)} are right, round rings of 64 letters, too.
 - **On real text, twelve layers [predict a little better]({logs})**, by {low} to {high} nats per
   token. Better answers were not shown.
 - **[{n_wrong} of {n_run} predictions]({wrong}) were wrong.** We write them down before the runs."""

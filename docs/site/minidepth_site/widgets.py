@@ -17,7 +17,7 @@ import torch
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import judge, results
 from minidepth_lab.studies import depth
-from minidepth_lab.studies.ring import LEARNED
+from minidepth_lab.tasks.ring import LEARNED
 from minidepth_site import elsewhere
 
 here = None  # in a downloaded notebook: the address of its page, "" if that is not known
@@ -157,12 +157,12 @@ def address_of(experiment, run_id):
     return f"results/{path.relative_to(results.RESULTS).as_posix()}"
 
 
-def walk(seed=110, letters="gbkcmaph", order=(2, 5, 0, 7, 3, 6, 1, 4), hops=4, loops=3):
+def walk(seed=110, letters="gbkcmaph", order=(2, 5, 0, 7, 3, 6, 1, 4), hops=4, loops=5):
     """For the box `walk`: (its data, a picture for a page without JavaScript).
 
     The data are the settings that the stored models share, each model's weights, and the question
     to begin with: `hops` from the first of `letters`, which form a ring and are told as pairs in
-    this `order`. The picture shows the model of `seed` after so many of its loops."""
+    this `order`. The picture shows where the model of `seed` was after each of so many loops."""
     models = walkers()
     model, _ = checkpoints.load(models[seed]["folder"])
     listed = []
@@ -171,9 +171,9 @@ def walk(seed=110, letters="gbkcmaph", order=(2, 5, 0, 7, 3, 6, 1, 4), hops=4, l
         listed.append(dict(seed=each, weights=address, hops=about["hops"]))
     settings = {name: getattr(model.config, name) for name in model.config.__dataclass_fields__}
     ring = [LETTERS.index(letter) for letter in letters]
-    question = dict(ring=ring, order=order, start=0, hops=hops, loops=loops, seed=seed)
-    shares = after_each_loop(model, question_tokens(ring, order, 0, hops))[loops]
-    picture = drawing(ring, shares.tolist(), 0, hops, loops, model.config.n_loops)
+    question = dict(ring=ring, order=order, start=0, hops=hops, seed=seed)
+    shares = after_each_loop(model, question_tokens(ring, order, 0, hops))[: loops + 1]
+    picture = drawing(ring, shares.tolist(), 0, hops, model.config.n_loops)
     return dict(config=settings, models=listed, question=question), picture
 
 
@@ -198,31 +198,45 @@ def after_each_loop(model, tokens):
     return (model.norm(last) @ model.head_weight.T).softmax(-1)
 
 
-def drawing(ring, shares, start, hops, loops, n_loops):
+def drawing(ring, shares, start, hops, n_loops):
     """The picture that docs/assets/walk.js draws, as SVG: the letters of a ring, each as strongly
-    filled as the model would give it as its answer now."""
-    goal = (start + hops) % len(ring)
+    filled as the model would give it as its answer now, and the passes after which it was there.
+    `shares` are those of all tokens, before the first loop and after each so far."""
+    loops, size = len(shares) - 1, len(ring)
+    goal = (start + hops) % size
+
+    def at(i, radius):
+        angle = 2 * math.pi * i / size - math.pi / 2
+        return f"{150 + radius * math.cos(angle):.1f}", f"{150 + radius * math.sin(angle):.1f}"
+
+    best = [max(range(len(LETTERS)), key=each.__getitem__) for each in shares]
+    came = [(n, ring.index(best[n])) for n in range(2, loops + 1) if best[n] in ring]
     circles, arrows = [], []  # an arrow between two letters says which of them follows
     for i, letter in enumerate(ring):
-        turned = f"rotate({360 * (i + 0.5) / len(ring)} 150 150) translate(150 40)"
+        turned = f"rotate({360 * (i + 0.5) / size} 150 150) translate(150 40)"
         arrows.append(f'<path class="arrow" d="M-3 -4L3 0L-3 4" transform="{turned}"/>')
-        angle = 2 * math.pi * i / len(ring) - math.pi / 2
-        x, y = 150 + 110 * math.cos(angle), 150 + 110 * math.sin(angle)
+        x, y = at(i, 110)
         role = "goal" if i == goal else "start" if i == start else ""
+        fill = shares[-1][letter] / 2 if loops else 0
         circles.append(
-            f'<circle class="letter {role}" cx="{x:.1f}" cy="{y:.1f}" r="24"/>'
-            f'<circle class="share" cx="{x:.1f}" cy="{y:.1f}" r="20" '
-            f'fill-opacity="{shares[letter] / 2:.3f}"/>'
-            f'<text x="{x:.1f}" y="{y:.1f}">{LETTERS[letter]}</text>'
+            f'<circle class="letter {role}" cx="{x}" cy="{y}" r="24"/>'
+            f'<circle class="share" cx="{x}" cy="{y}" r="20" fill-opacity="{fill:.3f}"/>'
+            f'<text x="{x}" y="{y}">{LETTERS[letter]}</text>'
         )
-    asked, answer = LETTERS[ring[start]], LETTERS[max(range(len(LETTERS)), key=shares.__getitem__)]
-    text = f"Which letter is {hops} hops after {asked}? After {loops} of {n_loops} loops the model "
-    text += f"holds {answer}."
+        x, y = at(i, 70)
+        if numbers := [str(n) for n, place in came if place == i]:
+            circles.append(f'<text class="small" x="{x}" y="{y}">{"·".join(numbers)}</text>')
+    trail = " ".join(",".join(at(i, 110)) for i in (start, *(place for _, place in came)))
+    asked, answer = LETTERS[ring[start]], LETTERS[best[-1]]
+    text = (
+        f"Which letter is {hops} hops after {asked}? After {loops} of {n_loops} passes the model "
+    )
+    text += f"is at {answer}."
     return (
         '<svg viewBox="0 0 300 300" role="img" aria-label="a ring of letters; see the text">'
         '<circle class="track" cx="150" cy="150" r="110"/>'
-        f"{''.join(arrows)}{''.join(circles)}"
-        f'<text x="150" y="140">loop {loops}</text>'
+        f'{"".join(arrows)}<polyline class="trail" points="{trail}"/>{"".join(circles)}'
+        f'<text x="150" y="140">pass {loops}</text>'
         f'<text class="small" x="150" y="166">of {n_loops}</text></svg>'
         f"<p>{text} With JavaScript you can ask it other questions here.</p>"
     )

@@ -7,7 +7,7 @@ code of ours. The way back, for a GPT-2 with the same activation, whoever wrote 
 
     python train.py --init_from OUT_DIR
 
-    python -m minidepth_lab.models.export runs/laptop_n_layers-12_seed-0 docs/results/ask/12-layers
+    python -m minidepth_lab.keep.export runs/laptop_n_layers-12_seed-0 docs/results/ask/12-layers
 
 writes it small enough for a page, its weights in half precision, as a folder of a run.
 """
@@ -59,7 +59,7 @@ def check_gpt2(c: configs.ModelConfig) -> None:
     ]
     for name, fits, has in limits:
         if not fits:
-            other = "minidepth_lab.models.sharing writes any run for the hub"
+            other = "minidepth_lab.measure.sharing writes any run for the hub"
             raise ValueError(
                 f"GPT-2 cannot express {name} {getattr(c, name)}; it has {has}; {other}"
             )

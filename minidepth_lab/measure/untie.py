@@ -2,7 +2,7 @@
 has its layers once for each loop. At first it computes the same; trained further, each copy goes
 its own way.
 
-    python -m minidepth_lab.models.untie runs/looped runs/copies
+    python -m minidepth_lab.measure.untie runs/looped runs/copies
     python train.py --n_layers 5 --init_from runs/copies …        for one layer looped five times
 """
 
@@ -11,8 +11,8 @@ import dataclasses
 import os
 
 from minidepth_lab.keep import checkpoints
+from minidepth_lab.measure.walk_by_hand import write_run
 from minidepth_lab.models import variants
-from minidepth_lab.models.walk_by_hand import write_run
 
 
 def untied(model: variants.GPT) -> variants.GPT:

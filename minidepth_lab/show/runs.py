@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from minidepth_lab.base import console
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import results
+from minidepth_lab.measure.cell import shown
 from minidepth_lab.models import variants
 from minidepth_lab.show import curve
-from minidepth_lab.sweep.cell import shown
 from minidepth_lab.tasks.base.sizes import by_name
 
 WIDTH = 80  # of the list, in characters

@@ -5,8 +5,7 @@ import contextlib
 import os
 
 from minidepth_lab.base import console
-from minidepth_lab.command import registry
-from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.rows import files as text
 from minidepth_lab.rows import to_data, tokenizing
 from minidepth_lab.rows.sources import names_task

@@ -24,7 +24,7 @@ itself.
 **The way back.** How far does training find its way back from them? A run's folder with these
 weights and noise on them, to begin with:
 
-    python -m minidepth_lab.models.walk_by_hand runs/by-hand --ring 8 --noise 0.3 --seed 0
+    python -m minidepth_lab.measure.walk_by_hand runs/by-hand --ring 8 --noise 0.3 --seed 0
     python train.py --preset walk --init_from runs/by-hand --n_loops 5 --sizes ring=8,hops=4
 """
 

@@ -107,7 +107,7 @@ def card(config: configs.ModelConfig, about: dict, log: list[dict]) -> str:
         f"# A Transformer of {console.plural(config.n_layers, 'layer')}", "",
         "Trained with minidepth, which asks whether depth helps a Transformer reason.", "",
         "| what | is |", "|---|---|", *lines, "", "```python",
-        "from minidepth_lab.models.sharing import SharedGPT", "",
+        "from minidepth_lab.measure.sharing import SharedGPT", "",
         'model = SharedGPT.from_pretrained("this repository, or a folder")', "```", "",
     ])  # fmt: skip
 

@@ -28,10 +28,9 @@ import torch.nn.functional as F
 
 import minidepth as md
 from minidepth_lab.base import configs, machine
-from minidepth_lab.command import registry
-from minidepth_lab.keep import running
+from minidepth_lab.keep import export, registry, running
 from minidepth_lab.measure import sampling
-from minidepth_lab.models import compiling, export, fast, variants
+from minidepth_lab.models import compiling, fast, variants
 from minidepth_lab.rows import sources
 
 STEPS, WARM = 10, 2  # measured, and before them
@@ -217,7 +216,7 @@ def child():
 
 def taking_turns(m, t, tokens, targets, kinds):
     """The facts of each of the kinds, measured in processes of their own that take turns."""
-    command = [sys.executable, "-c", "from minidepth_lab.command import bench; bench.child()"]
+    command = [sys.executable, "-c", "from minidepth_lab.measure import bench; bench.child()"]
     environment = os.environ | dict(PYTHONPATH=os.pathsep.join(sys.path))
     pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     processes = []

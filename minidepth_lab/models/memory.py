@@ -1,7 +1,7 @@
 """The memory of a training step, part by part: the one estimate that the command's checks and the
 page on many machines use.
 
-    python -m minidepth_lab.command.memory      the tables of that page
+    python -m minidepth_lab.models.memory      the tables of that page
 
 A step holds the most at one of three moments. Where the forward pass ends, all is there that the
 way back needs, and the head has just made its part of the gradient. Where the way back begins, the

@@ -154,7 +154,7 @@ def settings_of_weights(changes: dict) -> dict:
     if checkpoints.is_run(folder):
         values = checkpoints.settings_of_weights(folder)
     else:
-        from minidepth_lab.models import export
+        from minidepth_lab.keep import export
 
         values = dataclasses.asdict(export.gpt2_config(folder))
         if os.path.exists(os.path.join(folder, "tokenizer.json")):

@@ -1,0 +1,300 @@
+# %% [markdown]
+# # Walks that cannot cheat
+#
+# **A walk along a ring of sixteen is at a thousand hops where it was after eight, and two hundred
+# additions along a ring of four are always 0.** So a weaker model could have passed our tests. Here
+# they are made so that it cannot: what counts is the least over a window that holds every place of
+# the ring, on 1,000 rings that were held out, and beside each number stands what three cheats get.
+
+# %%
+import matplotlib.pyplot as plt
+
+from minidepth_lab.measure import far, judge, results
+from minidepth_lab.show import why
+from minidepth_site import widgets
+
+file = judge.File("no-cheat")
+runs = {name: file.runs(name) for name in file.about["runs"]}
+runs["permutations, kept at the test"] = runs["permutations, map changes"]
+runs["additions, kept at the test"] = runs["additions, map changes"]
+print(judge.tally("no-cheat"))
+print(f"{sum(map(len, (results.runs('no-cheat'), results.noted('no-cheat'))))} runs and tests")
+
+# %% [markdown]
+# ## The question
+#
+# *Read once* lets the loops keep the map as the first one leaves it: the questions walk, and what
+# they look up does not change. On rings of letters that decided whether a walk goes on ([a thousand
+# hops](../tutorials/thousand_hops.md#read-once-then-walk)). Four things were open:
+#
+# 1. **Does it hold where the answer does not come round?** A program: each letter of the ring has a
+#    permutation of five things, and the answer is where the first thing has come to. The same
+#    letters come round after sixteen steps, the state does not.
+# 2. **Does it hold for a real layer**, with a feed-forward part, or for two?
+# 3. **Is it the view?** In the model of [the page from scratch](../tutorials/from_scratch.md) the
+#    questions look at the map alone, and at no other question.
+# 4. **Do the old results hold** where no cheat passes?
+#
+# ## What came out
+#
+# Of a run *knows eight* means that what it was trained to, eight steps, is right at 0.95 in it (of
+# sums sixteen). *The least* is the worst number of steps within the window, of the worst run, the
+# median and the best. *Whole* is how many of 1,000 rings have no error in the whole window, at the
+# median (of rings of 64 there are 200). The cheats are at their best within the window.
+
+
+# %% tags=["hide"]
+def found(run, kept=False):
+    """What far() found of a run, with the map kept at the test if that is asked."""
+    whole = run["measured"]["far"]
+    return whole["kept_at_test"] if kept else whole
+
+
+WINDOWS = (  # runs, as predictions.toml names them; what the window is
+    ("permutations, map changes", "20 to 35 steps"),
+    ("permutations, kept at the test", "20 to 35 steps"),
+    ("permutations, read once", "20 to 35 steps"),
+    ("permutations, read once, no norm", "20 to 35 steps"),
+    ("additions, map changes", "20 to 35 steps"),
+    ("additions, kept at the test", "20 to 35 steps"),
+    ("additions, read once", "20 to 35 steps"),
+    ("additions, read once, no norm", "20 to 35 steps"),
+    ("read once, feed-forward 256", "985 to 1,000 hops"),
+    ("read once, two layers", "985 to 1,000 hops"),
+    ("map alone, ring of 16", "985 to 1,000 hops"),
+    ("map alone, ring of 64", "937 to 1,000 hops"),
+    ("map alone, ring of 128", "873 to 1,000 hops"),
+    ("16 additions, again", "161 to 200 additions"),
+    ("stored walks", "985 to 1,000 hops"),
+)
+rows, waiting, arms = [], [], {}
+for name, window in WINDOWS:
+    each = [found(run, "kept at the test" in name) for run in runs[name]]
+    if not each:
+        waiting.append(name)
+        continue
+    arms[name] = each
+    planned = file.missing(name.replace("kept at the test", "map changes"))
+    least = sorted(one["window"]["least"] for one in each)
+    whole = sorted(one["window"]["rings_without_error"] for one in each)
+    trained = str(each[0]["trained"])
+    # what a run knows is asked without the map kept, as it was trained
+    knows = [run["measured"]["far"]["at"] for run in runs[name]]
+    knows = sum(at[trained]["right"] >= 0.95 for at in knows)
+    cheats = [
+        max(one["window"][f"{cheat}_at_best"] for one in each)
+        for cheat in ("commonest", "own", "stopped")
+    ]
+    n = f"{len(each)} of {len(each) + len(planned)}" if planned else f"{len(each)}"
+    middle = len(least) // 2
+    spread = " ".join(f"{x:.2f}" for x in (least[0], least[middle], least[-1]))
+    cells = (f"{x:.2f}" for x in cheats)
+    rows.append([name, n, knows, window, spread, whole[middle], *cells])
+head = ["arm", "runs", "knows eight", "window", "the least: worst, median, best", "whole"]
+widgets.table([*head, "one answer", "the question's", "stop"], rows)
+if waiting:
+    print("Not run yet:", "; ".join(waiting))
+
+# %% [markdown]
+# A window of a whole ring holds the question's own letter once, and the place where training
+# stopped once. So these two cheats are right there, and wrong at every other number: their least is
+# 0. That is why the least counts.
+
+# %% tags=["hide"]
+rows = []
+for name, each in arms.items():
+    at = {hops: [one["at"][hops] for one in each] for hops in each[0]["at"]}
+    for hops, parts in at.items():
+        right = sorted(part["right"] for part in parts)
+        middle = right[len(right) // 2]
+        cheats = (
+            f"{max(part.get(cheat, 0) for part in parts):.2f}"
+            for cheat in ("commonest", "own", "stopped")
+        )
+        numbers = (f"{x:.2f}" for x in (right[0], middle, right[-1]))
+        rows.append([name, hops, *numbers, *cheats])
+details = ["arm", "steps", "worst", "median", "best", "one answer", "the question's", "stop"]
+
+# %% tags=["details"]
+widgets.table(details, rows)
+
+# %% [markdown]
+# ## A computed state, or the map alone?
+
+# %% tags=["hide"]
+rows = []
+for kind in ("permutations", "additions"):
+    for arm in ("map changes", "read once", "read once, no norm"):
+        its_runs = runs[f"{kind}, {arm}"]
+        knowing = [run for run in its_runs if found(run)["at"]["8"]["right"] >= 0.95]
+        if not its_runs:
+            continue
+        row = [f"{kind}, {arm}", len(its_runs), len(knowing)]
+        good = sum(found(run)["window"]["least"] >= 0.9 for run in knowing)
+        far_on = [run["measured"]["thousand"] for run in knowing if "thousand" in run["measured"]]
+        far_good = sum(end["window"]["least"] >= 0.9 for end in far_on)
+        rows.append([*row, good, f"{far_good} of {len(far_on)}" if far_on else "–"])
+head = ["arm", "runs", "know eight steps", "of these: worst of 20 to 35 right at 0.9"]
+widgets.table([*head, "worst of 985 to 1,000"], rows)
+
+# %% [markdown]
+# Before the runs we had said: if fewer than three of ten that know eight steps are right at 0.9 at
+# their worst of 20 to 35, then *read once* saves the map and not a computed state. The last column
+# was looked at later, on 200 rings, of runs whose map is kept. Permutations are back after 60
+# rounds, so that 985 to 1,000 steps ask for what 25 to 40 do; but the state has been computed a
+# thousand times.
+
+# %% [markdown]
+# ### A map is read, and then lost
+#
+# Where the map of a program changes in each loop, the state is lost soon after the eight steps of
+# training. These are the same weights, with the map kept at the test alone, from some loop on. Each
+# number is the least over 20 to 35 steps, on 200 rings:
+
+# %% tags=["hide"]
+rows = []
+for kind in ("permutations", "additions"):
+    for run in runs[f"{kind}, map changes"]:
+        if "kept_after" not in run["measured"]:
+            continue
+        ways = {"as it is": found(run), "1": found(run, kept=True)} | run["measured"]["kept_after"]
+        least = {name: f"{way['window']['least']:.2f}" for name, way in ways.items()}
+        rows.append([f"{kind}, seed {run['seed']}", *least.values()])
+head = ["run", "as it is", *(f"kept after {n}" for n in ("1 loop", "2 loops", "3", "9"))]
+widgets.table(head, rows)
+
+# %% [markdown]
+# **With the map kept after three loops, weights that were lost go on.** After one loop there is no
+# map yet: a triple names a letter, what happens there and the next letter, and it takes some loops
+# to bring them together. After nine, as many as training had, the map has begun to get lost. So
+# *read once*, which gives training one loop to read in, is one way to keep a map; a map that is
+# read in three loops and then kept is another.
+#
+# The first three of these runs we had looked at before we predicted anything of the others (P9 to
+# P11).
+
+# %% [markdown]
+# ## What was predicted
+#
+# Each was committed before its runs; the page of [predictions](predictions.md#no-cheat) has the
+# commits.
+
+# %% tags=["hide"]
+rows = []
+for each in judge.judged_predictions(file):
+    which = each["id"].partition("/")[2]
+    rows.append([which, " ".join(each["sentence"].split()), each["measured"], each["verdict"]])
+widgets.table(["", "predicted", "measured", "verdict"], rows)
+
+# %% [markdown]
+# ## Why
+#
+# A question walks by looking at the map. Where the map changes with each loop, the question looks
+# at something else each time. So there are two ways to get lost: the walker's, and the map's. Four
+# arms tell them apart: a map that changes; the same weights with the map kept after the first loop,
+# at the test alone; a map that was kept in training (*read once*); and each of these without the
+# norm. Above: what is right after so many hops along a ring of sixteen. Below: how far the map has
+# moved since the first loop, as a share of its length.
+
+# %%
+walks = why.arms()
+_, axes = plt.subplots(2, 3, figsize=(7.5, 5), sharex=True, sharey="row")
+why.draw(axes, walks)
+plt.tight_layout()
+plt.show()
+
+# %% [markdown]
+# What to see. The dashed line is where training ends.
+#
+# - **On the left the map moves by half of its length within the loops of training, and then
+#   stands.** Two of the four walks lose rings on the way. The same weights with the map kept from
+#   the first loop on lose next to none, although they were trained with a map that changes: so the
+#   walk was right, and the map was lost.
+# - **In the middle, with the norm and without the input, the map moves further**, and with it the
+#   walk is lost. With the map kept the same weights are right to the end.
+# - **On the right, where neither norm nor input is there, the map goes on moving**, to more than
+#   its own length. Keeping it does not help these weights, and training with it kept does not,
+#   either: all are lost by a hundred hops. There the walker is lost, not the map.
+#
+# So a map that stands is not all: a walker must not lose itself, either. On rings it takes the norm
+# for that. Where a feed-forward part carries a state along, as in the program above, it does not:
+# the arm without the norm goes on there as well.
+#
+# Is this a cause, or only what goes along? The second arm changes nothing but the map, at the test,
+# in weights that are given: that is a cause. What training makes of it is the third arm.
+
+# %% tags=["hide"]
+rows = []
+for column, of in walks.items():
+    for arm, its_runs in of.items():
+        right = [min(share for hops, share in run[0].items() if hops >= 985) for run in its_runs]
+        moved = [max(run[1].values()) for run in its_runs]
+        cells = (f"{min(x):.2f} to {max(x):.2f}" for x in (right, moved))
+        rows.append([column, arm, len(its_runs), *cells])
+head = ["", "arm", "runs", "least far out (985 to 1,000 hops)", "the map has moved, at most"]
+widgets.table(head, rows)
+
+# %% [markdown]
+# Of read once what is stored was tested at 1,000 alone, not at each of 985 to 1,000; the runs
+# above, with a feed-forward part, were.
+#
+# ## What ten of ten says
+#
+# Ten runs are few. If ten of ten do something, the share of all such runs that do may be as low as
+# the first number of this table; these are exact 95 % intervals (Clopper and Pearson 1934):
+
+# %% tags=["hide"]
+rows = []
+for n in (10, 5):
+    for good in range(n, -1, -1):
+        low, high = judge.exact_interval(good, n)
+        rows.append([f"{good} of {n}", f"{low:.2f}", f"{high:.2f}"])
+ten, seven = judge.exact_interval(10, 10), judge.exact_interval(7, 10)
+print(f"10 of 10: {ten[0]:.2f} to {ten[1]:.2f}. 7 of 10: {seven[0]:.2f} to {seven[1]:.2f}.")
+
+# %% tags=["details"]
+widgets.table(["runs that do", "at least", "at most"], rows)
+
+# %% [markdown]
+# So "ten of ten against none of ten" is a difference that is hardly chance, and "seven of ten
+# against five of ten" is none that ten runs can show. The same holds for rings: 1,000 without an
+# error leave room for up to 4 in 1,000 others.
+#
+# ## What a cheat would get elsewhere
+#
+# On the longer rings of [a thousand hops](../tutorials/thousand_hops.md) no cheat comes near. On a
+# ring of sixteen stopping is right at a thousand hops, and after 200 additions one answer is. In
+# *hold* an answer has to stay, so there to stop is what is asked; its test can tell whether the
+# state keeps still, and no more.
+
+# %% tags=["hide"]
+TESTS = (  # task, steps, trained to, sizes
+    ("walk", (15, 31, 100, 1000), 8, dict(ring=16)),
+    ("walk", (63, 131, 1000), 8, dict(ring=64)),
+    ("walk", (127, 259, 1000), 8, dict(ring=128)),
+    ("sums", (31, 39, 50, 200), 16, dict(ring=4, additions=16)),
+    ("hold", (24, 100), 16, {}),
+)
+rows = []
+for task, at, trained, sizes in TESTS:
+    for steps, each in far.cheats(task, at, trained, rings=200, **sizes).items():
+        name = f"{task}, ring of {sizes['ring']}" if sizes else task
+        rows.append([name, steps, *(f"{share:.2f}" for share in each.values())])
+widgets.table(["task", "steps", "one answer", "the question's own", "stop"], rows)
+
+# %% [markdown]
+# ## How to make these
+#
+# Each run is a command, beside it in `docs/results/no-cheat/runs.jsonl`; those of the other
+# programs are in its `predictions.toml`. For instance, and the test after it:
+#
+# ```
+# python train.py --preset program --sizes kind=permutations --loop_keeps 48 --seed 300
+# python -m minidepth_lab.measure.far RUN_FOLDER no-cheat
+# ```
+
+# %% tags=["hide"]
+hours = sum(
+    line["cpu_seconds"] for line in results.lines_of("no-cheat") + results.noted("no-cheat")
+)
+print(f"{hours / 3600:.1f} CPU hours, of one core each, for all of these runs and their tests.")

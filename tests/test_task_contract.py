@@ -1,0 +1,338 @@
+"""What holds for every task: its targets are those of an independent solver, which works each
+sequence out by itself, what the test asks is never trained on, and what is drawn is a function of
+the generator."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+import minidepth as md
+from minidepth_lab.tasks import TASKS
+from minidepth_lab.tasks.program import operations
+from minidepth_lab.tasks.written import WAYS
+from solvers import (
+    NO,
+    brackets,
+    circle,
+    composition,
+    follow,
+    hold,
+    hop,
+    icl_template,
+    icqa,
+    khop,
+    modulo,
+    pairs,
+    parity,
+    pointers,
+    program,
+    reachability,
+    ring,
+    strides,
+    sums,
+    template,
+    walk,
+    written,
+)  # fmt: skip
+
+CASES = [
+    (walk, {}), (walk, dict(ring=4, hops=3)), (walk, dict(ring=9, hops=1)),
+    (walk, dict(ring=6, hops=5, loss_after="last")),
+    (hold, {}), (hold, dict(ring=5, hops=4, loops=5)), (hold, dict(ring=6, hops=1)),
+    (strides, {}), (strides, dict(stride=1, loops=1)), (strides, dict(stride=4, loops=2)),
+    (strides, dict(stride=3, loops=5)),
+    (sums, {}), (sums, dict(ring=8, additions=6)), (sums, dict(ring=5, additions=1)),
+    (program, dict(ring=5, hops=7, hints=1)),
+    (program, dict(ring=5, hops=7, hints=1, kind="additions")),
+    (ring, {}), (ring, dict(letters=5, ring=4, questions=3, lengths=(2,))),
+    (ring, dict(lengths=(1, 2, 4), questions=9)),
+    (ring, dict(ring=2, letters=3, lengths=(1,), questions=1)),
+    (ring, dict(answer="written", lengths=(1, 3, 7), questions=5)),
+    (ring, dict(letters=6, ring=3, questions=4, lengths=(1, 2), answer="written")),
+    *((written, dict(way=way)) for way in WAYS),
+    (icqa, {}), (icqa, dict(pairs=3, symbols=3)), (icqa, dict(pairs=1, symbols=5)),
+    (template, dict(symbols=20, length=4)), (template, dict(symbols=20, length=6)),
+    (icl_template, dict(symbols=40, length=4, blocks=3, queries=3, labels=9)),
+    (icl_template, dict(symbols=40, length=6, blocks=4, queries=1, labels=9)),
+    (khop, dict(hops=(1,), length=60)), (khop, dict(hops=(1, 2, 4, 8), length=60)),
+    (parity, {}), (modulo, {}), (composition, dict(group="S5")), (composition, dict(group="Z60")),
+    (pointers, {}), (reachability, {}), (brackets, {}),
+]  # fmt: skip
+OF_RINGS = dict(walk=2, hold=2, strides=2, sums=3, program=3)  # tokens for a letter
+
+
+def named(value):
+    return getattr(value, "__name__", None) or str(value)
+
+
+@pytest.mark.parametrize("test", [False, True])
+@pytest.mark.parametrize("solver, changes", CASES, ids=named)
+def test_targets_are_what_an_independent_solver_finds(solver, changes, test):
+    task = TASKS[solver.__name__]
+    sizes = task.sizes | changes
+    tokens, targets = task.draw(200, md.generator("test"), test, **changes)
+    assert tokens.dtype == targets.dtype == torch.int64
+    assert len(tokens) == len(targets) == 200 and tokens.size(1) == targets.size(-1)
+    more, told = dict(test=test) if "template" in task.name else {}, [None] * 200
+    if hasattr(task, "difficulty"):
+        told = task.difficulty(tokens, targets, **sizes).tolist()
+    drawn, firsts = set(), set()
+    for x, y, difficulty in zip(tokens.tolist(), targets.tolist(), told):
+        found = solver(x, y, **sizes, **more)
+        if difficulty:
+            found, hard = found
+            # how far the end of a path would be that there is not, is not in the graph
+            assert all(h in (d, None) for h, d in zip(hard, difficulty, strict=True))
+        assert y == found
+        drawn.add(tuple(x))
+        if solver.__name__ in OF_RINGS:
+            n, width = sizes["ring"], OF_RINGS[solver.__name__]
+            letters = circle(pairs(x, n, width))
+            asked = x[width * n + (solver is hold) :: 1 + (solver is hold)]
+            assert len(letters) == n and max(letters) < 2 * n and sorted(asked) == sorted(letters)
+            firsts.add((letters.index(asked[0]) - letters.index(x[0])) % n)
+            firsts.add((letters.index(x[width]) - letters.index(x[0]), "second") if n > 9 else 0)
+    assert len(drawn) > 100 or solver in (template, icqa) or sizes.get("letters") == 3
+    if solver.__name__ in OF_RINGS:  # in mixed order
+        assert set(range(sizes["ring"])) <= firsts
+
+
+RINGS = [("walk", dict(ring=4, hops=3)), ("walk", dict(ring=16, hops=3)), ("hold", dict(ring=4,
+         hops=3)), ("sums", dict(ring=4)), ("strides", dict(ring=4, stride=2)),
+         ("program", dict(ring=5)), ("ring", {}), ("ring", dict(letters=6, ring=4)),
+         ("written", {})]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, changes", RINGS, ids=str)
+def test_rings_of_the_test_are_never_trained_on(name, changes):
+    """By the rule of the embedded problems, whatever letter a ring is begun with."""
+    task, split = TASKS[name], {False: set(), True: set()}
+    sizes = task.sizes | changes
+    n = sizes.get("ring", 8)
+    letters = sizes.get("letters", 16 if name == "written" else 2 * n)
+    batches = [task.draw(1000, md.generator(test), test, **changes) for test in (False, True)]
+    later = [task.train_batch(done, 1000, md.generator(done), **sizes) for done in (0.0, 1.0, 3.0)]
+    for test, (tokens, _) in [
+        (False, batches[0]),
+        (True, batches[1]),
+        *((False, b) for b in later),
+    ]:
+        for x in tokens.tolist():
+            split[test].add(circle(pairs(x, n, OF_RINGS.get(name, 2))))
+    assert len(split[True]) > 20 < len(split[False]) and not split[True] & split[False]
+    for test, rings in split.items():
+        for each in rings:
+            key = " ".join(map(str, each))
+            assert md.is_held_out(key, math.perm(letters, n) // n) == test
+
+
+ON_MAP = [("parity", {}), ("modulo", {}), ("composition", dict(group="S5")), ("composition",
+          dict(group="Z60")), ("pointers", {}), ("brackets", {}), ("reachability", {})]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, changes", ON_MAP, ids=str)
+def test_sequences_of_the_test_are_never_trained_on(name, changes):
+    """By a rule on the symbols, the pointers, the paths or the text, not by luck."""
+    for test in (False, True):
+        for x in TASKS[name].draw(300, md.generator("test"), test, **changes)[0].tolist():
+            keys = [x[:16] if name == "pointers" else x]
+            if name == "reachability":  # by its two paths, in either order
+                edges, heads = dict(zip(x[0:28:2], x[1:28:2])), set(x[0:28:2]) - set(x[1:28:2])
+                paths = []
+                for node in heads:
+                    paths.append([node])
+                    while paths[-1][-1] in edges:
+                        paths[-1].append(edges[paths[-1][-1]])
+                keys = [paths[0] + paths[1], paths[1] + paths[0]]
+            n = 16**16 if name == "reachability" else 10**6
+            assert test in [md.is_held_out(" ".join(map(str, key)), n) for key in keys]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_batches_are_a_function_of_the_generator(name):
+    more = dict(khop=dict(hops=(1, 2, 3)), icl_template=dict(hints=0.75))
+    sizes = more.get(name, dict(way="random") if name == "written" else {})  # more is drawn
+    draw = lambda seed: TASKS[name].draw(8, md.generator(seed), **sizes)  # noqa: E731
+    again = zip(draw(1), draw(1), draw(2))
+    assert all(torch.equal(a, b) and not torch.equal(a, c) for a, b, c in again)
+    others = torch.get_rng_state()  # of numbers that are drawn without it
+    for test in (False, True):
+        TASKS[name].draw(8, md.generator(1), test, **sizes)
+    for done in (0.0, 0.5, 3.0):
+        TASKS[name].train_batch(done, 8, md.generator(1), **sizes)
+    assert torch.equal(torch.get_rng_state(), others)
+
+
+def test_memorize_has_one_label_for_each_of_its_sequences():
+    def rows(n=2000, test=False, **sizes):
+        tokens, targets = TASKS["memorize"].draw(n, md.generator("test"), test, **sizes)
+        return zip(tokens.tolist(), targets.tolist())
+
+    label, labels = {}, set()
+    for x, y in rows(20_000):
+        assert y[:-1] == [NO] * 8 and x[-1] == 40 and all(0 <= token < 32 for token in x[:-1])
+        assert label.setdefault(tuple(x), y[-1]) == y[-1] and 32 <= y[-1] < 40
+        labels.add(y[-1])
+    assert len(label) == 512 and len(labels) == 8  # all are shown, none is there twice
+    assert {tuple(x) for x, _ in rows(test=True)} <= label.keys()
+    small = {tuple(x) for x, _ in rows(sequences=5, length=3, labels=2, symbols=9)}
+    assert len(small) == 5 and {len(x) for x in small} == {4} and {x[-1] for x in small} == {11}
+
+
+def test_khop_of_the_papers_example():
+    """Sanford, Hsu & Telgarsky 2024: the last token of baebcabebdea has 1-hop b and 2-hop c."""
+    assert hop("baebcabebdea", 1)[-1] == "b" and hop("baebcabebdea", 2)[-1] == "c"
+
+
+def test_ten_permutations_make_up_all():
+    """So the program is of a group that is not solvable; and none of the ten does nothing."""
+    ten = [tuple(row) for row in operations("permutations").tolist()]
+    made, newest = set(), {tuple(range(5))}
+    while newest:
+        made |= newest
+        newest = {tuple(p[i] for i in x) for x in newest for p in ten} - made
+    assert made == set(itertools.permutations(range(5)))
+    assert len(set(ten)) == 10 and tuple(range(5)) not in ten
+
+
+# ---------- chances ----------
+
+
+def player(x, y, name, ring, **_):
+    """(letter asked, hops, letters of the ring from it on) of each question of a sequence."""
+    follows = pairs(x, ring)
+    asked = [(a, 1) for a in x[2 * ring :]]
+    if name in ("hold", "ring"):
+        first = 16 if name == "ring" else 2 * ring
+        asked = [(a, k - first) for k, a in zip(x[2 * ring :: 2], x[2 * ring + 1 :: 2])]
+    for i, (letter, hops) in enumerate(asked):
+        yield i, hops, [follow(follows, letter, n) for n in range(ring)]
+
+
+@pytest.mark.parametrize("name, changes", [
+    ("hold", {}), ("hold", dict(ring=5, hops=4)), ("ring", dict(lengths=(1, 2, 4))),
+    ("ring", dict(lengths=(2, 3))),
+])  # fmt: skip
+def test_guess_and_shortcut_are_those_of_players(name, changes):
+    """One says any letter but the one that is asked; the other what follows it, or for more hops
+    one that is neither it nor beside it. Each says another one in turn, which is as good as any."""
+    task, guessed, looked, n = TASKS[name], 0, 0, 0
+    sizes = task.sizes | changes
+    for x in task.draw(600, md.generator("test"), **changes)[0].tolist():
+        for i, hops, path in player(x, None, name, **sizes):
+            right, others, far = path[hops % len(path)], sorted(path[1:]), sorted(path[2:-1])
+            near = {1: path[1], len(path) - 1: path[-1]}
+            guessed += right == others[(i + x[0]) % len(others)]
+            looked += right == near.get(hops, far[(i + x[0]) % len(far)])
+            n += 1
+    guess, shortcut = task.chance(**changes)
+    assert guessed / n == pytest.approx(guess, abs=0.03)
+    assert looked / n == pytest.approx(shortcut, abs=0.03)
+
+
+def test_guess_and_shortcut_of_walk_sums_strides_and_written():
+    one = lambda n: pytest.approx(n)  # noqa: E731
+    for n in (4, 7, 16):  # of one to n - 1 hops the first and the last are known at a look
+        known = (2 + (n - 3) / (n - 3)) / (n - 1) if n > 3 else 1
+        assert TASKS["walk"].chance(ring=n) == (one(1 / (n - 1)), one(known))
+    assert TASKS["strides"].chance(ring=12, stride=1) == (1 / 11, 1.0)
+    # of four chains of three the last letter of each is known, the others are among nine
+    assert TASKS["strides"].chance(ring=12, stride=3) == (1 / 11, one(1 / 4 + 3 / 4 / 9))
+    guess, shortcut = TASKS["sums"].chance(ring=5, additions=12)
+    # whole rounds, one more and one less are known, of twelve numbers seven
+    assert (guess, shortcut) == (0.1, one((7 + 5 / 10) / 12))
+    assert TASKS["ring"].shortcut(3, (1, 2), "direct") == 1.0  # which was a division by zero
+    assert TASKS["ring"].shortcut(8, (6,), "direct") == 0.2
+    task, third = TASKS["written"], 1 / 3
+    assert task.chance(way="direct") == task.chance(way="filler") == task.chance(way="random")
+    assert task.chance(way="filler") == (one(1 / 7), one(third * (1 + 2 / 5)))
+    # the letters shown are ruled out: 7, 6 and 5 others are left
+    assert task.chance(way="given") == (one(third * (1 / 7 + 1 / 6 + 1 / 5)), None)
+    steps = one(third * (1 / 7 + 1 / (7 * 6) + 1 / (7 * 6 * 5)))
+    assert task.chance(way="written") == task.chance(way="backwards") == (steps, None)
+    assert task.chance(way="hidden") == (one(third * (1 / 7 + 1 / 7**2 + 1 / 7**3)), None)
+
+
+@pytest.mark.parametrize("name, sizes, expected", [
+    ("memorize", dict(labels=4), (1 / 4, 1 / 4)), ("icqa", dict(pairs=4), (1 / 16, 1 / 4)),
+    ("template", {}, (1 / 15, 1 / 3)), ("icl_template", dict(blocks=2, queries=1), (1 / 8, 1 / 2)),
+])  # fmt: skip
+def test_the_best_constant_answer_is_right_as_often_as_guessing(name, sizes, expected):
+    assert TASKS[name].chance(**sizes) == expected
+    _, targets = TASKS[name].draw(4000, md.generator(1), **sizes)
+    answers = targets[targets >= 0]
+    assert answers.bincount().max() / len(answers) == pytest.approx(expected[0], abs=0.05)
+
+
+@pytest.mark.parametrize("name, changes", ON_MAP, ids=str)
+def test_guessing_is_what_the_most_frequent_answer_of_a_difficulty_gives(name, changes):
+    task = TASKS[name]
+    sizes = task.sizes | changes
+    tokens, targets = task.draw(500, md.generator("test"), **changes)
+    hard, guess = task.difficulty(tokens, targets, **sizes), task.guess(**sizes)
+    for n in sizes["n"]:
+        answers = targets[(hard == n) & (targets != NO)]
+        most = answers.bincount().max().item() / len(answers)
+        # few symbols come to few elements
+        assert most >= guess if name == "composition" else abs(most - guess) < 0.12
+
+
+@pytest.mark.parametrize("group", ["S5", "Z60"])
+def test_few_symbols_come_to_few_elements(group):
+    """One that knows how many symbols there were, and says what they most often come to."""
+    task = TASKS["composition"]
+    symbols = torch.randint(2, (20_000, 32), generator=md.generator("commonest"))
+    said = task.results(symbols, group=group)
+    most = [said[:, n - 1].bincount().max().item() / len(said) for n in (2, 4, 8, 16, 32)]
+    shortcut = task.chance(group=group, n=(2, 4, 8, 16, 32))[1]
+    assert sum(most) / 5 == pytest.approx(shortcut, abs=0.01)
+
+
+@pytest.mark.parametrize("k, error, bottom", [
+    (1, 0.495, 0.04), (2, 0.495, None), (4, 0.652, None), (8, 0.733, 0.25)
+])  # fmt: skip
+def test_khop_floor_and_share_of_bottom_are_the_known_ones(k, error, bottom):
+    assert 1 - TASKS["khop"].chance(hops=(k,))[1] == pytest.approx(error, abs=0.005)
+    if bottom:
+        _, y = TASKS["khop"].draw(4000, md.generator(0), hops=(k,))
+        assert (y[:, 1:] == 4).float().mean() == pytest.approx(bottom, abs=0.01)
+
+
+# ---------- links ----------
+
+
+@pytest.mark.parametrize("name, changes, last", [
+    ("walk", dict(ring=7, hops=4), 4), ("hold", dict(ring=7, hops=4, loops=6), 4),
+    ("strides", dict(stride=3, loops=4), 3), ("ring", dict(lengths=(1, 2, 4), questions=9), 4),
+    ("ring", dict(answer="written", lengths=(1, 3, 7), questions=5), 0),
+    ("sums", dict(ring=7, additions=5), 5),
+])  # fmt: skip
+def test_following_the_links_answers_every_question(name, changes, last):
+    """Attention that looks exactly there is a solution: a hop at a time."""
+    task = TASKS[name]
+    tokens, targets = task.draw(50, md.generator("test"), **changes)
+    links = task.links(tokens, targets, **task.sizes | changes)
+    rows, query, key = links["copy"].nonzero().T
+    back = 2 if name == "sums" else 1
+    assert len(rows) >= 50 * 7 and (key == query - back).all()
+    wanted, total = targets, torch.zeros_like(tokens)
+    said = torch.full_like(tokens, NO)
+    for n in range(1, last + 1):
+        link = links[f"step {n}" if name == "ring" else f"hop {n}"]
+        assert (link.sum(2) <= 1).all()
+        rows, query, key = link.nonzero().T
+        said[rows, query] = tokens[rows, key]
+        if name == "sums":  # the triple has the next letter, and the digit that is added
+            assert links["copy digit"][rows, key, key - 1].all()
+            total[rows, query] += tokens[rows, key - 1] - 14
+            said[rows, query] = 10 * tokens[rows, key] + total[rows, query] % 10
+        if targets.dim() == 3 and name != "strides":
+            asked = targets[:, n] != NO
+            assert torch.equal(said[asked], targets[:, n][asked])
+    if not last:
+        rows, query, key = links["match"].nonzero().T
+        said[rows, query] = tokens[rows, key]
+    wanted = targets[:, -1] if targets.dim() == 3 else targets
+    assert torch.equal(said[wanted != NO], wanted[wanted != NO])
