@@ -5,6 +5,7 @@ test_task_contract.py."""
 import functools
 import json
 
+import matplotlib.pyplot as plt
 import pytest
 import torch
 import torch.nn.functional as F
@@ -17,6 +18,7 @@ from minidepth_lab.base import configs
 from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import far, results
 from minidepth_lab.models import kept_once, variants
+from minidepth_lab.show import why
 from minidepth_lab.studies import hold as hold_study
 from minidepth_lab.studies import strides as strides_study
 from minidepth_lab.studies import written
@@ -294,18 +296,65 @@ def test_stored_holds_are_of_stored_runs():
 # ---------- programs far out ----------
 
 
-@pytest.mark.parametrize("changes", [{}, dict(n_layers=2, loop_start="input"), dict(d_ff=0)])
-def test_what_is_kept_can_be_computed_once(model, changes):
+@pytest.mark.parametrize(
+    "changes",
+    [{}, dict(n_layers=2, loop_start="input"), dict(d_ff=0), dict(position="rotary", d_ff=0)],
+)
+def test_what_is_kept_is_computed_once(model, changes, monkeypatch):
     shape = dict(vocab_size=50, block_size=20, n_loops=3, d_ff=8, loop_start="recall")
     gpt = model(**shape | dict(tie_weights=False, loop_keeps=15) | changes)
     _, tokens, _ = drawn["program"](20, ring=5)
-    before = list(gpt.run_loops(tokens, loops=6))
-    with kept_once.kept_once():
-        quick = list(gpt.run_loops(tokens, loops=6))
+    assert kept_once.possible(gpt, tokens)
+    quick = list(gpt.run_loops(tokens, loops=6))
     alone = list(kept_once.questions_alone(gpt, tokens, 6))
+    monkeypatch.setattr(kept_once, "possible", lambda *given: False)
+    before = list(gpt.run_loops(tokens, loops=6))
     for i, (x, y, z) in enumerate(zip(before, quick, alone, strict=True)):
         torch.testing.assert_close(y, x, atol=1e-5, rtol=0)
         torch.testing.assert_close(z, x[:, 15 * (i > 0) :], atol=1e-5, rtol=0)
+
+
+def test_with_chance_or_a_look_inside_it_is_computed_in_each_loop(model):
+    shape = dict(vocab_size=50, block_size=20, n_loops=3, d_ff=8, loop_start="recall")
+    shape |= dict(tie_weights=False, loop_keeps=15)
+    _, tokens, _ = drawn["program"](2, ring=5)
+    for noisy in (dict(dropout=0.1), dict(loop_noise=0.1, dropout=0.0)):
+        assert not kept_once.possible(model(**shape | noisy).train(), tokens)
+    plain = model(**shape | dict(dropout=0.0)).train()
+    assert kept_once.possible(plain, tokens)
+    assert not kept_once.possible(plain, tokens[:, :15])  # nothing goes on
+    handle = plain.blocks[0].attn.register_forward_pre_hook(lambda *given: None)
+    assert not kept_once.possible(plain, tokens)
+    handle.remove()
+    assert kept_once.possible(plain, tokens)
+
+
+def test_cheats_are_scored_without_a_model():
+    found = far.cheats("walk", (5, 8, 16), trained=8, rings=50, ring=16)
+    assert found[16]["own"] == found[8]["stopped"] == 1  # a round, and where it stopped
+    assert found[5]["own"] == found[5]["stopped"] == found[16]["stopped"] == 0
+    assert 1 / 32 < found[5]["commonest"] < 0.06
+    sums = far.cheats("sums", (31, 200), trained=16, rings=50, ring=4, additions=16)
+    assert sums[200]["commonest"] == 1 and sums[31]["commonest"] < 0.3  # 200 additions are 0
+    held = far.cheats("hold", (16, 100), trained=16, rings=50)
+    assert held[16] == held[100] and held[100]["stopped"] == 1 > held[100]["commonest"]
+
+
+def test_why_a_walk_is_lost_in_three_arms():
+    found = why.arms(rings=2)
+    far_out = {}
+    for column, of in found.items():
+        for arm, runs in of.items():
+            far_out[column, arm] = [min(right[n] for n in (100, 1000)) for right, _ in runs]
+    assert min(far_out["norm and input", "kept at the test"]) > 0.9
+    assert min(far_out["norm alone", "kept at the test"]) > 0.9
+    assert max(far_out["norm alone", "map changes"]) < 0.3
+    assert max(far_out["neither", "kept at the test"] + far_out["neither", "read once"]) < 0.3
+    drift = {c: max(max(d.values()) for _, d in of["map changes"]) for c, of in found.items()}
+    assert drift["norm and input"] < 1 < drift["norm alone"]
+    figure, axes = plt.subplots(2, 3)
+    why.draw(axes, found)
+    plt.close(figure)
 
 
 class Walker(torch.nn.Module):

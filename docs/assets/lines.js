@@ -35,10 +35,11 @@ function curve([x, y], [u, v], aside, narrow) {
 
 /** Draw what a question looks at. tokens: their names; asked: how many of the last ones are
     questions; query: the place of the one; L: layers; heads: which are on; weight(layer, head, from,
-    key): a share. Tokens stand side by side, or, if narrow, one below the other. */
-export function drawLooks(svg, { tokens, asked, query, L, heads, weight, narrow }) {
+    key): a share. Tokens stand side by side, or, if narrow, one below the other, with `apart` from layer
+    to layer. */
+export function drawLooks(svg, { tokens, asked, query, L, heads, weight, narrow, apart = 125 }) {
   const T = tokens.length
-  const [cell, gap] = narrow ? [21, 125] : [32, 115]
+  const [cell, gap] = narrow ? [21, apart] : [32, 115]
   const size = [L * gap + 60, T * cell + 30]
   const [width, height] = narrow ? size : [size[1], size[0]]
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`)
@@ -46,8 +47,8 @@ export function drawLooks(svg, { tokens, asked, query, L, heads, weight, narrow 
   svg.replaceChildren()
   // level 0 are the tokens: at the left of a narrow picture, at the foot of a wide one
   const place = (token, level) => {
-    const apart = token >= T - asked // questions stand a little apart
-    const along = (token + 0.5) * cell + (apart ? 8 : 0) + (narrow ? 18 : 0)
+    const isAsked = token >= T - asked // questions stand a little apart
+    const along = (token + 0.5) * cell + (isAsked ? 8 : 0) + (narrow ? 18 : 0)
     const across = narrow ? 30 + level * gap : 40 + (L - level) * gap
     return narrow ? [across, along] : [along, across]
   }

@@ -88,7 +88,7 @@ export function saveLink(text, bytes, name) {
     what its place is in proportion to. */
 export function curves(svg, lines, guess, { text, ticks, from = 0, scale = (n) => n }) {
   const narrow = (svg.parentNode?.clientWidth ?? 640) < 600 // there its text would be too small
-  const [width, height, left, right, top, foot] = [narrow ? 300 : 480, 190, 44, 82, 12, 34]
+  const [width, height, left, right, top, foot] = [narrow ? 300 : 480, 190, 44, 98, 12, 34]
   const until = ticks.at(-1)
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`)
   svg.replaceChildren()
@@ -115,8 +115,11 @@ export function curves(svg, lines, guess, { text, ticks, from = 0, scale = (n) =
     let beside = y(points.at(-1)[1]) + 4
     while (taken.some((other) => Math.abs(other - beside) < 13)) beside += 1
     taken.push(beside)
-    const style = `fill: ${colour}`
-    draw(svg, "text", { x: x(points.at(-1)[0]) + 6, y: beside, style }, name)
+    if (!name) continue
+    const [end, style] = [x(points.at(-1)[0]), `stroke: ${colour}`]
+    const sample = { x1: end + 5, x2: end + 24, y1: beside - 4, y2: beside - 4, style }
+    draw(svg, "line", { "stroke-width": 2.5, "stroke-dasharray": dash ?? "none", ...sample })
+    draw(svg, "text", { x: end + 28, y: beside }, name)
   }
 }
 

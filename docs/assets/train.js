@@ -147,6 +147,7 @@ function start(root) {
       heads: [true, true],
       weight: (layer, head, from, key) => maps[layer][from][head][key] ?? 0,
       narrow: root.clientWidth < 600,
+      apart: 62, // both models stand side by side on a phone
     })
   }
 

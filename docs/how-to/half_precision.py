@@ -149,7 +149,7 @@ assert len(rows) == 6 and max(last) - min(last) < 0.0003
 
 # %% [markdown]
 # All six end within 0.0003 of each other. And of the 3,000 steps of the
-# [published pair](../tutorials/2_logs.md#the-pair-run-again-at-its-size), run again with three
+# [published pair](../tutorials/report.md), run again with three
 # seeds in FP16, one was skipped. Two real T4s have not been tried.
 
 # %%

@@ -110,7 +110,7 @@ def answer(page="docs/{}.py"):
 - **[Looped on, it still knows where it is]({far}).** Trained to eight hops, it is right at a
   thousand, in {of(walks_on())}.
 - **What mostly fails is its memory of the map.** Let it read the map once and never change it, and
-  {of(at_16)} are right; on larger rings {of(at_64)}.
+  {of(at_16)} are right, round rings of 64 letters, too.
 - **On real text, twelve layers [predict a little better]({logs})**, by {low} to {high} nats per
   token. Better answers were not shown.
 - **[{n_wrong} of {n_run} predictions]({wrong}) were wrong.** We write them down before the runs."""
