@@ -28,8 +28,8 @@ print(f"{sum(map(len, (results.runs('no-cheat'), results.noted('no-cheat'))))} r
 #   read once, and by none whose map changes.
 # - **A real layer does it.** With a feed-forward part, read once, all runs are right at every hop
 #   of 985 to 1,000; where the pairs change two of five were right at 0.95 at a thousand.
-# - **The map is what gets lost.** Weights whose map changes, and which lose their program soon after
-#   training, go on when it is kept after three loops, at the test alone.
+# - **The map is what gets lost.** Weights whose map changes, and which lose their program soon
+#   after training, go on when it is kept after three loops, at the test alone.
 #
 # These arms are not complete; the table says how many runs are in.
 
