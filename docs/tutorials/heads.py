@@ -15,6 +15,7 @@
 # *constant* the same in all. Each order has three runs, with a low, a medium and a high total.
 
 # %%
+import json
 import math
 import statistics
 
@@ -215,6 +216,28 @@ widgets.table(["high group, held-out stories alone", "ascending − constant"], 
 # per token, and the published ones at 1.6, on far more stories. We do not know that the published
 # models were unscaled. And ours have none of GPT-Neo's layers that see 256 tokens alone.
 #
+# ## Words that the text never uses
+#
+# The published text also tells what its models write: before the training random words, afterwards
+# a story, without the words that the data never uses. We let one of ours (48-48-48-48, scaled) go
+# on from "Once upon a time" ten times:
+
+# %% tags=["hide"]
+card = json.loads((results.RESULTS / "heads" / "h100.json").read_text(encoding="utf-8"))
+words = card["never_used_words"]
+unused = words["never_used"] / words["vocabulary"]
+print(f"words that our text never uses: {words['never_used']:,} of {words['vocabulary']:,}", end="")
+print(f" ({100 * unused:.1f} %)")
+rows_of = []
+for title, key in (("first weights", "first_weights"), ("trained", "trained")):
+    probability, n_sampled = f"{100 * words[key]['probability']:.1f} %", words[key]["sampled"]
+    rows_of.append([title, probability, f"{words[key]['never_used']:,} of {n_sampled:,}"])
+widgets.table(["such words have", "probability together", "of the sampled tokens"], rows_of)
+
+# %% [markdown]
+# So this statement nearly repeated, in one run. It is no sign of understanding: to learn how often
+# each word occurs is enough for it.
+#
 # ## A small study, and seed by seed
 #
 # Before, we had trained all nine with three seeds, scaled and unscaled: 54 runs of 250 steps, four
@@ -332,6 +355,8 @@ assert run["steps"] == 145 and f"{145 * 8 * 2048 / 1e6:.1f}" == "2.4" and run["e
 assert judge.tally("heads") == "9 of 10 held; H9 was wrong"
 assert run["params_total"] == rows[0]["parameters"]
 assert 4.7 < sum(row["hours"] for row in rows) / 24 < 5
+assert words["first_weights"]["never_used"] / 5000 - unused < 0.005
+assert (words["trained"]["never_used"], words["trained"]["sampled"]) == (6, 5000)
 
 # %% tags=["hide", "wrong"]
 widgets.wrong("heads")
