@@ -489,7 +489,7 @@ def test_every_setting_that_makes_other_data_is_known_as_such(two_files):
     fields = {f.name for f in dataclasses.fields(configs.TrainConfig)} - set(OF_DATA)
     rest = TRAINING | MEASURING | COMPUTING
     rest |= dict(epochs=1, compile=True, gradient_loops=1, fsdp=True, init_from="run")
-    rest |= dict(report_to="wandb", out_dir="elsewhere")
+    rest |= dict(report_to="wandb", minutes=5.0, out_dir="elsewhere")
     assert fields <= set(rest)
     _, t = configs.make("laptop", data="mine.jsonl", steps=4)
     before = registry.data_of(t, 80).fingerprint()
@@ -774,7 +774,9 @@ def test_what_is_of_all_hops_together_is_told_once(copied, capsys):
     ]  # fmt: skip
     assert all("val_loss" in row and row["n"] == 2 for row in about["table"])
     assert [row["labels"]["hops"] for row in about["by_value"]] == ["1", "2"] * 2
-    assert len(about["differences"]) == 4  # accuracy and loss, and the accuracy of each hops
+    *differences, number = about["differences"]
+    assert len(differences) == 4  # accuracy and loss, and the accuracy of each hops
+    assert number == "these are 4 intervals, each of 95 % by itself"
     assert train.main(["--report", str(out / "grid")]) == 0
     assert (out / "grid" / "report.html").read_text(encoding="utf-8").count("<table>") == 2
     # losses alone can be compared where one run has no accuracy: none is told by hops
