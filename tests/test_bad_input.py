@@ -15,7 +15,7 @@ import train
 from bad_lines import FILES, HUGE, LINES
 from minidepth_lab.base import configs, console
 from minidepth_lab.command import dispatch
-from minidepth_lab.keep import checkpoints, export, running
+from minidepth_lab.keep import checkpoints, export, registry, running
 from minidepth_lab.measure import score
 from minidepth_lab.models import memory, variants
 from minidepth_lab.rows import forms, to_data, tokenizing
@@ -380,7 +380,7 @@ def test_a_full_memory_gets_one_line(fault, capsys, monkeypatch, tmp_path):
     def full(*a, **k):
         raise fault
 
-    monkeypatch.setattr(dispatch.registry, "data_of", full)
+    monkeypatch.setattr(registry, "data_of", full)
     refused(["--out_dir", str(tmp_path)], "the memory is full: ", capsys)
 
 

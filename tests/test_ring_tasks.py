@@ -5,7 +5,6 @@ test_task_contract.py."""
 import functools
 import json
 
-import matplotlib.pyplot as plt
 import pytest
 import torch
 import torch.nn.functional as F
@@ -18,7 +17,6 @@ from minidepth_lab.base import configs
 from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import far, results
 from minidepth_lab.models import kept_once, variants
-from minidepth_lab.show import why
 from minidepth_lab.studies import hold as hold_study
 from minidepth_lab.studies import strides as strides_study
 from minidepth_lab.studies import written
@@ -296,13 +294,16 @@ def test_stored_holds_are_of_stored_runs():
 # ---------- programs far out ----------
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{}, dict(n_layers=2, loop_start="input"), dict(d_ff=0), dict(position="rotary", d_ff=0)],
-)
-def test_what_is_kept_is_computed_once(model, changes, monkeypatch):
+def looped(model, **changes):
     shape = dict(vocab_size=50, block_size=20, n_loops=3, d_ff=8, loop_start="recall")
-    gpt = model(**shape | dict(tie_weights=False, loop_keeps=15) | changes)
+    return model(**shape | dict(tie_weights=False, loop_keeps=15) | changes)
+
+
+@pytest.mark.parametrize("changes", [
+    {}, dict(n_layers=2, loop_start="input"), dict(d_ff=0), dict(position="rotary", d_ff=0),
+])  # fmt: skip
+def test_what_is_kept_is_computed_once(model, changes, monkeypatch):
+    gpt = looped(model, **changes)
     _, tokens, _ = drawn["program"](20, ring=5)
     assert kept_once.possible(gpt, tokens)
     quick = list(gpt.run_loops(tokens, loops=6))
@@ -315,13 +316,11 @@ def test_what_is_kept_is_computed_once(model, changes, monkeypatch):
 
 
 def test_with_chance_or_a_look_inside_it_is_computed_in_each_loop(model):
-    shape = dict(vocab_size=50, block_size=20, n_loops=3, d_ff=8, loop_start="recall")
-    shape |= dict(tie_weights=False, loop_keeps=15)
     _, tokens, _ = drawn["program"](2, ring=5)
-    for noisy in (dict(dropout=0.1), dict(loop_noise=0.1, dropout=0.0)):
-        assert not kept_once.possible(model(**shape | noisy).train(), tokens)
-    plain = model(**shape | dict(dropout=0.0)).train()
-    assert kept_once.possible(plain, tokens)
+    plain = looped(model, dropout=0.0)
+    assert not kept_once.possible(looped(model, dropout=0.1).train(), tokens)
+    assert not kept_once.possible(looped(model, loop_noise=0.1).train(), tokens)
+    assert kept_once.possible(plain.train(), tokens)
     assert not kept_once.possible(plain, tokens[:, :15])  # nothing goes on
     handle = plain.blocks[0].attn.register_forward_pre_hook(lambda *given: None)
     assert not kept_once.possible(plain, tokens)
@@ -338,23 +337,6 @@ def test_cheats_are_scored_without_a_model():
     assert sums[200]["commonest"] == 1 and sums[31]["commonest"] < 0.3  # 200 additions are 0
     held = far.cheats("hold", (16, 100), trained=16, rings=50)
     assert held[16] == held[100] and held[100]["stopped"] == 1 > held[100]["commonest"]
-
-
-def test_why_a_walk_is_lost_in_three_arms():
-    found = why.arms(rings=2)
-    far_out = {}
-    for column, of in found.items():
-        for arm, runs in of.items():
-            far_out[column, arm] = [min(right[n] for n in (100, 1000)) for right, _ in runs]
-    assert min(far_out["norm and input", "kept at the test"]) > 0.9
-    assert min(far_out["norm alone", "kept at the test"]) > 0.9
-    assert max(far_out["norm alone", "map changes"]) < 0.3
-    assert max(far_out["neither", "kept at the test"] + far_out["neither", "read once"]) < 0.3
-    drift = {c: max(max(d.values()) for _, d in of["map changes"]) for c, of in found.items()}
-    assert drift["norm and input"] < 1 < drift["norm alone"]
-    figure, axes = plt.subplots(2, 3)
-    why.draw(axes, found)
-    plt.close(figure)
 
 
 class Walker(torch.nn.Module):

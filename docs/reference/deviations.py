@@ -125,7 +125,7 @@ print(f"""## The report: one layer against twelve
    ([counted by hand](../tutorials/0_model.md)).
 2. **The settings of training**: AdamW, its decay and betas, the peak rate, 50 steps of warm-up and
    a cosine to a tenth, 500 steps of 16 × 512 tokens, clipping at 1.0. The learning rate agrees with
-   all 42 published values ([lesson 0](../tutorials/0_model.md#a-step-of-training)).
+   all 42 published values ([the architecture](../tutorials/0_model.md#a-step-of-training)).
 3. **What is logged**: the loss of one batch and a validation loss, every 25 steps, in the same
    format.
 

@@ -178,6 +178,9 @@ widgets.show("loops", None, without)
 # ring](4_walking.md), [a thousand hops](thousand_hops.md), and [writing the steps
 # down](5_writing.md) instead. Then how to tell: [the published logs](2_logs.md), [how would you
 # know](6_how_would_you_know.md), and [equal time](7_equal_time.md).
+#
+# Reading all of it takes three quarters of an hour, with the figures and boxes nearer to an hour
+# and a half. All the exercises together are four hours more; each says what it takes.
 
 # %%
 assert held[1:] == ["b", "k", "c", "m"] and after_each[2:].amax(1).min() > 0.9

@@ -157,7 +157,8 @@ widgets.table(["right after hops", *map(str, TESTED), "985 to 1,000, the least"]
 # questions either: asked alone, a question is as often right.) Still, a thousand hops on this ring
 # are not a thousand new situations. Whoever is right once round, and comes back to the same state,
 # is right for ever. A longer ring is the harder test, and there most walks of this kind [do not go
-# on](beyond_training.md#one-thing-changed).
+# on](beyond_training.md#one-thing-changed). ([Walks that cannot cheat](../reference/no_cheat.md)
+# has tasks whose answer does not come round.)
 #
 # ## What gets lost
 #
