@@ -25,22 +25,36 @@ print(f"{sum(map(len, (results.runs('no-cheat'), results.noted('no-cheat'))))} r
 #
 # - **A map that is read once carries a computed state, too.** A program whose state does not come
 #   round is followed far beyond training by all runs that learned its eight steps with the map
-#   read once, and by none whose map changes.
+#   read once, and by none whose map changes. But four of ten did not learn them in 2,000 steps,
+#   where we had predicted one; without the norm none has failed so far.
 # - **A real layer does it.** With a feed-forward part, read once, all runs are right at every hop
 #   of 985 to 1,000; where the pairs change two of five were right at 0.95 at a thousand.
-# - **The map is what gets lost.** Weights whose map changes, and which lose their program soon
-#   after training, go on when it is kept after three loops, at the test alone.
+# - **What gets lost is the map, most of all.** Weights whose map changes lose their program soon
+#   after training. With the map kept after three loops, at the test alone, most of those that were
+#   looked at go on, right at 0.95 or more.
 #
 # These arms are not complete; the table says how many runs are in.
 
+
 # %% tags=["hide"]
+def found(run, kept=False):
+    """What far() found of a run, with the map kept at the test if that is asked."""
+    whole = run["measured"]["far"]
+    return whole["kept_at_test"] if kept else whole
+
+
 for arm in ("read once", "read once, no norm", "map changes"):
     for run in runs[f"permutations, {arm}"]:
-        parts = run["measured"]["far"]
+        parts = found(run)
         if parts["at"]["8"]["right"] >= 0.95:
             assert (parts["window"]["least"] >= 0.9) == (arm != "map changes")
-        if "kept_after" in run["measured"]:
-            assert run["measured"]["kept_after"]["3"]["window"]["least"] >= 0.9
+kept = [run["measured"].get("kept_after") for run in runs["permutations, map changes"]]
+kept = [after["3"]["window"]["least"] for after in kept if after]
+assert sum(least >= 0.95 for least in kept) > len(kept) / 2
+once = [found(run)["at"]["8"]["right"] for run in runs["permutations, read once"]]
+assert (sum(right >= 0.95 for right in once), len(once)) == (6, 10)
+no_norm = runs["permutations, read once, no norm"]
+assert all(found(run)["at"]["8"]["right"] >= 0.95 for run in no_norm)
 layers = runs["read once, feed-forward 256"]
 assert all(run["measured"]["far"]["window"]["least"] >= 0.99 for run in layers)
 
@@ -68,12 +82,6 @@ assert all(run["measured"]["far"]["window"]["least"] >= 0.99 for run in layers)
 
 
 # %% tags=["hide"]
-def found(run, kept=False):
-    """What far() found of a run, with the map kept at the test if that is asked."""
-    whole = run["measured"]["far"]
-    return whole["kept_at_test"] if kept else whole
-
-
 WINDOWS = (  # runs, as predictions.toml names them; what the window is
     ("permutations, map changes", "20 to 35 steps"),
     ("permutations, kept at the test", "20 to 35 steps"),
@@ -188,10 +196,10 @@ head = ["run", "as it is", *(f"kept after {n}" for n in ("1 loop", "2 loops", "3
 widgets.table(head, rows)
 
 # %% [markdown]
-# **With the map kept after three loops, weights that were lost go on.** After one loop there is no
-# map yet: a triple names a letter, what happens there and the next letter, and it takes some loops
-# to bring them together. After nine, as many as training had, the map has begun to get lost. So
-# *read once*, which gives training one loop to read in, is one way to keep a map; a map that is
+# **With the map kept after three loops, most weights that were lost go on.** After one loop there
+# is no map yet: a triple names a letter, what happens there and the next letter, and it takes some
+# loops to bring them together. After nine, as many as training had, the map has begun to get lost.
+# So *read once*, which gives training one loop to read in, is one way to keep a map; a map that is
 # read in three loops and then kept is another.
 #
 # The first three of these runs we had looked at before we predicted anything of the others (P9 to
