@@ -54,7 +54,7 @@ for (k, n), (good, runs) in learned.items():
 # Trained apart, models differ in more than their loops. [Take loops away from one
 # model](tutorials/4_walking.md#change-only-the-number-of-loops), and it loses a hop for each. One
 # layer *can* answer one-hop questions, with [weights written by
-# hand](tutorials/4_walking.md#is-one-layer-without-loops-unable-to-answer); training did not find
+# hand](tutorials/4_walking.md#what-this-shows-and-what-it-does-not); training did not find
 # them.
 #
 # ## Where to go on

@@ -235,8 +235,7 @@ ROWS = {
                                  b'{"\\ud800": "x"}\n')
     ],
     "is a NUL": [TEXT + b'{"text": "\x00"}', b"\x00" * 100],
-    "line 1 is no JSON to read": [b"<html>", b"version https://git-lfs.github.com/spec/v1"],
-    "a.jsonl is no JSON to read (with a row per line it is a .jsonl)": [b"[\n" + TEXT + b"3"],
+    "line 1 is no JSON to read": [b"<html>", b"[\n" + TEXT + b"3", b"version https://git-lfs.github.com/spec/v1"],
     "character 1 is not text in UTF-8; save it as UTF-8": ["[1]\n".encode("utf-16")],
     "is not text in UTF-8": ["café".encode("latin-1"), b"\x1f\x8b\x08\x00" + b"\x00" * 20],
     "has 1 row; " + FEW: [b"[" + TEXT.strip() + b"]", TEXT],
@@ -288,7 +287,7 @@ for words, name, *contents in [
     ("cannot be read", "a.parquet", b"", b"PAR1PAR1", b"PAR1" + b"\xff" * 100 + b"PAR1"),
     (NO_NAMES + "a, b; a table begins", "a.csv", b"a,b\n1,2\n3,4"),
     (NO_NAMES + "3, title, words; a table", "a.csv", b"3,title,words\n" * 3),
-    ("is no table: unexpected end of data", "a.csv", b'question,answer\n1,"2'),
+    ("has 1 row; " + FEW, "a.csv", b'question,answer\n1,"2'),
     ("3 has 3 cells, but the header", "a.csv", b"text\nThe cat\nThe cat, which is grey, sleeps\n",
      b"question,answer\n\nhow many,7, as it seems\n"),
     ("4 has 1 cell, but the header", "a.csv", b'question,answer\n"how\nmany",7\nhow much\n7\n'),

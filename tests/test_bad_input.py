@@ -15,10 +15,10 @@ import train
 from bad_lines import FILES, HUGE, LINES
 from minidepth_lab.base import configs, console
 from minidepth_lab.command import dispatch
-from minidepth_lab.keep import checkpoints, export, running
+from minidepth_lab.keep import checkpoints, export, registry, running
 from minidepth_lab.measure import score
 from minidepth_lab.models import memory, variants
-from minidepth_lab.rows import to_data, tokenizing
+from minidepth_lab.rows import forms, to_data, tokenizing
 from minidepth_lab.tasks.base import own_code
 
 
@@ -182,7 +182,7 @@ def test_rows_of_multiple_choice_with_odd_labels_are_no_rows():
 def test_columns_called_like_ours_do_not_reach_the_end_of_a_run(name):
     plain = dict(question="q", answer="#### 2", family="chain", steps=2, guess=0.5)
     for value in ODD:
-        problem = to_data.problem_of(plain | {name: value})
+        problem = to_data.problem_of(forms.read_row(plain | {name: value}))
         assert problem["answer"] == "2"
         if problem.get(name) == value and name in problem:  # a family of one's own has any name
             assert name == "family" and value.strip()
@@ -380,7 +380,7 @@ def test_a_full_memory_gets_one_line(fault, capsys, monkeypatch, tmp_path):
     def full(*a, **k):
         raise fault
 
-    monkeypatch.setattr(dispatch, "load_data", full)
+    monkeypatch.setattr(registry, "data_of", full)
     refused(["--out_dir", str(tmp_path)], "the memory is full: ", capsys)
 
 

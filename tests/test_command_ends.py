@@ -81,10 +81,10 @@ def test_a_new_run_makes_its_tokenizer_anew_though_one_lies_where_it_will_be(
     """Of a run that died before it began, with other settings maybe."""
     shutil.copytree(os.path.join(finished, "tokenizer"), tmp_path / "run" / "tokenizer")
 
-    def load_data(m, t, tokenizer=None):
+    def load_data(t, block_size, tokenizer=None):
         raise ValueError(f"the tokenizer is {tokenizer}")
 
-    monkeypatch.setattr(dispatch, "load_data", load_data)
+    monkeypatch.setattr(dispatch.registry, "data_of", load_data)
     assert call(tmp_path, "--name run") == 2
     assert capsys.readouterr().err == "train.py: the tokenizer is None\n"
     assert train.main(["--resume", finished, "--steps", "20"]) == 2

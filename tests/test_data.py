@@ -557,6 +557,9 @@ class Counting:
 
     unk_token_id = None
 
+    def batch_decode(self, rows, skip_special_tokens):
+        return ["" for _ in rows]
+
     def __init__(self):
         self.asked = []
 

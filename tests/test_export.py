@@ -1,5 +1,6 @@
 """The export: what `transformers` makes of it, and what GPT-2 cannot express."""
 
+import copy
 import json
 import os
 
@@ -97,3 +98,34 @@ def test_a_model_that_gpt2_cannot_be_is_not_exported(tiny, data, tmp_path, monke
     with pytest.raises(AssertionError, match="not close"):
         export.export_hf(run.dir, str(out))
     assert not out.exists()
+
+
+@pytest.mark.parametrize("of_chats", [True, False])
+def test_an_export_asks_as_training_did_or_refuses(data, tmp_path, of_chats):
+    """With a tokenizer that puts a begin before each text, as Llama's does."""
+    from tokenizers import processors
+
+    tokenizer = copy.deepcopy(data.tokenizer)
+    tokenizer.chat_template = tokenizer.chat_template if of_chats else None
+    begin = tokenizer.eos_token, tokenizer.eos_token_id
+    added = processors.TemplateProcessing(f"{begin[0]} $A", special_tokens=[begin])
+    tokenizer.backend_tokenizer.post_processor = added
+    assert tokenizer("One day").input_ids[0] == begin[1]
+    export.ask_as_trained(tokenizer)
+    assert tokenizer("One day").input_ids[0] != begin[1] and tokenizer.padding_side == "left"
+    tokenizer.chat_template = "Hi"  # which asks otherwise
+    with pytest.raises(ValueError, match="its tokenizer would ask with .* where training had"):
+        export.ask_as_trained(tokenizer)
+
+
+def test_a_batch_of_an_export_goes_on_as_its_prompts_alone(tiny, data, tmp_path):
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    out = str(tmp_path / "export")
+    export.export_hf(running.train(*tiny(), data=data).dir, out)
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(out), AutoTokenizer.from_pretrained(out)
+    prompts, how = ["Go", "Follow a b, b c, c a. Go 2"], dict(max_new_tokens=5, do_sample=False)
+    many = model.generate(**tokenizer(prompts, padding=True, return_tensors="pt"), **how)
+    for prompt, row in zip(prompts, many):
+        alone = model.generate(**tokenizer(prompt, return_tensors="pt"), **how)
+        assert torch.equal(alone[0], row[-alone.size(1) :])

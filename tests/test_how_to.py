@@ -42,6 +42,11 @@ def forget(monkeypatch):
     monkeypatch.setattr(own_code, "NAMED", set())
 
 
+def test_another_librarys_model_learns_a_task(files, capsys):
+    exec(files["elsewhere.py"].replace("range(500)", "range(2)"), {})
+    assert "right; guessing, a shortcut: (0.0625, 0.25)" in capsys.readouterr().out
+
+
 def test_a_task_of_ones_own_trains_and_is_resumed_if_it_is_named_again(files, monkeypatch, capsys):
     command = ["--data", "my_task.py", "--n_layers", "1", "--name", "own", *TINY]
     assert train.main([*command, "--sizes", "jumps=1"]) == 0

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import math
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ import train
 from conftest import SHARED, changed
 from minidepth_lab.base import configs
 from minidepth_lab.base.data import Data
-from minidepth_lab.keep import checkpoints, registry, running
+from minidepth_lab.keep import registry, running
 from minidepth_lab.measure import judge
 from minidepth_lab.models import variants
 from minidepth_lab.rows import hub, to_data
@@ -63,22 +62,6 @@ def test_a_curriculum_begins_with_the_shortest_problems_and_ends_with_all(lookup
     assert [row["lengths"] for row in run.log] == [1, 2, 3, 3, 3]
     assert sorted(p["steps"] for p in data.problems[:3]) == [1, 2, 3]
     assert data.state == dict(lengths=1)  # the run has a state of its own
-
-
-def test_a_resumed_run_goes_on_in_its_curriculum(lookups):
-    settings = ("curriculum=99.0",)
-    stops = iter([True, False])
-    stopped = running.train(*lookups(*settings), stop=lambda: next(stops, False))
-    assert not stopped.finished
-    m, t = checkpoints.read_config(stopped.dir)
-    t.out_dir, t.name = stopped.dir.rsplit("/", 1)
-    data = registry.data_of(t, m.block_size, checkpoints.saved_tokenizer(stopped.dir))
-    resumed = running.train(m, t, data, resume=True).log
-    whole = running.train(*lookups(*settings, name="whole")).log
-    numbers = []
-    for log in (resumed, whole):
-        numbers.append([(row["train_loss"], row["val_loss"], row["lengths"]) for row in log])
-    assert numbers[0] == numbers[1] and whole[0]["lengths"] == 2 and whole[-1]["lengths"] == 3
 
 
 def test_train_loss_is_measured_on_blocks_from_all_over_a_curriculum(lookups, monkeypatch):
@@ -499,56 +482,6 @@ def test_a_file_of_ones_own_is_executed_only_if_the_command_names_it(tmp_path, m
     line = ["--loader", str(path), *flags.split(), "--out_dir", str(tmp_path / "other")]
     assert train.main(line) == 0
     assert "mine.py: 10 blocks of 4 tokens, 10 held out" in capsys.readouterr().out
-
-
-@dataclass
-class Own(Data):
-    """Draws what no order of blocks could give, remembers what it was told, measures something."""
-
-    share: float = 0.5
-
-    def draw(self, step, n):
-        seen = self.state["seen"]
-        tokens = torch.randint(1, 9, (n, 12), generator=md.generator(self.seed, step, len(seen)))
-        tokens[:, 0] = 1 + int(100 * sum(seen)) % 8  # what was told decides what is drawn
-        return tokens[:, :-1], torch.where(tokens[:, 1:] > 8 * self.share, tokens[:, 1:], -100)
-
-    def after_step(self, loss):
-        self.state["seen"] = [*self.state["seen"], loss]
-
-    def evaluate(self, model):
-        assert not model.training or torch.is_grad_enabled()
-        return dict(told=len(self.state["seen"]), n_words=model.n_words)
-
-
-def own(**changes):
-    tokens = torch.randint(1, 9, (40, 12), generator=md.generator("own")).int().numpy()
-    part = (tokens[:, :-1], tokens[:, 1:])
-    state = dict(seen=[])
-    return Own(part, part, n_words=9, sizes=("share=0.25",), share=0.25, state=state, **changes)
-
-
-@pytest.mark.parametrize("fresh", [False, True])
-def test_data_of_a_studys_own_draws_as_it_likes_and_is_resumed(tiny, fresh):
-    settings = dict(steps=9, eval_every=3, block_size=11)
-    data = own(infinite=fresh)
-    whole = running.train(*tiny(name="whole", **settings), data)
-    stops = iter([False] * 3 + [True] * 9)
-    halves = running.train(*tiny(name="halves", **settings), data, stop=lambda: next(stops))
-    assert not halves.finished and data.state == dict(seen=[])
-    halves = running.train(*tiny(name="halves", **settings), own(infinite=fresh), resume=True)
-    numbers = []
-    for run in (whole, halves):
-        keys = ("step", "train_loss", "val_loss", "told", "n_words", "epoch")
-        numbers.append([[row[key] for key in keys] for row in run.log])
-    assert numbers[0] == numbers[1] and [row[3] for row in numbers[0]] == [1, 3, 6, 9]
-    assert [row["epoch"] for row in whole.log] == [1] * 4  # 36 blocks of 40
-    weights = [torch.load(f"{run.dir}/state.pt", weights_only=True) for run in (whole, halves)]
-    for name, tensor in weights[0]["model"].items():
-        assert torch.equal(tensor, weights[1]["model"][name])
-    assert weights[0]["data"] == weights[1]["data"] and len(weights[0]["data"]["seen"]) == 9
-    config = json.loads(open(f"{whole.dir}/config.json").read())
-    assert config["train"]["sizes"] == ["share=0.25"]
 
 
 # ---------- reread: fewer rows, more often; the loss on text that is trained on ----------

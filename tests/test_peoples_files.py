@@ -2,6 +2,7 @@
 told."""
 
 import bz2
+import dataclasses
 import json
 import lzma
 
@@ -9,7 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+import train
 from minidepth_lab.base import configs
+from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.measure import results, sampling
 from minidepth_lab.rows import answers, files, forms, reading, to_data, tokenizing
 
 ASKED = ("user", "2 + 3 ?")
@@ -187,3 +191,63 @@ def test_a_pattern_follows_no_link_in_a_ring(tmp_path):
     for name in "xy":
         (tmp_path / name).symlink_to(tmp_path)
     assert files.files_of(f"{tmp_path}/**/*.jsonl") == [f"{tmp_path}/a.jsonl"]
+
+
+# ---------- what is measured ----------
+
+
+def test_accuracy_is_told_by_source_where_there_are_several(tiny, tmp_path):
+    for name, answer in (("a", "1"), ("b", "2")):
+        rows = [dict(question=f"{name} {i}", answer=f"#### {answer}") for i in range(30)]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    paths = tuple(str(tmp_path / f"{name}.jsonl") for name in "ab")
+    data = loaded(paths[0], data=paths)
+    assert data.problem_sources == [paths[i % 2] for i in range(4)]
+    record = dict(answers=[1, 0, 1, 1], val_loss=1.0)
+    data.complete(record)
+    assert record["accuracy_by_source"] == dict(zip(paths, (1.0, 0.5)))
+    log = running.train(*tiny(data=paths, steps=2, warmup_steps=0, max_rows=0)).log
+    assert log[-1]["accuracy_by_source"].keys() == set(paths)
+
+
+@pytest.mark.parametrize("shares, said", [
+    ([0.0, 1.0, 1.0], "0.667 (0.000 to 1.000)"), ([0.5, 0.6, 0.7], "0.600 (0.352 to 0.848)"),
+    ([1.0], "1.000"),
+])  # fmt: skip
+def test_an_interval_of_shares_stays_within_them(shares, said):
+    text = results.with_interval("accuracy", *results.interval(shares))
+    assert text == said.replace(" (0.352 to 0.848)", " ± 0.248")
+    assert results.with_interval("val_loss", 1.0, 2.0) == "1 ± 2"
+
+
+def test_a_limit_of_minutes_saves_and_stops(tiny):
+    run = running.train(*tiny(minutes=1e-6))
+    assert not run.finished and checkpoints.has_checkpoint(run.dir)
+    m, t = checkpoints.read_config(run.dir)
+    t.out_dir, t.name = run.dir.rsplit("/", 1)
+    assert running.train(m, dataclasses.replace(t, minutes=0.0), resume=True).finished
+
+
+def test_a_sample_takes_another_number_of_loops(finished, capsys, monkeypatch):
+    seen = []
+    monkeypatch.setattr(sampling, "answer_texts", lambda model, *how, **more: [
+        seen.append(model.config.n_loops) or "yes"])  # fmt: skip
+    for flags, loops in (([], 1), (["--n_loops", "3"], 3)):
+        assert train.main(["--sample", finished, "--prompt", "Go", *flags]) == 0
+        assert seen.pop() == loops
+    assert train.main(["--sample", finished, "--prompt", "Go", "--n_loops", "2", "3"]) == 2
+
+
+def test_characters_that_a_tokenizer_does_not_know_are_told(tmp_path, tiny, capsys):
+    (tmp_path / "a.jsonl").write_text(LINES)
+    (tmp_path / "b.jsonl").write_text(LINES.replace("What is 3 ", "What ß "))
+    known = loaded(tmp_path / "a.jsonl", tokenizer="characters").tokenizer
+    assert tokenizing.unknown_in(known, "What ß") == "ß" and not tokenizing.unknown_in(known, "at")
+    t = configs.make("laptop", data=(str(tmp_path / "b.jsonl"),), max_rows=0)[1]
+    (note,) = [n for n in to_data.load_data(t, 64, known).facts["notes"] if "not know" in n]
+    assert note.startswith("1 row of ") and note.endswith(
+        "have what the tokenizer does not know, as 'ß'"
+    )
+    run = running.train(*tiny(data=(str(tmp_path / "a.jsonl"),), tokenizer="characters"))
+    assert train.main(["--sample", run.dir, "--prompt", "What ß"]) == 0
+    assert "the tokenizer does not know 'ß' in the prompt" in capsys.readouterr().err

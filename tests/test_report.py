@@ -171,7 +171,7 @@ def test_a_grids_page_has_its_table_and_figures(tmp_path, capsys, in_this_proces
     mean, half = about["table"][0]["val_loss"]
     assert re.search(rf"{mean:.3g} ± {half:.3g}", page.text) and "4 runs." in page.text
     assert len(page.addresses) == len(list(folder.glob("*.png"))) >= 1
-    assert "\nFigures\n" in page.text and "\nDifferences\n" not in page.text
+    assert "\nFigures\n" in page.text and "2 minus n_layers 1: " in page.text
     about["differences"] = ["2 layers − 1 layer: -0.1", "<b>"]  # with more seeds there are some
     (folder / "summary.json").write_text(json.dumps(about))
     parts = Reader("".join(report.of_grid(folder))).text

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from minidepth_lab.base import configs
-from minidepth_lab.base.data import Data
 from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.rows import to_data
 
@@ -162,19 +161,3 @@ def test_after_a_damaged_checkpoint_the_next_one_has_a_whole_one_before_it(cut, 
         )
         running.train(*settings(**place), data=data, resume=True, stop=lambda: True)
     assert running.train(*settings(**place), data=data, resume=True).log[-1]["step"] == 6
-
-
-def test_training_leaves_the_state_of_the_data_that_it_is_given(tiny, data):
-    """A second training with the same Data begins where the first one did."""
-    counts = []
-
-    class Counting(Data):
-        def after_step(self, loss):
-            self.state["steps"] = self.state.get("steps", 0) + 1
-            counts.append(self.state["steps"])
-
-    given = Counting(data.train, data.val, data.tokenizer, n_words=data.n_words)
-    for name in ("first", "second"):
-        running.train(*tiny(name=name, **SHORT), data=given)
-        assert given.state == {}
-    assert counts == [1, 2, 3, 4, 5, 6] * 2

@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import json
-import pathlib
 import random
 import re
 
@@ -15,7 +14,7 @@ import minidepth as md
 import train
 from conftest import changed
 from minidepth_lab import tasks
-from minidepth_lab.keep import checkpoints, registry, running
+from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import by_hand, results, ring_runs
 from minidepth_lab.models import variants
 from minidepth_lab.show import figures
@@ -193,19 +192,6 @@ def test_the_gate_lets_one_length_in_at_a_time(tmp_path):
     assert lengths_of(data, 3) == [1, 2, 4]
     data.after_step(0.0)
     assert lengths_of(data, 4) == [1, 2, 4]
-
-
-def test_a_resumed_run_goes_on_behind_the_gate(tmp_path):
-    m, t, data = gated(tmp_path, "whole")
-    whole = running.train(m, t, data)
-    state = torch.load(pathlib.Path(whole.dir, "state.pt"), weights_only=True)
-    assert state["data"]["ahead"] == pytest.approx(0.9)
-    m, t, data = gated(tmp_path, "stopped")
-    asked = iter([False] * 5 + [True])
-    assert not running.train(m, t, data, stop=lambda: next(asked)).finished
-    again = running.train(m, t, data, resume=True)
-    for name, weight in whole.model.state_dict().items():
-        assert torch.equal(weight, again.model.state_dict()[name])
 
 
 def test_the_command_knows_the_task_and_its_study(tmp_path):

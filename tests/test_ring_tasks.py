@@ -294,18 +294,49 @@ def test_stored_holds_are_of_stored_runs():
 # ---------- programs far out ----------
 
 
-@pytest.mark.parametrize("changes", [{}, dict(n_layers=2, loop_start="input"), dict(d_ff=0)])
-def test_what_is_kept_can_be_computed_once(model, changes):
+def looped(model, **changes):
     shape = dict(vocab_size=50, block_size=20, n_loops=3, d_ff=8, loop_start="recall")
-    gpt = model(**shape | dict(tie_weights=False, loop_keeps=15) | changes)
+    return model(**shape | dict(tie_weights=False, loop_keeps=15) | changes)
+
+
+@pytest.mark.parametrize("changes", [
+    {}, dict(n_layers=2, loop_start="input"), dict(d_ff=0), dict(position="rotary", d_ff=0),
+])  # fmt: skip
+def test_what_is_kept_is_computed_once(model, changes, monkeypatch):
+    gpt = looped(model, **changes)
     _, tokens, _ = drawn["program"](20, ring=5)
-    before = list(gpt.run_loops(tokens, loops=6))
-    with kept_once.kept_once():
-        quick = list(gpt.run_loops(tokens, loops=6))
+    assert kept_once.possible(gpt, tokens)
+    quick = list(gpt.run_loops(tokens, loops=6))
     alone = list(kept_once.questions_alone(gpt, tokens, 6))
+    monkeypatch.setattr(kept_once, "possible", lambda *given: False)
+    before = list(gpt.run_loops(tokens, loops=6))
     for i, (x, y, z) in enumerate(zip(before, quick, alone, strict=True)):
         torch.testing.assert_close(y, x, atol=1e-5, rtol=0)
         torch.testing.assert_close(z, x[:, 15 * (i > 0) :], atol=1e-5, rtol=0)
+
+
+def test_with_chance_or_a_look_inside_it_is_computed_in_each_loop(model):
+    _, tokens, _ = drawn["program"](2, ring=5)
+    plain = looped(model, dropout=0.0)
+    assert not kept_once.possible(looped(model, dropout=0.1).train(), tokens)
+    assert not kept_once.possible(looped(model, loop_noise=0.1).train(), tokens)
+    assert kept_once.possible(plain.train(), tokens)
+    assert not kept_once.possible(plain, tokens[:, :15])  # nothing goes on
+    handle = plain.blocks[0].attn.register_forward_pre_hook(lambda *given: None)
+    assert not kept_once.possible(plain, tokens)
+    handle.remove()
+    assert kept_once.possible(plain, tokens)
+
+
+def test_cheats_are_scored_without_a_model():
+    found = far.cheats("walk", (5, 8, 16), trained=8, rings=50, ring=16)
+    assert found[16]["own"] == found[8]["stopped"] == 1  # a round, and where it stopped
+    assert found[5]["own"] == found[5]["stopped"] == found[16]["stopped"] == 0
+    assert 1 / 32 < found[5]["commonest"] < 0.06
+    sums = far.cheats("sums", (31, 200), trained=16, rings=50, ring=4, additions=16)
+    assert sums[200]["commonest"] == 1 and sums[31]["commonest"] < 0.3  # 200 additions are 0
+    held = far.cheats("hold", (16, 100), trained=16, rings=50)
+    assert held[16] == held[100] and held[100]["stopped"] == 1 > held[100]["commonest"]
 
 
 class Walker(torch.nn.Module):

@@ -184,29 +184,6 @@ def test_two_layers_answer_in_context_and_one_does_not(tmp_path, solved):
     assert config["train"]["sizes"] == ["symbols=16", "pairs=8"]  # all that were used
 
 
-def test_a_task_run_is_resumed_to_the_same_losses(tmp_path):
-    settings = dict(n_layers=1, steps=9, warmup_steps=2, eval_every=3, out_dir=str(tmp_path))
-    whole = trained(name="whole", **settings)
-    stops = iter([False] * 4 + [True] * 9)
-    assert not trained(name="halves", stop=lambda: next(stops), **settings).finished
-    m, t = checkpoints.read_config(os.path.join(tmp_path, "halves"))
-    halves = running.train(m, t, registry.data_of(t, m.block_size), resume=True)
-    keys = ("step", "train_loss", "val_loss", "accuracy")
-    assert [[row[k] for k in keys] for row in whole.log] == [
-        [row[k] for k in keys] for row in halves.log
-    ]
-
-
-def test_a_resumed_task_goes_on_with_its_hints(tmp_path):
-    settings = dict(data="icl_template", n_layers=1, steps=6, warmup_steps=1, eval_every=3)
-    settings |= dict(out_dir=str(tmp_path), batch_size=4, d_model=16, sizes=("symbols=12",))
-    whole = trained(name="whole", **settings)
-    stops = iter([False] * 2 + [True] * 9)
-    assert not trained(name="halves", stop=lambda: next(stops), **settings).finished
-    halves = trained(name="halves", resume=True, **settings)
-    assert [row["train_loss"] for row in whole.log] == [row["train_loss"] for row in halves.log]
-
-
 def test_the_command_takes_a_task(tmp_path, capsys):
     line = f"--data khop --n_layers 1 --steps 4 --warmup_steps 1 --out_dir {tmp_path}"
     assert train.main([*line.split(), "--sizes", "length=16,symbols=3,hops=1+2"]) == 0

@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import pathlib
 from types import SimpleNamespace
 
 import pytest
@@ -97,25 +96,6 @@ def test_the_gate_asks_the_first_hop_itself_where_hints_share_the_loss(tmp_path)
     assert hops_asked(data, 2) == 2
     data.after_step(0.24)  # the hint is gone: 0.48 on the second hop
     assert hops_asked(data, 3) == 3
-
-
-@pytest.mark.parametrize("loss_after", walk.LOSS_AFTER)
-def test_a_resumed_run_is_the_same_bit_for_bit(tmp_path, loss_after):
-    """Stopped before and behind the gate of the second hop, which opens after the fourth step."""
-    sizes = (f"loss_after={loss_after}", "gate=4")
-    whole = running.train(*settings_of(tmp_path, "whole", *sizes))
-    state = torch.load(pathlib.Path(whole.dir, "state.pt"), weights_only=True)
-    assert state["data"]["ahead"] >= 1  # a second hop was asked
-    for n in (2, 7):
-        m, t, data = settings_of(tmp_path, f"stopped {n}", *sizes)
-        asked = iter([False] * n + [True])
-        assert not running.train(m, t, data, stop=lambda: next(asked)).finished
-        again = running.train(*settings_of(tmp_path, f"stopped {n}", *sizes), resume=True)
-        keys = ("step", "train_loss", "val_loss", "accuracy", "accuracy_by")
-        for row, other in zip(whole.log, again.log, strict=True):
-            assert [row[key] for key in keys] == [other[key] for key in keys]
-        for name, weight in whole.model.state_dict().items():
-            assert torch.equal(weight, again.model.state_dict()[name])
 
 
 # ---------- the model ----------

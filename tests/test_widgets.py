@@ -88,6 +88,13 @@ def test_numbers_of_a_table_stand_to_the_right_and_names_to_the_left(capsys):
     assert capsys.readouterr().out == "runs    p\n   5    –\n  10  0.1\n"
 
 
+def test_what_was_wrong_is_picked_from_what_was_predicted(capsys):
+    widgets.wrong("ring-at-test")
+    assert capsys.readouterr().out.split("\n")[1].startswith("ring-at-test/A5")
+    with pytest.raises(ValueError, match="ring-at-test/A1 was not wrong"):
+        widgets.wrong("ring-at-test/A1")
+
+
 def test_a_notebook_shows_a_table_as_one_and_a_script_nothing_of_a_box(monkeypatch, capsys):
     import IPython
     import IPython.display

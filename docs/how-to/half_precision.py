@@ -5,7 +5,7 @@
 # on to the same losses: this page shows each of them on a CPU.** The published runs used 16-bit
 # numbers (FP16) and two T4 GPUs. `python train.py` does the same where it finds them, without being
 # asked; `--precision fp32` or `bf16` chooses otherwise ([all flags](../reference/flags.md)). What
-# a step of training does is told in [lesson 0](../tutorials/0_model.md#a-step-of-training).
+# a step of training does is told in [the architecture](../tutorials/0_model.md#a-step-of-training).
 
 # %%
 import contextlib
@@ -149,7 +149,7 @@ assert len(rows) == 6 and max(last) - min(last) < 0.0003
 
 # %% [markdown]
 # All six end within 0.0003 of each other. And of the 3,000 steps of the
-# [published pair](../tutorials/2_logs.md#the-pair-run-again-at-its-size), run again with three
+# [published pair](../tutorials/report.md), run again with three
 # seeds in FP16, one was skipped. Two real T4s have not been tried.
 
 # %%

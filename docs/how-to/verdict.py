@@ -161,4 +161,4 @@ widgets.table(("tasks", "depth that is known or was found", "source"), verdict_m
 
 # %% [markdown]
 # What was measured here: [pointers and reachability](../tutorials/depth_map.md), [rings](
-# ../tutorials/4_walking.md), [k-hop and templates](../tutorials/depth_thresholds.md).
+# ../tutorials/4_walking.md), [k-hop and templates](../tutorials/depth_map.md#thresholds).

@@ -54,7 +54,7 @@ assert len(on_card) == 177 and all("H100" in line["device"] for line in on_card)
 print(__doc__)
 print(f"""
 **The report's pair has been repeated at its own size, on other text and with three seeds each**
-([the logs](../tutorials/2_logs.md#the-pair-run-again-at-its-size)), and so has
+([the logs](../tutorials/report.md)), and so has
 [the experiment with heads](../tutorials/heads.md), scaled and unscaled. LLmini's
 three models, and C with one thing changed at a time, were trained for three passes over a fifth of
 its text, most with two seeds ([scale](../tutorials/scale.md)). The sizes of Chen & Zou are not
@@ -125,7 +125,7 @@ print(f"""## The report: one layer against twelve
    ([counted by hand](../tutorials/0_model.md)).
 2. **The settings of training**: AdamW, its decay and betas, the peak rate, 50 steps of warm-up and
    a cosine to a tenth, 500 steps of 16 × 512 tokens, clipping at 1.0. The learning rate agrees with
-   all 42 published values ([lesson 0](../tutorials/0_model.md#a-step-of-training)).
+   all 42 published values ([the architecture](../tutorials/0_model.md#a-step-of-training)).
 3. **What is logged**: the loss of one batch and a validation loss, every 25 steps, in the same
    format.
 
@@ -157,13 +157,13 @@ print(f"""## The report: one layer against twelve
    size: its settings, FP16, 770 conversations of the same form in place of its own, three seeds,
    one H100. There twelve layers end {pair_gap:.2f} nats *below* one layer on held-out text, with
    each of three seeds, where the published run ends {published_gap:.2f} above
-   ([the logs](../tutorials/2_logs.md#the-pair-run-again-at-its-size)).
+   ([the logs](../tutorials/report.md)).
 9. **Few conversations, read many times**, at a small size: 840 word problems at width 64. Read
    twenty times, twelve layers end {-apart[20]:.2f} nats per token below one layer on new text; with
    a quarter of the problems, read eighty times, they end {apart[80]:.2f} above it (n = 5 each),
    though at their best evaluation below. At the same training loss they predict new text better
    than one layer, on fresh seeds and at a constant learning rate as well ([the same text, twenty
-   times](../tutorials/same_text.md)).
+   times](../tutorials/caveats.md#the-same-text-twenty-times)).
 
 ### Not yet
 
@@ -211,9 +211,9 @@ print(f"""## The article on the report
    weights of its own; twelve layers answer {shown(study["12 layers"])} (n = 5 each;
    [depth, parameters, memorisation](../tutorials/caveats.md)). At the report's size, d_model 504,
    it fits the training text better than twelve layers and predicts new text worse, in each of
-   three seeds ([the logs](../tutorials/2_logs.md#the-pair-run-again-at-its-size)). With a
+   three seeds ([the logs](../tutorials/report.md)). With a
    learning rate chosen for each it again predicts new text worse, at the best evaluation, in each
-   seed ([the same lesson](../tutorials/2_logs.md#a-learning-rate-for-each)).
+   seed ([the same lesson](../tutorials/report.md#a-learning-rate-for-each)).
 2. **The sweep over 1, 2, 4, 8 and 12 layers**, at width 64, with five seeds per depth. The article
    asks for training loss against depth: without dropout it falls from {falling[0]:.3f} with one
    layer to {falling[-1]:.3f} with twelve, in the mean. The page shows accuracy instead, because a
@@ -256,7 +256,7 @@ print(f"""## The notes on Chen & Zou
 1. **The question and its four kinds of task**: how many attention layers does memorisation need,
    how many reasoning, generalisation, and generalisation in context? Our runs agree with the
    paper's 1, 2, 2 and 3 layers, with the reservations below
-   ([depth thresholds](../tutorials/depth_thresholds.md)).
+   ([depth thresholds](../tutorials/depth_map.md#thresholds)).
 
 ### Differently, and why
 
@@ -270,7 +270,7 @@ print(f"""## The notes on Chen & Zou
    {without["accuracy"]:.3f}, which naming any of the three labels shown would reach.
 4. **The checks that the notes propose** were made in part: width, by a wide single layer
    ([one look or two](../tutorials/3_one_look_or_two.md)); width and heads, on
-   [one hop on a ring](../tutorials/4_walking.md#is-one-layer-without-loops-unable-to-answer); and
+   [one hop on a ring](../tutorials/4_walking.md#what-this-shows-and-what-it-does-not); and
    four layers and more, on `khop`, a task of Sanford, Hsu & Telgarsky, on
    [a map of depth](../tutorials/depth_map.md) and on [text](../tutorials/2_logs.md).
 

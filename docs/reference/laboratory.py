@@ -1,7 +1,7 @@
 """# The laboratory
 
 What one asks of many runs, or of a trained one: tasks, studies, and the machinery for them, in
-`minidepth_lab`. With a [depth task](../tutorials/depth_thresholds.md), start here:
+`minidepth_lab`. With a [depth task](../tutorials/depth_map.md#thresholds), start here:
 
 ```python
 import minidepth as md

@@ -31,7 +31,7 @@ print(f"""
 In training the laptop preset asks {questions} questions about each ring, one after another: the one
 above, and then from some letter to the one before it, all the way round. These later walks are not
 in the test. They give a row more steps to learn from
-([A first run that learns](../tutorials/first_run.md)).
+([A first run that learns](results.md#first-run)).
 """)
 
 print("""

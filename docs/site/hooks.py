@@ -160,12 +160,14 @@ def on_files(files, config):
             add(f"{name}.py", abs_src_path=str(path))
     add("minidepth.zip", content=downloads.archive())
     for old, new in MOVED.items():
-        if f"{new}.md" in files.src_uris:  # a site of a few pages has not all
-            add(f"{old}/index.html", content=moved_to(posixpath.relpath(new, old)))
+        page, _, heading = new.partition("#")
+        if f"{page}.md" in files.src_uris:  # a site of a few pages has not all
+            address = f"{posixpath.relpath(page, old)}/{'#' if heading else ''}{heading}"
+            add(f"{old}/index.html", content=moved_to(address))
     return files
 
 
-# {the address of a page that was: the page where its text is now}
+# {the address of a page that was: the page where its text is now, and its heading}
 MOVED = {
     "how-to/colab": "how-to/notebooks",
     "how-to/kaggle": "how-to/notebooks",
@@ -174,7 +176,7 @@ MOVED = {
     "tutorials/03_training": "how-to/half_precision",
     "tutorials/04_logs": "tutorials/2_logs",
     "tutorials/05_caveats": "tutorials/caveats",
-    "tutorials/06_depth_thresholds": "tutorials/depth_thresholds",
+    "tutorials/06_depth_thresholds": "tutorials/depth_map",
     "tutorials/07_thinking": "tutorials/5_writing",
     "tutorials/08_looking_inside": "tutorials/inside",
     "tutorials/09_heads": "tutorials/heads",
@@ -183,12 +185,16 @@ MOVED = {
     "tutorials/12_rings": "tutorials/4_walking",
     "tutorials/13_seeds": "tutorials/6_how_would_you_know",
     "tutorials/14_written_steps": "tutorials/5_writing",
-    "tutorials/15_first_run": "tutorials/first_run",
+    "tutorials/15_first_run": "reference/results#first-run",
     "tutorials/16_depth_or_time": "tutorials/7_equal_time",
-    "tutorials/17_more_depth": "tutorials/another_layer",
+    "tutorials/17_more_depth": "tutorials/rings#more-depth-than-needed",
     "tutorials/18_one_more_step": "tutorials/4_walking",
-    "tutorials/19_another_layer": "tutorials/another_layer",
-    "tutorials/20_same_text": "tutorials/same_text",
+    "tutorials/19_another_layer": "tutorials/rings#the-same-layer-or-another",
+    "tutorials/20_same_text": "tutorials/caveats#the-same-text-twenty-times",
+    "tutorials/another_layer": "tutorials/rings#the-same-layer-or-another",
+    "tutorials/depth_thresholds": "tutorials/depth_map#thresholds",
+    "tutorials/first_run": "reference/results#first-run",
+    "tutorials/same_text": "tutorials/caveats#the-same-text-twenty-times",
 }
 
 
@@ -196,8 +202,8 @@ def moved_to(address):
     """A page that takes its visitor to another address, relative to its own."""
     return (
         f'<!doctype html><meta charset="utf-8"><title>Moved</title><link rel="canonical" '
-        f'href="{address}/"><meta http-equiv="refresh" content="0; url={address}/">'
-        f'<h1>This page has moved</h1><p><a href="{address}/">Here it is</a>.</p>'
+        f'href="{address}"><meta http-equiv="refresh" content="0; url={address}">'
+        f'<h1>This page has moved</h1><p><a href="{address}">Here it is</a>.</p>'
     )
 
 

@@ -23,7 +23,7 @@ FOLDS = dict(  # tag: the look of the fold (of an admonition) and its name
     hint=("tip", "Hint"),
     answer=("success", "Answer"),
     details=("note", "The details"),
-    corrected=("note", "What this page said before, and why it was wrong"),
+    wrong=("note", "What we had predicted, and was wrong"),
 )
 CHECKS = "How your answer is checked"
 CAPTION = "What to see:"  # a figure's caption begins so in the notebook

@@ -7,8 +7,7 @@
 # training does. The other lessons do not need this one: it is for those who want the code.
 #
 # In these lessons *the report* and *the article* are two texts about one published experiment,
-# which trained a model of one layer and one of twelve: *the published pair* ([lesson
-# 2](2_logs.md)).
+# which trained a model of one layer and one of twelve: [the published pair](2_logs.md).
 #
 # ![Tokens become vectors, to which positions are added. A block of normalisation and attention,
 # then of normalisation and a feed-forward part, each added to the residual stream, stands L times
@@ -86,8 +85,8 @@ print(inspect.getsource(md.Layer))
 # %% [markdown]
 # Depth is the number of blocks that are applied one after another. Within one pass through the
 # model, only another layer, or the same layer once more, lets a token use what it found to choose
-# what to look for next. (A model that writes tokens can do the same over several passes: [lesson
-# 5](5_writing.md).)
+# what to look for next. (A model that [writes tokens](5_writing.md) can do the same over several
+# passes.)
 #
 # Does the causal mask hold in a whole model? We change one token of a two-layer model's input, that
 # at position 5, and see which outputs change: only those from that position on.
@@ -195,8 +194,8 @@ print("(attention over keys left out)")
 #
 # The size of the head is also why training never holds all logits (the scores of all words for all
 # tokens) at once. For 16 × 512 tokens they would be 8,192 × 151,665 numbers, 5 GB in single
-# precision. `HeadLoss` computes them a few rows at a time, together with their gradient. It
-# agrees with PyTorch's own loss on all logits:
+# precision. `HeadLoss` computes them a few rows at a time, together with their gradient. It agrees
+# with PyTorch's own loss on all logits:
 
 # %% tags=["details"]
 targets = torch.randint(50, (1, 12))
@@ -244,9 +243,9 @@ widgets.table(("loss of the step", "nats"), [
 ])  # fmt: skip
 
 # %% [markdown]
-# **The rate comes first.** The report says: 50 steps of warm-up, then a cosine to a tenth of
-# 3 × 10⁻⁴. That leaves one question open: is the first step number 0 or number 1? Both logs print
-# the rate at 21 steps, and one formula gives all 42 numbers:
+# **The rate comes first.** The report says: 50 steps of warm-up, then a cosine to a tenth of 3 ×
+# 10⁻⁴. That leaves one question open: is the first step number 0 or number 1? Both logs print the
+# rate at 21 steps, and one formula gives all 42 numbers:
 
 # %% tags=["hide", "python"]
 print(inspect.getsource(md.lr_at))
@@ -318,7 +317,8 @@ assert (
 # %% [markdown]
 # ## Exercises
 #
-# 1. Count by hand the parameters of one block with C = 64 and a feed-forward part of 256 numbers.
+# 1. (Easy, 5 minutes.) Count by hand the parameters of one block with C = 64 and a feed-forward
+#    part of 256 numbers.
 
 # %% tags=["exercise"]
 C, d_ff = 64, 256
@@ -349,12 +349,13 @@ def parameters_of_a_block():
 
 
 # %% [markdown]
-# 2. To give one layer as many parameters as twelve, the article suggests d_model ≈ 600. Count the
-#    parameters. Then ask `depth.width_matched()` for the width that fits. Where is the catch?
+# 2. (Medium, 10 minutes.) To give one layer as many parameters as twelve, the article suggests
+#    d_model ≈ 600. Count the parameters. Then ask `depth.width_matched()` for the width that fits.
+#    Where is the catch?
 
 # %% [markdown] tags=["hint"]
-# The table of words gets wider, too. `dataclasses.replace(report, …)` changes `n_layers`,
-# `d_model` and `d_ff` at once.
+# The table of words gets wider, too. `dataclasses.replace(report, …)` changes `n_layers`, `d_model`
+# and `d_ff` at once.
 
 # %% [markdown] tags=["answer"]
 # A width of 600 is far too much. 504 matches the total. But then most of the added parameters go
@@ -371,8 +372,8 @@ for name, n in (("600", article), (str(matched.d_model), wide), ("12 layers of 3
 assert matched.d_model == 504 and wide["blocks"] < twelve["blocks"] / 6
 
 # %% [markdown]
-# 3. Set `n_loops=12` with one layer. How many parameters does the model have, and how many
-#    operations per token?
+# 3. (Easy, 5 minutes.) Set `n_loops=12` with one layer. How many parameters does the model have,
+#    and how many operations per token?
 
 # %% [markdown] tags=["answer"]
 # It has the parameters of one layer and the operations of twelve: a weight that is used twelve

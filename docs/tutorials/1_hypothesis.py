@@ -84,8 +84,8 @@ plt.show()
 # closes with "HYPOTHESIS: PROVED".
 #
 # Was it? With its conversations it is hard to tell: nobody knows how many lookups such a text
-# takes. For our ring we do know. So we begin there, and read the report's logs in [the next
-# lesson](2_logs.md).
+# takes. For our ring we do know. So we begin there. What the report's logs say [comes
+# later](2_logs.md), when you have seen what depth can do.
 
 # %% [markdown]
 # ## Watch it walk
@@ -119,16 +119,14 @@ widgets.table(("after loop", "it holds", "how surely", "hops from g"), rows)
 
 # %% [markdown]
 # The first loop brings no hop. From the second on, each loop walks one hop: b, k, c, m. So four
-# hops took five loops. (What the first loop is for, [lesson 3](3_one_look_or_two.md) shows.)
+# hops took five loops. (What the first loop is for, [the next lesson](3_one_look_or_two.md) shows.)
 #
-# Nobody told the layer to walk. It was told only the right answers, but in an order: first
-# questions of one hop alone, then also of two, and so on. Each further hop came in when the shorter
-# ones were learned, or at a set step at the latest. This is the fifth way of training that [we
-# tried](rings.md).
+# Nobody told the layer to walk. It was told only the right answers, but the short questions first:
+# questions of two hops are added once those of one hop are learned, and so on. It took us [five
+# training recipes](rings.md) to find this.
 #
-# So the walk is what training found, and it does not always find it. Ten runs were trained in this
-# way. They differ only in their *seed*, the number that decides which first weights and which rings
-# are drawn:
+# Training does not always find the walk. Ten runs were trained in this way. They differ only in
+# their *seed*, the number that decides which first weights and which rings are drawn:
 
 # %% tags=["hide"]
 learned = [about["hops"] for about in models.values()]
@@ -149,8 +147,7 @@ without = "This part needs JavaScript. The table above shows a walker that was t
 widgets.show("loops", None, without)
 
 # %% [markdown]
-# Try another seed. If you want to see one layer and two train side by side, there is a [page for
-# that](train_here.md), and [lesson 3](3_one_look_or_two.md) explains what you see there.
+# Try another seed. To see one layer and two train side by side, [train both](train_here.md).
 #
 # ## What would count as evidence?
 #
@@ -175,10 +172,15 @@ widgets.show("loops", None, without)
 #   or was wrong, the page says so.
 # - "Training did not find it" is not "it cannot be done".
 #
-# The lessons follow these rules one after another: [the logs](2_logs.md) of the report, [one look
-# or two](3_one_look_or_two.md), [walking](4_walking.md), and [walking on](thousand_hops.md),
-# [writing the steps down](5_writing.md) in their place, [how you would
+# ## The path
+#
+# First what depth can do: [one look or two](3_one_look_or_two.md), [walking the
+# ring](4_walking.md), [a thousand hops](thousand_hops.md), and [writing the steps
+# down](5_writing.md) instead. Then how to tell: [the published logs](2_logs.md), [how would you
 # know](6_how_would_you_know.md), and [equal time](7_equal_time.md).
+#
+# Reading all of it takes three quarters of an hour, with the figures and boxes nearer to an hour
+# and a half. All the exercises together are four hours more; each says what it takes.
 
 # %%
 assert held[1:] == ["b", "k", "c", "m"] and after_each[2:].amax(1).min() > 0.9
@@ -195,7 +197,7 @@ assert len({run["params_total"] for run in results.runs("ring-staircase", d_mode
 #
 # Two of them tell you whether you are right, if you download this page as a notebook.
 #
-# 1. Here is another ring. Which letter is five hops after d?
+# 1. (Easy, 3 minutes.) Here is another ring. Which letter is five hops after d?
 
 # %%
 another = "f→d  i→o  d→n  l→f  e→l  n→i  j→e  o→j"
@@ -227,10 +229,10 @@ def five_hops_after_d():
 
 
 # %% [markdown]
-# 2. Does each hop need a lookup of its own? All letters can look at the same time. Suppose that
-#    each of them has found the one *two* hops after it. Make a dictionary of what they know then,
-#    `two_on`, with the help of `follows`. How many lookups in `two_on` lead from g to the letter
-#    four hops after it?
+# 2. (Medium, 10 minutes.) Does each hop need a lookup of its own? All letters can look at the same
+#    time. Suppose that each of them has found the one *two* hops after it. Make a dictionary of
+#    what they know then, `two_on`, with the help of `follows`. How many lookups in `two_on` lead
+#    from g to the letter four hops after it?
 
 # %% tags=["exercise"]
 two_on = ...  # {letter: the letter two hops after it}, for all eight letters
@@ -268,8 +270,9 @@ def two_hops_at_a_time():
 
 
 # %% [markdown]
-# 3. Somebody trains a model of two layers and a model of 24 on the same novel, once each. The
-#    deeper one ends with the lower loss. Name three things besides reasoning that can explain it.
+# 3. (Easy, 5 minutes.) Somebody trains a model of two layers and a model of 24 on the same novel,
+#    once each. The deeper one ends with the lower loss. Name three things besides reasoning that
+#    can explain it.
 
 # %% [markdown] tags=["hint"]
 # Go through the table above, row by row.

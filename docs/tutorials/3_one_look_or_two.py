@@ -11,9 +11,8 @@
 # ## The question
 #
 # A sequence shows eight pairs of a question and an answer, drawn at random from 16 questions and 16
-# answers. Then it asks the eight questions in another order. The task is in-context question
-# answering, after [Chen & Zou 2024](https://arxiv.org/abs/2404.01601); the sizes are ours. Here is
-# the sequence that this page follows:
+# answers. Then it asks the eight questions in another order. (The task is that of [Chen & Zou
+# 2024](https://arxiv.org/abs/2404.01601), the sizes are ours.) This page follows one sequence:
 
 # %%
 import matplotlib.pyplot as plt
@@ -47,12 +46,12 @@ print("asked:", " ".join(words[16:]))
 # - You can find the *same question* among the pairs. But what you fetch there is that question
 #   again, not the answer beside it.
 # - You can fetch *answers*. But an answer does not say which question it belongs to: it has had no
-#   chance to look at what stands before it. So you pick one of the eight. (There is a way round
-#   this: see [the end](#what-this-says-and-what-it-does-not).)
+#   chance to look at what stands before it. So you pick one of the eight. (There is [a way round
+#   this](#what-this-says-and-what-it-does-not).)
 #
 # With two layers there is a way. First each answer looks one place back and copies the question
 # that stands there. Then q2 looks for the answer that *carries* q2. **Copy, then match.** (A layer
-# looks with several *heads* side by side. One that matches in this way is known as an *induction
+# looks with several *heads* side by side. One that matches in this way is called an *induction
 # head*.)
 
 
@@ -86,15 +85,14 @@ plt.show()
 # %% [markdown]
 # What to see: in the first look (blue) each answer fetches the question to its left; what it
 # carries then is written above it. In the second look (orange) the question q2, at the right, finds
-# the one answer that carries q2. In this plan the second look has to wait for the first.
+# the one answer that carries q2. The second look has to wait for the first.
 
 # %% [markdown]
 # ## Train both
 #
-# **Predict first:** what share of the questions will one layer answer, and what share two? There is
-# a third model, because two layers have more parameters, and not only more depth. It is one layer
-# whose tokens carry more numbers, so many that it has the parameters of two layers. It has two
-# heads, as the others have. All have attention layers and nothing else.
+# **Predict first:** what share of the questions will one layer answer, and what share two? Two
+# layers also have more parameters. So there is a third model: one layer, so wide that it has the
+# parameters of two. All have attention layers of two heads and nothing else.
 
 # %%
 m, _ = registry.configs("tasks", data="icqa", n_layers=1, vocab_size=32)
@@ -141,8 +139,8 @@ plt.show()
 # %% [markdown]
 # What to see: all models first learn to name one of the eight answers shown, which is right one
 # time in eight. The single layers stay there, the wide one too. Two layers leave that level half
-# way through and then rise fast: until both looks work, neither is of much use. Each line is one
-# run, with three seeds per model.
+# way through and then rise fast: until both looks work, neither is of much use. Each line is one of
+# three runs.
 
 # %%
 rows = []
@@ -156,8 +154,8 @@ rows.append(("2 layers minus 1 wide", "–", f"{gap:.3f} ± {half:.3f}"))
 widgets.table(("model", "parameters", "accuracy"), rows)
 
 # %% [markdown]
-# The ± is a 95 % interval for the mean, from how much the seeds differ. Here they agree, so that
-# three are enough. [Lesson 6](6_how_would_you_know.md) has a case where they are not.
+# The ± is a 95 % interval for the mean, from how much the seeds differ. Here they agree, so three
+# are enough. [Often they are not](6_how_would_you_know.md).
 #
 # ## See the two looks
 #
@@ -197,8 +195,8 @@ plt.show()
 # %% [markdown]
 # What to see: the one layer's question looks at every answer, since nothing tells it which is its
 # own. With two layers, training has found the plan of Figure 1: most answers look at the question
-# to their left (blue), and q2 looks at a0 (orange). Nobody told it to. A line is as wide as the
-# weight of the head that gives the most. This is one sequence (n = 1) of one run.
+# to their left (blue), and q2 looks at a0 (orange). Nobody told it to. This is one sequence of one
+# run; a line is as wide as the weight of the head that gives the most.
 
 # %% [markdown]
 # A picture of attention does not show that the answer depends on it. So we take away what layer 1
@@ -211,24 +209,22 @@ with inspect.ablated(run.model, [(0, 0), (0, 1)]):
 print(f"accuracy {final['2 layers'][0]:.3f}, without layer 1 {no_copy:.3f}")
 
 # %% [markdown]
-# Without the copies, the second look is as blind as the one layer's. [Looking inside](inside.md)
-# switches off single heads, and so can you, after you have [trained both in the
-# page](train_here.md).
+# Without the copies, the second look is as blind as the one layer's. (You can switch off single
+# heads of a model that you have [trained in the page](train_here.md).)
 #
-# On the ring the first loop seems to do the same copying. In "g b"  the b has to copy the g before
-# it can be found, and in each of the ten models some head does look from the b to the g in the
-# first loop. From then on each loop matches once more, and [walks](4_walking.md).
+# On the ring the first loop seems to do the same copying. In "g b" the b has to copy the g before
+# it can be found, and in each of the ten models some head looks from the b to the g in the first
+# loop. From then on each loop matches once more, and [walks](4_walking.md).
 #
 # ## What this says, and what it does not
 #
 # It says: *on this task, at this size, in 200 steps*, two attention layers learn what one does not.
-# The number of parameters does not explain it, since the wide layer has as many. (It has only two
-# heads, as the others have.)
+# The number of parameters does not explain it, since the wide layer has as many.
 #
-# It does not say that one layer could never do it. With many heads it can. Each head watches one
-# pair. If that pair is not the one asked for, the head fetches its answer, which is wrong, and
-# subtracts it; the right answer is left. Here are weights [written by
-# hand](4_walking.md#is-one-layer-without-loops-unable-to-answer) for a ring of eight pairs:
+# It does not say that one layer could never do it. With as many heads as pairs it can. Each head
+# watches one pair. If that pair is not the one asked for, the head subtracts its answer; the right
+# one is left. Here are weights [written by
+# hand](../reference/laboratory.md#minidepth_lab.measure.by_hand) for a ring of eight pairs:
 
 # %% tags=["hide"]
 by_heads = {n_heads: by_hand.measured(n_heads) for n_heads in (4, 7, 8)}
@@ -241,8 +237,7 @@ widgets.table(("heads in one layer", "width", "right"), [
 # [proved](https://arxiv.org/abs/2408.14332) how large one layer would have to be.)
 #
 # Nor does it say that a deeper language model reasons better. This task was made so that depth
-# matters. Whether it matters in the same way for text in which the reasoning is written out is
-# another question, and [lesson 5](5_writing.md) has a surprise there.
+# matters. Where the reasoning is [written out](5_writing.md), there is a surprise.
 
 # %%
 assert all(value < 0.2 for value in final["1 layer"] + final["1 wide layer"])
@@ -270,7 +265,7 @@ assert len(fan) == 8 and max(fan) < 0.5
 # %% [markdown]
 # ## Exercises
 #
-# 1. Be the model: write the two looks as a program that works for any question.
+# 1. (Easy, 10 minutes.) Be the model: write the two looks as a program that works for any question.
 
 # %%
 shown, question = words[:16], words[19]
@@ -306,9 +301,10 @@ def two_looks_are_enough():
 
 
 # %% [markdown]
-# 2. Apply one layer's weights twice: `import dataclasses`, then `looped = dataclasses.replace(m,
-#    n_loops=2)`. That model has two looks and the parameters of one layer. In how many of five
-#    seeds does it behave like two layers? Try 200 steps, then 400: `train(looped, 0, steps=400)`.
+# 2. (Medium, 20 minutes.) Apply one layer's weights twice: `import dataclasses`, then `looped =
+#    dataclasses.replace(m, n_loops=2)`. That model has two looks and the parameters of one layer.
+#    In how many of five seeds does it behave like two layers? Try 200 steps, then 400:
+#    `train(looped, 0, steps=400)`.
 
 # %% [markdown] tags=["hint"]
 # A second look made the difference. In the longer runs, when do they learn? `run.log` has a row for
@@ -336,8 +332,8 @@ for steps in (200, 400):
     assert n_learned == 5 or sorted(found)[-2] < 0.25
 
 # %% [markdown]
-# 3. Show one layer only two pairs (`sizes=("pairs=2",)` in `registry.configs`). At what accuracy
-#    does its curve level off now, and why there?
+# 3. (Easy, 5 minutes.) Show one layer only two pairs (`sizes=("pairs=2",)` in `registry.configs`).
+#    At what accuracy does its curve level off now, and why there?
 
 # %% [markdown] tags=["hint"]
 # It levels off at the best a model can do if all it knows is to name one of the answers shown.

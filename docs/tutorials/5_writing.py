@@ -1,25 +1,22 @@
 # %% [markdown]
 # # Or write it down
 #
-# **Two layers that write each letter down go seven hops along a ring in six runs of six; answering
-# at once, two layers learned one hop, in five runs of five.** You will learn which part of writing
-# helps, whether a model would write by itself, and what writing costs compared with looping.
+# **Two layers that write each letter down go seven hops along a ring, in six runs of six. Answering
+# at once, two layers learned one hop.** You will learn which part of writing helps, whether a model
+# would write by itself, and what writing costs compared with looping.
 #
-# In [the lesson before](4_walking.md) a layer walked along a ring: one loop, one hop. There is
-# another way to use a layer again. Whatever a model writes goes back in at the bottom: the next
-# token passes through every layer, and can look at what has been written. So a model that writes
-# its work down can go on where its layers end. (Feng et al. 2023, [arXiv
-# 2305.15408](https://arxiv.org/abs/2305.15408), and Merrill & Sabharwal 2024, [arXiv
-# 2310.07923](https://arxiv.org/abs/2310.07923), say what this can buy in principle.) Here we
-# measure it on the rings that you know: eight letters, told as pairs in mixed order, and then a
-# question. Which letter is three hops after d?
+# [Walking the ring](4_walking.md), one loop was one hop. There is another way to use a layer again.
+# Whatever a model writes goes back in at the bottom: the next token passes through every layer, and
+# can look at what has been written. So a model that writes its work down can go on where its layers
+# end. ([Feng et al. 2023](https://arxiv.org/abs/2305.15408) and [Merrill & Sabharwal
+# 2024](https://arxiv.org/abs/2310.07923) say what this can buy in principle.) We measure it on the
+# rings that you know.
 #
 # ## As far as there is room to write
 #
 # A question has a number, a letter, and then places to write in. *At once* the model says the
 # answer at the letter. *In writing* it says the next letter there, then the one after it, until it
-# has come as far as the number says. Here are both, for two layers of attention that were trained
-# with many such questions:
+# has come as far as the number says. Here are both, for two layers of attention:
 
 # %%
 import statistics
@@ -28,10 +25,9 @@ import matplotlib.pyplot as plt
 import torch
 
 from minidepth_lab import tasks
-from minidepth_lab.measure import judge, results, ring_runs
+from minidepth_lab.measure import judge, ring_runs
 from minidepth_lab.show import figures
-from minidepth_lab.studies import strides, thinking, written
-from minidepth_lab.tasks.base.sizes import sizes_of
+from minidepth_lab.studies import strides, written
 from minidepth_lab.tasks.ring import LEARNED
 from minidepth_lab.tasks.written import WAYS
 from minidepth_site import exercises, widgets
@@ -55,25 +51,19 @@ for k in (1, 2, 4, 7):
 widgets.table(["hops", "runs that learned it at once", "in writing"], rows)
 
 # %% [markdown]
-# Answering at once, two layers learned one hop and no more. They were asked for three hops at most,
-# so their column ends early. (One layer that writes only guesses, in six runs of six: it does not
-# even learn to find the [next letter](3_one_look_or_two.md).)
-#
-# **Writing is another way to pass through layers again, and one after another it takes more of them
-# than looping.** [Below](#count-the-layers) we compare the two on rings of sixteen letters, where a
-# layer that only loops goes as far. What writing adds is a record: you can read where a model was,
-# and so can the model.
+# (A dash: at once, they were asked for three hops at most. One layer that writes only guesses: it
+# does not even learn to find the [next letter](3_one_look_or_two.md).)
 #
 # ## What is it that helps?
 #
-# A model that writes has three things that one that answers at once lacks. It has **time**, since
-# each token is another pass through the layers. It has **supervision**, since each letter on the
-# way is a target in training. And it has **something to read**, since later tokens can look at the
-# letters. To take these apart we asked the same questions in seven ways:
+# A model that writes has three things that one that answers at once lacks: **time**, since each
+# token is another pass through the layers; **supervision**, since each letter on the way is a
+# target in training; and **something to read**. To take these apart we asked the same questions in
+# seven ways:
 #
 # - `direct` answers at once.
-# - `filler` writes blanks first. It has the time of written letters and nothing else, like the dots
-#   of Pfau, Merrill & Bowman 2024 ([arXiv 2404.15758](https://arxiv.org/abs/2404.15758)).
+# - `filler` writes blanks first. It has the time and nothing else, like the dots of [Pfau, Merrill
+#   & Bowman 2024](https://arxiv.org/abs/2404.15758).
 # - `random` fills the places with letters that say nothing.
 # - `hidden` has every letter as a target, and never sees one written.
 # - `given` sees the true letters, and only the answer is a target.
@@ -100,10 +90,9 @@ for way in WAYS:
 widgets.table(["way", "reads", "has to say"], rows)
 
 # %% [markdown]
-# What would you expect? Our guess was that two layers learn one lookup at each place: from a letter
-# that stands there to the next. If so, a way works as far as each of its targets is *one hop from a
-# letter that can be read*, and no further. We [wrote that
-# down](../reference/predictions.md#written) before the runs, way by way, for five seeds each.
+# **Predict first:** which of them will learn three hops? Our guess was that two layers learn one
+# lookup at each place: from a letter that stands there to the next. Then a way works as long as
+# each of its targets is *one hop from a letter that can be read*.
 
 # %%
 lengths = (1, 2, 3)
@@ -124,19 +113,17 @@ plt.show()
 # %% [markdown]
 # What to see: every way learns one hop. Two and three hops are learned where each target is one hop
 # from a letter that can be read, and nowhere else. Each cell has the median accuracy of five runs,
-# and how many of them learned it. A question is right if all its targets are: guessing at one
-# letter of the ring succeeds 0.14 of the time, at two letters 0.02.
+# and how many of them learned it.
+
+# %% [markdown]
+# - **Time alone did not help.** Blanks pass through the same two layers side by side. What the
+#   second layer finds goes to the output, and no third layer is there to read it. (Pfau and others
+#   have a task in which dots do help. There the work can be done side by side.)
+# - **Supervision alone did not help either**: see `hidden`.
+# - **What helped was to have the letters to read**, even in `given`, which is never asked to say
+#   them. Their order matters: written backwards, the first letter to write is two hops away.
 #
-# **Time alone did not help.** With blanks, or letters that say nothing, two hops stayed at guessing
-# in ten runs of ten. Those tokens pass through the same two layers side by side. What the second
-# layer finds goes to the output, and no third layer is there to read it. That is more width, not
-# more depth. (Pfau and others have a task in which dots do help. There the work can be done side by
-# side.)
-#
-# **Supervision alone did not help either**: see `hidden`. **What helped was to have the letters to
-# read**, even in `given`, which is never asked to say them. And their order matters. Written
-# backwards they do not help with three hops, for the first letter to write is already two hops
-# away. All that was predicted [held](../reference/predictions.md#written).
+# All of this was [predicted](../reference/predictions.md#written), way by way, and held.
 #
 # ## Would it write them itself?
 #
@@ -154,43 +141,16 @@ for way in ("given", "backwards", "written"):
 widgets.table(["way", "two hops", "three hops"], rows)
 
 # %% [markdown]
-# They can. The models that were taught only the last letter write the others as well, in all five
-# runs, presumably because each letter is the same lookup. `backwards` manages two hops, where one
-# letter on the way is the same in both orders.
-
-# %% [markdown] tags=["details"]
-# **Not sooner, either.** As far as evaluations every 100 steps can tell, `written` does not learn
-# three hops sooner than `given`. Training asks for three hops from step 300 on, and six of these
-# ten runs answer them at step 200: once a model has learned the lookup, and can read the last
-# letter, it can go on.
-#
-# **How it is measured matters.** Our first program put blanks in the places that a model had not
-# come to yet, and by its measure `backwards` answered two hops in only 28 to 81 of 100 cases (in
-# runs that are not stored): it had never seen blanks where letters always stand. Now all places are
-# written again and again until nothing changes, which gives what the model would write one letter
-# after another.
-#
-# **The losses say the same.** Their tests were not planned; each compares two ways with as many
-# targets, over questions of one, two and three hops together.
-
-# %% tags=["details"]
-onsets = {way: [ring_runs.onset(run, 3) for run in stored[way]] for way in ("given", "written")}
-steps = [[way, *found] for way, found in onsets.items()]
-widgets.table(["three hops from step", *(f"run {i}" for i in range(1, 6))], steps)
-losses = {way: [run["val_loss"] for run in found] for way, found in stored.items()}
-pairs = {}
-for each in judge.judged_contrasts("written").values():
-    more, less = each["of"], each["minus"]
-    pairs[f"last loss, {more} − {less}"] = losses[more], losses[less]
-by_loss = judge.show_tests(pairs)
+# They can. The models that were taught only the last letter write the others as well, presumably
+# because each letter is the same lookup.
 
 # %% [markdown]
 # ## Write less, think more
 #
 # A model that both writes and loops can trade one for the other. Here one layer writes every m-th
 # letter along a ring of twelve. So for each letter that it writes it has to make m hops in its
-# loops. It has L loops, and a walk makes its first hop in the second of them. So we predicted that
-# the layer learns this if, and only if, m is at most L − 1:
+# loops. A walk makes its first hop in the second loop. So we predicted that the layer learns this
+# if, and only if, it has more than m loops:
 
 # %%
 every_mth = strides.stored()  # {(m, L): shares right of five runs}
@@ -202,23 +162,16 @@ plt.show()
 # %% [markdown]
 # What to see: right of the line, which is the prediction, the layer learns it in all fifty runs;
 # left of it, in none. Each cell has the share of letters that are right, the median of five runs.
-#
-# Left of the line some letters are right all the same. With one loop they are as many as one gets
-# by a shortcut: the last letter of each chain is the letter that the chain began with, so it can be
-# looked up, and the others are guessed. Three of the five runs that write every fourth letter with
-# four loops do better than that, 0.53 to 0.71, so one bound that we had set **was wrong**: perhaps
-# they found part of a shorter way.
-#
-# **Each further loop saves letters.** A layer that loops twice has to write every letter here; one
-# that loops five times may write every fourth. What one loses is the record, and with it a text to
-# learn from: here training asked for the letters that were not written as well, loop by loop.
+
+# %% [markdown]
+# **Each further loop saves letters.** A layer that loops twice has to write every letter; one that
+# loops five times may write every fourth.
 #
 # ## Count the layers
 #
-# Does writing do more than looping, then? To compare the two, all were trained on one kind of ring,
-# of sixteen letters. Some write every letter, every second or every fourth one. The layer that [is
-# shown its input in every loop](thousand_hops.md) writes nothing. We counted how many
-# layers, or loops of one, a question passes until the letter so many hops on is said:
+# Does writing do more than looping, then? To compare the two, all were trained on rings of sixteen
+# letters. We counted how many layers, or loops of one, a question passes until the letter so many
+# hops on is said. The layer that writes nothing is that of [A thousand hops](thousand_hops.md).
 
 # %% tags=["hide"]
 walkers = judge.named_runs("walk")["8 hops, ring of 16"]
@@ -242,21 +195,15 @@ widgets.table(head, rows)
 
 # %% [markdown]
 # **All of them get there, in every run, and looping alone passes the fewest layers one after
-# another** (at four hops as few as five loops that write every fourth letter): one more than there
-# are hops, where writing every letter takes two for each. So with
-# sixteen layers to pass, writing every letter comes eight hops far, and looping fifteen. Counted in
-# work it can be the other way round: each loop passes all the letters of the ring again, a written
-# letter only itself.
-#
-# The counts follow from how each model was built; what had to be tried is that all learn it. (We
-# predicted it after one run of each way of writing; [both predictions
-# held](../reference/predictions.md#strides).) With one loop for each letter no run learned it on
-# rings of twelve, as the map above shows.
+# another.** Writing every letter takes two layers for each hop, looping one. Counted in work it can
+# be the other way round: each loop passes all the letters of the ring again, a written letter only
+# itself. What looping loses is the record: you can read where a model that writes was, and so can
+# the model.
 
 # %% [markdown] tags=["details"]
 # *Right* is the share of letters that are right where a model reads what it wrote itself, all
-# sixteen of a ring; for loops it is the share of twelve-hop questions. The loopers were trained to
-# eight hops, on 160,000 rings, the others on 48,000. Two layers have more parameters than one.
+# sixteen of a ring; for loops it is the share of twelve-hop questions. The loopers were trained on
+# three times as many rings. Two layers have more parameters than one.
 
 # %% [markdown]
 # ## In sentences
@@ -268,76 +215,15 @@ widgets.table(head, rows)
 # <div class="widget ask-the-models" data-models="../../results/ask/weights"><p>This part needs
 # JavaScript. <a href="ask.md">Ask the models</a> shows the same from Python.</p></div>
 # <script type="module" src="../../assets/ask.js"></script>
-#
-# And when such a text may *not* be written, only its last line? In the first training that we
-# tried, no run of two to four layers learned two hops.
-
-# %% [markdown] tags=["details"]
-# Models of attention alone, five seeds each, 6,000 training steps on texts about rings of six
-# letters. *Written*: the way stands before the answer. *In turn*: only the answer, and longer
-# questions are added once the shorter ones are learned. *At once*: only the answer, all lengths
-# from the start. No ring of the test is in the training. The table counts the runs that learned one
-# hop, two hops, three hops:
-
-
-# %% tags=["details"]
-def way_of(run):
-    """How a run answers, and how it is asked."""
-    sizes = sizes_of(run["sizes"], thinking.SIZES, "the loader thinking")
-    if sizes["answer"] == "thinking":
-        return "written"
-    return "in turn" if sizes["curriculum"] else "at once"
-
-
-in_texts = {}  # {(way, layers): accuracies by hops of each run}
-for run in results.runs("lookups"):
-    shares = [run["accuracy_by_problem"][f"lookup {k}"] for k in lengths]
-    in_texts.setdefault((way_of(run), run["n_layers"]), []).append(shares)
-rows = []
-for (way, n), found in sorted(
-    in_texts.items(), key=lambda item: (item[0][0] != "written", item[0])
-):
-    counts = [sum(share >= LEARNED for share in shares) for shares in zip(*found)]
-    rows.append([way, n, *(f"{count}/{len(found)}" for count in counts)])
-widgets.table(["way", "layers", "one hop", "two", "three"], rows)
-
-# %% [markdown] tags=["details"]
-# With one length after another, three hops were asked in one of the ten runs of two and three
-# layers: the others never got so far. Two of [seven predictions](../results/lookups/notes.md) were
-# wrong, each because it rested on a single run that had done better: three layers with seed 1 had
-# learned every length. So these runs do not say that four layers *cannot*. They are the reason for
-# the training of [lesson 4](4_walking.md), with many questions to each ring, which does teach
-# layers to answer at once.
-#
-# **Sums took patience.** Chains of sums (from 8 add 7, add 3, add 5 modulo 10) answered at once,
-# with 10,000 training steps: three runs of one layer stay at guessing. Of three runs of two layers
-# one ends near 1, one answers most, and one hardly any; until step 1,500 none of them had moved.
-# Whoever had stopped there would have reported that two layers do not learn to add.
-
-# %% tags=["details"]
-chains = {}
-for run in results.runs("direct", steps=10_000):
-    chains.setdefault(run["n_layers"], []).append(run["accuracy"])
-rows = [[n, *(f"{share:.3f}" for share in sorted(shares))] for n, shares in chains.items()]
-widgets.table(["layers", "accuracy of three runs", "", ""], rows)
-
-# %% [markdown] tags=["corrected"]
-# Until 24 November 2026 this page showed nine other direct runs of two to four layers and said that
-# none learned three hops. Six of them had never been asked for three hops, and 590 of the 600 test
-# rings had been in the training, with their pairs in another order or with another question ([the
-# runs](../reference/results.md#lookups-before)). Two of these runs, of three layers, answered 0.94
-# of the two-hop problems of that softer test. We had taken that for a sign that a third layer
-# helps; on rings that training never shows no run with fresh seeds reached 0.9.
 
 # %% [markdown]
 # ## What this does not show
 #
-# The rings are short, and each hop begins where the one before it ended, so this is no fair test of
-# filler tokens in general. We have compared the seven ways with two layers only. And a real chain
-# of thought is more than one lookup repeated.
+# The rings are short, and each hop begins where the one before it ended. So this is no fair test of
+# filler tokens in general, and a real chain of thought is more than one lookup repeated.
 #
-# We have counted runs all the time, five of five or none of ten. [The next
-# lesson](6_how_would_you_know.md) is about what such counts are worth.
+# So much for what depth can do. What did the report that claimed it show? Its [published
+# logs](2_logs.md) come next.
 
 # %%
 assert set(judge.verdicts("written").values()) == {judge.HELD}
@@ -368,28 +254,17 @@ for way in ("filler", "random"):
     assert max(run[2] for run in runs[way].values()) < 0.15
 assert min(own["given", 2] + own["given", 3]) >= 0.99 and max(own["backwards", 3]) < 0.15
 assert min(own["backwards", 2] + own["written", 3]) >= 0.99
-assert all(sorted(steps) == [200, 200, 200, 300, 300] for steps in onsets.values())
-assert len(by_loss) == 4 and max(by_loss.values()) < 0.05
-several = [run for (way, n), found in in_texts.items() if way != "written" and n > 1
-           for run in found]  # fmt: skip
-assert len(several) == 25 and max(run[1] for run in several) < 0.75
-logs = [run["log"] for run in results.runs("lookups") if way_of(run) == "in turn"]
-asked = [log[-1]["lengths"] for log in logs]
-assert asked.count(3) == 1 and len(asked) == 10
-wrong = [name for name, what in judge.verdicts("lookups").items() if what == judge.WRONG]
-assert len(wrong) == 2 and len(judge.verdicts("lookups")) == 7
-before = [run["accuracy_by_problem"] for run in results.runs("lookups-before", answer="direct")]
-assert sorted(round(run["lookup 2"], 2) for run in before)[-2:] == [0.94, 0.94]
-assert sorted(value > 0.5 for value in chains[2]) == [False, True, True]
-assert max(chains[2]) > 0.9 and max(chains[1]) < 0.2
+
+# %% tags=["hide", "wrong"]
+widgets.wrong("written", "strides")
 
 # %% [markdown]
 # ## Exercises
 #
-# 1. Apply the guess. In the table of the seven ways, take the targets of a row one after another.
-#    When it is to be said, some letters can be read: the one at its place, and those before it. How
-#    many hops is the target after the *nearest* of these? In `written` it is one hop three times,
-#    `[1, 1, 1]`. (A dash is no target.)
+# 1. (Medium, 10 minutes.) Apply the guess. In the table of the seven ways, take the targets of a
+#    row one after another. When it is to be said, some letters can be read: the one at its place,
+#    and those before it. How many hops is the target after the *nearest* of these? In `written` it
+#    is one hop three times, `[1, 1, 1]`. (A dash is no target.)
 
 # %% tags=["exercise"]
 hidden = ...  # a list with a number for each target of the row
@@ -436,8 +311,9 @@ for way, far in (("hidden", hidden), ("given", given), ("backwards", backwards))
     assert all_learned == (set(far) == {1})
 
 # %% [markdown]
-# 2. Answering at once, two hops come out right in about one of five cases, a little more often than
-#    with blanks before the answer. What could a model know that is right so often?
+# 2. (Medium, 5 minutes.) Answering at once, two hops come out right in about one of five cases, a
+#    little more often than with blanks before the answer. What could a model know that is right so
+#    often?
 
 # %% [markdown] tags=["hint"]
 # One lookup can go forwards or backwards along the ring.
@@ -453,8 +329,9 @@ for way in ("direct", "filler", "random"):
 assert all(0.17 < run[2] < 0.23 for run in runs["direct"].values())
 
 # %% [markdown]
-# 3. To run: give `filler` a third layer, `python train.py --preset written --sizes way=filler
-#    --n_layers 3`, and `direct` as well. First write down which lengths you expect each to learn.
+# 3. (Hard, 30 minutes.) To run: give `filler` a third layer, `python train.py --preset written
+#    --sizes way=filler --n_layers 3`, and `direct` as well. First write down which lengths you
+#    expect each to learn.
 
 # %% [markdown] tags=["answer"]
 # We have not run it. If a layer is a hop more, `direct` with three layers can learn two hops. So if

@@ -2,8 +2,8 @@
 # # How would you know?
 #
 # **Ten runs of one model, alike but for their seed: six learn four hops, and four do not.** You
-# will learn why a single run can show nearly anything, what a p-value says in plain words, how many
-# runs a claim takes, and what else has to be equal.
+# will learn why a single run can show nearly anything, what a p-value says in plain words, and how
+# many runs a claim takes.
 #
 # "Depth helps" compares two models. But what one really compares is two *runs*, and a run is a
 # model and a good deal of luck: which first weights were drawn, and in which order the questions
@@ -12,9 +12,9 @@
 #
 # ## Ten seeds
 #
-# Our example is from [lesson 4](4_walking.md): a layer that is looped five times can learn to go
-# four hops along a ring; looped four times, it did not in any run. Here are the ten runs with five
-# loops, and how many four-hop questions they answer while they train:
+# A layer that is looped five times can [learn to walk four hops](4_walking.md) along a ring. Looped
+# four times, it did not in any run. Here are the ten runs with five loops, and how many four-hop
+# questions they answer while they train:
 
 # %%
 import math
@@ -41,23 +41,23 @@ axes.set_title("the same model, ten seeds:\nall or nothing")
 plt.show()
 
 # %% [markdown]
-# What to see: six runs learn four hops, each rather suddenly, between steps 800 and 1,000; four
-# runs stay at guessing for the other thousand steps. Each line is one run. (Before, all fall below
-# guessing: while only shorter walks are asked in training, the model names a letter, but never the
-# fourth.)
-#
+# What to see: six runs learn four hops, each rather suddenly. Four stay at guessing. Each line is
+# one run. (All begin below guessing: while only shorter walks are asked, the model names a letter,
+# but never the fourth.)
+
+# %% [markdown]
 # No run ends in between. So the mean of the ten describes none of them; what one can say is *how
-# many* learned it. And with a single run you would have reported that five loops do learn four
-# hops, or that they do not, depending on the seed.
+# many* learned it. With a single run you would have reported that five loops do learn four hops, or
+# that they do not, depending on the seed.
 #
 # ## Draw one seed
 #
-# It is so with more than rings. A study on the page of [caveats](caveats.md) has models of one to
-# twelve layers, with five seeds each, on the problems of our main command. Suppose you had one run
-# of each of two models. Draw a seed, and see what you would have concluded; then show all five.
+# It is so with more than rings. One of our [studies](caveats.md) has models of one to twelve
+# layers, with five seeds each. Suppose you had one run of each of two models. Draw a seed, and see
+# what you would have concluded; then show all five.
 
 # %% tags=["hide"]
-without = "This part needs JavaScript. Figures 1 and 2 of the caveats show these runs."
+without = "This part needs JavaScript. A figure of the caveats shows these runs."
 widgets.show("seeds", widgets.seeds(), without)
 
 # %% [markdown]
@@ -109,11 +109,11 @@ plt.show()
 # - It is not the size of the difference.
 # - A large p does not show that there is no difference: perhaps there were too few runs to see it.
 #
-# **Look twenty times, and expect to find one.** Luck alone goes below 0.05 one time in twenty, so
-# of twenty comparisons of equal models about one will look significant. That is why these pages
-# correct p where they make several, by Holm's method: the smallest p counts as many times as there
-# are comparisons, the next one time less, and so on. [Heads per layer](heads.md) has eighteen
-# comparisons, of which three look significant; once corrected, none does.
+# **Look twenty times, and expect to find one.** Luck alone goes below 0.05 one time in twenty. That
+# is why these pages correct p where they make several comparisons, by Holm's method: the smallest p
+# counts as many times as there are comparisons, the next one time less, and so on. [Heads per
+# layer](heads.md) has eighteen comparisons, of which three look significant; once corrected, none
+# does.
 #
 # ## How many runs?
 #
@@ -134,26 +134,22 @@ widgets.table(["runs of each", "learned", "p", "half may be"], rows)
 
 # %% [markdown]
 # Ten runs of each are too few to tell five from one; twenty would do, if the shares come out just
-# so. Ten seeds, which most of our studies of rings have, are enough for large differences only.
-# With five, few comparisons can be significant once p is corrected (exercise 1). That is why these
-# pages say beside a share how many runs there are. And what can be said of "twelve layers are
-# better than one", from one run of each? Perhaps.
+# so. With five, hardly anything can be shown (exercise 1). That is why these pages say beside a
+# share how many runs there are. And what can be said of "twelve layers are better than one", from
+# one run of each? Perhaps.
 #
 # ## What else differs?
 #
 # A small p says that the two piles differ. It does not say *because of depth*. Twelve layers also
-# have twelve times the parameters in their blocks, and a step of training takes them nearly eight
-# times as long. Each of these needs a comparison of its own. A looped layer has more depth and not
-# a parameter more. A wide layer has the parameters without the depth. The page of
-# [caveats](caveats.md) has these two controls, and what they leave open. [Equal
-# time](7_equal_time.md) is the next lesson.
+# have more parameters, and a step of training takes them nearly eight times as long. Each of these
+# needs a comparison of its own: the [controls](caveats.md), and [equal time](7_equal_time.md).
 #
 # ## Say it first
 #
 # There is one more way to fool oneself: to look at the runs and then choose what to ask of them.
 # Some question always comes out well. The cure is to write the question down first, with a bound
-# and a count. Eight of the ten runs above were planned so. Before them we had written: *with five
-# loops, one to four hops are learned in six runs of eight.* Here is what came out:
+# and a count. Before eight of the ten runs above we had written: *with five loops, one to four hops
+# are learned in six runs of eight.* Here is what came out:
 
 # %%
 judged = [each for name in judge.experiments() for each in judge.judged(name)]
@@ -193,10 +189,10 @@ for name, folder in tries.items():
 widgets.table(["settings", "runs that answer 0.95", "the worst run"], rows)
 
 # %% [markdown]
-# When we chose the last change, lookups (one kind of problem) had come sooner with three seeds of
-# four. With twenty fresh seeds they came no sooner than before: four seeds that one has looked at
-# while choosing say little. But all twenty runs learned, and that is what is now reported. ([A
-# first run that learns](first_run.md) tells the whole story, with the seed that kept failing.)
+# When we chose the last change, one kind of problem had come sooner with three seeds of four. With
+# twenty fresh seeds it came no sooner than before: four seeds that one has looked at while choosing
+# say little. But all twenty runs learned, and that is what is now
+# [reported](../reference/results.md#first-run).
 
 # %% [markdown] tags=["details"]
 # **The same seed is not the same run.** The same main job, seed by seed, once with two threads and
@@ -214,10 +210,7 @@ widgets.table(["step", "train loss of seed 0, two threads", "one thread"], rows)
 
 # %% [markdown] tags=["details"]
 # When two threads share a sum, they add it up in another order, so its last bit can differ, and
-# training amplifies that: the losses are equal at step 1, differ in the seventh digit at step 50,
-# and by 0.03 at step 100. In the end seed 0 answers 0.975 of the problems in one run and 0.860 in
-# the other. With the same number of threads every digit [comes out
-# again](../reference/results.md#main-job).
+# training amplifies that. With the same number of threads every digit comes out again.
 
 # %%
 onsets = [ring_runs.onset(run, 4) for run in by_loops[5]]
@@ -234,12 +227,16 @@ assert 7.5 < budget.COST["12 layers"] / budget.COST["1 layer"] < 8
 assert len(ends["today"]) == 20 and min(ends["today"]) > 0.95
 assert [f"{run['accuracy']:.3f}" for run in (two[0], one[0])] == ["0.975", "0.860"]
 
+# %% tags=["hide", "wrong"]
+widgets.wrong("ring-staircase/R5", "first-run")
+
 # %% [markdown]
 # ## Exercises
 #
-# 1. The most extreme result that five runs of each can give: all five of one model learn it, none
-#    of the other. In how many ways can the five that learn be dealt among ten runs? In how many of
-#    these do all five stand on one side? And which p is that? Fill in all three.
+# 1. (Medium, 10 minutes.) The most extreme result that five runs of each can give: all five of one
+#    model learn it, none of the other. In how many ways can the five that learn be dealt among ten
+#    runs? In how many of these do all five stand on one side? And which p is that? Fill in all
+#    three.
 
 # %% tags=["exercise"]
 ways = ...
@@ -278,9 +275,9 @@ def five_against_five():
 assert 7 * p_least > 0.05 > 7 * 2 / math.comb(12, 6)
 
 # %% [markdown]
-# 2. Twenty of twenty runs learned with today's settings. How likely was that, if the true share is
-#    nineteen of twenty? And how low must it be, in whole hundredths, for twenty of twenty to happen
-#    less than one time in twenty?
+# 2. (Medium, 10 minutes.) Twenty of twenty runs learned with today's settings. How likely was that,
+#    if the true share is nineteen of twenty? And how low must it be, in whole hundredths, for
+#    twenty of twenty to happen less than one time in twenty?
 
 # %% tags=["exercise"]
 if_nineteen_of_twenty = ...
@@ -315,9 +312,9 @@ def twenty_of_twenty():
 # than those with nineteen of twenty.
 
 # %% [markdown]
-# 3. To run: train seed 0 with one thread, `OMP_NUM_THREADS=1 python train.py --n_layers 12 --name
-#    one`, and with two (and another name). At which evaluation do the two runs first differ on your
-#    machine, and how far apart do they end?
+# 3. (Easy, 15 minutes, of which 10 run.) Train seed 0 with one thread, `OMP_NUM_THREADS=1 python
+#    train.py --n_layers 12 --name one`, and with two (and another name). At which evaluation do the
+#    two runs first differ on your machine, and how far apart do they end?
 
 # %% [markdown] tags=["hint"]
 # Both runs write a `log.jsonl`. Compare `train_loss` line by line, in all its digits.

@@ -19,7 +19,7 @@
 # - Ask about a sum (a *chain*), a ring (a *lookup*) and a line of letters (an *ordering*). The
 #   model of twelve layers answers nearly all such problems. The model of one layer writes in the
 #   right form, but what it writes is mostly a guess. (Trained for as much CPU time as twelve
-#   layers, one layer learns sums, too: [lesson 7](7_equal_time.md).)
+#   layers, one layer learns sums, too: [equal time](7_equal_time.md).)
 # - Choose a token that the model of twelve layers wrote, and see where one of the layers looked to
 #   write it. Move the slider to see the others: most layers look elsewhere.
 # - Ask for four hops around a ring. Training never asks for four, and twelve layers were wrong in
@@ -287,5 +287,5 @@ assert (n_right, len(walks)) == (0, 20)
 
 # %% [markdown]
 # 4. To run: train two layers with `python train.py --n_layers 2`. Which families does it answer:
-#    those that one layer answers, those that twelve layers answer, or neither? [Lesson
-#    7](7_equal_time.md) trains two layers for as long as twelve.
+#    those that one layer answers, those that twelve layers answer, or neither? [Equal
+#    time](7_equal_time.md) trains two layers for as long as twelve.

@@ -2,13 +2,10 @@
 # # Scale, packing, starving for data
 #
 # **In one small published study the bigger model was better, and so it was again in our runs of its
-# three models, on a fifth of its text. In the mean the gain followed the parameters: of all that
-# the largest has more, its width makes 85 % and brought 89 % of the gain, and its two more layers
-# make 6 % and brought 7 %. In its blocks two thirds of the positions hold padding, and in ours four
-# fifths. And its losses do not show the lack of data that it names.** You will learn why three
-# sizes of a model cannot tell depth from width, what one change at a time can tell and what it
-# cannot, what their heads look at, what padding costs and what packing changes, and how to see from
-# its losses that a model has too little data.
+# three models, on a fifth of its text. The gain followed the parameters: three sizes of a model
+# cannot tell depth from width. Two thirds of its blocks are padding, and its losses do not show the
+# lack of data that it names.** You will learn what one change at a time can tell, what padding
+# costs and what packing changes, and how to see from its losses that a model has too little data.
 #
 # LLmini is three models, A, B and C, trained for three passes over 14 million tokens from eleven
 # data sets. It raises three questions that any small project meets. Does a bigger model help? How
@@ -27,7 +24,7 @@ import minidepth as md
 from minidepth_lab.base import configs
 from minidepth_lab.keep import registry, running
 from minidepth_lab.measure import judge, results
-from minidepth_lab.models import memory, variants
+from minidepth_lab.models import variants
 from minidepth_lab.rows import to_data, tokenizing
 from minidepth_lab.show import figures
 from minidepth_lab.studies import depth, llmini
@@ -50,9 +47,8 @@ widgets.table(["model", "layers", "width", "parameters", "outside the blocks"], 
 
 # %% [markdown]
 # From C to A depth, width, heads and parameters all grow, and so does the time per step. LLmini
-# says itself that it cannot tell which of them does what. (Its introduction traces every difference
-# to the architecture alone; with one seed, part may be chance.) Two thirds of A and four fifths of
-# C are the table of 50,257 words, which is there twice, as embedding and as output layer.
+# says itself that it cannot tell which of them does what. Two thirds of A and four fifths of C are
+# the table of 50,257 words, which is there twice, as embedding and as output layer.
 #
 # Here are LLmini's losses after each pass, as if each took a third of the reported minutes:
 
@@ -74,19 +70,14 @@ axes.set_title(f"A ends {ahead:.2f} nats below C")
 plt.show()
 
 # %% [markdown]
-# What to see: at equal passes A is ahead of B by 0.17 to 0.22 nats, and B of C by 0.20 to 0.25. A
-# is ahead of C at equal time, too: two passes of A take about as long as three of C and end lower.
-# (And by our preset's schedule A's learning rate was still at 30 % of its peak then.) One run per
-# size (n = 1, seed 42); beside the names are layers × width.
-#
-# So the bigger model was better, in one run each.
-#
+# What to see: at equal passes A is ahead of B, and B of C. A is ahead of C at equal time, too. One
+# run per size (n = 1); beside the names are layers × width.
+
+# %% [markdown]
 # ## The three sizes, run again
 #
 # Does the order come again? We trained A, B and C on ten of its eleven sources, a fifth of its
-# tokens, with two seeds each: three passes, as LLmini made, in half precision on a lent card. What
-# we expected was [written down](../reference/predictions.md#llmini) before. Here are our losses
-# beside the published ones:
+# tokens, with two seeds each: three passes, as LLmini made, in half precision on a lent card.
 
 # %%
 names, ours = ("A", "B", "C"), {}
@@ -110,10 +101,9 @@ axes.set_title("on a fifth of the text, the order\nis the same")
 plt.show()
 
 # %% [markdown]
-# What to see: with both seeds A is ahead of B, and B of C, wherever we looked from step 250 on. All
-# of ours lie higher than LLmini's, as one would expect with a fifth of the text (and the validation
-# texts are not the same: a source is missing, others are there in part). Lines are our runs, n = 2
-# seeds per model, from step 750 on; points are LLmini's, one run each.
+# What to see: with both seeds A is ahead of B, and B of C. All of ours lie higher than LLmini's, as
+# one would expect with a fifth of the text. Lines are our runs, from step 750 on; points are
+# LLmini's, one run each.
 
 # %% tags=["hide"]
 rows, last = [], epochs[-1]
@@ -139,89 +129,12 @@ for larger, smaller in (("A", "B"), ("B", "C")):
 widgets.table(["loss", "published, by pass", "ours, by seed", "95 % interval"], rows)
 
 # %% [markdown]
-# (Ours took a fifth of the text, on an H100 that fifteen runs shared. So their minutes compare with
-# each other at most.) The differences between the sizes are 0.17 to 0.20 nats. Published are 0.22
-# and 0.25 at the end, and 0.17 and 0.20 after the first pass, which had nearly as many steps as our
-# three have (2,386 and 2,467). With two seeds alone both intervals exclude 0, since the seeds
-# hardly differ. What does that make of LLmini's statements and losses?
-#
-# - *A is better than B, and B than C*: **repeated**, in both seeds. A is 0.36 and 0.38 ahead of
-#   C, where LLmini has 0.47.
-# - *Validation loss still falls in the last pass*: in ours, too, and each run is best at its end.
-#   But the learning rate goes to 0, and in the last 217 steps the loss falls by 0.003 at most. So
-#   this says little about a fourth pass.
-# - *Its gaps between training and validation loss*, which are small: LLmini compares a training
-#   loss that has dropout on with a validation loss that has none, and prints +0.003 for A. Without
-#   dropout on both sides A's gap is 0.30 and 0.32 in our runs, B's 0.21 and 0.23, C's 0.13 and
-#   0.15. So the bigger model gains more on its training text than on held-out text, 0.54 in place
-#   of 0.37 from C to A.
-#
-# Here are both after each pass, loss by loss. We evaluated every 250 steps, so ours are of the
-# evaluation nearest to the end of a pass:
-
-# %% tags=["hide"]
-near, rows = [], []
-for number, row in enumerate(epochs, 1):
-    pass_end = 2467 * number / 3
-    for name in names:
-        at_pass = []
-        for run in ours[name].values():
-            at_pass.append(min(run["log"], key=lambda each: abs(each["step"] - pass_end)))
-        near.append((round(pass_end), at_pass[0]["step"]))
-        key = name.lower()
-        theirs = row[f"val_{key}"], row[f"ppl_{key}"], row[f"val_{key}"] - row[f"train_{key}"]
-        losses = [each["val_loss"] for each in at_pass]
-        gaps = [each["val_loss"] - each["train_loss"] for each in at_pass]
-        cells = [f"{number}, {name}", f"{theirs[0]:.2f}", ", ".join(f"{x:.2f}" for x in losses)]
-        cells += [f"{theirs[1]:.0f}", ", ".join(f"{np.exp(x):.0f}" for x in losses)]
-        cells += [f"{theirs[2]:+.2f}", ", ".join(f"{x:+.2f}" for x in gaps)]
-        rows.append(cells)
-head = ["pass, model", "loss, published", "ours, by seed", "perplexity, published"]
-widgets.table([*head, "ours", "val − train, published", "val − one step"], rows)
-steps_at = [f"{step} for {end}" for end, step in dict(near).items()]
-print(f"ours, at steps, for the end of a pass: {', '.join(steps_at)}")
-
-# %% [markdown]
-# After each pass both loss and perplexity of ours are higher, in the same order of models. The gaps
-# are not the same measure: our training loss is of the 64 blocks of one step, and LLmini's seems to
-# be a mean over the whole pass; dropout is on in both. At the end our two seeds give gaps 0.3 to
-# 0.4 apart, where their validation losses differ by 0.02 at most. So the gap of one step tells
-# next to nothing.
-
-# %% [markdown] tags=["details"]
-# Time and memory. LLmini prints both for each run on its GPU. Our runs shared a card, so we
-# measured a step of each size on a CPU with two cores, in bf16 ([what was
-# printed](../results/bench/printed.txt)). What a GPU would need at its peak we have computed, by
-# [the estimate](../how-to/many_machines.md) that the command checks with.
-
-# %% tags=["details"]
-peaks = dict(a=7.57, b=6.85, c=6.21)  # GB, as LLmini prints them
-step_of, peak_of, computed, rows = {}, {}, {}, []
-for name, peak in peaks.items():
-    step_of[name], peak_bytes = results.step_by_bench(f"preset llmini-{name}: as asked")
-    peak_of[name] = peak_bytes / 1e9
-    m, t = registry.configs(f"llmini-{name}")
-    computed[name] = sum(memory.step_memory(m, t, half=True).values()) / 1e9
-    cells = [f"{minutes[name]} min", f"{step_of[name]:.1f} s", f"{peak:.2f} GB"]
-    cells += [f"{peak_of[name]:.2f} GB", f"{computed[name]:.2f} GB"]
-    rows.append([name.upper(), *cells])
-
-
-def saved(of):
-    """How much less C takes than A, as "36 %"."""
-    return f"{100 * (1 - of['c'] / of['a']):.0f} %"
-
-
-rows.append(["C below A", *map(saved, (minutes, step_of, peaks, peak_of, computed))])
-head = ["model", "published run", "our step", "published peak", "ours, on a CPU"]
-widgets.table([*head, "on a GPU, computed"], rows)
-
-# %% [markdown] tags=["details"]
-# In a step on a CPU C saves more of A's time and memory than in LLmini's whole runs on a GPU. (In
-# our own runs, on a shared GPU, it took 14 % less time.) All published peaks are far above what we
-# compute. One reason may be the logits: those of a whole batch, 8,192 tokens by 50,257 words, are
-# 1.6 GB in single precision each time that they are held, and our head never makes them all at
-# once. They would be as many in each model, so that C would save a smaller share of A's peak.
+# - *A is better than B, and B than C*: **repeated**, in both seeds, by nearly as much.
+# - *Validation loss still falls in the last pass*: in ours, too. But the learning rate goes to 0,
+#   so this says little about a fourth pass.
+# - *Its gaps between training and validation loss are small*: it compares a training loss that has
+#   dropout on with a validation loss that has none. Without dropout on both sides A's gap is 0.30
+#   and 0.32 in our runs, C's 0.13 and 0.15. So the bigger model gains more on its training text.
 
 # %% [markdown]
 # ## One change at a time
@@ -264,20 +177,15 @@ head = ["model", "parameters", "more than C", "nats below C, 95 %, n = 2"]
 widgets.table([*head, "for each million more"], rows)
 
 # %% [markdown]
-# All four [predictions](../reference/predictions.md#llmini) about this held. But look at the last
-# column: **in the mean, two more layers gained as much for each million parameters as the width
-# did.** But with two seeds what the layers gain could be nothing, or several times as much. So
-# these runs do not tell width from parameters, most of which are in the two tables of words, and
-# hardly try depth: eight layers or ten are a small change. (All models have LLmini's learning rate,
-# which nobody chose for any of them; a part of the gain of width may be that.)
+# **In the mean, two more layers gained as much for each million parameters as the width did.** But
+# with two seeds what the layers gain could be nothing, or several times as much. So these runs do
+# not tell width from parameters, and hardly try depth: eight layers or ten are a small change.
 #
 # ## What its heads look at
 #
-# LLmini measured how widely each head looks, by the entropy of its weights ([looking
-# inside](inside.md#how-to-count-attention) explains it), and says: early layers look widely, the
-# middle ones are selective, the last ones relax. It has one run of each model. Here are its numbers
-# by layer beside ours, on 32 blocks of the training text, as it counts, with masked entries and
-# padding:
+# LLmini measured how widely each head looks, by the [entropy](inside.md#how-to-count-attention) of
+# its weights, and says: early layers look widely, the middle ones are selective, the last ones
+# relax. Here are its numbers by layer beside ours, as it counts, with masked entries and padding:
 
 # %%
 their_layers = results.published("llmini_attention")
@@ -311,12 +219,11 @@ plt.show()
 
 # %% [markdown]
 # What to see: in each of our six runs, as in two of LLmini's three, the first three layers look
-# widest, and the lowest layer is the fifth or a later one. By the last layer entropy has risen
-# again, in five of six runs by 0.1 nats or more. Lines are ours, n = 2 seeds per model; points are
-# LLmini's, one run each.
-#
-# Four fifths of the positions in our blocks are padding. So here is the entropy over the keys in
-# sight of the text alone, with what else LLmini names:
+# widest, and the lowest layer is the fifth or a later one. Lines are ours, n = 2 seeds per model;
+# points are LLmini's, one run each.
+
+# %% [markdown]
+# Over the keys in sight of the text alone, with what else LLmini names:
 
 # %% tags=["hide"]
 rows = []
@@ -332,53 +239,15 @@ for name in names:
 head = ["model, seed", "first layer", "lowest", "last", "correlation, as LLmini counts"]
 widgets.table([*head, "a head is worth, at most", "with a solution"], rows)
 
-# %% [markdown] tags=["details"]
-# LLmini's table of layers has sparsity, too. Here are both measures by layer, as it counts and as
-# one should, over the keys in sight of the text alone:
-
-# %% tags=["details"]
-by_layer_of = {}  # {(model, kind, measure): mean of heads and seeds, of each layer}
-for name in names:
-    rows = []
-    for kind in ("counted", "proper"):
-        for measure in ("entropy", "sparsity"):
-            layers = [by_layer(found, kind, measure) for found in measured[name]]
-            by_layer_of[name, kind, measure] = np.mean(layers, axis=0)
-    for i in range(len(by_layer_of[name, "proper", "entropy"])):
-        row = [i + 1]
-        for measure, places in (("entropy", 2), ("sparsity", 3)):
-            row.append(f"{their_layers[i][f'{measure}_{name.lower()}']:.{places}f}")
-            for kind in ("counted", "proper"):
-                row.append(f"{by_layer_of[name, kind, measure][i]:.{places}f}")
-        rows.append(row)
-    head = [f"{name}, layer", "entropy, published", "ours, its count", "text in sight"]
-    widgets.table([*head, "sparsity, published", "ours, its count", "text in sight"], rows)
-
-# %% [markdown] tags=["details"]
-# As LLmini counts, every layer of ours looks at least half sparse. Over the text in sight none is
-# more than 36 % sparse, and the first is 1 or 2 %. LLmini's sparsest layers are sparser than ours
-# by its own count, too: 0.71 to 0.78 against 0.59 to 0.62. Ours are means of the heads of a layer
-# and of two seeds. Published is one run of each model.
-
 # %% [markdown]
-# - *Early layers diffuse, later ones selective*: **repeated**. Over the text alone the first layer
-#   looks widest in all six runs. The lowest is the last but one in four of six, so it is not the
-#   middle that is most selective.
-# - *The last one relaxes*: **in part**. It is above the lowest by 0.1 nats or more in five of six
-#   as LLmini counts, and in four over the text alone; we had expected all six.
-# - *Deeper models have a wider range*: **not sure**. Over the text alone A's layers span more than
-#   C's in both seeds, but B's less than C's in one; as LLmini counts, the order of its three models
-#   turns round in one of two seeds. And the deeper ones are wider, too.
-# - *Entropy and sparsity correlate at about −0.9*: **repeated**, −0.83 to −0.95 as LLmini counts.
-#   Both count the same thing, a head whose weight is on few tokens.
+# - *Early layers diffuse, later ones selective*: **repeated**, in all six runs. But the lowest is
+#   the last but one in four of six, so it is not the middle that is most selective.
+# - *The last one relaxes*: **in part**, in five of six runs.
+# - *Deeper models have a wider range*: **not sure**; two seeds give two orders.
+# - *Entropy and sparsity correlate at about −0.9*: **repeated**, −0.83 to −0.95. Both count the
+#   same thing, a head whose weight is on few tokens.
 # - *Pruning heads would show causes*: it shows that no head does much alone. Without any one of
-#   them the loss of held-out text rises by less than 0.01 nats, in every run. In five of six the
-#   head that is worth most is in the first half of the layers, where heads look widely.
-# - *Chain of thought against a flat question*: while they read a worked solution of GSM8K, heads
-#   look a little more widely than at the same places of bare questions put end to end, by 0.07 to
-#   0.15 nats; we had expected less than 0.1. But of GSM8K these models were trained on the
-#   questions alone, so a solution is a strange text to them. (What the question's own words look at
-#   cannot change with what follows: the model is causal.)
+#   them the loss rises by less than 0.01 nats.
 #
 # ## What its models know
 #
@@ -397,18 +266,7 @@ for test, found in scores["A"].items():
 widgets.table(["test", "rows", "the commonest answer", "A, right (95 %)", "C, right"], rows)
 
 # %% [markdown]
-# None is above the commonest answer: on BoolQ both say "no" each time, and the commonest is "yes";
-# on ARC A is right less often than guessing would be. So what A is ahead of C in loss does not show
-# in answers. (BoolQ's passages with their questions and HellaSwag's beginnings stand in the
-# training text, without the answers.)
-#
-# It also asks for rotary positions and for one table of words in place of two. We trained C with
-# each (n = 1, seed 42). With rotary positions it ends 0.24 nats lower, more than the 0.2 that we
-# had expected at most, and two thirds of what A gains; a part may be that the code's initial table
-# of positions, which they replace, is as large as that of the words. With one table it ends 1.86
-# higher. That is no verdict on tying: PyTorch's own initial weights of an embedding are nearly
-# thirty times as large as those of an output layer of this width. Our presets that tie them begin
-# with small ones.
+# None is above the commonest answer. So what A is ahead of C in loss does not show in answers.
 #
 # ## What padding costs
 #
@@ -426,12 +284,10 @@ widgets.table(["by LLmini's own counts", ""], rows)
 
 # %% [markdown]
 # Two thirds of the positions, and of the computation, go to padding. And a text of more than 256
-# tokens needs at least two blocks, but long texts got 1.35 on average: their ends are left out. The
-# presets do all this as well, so that they can be compared; our own loaders split texts first and
-# keep their ends.
+# tokens needs at least two blocks, but long texts got 1.35 on average: their ends are left out.
 #
-# LLmini's code is public, and the presets follow it. So we counted its data again: ten of its
-# eleven sources, as far as we have their rows, in the form of its code.
+# LLmini's code is public. So we counted its data again: ten of its eleven sources, as far as we
+# have their rows, in the form of its code.
 
 # %% tags=["details"]
 path = results.RESULTS / "llmini" / "data.json"
@@ -447,18 +303,12 @@ print(f"SQuAD: {again} of {n_held} held-out blocks are in training, word for wor
 
 # %% [markdown]
 # **Part of its validation set stands in its training text.** The split was drawn over blocks, not
-# over texts. SQuAD, which has 19 % of LLmini's tokens by its own counts, asks several questions
-# about one paragraph; LLmini takes the paragraph each time, and so the copies fall on both sides.
-# Elsewhere hardly any text is there twice, but a long text has several blocks, which share half of
-# their text with one another. (GSM8K, CommonsenseQA and ARC are there in full, and our counts of
-# their tokens are LLmini's exactly.)
+# over texts. SQuAD, which has 19 % of LLmini's tokens, asks several questions about one paragraph;
+# LLmini takes the paragraph each time, and so the copies fall on both sides.
 #
 # What would other ways of filling blocks do? We count for *rows* (texts) of our own, 1,900 problems
-# and 100 long rows of five problems each, in blocks of T = 128 tokens:
-#
-# - *padded*;
-# - *padded with a stride*: a long row goes on in a block that begins 64 tokens later;
-# - *packed*: rows are put end to end and cut into blocks.
+# and 100 long rows of five problems each, in blocks of T = 128 tokens. *Packed* rows are put end to
+# end and cut into blocks:
 
 # %%
 problems = md.embedded_rows(2400)
@@ -509,14 +359,13 @@ plt.show()
 # colours.
 #
 # Packing is not only cheaper; it changes the training. A row's tokens see the end of the row
-# before, which has nothing to do with them. Rows begin at any position, not always at 0. And each
-# step has more text. So to pack instead of to pad is several changes at once.
+# before, which has nothing to do with them. And each step has more text. So to pack instead of to
+# pad is several changes at once.
 #
 # ## Packed against padded
 #
 # Our small study uses the 7,473 problems of GSM8K's training part, with four layers of width 64,
-# blocks of 256, and three seeds. All runs are validated on the same *padded* blocks. We had written
-# no prediction down.
+# blocks of 256, and three seeds. All runs are validated on the same *padded* blocks.
 
 # %%
 settings = {"padded": dict(packing="pad")}
@@ -549,16 +398,9 @@ for name in ("packed, same steps", "packed, same text"):
 widgets.table(["minus padded", "loss", "95 % interval"], table)
 
 # %% [markdown]
-# These are differences within seeds, n = 3. At equal text packing is worse. At equal steps it looks
-# better, but corrected for two comparisons (97.5 % each) that interval includes 0. So which of the
-# two is better may depend on what is held equal. These runs do not tell whether the number of
-# steps, the schedule of the learning rate or the neighbouring rows made the difference. The
-# learning rate was tuned for neither. And here padded blocks were two thirds full. LLmini's were a
-# third full, so packing might gain more there.
-#
-# Our command, with hardware, is in the [results](../reference/results.md#packing). For LLmini's
-# rows it is `python train.py --preset llmini-c --study packing --seed 0 1 2`, which has not been
-# run.
+# At equal text packing is worse. At equal steps it looks better, but corrected for two comparisons
+# that interval includes 0. So which of the two is better may depend on what is held equal. The
+# learning rate was tuned for neither.
 #
 # ## Starving for data
 #
@@ -577,17 +419,13 @@ head = ["model", "tokens per parameter", "with passes", "20 would be", "val − 
 widgets.table(head, table)
 
 # %% [markdown]
-# By this rule LLmini's "order of a billion tokens" is right for A. C needs 0.64 billion, not the
-# billion that the text names for the smallest model. But the rule tells how to spend computation,
-# not whether a model has run out of data. Losses could tell that, and LLmini's do not:
-#
-# - LLmini takes A's gap after the last pass, which it prints as +0.003, for a beginning of
-#   memorisation. But it seems that the train loss is a mean over the pass, with dropout on: after
-#   the first pass it lies 1.1 *above* the validation loss. If so, a gap of 0 means nothing special.
-# - Validation loss still falls in the last pass, for all three models, and so it does in ours.
+# But the rule tells how to spend computation, not whether a model has run out of data. Losses could
+# tell that, and LLmini's do not: its validation loss still falls in the last pass, for all three
+# models, and the small gap that it takes for memorisation compares a loss with dropout and one
+# without.
 #
 # What would a lack of data look like? We train two layers for 150 steps on 100, 1,000 or 10,000
-# rows, with the same tokenizer and validation rows. Both losses are measured without dropout.
+# rows, with the same validation rows. Both losses are measured without dropout.
 
 # %%
 shape = dict(n_layers=2, steps=150, batch_size=32, max_rows=10_000, eval_problems=0)
@@ -624,11 +462,9 @@ plt.show()
 # lack of data. From 1,000 rows on the lines nearly meet, so these two layers had little use for
 # more rows in 150 steps. There are n = 2 seeds, one line each.
 #
-# How that changes with more steps or a larger model was not tried. To learn it for LLmini, one
-# would train on half of its data for as many steps and look at the validation loss.
+# How that changes with more steps or a larger model was not tried.
 
 # %%
-assert judge.tally("llmini") == "15 of 18 held; L9, L12, L17 were wrong"
 whole = {name: next(iter(runs.values()))["params_total"] for name, runs in changed.items()}
 added = {name: n - ours["C"][42]["params_total"] for name, n in whole.items()}
 of_gain = {name: f"{np.mean(gaps) / np.mean(gained['A']):.0%}" for name, gaps in gained.items()}
@@ -642,38 +478,9 @@ mean, half = results.interval(gained["C, 10 layers"])
 assert half > mean and max(map(abs, gained["C, 8 heads"])) < 0.001
 most = (mean + half) / added["C, 10 layers"]  # which the layers could gain, for each parameter
 assert 3 < most / per_million[1] < 4
-took = {name: sum(run["seconds"] for run in ours[name].values()) for name in names}
-assert f"{1 - took['C'] / took['A']:.0%}" == "14%"
 assert 0.79 < 1 - corpus["utilisation"] < 0.81  # ours; below, LLmini's
 assert f"{of_squad / tokens:.0%}" == "19%"
 assert {run["lr"] for runs in ours.values() for run in runs.values()} == {3e-4}
-assert dict(near) == {822: 750, 1645: 1750, 2467: 2467} and len(set(near)) == 3
-for row, step in zip(epochs, dict(near).values()):
-    for name in names:
-        for run in ours[name].values():
-            (found,) = (each["val_loss"] for each in run["log"] if each["step"] == step)
-            assert found > row[f"val_{name.lower()}"]
-for name in names:
-    first, second = (run["log"][-1] for run in ours[name].values())
-    gaps_apart = [each["val_loss"] - each["train_loss"] for each in (first, second)]
-    assert 0.3 < gaps_apart[1] - gaps_apart[0] < 0.4
-    assert abs(first["val_loss"] - second["val_loss"]) < 0.02
-assert [saved(of) for of in (minutes, peaks)] == ["36 %", "18 %"]
-assert [saved(of) for of in (step_of, peak_of)] == ["43 %", "38 %"]
-assert min(peaks[name] - computed[name] for name in peaks) > 4
-assert 32 * 256 == 8192 and f"{4 * 8192 * 50_257 / 1e9:.1f}" == "1.6"
-sparse = {key[:2]: list(by_layer_of[key]) for key in by_layer_of if key[2] == "sparsity"}
-assert min(min(sparse[name, "counted"]) for name in names) >= 0.5
-assert max(max(sparse[name, "proper"]) for name in names) < 0.36
-assert all(0.01 < sparse[name, "proper"][0] < 0.021 for name in names)
-most = [max(sparse[name, "counted"]) for name in names]
-assert (f"{min(most):.2f}", f"{max(most):.2f}") == ("0.59", "0.62")
-most = [max(published_by_layer(name, "sparsity")) for name in names]
-assert (f"{min(most):.2f}", f"{max(most):.2f}") == ("0.71", "0.78")
-on_train = [
-    ours["C"][seed]["train_loss_eval"] - ours["A"][seed]["train_loss_eval"] for seed in (42, 43)
-]
-assert (f"{np.mean(on_train):.2f}", f"{np.mean(gained['A']):.2f}") == ("0.54", "0.37")
 assert all(judge.verdict(f"llmini/L{n}") == judge.HELD for n in (7, 8, 10, 11, 13, 14, 15, 16))
 fitted = {
     name: [run["val_loss"] - run["train_loss_eval"] for run in ours[name].values()]
@@ -695,27 +502,11 @@ for name in names:
 widest = [mine.index(max(mine)) for mine in layers_of["proper"]]
 assert widest == [0] * 6
 assert sum(mine.index(min(mine)) == len(mine) - 2 for mine in layers_of["proper"]) == 4
-spans = {kind: [max(mine) - min(mine) for mine in layers_of[kind]] for kind in layers_of}
-a, b, c = ([spans["proper"][i + seed] for seed in (0, 1)] for i in (0, 2, 4))
-assert all(x > z for x, z in zip(a, c)) and sum(y < z for y, z in zip(b, c)) == 1
-a, b, c = ([spans["counted"][i + seed] for seed in (0, 1)] for i in (0, 2, 4))
-assert a[0] > b[0] > c[0] and a[1] < b[1] < c[1]
 assert all(each["pruned"]["most"] < 0.01 for each in found)
-worth = [[max(heads) for heads in each["pruned"]["by_head"]] for each in found]
-assert sum(layers.index(max(layers)) < len(layers) / 2 for layers in worth) == 5
-assert sum(each["entropy"]["last"] - each["entropy"]["lowest"] >= 0.1 for each in found) == 4
 correlations = [each["correlation"]["counted"] for each in found]
 assert (f"{max(correlations):.2f}", f"{min(correlations):.2f}") == ("-0.83", "-0.95")
-wider = [each["written"]["written"] - each["written"]["bare"] for each in found]
-assert (f"{min(wider):.2f}", f"{max(wider):.2f}") == ("0.07", "0.15")
 for model in scores.values():
     assert all(test["accuracy"] <= test["commonest"] for test in model.values())
-    assert model["BoolQ"]["accuracy"] + model["BoolQ"]["commonest"] == 1
-assert scores["A"]["ARC-Challenge"]["high"] < scores["A"]["ARC-Challenge"]["guessing"]
-rotary, tied = (ours[name][42]["val_loss"] for name in ("C, rotary", "C, tied"))
-plain = ours["C"][42]["val_loss"]
-assert (f"{plain - rotary:.2f}", f"{tied - plain:.2f}") == ("0.24", "1.86")
-assert abs((plain - rotary) / gained["A"][0] - 2 / 3) < 0.02
 for seed in (42, 43):
     logs = [ours[name][seed]["log"] for name in names]
     for a, b, c in zip(*logs):
@@ -731,7 +522,6 @@ for seed in (42, 43):
 for name in names:
     assert min(run["val_loss"] for run in ours[name].values()) > last[f"val_{name.lower()}"]
     assert [run["steps"] for run in ours[name].values()] == [2467, 2467]
-assert round(0.95 * chunks / 64) == 2386
 for b, differences in (("b", ["0.17", "0.22"]), ("c", ["0.20", "0.25"])):
     a = "ab"["bc".index(b)]
     assert [f"{row[f'val_{b}'] - row[f'val_{a}']:.2f}" for row in epochs[::2]] == differences
@@ -746,11 +536,6 @@ assert all(
     0.17 < row[f"val_{a}"] - row[f"val_{b}"] < 0.27 for row in epochs for a, b in ("ba", "cb")
 )
 assert epochs[1]["val_a"] < epochs[2]["val_c"] and 2 / 3 * minutes["a"] < 1.06 * minutes["c"]
-params = {name: ours[name][42]["params_total"] for name in ("C", *changed)}
-more = [round(n / params["C"] - 1, 2) for n in params.values()]
-assert more == [0, 0, 0.05, 0.65, 0.76]
-for name, changes in llmini.rows("llmini-c", {}).items():  # the models are those of the study
-    assert variants.parameters(registry.configs("llmini-c", **changes)[0])["total"] == params[name]
 assert (n_held, again) == (113, 112) and corpus["table"]["gsm8k"]["tokens"] == 412_695
 assert corpus["table"]["commonsense_qa"]["tokens"] == 150_470
 assert corpus["table"]["arc_challenge"]["tokens"] == 28_217
@@ -762,11 +547,14 @@ assert 0.6 < 20 * sizes["c"]["total"] / 1e9 < 0.7 and 1.1 < 20 * sizes["a"]["tot
 assert all(b > 3 * a and b > 1 for a, b in final[100])
 assert all(abs(b - a) < 0.1 for n in (1_000, 10_000) for a, b in final[n])
 
+# %% tags=["hide", "wrong"]
+widgets.wrong("llmini")
+
 # %% [markdown]
 # ## Exercises
 #
-# 1. With which `block_size`, to the nearest 8, would padded blocks of the rows above be half full?
-#    The long rows count, too. Guess first, from the mean length of a row.
+# 1. (Medium, 10 minutes.) With which `block_size`, to the nearest 8, would padded blocks of the
+#    rows above be half full? The long rows count, too. Guess first, from the mean length of a row.
 
 # %% tags=["exercise"]
 half_full = ...
@@ -790,15 +578,15 @@ def half_of_the_positions():
 
 # %% [markdown] tags=["answer"]
 # 80. Short rows have 37 tokens on average, so their blocks alone would be half full at twice that.
-# Long rows fill most of theirs, so the answer is a little higher.
+#     Long rows fill most of theirs, so the answer is a little higher.
 
 # %% tags=["answer"]
 print(f"mean length of a short row: {np.mean([len(ids) for ids, _ in encoded[:1900]]):.0f} tokens")
 
 # %% [markdown]
-# 2. `depth.width_matched(registry.configs("llmini-c")[0], sizes["a"]["total"])` widens C until
-#    it has as many parameters as A. How wide does it get, and what share of them is outside the
-#    blocks?
+# 2. (Easy, 5 minutes.) `depth.width_matched(registry.configs("llmini-c")[0], sizes["a"]["total"])`
+#    widens C until it has as many parameters as A. How wide does it get, and what share of them is
+#    outside the blocks?
 
 # %% [markdown] tags=["hint"]
 # The table of words grows with the width, the blocks with its square.
@@ -817,5 +605,5 @@ assert half_full == 80 and round(outside, 2) == 0.72
 assert wider.d_model > registry.configs("llmini-a")[0].d_model
 
 # %% [markdown]
-# 3. To run: train on 1,000 rows for more steps, until the loss on them and the loss on new rows
-#    part. How many passes does that take? Compare with 100 rows.
+# 3. (Medium, 15 minutes.) To run: train on 1,000 rows for more steps, until the loss on them and
+#    the loss on new rows part. How many passes does that take? Compare with 100 rows.

@@ -17,6 +17,19 @@ class Data(md.Data):
     sizes: tuple = ()  # all that were used, defaults too, for config.json
     eval_blocks: int = 64  # of each source that are measured, so many at a time:
     batch_size: int = 16
+    problem_sources: list = field(default_factory=list)  # of each problem, if there are several
+    bytes_per_target: float = 0.0  # of the blocks that are measured; 0: not known
+
+    def complete(self, record: dict) -> None:
+        """Add to a record of the log what follows from it."""
+        by_source = {}
+        for source, right in zip(self.problem_sources, record.get("answers", ())):
+            by_source.setdefault(source, []).append(right)
+        if by_source:
+            shares = {source: sum(each) / len(each) for source, each in by_source.items()}
+            record["accuracy_by_source"] = shares
+        if self.bytes_per_target:
+            record["val_loss_per_byte"] = record["val_loss"] / self.bytes_per_target
 
     def evaluate(self, model: nn.Module) -> dict:
         """The loss by source, where there are several."""

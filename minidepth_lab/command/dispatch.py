@@ -386,6 +386,11 @@ def notes(t, data=None):
             f"note: this run evaluates for longer than it trains: {measured} for "
             f"{console.plural(t.steps, 'step')}; lower {lower}, or raise --eval_every"
         )
+    if t.init_from and t.lr >= 1e-3:
+        lines.append(
+            f"note: it begins with trained weights at a learning rate of up to {t.lr:g}, as if "
+            "they were new; --lr 0.0003, say, keeps more of what they have learned"
+        )
     device = machine.pick_device(t.device)
     bf16 = machine.pick_precision(t.precision, device) is torch.bfloat16
     if device.type == "cpu" and bf16 and machine.bf16_of_cpu() == "":
@@ -547,10 +552,10 @@ def run_training(m, t, command, resume=False, changed=()):
 
         told = trackers.Told(m, t)
     together = connected(t) if md.processes()[1] > 1 else contextlib.nullcontext()
-    with together, console.noted_signals(twice=True) as noted:
+    with together:
         try:
             run = running.train(
-                m, t, data, resume, command, lambda: bool(noted), changed=changed,
+                m, t, data, resume, command, changed=changed,
                 weights=weights, tell=told,
             )  # fmt: skip
         except BrokenPipeError:  # python train.py | head
@@ -567,6 +572,8 @@ def run_training(m, t, command, resume=False, changed=()):
             print(f"loss by loops: {listed(run.log[-1]['val_loss_by_loops'], 4)}")
         if problems := data.problems[: t.eval_problems]:
             show_answers(run, problems)
+            if shares := run.log[-1].get("accuracy_by_source"):
+                print(f"answer accuracy by source: {listed(shares, 3)}")
         if which := checkpoints.describe_weights(run.dir):
             print(which)
         files = (
@@ -646,6 +653,17 @@ def draw_curve(run, t):
         from minidepth_lab.show import curve
 
         curve.draw_curve(run, t)
+
+
+def draw_lost(folder):
+    """Draw the curve that a kill has cost a finished run."""
+    from minidepth_lab.keep import check
+
+    if md.processes()[0] == 0 and not os.path.exists(os.path.join(folder, "curve.png")):
+        with check.drawn("curve.png"):
+            from minidepth_lab.show import curve
+
+            curve.draw_lost(folder)
 
 
 def try_out(m, t):
@@ -808,8 +826,9 @@ def check_same_data(folder, data):
         raise ValueError(f"the data of {folder} is not what it began to train on")
 
 
-def sample(a, seed):
-    """Print what a model answers to the prompt, or how it goes on if trained on plain text."""
+def sample(a, seed, n_loops=None):
+    """Print what a model answers to the prompt, or how it goes on if trained on plain text;
+    `n_loops` times looped, if that is given."""
     run_dir = a["sample"]
     checkpoints.check_run(run_dir, "sample")
     prompt = prompt_of(a)
@@ -817,6 +836,8 @@ def sample(a, seed):
     model, tokenizer = untrained(run_dir) if a["first_weights"] else checkpoints.load(run_dir)
     if not a["first_weights"] and (which := checkpoints.describe_weights(run_dir)):
         print(which, file=sys.stderr)
+    if n_loops:
+        model.config = dataclasses.replace(model.config, n_loops=n_loops).validate()
     if tokenizer is None:
         task = f"--sample {run_dir} was trained on a depth task: it knows no text"
         raise ValueError(f"{task}, or has lost its folder tokenizer; copy it from another run")
@@ -827,6 +848,8 @@ def sample(a, seed):
     marks = [mark for mark in tokenizing.marks_of(tokenizer) if mark in f"{prompt} {a['system']}"]
     if marks:
         print(f"note: {', '.join(marks)} in the prompt is read as characters", file=sys.stderr)
+    if unknown := tokenizing.unknown_in(tokenizer, prompt or ""):
+        print(f"note: the tokenizer does not know {unknown!r} in the prompt", file=sys.stderr)
     system = a["system"] or tokenizing.system_turn(tokenizer)
     messages = [dict(role="system", content=system)] if system else []
     if a["chat"]:
@@ -986,7 +1009,7 @@ def run_command(arguments):
     if lone and md.processes()[1] > 1:
         raise ValueError(f"--{lone[0]} is done by one process; start it without torchrun")
     if a["sample"]:
-        return sample(a, changes.get("seed"))
+        return sample(a, changes.get("seed"), changes.get("n_loops"))
     if any(a[name] for name in TRAINED):
         if a["attention"] or a["compare"]:
             check_place("out_dir", changes.get("out_dir", configs.TrainConfig.out_dir))
@@ -996,7 +1019,12 @@ def run_command(arguments):
     if a["resume"]:
         if varied:
             raise ValueError(f"--resume is one run; give one value of --{varied[0]}")
-        return resume(a["resume"], changes, command, a["dry_run"])
+        try:
+            return resume(a["resume"], changes, command, a["dry_run"])
+        except ValueError:  # nothing is left to do, mostly
+            if checkpoints.is_run(a["resume"]):
+                draw_lost(a["resume"])
+            raise
     if not a["bench"]:
         check_place("out_dir", changes.get("out_dir", configs.TrainConfig.out_dir))
     preset, why = pick_preset(

@@ -14,7 +14,7 @@ from minidepth_lab.tasks.base.sizes import sizes_of
 
 # what each thing that is done to trained runs heeds of the flags of training
 HEEDED = dict(
-    sample=("seed",), mechanism=(), score=("data", "max_rows"), attention=("out_dir",),
+    sample=("seed", "n_loops"), mechanism=(), score=("data", "max_rows"), attention=("out_dir",),
     export_hf=(), compare=("out_dir",), report=(), runs=None,
 )  # fmt: skip
 REREAD = ("mechanism", "attention")  # make a run's data again, by code of one's own that is named

@@ -36,7 +36,16 @@ IN_STATE |= {"settings", "fingerprint", "tokenizer"}  # what check_same_run() as
 LAST = "model.safetensors"
 BEST = "best.safetensors"
 # what may change when a run goes on: where it is kept and computed, not what it computes
-PLACES = ("out_dir", "name", "device", "precision", "fsdp", "grad_checkpoint", "report_to")
+PLACES = (
+    "out_dir",
+    "name",
+    "device",
+    "precision",
+    "fsdp",
+    "grad_checkpoint",
+    "report_to",
+    "minutes",
+)
 # what may be changed on purpose when a run goes on: how long it lives, and what is kept of it
 LIFE = ("steps", "epochs", "lr_steps", "keep", "stop_after")
 # where its data is kept, whose fingerprint is compared
@@ -123,7 +132,8 @@ def from_json(value: Any) -> Any:
     if isinstance(
         value, str
     ):  # where console.without_home() has put it: sizes have it behind their =
-        return re.sub(r"(?<![\w/.~-])~(?=[/\\]|$)", lambda _: os.path.expanduser("~"), value)
+        home = os.path.expanduser("~")
+        return re.sub(r"^(\w+=)?~(?=[/\\]|$)", lambda m: f"{m[1] or ''}{home}", value)
     return value
 
 
@@ -167,7 +177,44 @@ def read_about(run_dir: console.Path) -> dict:
             about = json.load(f)
         if not isinstance(about, dict):
             raise ValueError(f"it is {console.kind_of(about)}, no object")
+        for part in ("model", "train"):
+            if not isinstance(about.get(part, {}), dict):
+                raise ValueError(f"{part} in it is {console.kind_of(about[part])}, no object")
         return about
+
+
+LOSSES = ("train_loss", "val_loss")  # null in a log where they are no number
+NUMBERS = ("step", "lr", *LOSSES, "seconds", "tokens_per_second")
+# what a record may lack
+SHARES = ("accuracy", "guess", "shortcut", "train_loss_eval", "grad_norm", "epoch", "skipped_steps")
+BY_NAME = ("accuracy_by_family", "accuracy_by_problem", "val_loss_by_source", "accuracy_by_source")
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def check_log(log: Any) -> None:
+    """ValueError for what is no log, [{name: value}], or where a value has another type than its
+    readers count on."""
+    if not isinstance(log, list) or not all(isinstance(record, dict) for record in log):
+        raise ValueError(f"a log is {console.kind_of(log)}, no list of records")
+    for before, record in zip([dict(step=0), *log], log):
+        for name in NUMBERS + SHARES:
+            if name in NUMBERS and name not in record:
+                raise ValueError(f"it lacks {name}")
+            value = record.get(name)
+            if not is_number(value) and (value is not None or name not in LOSSES + SHARES):
+                raise ValueError(f"{name} {value!r:.40} is not a number")
+        if record["step"] <= before["step"]:
+            raise ValueError(f"step {record['step']} after step {before['step']}")
+        for name in BY_NAME:
+            each = record.get(name, {})
+            if not isinstance(each, dict) or not all(map(is_number, each.values())):
+                raise ValueError(f"{name} {each!r:.40} is not {{name: number}}")
+        answers = record.get("answers", [])
+        if not isinstance(answers, list) or not all(answer in (0, 1) for answer in answers):
+            raise ValueError(f"answers {answers!r:.40} are not a list of 0 and 1")
 
 
 def read_settings(
@@ -243,7 +290,7 @@ def begin_folder(
         path = path_inside(folder, "tokenizer")
         if os.path.isdir(path):
             folder_checksums(path)  # an error if anything in it leads elsewhere
-        tokenizer.save_pretrained(path)
+        save_tokenizer(tokenizer, path)
     about = identity["settings"] | dict(command=command, fingerprint=identity["fingerprint"])
     about |= machine.provenance(device)
     text = console.without_home(json.dumps(about, indent=1)).encode()
@@ -292,6 +339,19 @@ def write_weights(
     write(os.path.join(folder, name), lambda f: f.write(content))
 
 
+def save_tokenizer(tokenizer: "Tokenizer", folder: console.Path) -> None:
+    """Write a tokenizer; OSError where the disk does not take it, which its library hides."""
+    try:
+        tokenizer.save_pretrained(folder)
+    except OSError:
+        raise
+    except Exception as error:  # tokenizers knows no other
+        if found := re.search(r"\(os error (\d+)\)", str(error)):
+            number = int(found[1])
+            raise OSError(number, os.strerror(number), os.fspath(folder)) from None
+        raise
+
+
 def tokenizer_files(folder: console.Path, tokenizer: "Tokenizer | None") -> dict[str, int]:
     """folder_checksums() of a run's tokenizer, which is written again if somebody has taken it
     away; {} without one."""
@@ -299,7 +359,7 @@ def tokenizer_files(folder: console.Path, tokenizer: "Tokenizer | None") -> dict
         return {}
     path = path_inside(folder, "tokenizer")
     if not os.path.isdir(path):
-        tokenizer.save_pretrained(path)
+        save_tokenizer(tokenizer, path)
     return folder_checksums(path)
 
 
@@ -328,11 +388,29 @@ def read_state(path: console.Path) -> dict:
             if damaged := f.testzip():
                 raise ValueError(f"{damaged} in it is damaged")
             state = torch.load(path, map_location="cpu", weights_only=True)
-        if missing := IN_STATE - state.keys():
+        if missing := IN_STATE - (state.keys() if isinstance(state, dict) else set()):
             raise ValueError(f"it lacks {min(missing)}")
+        check_state(state)
         if not all_finite(state["model"]):
             raise ValueError("it holds infinite or NaN weights")
         return state
+
+
+def check_state(state: dict) -> None:
+    """ValueError for a part of a checkpoint that has another type than save() gave it."""
+    kinds = dict.fromkeys(("step", "skipped", "in_a_row"), int) | dict(fingerprint=list, log=list)
+    kinds |= dict.fromkeys(("model", "optimizer", "scaler", "data", "settings", "tokenizer"), dict)
+    for name, kind in kinds.items():
+        value = state[name]
+        if type(value) is not kind and not (kind is dict and isinstance(value, dict)):
+            raise ValueError(f"{name} in it is {console.kind_of(value)}")
+        if kind is int and value < 0:
+            raise ValueError(f"{name} in it is {value}")
+    if not is_number(state["seconds"]):
+        raise ValueError(f"seconds in it is {console.kind_of(state['seconds'])}")
+    if not all(isinstance(state["settings"].get(part), dict) for part in ("model", "train")):
+        raise ValueError("settings in it are none")
+    check_log(state["log"])
 
 
 def has_checkpoint(folder: console.Path) -> bool:
@@ -444,15 +522,33 @@ def saved_tokenizer(run_dir: console.Path) -> "Tokenizer | None":
     return tokenizing.load_tokenizer(folder)
 
 
-def read_weights(
-    path: console.Path, n_parameters: int
-) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """The weights in a file that save() wrote, {name: tensor}, and what else it says, {name: text};
-    ValueError if they have not so many parameters, or are damaged."""
+def said_of_weights(path: console.Path) -> dict:
+    """What a file of weights says of itself, as write_weights() was given it, of other programs'
+    {}; ValueError for a value of another type."""
     from safetensors import safe_open
 
     with safe_open(console.regular_file(path), "pt") as f:
-        weights, about = {name: f.get_tensor(name) for name in f.keys()}, f.metadata() or {}
+        written = f.metadata() or {}
+    about = {name: written[name] for name in ("crc32",) if name in written}
+    kinds = dict(model=dict, tokenizer=dict, step=int, val_loss=float)
+    for name, kind in kinds.items():
+        if name not in written:
+            continue
+        with console.one_line_errors(f"{name} of the weights", "is damaged"):
+            about[name] = json.loads(written[name])
+        if not isinstance(about[name], kind) and not (kind is float and is_number(about[name])):
+            raise ValueError(f"{name} of the weights is {console.kind_of(about[name])}")
+    return about
+
+
+def read_weights(path: console.Path, n_parameters: int) -> tuple[dict[str, torch.Tensor], dict]:
+    """The weights in a file that save() wrote, {name: tensor}, and said_of_weights();
+    ValueError if they have not so many parameters, or are damaged."""
+    from safetensors import safe_open
+
+    about = said_of_weights(path)
+    with safe_open(path, "pt") as f:
+        weights = {name: f.get_tensor(name) for name in f.keys()}
     there = sum(weight.numel() for weight in weights.values())
     if there != n_parameters:
         raise ValueError(f"size mismatch, {there:,} weights for {n_parameters:,} parameters")
@@ -498,15 +594,12 @@ def describe_weights(run_dir: console.Path) -> str | None:
     ValueError where the file is damaged."""
     if weights_file(run_dir) == LAST:
         return None
-    from safetensors import safe_open
-
     path = path_inside(run_dir, BEST)
     with console.one_line_errors(path, "is not a checkpoint of this model"):
-        with safe_open(console.regular_file(path), "pt") as f:
-            about = f.metadata() or {}
-    loss = float(about.get("val_loss", "nan"))
+        about = said_of_weights(path)
+    loss = about.get("val_loss", math.nan)
     of = f"of step {about.get('step', 'unknown')}, with the best validation loss, {loss:.4f}"
-    return f"weights {path}, {of}; the last ones are in {LAST}"
+    return console.visible(f"weights {path}, {of}; the last ones are in {LAST}")
 
 
 def load(run_dir: console.Path, file: str | None = None) -> tuple[variants.GPT, Any]:
@@ -520,7 +613,7 @@ def load(run_dir: console.Path, file: str | None = None) -> tuple[variants.GPT, 
     with console.one_line_errors(path, "is not a checkpoint of this model"):
         # counted before memory is taken for what a damaged config.json describes
         weights, about = read_weights(path, variants.parameters(m)["total"])
-        if "model" in about and json.loads(about["model"]) != saved:
+        if "model" in about and about["model"] != saved:
             raise ValueError("config.json is not what it was trained with")
         model = variants.GPT(m).eval()
         model.load_state_dict(weights)
@@ -529,6 +622,6 @@ def load(run_dir: console.Path, file: str | None = None) -> tuple[variants.GPT, 
     tokenizer = saved_tokenizer(run_dir)
     if tokenizer:
         if "tokenizer" in about:
-            check_tokenizer(run_dir, json.loads(about["tokenizer"]))
+            check_tokenizer(run_dir, about["tokenizer"])
         model.n_words = len(tokenizer)
     return model, tokenizer

@@ -13,10 +13,12 @@ writes it small enough for a page, its weights in half precision, as a folder of
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
 import shutil
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -25,6 +27,7 @@ import minidepth as md
 from minidepth_lab.base import configs, console
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.models import variants
+from minidepth_lab.rows import tokenizing
 
 if TYPE_CHECKING:
     from transformers import GPT2LMHeadModel
@@ -56,7 +59,10 @@ def check_gpt2(c: configs.ModelConfig) -> None:
     ]
     for name, fits, has in limits:
         if not fits:
-            raise ValueError(f"GPT-2 cannot express {name} {getattr(c, name)}; it has {has}")
+            other = "minidepth_lab.measure.sharing writes any run for the hub"
+            raise ValueError(
+                f"GPT-2 cannot express {name} {getattr(c, name)}; it has {has}; {other}"
+            )
 
 
 def gpt2_name(key: str) -> str:
@@ -119,6 +125,34 @@ def set_ends(gpt2: "GPT2LMHeadModel", tokenizer: Any) -> None:
     gpt2.generation_config.max_length = gpt2.config.n_positions
 
 
+def ask_as_trained(tokenizer: Any) -> None:
+    """Let a tokenizer, which is changed, give a text and a conversation the tokens that training
+    gave them, in other programs, too: nothing before or after them. ValueError if it cannot."""
+    for name in ("add_bos_token", "add_eos_token"):
+        if getattr(tokenizer, name, False):
+            setattr(tokenizer, name, False)
+    with contextlib.suppress(AttributeError):  # one that is written in Python has none
+        tokenizer.backend_tokenizer.post_processor = None
+    # a batch of prompts goes on where each of them ends; what is kept is what it was made with
+    tokenizer.padding_side = tokenizer.init_kwargs["padding_side"] = "left"
+    text = "One day, 2 + 3 ?"
+    messages = [dict(role="user", content=text)]
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer.save_pretrained(folder)
+        there = tokenizing.load_tokenizer(folder)
+    pairs = [(next(md.encode([[(text, True)]], tokenizer))[0], there(text).input_ids)]
+    if tokenizer.chat_template:
+        how = dict(tokenize=False, add_generation_prompt=True)
+        system = tokenizing.system_turn(tokenizer)
+        turns = [dict(role="system", content=system)] * bool(system) + messages
+        asked = there(there.apply_chat_template(turns, **how), add_special_tokens=False).input_ids
+        pairs.append((md.prompt_ids(tokenizer, turns), asked))
+    for ours, its in pairs:
+        if ours != its:
+            first, other = (tokenizer.convert_ids_to_tokens(ids[:4]) for ids in (ours, its))
+            raise ValueError(f"its tokenizer would ask with {other}, where training had {first}")
+
+
 def is_taken(place: console.Path) -> bool:
     """Whether there is something at a place that is to be written, but for an empty folder."""
     empty = os.path.isdir(place) and not os.listdir(place)
@@ -136,8 +170,10 @@ def export_hf(run_dir: console.Path, out_dir: console.Path) -> None:
     with torch.no_grad():  # a setting of one's own may have been forgotten in check_gpt2()
         torch.testing.assert_close(gpt2(some).logits, model(some), rtol=1e-3, atol=1e-3)
     if tokenizer is not None:  # a depth task has none
+        with console.one_line_errors(run_dir, "cannot be exported"):
+            ask_as_trained(tokenizer)
         set_ends(gpt2, tokenizer)
-        tokenizer.save_pretrained(out_dir)
+        checkpoints.save_tokenizer(tokenizer, out_dir)
     gpt2.save_pretrained(out_dir)
 
 

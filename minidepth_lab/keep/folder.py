@@ -1,6 +1,7 @@
 """A run's folder with more care than minidepth.Folder takes: one process at a time, the checkpoint
 before is kept, damage is noticed, the settings say where they come from."""
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -71,16 +72,31 @@ class CarefulFolder(md.Folder):
         """Keep the weights as those of the best evaluation, whose record this is."""
         weights = fsdp.whole(self.model.state_dict())
         if self.writes and checkpoints.all_finite(weights):
-            files = checkpoints.tokenizer_files(self.path, self.tokenizer)
-            about = dict(step=record["step"], val_loss=record["val_loss"])
-            checkpoints.write_weights(
-                self.path,
-                weights,
-                self.identity["settings"]["model"],
-                files,
-                checkpoints.BEST,
-                **about,
-            )
+            self.write_best(weights, record)
+
+    def write_best(self, weights: dict[str, torch.Tensor], record: dict) -> None:
+        files = checkpoints.tokenizer_files(self.path, self.tokenizer)
+        about = dict(step=record["step"], val_loss=record["val_loss"])
+        of_model = self.identity["settings"]["model"]
+        checkpoints.write_weights(self.path, weights, of_model, files, checkpoints.BEST, **about)
+
+    def check_best(self, state: dict) -> None:
+        """Let the best weights be those of the log's best evaluation, whatever --keep was up to
+        now: they are the checkpoint's, or others that are kept go."""
+        path = checkpoints.path_inside(self.path, checkpoints.BEST)
+        if not self.records:
+            return
+        best = self.records[-1 - checkpoints.since_best(self.records)]
+        with contextlib.suppress(ValueError, OSError):
+            its = checkpoints.said_of_weights(path)
+            if (its.get("step"), its.get("val_loss")) == (best["step"], best["val_loss"]):
+                return
+        if best["step"] == self.done:
+            self.write_best(state["model"], best)
+            return
+        if os.path.lexists(path):
+            os.remove(path)
+        self.say(f"the weights of the best evaluation, after step {best['step']}, were not kept")
 
     def resume(self, identity: dict) -> dict | None:
         identity = self.own(identity)
@@ -97,6 +113,8 @@ class CarefulFolder(md.Folder):
         if why := checkpoints.nothing_left(self.path, self.t, self.done, self.records):
             self.log(self.records)  # it lacks a line if the run died after its last checkpoint
             raise ValueError(why)
+        if state and self.t.keep == "best" and self.writes:
+            self.check_best(state)
         if self.records:  # --stop_after is another one now, and the run goes on
             self.records[-1].pop("ended_early", None)
         if (self.changed or newer) and self.writes:

@@ -9,8 +9,9 @@ from minidepth_lab.base import configs
 # what tells runs apart first where not all of their settings have a place in a name, and what
 # tells little: how a run is measured and kept
 TELLING = ("n_layers", "n_loops", "seed", "data", "sizes", "d_model", "lr", "steps", "init_from")
+TELLING += ("tokenizer_size", "tokenizer")
 QUIET = ("eval_every", "eval_blocks", "eval_problems", "watch_problems", "save_every", "keep")
-NOT_NAMED = ("out_dir", "name", "device", "report_to")
+NOT_NAMED = ("out_dir", "name", "device", "report_to", "minutes")
 UNFIT = r"[^\w.+-]"  # in a name: what not every file system takes
 LONGEST_NAME = 59  # characters of ASCII: a name is read, typed, and shown in a list
 

@@ -1,11 +1,13 @@
 """One run of the laboratory: minidepth.train() in a careful folder, with a progress bar, trackers,
 the best weights, and an early end."""
 
+import contextlib
 import dataclasses
 import math
 import os
 import shlex
 import tempfile
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -107,6 +109,21 @@ def model_maker(
     return make
 
 
+GRID = "MINIDEPTH_GRID"  # in a run's environment: the process of the grid that has started it
+
+
+def orphaned() -> bool:
+    """Whether the grid that started this process is gone: nobody would hear of what it trains."""
+    grid = os.environ.get(GRID, "")
+    if grid.isdecimal() and os.name == "posix":  # elsewhere to ask would be to kill
+        with contextlib.suppress(PermissionError):
+            try:
+                os.kill(int(grid), 0)
+            except ProcessLookupError:
+                return True
+    return False
+
+
 def tqdm_write(line: str) -> None:
     """Print a line around a progress bar."""
     from tqdm import tqdm
@@ -124,7 +141,8 @@ def train(
     """Train one model and write its run folder → Run.
 
     `data`, from load_data(), is loaded if not given. `resume` goes on from the checkpoint, if the
-    run has begun. stop() is asked after each step; if true the run is saved and returned. `quiet`
+    run has begun. stop() is asked after each step; if true the run is saved and returned, as it is
+    after Ctrl-C, SIGTERM, or a notebook's stop button. `quiet`
     prints nothing and trains in a temporary folder, which goes when the Run does. `changed` names
     what of checkpoints.LIFE a resumed run goes on with other values of. `weights`, {name: tensor},
     are to begin with, as those of the run that `init_from` names are. tell(record) is called with
@@ -135,7 +153,7 @@ def train(
     """
     from tqdm import tqdm
 
-    m, t = model_config.validate(), train_config.validate()
+    m, t, began = model_config.validate(), train_config.validate(), time.perf_counter()
     rank, world = md.processes()
     silent = quiet or rank > 0  # of several processes the first one speaks and writes
     say = (lambda line: None) if silent else tqdm.write
@@ -181,6 +199,8 @@ def train(
 
     def on_log(record):
         nonlocal ended
+        if isinstance(data, Data):
+            data.complete(record)
         folder.records.append(record)
         behind = checkpoints.since_best(folder.records)
         if behind == 0 and t.keep == "best":
@@ -196,14 +216,17 @@ def train(
 
     def stopping():
         bar.update(1 if bar.n else folder.done + 1)
-        return ended or bool(stop and stop())
+        late = 0 < t.minutes * 60 <= time.perf_counter() - began
+        return ended or late or bool(noted) or orphaned() or bool(stop and stop())
 
     try:
         begun = resume and is_there(path)
-        with bar:
+        with bar, console.noted_signals(twice=True) as noted:
             model, log = md.train(m, t, data, folder, begun, make_model, on_log, stopping)
         if ended:  # the whole evaluation of a last step
             log[-1] |= md.evaluate(model, data, t, last=True) | dict(ended_early=True)
+            if isinstance(data, Data):
+                data.complete(log[-1])
             finish_log(folder, log)
             tell_all(log[-1])
     finally:

@@ -66,7 +66,9 @@ class TensorBoard:
         from torch.utils.tensorboard.summary import hparams
 
         # what was told of steps after the checkpoint that a run goes on from is told again
-        self.writer = SummaryWriter(os.path.join(folder, "tensorboard"), purge_step=first)
+        self.writer = SummaryWriter(
+            checkpoints.path_inside(folder, "tensorboard"), purge_step=first
+        )
         # as SummaryWriter.add_hparams() does, which would also add a point to each curve
         for summary in hparams(settings, dict.fromkeys(["val/loss", "accuracy/all"])):
             self.writer.file_writer.add_summary(summary)
@@ -86,6 +88,7 @@ class Wandb:
     def __init__(self, folder, settings, first):
         import wandb
 
+        checkpoints.path_inside(folder, "wandb")  # where it writes
         self.run = wandb.init(
             project=os.environ.get("WANDB_PROJECT", PROJECT),
             name=os.path.basename(folder),

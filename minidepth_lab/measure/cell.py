@@ -2,14 +2,13 @@
 goes on with it, and whether it is finished."""
 
 import dataclasses
-import json
 import os
 import pathlib
 import subprocess
 import sys
 
 from minidepth_lab.base import configs, console
-from minidepth_lab.keep import checkpoints, naming
+from minidepth_lab.keep import checkpoints, naming, running
 from minidepth_lab.measure import results
 from minidepth_lab.measure.results import METRICS, number_or_text
 from minidepth_lab.tasks.base.sizes import by_name
@@ -124,7 +123,9 @@ class Cell:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
-                env=environment | dict(PYTHONPATH=os.pathsep.join(filter(None, found))),
+                env=environment
+                | dict(PYTHONPATH=os.pathsep.join(filter(None, found)))
+                | {running.GRID: str(os.getpid())},
                 # a terminal's Ctrl-C reaches the grid alone, which hands it on once
                 start_new_session=POSIX,
             )
@@ -189,9 +190,7 @@ def other_data(cells):
     data, as the fingerprints in their folders say: a file has changed between the two."""
     first, differing = {}, []
     for cell in cells:
-        path = checkpoints.path_inside(cell.folder, "config.json")
-        with open(console.regular_file(path), encoding="utf-8") as f:
-            its = json.load(f).get("fingerprint")  # older runs have none
+        its = checkpoints.read_about(cell.folder).get("fingerprint")  # older runs have none
         kind = repr([cell.m.block_size, *(getattr(cell.t, name) for name in OF_DATA)])
         if its is None or cell.t.loader.endswith(".py"):  # which may heed the seed, or anything
             continue

@@ -54,6 +54,7 @@ RESULTS = stored_folder("results")  # the logs behind every figure
 METRICS = {  # of a run, as tables name them: heading, format
     "accuracy": ("accuracy", ".3f"),
     "val_loss": ("validation loss", ".3g"),
+    "val_loss_per_byte": ("validation loss per byte", ".4g"),
     "perplexity": ("perplexity", ".4g"),
     "best_val_loss": ("best validation loss", ".3g"),
     "train_loss_eval": ("train loss, no dropout", ".3g"),
@@ -63,6 +64,7 @@ METRICS = {  # of a run, as tables name them: heading, format
     "seconds": ("seconds", ".1f"),
 }
 
+WORDS_DIFFER = "Losses per token of different tokenizers do not compare, losses per byte do"
 
 # ---------- runs ----------
 
@@ -80,47 +82,38 @@ def settings_from(config: dict) -> tuple[configs.ModelConfig, dict]:
     runs can be read for ever."""
     known = {field.name for field in dataclasses.fields(configs.ModelConfig)}
     model = {name: value for name, value in config["model"].items() if name in known}
-    return configs.ModelConfig(**with_tuples(model)).validate(), with_tuples(config["train"])
+    train, fields = with_tuples(config["train"]), dataclasses.fields(configs.TrainConfig)
+    its = {field.name: train[field.name] for field in fields if field.name in train}
+    configs.check_fields(configs.TrainConfig(**its))
+    return configs.ModelConfig(**with_tuples(model)).validate(), train
 
 
 def settings_of(run_dir: console.Path) -> tuple[configs.ModelConfig, dict]:
     """settings_from() a run's config.json; ValueError if it is not the configuration of a run."""
+    about = checkpoints.read_about(run_dir)
     path = os.path.join(run_dir, "config.json")
     with console.one_line_errors(path, "is not the configuration of a run"):
-        with open(
-            console.regular_file(checkpoints.path_inside(run_dir, "config.json")), encoding="utf-8"
-        ) as f:
-            model, train = settings_from(json.load(f))
+        model, train = settings_from(about)
         if not isinstance(train["steps"], int):
             raise ValueError(f"steps {train['steps']!r} is not a whole number")
         return model, train
 
 
-LOSSES = ("train_loss", "val_loss")  # null in a log where they are no number
-NUMBERS = ("step", "lr", *LOSSES, "seconds", "tokens_per_second")
-
-
 def read_log(run_dir: console.Path) -> list[dict]:
-    """The rows of a run's log.jsonl; ValueError names the line that is damaged."""
-    path = os.path.join(run_dir, "log.jsonl")
+    """The rows of a run's log.jsonl; ValueError says what is damaged, and in which line."""
+    path = checkpoints.path_inside(run_dir, "log.jsonl")
     with console.one_line_errors(path, "is not the log of a run"):
-        with open(
-            console.regular_file(checkpoints.path_inside(run_dir, "log.jsonl")), encoding="utf-8"
-        ) as f:
+        with open(console.regular_file(path), encoding="utf-8") as f:
             lines = f.read().split("\n")
     log = []
     for number, line in enumerate(lines, 1):
         if not line and number == len(lines):
             break
         with console.one_line_errors(path, f"is not the log of a run, in line {number}"):
-            row = json.loads(line)
-            row |= {name: math.nan for name in LOSSES if row.get(name, 0) is None}
-            for name in NUMBERS:
-                if isinstance(row[name], bool) or not isinstance(row[name], (int, float)):
-                    raise ValueError(f"{name} {row[name]!r:.40} is not a number")
-            if log and row["step"] <= log[-1]["step"]:
-                raise ValueError(f"step {row['step']} after step {log[-1]['step']}")
-            log.append(row)
+            log.append(json.loads(line))
+            checkpoints.check_log(log[-2:])
+            losses = checkpoints.LOSSES
+            log[-1] |= {name: math.nan for name in losses if log[-1][name] is None}
     return log
 
 
@@ -199,7 +192,7 @@ def rows_of(columns: dict) -> list[dict]:
         for row, value in zip(rows, values, strict=True):
             if value is not None:
                 row[name] = value
-            elif name in LOSSES:
+            elif name in checkpoints.LOSSES:
                 row[name] = math.nan
     return rows
 
@@ -531,6 +524,17 @@ def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float
 
     _, half = t.interval(level, len(values) - 1, scale=spread / math.sqrt(len(values)))
     return mean, half.item()
+
+
+def with_interval(metric: str, mean: float, half: float | None) -> str:
+    """A mean of one of METRICS with its 95 % interval as text; one of shares ends at 0 and 1."""
+    form = METRICS[metric][1]
+    if half is None or not half > 0:
+        return f"{mean:{form}}"
+    low, high = mean - half, mean + half
+    if metric == "accuracy" and (low < 0 or high > 1):
+        return f"{mean:{form}} ({max(0.0, low):{form}} to {min(1.0, high):{form}})"
+    return f"{mean:{form}} ± {half:{form}}"
 
 
 def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:

@@ -177,8 +177,8 @@ def fits(choices: Sequence[list[int]], block_size: int) -> bool:
 
 @machine.in_eval_mode
 def choice_scores(model: variants.GPT, encoded: Sequence[tuple]) -> list[list[float]]:
-    """Mean log-likelihood a token, in nats, of each choice after its context, for each of
-    asked_and_said(): one list per row. The last block_size tokens of both are read. ValueError if a
+    """Log-likelihood, in nats, of each choice after its context, for each of asked_and_said(): one
+    list per row. The last block_size tokens of both are read. ValueError if a
     choice alone does not fit."""
     T, device = model.config.block_size, model.head_weight.device
     scores = []
@@ -194,8 +194,8 @@ def choice_scores(model: variants.GPT, encoded: Sequence[tuple]) -> list[list[fl
             targets.append(target)
         tokens = pad_sequence(tokens, batch_first=True)
         targets = pad_sequence(targets, batch_first=True, padding_value=-100)
-        loss, n = model(tokens.to(device), targets.to(device))  # (choices,) each
-        scores.append((-loss / n).tolist())
+        loss, _ = model(tokens.to(device), targets.to(device))  # (choices,) each
+        scores.append((-loss).tolist())
     return scores
 
 
@@ -214,10 +214,20 @@ def against_chance(low: float, high: float, guess: float, commonest: float) -> s
     return f"not told apart from {name}"
 
 
+def share_right(scores: Sequence[Sequence[float]], questions: Sequence[tuple]) -> float:
+    """How many of the questions have the right choice before all others. Several alike count in
+    part, as a guess among them would."""
+    right = 0.0
+    for each, (_, _, answer) in zip(scores, questions):
+        right += (each[answer] == max(each)) / each.count(max(each))
+    return right
+
+
 def show_score(run_dir: console.Path, sources: Iterable[str], most: int) -> None:
-    """Print the share of multiple-choice rows of each source whose right choice is likeliest, with
-    Wilson's interval, beside guessing and beside the commonest answer, which may find more; `most`
-    rows of each source, 0 for all. ValueError for a depth task."""
+    """Print the share of multiple-choice rows of each source whose right choice is likeliest by a
+    token, with Wilson's interval, beside guessing and beside the commonest answer, which may find
+    more, and by two other measures; `most` rows of each source, 0 for all. ValueError for a depth
+    task."""
     model, tokenizer = checkpoints.load(run_dir)
     if tokenizer is None:
         raise ValueError(f"--score {run_dir} {registry.no_text(run_dir)}")
@@ -225,7 +235,6 @@ def show_score(run_dir: console.Path, sources: Iterable[str], most: int) -> None
     for source in sources:
         notes = []
         questions, n_rows = read_choices(source, most, notes)
-        right, guess = 0.0, 0.0
         encoded = [asked_and_said(tokenizer, question) for question in questions]
         T = model.config.block_size
         fit = [fits(choices, T) for _, choices in encoded]
@@ -238,13 +247,18 @@ def show_score(run_dir: console.Path, sources: Iterable[str], most: int) -> None
             n_rows -= left
         questions = list(itertools.compress(questions, fit))
         encoded = list(itertools.compress(encoded, fit))
-        scores = choice_scores(model, encoded)
-        for each, (_, choices, answer) in zip(scores, questions):
-            best = max(each)  # several choices alike count in part, as a guess among them would
-            right += (each[answer] == best) / each.count(best)
-            guess += 1 / len(choices)
-        n = len(questions)
-        guess, commonest = guess / n, commonest_answer(questions)
+        sums, n = choice_scores(model, encoded), len(questions)
+        lengths = dict(  # of choices, by which their sums are divided
+            token=[[len(said) for said in choices] for _, choices in encoded],
+            character=[[max(1, len(text)) for text in choices] for _, choices, _ in questions],
+        )
+        normalised = {}
+        for unit, of_all in lengths.items():
+            divided = [[s / k for s, k in zip(*pair)] for pair in zip(sums, of_all)]
+            normalised[unit] = share_right(divided, questions)
+        right = normalised["token"]
+        guess = sum(1 / len(choices) for _, choices, _ in questions) / n
+        commonest = commonest_answer(questions)
         low, high = results.wilson(round(right), n)
         rows = console.plural(n, "row")
         if n < n_rows:
@@ -253,7 +267,9 @@ def show_score(run_dir: console.Path, sources: Iterable[str], most: int) -> None
         print(
             f"{source}: accuracy {right / n:.3f} (95 % interval {low:.3f} to {high:.3f}, Wilson) "
             f"on {rows}, guessing {guess:.3f}, the commonest answer {commonest:.3f}: "
-            f"{against_chance(low, high, guess, commonest)}"
+            f"{against_chance(low, high, guess, commonest)}; by whole choices "
+            f"{share_right(sums, questions) / n:.3f} (acc of lm-evaluation-harness), by characters "
+            f"{normalised['character'] / n:.3f} (its acc_norm)"
         )
         if n_long := too_long(encoded, T):
             print(

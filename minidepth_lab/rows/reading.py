@@ -19,9 +19,10 @@ from typing import Any
 from minidepth_lab.base import console
 from minidepth_lab.rows import forms
 
-# all but the last two, which read what is asked of them alone, may be PACKED, as in .jsonl.gz;
-# small and capital letters are alike
-KINDS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt", ".parquet", ".arrow")
+# small and capital letters are alike; all but COLUMNAR, of which no more is read than is asked for,
+# may be PACKED, as in .jsonl.gz
+COLUMNAR = (".parquet", ".arrow")
+KINDS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", *COLUMNAR, ".txt")
 PACKED = (".gz", ".xz", ".bz2", ".zst")
 
 
@@ -30,7 +31,7 @@ def kind_of(path: str) -> str | None:
     name, ending = os.path.splitext(path.lower())
     name = name if ending in PACKED else path.lower()
     kind = next((kind for kind in KINDS if name.endswith(kind)), None)
-    return None if kind in KINDS[-2:] and ending in PACKED else kind
+    return None if kind in COLUMNAR and ending in PACKED else kind
 
 
 class Rows:
@@ -306,7 +307,7 @@ def read_file(path: str, notes: list[str]) -> "list | Rows":
     """Rows of a file of any of KINDS; ValueError says what is wrong with it, and `notes` are told
     what may be. Of a .txt the documents or, if it is one text, the paragraphs."""
     kind = kind_of(path)
-    if kind in KINDS[-2:]:
+    if kind in COLUMNAR:
         return read_columns(path)
     if kind in (".csv", ".tsv"):
         return read_csv(path, notes)

@@ -1,6 +1,7 @@
 """Usable rows as blocks, held-out problems, and what a user is told of them."""
 
 import contextlib
+import copy
 import gc
 import itertools
 import statistics
@@ -88,11 +89,14 @@ def make_blocks(
     chunks(encode()'s rows) may cut the rows otherwise before they become blocks.
     """
     lengths, too_long = [], {}  # of all rows, and of those that do not fit in a block
+    unknown = []  # rows with a word that the tokenizer does not know
 
     def counted():
         parts = (tokenizing.segments(row, tokenizer) for row in rows)
         for row, (ids, learn) in zip(rows, md.encode(parts, tokenizer, config.loss_on)):
             lengths.append(len(ids))
+            if tokenizer.unk_token_id is not None and tokenizer.unk_token_id in ids:
+                unknown.append(row)
             if len(ids) > block_size + 1 and not chunks:
                 fitted = fit_to_block(ids, learn, row, block_size, config, too_long)
                 if fitted is None:
@@ -128,6 +132,10 @@ def make_blocks(
             f"{without} of {name} for {kind} have nothing to learn in them and are left out"
         )
         tokens, targets = tokens[learned], targets[learned]
+    if unknown:
+        text = "".join(text for _, text in forms.turns_of(unknown[0]))
+        what = f"what the tokenizer does not know, as {tokenizing.unknown_in(tokenizer, text)!r}"
+        told.append(f"{console.plural(len(unknown), 'row')} of {name} for {kind} have {what}")
     if notes is not None:
         notes += told
     counts = {f"{kind}_rows": len(rows) - len(dropped), f"{kind}_tokens": n_tokens}
@@ -233,6 +241,7 @@ def make_data(
             notes.append(
                 f"the tokenizer has no end of text; {md.END_OF_TEXT} is added as a word of its own"
             )
+    tokenizer = copy.copy(tokenizer)  # which others may use, and whose template changes here
     # of the data's conversations, None without: not the one that the tokenizer came with
     conversations = tokenizer.chat_template = tokenizing.chat_template(
         every_row, md.turn_end(tokenizer)
@@ -246,10 +255,13 @@ def make_data(
         made.append(part)
         lengths[kind] = counts.pop(f"{kind}_lengths")
         facts |= counts
-    too_long, problems = [], []
+    too_long, problems, of_source = [], [], []
     for row, length in zip(held_out, lengths["val"]):
         if problem := problem_of(row):
-            (problems if length <= block_size + 1 else too_long).append(problem)
+            fits = length <= block_size + 1
+            (problems if fits else too_long).append(problem)
+            if fits and "source" in row:
+                of_source.append(console.without_home(row["source"]))
     if too_long:
         asked = "".join(turn["content"] for turn in too_long[0]["messages"][-1:])
         notes.append(
@@ -264,7 +276,17 @@ def make_data(
     guesses = [problem["guess"] for problem in problems if "guess" in problem]
     if guesses and len(guesses) == len(problems):
         facts["guess"] = statistics.mean(guesses)
-    return Data(*made, tokenizer, problems, facts, len(tokenizer))
+    data = Data(*made, tokenizer, problems, facts, len(tokenizer), problem_sources=of_source)
+    if name != "embedded":
+        data.bytes_per_target = bytes_per_target(made[1][1][: config.eval_blocks], tokenizer)
+    return data
+
+
+def bytes_per_target(targets: np.ndarray, tokenizer: "Tokenizer") -> float:
+    """How many bytes of text a target stands for: by tokens alone no two tokenizers compare."""
+    learned = [block[block != -100].tolist() for block in targets]
+    texts = tokenizer.batch_decode(learned, skip_special_tokens=True)
+    return sum(len(text.encode(errors="replace")) for text in texts) / sum(map(len, learned))
 
 
 # ---------- several sources ----------
@@ -290,6 +312,9 @@ def mix(
     part for each source where several have one. `facts` and `chunks` as in make_data()."""
     names = ", ".join(name for name, _, _ in sources)
     train = [row for _, rows, _ in sources for row in rows]
+    for source, _, rows in sources if len(sources) > 1 else ():
+        for row in rows:
+            row["source"] = source
     held_out = in_turn([rows for _, _, rows in sources])
     data = make_data(names, train, held_out, config, block_size, tokenizer, chunks, facts)
     measured = [(name, rows) for name, _, rows in sources if rows]

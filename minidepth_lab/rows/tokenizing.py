@@ -20,6 +20,15 @@ def marks_of(tokenizer: "Tokenizer") -> list[str]:
     return [token.content for token in tokenizer.added_tokens_decoder.values() if token.special]
 
 
+def unknown_in(tokenizer: "Tokenizer", text: str) -> str:
+    """The first character of a text that a tokenizer has no word for; "" if it knows all."""
+    unknown = tokenizer.unk_token_id
+    for letter in dict.fromkeys(text) if unknown is not None else ():
+        if unknown in tokenizer(letter, add_special_tokens=False).input_ids:
+            return letter
+    return ""
+
+
 def segments(row: dict, tokenizer: "Tokenizer | None" = None) -> list[tuple[str, bool]]:
     """[(text, whether the assistant says it), …] of a usable row, in ChatML or as plain text."""
     end, end_of_text = "", ""

@@ -3,19 +3,36 @@
 import os
 
 import minidepth as md
+from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import results
 from minidepth_lab.show import figures
 
 
+def draw_lost(folder):
+    """Draw the curve of a run that is finished and has none: a kill has cost it."""
+    path = os.path.join(folder, "curve.png")
+    try:
+        (model, train), log = results.settings_of(folder), results.read_log(folder)
+    except (OSError, ValueError):  # whoever reads it next says so
+        return
+    if checkpoints.is_over(log, train["steps"]) and not os.path.exists(path):
+        draw_run(folder, log, model.n_layers, train["data"])
+
+
 def draw_curve(run, t):
+    """draw_run() of what train() gave."""
+    draw_run(run.dir, run.log, run.model.config.n_layers, t.data)
+
+
+def draw_run(folder, log, n, data):
     """Both losses over the steps, beside the report's two runs the published ones; in a second
     panel the accuracy, by family where the log has it, if every evaluation measured one; and in a
     third the last one by a number, such as the hops of a walk, where the log has that."""
-    n, name = run.model.config.n_layers, os.path.basename(run.dir)[-40:]
-    logs = {name.lstrip("_"): run.log}  # matplotlib names no line whose label begins so
-    if t.data == (md.REPORT_DATA,) and n in (1, 12):
+    name = os.path.basename(folder)[-40:]
+    logs = {name.lstrip("_"): log}  # matplotlib names no line whose label begins so
+    if data == (md.REPORT_DATA,) and n in (1, 12):
         logs["published"] = results.published(f"report_log_{n}_layers")
-    draw_logs(logs, os.path.join(run.dir, "curve.png"))
+    draw_logs(logs, os.path.join(folder, "curve.png"))
 
 
 def draw_logs(logs, path, train=True):
@@ -78,7 +95,8 @@ def draw_accuracy(axes, log):
     steps = [row["step"] for row in log]
     axes.plot(steps, [row["accuracy"] for row in log], "k-", label="all")
     if all("accuracy_by_family" in row for row in log):
-        for family in log[0]["accuracy_by_family"]:
+        asked = set.intersection(*({*row["accuracy_by_family"]} for row in log))
+        for family in sorted(asked):
             shares = [row["accuracy_by_family"][family] for row in log]
             axes.plot(steps, shares, "o-", label=family, markersize=3)
     guess = log[-1].get("guess")

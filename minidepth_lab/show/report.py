@@ -214,8 +214,7 @@ def of_run(folder: console.Path) -> list[str]:
     log = row["log"]
     if not log:
         raise ValueError(f"--report {folder} has no evaluation yet; let it train first")
-    with open(os.path.join(folder, "config.json"), encoding="utf-8") as f:
-        config = json.load(f)
+    config = checkpoints.read_about(folder)
     n = variants.parameters(row["model"])["total"]
     last = log[-1]
     parts = [
@@ -290,8 +289,10 @@ def of_grid(folder: console.Path) -> list[str]:
             about = json.load(f)
         tables = [grid_table(rows) for rows in (about["table"], about.get("by_value")) if rows]
         command, date, device = (about.get(key) for key in ("command", "date", "device"))
-        differences = about.get("differences", [])
+        differences = [str(line) for line in about.get("differences", [])]
         n_runs = about.get("n_runs", len(about["runs"]))  # older ones do not say
+        if type(n_runs) is not int:
+            raise ValueError(f"n_runs in it is {console.kind_of(n_runs)}, no number")
     how = "Mean ± half of the 95 % interval (Student's t) over n seeds"
     parts = [
         f"<p>{console.plural(n_runs, 'run')}. {how}.</p>",
@@ -316,15 +317,10 @@ def grid_table(rows: list[dict]) -> str:
     lines = []
     for row in rows:
         cells = [row["labels"].get(name, "") for name in names]
-        lines.append([*cells, row["n"], *(with_half(row[key], key) for key in metrics)])
+        lines.append(
+            [*cells, row["n"], *(results.with_interval(key, *row[key]) for key in metrics)]
+        )
     return table([*names, "n", *(results.METRICS[key][0] for key in metrics)], lines)
-
-
-def with_half(value: tuple[float, float | None], key: str) -> str:
-    """(mean, half of the interval or None) as text."""
-    mean, half = value
-    form = results.METRICS[key][1]
-    return f"{mean:{form}}" + (f" ± {half:{form}}" if half is not None else "")
 
 
 def write(folder: console.Path) -> str:

@@ -5,7 +5,6 @@ python train.py --runs --data icqa --sort loss  those on one task, the lowest lo
 python train.py --compare runs/A runs/B         what differs, and compare.png
 """
 
-import json
 import math
 import os
 import time
@@ -80,10 +79,9 @@ def is_run(folder: console.Path) -> bool:
     """Whether a config.json is a trained run's, whole or damaged, and not of another program or of
     weights that nobody trained."""
     try:
-        with open(os.path.join(folder, "config.json"), encoding="utf-8") as f:
-            about = json.load(f)
+        about = checkpoints.read_about(folder)
         return {"model", "train"} <= about.keys() and about["train"] != {}
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError):
         return os.path.lexists(os.path.join(folder, "log.jsonl"))
 
 
@@ -202,15 +200,16 @@ def show(out_dir: console.Path, filters: dict[str, list], sort: str | None = Non
         raise ValueError(f"--sort {sort:.40} is unknown; choose from {', '.join(SORTS)}")
     if not os.path.isdir(out_dir):
         raise ValueError(f"--out_dir {out_dir} is not there; give the folder of the runs")
-    rows = [about(folder) for folder in folders(out_dir)]
-    if not rows:
+    found = folders(out_dir)
+    if not found:
         raise ValueError(f"{out_dir} holds no runs; give their folder as --out_dir")
-    meant = [row for row in rows if wanted(row, filters)]
+    rows = map(about, found)  # a log is read, listed and let go before the next
+    meant = [listed(row, out_dir) for row in rows if wanted(row, filters)]
     if not meant:
-        raise ValueError(f"none of the {len(rows)} runs in {out_dir} has these settings")
-    lines = as_lines(sorted((listed(row, out_dir) for row in meant), key=order(sort)))
-    if len(meant) < len(rows):
-        lines.append(f"{len(meant)} of {len(rows)} runs in {out_dir}")
+        raise ValueError(f"none of the {len(found)} runs in {out_dir} has these settings")
+    lines = as_lines(sorted(meant, key=order(sort)))
+    if len(meant) < len(found):
+        lines.append(f"{len(meant)} of {len(found)} runs in {out_dir}")
     print("\n".join(lines))
 
 
@@ -275,6 +274,11 @@ def compare(run_dirs: Sequence[console.Path], out_dir: console.Path) -> None:
     for name, values in lines:
         cells = [f"{cut(console.visible(value), most):>{most}}" for value in values]
         print(f"{cut(name, 24):<24}{' '.join(cells)}")
+    if (
+        len({(row["train"].get("tokenizer"), row["train"].get("tokenizer_size")) for row in rows})
+        > 1
+    ):
+        print(results.WORDS_DIFFER)
     path = os.path.join(out_dir, "compare.png")
     logs = {letter: row["log"] for letter, row in zip(letters, rows)}
     curve.draw_logs(logs, path, train=False)

@@ -17,7 +17,7 @@ for, and each layer after that puts two finds together, so that the hops double.
 k, if a conjecture holds, unless the model is very wide or has very many heads. Two things differ
 here. First, a place sees only what stands before it. In k-hop all hops lead back, so every place
 can put its finds together; here a pair's successor may stand after it. So questions can, and pairs
-whose successor stands before them, which one model was seen to do (the page another_layer) and our
+whose successor stands before them, which one model was seen to do, and our
 count leaves out. Letter by letter, k hops take k + 1 layers: as many for one, two and three hops,
 one more for four. Doubling needs an earlier question about the letter half way. Second, the ring is
 short: letters found on both sides can be ruled out. Of a ring of 8, four hops on is all that is

@@ -31,6 +31,7 @@ from minidepth_lab.measure.cell import (
     typed_preset,
 )
 from minidepth_lab.models import compiling, memory
+from minidepth_lab.show import curve
 from minidepth_lab.sweep import estimate
 from minidepth_lab.sweep.table import summarize
 
@@ -168,6 +169,10 @@ def train_sweep(preset, planned, command, jobs, yes, dry_run, study, given):
     if dry_run:
         estimate.show(todo, jobs)
         return 0
+    for cell in cells:
+        if cell not in todo and not os.path.exists(os.path.join(cell.folder, "curve.png")):
+            with check.drawn("curve.png"):  # which a kill has cost
+                curve.draw_lost(cell.folder)
     typed = typed_preset(preset, study)
 
     def start(cell, slot):

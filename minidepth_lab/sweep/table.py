@@ -17,6 +17,7 @@ from minidepth_lab.tasks.base.sizes import by_name
 
 # beside METRICS, what of a run is kept, all but its log in summary.json, too
 ALSO_KEPT = ("depth", "sizes", "guess", "shortcut", "accuracy_by_problem", "log")
+MOST_COMPARED = 6  # models of a plain grid, two by two
 OF_ALL = ("val_loss", "perplexity", "best_val_loss", "train_loss_eval")  # values of a size together
 
 
@@ -90,12 +91,16 @@ def drop_repeated_sizes(runs):
 
 
 def differences(runs, metrics):
-    """What each model of a study has over each other one, seed by seed, as sentences. Of models
-    named GROUP: NAME only those of one group are compared."""
+    """What each model has over each other one, seed by seed, as sentences. A study names its
+    models, and of those named GROUP: NAME only those of one group are compared; in a plain grid the
+    values of its settings are the names."""
     values = {}  # {labels but model and seed: {model: {seed: run}}}
     for run in runs:
         labels = dict(run["labels"])
-        model, seed = labels.pop("model"), labels.pop("seed", None)
+        seed = labels.pop("seed", None)
+        model = labels.pop("model", None)
+        if model is None:
+            model, labels = ", ".join(f"{name} {value}" for name, value in labels.items()), {}
         where = "".join(f", {name} {value}" for name, value in labels.items())
         values.setdefault(where, {}).setdefault(model, {})[seed] = run
     for metric, (where, models) in itertools.product(metrics, values.items()):
@@ -142,11 +147,7 @@ def make_table(runs, metrics=tuple(METRICS)):
         line.append(str(len(rows)))
         for metric in metrics:
             mean, half = results.interval([row[metric] for row in rows])
-            form = METRICS[metric][1]
-            text = f"{mean:{form}}"
-            if half > 0:
-                text += f" ± {half:{form}}"
-            line.append(text)
+            line.append(results.with_interval(metric, mean, half))
             entry[metric] = (mean, half if half >= 0 else None)  # JSON knows no NaN
         table.append(entry)
         lines.append(line)
@@ -157,8 +158,7 @@ def devices(cells):
     """What the runs of the cells were trained on, threads and all, as their folders say."""
     names = {}
     for cell in cells:
-        with open(os.path.join(cell.folder, "config.json"), encoding="utf-8") as f:
-            names[json.load(f).get("device")] = None
+        names[checkpoints.read_about(cell.folder).get("device")] = None
     return "; ".join(str(device) for device in names if device)
 
 
@@ -167,6 +167,9 @@ def summarize(folder, cells, command, study=None):
     accuracy is known for several values of a size, and write them with their numbers and figures:
     summary.md, summary.json, summary.png and those of draw_all(). `command` is what was typed."""
     rows = finished(cells)
+    several_words = len({(row["tokenizer"], row["tokenizer_size"]) for row in rows}) > 1
+    if not several_words:  # then a token says enough
+        rows = [{k: v for k, v in row.items() if k != "val_loss_per_byte"} for row in rows]
     runs, whole = records(rows), whole_records(rows)
     split = len(runs) > len(whole)
     if split and not figures.known_to_all(runs, "accuracy"):  # beside runs that have none
@@ -183,12 +186,18 @@ def summarize(folder, cells, command, study=None):
     note = "Mean ± half of its 95 % interval (Student's t) over n seeds. "
     note += f"`{about['command']}`, {about['date']}, {about['device']}, "
     note += f"PyTorch {about['versions']['torch']}"
-    if all("model" in run["labels"] for run in runs):
+    named, n_models = all("model" in run["labels"] for run in runs), len(grouped(whole))
+    if named or 1 < n_models <= MOST_COMPARED:
         metrics = figures.known_to_all(whole, "accuracy", "val_loss")
         about["differences"] = list(differences(whole, metrics))
-        if split:
+        if split and named:
             about["differences"] += differences(runs, ["accuracy"])
-        text += "\n\n" + "\n".join(f"- {line}" for line in about["differences"])
+        if (n := len(about["differences"])) > 1:
+            about["differences"].append(f"these are {n} intervals, each of 95 % by itself")
+        if n:
+            text += "\n\n" + "\n".join(f"- {line}" for line in about["differences"])
+    if several_words:
+        note += f". {results.WORDS_DIFFER}"
     print(f"{text}\n{note}")
     kept = [{key: value for key, value in run.items() if key != "log"} for run in runs]
     about.update(n_runs=len(cells), table=table, by_value=by_value, runs=kept)

@@ -95,6 +95,20 @@ def as_html(head, rows, to_the_right):
     return f"<table><thead><tr>{line(head, 'th')}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def wrong(*predictions):
+    """Show which predictions were wrong, and what was measured instead. Of a whole experiment
+    ("walk") these are picked; each that is named ("walk/W11") has to be one."""
+    rows = []
+    for name in predictions:
+        experiment, _, which = name.partition("/")
+        for each in judge.judged(experiment):
+            if each["id"] == name or not which and each["verdict"] == judge.WRONG:
+                if each["verdict"] != judge.WRONG:
+                    raise ValueError(f"the prediction {name} was not wrong")
+                rows.append([each["id"], " ".join(each["sentence"].split()), each["measured"]])
+    table(["prediction", "we had said", "measured"], rows)
+
+
 # ---------- draw one seed ----------
 
 

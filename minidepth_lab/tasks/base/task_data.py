@@ -138,6 +138,12 @@ def make_task_data(task, config, block_size=128):
     val = checked_draw(N_DRAWN, task.draw, N_DRAWN, md.generator("val"), test=True)
     check_values(name, *train)
     check_values(name, *val)
+    if config.data[0].endswith(".py"):  # another test with the same seed would compare nothing
+        for method, how in ((task.draw, ()), (task.train_batch, (0.0,))):
+            twice = [checked_draw(50, method, *how, 50, md.generator("twice")) for _ in range(2)]
+            if not all(map(torch.equal, *twice)):
+                other = f"{method.__name__}() draws other sequences with the same generator"
+                raise ValueError(f"{name}: {other}; take all random numbers from the generator")
     n_words = 1 + max(int(part.max()) for part in train + val)
     facts = dict(task=config.data[0])
     with mistakes_in(config.data[0], "the task", "has a guess() or shortcut() that failed"):
