@@ -152,11 +152,11 @@ for loop_keeps, name in ((0, "pairs that change"), (16, "read once")):
 widgets.table(("right answers", "seed 1", "seed 2", "seed 3"), rows)
 
 # %% [markdown]
-# **With *read once* all three go on; with pairs that change none does**, though all know their
-# three hops.
+# **With *read once* all three go on, right at 0.95 or better; with pairs that change none does**,
+# though all know their three hops.
 
 # %%
-assert min(share for each in walked["read once"] for share in each.values()) > 0.97
+assert min(share for each in walked["read once"] for share in each.values()) >= 0.95
 assert all(each["3"] > 0.97 > 0.6 > each["93 to 100"] for each in walked["pairs that change"])
 
 # %% [markdown]
