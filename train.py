@@ -15,7 +15,12 @@ import re
 import signal
 import sys
 
-if __name__ == "__main__" and sys.getfilesystemencoding() != "utf-8":  # of a machine set to C
+# of a machine set to C, and once alone: a system whose names stay so would begin for ever
+if (
+    __name__ == "__main__"
+    and sys.getfilesystemencoding() != "utf-8"
+    and ("PYTHONUTF8" not in os.environ)
+):
     os.environ["PYTHONUTF8"] = "1"  # names of files, and what is printed, are in UTF-8 all the same
     os.execv(sys.executable, sys.orig_argv)
 
