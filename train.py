@@ -15,12 +15,8 @@ import re
 import signal
 import sys
 
-# of a machine set to C, and once alone: a system whose names stay so would begin for ever
-if (
-    __name__ == "__main__"
-    and sys.getfilesystemencoding() != "utf-8"
-    and ("PYTHONUTF8" not in os.environ)
-):
+utf8 = sys.getfilesystemencoding() == "utf-8" or os.environ.get("PYTHONUTF8") == "1"
+if __name__ == "__main__" and not utf8:  # a machine set to C; begun anew once, not for ever
     os.environ["PYTHONUTF8"] = "1"  # names of files, and what is printed, are in UTF-8 all the same
     os.execv(sys.executable, sys.orig_argv)
 

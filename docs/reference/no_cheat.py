@@ -236,7 +236,7 @@ plt.tight_layout()
 plt.show()
 
 # %% [markdown]
-# What to see. The dashed line is where training ends.
+# What to see: The dashed line is where training ends.
 #
 # - **On the left the map moves by half of its length within the loops of training, and then
 #   stands.** Two of the four walks lose rings on the way. The same weights with the map kept from
