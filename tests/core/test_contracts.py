@@ -148,7 +148,7 @@ def folders(kind, path, t):
     """A folder in which one layer of 8 numbers trains, and its state."""
     model = torch.nn.Linear(8, 8)
     state = dict(
-        step=3, skipped=0, in_a_row=0, seconds=1.5, log=[dict(step=1, val_loss=2.0)], data={},
+        step=3, skipped=0, in_a_row=0, seconds=1.5, log=[RECORD], data={},
         scaler={}, model=model.state_dict(),
         optimizer=torch.optim.AdamW(model.parameters()).state_dict(),
     )  # fmt: skip
@@ -157,6 +157,9 @@ def folders(kind, path, t):
         folder.model = model
         return folder, state
     return md.Folder(path), state
+
+
+RECORD = dict(step=1, lr=0.1, train_loss=2.0, val_loss=2.0, seconds=1.0, tokens_per_second=9)
 
 
 @pytest.mark.parametrize("kind", [md.Folder, CarefulFolder])
