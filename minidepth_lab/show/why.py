@@ -84,7 +84,7 @@ def draw(axes: Any, found: dict) -> None:
             each.set(xscale="log")
             each.xaxis.set_major_formatter("{x:g}")
         top.set(title=column, ylim=(-0.03, 1.05))
-        below.legend(loc="upper left", fontsize="x-small")
+        below.legend(loc="upper left")
         below.set(xlabel="hops", ylim=(-0.05, 2.2))
     axes[0][0].set_ylabel("share right")
     axes[1][0].set_ylabel("drift of the map")

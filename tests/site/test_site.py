@@ -588,15 +588,17 @@ SETTLED = """(async scheme => {
 def test_an_old_address_leads_to_the_page_that_has_its_text(site, tab):
     tab, address = tab
     for old, new in hooks.MOVED.items():
-        assert (site / new / "index.html").exists()
+        page, _, heading = new.partition("#")
+        assert f'id="{heading}"' in (site / page / "index.html").read_text() or not heading
         text = (site / old / "index.html").read_text()
         (to,) = set(re.findall(r'(?:url=|href=")([^"]*)"', text))
-        assert (site / old / to).resolve() == (site / new).resolve()
+        there, _, at = to.partition("#")
+        assert (site / old / there).resolve() == (site / page).resolve() and at == heading
     tab.open(f"{address}{old}/")
     for _ in range(100):
         time.sleep(0.1)
         with contextlib.suppress(RuntimeError):  # between two pages
-            if tab.run("location.pathname") == f"/{new}/":
+            if tab.run("location.pathname") == f"/{page}/":
                 return
     raise AssertionError(f"{old} stays where it is")
 
