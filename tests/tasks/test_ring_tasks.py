@@ -5,7 +5,6 @@ test_task_contract.py."""
 import functools
 import json
 
-import matplotlib.pyplot as plt
 import pytest
 import torch
 import torch.nn.functional as F
@@ -18,7 +17,6 @@ from minidepth_lab.base import configs
 from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import far, results
 from minidepth_lab.models import kept_once, variants
-from minidepth_lab.show import why
 from minidepth_lab.studies import hold as hold_study
 from minidepth_lab.studies import strides as strides_study
 from minidepth_lab.studies import written
@@ -338,23 +336,6 @@ def test_cheats_are_scored_without_a_model():
     assert sums[200]["commonest"] == 1 and sums[31]["commonest"] < 0.3  # 200 additions are 0
     held = far.cheats("hold", (16, 100), trained=16, rings=50)
     assert held[16] == held[100] and held[100]["stopped"] == 1 > held[100]["commonest"]
-
-
-def test_why_a_walk_is_lost_in_three_arms():
-    found = why.arms(rings=2)
-    far_out = {}
-    for column, of in found.items():
-        for arm, runs in of.items():
-            far_out[column, arm] = [min(right[n] for n in (100, 1000)) for right, _ in runs]
-    assert min(far_out["norm and input", "kept at the test"]) > 0.9
-    assert min(far_out["norm alone", "kept at the test"]) > 0.9
-    assert max(far_out["norm alone", "map changes"]) < 0.3
-    assert max(far_out["neither", "kept at the test"] + far_out["neither", "read once"]) < 0.3
-    drift = {c: max(max(d.values()) for _, d in of["map changes"]) for c, of in found.items()}
-    assert drift["norm and input"] < 1 < drift["norm alone"]
-    figure, axes = plt.subplots(2, 3)
-    why.draw(axes, found)
-    plt.close(figure)
 
 
 class Walker(torch.nn.Module):
