@@ -237,18 +237,12 @@ def step_seconds(
     taken = []
     try:
         with torch.random.fork_rng(devices=[]):
-            model = variants.GPT(m).to(device)
-            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-6)
+            training = md.Training(m, dataclasses.replace(t, device=device.type), variants.GPT)
             data = copy.copy(data)
             data.state = {}
             for step in range(4):  # the first one warms up
                 began = time.process_time(), time.perf_counter()
-                tokens, targets = data.draw(step, t.batch_size * t.grad_accum)
-                for x, y in md.by_length(tokens, targets, t.batch_size):
-                    loss_sum, _ = model(x.to(device), y.to(device))
-                    loss_sum.sum().backward()
-                optimizer.step()
-                optimizer.zero_grad()
+                training.step(*data.draw(step, t.batch_size * t.grad_accum))
                 if device.type == "cuda":
                     torch.cuda.synchronize()
                 ended = time.process_time(), time.perf_counter()
