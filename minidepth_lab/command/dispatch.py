@@ -18,7 +18,7 @@ import torch
 
 import minidepth as md
 from minidepth_lab.base import configs, console, machine
-from minidepth_lab.keep import checkpoints, naming, registry, running
+from minidepth_lab.keep import check, checkpoints, naming, registry, running
 from minidepth_lab.measure import sampling as drawing
 from minidepth_lab.models import variants
 from minidepth_lab.rows import files, reading, tokenizing
@@ -92,10 +92,6 @@ KINDS |= dict.fromkeys(EXPANDED, os.path.expanduser)
 TRAINED = ("runs", "compare", "report", "mechanism", "score", "attention", "export_hf")
 MANY = ("study", "match_params", "bench")
 OF_MANY = ("match", "jobs", "yes", "against")
-OF_SAMPLE = (
-    "prompt", "prompt_file", "system", "chat", "temperature", "top_k", "max_new_tokens",
-    "num_samples", "first_weights",
-)  # fmt: skip
 OF_RUNS = ("sort",)
 
 
@@ -647,7 +643,6 @@ def show_answers(run, problems):
 
 def draw_curve(run, t):
     """Draw curve.png, with the laboratory's figures; no error there takes the run with it."""
-    from minidepth_lab.keep import check
 
     with check.drawn("curve.png"):
         from minidepth_lab.show import curve
@@ -657,7 +652,6 @@ def draw_curve(run, t):
 
 def draw_lost(folder):
     """Draw the curve that a kill has cost a finished run."""
-    from minidepth_lab.keep import check
 
     if md.processes()[0] == 0 and not os.path.exists(os.path.join(folder, "curve.png")):
         with check.drawn("curve.png"):
@@ -672,7 +666,6 @@ def try_out(m, t):
     if md.processes()[0]:
         return  # under torchrun one process speaks
     checkpoints.check_new(os.path.join(t.out_dir, t.name))
-    from minidepth_lab.keep import check
     from minidepth_lab.rows import sources
 
     check.files(t)
@@ -999,11 +992,8 @@ def run_command(arguments):
 
         own_code.NAMED.update(code)
     varied = [name for name, values in axes.items() if len(values) > 1]
-    alone = ("resume", "sample", *TRAINED, *MANY, *OF_MANY, *OF_SAMPLE, *OF_RUNS)
-    not_training = any(a[name] is not None and a[name] is not False for name in alone)
-    if not_training:
-        from minidepth_lab.keep import check
-
+    alone = ("resume", "sample", *TRAINED, *MANY, *OF_MANY, *check.OF_SAMPLE, *OF_RUNS)
+    if any(check.is_given(a[name]) for name in alone):
         check.flags(a, axes)
     lone = [name for name in ("sample", *TRAINED, "bench") if a[name]]
     if lone and md.processes()[1] > 1:

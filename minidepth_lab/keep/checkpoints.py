@@ -277,6 +277,13 @@ def locked(folder: console.Path) -> Any:
     return lock
 
 
+def write_json(path: console.Path, about: dict, hide_home: bool = False) -> None:
+    """Write {name: value}; `hide_home`: with ~ for the user's home folder."""
+    text = json.dumps(about, indent=1)
+    text = console.without_home(text) if hide_home else text
+    write(path, lambda f: f.write(text.encode()))
+
+
 def begin_folder(
     folder: str,
     identity: dict,
@@ -293,8 +300,7 @@ def begin_folder(
         save_tokenizer(tokenizer, path)
     about = identity["settings"] | dict(command=command, fingerprint=identity["fingerprint"])
     about |= machine.provenance(device)
-    text = console.without_home(json.dumps(about, indent=1)).encode()
-    write(os.path.join(folder, "config.json"), lambda f: f.write(text))
+    write_json(os.path.join(folder, "config.json"), about, hide_home=True)
 
 
 def json_line(row: dict) -> str:
@@ -485,8 +491,7 @@ def change_config(
     entry = dict(steps_done=done, train=before, command=about.get("command"))
     about["earlier"] = [*about.get("earlier", []), entry]
     about |= identity["settings"] | dict(command=command)
-    text = console.without_home(json.dumps(about, indent=1)).encode()
-    write(os.path.join(folder, "config.json"), lambda f: f.write(text))
+    write_json(os.path.join(folder, "config.json"), about, hide_home=True)
 
 
 def is_over(log: list[dict], steps: int) -> bool:

@@ -69,8 +69,7 @@ class SharedGPT(variants.GPT, ModelHubMixin, library_name="minidepth", tags=["mi
         checkpoints.write_weights(save_directory, self.state_dict(), saved, files)
         if self.log:
             checkpoints.write_log(save_directory, self.log)
-        text = json.dumps(about, indent=1).encode()
-        checkpoints.write(os.path.join(save_directory, "config.json"), lambda f: f.write(text))
+        checkpoints.write_json(os.path.join(save_directory, "config.json"), about)
 
     def generate_model_card(self, *args: Any, **kwargs: Any) -> ModelCard:
         """The card of what the run's files say of it."""

@@ -1,6 +1,5 @@
 """The commands --attention and --mechanism: what inspect.py measures, in tables and figures."""
 
-import json
 import os
 from collections.abc import Sequence
 
@@ -14,11 +13,6 @@ from minidepth_lab.tasks.base.task_data import links_of
 def base_name(folder: console.Path) -> str:
     """runs/deep/ → deep"""
     return os.path.basename(os.path.normpath(folder))
-
-
-def write_json(path: console.Path, about: dict) -> None:
-    text = json.dumps(about, indent=1).encode()
-    checkpoints.write(path, lambda f: f.write(text))
 
 
 def layer_means(layers: list[list[float]]) -> list[float]:
@@ -48,7 +42,7 @@ def show_attention(run_dirs: Sequence[console.Path], out_dir: console.Path) -> N
     profiles = {}
     for folder in run_dirs:
         about = inspect.measured(folder)
-        write_json(os.path.join(folder, "attention.json"), about)
+        checkpoints.write_json(os.path.join(folder, "attention.json"), about)
         path = os.path.join(folder, "attention.png")
         figures.draw_attention(about["valid"], path, base_name(folder))
         profile = {name: layer_means(layers) for name, layers in about["valid"].items()}
@@ -79,7 +73,7 @@ def show_mechanism(run_dir: console.Path) -> None:
         named = [f"{head + 1} of layer {layer + 1}" for layer, head in part["heads"]]
         heads = ", ".join(named) or "none"
         print(f"{step}: heads {heads}; accuracy without them {part['without']:.3f}")
-    write_json(os.path.join(run_dir, "mechanism.json"), about)
+    checkpoints.write_json(os.path.join(run_dir, "mechanism.json"), about)
     tokens, targets = inspect.first_test(data)
     maps = inspect.attention_maps(model, tokens)
     links = links_of(data, tokens, targets)
