@@ -67,17 +67,6 @@ def test_the_fused_and_the_readable_form_agree(model, attn_scale, monkeypatch):
     torch.testing.assert_close(gpt(x), fused, atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("position", ["learned", "rotary", "none"])
-def test_no_token_sees_a_later_one(model, position):
-    gpt = model(position=position)
-    x = tokens(gpt)
-    changed = x.clone()
-    changed[:, 9] = (changed[:, 9] + 1) % 61
-    difference = (gpt(x) - gpt(changed)).abs().amax(-1)
-    assert (difference[:, :9] == 0).all()
-    assert (difference[:, 9:] > 1e-6).all()
-
-
 def test_rotary_equals_complex_rotation_and_knows_only_distance():
     torch.manual_seed(0)
     x, D = torch.randn(2, 3, 9, 8, dtype=torch.float64), 8
@@ -118,12 +107,6 @@ def test_heads_may_differ_by_layer(model):
     assert not torch.equal(gpt(tokens(gpt)), model(n_heads=4)(tokens(gpt)))
 
 
-def test_d_ff_0_is_attention_only(model):
-    gpt = model(d_ff=0)
-    assert not any("mlp" in name or "norm2" in name for name, _ in gpt.named_parameters())
-    assert gpt(tokens(gpt)).shape == (2, 16, 61)
-
-
 @pytest.mark.parametrize("n_layers, total", [(1, 60_207_744), (12, 79_688_832)])
 def test_published_parameter_counts(n_layers, total):
     with torch.device("meta"):
@@ -132,15 +115,6 @@ def test_published_parameter_counts(n_layers, total):
     assert n["embedding"] == 151_665 * 384 and n["position"] == 512 * 384 and n["head"] == 0
     assert n["blocks"] == n_layers * (12 * 384 * 384 + 4 * 384) and n["final_norm"] == 768
     assert n["total"] == sum(n.values()) - n["total"]
-
-
-def test_a_fresh_report_model_knows_nothing():
-    torch.manual_seed(0)
-    gpt = variants.GPT(configs.make("report", n_layers=1)[0]).eval()
-    x = torch.randint(151_665, (2, 64))
-    with torch.no_grad():
-        loss_sum, n = gpt(x[:, :-1], x[:, 1:])
-    assert abs((loss_sum.sum() / n.sum()).item() - math.log(151_665)) < 0.1
 
 
 @pytest.mark.parametrize("d_ff, n_loops, additions", [(256, 1, 12), (0, 1, 6), (256, 2, 24)])
@@ -237,20 +211,6 @@ def test_all_logits_are_never_held_at_once(model, at_once, rows, monkeypatch):
     assert sum(name == "aten.empty.memory_format" for name, n in logits if n == rows) == 1
 
 
-@pytest.mark.parametrize("tied", [True, False])
-def test_a_tied_weight_has_one_gradient_in_memory(model, tied):
-    """The embedding's share is added to the head's where it is, and none is left sparse."""
-    gpt = model(tie_weights=tied)
-    x = tokens(gpt)
-    loss_sum, _ = gpt(x, x)
-    with Seen() as seen:
-        loss_sum.sum().backward()
-    dense = [name for name, _ in seen.found if "embedding_dense_backward" in name]
-    # the position's, which is added as a slice, is none; an untied embedding's is
-    assert len(dense) == (not tied)
-    assert all(p.grad.layout == torch.strided for p in gpt.parameters())
-
-
 def test_the_head_in_bf16_is_float64_to_what_its_eight_bits_allow(monkeypatch):
     """Rows in several chunks and a rest, of which the softmax takes a few at a time; the words of
     the gradient in several parts and a rest."""
@@ -267,19 +227,6 @@ def test_the_head_in_bf16_is_float64_to_what_its_eight_bits_allow(monkeypatch):
     for half, whole in ((nll, exact.detach()), (dh, a.grad), (dweight, b.grad)):
         error = (half.double() - whole).norm() / whole.norm()
         assert 0 < error < 4 * 2**-9
-
-
-@pytest.mark.parametrize("half, words", [(True, 128), (False, 97)])
-def test_the_heads_products_in_half_precision_have_a_number_of_words_that_64_divides(half, words):
-    h, weight = torch.randn(8, 16), torch.randn(97, 16)
-    if half:
-        h, weight = h.half(), weight.half()
-    with Seen() as seen:
-        _, _, dweight = chunked_loss(h, weight, torch.zeros(8, dtype=torch.int64))
-    products = [shape for name, shape in seen.found if "aten.mm" in name or "addmm" in name]
-    assert products and dweight.shape == (97, 16)
-    # the logits, the gradient by h, the gradient by the weight
-    assert products == [(8, words), (8, 16), (words, 16)]
 
 
 def test_the_heads_sums_stay_within_fp16():
@@ -343,21 +290,6 @@ def test_dropout_keeps_the_mean_and_the_rate():
     columns = (y == 0).float().mean(0)
     assert columns.std().item() == pytest.approx(math.sqrt(0.21 / 1001), rel=0.15)  # independent
     assert fast.dropout(x, 0.3, training=False) is x and fast.dropout(x, 0.0) is x
-
-
-def test_dropout_acts_where_the_config_says(model):
-    x = tokens(model())
-    plain = model()(x)
-    for changes, differs in (
-        (dict(dropout=0.5, residual_dropout=0.0), True),
-        (dict(dropout=0.0), False),
-    ):
-        gpt = model(**changes).train()
-        torch.manual_seed(0)
-        assert torch.equal(gpt(x), plain) != differs
-    gpt = model(dropout=0.0, residual_dropout=0.5).train()
-    assert not torch.equal(gpt(x), plain)
-    torch.testing.assert_close(gpt.eval()(x), plain)
 
 
 def alone(gpt, part):
@@ -528,13 +460,6 @@ def test_pytorchs_weights_have_the_spread_that_its_modules_give_them():
         - variants.parameters(configs.make("report")[0])["total"]
     )
     assert variants.parameters(m)["blocks"] == 12 * C**2 + 4 * C + 5 * C + m.d_ff and extra < 0
-
-
-def test_decay_falls_on_norms_too_where_that_is_asked_for(model):
-    config = configs.TrainConfig(weight_decay=0.3, decay_all=True)
-    assert {group["weight_decay"] for group in md.make_optimizer(model(), config).param_groups} == {
-        0.3
-    }
 
 
 @pytest.mark.parametrize(

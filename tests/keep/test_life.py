@@ -98,12 +98,6 @@ def test_a_run_that_is_killed_right_after_it_was_made_longer_goes_on(data, tmp_p
     assert same(run, whole)
 
 
-def stopped_after(settings, data, done):
-    """The folder of a run that was stopped after so many steps."""
-    asked = []
-    return running.train(*settings, data, stop=lambda: asked.append(1) or len(asked) == done).dir
-
-
 def test_a_rate_that_has_fallen_to_0_trains_no_longer(data, tmp_path, capsys):
     running.train(*settings(tmp_path, "run", steps=6, lr_floor=0.0), data)
     code, _, err = call(f"--resume {tmp_path / 'run'} --steps 9", capsys)

@@ -21,10 +21,6 @@ RESULTS = ROOT / "docs" / "results"
 NAMES = results.experiments()
 
 
-def words_of(path):
-    return " ".join((ROOT / path).read_text(encoding="utf-8").split())
-
-
 # ---------- what the README says ----------
 
 
