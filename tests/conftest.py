@@ -288,3 +288,23 @@ def chunked_loss(h, weight, targets, grads=True):
 
     nll = fast.HeadLoss.forward(Context, h, weight, targets, h.dtype, grads)
     return nll, *(Context.gradients or (None, None))
+
+
+GOLDEN = pathlib.Path(__file__).with_name("golden.json")
+
+
+@pytest.fixture
+def golden():
+    """Compares a value with the one of this name in golden.json; with UPDATE=1 in the environment
+    it puts it there."""
+
+    def compare(name, value):
+        known, value = json.loads(GOLDEN.read_text()), json.loads(json.dumps(value))
+        if "UPDATE" in os.environ:
+            lines = [f"{json.dumps(key)}: {json.dumps(each)}"
+                     for key, each in sorted((known | {name: value}).items())]  # fmt: skip
+            GOLDEN.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        else:
+            assert value == known[name]
+
+    return compare

@@ -281,23 +281,6 @@ def test_the_best_weights_are_kept_if_the_tokenizer_is_gone(data, tmp_path):
     assert checkpoints.load(run.dir, checkpoints.BEST)[1].get_vocab() == data.tokenizer.get_vocab()
 
 
-def test_a_resumed_run_keeps_the_same_best(data, tmp_path):
-    whole = running.train(*settings(tmp_path, "whole", **WORSE), data)
-    count = []
-    running.train(
-        *settings(tmp_path, "run", **WORSE), data, stop=lambda: count.append(1) or len(count) == 7
-    )
-    run = running.train(*settings(tmp_path, "run", **WORSE), data, resume=True)
-    assert same(run, whole)
-    one, other = (checkpoints.load(each.dir)[0].state_dict() for each in (run, whole))
-    assert all(torch.equal(one[key], other[key]) for key in one)
-    os.remove(
-        os.path.join(run.dir, checkpoints.BEST)
-    )  # without them the last ones are what there is
-    last = checkpoints.load(run.dir)[0].state_dict()
-    assert all(torch.equal(last[key], each) for key, each in run.model.state_dict().items())
-
-
 def test_evaluations_without_a_better_one_end_a_run(data, tmp_path, capsys):
     run = running.train(*settings(tmp_path, "run", steps=40, lr=0.0, stop_after=3), data)
     assert [row["step"] for row in run.log] == [1, 2, 4, 6]

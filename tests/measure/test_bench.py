@@ -210,20 +210,6 @@ def test_compile_is_refused_with_dataparallel(monkeypatch):
         compiling.check_compile(t)
 
 
-def has_compiler():
-    try:
-        compiling.check_compile(configs.TrainConfig(compile=True, device="cpu"))
-    except ValueError:
-        return False
-    return True
-
-
-@pytest.mark.long
-@pytest.mark.skipif(not has_compiler(), reason="torch.compile needs a C++ compiler")
-def test_a_compiled_run_has_the_same_losses_and_names_with_the_c_compiler(tiny):
-    same_losses_and_names(tiny)
-
-
 def test_a_compiled_run_has_the_same_losses_and_names(tiny, monkeypatch):
     """The blocks are traced and differentiated as for the C++ compiler, which takes minutes."""
     traced = functools.partial(torch.compile, backend="aot_eager")

@@ -293,14 +293,6 @@ def test_onset_is_the_first_evaluation_that_reaches_enough():
     assert results.onset(dict(log=log), "lookup") is None
 
 
-def test_a_log_without_its_last_evaluation_is_of_an_unfinished_run(finished, tmp_path):
-    shutil.copy(pathlib.Path(finished) / "config.json", tmp_path)
-    lines = (pathlib.Path(finished) / "log.jsonl").read_text().splitlines(keepends=True)
-    (tmp_path / "log.jsonl").write_text("".join(lines[:-1]))
-    with pytest.raises(ValueError, match="is not finished; go on with --resume"):
-        results.result(tmp_path)
-
-
 def test_published_tables_are_read_as_numbers():
     log = results.published("report_log_12_layers")
     assert len(log) == 21 and log[0]["train_loss"] == 12.0194 and log[-1]["step"] == 500

@@ -10,7 +10,6 @@ import torch.nn.functional as F
 
 import minidepth as md
 import train
-from conftest import changed
 from minidepth_lab.base import configs
 from minidepth_lab.command import dispatch
 from minidepth_lab.keep import checkpoints, registry, running
@@ -449,34 +448,6 @@ def test_attention_of_a_walk_is_measured_where_it_has_tokens(tmp_path, capsys):
     assert len(attention["valid"]["entropy"]) == 4  # a layer for each loop
 
 
-def test_what_the_studys_rows_vary():
-    first, differ = changed(study, "walk")
-    assert first["n_loops"] == 9 and first["block_size"] == 48 and first["d_ff"] == 0
-    assert list(differ)[0] == "8 hops, ring of 16" and differ["8 hops, ring of 16"] == {}
-    for name, row in differ.items():
-        sizes = dict(size.split("=") for size in row.pop("sizes", first["sizes"]))
-        kind, _, value = name.partition(",")[0].partition(": ")
-        wanted = dict(ring="16", hops="8", loss_after="each", hints=str(int(", hints" in name)))
-        wanted |= {kind: value} if kind in ("ring", "hops") else {}
-        wanted |= dict(loss_after="last") if kind == "loss" else {}
-        assert sizes == wanted
-        keeps = 2 * int(wanted["ring"]) if name.endswith("kept throughout") else 0
-        changes = dict(loop_keeps=keeps) if keeps else {}
-        changes |= dict(block_size=3 * int(value)) if kind == "ring" else {}
-        changes |= dict(n_loops=int(value) + 1) if kind == "hops" else {}
-        its = dict(start="loop_start", width="d_model", layers="n_layers") | {
-            "feed-forward": "d_ff"
-        }
-        if kind in its:
-            changes[its[kind]] = value if kind == "start" else int(value)
-        assert {key: row[key] for key in row if key != "steps"} == changes, name
-    assert all(row["steps"] == 7 for row in study.rows("walk", dict(steps=7)).values())
-    far = study.rows("walk", dict(sizes=("far=100",)))["ring: 24"]
-    assert set(far["sizes"]) == {"far=100", "ring=24", "hops=8", "loss_after=each", "hints=0"}
-    with pytest.raises(ValueError, match="hops has no effect with --study walk, whose rows set it"):
-        study.rows("walk", dict(sizes=("hops=4",)))
-
-
 def test_how_far_a_run_reaches():
     assert study.reached({1: 1.0, 2: 0.9, 3: 0.89, 4: 1.0}) == 2  # the third was not
     assert study.reached({2: 1.0, 1: 0.5}) == 0
@@ -531,26 +502,3 @@ def test_stored_returns_are_of_stored_runs():
     run = next(run for run in runs if results.weights_file("walk", run["id"]).exists())
     again = study.returned(results.weights("walk", run["id"]))
     assert again["2"] == pytest.approx(run["measured"]["returned"]["2"], rel=0.02)
-
-
-def test_the_figure_shows_every_seed_beside_what_it_was_trained_to(tmp_path, monkeypatch):
-    points = []
-    plot = "matplotlib.axes.Axes.plot"
-    monkeypatch.setattr(plot, lambda self, x, y, style, **options: points.append((x, y, style)))
-    monkeypatch.setattr("matplotlib.axes.Axes.legend", lambda self, **_: None)
-    shares = {"8 hops, ring of 16": (1.0, 1.0), "hops: 4": (0.95, 0.2)}
-    runs = []
-    for model, (near, far) in shares.items():
-        for seed in ("0", "1", "2"):
-            by_hops = {"1": 1.0, "15": near, "1000": far if seed != "2" else 0.0}
-            parts = {hops: dict(accuracy=share) for hops, share in by_hops.items()}
-            labels = dict(model=model, seed=seed)
-            runs.append(dict(labels=labels, accuracy_by=dict(hops=parts)))
-    study.figure(runs, str(tmp_path))
-    assert points[0] == ([1000, 1000, 15], [0, 0, 0], "o")
-    assert points[1][:2] == (1000, 0) and points[2][:2] == (8, 0)
-    assert points[3] == ([15, 15, 15], [1, 1, 1], "o")
-    assert points[4][:2] == (15, 1) and points[5][:2] == (4, 1)
-    monkeypatch.undo()
-    study.figure(runs, str(tmp_path))
-    assert (tmp_path / "walk.png").stat().st_size > 5000
