@@ -239,6 +239,29 @@ def test_the_heads_sums_stay_within_fp16():
     assert dweight[0, 0] == pytest.approx(-30.0 * 8192, rel=1e-3)
 
 
+def test_the_heads_weight_gradient_is_summed_in_float32(monkeypatch):
+    """In fp16 it would stay at -128, the first chunk's: the shares of the others are -1/32."""
+    monkeypatch.setattr(fast, "HALF_ROWS", 64)
+    h, weight = torch.full((64 * 33, 1), 2**-10).half(), torch.zeros(2, 1).half()
+    h[:64] = 4
+    _, _, dweight = chunked_loss(h, weight, torch.zeros(len(h), dtype=torch.int64))
+    assert dweight.tolist() == [[-129], [129]]
+
+
+def test_the_head_in_fp16_is_that_of_fp32_under_the_loss_scale():
+    torch.manual_seed(0)
+    h, weight, targets = torch.randn(600, 32) * 3, torch.randn(97, 32), torch.randint(97, (600,))
+    targets[:500] = 5  # one word carries most of the gradient, as commas do
+    found = []
+    for dtype in (torch.float32, torch.float16):
+        a, b = h.clone().requires_grad_(), (weight * 0.1).requires_grad_()
+        nll = fast.HeadLoss.apply(a, b, targets, dtype, True)
+        (nll.sum() / 600 * 65536).backward()
+        found.append((nll.detach(), a.grad, b.grad))
+    for exact, half in zip(*found):
+        assert half.dtype == torch.float32 and (half - exact).norm() < 2e-3 * exact.norm()
+
+
 def test_the_head_is_computed_in_half_precision_under_autocast(model, monkeypatch):
     seen, real = [], torch.mm
 
