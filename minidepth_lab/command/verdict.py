@@ -88,9 +88,9 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str], command: Callable | None = None) -> int:
-    """Do what the flags say, runs one at a time in this process by `command`, arguments → exit code, if
-    that is given; the exit code: 0 for a verdict of any kind, 130 after Ctrl-C.
-    ValueError for what a user can put right."""
+    """Do what the flags say; the exit code: 0 for a verdict of any kind, 130 after Ctrl-C. By
+    `command`, arguments → exit code, runs go in this process, one at a time. ValueError for what a
+    user can put right."""
     if "--compare" in arguments:
         return compare(arguments)
     if md.processes()[1] > 1:
