@@ -10,7 +10,7 @@ import torch
 
 import minidepth as md
 from minidepth_lab.base import configs, console, processes
-from minidepth_lab.command import flags, one_run
+from minidepth_lab.command import flags
 from minidepth_lab.keep import checkpoints, naming, registry
 
 
@@ -53,6 +53,8 @@ def ask(call):
 
 def resume(call):
     """Go on with a run."""
+    from minidepth_lab.command import one_run
+
     try:
         return one_run.resume(call["resume"], call.changes, call.line, call["dry_run"])
     except ValueError:  # nothing is left to do, mostly
@@ -64,6 +66,8 @@ def resume(call):
 def train(call):
     """Train a run, or all that a study or several values of flags make; say what it would be, or
     how long it takes."""
+    from minidepth_lab.command import one_run
+
     changes, axes = call.changes, call.axes
     if not call["bench"]:
         flags.check_place("out_dir", changes.get("out_dir", configs.TrainConfig.out_dir))
