@@ -4,14 +4,13 @@ import json
 import os
 import shutil
 import sys
-import types
 from unittest import mock
 
 import pytest
 
 import train
 import warm
-from minidepth_lab.command import dispatch
+from minidepth_lab.command import one_run
 from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import forecast
 from minidepth_lab.measure.cell import Cell
@@ -98,7 +97,7 @@ def test_a_run_says_how_it_goes_on_when_nobody_reads_on(tiny, capsys, monkeypatc
     m, t = tiny()
     monkeypatch.setattr(running, "train", mock.Mock(side_effect=BrokenPipeError))
     with pytest.raises(ValueError, match="nobody reads what this run prints any more; go on with"):
-        dispatch.run_training(m, t, "python train.py")
+        one_run.run_training(m, t, "python train.py")
 
 
 def test_the_list_is_sorted_and_chosen_from_by_flags(place, capsys):
@@ -175,9 +174,7 @@ def test_an_estimate_is_the_forecast_of_each_kind_of_run(monkeypatch, capsys):
     def of_run(m, t, data):
         asked.append(m.n_layers)
         assert len(data.train[0]) > 0
-        return types.SimpleNamespace(untried=False), forecast.Forecast(
-            1.0, 0.0, 0.0, 100.0 * m.n_layers + t.steps
-        )
+        return forecast.Forecast(steps=1, step=100.0 * m.n_layers + t.steps)
 
     monkeypatch.setattr(forecast, "of_run", of_run)
     cells = [cell(seed=0), cell(seed=1, lr=0.1), cell(n_layers=3, eval_every=10)]
@@ -201,7 +198,7 @@ def test_what_takes_longer_is_measured_for_itself(monkeypatch, setting):
 
     def of_run(m, t, data):
         asked.append(getattr(t, setting))
-        return types.SimpleNamespace(untried=False), forecast.Forecast(1.0, 0.0, 0.0, 1.0)
+        return forecast.Forecast(1, 1.0)
 
     monkeypatch.setattr(forecast, "of_run", of_run)
     estimate.estimates([cell(**{setting: 20}), cell(**{setting: 24})])

@@ -82,11 +82,6 @@ def test_the_forward_pass_on_the_page_is_that_of_the_file():
     assert quoted in (DOCS / "assets" / "minidepth.js").read_text()
 
 
-def test_the_forward_pass_is_one_file_without_a_library():
-    text = (DOCS / "assets" / "minidepth.js").read_text()
-    assert "import" not in text and "http" not in text
-
-
 # ---------- in the browser ----------
 
 
