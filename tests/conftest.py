@@ -59,6 +59,21 @@ def changed(study, preset, settings=None):
     return first, differ
 
 
+def call(line, capsys):
+    """(exit code, stdout, stderr) of the command, in this process."""
+    try:
+        code = train.main(line.split() if isinstance(line, str) else line)
+    except SystemExit as stop:
+        code = stop.code
+    return code, *capsys.readouterr()
+
+
+def log_of(folder):
+    """The records of a run's log."""
+    lines = pathlib.Path(folder, "log.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
 def draw_of(task, n=200, test=False, **sizes):
     """(all sizes, tokens, targets) of n sequences of a task."""
     tokens, targets = task.draw(n, md.generator("test"), test, **sizes)

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import minidepth as md
-import train
 from bad_lines import FILES, LINES
+from conftest import call
 from minidepth_lab.base import configs, console, processes
 from minidepth_lab.command import dispatch, one_run
 from minidepth_lab.keep import checkpoints, export, running
@@ -25,15 +25,6 @@ from minidepth_lab.tasks.base import own_code
 @pytest.fixture(autouse=True)
 def no_code_is_named(monkeypatch):
     monkeypatch.setattr(own_code, "NAMED", set())
-
-
-def call(arguments, capsys):
-    """(exit code, stdout, stderr) of the command, in this process."""
-    try:
-        code = train.main(arguments)
-    except SystemExit as stop:
-        code = stop.code
-    return code, *capsys.readouterr()
 
 
 def refused(arguments, words, capsys):

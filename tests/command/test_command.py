@@ -17,6 +17,7 @@ from huggingface_hub import constants
 import minidepth as md
 import train
 import warm
+from conftest import call
 from minidepth_lab import studies
 from minidepth_lab.base import configs
 from minidepth_lab.command import dispatch, flags, one_run, sample
@@ -40,15 +41,6 @@ def test_ctrl_c_while_torch_is_imported_is_no_traceback(tmp_path):
     (tmp_path / "torch.py").write_text("raise KeyboardInterrupt\n")
     done = run("--help", env=os.environ | dict(PYTHONPATH=str(tmp_path)))
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "train.py: interrupted\n")
-
-
-def call(arguments, capsys):
-    """(exit code, stdout, stderr) of the command, in this process."""
-    try:
-        code = train.main(arguments.split())
-    except SystemExit as stop:
-        code = stop.code
-    return code, *capsys.readouterr()
 
 
 LINE = r"epoch \d+ step (\d+)/12 lr \d\.\d\de[-+]\d\d train \d+\.\d{4} val \d+\.\d{4} \(\d+s\)"

@@ -17,7 +17,7 @@ import torch
 import minidepth as md
 import ranks
 import train
-from conftest import made_once
+from conftest import log_of, made_once
 from minidepth_lab.base import configs, machine, processes
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.models import variants
@@ -61,11 +61,6 @@ def run_both(folder):
     assert os.path.exists(folder / "found.1"), done.stderr
     said = dict(returncode=done.returncode, stderr=done.stderr)
     (folder / "done.json").write_text(json.dumps(said))
-
-
-def log_of(folder):
-    with open(folder / "log.jsonl") as f:
-        return [json.loads(line) for line in f]
 
 
 def same_losses(a, b):

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import minidepth as md
-import train
+from conftest import call
 from minidepth_lab.base import configs
 from minidepth_lab.command import one_run, sample
 from minidepth_lab.keep import checkpoints, export, registry, running
@@ -36,12 +36,6 @@ def same(run, other):
 
 def losses(run):
     return [(row["step"], row["lr"], row["train_loss"], row["val_loss"]) for row in run.log]
-
-
-def call(line, capsys):
-    code = train.main(line.split() if isinstance(line, str) else line)
-    said = capsys.readouterr()
-    return code, said.out, said.err
 
 
 # ---------- longer ----------

@@ -20,7 +20,7 @@ import torch
 
 import train
 import warm
-from conftest import made_once
+from conftest import log_of, made_once
 from minidepth_lab.base import configs, console
 from minidepth_lab.command import flags
 from minidepth_lab.keep import checkpoints, naming, registry, running
@@ -40,10 +40,6 @@ from settings_changed import COMPUTING, MEASURING, TRAINING
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SMALL = "--data icqa --steps 6 --warmup_steps 1 --eval_every 3 --batch_size 8".split()
-
-
-def log_of(folder):
-    return [json.loads(line) for line in open(folder / "log.jsonl")]
 
 
 @pytest.fixture(autouse=True)

@@ -106,6 +106,31 @@ def walker(model, **changes):
     return model(**options | dict(tie_weights=False) | changes)
 
 
+def by_hand(gpt, tokens, loops, begun=None, after=lambda loop, x: x):
+    """The states after each loop, a layer after the other, each start by its formula; begun from a
+    state and not from the input, and changed as after(loop from 1, state) says."""
+    e = gpt.token_embedding.weight[tokens] + gpt.position_embedding.weight[: tokens.size(1)]
+    x = e if begun is None else begun
+    for loop in range(1, loops + 1):
+        centred = x - x.mean(2, keepdim=True)
+        normal = centred / (centred.square().mean(2, keepdim=True) + 1e-5).sqrt()
+        starts = {"state": x, "input": x + e, "normalised": normal, "recall": normal + e}
+        x = starts[gpt.config.loop_start]
+        for block in gpt.blocks:
+            x = block(x)
+        x = after(loop, x)
+        yield x
+
+
+def summed_loss(gpt, states, targets):
+    """Cross-entropy after each of these loops, summed over all targets."""
+    loss = 0.0
+    for x, wanted in zip(states, targets.unbind(1), strict=True):
+        logits = (gpt.norm(x) @ gpt.head_weight.T).flatten(0, 1)
+        loss = loss + F.cross_entropy(logits, wanted.flatten(), reduction="sum")
+    return loss
+
+
 @pytest.mark.parametrize("start", configs.LOOP_STARTS)
 def test_loss_after_each_loop_is_cross_entropy_by_hand(model, start):
     gpt = walker(model, loop_start=start).double()
@@ -139,22 +164,12 @@ def test_so_many_loops_are_those_of_a_config_with_so_many(model, start, loops):
     assert loops == 3 or not torch.equal(gpt(tokens), other(tokens))
 
 
-def test_what_a_loop_starts_from(model):
-    """Each setting by its formula, a layer after the other, in float64."""
-    gpt = {start: walker(model, loop_start=start).double() for start in configs.LOOP_STARTS}
+@pytest.mark.parametrize("start", configs.LOOP_STARTS)
+def test_what_a_loop_starts_from(model, start):
+    gpt = walker(model, loop_start=start).double()
     _, tokens, _ = drawn(4, ring=5, hops=4)
-    assert gpt.keys() == {"state", "input", "normalised", "recall"}
-    for start, each in gpt.items():
-        e = each.token_embedding.weight[tokens] + each.position_embedding.weight[:15]
-        x = e
-        for after_loop in each.run_loops(tokens, loops=4):
-            centred = x - x.mean(2, keepdim=True)
-            normal = centred / (centred.square().mean(2, keepdim=True) + 1e-5).sqrt()
-            starts = {"state": x, "input": x + e, "normalised": normal, "recall": normal + e}
-            x = starts[start]
-            for block in each.blocks:
-                x = block(x)
-            assert torch.allclose(after_loop, x, rtol=1e-10)
+    for state, x in zip(gpt.run_loops(tokens, loops=4), by_hand(gpt, tokens, 4), strict=True):
+        assert torch.allclose(state, x, rtol=1e-10)
 
 
 @pytest.mark.parametrize("start", configs.LOOP_STARTS)
@@ -165,20 +180,8 @@ def test_the_last_loops_alone_have_a_gradient(model, start, checkpointed):
     gpt.checkpointed = checkpointed
     _, tokens, targets = drawn(4, ring=5, hops=4)
     targets[:, :3] = -100
-    states = list(gpt.run_loops(tokens, loops=3))
-    e = gpt.embed(tokens)
-    x, loss = states[-1].detach(), 0.0
-    for i in (3, 4):
-        normal = F.layer_norm(x, (gpt.config.d_model,))
-        starts = {"state": x, "input": x + e, "normalised": normal, "recall": normal + e}
-        x = starts[start]
-        for block in gpt.blocks:
-            x = block(x)
-        logits = gpt.norm(x) @ gpt.head_weight.T
-        loss = loss + F.cross_entropy(
-            logits.flatten(0, 1), targets[:, i].flatten(), reduction="sum"
-        )
-    loss.backward()
+    *_, begun = gpt.run_loops(tokens, loops=3)
+    summed_loss(gpt, by_hand(gpt, tokens, 2, begun.detach()), targets[:, 3:]).backward()
     expected = {name: w.grad for name, w in gpt.named_parameters()}
 
     def gradients(loops):
@@ -276,6 +279,18 @@ def test_accuracy_is_told_by_hops():
     assert shares(Walker(6, 3), TASK.final_accuracy)[1]["33"] == 1.0
 
 
+def keeping(last):
+    """Sets the pairs back, after each loop beyond `last`, to what that one has left."""
+    kept = []
+
+    def after(loop, x):
+        if loop <= last:
+            kept[:] = [x[:, :10]]
+        return torch.cat((kept[0], x[:, 10:]), 1)
+
+    return after
+
+
 @pytest.mark.parametrize("start", configs.LOOP_STARTS)
 def test_pairs_that_are_kept_no_longer_move_and_the_questions_go_on(model, start):
     """Against loops by hand, of two layers, whose pairs are set back after the third loop."""
@@ -283,15 +298,7 @@ def test_pairs_that_are_kept_no_longer_move_and_the_questions_go_on(model, start
     _, tokens, _ = drawn(6, ring=5, hops=4)
     with walk.pairs_kept(gpt, 10, after=3):
         states = list(gpt.run_loops(tokens, loops=7))
-    x = e = gpt.embed(tokens)
-    for loop, state in enumerate(states, 1):
-        normal = F.layer_norm(x, (gpt.config.d_model,))
-        x = {"state": x, "input": x + e, "normalised": normal, "recall": normal + e}[start]
-        for block in gpt.blocks:
-            x = block(x)
-        if loop <= 3:
-            of_pairs = x[:, :10]
-        x = torch.cat((of_pairs, x[:, 10:]), 1)
+    for state, x in zip(states, by_hand(gpt, tokens, 7, after=keeping(3)), strict=True):
         assert torch.allclose(state, x, rtol=1e-10)
     as_before = list(gpt.run_loops(tokens, loops=7))[-1]
     assert not torch.allclose(as_before, states[-1], rtol=1e-3)  # and nothing is kept any more
@@ -302,19 +309,8 @@ def test_first_tokens_that_loops_keep_stay_as_the_first_loop_leaves_them(model, 
     """Against loops by hand, of two layers: outputs, and gradients of every weight."""
     gpt = walker(model, loop_start=start, loop_keeps=10, dropout=0.0).double().train()
     _, tokens, targets = drawn(6, ring=5, hops=4)
-    x = e = gpt.embed(tokens)
-    expected, loss = [], 0.0
-    for loop in range(5):
-        normal = F.layer_norm(x, (gpt.config.d_model,))
-        x = {"state": x, "input": x + e, "normalised": normal, "recall": normal + e}[start]
-        for block in gpt.blocks:
-            x = block(x)
-        pairs = expected[0][:, :10] if expected else x[:, :10]
-        x = torch.cat((pairs, x[:, 10:]), 1)
-        expected.append(x)
-        logits = (gpt.norm(x) @ gpt.head_weight.T).flatten(0, 1)
-        loss = loss + F.cross_entropy(logits, targets[:, loop].flatten(), reduction="sum")
-    loss.nansum().backward()
+    expected = list(by_hand(gpt, tokens, 5, after=keeping(1)))
+    summed_loss(gpt, expected, targets).backward()
     wanted = {name: w.grad.clone() for name, w in gpt.named_parameters()}
     gpt.zero_grad()
     states = list(gpt.run_loops(tokens, loops=5))
