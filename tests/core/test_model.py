@@ -69,7 +69,7 @@ def test_the_fused_and_the_readable_form_agree(model, attn_scale, monkeypatch):
 
 
 def test_with_a_window_each_second_layer_looks_at_the_newest_tokens_alone(model):
-    """As GPT-Neo's of `transformers`, with whose mask a token looks at itself and at window - 1."""
+    """At itself and at the window - 1 before it; studies/test_heads.py has GPT-Neo's beside it."""
     gpt = model(n_layers=4, n_heads=4, attn_window=5)
     maps = inspect.attention_maps(gpt, tokens(gpt))
     steps_back = torch.arange(16)[:, None] - torch.arange(16)
