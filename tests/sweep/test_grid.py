@@ -286,7 +286,7 @@ def started(command, **options):
 
 
 def wait_for(there, process):
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while not there() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     assert there(), "the process under test never came so far"
@@ -310,7 +310,7 @@ def test_interrupted_runs_are_saved_and_the_same_command_goes_on(number, to, cod
             os.killpg(process.pid, number)
         else:
             os.kill(process.pid, number)
-        assert process.wait(timeout=120) == code
+        assert process.wait(timeout=600) == code
         file.seek(0)
         errors = file.read()
     assert "train.py: interrupted" in errors and "Traceback" not in errors
@@ -364,7 +364,7 @@ def test_a_second_signal_kills_runs_that_do_not_stop(tmp_path):
     wait_for((tmp_path / "told").exists, process)
     assert process.poll() is None  # it waits for its run
     os.kill(process.pid, signal.SIGTERM)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=600)
     assert process.returncode == 0 and out == "0 True\n"
 
 
