@@ -1,8 +1,8 @@
 """What holds with the packages that are installed: the tests of the core, of rows and of runs, and
 sixty steps of the main job, as a line of docs/results/versions.jsonl. How-to: commands, Install.
 
-python tests/versions.py         adds the line
-python tests/versions.py table   prints all lines as a table
+python tests/versions.py         adds the line, and makes the page's table anew
+python tests/versions.py table   only makes the table
 """
 
 import datetime
@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "how-to" / "commands.md"
 LINES = ROOT / "docs" / "results" / "versions.jsonl"
 PACKAGES = ("torch", "transformers", "datasets", "numpy")
 TESTS = ("tests/core", "tests/rows", "tests/keep")
@@ -60,9 +61,16 @@ def table():
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
+def written(page):
+    """The text of the page with the table as it is now."""
+    begin, end = "<!-- versions -->\n", "<!-- end of the versions -->"
+    before, rest = page.split(begin)
+    return f"{before}{begin}\n{table()}\n\n{end}{rest.split(end)[1]}"
+
+
 if __name__ == "__main__":
     if sys.argv[1:] != ["table"]:
         line = json.dumps(measure())
         with open(LINES, "a") as f:
             f.write(line + "\n")
-    print(table())
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
