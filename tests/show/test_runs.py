@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import sys
-import types
 from unittest import mock
 
 import pytest
@@ -166,9 +165,7 @@ def test_an_estimate_is_the_forecast_of_each_kind_of_run(monkeypatch, capsys):
     def of_run(m, t, data):
         asked.append(m.n_layers)
         assert len(data.train[0]) > 0
-        return types.SimpleNamespace(untried=False), forecast.Forecast(
-            1.0, 0.0, 0.0, 100.0 * m.n_layers + t.steps
-        )
+        return forecast.Forecast(steps=1, step=100.0 * m.n_layers + t.steps)
 
     monkeypatch.setattr(forecast, "of_run", of_run)
     cells = [cell(seed=0), cell(seed=1, lr=0.1), cell(n_layers=3, eval_every=10)]
@@ -192,7 +189,7 @@ def test_what_takes_longer_is_measured_for_itself(monkeypatch, setting):
 
     def of_run(m, t, data):
         asked.append(getattr(t, setting))
-        return types.SimpleNamespace(untried=False), forecast.Forecast(1.0, 0.0, 0.0, 1.0)
+        return forecast.Forecast(1, 1.0)
 
     monkeypatch.setattr(forecast, "of_run", of_run)
     estimate.estimates([cell(**{setting: 20}), cell(**{setting: 24})])
