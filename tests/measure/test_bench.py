@@ -227,12 +227,13 @@ def test_a_compiled_run_has_the_same_losses_and_names_with_the_c_compiler(tiny):
     same_losses_and_names(tiny)
 
 
-def test_a_compiled_run_has_the_same_losses_and_names(tiny, monkeypatch):
+def test_a_compiled_run_has_the_same_losses_and_names(tiny, monkeypatch, capsys):
     """The blocks are traced and differentiated as for the C++ compiler, which takes minutes."""
     traced = functools.partial(torch.compile, backend="aot_eager")
     monkeypatch.setattr(torch, "compile", traced)
     monkeypatch.setattr(compiling, "check_compile", lambda t: None)
     same_losses_and_names(tiny)
+    assert capsys.readouterr().out.count("Compiling a layer: the first step waits") == 2
 
 
 def same_losses_and_names(tiny):
