@@ -431,8 +431,9 @@ print(f"""## The experiment with heads per layer
    tokens alone, biases, no dropout, two stories in a step, a rate of 5e-05 and AdamW's defaults.
 2. **All nine schedules at that size**, {of_its_size[0]["params_total"]:,} parameters, scaled and
    unscaled.
-3. **Words that the text never uses**: how often they are sampled before and after the training; and
-   [what a model says](../tutorials/heads.md#words-that-the-text-never-uses) before and after it.
+3. **Words that the text never uses**: how often they are sampled before and after the training;
+   and [what a model says](../tutorials/heads.md#words-that-the-text-never-uses) before and after
+   it.
 
 ### Differently, and why
 
