@@ -439,8 +439,8 @@ print(f"""## The experiment with heads per layer
 
 1. **The text is another, and short**: {len(of_its_size)} runs of 145 steps read 2.4 million tokens
    of stories, encyclopaedia, news and word problems once, in half precision on a lent GPU, one
-   or two seeds per schedule. We have 1,097 stories, and the published runs read 250,000, each padded
-   by itself.
+   or two seeds per schedule. We have 1,097 stories, and the published runs read 250,000, each
+   padded by itself.
 2. **Those runs have none of the code's windows and biases**, and a rate and batch of ours. The
    setup of the code was run at a quarter of the width, on 400 stories.
 3. **Scaled, too**, to see what the missing 1/√(head size) does
