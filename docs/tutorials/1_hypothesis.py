@@ -147,7 +147,8 @@ without = "This part needs JavaScript. The table above shows a walker that was t
 widgets.show("loops", None, without)
 
 # %% [markdown]
-# Try another seed. To see one layer and two train side by side, [train both](train_here.md).
+# Try another seed. To see one layer and two train side by side, [train
+# both](play.md#one-layer-or-two).
 #
 # ## What would count as evidence?
 #

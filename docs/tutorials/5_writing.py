@@ -209,11 +209,11 @@ widgets.table(head, rows)
 # ## In sentences
 #
 # The problems of our main command are small texts, and its models are trained to write their work
-# down, as one does in a chain of thought. Ask two of them here. They run in your browser (0.66 MB);
-# [Ask the models](ask.md) shows where they look while they write.
+# down, as one does in a chain of thought. Ask three of them here. They run in your browser (0.84
+# MB), and choosing a word shows where they looked to write it.
 #
 # <div class="widget ask-the-models" data-models="../../results/ask/weights"><p>This part needs
-# JavaScript. <a href="ask.md">Ask the models</a> shows the same from Python.</p></div>
+# JavaScript. <a href="play.md#exercises">Play</a> asks the same models from Python.</p></div>
 # <script type="module" src="../../assets/ask.js"></script>
 
 # %% [markdown]

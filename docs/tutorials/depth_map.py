@@ -125,7 +125,7 @@ plt.show()
 # Logarithms are rounded up. They stand where the order of the parts counts: a layer can put two
 # neighbouring stretches together, so the length of what is known doubles with each layer. Where the
 # order does not count, one layer can take the mean of all that stands there. Each formula has [its
-# reason](../reference/laboratory.md#minidepth_lab.tasks).
+# reason](../reference/laboratory/tasks.md#minidepth_lab.tasks).
 
 # %% tags=["hide"]
 measured = depth_map.cells(depth_map.stored())

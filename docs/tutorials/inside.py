@@ -74,7 +74,7 @@ widgets.table(["model", "layer", "published", "corrected"], rows)
 #
 # [Two layers answer a question from its context](3_one_look_or_two.md): in the first, each answer
 # copies the question before it; in the second, each question finds the answer that carries it. We
-# train such a model. (To switch heads off by hand, [train one in the page](train_here.md).)
+# train such a model. (To switch heads off by hand, [train one in the page](play.md).)
 
 # %%
 sizes = dict(n_layers=2, steps=300, eval_every=300, eval_blocks=64)
