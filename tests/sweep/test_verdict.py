@@ -352,10 +352,10 @@ def here(monkeypatch):
     """One rate and one tuning seed; the names of the runs that are trained."""
     trained, main = [], dispatch.main
 
-    def noted(arguments):
+    def noted(arguments, **how):
         if "--verdict" not in arguments:  # a run's, and not the verdict's own
             trained.append(arguments[arguments.index("--name") + 1])
-        return main(arguments)
+        return main(arguments, **how)
 
     monkeypatch.setattr(dispatch, "main", noted)
     monkeypatch.setattr(sweep, "FACTORS", (1.0,))
@@ -426,9 +426,9 @@ def test_stopped_keeps_all_and_the_same_command_goes_on(own, here, monkeypatch, 
 
     for most in (2, 4):
 
-        def stopped(arguments, most=most):  # as a run ends after Ctrl-C
+        def stopped(arguments, most=most, **how):  # as a run ends after Ctrl-C
             a_run = "--verdict" not in arguments
-            return 130 if a_run and len(here) == most else main(arguments)
+            return 130 if a_run and len(here) == most else main(arguments, **how)
 
         monkeypatch.setattr(dispatch, "main", stopped)
         assert train.main(line) == 130
