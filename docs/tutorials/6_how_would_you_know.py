@@ -7,8 +7,8 @@
 #
 # "Depth helps" compares two models. But what one really compares is two *runs*, and a run is a
 # model and a good deal of luck: which first weights were drawn, and in which order the questions
-# came. Both follow from the *seed*, the number from which all the chance in a run begins. So the
-# first question is how far two runs of the *same* model lie apart.
+# came. Both follow from the *seed*. So the first question is how far two runs of the *same* model
+# lie apart.
 #
 # ## Ten seeds
 #
@@ -125,8 +125,7 @@ widgets.table(["runs of each", "learned", "p", "half may be"], rows)
 # %% [markdown]
 # Ten runs of each are too few to tell five from one; twenty would do, if the shares come out just
 # so. With five, hardly anything can be shown (exercise 1). That is why these pages say beside a
-# share how many runs there are. And what can be said of "twelve layers are better than one", from
-# one run of each? Perhaps.
+# share how many runs there are.
 #
 # ## What else differs?
 #
@@ -152,9 +151,7 @@ widgets.table(["prediction", "runs", "verdict"], rows)
 
 # %% [markdown]
 # It was one run short, so it was wrong, and we say so, though "six of ten" sounds no worse. [All
-# predictions](../reference/predictions.md) stand on one page, with the runs that decide them. How
-# many held says little about how clever we are: many repeat on fresh seeds what other runs had
-# shown.
+# predictions](../reference/predictions.md) stand on one page, with the runs that decide them.
 #
 # ## Tune on some, report on others
 #

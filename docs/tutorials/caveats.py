@@ -122,7 +122,7 @@ widgets.table(["tuned", *families, "accuracy"], rows)
 # learns lookups and orderings in every run. Each run is above every run of one layer without loops,
 # whose own settings, tuned as well, stayed. **So here depth helps, at equal time and equal
 # parameters.** (We had not named that comparison before.) Two layers of their own answer still
-# more. The wide layer learns no lookups with its best settings either.
+# more.
 
 # %% [markdown] tags=["details"]
 # **The tuning.** Pairs of a learning rate and a size of the initial weights, one run each for the

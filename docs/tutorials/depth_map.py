@@ -8,8 +8,8 @@
 #
 # ## Thresholds
 #
-# Four tasks are those of [Chen & Zou 2024](https://arxiv.org/abs/2404.01601), built anew; the fifth,
-# k-hop, is that of [Sanford, Hsu & Telgarsky 2024](https://arxiv.org/abs/2402.09268).
+# Four tasks are those of [Chen & Zou 2024](https://arxiv.org/abs/2404.01601), built anew; the
+# fifth, k-hop, is that of [Sanford, Hsu & Telgarsky 2024](https://arxiv.org/abs/2402.09268).
 #
 # | task | what is asked | tested on | layers, by the papers |
 # |---|---|---|---|

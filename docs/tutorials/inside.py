@@ -45,8 +45,7 @@ print(f"sparsity {masked['sparsity'].item():.3f} over the whole T × T square")
 
 # %% [markdown]
 # The last number is a mistake. Nearly half of the square is the future, which the mask sets to
-# exactly 0. If you count those entries, any causal model looks about "50 % sparse" before it has
-# learned anything.
+# exactly 0: counted, it makes any causal model look about "50 % sparse".
 #
 # It seems to be a published mistake, too. [LLmini](scale.md), a small study of three models,
 # printed the sparsity of each layer at T = 256. Its lowest value is just above the share of masked
@@ -67,8 +66,8 @@ for variant, its in corrected.items():
 widgets.table(["model", "layer", "published", "corrected"], rows)
 
 # %% [markdown]
-# The correction assumes that masked entries were counted. Two facts speak for it: no published
-# value lies below f, and every first layer lies within 0.014 above it.
+# The correction assumes that masked entries were counted. No published value lies below f, and
+# every first layer lies within 0.014 above it.
 #
 # ## Heads switched off
 #

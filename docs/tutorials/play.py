@@ -207,9 +207,7 @@ assert all(each["3"] > 0.97 > 0.6 > each["93 to 100"] for each in walked["pairs 
 # %% [markdown]
 # ## Take the weights home
 #
-# The box offers the weights as a file, in the format
-# [safetensors](https://huggingface.co/docs/safetensors). The settings of the model are in it, too.
-# This reads it:
+# The box offers the weights as a file, with the settings of the model. This reads it:
 #
 # ```python
 # import json

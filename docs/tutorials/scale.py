@@ -45,8 +45,8 @@ for name in "abc":
 widgets.table(["model", "layers", "width", "parameters", "outside the blocks"], rows)
 
 # %% [markdown]
-# From C to A depth, width, heads and parameters all grow, and LLmini says itself that it cannot tell
-# which of them does what. Here are its losses after each pass, as if each took a third of the
+# From C to A depth, width, heads and parameters all grow, and LLmini says itself that it cannot
+# tell which of them does what. Here are its losses after each pass, as if each took a third of the
 # reported minutes:
 
 # %%
@@ -126,9 +126,9 @@ for larger, smaller in (("A", "B"), ("B", "C")):
 widgets.table(["loss", "published, by pass", "ours, by seed", "95 % interval"], rows)
 
 # %% [markdown]
-# LLmini finds its gaps between training and validation loss small. But its training loss has dropout
-# on, and its validation loss has none. Without dropout on both sides A's gap is 0.30 and 0.32 in
-# our runs, C's 0.13 and 0.15: the bigger model gains more on its training text.
+# LLmini finds its gaps between training and validation loss small. But its training loss has
+# dropout on, and its validation loss has none. Without dropout on both sides A's gap is 0.30 and
+# 0.32 in our runs, C's 0.13 and 0.15: the bigger model gains more on its training text.
 
 # %% [markdown]
 # ## One change at a time
@@ -274,8 +274,8 @@ rows.append(["blocks that share text with another, at most", f"{100 * twice:.1f}
 widgets.table(["by LLmini's own counts", ""], rows)
 
 # %% [markdown]
-# **Two thirds of the positions, and of the computation, go to padding.** And a text of more than 256
-# tokens needs at least two blocks, but long texts got 1.35 on average: their ends are left out.
+# **Two thirds of the positions, and of the computation, go to padding.** And a text of more than
+# 256 tokens needs at least two blocks, but long texts got 1.35 on average: their ends are left out.
 
 # %% [markdown] tags=["details"]
 # LLmini's code is public. So we counted its data again, in the form of its code: ten of its eleven
@@ -346,9 +346,8 @@ plt.show()
 
 # %% [markdown]
 # What to see: padded, most of the area is empty. With a stride, some text of long rows is there
-# twice, and is counted twice above. Packed, all positions hold text, and rows are cut where a block
-# ends. These are the first 40 blocks of each way; padding is empty, and rows alternate between two
-# colours.
+# twice. Packed, all positions hold text, and rows are cut where a block ends. These are the first
+# 40 blocks of each way; rows alternate between two colours.
 #
 # Packing also changes the training: a row's tokens see the end of the row before, and each step has
 # more text.
@@ -447,8 +446,7 @@ plt.show()
 
 # %% [markdown]
 # What to see: with 100 rows the loss on them is lowest and the loss on new rows highest: that is a
-# lack of data. From 1,000 rows on the lines nearly meet, so these two layers had little use for
-# more rows in 150 steps. There are n = 2 seeds, one line each.
+# lack of data. From 1,000 rows on the lines nearly meet. There are n = 2 seeds, one line each.
 
 # %%
 whole = {name: next(iter(runs.values()))["params_total"] for name, runs in changed.items()}
