@@ -17,7 +17,7 @@ async function ownRun(files) {
   const buffer = await weights.arrayBuffer()
   const about = readHeader(buffer).header.__metadata__ ?? {}
   const beside = named("config.json")
-  const text = beside ? await beside.text() : about.config
+  const text = beside ? await beside.text() : (about.config ?? about["run/config.json"])
   if (!text) throw new Error("its config.json is needed, too: choose both files at once")
   const settings = JSON.parse(text)
   const config = settings.model ?? settings

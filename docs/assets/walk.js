@@ -111,7 +111,8 @@ function start(root) {
     size = own?.ring ?? ourSize
     nLoops = (own?.model ?? data).config.n_loops
     prepare()
-    const hops = Math.min(question.hops, Math.max(...(own ?? OURS).hops))
+    const known = (own ?? OURS).hops
+    const hops = known.includes(question.hops) ? question.hops : known.at(-1)
     await change({ ...anotherRing(size, (own ?? OURS).letters), hops })
     return true
   }
