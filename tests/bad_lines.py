@@ -49,7 +49,7 @@ LINES = {
     "--precision fp64 | --device tpu | --long_rows burn | --resume {run} --keep nothing | "
     "--study breadth | --seed 0 1 --loader nobody",
     "device 'abacus'": "--resume {run} --device abacus",
-    "is unknown; give total or blocks": "--match nope | --match_params 2 --match heads",
+    "is unknown; give total or blocks": "--match_params 2 --match nope",
     "makes no data; choose from": "--seed 0 1 --loader budget",
     # flags without effect
     "has no effect without --sample": "--prompt hello | --temperature 1 | --max_new_tokens 5 | "
@@ -75,7 +75,7 @@ LINES = {
     "reread --steps 10",
     "has no effect on a single run": "--match_params 2 --n_layers 1 --jobs 3 | --match_params 2 "
     "--n_layers 1 --yes --dry_run | --jobs 2 | --yes",
-    "has no effect without --match_params N": "--match blocks",
+    "has no effect without --match_params": "--match blocks",
     "has no effect at --temperature 0": f"{ONE_OF} --top_k 3 | {ONE_OF} --num_samples 3 | {ONE_OF} "
     "--seed 7",
     "--num_samples has no effect with": "--sample {run} --chat --num_samples 3 --temperature 1",

@@ -18,8 +18,7 @@ import minidepth as md
 import ranks
 import train
 from conftest import made_once
-from minidepth_lab.base import configs, machine
-from minidepth_lab.command import dispatch
+from minidepth_lab.base import configs, machine, processes
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.models import variants
 from minidepth_lab.rows import to_data
@@ -266,14 +265,14 @@ def test_while_processes_meet_ctrl_c_ends_one_that_would_heed_it_and_no_other():
     try:
         for handler, expected in within.items():
             signal.signal(signal.SIGINT, handler)
-            with dispatch.ended_by_ctrl_c():
+            with processes.ended_by_ctrl_c():
                 assert signal.getsignal(signal.SIGINT) == expected
             assert signal.getsignal(signal.SIGINT) == handler
         signal.signal(signal.SIGINT, heeded)
         seen = []
 
         def elsewhere():  # signals are the main thread's
-            with dispatch.ended_by_ctrl_c():
+            with processes.ended_by_ctrl_c():
                 seen.append(signal.getsignal(signal.SIGINT))
 
         thread = threading.Thread(target=elsewhere)
@@ -329,14 +328,14 @@ def test_processes_let_go_of_one_another_unless_one_fails(tmp_path, monkeypatch,
     monkeypatch.setattr(machine, "connect", join)
     t = configs.make("laptop")[1]
     try:
-        with contextlib.suppress(ValueError), dispatch.connected(t):
+        with contextlib.suppress(ValueError), processes.connected(t):
             assert group.is_initialized()
             if fails:
                 raise ValueError("some setting")
         assert group.is_initialized() == fails
         if fails:  # what was there before is somebody else's to end
             monkeypatch.setattr(machine, "connect", lambda device: None)
-            with dispatch.connected(t):
+            with processes.connected(t):
                 pass
             assert group.is_initialized()
     finally:

@@ -11,7 +11,7 @@ import pytest
 
 import train
 import warm
-from minidepth_lab.command import dispatch
+from minidepth_lab.command import one_run
 from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import forecast
 from minidepth_lab.measure.cell import Cell
@@ -98,7 +98,7 @@ def test_a_run_says_how_it_goes_on_when_nobody_reads_on(tiny, capsys, monkeypatc
     m, t = tiny()
     monkeypatch.setattr(running, "train", mock.Mock(side_effect=BrokenPipeError))
     with pytest.raises(ValueError, match="nobody reads what this run prints any more; go on with"):
-        dispatch.run_training(m, t, "python train.py")
+        one_run.run_training(m, t, "python train.py")
 
 
 def test_the_list_is_sorted_and_chosen_from_by_flags(place, capsys):

@@ -22,7 +22,7 @@ import train
 import warm
 from conftest import made_once
 from minidepth_lab.base import configs, console
-from minidepth_lab.command import dispatch
+from minidepth_lab.command import flags
 from minidepth_lab.keep import checkpoints, naming, registry, running
 from minidepth_lab.measure import results
 from minidepth_lab.measure.cell import (
@@ -708,7 +708,7 @@ def test_a_stopped_run_goes_on_where_the_repeated_grid_says(tmp_path):
     line = Cell({}, given, m, t).command("laptop", {})
     places = "--device cpu --precision fp32 --fsdp --no-grad_checkpoint --report_to tensorboard"
     assert line == ["--resume", str(tmp_path / "run"), *places.split()]
-    taken = vars(dispatch.make_parser().parse_args(line))
+    taken = vars(flags.make_parser().parse_args(line))
     assert taken["device"] == "cpu" and taken["precision"] == ["fp32"]
 
 
