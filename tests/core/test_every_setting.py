@@ -8,7 +8,7 @@ from minidepth_lab.keep import running
 from settings_changed import COMPUTING, MEASURING, OTHER_WEIGHTS, TRAINING
 
 BASE = dict(
-    n_layers=1, d_model=16, n_heads=2, d_ff=16, block_size=80, dropout=0.1, batch_size=4, steps=4,
+    n_layers=2, d_model=16, n_heads=2, d_ff=16, block_size=80, dropout=0.1, batch_size=4, steps=4,
     warmup_steps=1, lr=0.05, grad_accum=1, eval_every=2, eval_blocks=4, eval_problems=0,
     watch_problems=0, max_rows=300, ring_questions=1, tie_weights=True,
 )  # fmt: skip

@@ -213,7 +213,7 @@ def test_compile_is_refused_with_dataparallel(monkeypatch):
         compiling.check_compile(t)
 
 
-def test_a_compiled_run_has_the_same_losses_and_names(tiny, monkeypatch):
+def test_a_compiled_run_has_the_same_losses_and_names(tiny, monkeypatch, capsys):
     """The layers are traced and differentiated as for the C++ compiler, which takes minutes; with
     dropout, of which each step has its own. Evaluated, saved, stopped and resumed; the plain run is
     stopped nowhere."""
@@ -227,6 +227,7 @@ def test_a_compiled_run_has_the_same_losses_and_names(tiny, monkeypatch):
     settings = tiny(name="compiled", compile=True, **short)
     running.train(*settings, stop=lambda: next(stops))
     compiled = running.train(*settings, resume=True)
+    assert capsys.readouterr().out.count("Compiling a layer: the first step waits") == 2
     assert len(compiled.model.compiled) == 2
     assert plain.model.state_dict().keys() == compiled.model.state_dict().keys()
     for a, b in zip(plain.log, compiled.log, strict=True):
