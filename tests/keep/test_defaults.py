@@ -89,8 +89,8 @@ def test_the_reports_commands_give_the_settings_that_its_runs_had(tmp_path, monk
     for line in lines:
         assert train.main(shlex.split(line["command"])[2:]) == 0
     for settings, line in zip(found, lines, strict=True):
-        later = settings["model"].pop("loop_keeps"), settings["train"].pop("minutes")
-        assert later == (0, 0)  # which came later
+        later = [settings["model"].pop(name) for name in ("loop_keeps", "attn_window")]
+        assert [*later, settings["train"].pop("minutes")] == [0, 0, 0]  # which came later
         assert settings == dict(model=line["model"], train=line["train"])
 
 
