@@ -102,10 +102,13 @@ class TwoGPUs:
             device_count=lambda: 2, is_available=lambda: True, device=self.device,
             default_generators=self.generators, manual_seed=self.seed_one,
             manual_seed_all=self.seed_all, get_device_name=lambda *_: "none",
-            current_device=lambda: self.current, is_current_stream_capturing=lambda: False,
+            current_device=lambda: self.current,
         )  # fmt: skip
         for name, value in told.items():
             monkeypatch.setattr(torch.cuda, name, value, raising=False)
+        for which in ("cuda", "accelerator"):  # else a build with CUDA asks for its driver
+            check = f"_{which}_graph_capture_health_check"
+            monkeypatch.setattr(torch.optim.Optimizer, check, lambda self: None, raising=False)
         kind = type("DataParallel", (Halves,), dict(gpus=self))
         monkeypatch.setattr(torch.nn, "DataParallel", kind)
         # all stays on the CPU
