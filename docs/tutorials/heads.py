@@ -57,7 +57,7 @@ for group in ("low", "medium", "high"):
 widgets.table(["group", "descending − constant", "ascending − constant"], rows_of)
 at_180 = {row["scheme"]: row["drawn_curve_at_180"] for row in rows}
 percent = {name: 100 * (at_180[name] / at_180["constant"] - 1) for name in at_180}
-rows_of = [[name, f"{percent[name]:+.1f} %"] for name in ("descending", "ascending")]
+rows_of = [[name, f"{value:+.1f} %"] for name, value in percent.items()]
 widgets.table(["on the drawn curves, at 180 heads", "against constant"], rows_of)
 
 # %% [markdown]
@@ -91,15 +91,15 @@ widgets.table(["steps", "ascending, high", "descending, high"], rows_of)
 
 # %%
 code = {row["setting"]: row["value"] for row in results.published("heads_code")}
-widgets.table(["setting", "in the author's code"], [list(pair) for pair in code.items()])
+head = ["setting", "in the author's code"]
+widgets.table(head, [list(pair) for pair in code.items()])
 m, t = registry.configs("heads", n_heads=12)
-biases = m.n_layers * (m.d_model + m.d_ff + m.d_model)  # what attention adds, and feed-forward
+biases = m.n_layers * (m.d_model + m.d_ff + m.d_model)  # of out, up and out
 ours_total = variants.parameters(m)["total"]
 table = [["our preset", f"{ours_total:,}"]]
 table.append(["with its biases", f"{ours_total + biases:,}"])
 table.append(["the author's baseline", f"{code['parameters of the baseline']:,}"])
 widgets.table(["model", "parameters"], table)
-per_pass = t.max_rows * (1 - code["share held out"]) / code["stories in a step"]
 
 # %% [markdown]
 # Model and steps agree: half of the stories that are not held out are 123,750 steps. **One thing
@@ -249,14 +249,14 @@ widgets.table(["high group, held-out stories alone", "ascending − constant"], 
 # A pass over the stories is cheap. By our own times, packed in blocks as in our preset:
 
 # %%
-card = json.loads((results.RESULTS / "heads" / "h100.json").read_text(encoding="utf-8"))
-corpus = json.loads((results.RESULTS / "llmini" / "data.json").read_text(encoding="utf-8"))
+card = json.loads((results.RESULTS / "heads" / "h100.json").read_text("utf-8"))
+corpus = json.loads((results.RESULTS / "llmini" / "data.json").read_text("utf-8"))
 tokens_of = corpus["table"]["tinystories"]
 length = tokens_of["tokens"] / tokens_of["samples"]
 steps = t.max_rows * length / (t.batch_size * m.block_size)
 seconds = [steps * ms / 1000 for ms in card["milliseconds_per_step"].values()]
 print(f"{length:.0f} tokens a story, {steps:,.0f} steps, ", end="")
-print(f"{min(seconds):.0f} to {max(seconds):.0f} seconds a schedule on {card['device'][4:15]}")
+print(f"{min(seconds):.0f} to {max(seconds):.0f} seconds a schedule")
 
 # %% [markdown]
 # So a schedule is about two minutes of one H100, and ten seeds of all nine, both ways, are six
@@ -387,6 +387,7 @@ assert [f"{percent[name]:.1f}" for name in ("descending", "ascending")] == ["-0.
 assert f"{curve[0]['ascending'] - curve[0]['descending']:.2f}" == "0.17" and len(curve) == 24
 assert f"{curve[-1]['ascending'] - curve[-1]['descending']:.2f}" == "0.07"
 assert ours_total + biases == code["parameters of the baseline"] == 68_514_048
+per_pass = t.max_rows * (1 - code["share held out"]) / code["stories in a step"]
 assert round(per_pass) == code["steps"] == 123_750
 assert (code["validation loss of the baseline"], code["hours of the baseline"]) == (1.661, 15.0)
 assert len({run["params_total"] for run in of_its_size}) == 1
