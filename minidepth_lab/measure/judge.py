@@ -25,8 +25,8 @@ is worked out from runs.jsonl each time.
 
 A prediction holds if all its parts do. A part names runs, a, b, …, and says in Python what has to
 be true of them: `a.step_1` is an array of a measure, by seed. Without a run that was planned, or a
-measure of it, it was "not run". Beside NumPy's arrays it has OVER_RUNS, and p["C1"], the corrected
-p of
+measure of it, it was "not run". It may call count() and STATISTICS, and ask for p['C1'], the
+corrected p of
 
     [tests]
     C1 = {a = "2 loops", b = "1 loop", p = "fisher(a.step_1 >= 0.9, b.step_1 >= 0.9)"}
@@ -54,6 +54,7 @@ HELD, WRONG, NOT_RUN = "held", "was wrong", "not run"
 WIDTH = 84  # columns of what show() prints
 PAIRED = 0.5  # correlation over seeds from which the paired test is shown as well
 GROUPS = "abcd"  # what a part calls its runs
+STATISTICS = dict(mean=np.mean, median=np.median, greatest=np.max, least=np.min)
 
 
 # ---------- statistics ----------
@@ -111,17 +112,6 @@ def holm(ps: Sequence[float]) -> list[float]:
     return corrected
 
 
-def show_tests(pairs: dict[str, tuple]) -> dict[str, float]:
-    """Print of each of the pairs, {name: (numbers, others)}, the difference of means, the p of its
-    permutation(), and Holm's over all of them → {name: Holm's p}."""
-    ps = [permutation(a, b) for a, b in pairs.values()]
-    corrected = dict(zip(pairs, holm(ps)))
-    for (name, (a, b)), p in zip(pairs.items(), ps):
-        gap = statistics.mean(a) - statistics.mean(b)
-        print(f"{name:46} {gap:+9.3g}  p {p:.4f}, corrected {corrected[name]:.4f}")
-    return corrected
-
-
 # ---------- numbers of a run ----------
 
 
@@ -141,7 +131,7 @@ def column(row: dict, path: str) -> Any:
     return value
 
 
-def where(run: dict, path: str, other: str, level: float) -> float:
+def value_at(run: dict, path: str, other: str, level: float) -> float:
     """The column `path` of a run's log where the column `other` is first as low as `level`, on a
     straight line between two evaluations; as the run ends, if it never is."""
     before = None
@@ -196,17 +186,17 @@ def walk_share(run: dict) -> float:
 
 
 OF_A_RUN = dict(
-    where=where, step_of=step_of, step_of_least=step_of_least, least=least, course=course,
+    value_at=value_at, step_of=step_of, step_of_least=step_of_least, least=least, course=course,
     walk_share=walk_share,
 )  # fmt: skip
 
 
 def value(run: dict, measure: str) -> Any:
-    """What a measure, as the head of this file has them, is of a run of results.runs(). LookupError
+    """What a measure, as the head of this file has them, is of a run of results.runs(). KeyError
     if the run has not logged it: of some runs only the lines that were printed are left."""
     if "(" in measure:
         known = {name: functools.partial(of, run) for name, of in OF_A_RUN.items()}
-        return eval(measure, {"__builtins__": {}}, known)
+        return eval(measure, known)
     first, _, rest = measure.partition(".")
     return column(run["measured"], rest) if first == "measured" else column(run["log"][-1], measure)
 
@@ -338,8 +328,7 @@ class Measured:
         return int(good.sum())
 
     def of_all(self, name: str, values: np.ndarray) -> float:
-        of = dict(mean=np.mean, median=np.median, greatest=np.max, least=np.min)[name]
-        self.numbers.append((name, float(of(values))))
+        self.numbers.append((name, float(STATISTICS[name](values))))
         self.n.append(len(values))
         return self.numbers[-1][1]
 
@@ -347,7 +336,7 @@ class Measured:
         """The corrected p of a test."""
         test = self.file.judged_tests[which]
         if not test["ran"]:
-            raise LookupError(which)
+            raise KeyError(which)
         self.ps.append(test["holm"])
         self.n = sorted({*self.n, *test["n"]})
         return test["holm"]
@@ -361,22 +350,19 @@ class Measured:
         return ", ".join(words)
 
 
-OVER_RUNS = ("mean", "median", "greatest", "least")  # with count(), and abs() of each
-
-
 def judged_part(file: File, part: dict) -> dict:
     """A part with what its runs say: `measured` and `verdict`, of `n` runs, and of each count()
     (how many, of how many) in `counts`."""
     found = Measured(file)
     known = {letter: Arrays(file, of) for letter, of in groups(part).items()}
-    known |= {name: functools.partial(found.of_all, name) for name in OVER_RUNS}
-    known |= dict(count=found.count, p=found, abs=abs, max=max, inf=math.inf)
+    known |= {name: functools.partial(found.of_all, name) for name in STATISTICS}
+    known |= dict(count=found.count, p=found, inf=math.inf)
     not_run = part | dict(measured="–", n=[], counts=[], numbers=[], verdict=NOT_RUN)
     if not file.all_there(part):
         return not_run
     try:
-        held = eval(part["holds"], {"__builtins__": {}}, known)
-    except LookupError:  # of a run that has not logged it
+        held = eval(part["holds"], known)
+    except KeyError:  # of a run that has not logged it, or a test without its runs
         return not_run
     told = dict(measured=str(found), n=found.n, counts=found.counts, numbers=found.numbers)
     return part | told | dict(verdict=HELD if held else WRONG)
@@ -436,7 +422,7 @@ def judged_test(file: File, which: str, about: dict) -> dict:
         return noted
 
     known = dict(a=a, b=b, fisher=noting(fisher), permutation=noting(permutation))
-    p = eval(about["p"], {"__builtins__": {}}, known)
+    p = eval(about["p"], known)
     about |= dict(
         asked=about["p"], p=p, ran=True, n=[len(each) for each in samples], samples=samples
     )
@@ -520,8 +506,8 @@ def show_test(which: str, each: dict) -> None:
         numbers = ", ".join(f"{sum(good)} of {len(good)}" for good in each["samples"])
     else:
         numbers = ", ".join(f"{statistics.mean(values):.4g}" for values in each["samples"])
-    tests = f"{'Fisher' if fishers else 'permutation'}{chr(39) + 's' if fishers else ''} p"
-    tests += f" {each['p']:.2g}, corrected {each['holm']:.2g}"
+    test = "Fisher's p" if fishers else "permutation p"
+    tests = f"{test} {each['p']:.2g}, corrected {each['holm']:.2g}"
     if "permutation" in each:
         tests += f", permutation {each['permutation']:.2g}"
     if each.get("paired") is not None:
