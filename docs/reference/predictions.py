@@ -186,7 +186,7 @@ for which, means in MEANS.items():
 print(f"""
 Of those that were certainly before {tally_of(order.BEFORE, order.MEASURED)} held, of the others
 {tally_of(order.UNPROVEN, order.PARTLY, order.AFTER)}.""")
-families = {}  # {family: its contrasts}
+families = {}  # {family: its tests}
 for file in files.values():
     for which, each in file.judged_tests.items():
         if each["ran"]:
