@@ -55,7 +55,10 @@ def study(name: str, kind: str = "study") -> ModuleType:
     """The module of a study's name or file; ValueError for a name that is none, or for a file that
     the command line does not name. `kind` is what it is named as: study or loader."""
     if name.endswith(".py"):
-        return own_file(name, kind)
+        module = own_file(name, kind)
+        for settings in getattr(module, "PRESETS", {}).values():
+            own_code.name_those_of(settings)
+        return module
     if name not in study_names():
         raise ValueError(f"{kind} {name!r} is unknown; choose from {', '.join(offering(kind))}")
     return read_study(name)
