@@ -25,7 +25,7 @@ is worked out from runs.jsonl each time.
 
 A prediction holds if all its parts do. A part names runs, a, b, …, and says in Python what has to
 be true of them: `a.step_1` is an array of a measure, by seed. Without a run that was planned, or a
-measure of it, it was "not run". It may call count() and STATISTICS, and ask for p['C1'], the
+measure of it, it was "not run". A part may call count() and STATISTICS, and ask for p['C1'], the
 corrected p of
 
     [tests]
