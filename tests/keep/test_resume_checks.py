@@ -20,7 +20,7 @@ CHANGES = dict(
     steps=7, lr=0.01, lr_floor=0.3, warmup_steps=3, weight_decay=0.4, beta1=0.5, beta2=0.8,
     grad_clip=0.3, seed=5, batch_size=2, grad_accum=3, eval_every=2, eval_blocks=3, packing="pack",
     loss_on="all", dropout=0.2, residual_dropout=0.3, embedding_dropout=0.1, n_loops=2, n_heads=4,
-    attn_scale=0.7, init_std=0.3, init="pytorch", decay_all=True,
+    attn_scale=0.7, attn_window=3, init_std=0.3, init="pytorch", decay_all=True,
 )  # fmt: skip
 
 
