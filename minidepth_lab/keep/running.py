@@ -87,7 +87,7 @@ def evaluations_of(t: configs.TrainConfig, data: "Data | None" = None) -> tuple[
 def model_maker(
     t: configs.TrainConfig,
     weights: dict[str, torch.Tensor] | None,
-    say: Callable[[str], object],
+    say: Callable[[str], object] = lambda line: None,
 ) -> Callable[[configs.ModelConfig], nn.Module]:
     """make_model() for minidepth.train(): the laboratory's GPT, with the `weights` to begin with,
     compiled, computed twice, or shared out as the settings say; say(line) is told of what takes
