@@ -403,6 +403,7 @@ def test_files_of_every_name_give_the_same_rows(tmp_path):
         "f.tsv": "\n".join(["question\tanswer", *(line.replace('","', '"\t"') for line in quoted)]),
         "g.csv": "\r\n".join(["question;answer", *(line.replace('","', '";"') for line in quoted)]),
         "h.json": json.dumps(dict(data=rows, version=1)),
+        "i.jsonl": json.dumps(rows), "j.jsonl": json.dumps(rows, indent=1),  # a .json by that name
     }.items():  # fmt: skip
         packed = gzip.compress(content.encode()) if name.lower().endswith(".gz") else None
         (tmp_path / name).write_bytes(packed or content.encode())
