@@ -47,6 +47,12 @@ def names_of(made: Any) -> dict[str, str]:
     return rule.names_of(made.plan.request.n_layers)
 
 
+def difference(made: Any, name: str) -> str:
+    """A difference in words: 4 layers − 1 layer, at equal time"""
+    (one, other, budget), names = rule.NAMES[name], names_of(made)
+    return f"{names[one]} − {names[other]}" + (", at equal time" if budget == "time" else "")
+
+
 def value(made: Any, arm: str, budget: str = "steps") -> str:
     """The mean of an arm, as accuracy or as nats, for the reader: 0.98"""
     mean, _, _ = made.found.arms[arm, budget]
@@ -107,7 +113,9 @@ def change_of(made: Any) -> list[str]:
     for name, gap in found.differences.items():
         if gap.found == rule.OPEN:
             more = f"over {rule.MOST}" if gap.more is None else f"about {gap.more}"
-            lines.append(f"{name} is open: {more} more seeds, if mean and spread stay")
+            lines.append(
+                f"{difference(made, name)} is open: {more} more seeds, if mean and spread stay"
+            )
     if found.decision == rule.NOBODY:
         lines.append(f"more than {steps} steps, a wider model, or a smaller problem (--sizes)")
     if found.decision == rule.EASY:
@@ -189,6 +197,8 @@ def draw_curves(made: Any, runs: list[dict], path: console.Path) -> None:
                 panel.plot(steps, [row[key] for row in run["log"]], color=color, lw=1, label=label)
             panel.set_title(f"equal {budget}", fontsize="medium")
             panel.set_xlabel("step")
+            if key == "val_loss":  # most of it is gone after the first steps
+                panel.set_yscale("log")
             panel.legend(frameon=False, fontsize="x-small")
         axes[0][0].set_ylabel("accuracy" if key == "accuracy" else "validation loss, nats")
 
@@ -301,7 +311,13 @@ def whole_page(made: Any, kept: dict, runs: list[dict], paste: str) -> str:
             row = [names[arm], f"equal {budget}", plan.steps[arm][budget], f"{n['blocks']:,}"]
             arms.append([*row, len(each["scores"]), f"{each['mean']:.3f}", held])
     gaps = [
-        [name, gap.n, f"{gap.mean:.3f}", f"{gap.low:.3f} to {gap.high:.3f}", gap.found]
+        [
+            difference(made, name),
+            gap.n,
+            f"{gap.mean:.3f}",
+            f"{gap.low:.3f} to {gap.high:.3f}",
+            gap.found,
+        ]
         for name, gap in found.differences.items()
     ]
     tuned = []
