@@ -169,8 +169,8 @@ LINES = {
     "there is no sequence for the test; give larger": "--data parity --sizes n=1 | --data "
     "composition --sizes n=1,group=Z60 | --data brackets --sizes n=1,length=1",
     "length 2 with 2 symbols has room for 0; give": "--data khop --sizes symbols=2,length=2",
-    "a study varies the seed alone": f"--study depth --n_layers 1 2 | {ICQA} --study depth --d_ff "
-    "0 64",
+    "a study varies seed and sizes alone": f"--study depth --n_layers 1 2 | {ICQA} --study depth "
+    "--d_ff 0 64",
     "several values of a flag make a grid": f"{ICQA} --seed 0 1 --bench",
     "leaves none of 5 steps; give at most 4": "--epochs 2 --lr_steps 5 --warmup_steps 5 | --steps "
     "50 --lr_steps 5 --warmup_steps 5 | --steps 5 --warmup_steps 5",

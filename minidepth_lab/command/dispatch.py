@@ -57,9 +57,8 @@ def resume(call):
 
     try:
         return one_run.resume(call["resume"], call.changes, call.line, call["dry_run"])
-    except ValueError:  # nothing is left to do, mostly
-        if checkpoints.is_run(call["resume"]):
-            one_run.draw_lost(call["resume"])
+    except checkpoints.Finished:
+        one_run.draw_lost(call["resume"])
         raise
 
 

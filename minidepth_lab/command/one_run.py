@@ -119,7 +119,7 @@ def check_kept(folder, steps):
         row = last_row(folder)
         done, over = row["step"], checkpoints.is_over([row], steps)
     if over:
-        raise ValueError(f"{folder} is finished: {done} of {steps} steps are done")
+        raise checkpoints.Finished(f"{folder} is finished: {done} of {steps} steps are done")
 
 
 def last_row(folder):
@@ -253,7 +253,7 @@ def check_unfinished(folder, t, done, log, changed):
         too_few = f"--steps {t.steps} is too few: {done} steps of {folder} are done already"
         raise ValueError(f"{too_few}; give more than {done}")
     if finished := checkpoints.nothing_left(folder, t, done, log):
-        raise ValueError(finished)
+        raise checkpoints.Finished(finished)
 
 
 def resume(run_dir, changes, command, dry_run=False):
@@ -265,18 +265,23 @@ def resume(run_dir, changes, command, dry_run=False):
     before, life = t, {name: changes[name] for name in checkpoints.LIFE if name in changes}
     t = dataclasses.replace(t, **life)
     t, changed, longer_by = longer(run_dir, before, t, life)
+    batch = {name: changes[name] for name in checkpoints.BATCH if name in changes}
     for name, value in changes.items():
         if name in checkpoints.LIFE:
             continue
         kept = not hasattr(t, name) or name in ("out_dir", "name")  # of the model, or its place
         if name == "data":  # code may not be another's, files may have moved
             kept = value != t.data and any(path.endswith(".py") for path in (*value, *t.data))
-        told = t if kept else dataclasses.replace(t, **{name: value})
+        new = batch if name in batch else {name: value}
+        told = t if kept else dataclasses.replace(t, **new)
         # a device may be another one
         if kept or checkpoints.different_settings(
             checkpoints.settings(m, t), checkpoints.settings(m, told)
         ):
-            raise ValueError(f"--resume keeps the run's settings; leave out --{name}")
+            its = "settings"
+            if name in batch:
+                its = f"batch_size x grad_accum, {before.batch_size} x {before.grad_accum}"
+            raise ValueError(f"--resume keeps the run's {its}; leave out --{name}")
         t = told.validate()
     check_moved(run_dir, t)
     parent, t.name = os.path.split(os.path.normpath(run_dir))

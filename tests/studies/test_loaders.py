@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import re
+import statistics
 
 import numpy as np
 import pytest
@@ -293,6 +294,7 @@ def test_llminis_texts_are_those_of_its_code(tmp_path):
     assert sum(there) > 0  # each text is there three times
     assert facts["padded"] + facts["cut"] == 60 and facts["chunks"] == len(chunks)
     assert facts["utilisation"] == sum(map(len, encoded)) / (32 * len(chunks))
+    assert facts["median"] == statistics.median(map(len, encoded))
     words = {word for ids in encoded for word in ids}
     assert facts["vocabulary"] == len(words) / len(data.tokenizer)
 
