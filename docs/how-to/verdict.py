@@ -12,12 +12,17 @@
 #
 # The source is a depth task, [a task of your own](own_task_and_study.md), rows of your own or a
 # data set of the hub, `embedded`, or `rg:NAME`, a generator of the package reasoning-gym. Any
-# setting of the model and the training may be typed beside it: `--d_model 128 --steps 2000`.
+# setting of the model and the training may be typed beside it: `--d_model 128 --steps 2000`. A
+# generator's own settings, its difficulty, are `--sizes`, as in `--verdict rg:chain_sum --sizes
+# max_terms=4,max_digits=1`. What the model answers is right if the generator's own scorer gives it
+# the whole score; so any palindrome of the letters is right, and not one of them alone.
 #
 # The answer to `--verdict icqa --sizes pairs=4,symbols=8 --steps 500 --d_model 32 --seeds 8`, and
 # how long it took on one core of a busy machine:
 
 # %%
+import matplotlib.pyplot as plt
+
 from minidepth_lab.measure import verdict
 from minidepth_lab.show import verdict_map
 from minidepth_site import widgets
@@ -147,10 +152,19 @@ widgets.table(("truth", "outcomes", "wrong", "seeds, mean", "verdicts"), rows)
 #
 # ## A first map
 #
-# Small verdicts on tasks of this project, each one command. What was predicted was written before
-# the runs. More are under way.
+# Small verdicts, each one command: tasks of this project, and of reasoning-gym (`rg:`).
 
 # %%
+_, axes = plt.subplots(figsize=(7.5, 0.4 * len(verdict_map.stored()) + 1.5), layout="constrained")
+verdict_map.draw(axes)
+plt.show()
+
+# %% [markdown]
+# What was predicted was written before the runs.
+
+# %%
+for kind, names in verdict_map.tally().items():
+    print(f"{kind}: {len(names)}" + f" ({', '.join(names)})" * bool(names))
 widgets.table(verdict_map.HEADS, verdict_map.rows())
 
 # %% [markdown]

@@ -113,7 +113,7 @@ for name, window in WINDOWS:
         waiting.append(name)
         continue
     arms[name] = each
-    planned = file.missing(name.replace("kept at the test", "map changes"))
+    planned = file.planned(name.replace("kept at the test", "map changes"))
     least = sorted(one["window"]["least"] for one in each)
     whole = sorted(one["window"]["rings_without_error"] for one in each)
     trained = str(each[0]["trained"])
@@ -124,7 +124,7 @@ for name, window in WINDOWS:
         max(one["window"][f"{cheat}_at_best"] for one in each)
         for cheat in ("commonest", "own", "stopped")
     ]
-    n = f"{len(each)} of {len(each) + len(planned)}" if planned else f"{len(each)}"
+    n = f"{len(each)} of {planned}" if len(each) < planned else f"{len(each)}"
     middle = len(least) // 2
     spread = " ".join(f"{x:.2f}" for x in (least[0], least[middle], least[-1]))
     cells = (f"{x:.2f}" for x in cheats)

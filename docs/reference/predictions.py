@@ -186,11 +186,11 @@ for which, means in MEANS.items():
 print(f"""
 Of those that were certainly before {tally_of(order.BEFORE, order.MEASURED)} held, of the others
 {tally_of(order.UNPROVEN, order.PARTLY, order.AFTER)}.""")
-families = {}  # {family: its contrasts}
+families = {}  # {family: its tests}
 for file in files.values():
-    for key, each in file.judged_contrasts.items():
+    for which, each in file.judged_tests.items():
         if each["ran"]:
-            families.setdefault(each["family"], {})[key] = each
+            families.setdefault(each["family"], {})[f"{file.name}/{which}"] = each
 several = {family: group for family, group in families.items() if len(group) > 1}
 ps = [each["holm"] for group in several.values() for each in group.values()]
 alone = sorted({key for family in families.keys() - several.keys() for key in families[family]})
@@ -207,7 +207,9 @@ corrected. The other predictions are counts of runs or comparisons of numbers, w
 |---|---|---|""")
 for family, group in several.items():
     name = family.partition("/")[0]
-    tests = " and ".join(sorted({each["test"].title() for each in group.values()}))
+    tests = " and ".join(
+        sorted({each["asked"].partition("(")[0].title() for each in group.values()})
+    )
     values = "; ".join(
         f"{key.partition('/')[2]}: {each['holm']:.2g}" for key, each in group.items()
     )

@@ -64,9 +64,10 @@ for changed, name, which, runs in tries:
     shares = [course(run, 2)[run["step"]] for run in runs]
     enough.append([share >= LEARNED for share in shares])
     (parts,) = (each["parts"] for each in judge.judged(name) if each["id"] == f"{name}/{which}")
-    (part,) = (p for p in parts if p["of"] == "3 loops" and "low" in p["each"][-1])
+    (part,) = (p for p in parts if p["a"] == "3 loops" and "steps_2 >=" in p["holds"])
     good, n = sum(enough[-1]), len(runs)
-    rows.append([changed, f"{part['count']} of {part['runs']}", f"{good} of {n}"])
+    least = part["holds"].rpartition(">= ")[2]
+    rows.append([changed, f"{least} of {part['counts'][0][1]}", f"{good} of {n}"])
 widgets.table(["three loops", "predicted", "learned two hops"], rows)
 
 # %% [markdown]

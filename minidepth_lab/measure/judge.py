@@ -1,70 +1,42 @@
 """What stored runs say of the predictions that were written before them, and the tests this needs.
 
     for each in judge.judged("ring"): print(each["id"], each["verdict"])
-    judge.show("ring")                     each prediction part by part, and the contrasts
+    judge.show("ring")                     each prediction part by part, and the tests
     print(judge.tally("ring"))             2 of 8 held; H1, H2, … were wrong
 
 docs/results/NAME/predictions.toml holds the predictions of an experiment. No verdict is stored: it
 is worked out from runs.jsonl each time.
 
-    written = 2026-11-22                   the day on which they were written; a prediction that was
-                                           written on another has its own
-    told = ["rings"]                       the tutorials that tell of them
     title, note                            for the page of all predictions
+    told = ["rings"]                       the tutorials that tell of them
 
     [runs]                                 names for runs: the settings of each, as select() takes
-    "2 loops" = {n_layers = 1, n_loops = 2}              them. `seed = "80 to 89"` is a range;
-                                           `experiment` names another experiment, and
-                                           `trials = true` means the lines of tuning.jsonl
+    "2 loops" = {n_layers = 1, n_loops = 2, seed = "80 to 89"}             them. `experiment` names
+                                           another experiment, `trials = true` the lines of
+                                           tuning.jsonl, `n` how many runs, if not one a seed
 
-    [measures]                             names for measures, which are
-    "1 step" = "last accuracy_by.lengths.1.accuracy"
-        last COLUMN                        at the last evaluation; a dot leads into a dict
-        least COLUMN, greatest COLUMN      of all evaluations
-        step of least COLUMN               the training step of that evaluation
-        step of COLUMN at 0.9              that of the first evaluation with at least so much;
-                                           infinite if there is none
-        COLUMN where OTHER is 3.26         on a straight line between two evaluations, the first
-                                           time that OTHER is so low; at the end if it never is
-        greatest gap in COLUMN from step 50 to 250           of two runs of one seed
-        measured NAME                      what was measured after the training
-        walk                               of a model of rings that is stored: see walk_share()
+    [measures]                             names for numbers of a run: a column of its last
+    step_1 = "accuracy_by.lengths.1.accuracy"           evaluation, a dot leads into a dict;
+    far = "measured.far.window.least"      what was measured after the training; or a call of a
+    comes = 'step_of("accuracy", 0.9)'     function in OF_A_RUN
 
-    [[prediction]]
-    id = "ring/H1"                         its experiment, and its name there
-    sentence = "…"
+    [written.2026-11-22]                   the day on which they were written
+    H1 = ["What it says.", {a = "2 loops", holds = "count(a.step_1 >= 0.9) >= 9"}]
 
-A prediction holds if all its parts do: [[prediction.part]], or the prediction itself if it has one.
-A part counts runs, or compares numbers, or asks for a p value.
+A prediction holds if all its parts do. A part names runs, a, b, …, and says in Python what has to
+be true of them: `a.step_1` is an array of a measure, by seed. Without a run that was planned, or a
+measure of it, it was "not run". A part may call count() and STATISTICS, and ask for p['C1'], the
+corrected p of
 
-    of = "2 loops"                         the runs it is about, by name or by their settings
-    given = [CONDITION, …]                 only those of them that meet these conditions
-    runs = 10                              how many were planned; with fewer it was "not run"
-    minus = "1 loop"                       a run's value is less that of the run of the same seed
+    [tests]
+    C1 = {a = "2 loops", b = "1 loop", p = "fisher(a.step_1 >= 0.9, b.step_1 >= 0.9)"}
 
-    each = [CONDITION, …]                  a run must meet all of them; one alone stands in the part
-    count = 9, most = 10                   in at least, and at most, so many runs
-
-    statistic = "median"                   or mean, greatest, least: of the values of all runs `of`,
-                                           less that of the runs `minus`, is within the bounds; or
-                                           "share": that of the runs that meet `each`.
-                                           minus_statistic, if it is another; minus_runs, how many.
-                                           Lists `of` and `minus` are added up
-
-    contrasts = ["ring/C1", …]             the corrected p of each of these is within the bounds
-
-A CONDITION is a measure, from which the measure `less` may be taken, and bounds: {measure, low}.
-Bounds are low ≤ value ≤ high and above < value < below. `scale` multiplies, [of, minus].
-
-    [[contrast]]                           a test of two models
-    id = "ring/C1"
-    family = "ring"                        Holm's correction is over all contrasts of one family
-    test = "fisher"                        on how many runs meet `each`; or "permutation", on the
-                                           means of `measure`, both two-sided
-    of, minus, each, measure, scale        as above
-    beside = ["1 step"]                    measures, whose mean a permutation test compares as well
+or permutation(), on the means; both are two-sided. Holm's correction is over all tests of one
+`family`, the experiment if none is named. `beside` names measures, whose mean a permutation test
+compares as well.
 """
 
+import datetime
 import functools
 import math
 import pathlib
@@ -74,15 +46,15 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from minidepth_lab.measure import results
 
 HELD, WRONG, NOT_RUN = "held", "was wrong", "not run"
 WIDTH = 84  # columns of what show() prints
 PAIRED = 0.5  # correlation over seeds from which the paired test is shown as well
-STATISTICS = dict(
-    mean=statistics.mean, median=statistics.median, greatest=max, least=min
-)  # fmt: skip
-BOUNDS = dict(low="≥", high="≤", above=">", below="<")
+GROUPS = "abcd"  # what a part calls its runs
+STATISTICS = dict(mean=np.mean, median=np.median, greatest=np.max, least=np.min)
 
 
 # ---------- statistics ----------
@@ -140,18 +112,7 @@ def holm(ps: Sequence[float]) -> list[float]:
     return corrected
 
 
-def show_tests(pairs: dict[str, tuple]) -> dict[str, float]:
-    """Print of each of the pairs, {name: (numbers, others)}, the difference of means, the p of its
-    permutation(), and Holm's over all of them → {name: Holm's p}."""
-    ps = [permutation(a, b) for a, b in pairs.values()]
-    corrected = dict(zip(pairs, holm(ps)))
-    for (name, (a, b)), p in zip(pairs.items(), ps):
-        gap = statistics.mean(a) - statistics.mean(b)
-        print(f"{name:46} {gap:+9.3g}  p {p:.4f}, corrected {corrected[name]:.4f}")
-    return corrected
-
-
-# ---------- measures ----------
+# ---------- numbers of a run ----------
 
 
 def seeds_of(named: Any) -> Sequence[int]:
@@ -185,8 +146,26 @@ def value_at(run: dict, path: str, other: str, level: float) -> float:
     return column(before, path) + share * (column(row, path) - column(before, path))
 
 
+def step_of(run: dict, path: str, enough: float) -> float:
+    """The training step of the first evaluation with at least so much; infinite without one."""
+    return next((row["step"] for row in run["log"] if column(row, path) >= enough), math.inf)
+
+
+def step_of_least(run: dict, path: str) -> int:
+    return min(run["log"], key=lambda row: column(row, path))["step"]
+
+
+def least(run: dict, path: str) -> float:
+    return min(column(row, path) for row in run["log"])
+
+
+def course(run: dict, path: str, first: int, last: int) -> list[float]:
+    """A column's values at the evaluations from one step to another."""
+    return [column(row, path) for row in run["log"] if first <= row["step"] <= last]
+
+
 @functools.cache
-def walk_share(experiment: str, run_id: str) -> float:
+def walk_share_of(experiment: str, run_id: str) -> float:
     """Of a stored model of rings that applies its layer five times: the share of 200 rings'
     questions whose token holds the letter that it has walked to, of the application and length
     where that is least."""
@@ -202,54 +181,24 @@ def walk_share(experiment: str, run_id: str) -> float:
     return min(shares[j, k][min(j - 1, k)] for j in (2, 3, 4, 5) for k in lengths)
 
 
-def value(run: dict, measure: str) -> float:
-    """What a measure, as the head of this file has them, is of a run of results.runs()."""
-    log, (first, _, rest) = run["log"], measure.partition(" ")
-    if measure == "walk":
-        return walk_share(run["experiment"], run["id"])
-    if first == "measured":
-        return column(run["measured"], rest)
-    if first == "last":
-        return column(log[-1], rest)
-    if first in ("least", "greatest"):
-        return STATISTICS[first](column(row, rest) for row in log)
-    if measure.startswith("step of least "):
-        path = measure.removeprefix("step of least ")
-        return min(log, key=lambda row: column(row, path))["step"]
-    if measure.startswith("step of "):
-        path, _, enough = measure.removeprefix("step of ").rpartition(" at ")
-        steps = (row["step"] for row in log if column(row, path) >= float(enough))
-        return next(steps, math.inf)
-    path, where, level = measure.partition(" where ")
-    if where:
-        other, _, level = level.rpartition(" is ")
-        return value_at(run, path, other, float(level))
-    raise ValueError(f"measure {measure!r} is unknown; see the head of judge.py")
+def walk_share(run: dict) -> float:
+    return walk_share_of(run["experiment"], run["id"])
 
 
-def gap(run: dict, other: dict, measure: str) -> float:
-    """The value of a run less that of the other, which has its seed. Of "greatest gap in …" the
-    difference is taken evaluation by evaluation."""
-    words = measure.split()
-    if words[:3] != ["greatest", "gap", "in"]:
-        return value(run, measure) - value(other, measure)
-    path, first, last = words[3], int(words[6]), int(words[8])
-    theirs = {row["step"]: column(row, path) for row in other["log"]}
-    gaps = []
-    for row in run["log"]:
-        if first <= row["step"] <= last and row["step"] in theirs:
-            gaps.append(column(row, path) - theirs[row["step"]])
-    return max(gaps)
+OF_A_RUN = dict(
+    value_at=value_at, step_of=step_of, step_of_least=step_of_least, least=least, course=course,
+    walk_share=walk_share,
+)  # fmt: skip
 
 
-def within(number: float, bounds: dict) -> bool:
-    """Whether a number keeps to the bounds of a part or condition."""
-    return (
-        ("low" not in bounds or number >= bounds["low"])
-        and ("high" not in bounds or number <= bounds["high"])
-        and ("above" not in bounds or number > bounds["above"])
-        and ("below" not in bounds or number < bounds["below"])
-    )
+def value(run: dict, measure: str) -> Any:
+    """What a measure, as the head of this file has them, is of a run of results.runs(). KeyError
+    if the run has not logged it: of some runs only the lines that were printed are left."""
+    if "(" in measure:
+        known = {name: functools.partial(of, run) for name, of in OF_A_RUN.items()}
+        return eval(measure, known)
+    first, _, rest = measure.partition(".")
+    return column(run["measured"], rest) if first == "measured" else column(run["log"][-1], measure)
 
 
 # ---------- files ----------
@@ -284,30 +233,30 @@ class File:
         with open(self.path, "rb") as f:
             self.about = tomllib.load(f)
         self.measures = self.about.get("measures", {})
-        self.predictions = self.about["prediction"]
+        self.tests = self.about.get("tests", {})
+        self.predictions = [
+            dict(id=f"{name}/{which}", sentence=sentence, parts=parts, written=day)
+            for text, of_a_day in self.about["written"].items()
+            for day in [datetime.date.fromisoformat(text)]
+            for which, (sentence, *parts) in of_a_day.items()
+        ]
 
     @functools.cached_property
-    def judged_contrasts(self) -> dict[str, dict]:
-        contrasts, families = {}, {}
-        for about in self.about.get("contrast", ()):
-            key = about["id"]
-            contrasts[key] = contrast(self, about)
-            families.setdefault(contrasts[key]["family"], []).append(key)
-        for keys in families.values():
-            for key, p in zip(keys, holm([contrasts[key]["p"] for key in keys])):
-                contrasts[key]["holm"] = p
-        return contrasts
+    def judged_tests(self) -> dict[str, dict]:
+        tests, families = {}, {}
+        for which, about in self.tests.items():
+            tests[which] = judged_test(self, which, about)
+            families.setdefault(tests[which]["family"], []).append(which)
+        for family in families.values():
+            for which, p in zip(family, holm([tests[which]["p"] for which in family])):
+                tests[which]["holm"] = p
+        return tests
 
-    def measure(self, name: str) -> str:
-        return self.measures.get(name, name)
-
-    def settings(self, of: str | dict) -> dict:
-        return dict(self.about["runs"][of] if isinstance(of, str) else of)
-
-    def runs(self, of: Any) -> list[dict]:
-        """The stored runs that `of` means, in the order of their seeds; none of an experiment that
-        has no runs yet."""
-        settings = self.settings(of)
+    def runs(self, of: str) -> list[dict]:
+        """The stored runs that a name means, in the order of their seeds; none of an experiment
+        that has no runs yet."""
+        settings = dict(self.about["runs"][of])
+        settings.pop("n", None)
         experiment = settings.pop("experiment", self.name)
         name, read = "runs.jsonl", runs_at
         if settings.pop("trials", False):
@@ -320,34 +269,37 @@ class File:
         runs = results.select(read(path, path.stat().st_mtime_ns), **settings)
         return sorted(runs, key=lambda run: run["seed"])
 
-    def missing(self, of: Any) -> set[int]:
-        """The seeds that `of` names and of which no run is stored."""
-        named = self.settings(of).get("seed", ())
-        return set(seeds_of(named)) - {run["seed"] for run in self.runs(of)}
+    def planned(self, of: str) -> int:
+        """How many runs a name means."""
+        settings = self.about["runs"][of]
+        return settings["n"] if "n" in settings else len(seeds_of(settings["seed"]))
 
-    def has_logged(self, run: dict, part: dict) -> bool:
-        """Whether a run's last row has what a part asks of it: of some runs only the lines that
-        were printed are left."""
-        for condition in conditions_of(part):
-            for key in ("measure", "less"):
-                when, _, path = self.measure(condition.get(key, "")).partition(" ")
-                if when == "last" and path.partition(".")[0] not in run["log"][-1]:
-                    return False
+    def all_there(self, part: dict) -> bool:
+        """Whether all planned runs of a part are stored; ValueError if there are more."""
+        for of in groups(part).values():
+            n, planned = len(self.runs(of)), self.planned(of)
+            if n > planned:
+                raise ValueError(f"{self.path}: {of} are {n} runs where {planned} were planned")
+            if n < planned:
+                return False
         return True
 
-    def value(self, run: dict, condition: dict) -> float:
-        """The measure of a condition, less the other if it names one."""
-        number = value(run, self.measure(condition["measure"]))
-        if "less" in condition:
-            less = value(run, self.measure(condition["less"]))
-            if number == less == math.inf:
-                return math.inf  # neither ever came
-            number -= less
-        return number
 
-    def meets(self, run: dict, conditions: list[dict]) -> bool:
-        """Whether a run meets all of the conditions."""
-        return all(within(self.value(run, each), each) for each in conditions)
+class Arrays:
+    """The measures of some runs, each an array by seed."""
+
+    def __init__(self, file: File, of: str) -> None:
+        self._file, self._runs = file, file.runs(of)
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        if name not in self._file.measures:
+            raise ValueError(f"{self._file.path} has no measure {name}")
+        return np.array([value(run, self._file.measures[name]) for run in self._runs])
+
+
+def groups(part: dict) -> dict[str, str]:
+    """{"a": the name of runs, …} of a part or test."""
+    return {key: part[key] for key in GROUPS if key in part}
 
 
 def named_runs(name: str) -> dict[str, list[dict]]:
@@ -361,103 +313,69 @@ def experiments() -> list[str]:
     return sorted(path.parent.name for path in results.RESULTS.glob("*/predictions.toml"))
 
 
-# ---------- parts ----------
+# ---------- verdicts ----------
 
 
-def conditions_of(part: dict) -> list[dict]:
-    """The conditions of a part that counts: those of `each`, or the one that stands in it."""
-    return part["each"] if "each" in part else [part]
+class Measured:
+    """What a part is told by: each of these functions notes what it gave."""
 
+    def __init__(self, file: File) -> None:
+        self.file, self.counts, self.numbers, self.n, self.ps = file, [], [], [], []
 
-def listed(of: Any) -> list:
-    return of if isinstance(of, list) else [of]
+    def count(self, good: np.ndarray) -> int:
+        self.counts.append((int(good.sum()), len(good)))
+        self.n.append(len(good))
+        return int(good.sum())
 
+    def of_all(self, name: str, values: np.ndarray) -> float:
+        self.numbers.append((name, float(STATISTICS[name](values))))
+        self.n.append(len(values))
+        return self.numbers[-1][1]
 
-def enough_runs(file: File, part: dict) -> bool:
-    """Whether all planned runs of a part are stored, and have logged what it asks; ValueError if
-    there are more."""
-    planned = part["runs"]
-    for of, n in [(of, planned) for of in listed(part["of"])] + [
-        (of, part.get("minus_runs", planned)) for of in listed(part.get("minus", []))
-    ]:
-        runs = file.runs(of)
-        if len(runs) > n:
-            raise ValueError(f"{file.path}: {of} are {len(runs)} runs where {n} were planned")
-        if len(runs) < n or not all(file.has_logged(run, part) for run in runs):
-            return False
-    return True
+    def __getitem__(self, which: str) -> float:
+        """The corrected p of a test."""
+        test = self.file.judged_tests[which]
+        if not test["ran"]:
+            raise KeyError(which)
+        self.ps.append(test["holm"])
+        self.n = sorted({*self.n, *test["n"]})
+        return test["holm"]
 
-
-def counted(file: File, part: dict) -> dict:
-    """A part that counts runs: whether each of them did as predicted."""
-    runs = file.runs(part["of"])
-    runs = [run for run in runs if file.meets(run, part.get("given", ()))]
-    if "minus" not in part:
-        good = [file.meets(run, conditions_of(part)) for run in runs]
-    else:
-        others = {run["seed"]: run for run in file.runs(part["minus"])}
-        measure = file.measure(part["measure"])
-        good = [within(gap(run, others[run["seed"]], measure), part) for run in runs]
-    held = part.get("count", 0) <= sum(good) <= part.get("most", len(good))
-    return dict(good=good, measured=f"{sum(good)} of {len(good)}", n=[len(good)], held=held)
-
-
-def compared(file: File, part: dict) -> dict:
-    """A part that compares numbers: a statistic of some runs, less that of others."""
-    numbers, names, n = [], [], []
-    for key, sign in (("of", 1), ("minus", -1)):
-        default = part["statistic"]
-        statistic = part.get("minus_statistic", default) if sign < 0 else default
-        scale = part.get("scale", (1, 1))[sign < 0]
-        for of in listed(part.get(key, [])):
-            runs = [run for run in file.runs(of) if file.meets(run, part.get("given", ()))]
-            if statistic == "share":
-                numbers.append(
-                    (sign, statistics.mean(file.meets(run, part["each"]) for run in runs))
-                )
-            else:
-                values = [file.value(run, part) * scale for run in runs]
-                numbers.append((sign, STATISTICS[statistic](values)))
-            names.append(f"{statistic} " if "minus_statistic" in part else "")
-            n.append(len(runs))
-    total = sum(sign * number for sign, number in numbers)
-    measured = ", ".join(f"{name}{number:.4g}" for name, (_, number) in zip(names, numbers))
-    return dict(measured=measured, n=n, held=within(total, part))
-
-
-def tested(file: File, part: dict) -> dict:
-    """A part that asks for p values."""
-    contrasts = file.judged_contrasts
-    ps = [contrasts[name]["holm"] for name in part["contrasts"]]
-    n = sorted({n for name in part["contrasts"] for n in contrasts[name]["n"]})
-    measured = f"p {'at most' if len(ps) > 1 else '='} {max(ps):.2g}"
-    return dict(measured=measured, n=n, held=all(within(p, part) for p in ps))
+    def __str__(self) -> str:
+        if self.ps:
+            return f"p {'at most' if len(self.ps) > 1 else '='} {max(self.ps):.2g}"
+        label = len({name for name, _ in self.numbers}) > 1
+        words = [f"{good} of {n}" for good, n in self.counts]
+        words += [f"{name} {x:.4g}" if label else f"{x:.4g}" for name, x in self.numbers]
+        return ", ".join(words)
 
 
 def judged_part(file: File, part: dict) -> dict:
-    """A part with what its runs say: `measured` and `verdict`, of `n` runs."""
-    if "contrasts" in part:
-        contrasts = file.judged_contrasts
-        ran, judge = all(contrasts[name]["ran"] for name in part["contrasts"]), tested
-    else:
-        ran, judge = enough_runs(file, part), compared if "statistic" in part else counted
-    if not ran:
-        return part | dict(measured="–", n=[], verdict=NOT_RUN)
-    part = part | judge(file, part)
-    return part | dict(verdict=HELD if part["held"] else WRONG)
+    """A part with what its runs say: `measured` and `verdict`, of `n` runs, and of each count()
+    (how many, of how many) in `counts`."""
+    found = Measured(file)
+    known = {letter: Arrays(file, of) for letter, of in groups(part).items()}
+    known |= {name: functools.partial(found.of_all, name) for name in STATISTICS}
+    known |= dict(count=found.count, p=found, inf=math.inf)
+    not_run = part | dict(measured="–", n=[], counts=[], numbers=[], verdict=NOT_RUN)
+    if not file.all_there(part):
+        return not_run
+    try:
+        held = eval(part["holds"], known)
+    except KeyError:  # of a run that has not logged it, or a test without its runs
+        return not_run
+    told = dict(measured=str(found), n=found.n, counts=found.counts, numbers=found.numbers)
+    return part | told | dict(verdict=HELD if held else WRONG)
 
 
 def judged_prediction(file: File, prediction: dict) -> dict:
     """A prediction with its judged `parts`, and its `verdict`, `measured` and `n` of them all."""
-    parts = [judged_part(file, part) for part in prediction.get("part", [prediction])]
+    parts = [judged_part(file, part) for part in prediction["parts"]]
     verdicts = {part["verdict"] for part in parts}
     verdict = next(word for word in (NOT_RUN, WRONG, HELD) if word in verdicts)
     measured = "; ".join(part["measured"] for part in parts)
-    written = prediction.get("written", file.about["written"])
-    about = dict(id=prediction["id"], sentence=prediction["sentence"], written=written)
-    return about | dict(
-        parts=parts, verdict=verdict, measured=measured, n=[n for part in parts for n in part["n"]]
-    )
+    n = [n for part in parts for n in part["n"]]
+    return prediction | dict(parts=parts, verdict=verdict, measured=measured, n=n)
 
 
 def judged(name: str) -> list[dict]:
@@ -481,37 +399,38 @@ def verdict(prediction_id: str) -> str:
     return verdicts(name)[which]
 
 
-def judged_contrasts(name: str) -> dict[str, dict]:
-    """{id: contrast} of an experiment with what its runs say: `n` runs each, `p`, Holm's `holm`
-    over its family (one that was not run counts as p = 1), `ran`; with Fisher's test how many runs
-    were `good`, and with `beside` the `permutation` test and the `paired` one with its
-    `correlation`."""
-    return File(name).judged_contrasts
+def judged_tests(name: str) -> dict[str, dict]:
+    """{name: test} of an experiment with what its runs say: `n` runs each, `p`, Holm's `holm` over
+    its family (one that was not run counts as p = 1), `ran`, and the two `samples` it compares;
+    with `beside` the `permutation` test and the `paired` one with its `correlation`."""
+    return File(name).judged_tests
 
 
-def contrast(file: File, about: dict) -> dict:
-    """One contrast with what its runs say, but for Holm's correction over the others."""
+def judged_test(file: File, which: str, about: dict) -> dict:
+    """One test with what its runs say, but for Holm's correction over the others."""
     about = dict(family=file.name) | about
-    groups = [file.runs(about[key]) for key in ("of", "minus")]
-    if not all(groups) or file.missing(about["of"]) or file.missing(about["minus"]):
+    if not file.all_there(about):
         return about | dict(p=1.0, ran=False, n=[])
-    about = about | dict(ran=True, n=[len(runs) for runs in groups])
-    if about["test"] == "fisher":
-        good = [[file.meets(run, conditions_of(about)) for run in runs] for runs in groups]
-        about |= dict(p=fisher(*good), good=good)
-    else:
-        scales = about.get("scale", (1, 1))
-        values = [
-            [file.value(run, about) * scale for run in runs] for runs, scale in zip(groups, scales)
-        ]
-        about |= dict(p=permutation(*values), values=values)
+    a, b = (Arrays(file, about[key]) for key in "ab")
+    samples = []
+
+    def noting(test: Any) -> Any:
+        def noted(*two: np.ndarray) -> float:
+            samples.extend(each.tolist() for each in two)
+            return test(*samples)
+
+        return noted
+
+    known = dict(a=a, b=b, fisher=noting(fisher), permutation=noting(permutation))
+    p = eval(about["p"], known)
+    about |= dict(
+        asked=about["p"], p=p, ran=True, n=[len(each) for each in samples], samples=samples
+    )
     if "beside" in about:
-        measures = [file.measure(name) for name in about["beside"]]
         means = []
-        for runs in groups:
-            means.append(
-                {run["seed"]: statistics.mean(value(run, m) for m in measures) for run in runs}
-            )
+        for key, arrays in zip("ab", (a, b)):
+            values = np.mean([getattr(arrays, name) for name in about["beside"]], 0).tolist()
+            means.append(dict(zip((run["seed"] for run in file.runs(about[key])), values)))
         about["permutation"] = permutation(*(list(each.values()) for each in means))
         common = [seed for seed in means[0] if seed in means[1]]
         pairs = [[each[seed] for seed in common] for each in means]
@@ -522,47 +441,16 @@ def contrast(file: File, about: dict) -> dict:
 # ---------- words ----------
 
 
-def names_of(file: File, of: Any) -> str:
-    """Runs as a table names them: by the file's name for them, or by their settings."""
-    if isinstance(of, list):
-        return ", ".join(names_of(file, each) for each in of)
-    if isinstance(of, str):
-        return of
-    return ", ".join(f"{key} {value}" for key, value in of.items())
-
-
-def asked(part: dict) -> str:
-    """The conditions of a part in words: "1 step ≥ 0.9; 2 steps, 3 steps ≤ 0.4"."""
-    if "contrasts" in part:
-        names = (name.partition("/")[2] for name in part["contrasts"])
-        return f"p of {', '.join(names)} < {part['below']}"
-    measures = {}  # those that have the same bounds are named together
-    for each in conditions_of(part):
-        bounds = tuple(f"{sign} {each[key]}" for key, sign in BOUNDS.items() if key in each)
-        less = f" − {each['less']}" if "less" in each else ""
-        measures.setdefault(bounds, []).append(each["measure"] + less)
-    return "; ".join(
-        f"{', '.join(names)} {', '.join(bounds)}" for bounds, names in measures.items()
-    )
-
-
 def outcome(part: dict) -> str:
-    """What came of a part in words: "in 9 of 10 predicted, 10 of 10 (0.69 to 1.00): held"."""
+    """What came of a part in words: "10 of 10 (0.69 to 1.00): held"."""
     if part["verdict"] == NOT_RUN:
         return NOT_RUN
     words = part["measured"]
-    if "statistic" in part and "minus_statistic" not in part:
-        words = f"{part['statistic']} {words}"
-    elif "good" in part:
-        least, most = part.get("count"), part.get("most")
-        limits = f"at most {most}" if least is None else f"{least}"
-        if least is not None and most is not None:
-            limits = f"{least} to {most}"
-        planned = "" if "given" in part else f" of {part['runs']}"
-        words = f"in {limits}{planned} predicted, {words}"
-        if part["good"]:
-            low, high = exact_interval(sum(part["good"]), len(part["good"]))
-            words += f" ({low:.2f} to {high:.2f})"
+    if len({name for name, _ in part["numbers"]}) == 1:
+        words = f"{part['numbers'][0][0]} {words}"
+    for good, n in part["counts"] if part["counts"] != [(0, 0)] else ():
+        low, high = exact_interval(good, n)
+        words += f" ({low:.2f} to {high:.2f})"
     return f"{words}: {part['verdict']}"
 
 
@@ -589,33 +477,36 @@ def print_lines(text: str, *more: str) -> None:
 
 def show(name: str, *names: str) -> None:
     """Print an experiment's predictions, or those of these names, part by part: runs that did as
-    predicted come with their exact 95 % interval. Then its contrasts."""
+    predicted come with their exact 95 % interval. Then its tests."""
     file = File(name)
     for each in judged_predictions(file):
         which = each["id"].partition("/")[2]
         if names and which not in names:
             continue
         for part in each["parts"]:
-            of = f"{names_of(file, part['of'])}: " if "of" in part else ""
-            if "minus" in part:
-                of = f"{of.removesuffix(': ')} − {names_of(file, part['minus'])}: "
-            print_lines(f"{which} {of}{asked(part)}", outcome(part))
-    for each in file.judged_contrasts.values() if not names else ():
-        show_contrast(file, each)
+            print_lines(f"{which} {asked(part)}", outcome(part))
+    for which, each in file.judged_tests.items() if not names else ():
+        show_test(which, each)
 
 
-def show_contrast(file: File, each: dict) -> None:
-    """Print one of judged_contrasts()."""
-    which = each["id"].partition("/")[2]
-    models = f"{which}: {names_of(file, each['of'])} against {names_of(file, each['minus'])}"
+def asked(part: dict) -> str:
+    """A part in words: what its runs are, and what has to hold of them."""
+    of = "".join(f"{letter} = {name}; " for letter, name in groups(part).items())
+    return of + part["holds"]
+
+
+def show_test(which: str, each: dict) -> None:
+    """Print one of judged_tests()."""
+    models = f"{which}: {each['a']} against {each['b']}"
     if not each["ran"]:
         print_lines(f"{models}: not run")
         return
-    if "good" in each:
-        numbers = ", ".join(f"{sum(good)} of {len(good)}" for good in each["good"])
+    fishers = each["asked"].startswith("fisher")
+    if fishers:
+        numbers = ", ".join(f"{sum(good)} of {len(good)}" for good in each["samples"])
     else:
-        numbers = ", ".join(f"{statistics.mean(values):.4g}" for values in each["values"])
-    test = "Fisher's p" if each["test"] == "fisher" else "permutation p"
+        numbers = ", ".join(f"{statistics.mean(values):.4g}" for values in each["samples"])
+    test = "Fisher's p" if fishers else "permutation p"
     tests = f"{test} {each['p']:.2g}, corrected {each['holm']:.2g}"
     if "permutation" in each:
         tests += f", permutation {each['permutation']:.2g}"

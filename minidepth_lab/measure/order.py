@@ -11,6 +11,7 @@ docs/results/committed.json has of each prediction the time of the first commit 
 """
 
 import json
+import re
 import subprocess
 from typing import Any
 
@@ -36,32 +37,28 @@ def times(date: Any) -> tuple[str, str]:
     return (earliest or "").rstrip("Z"), (latest or "~").rstrip("Z")
 
 
-def about(file: judge.File, prediction: dict) -> list[tuple[dict, dict]]:
-    """(run, part) of each run that a prediction is about, those of its contrasts among them."""
-    contrasts = {each["id"]: each for each in file.about.get("contrast", ())}
+def about(file: judge.File, prediction: dict) -> list[tuple[dict, str]]:
+    """(run, what is asked of it) of each run that a prediction is about, those of its tests among
+    them."""
     parts = []
-    for part in prediction.get("part", [prediction]):
-        parts += [contrasts[name] for name in part["contrasts"]] if "contrasts" in part else [part]
+    for part in prediction["parts"]:
+        tests = [file.tests[which] for which in re.findall(r"p\['(.+?)'\]", part["holds"])]
+        parts += [part, *tests]
     return [
-        (run, part)
+        (run, part.get("holds") or part["p"])
         for part in parts
-        for key in ("of", "minus")
-        for of in judge.listed(part.get(key, []))
+        for of in judge.groups(part).values()
         for run in file.runs(of)
     ]
 
 
-def measured_since(file: judge.File, run: dict, part: dict, when: str) -> bool:
-    """Whether all that a part asks of a run was measured with code of a later commit."""
-    for condition in judge.conditions_of(part):
-        for key in ("measure", "less"):
-            kind, _, name = file.measure(condition.get(key, "")).partition(" ")
-            if key in condition and kind != "measured":
-                return False
-            if key in condition:
-                noted = run["measured"].get("about", {}).get(name.partition(".")[0], {})
-                if when > times(noted.get("date"))[0]:
-                    return False
+def measured_since(file: judge.File, run: dict, asked: str, when: str) -> bool:
+    """Whether all that is asked of a run was measured with code of a later commit."""
+    for measure in re.findall(rf"\b[{judge.GROUPS}]\.(\w+)", asked):
+        kind, *path = file.measures[measure].split(".")
+        noted = run["measured"].get("about", {}).get(path[0], {}) if kind == "measured" else {}
+        if when > times(noted.get("date"))[0]:
+            return False
     return True
 
 
@@ -74,7 +71,7 @@ def of(file: judge.File, prediction: dict) -> str | None:
     dates = [times(run["date"]) for run, _ in runs]
     if all(when <= earliest for earliest, _ in dates):
         return BEFORE
-    if all(measured_since(file, run, part, when) for run, part in runs):
+    if all(measured_since(file, run, asked, when) for run, asked in runs):
         return MEASURED
     stored = [when >= latest for _, latest in dates]
     return AFTER if all(stored) else PARTLY if any(stored) else UNPROVEN
@@ -99,7 +96,7 @@ def note() -> None:
         for each in file.predictions:
             if each["id"] in known:
                 continue
-            text = f'id = "{each["id"]}"'
+            text = f'{each["id"].partition("/")[2]} = ["'
             git = ["git", "log", "--reverse", "--date=format-local:%Y-%m-%dT%H:%M:%SZ"]
             git += ["--format=%cd", "-S", text, "--", str(file.path)]
             done = subprocess.run(

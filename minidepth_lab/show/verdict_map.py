@@ -61,6 +61,14 @@ KNOWN = (  # tasks, the depth that is known or was found, where it says so
 )
 
 
+ARMS = {  # how each is drawn
+    "one": ("1 layer", "C0", "o"),
+    "wide": ("1 wide layer", "C3", "s"),
+    "looped": ("1 layer looped", "C2", "^"),
+    "deep": ("4 layers", "#d4650b", "D"),
+}
+
+
 def predictions() -> dict:
     """predictions.json"""
     return json.loads((FOLDER / "predictions.json").read_text(encoding="utf-8"))
@@ -109,26 +117,33 @@ def rows() -> list[list[str]]:
     return made
 
 
-def draw(path: console.Path, found: dict[str, dict] | None = None) -> None:
-    """One picture: each task a line, its arms as dots, grouped by verdict."""
-    from minidepth_lab.show import figures
+def tally() -> dict[str, list[str]]:
+    """{"held", "was wrong", "open", "not run": the tasks of which it is true}, as predicted."""
+    found = stored()
+    kinds = {kind: [] for kind in ("held", "was wrong", "open", "not run")}
+    for name in predictions()["tasks"]:
+        said = came_true(name, found[name]).rsplit(": ")[-1] if name in found else "not run"
+        kinds[said].append(name)
+    return kinds
 
-    found = stored() if found is None else found
+
+def draw(axes: Any) -> None:
+    """One picture: each task a line, its arms as dots, grouped by verdict."""
+    found = stored()
     order = {name: i for i, name in enumerate(rule.DECISIONS)}
     names = sorted(found, key=lambda name: (order[found[name]["decision"]], name), reverse=True)
-    kinds = (("one", "C0", "o"), ("wide", "C3", "s"), ("looped", "C2", "^"), ("deep", "C1", "D"))
-    with figures.drawing(path, 1, 1, (8, 0.4 * len(names) + 1.2)) as (_, axes):
-        for y, name in enumerate(names):
-            for arm, color, shape in kinds:
-                mean = found[name]["arms"][arm]["steps"]["mean"]
-                label = dict(one="1 layer", wide="1 wide layer", looped="looped", deep="L layers")
-                axes.plot(mean, y, shape, color=color, label=None if y else label[arm], alpha=0.8)
-            axes.plot(found[name]["judged_by"]["chance"], y, "|", color="C5", ms=12)
-        texts = [f"{name}: {found[name]['decision']}" for name in names]
-        axes.set_yticks(range(len(names)), texts)
-        axes.set_xlabel("accuracy at equal steps; the bar is chance")
-        axes.set_xlim(-0.02, 1.02)
-        axes.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
+    for arm, (label, color, shape) in ARMS.items():
+        means = [found[name]["arms"][arm]["steps"]["mean"] for name in names]
+        axes.plot(means, range(len(names)), shape, color=color, label=label, alpha=0.8)
+    chances = [found[name]["judged_by"]["chance"] for name in names]
+    axes.plot(chances, range(len(names)), "|", color="C5", ms=12, label="chance")
+    texts = [f"{name.replace('rg_', 'rg:')}: {found[name]['decision']}" for name in names]
+    axes.set_yticks(range(len(names)), texts)
+    axes.set_xlabel("accuracy at equal steps")
+    axes.set_xlim(-0.02, 1.02)
+    axes.legend(
+        frameon=False, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3
+    )
 
 
 def store(folder: console.Path) -> str:

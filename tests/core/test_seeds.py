@@ -106,6 +106,9 @@ class TwoGPUs:
         )  # fmt: skip
         for name, value in told.items():
             monkeypatch.setattr(torch.cuda, name, value, raising=False)
+        for which in ("cuda", "accelerator"):  # else a build with CUDA asks for its driver
+            check = f"_{which}_graph_capture_health_check"
+            monkeypatch.setattr(torch.optim.Optimizer, check, lambda self: None, raising=False)
         kind = type("DataParallel", (Halves,), dict(gpus=self))
         monkeypatch.setattr(torch.nn, "DataParallel", kind)
         # all stays on the CPU

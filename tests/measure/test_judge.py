@@ -3,6 +3,7 @@ or known from the literature, each kind of prediction on invented runs, and the 
 
 import itertools
 import math
+import re
 import statistics
 
 import pytest
@@ -51,16 +52,6 @@ def test_holm_multiplies_the_smallest_most_and_never_falls():
     assert judge.holm([0.9, 0.8]) == [1.0, 1.0]
 
 
-def test_tests_of_means_are_printed_with_holm_over_all_of_them(capsys):
-    apart, mixed = ([0.9, 0.8, 0.7], [0.3, 0.2, 0.1]), ([0.9, 0.1, 0.5], [0.3, 0.2, 1.0])
-    corrected = judge.show_tests({"apart": apart, "mixed": mixed})
-    p = judge.permutation(*mixed)
-    assert corrected == pytest.approx({"apart": 2 * 2 / math.comb(6, 3), "mixed": p})
-    first, second = capsys.readouterr().out.splitlines()
-    assert first.split() == "apart +0.6 p 0.1000, corrected 0.2000".split()
-    assert second.split() == f"mixed +0 p {p:.4f}, corrected {p:.4f}".split()
-
-
 def test_the_exact_interval_is_clopper_and_pearsons():
     # 2.5 % of chances lie on each side
     low, high = judge.exact_interval(5, 5)
@@ -71,6 +62,18 @@ def test_the_exact_interval_is_clopper_and_pearsons():
 
 # ---------- invented runs ----------
 
+HEAD = """
+[measures]
+loss = "val_loss"
+extra = "extra"
+own = "measured.own.2"
+a = "a"
+b = "b"
+[runs]
+one = {n_layers = 1, n = ONE}
+two = {n_layers = 2, n = TWO}
+"""
+
 
 @pytest.fixture
 def invented(tmp_path, monkeypatch):
@@ -78,16 +81,25 @@ def invented(tmp_path, monkeypatch):
     monkeypatch.setattr(results, "RESULTS", tmp_path)
     made = itertools.count()
 
-    def judged(groups, text):
-        """groups {layers: [a list of rows for each seed from 0]}"""
+    def judged(groups, *parts, planned=None, tests=""):
+        """groups {layers: [a list of rows for each seed from 0]}; a part is what holds, and each
+        one a prediction P, Q, R, …, or a tuple of parts one."""
         name = f"made{next(made)}"  # of its own: files are read once
         lines = []
         for n, runs in groups.items():
             for seed, log in enumerate(runs):
                 lines.append(stored.line(f"{n}-{seed}", log, n_layers=n, seed=seed))
         stored.write(tmp_path, name, lines)
-        head = 'written = 2026-11-25\n[runs]\n"one" = {n_layers = 1}\n"two" = {n_layers = 2}\n'
-        (tmp_path / name / "predictions.toml").write_text(head + text.replace("NAME", name))
+        n = [planned or len(groups.get(layers, [0])) for layers in (1, 2)]
+        text = HEAD.replace("ONE", str(n[0])).replace("TWO", str(n[1]))
+        text += f"[tests]\n{tests}\n[written.2026-11-25]\n"
+        for which, all_of in zip("PQRS", parts):
+            told = ", ".join(
+                "{a = 'one'" + (", b = 'two'" if "b." in part else "") + f', holds = "{part}"}}'
+                for part in ([all_of] if isinstance(all_of, str) else all_of)
+            )
+            text += f'{which} = ["…", {told}]\n'
+        (tmp_path / name / "predictions.toml").write_text(text)
         return {each["id"].partition("/")[2]: each for each in judge.judged(name)}
 
     return judged
@@ -102,123 +114,62 @@ def rows(*losses, **columns):
     return log
 
 
-def prediction(text, name="P"):
-    return f'[[prediction]]\nid = "NAME/{name}"\nsentence = "…"\n{text}\n'
-
-
-COUNT = 'of = "one"\nmeasure = "last val_loss"\n{}\nruns = 4'
-
-
-@pytest.mark.parametrize(("bounds", "verdict"), [
-    ("low = 2\ncount = 3", "held"), ("low = 2\ncount = 4", "was wrong"),
-    ("above = 2\ncount = 3", "was wrong"), ("above = 2\ncount = 2", "held"),
-    ("high = 2\ncount = 2", "held"), ("below = 2\ncount = 2", "was wrong"),
-    ("high = 2\nmost = 2", "held"), ("high = 2\nmost = 1", "was wrong"),
-    ("low = 2\nhigh = 3\ncount = 2\nmost = 2", "held"),
-])  # fmt: skip
-def test_runs_within_the_bounds_are_counted(bounds, verdict, invented):
-    runs = [rows(9.0, loss) for loss in (1.0, 2.0, 3.0, 4.0)]
-    found = invented({1: runs}, prediction(COUNT.format(bounds)))["P"]
-    assert found["verdict"] == verdict
+def test_what_holds_is_asked_of_arrays_by_seed(invented):
+    groups = {1: [rows(9.0, loss) for loss in (4.0, 3.0, 2.0, 1.0)]}
+    groups[2] = [rows(loss) for loss in (5.0, 3.0, 2.5, 0.5)]
+    for part, verdict, measured in (
+        ("count(a.loss >= 2) >= 3", "held", "3 of 4"),
+        ("count(a.loss > 2) >= 3", "was wrong", "2 of 4"),
+        ("1 <= count(a.loss <= 1) <= 1", "held", "1 of 4"),
+        ("count((a.loss > 1) & (a.loss < 4)) >= 2", "held", "2 of 4"),
+        ("count((a.loss > 2)[a.loss > 1]) >= 2", "held", "2 of 3"),
+        ("count(a.loss < b.loss) <= 2", "held", "2 of 4"),
+        ("mean(a.loss) - mean(b.loss) == -0.25", "held", "2.5, 2.75"),
+        ("median(a.loss) < 2.5", "was wrong", "2.5"),
+        ("greatest(a.loss) < least(b.loss)", "was wrong", "greatest 4, least 0.5"),
+        ("abs(mean(a.loss) - 2.5) < 0.1", "held", "2.5"),
+        ("mean(a.loss > 1) >= 0.75", "held", "0.75"),
+    ):
+        found = invented(groups, part)["P"]
+        assert (found["verdict"], found["measured"]) == (verdict, measured), part
+    assert found["n"] == [4]
 
 
 def test_a_prediction_with_fewer_runs_than_planned_was_not_run(invented):
-    text = prediction(COUNT.format("low = 0\ncount = 1"))
-    assert invented({1: [rows(1.0)] * 3}, text)["P"]["verdict"] == "not run"
+    part = "count(a.loss >= 0) >= 1"
+    assert invented({1: [rows(1.0)] * 3}, part, planned=4)["P"]["verdict"] == "not run"
     with pytest.raises(ValueError, match="one are 5 runs where 4 were planned"):
-        invented({1: [rows(1.0)] * 5}, text)
+        invented({1: [rows(1.0)] * 5}, part, planned=4)
 
 
-@pytest.mark.parametrize(("measure", "less"), [("val_loss", "extra"), ("extra", "val_loss")])
-def test_a_prediction_whose_runs_have_not_logged_what_it_asks_was_not_run(measure, less, invented):
-    asked = f'measure = "last {measure}"\nless = "last {less}"\nlow = 0\ncount = 1'
-    text = prediction(f'of = "one"\n{asked}\nruns = 1')
-    assert invented({1: [rows(1.0)]}, text)["P"]["verdict"] == "not run"
-    assert invented({1: [rows(1.0, extra=[1.0])]}, text)["P"]["verdict"] == "held"
+@pytest.mark.parametrize("asked", ["a.loss - a.extra", "a.extra - a.loss", "a.own"])
+def test_a_prediction_whose_runs_have_not_logged_what_it_asks_was_not_run(asked, invented):
+    part = f"count({asked} >= 0) >= 1"
+    assert invented({1: [rows(1.0)]}, part)["P"]["verdict"] == "not run"
+    if "extra" in asked:
+        assert invented({1: [rows(1.0, extra=[1.0])]}, part)["P"]["verdict"] == "held"
+
+
+def test_a_measure_that_nobody_named_is_an_error(invented):
+    with pytest.raises(ValueError, match="predictions.toml has no measure los$"):
+        invented({1: [rows(1.0)]}, "count(a.los >= 0) >= 1")
 
 
 def test_a_prediction_holds_only_if_all_its_parts_do(invented):
-    part = (
-        '[[prediction.part]]\nof = "one"\nmeasure = "last val_loss"\nhigh = {}\ncount = 1\nruns = 1'
-    )
-    both = "\n".join(part.format(limit) for limit in (2, 3))
-    found = invented({1: [rows(1.0)]}, prediction(both))["P"]
+    low, high = "count(a.loss <= 2) >= 1", "count(a.loss <= 0.5) >= 1"
+    found = invented({1: [rows(1.0)]}, (low, low))["P"]
     assert found["verdict"] == "held" and found["measured"] == "1 of 1; 1 of 1"
-    one = "\n".join(part.format(limit) for limit in (2, 0.5))
-    assert invented({1: [rows(1.0)]}, prediction(one))["P"]["verdict"] == "was wrong"
-    other = part.format(0.5) + "\n" + part.format(2).replace("one", "two")  # of which none ran
-    assert invented({1: [rows(1.0)]}, prediction(other))["P"]["verdict"] == "not run"
-
-
-def test_a_run_must_meet_every_condition_and_only_chosen_runs_count(invented):
-    runs = [rows(1.0, accuracy=[share]) for share in (0.2, 0.9)] + [rows(3.0, accuracy=[0.9])]
-    low, high = '{measure = "last accuracy", low = 0.9}', '{measure = "last val_loss", high = 2}'
-    text = prediction(f'of = "one"\neach = [{low}, {high}]\ncount = 1\nmost = 1\nruns = 3')
-    text += prediction(
-        f'of = "one"\ngiven = [{low}]\nmeasure = "last val_loss"\nhigh = 2\ncount = 1\nruns = 3',
-        "Q",
-    )
-    found = invented({1: runs}, text)
-    assert found["P"]["verdict"] == "held" and found["P"]["measured"] == "1 of 3"
-    assert found["Q"]["measured"] == "1 of 2"
-
-
-def test_a_run_is_compared_with_the_run_of_its_seed(invented):
-    text = 'of = "two"\nminus = "one"\nmeasure = "last val_loss"\nhigh = -0.5\ncount = {}\nruns = 2'
-    groups = {1: [rows(2.0), rows(5.0)], 2: [rows(1.0), rows(4.9)]}
-    assert invented(groups, prediction(text.format(1)))["P"]["measured"] == "1 of 2"
-    assert invented(groups, prediction(text.format(2)))["P"]["verdict"] == "was wrong"
-
-
-def test_every_run_below_every_other_is_the_greatest_below_the_least(invented):
-    text = prediction(
-        'of = "two"\nminus = "one"\nstatistic = "greatest"\nminus_statistic = "least"\n'
-        'measure = "last val_loss"\nbelow = 0\nruns = 2'
-    )
-    apart = {1: [rows(2.1), rows(3.0)], 2: [rows(1.0), rows(2.0)]}
-    assert invented(apart, text)["P"]["verdict"] == "held"
-    meet = {1: [rows(2.0), rows(3.0)], 2: [rows(1.0), rows(2.0)]}
-    assert invented(meet, text)["P"]["verdict"] == "was wrong"
-
-
-@pytest.mark.parametrize(
-    ("statistic", "limit"), [("mean", 3.0), ("median", 2.0), ("least", 1.0), ("greatest", 6.0)]
-)
-def test_a_statistic_of_the_runs_is_compared(statistic, limit, invented):
-    runs = {1: [rows(loss) for loss in (1.0, 2.0, 6.0)]}
-    text = f'of = "one"\nstatistic = "{statistic}"\nmeasure = "last val_loss"\nruns = 3\n'
-    assert invented(runs, prediction(f"{text}low = {limit}"))["P"]["verdict"] == "held"
-    assert invented(runs, prediction(f"{text}above = {limit}"))["P"]["verdict"] == "was wrong"
-
-
-def test_differences_of_differences_and_scales(invented, capsys):
-    groups = {1: [rows(1.0)], 2: [rows(3.0)]}
-    text = 'statistic = "mean"\nmeasure = "last val_loss"\nruns = 1\n'
-    lists = f'of = ["two", "two"]\nminus = ["one", "two"]\n{text}low = 2.0\nhigh = 2.0'
-    found = invented(groups, prediction(lists))["P"]
-    assert found["verdict"] == "held"
-    judge.show(found["id"].split("/")[0])
-    said = "P two, two − one, two: last val_loss ≥ 2.0, ≤ 2.0\n   mean 3, 3, 1, 3: held\n"
-    assert capsys.readouterr().out == said
-    scaled = f'of = "two"\nminus = "one"\n{text}scale = [2, 4]\nlow = 2.0\nhigh = 2.0'
-    assert invented(groups, prediction(scaled))["P"]["verdict"] == "held"
-
-
-def test_a_share_of_runs_is_compared_whatever_their_number(invented):
-    groups = {1: [rows(1.0), rows(9.0)], 2: [rows(1.0), rows(9.0), rows(9.0)]}
-    condition = '{measure = "last val_loss", high = 2}'
-    text = f'of = "two"\nminus = "one"\nstatistic = "share"\neach = [{condition}]\nbelow = 0\n'
-    found = invented(groups, prediction(f"{text}runs = 3\nminus_runs = 2"))["P"]
-    assert found["verdict"] == "held" and found["measured"] == "0.3333, 0.5"
-    assert found["n"] == [3, 2]
+    assert invented({1: [rows(1.0)]}, (low, high))["P"]["verdict"] == "was wrong"
+    other = "count(b.loss <= 2) >= 1"  # of which none ran
+    assert invented({1: [rows(1.0)]}, (high, other))["P"]["verdict"] == "not run"
 
 
 @pytest.mark.parametrize(("measure", "value"), [
-    ("last val_loss", 2.5), ("least val_loss", 2.0), ("greatest val_loss", 4.0),
-    ("step of least val_loss", 30), ("step of accuracy at 0.9", 20),
-    ("step of accuracy at 0.95", math.inf), ("last by.lengths.2.accuracy", 0.75),
-    ("val_loss where train is 1.5", 2.5), ("val_loss where train is 9", 4.0),
-    ("val_loss where train is 0.1", 2.5), ("measured own.2", 0.5),
+    ("val_loss", 2.5), ('least("val_loss")', 2.0), ('step_of_least("val_loss")', 30),
+    ('step_of("accuracy", 0.9)', 20), ('step_of("accuracy", 0.95)', math.inf),
+    ("by.lengths.2.accuracy", 0.75), ('value_at("val_loss", "train", 1.5)', 2.5),
+    ('value_at("val_loss", "train", 9)', 4.0), ('value_at("val_loss", "train", 0.1)', 2.5),
+    ("measured.own.2", 0.5), ('course("val_loss", 20, 30)', [3.0, 2.0]),
 ])  # fmt: skip
 def test_measures(measure, value):
     log = rows(4.0, 3.0, 2.0, 2.5, accuracy=[0.1, 0.9, 0.8, 0.7], train=[3.0, 2.0, 1.0, 0.5])
@@ -227,108 +178,49 @@ def test_measures(measure, value):
     assert judge.value(run, measure) == value
 
 
-def test_an_unknown_measure_is_told():
-    with pytest.raises(ValueError, match="measure 'mean val_loss' is unknown"):
-        judge.value(dict(log=rows(1.0), measured={}), "mean val_loss")
+FISHER = "fisher(a.loss <= 2, b.loss <= 2)"
 
 
-def test_the_greatest_gap_is_of_one_evaluation_of_two_runs():
-    one, two = dict(log=rows(5.0, 4.0, 9.0)), dict(log=rows(1.0, 4.5, 1.0))
-    assert judge.gap(two, one, "greatest gap in val_loss from step 10 to 20") == 0.5
-    assert judge.gap(two, one, "greatest gap in val_loss from step 10 to 10") == -4.0
-    short = dict(log=rows(5.0))  # what only one of them has evaluated is no gap
-    assert judge.gap(two, short, "greatest gap in val_loss from step 10 to 30") == -4.0
-    assert judge.gap(dict(two, measured={}), dict(one, measured={}), "last val_loss") == -8.0
-
-
-@pytest.mark.parametrize("bound", ["below", "above"])
-def test_what_never_came_is_later_than_all_and_not_before_what_never_came(bound, invented):
-    never, late = rows(1.0, 1.0, a=[0, 0], b=[0, 0]), rows(1.0, 1.0, a=[0, 1], b=[0, 0])
-    condition = 'measure = "step of a at 0.9"\nless = "step of b at 0.9"\nmost = 1'
-    text = prediction(f'of = "one"\n{condition}\n{bound} = 0\nruns = 2')
-    found = invented({1: [never, late]}, text)["P"]
-    assert found["measured"] == "1 of 2"
-
-
-CONTRAST = """
-[[contrast]]
-id = "NAME/{name}"
-family = "NAME/{family}"
-test = "{test}"
-of = "two"
-minus = "one"
-{more}
-"""
-
-
-def test_contrasts_are_corrected_within_their_family(invented):
+def test_tests_are_corrected_within_their_family(invented):
     groups = {1: [rows(9.0)] * 5, 2: [rows(1.0)] * 5}
-    good = 'measure = "last val_loss"\nhigh = 2'
-    text = prediction('contrasts = ["NAME/A", "NAME/B"]\nbelow = 0.016')
-    text += prediction('contrasts = ["NAME/C"]\nbelow = 0.008', "Q")
-    text += prediction('contrasts = ["NAME/D"]\nbelow = 0.05', "R")
-    for name, family, test in (
-        ("A", "f", "fisher"),
-        ("B", "f", "permutation"),
-        ("C", "g", "fisher"),
-    ):
-        text += CONTRAST.format(name=name, family=family, test=test, more=good)
-    none = 'of = {n_layers = 7}\nminus = "one"\nmeasure = "last val_loss"'
-    text += (
-        CONTRAST.format(name="D", family="h", test="fisher", more="").partition("of =")[0] + none
-    )
-    found = invented(groups, text)
+    told = "{a = 'one', b = 'two', "
+    tests = f'A = {told} p = "{FISHER}", family = "f"}}\n'
+    tests += f'B = {told} p = "permutation(a.loss, b.loss)", family = "f"}}\n'
+    tests += f'C = {told} p = "{FISHER}"}}'
+    parts = "max(p['A'], p['B']) < 0.016", "p['C'] < 0.008"
+    found = invented(groups, *parts, tests=tests)
     assert found["P"]["measured"] == f"p at most {2 * 2 / 252:.2g}"  # two tests in the family
     assert found["P"]["verdict"] == found["Q"]["verdict"] == "held"
-    assert found["Q"]["measured"] == f"p = {2 / 252:.2g}" and found["R"]["verdict"] == "not run"
+    assert found["Q"]["measured"] == f"p = {2 / 252:.2g}" and found["Q"]["n"] == [5]
+    del groups[2][0]
+    found = invented(groups, "p['C'] < 0.05", planned=5, tests=tests)
+    assert found["P"]["verdict"] == "not run"  # a seed is missing
 
 
-def test_a_contrast_of_which_a_seed_is_missing_was_not_run(invented):
-    for seeds, others, verdict in (
-        ('"0 to 4"', '"0 to 4"', "held"),
-        ('"0 to 5"', '"0 to 4"', "not run"),
-        ('"0 to 4"', '"0 to 5"', "not run"),
-        ("[0, 1]", "[0, 1]", "was wrong"),
-    ):
-        text = prediction('contrasts = ["NAME/A"]\nbelow = 0.05')
-        contrast = CONTRAST.format(name="A", family="f", test="permutation", more="")
-        contrast = contrast.partition("of =")[0] + (
-            f"of = {{n_layers = 2, seed = {seeds}}}\nminus = {{n_layers = 1, seed = {others}}}\n"
-            'measure = "last val_loss"\n'
-        )
-        found = invented({1: [rows(9.0)] * 5, 2: [rows(1.0)] * 5}, text + contrast)
-        assert found["P"]["verdict"] == verdict
-
-
-def test_runs_succeed_in_a_contrast_only_if_they_meet_every_condition(invented):
-    """A run that learned one of two lengths has not learned both."""
-    runs = [rows(1.0, a=[1.0], b=[0.0])] * 3 + [rows(1.0, a=[1.0], b=[1.0])] * 2
-    conditions = '{measure = "last a", low = 0.9}, {measure = "last b", low = 0.9}'
-    text = prediction('contrasts = ["NAME/A"]\nbelow = 2')
-    more = f'each = [{conditions}]\nbeside = ["last a", "last b"]'
-    text += CONTRAST.format(name="A", family="f", test="fisher", more=more)
-    name = invented({1: [rows(1.0, a=[1.0], b=[0.2])] * 5, 2: runs}, text)["P"]["id"].split("/")[0]
-    (contrast,) = judge.judged_contrasts(name).values()
-    assert [sum(good) for good in contrast["good"]] == [2, 0]
-    # beside it the means of both measures of each run
+def test_beside_a_test_stand_the_means_of_several_measures(invented):
+    groups = {1: [rows(1.0, a=[1.0], b=[0.0])] * 3 + [rows(1.0, a=[1.0], b=[1.0])] * 2}
+    groups[2] = [rows(1.0, a=[1.0], b=[0.2])] * 5
+    told = "p = 'fisher((a.a >= 0.9) & (a.b >= 0.9), (b.a >= 0.9) & (b.b >= 0.9))'"
+    tests = f"A = {{a = 'one', b = 'two', {told}, beside = ['a', 'b']}}"
+    name = invented(groups, "p['A'] < 2", tests=tests)["P"]["id"].split("/")[0]
+    (test,) = judge.judged_tests(name).values()
+    assert [sum(good) for good in test["samples"]] == [2, 0]
     means = judge.permutation([0.5] * 3 + [1.0] * 2, [0.6] * 5)
-    assert contrast["permutation"] == pytest.approx(means) and means > 0.1
+    assert test["permutation"] == pytest.approx(means) and means > 0.1
 
 
 def test_predictions_are_shown_part_by_part_and_counted(invented, capsys):
     runs = [rows(loss) for loss in (1.0, 2.0, 3.0, 4.0)]
-    text = prediction(COUNT.format("low = 2\ncount = 3"))
-    text += prediction(COUNT.format("low = 2\ncount = 4"), "Q")
-    text += prediction('of = "two"\nmeasure = "last val_loss"\nlow = 1\ncount = 1\nruns = 1', "R")
-    name = invented({1: runs}, text)["P"]["id"].split("/")[0]
+    parts = [f"count(a.loss >= 2) >= {n}" for n in (3, 4)] + ["mean(b.loss) >= 1"]
+    name = invented({1: runs}, *parts)["P"]["id"].split("/")[0]
     assert judge.tally(name) == "1 of 3 held; Q was wrong; R was not run"
     assert judge.tally(name, "P", "Q") == "1 of 2 held; Q was wrong"
     assert judge.verdict(f"{name}/Q") == "was wrong"
     judge.show(name, "P", "R")
     assert capsys.readouterr().out.splitlines() == [
-        "P one: last val_loss ≥ 2",
-        "   in 3 of 4 predicted, 3 of 4 (0.19 to 0.99): held",
-        "R two: last val_loss ≥ 1",
+        "P a = one; count(a.loss >= 2) >= 3",
+        "   3 of 4 (0.19 to 0.99): held",
+        "R a = one; b = two; mean(b.loss) >= 1",
         "   not run",
     ]
     judge.show(name)
@@ -375,6 +267,7 @@ WAITING = {  # those whose runs are not there yet
     "heads": "H11 H12 H13 H14 H15",
     "llmini": "L19 L20 L21 L22 L23 L24",
 }
+NAMED = re.compile(rf"\b[{judge.GROUPS}]\.(\w+)")
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -387,18 +280,26 @@ def test_the_same_predictions_are_wrong_as_the_pages_say(name):
     assert not_run == WAITING.get(name, "").split()
 
 
-def test_the_measures_and_bounds_of_the_stored_predictions_are_spelled_right():
-    """A misspelled bound would be no bound, and a misspelled key would be forgotten."""
-    known = set("id sentence words written part of minus given each measure less statistic".split())
-    known |= set("minus_statistic scale count most runs minus_runs contrasts".split())
-    known |= set(judge.BOUNDS)
-    condition = set(judge.BOUNDS) | {"measure", "less"}
+def test_the_stored_predictions_are_spelled_right():
+    """What nobody reads would be forgotten; what is compared seed by seed has the same seeds."""
     for name in judge.experiments():
-        for each in judge.File(name).predictions:
-            for part in [each, *each.get("part", ())]:
-                assert set(part) <= known, part
-                for conditions in (part.get("each", ()), part.get("given", ())):
-                    assert all(set(each) <= condition for each in conditions)
-                if "of" in part:
-                    parts = judge.conditions_of(part) if "each" in part else [part]
-                    assert all(set(each) & set(judge.BOUNDS) for each in parts), part
+        file = judge.File(name)
+        assert file.about.keys() <= {
+            "title",
+            "told",
+            "note",
+            "runs",
+            "measures",
+            "tests",
+            "written",
+        }
+        for test in file.tests.values():
+            assert test.keys() <= {"a", "b", "p", "family", "beside"}
+            assert {*test.get("beside", ()), *NAMED.findall(test["p"])} <= file.measures.keys()
+        for part in (part for each in file.predictions for part in each["parts"]):
+            assert part.keys() <= {*judge.GROUPS, "holds"}, part
+            assert set(NAMED.findall(part["holds"])) <= file.measures.keys(), part
+            assert set(re.findall(r"p\['(.+?)'\]", part["holds"])) <= file.tests.keys(), part
+            if {"a", "b"} <= part.keys() and "count" in part["holds"]:
+                seeds = [[run["seed"] for run in file.runs(part[key])] for key in "ab"]
+                assert seeds[0] == seeds[1], part

@@ -6,7 +6,16 @@ import pytest
 
 from minidepth_lab.measure import judge, order, results
 
-PART = dict(of="walks", measure="last accuracy", low=0.9, count=1, runs=1)
+MEASURES = dict(accuracy="accuracy", far="measured.far.least")
+
+
+def invented(monkeypatch, holds, runs):
+    """A file of these runs, and a prediction of them."""
+    file = judge.File("walk")
+    file.measures = MEASURES
+    monkeypatch.setattr(file, "runs", lambda of: runs)
+    monkeypatch.setattr(order, "committed", lambda: {"walk/X1": "2026-11-28T10:00:00Z"})
+    return file, dict(id="walk/X1", parts=[dict(a="walks", holds=holds)])
 
 
 @pytest.mark.parametrize(
@@ -22,24 +31,20 @@ PART = dict(of="walks", measure="last accuracy", low=0.9, count=1, runs=1)
     ],
 )
 def test_order(monkeypatch, dates, expected):
-    file = judge.File("walk")
     runs = [dict(date=date, measured={}) for date in dates]
-    monkeypatch.setattr(file, "runs", lambda of: runs)
-    monkeypatch.setattr(order, "committed", lambda: {"walk/X1": "2026-11-28T10:00:00Z"})
-    assert order.of(file, dict(id="walk/X1", **PART)) == expected
+    assert order.of(*invented(monkeypatch, "count(a.accuracy >= 0.9) >= 1", runs)) == expected
 
 
 def test_measured_of_runs_that_there_were(monkeypatch):
-    file = judge.File("walk")
     about = dict(far=dict(date="2026-11-28T11:00Z"))
     run = dict(date="2026-11-27T10:00Z", measured=dict(about=about))
-    monkeypatch.setattr(file, "runs", lambda of: [run])
-    monkeypatch.setattr(order, "committed", lambda: {"walk/X1": "2026-11-28T10:00:00Z"})
-    part = PART | dict(measure="measured far.least")
-    assert order.of(file, dict(id="walk/X1", **part)) == order.MEASURED
-    assert order.of(file, dict(id="walk/X1", **PART)) == order.AFTER
-    part |= dict(less="last accuracy")  # half of it was known
-    assert order.of(file, dict(id="walk/X1", **part)) == order.AFTER
+    for asked, expected in (
+        ("a.far", order.MEASURED),
+        ("a.accuracy", order.AFTER),
+        ("a.far - a.accuracy", order.AFTER),  # half of it was known
+    ):
+        given = invented(monkeypatch, f"count({asked} >= 0.9) >= 1", [run])
+        assert order.of(*given) == expected
 
 
 def test_every_run_has_its_date_and_every_prediction_its_commit():
@@ -47,8 +52,9 @@ def test_every_run_has_its_date_and_every_prediction_its_commit():
         for line in results.lines_of(name):
             earliest, latest = order.times(line["date"])
             assert earliest <= latest != "~", line["id"]
-    git = ["git", "grep", "-hE", "^id = ", "HEAD", "--", "*/predictions.toml"]
+    git = ["git", "grep", "-E", r"^[A-Z]+[0-9]+ = \[", "HEAD", "--", "*/predictions.toml"]
     head = subprocess.run(git, cwd=results.RESULTS, capture_output=True, text=True).stdout
     for name in judge.experiments():
         for each in judge.File(name).predictions:
-            assert each["id"] in order.committed() or f'"{each["id"]}"' not in head
+            line = f"{name}/predictions.toml:{each['id'].partition('/')[2]} = ["
+            assert each["id"] in order.committed() or line not in head

@@ -11,6 +11,7 @@ import pytest
 
 import minidepth as md
 import train
+from conftest import call
 from minidepth_lab.base import configs, console
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import results
@@ -41,12 +42,6 @@ class Reader(HTMLParser):
 
     def handle_data(self, data):
         self.text += data + "\n"
-
-
-def call(line, capsys):
-    code = train.main(line.split())
-    said = capsys.readouterr()
-    return code, said.out, said.err
 
 
 def page_of(folder):

@@ -8,6 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from scipy import stats
 
 import minidepth_lab
@@ -548,7 +549,7 @@ def test_groups_without_a_common_seed_are_an_error(groups, capsys):
 
 def test_the_map_says_what_was_predicted(tmp_path, monkeypatch):
     monkeypatch.setattr(verdict_map, "FOLDER", tmp_path)
-    tasks = {name: dict(predicted=["too easy"]) for name in ("a", "b", "c")}
+    tasks = {name: dict(predicted=["too easy"]) for name in "abce"}
     (tmp_path / "predictions.json").write_text(json.dumps(dict(tasks=tasks)))
     for name, decision in dict(a="too easy", b="depth helps", c="undecided", d="too easy").items():
         arms = {arm: dict(steps=dict(mean=0.5)) for arm in ("one", "deep", "looped", "wide")}
@@ -565,8 +566,14 @@ def test_the_map_says_what_was_predicted(tmp_path, monkeypatch):
         "too easy: held", "too easy: was wrong", "too easy: open", "–",
     ]  # fmt: skip
     assert rows["c"][2] == "undecided: about 4 more seeds" and rows["a"][4:6] == ["0.50", "0.50"]
-    verdict_map.draw(tmp_path / "map.png")
-    assert (tmp_path / "map.png").stat().st_size > 5000
+    assert verdict_map.tally() == {
+        "held": ["a"], "was wrong": ["b"], "open": ["c"], "not run": ["e"],
+    }  # fmt: skip
+    axes = Figure().subplots()
+    verdict_map.draw(axes)
+    texts = [label.get_text() for label in axes.get_yticklabels()]
+    assert texts == ["c: undecided", "d: too easy", "a: too easy", "b: depth helps"]
+    assert len(axes.lines) == 5 and list(axes.lines[-1].get_xdata()) == [0.1] * 4
 
 
 def test_stored_verdicts_are_of_the_predictions_commands():
