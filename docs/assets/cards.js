@@ -53,7 +53,7 @@ function start(root) {
       const x = 25 + COLUMN * i
       const extreme = Math.abs(difference) >= Math.abs(seen)
       const bar = { x, y: FLOOR - HIGH * share, width: COLUMN - 8, height: HIGH * share }
-      draw(svg, "rect", { class: extreme ? "bar extreme" : "bar", ...bar })
+      draw(svg, "rect", { class: extreme ? "deals extreme" : "deals", ...bar })
       const middle = { x: x + (COLUMN - 8) / 2, "text-anchor": "middle" }
       draw(svg, "text", { ...middle, y: FLOOR + 16 }, `${difference}`.replace("-", "−"))
     }
