@@ -8,7 +8,8 @@ import { shuffled } from "./walking.js"
 const WIDTH = 330
 const COLUMN = 40 // of a bar and its number
 const FLOOR = 190 // the y at which bars stand
-const HIGH = 90 // the height of a bar of which all deals are
+const HIGH = 90 // the height of the highest bar, if it has LEAST of the deals or more
+const LEAST = 0.4
 
 const number = (n) => n.toLocaleString("en")
 
@@ -48,12 +49,13 @@ function start(root) {
       })
       draw(svg, "text", { x: 262, y: 26 + 32 * row }, `${sum(pile)} learned`)
     })
+    const high = HIGH / Math.max(LEAST, Math.max(0, ...counts.values()) / Math.max(1, dealt))
     for (let difference = -n, i = 0; difference <= n; difference += 2, i++) {
       const share = dealt ? (counts.get(difference) ?? 0) / dealt : 0
       const x = 25 + COLUMN * i
       const extreme = Math.abs(difference) >= Math.abs(seen)
-      const bar = { x, y: FLOOR - HIGH * share, width: COLUMN - 8, height: HIGH * share }
-      draw(svg, "rect", { class: extreme ? "bar extreme" : "bar", ...bar })
+      const bar = { x, y: FLOOR - high * share, width: COLUMN - 8, height: high * share }
+      draw(svg, "rect", { class: extreme ? "deals extreme" : "deals", ...bar })
       const middle = { x: x + (COLUMN - 8) / 2, "text-anchor": "middle" }
       draw(svg, "text", { ...middle, y: FLOOR + 16 }, `${difference}`.replace("-", "−"))
     }

@@ -371,7 +371,7 @@ print(f"""## LLmini
    mean entropy of the heads is {min(aside):.2f} to {max(aside):.2f} nats higher.
 8. **Scores without training**, too: A and C are no better than the commonest answer on
    ARC-Challenge, CommonsenseQA, BoolQ and HellaSwag
-   ([scale](../tutorials/scale.md#what-its-models-know)).
+   ([scale](../tutorials/scale.md#what-its-heads-look-at-and-what-its-models-know)).
 9. **Tying and rotary positions**, too, one run each of C: with rotary positions it ends
    {from_c["C, rotary"]:.2f} nats lower, with one table for embedding and output
    {-from_c["C, tied"]:.2f} higher.

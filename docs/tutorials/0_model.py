@@ -162,7 +162,7 @@ plt.show()
 # What to see: nearly all of the one-layer model is a table of words. From 1 to 12 layers the total
 # grows by 32 %, and the blocks grow by a factor of 12. These are exact counts.
 #
-# Try other sizes. The report's two models are shown below yours for comparison.
+# Try other sizes; the report's two models are shown below yours.
 #
 # <div class="widget parameters"><p>This part needs JavaScript. The figure above shows the report's
 # two models.</p></div>

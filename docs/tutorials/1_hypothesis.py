@@ -92,7 +92,7 @@ plt.show()
 # on rings drawn at random, with questions of one to four hops, the short ones first.
 #
 # **Predict first.** Which letter will it hold after each loop? How many loops will it take for the
-# four hops from g to m? Write both down, then let it walk.
+# four hops from g to m? Then let it walk.
 
 # %% tags=["hide"]
 widgets.show("walk", *widgets.walk(loops=0))

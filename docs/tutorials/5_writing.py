@@ -192,8 +192,7 @@ widgets.table(head, rows)
 # **All of them get there, in every run, and looping alone passes the fewest layers one after
 # another.** Writing every letter takes two layers for each hop, looping one. Counted in work it can
 # be the other way round: each loop passes all the letters of the ring again, a written letter only
-# itself. What looping loses is the record: you can read where a model that writes was, and so can
-# the model.
+# itself. What looping loses is the record.
 
 # %% [markdown] tags=["details"]
 # *Right* is the share of letters that are right where a model reads what it wrote itself, all

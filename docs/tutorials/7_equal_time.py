@@ -119,8 +119,7 @@ judge.show("budget")
 # Harder problems may tell apart the three models that are at the ceiling. And where the steps may
 # *not* be written, more hops took [more loops](4_walking.md).
 #
-# This is the last lesson. To go on, read the [controls](caveats.md), or [A map of
-# depth](depth_map.md), which asks how many layers seven other tasks take.
+# To go on, read the [controls](caveats.md) or [A map of depth](depth_map.md).
 
 # %%
 verdicts = judge.verdicts("budget")

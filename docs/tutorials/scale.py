@@ -4,8 +4,7 @@
 # **In one small published study the bigger model was better, and so it was again in our runs of its
 # three models. The gain followed the parameters: three sizes of a model cannot tell depth from
 # width. Two thirds of its blocks are padding, and its losses do not show the lack of data that it
-# names.** You will learn what one change at a time can tell, what padding costs, and how a lack of
-# data looks.
+# names.**
 #
 # LLmini is three models, A, B and C, trained for three passes over 14 million tokens from eleven
 # data sets.

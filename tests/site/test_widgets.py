@@ -833,7 +833,7 @@ def test_cards_are_dealt(tab):
     share = float(re.search(r"([\d.]+) %", page.run(said))[1])
     assert 0.6 < share < 1.6  # Fisher's exact p is 0.0108
     heights = page.run(
-        "[...document.querySelectorAll('.bar')].map((bar) => Number(bar.getAttribute('height')))"
+        "[...document.querySelectorAll('.deals')].map((bar) => Number(bar.getAttribute('height')))"
     )
     assert len(heights) == 7 and heights.index(max(heights)) == 3
     assert not complaints(page)
