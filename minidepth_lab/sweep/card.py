@@ -190,9 +190,9 @@ def runs_of(piece, a):
             one = dict(n_layers=n)
             if size:  # 5 % of a few conversations say little
                 one["val_data"] = str(texts / "long_rest.jsonl")
-            add(f"16-a-step-{n}-layers", "report", texts / "long_half.jsonl", one)
+            add(f"first-reading-{n}-layers", "report", texts / "long_half.jsonl", one)
             two = one | dict(batch_size=2 * batch)
-            add(f"32-a-step-{n}-layers", "report", texts / "long.jsonl", two)
+            add(f"second-reading-{n}-layers", "report", texts / "long.jsonl", two)
     elif piece == "models":
         for name, settings in models(a.size).items():
             add(name, "report", texts / "conversations.jsonl", settings)
