@@ -44,7 +44,7 @@ from minidepth_lab.sweep import pool
 
 SYSTEM = "Enable thinking features: INTUITION, COLD START, HOT START"
 LONG = 1_325  # characters, some 500 tokens
-CONVERSATIONS = dict(published=840, small=138, tiny=40)  # 840, as the article says
+CONVERSATIONS = dict(published=840, small=83, tiny=40)  # 840, as the article says
 ROWS = 770  # conversations of docs/results/report: a pass of them is 25 steps
 RATES, SPREADS = (3e-4, 6e-4, 1.2e-3, 2.4e-3), (0.01, 0.02, 0.04, 0.08)
 OF_LLMINI = (  # the files and the order of docs/results/llmini/data.json
@@ -56,7 +56,8 @@ SIZES = {
     "published": dict(),
     "small": dict(  # as the study reread
         vocab_size=0, tokenizer="embedded", tokenizer_size=1024, block_size=256, n_heads=4,
-        d_model=64, d_ff=256, init_std=0.05, lr=4e-3, batch_size=8, eval_problems=0,
+        d_model=64, d_ff=256, init_std=0.05, lr=4e-3, batch_size=8, steps=300,
+        eval_every=50, eval_problems=0,
     ),
     "tiny": dict(
         vocab_size=0, tokenizer="embedded", tokenizer_size=300, block_size=128, n_heads=2,
@@ -144,7 +145,7 @@ def make_texts(out, texts, size):
 def models(size):
     """{name: what differs from the report's preset}, of the models that were run at its size."""
     base = registry.configs("report", **SIZES[size])[0]
-    stacks = {f"{n}-layers": dict(n_layers=n) for n in (1, 2, 4, 8, 12)}
+    stacks = {f"{n}-layers": dict(n_layers=n) for n in (1, 12, 4, 2, 8)}
     width = WIDE[size]
     wide = dict(n_layers=1, d_model=width, d_ff=width * base.d_ff // base.d_model)
     return stacks | {"12-times": dict(n_layers=1, n_loops=12), "wide": wide}
