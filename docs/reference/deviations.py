@@ -173,7 +173,8 @@ print(f"""## The report: one layer against twelve
    card twice, and two processes of torchrun shared it: the losses were those of one process, to
    0.0003 ([what was printed](../results/bench/printed.txt)). Two cards have not been tried.
 3. **32 sequences a step, answers by likelihood, the inside of the pair, a layer that is wide within
-   its block**, at its size: prepared [for a lent GPU](../how-to/many_machines.md#a-gpu-for-minutes).
+   its block**, at its size: prepared for [a lent
+   GPU](../how-to/many_machines.md#a-gpu-for-minutes).
 """)
 
 # ---------- the article ----------

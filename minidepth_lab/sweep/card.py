@@ -221,8 +221,9 @@ def runs_of(piece, a):
     return made
 
 
-def train(piece, a):
-    """Train the runs of a piece, several at a time; whether all are finished."""
+def train(piece, a, ends, noted):
+    """Train the runs of a piece, several at a time, if no signal is `noted` before; whether all are
+    finished. KeyboardInterrupt if somebody stopped it before its time was over."""
     cells = []
     for name, (preset, settings) in runs_of(piece, a).items():
         settings = settings | dict(out_dir=str(a.out / "runs"))
@@ -239,9 +240,13 @@ def train(piece, a):
     if not todo:
         return True
     slots = pool.slots(min(a.jobs, len(todo)), "auto")
-    failed, stopped = pool.train_all([cell for _, cell in todo], slots, start)
+    failed, stopped = [], noted
+    if not noted:
+        failed, stopped = pool.train_all([cell for _, cell in todo], slots, start)
     for cell, why in failed:
         print(f"{cell} failed: {why}")
+    if stopped and time.monotonic() < ends:
+        raise KeyboardInterrupt
     return not failed and not stopped
 
 
@@ -299,24 +304,30 @@ def shown(found):
 
 
 def do(piece, a):
-    """Do a piece, or as much of it as there is time for; whether it is done."""
+    """Do a piece, or as much of it as there is time for; whether it is done. A piece that needs
+    another's runs says so."""
     ends = time.monotonic() + 60 * a.minutes
     if piece in LOOKS:
         return measure(piece, a, ends)
     # as Ctrl-C: the runs save themselves
     timer = threading.Timer(60 * a.minutes, os.kill, (os.getpid(), signal.SIGTERM))
-    timer.start()
-    try:
-        return train(piece, a)
-    finally:
-        timer.cancel()
+    with console.noted_signals() as noted:  # while none are under way
+        timer.start()
+        try:
+            return train(piece, a, ends, noted)
+        except ValueError as error:
+            print(f"{piece}: {console.one_line(error)}")
+            return False
+        finally:
+            timer.cancel()
 
 
 def publish(out, name):
     """Add the finished runs of OUT to docs/results/NAME/runs.jsonl, with what was measured."""
     folders = sorted(path for path in (out / "runs").iterdir() if path.is_dir())
     results.publish(folders, name)
-    for line in read(out / "measured.jsonl"):
+    path = out / "measured.jsonl"
+    for line in read(path) if path.exists() else []:
         run_dir = out / "runs" / line.pop("run")
         for what, found in line.items():
             results.add_measured([run_dir], name, what, lambda _, found=found: found)
@@ -344,6 +355,9 @@ def main(arguments=None):
         left = [piece for piece in a.pieces if not do(piece, a)]
     except (OSError, ValueError) as error:
         parser.error(console.one_line(error))
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on")
+        return 130
     print(f"not done: {' '.join(left)}; the same command goes on" if left else "all done")
     return 1 if left else 0
 
