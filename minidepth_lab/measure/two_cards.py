@@ -30,9 +30,11 @@ def precision():
 def beside_ours():
     """The README's run, its last record after STEPS steps and the stored one of that step."""
     (stored,) = results.runs("first-run", **STORED)
-    steps = dict(steps=STEPS, lr_steps=stored["steps"], eval_problems=0, watch_problems=0)
-    m, t = configs.make("laptop", **STORED, precision=precision(), **steps)
-    run = running.train(m, t, quiet=True)
+    m, t = configs.make(
+        "laptop", **STORED, precision=precision(), eval_problems=0, watch_problems=0
+    )
+    done = iter(range(1, STEPS + 1))
+    run = running.train(m, t, quiet=True, stop=lambda: next(done) == STEPS)
     (ours,) = [row for row in stored["log"] if row["step"] == STEPS]
     return run.log[-1], ours
 

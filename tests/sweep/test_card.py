@@ -62,9 +62,8 @@ def test_a_rehearsal_does_all_pieces_and_is_not_done_twice(texts, tmp_path, caps
     pieces = "readings models scored inside tune closed".split()
     line = [str(out), "--texts", str(texts), "--size", "tiny", "--seed", "0", "--jobs", "2"]
     line += ["--pieces", *pieces]
-    monkeypatch.setattr(
-        card, "models", lambda size: {f"{n}-layers": dict(n_layers=n) for n in (1, 12)}
-    )
+    pair = {f"{n}-layers": dict(n_layers=n) for n in (1, 12)}
+    monkeypatch.setattr(card, "models", lambda size: pair)
     assert card.main(line) == 0
     names = {path.name for path in (out / "runs").iterdir()}
     assert {"first-reading-1-layers-0", "second-reading-12-layers-0", "wide-inside-0"} <= names
