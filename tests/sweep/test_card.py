@@ -55,7 +55,9 @@ def test_the_controls_have_the_parameters_of_twelve_layers():
     assert card.models("published")["wide"] == dict(n_layers=1, d_model=504, d_ff=2016)
 
 
-def test_a_rehearsal_does_all_pieces_and_is_not_done_twice(texts, tmp_path, capsys, monkeypatch):
+def test_a_rehearsal_does_all_pieces_and_is_not_done_twice(
+    texts, tmp_path, capsys, monkeypatch, warm_cells
+):
     monkeypatch.setattr(card, "RATES", card.RATES[:2])
     monkeypatch.setattr(card, "SPREADS", card.SPREADS[:1])
     out = tmp_path / "out"
