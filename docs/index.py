@@ -16,7 +16,7 @@ widgets.show("walk", *widgets.walk())
 
 # %% [markdown]
 # <p>
-# <a class="md-button md-button--primary" href="tutorials/train_here.md">Train one yourself,
+# <a class="md-button md-button--primary" href="tutorials/play.md">Train one yourself,
 # 1 min</a>
 # <a class="md-button" href="tutorials/1_hypothesis.md">First lesson</a>
 # <a class="md-button" href="minidepth.zip">Get the code</a>
@@ -59,8 +59,7 @@ for (k, n), (good, runs) in learned.items():
 #
 # ## Where to go on
 #
-# - **Play.** [Train it here](tutorials/train_here.md), in your browser, and [ask trained
-#   models](tutorials/ask.md).
+# - **Play.** [Train a layer and ask trained ones](tutorials/play.md), in your browser.
 # - **Understand.** Seven lessons, from [the hypothesis](tutorials/1_hypothesis.md) on, or [the
 #   finding from scratch](tutorials/from_scratch.md) in 150 lines of PyTorch.
 # - **Doubt.** [All predictions](reference/predictions.md) and which were wrong, [the published

@@ -49,7 +49,7 @@ LINES = {
     "--precision fp64 | --device tpu | --long_rows burn | --resume {run} --keep nothing | "
     "--study breadth | --seed 0 1 --loader nobody",
     "device 'abacus'": "--resume {run} --device abacus",
-    "is unknown; give total or blocks": "--match nope | --match_params 2 --match heads",
+    "is unknown; give total or blocks": "--match_params 2 --match nope",
     "makes no data; choose from": "--seed 0 1 --loader budget",
     # flags without effect
     "has no effect without --sample": "--prompt hello | --temperature 1 | --max_new_tokens 5 | "
@@ -75,7 +75,7 @@ LINES = {
     "reread --steps 10",
     "has no effect on a single run": "--match_params 2 --n_layers 1 --jobs 3 | --match_params 2 "
     "--n_layers 1 --yes --dry_run | --jobs 2 | --yes",
-    "has no effect without --match_params N": "--match blocks",
+    "has no effect without --match_params": "--match blocks",
     "has no effect at --temperature 0": f"{ONE_OF} --top_k 3 | {ONE_OF} --num_samples 3 | {ONE_OF} "
     "--seed 7",
     "--num_samples has no effect with": "--sample {run} --chat --num_samples 3 --temperature 1",
@@ -169,8 +169,8 @@ LINES = {
     "there is no sequence for the test; give larger": "--data parity --sizes n=1 | --data "
     "composition --sizes n=1,group=Z60 | --data brackets --sizes n=1,length=1",
     "length 2 with 2 symbols has room for 0; give": "--data khop --sizes symbols=2,length=2",
-    "a study varies the seed alone": f"--study depth --n_layers 1 2 | {ICQA} --study depth --d_ff "
-    "0 64",
+    "a study varies seed and sizes alone": f"--study depth --n_layers 1 2 | {ICQA} --study depth "
+    "--d_ff 0 64",
     "several values of a flag make a grid": f"{ICQA} --seed 0 1 --bench",
     "leaves none of 5 steps; give at most 4": "--epochs 2 --lr_steps 5 --warmup_steps 5 | --steps "
     "50 --lr_steps 5 --warmup_steps 5 | --steps 5 --warmup_steps 5",

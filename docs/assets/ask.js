@@ -1,12 +1,13 @@
-/* Ask the models: menus that compose a problem, two models that answer it token by token, and for
+/* Ask the models: menus that compose a problem, three models that answer it token by token, and for
    each token of an answer where the model looked. The models themselves are in minidepth.js. */
 
+import { copyLink, inAddress, toAddress } from "./address.js"
 import { make } from "./elements.js"
 import { generate, load, promptIds } from "./minidepth.js"
-import { draw, LETTERS, problem } from "./problems.js"
+import { asText, draw, fromText, LETTERS, problem } from "./problems.js"
 
 const NAMES = { chain: "sums modulo 10", lookup: "a ring of letters", order: "letters in line" }
-const MODELS = { "1-layer": "1 layer", "12-layers": "12 layers" }
+const MODELS = { "1-layer": "1 layer", "2-layers": "2 layers", "12-layers": "12 layers" }
 const END = "<|im_end|>"
 const GIVEN = /^ ?[a-j\d]$/ // a letter or a number of a problem
 const still = matchMedia("(prefers-reduced-motion: reduce)").matches
@@ -46,8 +47,13 @@ class Composer {
     this.seen = make("p", { class: "seen" })
     this.changed = changed
     root.append(this.menus, this.said, this.seen)
-    this.settings = drawHeldOut("lookup", 2)
+    this.linked = inAddress("ask")
+    this.settings = fromText(this.linked, drawHeldOut("lookup", 2))
     this.show()
+  }
+
+  noted() {
+    toAddress("ask", asText(this.settings))
   }
 
   random() {
@@ -55,6 +61,7 @@ class Composer {
     const family = families[Math.floor(Math.random() * families.length)]
     this.settings = drawHeldOut(family, 1 + Math.floor(Math.random() * 3))
     this.show()
+    this.noted()
   }
 
   change(changes) {
@@ -63,6 +70,7 @@ class Composer {
     s.number = Math.min(s.number, s.steps)
     const focused = document.activeElement?.getAttribute("aria-label")
     this.show()
+    this.noted()
     // the menus are new, and who uses the keyboard stays where they were
     if (focused) this.menus.querySelector(`[aria-label="${focused}"]`)?.focus()
   }
@@ -220,7 +228,7 @@ function start(root) {
   const panels = Object.values(MODELS).map((name) => new Panel(name))
   const state = make("p", { role: "status" })
   const answers = make("div", { class: "answers", hidden: "" }, ...panels.map((p) => p.root))
-  const ask = make("button", { type: "button", class: "ask", onclick: answer }, "Ask both models")
+  const ask = make("button", { type: "button", class: "ask", onclick: answer }, "Ask all three")
   const random = { type: "button", class: "draw", onclick: () => composer.random() }
   let turn = 0 // who composes another problem meanwhile is not answered the old one
   let models
@@ -229,15 +237,17 @@ function start(root) {
     turn++
     answers.hidden = true
   })
-  const buttons = make("div", { class: "buttons" }, ask, make("button", random, "Draw at random"))
-  root.append(buttons, state, answers)
+  const link = copyLink("ask", () => asText(composer.settings))
+  const draws = make("button", random, "Draw at random")
+  root.append(make("div", { class: "buttons" }, ask, draws, link), state, answers)
+  if (Object.keys(composer.linked).length) root.scrollIntoView({ block: "center" })
 
   async function answer() {
     const mine = ++turn
     const { problem } = composer
     try {
       if (!models) {
-        state.textContent = "Loading the two models, 0.66 MB …"
+        state.textContent = "Loading the three models, 0.84 MB …"
         const files = Object.keys(MODELS).map((name) => `${root.dataset.models}/${name}.safetensors`)
         models = await Promise.all(files.map(load))
       }

@@ -6,7 +6,7 @@
 
 import { copyLink, inAddress, toAddress } from "./address.js"
 import { draw, drawing, drawTrack, make } from "./elements.js"
-import { ownWalk } from "./own.js"
+import { chooseOwn, ownWalk } from "./own.js"
 import { drawnRing, LETTERS, loadModel, shuffled, Walk } from "./walking.js"
 
 const MIDDLE = 150 // of a picture
@@ -65,17 +65,8 @@ function start(root) {
   const keeping = "keep the pairs as they are after the loops of training, loop the questions alone"
 
   const choice = make("p", {}, make("label", {}, keep, ` ${keeping}`))
-  const input = { type: "file", multiple: "", accept: ".safetensors,.json" }
-  const files = make("input", { ...input, onchange: (event) => take(event.target.files) })
-  const back = button("Back to ours", () => take(null))
-  back.hidden = true
   const asks = "Run a walk of your own: its model.safetensors and config.json, chosen or dropped here "
-  const yours = make("p", { class: "said" }, make("label", {}, asks, files), " ", back)
-  root.addEventListener("dragover", (event) => event.preventDefault())
-  root.addEventListener("drop", (event) => {
-    event.preventDefault()
-    take(event.dataTransfer.files)
-  })
+  const yours = chooseOwn(root, asks, take)
 
   const option = ({ name, start }, i) => {
     return make("option", { value: i }, start === "state" ? `${name}, state alone` : name)
@@ -127,14 +118,14 @@ function start(root) {
       own = files && (await ownWalk(files))
     } catch (error) {
       counter.textContent = `This could not be run: ${error.message}.`
-      return
+      return false
     }
     size = own?.ring ?? data.ring
     trained = own?.hops ?? data.hops
     for (const part of [...menus, choice, link]) part.hidden = Boolean(own)
-    back.hidden = !own
     pictures.forEach((_, side) => name(side))
-    begin()
+    await begin()
+    return true
   }
 
   /** Walk anew, around this ring or another. */

@@ -1,26 +1,66 @@
 /* A run of the visitor's own: its weights, model.safetensors, with its settings, config.json, or a file
    that a box of this site saved, which has both. It is read in the page and sent nowhere. */
 
+import { make } from "./elements.js"
 import { GPT, readHeader, readSafetensors } from "./minidepth.js"
 
-const NEEDS = "a walk of attention alone, with learned positions: python train.py --preset walk"
+const NEEDS = "of attention alone, with learned positions: python train.py --preset"
 
-/** Files → {model, ring: letters on its ring, hops: to which it was trained}. An Error says what is
-    missing. */
-export async function ownWalk(files) {
+// the sizes of the task ring, where a run names no others
+const RING = { letters: "16", ring: "8", lengths: "1+2", answer: "direct" }
+
+/** Files → {model, task, sizes: those of its task, by name}. An Error says what is missing. */
+async function ownRun(files) {
   const named = (end) => [...files].find(({ name }) => name.endsWith(end))
   const weights = named(".safetensors")
   if (!weights) throw new Error("there is no file that ends in .safetensors")
   const buffer = await weights.arrayBuffer()
   const about = readHeader(buffer).header.__metadata__ ?? {}
   const beside = named("config.json")
-  const text = beside ? await beside.text() : about.config
+  const text = beside ? await beside.text() : (about.config ?? about["run/config.json"])
   if (!text) throw new Error("its config.json is needed, too: choose both files at once")
   const settings = JSON.parse(text)
   const config = settings.model ?? settings
-  const ring = config.vocab_size / 2 // as the task walk has it: so many letters are told of as many
-  const walks = String(settings.train?.data ?? "walk") === "walk" && config.block_size >= 3 * ring
-  if (!walks || config.d_ff || config.bias || config.position !== "learned")
-    throw new Error(`this box runs ${NEEDS}`)
-  return { model: new GPT(config, readSafetensors(buffer)), ring, hops: config.n_loops - 1 }
+  if (config.d_ff || config.bias || config.position !== "learned")
+    throw new Error(`this box runs models ${NEEDS} walk or ring`)
+  const sizes = Object.fromEntries((settings.train?.sizes ?? []).map((each) => each.split("=")))
+  const model = new GPT(config, readSafetensors(buffer))
+  return { model, task: String(settings.train?.data ?? "walk"), sizes }
+}
+
+/** Files → {model, ring: letters on its ring, hops: to which it was trained}. */
+export async function ownWalk(files) {
+  const { model, task } = await ownRun(files)
+  const { vocab_size, block_size, n_loops } = model.config
+  const ring = vocab_size / 2 // as the task walk has it: so many letters are told of as many
+  if (task !== "walk" || block_size < 3 * ring) throw new Error(`this box runs a walk ${NEEDS} walk`)
+  return { model, ring, hops: n_loops - 1 }
+}
+
+/** Files → {model, letters: of how many, ring: how many stand on one, hops: [those that it knows]}. */
+export async function ownRing(files) {
+  const { model, task, sizes } = await ownRun(files)
+  const { letters, ring, lengths, answer } = { ...RING, ...sizes }
+  if (task !== "ring" || answer !== "direct")
+    throw new Error(`this box runs a ring that is answered directly, ${NEEDS} ring`)
+  const hops = lengths.split("+").map(Number)
+  return { model, letters: Number(letters), ring: Number(ring), hops }
+}
+
+/** A line that takes a visitor's files, chosen or dropped on the box, and gives them to `take`; its
+    button, "Back to ours", gives it null. `take` says whether it could run them. */
+export function chooseOwn(box, asks, take) {
+  const input = { type: "file", multiple: "", accept: ".safetensors,.json" }
+  const files = make("input", { ...input, onchange: (event) => given(event.target.files) })
+  const back = make("button", { type: "button", onclick: () => given(null) }, "Back to ours")
+  back.hidden = true
+  const given = async (files) => {
+    if (await take(files)) back.hidden = !files
+  }
+  box.addEventListener("dragover", (event) => event.preventDefault())
+  box.addEventListener("drop", (event) => {
+    event.preventDefault()
+    given(event.dataTransfer.files)
+  })
+  return make("p", { class: "said" }, make("label", {}, asks, files), " ", back)
 }

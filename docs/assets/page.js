@@ -16,10 +16,12 @@ document.addEventListener("click", (event) => {
 
 // what scrolls sideways can be reached by keyboard, too
 function letScroll() {
-  for (const box of document.querySelectorAll("article figure, .md-typeset__scrollwrap")) {
+  const boxes = "article figure, .md-typeset__scrollwrap, article pre > code"
+  for (const box of document.querySelectorAll(boxes)) {
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0
     else box.removeAttribute("tabindex")
   }
 }
 addEventListener("load", letScroll)
 addEventListener("resize", letScroll)
+document.addEventListener("toggle", letScroll, true) // of a fold: what is in it has its width now

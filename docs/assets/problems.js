@@ -20,6 +20,32 @@ export function draw(family, steps) {
   }
 }
 
+/** Settings as the page's address has them, and back; what does not fit is left as it is. */
+export function asText({ family, steps, first, adds, letters, from, number, mix }) {
+  if (family === "chain") return { kind: family, steps, first, add: adds.slice(0, steps).join("") }
+  const its = letters.slice(0, family === "lookup" ? RING : steps + 1).join("")
+  const told = mix.filter((i) => i < its.length).join("")
+  return { kind: family, steps, letters: its, told, at: family === "lookup" ? from : number }
+}
+
+export function fromText({ kind, steps, first, add, letters, told, at }, settings) {
+  const its = { ...settings }
+  const different = (text = "") => text && new Set(text).size === text.length
+  if (["chain", "lookup", "order"].includes(kind)) its.family = kind
+  if (/^[1-4]$/.test(steps ?? "")) its.steps = Number(steps)
+  if (/^\d$/.test(first ?? "")) its.first = Number(first)
+  if (/^[1-9]{1,4}$/.test(add ?? "")) its.adds = [...add, ...its.adds].slice(0, 4).map(Number)
+  if (different(letters) && [...letters].every((each) => LETTERS.includes(each)))
+    its.letters = [...letters, ...LETTERS.filter((each) => !letters.includes(each))]
+  if (different(told) && /^\d+$/.test(told))
+    its.mix = [...new Set([...told].map(Number).concat([...LETTERS.keys()]))]
+  if (/^\d$/.test(at ?? "")) {
+    its.from = Math.min(Number(at), RING - 1)
+    its.number = Math.min(Number(at), its.steps)
+  }
+  return its
+}
+
 function shuffled(list) {
   const keyed = list.map((item) => [Math.random(), item])
   return keyed.sort((a, b) => a[0] - b[0]).map(([, item]) => item)

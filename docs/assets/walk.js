@@ -1,26 +1,27 @@
 /* Walk around a ring: a stored model is asked which letter is k hops after another, and the ring
-   shows where it is after each loop of its one layer, which the box calls a pass. The model runs
-   here, by minidepth.js. The data come from walk() in docs/site/minidepth_site/widgets.py. */
+   shows where it is after each loop of its layers, which the box calls a pass. The model runs here,
+   by minidepth.js. The data come from walk() in docs/site/minidepth_site/widgets.py. */
 
 import { copyLink, inAddress, toAddress } from "./address.js"
 import { draw, drawing, drawTrack, make } from "./elements.js"
 import { emptyCache, softmax } from "./minidepth.js"
-import { loadModel, shuffled } from "./walking.js"
+import { chooseOwn, ownRing } from "./own.js"
+import { LETTERS, loadModel, shuffled } from "./walking.js"
 
-const LETTERS = "abcdefghijklmnop" // tokens 0 to 15; "k hops" is token 16 + k
-const HOPS = [1, 2, 3, 4]
+const OURS = { letters: 16, hops: [1, 2, 3, 4] } // "k hops" is the token letters + k
 const MIDDLE = 150 // of the picture
 const RADIUS = 110
 const NUMBERS = 70 // the radius at which a letter has the passes that came to it
 const PAUSE = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 700 // ms at each pass
 
 const times = (n, word, many = `${word}s`) => `${n} ${n === 1 ? word : many}`
+const named = (token) => LETTERS[token] ?? `letter ${token}`
 const percent = (share) => `${Math.round(100 * share)} %`
 
 /** A question → its tokens: pairs of neighbours in a mixed order, the number of hops, a letter. */
-export function questionTokens({ ring, order, start, hops }) {
+export function questionTokens({ ring, order, start, hops }, letters = OURS.letters) {
   const pairs = order.flatMap((i) => [ring[i], ring[(i + 1) % ring.length]])
-  return [...pairs, LETTERS.length + hops, ring[start]]
+  return [...pairs, letters + hops, ring[start]]
 }
 
 /** What the model would answer before the first loop and after each: [shares of all tokens]. */
@@ -31,9 +32,9 @@ export function afterEachLoop(model, tokens) {
   return last.states.map((state) => softmax([...model.read(state)]))
 }
 
-/** A ring of letters at random, told in a random order. */
-function anotherRing(size) {
-  const ring = shuffled([...LETTERS].map((_, i) => i)).slice(0, size)
+/** A ring of so many of the letters at random, told in a random order. */
+function anotherRing(size, letters) {
+  const ring = shuffled([...Array(letters).keys()]).slice(0, size)
   return { ring, order: shuffled(ring.map((_, i) => i)), start: 0 }
 }
 
@@ -46,13 +47,14 @@ function asText({ ring, order, start, hops, seed }) {
 export function fromText({ ring, told, from, hops, seed }, question, seeds) {
   const different = (text, n) => text?.length === n && new Set(text).size === n
   const size = question.ring.length
-  if (different(ring, size) && [...ring].every((letter) => LETTERS.includes(letter)))
-    question.ring = [...ring].map((letter) => LETTERS.indexOf(letter))
+  const ours = LETTERS.slice(0, OURS.letters)
+  if (different(ring, size) && [...ring].every((letter) => ours.includes(letter)))
+    question.ring = [...ring].map((letter) => ours.indexOf(letter))
   if (different(told, size) && [...told].every((i) => i in question.ring))
     question.order = [...told].map(Number)
   const start = question.ring.indexOf(LETTERS.indexOf(from))
   if (from && start >= 0) question.start = start
-  if (HOPS.includes(Number(hops))) question.hops = Number(hops)
+  if (OURS.hops.includes(Number(hops))) question.hops = Number(hops)
   if (seeds.includes(Number(seed))) question.seed = Number(seed)
 }
 
@@ -67,14 +69,16 @@ function menu(label, choices, chosen, choose) {
 function start(root) {
   const data = JSON.parse(root.querySelector("script").textContent)
   const question = data.question
-  const nLoops = data.config.n_loops
+  let own = null // a ring run of the visitor's: {model, letters, ring: their number on it, hops}
+  let nLoops = data.config.n_loops
   const models = {} // by seed, once loaded
   let shares = [] // of the question, after each loop
   let timer = null
   const seeds = data.models.map((each) => each.seed)
   const linked = inAddress("walk")
   fromText(linked, question, seeds)
-  const size = question.ring.length
+  const ourSize = question.ring.length
+  let size = ourSize
 
   const svg = drawing()
   svg.setAttribute("viewBox", "0 0 300 300")
@@ -84,18 +88,44 @@ function start(root) {
   const button = (text, onclick) => make("button", { type: "button", onclick }, text)
   const play = button("", () => (timer ? stop() : playFromStart()))
   play.classList.add("ask")
-  const passes = Array.from({ length: nLoops }, (_, i) =>
-    button("", () => {
-      stop()
-      showLoop(i + 1)
-    }),
-  )
-  const another = button("Another ring", () => change(anotherRing(size)))
+  const passes = make("div", { class: "passes", role: "group", "aria-label": "passes" })
+  const another = button("Another ring", () => change(anotherRing(size, (own ?? OURS).letters)))
   const runs = data.models.map(({ seed, hops }, i) => [
     seed,
     `training ${i + 1} of ${seeds.length}: learned ${times(hops, "hop")}`,
   ])
   const model = menu("which training", runs, question.seed, (seed) => change({ seed }))
+  const link = copyLink("walk", () => asText(question))
+  const asks = "Run a ring of your own: its model.safetensors and config.json, chosen or dropped here "
+  const yours = data.own && chooseOwn(root, asks, take)
+
+  /** Run a model of the visitor's own, or, without files, ours again. */
+  async function take(files) {
+    try {
+      own = files && (await ownRing(files))
+    } catch (error) {
+      said.textContent = `This could not be run: ${error.message}.`
+      return false
+    }
+    for (const part of [model, link]) part.hidden = Boolean(own)
+    size = own?.ring ?? ourSize
+    nLoops = (own?.model ?? data).config.n_loops
+    prepare()
+    const known = (own ?? OURS).hops
+    const hops = known.includes(question.hops) ? question.hops : known.at(-1)
+    await change({ ...anotherRing(size, (own ?? OURS).letters), hops })
+    return true
+  }
+
+  /** A button for each pass that the model makes. */
+  function prepare() {
+    const one = (_, i) =>
+      button("", () => {
+        stop()
+        showLoop(i + 1)
+      })
+    passes.replaceChildren(...Array.from({ length: nLoops }, one))
+  }
 
   /** Another question, or another model: it is asked at once. */
   async function change(changes) {
@@ -104,21 +134,22 @@ function start(root) {
     const { seed } = question
     try {
       const { weights } = data.models.find((each) => each.seed === seed)
-      models[seed] ??= await loadModel(data.config, weights)
+      if (!own) models[seed] ??= await loadModel(data.config, weights)
     } catch (error) {
       said.textContent = `The model could not be loaded: ${error.message}`
       return
     }
     if (seed !== question.seed) return // another model was chosen meanwhile
-    shares = afterEachLoop(models[seed], questionTokens(question))
-    if (Object.keys(changes).length) toAddress("walk", asText(question))
+    const asked = questionTokens(question, own?.letters)
+    shares = afterEachLoop(own?.model ?? models[seed], asked)
+    if (Object.keys(changes).length && !own) toAddress("walk", asText(question))
     showQuestion()
     showLoop(0)
   }
 
   function showQuestion() {
-    const lengths = HOPS.map((k) => [k, times(k, "hop")])
-    const letters = question.ring.map((letter, i) => [i, LETTERS[letter]])
+    const lengths = (own ?? OURS).hops.map((k) => [k, times(k, "hop")])
+    const letters = question.ring.map((letter, i) => [i, named(letter)])
     const hops = menu("how many hops", lengths, question.hops, (k) => change({ hops: k }))
     const from = menu("from which letter", letters, question.start, (i) => change({ start: i }))
     const focused = document.activeElement?.getAttribute("aria-label")
@@ -131,7 +162,7 @@ function start(root) {
     question.loops = loops
     said.textContent = verdict(loops)
     picture(loops)
-    passes.forEach((box, i) => {
+    ;[...passes.children].forEach((box, i) => {
       const right = i < loops && held(i + 1) === goal()
       box.className = right ? "right" : i < loops ? "wrong" : ""
       const mark = make("span", {}, right ? "✓" : i < loops ? "✗" : "·")
@@ -147,18 +178,19 @@ function start(root) {
   /** Where the model is after so many passes, in words. */
   function verdict(loops) {
     if (loops === 0) return "It has been told the ring, pair by pair. It has no answer yet."
-    const letter = LETTERS[likeliest(loops)] ?? "no letter"
+    const token = likeliest(loops)
+    const letter = token < (own ?? OURS).letters ? named(token) : "no letter"
     const sure = percent(Math.max(...shares[loops]))
     if (loops === 1) return `After 1 pass it has read. It would say ${letter} (${sure} sure).`
     const place = held(loops)
     const gone = (place - question.start + size) % size
-    let where = `${times(gone, "hop")} from ${LETTERS[question.ring[question.start]]}`
+    let where = `${times(gone, "hop")} from ${named(question.ring[question.start])}`
     if (place < 0) where = "which is not on the ring"
     else if (gone === 0) where = "the letter asked about"
     const text = `After ${loops} passes it is at ${letter} (${sure} sure), ${where}.`
     if (loops < nLoops) return text
     if (place === goal()) return `${text} That is right.`
-    return `${text} That is wrong: the answer is ${LETTERS[question.ring[goal()]]}.`
+    return `${text} That is wrong: the answer is ${named(question.ring[goal()])}.`
   }
 
   function at(i, radius) {
@@ -179,9 +211,10 @@ function start(root) {
       const [cx, cy] = at(i, RADIUS)
       const role = i === goal() ? "goal" : i === question.start ? "start" : ""
       const onclick = () => change({ start: i })
-      draw(svg, "circle", { class: `letter ${role}`, cx, cy, r: 24, onclick })
+      const r = Math.min(24, (0.8 * Math.PI * RADIUS) / size)
+      draw(svg, "circle", { class: `letter ${role}`, cx, cy, r, onclick })
       const fill = { "fill-opacity": loops ? shares[loops][letter] / 2 : 0, onclick }
-      draw(svg, "circle", { class: "share", cx, cy, r: 20, ...fill })
+      draw(svg, "circle", { class: "share", cx, cy, r: 0.84 * r, ...fill })
       draw(svg, "text", { x: cx, y: cy, onclick }, LETTERS[letter])
       const its = came.filter(([, place]) => place === i).map(([n]) => n)
       const [x, y] = at(i, NUMBERS)
@@ -212,13 +245,14 @@ function start(root) {
 
   /** The controls take the place of the picture without JavaScript when there is a model. */
   async function begin() {
+    prepare()
     await change({})
     if (!shares.length) return root.append(said)
     const row = (name, ...items) =>
       make("div", { class: name, role: "group", "aria-label": name }, ...items)
-    const more = row("buttons", another, copyLink("walk", () => asText(question)), model)
-    const side = make("div", { class: "side" }, ask, play, row("passes", ...passes), said, more)
-    root.replaceChildren(svg, side)
+    const more = row("buttons", another, link, model)
+    const side = make("div", { class: "side" }, ask, play, passes, said, more)
+    root.replaceChildren(svg, side, ...(yours ? [yours] : []))
     if (Object.keys(linked).length) root.scrollIntoView({ block: "center" })
     root.dispatchEvent(new Event("ready"))
   }

@@ -1,9 +1,10 @@
-"""Prints the page of the training in JavaScript: docs/assets/training.js, section by section."""
+"""Prints the page of the training in JavaScript: the model of docs/assets/minidepth.js, then
+docs/assets/training.js, section by section."""
 
 import pathlib
 import re
 
-SOURCE = pathlib.Path(__file__).parents[1] / "assets" / "training.js"
+ASSETS = pathlib.Path(__file__).parents[1] / "assets"
 # what to know of each section before one reads it
 BEFORE = {
     "chance": "A browser's random numbers take no seed, so here is a generator that does.",
@@ -18,22 +19,43 @@ used by all later tokens, and only when these have handed on their share is its 
     "the weights as a file": "A length, a header in JSON, and the numbers.",
 }
 
-text = SOURCE.read_text(encoding="utf-8")
-begin, *parts = re.split(r"^// -{10} \d+\. (.*) -{10}\n", text, flags=re.MULTILINE)
-sections = dict(zip(parts[::2], parts[1::2]))
+
+def read(name):
+    """A file → (its text, what it begins with, {section: its code})"""
+    text = (ASSETS / name).read_text(encoding="utf-8")
+    begin, *parts = re.split(r"^// -{10} \d+\. (.*) -{10}\n", text, flags=re.MULTILINE)
+    return text, begin, dict(zip(parts[::2], parts[1::2]))
+
+
+text, begin, sections = read("training.js")
 assert sections.keys() == BEFORE.keys()
+model = read("minidepth.js")[2]["the model"]
 
 print(f"""# The same training in another language
 
 **Forward, backward and AdamW in {len(text.splitlines())} lines of JavaScript, without a library.**
-It is what runs when you [train it here](../tutorials/train_here.md). The forward pass is that of
-[minidepth.js](../assets/minidepth.js), which also answers on [Ask the models](../tutorials/ask.md)
+It is what runs when you [play](../tutorials/play.md). The forward pass is that of
+[minidepth.js](../assets/minidepth.js), which also answers there
 and walks on the [home page](../index.md); this file is
 [training.js](../assets/training.js). In a test its gradients and the losses of ten steps agree with
 PyTorch's to 0.001, for two layers and for one layer looped five times.
 
 Whoever wants to know what `loss.backward()` does can read it here.
 """)
-print(f"```js\n{begin.strip()}\n```\n")
+print(f"""## The model
+
+Of minidepth.js. Compare it with `GPT.hidden()` in [the library](api.md#minidepth.GPT.hidden): that
+takes all tokens of many conversations at once, and has an axis for the heads, not a loop.
+
+```js
+{model.strip()}
+```
+
+So begins training.js:
+
+```js
+{begin.strip()}
+```
+""")
 for name, source in sections.items():
     print(f"## {name[0].upper()}{name[1:]}\n\n{BEFORE[name]}\n\n```js\n{source.strip()}\n```\n")

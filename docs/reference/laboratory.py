@@ -14,16 +14,22 @@ data = registry.data_of(t)
 run = running.train(m, t, data)
 print(inspect.mechanism(run.model, data)["steps"])
 ```
+
+It has rooms, and each has a page with the functions and classes of its modules:
 """
 
-import pathlib
+import ast
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-# packages, and the modules in them, by their names as they are imported
-FILES = [*ROOT.glob("minidepth_lab/**/*.py"), *ROOT.glob("docs/site/minidepth_site/*.py")]
+import docstrings
+import pages
 
 print(__doc__)
-for path in sorted(FILES):
-    package = ROOT / "docs" / "site" if "minidepth_site" in path.parts else ROOT
-    name = ".".join(path.relative_to(package).with_suffix("").parts)
-    print(f"::: {name.removesuffix('.__init__')}\n")
+files = pages.project_modules()
+for room, modules in pages.rooms().items():
+    print(f"## {room}\n")
+    page = f"laboratory/{room.rpartition('.')[2]}.md"
+    for name in modules:
+        docstring = ast.get_docstring(ast.parse(files[name].read_text(encoding="utf-8"))) or ""
+        said = " ".join(docstrings.paragraph(docstring.partition("\n\n")[0]).split())
+        print(f"- [`{name}`]({page}#{name}): {said}")
+    print()

@@ -17,10 +17,15 @@ TABLES = {
     "llmini_attention": ("LLmini: attention by layer", "Entropy in nats; sparsity as published, "
                          "masked entries counted. Variants a, b, c with 10, 9, 8 layers."),
     "llmini_training": ("LLmini: training", "Losses in nats per token and validation perplexity."),
-    "heads_schedules": ("Heads per layer", "Final validation loss, read off a plot (± 0.005), and "
-                        "hours, read off another: the text itself says 15.5 for 96-48-24-12. "
-                        "The last two columns say where a number was read. We have the plots no "
-                        "more, so none of these can be checked. One run each."),
+    "heads_schedules": ("Heads per layer", "Final validation loss, read off a plot (± 0.005), what "
+                        "the curve drawn there has at so many heads and at 180, and hours, read "
+                        "off another plot: the text itself says 15.5 for 96-48-24-12. The plots "
+                        "are in chrissarmstrong/seeking-manifold on GitHub. One run each."),
+    "heads_learning_curve": ("Heads per layer: the third plot", "Validation loss of 12-24-48-96 "
+                             "and of 96-48-24-12 (± 0.01); that of 48-48-48-48 is 0.03 higher "
+                             "than the latter at first and less later."),
+    "heads_code": ("Heads per layer: its author's code", "Of the experiment whose setup the text "
+                   "says it shares, chrissarmstrong/data-lane on GitHub."),
 }  # fmt: skip
 for name, (title, note) in TABLES.items():
     rows = results.published(name)

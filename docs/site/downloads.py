@@ -97,22 +97,25 @@ def setup(path, site=""):
 
 
 BOX = re.compile(r'<div class="widget .*?</div>\n<script[^>]*></script>', re.DOTALL)
-LINK = re.compile(r"(?<=\]\()(?!https?:|#)[^)\s]+")  # to another file
+LINK = re.compile(r"(!?)\[([^\]]*)\]\(\s*(?!https?:|#)([^)\s]+)\)")  # to another file
 
 
 def from_afar(text, path, site):
     """A page's Markdown for a notebook that lies anywhere: instead of a box it says where that is,
-    and links lead to the site, where its address is known."""
+    and links lead to the site; where its address is not known, only their words are left."""
     text = BOX.sub(lambda box: elsewhere(address_of(path, site)), text)
     folder = path.parent.relative_to(pages.DOCS).as_posix()
 
     def whole(link):
-        file, mark, anchor = link[0].partition("#")
+        picture, words, address = link.groups()
+        if not site:
+            return words
+        file, mark, anchor = address.partition("#")
         file = posixpath.normpath(posixpath.join(folder, file))
         file = re.sub(r"(^|/)(index|README)\.md$", r"\1", file)  # the page of a folder
-        return site + re.sub(r"\.md$", "/", file) + mark + anchor
+        return f"{picture}[{words}]({site}{re.sub(r'[.]md$', '/', file)}{mark}{anchor})"
 
-    return LINK.sub(whole, text) if site else text
+    return LINK.sub(whole, text)
 
 
 def project_files():

@@ -9,8 +9,9 @@ the result the form of the other pages. In this file is what mkdocs calls, in th
 - of each page: its links, title and description, what it weighs in a search, where to edit it;
 - the map of the site, on the home page.
 
-`mkdocs build` waits for programs that have to run; `mkdocs serve` shows the site at once, and each
-page's outputs when it has run. `DOCS_EXECUTE=false mkdocs serve` leaves percent files unrun.
+`mkdocs build` waits for programs that have to run; `mkdocs serve` shows the site at once, and is
+built once more when all of them have run. `DOCS_EXECUTE=false mkdocs serve` leaves percent files
+unrun.
 """
 
 import concurrent.futures
@@ -24,6 +25,7 @@ import platform
 import posixpath
 import re
 import subprocess
+import time
 import urllib.parse
 
 import bs4
@@ -37,7 +39,10 @@ import pages
 import render
 
 CACHE = pages.ROOT / ".cache"
-WAIT = "The code of this page runs now. What it shows comes by itself when it has."
+WAIT = (
+    "The code of some pages runs now, and this is one. What it shows comes by itself when all have."
+)
+ALL_RAN = CACHE / "all-ran"  # a file that is written when pages have run, and no page still has to
 log = get_plugin_logger("minidepth")
 
 
@@ -45,6 +50,7 @@ log = get_plugin_logger("minidepth")
 
 pool = []  # while `mkdocs serve` runs: the executor that runs pages beside it
 begun = set()  # the output files of pages that it has begun to run, or will
+unfinished = set()  # those of them that have not run
 waiting = []  # [(page, output file)] that begin to run when the site has been built
 
 
@@ -54,10 +60,11 @@ def on_startup(command, dirty):
 
 
 def on_serve(server, config, builder):
-    """The outputs of pages are watched as the pages are, and so is the code that these import."""
-    pages.OUTPUTS.mkdir(parents=True, exist_ok=True)
-    server.watch(str(pages.OUTPUTS))
-    for path in pages.ROOT.glob("*.py"):
+    """The code that pages import is watched as the pages are. Their outputs are not: each would
+    have the whole site built, and all browsers load their page anew."""
+    ALL_RAN.parent.mkdir(parents=True, exist_ok=True)
+    ALL_RAN.touch()
+    for path in (ALL_RAN, *pages.ROOT.glob("*.py")):
         server.watch(str(path))
 
 
@@ -74,12 +81,18 @@ def on_post_build(config):
 
 
 def run_beside(path, file):
-    """Run a page while the server serves."""
+    """Run a page while the server serves, unless it has changed since and so waits anew."""
     try:
-        pages.run(path, file)
+        if pages.output_files([path])[path] == file:
+            pages.run(path, file)
+        else:
+            begun.remove(file)  # it may change back
     except RuntimeError as error:
         if pool:  # else it has been stopped with the server
             log.warning(str(error))
+    unfinished.remove(file)
+    if pool and not unfinished:
+        ALL_RAN.write_text(str(time.time()))
 
 
 def outputs_of(paths):
@@ -95,6 +108,7 @@ def outputs_of(paths):
         outputs[path] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
         if outputs[path] is None and file not in begun:
             begun.add(file)
+            unfinished.add(file)
             waiting.append((path, file))
     return outputs
 
@@ -143,7 +157,7 @@ def on_files(files, config):
     in_nav = [path for path in pages.programs() if path in sources.values()]
     to_run = [path for path in in_nav if config.extra["run"] or pages.prints_markdown(path)]
     outputs = outputs_of(to_run)
-    if waiting:  # pages that others link to do not have all their headings yet
+    if None in outputs.values():  # pages that others link to do not have all their headings yet
         config.validation.links.anchors = logging.DEBUG
     for file, path in sources.items():
         name = file.src_uri.removesuffix(".py")
@@ -158,6 +172,9 @@ def on_files(files, config):
         if name != "index":
             add(f"{name}.ipynb", content=downloads.notebook(path, config.site_url or ""))
             add(f"{name}.py", abs_src_path=str(path))
+    for room, modules in pages.rooms().items():
+        content = "\n".join([f"# {room}\n", *(f"::: {name}\n" for name in modules)])
+        add(f"reference/laboratory/{room.rpartition('.')[2]}.md", content=content)
     add("minidepth.zip", content=downloads.archive())
     for old, new in MOVED.items():
         page, _, heading = new.partition("#")
@@ -191,6 +208,8 @@ MOVED = {
     "tutorials/18_one_more_step": "tutorials/4_walking",
     "tutorials/19_another_layer": "tutorials/rings#the-same-layer-or-another",
     "tutorials/20_same_text": "tutorials/caveats#the-same-text-twenty-times",
+    "tutorials/train_here": "tutorials/play",
+    "tutorials/ask": "tutorials/play#ask-models-that-write-their-steps",
     "tutorials/another_layer": "tutorials/rings#the-same-layer-or-another",
     "tutorials/depth_thresholds": "tutorials/depth_map#thresholds",
     "tutorials/first_run": "reference/results#first-run",
@@ -246,7 +265,7 @@ SEARCHED = {
     "tutorials/4_walking.md": "ring rings hop hops",
     "tutorials/thousand_hops.md": "length generalisation generalization recall looped",
     "tutorials/5_writing.md": "chain thought cot steps",
-    "tutorials/train_here.md": "train browser javascript",
+    "tutorials/play.md": "train browser javascript ask",
 }
 
 
@@ -259,10 +278,12 @@ def on_page_markdown(markdown, page, config, files):
         page.meta["search"] = dict(boost=4)
     if address == "reference/flags.md":  # who types a flag wants to know what it does
         page.meta["search"] = dict(boost=6)
-    if "\n::: " in markdown or address == "reference/results.md":  # these have nearly every word
-        page.meta["search"] = dict(boost=0.05)
-    if address.startswith("results/") and address != "results/README.md":
-        page.meta["search"] = dict(exclude=True)  # files of single experiments, not pages to read
+    if address.startswith(tuple(f"reference/{name}." for name in ("api", "laboratory", "results"))):
+        page.meta["search"] = dict(boost=0.05)  # these have nearly every word
+    if address.startswith(("results/", "reference/laboratory/")) and address != "results/README.md":
+        page.meta["search"] = dict(
+            exclude=True
+        )  # single experiments and functions: no pages to read
     return re.sub("<!-- open (.*?) -->", lambda found: in_one_click(found[1], config), markdown)
 
 
@@ -279,9 +300,14 @@ def on_page_content(content, page, config, files):
         page.title = titles.get(page.file.src_uri) or page.title
         content = notebook_page(content, page, config, files)
     describe(page, content)
-    # each page that is opened reads the whole index, of which functions' code would be a third
-    source = '<details class="mkdocstrings-source"'
-    return content.replace(source, f'{source} data-search-exclude=""')
+    # each page that is opened reads the whole index: it has the sentences of the site, neither code
+    # that draws, checks or is a function's, nor the numbers of all runs
+    unsearched = ['<details class="mkdocstrings-source"', '<details class="code"']
+    if page.file.src_uri == "reference/results.md":
+        unsearched.append("<table")
+    for tag in unsearched:
+        content = content.replace(tag, f'{tag} data-search-exclude=""')
+    return content
 
 
 def on_page_context(context, page, config, nav):

@@ -116,6 +116,19 @@ def imports(source, package=""):
     return names
 
 
+def rooms():
+    """{each room of the laboratory, as a package: [it, and its modules, by their names]}. What
+    pages show their boxes with is one more."""
+    found = {}
+    for name in sorted(project_modules()):
+        package, _, rest = name.partition(".")
+        if package == WIDGETS.name:
+            found.setdefault(package, []).append(name)
+        elif package == LABORATORY.name and rest:
+            found.setdefault(f"{package}.{rest.partition('.')[0]}", []).append(name)
+    return found
+
+
 def imports_by_name(source):
     """Whether a source imports modules whose names show only as it runs."""
     return any(sign in source for sign in ("import_module(", "__import__(", "pkgutil."))

@@ -4,7 +4,7 @@
 # **Nearly all of the published one-layer model is a table of words. So "32 % more parameters" and
 # "twelve times as many between embedding and head" are true of the same two models.** You will
 # learn what each part of the model computes, where its parameters sit, and what one step of
-# training does. The other lessons do not need this one: it is for those who want the code.
+# training does. This lesson is for those who want the code.
 #
 # In these lessons *the report* and *the article* are two texts about one published experiment,
 # which trained a model of one layer and one of twelve: [the published pair](2_logs.md).
@@ -83,10 +83,8 @@ print(inspect.getsource(md.MLP))
 print(inspect.getsource(md.Layer))
 
 # %% [markdown]
-# Depth is the number of blocks that are applied one after another. Within one pass through the
-# model, only another layer, or the same layer once more, lets a token use what it found to choose
-# what to look for next. (A model that [writes tokens](5_writing.md) can do the same over several
-# passes.)
+# Depth is the number of blocks that are applied one after another. Only another layer, or the same
+# layer once more, lets a token use what it found to choose what to look for next.
 #
 # Does the causal mask hold in a whole model? We change one token of a two-layer model's input, that
 # at position 5, and see which outputs change: only those from that position on.
@@ -131,10 +129,9 @@ for L in (1, 12):
 widgets.table(("layers", "parameters", "in blocks", "words and positions"), rows)
 
 # %% [markdown] tags=["details"]
-# The published table gives 151,936 words and 1,028 positions, but these do not lead to the
-# published totals of 60.21 and 79.69 million. What does lead to them is 151,665 words, the `len()`
-# of the tokenizer (the rest of the 151,936 rows belong to no word), and 512 positions, the length
-# of a training block.
+# The published table gives 151,936 words and 1,028 positions. What leads to the published totals of
+# 60.21 and 79.69 million is 151,665 words, the `len()` of the tokenizer, and 512 positions, the
+# length of a training block.
 
 # %% tags=["details"]
 for words, positions_ in ((151_936, 1028), (151_665, 512)):
@@ -163,9 +160,7 @@ plt.show()
 
 # %% [markdown]
 # What to see: nearly all of the one-layer model is a table of words. From 1 to 12 layers the total
-# grows by 32 %, and the blocks grow by a factor of 12. "Only 32 % more parameters" and "twelve
-# times the parameters between embedding and head" describe the same two models. These are exact
-# counts, without any sampling.
+# grows by 32 %, and the blocks grow by a factor of 12. These are exact counts.
 #
 # Try other sizes. The report's two models are shown below yours for comparison.
 #
@@ -175,9 +170,8 @@ plt.show()
 
 # %% [markdown] tags=["details"]
 # **What the head costs.** In training, a weight that is used once for each token costs about 6
-# operations per token: 2 in the forward pass, 4 in the backward pass. The head is a matrix product
-# of this kind, with the transposed embedding. Looking up a word in the embedding, by contrast,
-# costs next to nothing.
+# operations per token, and the head is such a matrix. Looking up a word in the embedding costs next
+# to nothing.
 
 # %% tags=["details"]
 cost = {"head": 6 * embedding, "one block": 6 * block, "12 blocks": 6 * 12 * block}
@@ -189,8 +183,8 @@ print("(attention over keys left out)")
 
 # %% [markdown] tags=["details"]
 # In both models the head does most of the work. So twelve times the depth should not cost twelve
-# times the time, and it did not: the published runs took 210 s and 252 s, a factor of 1.20. Our
-# estimate of 1.32 leaves out whatever takes the same time in both models, which would lower it.
+# times the time, and it did not: the published runs took 210 s and 252 s, a factor of 1.20. (Our
+# estimate of 1.32 leaves out whatever takes the same time in both models.)
 #
 # The size of the head is also why training never holds all logits (the scores of all words for all
 # tokens) at once. For 16 × 512 tokens they would be 8,192 × 151,665 numbers, 5 GB in single
@@ -266,8 +260,8 @@ axes.set_title(f"{sum(same)} of {len(same)} published rates lie on one formula")
 plt.show()
 
 # %% [markdown]
-# What to see: every published value lies on the curve, in all printed digits. By this formula the
-# rate of the first step is 0, so that step changes no weight.
+# What to see: every published value lies on the curve, in all printed digits. The rate of the first
+# step is 0.
 
 # %% [markdown]
 # ## A hundred and twenty steps
@@ -297,8 +291,7 @@ print(f"{last['train_loss_eval']:.2f}")
 # other columns.
 #
 # The loss fell to less than an eighth. And yet the model hardly does better than guessing: it has
-# learned the *form* of an answer. From the loss alone you could not know whether a model has
-# learned more than the form. That is why the lessons check answers, from [the
+# learned the *form* of an answer. That is why the lessons check answers, from [the
 # first](1_hypothesis.md) on.
 
 # %%

@@ -32,8 +32,7 @@ print("  ".join(f"{first}→{second}" for first, second in pairs))
 # from a letter to the one that follows it.
 #
 # You looked for the pair that begins with g, and found b. Then you looked for the pair that begins
-# with b, and so on. You could not have begun with the second lookup: the first one told you where
-# to make it. As a program:
+# with b, and so on. The first lookup told you where to make the second. As a program:
 
 # %%
 follows = dict(pairs)
@@ -72,20 +71,17 @@ plt.show()
 #
 # A [report](../reference/citing.md) of 2026 made this a hypothesis. Perhaps reasoning takes several
 # rounds: first the tokens share facts, then they combine them, then they find patterns, and at last
-# they conclude. The report compares this to a hundred children with a puzzle. If they may talk only
-# once, many ideas never meet. If they may talk often, each of them can build on what the others
-# found. And people, too, look at a page more than once, and what they saw first decides where they
-# look next.
+# they conclude. The report compares this to a hundred children with a puzzle: if they may talk
+# often, each of them can build on what the others found.
 #
-# The analogy is a good one. The ring is its smallest case: one lookup decides where to make the
-# next. But an analogy is a reason to run an experiment, not its result. The authors did run one.
-# They trained a model of one layer and a model of twelve on the same 840 conversations, in which
-# the reasoning is written out. The deeper model ended with the lower training loss. The report
-# closes with "HYPOTHESIS: PROVED".
+# The ring is the smallest case of it. But an analogy is a reason to run an experiment, not its
+# result. The authors did run one. They trained a model of one layer and a model of twelve on the
+# same 840 conversations, in which the reasoning is written out. The deeper model ended with the
+# lower training loss. The report closes with "HYPOTHESIS: PROVED".
 #
 # Was it? With its conversations it is hard to tell: nobody knows how many lookups such a text
 # takes. For our ring we do know. So we begin there. What the report's logs say [comes
-# later](2_logs.md), when you have seen what depth can do.
+# later](2_logs.md).
 
 # %% [markdown]
 # ## Watch it walk
@@ -147,12 +143,13 @@ without = "This part needs JavaScript. The table above shows a walker that was t
 widgets.show("loops", None, without)
 
 # %% [markdown]
-# Try another seed. To see one layer and two train side by side, [train both](train_here.md).
+# Try another seed. To see one layer and two train side by side, [train
+# both](play.md#one-layer-or-two).
 #
 # ## What would count as evidence?
 #
-# We watched one model walk. That is a demonstration, not yet a test of the hypothesis. Suppose that
-# somebody finds one of the things on the left. What else could explain it?
+# One model that walks is a demonstration, not yet a test. Suppose that somebody finds one of the
+# things on the left. What else could explain it?
 #
 # | a deeper model | but perhaps |
 # |---|---|

@@ -210,7 +210,7 @@ print(f"accuracy {final['2 layers'][0]:.3f}, without layer 1 {no_copy:.3f}")
 
 # %% [markdown]
 # Without the copies, the second look is as blind as the one layer's. (You can switch off single
-# heads of a model that you have [trained in the page](train_here.md).)
+# heads of a model that you have [trained in the page](play.md).)
 #
 # On the ring the first loop seems to do the same copying. In "g b" the b has to copy the g before
 # it can be found, and in each of the ten models some head looks from the b to the g in the first
@@ -224,7 +224,7 @@ print(f"accuracy {final['2 layers'][0]:.3f}, without layer 1 {no_copy:.3f}")
 # It does not say that one layer could never do it. With as many heads as pairs it can. Each head
 # watches one pair. If that pair is not the one asked for, the head subtracts its answer; the right
 # one is left. Here are weights [written by
-# hand](../reference/laboratory.md#minidepth_lab.measure.by_hand) for a ring of eight pairs:
+# hand](../reference/laboratory/measure.md#minidepth_lab.measure.by_hand) for a ring of eight pairs:
 
 # %% tags=["hide"]
 by_heads = {n_heads: by_hand.measured(n_heads) for n_heads in (4, 7, 8)}

@@ -193,10 +193,11 @@ plt.show()
 # same layer](rings.md#the-same-layer-or-another) each time.
 #
 # And one layer without loops? We know weights, [written by
-# hand](../reference/laboratory.md#minidepth_lab.measure.by_hand), with which it answers every
-# one-hop question. Training [did not find them](../reference/results.md#ring-wide): with one loop
-# none of forty runs answers half of those questions, with two loops or three all eighty do nearly
-# always. So "one layer learns nothing" is a fact about this training, not a limit of every layer.
+# hand](../reference/laboratory/measure.md#minidepth_lab.measure.by_hand), with which it answers
+# every one-hop question. Training [did not find them](../reference/results.md#ring-wide): with one
+# loop none of forty runs answers half of those questions, with two loops or three all eighty do
+# nearly always. So "one layer learns nothing" is a fact about this training, not a limit of every
+# layer.
 #
 # Here a sixth loop gained nothing. What if each loop did the same, from wherever a question stands?
 # Then [a thousand hops](thousand_hops.md) are as near as nine.

@@ -51,8 +51,7 @@ for k in (1, 2, 4, 7):
 widgets.table(["hops", "runs that learned it at once", "in writing"], rows)
 
 # %% [markdown]
-# (A dash: at once, they were asked for three hops at most. One layer that writes only guesses: it
-# does not even learn to find the [next letter](3_one_look_or_two.md).)
+# (A dash: at once, they were asked for three hops at most. One layer that writes only guesses.)
 #
 # ## What is it that helps?
 #
@@ -116,9 +115,8 @@ plt.show()
 # and how many of them learned it.
 
 # %% [markdown]
-# - **Time alone did not help.** Blanks pass through the same two layers side by side. What the
-#   second layer finds goes to the output, and no third layer is there to read it. (Pfau and others
-#   have a task in which dots do help. There the work can be done side by side.)
+# - **Time alone did not help.** Blanks pass through the same two layers side by side. (Pfau and
+#   others have a task in which dots do help. There the work can be done side by side.)
 # - **Supervision alone did not help either**: see `hidden`.
 # - **What helped was to have the letters to read**, even in `given`, which is never asked to say
 #   them. Their order matters: written backwards, the first letter to write is two hops away.
@@ -141,16 +139,14 @@ for way in ("given", "backwards", "written"):
 widgets.table(["way", "two hops", "three hops"], rows)
 
 # %% [markdown]
-# They can. The models that were taught only the last letter write the others as well, presumably
-# because each letter is the same lookup.
+# They can, presumably because each letter is the same lookup.
 
 # %% [markdown]
 # ## Write less, think more
 #
 # A model that both writes and loops can trade one for the other. Here one layer writes every m-th
-# letter along a ring of twelve. So for each letter that it writes it has to make m hops in its
-# loops. A walk makes its first hop in the second loop. So we predicted that the layer learns this
-# if, and only if, it has more than m loops:
+# letter along a ring of twelve. We predicted that it learns this if, and only if, it has more than
+# m loops, as a walk makes its first hop in the second one:
 
 # %%
 every_mth = strides.stored()  # {(m, L): shares right of five runs}
@@ -169,9 +165,9 @@ plt.show()
 #
 # ## Count the layers
 #
-# Does writing do more than looping, then? To compare the two, all were trained on rings of sixteen
-# letters. We counted how many layers, or loops of one, a question passes until the letter so many
-# hops on is said. The layer that writes nothing is that of [A thousand hops](thousand_hops.md).
+# To compare writing with looping, all were trained on rings of sixteen letters. We counted how many
+# layers, or loops of one, a question passes until the letter so many hops on is said. The layer
+# that writes nothing is that of [A thousand hops](thousand_hops.md).
 
 # %% tags=["hide"]
 walkers = judge.named_runs("walk")["8 hops, ring of 16"]
@@ -208,12 +204,12 @@ widgets.table(head, rows)
 # %% [markdown]
 # ## In sentences
 #
-# The problems of our main command are small texts, and its models are trained to write their work
-# down, as one does in a chain of thought. Ask two of them here. They run in your browser (0.66 MB);
-# [Ask the models](ask.md) shows where they look while they write.
+# The models of our main command write their work down, as one does in a chain of thought. Ask three
+# of them here. They run in your browser (0.84 MB), and choosing a word shows where they looked to
+# write it.
 #
 # <div class="widget ask-the-models" data-models="../../results/ask/weights"><p>This part needs
-# JavaScript. <a href="ask.md">Ask the models</a> shows the same from Python.</p></div>
+# JavaScript. <a href="play.md#exercises">Play</a> asks the same models from Python.</p></div>
 # <script type="module" src="../../assets/ask.js"></script>
 
 # %% [markdown]

@@ -7,8 +7,8 @@
 #
 # "Depth helps" compares two models. But what one really compares is two *runs*, and a run is a
 # model and a good deal of luck: which first weights were drawn, and in which order the questions
-# came. Both follow from the *seed*, the number from which all the chance in a run begins. So the
-# first question is how far two runs of the *same* model lie apart.
+# came. Both follow from the *seed*. So the first question is how far two runs of the *same* model
+# lie apart.
 #
 # ## Ten seeds
 #
@@ -66,11 +66,15 @@ widgets.show("seeds", widgets.seeds(), without)
 # Back to the ring. With five loops six runs of ten learned four hops, with four loops none did.
 # Could that be luck? Suppose that it is: the number of loops does not matter, and six of these
 # twenty runs would have learned it anyway. Then it is chance that all six stand on one side. How
-# often does chance do that? We can try. Write the twenty results on cards, shuffle them, deal two
-# piles of ten, and see how far the piles differ:
+# often does chance do that? Write the twenty results on cards, shuffle them and deal two piles of
+# ten. **Guess first:** in how many deals of a hundred do all six fall on one side?
+
+# %% tags=["hide"]
+five, four = ([share >= LEARNED for share in accuracy[loops]] for loops in (5, 4))
+without = "This part needs JavaScript. The code below deals the same cards."
+widgets.show("cards", dict(learned=[sum(five), sum(four)], runs=len(five)), without)
 
 # %%
-five, four = ([share >= LEARNED for share in accuracy[loops]] for loops in (5, 4))
 cards = five + four
 dice = random.Random(0)
 differences = []
@@ -83,23 +87,9 @@ exact = judge.fisher(five, four)
 print(f"{as_large} deals of 10,000 differ as much")
 print(f"exactly, counted: p = {exact:.4f}")
 
-# %%
-_, axes = plt.subplots(figsize=(4.6, 2.9))
-places = range(-seen, seen + 1, 2)
-heights = [differences.count(place) / len(differences) for place in places]
-colors = ["C3" if abs(place) >= seen else "C5" for place in places]
-bars = axes.bar(places, heights, width=1.4, color=colors)
-axes.bar_label(bars, [f"{100 * height:.1f} %" for height in heights], padding=2)
-arrow = dict(arrowstyle="->", color="C3")
-axes.annotate("what we saw", (seen, 0.04), (seen, 0.15), ha="center", color="C3", arrowprops=arrow)
-axes.set(xlabel="how many more learned it in the first pile", xticks=places)
-axes.set(ylabel="share of 10,000 deals", ylim=(0, 0.42))
-axes.set_title("luck alone seldom puts all six on one side")
-plt.show()
-
 # %% [markdown]
-# What to see: mostly luck deals three and three, or four and two. All six fall on one side, this
-# one or the other, in about one deal of a hundred.
+# Mostly luck deals three and three, or four and two. All six fall on one side, this one or the
+# other, in about one deal of a hundred.
 #
 # **That share is the p-value**: how often luck alone would make a difference at least as large as
 # the one that we saw. One need not shuffle; Fisher's exact test counts all deals. By custom a p
@@ -135,8 +125,7 @@ widgets.table(["runs of each", "learned", "p", "half may be"], rows)
 # %% [markdown]
 # Ten runs of each are too few to tell five from one; twenty would do, if the shares come out just
 # so. With five, hardly anything can be shown (exercise 1). That is why these pages say beside a
-# share how many runs there are. And what can be said of "twelve layers are better than one", from
-# one run of each? Perhaps.
+# share how many runs there are.
 #
 # ## What else differs?
 #
@@ -162,9 +151,7 @@ widgets.table(["prediction", "runs", "verdict"], rows)
 
 # %% [markdown]
 # It was one run short, so it was wrong, and we say so, though "six of ten" sounds no worse. [All
-# predictions](../reference/predictions.md) stand on one page, with the runs that decide them. How
-# many held says little about how clever we are: many repeat on fresh seeds what other runs had
-# shown.
+# predictions](../reference/predictions.md) stand on one page, with the runs that decide them.
 #
 # ## Tune on some, report on others
 #

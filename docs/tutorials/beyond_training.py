@@ -3,11 +3,10 @@
 #
 # **Most walks go on only on short rings, with both halves of recall, and after training to six hops
 # or more. Two rounds tell whether a walk goes on: it does if its state comes back. Sums and answers
-# that have to be held go on less often, and text gains nothing from loops beyond training.** You
-# will learn what decides whether a loop can be repeated.
+# that have to be held go on less often, and text gains nothing from loops beyond training.**
 #
 # In [A thousand hops](thousand_hops.md) a layer was trained to eight hops along a ring, and looped
-# on and on. Read that first. [What others found](../reference/others.md) has a page.
+# on and on. Read that first.
 #
 # ## One thing changed
 #
@@ -117,9 +116,9 @@ plt.show()
 # not to be right: a question that took a wrong turn on the first round goes round with the wrong
 # letters for ever. (We had not predicted this figure.)
 #
-# What happens in a walk that gets lost? A hop takes two looks. The second letter of a pair looks at
-# the first, to know which pair it ends. And a question looks at the second letter of the pair that
-# begins with the letter it has come to. Here is the weight that the best head gives to each look:
+# A hop takes two looks. The second letter of a pair looks at the first, to know which pair it ends.
+# And a question looks at the second letter of the pair that begins with the letter it has come to.
+# Here is the weight that the best head gives to each look:
 
 # %%
 LOOPS = 32
@@ -267,8 +266,8 @@ plt.show()
 # token as it is, as *read once* keeps the map, spares a part of the rise with recall, and nothing
 # without.
 #
-# Why not? A walk has to do the same in every loop. Nothing in text asks for the same work again.
-# These models are small, and read 840 solutions.
+# A walk has to do the same in every loop; nothing in text asks for the same work again. These
+# models are small, and read 840 solutions.
 
 # %%
 assert set(grown) == {"recall", "state"} and min(grown["state"]) > 10

@@ -2,17 +2,14 @@
 # # A map of depth
 #
 # **How many layers does a task take? Five small tasks were learned with as many attention layers as
-# theory says, and by no run with fewer. For seven others we wrote formulas down before any run: two
-# maps came out nearly as written. Elsewhere the layers were mostly enough on paper, and training
-# did not find how.** You will learn how to look for such thresholds, and why two layers can make
-# three jumps.
+# theory says, and by no run with fewer. Of formulas for seven others, two came out nearly as
+# written; elsewhere the layers were mostly enough on paper, and training did not find how.** You
+# will learn how to look for such thresholds, and why two layers can make three jumps.
 #
 # ## Thresholds
 #
-# [Chen & Zou 2024](https://arxiv.org/abs/2404.01601) ask which abilities take one, two and three
-# attention layers. We built their four tasks anew; the ideas are theirs, the sizes and the training
-# are ours. In the fifth task, k-hop, by [Sanford, Hsu & Telgarsky
-# 2024](https://arxiv.org/abs/2402.09268), one can choose how many looks have to follow one another.
+# Four tasks are those of [Chen & Zou 2024](https://arxiv.org/abs/2404.01601), built anew; the
+# fifth, k-hop, is that of [Sanford, Hsu & Telgarsky 2024](https://arxiv.org/abs/2402.09268).
 #
 # | task | what is asked | tested on | layers, by the papers |
 # |---|---|---|---|
@@ -60,11 +57,10 @@ for task, depth in depths.items():
 plt.show()
 
 # %% [markdown]
-# What to see: `memorize` is learned with one layer, and `icqa` from two on. On `template` two and
-# three layers are nearly always right; one layer does better than guessing, but not well.
-# `icl_template` was learned with three layers and not with two. Each dot is one run. The dashed
-# line is the best way we know to score without solving the task; right of the dotted line are the
-# depths that should be enough.
+# What to see: `memorize` is learned with one layer, `icqa` and `template` from two on,
+# `icl_template` with three and not with two. Each dot is one run. The dashed line is the best way
+# we know to score without solving the task; right of the dotted line are the depths that should be
+# enough.
 
 # %% [markdown]
 # (`icl_template` is learned only with hints in training: the model also has to name the pattern of
@@ -108,9 +104,9 @@ plt.show()
 #
 # ## Seven formulas
 #
-# Is there a rule for other tasks? Theory has rules for some, and we made formulas of them: the
-# least number of layers, or of loops of one layer, for difficulty n. Then we trained models of one
-# to six layers for 1,000 steps, on all difficulties of a task at once.
+# For seven other tasks we made formulas, from theory where there was one: the least number of
+# layers, or of loops of one layer, for difficulty n. Then we trained models of one to six layers
+# for 1,000 steps, on all difficulties of a task at once.
 #
 # | task | what is asked | formula |
 # |---|---|---|
@@ -123,9 +119,9 @@ plt.show()
 # | reachability | whether a path leads from here to there, n steps on | 1 + log₂ (n + 1) |
 #
 # Logarithms are rounded up. They stand where the order of the parts counts: a layer can put two
-# neighbouring stretches together, so the length of what is known doubles with each layer. Where the
-# order does not count, one layer can take the mean of all that stands there. Each formula has [its
-# reason](../reference/laboratory.md#minidepth_lab.tasks).
+# neighbouring stretches together, so what is known doubles with each layer. Where it does not, one
+# layer can take the mean of all that stands there. Each formula has [its
+# reason](../reference/laboratory/tasks.md#minidepth_lab.tasks).
 
 # %% tags=["hide"]
 measured = depth_map.cells(depth_map.stored())
@@ -145,8 +141,8 @@ draw("Z60", "brackets")
 # %% [markdown]
 # What to see: Z60 takes one layer at every difficulty, and brackets take two, but for the easiest
 # ones. The line is the formula: from it on, models should be right (0.9 or more), and before it
-# wrong; where no line is seen, all should be right. Each cell is the median of five runs. The title
-# counts the cells that are as the formula says.
+# wrong. Each cell is the median of five runs. The title counts the cells that are as the formula
+# says.
 
 # %% [markdown]
 # These two came out as written. Others did more, or less:
@@ -160,13 +156,12 @@ draw("S5", "parity", "modulo ten")
 # ones with more layers.
 
 # %% [markdown]
-# Attention takes means, and one symbol among thirty-two hardly moves a mean. [Hahn
-# 2020](https://arxiv.org/abs/1906.06755) shows how small the difference is that parity has to be
-# read from. Yet Z60 is read from a mean as well, and was learned; exercise 1 is about why.
+# One symbol among thirty-two hardly moves a mean, from which parity has to be read ([Hahn
+# 2020](https://arxiv.org/abs/1906.06755)). Yet Z60 is read from a mean as well, and was learned;
+# exercise 1 is about why.
 #
-# The other two tasks, pointers and reachability, were hardly learned at all. Both are lookups one
-# after another, as on a ring. On rings the questions [grew with what was learned](rings.md); here
-# all difficulties are asked from the start. So we trained these two for six times as many steps:
+# The other two tasks, pointers and reachability, were hardly learned at all. We trained these two
+# for six times as many steps:
 
 # %%
 longer = depth_map.cells(depth_map.stored("map-longer", steps=6000))
@@ -184,9 +179,8 @@ plt.show()
 # four layers they do not yet. Reachability is still guessed.
 
 # %% [markdown]
-# So for pointers the first training was too short. And reachability? A yes or no may tell too
-# little. With a hint in training, the next node as a second target, three layers learn one step in
-# five runs of five, and two layers in none.
+# So for pointers the first training was too short. Reachability needs a hint in training, the next
+# node as a second target: then three layers learn one step in five runs of five, and two in none.
 #
 # **Over all seven tasks, three fifths of the cells came out as written. That is less than it
 # sounds: "nothing is ever learned" would have been right in more than half.** Where layers should
@@ -194,8 +188,8 @@ plt.show()
 #
 # ## Three jumps with two layers
 #
-# Why three, and not two? Each jump is a lookup, and two layers make two lookups one after another.
-# But **places look as well, while the question does.**
+# Each jump is a lookup, and two layers make two lookups one after another. But **places look as
+# well, while the question does.**
 #
 # In the first layer a question finds the place that it begins with: one jump. In the same layer a
 # place looks at the one that it points to, if that stands before it, and so knows where two jumps
@@ -231,9 +225,7 @@ widgets.table(head, rows)
 # ## What this shows
 #
 # The formulas say what layers are enough *for*; training still has to find the way. In this short
-# training, on all difficulties at once, finding it was the bottleneck in five of seven tasks. A map
-# of what training finds in the end would need longer training everywhere, and questions that grow
-# with what is learned.
+# training, on all difficulties at once, that was the bottleneck in five of seven tasks.
 
 # %%
 learned = {cell: share >= depth_map.RIGHT for cell, share in measured.items()}

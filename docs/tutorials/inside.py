@@ -45,8 +45,7 @@ print(f"sparsity {masked['sparsity'].item():.3f} over the whole T × T square")
 
 # %% [markdown]
 # The last number is a mistake. Nearly half of the square is the future, which the mask sets to
-# exactly 0. If you count those entries, any causal model looks about "50 % sparse" before it has
-# learned anything.
+# exactly 0: counted, it makes any causal model look about "50 % sparse".
 #
 # It seems to be a published mistake, too. [LLmini](scale.md), a small study of three models,
 # printed the sparsity of each layer at T = 256. Its lowest value is just above the share of masked
@@ -67,14 +66,14 @@ for variant, its in corrected.items():
 widgets.table(["model", "layer", "published", "corrected"], rows)
 
 # %% [markdown]
-# The correction assumes that masked entries were counted. Two facts speak for it: no published
-# value lies below f, and every first layer lies within 0.014 above it.
+# The correction assumes that masked entries were counted. No published value lies below f, and
+# every first layer lies within 0.014 above it.
 #
 # ## Heads switched off
 #
 # [Two layers answer a question from its context](3_one_look_or_two.md): in the first, each answer
 # copies the question before it; in the second, each question finds the answer that carries it. We
-# train such a model. (To switch heads off by hand, [train one in the page](train_here.md).)
+# train such a model. (To switch heads off by hand, [train one in the page](play.md).)
 
 # %%
 sizes = dict(n_layers=2, steps=300, eval_every=300, eval_blocks=64)
@@ -170,8 +169,7 @@ plt.show()
 
 # %% [markdown]
 # A pair that a head watches alone is always right; of two that share a head about half are. So four
-# heads get half of eight pairs right, or little more. Weights written by hand do all eight with
-# eight heads; training with eight heads did not get as far as with four, and we do not know why.
+# heads get half of eight pairs right, or little more.
 #
 # ## The logit lens
 #
@@ -185,9 +183,8 @@ plt.show()
 print(getsource(inspect.lens))
 
 # %% [markdown]
-# Its counterpart is `inspect.skipped()`, which hands the stream past one layer. What gets worse
-# needed that layer, or needed the stream to look as that layer leaves it. What do four layers do on
-# the task above, for which two are enough? Here are three seeds:
+# Its counterpart is `inspect.skipped()`, which hands the stream past one layer. What do four layers
+# do on the task above, for which two are enough? Here are three seeds:
 
 
 # %%
@@ -271,8 +268,8 @@ plt.show()
 # the whole model still knows without one layer. Both are in percent of the words of a kind; a full
 # cell without a number is 100 %. *Ready* means that from there on the lens has at least 95 %.
 #
-# A layer that can be left out alone may be one of several that do the same work. So we leave out
-# several at a time:
+# A layer that can be left out alone may be one of several that do the same work. So here several
+# are left out at a time:
 
 # %% tags=["hide"]
 spans = found["spans"]
@@ -281,9 +278,9 @@ widgets.table(["without layers", *spans], rows)
 
 # %% [markdown]
 # Without layers 3 to 8, half of the model, lookups, orderings and answers are as right as before,
-# and 40 % of the sums are lost. It seems that several layers share the work of a sum. A lookup is
-# copy and match again, in the first two layers. The model does not use the ten others to go several
-# hops at once. It has no need to, as it may [write](5_writing.md) each letter down.
+# and 40 % of the sums are lost. A lookup is copy and match again, in the first two layers. The
+# model does not use the ten others to go several hops at once: it may [write](5_writing.md) each
+# letter down.
 #
 # ## The claim about early, middle and late layers
 #
@@ -293,9 +290,9 @@ widgets.table(["without layers", *spans], rows)
 # | middle layers connect information | any one can be spared; sums need some of them |
 # | late layers reason and conclude | only sums become readable in layers 9 to 12 |
 #
-# **A division of this kind is there for sums at most**, one kind of problem of three. And sums are
-# not what twelve layers are for: in [the same time](7_equal_time.md) two layers learn all three
-# kinds. None of this says anything about a language model, where the words are of many more kinds.
+# **A division of this kind is there for sums at most**, one kind of problem of three. And in [the
+# same time](7_equal_time.md) two layers learn all three kinds. None of this says anything about a
+# language model.
 
 # %%
 assert abs(right["entropy"].item() - math.lgamma(T + 1) / T) < 1e-3

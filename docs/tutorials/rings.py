@@ -3,10 +3,8 @@
 #
 # **What a model can do and what its training finds are two things. Only our fourth way of training
 # let one layer, looped three times, learn two hops in every run. And layers of their own, which can
-# do whatever one looped layer can, got less far in one training and as far in another.** You will
-# learn how to tell "cannot" from "did not find", and what depth costs that is not needed.
-#
-# This page has the runs behind [Walking the ring](4_walking.md). Read that first.
+# do whatever one looped layer can, got less far in one training and as far in another.** This page
+# has the runs behind [Walking the ring](4_walking.md).
 #
 # ## Five ways of training
 #
@@ -233,10 +231,8 @@ widgets.table(["study", "mean of", "their own", "looped"], rows)
 #
 # ## What this shows, and what it does not
 #
-# "Not found" is not "cannot". One hop more for each loop is what *one* training found. Looped
-# layers have been proposed because a step, learned once, [can be used in every
-# loop](https://arxiv.org/abs/2502.17416). That is no rule: the settings of the rings were chosen
-# with the looped layer, and nothing was tuned for the others.
+# "Not found" is not "cannot". One hop more for each loop is what *one* training found: the settings
+# of the rings were chosen with the looped layer, and nothing was tuned for the others.
 
 # %%
 assert [sum(found) for found in enough] == [5, 8, 5, 10, 10] and set(map(len, enough)) == {10}

@@ -76,6 +76,9 @@ class ModelConfig(md.ModelConfig):
     attn_scale: float = md.option(
         None, "factor on attention logits; unset: 1/sqrt(head size)", 1e-9
     )
+    attn_window: int = md.option(
+        0, "newest tokens that each second layer alone looks at; 0: all", 0
+    )
     loop_start: str = md.option("state", "what a loop starts from", choices=LOOP_STARTS)
     loop_keeps: int = md.option(0, "first tokens that stay as the first loop leaves them", 0)
     loop_noise: float = md.option(0.0, "noise on what loops start from, in training, as its std", 0)

@@ -1,18 +1,20 @@
 """What the command asks of trained runs: scores, attention, the mechanism, an export."""
 
 from minidepth_lab.base import configs
+from minidepth_lab.command import flags
 from minidepth_lab.keep import checkpoints, export
 from minidepth_lab.measure import score
 from minidepth_lab.show import attention, report, runs
 
 
-def look(a, axes):
-    """Do the one thing that the flags `a` ask of trained runs; `axes` are settings given, {name:
-    its values}."""
-    changes = {name: values[0] for name, values in axes.items()}
+def look(call):
+    """Do the one thing that a flags.Call asks of trained runs."""
+    a, changes = call.flags, call.changes
     out_dir = changes.get("out_dir", configs.TrainConfig.out_dir)
+    if call.doing in ("attention", "compare"):  # which write there
+        flags.check_place("out_dir", out_dir)
     if a["runs"]:
-        filters = {name: values for name, values in axes.items() if name != "out_dir"}
+        filters = {name: values for name, values in call.axes.items() if name != "out_dir"}
         return runs.show(out_dir, filters, a["sort"])
     if a["compare"]:
         return runs.compare(a["compare"], out_dir)

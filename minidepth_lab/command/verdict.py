@@ -15,7 +15,7 @@ import glob
 import json
 import os
 import statistics
-from typing import Any
+from collections.abc import Callable
 
 import minidepth as md
 from minidepth_lab.base import configs, console
@@ -87,10 +87,10 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(arguments: list[str], command: Any = None) -> int:
-    """Do what the flags say, runs one at a time in this process by the module `command`, if that is
-    given; the exit code: 0 for a verdict of any kind, 130 after Ctrl-C.
-    ValueError for what a user can put right."""
+def main(arguments: list[str], command: Callable | None = None) -> int:
+    """Do what the flags say; the exit code: 0 for a verdict of any kind, 130 after Ctrl-C. By
+    `command`, arguments → exit code, runs go in this process, one at a time. ValueError for what a
+    user can put right."""
     if "--compare" in arguments:
         return compare(arguments)
     if md.processes()[1] > 1:
@@ -108,12 +108,11 @@ def main(arguments: list[str], command: Any = None) -> int:
     if a["budget"] is None:
         del a["budget"]
     from minidepth_lab.sweep import verdict
-
-    verdict.IN_PROCESS[:] = [command] if command else []
+    from minidepth_lab.sweep.verdict_runs import Stopped
 
     try:
-        made = verdict.verdict(source, **a)
-    except verdict.Stopped as stopped:
+        made = verdict.verdict(source, command=command, **a)
+    except Stopped as stopped:
         console.complain("interrupted; the same command goes on")
         return 128 + stopped.args[0]
     if made is None:

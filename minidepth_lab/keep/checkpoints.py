@@ -50,6 +50,12 @@ PLACES = (
 LIFE = ("steps", "epochs", "lr_steps", "keep", "stop_after")
 # where its data is kept, whose fingerprint is compared
 DATA_PLACES = ("data", "val_data")
+# how the sequences of a step are shared out: with as many of them it is the same step
+BATCH = ("batch_size", "grad_accum")
+
+
+class Finished(ValueError):
+    """A run has nothing left to do."""
 
 
 def path_inside(folder: console.Path, name: str) -> str:
@@ -149,14 +155,17 @@ def names_of(both: dict[str, dict]) -> dict[str, list[str]]:
 
 
 def different_settings(one: dict[str, dict], other: dict[str, dict]) -> list[str]:
-    """["name: value, value", …] of what differs between two settings(), but for PLACES and
-    DATA_PLACES."""
-    differing = []
+    """["name: value, value", …] of what differs between two settings(), but for PLACES,
+    DATA_PLACES, and BATCH if a step has as many sequences."""
+    differing, kept = [], PLACES + DATA_PLACES
+    batches = [[each["train"].get(name) for name in BATCH] for each in (one, other)]
+    if all(type(n) is int for n in sum(batches, [])) and len(set(map(math.prod, batches))) == 1:
+        kept += BATCH
     for part in ("model", "train"):
         # a setting that only newer code has, or older, made no difference where it was not known
         for name in sorted(one[part].keys() & other[part].keys()):
             values = [each[part][name] for each in (one, other)]
-            if values[0] != values[1] and name not in PLACES + DATA_PLACES:
+            if values[0] != values[1] and name not in kept:
                 differing.append(f"{name}: {values[0]!r:.60}, {values[1]!r:.60}")
     return differing
 

@@ -55,6 +55,7 @@ def check_gpt2(c: configs.ModelConfig) -> None:
         ("n_loops", c.n_loops == 1, "1: every layer has weights of its own"),
         ("loop_start", c.loop_start == "state", "a stream that no loop changes, which is state"),
         ("attn_scale", c.attn_scale is None, "1/sqrt(head size), which is attn_scale unset"),
+        ("attn_window", not c.attn_window, "layers that look at all tokens, which is 0"),
         ("d_ff", c.d_ff > 0, "a feed-forward part, d_ff at least 1"),
     ]
     for name, fits, has in limits:

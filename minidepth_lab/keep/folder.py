@@ -112,7 +112,7 @@ class CarefulFolder(md.Folder):
             self.done, self.records = state["step"], list(state["log"])
         if why := checkpoints.nothing_left(self.path, self.t, self.done, self.records):
             self.log(self.records)  # it lacks a line if the run died after its last checkpoint
-            raise ValueError(why)
+            raise checkpoints.Finished(why)
         if state and self.t.keep == "best" and self.writes:
             self.check_best(state)
         if self.records:  # --stop_after is another one now, and the run goes on

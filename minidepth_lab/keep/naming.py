@@ -8,8 +8,9 @@ from minidepth_lab.base import configs
 
 # what tells runs apart first where not all of their settings have a place in a name, and what
 # tells little: how a run is measured and kept
-TELLING = ("n_layers", "n_loops", "seed", "data", "sizes", "d_model", "lr", "steps", "init_from")
-TELLING += ("tokenizer_size", "tokenizer")
+TELLING = ("n_layers", "n_loops", "seed", "tokenizer_size", "data", "sizes", "d_model", "lr")
+TELLING += ("steps", "init_from", "tokenizer")
+SHORT = dict(tokenizer_size="words")  # else it alone would fill a third of a name
 QUIET = ("eval_every", "eval_blocks", "eval_problems", "watch_problems", "save_every", "keep")
 NOT_NAMED = ("out_dir", "name", "device", "report_to", "minutes")
 UNFIT = r"[^\w.+-]"  # in a name: what not every file system takes
@@ -47,7 +48,7 @@ def run_name(preset: str, changes: dict) -> str:
         if value and isinstance(value[0], str) and re.search(r"[/\\]", value[0]):
             last = [part for part in re.split(r"[/\\]+", value[0]) if part not in ("", "tokenizer")]
             text = last[-1] if last else "root"  # of a path its last part
-        short[name] = f"_{name}-{re.sub(UNFIT, '-', text).strip('-')[:24]}"
+        short[name] = f"_{SHORT.get(name, name)}-{re.sub(UNFIT, '-', text).strip('-')[:24]}"
     loud = [name for name in known if name not in (*TELLING, *QUIET)]
     chosen = set()
     for name in (*TELLING, *loud, *QUIET):

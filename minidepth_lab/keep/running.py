@@ -85,10 +85,13 @@ def evaluations_of(t: configs.TrainConfig, data: "Data | None" = None) -> tuple[
 
 
 def model_maker(
-    t: configs.TrainConfig, weights: dict[str, torch.Tensor] | None
+    t: configs.TrainConfig,
+    weights: dict[str, torch.Tensor] | None,
+    say: Callable[[str], object],
 ) -> Callable[[configs.ModelConfig], nn.Module]:
     """make_model() for minidepth.train(): the laboratory's GPT, with the `weights` to begin with,
-    compiled, computed twice, or shared out as the settings say."""
+    compiled, computed twice, or shared out as the settings say; say(line) is told of what takes
+    long."""
 
     def make(config):
         model = variants.GPT(config)
@@ -98,11 +101,11 @@ def model_maker(
                 model.load_state_dict(weights)
         model.checkpointed, model.gradient_loops = t.grad_checkpoint, t.gradient_loops
         if t.compile:  # layers are alike: what is compiled for the first one serves all
+            say("Compiling a layer: the first step waits for it, often for a minute")
             model.compiled = [torch.compile(layer) for layer in model.blocks]
         device = machine.pick_device(t.device)
         if t.fsdp and md.processes()[1] > 1:
-            if md.processes()[0] == 0:
-                tqdm_write(f"Each of {md.processes()[1]} processes keeps a part of every weight")
+            say(f"Each of {md.processes()[1]} processes keeps a part of every weight")
             return fsdp.wrap(model.to(device), device)
         return model
 
@@ -122,13 +125,6 @@ def orphaned() -> bool:
             except ProcessLookupError:
                 return True
     return False
-
-
-def tqdm_write(line: str) -> None:
-    """Print a line around a progress bar."""
-    from tqdm import tqdm
-
-    tqdm.write(line)
 
 
 def train(
@@ -189,7 +185,7 @@ def train(
         weights = checkpoints.load(t.init_from)[0].state_dict()
 
     folder = CarefulFolder(path, t, data.tokenizer, command, changed, say)
-    make, ended = model_maker(t, weights), False
+    make, ended = model_maker(t, weights, say), False
 
     def make_model(config):
         folder.model = make(config)

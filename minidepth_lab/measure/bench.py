@@ -25,6 +25,7 @@ import time
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 import minidepth as md
 from minidepth_lab.base import configs, machine
@@ -51,89 +52,88 @@ def peak_bytes():
 
 
 class Ours:
-    """Our model's parts of a step, as train() puts them together."""
+    """Our model, whose steps are those of training, timed by their parts."""
 
     def __init__(self, m, t, device):
-        self.half = machine.pick_precision(t.precision, device)
-        self.device, self.t = device, t
-        torch.manual_seed(t.seed)
-        self.model = self.build(m).to(device).train()
-        self.optimizer = md.make_optimizer(self.model, t)
-        self.scaler = torch.amp.GradScaler(device.type, enabled=self.half == torch.float16)
+        t = dataclasses.replace(t, device=device.type)
+        self.training = md.Training(m, t, self.maker(t))
+        self.model, self.device = self.training.model, device
+        self.spent = dict(hidden=0.0, forward=0.0)
+        self.timed(self.model, "hidden")
+        self.timed(self.model, "forward")
+        unscale = self.training.scaler.unscale_
 
-    def build(self, m):
-        model = variants.GPT(m)
-        model.autocast_dtype = self.half
-        model.checkpointed, model.gradient_loops = self.t.grad_checkpoint, self.t.gradient_loops
-        if self.t.compile:
-            model.compiled = [torch.compile(block) for block in model.blocks]
-        return model
+        def begin_update(optimizer):
+            self.update_began = self.now()
+            unscale(optimizer)
 
-    def hidden(self, x):
-        return self.model.hidden(x)
+        self.training.scaler.unscale_ = begin_update
 
-    def loss(self, h, y):
-        """The sum of the losses of h (B, T, C) to targets y (B, T)."""
-        y = y.flatten()
-        learned = (y != -100).nonzero().squeeze(1)
-        h, weight = h.flatten(0, 1)[learned], self.model.head_weight
-        return fast.HeadLoss.apply(h, weight, y[learned], self.half or h.dtype, True).sum()
+    def maker(self, t):
+        return running.model_maker(t, None)
+
+    def now(self):
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+    def timed(self, owner, name):
+        """Let the calls of a method be timed."""
+        call = getattr(owner, name)
+
+        def lap(*given, **named):
+            began = self.now()
+            result = call(*given, **named)
+            self.spent[name] += self.now() - began
+            return result
+
+        setattr(owner, name, lap)
 
     def generate(self, tokens, n):
         return sampling.generate(self.model, tokens, n, temperature=0)
 
     def step(self, tokens, targets):
         """One step on tokens and targets (B, T) → seconds of each part."""
-        spent = dict.fromkeys(("forward", "head", "backward", "update"), 0.0)
-        last = time.perf_counter()
+        self.spent = dict(hidden=0.0, forward=0.0)
+        began = self.now()
+        self.training.step(tokens, targets)
+        ended = self.now()
+        forward, model = self.spent["hidden"], self.spent["forward"]
+        return dict(
+            forward=forward, head=model - forward, backward=self.update_began - began - model,
+            update=ended - self.update_began,
+        )  # fmt: skip
 
-        def lap(part):
-            nonlocal last
-            if self.device.type == "cuda":
-                torch.cuda.synchronize()
-            now = time.perf_counter()
-            spent[part] += now - last
-            last = now
 
-        self.optimizer.zero_grad(set_to_none=True)
-        n_targets = int((targets != -100).sum())
-        for x, y in md.by_length(tokens, targets, self.t.batch_size):
-            x, y = x.to(self.device), y.to(self.device)
-            with torch.autocast(self.device.type, self.half, enabled=self.half is not None):
-                h = self.hidden(x)
-                lap("forward")
-                loss = self.loss(h, y)
-            lap("head")
-            self.scaler.scale(loss / n_targets).backward()
-            del h, loss
-            lap("backward")
-        self.scaler.unscale_(self.optimizer)
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.t.grad_clip)
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
-        lap("update")
-        return spent
+class GPT2Loss(nn.Module):
+    """The GPT-2 of `transformers`, called as minidepth.Training calls a model; its loss is
+    cross_entropy() of all logits."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.gpt2, self.autocast_dtype = export.to_gpt2(variants.GPT(config)), None
+
+    def hidden(self, tokens):
+        return self.gpt2.transformer(tokens).last_hidden_state
+
+    def forward(self, tokens, targets):
+        half = self.autocast_dtype
+        with torch.autocast(tokens.device.type, half, enabled=half is not None):
+            logits = self.gpt2.lm_head(self.hidden(tokens)).float()
+            nll = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
+        return nll.view(targets.shape).sum(1), (targets != -100).sum(1)
 
 
 class GPT2(Ours):
-    """The same of the GPT-2 of `transformers`, whose loss is cross_entropy() of all logits."""
+    """The same of GPT-2."""
 
-    def build(self, m):
-        return export.to_gpt2(variants.GPT(m))
-
-    def hidden(self, x):
-        return self.model.transformer(x).last_hidden_state
-
-    def loss(self, h, y):
-        logits = self.model.lm_head(h)
-        return F.cross_entropy(logits.flatten(0, 1).float(), y.flatten(), reduction="sum")
+    def maker(self, t):
+        return GPT2Loss
 
     def generate(self, tokens, n):
         self.model.eval()
         options = dict(max_new_tokens=n, min_new_tokens=n, do_sample=False, pad_token_id=0)
-        mask = torch.ones_like(tokens)
-        found = self.model.generate(tokens, attention_mask=mask, **options)
-        return found
+        return self.model.gpt2.generate(tokens, attention_mask=torch.ones_like(tokens), **options)
 
 
 def generation(runner, m):

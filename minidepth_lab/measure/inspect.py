@@ -74,7 +74,7 @@ def watch_attention(
         with torch.no_grad(), torch.autocast(inputs[0].device.type, enabled=False):
             x = inputs[0].to(attn.qkv.weight.dtype)
             q, k, v = (part.float() for part in attn.project(x))
-            _, weights = fast.readable_attention(q, k, v, attn.scale)
+            _, weights = fast.readable_attention(q, k, v, attn.scale, window=attn.window)
             see(layer, weights)
 
     model = getattr(model, "module", model)  # out of DataParallel, whose replicas keep the hooks
@@ -218,6 +218,8 @@ def without_links(model: variants.GPT, layer: int, link: torch.Tensor) -> Iterat
     attn = model.blocks[layer].attn
     T = link.size(1)
     sees = torch.ones(T, T, dtype=torch.bool, device=link.device).tril() & ~link[:, None]
+    if attn.window:
+        sees = sees & ~fast.too_old(T, T, attn.window, link.device)
 
     as_it_is = attn.forward
     with loops_counted(model) as at:

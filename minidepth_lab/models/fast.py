@@ -34,29 +34,47 @@ class Dropout(nn.Dropout):
         return dropout(x, self.p, self.training)
 
 
+def too_old(T: int, S: int, window: int, device: torch.device) -> torch.Tensor:
+    """(T, S) bool: which keys none of the last T of S positions sees who look at the newest
+    `window` tokens alone, themselves included."""
+    return torch.ones(T, S, dtype=torch.bool, device=device).tril(S - T - window)
+
+
 def readable_attention(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, p: float = 0.0
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Causal attention as its formula says: softmax(scale * q k^T) v, no later keys.
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, p: float = 0.0,
+    window: int = 0,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    """Causal attention as its formula says: softmax(scale * q k^T) v, no later keys, and with a
+    window none that is too_old().
 
     q (B, H, T, D), the last T of S positions, k and v (B, H, S, D) → output (B, H, T, D) and
     weights (B, H, T, S), these before their dropout p."""
     T, S = q.size(2), k.size(2)
     # -inf where a key comes after the query, which softmax turns into a weight of 0
-    later = torch.full((T, S), -math.inf, dtype=q.dtype, device=q.device).triu(S - T + 1)
-    weights = ((q * scale) @ k.transpose(2, 3)).add_(later).softmax(-1)
+    hidden = torch.full((T, S), -math.inf, dtype=q.dtype, device=q.device).triu(S - T + 1)
+    if window:
+        hidden.masked_fill_(too_old(T, S, window, q.device), -math.inf)
+    weights = ((q * scale) @ k.transpose(2, 3)).add_(hidden).softmax(-1)
     return dropout(weights, p) @ v, weights
 
 
 class Attention(md.Attention):
     """minidepth.Attention, by its formula where PyTorch's fused kernel is slower or wrong."""
 
+    window = 0  # newest tokens that it looks at, 0: all
+
     def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         p, kind, T = self.p if self.training else 0.0, q.device.type, q.size(2)
+        if 0 < self.window < k.size(2) and T == 1:
+            k, v = k[:, :, -self.window :], v[:, :, -self.window :]
         # the fused kernel is slower with dropout on a CPU, wrong for some shapes on Apple's GPUs,
         # and counts queries from key 0, where ours are the last T of S
         if kind == "mps" or (kind == "cpu" and p) or 1 < T < k.size(2):
-            return readable_attention(q, k, v, self.scale, p)[0]
+            return readable_attention(q, k, v, self.scale, p, self.window)[0]
+        if 0 < self.window < T:
+            sees = torch.ones(T, T, dtype=torch.bool, device=q.device).tril()
+            sees &= ~too_old(T, T, self.window, q.device)
+            return F.scaled_dot_product_attention(q, k, v, sees, p, scale=self.scale)
         return super().attend(q, k, v)
 
 

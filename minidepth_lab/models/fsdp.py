@@ -2,8 +2,6 @@
 moment; a run's files are the same as without."""
 
 import torch
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import distribute_tensor
 
 import minidepth as md
 from minidepth_lab.base import machine
@@ -23,6 +21,7 @@ def check_fsdp(t, resumed=False):
 def wrap(model, device):
     """The model with its weights shared out. The whole weights of a layer are put together where it
     is computed, and let go."""
+    from torch.distributed.device_mesh import init_device_mesh  # these take a second to import
     from torch.distributed.fsdp import fully_shard
 
     mesh = init_device_mesh(device.type, (md.processes()[1],))
@@ -50,6 +49,7 @@ def parts_of(weights, moments, model):
 
 def share_like(saved, own):
     """{key: tensor or dict of them}, each tensor shared out as that of `own`, {key: parameter}."""
+    from torch.distributed.tensor import distribute_tensor
 
     def share(value, parameter):
         if isinstance(value, dict):  # the moments of a parameter, and a count of steps

@@ -19,7 +19,7 @@ def possible(model: Any, tokens: torch.Tensor) -> bool:
     drawn anew in each loop, and nobody looks into its layers, who is to see all tokens."""
     c = model.config
     chance = model.training and (c.loop_noise or c.dropout or c.dropout_of("residual"))
-    plain = not (model.compiled or model.checkpointed or model.gradient_loops)
+    plain = not (model.compiled or model.checkpointed or model.gradient_loops or c.attn_window)
     parts = model.blocks.modules()
     seen = any(part._forward_hooks or part._forward_pre_hooks for part in parts)
     fits = 0 < c.loop_keeps < tokens.size(1) and tokens.device.type != "mps"  # fast.py says why

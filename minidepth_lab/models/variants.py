@@ -1,5 +1,6 @@
-"""The model's variants: heads and dropout by part, rotary positions, what a loop starts from,
-tokens that stay as the first loop leaves them, and layers that are compiled or computed twice."""
+"""The model's variants: heads and dropout by part, rotary positions, layers that look at the newest
+tokens alone, what a loop starts from, tokens that stay as the first loop leaves them, and layers
+that are compiled or computed twice."""
 
 import dataclasses
 import functools
@@ -88,6 +89,8 @@ class GPT(md.GPT):
         if c.position == "learned":
             self.position_embedding = nn.Embedding(c.block_size, c.d_model)
         self.blocks = nn.ModuleList(make_layer(c, n_heads) for n_heads in c.heads)
+        for layer in self.blocks[1::2]:  # global and local attention in turn, as in GPT-Neo
+            layer.attn.window = c.attn_window
 
     @torch.no_grad()
     def init_weights(self) -> None:

@@ -20,9 +20,10 @@ from minidepth_lab.tasks.base.sizes import by_name
 
 WIDTH = 80  # of the list, in characters
 COLUMNS = dict(  # heading: (key of the list's rows, width)
-    name=("name", 26),
+    name=("name", 20),
     layers=("layers", 6),
     params=("parameters", 6),
+    words=("words", 5),
     data=("data", 9),
     loss=("loss", 6),
     right=("accuracy", 5),
@@ -114,6 +115,7 @@ def listed(row: dict, out_dir: console.Path) -> dict:
     shown["data"] = short_data(row["train"])
     if model.vocab_size:
         shown["parameters"] = variants.parameters(model)["total"]
+        shown["words"] = magnitude(model.vocab_size)
     if log:
         shown["loss"], shown["accuracy"] = log[-1]["val_loss"], log[-1].get("accuracy")
     return shown

@@ -18,9 +18,10 @@ import time
 
 import torch
 
+import minidepth as md
 from minidepth_lab.base import configs
-from minidepth_lab.keep import registry
-from minidepth_lab.measure import bench, results
+from minidepth_lab.keep import registry, running
+from minidepth_lab.measure import results
 from minidepth_lab.measure.results import grouped
 from minidepth_lab.rows import to_data
 from minidepth_lab.show import figures
@@ -190,11 +191,11 @@ def measure(name, steps=50, warm=5):
     m, t = configs.of_values(PRESETS["budget"] | MODELS[name] | dict(max_rows=2000))
     data = to_data.load_data(t, m.block_size)
     m = dataclasses.replace(m, vocab_size=data.n_words)
-    model = bench.Ours(m, t, torch.device("cpu"))
+    training = md.Training(m, t, running.model_maker(t, None))
     for step in range(warm + steps):
         if step == warm:
             began = time.process_time()
-        model.step(*data.draw(step, t.batch_size * t.grad_accum))
+        training.step(*data.draw(step, t.batch_size * t.grad_accum))
     return 1000 * (time.process_time() - began) / steps
 
 

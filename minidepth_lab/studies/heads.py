@@ -16,12 +16,42 @@ from minidepth_lab.keep import registry
 from minidepth_lab.measure import results
 from minidepth_lab.show import figures
 
+# what the author's public code has beside the published text: see PRESETS["heads-author"]
+AUTHORS = dict(
+    n_layers=4,
+    n_heads=48,
+    dropout=0.0,
+    attn_window=256,
+    bias=True,
+    packing="pad",
+    loss_on="all",
+    batch_size=2,
+    grad_accum=1,
+    lr_floor=0.0,
+    beta1=0.9,
+    beta2=0.999,
+    weight_decay=0.0,
+)
+# its rows were the first 250,000 of skeskinen/TinyStories-GPT4, whose text is the column `story`
+STORIES = ("roneneldan/TinyStories",)
 PRESETS = {
     # the published size; learning rate and batch are ours
     "heads": dict(
         vocab_size=50_257, block_size=2048, n_layers=4, n_heads=48, d_model=768, d_ff=3072,
-        dropout=0.0, data=("roneneldan/TinyStories",), tokenizer="EleutherAI/gpt-neo-125m",
+        dropout=0.0, data=STORIES, tokenizer="EleutherAI/gpt-neo-125m",
         max_rows=250_000, epochs=1, batch_size=8, lr=5e-4, warmup_steps=0.1, eval_every=250,
+    ),
+    # the same by its author's code; --attn_scale 1.0 leaves the logits unscaled, as it did
+    "heads-author": AUTHORS | dict(
+        vocab_size=50_257, block_size=2048, d_model=768, d_ff=3072, data=STORIES,
+        tokenizer="EleutherAI/gpt-neo-125m", max_rows=250_000, val_fraction=0.01, epochs=1,
+        lr=5e-5, warmup_steps=0, eval_every=5000, eval_blocks=2500, precision="fp32",
+    ),
+    # a quarter of its width, for a CPU. --attn_scale 2.0, the root of that quarter the other way
+    # round, and the larger init_std leave the first logits as large as they were
+    "heads-small": AUTHORS | dict(
+        block_size=512, d_model=192, d_ff=768, init_std=0.04, data=STORIES, tokenizer="embedded",
+        steps=200, lr=1e-3, warmup_steps=10, max_rows=0, eval_every=100, eval_problems=0,
     ),
 }  # fmt: skip
 NEEDS_GPU = True  # at the published size, 68.5 million parameters

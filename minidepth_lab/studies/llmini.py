@@ -15,6 +15,7 @@ import json
 import math
 import os
 import re
+import statistics
 
 import torch
 
@@ -163,7 +164,7 @@ def published_data(config, block_size, tokenizer, sizes):
     if tokenizer is None:
         every = (each for some in texts.values() for each in some)
         tokenizer = tokenizing.load_tokenizer(config.tokenizer, every, config.tokenizer_size)
-    chunks, of_source, table, words = [], [], {}, set()
+    chunks, of_source, table, words, lengths = [], [], {}, set(), []
     stride = sizes["stride"] or block_size
     n_padded, n_long = 0, 0
     for source, some in texts.items():
@@ -171,6 +172,7 @@ def published_data(config, block_size, tokenizer, sizes):
         table[source] = dict(samples=len(some), tokens=sum(map(len, encoded)))
         for ids in encoded:
             words.update(ids)
+            lengths.append(len(ids))
             n_long += len(ids) > block_size
             n_padded += len(ids) <= block_size
             made = windows(ids, block_size, stride)
@@ -200,6 +202,7 @@ def published_data(config, block_size, tokenizer, sizes):
         # all tokens over all positions, as its own table has it
         utilisation=tokens / (len(chunks) * block_size),
         vocabulary=len(words) / len(tokenizer),
+        median=statistics.median(lengths),  # tokens of a text
         held_out=len(parts[1]),
         held_out_in_training=sum(row["held_out_in_training"] for row in table.values()),
     )
@@ -335,6 +338,18 @@ def written_against_bare(model, tokenizer, problems, T):
         name: inspect.model_stats(model, torch.tensor(tokens), False, counted)
         for name, tokens in (("written", sequences), ("bare", bare))
     }
+
+
+def loss_by_place(model, tokens, targets, ends):
+    """Mean loss of a model at places 1 to the first end of a block, from there to the second, and
+    so on: {"1 to 64": …}. tokens and targets (B, T), T as many as are to be read."""
+    found, first = {}, 0
+    for end in ends:
+        part = torch.full(targets.shape, -100)
+        part[:, first:end] = torch.as_tensor(targets)[:, first:end].long()
+        found[f"{first + 1} to {end}"] = md.mean_loss(model, (tokens, part), len(tokens), 8)
+        first = end
+    return found
 
 
 def main():

@@ -54,8 +54,8 @@ def estimates(cells):
             row["parameters"] = variants.parameters(m)["total"]
             key = same_time(m, t)
             if key not in times:
-                work, found = forecast.of_run(m, t, data)
-                times[key] = found.total, work.untried
+                found = forecast.of_run(m, t, data)
+                times[key] = found.total, found.untried
             row["seconds"], row["untried"] = times[key]
         rows.append(row)
     return rows
@@ -91,7 +91,7 @@ def show(cells, jobs):
         line += f", {time_of(sum(known))} on this machine, {how}"
         if any(row["untried"] for row in rows):
             line += f", {forecast.WITHOUT_TESTS}"
-        line += "; measured on one layer and the head of each model, just now"
+        line += "; three steps of each model were measured, just now"
     if len(known) < len(rows):
         unknown = console.plural(len(rows) - len(known), "run")
         line += f"; {unknown} could not be measured: no data is here"

@@ -5,8 +5,10 @@ import itertools
 
 from minidepth_lab.base import configs, console
 from minidepth_lab.keep import registry
+from minidepth_lab.measure.cell import shown
 from minidepth_lab.studies import depth
 from minidepth_lab.sweep import pool
+from minidepth_lab.tasks.base import own_code
 from minidepth_lab.tasks.base.own_code import mistakes_in
 
 
@@ -37,17 +39,19 @@ def study_runs(a, preset, axes, varied):
     if not hasattr(study, "rows"):
         known = ", ".join(registry.offering("study"))
         raise ValueError(f"study {a['study']!r} has no rows to train; choose from {known}")
-    if set(varied) - {"seed"}:
-        raise ValueError(f"a study varies the seed alone; give one value of --{varied[0]}")
+    if others := [name for name in varied if name not in ("seed", "sizes")]:
+        raise ValueError(f"a study varies seed and sizes alone; give one value of --{others[0]}")
     if a["match_params"] is not None:
         raise ValueError("--match_params has no effect with --study, whose rows have their widths")
     settings = {name: values[0] for name, values in axes.items() if name != "seed"}
-    rows = own_rows(a["study"], study.rows, preset, settings)
-    check_data(a["study"], study, preset, settings, rows)
     made = []
-    for model, row in rows.items():
-        for seed in axes.get("seed", [0]):
-            made.append((dict(model=console.one_line(model), seed=seed), row | dict(seed=seed)))
+    for own in [dict(sizes=sizes) for sizes in axes.get("sizes", ())] or [{}]:
+        rows = own_rows(a["study"], study.rows, preset, settings | own)
+        check_data(a["study"], study, preset, settings | own, rows)
+        more = own if "sizes" in varied else {}
+        for (model, row), seed in itertools.product(rows.items(), axes.get("seed", [0])):
+            labels = dict(model=console.one_line(model), **more, seed=seed)
+            made.append((labels, row | dict(seed=seed)))
     return made
 
 
@@ -58,6 +62,8 @@ def own_rows(name, rows, preset, settings):
         made = rows(preset, dict(settings))
     if not isinstance(made, dict) or {type(row) for row in made.values()} != {dict}:
         raise ValueError(f"study {name}: rows() must give {{name: settings}}; it gave {made!r:.60}")
+    for row in made.values():
+        own_code.name_those_of(row)
     for one, other in itertools.combinations(made, 2):
         if made[one] == made[other]:  # they would train in one folder
             same = f"{one!r} and {other!r} are the same settings"
@@ -103,5 +109,7 @@ def match(preset, made, n_layers, part):
 def train_planned(a, preset, axes, made, study, command):
     """The grid's exit code; `command` is what was typed."""
     given = {name: values[0] for name, values in axes.items() if name != "seed"}
+    if len(axes.get("sizes", ())) > 1:
+        given["sizes"] = [shown(sizes) for sizes in axes["sizes"]]
     how = a["jobs"] or 1, a["yes"], a["dry_run"]
     return pool.train_sweep(preset, made, command, *how, study, given)

@@ -148,7 +148,7 @@ def train_sweep(preset, planned, command, jobs, yes, dry_run, study, given):
     cells = [Cell(labels, s, *registry.configs(preset, **s)) for labels, s in planned]
     for cell in cells:
         if cell.t.fsdp:
-            from minidepth_lab.models import fsdp  # what it imports takes over a second
+            from minidepth_lab.models import fsdp
 
             fsdp.check_fsdp(cell.t)
         memory.check_enough(cell.m, cell.t)

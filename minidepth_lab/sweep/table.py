@@ -206,6 +206,8 @@ def summarize(folder, cells, command, study=None):
     for name, content in files.items():
         checkpoints.write(os.path.join(folder, name), lambda file: file.write(content.encode()))
     task = registry.task(cells[0].t.data[0]) if cells else None
+    if len({cell.labels.get("sizes") for cell in cells}) > 1:
+        study = None  # it would take the runs of other sizes for other seeds
     draw_all(folder, runs, study, task)
     print(f"wrote {folder}: summary.png, summary.md, summary.json")
 

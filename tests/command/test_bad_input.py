@@ -13,8 +13,8 @@ import torch
 import minidepth as md
 import train
 from bad_lines import FILES, HUGE, LINES
-from minidepth_lab.base import configs, console
-from minidepth_lab.command import dispatch
+from minidepth_lab.base import configs, console, processes
+from minidepth_lab.command import dispatch, one_run
 from minidepth_lab.keep import checkpoints, export, running
 from minidepth_lab.measure import score
 from minidepth_lab.models import memory, variants
@@ -145,7 +145,7 @@ def test_what_other_launchers_set_for_a_single_process_does_no_harm(monkeypatch)
     for name, value in dict(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", MASTER_PORT="x").items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("MASTER_ADDR", raising=False)
-    dispatch.check_launch()
+    processes.check_launch()
 
 
 def test_of_a_dry_run_that_goes_on_one_process_speaks_and_nothing_is_trained(
@@ -205,7 +205,7 @@ def test_what_the_data_says_does_not_move_the_terminal(finished, capsys):
     run = running.Run.__new__(running.Run)
     run.model, run.tokenizer, run.log = model, tokenizer, [dict(accuracy=0.0)]
     messages = [dict(role="user", content="What\x1b[2J?")]
-    dispatch.show_answers(run, [dict(messages=messages, answer="\x1b[31m2")])
+    one_run.show_answers(run, [dict(messages=messages, answer="\x1b[31m2")])
     out = capsys.readouterr().out
     assert "\x1b" not in out and "What\\x1b[2J?" in out and "\\x1b[31m2" in out
 

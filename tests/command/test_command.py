@@ -19,7 +19,7 @@ import train
 import warm
 from minidepth_lab import studies
 from minidepth_lab.base import configs
-from minidepth_lab.command import dispatch
+from minidepth_lab.command import dispatch, flags, one_run, sample
 from minidepth_lab.keep import checkpoints, registry, trackers
 from minidepth_lab.measure import sampling
 from minidepth_lab.models import compiling
@@ -189,7 +189,7 @@ def test_a_home_folder_that_the_shell_left_as_it_was_typed_is_found():
     """--out_dir=~/runs made a folder of the name ~ which config.json then took for another one."""
     home = os.path.expanduser("~")
     line = "--out_dir=~/runs --tokenizer=~/a --resume=~/b --attention=~/c --data=~/d.txt"
-    found = vars(dispatch.make_parser().parse_args([*line.split(), "--prompt", "~/e"]))
+    found = vars(flags.make_parser().parse_args([*line.split(), "--prompt", "~/e"]))
     for name, path in dict(out_dir="runs", resume="b").items():
         assert found[name] == os.path.join(home, path)
     for name, path in dict(tokenizer="a", attention="c", data="d.txt").items():
@@ -237,7 +237,7 @@ def test_a_finished_run_that_was_kept_without_its_checkpoints_is_not_trained_ane
     assert (kept / "model.safetensors").stat().st_mtime_ns == before
     rows = (kept / "log.jsonl").read_text().splitlines(keepends=True)
     (kept / "log.jsonl").write_text("".join(rows[:-1]))  # it died before its first checkpoint
-    dispatch.check_kept(str(kept), 12)
+    one_run.check_kept(str(kept), 12)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="limits the size of files as POSIX does")
@@ -286,10 +286,10 @@ def test_a_prompt_that_fills_the_block_is_refused(finished, capsys):
 
 def test_a_prompt_may_leave_one_place():
     config = configs.ModelConfig(block_size=8)
-    dispatch.check_room(config, [0] * 7)
+    sample.check_room(config, [0] * 7)
     with pytest.raises(ValueError, match="makes 8 tokens; this model reads at most 7"):
-        dispatch.check_room(config, [0] * 8)
-    dispatch.check_room(configs.ModelConfig(block_size=8, position="rotary"), [0] * 8)
+        sample.check_room(config, [0] * 8)
+    sample.check_room(configs.ModelConfig(block_size=8, position="rotary"), [0] * 8)
 
 
 def test_own_data_trains_with_one_flag(tmp_path, jsonl, capsys):
@@ -302,7 +302,7 @@ def test_own_data_trains_with_one_flag(tmp_path, jsonl, capsys):
 def test_help_lists_every_setting_with_its_default(capsys):
     code, out, _ = call("--help", capsys)
     assert code == 0
-    for field in dispatch.FIELDS:
+    for field in flags.FIELDS:
         assert f"--{field.name} " in out
     assert "peak learning rate (0.0003 [0.003])" in out
     assert "--packing {pack,pad} " in out and "llmini-a" in out and "text_loops" in out
@@ -363,7 +363,7 @@ def test_importing_a_study_costs_hardly_more_than_torch():
 
 def test_a_long_list_by_value_is_told_in_part():
     few = {str(n): n / 100 for n in range(1, 5)}
-    assert dispatch.listed(few, 2) == "1 0.01, 2 0.02, 3 0.03, 4 0.04"
+    assert one_run.listed(few, 2) == "1 0.01, 2 0.02, 3 0.03, 4 0.04"
     many = {str(n): n / 100 for n in range(1, 101)}
     told = "1 0.010, 2 0.020, 4 0.040, 8 0.080, 16 0.160, 32 0.320, 64 0.640, 100 1.000"
-    assert dispatch.listed(many, 3) == told
+    assert one_run.listed(many, 3) == told

@@ -7,11 +7,13 @@ import pathlib
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 
 import pytest
 
 import minidepth as md
+import versions
 
 ROOT = pathlib.Path(md.__file__).resolve().parent
 SMALL = "--n_layers 1 --d_model 16 --steps 2 --warmup_steps 1 --max_rows 60 --batch_size 2"
@@ -96,3 +98,27 @@ def test_the_version_is_the_same_everywhere():
     assert f'version: "{md.__version__}"' in cited
     changes = (ROOT / ".github" / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.search(r"^## ([\d.]+)$", changes, re.MULTILINE)[1] == md.__version__
+
+
+def test_the_page_has_the_versions_that_were_tried():
+    page = (ROOT / "docs" / "how-to" / "commands.md").read_text(encoding="utf-8")
+    assert versions.written(page) == page, "run python tests/versions.py table"
+
+
+def requirements(text):
+    """{(package, specifier)} of a list of requirements."""
+    return {tuple(re.fullmatch(r"([\w-]+)(?:\[.*\])?(.*)", each).groups()) for each in text}
+
+
+def test_the_lock_file_is_of_what_the_project_needs():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    locked = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))
+    (own,) = (each for each in locked["package"] if each["name"] == "minidepth")
+    wanted = sum(project["optional-dependencies"].values(), project["dependencies"])
+    found = {(each["name"], each["specifier"]) for each in own["metadata"]["requires-dist"]}
+    assert found == requirements(wanted), "run uv lock"
+    assert locked["requires-python"] == project["requires-python"]
+    elsewhere = {
+        each["source"].get("registry") for each in locked["package"] if each["name"] != "minidepth"
+    }
+    assert elsewhere == {"https://pypi.org/simple"}

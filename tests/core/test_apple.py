@@ -66,7 +66,7 @@ def test_attention_takes_its_readable_form(model, monkeypatch):
     calls, attention = [], model().blocks[0].attn
     x = torch.randn(2, 5, 32)
 
-    def readable(q, k, v, scale, p):
+    def readable(q, k, v, scale, p, window):
         calls.append(q.shape)
         return torch.zeros(q.shape), None
 

@@ -11,7 +11,7 @@ from minidepth_lab.models import variants
 from settings_changed import COMPUTING, MEASURING, OTHER_WEIGHTS, TRAINING
 
 BASE = dict(
-    n_layers=1, d_model=16, n_heads=2, d_ff=16, block_size=80, dropout=0.1, batch_size=4, steps=4,
+    n_layers=2, d_model=16, n_heads=2, d_ff=16, block_size=80, dropout=0.1, batch_size=4, steps=4,
     warmup_steps=1, lr=0.05, grad_accum=1, eval_every=2, eval_blocks=4, eval_problems=0,
     watch_problems=0, max_rows=300, ring_questions=1, tie_weights=True,
 )  # fmt: skip
@@ -99,6 +99,6 @@ def test_runs_that_differ_in_a_setting_have_folders_of_their_own(data, tmp_path)
     for changes in (dict(), dict(lr=0.02), dict(d_model=24), dict(seed=1)):
         values = BASE | dict(out_dir=str(tmp_path), steps=1, warmup_steps=0, name="") | changes
         run = running.train(*configs.make("laptop", **values), data=data)
-        assert os.path.basename(run.dir).startswith("laptop_n_layers-1_")
+        assert os.path.basename(run.dir).startswith("laptop_n_layers-2_")
         folders.add(run.dir)
     assert len(folders) == 4

@@ -13,6 +13,7 @@ import minidepth as md
 from conftest import chunked_loss
 from minidepth_lab.base import configs, machine
 from minidepth_lab.keep import export
+from minidepth_lab.measure import inspect
 from minidepth_lab.models import fast, variants
 
 
@@ -65,6 +66,26 @@ def test_the_fused_and_the_readable_form_agree(model, attn_scale, monkeypatch):
 
     monkeypatch.setattr(F, "scaled_dot_product_attention", readable)
     torch.testing.assert_close(gpt(x), fused, atol=1e-5, rtol=1e-4)
+
+
+def test_with_a_window_each_second_layer_looks_at_the_newest_tokens_alone(model):
+    """At itself and at the window - 1 before it; studies/test_heads.py has GPT-Neo's beside it."""
+    gpt = model(n_layers=4, n_heads=4, attn_window=5)
+    maps = inspect.attention_maps(gpt, tokens(gpt))
+    steps_back = torch.arange(16)[:, None] - torch.arange(16)
+    for layer, weights in enumerate(maps):
+        sees = (steps_back >= 0) & (steps_back < (5 if layer % 2 else 16))
+        assert torch.equal((weights > 0).all(0).all(0), sees) and not weights[..., ~sees].any()
+        torch.testing.assert_close(weights.sum(-1), torch.ones(2, 4, 16))
+    q, k, v = torch.randn(3, 2, 4, 16, 8)
+    local = gpt.blocks[1].attn
+    exact = fast.readable_attention(q, k, v, local.scale, window=5)[0]
+    torch.testing.assert_close(local.attend(q, k, v), exact)  # the fused kernel
+    for T in (1, 3):  # the newest of 16 tokens, as when a model writes
+        torch.testing.assert_close(local.attend(q[:, :, -T:], k, v), exact[:, :, -T:])
+    assert torch.equal(
+        model(n_layers=4, attn_window=16)(tokens(gpt)), model(n_layers=4)(tokens(gpt))
+    )
 
 
 @pytest.mark.parametrize("position", ["learned", "rotary", "none"])
@@ -385,7 +406,7 @@ def test_attention_drops_its_weights_and_its_output(model, device, monkeypatch):
         told.append(dropout_p)
         return real(q, k, v, scale)[0]
 
-    def readable(q, k, v, scale, p=0.0):
+    def readable(q, k, v, scale, p=0.0, window=0):
         told.append(p)
         return real(q, k, v, scale)
 

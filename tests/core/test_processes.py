@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -18,8 +19,7 @@ import minidepth as md
 import ranks
 import train
 from conftest import made_once
-from minidepth_lab.base import configs, machine
-from minidepth_lab.command import dispatch
+from minidepth_lab.base import configs, machine, processes
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.models import variants
 from minidepth_lab.rows import to_data
@@ -58,7 +58,7 @@ def run_both(folder):
     path = os.pathsep.join((ROOT, TESTS))
     environment = os.environ | dict(OMP_NUM_THREADS="1", PYTHONPATH=path)
     command = [*TORCHRUN, os.path.join(TESTS, "ranks.py"), str(folder)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1800)
     assert os.path.exists(folder / "found.1"), done.stderr
     said = dict(returncode=done.returncode, stderr=done.stderr)
     (folder / "done.json").write_text(json.dumps(said))
@@ -236,24 +236,28 @@ def test_a_dead_process_ends_the_other_with_a_message_and_one_process_goes_on(tw
 @pytest.mark.skipif(os.name != "posix", reason="there is no SIGTERM here")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_process_that_waits_for_another_one_ends_when_it_is_told(number, tmp_path):
-    """The other may never come, and PyTorch waits half an hour for it."""
-    told = dict(RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
+    """The other may never come, and PyTorch waits half an hour for it: at a port that listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = free.getsockname()
+    told = dict(RANK="0", WORLD_SIZE="2", MASTER_ADDR=place[0], MASTER_PORT=str(place[1]))
     command = [sys.executable, "-u", os.path.join(ROOT, "train.py"), "--preset", "laptop"]
     command += ["--max_rows", "60", "--out_dir", str(tmp_path), "--name", "a"]
     environment = os.environ | told | dict(OMP_NUM_THREADS="1")
     listening = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
-    pipes = dict(stdout=subprocess.PIPE, text=True, preexec_fn=listening)
+    pipes = dict(stdout=subprocess.DEVNULL, preexec_fn=listening)
     process = subprocess.Popen(command, env=environment, **pipes)
     try:
-        while not process.stdout.readline().startswith("data embedded"):
+        waits = False
+        while not waits:
             assert process.poll() is None
-        time.sleep(2)  # now it waits
-        assert process.poll() is None
+            time.sleep(0.05)
+            with socket.socket() as other:
+                waits = other.connect_ex(place) == 0
         process.send_signal(number)
-        assert process.wait(timeout=60) == -number
+        assert process.wait(timeout=600) == -number
     finally:
         process.kill()
-        process.stdout.close()
     assert os.listdir(tmp_path) == []
 
 
@@ -266,14 +270,14 @@ def test_while_processes_meet_ctrl_c_ends_one_that_would_heed_it_and_no_other():
     try:
         for handler, expected in within.items():
             signal.signal(signal.SIGINT, handler)
-            with dispatch.ended_by_ctrl_c():
+            with processes.ended_by_ctrl_c():
                 assert signal.getsignal(signal.SIGINT) == expected
             assert signal.getsignal(signal.SIGINT) == handler
         signal.signal(signal.SIGINT, heeded)
         seen = []
 
         def elsewhere():  # signals are the main thread's
-            with dispatch.ended_by_ctrl_c():
+            with processes.ended_by_ctrl_c():
                 seen.append(signal.getsignal(signal.SIGINT))
 
         thread = threading.Thread(target=elsewhere)
@@ -329,14 +333,14 @@ def test_processes_let_go_of_one_another_unless_one_fails(tmp_path, monkeypatch,
     monkeypatch.setattr(machine, "connect", join)
     t = configs.make("laptop")[1]
     try:
-        with contextlib.suppress(ValueError), dispatch.connected(t):
+        with contextlib.suppress(ValueError), processes.connected(t):
             assert group.is_initialized()
             if fails:
                 raise ValueError("some setting")
         assert group.is_initialized() == fails
         if fails:  # what was there before is somebody else's to end
             monkeypatch.setattr(machine, "connect", lambda device: None)
-            with dispatch.connected(t):
+            with processes.connected(t):
                 pass
             assert group.is_initialized()
     finally:
@@ -360,7 +364,7 @@ def test_two_machines_that_meet_by_rendezvous_equal_one_process(two, hosts):
         pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         running.append(subprocess.Popen(command, env=environment, **pipes))
     try:
-        said = [process.communicate(timeout=500) for process in running]
+        said = [process.communicate(timeout=1800) for process in running]
     finally:
         for process in running:
             process.kill()

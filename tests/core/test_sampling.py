@@ -24,6 +24,7 @@ VARIANTS = [
     dict(position="rotary", n_heads=(2, 4, 8)),
     dict(position="none", d_ff=0),
     dict(n_loops=2, attn_scale=0.5),
+    dict(attn_window=3),
 ]
 
 

@@ -40,7 +40,9 @@ def two(tmp_path_factory):
         # one thread can fork
         environment = os.environ | dict(OMP_NUM_THREADS="1", PYTHONPATH=paths)
         command = [sys.executable, os.path.abspath(__file__), str(out)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=1800
+        )
         assert done.returncode == 0, done.stderr
 
     return made_once(tmp_path_factory, "several_processes", make)

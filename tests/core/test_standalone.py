@@ -46,7 +46,7 @@ def alone(tmp_path):
     def run(*lines, launcher=()):
         command = [sys.executable, *launcher, "alone.py", json.dumps(lines)]
         done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=1800
         )
         out = done.stdout.splitlines()
         codes = [int(line.split()[-1]) for line in out if line.startswith("exit code")]

@@ -39,7 +39,7 @@ def test_transformers_loads_the_export_and_says_the_same(tiny, data, tmp_path, t
     (dict(d_ff=0), "d_ff 0; it has a feed-forward part, d_ff at least 1"),
     (dict(position="rotary"), "position rotary; it has learned positions"),
     (dict(n_loops=2), "n_loops 2"), (dict(loop_start="recall"), "loop_start recall"),
-    (dict(attn_scale=1.0), "attn_scale 1.0"),
+    (dict(attn_scale=1.0), "attn_scale 1.0"), (dict(attn_window=4), "attn_window 4"),
 ])  # fmt: skip
 def test_what_gpt2_cannot_express_is_refused(model, changes, words):
     with pytest.raises(ValueError, match=f"GPT-2 cannot express {words}"):

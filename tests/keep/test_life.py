@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 import minidepth as md
 import train
 from minidepth_lab.base import configs
-from minidepth_lab.command import dispatch
+from minidepth_lab.command import one_run, sample
 from minidepth_lab.keep import checkpoints, export, registry, running
 from minidepth_lab.measure import results
 from minidepth_lab.models import variants
@@ -162,7 +162,7 @@ def test_train_itself_begins_with_them_too_and_refuses_another_shape(data, tmp_p
     own = running.train(*settings(tmp_path, "own", **begun, tokenizer_size=300))  # with its words
     assert own.tokenizer.get_vocab() == source.tokenizer.get_vocab()
     with pytest.raises(ValueError, match=f"began with the weights of {source.dir}; --sample that"):
-        dispatch.untrained(own.dir)
+        sample.untrained(own.dir)
     with pytest.raises(ValueError, match=f"init_from {source.dir} is of another shape than this"):
         running.train(*settings(tmp_path, "wide", d_model=32, **begun), data)
     with pytest.raises(ValueError, match="^weights is of another shape than this model"):
@@ -250,7 +250,7 @@ def test_the_best_weights_are_kept_and_loaded(data, tmp_path, capsys):
     assert code == 0 and said in err
     line = ["--sample", run.dir, "--prompt", "x", "--max_new_tokens", "1", "--first_weights"]
     assert call(line, capsys)[::2] == (0, "")  # of which there is one kind
-    assert dispatch.weights_to_begin_with(configs.TrainConfig(init_from=run.dir)) is None
+    assert one_run.weights_to_begin_with(configs.TrainConfig(init_from=run.dir)) is None
     assert said in capsys.readouterr().out
     path = os.path.join(run.dir, checkpoints.BEST)
     whole = open(path, "rb").read()

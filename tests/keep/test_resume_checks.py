@@ -7,8 +7,10 @@ import shutil
 import pytest
 import torch
 
+import train
 from minidepth_lab.base import configs
 from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.measure import results
 from minidepth_lab.rows import to_data
 
 SHORT = dict(steps=6, warmup_steps=2, eval_every=3, eval_problems=0, watch_problems=0)
@@ -18,7 +20,7 @@ CHANGES = dict(
     steps=7, lr=0.01, lr_floor=0.3, warmup_steps=3, weight_decay=0.4, beta1=0.5, beta2=0.8,
     grad_clip=0.3, seed=5, batch_size=2, grad_accum=3, eval_every=2, eval_blocks=3, packing="pack",
     loss_on="all", dropout=0.2, residual_dropout=0.3, embedding_dropout=0.1, n_loops=2, n_heads=4,
-    attn_scale=0.7, init_std=0.3, init="pytorch", decay_all=True,
+    attn_scale=0.7, attn_window=3, init_std=0.3, init="pytorch", decay_all=True,
 )  # fmt: skip
 
 
@@ -67,6 +69,24 @@ def test_what_does_not_change_the_results_may_change(cut, data, tmp_path):
     assert run.log[-1]["train_loss"] == whole.log[-1]["train_loss"]
     for name, weight in whole.model.state_dict().items():
         assert torch.equal(weight, run.model.state_dict()[name])
+
+
+def test_the_batch_may_be_shared_out_anew(cut, data, tmp_path, capsys):
+    """As many sequences a step: the same gradients, but for what is rounded in another order."""
+    folder, settings = cut
+    shared = ["--batch_size", "2", "--grad_accum", "2"]
+    for name, flags in (("one", []), ("other", shared)):
+        asked, begun = [], settings(name=name, out_dir=str(tmp_path), dropout=0.0)
+        running.train(*begun, data, stop=lambda: asked.append(1) or len(asked) == 3)
+        for wrong in (shared[:2], shared[2:], [*shared[:2], "--grad_accum", "3"]):
+            assert train.main(["--resume", str(tmp_path / name), *wrong]) == 2
+            its = f"batch_size x grad_accum, 4 x 1; leave out {wrong[0]}"
+            assert its in capsys.readouterr().err
+        assert train.main(["--resume", str(tmp_path / name), *flags]) == 0
+    one, other = (results.result(tmp_path / name)["log"] for name in ("one", "other"))
+    for a, b in zip(one, other, strict=True):
+        assert b["train_loss"] == pytest.approx(a["train_loss"], rel=1e-5)
+        assert b["val_loss"] == pytest.approx(a["val_loss"], rel=1e-5)
 
 
 def test_a_run_of_older_code_goes_on_to_the_same(cut, data, tmp_path):

@@ -102,10 +102,13 @@ def test_what_is_timed_is_the_step_of_training(kind, grad_accum, train_on):
         spent = timed.step(batch, targets)
         assert list(spent) == ["forward", "head", "backward", "update"]
         assert min(spent.values()) > 0
-        train_on(real.model, batch, targets, real.optimizer, **settings)
+        train_on(real.model, batch, targets, real.training.optimizer, **settings)
     theirs = timed.model.state_dict()
     if kind is bench.GPT2:
-        weight, name = real.model.state_dict()["token_embedding.weight"], "transformer.wte.weight"
+        weight, name = (
+            real.model.state_dict()["token_embedding.weight"],
+            "gpt2.transformer.wte.weight",
+        )
         torch.testing.assert_close(weight, theirs[name], atol=1e-5, rtol=1e-4)
         return
     for name, weight in real.model.state_dict().items():
@@ -190,7 +193,7 @@ def test_each_step_waits_for_its_turn():
 
 @pytest.mark.parametrize("line, words", [
     ("--bench --against bert", "--against 'bert' is unknown; give gpt2"),
-    ("--against gpt2", "--against belongs to --bench; give both"),
+    ("--against gpt2", "--against has no effect without --bench"),
     ("--bench --against gpt2 --d_ff 0", "GPT-2 cannot express d_ff 0"),
     ("--bench --against gpt2 --position rotary", "GPT-2 cannot express position rotary"),
     ("--bench --against gpt2 --n_layers 2 --n_heads 2,4", "cannot express n_heads"),
@@ -224,12 +227,13 @@ def test_a_compiled_run_has_the_same_losses_and_names_with_the_c_compiler(tiny):
     same_losses_and_names(tiny)
 
 
-def test_a_compiled_run_has_the_same_losses_and_names(tiny, monkeypatch):
+def test_a_compiled_run_has_the_same_losses_and_names(tiny, monkeypatch, capsys):
     """The blocks are traced and differentiated as for the C++ compiler, which takes minutes."""
     traced = functools.partial(torch.compile, backend="aot_eager")
     monkeypatch.setattr(torch, "compile", traced)
     monkeypatch.setattr(compiling, "check_compile", lambda t: None)
     same_losses_and_names(tiny)
+    assert capsys.readouterr().out.count("Compiling a layer: the first step waits") == 2
 
 
 def same_losses_and_names(tiny):

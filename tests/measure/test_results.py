@@ -309,7 +309,7 @@ def test_published_tables_are_read_as_numbers():
     log = results.published("report_log_12_layers")
     assert len(log) == 21 and log[0]["train_loss"] == 12.0194 and log[-1]["step"] == 500
     assert results.published("heads_schedules")[0]["heads"] == "3-6-12-24"
-    with pytest.raises(ValueError, match="'x' is unknown; choose from heads_schedules, llmini"):
+    with pytest.raises(ValueError, match="'x' is unknown; choose from heads_code, heads_l"):
         results.published("x")
 
 

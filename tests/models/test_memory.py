@@ -22,17 +22,19 @@ MEASURE = """
 import sys, torch
 import minidepth as md
 from minidepth_lab.base import configs
+from minidepth_lab.keep import running
 from minidepth_lab.measure import bench
 from minidepth_lab.models import memory
 
 def steps(twice, dropout=0.0, **changes):
     m, t = configs.make("laptop", n_heads=4, dropout=dropout, tie_weights=True, **changes)
-    ours = bench.Ours(m, t, torch.device("cpu"))
+    t.device = "cpu"
+    training = md.Training(m, t, running.model_maker(t, None))
     tokens = torch.randint(m.vocab_size, (t.batch_size, m.block_size))
     for t.grad_checkpoint in twice:
-        ours.model.checkpointed = t.grad_checkpoint
+        training.model.checkpointed = t.grad_checkpoint
         for _ in range(2):
-            ours.step(tokens, tokens)
+            training.step(tokens, tokens)
         print(bench.peak_bytes(), sum(memory.step_memory(m, t, device="cpu").values()))
 
 torch.set_num_threads(1)

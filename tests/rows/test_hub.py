@@ -118,7 +118,7 @@ def asked_of_a_server(words, cache, how, cases):
     """What comes of each (mode, what to load, name), in a new cache."""
     done = subprocess.run(
         [sys.executable, "-c", SERVED, str(words), how], input=json.dumps(cases),
-        env=environment(HF_HOME=str(cache)), capture_output=True, text=True, timeout=300,
+        env=environment(HF_HOME=str(cache)), capture_output=True, text=True, timeout=1800,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

@@ -17,7 +17,7 @@ import torch
 import minidepth as md
 import train
 from minidepth_lab.base import configs
-from minidepth_lab.command import dispatch
+from minidepth_lab.command import one_run, sample
 from minidepth_lab.keep import checkpoints, export, running
 from minidepth_lab.measure import sampling, score
 from minidepth_lab.models import variants
@@ -646,7 +646,7 @@ def test_several_answers_first_weights_and_a_prompt_from_a_file(finished, tmp_pa
     likeliest = said("--temperature", "1", "--top_k", "1")
     assert said("--temperature", "0.001") == likeliest
     assert said("--temperature", "0.001", "--first_weights") != likeliest
-    model, _ = dispatch.untrained(finished)
+    model, _ = sample.untrained(finished)
     m, t = checkpoints.read_config(finished)
     torch.manual_seed(t.seed)
     for name, weight in variants.GPT(m).state_dict().items():
@@ -655,7 +655,7 @@ def test_several_answers_first_weights_and_a_prompt_from_a_file(finished, tmp_pa
     config = json.loads((padded / "config.json").read_text())
     config["model"]["vocab_size"] += 99
     (padded / "config.json").write_text(json.dumps(config))
-    wide, words = dispatch.untrained(str(padded))  # what is no word is never drawn
+    wide, words = sample.untrained(str(padded))  # what is no word is never drawn
     assert wide.n_words == len(words) == wide.config.vocab_size - 99
 
 
@@ -736,7 +736,7 @@ def test_a_run_goes_on_with_data_that_has_moved_and_no_other(tiny, jsonl, tmp_pa
 def test_what_is_no_file_has_not_moved(tmp_path):
     """Data sets of the hub, and patterns, which may fit other files by now."""
     for source in ("somebody/something", f"{tmp_path}/*.jsonl"):
-        dispatch.check_moved("runs/a", configs.TrainConfig(data=(source,)))
+        one_run.check_moved("runs/a", configs.TrainConfig(data=(source,)))
     for gone in ("gone.csv", "gone.jsonl"):
         with pytest.raises(ValueError, match=f"{gone} is not there; if it has moved"):
-            dispatch.check_moved("runs/a", configs.TrainConfig(data=(f"{tmp_path}/{gone}",)))
+            one_run.check_moved("runs/a", configs.TrainConfig(data=(f"{tmp_path}/{gone}",)))

@@ -4,14 +4,13 @@ import json
 import os
 import shutil
 import sys
-import types
 from unittest import mock
 
 import pytest
 
 import train
 import warm
-from minidepth_lab.command import dispatch
+from minidepth_lab.command import one_run
 from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import forecast
 from minidepth_lab.measure.cell import Cell
@@ -57,27 +56,18 @@ def test_the_list_has_every_run_in_80_columns(place, capsys):
     code, out, _ = call(f"--runs --out_dir {place}", capsys)
     lines = out.splitlines()
     assert code == 0 and max(len(line) for line in lines) <= 80
-    assert lines[0].split() == [
-        "name",
-        "layers",
-        "params",
-        "data",
-        "loss",
-        "right",
-        "status",
-        "date",
-    ]
+    assert lines[0].split() == "name layers params words data loss right status date".split()
     rows = {line.split()[0]: line for line in lines if not line.startswith(" ")}
     last = [json.loads(line) for line in open(place / "one" / "log.jsonl")][-1]
     assert rows["one"].split()[1:] == [
-        "2", "10.8k", "embedded", f"{last['val_loss']:.4f}"[:6], f"{last['accuracy']:.3f}",
+        "2", "10.8k", "332", "embedded", f"{last['val_loss']:.4f}"[:6], f"{last['accuracy']:.3f}",
         "finished", "11-11",
     ]  # fmt: skip
     assert "5/12" in rows["stopped"] and "early end" in rows["early"]
     assert "damaged" in rows["damaged"] and "icqa" in rows["two"] and "hf" not in rows
     # a name too long for its column has a line of its own, to be typed as it is
     at = lines.index(f"grid/{LONG}")
-    assert lines[at + 1].startswith(" " * 27 + "2")
+    assert lines[at + 1].startswith(" " * 21 + "2")
     assert names_of(out)[:4] == ["one", "stopped", "early", "two"]  # the newest last
 
 
@@ -98,7 +88,7 @@ def test_a_run_says_how_it_goes_on_when_nobody_reads_on(tiny, capsys, monkeypatc
     m, t = tiny()
     monkeypatch.setattr(running, "train", mock.Mock(side_effect=BrokenPipeError))
     with pytest.raises(ValueError, match="nobody reads what this run prints any more; go on with"):
-        dispatch.run_training(m, t, "python train.py")
+        one_run.run_training(m, t, "python train.py")
 
 
 def test_the_list_is_sorted_and_chosen_from_by_flags(place, capsys):
@@ -175,9 +165,7 @@ def test_an_estimate_is_the_forecast_of_each_kind_of_run(monkeypatch, capsys):
     def of_run(m, t, data):
         asked.append(m.n_layers)
         assert len(data.train[0]) > 0
-        return types.SimpleNamespace(untried=False), forecast.Forecast(
-            1.0, 0.0, 0.0, 100.0 * m.n_layers + t.steps
-        )
+        return forecast.Forecast(steps=1, step=100.0 * m.n_layers + t.steps)
 
     monkeypatch.setattr(forecast, "of_run", of_run)
     cells = [cell(seed=0), cell(seed=1, lr=0.1), cell(n_layers=3, eval_every=10)]
@@ -201,7 +189,7 @@ def test_what_takes_longer_is_measured_for_itself(monkeypatch, setting):
 
     def of_run(m, t, data):
         asked.append(getattr(t, setting))
-        return types.SimpleNamespace(untried=False), forecast.Forecast(1.0, 0.0, 0.0, 1.0)
+        return forecast.Forecast(1, 1.0)
 
     monkeypatch.setattr(forecast, "of_run", of_run)
     estimate.estimates([cell(**{setting: 20}), cell(**{setting: 24})])

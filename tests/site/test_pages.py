@@ -252,10 +252,16 @@ def test_a_page_that_fails_ends_the_one_beside_it(project):
 
 @pytest.fixture
 def served(project):
-    """`mkdocs serve` of the project, one of whose pages waits for a file → its address"""
+    """`mkdocs serve` of the project with one page more, each of which waits for a file → its
+    address"""
     pytest.importorskip("material", reason="mkdocs-material is not installed")
     settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    settings = settings[: settings.index("\nnav:")] + "\n" + (project / "mkdocs.yml").read_text()
+    nav = (
+        (project / "mkdocs.yml")
+        .read_text()
+        .replace("01_page.md", "01_page.md, tutorials/02_page.md")
+    )
+    settings = settings[: settings.index("\nnav:")] + "\n" + nav
     (project / "mkdocs.yml").write_text(settings, encoding="utf-8")
     page = project / "docs" / "tutorials" / "01_page.py"
     wait = "import os, time\nwhile not os.path.exists('go'):\n    time.sleep(0.1)\n"
@@ -263,6 +269,8 @@ def served(project):
     page.write_text(
         text.replace("# # A\n", "# # A\n#\n# [A heading](../reference/list.md#list).\n")
     )
+    other = text.replace("'go'", "'go on'").replace("# A", "# B").replace("('n'", "('m'")
+    page.with_name("02_page.py").write_text(other)
     port = 20_000 + os.getpid() % 20_000
     # a shell's job in the background has this signal ignored, and its children inherit that
     run = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
@@ -299,12 +307,18 @@ def fetched(address, until, seconds=90):
 
 @pytest.mark.skipif(os.name == "nt", reason="the server is ended by a signal that Windows lacks")
 def test_serve_shows_pages_before_they_have_run_and_their_outputs_afterwards(served, project):
-    page = fetched(served + "tutorials/01_page/", "The code of this page runs now")
+    page = fetched(served + "tutorials/01_page/", "and this is one")
     assert "it is" not in re.sub("<[^>]*>", "", page).replace("'it is'", "")
     assert "WARNING -" not in (project / "serve.log").read_text()  # of a heading not there yet
     (project / "go").touch()
+    outputs = project / ".cache" / "pages"
+    while not list(outputs.glob("tutorials-01_page-*.json")):
+        time.sleep(0.1)
+    (project / "go on").touch()
     page = fetched(served + "tutorials/01_page/", "<pre><code>it is 1</code>")
     assert "runs now" not in page and "while another page ran" in page
+    log = (project / "serve.log").read_text()
+    assert log.count("Building documentation") == 2 and "WARNING -" not in log
     assert "List" in fetched(served + "reference/list/", r"\[\]")
     path = project / "docs" / "tutorials" / "01_page.py"
     path.write_text(path.read_text().replace("# # A", "# # A, said otherwise"))

@@ -826,7 +826,64 @@ def test_a_walk_of_ones_own_runs_beside_itself_with_its_pairs_kept(tab, tmp_path
         ("model.safetensors", weights),
         ("config.json", settings.replace(b'"d_ff": 0', b'"d_ff": 9')),
     )
-    assert page.run(ready.replace("WORDS", "this box runs a walk"))
+    assert page.run(ready.replace("WORDS", "this box runs models"))
+    assert not complaints(page)
+
+
+def test_a_ring_of_ones_own_is_asked(tab, tmp_path):
+    """A run of train.py with other sizes than ours, and a walk, which is no ring."""
+    recipe = dict(steps=2, warmup_steps=0, eval_every=50, eval_blocks=2, out_dir=str(tmp_path))
+    sizes = ("letters=20", "ring=10", "questions=50", "lengths=1+2+5")
+    config, recipe = registry.configs("ring", **recipe, sizes=sizes, n_layers=1, n_loops=3)
+    run = pathlib.Path(running.train(config, recipe, registry.data_of(recipe)).dir)
+    settings = (run / "config.json").read_bytes()
+    weights = (run / "model.safetensors").read_bytes()
+    page = opened(tab, "walk", widgets.walk(own=True)[0])
+    said = "(document.querySelector('.said')?.textContent ?? '')"
+    ready = f"""new Promise((resolve) => {{
+      let n = 0
+      const look = () => {said}.includes("WORDS") || n++ > 500
+        ? resolve({said}.includes("WORDS")) : setTimeout(look, 20)
+      look()
+    }})"""
+    assert page.run(ready.replace("WORDS", "It has no answer yet"))
+    other = settings.replace(b'"ring"', b'"walk"')
+    given(page, ("model.safetensors", weights), ("config.json", other))
+    assert page.run(ready.replace("WORDS", "this box runs a ring"))
+    given(page, ("model.safetensors", weights), ("config.json", settings))
+    assert page.run(ready.replace("WORDS", "It has no answer yet"))
+    assert page.run("document.querySelectorAll('svg .letter').length") == 10
+    assert page.run("document.querySelectorAll('.passes button').length") == 3
+    hops = "[...document.querySelector('select').options].map((option) => option.value)"
+    assert page.run(hops) == ["1", "2", "5"]
+    page.run("document.querySelectorAll('.passes button')[2].click()")
+    assert page.run(f"{said}").startswith("After 3 passes it is at")
+    ring = page.run("[...document.querySelectorAll('svg .share + text')].map((t) => t.textContent)")
+    asked = page.run("document.querySelector('select[aria-label=\"how many hops\"]').value")
+    press(page, "Back to ours")
+    assert page.run(ready.replace("WORDS", "It has no answer yet"))
+    assert page.run("document.querySelectorAll('svg .letter').length") == 8
+    assert len(set(ring)) == 10 and asked in ("1", "2", "5")
+    assert not complaints(page)
+
+
+def test_cards_are_dealt(tab):
+    page = opened(tab, "cards", dict(learned=[6, 0], runs=10))
+    said = "document.querySelector('.said').textContent"
+    assert page.run(said).startswith("As the runs came out: the piles differ by 6.")
+    for _ in range(2):
+        press(page, "Deal once")
+    assert page.run(said).startswith("2 dealt: ")
+    learned = "document.querySelectorAll('.card.learned').length"
+    assert page.run(learned) == 6
+    assert page.run("document.querySelectorAll('.card').length") == 20
+    press(page, "Deal 10,000")
+    share = float(re.search(r"([\d.]+) %", page.run(said))[1])
+    assert 0.6 < share < 1.6  # Fisher's exact p is 0.0108
+    heights = page.run(
+        "[...document.querySelectorAll('.bar')].map((bar) => Number(bar.getAttribute('height')))"
+    )
+    assert len(heights) == 7 and heights.index(max(heights)) == 3
     assert not complaints(page)
 
 

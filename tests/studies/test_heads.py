@@ -5,6 +5,8 @@ import json
 import math
 
 import pytest
+import torch
+import transformers
 
 from conftest import changed
 from minidepth_lab.base import configs
@@ -23,7 +25,61 @@ def test_the_heads_preset_has_the_published_size():
     assert (m.n_layers, m.d_model, t.max_rows, t.epochs) == (4, 768, 250_000, 1)
 
 
-@pytest.mark.parametrize("preset, width, part", [("heads", 768, 1), ("laptop", 64, 3)])
+def gpt_neo(c, **changes):
+    """The GPT-Neo of `transformers` with the sizes of a ModelConfig."""
+    about = dict(
+        vocab_size=c.vocab_size, max_position_embeddings=c.block_size, hidden_size=c.d_model,
+        num_layers=c.n_layers, num_heads=c.heads[0], window_size=c.attn_window,
+        attention_types=[[["global", "local"], c.n_layers // 2]],
+    )  # fmt: skip
+    return transformers.GPTNeoForCausalLM(transformers.GPTNeoConfig(**about, **changes))
+
+
+def test_the_authors_preset_has_its_baselines_parameters():
+    """And those of its model in `transformers`, which has no biases of q, k and v."""
+    m, _ = registry.configs("heads-author", n_heads=12)
+    code = {row["setting"]: row["value"] for row in results.published("heads_code")}
+    theirs = code["parameters of the baseline"]
+    assert variants.parameters(m)["total"] - 3 * m.n_layers * m.d_model == theirs
+    with torch.device("meta"):
+        assert gpt_neo(m).num_parameters() == theirs
+
+
+def test_the_authors_attention_is_gpt_neos():
+    """Unscaled logits, and in each second layer the newest tokens alone."""
+    small = dict(vocab_size=61, block_size=24, d_model=32, d_ff=128, n_heads=4, attn_window=5)
+    m, _ = registry.configs("heads-author", attn_scale=1.0, init_std=0.3, **small)
+    ours, theirs = variants.GPT(m).eval(), gpt_neo(m, activation_function="gelu").eval()
+    twins = dict(theirs.named_parameters())
+    with torch.no_grad():
+        twins["transformer.wte.weight"].copy_(ours.token_embedding.weight)
+        twins["transformer.wpe.weight"].copy_(ours.position_embedding.weight)
+        for i, layer in enumerate(ours.blocks):
+            its, attention = theirs.transformer.h[i], theirs.transformer.h[i].attn.attention
+            parts = (attention.q_proj, attention.k_proj, attention.v_proj)
+            for part, weight in zip(parts, layer.attn.qkv.weight.chunk(3)):
+                part.weight.copy_(weight)
+            pairs = (attention.out_proj, layer.attn.out), (its.mlp.c_fc, layer.mlp.up)
+            for part, of_ours in (*pairs, (its.mlp.c_proj, layer.mlp.out)):
+                part.weight.copy_(of_ours.weight)
+                part.bias.copy_(of_ours.bias.normal_())
+        x = torch.randint(61, (2, 24), generator=torch.Generator().manual_seed(0))
+        torch.testing.assert_close(ours(x), theirs(x).logits, atol=1e-3, rtol=1e-3)
+
+
+def test_the_small_preset_leaves_the_first_logits_as_large():
+    """Scale times the variance of a number of q and of k times the root of a head's size."""
+    sizes = []
+    for preset, scale in (("heads-author", 1.0), ("heads-small", 2.0)):
+        m, _ = registry.configs(preset, attn_scale=scale, n_heads=12)
+        numbers = (m.init_std**2 * m.d_model) ** 2 * m.d_model / m.heads[0]
+        sizes.append(m.attn_scale * numbers**0.5)
+    assert sizes[0] == pytest.approx(sizes[1])
+
+
+@pytest.mark.parametrize("preset, width, part", [
+    ("heads", 768, 1), ("heads-small", 192, 1), ("laptop", 64, 3),
+])  # fmt: skip
 def test_the_heads_study_keeps_the_published_ratios(preset, width, part):
     first, rows = changed(heads, preset, dict(lr=0.01))
     assert first["d_model"] == width and first["n_layers"] == 4 and first["lr"] == 0.01

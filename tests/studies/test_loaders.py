@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import re
+import statistics
 
 import numpy as np
 import pytest
@@ -293,6 +294,7 @@ def test_llminis_texts_are_those_of_its_code(tmp_path):
     assert sum(there) > 0  # each text is there three times
     assert facts["padded"] + facts["cut"] == 60 and facts["chunks"] == len(chunks)
     assert facts["utilisation"] == sum(map(len, encoded)) / (32 * len(chunks))
+    assert facts["median"] == statistics.median(map(len, encoded))
     t.sizes = ("stride=128", "texts=published", "share=0.25")
     quarter = registry.data_of(t, 32)
     assert len(quarter.train[0]) == -(-len(data.train[0]) // 4)

@@ -22,7 +22,7 @@ import train
 import warm
 from conftest import made_once
 from minidepth_lab.base import configs, console
-from minidepth_lab.command import dispatch
+from minidepth_lab.command import flags
 from minidepth_lab.keep import checkpoints, naming, registry, running
 from minidepth_lab.measure import results
 from minidepth_lab.measure.cell import (
@@ -38,6 +38,7 @@ from minidepth_lab.models import variants
 from minidepth_lab.show import curve
 from minidepth_lab.studies import heads
 from minidepth_lab.sweep import estimate, pool, table
+from minidepth_lab.tasks.base import own_code
 from settings_changed import COMPUTING, MEASURING, TRAINING
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -285,7 +286,7 @@ def started(command, **options):
 
 
 def wait_for(there, process):
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while not there() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     assert there(), "the process under test never came so far"
@@ -309,7 +310,7 @@ def test_interrupted_runs_are_saved_and_the_same_command_goes_on(number, to, cod
             os.killpg(process.pid, number)
         else:
             os.kill(process.pid, number)
-        assert process.wait(timeout=120) == code
+        assert process.wait(timeout=600) == code
         file.seek(0)
         errors = file.read()
     assert "train.py: interrupted" in errors and "Traceback" not in errors
@@ -363,7 +364,7 @@ def test_a_second_signal_kills_runs_that_do_not_stop(tmp_path):
     wait_for((tmp_path / "told").exists, process)
     assert process.poll() is None  # it waits for its run
     os.kill(process.pid, signal.SIGTERM)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=600)
     assert process.returncode == 0 and out == "0 True\n"
 
 
@@ -636,6 +637,9 @@ def test_a_long_name_says_what_differs_and_of_a_path_its_end():
         assert naming.run_name("report", many | other) != name
     # the same run of two grids, which give their flags in another order
     assert naming.run_name("report", dict(reversed(many.items()))) == name
+    for words in (300, 600):  # not in its checksum alone
+        many |= dict(tokenizer_size=words, n_loops=1)
+        assert f"_words-{words}_" in naming.run_name("laptop", many)
     windows = naming.run_name("laptop", dict(data=("C:\\Users\\me\\" + "x" * 60 + "\\mine.jsonl",)))
     assert windows.startswith("laptop_data-mine.jsonl_")
 
@@ -708,7 +712,7 @@ def test_a_stopped_run_goes_on_where_the_repeated_grid_says(tmp_path):
     line = Cell({}, given, m, t).command("laptop", {})
     places = "--device cpu --precision fp32 --fsdp --no-grad_checkpoint --report_to tensorboard"
     assert line == ["--resume", str(tmp_path / "run"), *places.split()]
-    taken = vars(dispatch.make_parser().parse_args(line))
+    taken = vars(flags.make_parser().parse_args(line))
     assert taken["device"] == "cpu" and taken["precision"] == ["fp32"]
 
 
@@ -874,6 +878,34 @@ def test_the_study_and_the_task_draw_figures_of_their_own(tmp_path, capsys):
     assert names == {"summary.png", "plane.png", "study.txt", "task.txt"}
     assert (tmp_path / "task.txt").read_text() == "A"
     assert capsys.readouterr().err.count("could not be drawn") == 1
+
+
+def test_a_study_of_several_sizes_names_its_own_task(
+    tmp_path, in_this_process, monkeypatch, capsys
+):
+    """In its rows or in its preset; and of the runs of two sizes it draws no figure."""
+    task = "import torch\nfrom minidepth_lab.tasks import Task\n\nclass Own(Task):\n"
+    task += "    def draw(self, batch, generator, test=False, words=4):\n"
+    task += "        some = torch.randint(words, (batch, 3), generator=generator)\n"
+    task += "        return some, some\n\nTASK = Own()\n"
+    study = "PRESETS = {'study': dict(data=('task.py',), steps=2, d_model=8, n_heads=2)}\n"
+    study += "def rows(preset, settings):\n"
+    study += "    return {f'{n} deep': settings | dict(n_layers=n) for n in (1, 2)}\n"
+    study += "def figure(runs, folder):\n    open(folder + '/own', 'w')\n"
+    in_rows = study.replace("n_layers=n", "n_layers=n, data=('task.py',)")
+    monkeypatch.chdir(tmp_path)
+    small = "--warmup_steps 0 --batch_size 2 --eval_every 2 --steps 2 --d_ff 8".split()
+    for name, text, more in (("study", study, []), ("rows", in_rows, ["--preset", "tasks"])):
+        pathlib.Path("task.py").write_text(task)
+        pathlib.Path(f"{name}.py").write_text(text)
+        line = ["--study", f"{name}.py", *more, *small, "--out_dir", name]
+        monkeypatch.setattr(own_code, "NAMED", set())
+        assert train.main([*line, "--sizes", "words=3", "words=5"]) == 0, capsys.readouterr().err
+        said = capsys.readouterr().out
+        assert "| 2 deep | words=3 | 1 |" in said and "| 1 deep | words=5 | 1 |" in said
+        assert not list(pathlib.Path(name).rglob("own"))
+    assert train.main(line) == 0
+    assert len(list(pathlib.Path("rows").rglob("own"))) == 1
 
 
 def test_the_depth_study_has_the_four_cells(tmp_path, in_this_process):

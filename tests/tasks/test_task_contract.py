@@ -10,6 +10,7 @@ import torch
 
 import minidepth as md
 from minidepth_lab.tasks import TASKS
+from minidepth_lab.tasks.base.sizes import as_text, sizes_of
 from minidepth_lab.tasks.program import operations
 from minidepth_lab.tasks.written import WAYS
 from solvers import (
@@ -148,6 +149,12 @@ def test_sequences_of_the_test_are_never_trained_on(name, changes):
                 keys = [paths[0] + paths[1], paths[1] + paths[0]]
             n = 16**16 if name == "reachability" else 10**6
             assert test in [md.is_held_out(" ".join(map(str, key)), n) for key in keys]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_its_sizes_are_read_as_a_run_keeps_them(name):
+    sizes = TASKS[name].sizes
+    assert sizes_of(as_text(sizes), sizes, name) == sizes
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -12,7 +12,7 @@ import minidepth as md
 import train
 from conftest import changed
 from minidepth_lab.base import configs
-from minidepth_lab.command import dispatch
+from minidepth_lab.command import one_run
 from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import inspect, results
 from minidepth_lab.studies import walk as study
@@ -437,7 +437,7 @@ def test_what_else_was_measured_is_shown_where_every_value_has_it(capsys):
     both = dict(accuracy=0.5, own_words=0.25, guess=0.1)
     odd = dict(accuracy=0.5, answers=[1, 0], note="odd")
     by = dict(n={"1": both, "2": both}, m={"1": both, "2": odd}, none={})
-    dispatch.show_accuracy(dict(accuracy=0.5, accuracy_by=by))
+    one_run.show_accuracy(dict(accuracy=0.5, accuracy_by=by))
     told = ["by n: 1 0.500, 2 0.500", "by n, own words: 1 0.250, 2 0.250", "by m: 1 0.500, 2 0.500"]
     assert capsys.readouterr().out.splitlines()[1:4] == told
 

@@ -171,12 +171,13 @@ def address_of(experiment, run_id):
     return f"results/{path.relative_to(results.RESULTS).as_posix()}"
 
 
-def walk(seed=110, letters="gbkcmaph", order=(2, 5, 0, 7, 3, 6, 1, 4), hops=4, loops=5):
+def walk(seed=110, letters="gbkcmaph", order=(2, 5, 0, 7, 3, 6, 1, 4), hops=4, loops=5, own=False):
     """For the box `walk`: (its data, a picture for a page without JavaScript).
 
     The data are the settings that the stored models share, each model's weights, and the question
     to begin with: `hops` from the first of `letters`, which form a ring and are told as pairs in
-    this `order`. The picture shows where the model of `seed` was after each of so many loops."""
+    this `order`. The picture shows where the model of `seed` was after each of so many loops. With
+    `own` the box takes a visitor's run, too."""
     models = walkers()
     model, _ = checkpoints.load(models[seed]["folder"])
     listed = []
@@ -188,7 +189,7 @@ def walk(seed=110, letters="gbkcmaph", order=(2, 5, 0, 7, 3, 6, 1, 4), hops=4, l
     question = dict(ring=ring, order=order, start=0, hops=hops, seed=seed)
     shares = after_each_loop(model, question_tokens(ring, order, 0, hops))[: loops + 1]
     picture = drawing(ring, shares.tolist(), 0, hops, model.config.n_loops)
-    return dict(config=settings, models=listed, question=question), picture
+    return dict(config=settings, models=listed, question=question, own=own), picture
 
 
 def question_tokens(ring, order, start, hops):

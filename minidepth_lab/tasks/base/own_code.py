@@ -26,6 +26,14 @@ def own_file(path, kind):
     return executed(os.path.abspath(path), os.path.getmtime(path))
 
 
+def name_those_of(settings):
+    """Name the task and the loader in a study's own settings: to name a study is to name these."""
+    sources = settings.get("data", ())
+    sources = [sources] if isinstance(sources, str) else list(sources)
+    named = [*sources, settings.get("loader", "")]
+    NAMED.update(path for path in named if isinstance(path, str) and path.endswith(".py"))
+
+
 def is_there(path, kind):
     """ValueError for a file of one's own that does not exist."""
     if not os.path.isfile(path):

@@ -22,8 +22,8 @@ def with_sizes(settings, study, **own):
 def sizes_of(given, known, whose):
     """All sizes of a task or loader: `known`, {name: default}, changed by `given`, ("pairs=8", …),
     each read as what its default is. ValueError for a name that is unknown, or a value that does
-    not fit: whole numbers from 1, numbers from 0, one of several words; and for a default of which
-    nobody knows what is read as one."""
+    not fit: whole numbers from 1, or from 0 where that is the default, numbers from 0, one of
+    several words; and for a default of which nobody knows what is read as one."""
     for name, default in known.items():
         parts = default if isinstance(default, tuple) else (default,)
         if not parts or any(type(part) not in (int, float, str) for part in parts):
@@ -48,7 +48,9 @@ def read_size(name, text, default):
         return values
     if isinstance(default, str):
         return text
-    kind, least = ("a whole number", 1) if isinstance(default, int) else ("a number", 0)
+    kind, least = "a number", 0
+    if isinstance(default, int):
+        kind, least = "a whole number", min(1, default)  # 0 may say that there is none
     try:
         value = type(default)(text)
     except ValueError:
