@@ -19,6 +19,7 @@ of JSON each in OUT/measured.jsonl. With --size small they have the width 64 and
                looped one
     closed     these two, as tuned
     llmini     LLmini's A and C on 25, 50 and 100 % of their text, in as many steps
+    heads      the nine schedules of heads by their author's code, unscaled, on the stories here
 
 FOLDER of texts has cot/train.jsonl, arc_challenge/test.jsonl, gsm8k/train.jsonl and, for llmini, a
 file of each of its sources in a folder of its name; that of tokenizers qwen2.5 and gpt2.
@@ -28,6 +29,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import signal
 import sys
 import threading
@@ -40,6 +42,7 @@ from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import inspect, results, score
 from minidepth_lab.measure.cell import Cell, is_finished
 from minidepth_lab.rows import forms
+from minidepth_lab.studies import heads
 from minidepth_lab.sweep import pool
 
 SYSTEM = "Enable thinking features: INTUITION, COLD START, HOT START"
@@ -177,7 +180,7 @@ def runs_of(piece, a):
 
     def add(name, preset, files, settings, seeds=a.seed):
         data = tuple(map(str, files if isinstance(files, list) else [files]))
-        words = "gpt2" if preset.startswith("llmini") else "qwen2.5"
+        words = "qwen2.5" if preset == "report" else "gpt2"
         common = dict(tokenizer=str(a.tokenizers / words), save_every=10_000) | size
         if torch.cuda.is_available():
             common["precision"] = "fp16"
@@ -209,6 +212,13 @@ def runs_of(piece, a):
         add("wide-inside-tuned", "report", text, wide_inside(a.size) | dict(lr=rate))
         looped = dict(n_layers=1, n_loops=12, lr=RATES[1], init_std=spread)
         add("12-times-tuned", "report", text, looped)
+    elif piece == "heads":
+        own = dict(attn_scale=1.0, precision="fp32", eval_every=250)
+        if size:  # a rehearsal: as wide as the most heads
+            own |= dict(d_model=96, steps=size["steps"], epochs=0, eval_every=2)
+        for title, settings in heads.rows("heads-author", own).items():
+            name = "heads-" + re.sub("[^a-z0-9]+", "-", title)
+            add(name, "heads-author", a.texts / "tinystories" / "train.jsonl", settings)
     elif piece == "llmini":
         files = [a.texts / f"{name}.jsonl" for name in OF_LLMINI]
         for letter in "ac":
@@ -294,7 +304,7 @@ def inside(run_dir, a):
 
 
 LOOKS = dict(scored=scored, inside=inside)
-PIECES = ("readings", "models", "scored", "inside", "tune", "closed", "llmini")
+PIECES = ("readings", "models", "scored", "inside", "tune", "closed", "llmini", "heads")
 
 
 def shown(found):

@@ -1,5 +1,6 @@
 """The script of pieces for a lent GPU: its texts, and a rehearsal at a tiny size."""
 
+import argparse
 import json
 
 import pytest
@@ -53,6 +54,24 @@ def test_the_controls_have_the_parameters_of_twelve_layers():
     assert inside["d_ff"] == 26_880
     assert abs(blocks(**inside) / blocks(n_layers=12) - 1) < 0.001
     assert card.models("published")["wide"] == dict(n_layers=1, d_model=504, d_ff=2016)
+
+
+def test_every_run_of_the_published_size_has_settings_that_work(tmp_path, monkeypatch):
+    from minidepth_lab.keep import registry
+
+    monkeypatch.setattr(card, "best", lambda cells, setting, runs: 0.001)
+    for size in card.SIZES:
+        here = tmp_path / size
+        a = argparse.Namespace(out=here, texts=here, tokenizers=here, size=size, seed=[0, 1, 2])
+        names = []
+        for piece in card.PIECES:
+            if piece not in card.LOOKS:
+                runs = card.runs_of(piece, a)
+                names += runs
+                for preset, settings in runs.values():
+                    m, t = registry.configs(preset, **settings)
+                    m.validate(), t.validate()
+        assert len(names) == len(set(names)) == 12 + 21 + 8 + 9 + 6 + 27
 
 
 def test_a_rehearsal_does_all_pieces_and_is_not_done_twice(
