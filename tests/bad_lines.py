@@ -22,6 +22,7 @@ LINES = {
     "'1e3' is not a whole number": "--steps 1e3",
     "is not a whole number, or several": "--problem_steps ,",
     "warmup_steps": "--warmup_steps 1e999",
+    "steps": f"--steps {HUGE} | --steps many | --seed {'9' * 400} | --lr inf | --lr many",
     "2.5 does not work; give a whole number of steps, or a share": "--warmup_steps 2.5",
     "attn_scale 0.0 does not work; give a number at least 1e-09": "--attn_scale 0",
     "lr 1e+308 does not work; give a number from 0 to": "--lr 1e308",

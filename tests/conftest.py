@@ -59,6 +59,21 @@ def changed(study, preset, settings=None):
     return first, differ
 
 
+def call(line, capsys):
+    """(exit code, stdout, stderr) of the command, in this process."""
+    try:
+        code = train.main(line.split() if isinstance(line, str) else line)
+    except SystemExit as stop:
+        code = stop.code
+    return code, *capsys.readouterr()
+
+
+def log_of(folder):
+    """The records of a run's log."""
+    lines = pathlib.Path(folder, "log.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
 def draw_of(task, n=200, test=False, **sizes):
     """(all sizes, tokens, targets) of n sequences of a task."""
     tokens, targets = task.draw(n, md.generator("test"), test, **sizes)
@@ -285,3 +300,23 @@ def chunked_loss(h, weight, targets, grads=True):
 
     nll = fast.HeadLoss.forward(Context, h, weight, targets, h.dtype, grads)
     return nll, *(Context.gradients or (None, None))
+
+
+GOLDEN = pathlib.Path(__file__).with_name("golden.json")
+
+
+@pytest.fixture
+def golden():
+    """Compares a value with the one of this name in golden.json; with UPDATE=1 in the environment
+    it puts it there."""
+
+    def compare(name, value):
+        known, value = json.loads(GOLDEN.read_text()), json.loads(json.dumps(value))
+        if "UPDATE" in os.environ:
+            lines = [f"{json.dumps(key)}: {json.dumps(each)}"
+                     for key, each in sorted((known | {name: value}).items())]  # fmt: skip
+            GOLDEN.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        else:
+            assert value == known[name]
+
+    return compare

@@ -34,9 +34,8 @@ def measure():
     tests = subprocess.run(command, **run)
     print(tests.stdout, tests.stderr)
     last = tests.stdout.splitlines()[-1]
-    for outcome in ("passed", "skipped", "failed"):
-        found = re.search(rf"(\d+) {outcome}", last)
-        line[outcome] = int(found[1]) if found else 0
+    for name, outcomes in dict(passed="passed", skipped="skipped", failed="failed|error").items():
+        line[name] = sum(map(int, re.findall(rf"(\d+) (?:{outcomes})", last)))
     with tempfile.TemporaryDirectory() as folder:
         words = [*MAIN_JOB.split(), "--out_dir", folder, "--name", "run"]
         subprocess.run([sys.executable, *words], check=True, **run)

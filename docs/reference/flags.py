@@ -15,14 +15,14 @@ import dataclasses
 
 from minidepth_lab import tasks
 from minidepth_lab.base import configs
-from minidepth_lab.command import dispatch
+from minidepth_lab.command import flags
 from minidepth_lab.keep import registry
 from minidepth_lab.tasks.base.sizes import as_text, sizes_of
 
 print(__doc__)
 PRESETS = {name: registry.values_of(name) for name in registry.offering("preset")}
 PRESETS = configs.PRESETS | PRESETS
-ACTIONS = dispatch.make_parser(full=True)._actions
+ACTIONS = flags.make_parser(full=True)._actions
 FLAGS = {name for action in ACTIONS for name in action.option_strings}
 
 
@@ -138,7 +138,7 @@ These flags are not settings of a run. They choose what the command does, or how
 settings = {f"--{f.name}" for kind in (configs.ModelConfig, configs.TrainConfig)
             for f in dataclasses.fields(kind)}  # fmt: skip
 print("| flag | what |\n|---|---|")
-for action in dispatch.make_parser(full=True)._actions:
+for action in flags.make_parser(full=True)._actions:
     if not settings & set(action.option_strings):
         value = action.metavar if isinstance(action.metavar, str) else ""
         value = " ".join(action.metavar) if isinstance(action.metavar, tuple) else value

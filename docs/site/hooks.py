@@ -172,7 +172,8 @@ def on_files(files, config):
         if name != "index":
             add(f"{name}.ipynb", content=downloads.notebook(path, config.site_url or ""))
             add(f"{name}.py", abs_src_path=str(path))
-    for room, modules in pages.rooms().items():
+    has_laboratory = "reference/laboratory.md" in files.src_uris  # a site of a few pages may not
+    for room, modules in pages.rooms().items() if has_laboratory else ():
         content = "\n".join([f"# {room}\n", *(f"::: {name}\n" for name in modules)])
         add(f"reference/laboratory/{room.rpartition('.')[2]}.md", content=content)
     add("minidepth.zip", content=downloads.archive())

@@ -5,8 +5,8 @@
 # layers before it found. On a ring of letters you can watch a small model do so: from its second
 # loop on, each loop comes one letter further. Not every model is as clear.**
 #
-# You will learn what was claimed, which question can test it, and what would count as evidence. You
-# need some Python. The models run in this page; nothing is installed.
+# You will learn what was claimed, which question can test it, and what would count as evidence. The
+# models run in this page; nothing is installed.
 #
 # ## A question that takes several lookups
 #
@@ -117,9 +117,9 @@ widgets.table(("after loop", "it holds", "how surely", "hops from g"), rows)
 # The first loop brings no hop. From the second on, each loop walks one hop: b, k, c, m. So four
 # hops took five loops. (What the first loop is for, [the next lesson](3_one_look_or_two.md) shows.)
 #
-# Nobody told the layer to walk. It was told only the right answers, but the short questions first:
-# questions of two hops are added once those of one hop are learned, and so on. It took us [five
-# training recipes](rings.md) to find this.
+# It was told only the right answers, the short questions first: questions of two hops are added
+# once those of one hop are learned, and so on. It took us [five training recipes](rings.md) to find
+# this.
 #
 # Training does not always find the walk. Ten runs were trained in this way. They differ only in
 # their *seed*, the number that decides which first weights and which rings are drawn:

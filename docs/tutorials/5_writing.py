@@ -9,8 +9,7 @@
 # Whatever a model writes goes back in at the bottom: the next token passes through every layer, and
 # can look at what has been written. So a model that writes its work down can go on where its layers
 # end. ([Feng et al. 2023](https://arxiv.org/abs/2305.15408) and [Merrill & Sabharwal
-# 2024](https://arxiv.org/abs/2310.07923) say what this can buy in principle.) We measure it on the
-# rings that you know.
+# 2024](https://arxiv.org/abs/2310.07923) say what this can buy in principle.)
 #
 # ## As far as there is room to write
 #
@@ -215,8 +214,8 @@ widgets.table(head, rows)
 # %% [markdown]
 # ## What this does not show
 #
-# The rings are short, and each hop begins where the one before it ended. So this is no fair test of
-# filler tokens in general, and a real chain of thought is more than one lookup repeated.
+# The rings are short, and each hop begins where the one before it ended. A real chain of thought is
+# more than one lookup repeated.
 #
 # So much for what depth can do. What did the report that claimed it show? Its [published
 # logs](2_logs.md) come next.

@@ -195,8 +195,8 @@ reread.draw_depths(read_20, f"read twenty times:\n{finding}")
 
 # %% [markdown]
 # (All have one learning rate, chosen for twelve layers. With a rate of its own one layer closes a
-# third of the gap.) So our deep models do not do what the report's did. But it matters how often a
-# text is read. Other runs read a quarter of these problems eighty times, which is as many steps:
+# third of the gap.) So our deep models do not do what the report's did. But it matters how often
+# one reads. Other runs read a quarter of these problems eighty times, which is as many steps:
 
 # %%
 reread.draw_times(stored, 80, "stop early, or get worse", 0, 6.3)

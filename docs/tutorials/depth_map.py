@@ -145,7 +145,7 @@ draw("Z60", "brackets")
 # says.
 
 # %% [markdown]
-# These two came out as written. Others did more, or less:
+# These two came out as written. Others did not:
 
 # %%
 draw("S5", "parity", "modulo ten")

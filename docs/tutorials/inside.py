@@ -15,8 +15,7 @@
 #   e^H can be read as a number of keys.
 # - **Sparsity**: the share of keys whose weight is below 0.001.
 #
-# Begin with a case whose answer is known: equal attention to all keys, with T = 256 tokens. No
-# attention can be less sparse.
+# Begin with the least sparse attention there can be, equal to all keys, with T = 256 tokens:
 
 # %%
 import json

@@ -84,7 +84,11 @@ def load_tokenizer(name: console.Path, texts: Iterable[str] = (), size: int = 20
     problem = f"{hub.HUB} Internet on, or give --tokenizer DIR or embedded"
     local = os.path.isdir(name)
     if local:
+        import transformers
+
         problem = "is a folder that cannot be read"
+        if not hasattr(transformers, "TokenizersBackend"):  # as 5 calls it in what it writes
+            transformers.TokenizersBackend = transformers.PreTrainedTokenizerFast
     with console.one_line_errors(f"tokenizer {name}", problem):
         for file in os.listdir(name) if local else ():
             path = os.path.join(name, file)

@@ -29,17 +29,40 @@ EXAMPLES = 4  # of right answers, and of wrong ones
 LOOKED_AT = 60  # tokens of the example whose attention is drawn, at most
 PANELS = (12, 8)  # layers and heads that are drawn of it, at most
 
-STYLE = """
-:root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; }
-img { max-width: 100%; background: #fff; }
-table { border-collapse: collapse; display: block; overflow-x: auto; }
-th, td { padding: .2em .8em .2em 0; text-align: left; vertical-align: top; }
-th { border-bottom: 1px solid; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; font-size: .85em; }
-.note { opacity: .75; font-size: .9em; }
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title><style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; }}
+img {{ max-width: 100%; background: #fff; }}
+table {{ border-collapse: collapse; display: block; overflow-x: auto; }}
+th, td {{ padding: .2em .8em .2em 0; text-align: left; vertical-align: top; }}
+th {{ border-bottom: 1px solid; }}
+td.number {{ text-align: right; font-variant-numeric: tabular-nums; }}
+pre {{ white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; font-size: .85em; }}
+.note {{ opacity: .75; font-size: .9em; }}
+</style></head>
+<body><h1>{title}</h1>
+{body}
+</body></html>
 """
+RUN = """<p>{status}: step {step:,} of {steps:,}, {n:,} parameters, validation loss {loss:.4f} nats
+per token{accuracy}.</p>
+<p class="note"><code>{command}</code></p>
+<p class="note">{made_by}</p>
+<h2>Curves</h2>
+{curves}
+{measured}
+<h2>Settings</h2>
+{settings}"""
+ATTENTION = """<h2>Attention</h2>
+<p class="note">Rows look, columns are looked at: {tokens}</p>
+{maps}"""
+GRID = """<p>{runs}. Mean ± half of the 95 % interval (Student's t) over n seeds.</p>
+{tables}
+<p class="note"><code>{command}</code>, {date}, {device}</p>
+{more}"""
 
 
 # ---------- parts of a page ----------
@@ -79,15 +102,9 @@ def drawn(draw: Callable[[str], object], alt: str) -> str:
         return picture(path, alt)
 
 
-def page(title: str, parts: Iterable[str]) -> str:
+def page(title: str, body: str) -> str:
     """The whole page, as HTML."""
-    body = "\n".join(parts)
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{safe(title)}</title><style>{STYLE}</style></head>\n"
-        f"<body><h1>{safe(title)}</h1>\n{body}\n</body></html>\n"
-    )
+    return PAGE.format(title=safe(title), body=body)
 
 
 # ---------- a run ----------
@@ -208,45 +225,40 @@ def data_of(
     return data, ""
 
 
-def of_run(folder: console.Path) -> list[str]:
-    """The parts of a run's page."""
+def of_run(folder: console.Path) -> str:
+    """The body of a run's page."""
     row = runs.readable(folder)
     log = row["log"]
     if not log:
         raise ValueError(f"--report {folder} has no evaluation yet; let it train first")
-    config = checkpoints.read_about(folder)
-    n = variants.parameters(row["model"])["total"]
-    last = log[-1]
-    parts = [
-        f"<p>{safe(row['status'])}: step {last['step']:,} of {row['train']['steps']:,}, "
-        f"{n:,} parameters, validation loss {last['val_loss']:.4f} nats per token"
-        f"{safe(accuracy_words(last))}.</p>",
-        f'<p class="note"><code>{safe(config.get("command"))}</code></p>',
-        f'<p class="note">{safe(made_by(config))}</p>',
-        "<h2>Curves</h2>",
-        drawn(
-            lambda path: curve.draw_logs({"run": log}, path), "losses and accuracy over the steps"
-        ),
-    ]
+    config, last = checkpoints.read_about(folder), log[-1]
     m, t = checkpoints.read_config(folder)
     model, tokenizer = checkpoints.load(folder)
     data, why = data_of(folder, t, m, tokenizer)
+    measured = []
     if last.get("accuracy") is not None:
         by_kind = answers_by_kind(data.problems, last.get("answers", ())) if data else {}
         heads = ("of", "share", "95 % interval")
-        parts += ["<h2>Accuracy</h2>", table(heads, shares(last, by_kind))]
+        measured += ["<h2>Accuracy</h2>", table(heads, shares(last, by_kind))]
     if data is None:
-        parts.append(f'<p class="note">No examples and no attention: {safe(why)}.</p>')
+        measured.append(f'<p class="note">No examples and no attention: {safe(why)}.</p>')
     else:
-        parts += model_parts(folder, last, model, tokenizer, data)
+        measured += model_parts(folder, last, model, tokenizer, data)
     settings = {**vars(row["model"]), **row["train"]}
-    rows = [(name, runs.text(value)) for name, value in settings.items()]
-    parts += ["<h2>Settings</h2>", table(("setting", "value"), rows)]
-    return parts
-
-
-def accuracy_words(row: dict) -> str:
-    return f", accuracy {row['accuracy']:.3f}" if row.get("accuracy") is not None else ""
+    accuracy = last.get("accuracy")
+    return RUN.format(
+        status=safe(row["status"]), step=last["step"], steps=row["train"]["steps"],
+        n=variants.parameters(row["model"])["total"], loss=last["val_loss"],
+        accuracy="" if accuracy is None else f", accuracy {accuracy:.3f}",
+        command=safe(config.get("command")), made_by=safe(made_by(config)),
+        curves=drawn(
+            lambda path: curve.draw_logs({"run": log}, path), "losses and accuracy over the steps"
+        ),
+        measured="\n".join(measured),
+        settings=table(
+            ("setting", "value"), [(name, runs.text(value)) for name, value in settings.items()]
+        ),
+    )  # fmt: skip
 
 
 def made_by(config: dict) -> str:
@@ -271,18 +283,15 @@ def model_parts(
             parts.append(f'<p class="note">{safe(note)}.</p>')
     tokens, labels = looked_at(model, tokenizer, data)
     maps = inspect.attention_maps(model, tokens)
-    parts.append("<h2>Attention</h2>")
-    shown = " ".join(labels)
-    parts.append(f'<p class="note">Rows look, columns are looked at: {safe(shown)}</p>')
-    parts.append(drawn(lambda path: draw_looks(maps, labels, path), "attention, a panel a head"))
-    return parts
+    looks = drawn(lambda path: draw_looks(maps, labels, path), "attention, a panel a head")
+    return [*parts, ATTENTION.format(tokens=safe(" ".join(labels)), maps=looks)]
 
 
 # ---------- a grid ----------
 
 
-def of_grid(folder: console.Path) -> list[str]:
-    """The parts of a grid's page, from its summary.json and its figures."""
+def of_grid(folder: console.Path) -> str:
+    """The body of a grid's page, from its summary.json and its figures."""
     path = os.path.join(folder, "summary.json")
     with console.one_line_errors(path, "is not the summary of a grid"):
         with open(console.regular_file(path), encoding="utf-8") as f:
@@ -293,21 +302,18 @@ def of_grid(folder: console.Path) -> list[str]:
         n_runs = about.get("n_runs", len(about["runs"]))  # older ones do not say
         if type(n_runs) is not int:
             raise ValueError(f"n_runs in it is {console.kind_of(n_runs)}, no number")
-    how = "Mean ± half of the 95 % interval (Student's t) over n seeds"
-    parts = [
-        f"<p>{console.plural(n_runs, 'run')}. {how}.</p>",
-        *tables,
-        f'<p class="note"><code>{safe(command)}</code>, {safe(date)}, {safe(device)}</p>',
-    ]
+    more = []
     if differences:
         lines = "".join(f"<li>{safe(line)}</li>" for line in differences)
-        parts += ["<h2>Differences</h2>", f"<ul>{lines}</ul>"]
+        more += ["<h2>Differences</h2>", f"<ul>{lines}</ul>"]
     pictures = sorted(name for name in os.listdir(folder) if name.endswith(".png"))
     if pictures:
-        parts.append("<h2>Figures</h2>")
-    for name in pictures:
-        parts.append(picture(checkpoints.path_inside(folder, name), name))
-    return parts
+        more.append("<h2>Figures</h2>")
+    more += [picture(checkpoints.path_inside(folder, name), name) for name in pictures]
+    return GRID.format(
+        runs=console.plural(n_runs, "run"), tables="\n".join(tables), command=safe(command),
+        date=safe(date), device=safe(device), more="\n".join(more),
+    )  # fmt: skip
 
 
 def grid_table(rows: list[dict]) -> str:
@@ -328,12 +334,12 @@ def write(folder: console.Path) -> str:
     if not os.path.isdir(folder):
         raise ValueError(f"--report {folder} is not there; give a run's folder, as runs/NAME")
     if os.path.lexists(os.path.join(folder, "config.json")):
-        parts = of_run(folder)
+        body = of_run(folder)
     elif os.path.lexists(os.path.join(folder, "summary.json")):
-        parts = of_grid(folder)
+        body = of_grid(folder)
     else:
         raise ValueError(f"--report {folder} holds neither a run nor a grid's summary.json")
     title = os.path.basename(os.path.abspath(folder))
     path = checkpoints.path_inside(folder, "report.html")
-    checkpoints.write(path, lambda f: f.write(page(title, parts).encode()))
+    checkpoints.write(path, lambda f: f.write(page(title, body).encode()))
     return path

@@ -342,7 +342,7 @@ def whole_page(made: Any, kept: dict, runs: list[dict], paste: str) -> str:
         paste=html.escape(console.visible(paste)),
         made=report.safe(f"{command_of(made)}, {kept['date']}, {kept['device']}"),
     )
-    return report.page(f"Does depth help on {plan.request.source}?", [body])
+    return report.page(f"Does depth help on {plan.request.source}?", body)
 
 
 def save_arms(made: Any, path: console.Path) -> None:

@@ -58,11 +58,3 @@ def test_a_top_k_of_more_words_than_there_are_takes_them_all(model):
     assert torch.equal(
         sampling.generate(gpt, x, 6, top_k=1000, seed=2), sampling.generate(gpt, x, 6, seed=2)
     )
-
-
-@pytest.mark.parametrize("training", [True, False])
-def test_a_model_is_given_back_in_the_mode_it_came_in(model, training):
-    gpt = model().train(training)
-    x = torch.randint(61, (2, 5))
-    sampling.generate(gpt, x, 2)
-    assert gpt.training == training

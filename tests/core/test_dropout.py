@@ -24,27 +24,6 @@ def test_a_mask_is_drawn_where_the_numbers_are():
     assert fast.dropout(torch.ones(3, 5, device="meta"), 0.5).device == torch.device("meta")
 
 
-def test_a_compiled_layer_drops_anew_and_goes_back_as_the_plain_one(model):
-    """Traced and differentiated as for a compiler, which would take minutes. A mask that is traced
-    into the graph would be the same at every step."""
-    block = model(dropout=0.4, n_layers=1).train().blocks[0]
-    compiled = torch.compile(block, backend="aot_eager")
-    x, outputs = torch.randn(2, 9, 32), []
-    for seed in (1, 2, 1):
-        found = []
-        for layer in (block, compiled):
-            block.zero_grad()
-            torch.manual_seed(seed)
-            y = layer(x)
-            y.square().sum().backward()
-            found.append([y.detach(), *(p.grad.clone() for p in block.parameters())])
-        for plain, traced in zip(*found):
-            torch.testing.assert_close(traced, plain, atol=1e-5, rtol=1e-5)
-        outputs.append(found[1][0])
-    assert torch.equal(outputs[0], outputs[2])
-    assert not torch.allclose(outputs[0], outputs[1], atol=0.1)
-
-
 def test_each_gpu_of_dataparallel_drops_elements_of_its_own(monkeypatch):
     """All of them would drop the same of their shards. A process of torchrun has one GPU."""
     drawn = []

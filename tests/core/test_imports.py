@@ -62,19 +62,6 @@ def test_the_laboratory_has_no_import_cycle():
     check_no_cycle(LAB)
 
 
-def test_a_package_that_is_asked_for_something_of_its_own_is_imported(tmp_path):
-    """`from lab.part import B` asks the package's own file; `from lab.part import b` does not."""
-    (tmp_path / "lab" / "part").mkdir(parents=True)
-    (tmp_path / "lab" / "__init__.py").write_text("")
-    (tmp_path / "lab" / "part" / "__init__.py").write_text("class B:\n    pass\n")
-    (tmp_path / "lab" / "part" / "b.py").write_text("from lab.part import B\n")
-    (tmp_path / "lab" / "a.py").write_text("from lab.part import b\n")
-    (tmp_path / "lab" / "c.py").write_text("from lab.part import B, b\n")
-    edges = graph(tmp_path / "lab")
-    assert edges["lab.part.b"] == {"lab.part"} and edges["lab.a"] == {"lab.part.b"}
-    assert edges["lab.c"] == {"lab.part", "lab.part.b"}
-
-
 # ---------- one way: tutorials → laboratory and site → minidepth ----------
 
 
@@ -85,11 +72,6 @@ def ours(path):
 
 
 SITE = {path.stem for folder in (DOCS, DOCS / "site") for path in folder.glob("*.py")}
-
-
-def test_minidepth_imports_nothing_that_is_built_on_it():
-    for path in ROOT.glob("minidepth*.py"):
-        assert not ours(path) & ({"train", "minidepth_lab"} | SITE), path
 
 
 def test_the_laboratory_imports_minidepth_alone():

@@ -3,9 +3,7 @@
 import dataclasses
 
 import pytest
-import torch
 
-import minidepth as md
 from minidepth_lab.base import configs
 from minidepth_lab.keep import running
 
@@ -59,20 +57,6 @@ def test_true_is_no_number(name, value):
         configs.make("laptop", **{name: value})
 
 
-def test_of_a_batch_without_targets_nothing_is_said_to_be_learned(tiny, data):
-    """Data of one's own may draw it: of nothing there is no loss, not even 0."""
-    tokens, targets = data.train
-    empty = dataclasses.replace(data, train=(tokens, targets * 0 - 100))
-    with pytest.raises(ValueError, match="a batch has no target"):
-        running.train(*tiny(steps=3, warmup_steps=1, eval_problems=0), data=empty)
-
-
-def test_blocks_without_targets_have_no_loss(model):
-    gpt, x = model(), torch.zeros(3, 8, dtype=torch.int64)
-    with pytest.raises(ValueError, match="have no target"):
-        md.mean_loss(gpt, (x, x - 100), 3, 2)
-
-
 def test_a_warm_up_must_end_before_the_steps_that_the_epochs_give(tiny, data):
     """How many those are, only the data tells: 300 rows, of which 100 make a step."""
     few = dict(epochs=1, batch_size=100, warmup_steps=3, eval_problems=0, watch_problems=0)
@@ -80,11 +64,3 @@ def test_a_warm_up_must_end_before_the_steps_that_the_epochs_give(tiny, data):
         running.train(*tiny(**few), data=data)
     run = running.train(*tiny(**few | dict(warmup_steps=2), name="enough"), data=data)
     assert run.log[-1]["step"] == 3 and run.log[-1]["epoch"] == 1
-
-
-@pytest.mark.parametrize("stopped", [True, False])
-def test_a_trained_model_is_given_in_eval_mode(tiny, data, stopped):
-    run = running.train(
-        *tiny(steps=2, warmup_steps=1, eval_problems=0), data=data, stop=lambda: stopped
-    )
-    assert not run.model.training and not run.model.blocks[0].attn.training

@@ -18,7 +18,7 @@ import torch
 import minidepth as md
 import ranks
 import train
-from conftest import made_once
+from conftest import log_of, made_once
 from minidepth_lab.base import configs, machine, processes
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.models import variants
@@ -62,11 +62,6 @@ def run_both(folder):
     assert os.path.exists(folder / "found.1"), done.stderr
     said = dict(returncode=done.returncode, stderr=done.stderr)
     (folder / "done.json").write_text(json.dumps(said))
-
-
-def log_of(folder):
-    with open(folder / "log.jsonl") as f:
-        return [json.loads(line) for line in f]
 
 
 def same_losses(a, b):
@@ -234,8 +229,7 @@ def test_a_dead_process_ends_the_other_with_a_message_and_one_process_goes_on(tw
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there is no SIGTERM here")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_process_that_waits_for_another_one_ends_when_it_is_told(number, tmp_path):
+def test_a_process_that_waits_for_another_one_ends_when_it_is_told(tmp_path):
     """The other may never come, and PyTorch waits half an hour for it: at a port that listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -254,8 +248,8 @@ def test_a_process_that_waits_for_another_one_ends_when_it_is_told(number, tmp_p
             time.sleep(0.05)
             with socket.socket() as other:
                 waits = other.connect_ex(place) == 0
-        process.send_signal(number)
-        assert process.wait(timeout=600) == -number
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=600) == -signal.SIGINT
     finally:
         process.kill()
     assert os.listdir(tmp_path) == []
@@ -291,36 +285,6 @@ def test_while_processes_meet_ctrl_c_ends_one_that_would_heed_it_and_no_other():
 # ---------- two machines ----------
 
 
-def ip(*words, check=True):
-    return subprocess.run(["ip", *words], check=check, capture_output=True, text=True)
-
-
-@pytest.fixture
-def hosts():
-    """[(words that run a command on a machine, its address), …] of two machines: two network
-    namespaces that share a cable and nothing else."""
-    names = [f"depth{os.getpid()}{side}" for side in "ab"]
-    addresses = ["10.77.0.1", "10.77.0.2"]
-    try:
-        try:
-            for name in names:
-                ip("netns", "add", name)
-            ip("link", "add", "cable", "netns", names[0], "type", "veth",
-               "peer", "name", "cable", "netns", names[1])  # fmt: skip
-            for name, address in zip(names, addresses):
-                ip("-n", name, "address", "add", f"{address}/24", "dev", "cable")
-                ip("-n", name, "link", "set", "cable", "up")
-                ip("-n", name, "link", "set", "lo", "up")
-        except (OSError, subprocess.CalledProcessError) as error:
-            said = getattr(error, "stderr", None) or error
-            pytest.skip(f"this machine lets us make no network namespaces: {said}")
-        yield [(["ip", "netns", "exec", name], at) for name, at in zip(names, addresses)]
-    finally:
-        if shutil.which("ip"):
-            for name in names:
-                ip("netns", "delete", name, check=False)
-
-
 @pytest.mark.parametrize("fails", [False, True])
 def test_processes_let_go_of_one_another_unless_one_fails(tmp_path, monkeypatch, fails):
     """One process that takes itself for two, in a group of its own."""
@@ -346,31 +310,3 @@ def test_processes_let_go_of_one_another_unless_one_fails(tmp_path, monkeypatch,
     finally:
         if group.is_initialized():
             group.destroy_process_group()
-
-
-def test_two_machines_that_meet_by_rendezvous_equal_one_process(two, hosts):
-    folder = two[0]
-    flags = json.loads((folder / "flags.json").read_text())
-    running = []
-    for enter, address in hosts:
-        # which is the first torchrun sees by its name; these two have one name
-        first = int(address == hosts[0][1])
-        meet = "--nnodes 2 --nproc_per_node 1 --rdzv_backend c10d --rdzv_id depth "
-        meet += f"--rdzv_endpoint {hosts[0][1]}:29500 --local_addr {address} "
-        meet += f"--rdzv_conf is_host={first}"
-        command = [*enter, *TORCHRUN[:3], *meet.split(), os.path.join(ROOT, "train.py"), *flags]
-        environment = os.environ | dict(OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="cable")
-        command += ["--name", "machines"]
-        pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        running.append(subprocess.Popen(command, env=environment, **pipes))
-    try:
-        said = [process.communicate(timeout=1800) for process in running]
-    finally:
-        for process in running:
-            process.kill()
-    errors = "\n".join(error for _, error in said)  # a string is shown whole
-    assert [process.returncode for process in running] == [0, 0], errors
-    (first, _), (second, _) = sorted(said, reverse=True)
-    assert "DistributedDataParallel over 2 processes" in first and "step 12/12" in first
-    assert second == ""
-    same_losses(log_of(folder / "machines"), log_of(folder / "one"))

@@ -8,6 +8,13 @@ from minidepth_lab.base import configs
 from minidepth_lab.keep import running
 
 
+def test_published_learning_rates():
+    config = configs.make("report")[1]
+    published = {1: 0, 25: 1.44e-4, 50: 2.94e-4, 75: 2.98e-4, 250: 1.89e-4, 350: 9.83e-5, 500: 3e-5}
+    for step, lr in (published | {51: 3e-4}).items():
+        assert md.lr_at(step - 1, config) == pytest.approx(lr, rel=3e-3)
+
+
 @pytest.mark.parametrize("steps, share, at", [(12, 0.1, 1), (18, 0.1, 2), (26, 0.05, 1)])
 def test_a_share_of_warm_up_is_rounded_to_the_nearest_step(steps, share, at):
     t = configs.make("laptop", steps=steps, warmup_steps=share)[1]
@@ -33,12 +40,6 @@ def test_a_warm_up_never_takes_the_only_step(warmup):
     for share in (0, 0.1, 0.9):
         t = configs.make("laptop", steps=1, warmup_steps=share)[1]
         assert md.lr_at(0, t) == pytest.approx(t.lr)
-
-
-def test_a_single_step_trains_with_the_preset_s_own_warm_up(tiny, data):
-    """It is a share of the steps in so short a run, and none of one step."""
-    m, t = configs.make("laptop", steps=1)
-    assert md.lr_at(0, t) == pytest.approx(t.lr)
 
 
 def test_each_step_is_made_at_its_own_rate(tiny, data):

@@ -54,23 +54,6 @@ def test_cached_equals_uncached_token_for_token(model, changes, temperature):
     assert torch.equal(sampling.generate(gpt, x, 40, temperature, top_k=20, seed=4), expected)
 
 
-def test_each_token_is_read_once(model, monkeypatch):
-    gpt, lengths = model(), []
-    real = gpt.hidden
-    monkeypatch.setattr(gpt, "hidden", lambda x, *rest: lengths.append(x.size(1)) or real(x, *rest))
-    sampling.generate(gpt, prompt(gpt), 10, seed=0)
-    assert lengths == [5] + [1] * 9
-
-
-def test_greedy_is_the_likeliest_word_and_top_1_the_same(model):
-    gpt = model()
-    x = prompt(gpt)
-    out = sampling.generate(gpt, x, 6, temperature=0)
-    for t in range(5, 11):
-        assert torch.equal(out[:, t], gpt(out[:, :t])[:, -1].argmax(-1))
-    assert torch.equal(sampling.generate(gpt, x, 6, top_k=1), out)
-
-
 def test_samples_follow_the_softmax(model):
     gpt = model()
     x = prompt(gpt, 1).expand(20_000, -1)
@@ -216,14 +199,3 @@ def test_prompts_of_different_lengths_go_on_as_each_would_alone(model):
         alone = sampling.generate(gpt, prompt[None], 8, temperature=0, eos=eos)[0]
         assert torch.equal(row[: len(alone)], alone)
         assert (row[len(alone) :] == eos).all() or len(row) > len(prompt) + 8
-
-
-def test_the_cache_gives_what_reading_everything_anew_gives(model):
-    gpt = model(n_loops=2, position="rotary")
-    x = prompt(gpt, T=8)
-    cache = [md.Cache() for _ in range(6)]
-    for start, end in ((0, 3), (3, 4), (4, 5), (5, x.size(1))):
-        logits = gpt(x[:, start:end], cache=cache)
-        assert logits.shape == (len(x), 1, 61)  # of the last token alone
-        torch.testing.assert_close(logits[:, 0], gpt(x[:, :end])[:, -1], atol=1e-4, rtol=1e-4)
-    assert all(each.length == x.size(1) for each in cache)

@@ -102,7 +102,7 @@ class TwoGPUs:
             device_count=lambda: 2, is_available=lambda: True, device=self.device,
             default_generators=self.generators, manual_seed=self.seed_one,
             manual_seed_all=self.seed_all, get_device_name=lambda *_: "none",
-            current_device=lambda: self.current,
+            current_device=lambda: self.current, is_current_stream_capturing=lambda: False,
         )  # fmt: skip
         for name, value in told.items():
             monkeypatch.setattr(torch.cuda, name, value, raising=False)

@@ -44,26 +44,3 @@ def is_static(node):
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_public_functions_say_of_what_type_all_is(path):
     assert not without_types(path.read_text(encoding="utf-8"))
-
-
-@pytest.mark.parametrize(
-    "source, missing",
-    [
-        ("def f(x: int) -> int: ...", []),
-        ("def f(x) -> int: ...", ["f(x)"]),
-        ("def f(x: int): ...", ["f"]),
-        ("def f(*x, y, **z) -> None: ...", ["f(y)", "f(x)", "f(z)"]),
-        ("def _f(x): ...", []),
-        ("class C:\n    def m(self, x) -> None: ...", ["C.m(x)"]),
-        ("class C:\n    @staticmethod\n    def m(x) -> None: ...", ["C.m(x)"]),
-        ("class C:\n    def __init__(self, x: int): ...", ["C.__init__"]),
-        ("class _C:\n    def m(self): ...", []),
-        ("def f() -> None:\n    def inner(x): ...", []),
-    ],
-)
-def test_what_has_no_type_is_found(source, missing):
-    assert without_types(source) == missing
-
-
-def test_the_laboratory_ships_the_mark_of_its_types():
-    assert (LABORATORY / "py.typed").exists()  # in the wheel: test_install.py

@@ -1,7 +1,7 @@
 """Nothing lost: damaged run folders, deaths at every step of writing, divergence, odd files.
 
 A damaged folder is refused in one line, or gives what the whole one gives, bit for bit. With LONG=1
-in the environment twenty times as many bits are flipped, and four times as many processes killed.
+in the environment twenty times as many bits are flipped, and two hundred processes killed.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from minidepth_lab.base import configs
 from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.measure import results
 from minidepth_lab.models import variants
-from minidepth_lab.rows import files, forms, to_data, tokenizing
+from minidepth_lab.rows import forms, to_data, tokenizing
 from minidepth_lab.rows.reading import read_file
 
 SMALL = dict(n_layers=1, d_model=8, n_heads=1, d_ff=8, dropout=0.1, block_size=80, steps=8,
@@ -139,9 +139,9 @@ def damages(path, flips, seed=0):
     yield "a link to itself", loop
 
 
-RESUMED = {"state.pt": 30, "state.previous.pt": 3, "config.json": 30, "log.jsonl": 3,
-           "model.safetensors": 3, "tokenizer/tokenizer.json": 3}  # fmt: skip
-LOADED = {"model.safetensors": 40, "config.json": 30, "tokenizer/tokenizer.json": 20,
+RESUMED = {"state.pt": 10, "state.previous.pt": 1, "config.json": 20, "log.jsonl": 1,
+           "model.safetensors": 1, "tokenizer/tokenizer.json": 1}  # fmt: skip
+LOADED = {"model.safetensors": 20, "config.json": 20, "tokenizer/tokenizer.json": 10,
           "tokenizer/tokenizer_config.json": 5, "state.pt": 1}  # fmt: skip
 
 
@@ -196,7 +196,7 @@ def test_a_damaged_folder_is_refused_or_goes_on_to_the_same(folders, text, file,
     if file == "state.pt":  # the checkpoint before stands in for each of them
         assert refused == 0
     if file == "config.json":
-        assert refused > 25
+        assert refused > 15
 
 
 @pytest.mark.parametrize("file", LOADED)
@@ -319,23 +319,6 @@ def test_a_damaged_log_is_named_with_its_line(folders, tmp_path, content, words)
     with pytest.raises(ValueError, match=words) as error:
         results.result(run)
     assert "\n" not in str(error.value) and len(str(error.value)) < 500
-
-
-def test_a_changed_held_out_row_is_noticed_on_resume(tiny, jsonl):
-    """It need not be in a block that is measured: its problem is."""
-    rows = [dict(question=f"say {i}", answer=f"#### {i % 7}") for i in range(60)]
-    settings = dict(max_rows=0, val_fraction=0.2, block_size=16, packing="pack", eval_problems=3)
-    m, t = tiny(data=(jsonl(rows),), **settings)
-    running.train(m, t, stop=lambda: True)
-    held_out = files.read_source(t.data[0], t)[1]
-    for changed in held_out:
-        i = int(changed["messages"][0]["content"].split()[1])
-        other = [*rows[:i], dict(question=f"say {i}", answer="#### 9"), *rows[i + 1 :]]
-        jsonl(other)
-        with pytest.raises(ValueError, match="is not what its checkpoint was trained on"):
-            running.train(m, t, resume=True)
-    jsonl(rows)
-    assert running.train(m, t, resume=True).finished
 
 
 def test_a_tokenizer_of_a_run_that_died_before_it_began_is_replaced(tiny):
@@ -461,9 +444,9 @@ def kill_at_random(folder, n):
 
 
 @pytest.mark.skipif(not POSIX, reason="kills as POSIX does")
-def test_fifty_kills_at_random_moments_lose_nothing(tmp_path):
+def test_kills_at_random_moments_lose_nothing(tmp_path):
     """In a fresh process with one thread, which can divide itself in two as often as it likes."""
-    code = f"import test_damage; test_damage.kill_at_random({str(tmp_path)!r}, {50 + 150 * LONG})"
+    code = f"import test_damage; test_damage.kill_at_random({str(tmp_path)!r}, {15 + 185 * LONG})"
     path = os.pathsep.join(sys.path)
     environment = os.environ | dict(OMP_NUM_THREADS="1", PYTHONPATH=path)
     command = [sys.executable, "-c", code]
@@ -546,7 +529,7 @@ ANY = st.recursive(
 )
 NAMES = "text messages question answer role content steps guess family choices label endings ctx"
 ROWS = st.dictionaries(st.sampled_from(NAMES.split()), ANY, max_size=5)
-MANY = settings(max_examples=150, deadline=None, derandomize=True,
+MANY = settings(max_examples=60 + 240 * LONG, deadline=None, derandomize=True,
                 suppress_health_check=list(HealthCheck))  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import torch
 import minidepth as md
 import train
 from minidepth_lab.base import configs
-from minidepth_lab.command import dispatch
+from minidepth_lab.command import one_run
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import results
 
@@ -82,16 +82,15 @@ def test_the_reports_commands_give_the_settings_that_its_runs_had(tmp_path, monk
     """No default is another one now."""
     found = []
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(dispatch, "check_machine", lambda m, t: None)
-    monkeypatch.setattr(
-        dispatch, "run_training", lambda m, t, _: found.append(checkpoints.settings(m, t))
-    )
+    kept = lambda m, t, *_, **__: found.append(checkpoints.settings(m, t))  # noqa: E731
+    monkeypatch.setattr(one_run, "check_machine", lambda m, t: None)
+    monkeypatch.setattr(one_run, "run_training", kept)
     lines = results.lines_of("report")
     for line in lines:
         assert train.main(shlex.split(line["command"])[2:]) == 0
     for settings, line in zip(found, lines, strict=True):
-        later = settings["model"].pop("loop_keeps"), settings["train"].pop("minutes")
-        assert later == (0, 0)  # which came later
+        later = [settings["model"].pop(name) for name in ("loop_keeps", "attn_window")]
+        assert [*later, settings["train"].pop("minutes")] == [0, 0, 0]  # which came later
         assert settings == dict(model=line["model"], train=line["train"])
 
 

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import minidepth as md
-import train
+from conftest import call
 from minidepth_lab.base import configs
 from minidepth_lab.command import one_run, sample
 from minidepth_lab.keep import checkpoints, export, registry, running
@@ -36,12 +36,6 @@ def same(run, other):
 
 def losses(run):
     return [(row["step"], row["lr"], row["train_loss"], row["val_loss"]) for row in run.log]
-
-
-def call(line, capsys):
-    code = train.main(line.split() if isinstance(line, str) else line)
-    said = capsys.readouterr()
-    return code, said.out, said.err
 
 
 # ---------- longer ----------
@@ -96,12 +90,6 @@ def test_a_run_that_is_killed_right_after_it_was_made_longer_goes_on(data, tmp_p
     assert checkpoints.read_state(tmp_path / "run" / "state.pt")["settings"]["train"]["steps"] == 6
     run = running.train(*checkpoints.read_config(str(tmp_path / "run")), data, resume=True)
     assert same(run, whole)
-
-
-def stopped_after(settings, data, done):
-    """The folder of a run that was stopped after so many steps."""
-    asked = []
-    return running.train(*settings, data, stop=lambda: asked.append(1) or len(asked) == done).dir
 
 
 def test_a_rate_that_has_fallen_to_0_trains_no_longer(data, tmp_path, capsys):
@@ -285,23 +273,6 @@ def test_the_best_weights_are_kept_if_the_tokenizer_is_gone(data, tmp_path):
     shutil.rmtree(os.path.join(run.dir, "tokenizer"))
     assert running.train(*t, data, resume=True).finished
     assert checkpoints.load(run.dir, checkpoints.BEST)[1].get_vocab() == data.tokenizer.get_vocab()
-
-
-def test_a_resumed_run_keeps_the_same_best(data, tmp_path):
-    whole = running.train(*settings(tmp_path, "whole", **WORSE), data)
-    count = []
-    running.train(
-        *settings(tmp_path, "run", **WORSE), data, stop=lambda: count.append(1) or len(count) == 7
-    )
-    run = running.train(*settings(tmp_path, "run", **WORSE), data, resume=True)
-    assert same(run, whole)
-    one, other = (checkpoints.load(each.dir)[0].state_dict() for each in (run, whole))
-    assert all(torch.equal(one[key], other[key]) for key in one)
-    os.remove(
-        os.path.join(run.dir, checkpoints.BEST)
-    )  # without them the last ones are what there is
-    last = checkpoints.load(run.dir)[0].state_dict()
-    assert all(torch.equal(last[key], each) for key, each in run.model.state_dict().items())
 
 
 def test_evaluations_without_a_better_one_end_a_run(data, tmp_path, capsys):

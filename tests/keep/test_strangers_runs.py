@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 import torch
@@ -16,7 +15,6 @@ from safetensors.torch import load_file, save_file
 import minidepth as md
 import train
 from minidepth_lab.keep import checkpoints, running
-from minidepth_lab.measure import results
 from minidepth_lab.show import runs
 
 
@@ -155,25 +153,6 @@ def test_a_run_whose_grid_is_gone_stops(tiny, monkeypatch):
     assert not run.finished and checkpoints.has_checkpoint(run.dir)
 
 
-def test_the_list_of_runs_keeps_no_log(tmp_path, monkeypatch):
-    kept = []
-
-    class Log(list):
-        def __del__(self):
-            kept.remove(id(self))
-
-    def about(folder):
-        log = Log([dict(step=1, val_loss=1.0)])
-        kept.append(id(log))
-        assert len(kept) <= 2
-        return dict(folder=folder, date=time.time(), status="x", log=log, train={}, model=model)
-
-    model = md.ModelConfig(vocab_size=9)
-    monkeypatch.setattr(runs, "about", about)
-    monkeypatch.setattr(runs, "folders", lambda out_dir: [str(tmp_path / str(i)) for i in range(9)])
-    runs.show(str(tmp_path), {})
-
-
 def test_losses_of_other_tokenizers_are_told_per_byte(tiny, jsonl):
     rows = [dict(text=f"Text number {i} and so on") for i in range(60)]
     own = dict(data=(jsonl(rows),), packing="pack", loss_on="all", block_size=16)
@@ -181,9 +160,3 @@ def test_losses_of_other_tokenizers_are_told_per_byte(tiny, jsonl):
     letters = running.train(*tiny(tokenizer="characters", name="letters", **own)).log[-1]
     assert letters["val_loss_per_byte"] == pytest.approx(letters["val_loss"], rel=0.05)
     assert record["val_loss_per_byte"] < record["val_loss"] / 2
-
-
-def test_log_of_a_run_is_checked_where_it_is_read(bad):
-    change_record(bad, step=1)
-    with pytest.raises(ValueError, match="is not the log of a run, in line .*: step 1 after"):
-        results.read_log(str(bad))

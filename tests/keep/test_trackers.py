@@ -1,14 +1,13 @@
 """What trackers are told: read back with TensorBoard's own reader; the others are stood in for."""
 
 import importlib.machinery
-import json
 import math
 import sys
 import types
 
 import pytest
 
-import train
+from conftest import call, log_of
 from minidepth_lab.base import configs
 from minidepth_lab.keep import running, trackers
 
@@ -17,16 +16,6 @@ LINE += " --batch_size 4 --grad_accum 1 --eval_every 3 --eval_blocks 4 --eval_pr
 LINE += " --watch_problems 6 --ring_questions 1"
 NAMES = {"train/loss", "val/loss", "val/perplexity", "lr", "grad_norm", "tokens_per_second"}
 NAMES |= {"accuracy/all", "accuracy/lookup", "accuracy/order", "accuracy/chain"}
-
-
-def call(line, capsys):
-    code = train.main(line.split())
-    said = capsys.readouterr()
-    return code, said.out, said.err
-
-
-def log_of(folder):
-    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
 def test_tensorboard_reads_what_a_run_has_told_it(tmp_path, capsys):

@@ -4,7 +4,6 @@ import contextlib
 import json
 import math
 import shutil
-import weakref
 
 import pytest
 import torch
@@ -14,7 +13,6 @@ import train
 from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import inspect
 from minidepth_lab.rows import to_data
-from minidepth_lab.show import figures
 
 HEADS = (4, 2, 8)
 
@@ -109,19 +107,6 @@ def test_statistics_equal_loops(model, count_masked):
     assert 0 < found["sparsity"][2].mean() < found["relative_sparsity"][2].mean() < 1
 
 
-def test_uniform_attention_has_the_known_values(model):
-    gpt = model(block_size=256, n_layers=2)
-    for block in gpt.blocks:
-        block.attn.qkv.weight.data.zero_()
-    for count_masked, sparsity in ((False, 0.0), (True, 0.498)):
-        found = inspect.model_stats(gpt, tokens_of(2, 256), count_masked)
-        expected = dict(entropy=4.560, normalised_entropy=1.0, sparsity=sparsity)
-        expected |= dict(effective_keys=257 / 2, relative_sparsity=sparsity)
-        for name, value in expected.items():
-            assert found[name].shape == (2, 4)
-            torch.testing.assert_close(found[name], torch.full((2, 4), value), atol=5e-4, rtol=0)
-
-
 def test_padding_does_not_count(model):
     gpt, tokens = model(), tokens_of(2, 20)
     tokens[:, 12:] = 0
@@ -202,21 +187,6 @@ def test_statistics_are_exact_under_autocast(model, half):
     torch.testing.assert_close(double, exact, rtol=1e-4, atol=1e-6)
 
 
-def test_one_layer_of_one_sequence_is_held_at_a_time(model, monkeypatch):
-    gpt, shapes, alive = model(n_layers=4), [], []
-    plain = inspect.head_sums
-
-    def watched(weights, *rest):
-        shapes.append(weights.shape)
-        assert not any(old() is not None for old in alive)
-        alive.append(weakref.ref(weights))
-        return plain(weights, *rest)
-
-    monkeypatch.setattr(inspect, "head_sums", watched)
-    inspect.model_stats(gpt, tokens_of(5, 9))
-    assert shapes == [(1, 4, 9, 9)] * 20
-
-
 def test_the_command_measures_and_draws(finished, tmp_path, capsys):
     folder = tmp_path / "run"
     shutil.copytree(finished, folder)
@@ -257,28 +227,6 @@ def test_every_source_is_measured(tiny, jsonl):
     assert about["queries"] == there.sum()
     found = inspect.model_stats(run.model, tokens, counted=there)
     torch.testing.assert_close(torch.tensor(about["valid"]["entropy"]), found["entropy"])
-
-
-def test_published_profiles_are_corrected(tmp_path, kept):
-    drawn = {}
-    own = dict.fromkeys(("entropy", "counted", "sparsity"), [0.5] * 20)
-    figures.draw_profiles({"own": own}, str(tmp_path / "profiles.png"))
-    kept[0].draw_without_rendering()
-    named = [text.get_text() for text in kept[0].legends[0].get_texts()]
-    assert named[0] == "own" and [name[:8] for name in named[1:]] == [f"LLmini {m}" for m in "ABC"]
-    for panel in kept[0].axes:  # no tick at 2.5, as of 20 layers there would be
-        assert all(layer == round(layer) for layer in panel.get_xticks())
-        assert panel.get_ylim()[0] == 0
-        for line in panel.get_lines():
-            drawn[panel.get_ylabel(), line.get_label()[:8]] = line.get_ydata()
-    counted = drawn["share below 0.001, masked entries counted", "LLmini A"]
-    valid = drawn["share below 0.001, of keys in sight", "LLmini A"]
-    assert len(counted) == len(valid) == 10 and counted[0] == 0.509 and counted[7] == 0.777
-    assert len(drawn["entropy (nats)", "LLmini C"]) == 8
-    assert valid[0] == pytest.approx(0.022, abs=1e-3) and valid[7] == pytest.approx(0.556, abs=1e-3)
-    # what is corrected is what would have been measured: s = f + (1 - f) s_valid
-    for s, v in zip(counted, valid):
-        assert s == pytest.approx((255 + 257 * v) / 512)
 
 
 def test_layer_by_layer_is_what_the_parts_give(model):

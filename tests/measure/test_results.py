@@ -21,10 +21,6 @@ RESULTS = ROOT / "docs" / "results"
 NAMES = results.experiments()
 
 
-def words_of(path):
-    return " ".join((ROOT / path).read_text(encoding="utf-8").split())
-
-
 # ---------- what the README says ----------
 
 
@@ -295,14 +291,6 @@ def test_onset_is_the_first_evaluation_that_reaches_enough():
     assert results.onset(dict(log=log), "chain", 0.5) == 50
     assert results.onset(dict(log=log), "order") == 50  # it need not last
     assert results.onset(dict(log=log), "lookup") is None
-
-
-def test_a_log_without_its_last_evaluation_is_of_an_unfinished_run(finished, tmp_path):
-    shutil.copy(pathlib.Path(finished) / "config.json", tmp_path)
-    lines = (pathlib.Path(finished) / "log.jsonl").read_text().splitlines(keepends=True)
-    (tmp_path / "log.jsonl").write_text("".join(lines[:-1]))
-    with pytest.raises(ValueError, match="is not finished; go on with --resume"):
-        results.result(tmp_path)
 
 
 def test_published_tables_are_read_as_numbers():

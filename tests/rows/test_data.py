@@ -1,12 +1,10 @@
 """The generated problems, files, the tokenizer, blocks, and several sources at once."""
 
-import gc
 import hashlib
 import itertools
 import json
 import random
 import re
-import tracemalloc
 from collections import Counter
 
 import numpy as np
@@ -168,22 +166,6 @@ def config(**changes):
 
 
 ROWS = [dict(question=f"What is {i} plus {i}?", answer=f"It is #### {2 * i}") for i in range(40)]
-
-
-def test_every_kind_of_file_gives_the_same_rows(tmp_path, jsonl):
-    import pyarrow
-    import pyarrow.parquet
-
-    (tmp_path / "rows.json").write_text(json.dumps(ROWS))
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "rows.parquet")
-    (tmp_path / "bom.jsonl").write_text("\ufeff" + "\n\n".join(map(json.dumps, ROWS)))
-    for indent in (None, 1):  # a .json by another name, on one line or on several
-        path = tmp_path / f"list-{indent}.jsonl"
-        path.write_text(json.dumps(ROWS, indent=indent))
-        assert list(read_file(str(path), [])) == ROWS
-    for path in (jsonl(ROWS), *(tmp_path / f"rows.{e}" for e in ("json", "parquet"))):
-        assert list(read_file(str(path), [])) == ROWS
-    assert read_file(str(tmp_path / "bom.jsonl"), []) == ROWS
 
 
 def test_text_files_give_paragraphs_or_else_lines(tmp_path):
@@ -499,21 +481,6 @@ def test_a_block_too_short_for_problems_is_told_whatever_else_there_is(tiny, jso
 # --- what preparing text costs
 
 
-def test_preparing_text_builds_no_vocabulary(data, monkeypatch):
-    """It took 67 ms a row at 151,665 words: twenty minutes for 20,000 rows."""
-    kind, calls = type(data.tokenizer), []
-    for name in ("get_vocab", "get_added_vocab"):
-        real = getattr(kind, name)
-        see = lambda self, real=real, name=name: calls.append(name) or real(self)  # noqa: E731
-        monkeypatch.setattr(kind, name, see)
-    monkeypatch.setattr(kind, "vocab", property(lambda self: calls.append("vocab")))
-    rows = md.embedded_rows(500)
-    encoded = md.encode((tokenizing.segments(row, data.tokenizer) for row in rows), data.tokenizer)
-    assert len(md.blocks(encoded, 80, "pad")[0]) == 500
-    assert md.prompt_ids(data.tokenizer, rows[0]["messages"][:-1])
-    assert calls == []
-
-
 @pytest.mark.parametrize("added, end", [(["<|im_end|>"], "<|im_end|>"), ([], "</s>")])
 def test_a_turn_ends_as_the_tokenizer_can_say_it(added, end):
     """Whether unknown words have a number or none."""
@@ -552,50 +519,6 @@ def test_the_template_ends_a_turn_as_the_data_did(words, end):
     assert said == f"{begin}a{end}\n" and tokenizing.system_turn(own) == "s"
 
 
-class Counting:
-    """A tokenizer of letters that notes how many texts it is asked for at a time."""
-
-    unk_token_id = None
-
-    def batch_decode(self, rows, skip_special_tokens):
-        return ["" for _ in rows]
-
-    def __init__(self):
-        self.asked = []
-
-    def __call__(self, texts, **options):
-        self.asked.append(len(texts))
-        assert len(set(texts)) == len(texts)  # each text once
-        plain = options.pop("split_special_tokens")
-        assert plain == all(type(text) is str for text in texts)  # marks count in Markup alone
-        assert not any(options.values()) and len(options) == 3  # nothing but the ids is made
-
-        class Found:
-            input_ids = [[ord(letter) for letter in text] for text in texts]
-
-        return Found
-
-
-def test_rows_are_tokenized_in_batches_and_only_when_they_are_needed():
-    drawn = []
-
-    def rows():
-        for i in range(3500):
-            drawn.append(i)
-            yield [(f"user {i}", False), (f"says {i}", True), ("\n", False)]
-
-    tokenizer = Counting()
-    encoded = md.encode(rows(), tokenizer, "assistant")
-    assert drawn == [] and tokenizer.asked == []
-    ids, learn = next(encoded)
-    assert "".join(map(chr, ids)) == "user 0says 0\n"
-    assert learn == [False] * 6 + [True] * 6 + [False]
-    assert len(drawn) <= 1000 and len(tokenizer.asked) == 1
-    rest = list(encoded)
-    assert len(rest) == 3499 and "".join(map(chr, rest[-1][0])) == "user 3499says 3499\n"
-    assert sum(tokenizer.asked) >= 7000 and max(tokenizer.asked) <= 2 * 1000 + 1
-
-
 def test_whoever_cuts_the_rows_gets_long_ones_whole(data):
     """As LLmini's loader does: --long_rows is about rows that nobody else cuts."""
     rows, lengths, facts = [dict(text="one two " * 20), dict(text="three four")], [], {}
@@ -609,48 +532,6 @@ def test_whoever_cuts_the_rows_gets_long_ones_whole(data):
     made = to_data.make_data("x", rows, rows[::-1], t, 8, data.tokenizer, chunks, facts)
     assert max(lengths) > 40 and len(made.train[0]) == len(made.val[0]) == 2
     assert not any("longer than a block" in note for note in made.facts["notes"])
-
-
-def test_loading_text_takes_at_most_16_bytes_a_token_beyond_the_rows():
-    """The whole way, from rows that are there to Data: no list holds all tokens."""
-    words = Counting()
-    words.eos_token, words.chat_template, words.added_tokens_decoder = "", None, {}
-    words.convert_tokens_to_ids = lambda text: None
-    words.convert_ids_to_tokens = lambda number: ""
-    words.__class__.__len__ = lambda self: 128
-    rows = [dict(text=f"{i:08}" + "abcdefgh" * 63) for i in range(4000)]
-    t = config(data=("x",), packing="pack", loss_on="all")
-    tracemalloc.start()
-    try:
-        before, _ = tracemalloc.get_traced_memory()
-        data = to_data.make_data("x", rows, rows[:10], t, 512, words)
-        after, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    tokens = data.train[0].size
-    assert tokens > 2_000_000 and (after - before) / tokens <= 12
-    # a thousand rows are in lists at a time, 9 bytes of small numbers a token
-    assert (peak - before) / tokens <= 16 + 2 * 16 * 1000 / len(rows)
-
-
-@pytest.mark.parametrize("on", [True, False])  # who had it off has it off
-def test_the_garbage_collector_waits_while_data_is_made_and_comes_back(on, monkeypatch):
-    def rows(source, config, facts, change):
-        assert not gc.isenabled()
-        return md.embedded_rows(40), md.embedded_rows(10, True)
-
-    monkeypatch.setattr(files, "read_source", rows)
-    config = configs.TrainConfig(data=("embedded",), tokenizer="embedded")
-    try:
-        if not on:
-            gc.disable()
-        to_data.load_data(config, 104)
-        assert gc.isenabled() == on
-        with pytest.raises(ValueError, match="block"):
-            to_data.load_data(config, 10_000)
-        assert gc.isenabled() == on
-    finally:
-        gc.enable()
 
 
 @pytest.mark.parametrize("text, shown", [

@@ -113,26 +113,6 @@ def test_a_turn_without_a_role_or_words_makes_a_row_unusable(jsonl, turn):
     assert data.facts["unusable_rows"] == 1
 
 
-def test_of_a_hub_data_set_no_more_rows_are_read_than_asked_for(monkeypatch):
-    """A large one would fill the memory."""
-    rows = [dict(text=f"number {i} of the rows") for i in range(60)]
-
-    class Dataset:
-        def __len__(self):
-            return len(rows)
-
-        def select(self, places):
-            return [rows[i] for i in places]
-
-        def __iter__(self):
-            raise AssertionError("all rows are read")
-
-    monkeypatch.setattr("datasets.load_dataset", lambda *_, **__: dict(train=Dataset()))
-    for most, taken in ((20, 20), (0, 60), (100, 60)):
-        data = data_of("somebody/something", max_rows=most, loss_on="all")
-        assert data.facts["train_rows"] + data.facts["val_rows"] == taken
-
-
 def test_a_sample_keeps_the_order_of_its_source():
     """Though some rows cannot be read, and more are looked for."""
     rows = [dict(text=f"{i:03}") if i % 3 else dict(text="") for i in range(90)]

@@ -11,6 +11,7 @@ import pytest
 
 import minidepth as md
 import train
+from conftest import call
 from minidepth_lab.base import configs, console
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import results
@@ -41,12 +42,6 @@ class Reader(HTMLParser):
 
     def handle_data(self, data):
         self.text += data + "\n"
-
-
-def call(line, capsys):
-    code = train.main(line.split())
-    said = capsys.readouterr()
-    return code, said.out, said.err
 
 
 def page_of(folder):
@@ -174,8 +169,8 @@ def test_a_grids_page_has_its_table_and_figures(tmp_path, capsys, in_this_proces
     assert "\nFigures\n" in page.text and "2 minus n_layers 1: " in page.text
     about["differences"] = ["2 layers − 1 layer: -0.1", "<b>"]  # with more seeds there are some
     (folder / "summary.json").write_text(json.dumps(about))
-    parts = Reader("".join(report.of_grid(folder))).text
-    assert "\nDifferences\n2 layers − 1 layer: -0.1\n<b>\n" in parts
+    parts = Reader(report.of_grid(folder)).text
+    assert "\n2 layers − 1 layer: -0.1\n<b>\n" in parts
 
 
 def test_what_has_no_report_gets_one_line(copy, tmp_path, capsys):

@@ -10,6 +10,7 @@ import pytest
 
 import train
 import warm
+from conftest import call
 from minidepth_lab.command import one_run
 from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import forecast
@@ -40,12 +41,6 @@ def place(finished, solved, tmp_path_factory):
     for age, name in enumerate(("two", "early", "stopped", "one")):
         os.utime(out / name / "log.jsonl", (1.7e9 - age * 1e5,) * 2)
     return out
-
-
-def call(line, capsys):
-    code = train.main(line.split())
-    said = capsys.readouterr()
-    return code, said.out, said.err
 
 
 def names_of(out):

@@ -74,11 +74,6 @@ def test_what_the_page_loads_is_small():
     assert f"{size / 1e6:.2f} MB" in (DOCS / "assets" / "ask.js").read_text()
 
 
-def test_the_forward_pass_is_one_file_without_a_library():
-    text = (DOCS / "assets" / "minidepth.js").read_text()
-    assert "import" not in text and "http" not in text
-
-
 # ---------- in the browser ----------
 
 

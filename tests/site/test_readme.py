@@ -113,11 +113,6 @@ def test_its_example_is_what_the_run_printed():
     assert len(example.splitlines()) > 5 and example in printed
 
 
-def test_there_are_many_commands():
-    assert len(LINES) >= 25 and len(lines()) >= 23
-    assert sum("--study" in line for line in LINES) >= 7
-
-
 @pytest.mark.parametrize("line", lines())
 def test_a_command_runs(line, here, solved, capsys, monkeypatch):
     if "--mechanism" in line:  # of a run on a depth task

@@ -142,10 +142,6 @@ def test_a_tutorial_answers_two_of_its_exercises_at_least(path):
     assert tags.count("answer") >= 2 and set(tags) == {"hint", "answer"}
 
 
-def test_every_tutorial_is_a_page():
-    assert set(TUTORIALS) == set(DOCS.glob("tutorials/*.py"))
-
-
 @pytest.fixture
 def project(tmp_path):
     """A project with our mkdocs.yml and hooks, and a single tutorial, to be written."""
@@ -370,13 +366,6 @@ def test_the_page_of_a_dead_address_leads_on(site):
         assert address.startswith("/") and (site / address[1:] / "index.html").exists()
 
 
-def test_the_home_page_has_its_sections(site):
-    """An edit once took one with it, and nobody saw."""
-    soup = bs4.BeautifulSoup((site / "index.html").read_text(encoding="utf-8"), "html.parser")
-    sections = [heading["id"] for heading in soup.find_all("h2") if heading.get("id")]
-    assert sections == ["the-answer", "one-more-loop-one-more-hop", "where-to-go-on"]
-
-
 def test_the_home_page_leads_to_every_page_of_the_nav(site):
     soup = bs4.BeautifulSoup((site / "index.html").read_text(encoding="utf-8"), "html.parser")
     links = {link["href"] for link in soup.select("article details h3 + ul a")}
@@ -480,18 +469,6 @@ def test_the_pages_of_functions_have_all_that_are_described(site):
 )  # fmt: skip
 def test_a_docstring_is_shown_as_it_is_written(docstring, shown):
     assert docstrings.as_markdown(docstring) == shown
-
-
-def test_the_status_page_says_of_each_document_what_was_run_and_what_was_not(site):
-    text = (site / "reference" / "deviations" / "index.html").read_text(encoding="utf-8")
-    _, *documents = text.split("<h2 ")
-    assert len(documents) == 6
-    *documents, statements = documents  # each of theirs has a row there
-    assert statements.count("<tr") > 40
-    for part in documents:
-        groups = [re.search('">([^<]*)<', group)[1] for group in part.split("<h3 ")[1:]]
-        assert groups == ["As published", "Differently, and why", "Not yet"]
-        assert part.count("<ol>") == 3
 
 
 # ---------- in a browser ----------
@@ -604,23 +581,6 @@ def test_an_old_address_leads_to_the_page_that_has_its_text(site, tab):
     raise AssertionError(f"{old} stays where it is")
 
 
-def test_printing_shows_the_folds_that_were_opened(tab):
-    tab, address = tab
-    tab.open(f"{address}tutorials/1_hypothesis/")
-    first, second = (
-        "document.querySelectorAll('details')[0]",
-        "document.querySelectorAll('details')[1]",
-    )
-    tab.run(f"{first}.querySelector('summary').click()")
-    tab.call("Emulation.setEmulatedMedia", media="print")
-    try:
-        tab.run(f"{second}.open = true")  # as the theme does
-        seen = [tab.run(f"{fold}.lastElementChild.checkVisibility()") for fold in (first, second)]
-    finally:
-        tab.call("Emulation.setEmulatedMedia", media="")
-    assert seen == [True, False]
-
-
 @pytest.mark.parametrize("part", range(4))  # which may run side by side
 def test_a_browser_finds_nothing_wrong(reading, site, part):
     if not os.environ.get("SITE"):
@@ -648,22 +608,6 @@ def test_a_browser_finds_nothing_wrong(reading, site, part):
                 file = f"{name.replace('/', '_').replace('.', 'home')}-{width}-{scheme}.png"
                 tab.screenshot(os.path.join(pictures, file))
     assert not wrong, json.dumps(wrong, indent=1, ensure_ascii=False)
-
-
-@pytest.mark.parametrize(
-    "words, page",
-    [
-        ("GradScaler", "how-to/half_precision/"),
-        ("sparsity", "reference/glossary/"),
-        ("Bonferroni", "tutorials/heads/"),
-        ("starving", "tutorials/scale/"),
-        ("confound", "reference/glossary/"),
-        ("resume", "how-to/resume/"),
-        ("--attn_scale", "reference/flags/"),
-    ],
-)
-def test_a_search_finds_the_page(tab, words, page):
-    assert page in searched(tab, words)[:3]
 
 
 def searched(tab, words):
@@ -739,11 +683,3 @@ def test_on_paper_what_is_folded_is_open(tab):
     assert tab.run(opened) == folds > 3
     tab.run("dispatchEvent(new Event('afterprint'))")
     assert tab.run(opened) == 0
-
-
-def test_links_in_text_are_underlined_and_buttons_are_not(tab):
-    tab, address = tab
-    tab.open(address)
-    line = "getComputedStyle(document.querySelector('{}')).textDecorationLine"
-    assert tab.run(line.format("article p a:not(.md-button)")) == "underline"
-    assert tab.run(line.format("article p a.md-button")) == "none"

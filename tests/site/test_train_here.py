@@ -253,12 +253,6 @@ def test_a_head_that_is_switched_off_adds_nothing(tab):
     assert without == pytest.approx(right(), abs=1e-6) and without != plain
 
 
-def test_it_is_one_file_that_can_be_read():
-    text = (ASSETS / "training.js").read_text()
-    assert re.findall('from "(.*)"', text) == ["./minidepth.js"]  # whose forward pass it shares
-    assert "http" not in text
-
-
 # ---------- the boxes ----------
 
 STEPS = """[...document.querySelectorAll("polyline")].map((line) =>

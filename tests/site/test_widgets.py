@@ -228,18 +228,6 @@ def test_the_training_plays_from_its_start_to_its_end(runs, tab):
     assert not complaints(tab)
 
 
-def test_the_picture_fits_a_phone(runs, tab):
-    tab[0].view(375, "dark")
-    try:
-        page = opened(tab, "look", inspect.story(runs))
-        assert page.run("innerWidth") == 375
-        sizes = page.run("""[...document.querySelectorAll("svg text")]
-          .map(text => text.getBoundingClientRect().height)""")
-        assert len(sizes) > 24 and min(sizes) >= 11
-    finally:
-        tab[0].view(1280, "light")
-
-
 # ---------- how many parameters ----------
 
 
@@ -722,42 +710,6 @@ def test_the_browser_reads_once_as_pytorch_does(tab, walked):
             assert torch.allclose(torch.tensor(states), x[0], atol=1e-3)
 
 
-def test_the_browser_computes_what_is_kept_once(tab):
-    """The same states as where each loop computes them anew, with a third of the work."""
-    data = widgets.further()
-    about = data["models"][data["first"][0]]
-    about["config"]["loop_keeps"] = 32
-    tokens = walk_tokens(1)
-    apart, applied = in_walk(
-        tab,
-        about,
-        tokens,
-        """
-        const { emptyCache } = await import("/assets/minidepth.js")
-        let applied = 0
-        const tokens = TOKENS
-        const anew = new Walk(walk.model, tokens)
-        const cache = emptyCache(walk.model, 6)
-        const outputs = tokens.map((token) => walk.model.forward(token, cache))
-        const loop = walk.model.loop
-        let apart = 0
-        for (let n = 1; n <= 6; n++) {
-          anew.map = null
-          anew.step()
-          walk.model.loop = (...given) => (applied++, loop.apply(walk.model, given))
-          walk.step()
-          walk.model.loop = loop
-          walk.states.forEach((x, t) => x.forEach((value, i) => {
-            const others = [anew.states[t][i], outputs[t].states[n][i]]
-            for (const other of others) apart = Math.max(apart, Math.abs(value - other))
-          }))
-        }
-        return [apart, applied]""".replace("TOKENS", str(tokens[0].tolist())),
-    )
-    assert apart < 1e-5
-    assert applied == 2 * 48 + 4 * 16
-
-
 def test_the_browser_keeps_pairs_as_pytorch_does(tab, walked):
     data = widgets.further()
     about = data["models"][data["first"][1]]
@@ -924,13 +876,3 @@ def test_a_loop_is_skipped_and_two_questions_swap_states(tab):
     switch(tab, "swap after loop 5")
     assert tab.run(said).startswith("As it was trained")
     assert not complaints(tab)
-
-
-def test_the_table_of_loops_fits_a_phone(tab):
-    tab[0].view(375, "dark")
-    try:
-        page = apart_opened(tab)
-        page.run("document.body.classList.add('md-typeset')")
-        assert page.run("document.documentElement.scrollWidth") <= 375
-    finally:
-        tab[0].view(1280, "light")

@@ -8,7 +8,6 @@ import pytest
 import torch
 import transformers
 
-from conftest import changed
 from minidepth_lab.base import configs
 from minidepth_lab.keep import registry
 from minidepth_lab.measure import results
@@ -17,12 +16,6 @@ from minidepth_lab.studies import depth, heads
 from minidepth_lab.sweep import table
 
 # ---------- heads ----------
-
-
-def test_the_heads_preset_has_the_published_size():
-    m, t = registry.configs("heads")
-    assert round(variants.parameters(m)["total"] / 1e6, 1) == 68.5
-    assert (m.n_layers, m.d_model, t.max_rows, t.epochs) == (4, 768, 250_000, 1)
 
 
 def gpt_neo(c, **changes):
@@ -77,25 +70,6 @@ def test_the_small_preset_leaves_the_first_logits_as_large():
     assert sizes[0] == pytest.approx(sizes[1])
 
 
-@pytest.mark.parametrize("preset, width, part", [
-    ("heads", 768, 1), ("heads-small", 192, 1), ("laptop", 64, 3),
-])  # fmt: skip
-def test_the_heads_study_keeps_the_published_ratios(preset, width, part):
-    first, rows = changed(heads, preset, dict(lr=0.01))
-    assert first["d_model"] == width and first["n_layers"] == 4 and first["lr"] == 0.01
-    published = results.published("heads_schedules")
-    assert len(rows) == len(published) == 9
-    sizes = set()
-    for row, (name, changes) in zip(published, rows.items()):
-        counts = changes.get("n_heads", first["n_heads"])
-        assert [n * part for n in counts] == [int(n) for n in row["heads"].split("-")]
-        assert set(changes) <= {"n_heads"}
-        assert name == f"{row['group']}: {row['scheme']} {'-'.join(map(str, counts))}"
-        settings = dict(n_layers=4, n_heads=counts, vocab_size=512)
-        sizes.add(variants.parameters(registry.configs(preset, **settings)[0])["total"])
-    assert len(sizes) == 1
-
-
 @pytest.fixture
 def known():
     """Runs of the nine schedules, three seeds each, whose results are known."""
@@ -119,17 +93,6 @@ def test_a_heads_study_compares_within_groups_and_draws(known, tmp_path, monkeyp
     lines = about["differences"]
     assert len(lines) == 9 + 1 and all(line.count("low") in (0, 2) for line in lines)
     assert "low: constant 12-12-12-12 minus low: ascending 3-6-12-24: +0.100" in lines[0]
-
-
-def test_the_stored_schedules_are_those_of_the_study():
-    for scale in (None, 1.0):
-        stored = heads.stored(64, scale)
-        assert list(stored) == list(heads.rows("heads", dict(d_model=64)))
-        for name, runs in stored.items():
-            assert name.endswith("-".join(map(str, runs[0]["n_heads"])))
-            assert [run["seed"] for run in runs] == [0, 1, 2]
-            assert {run["attn_scale"] for run in runs} == {scale}
-            assert {run["d_model"] for run in runs} == {64}
 
 
 def test_words_that_the_text_never_uses_are_counted_before_and_after_the_training():
@@ -192,25 +155,6 @@ def test_widths_that_cannot_match_name_the_nearest():
     )
     with pytest.raises(ValueError, match=r"within 2 %; nearest: d_model 8 with [\d,]+"):
         depth.width_matched(small, 2 * variants.parameters(small)["total"])
-
-
-def test_the_depth_study_sets_depth_and_parameters_apart(capsys):
-    settings = dict(n_layers=4, max_rows=200, vocab_size=300)
-    first, rows = changed(depth, "depth", settings)
-    assert first["n_layers"] == 1 and first["max_rows"] == 200 and not rows["1 layer"]
-    assert rows["4 layers"] == dict(n_layers=4)
-    assert rows["1 layer, 4 times"] == dict(n_loops=4)
-    assert rows["1 wide layer"].keys() == {"d_model", "d_ff"} and len(rows) == 4
-    wide = variants.parameters(
-        registry.configs("depth", **settings | rows["1 wide layer"] | dict(n_layers=1))[0]
-    )
-    deep = variants.parameters(registry.configs("depth", **settings)[0])
-    assert wide["total"] == pytest.approx(deep["total"], rel=0.02)
-    out = capsys.readouterr().out
-    assert (
-        f"4 layers have {deep['total']:,} parameters, {deep['blocks']:,} in blocks; 1 with" in out
-    )
-    assert f"and d_ff {rows['1 wide layer']['d_ff']} {wide['total']:,}, {wide['blocks']:,}" in out
 
 
 def test_a_width_is_matched_with_the_words_of_the_data():

@@ -12,14 +12,12 @@ import torch
 
 import minidepth as md
 import train
-from conftest import SHARED, changed
+from conftest import SHARED
 from minidepth_lab.base import configs
-from minidepth_lab.base.data import Data
 from minidepth_lab.keep import registry, running
 from minidepth_lab.measure import judge
-from minidepth_lab.models import variants
 from minidepth_lab.rows import hub, to_data
-from minidepth_lab.studies import llmini, packing, reread, thinking
+from minidepth_lab.studies import llmini, reread, thinking
 from minidepth_lab.tasks.base import own_code
 
 # ---------- thinking: kinds of problems, answers, curricula ----------
@@ -65,20 +63,6 @@ def test_a_curriculum_begins_with_the_shortest_problems_and_ends_with_all(lookup
     assert data.state == dict(lengths=1)  # the run has a state of its own
 
 
-def test_train_loss_is_measured_on_blocks_from_all_over_a_curriculum(lookups, monkeypatch):
-    """A stride of 10 would have met the problems of one family only, had there been three."""
-    seen, real = [], md.mean_loss
-
-    def see(model, part, n_blocks, *others):
-        seen.append(part[0][:n_blocks])
-        return real(model, part, n_blocks, *others)
-
-    monkeypatch.setattr(md, "mean_loss", see)
-    run = running.train(*lookups("curriculum=0.5", eval_blocks=30, steps=3))
-    asked = [text.split("Go ")[1][0] for text in run.tokenizer.batch_decode(seen[-1])]
-    assert len(asked) == 30 and min(asked.count(k) for k in "123") >= 4
-
-
 def test_the_settings_reach_the_problems(tiny):
     t = tiny(loader="thinking", sizes=("answer=direct", "families=chain", "modulus=7"))[1]
     data = registry.data_of(t, 80)
@@ -113,48 +97,7 @@ def test_settings_of_thinking_that_cannot_work_say_why(tiny, changes, words):
         registry.data_of(tiny(loader="thinking", **changes)[1], 80)
 
 
-def test_the_thinking_preset_and_its_rows():
-    m, t = registry.configs("thinking")
-    assert (m.n_heads, m.d_ff, m.tie_weights, t.loader) == (2, 0, False, "thinking")
-    assert set(t.sizes) == {"families=lookup", "curriculum=0.1"}
-    rows = thinking.rows("thinking", dict(lr=0.01, sizes=("families=chain",)))
-    assert list(rows) == [f"{w}, {n} layers" for w in ("thinking", "direct") for n in (1, 2, 3, 4)]
-    for name, row in rows.items():
-        m, t = registry.configs("thinking", **row)
-        way, n = name.split(", ")
-        assert f"{m.n_layers} layers" == n and f"answer={way}" in t.sizes and t.lr == 0.01
-        assert set(t.sizes) == {f"answer={way}", "families=chain", "curriculum=0.1"}
-
-
 # ---------- llmini: chunks of long rows ----------
-
-
-@pytest.mark.parametrize("letter, layers, heads, width, total", [
-    ("a", 10, 6, 384, 2 * 50_257 * 384 + 256 * 384 + 10 * (12 * 384**2 + 13 * 384) + 768),
-    ("b", 9, 5, 320, 2 * 50_257 * 320 + 256 * 320 + 9 * (12 * 320**2 + 13 * 320) + 640),
-    ("c", 8, 4, 256, 2 * 50_257 * 256 + 256 * 256 + 8 * (12 * 256**2 + 13 * 256) + 512),
-])  # fmt: skip
-def test_llmini_presets_are_the_published_ones(letter, layers, heads, width, total):
-    m, t = registry.configs(f"llmini-{letter}")
-    assert (m.n_layers, m.n_heads, m.d_model, m.d_ff) == (layers, heads, width, 4 * width)
-    assert (
-        variants.parameters(m)["total"] == total
-        and variants.parameters(m)["head"] == 50_257 * width
-    )
-    assert (m.dropout, m.residual_dropout, m.embedding_dropout) == (0.1, 0.3, 0.0)
-    assert (m.position, m.block_size, m.bias, m.init) == ("learned", 256, True, "pytorch")
-    assert t.decay_all and len(t.data) == 11
-    assert (t.beta1, t.beta2, t.weight_decay, t.lr, t.grad_clip) == (0.9, 0.999, 0.05, 3e-4, 1.0)
-    assert (t.batch_size, t.grad_accum, t.epochs, t.seed) == (32, 2, 3, 42)
-    assert (t.loader, t.sizes) == ("llmini", ("stride=128", "texts=published"))
-    assert (t.packing, t.val_fraction, t.max_rows, t.loss_on) == ("pad", 0.05, 20_000, "all")
-    data = Data((np.empty((152_708, 0)),) * 2, ())  # chunks, as published
-    steps = running.complete_configs(m, t, data)[1].steps
-    assert steps == math.ceil(3 * 152_708 / 64)
-    t = dataclasses.replace(t, steps=steps)
-    rates = [md.lr_at(step, t) for step in range(steps)]
-    assert rates[0] == 0 and rates.index(max(rates)) == round(0.1 * steps)
-    assert max(rates) == 3e-4 and rates[-1] < 1e-9
 
 
 def strided(rows, T, stride):
@@ -349,17 +292,6 @@ def test_a_source_of_which_no_text_is_left_says_why(name, content, changes, word
         registry.data_of(t, 32)
 
 
-def test_the_llmini_study_changes_one_thing_at_a_time():
-    first, rows = changed(llmini, "llmini-c", dict(lr=1e-3))
-    assert first["lr"] == 1e-3 and first["n_layers"] == 8 and not rows["C"]
-    assert list(rows.values())[1:] == [
-        dict(n_layers=10),
-        dict(d_model=384, d_ff=1536),
-        dict(n_heads=8),
-        dict(n_layers=10, n_heads=6, d_model=384, d_ff=1536),
-    ]
-
-
 # ---------- packing: validation blocks of another kind ----------
 
 
@@ -394,30 +326,7 @@ def test_the_losses_of_sources_are_those_of_the_blocks_measured(jsonl):
         assert np.array_equal(data.val_by_source[path][0], padded.val_by_source[path][0])
 
 
-def test_the_packing_study_is_at_equal_steps_and_at_equal_text():
-    settings = dict(steps=100, max_rows=400)
-    first, rows = changed(packing, "laptop", settings)
-    data = to_data.load_data(configs.make("laptop", **settings)[1], 104)
-    share = (data.train[0] != 0).mean().item()  # no embedded token inside a row has id 0
-    assert 0.5 < share < 0.9 and first["packing"] == "pad"
-    assert (first["loader"], first["sizes"]) == ("packing", ("val_packing=pad",))
-    assert rows["packed, same steps"] == dict(packing="pack")
-    assert rows["packed, same text"] == dict(packing="pack", steps=round(100 * share))
-    other = packing.rows("laptop", settings | dict(sizes=("val_packing=pack",)))
-    assert {row["sizes"] for row in other.values()} == {("val_packing=pack",)}
-
-
 # ---------- finding them, and data of one's own ----------
-
-
-def test_only_what_can_be_named_is_offered():
-    studies = registry.offering("study")
-    assert {"depth", "llmini", "thinking", "walk"} <= set(studies) and studies == sorted(studies)
-    loaders = ["llmini", "packing", "reread", "text_loops", "thinking"]
-    assert registry.offering("loader") == loaders
-    presets = registry.offering("preset")
-    assert {"tasks", "llmini-a", "ring-wide", "walk"} <= set(presets) and "depth" in presets
-    assert not {"table", "own", "llmini"} & set(presets)
 
 
 OWN = """
@@ -532,30 +441,6 @@ def test_the_problems_that_reread_reads_are_in_the_repository():
     )
 
 
-def test_the_stored_runs_of_reread_are_found_by_what_they_are():
-    stored = reread.stored(**reread.FIRST)
-    for times, n_blocks in ((20, 700), (40, 352), (80, 178)):
-        for model, layers in (("1 layer", 1), ("12 layers", 12)):
-            runs = stored[times, model]
-            assert [run["seed"] for run in runs] == [200, 201, 202, 203, 204]
-            assert {run["n_layers"] for run in runs} == {layers}
-            assert {run["steps"] for run in runs} == {math.ceil(times * n_blocks / 16)}
-    wide = stored[20, "1 wide layer"]
-    assert len(wide) == 5 and {run["d_model"] for run in wide} == {188}
-    assert {run["lr"] for run in stored[80, "1 layer, learning rate 0.008"]} == {0.008}
-    whole = dict(n_layers=1, n_loops=1, d_model=64, lr=4e-3)
-    assert reread.model_of(whole | dict(n_loops=12)) == "1 layer, 12 times"
-    assert reread.model_of(whole | dict(d_model=188)) == "1 wide layer"
-    assert reread.model_of(whole | dict(lr=8e-3)) == "1 layer, learning rate 0.008"
-
-
-def test_the_rows_of_reread_are_five_depths_and_two_controls():
-    rows = reread.rows("reread", dict(max_rows=60))
-    depths = {name: row["n_layers"] for name, row in rows.items()}
-    assert sorted(depths.values()) == [1, 1, 1, 2, 4, 8, 12] and depths["12 layers"] == 12
-    assert rows["1 layer, 12 times"]["n_loops"] == 12 and rows["1 wide layer"]["d_model"] > 150
-
-
 def course_of(*losses):
     """A result() of (training loss, validation loss) by evaluation."""
     rows = [dict(train_loss_eval=train, val_loss=val) for train, val in losses]
@@ -590,31 +475,3 @@ def test_runs_are_read_off_at_a_fit_that_was_chosen_before_or_where_they_end():
     stored = {(20, "a"): [near, far], (20, "b"): [far], (80, "a"): [far]}
     assert reread.at_fit(reread.models_read(stored, 20), 3) == {"a": [6.0, 3.5], "b": [3.5]}
     assert reread.at_fit(reread.models_read(stored, 80), 5) == {"a": [4.5]}
-
-
-def test_both_losses_are_drawn_of_each_run(monkeypatch):
-    import matplotlib.pyplot as plt
-    from matplotlib.figure import Figure
-
-    monkeypatch.setattr(plt, "show", lambda: None)
-    runs = {}
-    for x, name in enumerate(["1 layer", "2 layers", "4 layers", "8 layers", "12 layers"]):
-        losses = [(3.0 - x, 4.0 - x), (2.0 - x, 3.0)]
-        runs[name] = [dict(train_loss_eval=train, val_loss=val) for train, val in losses]
-    reread.draw_depths(runs, "a finding")
-    lines = [line.get_xydata().tolist() for line in plt.gca().get_lines()]
-    for start, means in ((4.0, [3.5, 3, 2.5, 2, 1.5]), (3.0, [2.5, 1.5, 0.5, -0.5, -1.5])):
-        assert [*map(list, zip((1, 2, 4, 8, 12), means))] in lines
-        assert [1, start] in [point for line in lines for point in line]
-    plt.close()
-    log = [dict(step=1, train_loss_eval=3.0, val_loss=4.0)]
-    stored = {(20, "1 layer"): [dict(log=log)], (20, "12 layers"): [dict(log=log)] * 2}
-    reread.draw_times(stored, 20, "a finding", 2.5, 5)
-    drawn = [(line.get_linestyle(), *line.get_ydata()) for line in plt.gca().get_lines()]
-    assert drawn == [(":", 3.0), ("-", 4.0)] * 3
-    plt.close()
-    axes = Figure().subplots()
-    reread.draw_fit(axes, "1 layer, 12 times", [course_of((3.0, 4.0), (1.0, 2.0))])
-    line, dot = axes.get_lines()
-    assert line.get_xydata().tolist() == [[3.0, 4.0], [1.0, 2.0]]
-    assert dot.get_xydata().tolist() == [[1.0, 2.0]]

@@ -11,7 +11,6 @@ import torch.nn.functional as F
 
 import minidepth as md
 import train
-from conftest import changed
 from minidepth_lab.base.data import Data
 from minidepth_lab.keep import registry, running
 from minidepth_lab.studies import text_loops as study
@@ -187,55 +186,6 @@ def test_the_command_ends_with_the_loss_by_loops(tmp_path, capsys):
 
 
 # ---------- the study ----------
-
-
-def test_what_the_studys_rows_vary():
-    first, differ = changed(study, "text_loops")
-    assert differ == {
-        "1 layer, recall": {},
-        "1 layer, state": dict(loop_start="state"),
-        "4 layers, recall": dict(n_layers=4),
-        "4 layers, state": dict(n_layers=4, loop_start="state"),
-    }
-    own, task = registry.configs("text_loops")
-    assert first["n_loops"] == own.n_loops == 8 and first["sizes"] == task.sizes == ("loops=8",)
-    assert (first["epochs"], first["steps"], first["dropout"]) == (0, 440, 0.0)
-    assert (own.n_layers, own.loop_start) == (1, "recall")
-    assert (own.tie_weights, own.init_std) == (False, 0.1)
-    assert all(row["lr"] == 1 for row in study.rows("text_loops", dict(lr=1)).values())
-
-
-def finished(name, *seeds):
-    """Runs as a grid's records have them, of losses after 1, 8 and 32 loops."""
-    runs = []
-    for seed, losses in enumerate(seeds):
-        by_loops = dict(zip(("1", "8", "32"), losses))
-        log = [dict(val_loss_by_loops={"1": 9.0}), dict(val_loss_by_loops=by_loops)]
-        labels = dict(model=name, seed=str(seed))
-        runs.append(dict(labels=labels, sizes=("loops=8",), log=log))
-    return runs
-
-
-def test_the_figure_has_each_seed_and_the_mean_of_each_row(tmp_path):
-    from matplotlib.figure import Figure
-
-    recall = finished("1 layer, recall", (5.0, 4.0, 3.0), (6.0, 4.0, 4.0))
-    state = finished("4 layers, state", (5.0, 4.0, 7.0))
-    assert study.by_loops(recall) == [{1: 5.0, 8: 4.0, 32: 3.0}, {1: 6.0, 8: 4.0, 32: 4.0}]
-    axes = Figure().subplots()
-    models = {"1 layer, recall": study.by_loops(recall), "4 layers, state": study.by_loops(state)}
-    study.draw_by_loops(axes, models)
-    drawn = [line.get_xydata().tolist() for line in axes.get_lines()]
-    assert drawn[:2] == [[[1, 5], [8, 4], [32, 3]], [[1, 6], [8, 4], [32, 4]]]
-    assert drawn[2] == [[1, 5.5], [8, 4], [32, 3.5]] and len(drawn) == 5
-    styles = [(line.get_color(), line.get_linestyle()) for line in axes.get_lines()]
-    assert set(styles[:3]) == {("C0", "-")} and set(styles[3:]) == {("#d4650b", "--")}
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == list(models)
-    assert axes.get_xlabel() == "loops at test (trained with 1 to 8, shaded)"
-    (shaded,) = axes.patches
-    assert shaded.get_x() == 1 and shaded.get_x() + shaded.get_width() == 8
-    study.figure(recall + state, str(tmp_path))
-    assert (tmp_path / "text_loops.png").stat().st_size > 5000
 
 
 # ---------- the predictions ----------

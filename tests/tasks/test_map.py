@@ -8,8 +8,8 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab.keep import checkpoints, registry
-from minidepth_lab.measure import inspect, results
+from minidepth_lab.keep import checkpoints
+from minidepth_lab.measure import inspect
 from minidepth_lab.studies import map as study
 from minidepth_lab.tasks import TASKS
 
@@ -112,35 +112,10 @@ def test_formulas():
 # ---------- the study ----------
 
 
-def test_the_study_has_every_task_with_every_depth():
-    made = study.rows("map", {})
-    assert len(made) == 7 * 9
-    for name, row in made.items():
-        m, t = registry.configs("map", **row)
-        task, _, rest = name.rpartition(", ")
-        depth, kind = rest.split()
-        assert m.n_layers * m.n_loops == int(depth) and t.data == (study.MAPPED[task][0],)
-        looped = kind == "loops"
-        assert (m.n_layers == 1 or not looped) and (m.loop_start == "recall") == looped
-        sizes = registry.data_of(t, m.block_size).task_sizes
-        assert sizes.get("group", task) == task
-        run = dict(id="any", data=list(t.data), n_loops=m.n_loops, depth=int(depth))
-        assert study.name_on_map(run | dict(sizes_by_name=results.size_values(t.sizes))) == name
-
-
 def test_a_run_of_no_task_on_the_map_is_refused():
     run = dict(id="one", data=["composition"], sizes_by_name=dict(group="A5"), n_loops=1, depth=2)
     with pytest.raises(ValueError, match="the run one is of no task on the map"):
         study.name_on_map(run)
-
-
-def test_the_stored_map_has_each_difficulty_of_its_runs():
-    cells = study.stored(data="parity", n_layers=2)
-    (run, *_) = results.runs("map", data="parity", n_layers=2)
-    assert {(name, n) for name, n, _ in cells} == {
-        ("parity, 2 layers", n) for n in (2, 4, 8, 16, 32)
-    }
-    assert ("parity, 2 layers", 16, run["accuracy_by"]["n"]["16"]["accuracy"]) in cells
 
 
 def test_cells_are_called_right_by_the_formula():
@@ -156,21 +131,6 @@ def test_cells_are_called_right_by_the_formula():
     assert study.called_right(measured) == {("S5", "layers"): (4, 5), ("S5", "loops"): (2, 2)}
     measured["S5", "layers", 16, 4] = 0.5  # and that they are not found with four is wrong, too
     assert study.called_right(measured)["S5", "layers"] == (3, 5)
-
-
-def test_the_map_has_a_panel_for_each_task_above_its_layers_below_its_loops(kept, tmp_path):
-    shares = {(4, 1): 0.2, (4, 2): 1.0, (16, 1): 0.1, (16, 2): 0.95}
-    runs = [(f"S5, {depth} layers", n, share) for (n, depth), share in shares.items()]
-    runs += [("parity, 2 layers", 8, 0.5), ("parity, 4 layers", 16, 1.0)]
-    study.draw_map(tmp_path / "map.png", study.cells(runs))
-    s5, parity, s5_loops, parity_loops = kept[0].axes
-    # 16 symbols need four layers, but two were enough; a single layer is a single loop as well
-    assert kept[0].get_suptitle().startswith("6 of 8 cells")
-    assert s5.get_images()[0].get_array().tolist() == [[0.2, 1.0], [0.1, 0.95]]
-    assert s5_loops.get_images()[0].get_array().tolist() == [[0.2], [0.1]]
-    assert parity.get_images()[0].get_array().tolist() == [[0.5, None], [None, 1.0]]
-    (stair,) = s5.get_lines()  # behind one layer, then behind both
-    assert stair.get_xydata().tolist() == [[0.5, -0.5], [0.5, 0.5], [1.5, 0.5], [1.5, 1.5]]
 
 
 def test_how_two_layers_follow_three_jumps_is_measured_of_runs(tmp_path, measured_of):

@@ -1,23 +1,18 @@
 """The task `ring` and its study: against a walk along the pairs, letter by letter."""
 
 import dataclasses
-import itertools
 import json
 import random
-import re
 
 import pytest
 import torch
-from matplotlib.figure import Figure
 
 import minidepth as md
 import train
-from conftest import changed
 from minidepth_lab import tasks
 from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import by_hand, results, ring_runs
 from minidepth_lab.models import variants
-from minidepth_lab.show import figures
 from minidepth_lab.studies import ring
 
 TASK = tasks.TASKS["ring"]
@@ -206,79 +201,11 @@ def test_the_command_knows_the_task_and_its_study(tmp_path):
         assert train.main(["--study", "ring", "--preset", preset, "--dry_run", *where]) == 0
 
 
-def test_what_the_studys_rows_vary():
-    first, differ = changed(ring, "ring")
-    assert (first["d_ff"], first["d_model"], first["n_heads"], first["lr"]) == (0, 64, 4, 2e-3)
-    assert (first["init_std"], first["tie_weights"], first["batch_size"]) == (0.1, False, 64)
-    assert first["n_layers"] == first["n_loops"] == 1
-    looped = {f"{n} loops": dict(n_loops=n) for n in (2, 3, 4, 5)}
-    assert differ == {"1 loop": {}} | looped | {"wide, 1 loop": dict(d_model=120)}
-    _, differ = changed(ring, "ring-layers")
-    twice = {"2 layers, 2 loops": dict(n_loops=2)}
-    own = {f"{n} layers": dict(n_layers=n) for n in (3, 4)}
-    assert differ == {"2 layers": {}} | own | twice
-    first, differ = changed(ring, "ring-four")
-    assert first["n_layers"] == 1 and len(differ) == 5 and "lengths=1+2+4" in first["sizes"]
-    first, differ = changed(ring, "ring-written")
-    assert "answer=written" in first["sizes"] and differ["2 layers"] == dict(n_layers=2)
-    first, differ = changed(ring, "ring-wide")
-    assert "lengths=1" in first["sizes"] and len(differ) == 12
-    for name, row in differ.items():
-        width, heads, loops = (int(word) for word in re.findall(r"\d+", name))
-        full = first | row
-        assert (full["d_model"], full["n_heads"], full["n_loops"]) == (width, heads, loops)
-        assert full["n_layers"] == 1 and full["steps"] == 1200
-    first, differ = changed(ring, "ring-compute")
-    assert first["steps"] == 6000 and differ["3 loops"] == dict(n_loops=3, steps=2000)
-    _, differ = changed(ring, "ring-compute", dict(steps=1000))
-    assert differ["5 loops"] == dict(n_loops=5, steps=200)
-
-
 def test_the_layers_that_suffice_double_the_steps():
     for layers in range(2, 7):
         can = [k for k in range(1, 40) if ring.layers_that_suffice(k) <= layers]
         assert max(can) == 2 ** (layers - 2)
     assert ring.layers_that_suffice(7, "written") == 2
-
-
-def made(models, accuracy, guess=1 / 7):
-    """Records of runs, three seeds each; accuracy(depth, length)."""
-    runs = []
-    for model, deep in models.items():
-        for length, seed in itertools.product((1, 2, 4), (0, 1, 2)):
-            labels = dict(model=model, seed=str(seed), lengths=str(length))
-            share = accuracy(deep, length)
-            runs.append(dict(labels=labels, depth=deep, accuracy=share, guess=guess))
-    return runs
-
-
-def test_figures_say_what_was_found(tmp_path, kept):
-    share = lambda n, k: 1.0 if ring.layers_that_suffice(k) <= n else 0.2  # noqa: E731
-    models = {"1 loop": 1, "2 loops": 2, "3 loops": 3, "wide, 1 loop": 1}
-    ring.figure(made(models, share), str(tmp_path))
-    axes = kept[0].axes[0]
-    assert "1 hop: with 2, 3 loops; 2 hops: with 3 loops; 4 hops: never" in axes.get_title()
-    dots = [list(line.get_ydata()) for line in axes.get_lines() if line.get_marker() == "o"]
-    assert dots == [[share(n, k)] * 3 for k in (1, 2, 4) for n in (1, 2, 3)]
-    lines = {line.get_label(): line.get_ydata() for line in axes.get_lines()}
-    assert list(lines["1 hop"]) == [0.2, 1.0, 1.0] and set(lines["guessing"]) == {1 / 7}
-    models = {"2 layers": 2, "3 layers": 3, "4 layers": 4}
-    ring.figure(made(models, share), str(tmp_path))
-    axes = kept[1].axes[0]
-    assert "6 of 6 cells right of the predicted line, 0 of 3 left" in axes.get_title()
-    (cells,) = axes.get_images()
-    shares = [[share(n, k) for n in (2, 3, 4)] for k in (1, 2, 4)]
-    assert cells.get_array().tolist() == shares and cells.get_clim() == (0, 1)
-    (line,) = axes.get_lines()  # behind so many layers in each row, and on to the last's end
-    assert line.get_xydata().tolist() == [[-0.5, -0.5], [0.5, 0.5], [1.5, 1.5], [1.5, 2.5]]
-    ring.figure(made(models, lambda n, k: 0.2), str(tmp_path))
-    assert "0 of 6 cells right of the predicted line" in kept[2].axes[0].get_title()
-    runs = made({"1 layer": 1, "2 layers": 2}, lambda n, k: 0.5)
-    for run in runs:
-        run["labels"]["n_layers"] = run["labels"].pop("model")[0]
-        run["shortcut"] = 0.2
-    figures.draw_by_layers(runs, str(tmp_path / "lengths.png"), **TASK.by_layers)
-    assert len(kept) == 4 and kept[3].axes[0].get_images()
 
 
 def test_the_questions_of_a_sequence_and_their_letters():
@@ -308,41 +235,6 @@ def test_a_walk_reads_the_letters_at_the_questions_after_each_layer():
         asked = k == length
         shares = [(said == at)[asked].float().mean().item() for at in path]
         assert found[4, length] == pytest.approx(shares) and found[0, length] != found[4, length]
-
-
-def test_runs_on_rings_are_counted_and_drawn(monkeypatch):
-    import matplotlib.pyplot as plt
-
-    monkeypatch.setattr(plt, "show", lambda: None)
-    shares = {"1 loop": (0.2, 0.1), "2 loops": (1.0, 0.2), "3 loops": (1.0, 0.9)}
-    shares["wide, 1 loop"] = (0.3, 0.1)
-    found = {name: {0: {1: one, 2: two}} for name, (one, two) in shares.items()}
-    found["2 loops"][1] = {1: 0.89, 2: 0.2}
-    counts = ring_runs.draw_rings(found)
-    assert [counts[model, 1] for model in found] == [0, 1, 1, 0]
-    assert [counts[model, 2] for model in found] == [0, 0, 1, 0]
-    dots = [list(line.get_ydata()) for line in plt.gca().lines if line.get_marker() == "o"]
-    assert dots == [[run[k] for run in runs.values()] for runs in found.values() for k in (1, 2)]
-    assert "two loops: one hop in 1 of 2 runs" in plt.gca().get_title()
-    plt.close()
-    by_depth = {1: {0: {1: 0.1, 3: 0.1}}, 2: {0: {1: 1.0, 3: 0.2}, 1: {1: 0.89, 3: 0.9}}}
-    by_depth[4] = {0: {1: 1.0, 3: 1.0}}
-    learned = figures.draw_learned("a title", by_depth)
-    assert [learned[1, depth] for depth in by_depth] == [(0, 1), (1, 2), (1, 1)]
-    (shares,) = plt.gca().get_images()
-    assert shares.get_array().tolist() == [[0, 0.5, 1]] * 2
-    # one step from depth 2 on, three from 4 on: before the third column
-    assert [line.get_xdata()[0] for line in plt.gca().lines] == [0.5, 1.5]
-    plt.close()
-    courses = {step: {2: share} for step, share in ((1, 0.1), (100, 0.9), (200, 0.85))}
-    log = [dict(step=step, accuracy_by=dict(lengths={"2": dict(accuracy=by[2])}))
-           for step, by in courses.items()]  # fmt: skip
-    assert ring_runs.course(dict(log=log), 2) == {1: 0.1, 100: 0.9, 200: 0.85}
-    assert ring_runs.onset(dict(log=log), 2) == 100  # it need not last
-    assert ring_runs.onset(dict(log=log[:1]), 2) is None
-    axes = Figure().subplots()
-    ring_runs.draw_courses(axes, [dict(log=log)], 2, "C1")
-    assert axes.get_lines()[0].get_xydata().tolist() == [[1, 0.1], [100, 0.9], [200, 0.85]]
 
 
 def test_a_looped_model_is_asked_with_another_number_of_loops():
@@ -394,3 +286,10 @@ def test_other_loops_than_in_training_are_measured_of_runs(tmp_path, measured_of
     tokens = torch.as_tensor(data.val[0]).long()[:200]
     expected = ring_runs.pairs_watched(checkpoints.load(tmp_path / "a")[0], tokens)
     assert ring_runs.watched(tmp_path / "a") == expected
+
+
+def test_a_length_is_learned_at_the_first_evaluation_that_says_so():
+    log = [dict(step=step, accuracy_by=dict(lengths={"2": dict(accuracy=share)}))
+           for step, share in ((1, 0.1), (100, 0.9), (200, 0.85))]  # fmt: skip
+    assert ring_runs.onset(dict(log=log), 2) == 100  # it need not last
+    assert ring_runs.onset(dict(log=log[:1]), 2) is None

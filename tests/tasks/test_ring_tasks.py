@@ -11,14 +11,13 @@ import torch.nn.functional as F
 
 import minidepth as md
 import train
-from conftest import changed, draw_of
+from conftest import draw_of
 from minidepth_lab import tasks
 from minidepth_lab.base import configs
 from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import far, results
 from minidepth_lab.models import kept_once, variants
 from minidepth_lab.studies import hold as hold_study
-from minidepth_lab.studies import strides as strides_study
 from minidepth_lab.studies import written
 from minidepth_lab.tasks import TASKS, hold
 from minidepth_lab.tasks.written import WAYS, own_steps
@@ -240,34 +239,6 @@ def test_its_own_letters_are_written_one_after_another(model):
     assert own == pytest.approx(right / 360) and 0 < right < 360
 
 
-def test_the_study_has_every_stride_with_every_number_of_loops(tmp_path, kept):
-    first, differ = changed(strides_study, "strides")
-    assert first["sizes"] == ("ring=12", "stride=1", "loops=1") and len(differ) == 20
-    runs = []
-    for name, row in differ.items():
-        stride, loops = strides_study.cell_of(name)
-        assert row.get("n_loops", 1) == loops and set(row) <= {"n_loops", "sizes"}
-        assert row.get("sizes", first["sizes"]) == ("ring=12", f"stride={stride}", f"loops={loops}")
-        labels = dict(model=name, seed="0")
-        runs.append(dict(labels=labels, accuracy=float(stride < loops)))
-    strides_study.figure(runs[1:], str(tmp_path))
-    (axes,) = (each for each in kept[0].axes if each.get_images())
-    shares = axes.get_images()[0].get_array().tolist()  # the first cell was not run
-    assert shares[0][0] is None and shares[0][1:] == [1.0] * 4 and shares[1][:2] == [0.0, 0.0]
-    (stair,) = axes.get_lines()  # stride 1 from two loops on, which is the second column
-    assert [*stair.get_xdata()] == [0.5, 0.5, 1.5, 1.5, 2.5, 2.5, 3.5, 3.5]
-    assert [*stair.get_ydata()] == [-0.5, 0.5, 0.5, 1.5, 1.5, 2.5, 2.5, 3.5]
-    assert strides_study.walk_is_enough(4, 5) and not strides_study.walk_is_enough(4, 4)
-
-
-def test_stored_cells_are_those_of_the_study():
-    cells = strides_study.stored()
-    assert set(cells) == {strides_study.cell_of(name) for name in strides_study.rows("strides", {})}
-    (run,) = results.runs("strides", stride=3, n_loops=4, seed=201)
-    assert cells[3, 4][1] == run["accuracy"] and len(cells[3, 4]) == 5
-    assert strides_study.stored(seed=201)[3, 4] == [run["accuracy"]]
-
-
 # ---------- hold: for a thousand loops ----------
 
 
@@ -485,64 +456,4 @@ def test_own_steps_of_stored_runs(tmp_path, measured_of):
     assert measured["own"] == pytest.approx(shares) and measured["about"]["own"]["date"]
 
 
-def test_the_stored_runs_of_written_are_five_seeds_of_each_way():
-    stored = written.stored()
-    assert list(stored) == list(WAYS)
-    for way, runs in stored.items():
-        assert [run["seed"] for run in runs] == [50, 51, 52, 53, 54]
-        assert all(f"way={way}" in run["sizes"] for run in runs)
-        own = [run["measured"].get("own") for run in runs]
-        assert all(own) if way in ("given", "backwards", "written") else not any(own)
-
-
-def test_the_figure_of_written_shows_medians(tmp_path, kept):
-    runs = []
-    for way, shares in (("written", (1.0, 0.8, 0.9)), ("filler", (0.5, 0.1, 0.2))):
-        for k, share in ((k, share) for k in (1, 3) for share in shares):
-            runs.append(dict(labels=dict(model=way, lengths=str(k)), accuracy=share / k))
-    written.figure(runs, str(tmp_path))
-    filler, right = kept[0].axes[0].get_images()[0].get_array().tolist()  # in the order of WAYS
-    assert filler == pytest.approx([0.2, 0.2 / 3]) and right == pytest.approx([0.9, 0.3])
-
-
 # ---------- what the studies vary ----------
-
-SIZES = dict(sums="ring=4,additions=8", hold="ring=8,hops=4,loops=16")
-ROWS = dict(
-    sums={
-        "start: state": dict(loop_start="state"), "additions: 4": dict(n_loops=5, additions=4),
-        "additions: 6": dict(n_loops=7, additions=6), "ring: 8": dict(block_size=32, ring=8),
-        "width: 128": dict(d_model=128),
-    },
-    hold={f"loops: {n}": dict(n_loops=n, loops=n) for n in (6, 8, 12, 24)}
-    | {f"start: {start}": dict(loop_start=start) for start in ("state", "input")},
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("name, by", [("sums", "additions"), ("hold", "loops")])
-def test_what_the_rows_of_a_study_vary(name, by, tmp_path, kept):
-    study = registry.study(name)
-    first, differ = changed(study, name)
-    sizes = dict(size.split("=") for size in SIZES[name].split(","))
-    assert set(first["sizes"]) == set(SIZES[name].split(",")) and differ.pop([*differ][0]) == {}
-    for row, changes in ROWS[name].items():
-        own = {size: str(changes.pop(size)) for size in sizes if size in changes}
-        its = differ.pop(row)
-        assert dict(size.split("=") for size in its.pop("sizes", first["sizes"])) == sizes | own
-        assert its == changes
-    assert not differ
-    runs = []
-    for model in study.rows(name, {}):
-        parts = {str(n): dict(accuracy=share) for n, share in ((16, 1.0), (50, 0.5))}
-        runs.append(dict(labels=dict(model=model), accuracy_by={by: parts}))
-    study.figure(runs, str(tmp_path))
-    assert len(kept) == 1
-
-
-def test_the_study_of_written_varies_the_way_alone():
-    first, differ = changed(written, "written")
-    assert list(differ) == list(WAYS) and (first["n_layers"], first["d_ff"]) == (2, 0)
-    for way, settings in differ.items():
-        assert settings == (dict(sizes=(f"way={way}",)) if way != "direct" else {})
-    _, differ = changed(written, "written", dict(sizes=("questions=3",)))
-    assert differ["given"] == dict(sizes=("questions=3", "way=given"))

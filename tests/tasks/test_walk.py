@@ -10,7 +10,6 @@ import torch.nn.functional as F
 
 import minidepth as md
 import train
-from conftest import changed
 from minidepth_lab.base import configs
 from minidepth_lab.command import one_run
 from minidepth_lab.keep import checkpoints, registry, running
@@ -107,6 +106,31 @@ def walker(model, **changes):
     return model(**options | dict(tie_weights=False) | changes)
 
 
+def by_hand(gpt, tokens, loops, begun=None, after=lambda loop, x: x):
+    """The states after each loop, a layer after the other, each start by its formula; begun from a
+    state and not from the input, and changed as after(loop from 1, state) says."""
+    e = gpt.token_embedding.weight[tokens] + gpt.position_embedding.weight[: tokens.size(1)]
+    x = e if begun is None else begun
+    for loop in range(1, loops + 1):
+        centred = x - x.mean(2, keepdim=True)
+        normal = centred / (centred.square().mean(2, keepdim=True) + 1e-5).sqrt()
+        starts = {"state": x, "input": x + e, "normalised": normal, "recall": normal + e}
+        x = starts[gpt.config.loop_start]
+        for block in gpt.blocks:
+            x = block(x)
+        x = after(loop, x)
+        yield x
+
+
+def summed_loss(gpt, states, targets):
+    """Cross-entropy after each of these loops, summed over all targets."""
+    loss = 0.0
+    for x, wanted in zip(states, targets.unbind(1), strict=True):
+        logits = (gpt.norm(x) @ gpt.head_weight.T).flatten(0, 1)
+        loss = loss + F.cross_entropy(logits, wanted.flatten(), reduction="sum")
+    return loss
+
+
 @pytest.mark.parametrize("start", configs.LOOP_STARTS)
 def test_loss_after_each_loop_is_cross_entropy_by_hand(model, start):
     gpt = walker(model, loop_start=start).double()
@@ -140,22 +164,12 @@ def test_so_many_loops_are_those_of_a_config_with_so_many(model, start, loops):
     assert loops == 3 or not torch.equal(gpt(tokens), other(tokens))
 
 
-def test_what_a_loop_starts_from(model):
-    """Each setting by its formula, a layer after the other, in float64."""
-    gpt = {start: walker(model, loop_start=start).double() for start in configs.LOOP_STARTS}
+@pytest.mark.parametrize("start", configs.LOOP_STARTS)
+def test_what_a_loop_starts_from(model, start):
+    gpt = walker(model, loop_start=start).double()
     _, tokens, _ = drawn(4, ring=5, hops=4)
-    assert gpt.keys() == {"state", "input", "normalised", "recall"}
-    for start, each in gpt.items():
-        e = each.token_embedding.weight[tokens] + each.position_embedding.weight[:15]
-        x = e
-        for after_loop in each.run_loops(tokens, loops=4):
-            centred = x - x.mean(2, keepdim=True)
-            normal = centred / (centred.square().mean(2, keepdim=True) + 1e-5).sqrt()
-            starts = {"state": x, "input": x + e, "normalised": normal, "recall": normal + e}
-            x = starts[start]
-            for block in each.blocks:
-                x = block(x)
-            assert torch.allclose(after_loop, x, rtol=1e-10)
+    for state, x in zip(gpt.run_loops(tokens, loops=4), by_hand(gpt, tokens, 4), strict=True):
+        assert torch.allclose(state, x, rtol=1e-10)
 
 
 @pytest.mark.parametrize("start", configs.LOOP_STARTS)
@@ -166,20 +180,8 @@ def test_the_last_loops_alone_have_a_gradient(model, start, checkpointed):
     gpt.checkpointed = checkpointed
     _, tokens, targets = drawn(4, ring=5, hops=4)
     targets[:, :3] = -100
-    states = list(gpt.run_loops(tokens, loops=3))
-    e = gpt.embed(tokens)
-    x, loss = states[-1].detach(), 0.0
-    for i in (3, 4):
-        normal = F.layer_norm(x, (gpt.config.d_model,))
-        starts = {"state": x, "input": x + e, "normalised": normal, "recall": normal + e}
-        x = starts[start]
-        for block in gpt.blocks:
-            x = block(x)
-        logits = gpt.norm(x) @ gpt.head_weight.T
-        loss = loss + F.cross_entropy(
-            logits.flatten(0, 1), targets[:, i].flatten(), reduction="sum"
-        )
-    loss.backward()
+    *_, begun = gpt.run_loops(tokens, loops=3)
+    summed_loss(gpt, by_hand(gpt, tokens, 2, begun.detach()), targets[:, 3:]).backward()
     expected = {name: w.grad for name, w in gpt.named_parameters()}
 
     def gradients(loops):
@@ -277,6 +279,18 @@ def test_accuracy_is_told_by_hops():
     assert shares(Walker(6, 3), TASK.final_accuracy)[1]["33"] == 1.0
 
 
+def keeping(last):
+    """Sets the pairs back, after each loop beyond `last`, to what that one has left."""
+    kept = []
+
+    def after(loop, x):
+        if loop <= last:
+            kept[:] = [x[:, :10]]
+        return torch.cat((kept[0], x[:, 10:]), 1)
+
+    return after
+
+
 @pytest.mark.parametrize("start", configs.LOOP_STARTS)
 def test_pairs_that_are_kept_no_longer_move_and_the_questions_go_on(model, start):
     """Against loops by hand, of two layers, whose pairs are set back after the third loop."""
@@ -284,15 +298,7 @@ def test_pairs_that_are_kept_no_longer_move_and_the_questions_go_on(model, start
     _, tokens, _ = drawn(6, ring=5, hops=4)
     with walk.pairs_kept(gpt, 10, after=3):
         states = list(gpt.run_loops(tokens, loops=7))
-    x = e = gpt.embed(tokens)
-    for loop, state in enumerate(states, 1):
-        normal = F.layer_norm(x, (gpt.config.d_model,))
-        x = {"state": x, "input": x + e, "normalised": normal, "recall": normal + e}[start]
-        for block in gpt.blocks:
-            x = block(x)
-        if loop <= 3:
-            of_pairs = x[:, :10]
-        x = torch.cat((of_pairs, x[:, 10:]), 1)
+    for state, x in zip(states, by_hand(gpt, tokens, 7, after=keeping(3)), strict=True):
         assert torch.allclose(state, x, rtol=1e-10)
     as_before = list(gpt.run_loops(tokens, loops=7))[-1]
     assert not torch.allclose(as_before, states[-1], rtol=1e-3)  # and nothing is kept any more
@@ -303,19 +309,8 @@ def test_first_tokens_that_loops_keep_stay_as_the_first_loop_leaves_them(model, 
     """Against loops by hand, of two layers: outputs, and gradients of every weight."""
     gpt = walker(model, loop_start=start, loop_keeps=10, dropout=0.0).double().train()
     _, tokens, targets = drawn(6, ring=5, hops=4)
-    x = e = gpt.embed(tokens)
-    expected, loss = [], 0.0
-    for loop in range(5):
-        normal = F.layer_norm(x, (gpt.config.d_model,))
-        x = {"state": x, "input": x + e, "normalised": normal, "recall": normal + e}[start]
-        for block in gpt.blocks:
-            x = block(x)
-        pairs = expected[0][:, :10] if expected else x[:, :10]
-        x = torch.cat((pairs, x[:, 10:]), 1)
-        expected.append(x)
-        logits = (gpt.norm(x) @ gpt.head_weight.T).flatten(0, 1)
-        loss = loss + F.cross_entropy(logits, targets[:, loop].flatten(), reduction="sum")
-    loss.nansum().backward()
+    expected = list(by_hand(gpt, tokens, 5, after=keeping(1)))
+    summed_loss(gpt, expected, targets).backward()
     wanted = {name: w.grad.clone() for name, w in gpt.named_parameters()}
     gpt.zero_grad()
     states = list(gpt.run_loops(tokens, loops=5))
@@ -449,34 +444,6 @@ def test_attention_of_a_walk_is_measured_where_it_has_tokens(tmp_path, capsys):
     assert len(attention["valid"]["entropy"]) == 4  # a layer for each loop
 
 
-def test_what_the_studys_rows_vary():
-    first, differ = changed(study, "walk")
-    assert first["n_loops"] == 9 and first["block_size"] == 48 and first["d_ff"] == 0
-    assert list(differ)[0] == "8 hops, ring of 16" and differ["8 hops, ring of 16"] == {}
-    for name, row in differ.items():
-        sizes = dict(size.split("=") for size in row.pop("sizes", first["sizes"]))
-        kind, _, value = name.partition(",")[0].partition(": ")
-        wanted = dict(ring="16", hops="8", loss_after="each", hints=str(int(", hints" in name)))
-        wanted |= {kind: value} if kind in ("ring", "hops") else {}
-        wanted |= dict(loss_after="last") if kind == "loss" else {}
-        assert sizes == wanted
-        keeps = 2 * int(wanted["ring"]) if name.endswith("kept throughout") else 0
-        changes = dict(loop_keeps=keeps) if keeps else {}
-        changes |= dict(block_size=3 * int(value)) if kind == "ring" else {}
-        changes |= dict(n_loops=int(value) + 1) if kind == "hops" else {}
-        its = dict(start="loop_start", width="d_model", layers="n_layers") | {
-            "feed-forward": "d_ff"
-        }
-        if kind in its:
-            changes[its[kind]] = value if kind == "start" else int(value)
-        assert {key: row[key] for key in row if key != "steps"} == changes, name
-    assert all(row["steps"] == 7 for row in study.rows("walk", dict(steps=7)).values())
-    far = study.rows("walk", dict(sizes=("far=100",)))["ring: 24"]
-    assert set(far["sizes"]) == {"far=100", "ring=24", "hops=8", "loss_after=each", "hints=0"}
-    with pytest.raises(ValueError, match="hops has no effect with --study walk, whose rows set it"):
-        study.rows("walk", dict(sizes=("hops=4",)))
-
-
 def test_how_far_a_run_reaches():
     assert study.reached({1: 1.0, 2: 0.9, 3: 0.89, 4: 1.0}) == 2  # the third was not
     assert study.reached({2: 1.0, 1: 0.5}) == 0
@@ -531,26 +498,3 @@ def test_stored_returns_are_of_stored_runs():
     run = next(run for run in runs if results.weights_file("walk", run["id"]).exists())
     again = study.returned(results.weights("walk", run["id"]))
     assert again["2"] == pytest.approx(run["measured"]["returned"]["2"], rel=0.02)
-
-
-def test_the_figure_shows_every_seed_beside_what_it_was_trained_to(tmp_path, monkeypatch):
-    points = []
-    plot = "matplotlib.axes.Axes.plot"
-    monkeypatch.setattr(plot, lambda self, x, y, style, **options: points.append((x, y, style)))
-    monkeypatch.setattr("matplotlib.axes.Axes.legend", lambda self, **_: None)
-    shares = {"8 hops, ring of 16": (1.0, 1.0), "hops: 4": (0.95, 0.2)}
-    runs = []
-    for model, (near, far) in shares.items():
-        for seed in ("0", "1", "2"):
-            by_hops = {"1": 1.0, "15": near, "1000": far if seed != "2" else 0.0}
-            parts = {hops: dict(accuracy=share) for hops, share in by_hops.items()}
-            labels = dict(model=model, seed=seed)
-            runs.append(dict(labels=labels, accuracy_by=dict(hops=parts)))
-    study.figure(runs, str(tmp_path))
-    assert points[0] == ([1000, 1000, 15], [0, 0, 0], "o")
-    assert points[1][:2] == (1000, 0) and points[2][:2] == (8, 0)
-    assert points[3] == ([15, 15, 15], [1, 1, 1], "o")
-    assert points[4][:2] == (15, 1) and points[5][:2] == (4, 1)
-    monkeypatch.undo()
-    study.figure(runs, str(tmp_path))
-    assert (tmp_path / "walk.png").stat().st_size > 5000
