@@ -373,7 +373,7 @@ WRONG = {
 }
 WAITING = {  # those whose runs are not there yet
     "heads": "H11 H12 H13 H14 H15",
-    "llmini": "L19 L20 L21 L22 L23 L24",
+    "llmini": "L19 L20 L21 L22",
 }
 
 
