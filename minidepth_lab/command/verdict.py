@@ -108,12 +108,11 @@ def main(arguments: list[str], command: Callable | None = None) -> int:
     if a["budget"] is None:
         del a["budget"]
     from minidepth_lab.sweep import verdict
-
-    verdict.IN_PROCESS[:] = [command] if command else []
+    from minidepth_lab.sweep.verdict_runs import Stopped
 
     try:
-        made = verdict.verdict(source, **a)
-    except verdict.Stopped as stopped:
+        made = verdict.verdict(source, command=command, **a)
+    except Stopped as stopped:
         console.complain("interrupted; the same command goes on")
         return 128 + stopped.args[0]
     if made is None:

@@ -15,10 +15,12 @@ A study or a task is read when its name is looked up, and is not imported here: 
 ask for any data and any preset by their names.
 """
 
+import contextlib
 import dataclasses
 import importlib
 import os
 import pathlib
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -181,8 +183,35 @@ def settings_of_weights(changes: dict) -> dict:
 # ---------- data ----------
 
 
+READ: dict[str, Data] | None = None  # what was read, inside read_once()
+
+
+@contextlib.contextmanager
+def read_once() -> Iterator[None]:
+    """Inside, what runs have in common is read and tokenized once: of a small run that takes longer
+    than half of it. train() makes its own of it, with the run's seed and state."""
+    global READ
+    before, READ = READ, {}
+    try:
+        yield
+    finally:
+        READ = before
+
+
 def data_of(config: plain.TrainConfig, block_size: int = 128, tokenizer: Any = None) -> Data:
     """The Data of any TrainConfig: of a loader, a depth task, or text."""
+    if READ is None or tokenizer is not None:
+        return read_data(config, block_size, tokenizer)
+    key = repr((dataclasses.replace(config, lr=1.0, seed=0, out_dir="", name=""), block_size))
+    if key not in READ:
+        if len(READ) == 4:  # enough for a verdict: to tune, and to report at each number of steps
+            del READ[next(iter(READ))]
+        READ[key] = read_data(config, block_size)
+    return READ[key]
+
+
+def read_data(config: plain.TrainConfig, block_size: int, tokenizer: Any = None) -> Data:
+    """What data_of() gives, read anew."""
     if config.loader:
         module = loader(config.loader)
         with mistakes_in(config.loader, "the loader", "has a load_data() that failed"):

@@ -1,7 +1,9 @@
 """Answers as people write them, compared."""
 
+import functools
 import re
 from fractions import Fraction
+from typing import Any
 
 NUMBER = r"[-+]?(\d{1,3}(,\d{3})+|\d{1,40})?(\.\d{1,40})?|[-+]?\d{1,40}/0*[1-9]\d{0,39}"
 
@@ -33,3 +35,39 @@ class Answer(str):
         return mine == its if None not in (mine, its) else bare(self) == bare(other)
 
     __hash__ = str.__hash__  # of the text: equal numbers may differ in it
+
+
+class Scored(str):
+    """A right answer by the scorer of a generator of reasoning-gym, whose item it is: a text equals
+    it that gets the whole score, as any of several palindromes may."""
+
+    def __new__(cls, text: str, item: dict) -> "Scored":
+        made = super().__new__(cls, text)
+        made.item = item
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        if str.__eq__(self, other) is True:
+            return True
+        return isinstance(other, str) and score(other, self.item) >= 1
+
+    __hash__ = str.__hash__
+
+
+@functools.cache
+def scorer(generator: str) -> Any:
+    """(text, item) → score from 0 to 1, the generator's own; None where the package is not here."""
+    try:
+        import reasoning_gym
+    except ImportError:
+        return None
+    return reasoning_gym.get_score_answer_fn(generator)
+
+
+def score(text: str, item: dict) -> float:
+    """What a text gets for an item of reasoning-gym; nothing for one that its scorer fails on."""
+    scores = scorer(item["metadata"]["source_dataset"])
+    try:
+        return float(scores(text, item)) if scores else 0.0
+    except Exception:  # many scorers take only what can be an answer
+        return 0.0

@@ -221,7 +221,8 @@ def read_row(row: Any, remark: Callable[[str], object] = lambda text: None) -> d
         turns[-1] = role, type(last)(f"{last}\n\n#### {boxed[-1].strip()}")
     messages = [dict(role=role, content=text) for role, text in turns]
     labelled = isinstance(row, dict) and is_labelled(row)
-    return dict(messages=messages) | ({name: row[name] for name in LABELS} if labelled else {})
+    kept = (*(LABELS if labelled else ()), *(("gym",) if "gym" in row else ()))
+    return dict(messages=messages) | {name: row[name] for name in kept}
 
 
 def has_passage(row: Any) -> bool:

@@ -22,9 +22,11 @@ if TYPE_CHECKING:  # to import it takes seconds, which only those pay who have t
 
 def problem_of(row: dict) -> dict | None:
     """A usable row as minidepth.problem_of() has it; an answer that is a number is compared as one,
-    but for those of our own problems."""
+    but for those of our own problems, and of reasoning-gym by its scorer."""
     problem = md.problem_of(row) if "messages" in row else None
-    if problem and "family" not in problem:
+    if problem and "gym" in row:  # an item of reasoning-gym
+        problem["answer"] = answers.Scored(problem["answer"], row["gym"])
+    elif problem and "family" not in problem:
         problem["answer"] = answers.Answer(problem["answer"])
     return problem
 

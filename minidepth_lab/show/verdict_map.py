@@ -34,7 +34,11 @@ KNOWN = (  # tasks, the depth that is known or was found, where it says so
     ("icl_template", "three layers", "Chen and Zou 2024"),
     ("memorize", "one layer", "Chen and Zou 2024"),
     ("khop", "about log2 k layers", "Sanford, Hsu and Telgarsky 2024"),
-    ("parity, modulo", "one layer with a feed-forward part, hard to train", "Hahn 2020"),
+    (
+        "parity (prefix sums), modulo",
+        "one layer with a feed-forward part, hard to train",
+        "Hahn 2020",
+    ),
     (
         "composition, words in A5 and S5",
         "log2 n layers for length n, and no fixed number for all n unless TC0 is NC1",
@@ -49,6 +53,11 @@ KNOWN = (  # tasks, the depth that is known or was found, where it says so
     ),
     ("walk, sums, strides, hold", "a hop for each loop", "measured here"),
     ("depo, mqar with more hops", "no prediction", "Allen-Zhu 2025"),
+    (
+        "maze",
+        "no prediction; looped networks go on to larger ones than they were trained on",
+        "Schwarzschild et al. 2021, arXiv 2106.04537",
+    ),
 )
 
 

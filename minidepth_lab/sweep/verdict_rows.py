@@ -9,6 +9,7 @@ generator of the package reasoning-gym (`rg:NAME`) makes, is split by a checksum
 The split is a function of the questions, so it is the same for every seed and every machine.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -64,6 +65,8 @@ def question_of(row: Any) -> str:
 
 def of_file(path: str) -> dict[str, list]:
     """The rows of a .jsonl file in three parts; ValueError for one that cannot be read."""
+    if not os.path.isfile(path):
+        raise ValueError(f"{path} is not there; give a file of rows")
     parts = dict(train=[], tune=[], test=[])
     for row in reading.read_jsonl(path):
         at = zlib.crc32(question_of(row).encode(errors="replace")) / 2**32
@@ -127,7 +130,7 @@ def of_gym(source: str, sizes: tuple) -> dict[str, list]:
             item = dict(answer=None)
         answer = item["answer"]
         if isinstance(answer, str) and "\n" not in answer and 0 < len(answer) <= LONGEST:
-            found.setdefault(item["question"], answer)
+            found.setdefault(item["question"], item)
         slow = time.monotonic() - began > SECONDS
         if len(found) == wanted or (slow and (len(found) >= LEAST or not found)):
             break
@@ -146,10 +149,13 @@ def of_gym(source: str, sizes: tuple) -> dict[str, list]:
     for question in questions:
         turns = [
             dict(role="user", content=question[len(begins) : len(question) - len(ends)]),
-            dict(role="assistant", content=f"#### {found[question]}"),
+            dict(role="assistant", content=f"#### {found[question]['answer']}"),
         ]
         rows.append(dict(messages=turns))
     n = min(N_TEST, len(rows) // 6)
+    for row, question in zip(rows[: 2 * n], questions):  # those that are asked
+        with contextlib.suppress(TypeError):  # else they are compared word for word
+            row["gym"] = json.loads(json.dumps(found[question]))
     if n < 1:
         raise ValueError(f"{source} has too few different questions: {len(rows)}")
     return dict(test=rows[:n], tune=rows[n : 2 * n], train=rows[2 * n :])

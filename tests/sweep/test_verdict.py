@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shlex
 import shutil
 
 import numpy as np
@@ -16,9 +17,11 @@ from minidepth_lab.command import verdict as command
 from minidepth_lab.keep import registry
 from minidepth_lab.measure import verdict as rule
 from minidepth_lab.models import variants
+from minidepth_lab.rows import forms, to_data
 from minidepth_lab.show import verdict_map
 from minidepth_lab.sweep import verdict as sweep
-from minidepth_lab.sweep import verdict_rows
+from minidepth_lab.sweep import verdict_plan, verdict_rows, verdict_runs
+from minidepth_lab.sweep.verdict_plan import Request
 from minidepth_lab.tasks.base import own_code
 
 OWN = """import torch
@@ -43,7 +46,7 @@ TASK = Own()
 @pytest.fixture(autouse=True)
 def no_start(monkeypatch):
     """A process of its own takes seconds to begin, which are measured."""
-    monkeypatch.setattr(sweep, "start_seconds", lambda jobs, device: 1.0)
+    monkeypatch.setattr(verdict_plan, "start_seconds", lambda jobs, device: 1.0)
 
 
 @pytest.fixture
@@ -186,34 +189,36 @@ def test_two_arms_are_paired_by_seed():
 
 
 def test_equal_time_gives_the_faster_arm_more_steps():
-    steps = sweep.equal_time(100, dict(one=0.01, deep=0.04, looped=0.038, wide=0.02))
+    steps = verdict_plan.equal_time(100, dict(one=0.01, deep=0.04, looped=0.038, wide=0.02))
     assert steps["one"] == dict(steps=100, time=400) and steps["wide"]["time"] == 200
     assert steps["deep"]["time"] == steps["looped"]["time"] == 100  # as good as the same
 
 
 def test_a_rate_at_an_end_is_tried_beyond_it():
-    assert sweep.next_rates({1e-3: (0.1, 0), 3e-3: (0.5, 0), 9e-3: (0.2, 0)}) == []
-    assert sweep.next_rates({1e-3: (0.6, 0), 3e-3: (0.5, 0), 9e-3: (0.2, 0)}) == [3.3e-4]
-    assert sweep.next_rates({1e-3: (1, -2), 3e-3: (1, -1), 9e-3: (1, -0.5)}) == [0.027]  # by loss
+    assert verdict_runs.next_rates({1e-3: (0.1, 0), 3e-3: (0.5, 0), 9e-3: (0.2, 0)}) == []
+    assert verdict_runs.next_rates({1e-3: (0.6, 0), 3e-3: (0.5, 0), 9e-3: (0.2, 0)}) == [3.3e-4]
+    assert verdict_runs.next_rates({1e-3: (1, -2), 3e-3: (1, -1), 9e-3: (1, -0.5)}) == [
+        0.027
+    ]  # by loss
     five = {10.0**k: (float(k), 0) for k in range(5)}
-    assert sweep.next_rates(five) == []  # enough
+    assert verdict_runs.next_rates(five) == []  # enough
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"), [("20m", 1200), ("90s", 90), ("90", 90), ("1h30m", 5400), ("0.5h", 1800)]
 )
 def test_a_budget_is_read(text, seconds):
-    assert sweep.seconds_of(text) == seconds
+    assert verdict_plan.seconds_of(text) == seconds
 
 
 def test_a_budget_takes_seeds_and_then_steps(own, monkeypatch):
-    monkeypatch.setattr(sweep, "step_seconds", lambda *given: (0.01, 0.02))  # a busy machine
+    monkeypatch.setattr(verdict_plan, "step_seconds", lambda *given: (0.01, 0.02))  # a busy machine
     source = own()
     own_code.NAMED.add(source)
 
     def plan(seconds, **more):
         settings = dict(steps=500)
-        return sweep.prepared(sweep.Request(source, "tasks", settings, seconds=seconds, **more))
+        return verdict_plan.prepared(Request(source, "tasks", settings, seconds=seconds, **more))
 
     whole = plan(None)
     assert whole.seeds == 20 and whole.slower == 2 and not whole.notes
@@ -238,7 +243,7 @@ def test_arms_have_the_depth_and_the_parameters_they_stand_for(own):
     source = own()
     own_code.NAMED.add(source)
     data = registry.data_of(registry.configs("tasks", data=(source,))[1], 16)
-    arms = sweep.arms_of(sweep.Request(source, "tasks", dict(d_model=16), n_layers=3), data)
+    arms = verdict_plan.arms_of(Request(source, "tasks", dict(d_model=16), n_layers=3), data)
     made = {arm: registry.configs("tasks", **its)[0] for arm, its in arms.items()}
     depths = {arm: (m.n_layers, m.n_loops) for arm, m in made.items()}
     assert depths == dict(one=(1, 1), deep=(3, 1), looped=(1, 3), wide=(1, 1))
@@ -246,7 +251,7 @@ def test_arms_have_the_depth_and_the_parameters_they_stand_for(own):
     assert n["deep"] == 3 * n["one"] == 3 * n["looped"]
     assert n["wide"] == pytest.approx(n["deep"], rel=0.02)
     data = registry.data_of(registry.configs("tasks", data=("mqar",))[1], 128)  # 8 pairs are a map
-    kept = sweep.arms_of(sweep.Request("mqar", "tasks", {}), data)["reread"]
+    kept = verdict_plan.arms_of(Request("mqar", "tasks", {}), data)["reread"]
     assert (kept["n_layers"], kept["n_loops"], kept["loop_keeps"]) == (1, 4, 16)
 
 
@@ -300,7 +305,7 @@ def test_a_file_is_split_by_question_and_tuned_on_what_is_not_reported(tmp_path,
     monkeypatch.chdir(tmp_path)
     rows_file("my.jsonl", 1500)
     settings = dict(tokenizer="characters", steps=4, batch_size=2, d_model=16, n_heads=2)
-    plan = sweep.prepared(sweep.Request("my.jsonl", "laptop", settings))
+    plan = verdict_plan.prepared(Request("my.jsonl", "laptop", settings))
     parts = {}
     for part, path in plan.rows.items():
         parts[part] = [json.loads(line)["question"] for line in open(path)]
@@ -309,8 +314,8 @@ def test_a_file_is_split_by_question_and_tuned_on_what_is_not_reported(tmp_path,
     assert not sets[0] & sets[1] and not sets[0] & sets[2] and not sets[1] & sets[2]
     assert all(len(part) == 2 * len(set(part)) for part in parts.values())
     assert 100 < len(sets[1]) < 200 and 100 < len(sets[2]) < 200
-    tuned = sweep.cell_of(plan, "one", "steps", 1000, 1e-3, tuning=True)
-    reported = sweep.cell_of(plan, "one", "steps", 0, 1e-3)
+    tuned = verdict_runs.cell_of(plan, "one", "steps", 1000, 1e-3, tuning=True)
+    reported = verdict_runs.cell_of(plan, "one", "steps", 0, 1e-3)
     assert tuned.t.val_data == plan.rows["tune"] and reported.t.val_data == plan.rows["test"]
     assert tuned.t.data == reported.t.data == (plan.rows["train"],)
 
@@ -325,14 +330,14 @@ def test_a_generator_of_reasoning_gym_becomes_rows(tmp_path, monkeypatch, capsys
     asked = {}
     for part, path in paths.items():
         for line in open(path):
-            question, answer = (turn["content"] for turn in json.loads(line)["messages"])
+            row = json.loads(line)
+            question, answer = (turn["content"] for turn in row["messages"])
+            assert ("gym" in row) == (part != "train")
             assert asked.setdefault(question, part) == part
             assert question.count("+") + question.count("- ") == 2  # without its first words
             assert eval(question) == int(answer.removeprefix("#### "))  # and its last, " ="
     assert len(asked) == 500 and gym
-    m, _ = sweep.registry.configs(
-        "laptop", data=(paths["train"],), **verdict_rows.settings_of(paths)
-    )
+    m, _ = registry.configs("laptop", data=(paths["train"],), **verdict_rows.settings_of(paths))
     assert m.block_size >= max(map(len, asked))
     for line, said in [
         (["rg:chain_sun"], "is chain_sum meant?"),
@@ -342,6 +347,30 @@ def test_a_generator_of_reasoning_gym_becomes_rows(tmp_path, monkeypatch, capsys
         assert train.main(["--verdict", *line]) == 2
         err = capsys.readouterr().err
         assert err.count("\n") == 1 and said in err
+
+
+@pytest.mark.parametrize(
+    ("name", "others", "wrong"),
+    [
+        ("palindrome_generation", lambda right: [right[::-1].upper()], "x"),
+        (
+            "complex_arithmetic",
+            lambda right: [right.replace(" ", ""), right.replace(".0", "")],
+            "i",
+        ),
+        ("gcd", lambda right: [], "x"),
+    ],
+)
+def test_answers_to_reasoning_gym_are_scored_by_itself(name, others, wrong):
+    gym = pytest.importorskip("reasoning_gym")
+    for item in map(json.loads, map(json.dumps, gym.create_dataset(name, size=5, seed=1))):
+        turns = [dict(role="user", content="?"), dict(role="assistant", content="#### 1")]
+        turns[1]["content"] = f"#### {item['answer']}"
+        row = forms.read_row(dict(messages=turns, gym=item))
+        answer = to_data.problem_of(row)["answer"]
+        assert all(text == answer for text in [item["answer"], *others(item["answer"])])
+        assert not any(text == answer for text in ["", wrong, f"{item['answer']} or not"])
+        assert answer != 3 and hash(answer) == hash(str(answer))
 
 
 # ---------- a whole verdict ----------
@@ -358,9 +387,9 @@ def here(monkeypatch):
         return main(arguments, **how)
 
     monkeypatch.setattr(dispatch, "main", noted)
-    monkeypatch.setattr(sweep, "FACTORS", (1.0,))
-    monkeypatch.setattr(sweep, "BEYOND", 0)
-    monkeypatch.setattr(sweep, "TUNING_SEEDS", (1000,))
+    monkeypatch.setattr(verdict_plan, "FACTORS", (1.0,))
+    monkeypatch.setattr(verdict_runs, "BEYOND", 0)
+    monkeypatch.setattr(verdict_plan, "TUNING_SEEDS", (1000,))
     return trained
 
 
@@ -383,6 +412,17 @@ def test_a_verdict_trains_writes_and_goes_on(own, here, capsys):
     assert kept["text"].split("\n")[0].replace("'", "&#x27;") in page
     assert "http://" not in page.replace("http://www.w3.org", "") and "https://" not in page
     assert all(run["command"].replace('"', "&quot;") in page for run in kept["runs"])
+
+    first, *_ = kept["runs"]
+    alone = [*shlex.split(first["command"])[2:], "--out_dir", ".", "--name", "alone"]
+    where = alone.index("--out_dir")  # its own, given once
+    del alone[where : where + 2]
+    where = alone.index("--name")
+    del alone[where : where + 2]
+    assert dispatch.main(alone) == 0
+    logs = [open(f"{folder}/log.jsonl").read() for folder in (first["folder"], "alone")]
+    logs = [[json.loads(each)["val_loss"] for each in log.splitlines()] for log in logs]
+    assert logs[0] == logs[1] and here.pop() == "alone"
 
     n = len(here)
     assert train.main(line) == 0 and len(here) == n  # the same command trains nothing again
@@ -407,8 +447,8 @@ def test_a_verdict_trains_writes_and_goes_on(own, here, capsys):
 def test_a_budget_that_is_over_ends_in_a_line_and_goes_on(own, here, capsys):
     line = ["--verdict", own(), "--steps", "6", "--seeds", "3", "--n_layers", "2", "--name", "v"]
     assert train.main([*line, "--dry_run"]) == 0
-    plan = sweep.prepared(
-        sweep.Request("my.py", "tasks", dict(steps=6), n_layers=2, seeds=3, name="v")
+    plan = verdict_plan.prepared(
+        Request("my.py", "tasks", dict(steps=6), n_layers=2, seeds=3, name="v")
     )
     plan.spent = 1000.0
     plan.save()

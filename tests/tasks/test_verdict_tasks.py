@@ -1,4 +1,4 @@
-"""The tasks depo, mqar and words against slow, obvious solutions."""
+"""The tasks depo, mqar, words and maze against slow, obvious solutions."""
 
 import collections
 
@@ -138,6 +138,35 @@ def test_words_are_multiplied_from_the_left(group, size):
             at = composed(at, elements[symbol])
             assert elements[target] == at
     assert len(shown) == size
+
+
+@pytest.mark.parametrize("width", [2, 3, 5])
+def test_the_way_through_a_maze_is_the_only_one(width):
+    """Every cell can be reached without a circle, and a walk that turns back at dead ends finds
+    the way."""
+    shown, n = set(), width * width
+    for x, y in rows("maze", 100, width=width):
+        assert x[:n] == x[n:] and y[:n] == [-100] * n
+        open_to = {cell: set() for cell in range(n)}
+        for cell, token in enumerate(x[:n]):
+            for bit, other in ((1, cell + 1), (2, cell + width)):
+                if token & bit:
+                    assert bit == 2 or other % width  # not over the edge
+                    open_to[cell].add(other)
+                    open_to[other].add(cell)
+        assert sum(map(len, open_to.values())) == 2 * (n - 1)
+        start, goal = (cell for cell in range(n) if x[cell] & 4)
+
+        def ways(cell, before, goal=goal, open_to=open_to):
+            if cell == goal:
+                return [[cell]]
+            ahead = open_to[cell] - {before}
+            return [[cell, *way] for other in ahead for way in ways(other, cell)]
+
+        (way,) = ways(start, None)
+        assert [cell for cell in range(n) if y[n + cell]] == sorted(way)
+        shown.add((start, goal))
+    assert len(shown) > n / 2
 
 
 def test_what_is_known_of_layers():

@@ -1,0 +1,74 @@
+"""Whether a verdict can be given on some data, and what its scores are."""
+
+import copy
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterable
+
+import minidepth as md
+
+DRAWN = 4000  # training sequences that the test's are looked for in
+
+
+def commonest(values: Iterable) -> tuple[float, int]:
+    """(share of the commonest value, how many different ones there are)"""
+    counts = Counter(values)
+    return max(counts.values()) / counts.total(), len(counts)
+
+
+def judged_by(data: md.Data, source: str) -> dict:
+    """What the scores of this data are: `metric` (accuracy, or loss in nats), `chance`, `ceiling`,
+    and `answers`, how many problems an accuracy is measured on."""
+    if data.infinite:
+        if data.val[1].ndim == 3:
+            own = f"{source} asks for a loss after each loop, which sets its models' depth itself"
+            raise ValueError(f"{own}; see --study ring or walk")
+        targets = [int(each) for each in data.val[1][data.val[1] != -100].tolist()]
+        share, kinds = commonest(targets)
+        if kinds == 1:
+            raise ValueError(f"{source}: every answer of the test is the same; nothing is asked")
+        known = [data.facts[name] for name in ("guess", "shortcut") if name in data.facts]
+        chance = max(known, default=share)
+        return dict(metric="accuracy", chance=chance, ceiling=1.0, answers=len(data.val[0]))
+    if data.problems:
+        share, kinds = commonest(str(problem["answer"]) for problem in data.problems)
+        if kinds == 1:
+            raise ValueError(f"{source}: every answer of the test is the same; nothing is asked")
+        known = [p["guess"] for p in data.problems if p.get("guess") is not None]
+        if len(known) == len(data.problems):
+            share = max(share, statistics.mean(known))
+        n = len(data.problems)
+        return dict(metric="accuracy", chance=share, ceiling=1.0, answers=n)
+    return dict(metric="nats", chance=None, ceiling=None, answers=None)
+
+
+def repeated(data: md.Data) -> float:
+    """The share of the test that training has word for word, looked for in DRAWN sequences."""
+    if data.infinite:
+        tokens, _ = copy.copy(data).draw(0, DRAWN)
+        shown = {tuple(row) for row in tokens.tolist()}
+    else:
+        shown = {tuple(row) for row in data.train[0].tolist()}
+    test = [tuple(row) in shown for row in data.val[0].tolist()]
+    return statistics.mean(test)
+
+
+def check_source(data: md.Data, source: str, margin: float, repeats: bool) -> dict:
+    """judged_by() of the data; ValueError, a line, for what no verdict can be given on."""
+    told = judged_by(data, source)
+    if not repeats and (share := repeated(data)) > 0.5:
+        learned = f"{source}: training repeats {share:.0%} of the test, so recall is all it asks"
+        raise ValueError(f"{learned}; give --repeats if that is the question")
+    if told["metric"] == "accuracy":
+        if told["chance"] > 1 - margin:
+            reach = f"{source}: chance is {told['chance']:.2f}, and 1 is the most"
+            raise ValueError(f"{reach}: no difference larger than {margin:g} fits between them")
+        # below it the sampling error of the test alone is as large as the margin
+        least = math.ceil(0.25 / margin**2)
+        if told["answers"] < least:
+            few = f"{source}: the test has {told['answers']} problems with an answer"
+            raise ValueError(f"{few}, a margin of {margin:g} needs {least}; give more, or --margin")
+    elif len(data.val[0]) < 2:
+        raise ValueError(f"{source}: one block is held out, which is too few; give more rows")
+    return told
