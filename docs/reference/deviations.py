@@ -140,8 +140,8 @@ print(f"""## The report: one layer against twelve
 4. **Where dropout acts.** The report gives its rate, not its places. Ours acts on embeddings,
    attention weights, and the outputs of attention and feed-forward part.
 5. **Tokens per epoch.** With 25 steps per epoch, 16 × 512 tokens per step make
-   {25 * 16 * 512:,} tokens, about half of the 420,000 that the report names. We kept the steps and
-   the batch.
+   {25 * 16 * 512:,} tokens, about half of the 420,000 that the report names. With 16 on each of
+   two cards it would be {25 * 32 * 512:,}: then its numbers agree. Our runs have 16 a step.
 6. **A smaller question was run as well**: problems with answers instead of conversations, twelve
    layers of width {small.d_model} without feed-forward part or dropout, and a loss on the
    assistant's turn alone. This needs no GPU and no network, and its answers can be checked. In all
@@ -172,6 +172,9 @@ print(f"""## The report: one layer against twelve
 2. **Two T4s.** The half-precision loop has run on one H100. There DataParallel was given the same
    card twice, and two processes of torchrun shared it: the losses were those of one process, to
    0.0003 ([what was printed](../results/bench/printed.txt)). Two cards have not been tried.
+3. **32 sequences a step, answers by likelihood, the inside of the pair, a layer that is wide within
+   its block**, at its size: prepared for [a lent
+   GPU](../how-to/many_machines.md#a-gpu-for-minutes).
 """)
 
 # ---------- the article ----------
@@ -272,7 +275,7 @@ print(f"""## The notes on Chen & Zou
    ([one look or two](../tutorials/3_one_look_or_two.md)); width and heads, on
    [one hop on a ring](../tutorials/4_walking.md#what-this-shows-and-what-it-does-not); and
    four layers and more, on `khop`, a task of Sanford, Hsu & Telgarsky, on
-   [a map of depth](../tutorials/depth_map.md) and on [text](../tutorials/2_logs.md).
+   [a map of depth](../tutorials/depth_map.md) and on [text](../tutorials/report.md).
 
 ### Not yet
 
@@ -471,6 +474,8 @@ DOCUMENTS = {  # with their authors' names
     "LLmini": "[LLmini](https://github.com/NorisTalaban/LLmini), NorisTalaban",
     "heads": "[heads](https://chrissarmstrong.github.io/seeking-manifold), chrissarmstrong",
 }
+SETUP = ("yes", "in part", "no")  # whether a verdict is about the published setup
+SHOWN = ("statement", "where", "size", "n", "published", "verdict")
 with open(pathlib.Path(__file__).parent / "statements.csv", encoding="utf-8") as f:
     statements = list(csv.DictReader(f))
 
@@ -527,14 +532,18 @@ by_seed = {name: [run["seconds"] for run in llmini_runs[name]] for name in "AC"}
 assert f"{1 - sum(by_seed['C']) / sum(by_seed['A']):.0%}" == "14%"
 open_ = [row for row in statements if "not yet" in f"{row['where']} {row['verdict']}"]
 assert {row["document"] for row in statements} == set(DOCUMENTS)
+of_setup = {kind: sum(row["published"] == kind for row in statements) for kind in SETUP}
+assert sum(of_setup.values()) == len(statements)
 
 print(f"""## Every statement, one by one
 
 {len(statements)} statements of the five documents. Of {len(open_)} of them something has not been
-run; the verdict says what, and why. Where no size is given, it is one that the page names.
+run; the verdict says what, and why. {of_setup["yes"]} verdicts are about the published setup,
+{of_setup["in part"]} in part (its size with other text, say), {of_setup["no"]} not. *n* is how many
+seeds of each model the verdict rests on.
 
-| document | what it says | where, at which size | verdict |
-|---|---|---|---|""")
+| document | what it says | where | size | n | published setup? | verdict |
+|---|---|---|---|---|---|---|""")
 for row in statements:
-    cells = [DOCUMENTS[row["document"]], row["statement"], row["where"], row["verdict"]]
+    cells = [DOCUMENTS[row["document"]], *(row[name] for name in SHOWN)]
     print(f"| {' | '.join(cells)} |")

@@ -7,6 +7,7 @@
     with inspect.without_links(model, 0, link): ...         its first layer does not look there
     with inspect.skipped(model, 3): ...                     without the fourth layer
     found = inspect.mechanism(model, data)                  which heads do a depth task's steps
+    found = inspect.layer_by_layer(model, part)             what each layer does for text
 
     python train.py --attention RUN_DIR RUN_DIR     entropy and sparsity of every head
     python train.py --mechanism RUN_DIR             which heads do the steps of a depth task
@@ -368,6 +369,90 @@ def model_stats(
             for name in sums:
                 sums[name] += more[name]
     return stacked([averages(sums) for sums in layers])
+
+
+# ---------- what each layer does for text ----------
+
+
+def pairs_before(tokens: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """(B, T) bool: whether a token with its target has stood in the sequence before, so that who
+    looks back can know the target."""
+    found = torch.zeros(targets.shape, dtype=torch.bool)
+    for i, pair in enumerate(zip(tokens.tolist(), targets.tolist())):
+        pairs = set()
+        for place, both in enumerate(zip(*pair)):
+            found[i, place] = both in pairs
+            pairs.add(both)
+    return found
+
+
+@torch.no_grad()
+def layer_by_layer(model: variants.GPT, part: tuple) -> dict:
+    """Of a GPT on (tokens, targets), (B, T) each: for each kind of target, `seen` where its token
+    and it have stood together before, and `new`:
+
+    targets   how many
+    loss      of the whole model, nats per token
+    skipped   for each layer, the rise of the loss without it
+    lens      for each depth, the loss of what the logit lens reads, the embedding first
+    right     for each depth, the share of targets that the lens reads
+
+    costliest the layer, from 1, without which the loss rises most
+
+    and `entropy`, for each layer the mean normalised entropy of its heads; `connects`, the layer,
+    from 1, whose absence costs most more on seen targets than on new ones; and, of three layers and
+    more, `thirds`: the entropy of the early, middle and late ones, and how much of the fall of the
+    lens's loss on all targets comes in each.
+    """
+    tokens, targets = (token_ids(each) for each in part)
+    before, there = pairs_before(tokens, targets), targets != -100
+    kinds = dict(seen=there & before, new=there & ~before)
+    depths = 1 + model.config.n_layers * model.config.n_loops
+    weight = model.head_weight
+
+    def read(x, i):
+        """(losses, whether the likeliest is the target), (T,) each, of a stream of sequence i."""
+        logits = (model.norm(x[0]) @ weight.T).float()
+        those = targets[i].to(logits.device)
+        losses = F.cross_entropy(logits, those, ignore_index=-100, reduction="none")
+        return losses.cpu().double(), (logits.argmax(-1) == those).cpu().double()
+
+    # one sequence at a time: its logits at one depth may be hundreds of megabytes
+    lens = torch.zeros(2, depths, *targets.shape, dtype=torch.double)
+    without = torch.zeros(depths - 1, *targets.shape, dtype=torch.double)
+    for i in range(len(tokens)):
+        one = tokens[i : i + 1]
+        for depth, x in enumerate(streams(model, one)):
+            lens[0, depth, i], lens[1, depth, i] = read(x, i)
+        for layer in range(depths - 1):
+            with skipped(model, layer):
+                without[layer, i] = read(streams(model, one)[-1], i)[0]
+    found = {}
+    for kind, those in kinds.items():
+        mean = [each[..., those].mean(-1) for each in (*lens, without)]
+        whole = mean[0][-1]
+        found[kind] = dict(
+            targets=int(those.sum()),
+            loss=whole.item(),
+            skipped=(mean[2] - whole).tolist(),
+            lens=mean[0].tolist(),
+            right=mean[1].tolist(),
+            costliest=1 + int(mean[2].argmax()),
+        )
+    entropy = model_stats(model, tokens, False, there)["normalised_entropy"]
+    found["entropy"] = [heads.mean().item() for heads in entropy]
+    more = [a - b for a, b in zip(*(found[kind]["skipped"] for kind in kinds))]
+    found["connects"] = 1 + more.index(max(more))
+    if depths > 3:
+        thirds = {}
+        read_off = lens[0][:, there].mean(-1).tolist()
+        cuts = [round((depths - 1) * part / 3) for part in range(4)]
+        for name, a, b in zip(("early", "middle", "late"), cuts, cuts[1:]):
+            mean_entropy = sum(found["entropy"][a:b]) / (b - a)
+            fall = (read_off[a] - read_off[b]) / (read_off[0] - read_off[-1])
+            thirds[name] = dict(entropy=mean_entropy, fall=fall)
+        found["thirds"] = thirds
+    return found
 
 
 # ---------- how a depth task is solved ----------

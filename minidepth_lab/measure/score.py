@@ -223,59 +223,78 @@ def share_right(scores: Sequence[Sequence[float]], questions: Sequence[tuple]) -
     return right
 
 
+def scored(model: variants.GPT, tokenizer: Any, source: str, most: int = 0) -> dict:
+    """How a model answers the multiple-choice rows of a source, `most` of them, 0 for all: the
+    share whose right choice is likeliest by a token, with Wilson's interval, and by two other
+    measures, beside guessing and the commonest answer. ValueError if it can be asked none."""
+    notes = []
+    questions, n_rows = read_choices(source, most, notes)
+    encoded = [asked_and_said(tokenizer, question) for question in questions]
+    T = model.config.block_size
+    fit = [fits(choices, T) for _, choices in encoded]
+    if not any(fit):
+        what = f"each row has a choice that is empty or has more than {T} tokens"
+        raise ValueError(f"data {source}: {what}, which this model does not read")
+    questions = list(itertools.compress(questions, fit))
+    encoded = list(itertools.compress(encoded, fit))
+    sums, n = choice_scores(model, encoded), len(questions)
+    lengths = dict(  # of choices, by which their sums are divided
+        token=[[len(said) for said in choices] for _, choices in encoded],
+        character=[[max(1, len(text)) for text in choices] for _, choices, _ in questions],
+    )
+    normalised = {}
+    for unit, of_all in lengths.items():
+        divided = [[s / k for s, k in zip(*pair)] for pair in zip(sums, of_all)]
+        normalised[unit] = share_right(divided, questions)
+    right = normalised["token"]
+    low, high = results.wilson(round(right), n)
+    return dict(
+        accuracy=right / n,
+        low=low,
+        high=high,
+        n=n,
+        guessing=sum(1 / len(choices) for _, choices, _ in questions) / n,
+        commonest=commonest_answer(questions),
+        by_whole=share_right(sums, questions) / n,
+        by_character=normalised["character"] / n,
+        rows=n_rows,
+        left_out=fit.count(False),
+        too_long=too_long(encoded, T),
+        notes=notes,
+    )
+
+
 def show_score(run_dir: console.Path, sources: Iterable[str], most: int) -> None:
-    """Print the share of multiple-choice rows of each source whose right choice is likeliest by a
-    token, with Wilson's interval, beside guessing and beside the commonest answer, which may find
-    more, and by two other measures; `most` rows of each source, 0 for all. ValueError for a depth
-    task."""
+    """Print what is scored() of each source, `most` rows of it. ValueError for a depth task."""
     model, tokenizer = checkpoints.load(run_dir)
     if tokenizer is None:
         raise ValueError(f"--score {run_dir} {registry.no_text(run_dir)}")
     model.to(machine.pick_device("auto"))
+    T = model.config.block_size
     for source in sources:
-        notes = []
-        questions, n_rows = read_choices(source, most, notes)
-        encoded = [asked_and_said(tokenizer, question) for question in questions]
-        T = model.config.block_size
-        fit = [fits(choices, T) for _, choices in encoded]
-        if not any(fit):
-            what = f"each row has a choice that is empty or has more than {T} tokens"
-            raise ValueError(f"data {source}: {what}, which this model does not read")
-        if left := fit.count(False):
+        found = scored(model, tokenizer, source, most)
+        n, n_rows = found["n"], found["rows"]
+        if left := found["left_out"]:
             why = f"a choice is empty or has more than {T} tokens"
             print(f"note: {console.plural(left, 'row')} of {source} left out: {why}")
             n_rows -= left
-        questions = list(itertools.compress(questions, fit))
-        encoded = list(itertools.compress(encoded, fit))
-        sums, n = choice_scores(model, encoded), len(questions)
-        lengths = dict(  # of choices, by which their sums are divided
-            token=[[len(said) for said in choices] for _, choices in encoded],
-            character=[[max(1, len(text)) for text in choices] for _, choices, _ in questions],
-        )
-        normalised = {}
-        for unit, of_all in lengths.items():
-            divided = [[s / k for s, k in zip(*pair)] for pair in zip(sums, of_all)]
-            normalised[unit] = share_right(divided, questions)
-        right = normalised["token"]
-        guess = sum(1 / len(choices) for _, choices, _ in questions) / n
-        commonest = commonest_answer(questions)
-        low, high = results.wilson(round(right), n)
         rows = console.plural(n, "row")
         if n < n_rows:
             rows = f"{n:,} of {console.plural(n_rows, 'row')}, the others are no multiple choice"
             rows += " (a context, two choices or more, an answer that is one of them)"
+        low, high, guess, commonest = map(found.get, ("low", "high", "guessing", "commonest"))
         print(
-            f"{source}: accuracy {right / n:.3f} (95 % interval {low:.3f} to {high:.3f}, Wilson) "
-            f"on {rows}, guessing {guess:.3f}, the commonest answer {commonest:.3f}: "
+            f"{source}: accuracy {found['accuracy']:.3f} (95 % interval {low:.3f} to {high:.3f}, "
+            f"Wilson) on {rows}, guessing {guess:.3f}, the commonest answer {commonest:.3f}: "
             f"{against_chance(low, high, guess, commonest)}; by whole choices "
-            f"{share_right(sums, questions) / n:.3f} (acc of lm-evaluation-harness), by characters "
-            f"{normalised['character'] / n:.3f} (its acc_norm)"
+            f"{found['by_whole']:.3f} (acc of lm-evaluation-harness), by characters "
+            f"{found['by_character']:.3f} (its acc_norm)"
         )
-        if n_long := too_long(encoded, T):
+        if n_long := found["too_long"]:
             print(
                 f"{source}: {n_long:,} of {console.plural(n, 'context')} are longer than the "
                 f"block, "
                 f"with a choice after them: only the last {T:,} tokens of both are read"
             )
-        for note in notes:
+        for note in found["notes"]:
             print(f"note: {note}")

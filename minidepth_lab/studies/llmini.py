@@ -12,6 +12,7 @@ other runs: rows of any form, split before they are cut.
 
 import argparse
 import json
+import math
 import os
 import re
 import statistics
@@ -46,8 +47,9 @@ PRESETS = {
 }
 PRESET = "llmini-c"  # the smallest: the study goes from it to the largest
 
-# tokens from chunk to chunk of a long padded row, 0: the block; and whose texts these are
-SIZES = dict(stride=0, texts="ours")
+# tokens from chunk to chunk of a long padded row, 0: the block; whose texts these are; and of
+# LLmini's which share of what is trained on is kept, with the same held out
+SIZES = dict(stride=0, texts="ours", share=1.0)
 
 
 def rows(preset, settings):
@@ -179,7 +181,8 @@ def published_data(config, block_size, tokenizer, sizes):
     # as torch.utils.data.random_split() with a generator of LLmini's seed, whatever the run's
     order = torch.randperm(len(chunks), generator=torch.Generator().manual_seed(SPLIT_SEED))
     cut = len(chunks) - max(1, int(config.val_fraction * len(chunks)))
-    parts = order[:cut].tolist(), order[cut:].tolist()
+    # the order is by chance, and so are the first of it
+    parts = order[: math.ceil(sizes["share"] * cut)].tolist(), order[cut:].tolist()
     if not parts[0]:
         raise ValueError(f"data {', '.join(texts)}: one chunk cannot be split; give more text")
     made = [
@@ -254,6 +257,8 @@ def load_data(config, block_size, tokenizer=None):
 def chunked(config, block_size, tokenizer=None):
     sizes = sizes_of(config.sizes, SIZES, "the loader llmini")
     check_known("texts", sizes["texts"], ("ours", "published"))
+    if not 0 < sizes["share"] <= 1 or (sizes["share"] < 1 and sizes["texts"] == "ours"):
+        raise ValueError(f"sizes share={sizes['share']:g}: give 0 to 1, with texts=published")
     if sizes["texts"] == "published":
         if config.val_data:
             own = "texts=published holds out a part of --data's own chunks"

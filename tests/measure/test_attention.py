@@ -279,3 +279,37 @@ def test_published_profiles_are_corrected(tmp_path, kept):
     # what is corrected is what would have been measured: s = f + (1 - f) s_valid
     for s, v in zip(counted, valid):
         assert s == pytest.approx((255 + 257 * v) / 512)
+
+
+def test_layer_by_layer_is_what_the_parts_give(model):
+    gpt = model()
+    tokens, targets = tokens_of(3, 20, 6), tokens_of(3, 21, 6)[:, 1:].clone()
+    targets[1, 12:] = -100
+    before = inspect.pairs_before(tokens, targets)
+    for b in range(3):
+        pairs = list(zip(tokens[b].tolist(), targets[b].tolist()))
+        assert before[b].tolist() == [pair in pairs[:i] for i, pair in enumerate(pairs)]
+    found = inspect.layer_by_layer(gpt, (tokens, targets))
+    there = targets != -100
+    for kind, those in (("seen", there & before), ("new", there & ~before)):
+        assert found[kind]["targets"] == those.sum()
+        chosen = torch.where(those, targets, -100)
+
+        def loss(chosen=chosen):
+            total, n = gpt(tokens, chosen)
+            return (total.sum() / n.sum()).item()
+
+        whole = loss()
+        assert found[kind]["loss"] == pytest.approx(whole, abs=1e-4)
+        assert found[kind]["lens"][-1] == pytest.approx(whole, abs=1e-4)
+        for layer, rise in enumerate(found[kind]["skipped"]):
+            with inspect.skipped(gpt, layer):
+                assert rise == pytest.approx(loss() - whole, abs=1e-4)
+        for depth, words in enumerate(inspect.lens(gpt, tokens)):
+            right = (words == targets)[those].double().mean().item()
+            assert found[kind]["right"][depth] == pytest.approx(right)
+        rises = found[kind]["skipped"]
+        assert rises[found[kind]["costliest"] - 1] == max(rises)
+    entropy = inspect.model_stats(gpt, tokens, False, there)["normalised_entropy"].mean(1)
+    assert found["entropy"] == pytest.approx(entropy.tolist())
+    assert sum(third["fall"] for third in found["thirds"].values()) == pytest.approx(1)

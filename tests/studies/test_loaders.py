@@ -184,7 +184,7 @@ def test_packed_rows_do_not_overlap_and_no_stride_skips(jsonl):
     t = configs.make("laptop", data=(path,), packing="pack", loss_on="all")[1]
     loaded = dataclasses.replace(t, loader="llmini", sizes=("stride=3",))
     packed = registry.data_of(loaded, 8)
-    assert packed.sizes == ("stride=3", "texts=ours")
+    assert packed.sizes == ("stride=3", "texts=ours", "share=1.0")
     assert np.array_equal(packed.train[0], to_data.load_data(t, 8).train[0])
     loaded.packing = "pad"
     assert len(registry.data_of(loaded, 8).train[0]) > 2 * len(packed.train[0])
@@ -295,6 +295,11 @@ def test_llminis_texts_are_those_of_its_code(tmp_path):
     assert facts["padded"] + facts["cut"] == 60 and facts["chunks"] == len(chunks)
     assert facts["utilisation"] == sum(map(len, encoded)) / (32 * len(chunks))
     assert facts["median"] == statistics.median(map(len, encoded))
+    t.sizes = ("stride=128", "texts=published", "share=0.25")
+    quarter = registry.data_of(t, 32)
+    assert len(quarter.train[0]) == -(-len(data.train[0]) // 4)
+    assert (quarter.train[0] == data.train[0][: len(quarter.train[0])]).all()
+    assert (quarter.val[0] == data.val[0]).all()
     words = {word for ids in encoded for word in ids}
     assert facts["vocabulary"] == len(words) / len(data.tokenizer)
 
@@ -334,6 +339,7 @@ def test_what_llminis_texts_leave_out_is_told(tmp_path, monkeypatch):
     ("hellaswag.csv", "3,a title,some words\n4,another,other\n", {}, "has no name that is known"),
     ("other.jsonl", "", {}, "is none of LLmini's eleven sources"),
     ("squad.jsonl", "", dict(sizes=("texts=mine",)), "texts 'mine' is unknown; choose from ours"),
+    ("squad.jsonl", "", dict(sizes=("share=0.5",)), "share=0.5: give 0 to 1, with texts=published"),
     ("gsm8k.jsonl", "", dict(sizes=("texts=published",), val_data="a.jsonl"), "texts=published"),
 ])  # fmt: skip
 def test_a_source_of_which_no_text_is_left_says_why(name, content, changes, words, tmp_path):
