@@ -2,13 +2,14 @@
 # # Scale, packing, starving for data
 #
 # **In one small published study the bigger model was better, and so it was again in our runs of its
-# three models. The gain followed the parameters: three sizes of a model cannot tell depth from
-# width. Two thirds of its blocks are padding, and its losses do not show the lack of data that it
-# names.** You will learn what one change at a time can tell, what padding costs, and how a lack of
-# data looks.
+# three models, on a fifth of its text. The gain followed the parameters: three sizes of a model
+# cannot tell depth from width. Two thirds of its blocks are padding, and its losses do not show the
+# lack of data that it names.** You will learn what one change at a time can tell, what padding
+# costs and what packing changes, and how to see from its losses that a model has too little data.
 #
 # LLmini is three models, A, B and C, trained for three passes over 14 million tokens from eleven
-# data sets.
+# data sets. It raises three questions that any small project meets. Does a bigger model help? How
+# much of each block is text? Is there enough text?
 
 # %%
 import dataclasses
@@ -45,9 +46,11 @@ for name in "abc":
 widgets.table(["model", "layers", "width", "parameters", "outside the blocks"], rows)
 
 # %% [markdown]
-# From C to A depth, width, heads and parameters all grow, and LLmini says itself that it cannot
-# tell which of them does what. Here are its losses after each pass, as if each took a third of the
-# reported minutes:
+# From C to A depth, width, heads and parameters all grow, and so does the time per step. LLmini
+# says itself that it cannot tell which of them does what. Two thirds of A and four fifths of C are
+# the table of 50,257 words, which is there twice, as embedding and as output layer.
+#
+# Here are LLmini's losses after each pass, as if each took a third of the reported minutes:
 
 # %%
 minutes = dict(a=69.8, b=57.8, c=44.5)  # as LLmini prints them
@@ -98,9 +101,9 @@ axes.set_title("on a fifth of the text, the order\nis the same")
 plt.show()
 
 # %% [markdown]
-# What to see: with both seeds A is ahead of B, and B of C, by nearly as much as LLmini's. All of
-# ours lie higher, as one would expect with a fifth of the text. Lines are our runs, from step 750
-# on; points are LLmini's, one run each.
+# What to see: with both seeds A is ahead of B, and B of C. All of ours lie higher than LLmini's, as
+# one would expect with a fifth of the text. Lines are our runs, from step 750 on; points are
+# LLmini's, one run each.
 
 # %% tags=["hide"]
 rows, last = [], epochs[-1]
@@ -126,16 +129,20 @@ for larger, smaller in (("A", "B"), ("B", "C")):
 widgets.table(["loss", "published, by pass", "ours, by seed", "95 % interval"], rows)
 
 # %% [markdown]
-# LLmini finds its gaps between training and validation loss small. But its training loss has
-# dropout on, and its validation loss has none. Without dropout on both sides A's gap is 0.30 and
-# 0.32 in our runs, C's 0.13 and 0.15: the bigger model gains more on its training text.
+# - *A is better than B, and B than C*: **repeated**, in both seeds, by nearly as much.
+# - *Validation loss still falls in the last pass*: in ours, too. But the learning rate goes to 0,
+#   so this says little about a fourth pass.
+# - *Its gaps between training and validation loss are small*: it compares a training loss that has
+#   dropout on with a validation loss that has none. Without dropout on both sides A's gap is 0.30
+#   and 0.32 in our runs, C's 0.13 and 0.15. So the bigger model gains more on its training text.
 
 # %% [markdown]
 # ## One change at a time
 #
-# *Why* is the bigger model better? `--study llmini` trains models that differ from C in one thing:
-# A's ten layers in place of eight, or A's width of 384 in place of 256, or 8 heads in place of 4.
-# They had the same text, steps and seeds:
+# *Why* is the bigger model better? From C to A three things change, and so `--study llmini` trains
+# models that differ from C in one of them: A's ten layers in place of eight, or A's width of 384 in
+# place of 256, or 8 heads in place of 4 (A's 6 do not divide C's width). They had the same text,
+# steps and seeds:
 
 # %%
 changed = {name: ours[name] for name in ("C, 8 heads", "C, 10 layers", "C, width 384", "A")}
@@ -174,20 +181,38 @@ widgets.table([*head, "for each million more"], rows)
 # with two seeds what the layers gain could be nothing, or several times as much. So these runs do
 # not tell width from parameters, and hardly try depth: eight layers or ten are a small change.
 #
-# ## What its heads look at, and what its models know
+# ## Tying and rotary positions, fairly
 #
-# LLmini measured how widely each head looks. **Early layers look widely and later ones less, as it
-# says, in all six of our runs.** That the middle ones are the most selective did not come again,
-# and no head does much alone: without any one of them the loss rises by less than 0.01 nats.
+# LLmini names both as next steps. At C's size, one seed each, rotary positions helped by 0.24 nats,
+# and one table for embedding and head did great harm: but with the first weights of LLmini's code,
+# whose embeddings have a standard deviation of 1, far too much for a head. So once more, small:
+# four layers of width 128, stories, blocks of 128 tokens, 150 steps.
+
+# %% tags=["hide"]
+small = {name: list(runs.values()) for name, runs in ours.items() if "stories" in name}
+rows = [[name, *(f"{run['val_loss']:.3f}" for run in runs)] for name, runs in small.items()]
+rows = [row + ["–"] * (3 - len(row)) for row in rows]  # of some the second was not run
+widgets.table(["four layers on", "loss, seed 50", "seed 51"], rows)
+far = [run["measured"]["far"] for run in small["stories, rotary"]]
+rows = [[place, *(f"{found[place]:.3f}" for found in far)] for place in far[0]]
+widgets.table(["rotary, at places", "loss, seed 50"], rows)
+
+# %% [markdown]
+# With first weights of GPT-2's size, one table is 0.08 nats worse than two, more than the 0.03 at
+# most that we had predicted. With LLmini's it ends far above a blind guess among the 2,048 words
+# (7.6): so the great harm was that of the weights.
 #
-# And what would its models score on the tests that its texts come from? **Neither A nor C is above
-# the commonest answer.** What A is ahead in loss does not show in answers.
+# Rotary positions are better by 0.06 (seed 50 alone). At places 257 to 512, which no block of the training had,
+# their loss is as at places 65 to 128; we had predicted 0.1 more. These short trainings hardly look
+# far back, so they show no limit, and do not show that there is none.
+#
+# ## What its heads look at
+#
+# LLmini measured how widely each head looks, by the [entropy](inside.md#how-to-count-attention) of
+# its weights, and says: early layers look widely, the middle ones are selective, the last ones
+# relax. Here are its numbers by layer beside ours, as it counts, with masked entries and padding:
 
-# %% [markdown] tags=["details"]
-# The [entropy](inside.md#how-to-count-attention) of LLmini's heads by layer beside ours, as it
-# counts, with masked entries and padding:
-
-# %% tags=["details"]
+# %%
 their_layers = results.published("llmini_attention")
 
 
@@ -217,15 +242,15 @@ panels[0].annotate("ours", (6, 4.1), color="C0")
 figure.suptitle("early layers look widely, later ones less, in ours as in theirs", y=1.08)
 plt.show()
 
-# %% [markdown] tags=["details"]
+# %% [markdown]
 # What to see: in each of our six runs, as in two of LLmini's three, the first three layers look
 # widest, and the lowest layer is the fifth or a later one. Lines are ours, n = 2 seeds per model;
 # points are LLmini's, one run each.
 
-# %% [markdown] tags=["details"]
+# %% [markdown]
 # Over the keys in sight of the text alone, with what else LLmini names:
 
-# %% tags=["hide", "details"]
+# %% tags=["hide"]
 rows = []
 for name in names:
     for seed, run in ours[name].items():
@@ -239,15 +264,22 @@ for name in names:
 head = ["model, seed", "first layer", "lowest", "last", "correlation, as LLmini counts"]
 widgets.table([*head, "a head is worth, at most", "with a solution"], rows)
 
-# %% [markdown] tags=["details"]
-# - The lowest is the last layer but one in four of six runs. The last one relaxes in five of six.
-# - *Deeper models have a wider range*: not sure; two seeds give two orders.
-# - *Entropy and sparsity correlate at about −0.9*: so do ours, −0.83 to −0.95. Both count the same
-#   thing, a head whose weight is on few tokens.
+# %% [markdown]
+# - *Early layers diffuse, later ones selective*: **repeated**, in all six runs. But the lowest is
+#   the last but one in four of six, so it is not the middle that is most selective.
+# - *The last one relaxes*: **in part**, in five of six runs.
+# - *Deeper models have a wider range*: **not sure**; two seeds give two orders.
+# - *Entropy and sparsity correlate at about −0.9*: **repeated**, −0.83 to −0.95. Both count the
+#   same thing, a head whose weight is on few tokens.
+# - *Pruning heads would show causes*: it shows that no head does much alone. Without any one of
+#   them the loss rises by less than 0.01 nats.
 #
-# A and C, seed 42, on the tests, choosing the likeliest answer:
+# ## What its models know
+#
+# LLmini asks what its models would score on the tests that its texts come from, without being
+# trained on the answers. We let A and C choose the likeliest answer, seed 42:
 
-# %% tags=["hide", "details"]
+# %% tags=["hide"]
 rows = []
 scores = {name: ours[name][42]["measured"]["scores"] for name in ("A", "C")}
 for test, found in scores["A"].items():
@@ -259,6 +291,8 @@ for test, found in scores["A"].items():
 widgets.table(["test", "rows", "the commonest answer", "A, right (95 %)", "C, right"], rows)
 
 # %% [markdown]
+# None is above the commonest answer. So what A is ahead of C in loss does not show in answers.
+#
 # ## What padding costs
 #
 # LLmini gives each text a block of 256 tokens and fills the rest with padding. A longer text
@@ -274,12 +308,11 @@ rows.append(["blocks that share text with another, at most", f"{100 * twice:.1f}
 widgets.table(["by LLmini's own counts", ""], rows)
 
 # %% [markdown]
-# **Two thirds of the positions, and of the computation, go to padding.** And a text of more than
-# 256 tokens needs at least two blocks, but long texts got 1.35 on average: their ends are left out.
-
-# %% [markdown] tags=["details"]
-# LLmini's code is public. So we counted its data again, in the form of its code: ten of its eleven
-# sources, as far as we have their rows.
+# Two thirds of the positions, and of the computation, go to padding. And a text of more than 256
+# tokens needs at least two blocks, but long texts got 1.35 on average: their ends are left out.
+#
+# LLmini's code is public. So we counted its data again: ten of its eleven sources, as far as we
+# have their rows, in the form of its code.
 
 # %% tags=["details"]
 path = results.RESULTS / "llmini" / "data.json"
@@ -295,12 +328,12 @@ print(f"SQuAD: {again} of {n_held} held-out blocks are in training, word for wor
 
 # %% [markdown]
 # **Part of its validation set stands in its training text.** The split was drawn over blocks, not
-# over texts. SQuAD asks several questions about one paragraph; LLmini takes the paragraph each
-# time, and so the copies fall on both sides.
+# over texts. SQuAD, which has 19 % of LLmini's tokens, asks several questions about one paragraph;
+# LLmini takes the paragraph each time, and so the copies fall on both sides.
 #
-# What would other ways of filling blocks do? We count for rows of our own, 1,900 problems and 100
-# long rows of five problems each, in blocks of 128 tokens. *Packed* rows are put end to end and cut
-# into blocks:
+# What would other ways of filling blocks do? We count for *rows* (texts) of our own, 1,900 problems
+# and 100 long rows of five problems each, in blocks of T = 128 tokens. *Packed* rows are put end to
+# end and cut into blocks:
 
 # %%
 problems = md.embedded_rows(2400)
@@ -346,11 +379,13 @@ plt.show()
 
 # %% [markdown]
 # What to see: padded, most of the area is empty. With a stride, some text of long rows is there
-# twice. Packed, all positions hold text, and rows are cut where a block ends. These are the first
-# 40 blocks of each way; rows alternate between two colours.
+# twice, and is counted twice above. Packed, all positions hold text, and rows are cut where a block
+# ends. These are the first 40 blocks of each way; padding is empty, and rows alternate between two
+# colours.
 #
-# Packing also changes the training: a row's tokens see the end of the row before, and each step has
-# more text.
+# Packing is not only cheaper; it changes the training. A row's tokens see the end of the row
+# before, which has nothing to do with them. And each step has more text. So to pack instead of to
+# pad is several changes at once.
 #
 # ## Packed against padded
 #
@@ -389,7 +424,8 @@ widgets.table(["minus padded", "loss", "95 % interval"], table)
 
 # %% [markdown]
 # At equal text packing is worse. At equal steps it looks better, but corrected for two comparisons
-# that interval includes 0. The learning rate was tuned for neither.
+# that interval includes 0. So which of the two is better may depend on what is held equal. The
+# learning rate was tuned for neither.
 #
 # ## Starving for data
 #
@@ -409,7 +445,9 @@ widgets.table(head, table)
 
 # %% [markdown]
 # But the rule tells how to spend computation, not whether a model has run out of data. Losses could
-# tell that, and LLmini's do not: its validation loss still falls in the last pass.
+# tell that, and LLmini's do not: its validation loss still falls in the last pass, for all three
+# models, and the small gap that it takes for memorisation compares a loss with dropout and one
+# without.
 #
 # What would a lack of data look like? We train two layers for 150 steps on 100, 1,000 or 10,000
 # rows, with the same validation rows. Both losses are measured without dropout.
@@ -446,7 +484,10 @@ plt.show()
 
 # %% [markdown]
 # What to see: with 100 rows the loss on them is lowest and the loss on new rows highest: that is a
-# lack of data. From 1,000 rows on the lines nearly meet. There are n = 2 seeds, one line each.
+# lack of data. From 1,000 rows on the lines nearly meet, so these two layers had little use for
+# more rows in 150 steps. There are n = 2 seeds, one line each.
+#
+# How that changes with more steps or a larger model was not tried.
 
 # %%
 whole = {name: next(iter(runs.values()))["params_total"] for name, runs in changed.items()}
