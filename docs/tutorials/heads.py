@@ -16,6 +16,7 @@
 # same in all. Each order has three runs, with a low, a medium and a high total.
 
 # %%
+import collections
 import json
 import math
 import statistics
@@ -150,6 +151,10 @@ widgets.table(["heads", "head size", "effective keys, scaled", "unscaled"], rows
 # - **At its size**: all nine with 68.5 million parameters, scaled and unscaled (`--attn_scale
 #   1.0`), the high group with two seeds, the others with one. Each read 2.4 million tokens once, in
 #   145 steps: stories, encyclopaedia, news and word problems. No windows, no biases.
+# - **By its code, small** (`--preset heads-small`, on a CPU): local windows in turn, biases, two
+#   stories in a step, AdamW as there, at a quarter of the width. The first logits are as large as
+#   at the published one. 200 steps, so 400 stories, one seed, and a higher rate, as 5e-05 moves
+#   little in so few steps. The low and the medium group; **the high one is not run yet**.
 
 
 # %%
@@ -159,7 +164,8 @@ def losses_of(d_model, attn_scale):
     for name, runs in stored(d_model, attn_scale).items():
         group, scheme, _ = name.replace(":", "").split()
         found[group, scheme] = [run["val_loss"] for run in runs]
-    return found
+    n = collections.Counter(group for group, _ in found)
+    return {key: losses for key, losses in found.items() if n[key[0]] == 3}  # whole groups
 
 
 def differences(found, group, one, other):
@@ -167,17 +173,18 @@ def differences(found, group, one, other):
 
 
 setups = {"published": {key: [value] for key, value in loss.items()}}
-for where, width, unscaled in (("at its size", 768, 1.0),):
+for where, width, unscaled in (("at its size", 768, 1.0), ("by its code", 192, 2.0)):
     for title, scale in (("unscaled", unscaled), ("scaled", None)):
         setups[f"{where}, {title}"] = losses_of(width, scale)
 
 # %%
 total = {(row["group"], row["scheme"]): row["total_heads"] for row in rows}
-figure, panels = plt.subplots(1, 3, figsize=(7.4, 3.2), sharex=True, sharey=True)
-for panel, (title, found) in zip(panels, setups.items()):
-    best = min(losses[0] for losses in found.values())
+figure, panels = plt.subplots(2, 3, figsize=(7.4, 5), sharex=True, sharey=True)
+places = dict(zip(setups, ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2))))
+for title, found in setups.items():
+    panel, best = panels[places[title]], min(losses[0] for losses in found.values())
     for number, scheme in enumerate(("ascending", "constant", "descending")):
-        keys = [(group, scheme) for group in ("low", "medium", "high")]
+        keys = [key for key in found if key[1] == scheme]
         y = [found[key][0] - best for key in keys]
         panel.plot([total[key] for key in keys], y, "os^"[number] + "-", color=f"C{number}")
         panel.lines[-1].set_label(scheme)
@@ -185,36 +192,45 @@ for panel, (title, found) in zip(panels, setups.items()):
     panel.set_xscale("log")
     panel.set_xticks([45, 90, 180], ["45", "90", "180"])
     panel.minorticks_off()
-panels[0].set_ylabel("loss less the best\nof the panel (nats)")
-panels[1].set_xlabel("heads in all four layers")
-panels[2].legend(frameon=False)
+panels[0, 0].set_ylabel("loss less the best\nof the panel (nats)")
+for panel in panels[1, 1:]:
+    panel.set_xlabel("heads in all four layers")
+panels[1, 0].axis("off")
+handles, labels = panels[0, 0].get_legend_handles_labels()
+panels[1, 0].legend(handles, labels, loc="center", frameon=False)
 plt.show()
 
 # %% tags=["hide"]
 gaps, rows_of, spans, ranks = {}, [], {}, {}
 for title, found in setups.items():
     digits = 2 if title == "published" else 3  # those were read off a plot
-    for group in ("low", "medium", "high"):
+    for group in dict.fromkeys(group for group, _ in found):
         cells = []
         for scheme in ("ascending", "descending"):
             gaps[title, group, scheme] = differences(found, group, scheme, "constant")
             cells.append(", ".join(f"{gap:+.{digits}f}" for gap in gaps[title, group, scheme]))
         rows_of.append([title, group, *cells])
-    first = [found[key][0] for key in loss]
+    first = [losses[0] for losses in found.values()]
     spans[title] = max(first) - min(first)
-    ranks[title] = spearmanr(first, list(loss.values())).statistic
+    ranks[title] = spearmanr(first, [loss[key] for key in found]).statistic
 widgets.table(["runs", "group", "ascending − constant", "descending − constant"], rows_of)
 rows_of = [[name, f"{ranks[name]:.2f}", f"{spans[name]:.2f}"] for name in setups]
 widgets.table(["runs", "rank correlation with published", "worst less best (nats)"], rows_of)
 
 # %% [markdown]
-# What to see: unscaled, ascending lies as far above the others as in the published plot or further,
-# furthest in the low group, and fewer heads are worse, as there. Scaled, there is little to see.
-# Lines are the first seed of each schedule, less the best of its panel; the tables have the second.
+# What to see: unscaled, in both setups, ascending lies as far above the others as in the published
+# plot or further, and fewer heads are worse, as there. Scaled, there is little to see. Lines are
+# the first seed of each schedule, less the best of its panel; the tables have the second.
 #
-# **So unscaled logits make the published order, and about its size.** Scaled, the nine are still
-# ranked much alike, but their whole spread is a ninth as large, and what one seed can shift is not
-# known.
+# In the setup of the code ascending is 0.19 nats above constant unscaled, in both groups, and 0.00
+# scaled. Descending is 0.05 and 0.07 *below* constant there, further than we had predicted.
+#
+# **So unscaled logits make the published order, and about its size.** Scaled, the nine at its size
+# are still ranked much alike, but their whole spread is a ninth as large, and what one seed can
+# shift is not known. And scaled, each schedule ends lower than unscaled: with the scale there is
+# nothing left for the order to repair.
+#
+# The local windows can do little: a story has about 208 tokens, and a window 256.
 #
 # How sure is the gap of the high group?
 
@@ -392,6 +408,16 @@ assert round(per_pass) == code["steps"] == 123_750
 assert (code["validation loss of the baseline"], code["hours of the baseline"]) == (1.661, 15.0)
 assert len({run["params_total"] for run in of_its_size}) == 1
 assert 8.5 < spans["at its size, unscaled"] / spans["at its size, scaled"] < 9.5
+assert round(length) == 208
+for group in ("low", "medium"):
+    (gap,) = gaps["by its code, unscaled", group, "ascending"]
+    (nothing,) = gaps["by its code, scaled", group, "ascending"]
+    assert f"{gap:.2f}" == "0.19" and abs(nothing) < 0.005
+    (below,) = gaps["by its code, unscaled", group, "descending"]
+    assert f"{below:.2f}" == dict(low="-0.07", medium="-0.05")[group]
+for where in ("at its size", "by its code"):
+    one, other = setups[f"{where}, scaled"], setups[f"{where}, unscaled"]
+    assert all(one[key][0] < other[key][0] for key in one)
 assert 105 < min(seconds) and max(seconds) < 140
 assert 5 < sum(seconds) * 2 * 10 / 3600 < 7
 
