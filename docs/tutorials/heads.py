@@ -200,6 +200,11 @@ handles, labels = panels[0, 0].get_legend_handles_labels()
 panels[1, 0].legend(handles, labels, loc="center", frameon=False)
 plt.show()
 
+# %% [markdown]
+# What to see: unscaled, in both setups, ascending lies as far above the others as in the published
+# plot or further, and fewer heads are worse, as there. Scaled, there is little to see. Lines are
+# the first seed of each schedule, less the best of its panel; the tables have the second.
+
 # %% tags=["hide"]
 gaps, rows_of, spans, ranks = {}, [], {}, {}
 for title, found in setups.items():
@@ -218,10 +223,6 @@ rows_of = [[name, f"{ranks[name]:.2f}", f"{spans[name]:.2f}"] for name in setups
 widgets.table(["runs", "rank correlation with published", "worst less best (nats)"], rows_of)
 
 # %% [markdown]
-# What to see: unscaled, in both setups, ascending lies as far above the others as in the published
-# plot or further, and fewer heads are worse, as there. Scaled, there is little to see. Lines are
-# the first seed of each schedule, less the best of its panel; the tables have the second.
-#
 # In the setup of the code ascending is 0.19 nats above constant unscaled, in both groups, and 0.00
 # scaled. Descending is 0.05 and 0.07 *below* constant there, further than we had predicted.
 #
