@@ -160,8 +160,8 @@ verdict_map.draw(axes)
 plt.show()
 
 # %% [markdown]
-# What to see: each point is a task, each colour an arm; tasks of one verdict stand together. What was
-# predicted was written before the runs.
+# What to see: each line is a task, each colour an arm; tasks of one verdict stand together. What
+# was predicted was written before the runs.
 
 # %%
 for kind, names in verdict_map.tally().items():

@@ -157,7 +157,7 @@ widgets.table(["heads", "head size", "effective keys, scaled", "unscaled"], rows
 #   little in so few steps. The low and the medium group; **the high one is not run yet**.
 
 
-# %%
+# %% tags=["hide"]
 def losses_of(d_model, attn_scale):
     """{(group, scheme): [validation loss of each seed]} of our runs."""
     found = {}

@@ -304,4 +304,4 @@ def test_the_stored_predictions_are_spelled_right():
             assert set(re.findall(r"p\['(.+?)'\]", part["holds"])) <= file.tests.keys(), part
             if {"a", "b"} <= part.keys() and "count" in part["holds"]:
                 seeds = [[run["seed"] for run in file.runs(part[key])] for key in "ab"]
-                assert seeds[0] == seeds[1], part
+                assert seeds[0] == seeds[1] or [] in seeds, part  # of some there are none yet
