@@ -22,3 +22,4 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 print(__doc__)
 for path in sorted(ROOT.glob("minidepth*.py")):
     print(f"::: {path.stem}\n")
+print("::: minidepth_lab.verdict\n")

@@ -256,7 +256,7 @@ def test_a_page_shows_what_it_prints_and_draws(project):
     assert "<g>" in figure[1] and "<g id=" not in figure[1]  # which each figure would have
     assert figure[2] == '<strong>Figure 1.</strong> <em>up</em>, "so".'
     assert "<p>More.</p>" in page
-    drawn = '<details class="code"><summary>How this figure is drawn</summary>'
+    drawn = '<details class="code" data-search-exclude=""><summary>How this figure is drawn'
     assert page.index("</figure>") < page.index(drawn) and page.count(drawn) == 1
     assert '<span class="k">def</span>' in page and '"def f(): 1"' not in page  # hidden, Python
     assert 'href="./#a"' in page and 'href="../../minidepth.zip"' in page

@@ -282,7 +282,7 @@ def test_what_llminis_texts_leave_out_is_told(tmp_path, monkeypatch):
     ("hellaswag.csv", "3,a title,some words\n4,another,other\n", {}, "has no name that is known"),
     ("other.jsonl", "", {}, "is none of LLmini's eleven sources"),
     ("squad.jsonl", "", dict(sizes=("texts=mine",)), "texts 'mine' is unknown; choose from ours"),
-    ("squad.jsonl", "", dict(sizes=("share=0.5",)), "share=0.5: give 0 to 1, with texts=published"),
+    ("squad.jsonl", "", dict(sizes=("share=0.5", "texts=ours")), "share=0.5: give 0 to 1, with"),
     ("gsm8k.jsonl", "", dict(sizes=("texts=published",), val_data="a.jsonl"), "texts=published"),
 ])  # fmt: skip
 def test_a_source_of_which_no_text_is_left_says_why(name, content, changes, words, tmp_path):
