@@ -11,7 +11,6 @@ import csv
 import dataclasses
 import itertools
 import json
-import pathlib
 import statistics
 
 from minidepth_lab.base import configs
@@ -476,7 +475,7 @@ DOCUMENTS = {  # with their authors' names
 }
 SETUP = ("yes", "in part", "no")  # whether a verdict is about the published setup
 SHOWN = ("statement", "where", "size", "n", "published", "verdict")
-with open(pathlib.Path(__file__).parent / "statements.csv", encoding="utf-8") as f:
+with open(results.RESULTS / "published" / "statements.csv", encoding="utf-8") as f:
     statements = list(csv.DictReader(f))
 
 # what statements.csv says of numbers, as far as no page asserts it

@@ -9,7 +9,7 @@ import pytest
 from minidepth_lab.measure import results
 
 REFERENCE = results.RESULTS.parent / "reference"
-with open(REFERENCE / "statements.csv", encoding="utf-8") as f:
+with open(results.RESULTS / "published" / "statements.csv", encoding="utf-8") as f:
     ROWS = list(csv.DictReader(f))
 RUN, NOT_RUN = ("published", "small"), ("its log", "counted", "none")
 
