@@ -68,10 +68,15 @@ def first_batch(m, t, data):
     return (torch.randint(m.vocab_size, (n, m.block_size)),) * 2
 
 
-def step_seconds(m, t, batch):
-    """(seconds of a step on the batch as train() makes it, the minidepth.Training of it)."""
+def training_of(m, t):
+    """The minidepth.Training whose steps are those of a run; but compiling would take long."""
     t = dataclasses.replace(t, compile=False, device=machine.pick_device(t.device).type)
-    training = md.Training(m, t, running.model_maker(t, None))
+    return md.Training(m, t, running.model_maker(t, None))
+
+
+def step_seconds(m, t, batch):
+    """(seconds of a step on the batch as train() makes it, training_of())."""
+    training = training_of(m, t)
     device, n = training.device, len(batch[0])
 
     def seconds(few):

@@ -82,9 +82,7 @@ def read(path):
 def write(path, rows):
     """Rows as a .jsonl file, whole or not at all."""
     text = "".join(checkpoints.json_line(row) for row in rows)
-    part = path.with_suffix(".tmp")
-    part.write_text(text, "utf-8")
-    os.replace(part, path)
+    checkpoints.write(str(path), lambda f: f.write(text.encode()))
 
 
 def conversation(turns):
@@ -139,7 +137,10 @@ def make_texts(out, texts, size):
     write(folder / "conversations.jsonl", cot[:ROWS])
     config = registry.configs("report", data="conversations.jsonl")[1]
     write(folder / "tune.jsonl", forms.split_rows("conversations", cot[:ROWS], config)[0])
-    write(folder / "asked.jsonl", map(asked, read(texts / "arc_challenge" / "test.jsonl")))
+    write(
+        folder / "asked.jsonl",
+        map(asked, read(texts / "arc_challenge" / "test.jsonl")),
+    )
 
 
 # ---------- pieces ----------

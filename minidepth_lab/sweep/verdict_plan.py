@@ -21,7 +21,7 @@ import minidepth as md
 from minidepth_lab.base import configs, console, machine
 from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import verdict as rule
-from minidepth_lab.measure.forecast import as_time
+from minidepth_lab.measure.forecast import as_time, training_of
 from minidepth_lab.models import memory, variants
 from minidepth_lab.sweep import verdict_rows
 from minidepth_lab.sweep.verdict_data import check_source
@@ -87,9 +87,8 @@ def checked(request: Request) -> Request:
         raise ValueError(f"--seeds {request.seeds} is no look; give one of {looks}")
     if not request.name:
         stem = os.path.splitext(os.path.basename(os.path.normpath(request.source)))[0]
-        typed = {k: v for k, v in request.settings.items()}
         parts = [re.sub(r"[^\w.=+-]+", "-", stem)]
-        for key, value in typed.items():
+        for key, value in request.settings.items():
             text = "+".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
             parts.append(re.sub(r"[^\w.=+-]+", "-", f"{key}-{text}"))
         if request.n_layers != 4:
@@ -159,7 +158,7 @@ def step_seconds(
     taken = []
     try:
         with torch.random.fork_rng(devices=[]):
-            training = md.Training(m, dataclasses.replace(t, device=device.type), variants.GPT)
+            training = training_of(m, t)
             data = copy.copy(data)
             data.state = {}
             for step in range(4):  # the first one warms up
@@ -218,8 +217,7 @@ class Plan:
         kept = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         kept["request"] = self.request.identity()
         os.makedirs(self.request.folder, exist_ok=True)
-        text = json.dumps(kept, indent=1)
-        checkpoints.write(self.path, lambda file: file.write(text.encode()))
+        checkpoints.write_json(self.path, kept)
 
     def seconds(self, arm, budget):
         """What a run takes, its evaluations and its start too."""

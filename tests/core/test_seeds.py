@@ -46,14 +46,20 @@ def noted(data, monkeypatch):
     return Noted(**values), Noted.drawn
 
 
+def of_each_seed(tiny, data, noted):
+    """{run: what it noted in each of its three steps}; `again` has the seed of `b`."""
+    found = {}
+    for name, seed in (("a", 0), ("b", 1), ("c", 2), ("again", 1)):
+        noted.clear()
+        running.train(*tiny(seed=seed, name=name, **STILL), data=data)
+        found[name] = list(noted)
+        assert len(noted) == 3
+    return found
+
+
 def test_each_seed_trains_on_batches_of_its_own(tiny, noted):
     data, drawn = noted
-    batches = {}
-    for name, seed in (("a", 0), ("b", 1), ("c", 2), ("again", 1)):
-        drawn.clear()
-        running.train(*tiny(seed=seed, name=name, **STILL), data=data)
-        batches[name] = list(drawn)
-        assert len(drawn) == 3
+    batches = of_each_seed(tiny, data, drawn)
     assert batches["again"] == batches["b"]
     for one, other in itertools.combinations("abc", 2):
         assert all(x != y for x, y in zip(batches[one], batches[other]))
@@ -81,12 +87,7 @@ def test_each_step_of_each_seed_has_a_dropout_of_its_own(tiny, data, monkeypatch
         return real(self, *arguments, **options)
 
     monkeypatch.setattr(variants.GPT, "forward", see)
-    by_seed = {}
-    for name, seed in (("a", 0), ("b", 1), ("c", 2), ("again", 1)):
-        states.clear()
-        running.train(*tiny(seed=seed, name=name, **STILL), data=data)
-        by_seed[name] = list(states)
-        assert len(states) == 3
+    by_seed = of_each_seed(tiny, data, states)
     assert by_seed["again"] == by_seed["b"]
     assert len({*by_seed["a"], *by_seed["b"], *by_seed["c"]}) == 9
 
