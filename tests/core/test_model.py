@@ -23,9 +23,9 @@ def tokens(model, B=2, T=16):
     )
 
 
-@pytest.mark.parametrize("tied", [True, False])
-def test_logits_equal_gpt2_of_transformers(model, tied):
-    gpt = model(tie_weights=tied)
+@pytest.mark.parametrize("changes", [dict(), dict(tie_weights=False), dict(bias=True)])
+def test_logits_equal_gpt2_of_transformers(model, changes):
+    gpt = model(**changes)
     x = tokens(gpt)
     with torch.no_grad():
         torch.testing.assert_close(gpt(x), export.to_gpt2(gpt)(x).logits, atol=1e-4, rtol=0)
@@ -101,11 +101,13 @@ def test_rotary_equals_complex_rotation_and_knows_only_distance():
     )
 
 
-def test_fewer_loops_than_one_are_refused(model):
-    tokens = torch.arange(8)[None]
-    for loops in (0, -1):
-        with pytest.raises(ValueError, match=f"loops is {loops}; give 1 or more, or None"):
-            model(n_loops=2)(tokens, loops=loops)
+def test_what_a_model_cannot_do_says_why(model):
+    with pytest.raises(ValueError, match="n_heads has 2 numbers but n_layers is 3"):
+        model(n_heads=(4, 4))
+    with pytest.raises(ValueError, match="25 tokens do not fit block_size 24"):
+        model()(torch.zeros(1, 25, dtype=torch.long))
+    with pytest.raises(ValueError, match="loops is 0; give 1 or more, or None"):
+        model(n_loops=2)(torch.arange(8)[None], loops=0)
 
 
 def test_a_looped_layer_is_that_many_layers_with_its_weights(model):
@@ -126,16 +128,6 @@ def test_heads_may_differ_by_layer(model):
     assert [block.attn.n_heads for block in gpt.blocks] == [8, 4, 1]
     assert [block.attn.scale for block in gpt.blocks] == [0.5, 8**-0.5, 32**-0.5]
     assert not torch.equal(gpt(tokens(gpt)), model(n_heads=4)(tokens(gpt)))
-
-
-@pytest.mark.parametrize("n_layers, total", [(1, 60_207_744), (12, 79_688_832)])
-def test_published_parameter_counts(n_layers, total):
-    with torch.device("meta"):
-        n = variants.GPT(configs.make("report", n_layers=n_layers)[0]).num_params()
-    assert n["total"] == total
-    assert n["embedding"] == 151_665 * 384 and n["position"] == 512 * 384 and n["head"] == 0
-    assert n["blocks"] == n_layers * (12 * 384 * 384 + 4 * 384) and n["final_norm"] == 768
-    assert n["total"] == sum(n.values()) - n["total"]
 
 
 @pytest.mark.parametrize("d_ff, n_loops, additions", [(256, 1, 12), (0, 1, 6), (256, 2, 24)])
@@ -298,12 +290,11 @@ def test_the_head_is_computed_in_half_precision_under_autocast(model, monkeypatc
     assert set(seen) == {(torch.float16, torch.float16)} and loss_sum.dtype == torch.float32
 
 
-@pytest.mark.parametrize("position", ["learned", "rotary"])
-def test_a_whole_model_in_bf16_is_float64_to_what_its_eight_bits_allow(position):
+def test_a_whole_model_in_bf16_is_float64_to_what_its_eight_bits_allow():
     """The loss and the gradient of all weights under autocast on a CPU, beside those in fp32."""
     torch.manual_seed(0)
     sizes = dict(vocab_size=1000, block_size=128, n_layers=4, n_heads=4, d_model=128, d_ff=512)
-    exact = variants.GPT(configs.ModelConfig(**sizes, position=position)).double().eval()
+    exact = variants.GPT(configs.ModelConfig(**sizes, position="rotary")).double().eval()
     x, y = torch.randint(1000, (2, 2, 128))
 
     def loss_and_gradient(gpt, half=None):
@@ -422,27 +413,6 @@ def test_autocast_is_entered_inside_forward(model):
     thread.join()
     assert got[0].dtype == torch.bfloat16
     assert gpt(x, x)[0].dtype == torch.float32
-
-
-@pytest.mark.parametrize("changes, words", [
-    (dict(n_heads=5), "n_heads 5 does not divide d_model 32; near it 1, 2, 4, 8 do"),
-    (dict(n_heads=(4, 4)), "n_heads has 2 numbers but n_layers is 3"),
-    (dict(n_layers=0), "n_layers 0 does not work; give a whole number at least 1"),
-    (dict(n_layers=1.5), "n_layers 1.5"), (dict(dropout=float("nan")), "dropout nan"),
-    (dict(attn_scale=math.inf), "attn_scale inf does not work"),
-    (dict(dropout=1.0), "from 0 to 0.99"), (dict(vocab_size=0), "vocab_size 0"),
-    (dict(position="absolute"), "position 'absolute' is unknown; choose from learned, rotary"),
-    (dict(position="rotary", n_heads=32), "head size 1 is odd"),
-])  # fmt: skip
-def test_a_model_that_cannot_be_built_says_why(model, changes, words):
-    with pytest.raises(ValueError, match=words):
-        model(**changes)
-
-
-def test_too_long_a_text_says_so(model):
-    gpt = model()
-    with pytest.raises(ValueError, match="25 tokens do not fit block_size 24"):
-        gpt(torch.zeros(1, 25, dtype=torch.long))
 
 
 def test_with_biases_pytorchs_weights_and_three_dropouts_a_layer_is_the_one_of_torch_nn(model):

@@ -375,19 +375,6 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     assert path.read_text() == "new" and done == ["it is on the disk", "renamed"]
 
 
-@pytest.mark.parametrize("changes, warmup", [
-    (dict(steps=20), 0.1), (dict(steps=50), 0.1), (dict(steps=51), 50), (dict(epochs=2), 0.1),
-    (dict(steps=20, warmup_steps=7), 7), (dict(epochs=0), 50),
-])  # fmt: skip
-def test_a_run_too_short_for_the_warm_up_takes_a_tenth_of_it(changes, warmup):
-    assert configs.make("laptop", **changes)[1].warmup_steps == warmup
-    t = configs.make("laptop", steps=20)[1]
-    rates = [md.lr_at(step, t) for step in range(20)]
-    assert rates[:3] == [0, t.lr / 2, t.lr] and max(rates[3:]) < t.lr
-    t = configs.TrainConfig(steps=4, warmup_steps=0.9)  # a step is left at the peak
-    assert [md.lr_at(s, t) / t.lr for s in range(4)] == pytest.approx([0, 1 / 3, 2 / 3, 1])
-
-
 def test_precision_and_parallel_follow_the_device(model, monkeypatch, capsys):
     cpu, cuda = torch.device("cpu"), torch.device("cuda")
     assert machine.pick_precision("auto", cpu) is None

@@ -10,7 +10,6 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-import minidepth as md
 from conftest import call
 from minidepth_lab.base import configs
 from minidepth_lab.command import one_run, sample
@@ -39,16 +38,6 @@ def losses(run):
 
 
 # ---------- longer ----------
-
-
-def test_after_the_fall_the_rate_stays_at_its_floor():
-    t = configs.TrainConfig(steps=20, lr_steps=10, warmup_steps=2, lr=1.0, lr_floor=0.25)
-    short = configs.TrainConfig(steps=10, warmup_steps=2, lr=1.0, lr_floor=0.25)
-    rates = [md.lr_at(step, t) for step in range(20)]
-    assert rates[:10] == [md.lr_at(step, short) for step in range(10)]
-    assert rates[10:] == [0.25] * 10
-    share = configs.TrainConfig(steps=20, lr_steps=10, warmup_steps=0.4, lr=1.0)
-    assert md.lr_at(4, share) == 1.0  # a share of what the rate rises and falls in
 
 
 def test_a_finished_run_goes_on_as_one_that_was_to_be_longer(data, tmp_path):
