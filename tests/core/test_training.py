@@ -37,10 +37,9 @@ def batch(B=5, T=12, vocab=61, seed=0):
     return tokens, targets
 
 
-@pytest.mark.parametrize("shards", [2, 3])
-def test_real_replicas_give_the_full_batchs_gradient(model, shards, monkeypatch):
-    """DataParallel's own replicate, parallel_apply and gather on the CPU, with uneven shards."""
-    from torch.nn.parallel import gather, parallel_apply, replicate
+def test_real_replicas_give_the_full_batchs_gradient(model, monkeypatch):
+    """DataParallel's own replicate on the CPU, with uneven shards."""
+    from torch.nn.parallel import replicate
 
     module = sys.modules["torch.nn.parallel.replicate"]
     names = ("_broadcast_coalesced_reshape", "_get_device_index")
@@ -58,20 +57,16 @@ def test_real_replicas_give_the_full_batchs_gradient(model, shards, monkeypatch)
 
     monkeypatch.setattr(module, names[0], copies)
     monkeypatch.setattr(module, names[1], lambda device, optional=False: device)
-    replicas = replicate(gpt, list(range(shards)))
+    replicas = replicate(gpt, [0, 1, 2])
     assert all(not list(replica.parameters()) for replica in replicas)
-    parts = list(zip(tokens.chunk(shards), targets.chunk(shards)))
-    assert [len(x) for x, _ in parts] == ([3, 2] if shards == 2 else [2, 2, 1])
-    outputs = [replica(x, y) for replica, (x, y) in zip(replicas, parts)]
-    loss_sum, n = (torch.cat(part) for part in zip(*outputs))
+    parts = zip(replicas, tokens.chunk(3), targets.chunk(3))  # 2, 2 and 1 of 5
+    loss_sum, n = (torch.cat(part) for part in zip(*(copy(x, y) for copy, x, y in parts)))
     assert loss_sum.shape == n.shape == (5,)
     loss = loss_sum.sum() / n.sum()
     loss.backward()
     assert loss.item() == pytest.approx(full_loss, rel=1e-6)
     for name, gradient in gradients(gpt).items():
-        error = (gradient - full[name]).norm() / full[name].norm()
-        assert error < 1e-6, name
-    assert parallel_apply and gather  # what DataParallel runs these replicas with
+        assert (gradient - full[name]).norm() < 1e-6 * full[name].norm(), name
 
 
 def test_accumulation_equals_the_large_batch(model, train_on):
@@ -241,8 +236,9 @@ def wholes(data, tmp_path_factory):
     return runs
 
 
-@pytest.mark.parametrize("how", ["stopped", "killed", "killed early"])
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize(
+    "how, precision", [("stopped", "fp16"), ("killed", "fp32"), ("killed early", "fp16")]
+)
 def test_a_resumed_run_equals_one_that_never_stopped(tiny, data, wholes, how, precision):
     settings, whole = interrupted(precision), wholes[precision]
     at, asked = dict(stopped=7, killed=7).get(how, 2), []
@@ -327,19 +323,6 @@ def test_validation_loss_is_the_plain_mean_over_fixed_blocks(finished, data):
     assert md.mean_loss(model, data.val, 8, 3) == pytest.approx(expected, rel=1e-5)
     with pytest.raises(ValueError, match="eval"):  # with dropout it would be another loss
         md.mean_loss(model.train(), data.val, 8, 3)
-
-
-def test_a_finished_run_is_neither_overwritten_nor_resumed(tiny, data):
-    m, t = tiny()
-    running.train(m, t, data=data)
-    before = os.stat(os.path.join(t.out_dir, "run", "model.safetensors")).st_mtime_ns
-    with pytest.raises(
-        ValueError, match="exists; give another --name, or go on with --resume .*run if"
-    ):
-        running.train(m, t, data=data)
-    with pytest.raises(ValueError, match="is finished: 12 of 12 steps are done"):
-        running.train(m, t, data=data, resume=True)
-    assert os.stat(os.path.join(t.out_dir, "run", "model.safetensors")).st_mtime_ns == before
 
 
 def test_a_checkpoint_to_resume_from_must_be_of_the_same_shape(tiny, data):
@@ -539,21 +522,20 @@ def test_a_folder_is_trained_in_by_one_process_and_a_dead_one_does_not_hold_it(t
     assert asked == [1] and run.log[-1]["step"] == 1
 
 
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_layers_computed_twice_give_the_same_run_bit_for_bit(tiny, data, precision, monkeypatch):
+def test_layers_computed_twice_give_the_same_run_bit_for_bit(tiny, data, monkeypatch):
     calls, real = [], md.Layer.forward
     see = lambda self, *a: calls.append(self.training) or real(self, *a)  # noqa: E731
-    settings = dict(precision=precision, dropout=0.3, n_loops=2, grad_accum=2)
+    settings = dict(precision="fp16", dropout=0.3, n_loops=2, grad_accum=2, steps=4)
     monkeypatch.setattr(md.Layer, "forward", see)
     once = running.train(*tiny(name="once", **settings), data=data)
-    assert sum(calls) == 12 * 2 * 2 * 2
+    assert sum(calls) == 4 * 2 * 2 * 2
     calls.clear()
     twice = running.train(*tiny(name="twice", grad_checkpoint=True, **settings), data=data)
     assert losses(twice.log) == losses(once.log)
     for key, weight in once.model.state_dict().items():
         assert torch.equal(weight, twice.model.state_dict()[key]), key
-    # 12 steps of 2 batches through 2 layers, looped twice; in training alone each is computed again
-    assert sum(calls) == 12 * 2 * 2 * 2 * 2
+    # 4 steps of 2 batches through 2 layers, looped twice; in training alone each is computed again
+    assert sum(calls) == 4 * 2 * 2 * 2 * 2
 
 
 def test_a_quiet_training_prints_nothing_and_leaves_nothing(tiny, data, capfd):
