@@ -209,17 +209,6 @@ def copied(folder, tmp_path):
     return str(shutil.copytree(folder, tmp_path / "copies" / "run"))
 
 
-def test_the_checkpoint_before_is_named_when_it_is_used(folders, text, tmp_path, capsys):
-    run = copied(folders[0], tmp_path)
-    path = os.path.join(run, "state.pt")
-    content = open(path, "rb").read()
-    with open(path, "wb") as f:
-        f.write(flip(content, 8 * (len(content) // 2)))
-    assert timeless(go_on(run, text).log) == timeless(folders[1].log)
-    lines = [line for line in capsys.readouterr().out.splitlines() if "checkpoint" in line]
-    assert len(lines) == 1 and "state.pt is not a checkpoint to resume from" in lines[0]
-
-
 def test_weights_without_a_checksum_load(folders, text, tmp_path):
     """As another program writes them."""
     from safetensors.torch import load_file, save_file
@@ -229,18 +218,6 @@ def test_weights_without_a_checksum_load(folders, text, tmp_path):
     weights = {name: weight.clone() for name, weight in load_file(path).items()}  # not the file's
     save_file(weights, path)
     assert same_weights(checkpoints.load(run)[0].state_dict(), weights)
-
-
-@pytest.mark.parametrize("name", ["fingerprint", "settings", "tokenizer", "model", "step"])
-def test_a_checkpoint_that_lacks_something_is_refused(folders, text, tmp_path, name):
-    run = copied(folders[0], tmp_path)
-    os.remove(os.path.join(run, "state.previous.pt"))
-    path = os.path.join(run, "state.pt")
-    state = torch.load(path, weights_only=True)
-    del state[name]
-    torch.save(state, path)
-    with pytest.raises(ValueError, match=f"it lacks {name}"):
-        go_on(run, text)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -295,10 +272,13 @@ def test_a_wrong_value_in_config_json_is_one_line(folders, tmp_path, part, name)
             assert checkpoints.load(str(run))
         with pytest.raises(ValueError, match="config.json|log.jsonl"):
             results.result(str(run))
-    for text in ("{}", '{"model": {}}', '{"model": {}, "train": 3}'):
-        (run / "config.json").write_text(text)
-        with pytest.raises(ValueError, match="config.json is not the configuration of a run: "):
-            checkpoints.read_config(str(run))
+
+
+@pytest.mark.parametrize("text", ["{}", '{"model": {}}', '{"model": {}, "train": 3}'])
+def test_a_config_json_without_its_parts_is_none(tmp_path, text):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(ValueError, match="config.json is not the configuration of a run: "):
+        checkpoints.read_config(str(tmp_path))
 
 
 LOGS = [
@@ -331,13 +311,6 @@ def test_a_tokenizer_of_a_run_that_died_before_it_began_is_replaced(tiny):
     run = running.train(m, t)
     _, tokenizer = checkpoints.load(run.dir)
     assert tokenizer.get_vocab() == run.tokenizer.get_vocab()
-
-
-def test_a_tokenizer_that_is_gone_is_written_again(folders, text, tmp_path):
-    run = copied(folders[0], tmp_path)
-    shutil.rmtree(os.path.join(run, "tokenizer"))
-    go_on(run, text)
-    assert checkpoints.load(run)[1] is not None
 
 
 # --- deaths
