@@ -7,6 +7,7 @@ import itertools
 import pytest
 import torch
 
+from conftest import same_weights
 from minidepth_lab.base.data import Data
 from minidepth_lab.keep import running
 from minidepth_lab.models import variants
@@ -20,9 +21,7 @@ def test_the_weights_are_those_of_a_model_made_with_this_seed(tiny, data):
     for seed in SEEDS:
         run = running.train(*tiny(seed=seed, name=f"seed-{seed}", **STILL), data=data)
         torch.manual_seed(seed)
-        fresh = variants.GPT(run.model.config).state_dict()
-        for name, weight in run.model.state_dict().items():
-            assert torch.equal(weight, fresh[name]), (seed, name)
+        assert same_weights(run.model, variants.GPT(run.model.config)), seed
 
 
 class Noted(Data):

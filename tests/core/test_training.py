@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
-from conftest import TINY_MODEL, TINY_TRAIN, Recorded
+from conftest import TINY_MODEL, TINY_TRAIN, Recorded, same_weights
 from minidepth_lab.base import configs, machine
 from minidepth_lab.base.data import Data
 from minidepth_lab.keep import checkpoints, naming, running
@@ -258,8 +258,7 @@ def test_a_resumed_run_equals_one_that_never_stopped(tiny, data, wholes, how, pr
             running.train(m, t, data=data, stop=stop)
     rest = running.train(*checkpoints.read_config(os.path.join(t.out_dir, "cut")), resume=True)
     assert losses(rest.log) == losses(whole.log)
-    for key, weight in whole.model.state_dict().items():
-        assert torch.equal(weight, rest.model.state_dict()[key]), key
+    assert same_weights(whole.model, rest.model)
     with open(os.path.join(rest.dir, "log.jsonl")) as f:
         assert losses(map(json.loads, f)) == losses(whole.log)
 
@@ -532,8 +531,7 @@ def test_layers_computed_twice_give_the_same_run_bit_for_bit(tiny, data, monkeyp
     calls.clear()
     twice = running.train(*tiny(name="twice", grad_checkpoint=True, **settings), data=data)
     assert losses(twice.log) == losses(once.log)
-    for key, weight in once.model.state_dict().items():
-        assert torch.equal(weight, twice.model.state_dict()[key]), key
+    assert same_weights(once.model, twice.model)
     # 4 steps of 2 batches through 2 layers, looped twice; in training alone each is computed again
     assert sum(calls) == 4 * 2 * 2 * 2 * 2
 

@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import minidepth as md
+from conftest import same_weights
 from minidepth_lab.base import configs
 from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.measure import results
@@ -39,10 +40,6 @@ POSIX, LONG = os.name == "posix", "LONG" in os.environ
 
 def timeless(log):
     return [{key: value for key, value in row.items() if key not in TIMES} for row in log]
-
-
-def same_weights(a, b):
-    return all(torch.equal(a[name], b[name]) for name in a) and a.keys() == b.keys()
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +164,7 @@ def check_resumed(folders, text, file, flips, tmp_path):
 
     def same(run):
         right = timeless(run.log) == timeless(whole.log)
-        return right and same_weights(run.model.state_dict(), whole.model.state_dict())
+        return right and same_weights(run.model, whole.model)
 
     return try_all(cut, file, flips, tmp_path, lambda folder: go_on(folder, text), same)
 
@@ -217,7 +214,7 @@ def test_weights_without_a_checksum_load(folders, text, tmp_path):
     path = os.path.join(run, "model.safetensors")
     weights = {name: weight.clone() for name, weight in load_file(path).items()}  # not the file's
     save_file(weights, path)
-    assert same_weights(checkpoints.load(run)[0].state_dict(), weights)
+    assert same_weights(checkpoints.load(run)[0], weights)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -359,10 +356,10 @@ def test_death_at_every_step_of_writing_loses_nothing(folders, text, tmp_path, m
                 deaths += 1
         try:
             run = running.train(m, t, data=text, resume=True)
-            assert same_weights(run.model.state_dict(), whole.model.state_dict()), n
+            assert same_weights(run.model, whole.model), n
         except ValueError as error:  # it died after its last checkpoint
             assert "is finished" in str(error)
-        assert same_weights(checkpoints.load(folder)[0].state_dict(), whole.model.state_dict()), n
+        assert same_weights(checkpoints.load(folder)[0], whole.model), n
         assert timeless(results.read_log(folder)) == timeless(whole.log), n
         assert not [name for name in os.listdir(folder) if name.endswith(".tmp")], n
     assert deaths >= 36
@@ -409,7 +406,7 @@ def kill_at_random(folder, n):
         with contextlib.suppress(ValueError):  # it died when it had just written its last line
             train(name)
         run = os.path.join(folder, name)
-        assert same_weights(checkpoints.load(run)[0].state_dict(), whole.model.state_dict()), name
+        assert same_weights(checkpoints.load(run)[0], whole.model), name
         assert timeless(results.read_log(run)) == timeless(whole.log), name
         left = set(os.listdir(run)) - set(os.listdir(whole.dir))
         assert left <= {"state.previous.pt"}, left

@@ -15,6 +15,7 @@ import torch
 
 import minidepth as md
 import train
+from conftest import same_weights
 from minidepth_lab.base import configs
 from minidepth_lab.command import one_run, sample
 from minidepth_lab.keep import checkpoints, export, running
@@ -638,8 +639,7 @@ def test_several_answers_first_weights_and_a_prompt_from_a_file(finished, tmp_pa
     model, _ = sample.untrained(finished)
     m, t = checkpoints.read_config(finished)
     torch.manual_seed(t.seed)
-    for name, weight in variants.GPT(m).state_dict().items():
-        assert torch.equal(weight, model.state_dict()[name])
+    assert same_weights(variants.GPT(m), model)
     padded = shutil.copytree(finished, tmp_path / "padded")
     config = json.loads((padded / "config.json").read_text())
     config["model"]["vocab_size"] += 99
@@ -718,8 +718,7 @@ def test_a_run_goes_on_with_data_that_has_moved_and_no_other(tiny, jsonl, tmp_pa
     assert train.main(["--resume", stopped.dir, "--data", there]) == 0
     os.rename(there, path)
     whole = running.train(*tiny(**settings | dict(name="whole")))
-    for name, weight in checkpoints.load(stopped.dir)[0].state_dict().items():
-        assert torch.equal(weight, whole.model.state_dict()[name])
+    assert same_weights(checkpoints.load(stopped.dir)[0], whole.model)
 
 
 def test_what_is_no_file_has_not_moved(tmp_path):
