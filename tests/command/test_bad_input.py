@@ -172,8 +172,9 @@ def test_what_the_data_says_does_not_move_the_terminal(finished, capsys):
     model, tokenizer = checkpoints.load(finished)
     run = running.Run.__new__(running.Run)
     run.model, run.tokenizer, run.log = model, tokenizer, [dict(accuracy=0.0)]
-    messages = [dict(role="user", content="What\x1b[2J?")]
-    one_run.show_answers(run, [dict(messages=messages, answer="\x1b[31m2")])
+    easy, hard = ([dict(role="user", content=text)] for text in ("Easy?", "What\x1b[2J?"))
+    hard = dict(messages=hard, answer="\x1b[31m2", steps=2)
+    one_run.show_answers(run, [dict(messages=easy, answer="1", steps=1), hard])  # of most steps
     out = capsys.readouterr().out
     assert "\x1b" not in out and "What\\x1b[2J?" in out and "\\x1b[31m2" in out
 
