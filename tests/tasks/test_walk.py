@@ -13,7 +13,7 @@ import train
 from minidepth_lab.base import configs
 from minidepth_lab.command import one_run
 from minidepth_lab.keep import checkpoints, registry, running
-from minidepth_lab.measure import inspect, results
+from minidepth_lab.measure import results
 from minidepth_lab.studies import walk as study
 from minidepth_lab.tasks import TASKS, walk
 
@@ -162,14 +162,6 @@ def test_so_many_loops_are_those_of_a_config_with_so_many(model, start, loops):
     assert len(after_each) == loops
     assert torch.equal(gpt.norm(after_each[-1]) @ gpt.head_weight.T, other(tokens))
     assert loops == 3 or not torch.equal(gpt(tokens), other(tokens))
-
-
-@pytest.mark.parametrize("start", configs.LOOP_STARTS)
-def test_what_a_loop_starts_from(model, start):
-    gpt = walker(model, loop_start=start).double()
-    _, tokens, _ = drawn(4, ring=5, hops=4)
-    for state, x in zip(gpt.run_loops(tokens, loops=4), by_hand(gpt, tokens, 4), strict=True):
-        assert torch.allclose(state, x, rtol=1e-10)
 
 
 @pytest.mark.parametrize("start", configs.LOOP_STARTS)
@@ -435,13 +427,6 @@ def test_what_else_was_measured_is_shown_where_every_value_has_it(capsys):
     one_run.show_accuracy(dict(accuracy=0.5, accuracy_by=by))
     told = ["by n: 1 0.500, 2 0.500", "by n, own words: 1 0.250, 2 0.250", "by m: 1 0.500, 2 0.500"]
     assert capsys.readouterr().out.splitlines()[1:4] == told
-
-
-def test_attention_of_a_walk_is_measured_where_it_has_tokens(tmp_path, capsys):
-    folder = running.train(*settings_of(tmp_path, "run", steps=1, warmup_steps=0)).dir
-    attention = inspect.measured(folder)
-    assert (attention["queries"], attention["blocks"], attention["block_size"]) == (20 * 15, 20, 15)
-    assert len(attention["valid"]["entropy"]) == 4  # a layer for each loop
 
 
 def test_how_far_a_run_reaches():
