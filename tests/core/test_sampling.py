@@ -130,8 +130,8 @@ def expert(data, tmp_path_factory):
     part = md.blocks(encoded, 80, "pad")
     known = Data(part, part, data.tokenizer, data.problems[:12], data.facts, data.n_words)
     m, t = configs.make(
-        "laptop", n_layers=2, d_model=48, block_size=80, batch_size=12, steps=150, lr=4e-3,
-        out_dir=str(tmp_path_factory.mktemp("expert")), eval_every=150, eval_problems=12,
+        "laptop", n_layers=1, d_model=64, block_size=80, batch_size=12, grad_accum=1, steps=60,
+        lr=0.01, out_dir=str(tmp_path_factory.mktemp("expert")), eval_every=60, eval_problems=12,
     )  # fmt: skip
     return running.train(m, t, data=known), known
 
