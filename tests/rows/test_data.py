@@ -398,7 +398,7 @@ def test_validation_and_problems_are_spread_over_all_sources(jsonl):
 def test_the_loss_of_each_source_is_logged(tiny, jsonl):
     texts = [dict(text=f"all the {i} words of a source that is easy") for i in range(300)]
     path = jsonl(texts)
-    settings = dict(packing="pack", loss_on="all", eval_blocks=7, eval_problems=0, steps=5)
+    settings = dict(packing="pack", loss_on="all", eval_blocks=7, eval_problems=0, steps=6)
     m, t = tiny(data=("embedded", path), **settings)
     run = running.train(m, t, load_data(t, m.block_size))
     data = load_data(t, m.block_size)
