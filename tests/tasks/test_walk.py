@@ -1,6 +1,7 @@
 """The task `walk` and its study: against a walk along the pairs, letter by letter."""
 
 import contextlib
+import functools
 import math
 from types import SimpleNamespace
 
@@ -10,26 +11,17 @@ import torch.nn.functional as F
 
 import minidepth as md
 import train
+from conftest import draw_of
 from minidepth_lab.base import configs
 from minidepth_lab.command import one_run
 from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import results
 from minidepth_lab.studies import walk as study
 from minidepth_lab.tasks import TASKS, walk
+from solvers import pairs
 
 TASK = TASKS["walk"]
-
-
-def drawn(n=200, test=False, asked=None, **sizes):
-    """(all sizes, tokens, targets) of n sequences."""
-    tokens, targets = TASK.draw(n, md.generator("test"), test, asked=asked, **sizes)
-    assert tokens.dtype == targets.dtype == torch.int64
-    return TASK.sizes | sizes, tokens, targets
-
-
-def follows_of(x, ring):
-    """{letter: the one that follows it} of a sequence, a list."""
-    return dict(zip(x[0 : 2 * ring : 2], x[1 : 2 * ring : 2]))
+drawn = functools.partial(draw_of, TASK)
 
 
 # ---------- the hops join one at a time ----------
@@ -245,7 +237,7 @@ class Walker(torch.nn.Module):
             yield F.one_hot(at if i < self.lost else tokens * 0, 2 * self.ring).float()
             if i < self.hops:
                 for x, row in zip(tokens.tolist(), at):
-                    follows = follows_of(x, self.ring)
+                    follows = pairs(x, self.ring)
                     row.copy_(torch.tensor([follows[letter] for letter in row.tolist()]))
 
 
@@ -452,23 +444,24 @@ def test_how_far_the_state_is_from_where_it_was_a_round_before(model):
 
 
 def test_what_comes_back_is_measured_of_runs_and_stored(tmp_path, measured_of, monkeypatch):
-    line = f"--preset walk --sizes ring=5,hops=2 --n_loops 3 --block_size 15 --out_dir {tmp_path}"
-    small = "--name a --steps 2 --warmup_steps 1 --eval_blocks 8 --d_model 16"
+    line = f"--preset walk --sizes ring=5,hops=2,far=31 --n_loops 3 --out_dir {tmp_path}"
+    small = "--block_size 15 --name a --steps 2 --warmup_steps 1 --eval_blocks 8 --d_model 16"
     # where a loop normalises, a length makes no difference
     small += " --loop_start input --init_std 1"
     assert train.main([*line.split(), *small.split()]) == 0
+    for module in (walk, study):
+        monkeypatch.setattr(module, "FAR", (7, 12))
     measured = measured_of(tmp_path / "a", study)
     model, _ = checkpoints.load(tmp_path / "a")
     tokens, _ = TASKS["walk"].draw(20, md.generator("returned"), test=True, ring=5, hops=2)
     distances = study.distance_to_a_round_before(model, tokens, [10, 20, 40])
     expected = {"2": distances[10], "4": distances[20], "8": distances[40]}
     assert measured["returned"] == expected
-    monkeypatch.setattr(study, "FAR", (7, 12))
     kept = study.kept(tmp_path / "a")
     tokens, _ = TASKS["walk"].draw(200, md.generator("kept"), test=True, ring=5, hops=2)
-    for pairs, length, name in ((1, 0, "pairs"), (0, 1, "length"), (1, 1, "both")):
+    for of_pairs, length, name in ((1, 0, "pairs"), (0, 1, "length"), (1, 1, "both")):
         with contextlib.ExitStack() as stack:
-            if pairs:
+            if of_pairs:
                 stack.enter_context(walk.pairs_kept(model, 10, 3))
             if length:
                 stack.enter_context(walk.length_kept(model, 10, 3))
