@@ -334,15 +334,26 @@ def test_advice_to_resume_is_quoted(tmp_path, capsys):
     assert f"--resume {shlex.quote(str(folder))}" in err
 
 
-@pytest.mark.parametrize(
-    "fault", [MemoryError(), RuntimeError("DefaultCPUAllocator: not enough memory")]
-)
-def test_a_full_memory_gets_one_line(fault, capsys, monkeypatch, tmp_path):
+@pytest.mark.parametrize("fault, is_full", [
+    (MemoryError(), True), (RuntimeError("DefaultCPUAllocator: not enough memory"), True),
+    (RuntimeError("DefaultCPUAllocator: can't allocate memory"), True),
+    (RuntimeError("CUDA error: out of memory"), True),
+    (RuntimeError("CUDA error: an illegal memory access was encountered"), False),
+    (RuntimeError("expected all memory formats to be contiguous"), False),
+])  # fmt: skip
+def test_a_full_memory_gets_one_line_and_other_errors_are_shown_as_they_are(
+    fault, is_full, capsys, monkeypatch, tmp_path
+):
     def full(*a, **k):
         raise fault
 
     monkeypatch.setattr(dispatch.registry, "data_of", full)
-    refused(["--out_dir", str(tmp_path)], "the memory is full: ", capsys)
+    if is_full:
+        refused(["--out_dir", str(tmp_path)], "the memory is full: ", capsys)
+    else:
+        with pytest.raises(RuntimeError):
+            call(["--out_dir", str(tmp_path)], capsys)
+    assert not console.is_out_of_memory(ValueError("out of memory"))
 
 
 def test_what_has_no_text_says_whether_it_ever_had_one(solved, finished, tmp_path, capsys):

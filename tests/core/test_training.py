@@ -8,8 +8,10 @@ import math
 import os
 import subprocess
 import sys
+import time
 import types
 
+import pandas
 import pytest
 import torch
 import torch.nn.functional as F
@@ -281,6 +283,28 @@ def test_the_folder_of_a_run(finished):
     assert 0 <= log[-1]["accuracy"] <= 1 and log[-1]["train_loss_eval"] > 0
     assert log[0]["lr"] == 0 and log[-1]["seconds"] > log[0]["seconds"]
     assert not [name for name in os.listdir(finished) if name.endswith(".tmp")]
+    table = pandas.read_json(os.path.join(finished, "log.jsonl"), lines=True)  # every number
+    for name in keys:
+        assert table[name].tolist() == pytest.approx([row[name] for row in log], rel=1e-9)
+
+
+def test_the_speed_is_that_of_the_steps_since_the_row_before(tiny, data, monkeypatch):
+    """By a clock that only training moves: a second a step up to step 5, then half a second.
+    A step is two forward passes."""
+    clock, steps, real = [1000.0], [0], variants.GPT.forward
+
+    def forward(self, *arguments, **options):
+        if self.training:
+            steps[0] += 0.5
+            clock[0] += 0.5 if steps[0] <= 5 else 0.25
+        return real(self, *arguments, **options)
+
+    monkeypatch.setattr(variants.GPT, "forward", forward)
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    log = running.train(*tiny(grad_accum=2, eval_problems=0, watch_problems=0), data=data).log
+    tokens = 2 * 4 * 80  # of a step, of which one takes a second
+    assert [row["step"] for row in log] == [1, 5, 10, 12]
+    assert [row["tokens_per_second"] for row in log] == [tokens, tokens, 2 * tokens, 2 * tokens]
 
 
 def test_a_figures_origin_is_known(monkeypatch):

@@ -310,6 +310,32 @@ def test_a_tokenizer_of_a_run_that_died_before_it_began_is_replaced(tiny):
     assert tokenizer.get_vocab() == run.tokenizer.get_vocab()
 
 
+@pytest.mark.parametrize("error", [
+    torch.OutOfMemoryError("CUDA out of memory"), MemoryError(),
+    RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"),
+    PermissionError(13, "Permission denied"),
+])  # fmt: skip
+def test_a_checkpoint_is_not_damaged_where_it_cannot_be_taken_in_now(
+    error, tiny, data, tmp_path, monkeypatch
+):
+    run = running.train(*tiny(steps=6, save_every=2), data)
+    place = dict(steps=8, lr_steps=6, out_dir=os.path.dirname(run.dir), save_every=2)
+    before = sorted(os.listdir(run.dir))
+    assert set(checkpoints.STATES) < set(before)
+
+    def fail(*_, **__):
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(torch, "load", fail)
+        with pytest.raises((type(error), ValueError)) as raised:
+            running.train(*tiny(**place), data, resume=True, changed=("steps", "lr_steps"))
+    assert isinstance(raised.value, ValueError) == isinstance(error, PermissionError)
+    assert sorted(os.listdir(run.dir)) == before
+    run = running.train(*tiny(**place), data, resume=True, changed=("steps", "lr_steps"))
+    assert run.log[-1]["step"] == 8
+
+
 # --- deaths
 
 
