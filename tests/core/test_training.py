@@ -71,20 +71,6 @@ def test_real_replicas_give_the_full_batchs_gradient(model, monkeypatch):
         assert (gradient - full[name]).norm() < 1e-6 * full[name].norm(), name
 
 
-def test_accumulation_equals_the_large_batch(model, train_on):
-    tokens, targets = batch(6)
-    results = []
-    for changes in (dict(batch_size=6), dict(batch_size=2, grad_accum=3)):
-        gpt = model(dropout=0.0)
-        optimizer = Recorded(gpt)
-        run = train_on(gpt, tokens, targets, optimizer, **changes)
-        results.append((run.log[0]["train_loss"], optimizer.gradients))
-    (loss, large), (other_loss, accumulated) = results
-    assert loss == pytest.approx(other_loss, rel=1e-6)
-    for name in large:
-        torch.testing.assert_close(accumulated[name], large[name], atol=1e-7, rtol=1e-5)
-
-
 def test_padding_behind_the_last_target_is_not_computed_and_changes_nothing(
     model, monkeypatch, train_on
 ):
