@@ -73,7 +73,7 @@ DATA = {  # name: (settings, what makes the data of them)
     "walk": (dict(preset="walk", data="walk", block_size=15, n_loops=4,
                   sizes=("ring=5", "hops=3", "far=31", "gate=4")), None),
     "walk, last": (dict(preset="walk", data="walk", block_size=15, n_loops=4,
-                        sizes=("ring=5", "hops=3", "gate=4", "loss_after=last")), None),
+                        sizes=("ring=5", "hops=3", "far=31", "gate=4", "loss_after=last")), None),
     "one's own": (TEXT | dict(block_size=11), own),
 }  # fmt: skip
 
