@@ -14,7 +14,7 @@ from conftest import draw_of
 from minidepth_lab.base import configs
 from minidepth_lab.command import one_run
 from minidepth_lab.keep import registry, running
-from minidepth_lab.measure import results
+from minidepth_lab.measure import inspect, results
 from minidepth_lab.studies import walk as study
 from minidepth_lab.tasks import TASKS, walk
 from solvers import pairs
@@ -391,6 +391,8 @@ def test_the_last_evaluation_alone_walks_far(tmp_path):
     hops = [list(row["accuracy_by"]["hops"]) for row in run.log]
     assert hops == [["1", "2", "3", "4"]] * 3 + [["1", "2", "3", "4", "31"]]
     assert run.log[-1]["guess"] == 1 / 4 and run.log[-1]["shortcut"] == 3 / 4
+    attention = inspect.measured(run.dir)  # wherever any loop has a token
+    assert (attention["queries"], attention["blocks"], attention["block_size"]) == (20 * 15, 20, 15)
 
 
 # ---------- sizes, the command, the study ----------
