@@ -22,6 +22,7 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
+import browser
 import minidepth as md
 import train
 import warm
@@ -35,7 +36,8 @@ from minidepth_lab.rows import to_data
 from minidepth_lab.show import curve
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-SHARED = pathlib.Path(__file__).resolve().parents[2] / "shared"
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+SHARED = ROOT.parent / "shared"
 
 TINY_MODEL = dict(
     n_layers=2, n_heads=2, d_model=16, d_ff=32, block_size=80, dropout=0.1, tie_weights=True
@@ -283,6 +285,36 @@ def solved(tmp_path_factory):
 def data():
     """load_data() of a small embedded set, block 80, padded, loss on the assistant."""
     return to_data.load_data(configs.make("laptop", **TINY_TRAIN)[1], 80)
+
+
+@pytest.fixture(scope="session")
+def tab():
+    """The one browser of all tests."""
+    with browser.running() as tab:
+        yield tab
+
+
+@pytest.fixture(scope="session")
+def docs():
+    """The address of docs/, which is served."""
+    with browser.serving(ROOT / "docs") as address:
+        yield address
+
+
+@pytest.fixture
+def in_page(tab, docs):
+    """What an async function of our scripts (m, p and t) returns."""
+
+    def run(script):
+        tab.open(docs + "assets/")
+        return tab.run(f"""(async () => {{
+          const m = await import("/assets/minidepth.js")
+          const p = await import("/assets/problems.js")
+          const t = await import("/assets/training.js")
+          {script}
+        }})()""")
+
+    return run
 
 
 @pytest.fixture

@@ -33,48 +33,43 @@ def cut_off_before_its_first_checkpoint(name):
         pathlib.Path("runs", name, file).unlink()
 
 
-def config(name):
-    return json.loads(pathlib.Path("runs", name, "config.json").read_text())
-
-
-def forget(monkeypatch):
-    """As in a new process: no file has been named yet."""
-    monkeypatch.setattr(own_code, "NAMED", set())
-
-
 def test_another_librarys_model_learns_a_task(files, capsys):
     exec(files["elsewhere.py"].replace("range(500)", "range(2)"), {})
     assert "right; guessing, a shortcut: (0.0625, 0.25)" in capsys.readouterr().out
 
 
+def named_again(line, flags, monkeypatch, capsys):
+    """Go on with a run whose code has to be named again, as in a new process."""
+    cut_off_before_its_first_checkpoint("own")
+    monkeypatch.setattr(own_code, "NAMED", set())
+    assert train.main(line) == 2 and " ".join(flags) in capsys.readouterr().err
+    monkeypatch.setattr(own_code, "NAMED", set())
+    assert train.main([*line, *flags]) == 0
+
+
 def test_a_task_of_ones_own_trains_and_is_resumed_if_it_is_named_again(files, monkeypatch, capsys):
-    command = ["--data", "my_task.py", "--n_layers", "1", "--name", "own", *TINY]
-    assert train.main([*command, "--sizes", "jumps=1"]) == 0
+    mine = ["--data", "my_task.py"]
+    line = [*mine, "--n_layers", "1", "--name", "own", *TINY, "--sizes", "jumps=1"]
+    assert train.main(line) == 0
     said = capsys.readouterr().out
     assert "preset tasks" in said and "(places 8, jumps 1)" in said and "guessing 0.125" in said
-    saved = config("own")["train"]
+    saved = json.loads(pathlib.Path("runs/own/config.json").read_text())["train"]
     assert saved["data"] == ["my_task.py"] and saved["sizes"] == ["places=8", "jumps=1"]
-    cut_off_before_its_first_checkpoint("own")
-    forget(monkeypatch)
-    assert train.main(["--resume", "runs/own"]) == 2
-    assert "--data my_task.py" in capsys.readouterr().err
-    forget(monkeypatch)
-    assert train.main(["--resume", "runs/own", "--data", "my_task.py"]) == 0
+    named_again(["--resume", "runs/own"], mine, monkeypatch, capsys)
     assert results.result("runs/own")["guess"] == 1 / 8
-    forget(monkeypatch)
-    assert train.main(["--mechanism", "runs/own", "--data", "my_task.py"]) == 0
+    monkeypatch.setattr(own_code, "NAMED", set())
+    assert train.main(["--mechanism", "runs/own", *mine]) == 0
     assert "jump 1" in capsys.readouterr().out
-    assert train.main(["--attention", "runs/own", "--data", "my_task.py"]) == 0
+    assert train.main(["--attention", "runs/own", *mine]) == 0
 
 
 def test_a_grid_of_the_task_over_two_layers(files, monkeypatch, capsys):
     command = ["--data", "my_task.py", "--n_layers", "1", "2", *TINY]
-    assert train.main(command) == 0
-    said = capsys.readouterr().out
-    assert "2 runs, 0 finished before" in said and "| 2 | 1 |" in said
-    forget(monkeypatch)
-    assert train.main(command) == 0
-    assert "2 runs, 2 finished before" in capsys.readouterr().out
+    for before in (0, 2):
+        monkeypatch.setattr(own_code, "NAMED", set())
+        assert train.main(command) == 0
+        said = capsys.readouterr().out
+        assert f"2 runs, {before} finished before" in said and "| 2 | 1 |" in said
 
 
 def test_the_study_trains_its_two_rows_and_draws_its_figure(files, capsys):
@@ -113,13 +108,9 @@ def load_data(config, block_size, tokenizer=None):
 
 def test_a_loader_of_ones_own_is_named_again_as_the_page_says(files, monkeypatch, capsys):
     pathlib.Path("my_loader.py").write_text(LOADER)
-    own = "--loader my_loader.py --n_layers 1 --max_rows 60 --eval_problems 0 --name own".split()
-    assert train.main(["--preset", "laptop", *own, *TINY]) == 0
-    assert config("own")["train"]["loader"] == "my_loader.py"
+    mine = ["--loader", "my_loader.py"]
+    own = "--n_layers 1 --max_rows 60 --eval_problems 0 --name own --preset laptop".split()
+    assert train.main([*mine, *own, *TINY]) == 0
     losses = [row["train_loss"] for row in results.result("runs/own")["log"]]
-    cut_off_before_its_first_checkpoint("own")
-    forget(monkeypatch)
-    assert train.main(["--resume", "runs/own"]) == 2
-    assert "--loader my_loader.py" in capsys.readouterr().err
-    assert train.main(["--resume", "runs/own", "--loader", "my_loader.py"]) == 0
+    named_again(["--resume", "runs/own"], mine, monkeypatch, capsys)
     assert losses == [row["train_loss"] for row in results.result("runs/own")["log"]]
