@@ -6,7 +6,7 @@ from minidepth_lab.measure import two_cards
 
 
 def test_on_a_cpu_the_line_has_our_own_losses(monkeypatch):
-    monkeypatch.setattr(two_cards, "TIMED", 4)
+    monkeypatch.setattr(two_cards, "TIMED", 6)
     monkeypatch.setattr(two_cards, "STEPS", 1)
     monkeypatch.setattr(two_cards, "STORED", dict(seed=120, n_layers=1))  # the fastest
     small = dict(n_heads=2, d_model=8, d_ff=16, block_size=64, batch_size=2, vocab_size=0)

@@ -16,7 +16,7 @@ TINY = "--steps 4 --warmup_steps 1 --batch_size 4 --eval_every 2 --d_model 16 --
 
 
 @pytest.fixture
-def files(tmp_path, monkeypatch, warm_cells):
+def files(tmp_path, monkeypatch, in_this_process):
     """{name: text} of the page's files, written into a folder in which the test then runs."""
     found = re.findall(r'```python title="(.*?)"\n(.*?)```', PAGE.read_text("utf-8"), re.DOTALL)
     for name, text in found:
@@ -27,49 +27,28 @@ def files(tmp_path, monkeypatch, warm_cells):
     return dict(found)
 
 
-def cut_off_before_its_first_checkpoint(name):
-    """Make a finished run look so: with its log it would count as finished."""
-    for file in ("state.pt", "log.jsonl"):
-        pathlib.Path("runs", name, file).unlink()
-
-
 def test_another_librarys_model_learns_a_task(files, capsys):
     exec(files["elsewhere.py"].replace("range(500)", "range(2)"), {})
     assert "right; guessing, a shortcut: (0.0625, 0.25)" in capsys.readouterr().out
 
 
-def named_again(line, flags, monkeypatch, capsys):
-    """Go on with a run whose code has to be named again, as in a new process."""
-    cut_off_before_its_first_checkpoint("own")
-    monkeypatch.setattr(own_code, "NAMED", set())
-    assert train.main(line) == 2 and " ".join(flags) in capsys.readouterr().err
-    monkeypatch.setattr(own_code, "NAMED", set())
-    assert train.main([*line, *flags]) == 0
-
-
 def test_a_task_of_ones_own_trains_and_is_resumed_if_it_is_named_again(files, monkeypatch, capsys):
-    mine = ["--data", "my_task.py"]
+    run, mine = pathlib.Path("runs", "own"), ["--data", "my_task.py"]
     line = [*mine, "--n_layers", "1", "--name", "own", *TINY, "--sizes", "jumps=1"]
     assert train.main(line) == 0
     said = capsys.readouterr().out
     assert "preset tasks" in said and "(places 8, jumps 1)" in said and "guessing 0.125" in said
-    saved = json.loads(pathlib.Path("runs/own/config.json").read_text())["train"]
+    saved = json.loads((run / "config.json").read_text())["train"]
     assert saved["data"] == ["my_task.py"] and saved["sizes"] == ["places=8", "jumps=1"]
-    named_again(["--resume", "runs/own"], mine, monkeypatch, capsys)
-    assert results.result("runs/own")["guess"] == 1 / 8
-    monkeypatch.setattr(own_code, "NAMED", set())
-    assert train.main(["--mechanism", "runs/own", *mine]) == 0
-    assert "jump 1" in capsys.readouterr().out
-    assert train.main(["--attention", "runs/own", *mine]) == 0
-
-
-def test_a_grid_of_the_task_over_two_layers(files, monkeypatch, capsys):
-    command = ["--data", "my_task.py", "--n_layers", "1", "2", *TINY]
-    for before in (0, 2):
+    for file in ("state.pt", "log.jsonl"):  # cut off before its first checkpoint
+        (run / file).unlink()
+    monkeypatch.setattr(own_code, "NAMED", set())  # as in a new process
+    assert train.main(["--resume", str(run)]) == 2
+    assert "--data my_task.py" in capsys.readouterr().err
+    for words in (["--resume"], ["--mechanism"], ["--attention"]):
         monkeypatch.setattr(own_code, "NAMED", set())
-        assert train.main(command) == 0
-        said = capsys.readouterr().out
-        assert f"2 runs, {before} finished before" in said and "| 2 | 1 |" in said
+        assert train.main([*words, str(run), *mine]) == 0
+    assert results.result(str(run))["guess"] == 1 / 8 and "jump 1" in capsys.readouterr().out
 
 
 def test_the_study_trains_its_two_rows_and_draws_its_figure(files, capsys):
@@ -86,31 +65,3 @@ def test_the_study_trains_its_two_rows_and_draws_its_figure(files, capsys):
     dropouts = {json.loads(path.read_text())["model"]["dropout"]
                 for path in pathlib.Path("runs").rglob("config.json")}  # fmt: skip
     assert dropouts == {0.0, 0.2}
-
-
-LOADER = """
-from minidepth_lab.base.data import Data
-from minidepth_lab.rows import files, to_data
-
-
-class Backwards(Data):
-    def draw(self, step, n):
-        return super().draw(1000 - step, n)
-
-
-def load_data(config, block_size, tokenizer=None):
-    (source,) = config.data
-    train, held_out = files.read_source(source, config)
-    data = to_data.make_data(source, train, held_out, config, block_size, tokenizer)
-    return Backwards(**vars(data))
-"""
-
-
-def test_a_loader_of_ones_own_is_named_again_as_the_page_says(files, monkeypatch, capsys):
-    pathlib.Path("my_loader.py").write_text(LOADER)
-    mine = ["--loader", "my_loader.py"]
-    own = "--n_layers 1 --max_rows 60 --eval_problems 0 --name own --preset laptop".split()
-    assert train.main([*mine, *own, *TINY]) == 0
-    losses = [row["train_loss"] for row in results.result("runs/own")["log"]]
-    named_again(["--resume", "runs/own"], mine, monkeypatch, capsys)
-    assert losses == [row["train_loss"] for row in results.result("runs/own")["log"]]
