@@ -169,7 +169,7 @@ def tiny(tmp_path):
 
 @pytest.fixture
 def kept(monkeypatch):
-    """The figures that are drawn, none of which is written."""
+    """The figures that are drawn, each of which is an empty file: to write one takes a second."""
     drawn = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
     return drawn
@@ -200,10 +200,10 @@ class Ended:
 
 
 @pytest.fixture
-def in_this_process(monkeypatch):
+def in_this_process(monkeypatch, kept):
     """Grids train their runs in this process, which saves each the seconds of its imports: for
     tests of what is made of the runs. How processes are started and end is tested in test_grid.
-    Nor do they draw each run's curve, as a run that is no grid's does."""
+    Nor do they draw each run's curve, as a run that is no grid's does, or write a figure."""
 
     def start(cell, preset, settings, environment):
         return Ended(train.main(cell.command(preset, settings)))

@@ -75,7 +75,7 @@ def test_what_has_no_steps_says_so_and_links_of_ones_own_are_a_dictionary():
 
     data = task_data.make_task_data(Mine(), registry.configs("tasks", data="icqa")[1])
     part = [torch.tensor(each[:2]) for each in data.val]
-    with pytest.raises(ValueError, match="icqa has no steps to look for"):
+    with pytest.raises(ValueError, match="^test_mechanism has no steps to look for"):
         task_data.links_of(data, *part)
     Mine.links = lambda task, tokens, targets, **sizes: [tokens > 0]
     with pytest.raises(ValueError, match="must return {step: bool tensor .*; it returned .tensor"):

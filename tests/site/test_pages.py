@@ -14,37 +14,8 @@ import urllib.request
 import pytest
 
 pytest.importorskip("mkdocs_jupyter", reason="mkdocs-jupyter is not installed")
-import jupytext  # noqa: E402  they need what the line above looks for
 
-import pages as site_pages  # noqa: E402
-import render  # noqa: E402
 from conftest import ROOT  # noqa: E402
-
-# one is a program, to be read and run as a whole
-SHORT = sorted(set(ROOT.glob("docs/tutorials/*.py")) - {ROOT / "docs/tutorials/from_scratch.py"})
-WIDE, LONG = 84, 88  # columns of code or output that fit beside the menu; lines that are read
-
-
-@pytest.mark.parametrize("path", SHORT, ids=lambda p: p.stem)
-def test_the_code_that_a_page_shows_is_narrow_and_short(path):
-    """Folded code may be wider and counts as none. Of what is printed, what was kept is measured,
-    but for the source of the library, which has lines of 100."""
-    cells = [cell for cell in jupytext.read(path).cells if cell.cell_type == "code"]
-    tags = [set(cell.metadata.get("tags", ())) for cell in cells]
-    lines = []
-    for cell, its in zip(cells, tags):
-        assert not (render.role_of(cell) and "hide" in its), "it is folded, not hidden"
-        if not render.role_of(cell) and not its & {"hide", *render.FOLDS}:
-            lines += cell.source.split("\n")
-    wide = [line for line in lines if len(line) > WIDE]
-    assert not wide and len(lines) <= LONG, (len(lines), wide)
-    file = site_pages.output_files([path])[path]
-    if not file.exists():
-        return
-    for its, shown in zip(tags, json.loads(file.read_text())["outputs"]):
-        printed = [each for each in shown if each.get("name") != "stderr"]  # no page shows that
-        text = "".join(each.get("text", "") for each in printed)
-        assert "python" in its or not [line for line in text.split("\n") if len(line) > WIDE]
 
 
 @pytest.fixture

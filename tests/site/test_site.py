@@ -600,16 +600,6 @@ def test_a_search_finds_the_right_page_first(tab, address):
     assert found == FIRST_FOUND
 
 
-def test_the_page_can_be_used_from_the_keyboard(tab, address):
-    tab.view(1280, "light")
-    tab.open(address)
-    tab.call("Input.dispatchKeyEvent", type="rawKeyDown", key="Tab", windowsVirtualKeyCode=9)
-    tab.call("Input.dispatchKeyEvent", type="keyUp", key="Tab", windowsVirtualKeyCode=9)
-    assert "md-skip" in tab.run("document.activeElement.className")
-    assert tab.run("document.documentElement.lang") == "en"
-    assert tab.run("getComputedStyle(document.activeElement).outlineStyle") != "none"
-
-
 def test_on_paper_what_is_folded_is_open(tab, address):
     """The theme does it, as long as the folds are such as it knows."""
     tab.open(address + "tutorials/3_one_look_or_two/")

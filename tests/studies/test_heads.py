@@ -28,16 +28,6 @@ def gpt_neo(c, **changes):
     return transformers.GPTNeoForCausalLM(transformers.GPTNeoConfig(**about, **changes))
 
 
-def test_the_authors_preset_has_its_baselines_parameters():
-    """And those of its model in `transformers`, which has no biases of q, k and v."""
-    m, _ = registry.configs("heads-author", n_heads=12)
-    code = {row["setting"]: row["value"] for row in results.published("heads_code")}
-    theirs = code["parameters of the baseline"]
-    assert variants.parameters(m)["total"] - 3 * m.n_layers * m.d_model == theirs
-    with torch.device("meta"):
-        assert gpt_neo(m).num_parameters() == theirs
-
-
 def test_the_authors_attention_is_gpt_neos():
     """Unscaled logits, and in each second layer the newest tokens alone."""
     small = dict(vocab_size=61, block_size=24, d_model=32, d_ff=128, n_heads=4, attn_window=5)
@@ -60,16 +50,6 @@ def test_the_authors_attention_is_gpt_neos():
         torch.testing.assert_close(ours(x), theirs(x).logits, atol=1e-3, rtol=1e-3)
 
 
-def test_the_small_preset_leaves_the_first_logits_as_large():
-    """Scale times the variance of a number of q and of k times the root of a head's size."""
-    sizes = []
-    for preset, scale in (("heads-author", 1.0), ("heads-small", 2.0)):
-        m, _ = registry.configs(preset, attn_scale=scale, n_heads=12)
-        numbers = (m.init_std**2 * m.d_model) ** 2 * m.d_model / m.heads[0]
-        sizes.append(m.attn_scale * numbers**0.5)
-    assert sizes[0] == pytest.approx(sizes[1])
-
-
 def test_a_heads_study_compares_within_groups_and_draws(tmp_path, monkeypatch):
     """Runs of the nine schedules, three seeds each, whose results are known."""
     runs = []
@@ -88,22 +68,6 @@ def test_a_heads_study_compares_within_groups_and_draws(tmp_path, monkeypatch):
     lines = about["differences"]
     assert len(lines) == 9 + 1 and all(line.count("low") in (0, 2) for line in lines)
     assert "low: constant 12-12-12-12 minus low: ascending 3-6-12-24: +0.100" in lines[0]
-
-
-def test_words_that_the_text_never_uses_are_counted_before_and_after_the_training():
-    path = results.RESULTS / "heads" / "h100.json"
-    words = json.loads(path.read_text(encoding="utf-8"))["never_used_words"]
-    (stored,) = results.runs("heads", n_heads=(48, 48, 48, 48), d_model=768, seed=0)
-    assert words["vocabulary"] == stored["vocab_size"]
-    assert words["val_loss"] == pytest.approx(stored["val_loss"], abs=2e-4)  # the run again
-    share = words["never_used"] / words["vocabulary"]
-    first, trained = words["first_weights"], words["trained"]
-    assert first["sampled"] == trained["sampled"] == 10 * 500
-    assert first["probability"] == pytest.approx(share, abs=1e-3)
-    low, high = results.wilson(first["never_used"], first["sampled"])
-    assert low < share < high
-    # at temperature 0.9 what is rare is rarer than its probability says
-    assert trained["never_used"] / trained["sampled"] < trained["probability"] < 0.01
 
 
 # ---------- matched widths, the depth study ----------

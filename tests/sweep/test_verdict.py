@@ -356,7 +356,7 @@ def test_answers_to_reasoning_gym_are_scored_by_itself(name, others, wrong):
 
 
 @pytest.fixture
-def here(monkeypatch):
+def here(monkeypatch, kept):
     """One rate and one tuning seed; the names of the runs that are trained."""
     trained, main = [], dispatch.main
 
