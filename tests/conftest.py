@@ -34,6 +34,7 @@ from minidepth_lab.measure.cell import Cell
 from minidepth_lab.models import fast, variants
 from minidepth_lab.rows import to_data
 from minidepth_lab.show import curve
+from minidepth_lab.tasks.base import task_data
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -212,6 +213,7 @@ def in_this_process(monkeypatch, kept):
         if threading.current_thread() is threading.main_thread():  # a grid's runs have threads
             drawn(run, t)
 
+    monkeypatch.setattr(task_data, "N_DRAWN", 200)  # sequences that a run of a task is tested on
     drawn = curve.draw_curve
     monkeypatch.setattr(curve, "draw_curve", draw)
     monkeypatch.setattr(Cell, "start", start)

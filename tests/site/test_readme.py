@@ -17,7 +17,7 @@ from minidepth_lab.base import configs
 from minidepth_lab.keep import registry
 from minidepth_lab.measure import bench, results
 from minidepth_lab.tasks import TASKS, walk
-from minidepth_lab.tasks.base import own_code, task_data
+from minidepth_lab.tasks.base import own_code
 from minidepth_site import answer
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -79,7 +79,6 @@ def here(tmp_path, monkeypatch, finished, solved, in_this_process):
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(own_code, "NAMED", set())
-    monkeypatch.setattr(task_data, "N_DRAWN", 100)  # sequences that a task is measured on
     monkeypatch.setattr(walk, "RINGS_TESTED", 10)  # and those that it follows a thousand hops
     registry.offering("preset")  # of all studies: the page's own add to them
     monkeypatch.setattr(configs, "PRESETS", dict(configs.PRESETS))

@@ -614,7 +614,7 @@ def test_an_accuracy_for_each_value_of_a_size_gives_a_record_for_each(copied, ca
         log[-1]["accuracy_by"] = dict(hops=by_hops)
         write_log(folder, log)
         t = dataclasses.replace(t, out_dir=str(out), name=folder.name, data=("khop",))
-        labels = dict(model=f"{m.n_layers} layers", seed=t.seed, sizes=("hops=1+2",))
+        labels = dict(n_layers=m.n_layers, seed=t.seed, sizes=("hops=1+2",))
         cells.append(Cell(labels, {}, m, t))
     one, two, *_ = table.records(table.finished(cells))
     assert one["labels"]["hops"] == "1" and (one["accuracy"], one["shortcut"]) == (0.5, 0.7)
@@ -625,7 +625,7 @@ def test_an_accuracy_for_each_value_of_a_size_gives_a_record_for_each(copied, ca
     about = json.loads((out / "grid" / "summary.json").read_text())
     assert about["n_runs"] == 4 and len(about["runs"]) == 8
     models = [row["labels"] for row in about["table"]]
-    assert models == [dict(model="1 layers"), dict(model="2 layers")]
+    assert models == [dict(n_layers="1"), dict(n_layers="2")]
     assert all("val_loss" in row and row["n"] == 2 for row in about["table"])
     assert [row["labels"]["hops"] for row in about["by_value"]] == ["1", "2"] * 2
     *differences, number = about["differences"]

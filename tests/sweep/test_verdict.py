@@ -25,14 +25,14 @@ from minidepth_lab.show import verdict_map
 from minidepth_lab.sweep import verdict as sweep
 from minidepth_lab.sweep import verdict_plan, verdict_rows, verdict_runs
 from minidepth_lab.sweep.verdict_plan import Request
-from minidepth_lab.tasks.base import own_code
+from minidepth_lab.tasks.base import own_code, task_data
 
 OWN = """import torch
 import torch.nn.functional as F
 from minidepth_lab.tasks import Task
 
 class Own(Task):
-    settings = dict(block_size=16, n_heads=2, d_model=16, batch_size=16, warmup_steps=4)
+    settings = dict(block_size=16, n_heads=2, d_model=16, batch_size=100, warmup_steps=4)
 
     def draw(self, batch, generator, test=False, kinds={kinds}):
         x = torch.randint({symbols}, (batch, {length}), generator=generator)
@@ -369,6 +369,7 @@ def here(monkeypatch, kept):
     monkeypatch.setattr(verdict_plan, "FACTORS", (1.0,))
     monkeypatch.setattr(verdict_runs, "BEYOND", 0)
     monkeypatch.setattr(verdict_plan, "TUNING_SEEDS", (1000,))
+    monkeypatch.setattr(task_data, "N_DRAWN", 200)  # sequences that a run is tested on
     return trained
 
 
@@ -377,7 +378,7 @@ LINE = "--verdict my.py --steps 6 --seeds 3 --n_layers 2 --name v".split()
 
 def test_a_verdict_trains_writes_and_goes_on(own, here, capsys):
     own()
-    line = [*LINE, "--batch_size", "8"]
+    line = [*LINE, "--batch_size", "100"]
     assert train.main(line) == 0
     said = capsys.readouterr().out
     assert "\nverdict  undecided" in said and "wrote    verdicts/v" in said
@@ -406,7 +407,7 @@ def test_a_verdict_trains_writes_and_goes_on(own, here, capsys):
 
     n = len(here)
     assert train.main(line) == 0 and len(here) == n  # the same command trains nothing again
-    made = minidepth_lab.verdict("my.py", steps=6, seeds=3, n_layers=2, batch_size=8, name="v")
+    made = minidepth_lab.verdict("my.py", steps=6, seeds=3, n_layers=2, batch_size=100, name="v")
     assert len(here) == n and made.decision == rule.UNDECIDED and made.runs[0]["log"]
     assert made.differences["deep - one"].n == 3 and made.figure().axes[0].has_data()
     capsys.readouterr()
