@@ -211,14 +211,15 @@ BOTH_DONE = "document.querySelectorAll('a[download]').length === 2"
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
-    """The address of the scripts, with trainings of 40 steps on two sequences."""
+    """The address of the scripts, with trainings of 40 steps on two sequences, tested on five."""
     folder = tmp_path_factory.mktemp("quick") / "assets"
     folder.mkdir()
     for path in [*ASSETS.glob("*.js"), *ASSETS.glob("*.css")]:
         text = path.read_text()
         if path.name == "training.js":
             text, n = re.subn(r"steps: \d+, batch: \d+", "steps: 40, batch: 2", text)
-            assert n == 2
+            text, once = re.subn(r"TESTS = \d+", "TESTS = 5", text)
+            assert (n, once) == (2, 1)
         (folder / path.name).write_text(text)
     with browser.serving(folder.parent) as address:
         yield address + "assets/"
