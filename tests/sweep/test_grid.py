@@ -614,18 +614,17 @@ def test_an_accuracy_for_each_value_of_a_size_gives_a_record_for_each(copied, ca
         log[-1]["accuracy_by"] = dict(hops=by_hops)
         write_log(folder, log)
         t = dataclasses.replace(t, out_dir=str(out), name=folder.name, data=("khop",))
-        labels = dict(n_layers=m.n_layers, seed=t.seed, sizes=("hops=1+2",))
+        labels = dict(model=f"{m.n_layers} layers", seed=t.seed, sizes=("hops=1+2",))
         cells.append(Cell(labels, {}, m, t))
     one, two, *_ = table.records(table.finished(cells))
     assert one["labels"]["hops"] == "1" and (one["accuracy"], one["shortcut"]) == (0.5, 0.7)
     assert two["labels"]["hops"] == "2" and two["accuracy"] == 0.4
     assert not set(table.OF_ALL) & (one.keys() | two.keys()) and one["guess"] == log[-1]["guess"]
     table.summarize(str(out / "grid"), cells, "python train.py")
-    assert (out / "grid" / "hops.png").exists()  # the task draws its errors by hops
     about = json.loads((out / "grid" / "summary.json").read_text())
     assert about["n_runs"] == 4 and len(about["runs"]) == 8
     models = [row["labels"] for row in about["table"]]
-    assert models == [dict(n_layers="1"), dict(n_layers="2")]
+    assert models == [dict(model="1 layers"), dict(model="2 layers")]
     assert all("val_loss" in row and row["n"] == 2 for row in about["table"])
     assert [row["labels"]["hops"] for row in about["by_value"]] == ["1", "2"] * 2
     *differences, number = about["differences"]
@@ -633,6 +632,8 @@ def test_an_accuracy_for_each_value_of_a_size_gives_a_record_for_each(copied, ca
     assert number == "these are 4 intervals, each of 95 % by itself"
     assert train.main(["--report", str(out / "grid")]) == 0
     assert (out / "grid" / "report.html").read_text(encoding="utf-8").count("<table>") == 2
+    table.summarize(str(out / "drawn"), [Cell(dict(n_layers=2), {}, m, t)], "python train.py")
+    assert (out / "drawn" / "hops.png").exists()  # the task draws its errors by hops
     # losses alone can be compared where one run has no accuracy: none is told by hops
     del log[-1]["accuracy"], log[-1]["accuracy_by"]
     write_log(folder, log)
