@@ -109,7 +109,7 @@ def test_comments_count_where_source_is_shown(project, pages, shows):
     page.write_text(page.read_text() + "import inspect\n" * shows)
     before = prints(pages)
     (project / "minidepth.py").write_text("# said\n\nx = (\n    1\n)\n")
-    assert differ(before, prints(pages)) == {"list"} | {"01_page"} * shows
+    assert differ(before, prints(pages)) == ({"list", "01_page"} if shows else {"list"})
 
 
 def stale(pages):
@@ -138,6 +138,7 @@ def test_a_page_that_has_run_depends_on_the_results_that_it_read(project, pages)
     ):
         (docs / "results" / change).write_text(f"{change}\n")
         assert stale(pages) == wanted
+        pages.run_outdated(pages.output_files(pages.programs()))
     page.write_text("# %%\nopen('docs/results/b/c/log.jsonl').read()\n")  # other code, others read
     pages.run_outdated(pages.output_files(pages.programs()))
     assert stale(pages) == set()
