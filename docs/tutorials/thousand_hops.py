@@ -136,7 +136,7 @@ plt.show()
 
 # %% tags=["hide"]
 WINDOW, TESTED = range(985, 1001), (15, 31, 100, 1000)
-on_rings, _ = TASKS["walk"].draw(200, md.generator("window"), test=True, **sizes)
+on_rings, _ = TASKS["walk"].draw(25, md.generator("window"), test=True, **sizes)
 window, first_alone, rows = {}, {}, []  # {seed: {hops: share right}}; of the first question alone
 for run in named["8 hops, ring of 16"]:
     if results.weights_file("walk", run["id"]).exists():
