@@ -11,20 +11,41 @@ from torch import nn
 import minidepth as md
 
 
-def dropout(x: torch.Tensor, p: float, training: bool = True) -> torch.Tensor:
-    """Zero each element with probability p and scale the others by 1/(1 - p); any shape."""
-    if not training or p == 0:
-        return x
-    if x.device.type != "cpu":
-        return F.dropout(x, p)
+def kept(x: torch.Tensor, p: float) -> torch.Tensor:
+    """Which elements of x, any shape, on a CPU, dropout with probability p lets stay: bool."""
     # PyTorch draws CPU masks one number at a time, which was a third of a training step. We draw
     # 64-bit words instead and read each as four 16-bit numbers, from -32,768 to 32,767
     words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     numbers = words.view(torch.int16)[: x.numel()].view(x.shape)
     # an element stays if its number is not among the lowest share p of the 65,536 there are: so p
     # is exact to 1.5e-5
-    keep = numbers >= round(p * 65536) - 32768
-    return (x * keep).mul_(1 / (1 - p))
+    return numbers >= round(p * 65536) - 32768
+
+
+def dropout(x: torch.Tensor, p: float, training: bool = True) -> torch.Tensor:
+    """Zero each element with probability p and scale the others by 1/(1 - p); any shape."""
+    if not training or p == 0:
+        return x
+    return F.dropout(x, p) if x.device.type != "cpu" else (x * kept(x, p)).mul_(1 / (1 - p))
+
+
+class DroppedProduct(torch.autograd.Function):
+    """dropout(weights) @ v on a CPU: weights (B, H, T, S), v (B, H, S, D) → (B, H, T, D). For the
+    way back it stores which weights stay and not what they become, which is four times as large."""
+
+    @staticmethod
+    def forward(ctx: Any, weights: torch.Tensor, v: torch.Tensor, p: float) -> torch.Tensor:
+        stay, ctx.scale = kept(weights, p), 1 / (1 - p)
+        v = v.contiguous()  # as the product needs it; a view would keep q and k alive
+        ctx.save_for_backward(weights, v, stay)
+        return (weights * stay).mul_(ctx.scale) @ v
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, g: torch.Tensor) -> tuple:
+        weights, v, stay = ctx.saved_tensors
+        dv = (weights * stay).mul_(ctx.scale).transpose(2, 3) @ g
+        return (g @ v.transpose(2, 3)).mul_(ctx.scale).mul_(stay), dv, None
 
 
 class Dropout(nn.Dropout):
@@ -55,6 +76,8 @@ def readable_attention(
     if window:
         hidden.masked_fill_(too_old(T, S, window, q.device), -math.inf)
     weights = ((q * scale) @ k.transpose(2, 3)).add_(hidden).softmax(-1)
+    if p and weights.device.type == "cpu" and weights.dtype == v.dtype:
+        return DroppedProduct.apply(weights, v, p), weights
     return dropout(weights, p) @ v, weights
 
 

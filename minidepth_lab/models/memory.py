@@ -51,8 +51,8 @@ def attention_weights(m, half=False):
 
 def layer_activations(m, half=False, device="cuda"):
     """Bytes that a layer keeps of a token for the way back; `half`: under autocast. On a CPU or an
-    Apple GPU dropout brings in readable_attention(), which keeps the weights, before dropout and
-    after it, and which of them were dropped."""
+    Apple GPU dropout brings in readable_attention(), which keeps the weights and which of them were
+    dropped, on the latter what that leaves, too."""
     C, size = m.d_model, 2 if half else 4
     # what goes in, which autocast leaves in float32; the norm's output, q, k, v, attention's output
     kept = 4 * C + size * 5 * C
@@ -62,7 +62,8 @@ def layer_activations(m, half=False, device="cuda"):
     if on_additions:  # a byte for each element that may have been dropped
         kept += C * (1 + bool(m.d_ff))
     if m.dropout and device != "cuda":
-        kept += 2 * attention_weights(m, half) + attention_weights(m) / 4
+        copies = 2 if device == "mps" else 1
+        kept += copies * attention_weights(m, half) + attention_weights(m) / 4
     return kept
 
 

@@ -65,7 +65,7 @@ def test_the_estimated_peak_is_what_a_step_takes():
     assert once - before == pytest.approx(estimated_once, rel=TOLERANCE)
     assert once - before > 1.4 * (twice - before)  # what --grad_checkpoint is for
     assert dropped - before == pytest.approx(with_dropout, rel=TOLERANCE)
-    assert dropped - before > 1.2 * (once - before)
+    assert dropped - before > 1.1 * (once - before)
 
 
 @pytest.mark.parametrize("half", [None, torch.bfloat16])
