@@ -302,6 +302,37 @@ plt.show()
 # A walk has to do the same in every loop. Nothing in text asks for the same work again. And these
 # models are small.
 
+# %% tags=["hide"]
+# the two looks in every loop, and how many times as long what a token holds gets after the ninth
+LOOPS, looks = 32, {"recall": [], "state": []}
+sequences, targets = TASKS["walk"].draw(50, md.generator("heads"), True, ring=16, hops=8)
+links = TASKS["walk"].links(sequences, targets, ring=16, hops=LOOPS - 1)
+for run in results.runs("walk", hops=8, ring=16, loss_after="each", d_model=64, loop_keeps=0):
+    if run["loop_start"] in looks and results.weights_file("walk", run["id"]).exists():
+        model, _ = checkpoints.load(results.weights("walk", run["id"]))
+        with torch.no_grad():
+            states = model.eval().run_loops(sequences, loops=64)
+        long = [x[:, 32:].norm(dim=-1).mean().item() for x in states]
+        model.config.n_loops = LOOPS
+        maps = inspect.attention_maps(model, sequences)
+        best = {"copy": [], "hop": []}
+        for loop in range(LOOPS):
+            for look, link in (("copy", "copy"), ("hop", f"hop {loop or 1}")):
+                best[look].append(max(inspect.link_weights([maps[loop]], links[link])[0]))
+        looks[run["loop_start"]].append((long[63] / long[8], best["copy"], best["hop"]))
+# four studies: what layers of their own have over the looped one, and how many times its parameters
+four, deep, looped_12 = [], "12 layers", "1 layer, 12 times"
+hops, in_depth, in_time = results.runs("khop", hops=4), depth.stored(), budget.stored()
+texts = reread.models_read(reread.stored(**reread.FIRST), 20)
+for its, loops, key in (
+    (results.select(hops, n_layers=4, n_loops=1), results.select(hops, n_layers=1, n_loops=4), ""),
+    (in_depth[deep], in_depth[looped_12], ""),
+    (in_time[deep], judge.named_runs("budget-tuned")[looped_12], ""),
+    (texts[deep], texts[looped_12], "val_loss"),
+):
+    a, b = (statistics.mean(run[key or "accuracy"] for run in of) for of in (its, loops))
+    four.append((b - a if key else a - b, its[0]["params_total"] / loops[0]["params_total"]))
+
 # %%
 assert [sum(found) for found in enough] == [5, 8, 5, 10, 10] and set(map(len, enough)) == {10}
 assert all(all(course(run, 1)[run["step"]] >= LEARNED for run in runs) for *_, runs in tries)
@@ -326,31 +357,18 @@ fair = judge.named_runs("ring-copies")["own, 6,000 steps"]
 assert len(fair) == 5 and all(run[4] >= LEARNED for run in accuracies(fair).values())
 looped_at = [onset(run, 4) for run in results.runs("ring-staircase", d_model=64, n_loops=5)]
 assert max(step for step in looped_at if step) < min(onset(run, 4) for run in fair)
-
-
-def mean_of(runs, key):
-    return statistics.mean(run[key] for run in runs)
-
-
-hops, in_depth, in_time = results.runs("khop", hops=4), depth.stored(), budget.stored()
-texts = reread.models_read(reread.stored(**reread.FIRST), 20)
-deep, looped_12, best = "12 layers", "1 layer, 12 times", judge.named_runs("budget-tuned")
-for its, loops, key, sign in (
-    (results.select(hops, n_layers=4, n_loops=1), results.select(hops, n_layers=1, n_loops=4),
-     "accuracy", 1),
-    (in_depth[deep], in_depth[looped_12], "accuracy", 1),
-    (in_time[deep], best[looped_12], "accuracy", 1),
-    (texts[deep], texts[looped_12], "val_loss", -1),
-):  # fmt: skip
-    assert sign * (mean_of(its, key) - mean_of(loops, key)) > 0
-    assert 2.5 < its[0]["params_total"] / loops[0]["params_total"] < 8.5
-
 back, lost = [], []  # pairs (share at a hundred hops, at a thousand)
 for run in stored:
     if run["id"] in returns:
         shares = run["accuracy_by"]["hops"]
         pair = tuple(shares[n]["accuracy"] for n in ("100", "1000"))
         (back if returns[run["id"]]["2"] < 0.1 else lost).append(pair)
+assert min(gap for gap, _ in four) > 0 and all(2.5 < times < 8.5 for _, times in four)
+assert all(abs(grown - 1) < 0.05 for grown, *_ in looks["recall"]) and len(looks["recall"]) >= 4
+assert all(min(copy[1:] + hop[1:]) > 0.9 for _, copy, hop in looks["recall"])
+assert all(grown > 10 for grown, *_ in looks["state"]) and len(looks["state"]) >= 2
+assert all(copy[0] > 0.9 and copy[8] < 0.4 for _, copy, _ in looks["state"])
+assert all(min(hop[1:9]) > 0.95 and max(hop[20:]) < 0.2 for *_, hop in looks["state"])
 assert len(back) == 53 and len(lost) == 13
 assert max(abs(near - far) for near, far in back) < 0.06 and min(far for _, far in back) > 0.41
 assert max(far for _, far in lost) < 0.34
@@ -367,30 +385,6 @@ plain = [run["accuracy_by"]["hops"]["1"]["accuracy"] for run in of_64]
 assert len(plain) == 10 and max(plain) < 0.021
 for text in ("nothing: 8 hops, ring of 16", "trained to 12 hops", "twice the width", "ring of 24"):
     assert statistics.median(run[1000] for run in reached[text]) >= 0.9
-# the two looks, in every loop, and how long what a token holds gets
-LOOPS = 32
-sequences, targets = TASKS["walk"].draw(50, md.generator("heads"), True, ring=16, hops=8)
-links = TASKS["walk"].links(sequences, targets, ring=16, hops=LOOPS - 1)
-for run in results.runs("walk", hops=8, ring=16, loss_after="each", d_model=64, loop_keeps=0):
-    is_known = results.weights_file("walk", run["id"]).exists()
-    if run["loop_start"] not in ("recall", "state") or not is_known:
-        continue
-    model, _ = checkpoints.load(results.weights("walk", run["id"]))
-    with torch.no_grad():
-        states = model.eval().run_loops(sequences, loops=64)
-        long = [x[:, 32:].norm(dim=-1).mean().item() for x in states]
-    model.config.n_loops = LOOPS
-    maps, best_of = inspect.attention_maps(model, sequences), {"copy": [], "hop": []}
-    for loop in range(LOOPS):
-        for look, link in (("copy", "copy"), ("hop", f"hop {loop or 1}")):
-            best_of[look].append(max(inspect.link_weights([maps[loop]], links[link])[0]))
-    if run["loop_start"] == "recall":
-        assert min(best_of["copy"][1:] + best_of["hop"][1:]) > 0.9
-        assert abs(long[63] / long[8] - 1) < 0.05
-    else:
-        assert long[63] / long[8] > 10
-        assert min(best_of["hop"][1:9]) > 0.95 and max(best_of["hop"][20:]) < 0.2
-        assert best_of["copy"][0] > 0.9 and best_of["copy"][8] < 0.4
 sums = {how: ends["sums", how] for how in ("8", "8, read once", "16")}
 assert {how: len(shares) for how, shares in sums.items()} == dict.fromkeys(sums, 10)
 assert [sum(x >= 0.95 for x in shares) for shares in sums.values()] == [1, 4, 10]

@@ -323,7 +323,7 @@ def share(right):
     return right[targets != -100].float().mean().item()
 
 
-lens = [share(known) for known in inspect.known(model, tokens, targets)]  # by layers applied
+lens = [share(known) for known in inspect.known(model, tokens, targets)]
 skipped, rows = [], []
 for layer in range(4):
     with inspect.skipped(model, layer):

@@ -445,7 +445,8 @@ widgets.wrong("llmini")
 problems = md.embedded_rows(2400)
 words = ("".join(text for text, _ in tokenizing.segments(row)) for row in problems)
 tokenizer = tokenizing.load_tokenizer("embedded", words)
-encoded = list(md.encode([tokenizing.segments(row, tokenizer) for row in problems], tokenizer))
+parts_of = [tokenizing.segments(row, tokenizer) for row in problems]
+encoded = list(md.encode(parts_of, tokenizer))
 fives = [encoded[i : i + 5] for i in range(1900, 2400, 5)]
 rows = encoded[:1900] + [[sum(part, []) for part in zip(*five)] for five in fives]
 

@@ -130,18 +130,18 @@ plt.show()
 #
 # ### What a cheat would get
 #
-# A ring of sixteen is back after sixteen hops. So a thousand hops are **eight**, which training
-# asks for, and a model that stops at its eighth hop would be right there. It would be wrong
-# elsewhere. So here are four runs at several lengths, and at each hop of a whole round:
+# A ring of sixteen repeats after sixteen hops. So a thousand hops lead where **eight** do, which
+# training asks for. A model that stops at its eighth hop would be right there, and wrong elsewhere.
+# So here are four runs at several lengths, and at each hop of a whole round, on 25 new rings:
 
 # %% tags=["hide"]
 WINDOW, TESTED = range(985, 1001), (15, 31, 100, 1000)
-on_rings, _ = TASKS["walk"].draw(25, md.generator("window"), test=True, **sizes)
+on_rings, _ = TASKS["walk"].draw(200, md.generator("window"), test=True, **sizes)
 window, first_alone, rows = {}, {}, []  # {seed: {hops: share right}}; of the first question alone
 for run in named["8 hops, ring of 16"]:
     if results.weights_file("walk", run["id"]).exists():
         model, _ = checkpoints.load(results.weights("walk", run["id"]))
-        window[run["seed"]] = by_hops(model, on_rings, 16, (*TESTED, *WINDOW))
+        window[run["seed"]] = by_hops(model, on_rings[:25], 16, (*TESTED, *WINDOW))
         first_alone[run["seed"]] = by_hops(model, on_rings[:, :33], 16, TESTED[:3])
 one_letter = walked(0).flatten().mode().values  # the commonest
 cheats = {"stop after eight hops": walked(8), "stay at one's own letter": walked(0)}
@@ -159,8 +159,8 @@ widgets.table(["right after hops", *map(str, TESTED), "985 to 1,000, the least"]
 # questions either: asked alone, a question is as often right.) Still, a thousand hops on this ring
 # are not a thousand new situations. Whoever is right once round, and comes back to the same state,
 # is right for ever. A longer ring is the harder test, and there most walks of this kind [do not go
-# on](beyond_training.md#one-thing-changed). **Nor is it the ring: a program whose state does not
-# come round is followed as far**, if its map is read once ([walks that cannot
+# on](beyond_training.md#one-thing-changed). **It need not be a ring, either**: programs whose state
+# never comes round are followed as far, if they are read once ([walks that cannot
 # cheat](../reference/no_cheat.md#a-computed-state-or-the-map-alone)).
 #
 # ## What gets lost
@@ -257,8 +257,7 @@ head = ["read once", "hops", "all right at 0.99"]
 widgets.table([*head, "one letter always", "one's own letter", "stop"], rows)
 
 # %% [markdown]
-# On the right is what [a cheat](#what-a-cheat-would-get) would get of the same lengths, at its
-# worst, as the layers are.
+# On the right is what [a cheat](#what-a-cheat-would-get) would get at the worst of these lengths.
 #
 # Once round a ring of 128 are 127 hops, each to a letter that the walk had not met, after training
 # on eight. The other three layers learned their first hop late or never.
@@ -301,7 +300,7 @@ for start in ("state", "input", "normalised"):
 assert len(window) == 4
 for seed, right in window.items():
     assert right[1000] - min(right[n] for n in WINDOW) < 0.02
-    assert all(abs(first_alone[seed][n] - right[n]) < 0.01 for n in TESTED[:3])
+    assert all(abs(first_alone[seed][n] - right[n]) < 0.04 for n in TESTED[:3])
 for given in cheats.values():
     assert min(share(given, walked(n)) for n in WINDOW) < 0.05
 assert share(cheats["stop after eight hops"], walked(1000)) == 1
