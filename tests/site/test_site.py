@@ -563,11 +563,11 @@ FIRST_FOUND = {
     "cuda out of memory": "how-to/troubleshooting/",
     "induction head": "tutorials/3_one_look_or_two/",
     "chain of thought": "tutorials/5_writing/",
-    "logit lens": "tutorials/inside/",
+    "logit lens": "tutorials/depth_map/",
     "hypothesis": "tutorials/1_hypothesis/",
     "architecture": "tutorials/0_model/",
     "logs": "tutorials/2_logs/",
-    "caveats": "tutorials/caveats/",
+    "caveats": "tutorials/7_equal_time/",
     "hyperparameters": "reference/flags/",
     "--lr": "reference/flags/",
 }
