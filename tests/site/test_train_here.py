@@ -139,28 +139,6 @@ def test_a_sequence_is_one_of_the_task(in_page, name):
     assert seen == set(range(MODELS[name][2]["vocab_size"]))
 
 
-def test_first_weights_are_spread_as_those_of_the_file(in_page):
-    config = dict(MODELS["walk"][2], block_size=24, d_ff=0, tie_weights=False, init_std=0.1)
-    torch.manual_seed(0)
-    ours = variants.GPT(configs.ModelConfig(dropout=0.0, **config))
-    theirs, other = in_page(f"""
-        const config = t.settings({json.dumps(config)})
-        const lists = (weights) =>
-          Object.fromEntries(Object.entries(weights).map(([k, w]) => [k, [w.shape, ...w.data]]))
-        return [1, 2].map((seed) => lists(t.firstWeights(config, t.randomFrom(seed))))""")
-    assert theirs.keys() == dict(ours.named_parameters()).keys()
-    for name, parameter in ours.named_parameters():
-        shape, *data = theirs[name]
-        assert shape == list(parameter.shape)
-        if "norm" in name:
-            assert set(data) == {float(name.endswith("weight"))}
-        else:
-            spread, close = torch.tensor(data).std().item(), 4 / (2 * len(data)) ** 0.5
-            assert spread == pytest.approx(parameter.std().item(), rel=2 * close)
-            assert abs(sum(data) / len(data)) < 5 * spread / len(data) ** 0.5
-            assert data != other[name][1:]
-
-
 def test_the_file_of_weights_is_read_by_pytorch(in_page, tmp_path):
     """What the page offers for download, loaded into a model here, gives the page's logits."""
     found = in_page("""

@@ -12,7 +12,6 @@ import torch
 
 import minidepth as md
 import train
-from conftest import SHARED
 from minidepth_lab.base import configs
 from minidepth_lab.keep import registry, running
 from minidepth_lab.measure import judge
@@ -146,23 +145,6 @@ def test_rows_of_multiple_choice_are_text_with_the_right_choice(tiny, jsonl):
     assert all("blue" in text and "red" not in text for text in texts)
     with pytest.raises(ValueError, match="--loader llmini trains on it, --score asks it"):
         to_data.load_data(dataclasses.replace(t, loader=""), 40)
-
-
-@pytest.mark.skipif(
-    not (SHARED / "data" / "gsm8k").is_dir() or not (SHARED / "tokenizers" / "gpt2").is_dir(),
-    reason="real texts and GPT-2's tokenizer do not lie beside the checkout",
-)
-def test_three_sources_have_as_many_tokens_as_llmini_printed():
-    """Its own counts of the three of its eleven sources that are all there, to the token."""
-    published = dict(gsm8k=412_695, commonsense_qa=150_470, arc_challenge=28_217)
-    files = dict(gsm8k="train", commonsense_qa="train", arc_challenge="train_all")
-    paths = [str(SHARED / "data" / name / f"{part}.jsonl") for name, part in files.items()]
-    t = registry.configs("llmini-c", data=paths, tokenizer=str(SHARED / "tokenizers" / "gpt2"))[1]
-    data = registry.data_of(t, 256)
-    found = {path.split("/")[-2]: row["tokens"] for path, row in data.facts["table"].items()}
-    assert found == published
-    lines = "\n".join(data.facts["lines"])
-    assert all(f"{n:,}" in lines for n in published.values()) and "utilisation" in lines
 
 
 def by_hand(texts, T, stride):
