@@ -211,9 +211,9 @@ axes.set_title("at a constant rate, too, deeper models\npredict new text better 
 plt.show()
 
 # %% [markdown]
-# What to see: at the same loss on training text eight layers, twelve and the layer looped twelve
-# times, which lie on one another, are below one layer on new text. The looped layer does not get as
-# far to the right. Each line is one run, from upper left to a dot at its end.
+# What to see: at the same loss on training text eight layers, twelve and the looped layer lie on
+# one another, below one layer on new text. Each line is one run, from upper left to a dot at its
+# end.
 
 # %% [markdown]
 # **At the same fit twelve layers predict new text better than one, in every run**, by 0.07 nats per

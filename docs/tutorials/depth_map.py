@@ -53,8 +53,7 @@ widgets.table(["accuracy", "without solving it", "1 layer", "2 layers", "3 layer
 
 # %% [markdown]
 # The second column is the best way we know to score without solving the task. (`icl_template` is
-# learned only with hints in training: the model also has to name the pattern of a string. The test
-# has none.)
+# learned only with hints in training. The test has none.)
 #
 # And k-hop? In `baebcabebdea` the last symbol is a. Go back to the a before it, and read what
 # followed there: b. That is one hop. From that b go back to the b before it: c. In the paper's
@@ -84,8 +83,8 @@ plt.show()
 
 # %% [markdown]
 # What to see: one hop is learned with two layers, two hops with three, and four hops with four, in
-# 14 of 15 runs. With one layer less, models still do better than the dotted lines, which are the
-# best one can do from the last two tokens. Each dot is one run; lines join the means.
+# 14 of 15 runs. The dotted lines are the best one can do from the last two tokens. Each dot is one
+# run; lines join the means.
 
 # %% [markdown]
 # All of this was predicted. A looped layer counts once for each loop: one layer looped three times
@@ -96,8 +95,8 @@ plt.show()
 #
 # For seven other tasks we made formulas, from theory where there was one: the least number of
 # layers, or of loops of one layer, for difficulty n. Then we trained models of one to six layers
-# for 1,000 steps, on all difficulties of a task at once. The last two columns count the cells, one
-# for each depth and difficulty, that came out as the formula says.
+# on all difficulties at once. The last two columns count the cells, one for each depth and
+# difficulty, that came out as the formula says.
 
 # %% tags=["hide"]
 measured = depth_map.cells(depth_map.stored())
@@ -377,15 +376,14 @@ plt.show()
 # %% [markdown]
 # What to see: after two layers the lens reads all lookups, all copying and most orderings, and only
 # sums become readable in the last layers. Above is what the lens finds at each depth, below what
-# the whole model still knows without one layer. Both are in percent of the words of a kind; a full
-# cell without a number is 100 %. *Ready* means that from there on the lens has at least 95 %.
+# the whole model still knows without one layer, both in percent; a full cell is 100 %. *Ready*
+# means that from there on the lens has at least 95 %.
 
 # %% [markdown]
 # A layer that can be left out alone may be one of several that do the same work. But **without
-# layers 3 to 8, half of the model, lookups, orderings and answers are as right as before**, and
-# 40 % of the sums are lost. A lookup is copy and match again, in the first two layers. The model
-# does not use the ten others to go several hops at once: it may [write](5_writing.md) each letter
-# down.
+# layers 3 to 8, half of the model, lookups, orderings and answers are as right as before**, and 40
+# % of the sums are lost. Lookups are done in the first two layers. The model does not use the ten
+# others to go several hops at once: it may [write](5_writing.md) each letter down.
 #
 # | the report's guess | this model, one run |
 # |---|---|
