@@ -236,7 +236,7 @@ plt.show()
 #
 # | what is equal | what depth bought |
 # |---|---|
-# | steps | twelve layers answer most, and learn by heart most |
+# | steps | twelve layers answer most; one layer looped answers more than one layer |
 # | time | a second layer bought lookups; ten more bought no more right answers |
 # | time and parameters | a looped layer, tuned, answers more than one without loops |
 # | the fit to its own text | a little less loss on new text |

@@ -126,7 +126,7 @@ print(f"five copies answer as the looped layer does, everywhere: {same}")
 # again, while each of five layers has to learn its own. (We have not tested that.)
 #
 # In four other studies, of k-hop and of text, layers of their own end ahead. They have three to
-# eight times the parameters there, and in three of the four the settings were chosen for them.
+# eight times the parameters there, and in three of the four most settings were chosen for them.
 #
 # ## One thing changed
 #
