@@ -23,6 +23,7 @@ import json
 import multiprocessing
 import os
 import pathlib
+import sys
 import tempfile
 import threading
 import time
@@ -256,7 +257,7 @@ def environment():
 # The libraries that most pages import. To import them takes longer than most pages do; so, where a
 # process can be divided in two, one that has imported them is, for each page.
 LIBRARIES = "IPython.core.interactiveshell jupytext matplotlib.pyplot nbformat scipy.stats torch"
-DIVIDES = "forkserver" in multiprocessing.get_all_start_methods()
+DIVIDES = sys.platform == "linux"  # elsewhere not with such libraries
 processes = multiprocessing.get_context("forkserver" if DIVIDES else "spawn")
 processes.set_forkserver_preload(LIBRARIES.split())
 starting = threading.Lock()

@@ -11,14 +11,6 @@
 #
 # Four tasks are those of [Chen & Zou 2024](https://arxiv.org/abs/2404.01601), built anew; the
 # fifth, k-hop, is that of [Sanford, Hsu & Telgarsky 2024](https://arxiv.org/abs/2402.09268).
-#
-# | task | what is asked | tested on | layers, by the papers |
-# |---|---|---|---|
-# | `memorize` | the label of one of 512 fixed sequences | the same 512 | 1 |
-# | `icqa` | the answer that stood after this question | fresh sequences | 2 |
-# | `template` | which places hold equal symbols, 1 of 15 patterns | symbols never trained | 2 |
-# | `icl_template` | the label that a string of this pattern had | symbols never trained | 3 |
-# | `khop`, k = 1, 2, 4 | what came after this symbol last, k times | fresh sequences | 2, 3, 4 |
 
 # %% tags=["hide"]
 import json
@@ -44,19 +36,26 @@ def accuracies(task):
     return {n: [run["accuracy"] for run in its] for n, its in results.by(runs, "n_layers").items()}
 
 
-depths, rows = {"memorize": 1, "icqa": 2, "template": 2, "icl_template": 3}, []
-for task in depths:
-    shares = {n: f"{min(its):.2f} to {max(its):.2f}" for n, its in accuracies(task).items()}
-    without = f"{tasks.TASKS[task].chance()[1]:.2f}"
-    rows.append([task, without, *(shares.get(n, "–") for n in (1, 2, 3))])
-widgets.table(["accuracy", "without solving it", "1 layer", "2 layers", "3 layers"], rows)
+TASKS = {  # what is asked, the layers that are enough by the papers
+    "memorize": ("the label of one of 512 fixed sequences", 1),
+    "icqa": ("the answer that stood after this question", 2),
+    "template": ("which places hold equal symbols", 2),
+    "icl_template": ("the label that a string of this pattern had", 3),
+}
+rows = []
+for name, (asked, enough) in TASKS.items():
+    shares = {n: f"{min(its):.2f} to {max(its):.2f}" for n, its in accuracies(name).items()}
+    shortcut = f"{tasks.TASKS[name].chance()[1]:.2f}"
+    rows.append([name, asked, enough, shortcut, *(shares.get(n, "–") for n in (1, 2, 3))])
+head = ["task", "what is asked", "layers, by the paper", "a shortcut gets"]
+widgets.table([*head, "1 layer", "2 layers", "3 layers"], rows)
 
 # %% [markdown]
-# The second column is the best way we know to score without solving the task. (`icl_template` is
-# learned only with hints in training. The test has none.)
+# `memorize` is tested on its own sequences, the others on fresh ones, and the templates on symbols
+# that training never had. (`icl_template` is learned only with hints in training.)
 #
-# And k-hop? In `baebcabebdea` the last symbol is a. Go back to the a before it, and read what
-# followed there: b. That is one hop. From that b go back to the b before it: c. In the paper's
+# The fifth, k-hop: in `baebcabebdea` the last symbol is a. Go back to the a before it, and read
+# what followed there: b. That is one hop. From that b go back to the b before it: c. In the paper's
 # construction ⌊log₂ k⌋ + 2 layers are enough for k hops.
 
 # %%

@@ -241,9 +241,8 @@ print(f"{min(seconds):.0f} to {max(seconds):.0f} seconds a schedule")
 
 # %% [markdown]
 # So ten seeds of all nine, both ways, are six hours of one H100. What we lack are the 250,000
-# stories: we have 1,097. `python train.py --study heads --preset heads-author --attn_scale 1.0` has
-# the setup of the code, but for its schedule of the learning rate, biases of q, k and v, and some
-# first weights.
+# stories: we have 1,097. (`python train.py --study heads --preset heads-author --attn_scale 1.0` is
+# ready, and nearly the setup of the code.)
 #
 # The direction is open. A preprint of 2026 ([Prism Transformer](https://arxiv.org/abs/2606.27449))
 # reports the opposite: that ascending does better than constant.
