@@ -255,11 +255,11 @@ def environment():
 
 
 # The libraries that most pages import. To import them takes longer than most pages do; so, where a
-# process can be divided in two, one that has imported them is, for each page.
+# process can be divided in two, one that has imported them is, for each of many pages.
+MANY = 4
 LIBRARIES = "IPython.core.interactiveshell jupytext matplotlib.pyplot nbformat scipy.stats torch"
 DIVIDES = sys.platform == "linux"  # elsewhere not with such libraries
 processes = multiprocessing.get_context("forkserver" if DIVIDES else "spawn")
-processes.set_forkserver_preload(LIBRARIES.split())
 starting = threading.Lock()
 # what such a process does: it becomes `python execute.py PAGE` in its environment
 BECOME = """
@@ -276,6 +276,12 @@ sys.argv[:] = program, page
 sys.path[:0] = [os.path.dirname(program), *environment["PYTHONPATH"].split(os.pathsep)]
 runpy.run_path(program, run_name="__main__")
 """
+
+
+def expect(n):
+    """Before the first of n pages runs."""
+    if n >= MANY:
+        processes.set_forkserver_preload(LIBRARIES.split())
 
 
 def in_a_process(path):
@@ -341,6 +347,7 @@ def run_outdated(files):
     RuntimeError: a page failed. The others end or do not begin.
     """
     outdated = [(path, file) for path, file in files.items() if not file.exists()]
+    expect(len(outdated))
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         work = [pool.submit(run, path, file) for path, file in outdated]
         try:
