@@ -30,7 +30,8 @@ def measure():
     line |= {name: importlib.metadata.version(name) for name in PACKAGES}
     run = dict(cwd=ROOT, capture_output=True, text=True)
     run["env"] = os.environ | dict(OMP_NUM_THREADS="1", PYTHONPATH=str(ROOT))
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--tb=short", *TESTS]
+    words = "-q -n 2 --tb=short -W default".split()  # old packages warn of each other
+    command = [sys.executable, "-m", "pytest", *words, *TESTS]
     tests = subprocess.run(command, **run)
     print(tests.stdout, tests.stderr)
     last = tests.stdout.splitlines()[-1]

@@ -76,6 +76,7 @@ def on_shutdown():
 
 def on_post_build(config):
     """Pages run only now, so that the site is there sooner."""
+    pages.expect(len(waiting))
     while waiting:
         pool[0].submit(run_beside, *waiting.pop(0))
 
@@ -193,28 +194,31 @@ MOVED = {
     "tutorials/02_model": "tutorials/0_model",
     "tutorials/03_training": "how-to/half_precision",
     "tutorials/04_logs": "tutorials/2_logs",
-    "tutorials/05_caveats": "tutorials/caveats",
+    "tutorials/05_caveats": "tutorials/7_equal_time",
     "tutorials/06_depth_thresholds": "tutorials/depth_map",
     "tutorials/07_thinking": "tutorials/5_writing",
-    "tutorials/08_looking_inside": "tutorials/inside",
+    "tutorials/08_looking_inside": "tutorials/depth_map#how-to-count-attention",
     "tutorials/09_heads": "tutorials/heads",
     "tutorials/10_scale": "tutorials/scale",
-    "tutorials/11_layer_by_layer": "tutorials/inside",
+    "tutorials/11_layer_by_layer": "tutorials/depth_map#the-logit-lens",
     "tutorials/12_rings": "tutorials/4_walking",
     "tutorials/13_seeds": "tutorials/6_how_would_you_know",
     "tutorials/14_written_steps": "tutorials/5_writing",
     "tutorials/15_first_run": "reference/results#first-run",
     "tutorials/16_depth_or_time": "tutorials/7_equal_time",
-    "tutorials/17_more_depth": "tutorials/rings#more-depth-than-needed",
+    "tutorials/17_more_depth": "tutorials/beyond_training#more-depth-than-needed",
     "tutorials/18_one_more_step": "tutorials/4_walking",
-    "tutorials/19_another_layer": "tutorials/rings#the-same-layer-or-another",
-    "tutorials/20_same_text": "tutorials/caveats#the-same-text-twenty-times",
+    "tutorials/19_another_layer": "tutorials/beyond_training#the-same-layer-or-another",
+    "tutorials/20_same_text": "tutorials/7_equal_time#the-same-text-twenty-times",
     "tutorials/train_here": "tutorials/play",
     "tutorials/ask": "tutorials/play#ask-models-that-write-their-steps",
-    "tutorials/another_layer": "tutorials/rings#the-same-layer-or-another",
+    "tutorials/another_layer": "tutorials/beyond_training#the-same-layer-or-another",
     "tutorials/depth_thresholds": "tutorials/depth_map#thresholds",
     "tutorials/first_run": "reference/results#first-run",
-    "tutorials/same_text": "tutorials/caveats#the-same-text-twenty-times",
+    "tutorials/same_text": "tutorials/7_equal_time#the-same-text-twenty-times",
+    "tutorials/caveats": "tutorials/7_equal_time",
+    "tutorials/inside": "tutorials/depth_map#how-to-count-attention",
+    "tutorials/rings": "tutorials/beyond_training",
 }
 
 
@@ -262,7 +266,7 @@ SEARCHED = {
     "tutorials/1_hypothesis.md": "hypothesis claim",
     "tutorials/3_one_look_or_two.md": "induction head heads",
     "tutorials/2_logs.md": "overfitting overfit validation",
-    "tutorials/inside.md": "logit lens",
+    "tutorials/depth_map.md": "logit lens inside thresholds",
     "tutorials/4_walking.md": "ring rings hop hops",
     "tutorials/thousand_hops.md": "length generalisation generalization recall looped",
     "tutorials/5_writing.md": "chain thought cot steps",

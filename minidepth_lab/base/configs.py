@@ -155,7 +155,7 @@ class TrainConfig(md.TrainConfig):
     init_from: str = md.option("", "a run, or a GPT-2's folder: the weights to begin with")
     keep: str = md.option("last", "weights that are kept", choices=("last", "best"))
     stop_after: int = md.option(0, "evaluations in a row without a better loss that end the run", 0)
-    minutes: float = md.option(0.0, "after which the run is saved and stops; 0: no limit", 0)
+    minutes: float = md.option(0.0, "after which the run is saved and ends; 0: no limit", 0)
     report_to: str = md.option("none", "who else is told of each evaluation", choices=TRACKERS)
     out_dir: str = md.option("runs", "folder of all runs")
     name: str = md.option("", "this run's folder in it; empty: made from the settings")

@@ -127,6 +127,21 @@ def orphaned() -> bool:
     return False
 
 
+def record_now(
+    model: nn.Module, data: md.Data, t: configs.TrainConfig, done: int, before: dict
+) -> dict:
+    """A record of a step at which none was due; what the step itself knew is of the one before."""
+    tokens, targets = data.draw(done - 1, t.batch_size * t.grad_accum)
+    epoch = 1 if data.infinite else (done - 1) * len(tokens) // len(data.train[0]) + 1
+    record = before | dict(step=done, epoch=epoch, lr=md.lr_at(done - 1, t))
+    for name, part, n in (
+        ("train_loss", (tokens, targets), len(tokens)),
+        ("val_loss", data.val, t.eval_blocks),
+    ):
+        record[name] = md.mean_loss(model, part, n, t.batch_size)
+    return record
+
+
 def train(
     model_config: configs.ModelConfig, train_config: configs.TrainConfig,
     data: md.Data | None = None,
@@ -185,7 +200,7 @@ def train(
         weights = checkpoints.load(t.init_from)[0].state_dict()
 
     folder = CarefulFolder(path, t, data.tokenizer, command, changed, say)
-    make, ended = model_maker(t, weights, say), False
+    make, ended, late, logged = model_maker(t, weights, say), False, False, began
 
     def make_model(config):
         folder.model = make(config)
@@ -194,14 +209,15 @@ def train(
     bar = tqdm(total=t.steps, disable=silent or None)
 
     def on_log(record):
-        nonlocal ended
+        nonlocal ended, logged
+        logged = time.perf_counter()
         if isinstance(data, Data):
             data.complete(record)
         folder.records.append(record)
         behind = checkpoints.since_best(folder.records)
         if behind == 0 and t.keep == "best":
             folder.save_best(record)
-        ended = 0 < t.stop_after <= behind and record["step"] < t.steps
+        ended = late or 0 < t.stop_after <= behind and record["step"] < t.steps
         if not ended:
             tell_all(record)
 
@@ -211,6 +227,7 @@ def train(
             tell(record)
 
     def stopping():
+        nonlocal late
         bar.update(1 if bar.n else folder.done + 1)
         late = 0 < t.minutes * 60 <= time.perf_counter() - began
         return ended or late or bool(noted) or orphaned() or bool(stop and stop())
@@ -219,6 +236,13 @@ def train(
         begun = resume and is_there(path)
         with bar, console.noted_signals(twice=True) as noted:
             model, log = md.train(m, t, data, folder, begun, make_model, on_log, stopping)
+        # one process may have been late, or told to stop, without the others
+        late = md.over_all(late and not noted, device) > 0 and folder.done < t.steps and not ended
+        if late and log[-1]["step"] < folder.done:
+            seconds = round(log[-1]["seconds"] + time.perf_counter() - logged, 2)
+            log.append(record_now(model, data, t, folder.done, log[-1]) | dict(seconds=seconds))
+            on_log(log[-1])
+        ended = ended or late
         if ended:  # the whole evaluation of a last step
             log[-1] |= md.evaluate(model, data, t, last=True) | dict(ended_early=True)
             if isinstance(data, Data):
@@ -230,7 +254,10 @@ def train(
     if getattr(model, "is_sharded", False) and rank == 0:
         model, _ = checkpoints.load(path)  # it has only its part of the weights
     finished = ended or folder.done == t.steps
-    if ended:
+    go_on = f"go on with: {console.COMMAND} --resume {shlex.quote(path)}"
+    if late:
+        say(f"Its {t.minutes:g} minutes are over, after step {folder.done}; {go_on}")
+    elif ended:
         best = log[-1 - checkpoints.since_best(log)]
         worse = f"{checkpoints.since_best(log)} evaluations without a better one than"
         why = f"{worse} {best['val_loss']:.4f} at step {best['step']}"
@@ -239,7 +266,6 @@ def train(
         final = f"Final train loss: {log[-1]['train_loss']:.4f}"
         say(f"Done. {final} | total time {log[-1]['seconds']:.0f}s")
     else:
-        go_on = f"go on with: {console.COMMAND} --resume {shlex.quote(path)}"
         say(f"Stopped after step {folder.done}; {go_on}")
     run = Run(path, model, data.tokenizer, data, log, finished)
     if quiet:

@@ -272,8 +272,8 @@ def make_data(
         )
     elif not problems and conversations and config.eval_problems:
         notes.append(
-            "no held-out row can be asked: none ends in an answer after #### or </think>, of one "
-            "line, by the assistant"
+            "no held-out row can be asked: none ends in an answer after #### or </think> or in "
+            "\\boxed{}, of one line, by the assistant"
         )
     guesses = [problem["guess"] for problem in problems if "guess" in problem]
     if guesses and len(guesses) == len(problems):

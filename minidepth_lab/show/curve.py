@@ -72,9 +72,10 @@ def draw_losses(axes, logs, train=True):
             losses = [row[key] for row in log]
             axes.plot(steps, losses, style, label=f"{name}: {what}", markersize=3)
     axes.set(xlabel="optimizer step", ylabel="loss (nats per token)")
-    axes.set_yscale("log")  # most of the fall is in the first steps, most of the story later
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter(plain_numbers())
+    if axes.dataLim.ymax > 0:  # most of the fall is in the first steps, most of the story later
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter(plain_numbers())
     axes.grid(alpha=0.3, which="both")
     axes.legend(fontsize="small")
 

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+import minidepth as md
 import train
 from minidepth_lab.base import configs
-from minidepth_lab.keep import checkpoints, running
+from minidepth_lab.keep import running
 from minidepth_lab.measure import results, sampling
 from minidepth_lab.rows import answers, files, forms, reading, to_data, tokenizing
 
@@ -220,12 +221,15 @@ def test_an_interval_of_shares_stays_within_them(shares, said):
     assert results.with_interval("val_loss", 1.0, 2.0) == "1 ± 2"
 
 
-def test_a_limit_of_minutes_saves_and_stops(tiny):
-    run = running.train(*tiny(minutes=1e-6))
-    assert not run.finished and checkpoints.has_checkpoint(run.dir)
-    m, t = checkpoints.read_config(run.dir)
-    t.out_dir, t.name = run.dir.rsplit("/", 1)
-    assert running.train(m, dataclasses.replace(t, minutes=0.0), resume=True).finished
+def test_a_run_whose_minutes_are_over_is_done_and_may_go_on(tiny):
+    m, t = tiny(minutes=1e-6, eval_every=99)
+    first = running.train(m, t)
+    assert first.finished and results.result(first.dir)["train_loss_eval"]  # a grid's table has it
+    last = running.train(m, t, resume=True).log[-1]  # its minutes count anew
+    assert last["step"] == 2 and last["val_loss"] != first.log[-1]["val_loss"]
+    assert last["lr"] == md.lr_at(1, t) and last["ended_early"]
+    end = running.train(m, dataclasses.replace(t, minutes=0.0), resume=True).log
+    assert end[-1]["step"] == t.steps and not any("ended_early" in record for record in end)
 
 
 def test_a_sample_takes_another_number_of_loops(finished, capsys, monkeypatch):
