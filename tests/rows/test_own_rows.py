@@ -454,6 +454,8 @@ def test_files_of_a_folder_that_are_left_out_are_told(tmp_path):
     (note,) = text.left_out(str(folder / "*"))
     for part in ("6 files of ", ".zip (1)", ".md (1)", "without an ending (1)", "regular file (3)"):
         assert part in note
+    (note,) = text.left_out(str(folder / "**"))  # fits the folders on its way as well
+    assert "no regular file (1)" in note and ".md (2)" in note
     (folder / "z.jsonl").mkdir()
     assert text.files_of(str(folder / "*.jsonl")) == [str(folder / "a.jsonl")]
     assert text.files_of(str(folder / ".copies")) == [str(folder / ".copies" / "a.jsonl")]
