@@ -88,6 +88,15 @@ def run_loops(model: Any, tokens: torch.Tensor, loops: int) -> Iterator[torch.Te
             yield torch.cat((kept, x), 1)
 
 
+def last(model: Any, tokens: torch.Tensor, loops: int) -> torch.Tensor:
+    """The stream (B, T, C) after the last loop: nothing is put together before."""
+    states = questions_alone(model, tokens, loops)
+    first = x = next(states)
+    for state in states:  # only the last one is wanted
+        x = state
+    return first if x is first else torch.cat((first[:, : model.config.loop_keeps], x), 1)
+
+
 def questions_alone(model: Any, tokens: torch.Tensor, loops: int) -> Iterator[torch.Tensor]:
     """run_loops(), but from the second loop on of the tokens that are not kept: (B, T - n, C)."""
     c = model.config

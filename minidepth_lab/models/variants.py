@@ -84,6 +84,14 @@ class GPT(md.GPT):
             x = torch.stack([self.norm(state) for state in states], 1)  # (B, loops, T, C)
         return self.losses(x, targets)
 
+    def hidden(
+        self, tokens: torch.Tensor, cache: list[md.Cache] | None = None, loops: int | None = None
+    ) -> torch.Tensor:
+        """As minidepth.GPT's."""
+        if not cache and kept_once.possible(self, tokens):
+            return self.norm(kept_once.last(self, tokens, loops or self.config.n_loops))
+        return super().hidden(tokens, cache, loops)
+
     def make_layers(self) -> None:
         c = self.config
         if c.position == "learned":

@@ -102,8 +102,6 @@ def stored(**wanted):
 
 
 FIRST = dict(seed=range(200, 205), dropout=0.1)  # the runs of stored() that came first
-FRESH = dict(seed=range(205, 210))
-NO_DROPOUT = dict(dropout=0)
 
 
 def models_read(stored, times):

@@ -276,11 +276,13 @@ def test_what_is_kept_is_computed_once(model, changes, monkeypatch):
     assert kept_once.possible(gpt, tokens)
     quick = list(gpt.run_loops(tokens, loops=6))
     alone = list(kept_once.questions_alone(gpt, tokens, 6))
+    last = gpt.hidden(tokens, loops=6)
     monkeypatch.setattr(kept_once, "possible", lambda *given: False)
     before = list(gpt.run_loops(tokens, loops=6))
     for i, (x, y, z) in enumerate(zip(before, quick, alone, strict=True)):
         torch.testing.assert_close(y, x, atol=1e-5, rtol=0)
         torch.testing.assert_close(z, x[:, 15 * (i > 0) :], atol=1e-5, rtol=0)
+    torch.testing.assert_close(last, gpt.norm(before[-1]), atol=1e-5, rtol=0)
 
 
 def test_with_chance_or_a_look_inside_it_is_computed_in_each_loop(model):
